@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Memory cgroups, version 1 and 2 in one shape.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{Bytes, Counters, Limit, Name, Pressure, Reading};
+
+/// How this host lays out its cgroups.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hierarchy {
+    /// One tree, memory in it.
+    V2,
+    /// A tree per controller.
+    V1,
+    /// The memory controller is in a version 1 tree, and an empty version 2 tree stands beside it.
+    Hybrid,
+    /// No memory controller is mounted.
+    #[default]
+    None,
+}
+
+/// The memory cgroups of the host.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct Cgroups {
+    /// How they are laid out.
+    pub hierarchy: Hierarchy,
+    /// Every group, parents before children; the root is `/`.
+    pub groups: Vec<Cgroup>,
+    /// Groups left out because there were more than are read at one time.
+    pub left_out: u64,
+}
+
+/// One memory cgroup. Names are those of version 2; the version 1 file that means the same is read
+/// where the host has version 1.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+#[expect(missing_docs, reason = "each field is the cgroup v2 file of the same name")]
+pub struct Cgroup {
+    /// Path below the hierarchy's root, starting with `/`.
+    pub path: Name,
+    pub current: Reading<Bytes>,
+    pub peak: Reading<Bytes>,
+    pub min: Reading<Limit>,
+    pub low: Reading<Limit>,
+    pub high: Reading<Limit>,
+    pub max: Reading<Limit>,
+    pub swap_current: Reading<Bytes>,
+    /// Most swap it may use. Version 1 limits memory plus swap: what is left of that over `max`.
+    pub swap_max: Reading<Limit>,
+    pub zswap_current: Reading<Bytes>,
+    pub zswap_max: Reading<Limit>,
+    /// Version 1 only: the group's own swappiness.
+    pub swappiness: Reading<u64>,
+    pub anon: Reading<Bytes>,
+    pub file: Reading<Bytes>,
+    pub shmem: Reading<Bytes>,
+    /// Anonymous memory in huge pages.
+    pub anon_thp: Reading<Bytes>,
+    pub refault_anon: Reading<u64>,
+    pub refault_file: Reading<u64>,
+    pub pgmajfault: Reading<u64>,
+    pub events: CgroupEvents,
+    pub pressure: Pressure,
+    /// Everything that `memory.stat` says, by the kernel's name.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub stat: Counters,
+}
+
+/// How often a limit was hit (`memory.events`).
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+#[expect(missing_docs, reason = "each field is the event of the same name")]
+pub struct CgroupEvents {
+    pub low: Reading<u64>,
+    pub high: Reading<u64>,
+    pub max: Reading<u64>,
+    pub oom: Reading<u64>,
+    pub oom_kill: Reading<u64>,
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Two snapshots of one host and the time between: rates live here.
+
+use crate::{Evidence, Quantity, Reading, Snapshot, Source};
+
+/// Two Snapshots of one Host, or one alone where there was no time for two.
+#[derive(Debug, Clone, Default)]
+pub struct Interval {
+    /// The earlier one; `None` where only one was taken, and then nothing has a rate.
+    pub start: Option<Box<Snapshot>>,
+    /// The later one: what is the case.
+    pub end: Snapshot,
+}
+
+/// How a counter moved over an interval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// By how much it grew.
+    pub delta: u64,
+    /// Per second.
+    pub per_second: f64,
+    /// The time between, in seconds.
+    pub seconds: f64,
+    /// Where the counter stands.
+    pub source: Source,
+}
+
+impl Change {
+    /// This change as proof under a finding.
+    pub fn evidence(&self) -> Evidence {
+        let value = format!("+{} in {:.1} s ({:.0}/s)", self.delta, self.seconds, self.per_second);
+        Evidence::new(&self.source, value)
+    }
+}
+
+/// A counter that only grows, as a plain number.
+pub trait Counter: Quantity + Copy {
+    /// The number, in the counter's own unit.
+    fn count(self) -> u64;
+}
+
+impl Counter for u64 {
+    fn count(self) -> u64 {
+        self
+    }
+}
+
+macro_rules! counter {
+    ($($unit:ty),*) => {
+        $(impl Counter for $unit {
+            fn count(self) -> u64 {
+                self.get()
+            }
+        })*
+    };
+}
+
+counter!(crate::Micros, crate::Nanos, crate::Pages, crate::Bytes);
+
+impl Interval {
+    /// A snapshot without an earlier one.
+    pub fn single(end: Snapshot) -> Self {
+        Self { start: None, end }
+    }
+
+    /// The time between in seconds; `None` for a single snapshot or one of another boot.
+    pub fn seconds(&self) -> Option<f64> {
+        let start = self.start.as_deref()?;
+        if start.taken.boot_id.value() != self.end.taken.boot_id.value() {
+            return None;
+        }
+        let seconds = self.end.taken.monotonic_seconds - start.taken.monotonic_seconds;
+        (seconds > 0.0).then_some(seconds)
+    }
+
+    /// How the counter that `pick` finds in a snapshot moved. `None` without an earlier snapshot,
+    /// where either end has no value, and where the counter went back (it was reset between).
+    pub fn change<T: Counter>(&self, pick: impl Fn(&Snapshot) -> Reading<T>) -> Option<Change> {
+        let seconds = self.seconds()?;
+        let before = pick(self.start.as_deref()?).get()?.count();
+        let after = pick(&self.end);
+        let delta = after.get()?.count().checked_sub(before)?;
+        Some(Change { delta, per_second: delta as f64 / seconds, seconds, source: after.source })
+    }
+
+    /// How a counter of `/proc/vmstat` moved.
+    pub fn vmstat(&self, name: &str) -> Option<Change> {
+        self.change(|snapshot| snapshot.vmstat.get(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Name;
+
+    fn at(seconds: f64, boot: &str, faults: u64) -> Snapshot {
+        let line = Source::line("/proc/vmstat", 7);
+        let mut snapshot = Snapshot::default();
+        snapshot.taken.monotonic_seconds = seconds;
+        snapshot.taken.boot_id = Reading::found(Name::from(boot), Source::file("/boot_id"));
+        snapshot.vmstat =
+            [(Name::from("pgmajfault"), Reading::found(faults, line))].into_iter().collect();
+        snapshot
+    }
+
+    fn between(start: Snapshot, end: Snapshot) -> Interval {
+        Interval { start: Some(Box::new(start)), end }
+    }
+
+    #[test]
+    fn a_counter_has_a_rate_between_two_snapshots() {
+        let change = between(at(10.0, "a", 100), at(12.0, "a", 150)).vmstat("pgmajfault").unwrap();
+        assert_eq!((change.delta, change.per_second), (50, 25.0));
+        assert_eq!(change.evidence().value, "+50 in 2.0 s (25/s)");
+    }
+
+    #[test]
+    fn no_rate_across_boots_or_resets_or_missing_counters() {
+        assert_eq!(between(at(10.0, "a", 1), at(12.0, "b", 2)).vmstat("pgmajfault"), None);
+        assert_eq!(between(at(10.0, "a", 2), at(12.0, "a", 1)).vmstat("pgmajfault"), None);
+        assert_eq!(between(at(10.0, "a", 1), at(12.0, "a", 2)).vmstat("pgfault"), None);
+        assert_eq!(Interval::single(at(10.0, "a", 1)).vmstat("pgmajfault"), None);
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The nouns of Pagewise, their units, and the table of kernel settings. No I/O.
+//!
+//! Every other crate speaks in these types: `pagewise-observe` fills them from a host,
+//! `pagewise-decide` turns them into findings, `pagewise-report` prints them. A value that a
+//! host may lack is a [`Reading`]: a value, *absent* or *denied*, and it remembers the file and
+//! line that said so. Absent is never zero.
+
+mod capability;
+mod cgroup;
+mod damon;
+mod document;
+mod finding;
+mod hugetlb;
+mod interval;
+pub mod knob;
+mod ksm;
+mod limit;
+mod memory;
+mod mglru;
+mod name;
+mod process;
+mod psi;
+mod quantity;
+mod reading;
+mod snapshot;
+mod swap;
+mod thp;
+mod units;
+mod zone;
+mod zram;
+mod zswap;
+
+pub use capability::{Capability, FeatureState};
+pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
+pub use damon::{Damon, DamonModule};
+pub use document::{Cost, HostSummary};
+pub use finding::{Evidence, Finding, Severity};
+pub use hugetlb::HugePool;
+pub use interval::{Change, Interval};
+pub use ksm::Ksm;
+pub use limit::Limit;
+pub use memory::{Counters, Memory};
+pub use mglru::Mglru;
+pub use name::Name;
+pub use process::{Process, Processes, SmapsOutcome, SmapsTally};
+pub use psi::{Pressure, Psi, Stall};
+pub use quantity::Quantity;
+pub use reading::{Outcome, Reading, Source};
+pub use snapshot::{Problem, Snapshot, Taken};
+pub use swap::{Disk, Tier, TierKind};
+pub use thp::{Choice, Khugepaged, Thp, ThpSize};
+pub use units::{Bytes, Micros, Millis, Nanos, Pages, Percent, Ratio};
+pub use zone::{FreeBlocks, Zone, ZonePressure};
+pub use zram::{Algorithms, BdStat, DebugStat, IoStat, MmStat, Secondary, Zram, ZramUse};
+pub use zswap::Zswap;

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Pressure stall information: how much time was lost waiting.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{Micros, Percent, Reading};
+
+/// One line of a pressure file. Source: the kernel's accounting/psi document.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct Stall {
+    /// Share of the last 10 s that was stalled.
+    pub avg10: Reading<Percent>,
+    /// Share of the last 60 s that was stalled.
+    pub avg60: Reading<Percent>,
+    /// Share of the last 300 s that was stalled.
+    pub avg300: Reading<Percent>,
+    /// Time stalled since boot.
+    pub total_us: Reading<Micros>,
+}
+
+/// One resource: some tasks waited, or all that could run waited.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct Pressure {
+    /// At least one task waited.
+    pub some: Stall,
+    /// Every task that was not idle waited: work lost for good.
+    pub full: Stall,
+}
+
+/// `/proc/pressure`. A kernel with PSI compiled in but off answers every read with an error; all
+/// fields are then absent and say so.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+#[expect(missing_docs, reason = "each field is the file of the same name")]
+pub struct Psi {
+    pub cpu: Pressure,
+    pub memory: Pressure,
+    pub io: Pressure,
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What one file or line of the host said, and where.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use crate::{Evidence, Quantity};
+
+/// The file, and where it has several the line, that a [`Reading`] came from.
+///
+/// Prints as `/proc/meminfo:3`, or `/proc/sys/vm/swappiness` for a file that is one value.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Source {
+    path: Arc<str>,
+    line: u32,
+}
+
+impl Source {
+    /// A file as a whole. `path` is absolute on the host, whatever root it was read through.
+    pub fn file(path: impl Into<Arc<str>>) -> Self {
+        Self { path: path.into(), line: 0 }
+    }
+
+    /// A line of a file, counted from 1.
+    pub fn line(path: impl Into<Arc<str>>, line: u32) -> Self {
+        Self { path: path.into(), line }
+    }
+
+    /// Nothing was read: the value was never asked for.
+    pub fn none() -> Self {
+        Self::file("")
+    }
+
+    /// The absolute path on the host; empty for [`Source::none`].
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The line, counted from 1; `None` where the file as a whole is meant.
+    pub fn line_number(&self) -> Option<u32> {
+        (self.line > 0).then_some(self.line)
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => f.write_str(&self.path),
+            line => write!(f, "{}:{line}", self.path),
+        }
+    }
+}
+
+/// What the host said when it was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome<T> {
+    /// This.
+    Value(T),
+    /// There is no such thing here, and why: the kernel is older, an option is off, the line is
+    /// garbled. Never to be taken for zero.
+    Absent(Cow<'static, str>),
+    /// It is there and we may not read it; the text says what would help.
+    Denied(Cow<'static, str>),
+}
+
+/// One value of the host with the place that said it.
+///
+/// In JSON: `{"value": 42, "unit": "bytes", "at": "/proc/meminfo:1"}`, `{"absent": "why", "at": …}`
+/// or `{"denied": "what would help", "at": …}`; `unit` and `at` are left out where there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading<T> {
+    /// What was said.
+    pub outcome: Outcome<T>,
+    /// Where it was said, or looked for.
+    pub source: Source,
+}
+
+impl<T> Reading<T> {
+    /// A value, and where it stands.
+    pub fn found(value: T, source: Source) -> Self {
+        Self { outcome: Outcome::Value(value), source }
+    }
+
+    /// Not there, and why.
+    pub fn absent(why: impl Into<Cow<'static, str>>, source: Source) -> Self {
+        Self { outcome: Outcome::Absent(why.into()), source }
+    }
+
+    /// There, but not for us, and what would help.
+    pub fn denied(help: impl Into<Cow<'static, str>>, source: Source) -> Self {
+        Self { outcome: Outcome::Denied(help.into()), source }
+    }
+
+    /// Nobody asked for it (the scope of the snapshot left it out).
+    pub fn not_read() -> Self {
+        Self::absent("not read", Source::none())
+    }
+
+    /// The value, where there is one.
+    pub fn value(&self) -> Option<&T> {
+        match &self.outcome {
+            Outcome::Value(value) => Some(value),
+            Outcome::Absent(_) | Outcome::Denied(_) => None,
+        }
+    }
+
+    /// The value by copy, where there is one.
+    pub fn get(&self) -> Option<T>
+    where
+        T: Copy,
+    {
+        self.value().copied()
+    }
+
+    /// Whether more rights would give a value.
+    pub fn is_denied(&self) -> bool {
+        matches!(self.outcome, Outcome::Denied(_))
+    }
+
+    /// The same place and absence, another value.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Reading<U> {
+        self.and_then(|value| Ok(change(value)))
+    }
+
+    /// As [`Reading::map`], where the value itself may turn out to mean "absent, because".
+    pub fn and_then<U>(self, change: impl FnOnce(T) -> Result<U, Cow<'static, str>>) -> Reading<U> {
+        let outcome = match self.outcome {
+            Outcome::Value(value) => change(value).map_or_else(Outcome::Absent, Outcome::Value),
+            Outcome::Absent(why) => Outcome::Absent(why),
+            Outcome::Denied(help) => Outcome::Denied(help),
+        };
+        Reading { outcome, source: self.source }
+    }
+}
+
+impl<T: Quantity> Reading<T> {
+    /// This reading as proof under a finding; `None` where there is no value.
+    pub fn evidence(&self) -> Option<Evidence> {
+        self.value().map(|value| Evidence::new(&self.source, value.shown()))
+    }
+}
+
+impl<T> Default for Reading<T> {
+    fn default() -> Self {
+        Self::not_read()
+    }
+}
+
+impl<T: Quantity + Serialize> Serialize for Reading<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        match &self.outcome {
+            Outcome::Value(value) => {
+                map.serialize_entry("value", value)?;
+                if let Some(unit) = T::UNIT {
+                    map.serialize_entry("unit", unit)?;
+                }
+            }
+            Outcome::Absent(why) => map.serialize_entry("absent", why)?,
+            Outcome::Denied(help) => map.serialize_entry("denied", help)?,
+        }
+        if !self.source.path().is_empty() {
+            map.serialize_entry("at", &self.source.to_string())?;
+        }
+        map.end()
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Reading<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("Reading_of_{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let value = generator.subschema_for::<T>();
+        json_schema!({
+            "description": "What one file or line of the host said: exactly one of value, absent (why) and denied (what would help); at is the file and line.",
+            "type": "object",
+            "properties": {
+                "value": value,
+                "unit": { "type": "string" },
+                "absent": { "type": "string" },
+                "denied": { "type": "string" },
+                "at": { "type": "string" }
+            },
+            "oneOf": [
+                { "required": ["value"] },
+                { "required": ["absent"] },
+                { "required": ["denied"] }
+            ]
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Bytes;
+
+    #[test]
+    fn mapping_keeps_the_place_and_the_absence() {
+        let at = Source::line("/proc/meminfo", 3);
+        let reading = Reading::found(2u64, at.clone()).map(|n| Bytes::new(n * 1024));
+        assert_eq!(reading, Reading::found(Bytes::new(2048), at.clone()));
+        let denied = Reading::<u64>::denied("run as root", at.clone()).map(|n| n + 1);
+        assert!(denied.is_denied());
+        assert_eq!(denied.source, at);
+    }
+
+    #[test]
+    fn places_print_as_file_and_line() {
+        assert_eq!(Source::line("/proc/vmstat", 93).to_string(), "/proc/vmstat:93");
+        assert_eq!(Source::file("/proc/sys/vm/swappiness").to_string(), "/proc/sys/vm/swappiness");
+    }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Swap tiers, in the order in which the kernel fills them.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{Bytes, Name, Reading};
+
+/// What stands behind a swap tier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TierKind {
+    /// Compressed RAM: `/dev/zramN`.
+    Zram,
+    /// A disk or a partition of one.
+    Partition,
+    /// A file in a file system.
+    File,
+}
+
+/// The disk under a tier.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct Disk {
+    /// The whole disk, as `nvme0n1`; absent where it could not be told from what is mounted.
+    pub name: Reading<Name>,
+    /// Whether the kernel takes it for a spinning disk.
+    pub rotational: Reading<bool>,
+    /// The file system that a swap file lies in.
+    pub file_system: Reading<Name>,
+}
+
+/// One line of `/proc/swaps`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Tier {
+    /// The device or file.
+    pub path: Name,
+    /// What stands behind it.
+    pub kind: TierKind,
+    /// What it can take.
+    pub size: Reading<Bytes>,
+    /// What it holds.
+    pub used: Reading<Bytes>,
+    /// Higher is filled first; equal priorities are filled in turn.
+    pub priority: Reading<i32>,
+    /// The disk under it; every field absent for zram.
+    pub disk: Disk,
+    /// Whether zswap keeps what it can in RAM before writing here.
+    pub zswap_in_front: Reading<bool>,
+}

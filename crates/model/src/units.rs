@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Sizes, counts and times that carry their unit.
+//!
+//! Kernel files speak KiB, pages, sectors, microseconds or nanoseconds. They are converted once,
+//! where they are read; nothing else in Pagewise multiplies by 1024.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+macro_rules! unit {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+        #[serde(transparent)]
+        pub struct $name(u64);
+
+        impl $name {
+            /// Wraps a number that is already in this unit.
+            pub const fn new(value: u64) -> Self {
+                Self(value)
+            }
+
+            /// The plain number, in this unit.
+            pub const fn get(self) -> u64 {
+                self.0
+            }
+
+            /// The difference, or zero where `other` is larger.
+            pub const fn saturating_sub(self, other: Self) -> Self {
+                Self(self.0.saturating_sub(other.0))
+            }
+
+            /// The sum, or the largest number where it does not fit.
+            pub const fn saturating_add(self, other: Self) -> Self {
+                Self(self.0.saturating_add(other.0))
+            }
+        }
+
+        impl std::iter::Sum for $name {
+            fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
+                iter.fold(Self(0), Self::saturating_add)
+            }
+        }
+    };
+}
+
+unit! {
+    /// A size in bytes: the only size type that crosses a crate boundary.
+    Bytes
+}
+unit! {
+    /// A count of base pages of the host; its page size is in [`crate::Taken::page_size`].
+    Pages
+}
+unit! {
+    /// Microseconds, as pressure-stall totals are given.
+    Micros
+}
+unit! {
+    /// Milliseconds, as most kernel pacing settings are given.
+    Millis
+}
+unit! {
+    /// Nanoseconds, as scheduler statistics are given.
+    Nanos
+}
+
+impl Bytes {
+    /// `None` when `kib` KiB does not fit in 64 bits of bytes.
+    pub const fn from_kib(kib: u64) -> Option<Self> {
+        match kib.checked_mul(1024) {
+            Some(bytes) => Some(Self(bytes)),
+            None => None,
+        }
+    }
+
+    /// The share of `whole` that this is, in percent; `None` where `whole` is zero.
+    pub fn percent_of(self, whole: Self) -> Option<Percent> {
+        (whole.0 > 0).then(|| Percent::new(self.0 as f64 * 100.0 / whole.0 as f64))
+    }
+}
+
+impl fmt::Display for Bytes {
+    /// Binary units, one decimal: `512 B`, `1.0 KiB`, `47.3 GiB`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+        if self.0 < 1024 {
+            return write!(f, "{} B", self.0);
+        }
+        let mut scaled = self.0 as f64 / 1024.0;
+        let mut unit = 0;
+        // 1023.95 would print as "1024.0"
+        while scaled >= 1023.95 && unit + 1 < UNITS.len() {
+            scaled /= 1024.0;
+            unit += 1;
+        }
+        write!(f, "{scaled:.1} {}", UNITS[unit])
+    }
+}
+
+impl Pages {
+    /// What this many pages of `page_size` take; the largest size where it does not fit.
+    pub const fn to_bytes(self, page_size: Bytes) -> Bytes {
+        Bytes(self.0.saturating_mul(page_size.0))
+    }
+}
+
+/// A share in percent, 0 to 100 (pressure averages, coverage).
+#[derive(Debug, Clone, Copy, Default, PartialEq, PartialOrd, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Percent(f64);
+
+impl Percent {
+    /// Wraps a number that is already in percent.
+    pub const fn new(percent: f64) -> Self {
+        Self(percent)
+    }
+
+    /// The plain number, in percent.
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+/// A quotient whose field or function names both sides, as in `original_per_compressed`.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Ratio(f64);
+
+impl Ratio {
+    /// `numerator / denominator`; `None` where the denominator is zero.
+    pub fn of(numerator: Bytes, denominator: Bytes) -> Option<Self> {
+        (denominator.0 > 0).then(|| Self(numerator.0 as f64 / denominator.0 as f64))
+    }
+
+    /// The plain quotient.
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_print_in_binary_units_and_never_as_1024_of_one() {
+        let shown = |bytes| Bytes::new(bytes).to_string();
+        assert_eq!(shown(0), "0 B");
+        assert_eq!(shown(1023), "1023 B");
+        assert_eq!(shown(1024), "1.0 KiB");
+        assert_eq!(shown(1024 * 1024 - 1), "1.0 MiB");
+        assert_eq!(shown(u64::MAX), "16.0 EiB");
+    }
+
+    #[test]
+    fn a_size_that_does_not_fit_is_none_and_not_wrapped() {
+        assert_eq!(Bytes::from_kib(u64::MAX / 1024 + 1), None);
+        assert_eq!(Bytes::from_kib(3), Some(Bytes::new(3072)));
+    }
+
+    #[test]
+    fn a_share_of_nothing_is_none() {
+        assert_eq!(Bytes::new(1).percent_of(Bytes::new(0)), None);
+        assert_eq!(Ratio::of(Bytes::new(1), Bytes::new(0)), None);
+    }
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Host → [`Snapshot`](pagewise_model::Snapshot). Alone knows how the kernel spells things.
+//!
+//! A [`HostRoot`] is where files come from: the live machine, a folder, or a recording in memory.
+//! Each module is named for the noun that it reads. A file that is missing, refused or garbled
+//! becomes an absent or denied Reading and, where it is garbled, a
+//! [`Problem`](pagewise_model::Problem); nothing here fails as a whole and nothing here judges.
+//! Page contents are never read; see `pagewise-sample` for that.
+
+mod capability;
+mod cgroup;
+mod counters;
+mod damon;
+mod host;
+mod hugetlb;
+mod knob;
+mod ksm;
+mod memory;
+mod mglru;
+mod mounts;
+mod process;
+mod psi;
+mod record;
+mod root;
+mod snapshot;
+mod swap;
+mod text;
+mod thp;
+mod zone;
+mod zram;
+mod zswap;
+
+pub use record::{Manifest, OpenError, Recording, open};
+pub use root::{Entry, HostRoot, Refusal};
+pub use snapshot::{Scope, snapshot};

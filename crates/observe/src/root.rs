@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Where a host's files come from: the live machine, a folder, or memory.
+//!
+//! Paths are given below `/` without it (`proc/meminfo`); Readings name them with it. Files of a
+//! folder may be hostile: every path is resolved inside it (`openat2`), only regular files are
+//! read, and no more than [`MAX_FILE`] of each.
+//!
+//! A root can remember everything that was asked of it ([`HostRoot::remembering`]): a recording is
+//! exactly what `observe` looked at, refusals included, and so it replays exactly.
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
+
+use pagewise_model::{Name, Problem, Reading, Source};
+use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::text::Text;
+
+/// The most that is read of one file.
+pub(crate) const MAX_FILE: usize = 8 << 20;
+
+/// Why a file gave no bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is not there, or the kernel says that it means nothing here.
+    Absent(Cow<'static, str>),
+    /// It is there, and we may not read it; the text says what would help.
+    Denied(Cow<'static, str>),
+}
+
+impl Refusal {
+    /// This refusal as a Reading of any kind.
+    pub fn reading<T>(self, source: Source) -> Reading<T> {
+        match self {
+            Self::Absent(why) => Reading::absent(why, source),
+            Self::Denied(help) => Reading::denied(help, source),
+        }
+    }
+
+    fn from_errno(errno: Errno) -> Self {
+        match errno {
+            Errno::NOENT | Errno::NOTDIR | Errno::SRCH => Self::Absent("no such file".into()),
+            Errno::OPNOTSUPP => Self::Absent("compiled in but switched off".into()),
+            Errno::ACCESS | Errno::PERM if rustix::process::geteuid().is_root() => {
+                Self::Denied("refused even to root".into())
+            }
+            Errno::ACCESS | Errno::PERM => Self::Denied("run as root".into()),
+            other => {
+                Self::Absent(format!("the kernel answered: {}", std::io::Error::from(other)).into())
+            }
+        }
+    }
+}
+
+/// What a recording holds for one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// The file's bytes; empty for a file of which only its presence was asked.
+    File(Vec<u8>),
+    /// Reading it was refused.
+    Refused(Refusal),
+}
+
+/// The files of a recording by path, without the leading `/`.
+pub(crate) type Files = BTreeMap<String, Entry>;
+
+#[derive(Debug)]
+enum Backing {
+    /// The machine we run on.
+    Live(OwnedFd),
+    /// A folder that stands for `/`; not trusted.
+    Folder(OwnedFd),
+    /// A recording.
+    Memory(Files),
+}
+
+/// The clock and page size of a host, which no file tells.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Facts {
+    pub(crate) unix_seconds: f64,
+    pub(crate) monotonic_seconds: f64,
+    pub(crate) page_size: Option<u64>,
+}
+
+/// A host's files, and what was met while reading them.
+#[derive(Debug)]
+pub struct HostRoot {
+    backing: Backing,
+    label: Name,
+    facts: Option<Facts>,
+    bytes_read: Cell<u64>,
+    problems: RefCell<Vec<Problem>>,
+    memory: Option<RefCell<Files>>,
+}
+
+impl HostRoot {
+    /// The machine we run on.
+    ///
+    /// # Errors
+    /// Where `/` cannot be opened.
+    pub fn live() -> std::io::Result<Self> {
+        let root = rustix::fs::open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Self::over(Backing::Live(root), Name::from("live"), None))
+    }
+
+    /// A folder that holds `proc` and `sys`.
+    ///
+    /// # Errors
+    /// Where the folder cannot be opened.
+    pub fn folder(path: &std::path::Path) -> std::io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(path, flags, Mode::empty())?;
+        let label = Name::from_bytes(path.as_os_str().as_encoded_bytes());
+        let facts = Facts { unix_seconds: 0.0, monotonic_seconds: 0.0, page_size: None };
+        Ok(Self::over(Backing::Folder(root), label, Some(facts)))
+    }
+
+    /// Files held in memory, for tests and recordings. The page size is 4 KiB.
+    pub fn memory(files: impl IntoIterator<Item = (String, Entry)>) -> Self {
+        let facts = Facts { unix_seconds: 0.0, monotonic_seconds: 0.0, page_size: Some(4096) };
+        Self::recorded(files.into_iter().collect(), Name::from("memory"), facts)
+    }
+
+    pub(crate) fn recorded(files: Files, label: Name, facts: Facts) -> Self {
+        Self::over(Backing::Memory(files), label, Some(facts))
+    }
+
+    fn over(backing: Backing, label: Name, facts: Option<Facts>) -> Self {
+        Self {
+            backing,
+            label,
+            facts,
+            bytes_read: Cell::new(0),
+            problems: RefCell::default(),
+            memory: None,
+        }
+    }
+
+    /// Remembers from now on every file asked for and what it answered.
+    pub fn remembering(mut self) -> Self {
+        self.memory = Some(RefCell::default());
+        self
+    }
+
+    /// Everything remembered, by path; empty unless [`HostRoot::remembering`] was called.
+    pub fn remembered(self) -> BTreeMap<String, Entry> {
+        self.memory.map(RefCell::into_inner).unwrap_or_default()
+    }
+
+    /// `live`, or the recording's path.
+    pub fn label(&self) -> &Name {
+        &self.label
+    }
+
+    /// Whether this is the machine we run on.
+    pub fn is_live(&self) -> bool {
+        matches!(self.backing, Backing::Live(_))
+    }
+
+    /// Clock and page size: of this moment for the live machine, as stored for a recording.
+    pub(crate) fn facts(&self) -> Facts {
+        self.facts.unwrap_or_else(live_facts)
+    }
+
+    /// The bytes of a file, at most [`MAX_FILE`]; a longer one is refused with a [`Problem`].
+    pub(crate) fn bytes(&self, path: &str) -> Result<Vec<u8>, Refusal> {
+        let answer = self.fetch(path);
+        if let Ok(bytes) = &answer {
+            self.count(bytes.len());
+        }
+        self.remember(path, || match &answer {
+            Ok(bytes) => Entry::File(bytes.clone()),
+            Err(refusal) => Entry::Refused(refusal.clone()),
+        });
+        answer
+    }
+
+    /// A file as lines that know where they stand.
+    pub(crate) fn text(&self, path: &str) -> Result<Text, Refusal> {
+        self.bytes(path).map(|bytes| Text::new(&absolute(path), bytes))
+    }
+
+    /// Remembers what was read of `path` elsewhere (by a helper process).
+    pub(crate) fn note(&self, path: &str, entry: &Entry) {
+        if let Entry::File(bytes) = entry {
+            self.count(bytes.len());
+        }
+        self.remember(path, || entry.clone());
+    }
+
+    /// What a recording holds for `path`; `None` for live machines and folders.
+    pub(crate) fn stored(&self, path: &str) -> Option<Result<Vec<u8>, Refusal>> {
+        match &self.backing {
+            Backing::Memory(files) => Some(from_memory(files, path)),
+            Backing::Live(_) | Backing::Folder(_) => None,
+        }
+    }
+
+    /// Whether there is such a file or folder. Says nothing about the right to read it.
+    pub(crate) fn exists(&self, path: &str) -> bool {
+        let exists = match &self.backing {
+            Backing::Live(root) => {
+                rustix::fs::statat(root, path, rustix::fs::AtFlags::empty()).is_ok()
+            }
+            Backing::Folder(root) => open_inside(root, path, OFlags::PATH).is_ok(),
+            Backing::Memory(files) => stored_exists(files, path),
+        };
+        if exists {
+            self.remember(path, || Entry::File(Vec::new()));
+        }
+        exists
+    }
+
+    /// Names in a folder, sorted; empty where it cannot be listed. Names that are not UTF-8 are
+    /// left out: the kernel makes none in the folders that are listed here.
+    pub(crate) fn names(&self, folder: &str) -> Vec<String> {
+        let mut names = match &self.backing {
+            Backing::Live(root) => listed(rustix::fs::openat(
+                root,
+                folder,
+                OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+                Mode::empty(),
+            )),
+            Backing::Folder(root) => {
+                listed(open_inside(root, folder, OFlags::RDONLY | OFlags::DIRECTORY))
+            }
+            Backing::Memory(files) => stored_names(files, folder),
+        };
+        names.sort_unstable();
+        names
+    }
+
+    /// Notes that something is not as the kernel writes it, and answers the absence to go on with.
+    pub(crate) fn garbled<T>(&self, source: Source, expected: &str, found: &[u8]) -> Reading<T> {
+        let problem = Problem::new(&source, expected, found);
+        let why = format!("garbled: expected {expected}, found \"{}\"", problem.found);
+        let mut problems = self.problems.borrow_mut();
+        if problems.len() < MAX_PROBLEMS {
+            problems.push(problem);
+        }
+        Reading::absent(why, source)
+    }
+
+    /// Takes the problems met so far.
+    pub(crate) fn take_problems(&self) -> Vec<Problem> {
+        self.problems.take()
+    }
+
+    /// Takes the number of bytes read so far.
+    pub(crate) fn take_bytes_read(&self) -> u64 {
+        self.bytes_read.take()
+    }
+
+    fn count(&self, bytes: usize) {
+        self.bytes_read.set(self.bytes_read.get().saturating_add(bytes as u64));
+    }
+
+    fn remember(&self, path: &str, entry: impl FnOnce() -> Entry) {
+        let Some(memory) = &self.memory else { return };
+        let mut memory = memory.borrow_mut();
+        let known_bytes = matches!(memory.get(path), Some(Entry::File(bytes)) if !bytes.is_empty());
+        if !known_bytes {
+            memory.insert(path.to_owned(), entry());
+        }
+    }
+
+    fn fetch(&self, path: &str) -> Result<Vec<u8>, Refusal> {
+        let read = match &self.backing {
+            Backing::Memory(files) => return from_memory(files, path),
+            Backing::Live(root) => rustix::fs::openat(root, path, READ, Mode::empty())
+                .and_then(|file| read_capped(&file)),
+            Backing::Folder(root) => {
+                open_inside(root, path, READ).and_then(|file| read_regular(&file))
+            }
+        };
+        let bytes = read.map_err(Refusal::from_errno)?;
+        if bytes.len() <= MAX_FILE {
+            return Ok(bytes);
+        }
+        let expected = "at most 8 MiB in one file";
+        let _: Reading<()> = self.garbled(Source::file(absolute(path)), expected, b"more");
+        Err(Refusal::Absent("larger than any file of its kind".into()))
+    }
+}
+
+/// Problems kept of one reading of a host: a hostile file could hold millions.
+const MAX_PROBLEMS: usize = 100;
+
+const READ: OFlags =
+    OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+/// The path as Readings name it.
+pub(crate) fn absolute(path: &str) -> String {
+    format!("/{path}")
+}
+
+fn live_facts() -> Facts {
+    let unix = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let monotonic = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Facts {
+        unix_seconds: unix.map_or(0.0, |elapsed| elapsed.as_secs_f64()),
+        monotonic_seconds: monotonic.tv_sec as f64 + monotonic.tv_nsec as f64 / 1e9,
+        page_size: Some(rustix::param::page_size() as u64),
+    }
+}
+
+fn open_inside(root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    rustix::fs::openat2(root, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve)
+}
+
+fn read_regular(file: &OwnedFd) -> Result<Vec<u8>, Errno> {
+    match FileType::from_raw_mode(rustix::fs::fstat(file)?.st_mode) {
+        FileType::RegularFile => read_capped(file),
+        _ => Err(Errno::INVAL),
+    }
+}
+
+/// Reads to the end, or to one byte past [`MAX_FILE`]. Small buffers first: the kernel allocates as
+/// much as is asked for, and a sysctl asked with 1 MiB costs a hundred times one asked with 4 KiB.
+fn read_capped(file: &OwnedFd) -> Result<Vec<u8>, Errno> {
+    const FIRST: usize = 4096;
+    let mut bytes = vec![0; FIRST];
+    let mut filled = 0;
+    loop {
+        match rustix::io::read(file, &mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(more) => filled += more,
+            Err(Errno::INTR) => continue,
+            Err(errno) => return Err(errno),
+        }
+        if filled > MAX_FILE {
+            break;
+        }
+        if filled == bytes.len() {
+            bytes.resize((filled * 2).min(MAX_FILE + 1), 0);
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
+fn listed(folder: Result<OwnedFd, Errno>) -> Vec<String> {
+    let Ok(entries) = folder.and_then(Dir::new) else { return Vec::new() };
+    let names =
+        entries.flatten().filter_map(|entry| entry.file_name().to_str().map(str::to_owned).ok());
+    names.filter(|name| name != "." && name != "..").collect()
+}
+
+fn from_memory(files: &Files, path: &str) -> Result<Vec<u8>, Refusal> {
+    match files.get(path) {
+        Some(Entry::File(bytes)) => Ok(bytes.clone()),
+        Some(Entry::Refused(refusal)) => Err(refusal.clone()),
+        None => Err(Refusal::Absent("no such file".into())),
+    }
+}
+
+fn stored_exists(files: &Files, path: &str) -> bool {
+    match files.get(path) {
+        Some(Entry::File(_) | Entry::Refused(Refusal::Denied(_))) => true,
+        Some(Entry::Refused(Refusal::Absent(_))) => false,
+        None => below(files, path).next().is_some(),
+    }
+}
+
+fn stored_names(files: &Files, folder: &str) -> Vec<String> {
+    let names: BTreeSet<&str> = below(files, folder)
+        .filter(|(_, entry)| !matches!(entry, Entry::Refused(Refusal::Absent(_))))
+        .filter_map(|(rest, _)| rest.split('/').next())
+        .collect();
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// What lies below a folder: the rest of the path, and the entry.
+fn below<'a>(files: &'a Files, folder: &str) -> impl Iterator<Item = (&'a str, &'a Entry)> {
+    let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+    let from = prefix.clone();
+    files.range(from..).map_while(move |(path, entry)| Some((path.strip_prefix(&prefix)?, entry)))
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Every noun of a host, read one after the other.
+
+use std::time::Duration;
+
+use pagewise_model::{Snapshot, Taken};
+
+use crate::root::HostRoot;
+use crate::{
+    capability, cgroup, counters, damon, host, hugetlb, knob, ksm, memory, mglru, mounts, process,
+    psi, swap, thp, zone, zram, zswap,
+};
+
+/// How much of a host is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scope {
+    /// Read every `/proc/PID`.
+    pub processes: bool,
+    /// Time that proportional sizes may take; zero reads none.
+    pub smaps_budget: Duration,
+    /// Read every memory cgroup.
+    pub cgroups: bool,
+    /// Read the whole knob table and probe the kernel's features.
+    pub settings: bool,
+}
+
+impl Scope {
+    /// All of it.
+    pub const fn everything(smaps_budget: Duration) -> Self {
+        Self { processes: true, smaps_budget, cgroups: true, settings: true }
+    }
+
+    /// What an earlier end of an interval needs: the counters.
+    pub const fn counters() -> Self {
+        Self { processes: false, smaps_budget: Duration::ZERO, cgroups: true, settings: false }
+    }
+
+    /// Facts of the host as a whole.
+    pub const fn glance() -> Self {
+        Self { processes: false, smaps_budget: Duration::ZERO, cgroups: false, settings: false }
+    }
+}
+
+/// Reads a host. Never fails as a whole: what cannot be read says so in its place.
+pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
+    let facts = host.facts();
+    let memory = memory::read(host);
+    let vmstat = counters::read(host, "proc/vmstat");
+    let mounts = mounts::read(host);
+    let tiers = swap::read(host, &mounts);
+    let mut snapshot = Snapshot {
+        taken: Taken {
+            unix_seconds: facts.unix_seconds,
+            monotonic_seconds: facts.monotonic_seconds,
+            boot_id: host.name_at("proc/sys/kernel/random/boot_id"),
+            kernel: host.name_at("proc/sys/kernel/osrelease"),
+        },
+        host: host::read(host),
+        psi: psi::read(host),
+        zones: zone::read_zones(host),
+        free_blocks: zone::read_free_blocks(host),
+        zram: zram::read(host, &tiers, &mounts),
+        zswap: zswap::read(host, &memory, &vmstat),
+        ksm: ksm::read(host),
+        hugetlb: hugetlb::read(host),
+        thp: thp::read(host),
+        mglru: mglru::read(host),
+        damon: damon::read(host),
+        memory,
+        vmstat,
+        tiers,
+        ..Snapshot::default()
+    };
+    if scope.cgroups {
+        snapshot.cgroups = cgroup::read(host, &mounts);
+    }
+    if scope.settings {
+        snapshot.knobs = knob::read(host, &snapshot.cgroups);
+        snapshot.capabilities = capability::read(host, &snapshot.host);
+    }
+    if scope.processes {
+        snapshot.processes = process::read(host, scope.smaps_budget);
+    }
+    snapshot.problems = host.take_problems();
+    snapshot.bytes_read = host.take_bytes_read();
+    snapshot
+}

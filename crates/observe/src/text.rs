@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Lines that know where they stand, and the few ways in which the kernel writes values.
+
+use std::sync::Arc;
+
+use pagewise_model::{Bytes, Choice, Millis, Name, Reading, Source};
+
+use crate::root::{HostRoot, absolute};
+
+/// A file's bytes as lines.
+#[derive(Debug)]
+pub(crate) struct Text {
+    path: Arc<str>,
+    bytes: Vec<u8>,
+}
+
+/// One line, without its end.
+#[derive(Debug, Clone)]
+pub(crate) struct Line<'a> {
+    path: &'a Arc<str>,
+    number: u32,
+    pub(crate) bytes: &'a [u8],
+}
+
+impl Text {
+    pub(crate) fn new(path: &str, bytes: Vec<u8>) -> Self {
+        Self { path: path.into(), bytes }
+    }
+
+    /// Every line that is not empty, with its true number.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = Line<'_>> {
+        let numbered = (1u32..).zip(self.bytes.split(|&byte| byte == b'\n'));
+        numbered.filter(|(_, bytes)| !bytes.trim_ascii().is_empty()).map(|(number, bytes)| Line {
+            path: &self.path,
+            number,
+            bytes,
+        })
+    }
+
+    /// The file as a place.
+    pub(crate) fn source(&self) -> Source {
+        Source::file(self.path.clone())
+    }
+}
+
+impl<'a> Line<'a> {
+    /// Where this line stands.
+    pub(crate) fn source(&self) -> Source {
+        Source::line(self.path.clone(), self.number)
+    }
+
+    /// Its words, split at white space.
+    pub(crate) fn words(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        words(self.bytes)
+    }
+
+    /// The parts before and after the first `separator`, both trimmed.
+    pub(crate) fn split_once(&self, separator: u8) -> Option<(&'a [u8], &'a [u8])> {
+        let at = self.bytes.iter().position(|&byte| byte == separator)?;
+        Some((self.bytes[..at].trim_ascii(), self.bytes[at + 1..].trim_ascii()))
+    }
+}
+
+/// The words of a piece of text, split at white space.
+pub(crate) fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
+}
+
+/// A whole number in plain digits, with a sign where the type has one. `None` for anything else,
+/// an overflow included.
+pub(crate) fn number<T: std::str::FromStr>(word: &[u8]) -> Option<T> {
+    let plain = word.first().is_some_and(|&first| first.is_ascii_digit() || first == b'-');
+    std::str::from_utf8(word).ok().filter(|_| plain)?.parse().ok()
+}
+
+/// `1`, `Y`, `true`, `0`, `N`, `false`, in any case.
+pub(crate) fn flag(word: &[u8]) -> Option<bool> {
+    let is_one_of =
+        |words: &[&str]| words.iter().any(|one| word.eq_ignore_ascii_case(one.as_bytes()));
+    match () {
+        () if is_one_of(&["1", "y", "true"]) => Some(true),
+        () if is_one_of(&["0", "n", "false"]) => Some(false),
+        () => None,
+    }
+}
+
+/// `always [madvise] never`. A single word without brackets is its own choice.
+pub(crate) fn choice(bytes: &[u8]) -> Option<Choice> {
+    let inner = |word: &[u8]| {
+        word.strip_prefix(b"[").and_then(|w| w.strip_suffix(b"]")).map(<[u8]>::to_vec)
+    };
+    let all: Vec<&[u8]> = words(bytes).collect();
+    let active = match all.as_slice() {
+        [only] => inner(only).unwrap_or_else(|| only.to_vec()),
+        several => several.iter().find_map(|word| inner(word))?,
+    };
+    let available =
+        all.iter().map(|word| Name::from_bytes(&inner(word).unwrap_or_else(|| word.to_vec())));
+    Some(Choice { active: Name::from_bytes(&active), available: available.collect() })
+}
+
+/// Files that are one value.
+impl HostRoot {
+    /// The whole file through `parse`, white space around it removed; `expected` names in words what
+    /// should stand there, as `a whole number`.
+    pub(crate) fn value<T>(
+        &self,
+        path: &str,
+        expected: &str,
+        parse: impl FnOnce(&[u8]) -> Option<T>,
+    ) -> Reading<T> {
+        let source = Source::file(absolute(path));
+        match self.bytes(path) {
+            Err(refusal) => refusal.reading(source),
+            Ok(bytes) => match parse(bytes.trim_ascii()) {
+                Some(value) => Reading::found(value, source),
+                None => self.garbled(source, expected, bytes.trim_ascii()),
+            },
+        }
+    }
+
+    pub(crate) fn number_at<T: std::str::FromStr>(&self, path: &str) -> Reading<T> {
+        self.value(path, "a whole number", number)
+    }
+
+    pub(crate) fn bytes_at(&self, path: &str) -> Reading<Bytes> {
+        self.value(path, "a size in bytes", |word| number(word).map(Bytes::new))
+    }
+
+    pub(crate) fn millis_at(&self, path: &str) -> Reading<Millis> {
+        self.value(path, "milliseconds", |word| number(word).map(Millis::new))
+    }
+
+    pub(crate) fn flag_at(&self, path: &str) -> Reading<bool> {
+        self.value(path, "0 or 1, Y or N", flag)
+    }
+
+    pub(crate) fn choice_at(&self, path: &str) -> Reading<Choice> {
+        self.value(path, "words with the active one in brackets", choice)
+    }
+
+    pub(crate) fn name_at(&self, path: &str) -> Reading<Name> {
+        self.value(path, "a word", |text| (!text.is_empty()).then(|| Name::from_bytes(text)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_plain_digits_that_fit() {
+        assert_eq!(number::<u64>(b"42"), Some(42));
+        assert_eq!(number::<i64>(b"-2"), Some(-2));
+        for bad in [&b"+42"[..], b"", b"4 2", b"0x2a", b"99999999999999999999999999999999", b"\xff"]
+        {
+            assert_eq!(number::<u64>(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn the_choice_is_the_word_in_brackets() {
+        let thp = choice(b"always [madvise] never").unwrap();
+        assert_eq!(thp.active.as_str(), "madvise");
+        assert_eq!(thp.available.len(), 3);
+        assert_eq!(choice(b"always madvise never"), None);
+        assert_eq!(choice(b"[lz4]").unwrap().active.as_str(), "lz4");
+    }
+
+    #[test]
+    fn lines_keep_their_true_numbers() {
+        let text = Text::new("/proc/x", b"a 1\n\nb 2\n".to_vec());
+        let shown: Vec<String> = text.lines().map(|line| line.source().to_string()).collect();
+        assert_eq!(shown, ["/proc/x:1", "/proc/x:3"]);
+    }
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The nouns → text and JSON. Renders and never computes: what is printed was read or decided before.
+
+pub mod json;
+pub mod text;
+
+use pagewise_model::{Cost, Finding, Interval};
+
+/// Everything that an answer may show.
+#[derive(Debug, Clone, Copy)]
+pub struct Answer<'a> {
+    /// The host.
+    pub interval: &'a Interval,
+    /// What is the case, most severe first.
+    pub findings: &'a [Finding],
+    /// What looking cost.
+    pub cost: Cost,
+}
