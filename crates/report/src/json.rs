@@ -1,7 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The documents that other programs may rely on (`--json`).
+//!
+//! Their shape is the shape of the nouns in `pagewise-model`, so a new field there appears here and
+//! in the schema by itself. Sizes are bytes; what a host lacks is `{"absent": why}`, never 0.
+//! Everything is borrowed: a document is written without a second copy of the snapshot.
 
-use crate::Answer;
+use std::collections::BTreeMap;
+
+use pagewise_model::knob::KnobReading;
+use pagewise_model::{
+    Capability, Cgroups, Cost, Counters, Damon, Finding, FreeBlocks, HostSummary, HugePool,
+    Interval, Ksm, Memory, Mglru, Name, Problem, Processes, Psi, Reading, Snapshot, Thp, Tier,
+    Zone, Zram, Zswap,
+};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, json_schema};
+use serde::Serialize;
+
+use crate::{Answer, time};
 
 /// Which document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,12 +28,200 @@ pub enum Noun {
     Doctor,
 }
 
-/// The document as pretty-printed JSON with a line end.
-pub fn render(noun: Noun, answer: &Answer<'_>) -> String {
-    format!("{noun:?} {answer:?}")
+impl Noun {
+    /// Every document.
+    pub const ALL: [Self; 3] = [Self::Report, Self::Status, Self::Doctor];
+
+    /// The verb that answers with it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Report => "report",
+            Self::Status => "status",
+            Self::Doctor => "doctor",
+        }
+    }
+
+    /// What stands in its `schema`; the number changes when a key changes its meaning.
+    const fn version(self) -> &'static str {
+        match self {
+            Self::Report => "pagewise/report/1",
+            Self::Status => "pagewise/status/1",
+            Self::Doctor => "pagewise/doctor/1",
+        }
+    }
 }
 
-/// The JSON Schema of the document.
+/// What every document starts with.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Head<'a> {
+    /// Which document this is, and which version of its meaning.
+    schema: &'static str,
+    /// When the host was looked at: RFC 3339 in UTC; `null` where its clock is not known.
+    time: Option<String>,
+    /// Changes with every boot.
+    boot_id: &'a Reading<Name>,
+    /// The version of the program.
+    pagewise: &'static str,
+    /// The kernel's release.
+    kernel: &'a Reading<Name>,
+    host: &'a HostSummary,
+    cost: Cost,
+}
+
+/// What was read. Empty where the document's scope leaves a noun out.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Facts<'a> {
+    memory: &'a Memory,
+    vmstat: &'a Counters,
+    psi: &'a Psi,
+    zones: &'a [Zone],
+    free_blocks: &'a [FreeBlocks],
+    /// In the order in which the kernel fills them.
+    tiers: &'a [Tier],
+    zram: &'a [Zram],
+    zswap: &'a Zswap,
+    ksm: &'a Ksm,
+    hugetlb: &'a [HugePool],
+    thp: &'a Thp,
+    mglru: &'a Mglru,
+    damon: &'a Damon,
+    knobs: &'a [KnobReading],
+    capabilities: &'a [Capability],
+    processes: &'a Processes,
+    cgroups: &'a Cgroups,
+    problems: &'a [Problem],
+    /// Rates; left out where the host was looked at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interval: Option<Rates<'a>>,
+}
+
+/// What moved between two looks.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Rates<'a> {
+    /// Time between.
+    seconds: f64,
+    /// Counters of `/proc/vmstat` that grew, by how much per second.
+    changes: BTreeMap<&'a Name, f64>,
+}
+
+/// Everything.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Report<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    /// Most severe first.
+    findings: &'a [Finding],
+    #[serde(flatten)]
+    facts: Facts<'a>,
+}
+
+/// Facts alone.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Status<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    #[serde(flatten)]
+    facts: Facts<'a>,
+}
+
+/// Findings alone.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Doctor<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    /// Most severe first.
+    findings: &'a [Finding],
+}
+
+/// The document as pretty-printed JSON with a line end.
+pub fn render(noun: Noun, answer: &Answer<'_>) -> String {
+    let head = Head::of(noun, answer);
+    let findings = answer.findings;
+    match noun {
+        Noun::Report => printed(&Report { head, findings, facts: Facts::of(answer.interval) }),
+        Noun::Status => printed(&Status { head, facts: Facts::of(answer.interval) }),
+        Noun::Doctor => printed(&Doctor { head, findings }),
+    }
+}
+
+/// The JSON Schema (draft 2020-12) of the document, with a line end.
 pub fn schema(noun: Noun) -> String {
-    format!("{noun:?}")
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut schema = match noun {
+        Noun::Report => generator.into_root_schema_for::<Report<'_>>(),
+        Noun::Status => generator.into_root_schema_for::<Status<'_>>(),
+        Noun::Doctor => generator.into_root_schema_for::<Doctor<'_>>(),
+    };
+    name_version(&mut schema, noun);
+    printed(&schema)
+}
+
+/// Says which document this is: the one value that a reader must check.
+fn name_version(schema: &mut Schema, noun: Noun) {
+    schema.insert("title".to_owned(), format!("pagewise {} --json", noun.name()).into());
+    let properties = schema.get_mut("properties").and_then(serde_json::Value::as_object_mut);
+    if let Some(properties) = properties {
+        properties.insert("schema".to_owned(), json_schema!({ "const": noun.version() }).into());
+    }
+}
+
+fn printed(document: &impl Serialize) -> String {
+    match serde_json::to_string_pretty(document) {
+        Ok(text) => text + "\n",
+        // Only a map whose keys are not text could bring us here, and no noun has one.
+        Err(error) => format!("{}\n", serde_json::json!({ "error": error.to_string() })),
+    }
+}
+
+impl<'a> Head<'a> {
+    fn of(noun: Noun, answer: &Answer<'a>) -> Self {
+        let snapshot = &answer.interval.end;
+        Self {
+            schema: noun.version(),
+            time: time::of(snapshot).map(|time| time.to_string()),
+            boot_id: &snapshot.taken.boot_id,
+            pagewise: env!("CARGO_PKG_VERSION"),
+            kernel: &snapshot.taken.kernel,
+            host: &snapshot.host,
+            cost: answer.cost,
+        }
+    }
+}
+
+impl<'a> Facts<'a> {
+    fn of(interval: &'a Interval) -> Self {
+        let end: &'a Snapshot = &interval.end;
+        Self {
+            memory: &end.memory,
+            vmstat: &end.vmstat,
+            psi: &end.psi,
+            zones: &end.zones,
+            free_blocks: &end.free_blocks,
+            tiers: &end.tiers,
+            zram: &end.zram,
+            zswap: &end.zswap,
+            ksm: &end.ksm,
+            hugetlb: &end.hugetlb,
+            thp: &end.thp,
+            mglru: &end.mglru,
+            damon: &end.damon,
+            knobs: &end.knobs,
+            capabilities: &end.capabilities,
+            processes: &end.processes,
+            cgroups: &end.cgroups,
+            problems: &end.problems,
+            interval: Rates::of(interval),
+        }
+    }
+}
+
+impl<'a> Rates<'a> {
+    fn of(interval: &'a Interval) -> Option<Self> {
+        let seconds = interval.seconds()?;
+        let moved = interval.end.vmstat.iter().filter_map(|(name, _)| {
+            let change = interval.vmstat(name.as_str()).filter(|change| change.delta > 0)?;
+            Some((name, change.per_second))
+        });
+        Some(Self { seconds, changes: moved.collect() })
+    }
 }

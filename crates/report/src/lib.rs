@@ -3,6 +3,7 @@
 
 pub mod json;
 pub mod text;
+mod time;
 
 use pagewise_model::{Cost, Finding, Interval};
 

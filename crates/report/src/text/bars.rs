@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Numbers → bars of block characters, told apart by shape and not by colour alone.
+
+const FULL: &str = "█";
+const EMPTY: &str = "░";
+
+/// How many of `cells` stand for `part` of `whole`: one at least where there is something, and one
+/// stays empty where there is room left.
+fn filled(part: u64, whole: u64, cells: usize) -> usize {
+    if whole == 0 || part == 0 {
+        return 0;
+    }
+    let scaled = u128::from(part) * cells as u128 / u128::from(whole);
+    let most = if part >= whole { cells } else { cells.saturating_sub(1) };
+    usize::try_from(scaled).unwrap_or(cells).clamp(1.min(most), most)
+}
+
+/// A bar that is filled from the left.
+pub(super) fn fill(part: u64, whole: u64, cells: usize) -> String {
+    let full = filled(part, whole, cells);
+    FULL.repeat(full) + &EMPTY.repeat(cells - full)
+}
+
+/// How many cells each of `parts` gets of a bar for `whole`. Borders are rounded, not widths, so
+/// that the cells add up as the parts do.
+pub(super) fn split(parts: &[u64], whole: u64, cells: usize) -> Vec<usize> {
+    let whole = u128::from(whole.max(1));
+    let border = |sum: u128| {
+        let cell = (sum * cells as u128 + whole / 2) / whole;
+        usize::try_from(cell).unwrap_or(cells).min(cells)
+    };
+    let mut sum = 0u128;
+    let widths = parts.iter().map(|&part| {
+        let from = border(sum);
+        sum += u128::from(part);
+        border(sum) - from
+    });
+    widths.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_little_shows_and_almost_full_is_not_full() {
+        assert_eq!(fill(0, 100, 4), "░░░░");
+        assert_eq!(fill(1, 1000, 4), "█░░░");
+        assert_eq!(fill(999, 1000, 4), "███░");
+        assert_eq!(fill(1000, 1000, 4), "████");
+        assert_eq!(fill(5, 0, 4), "░░░░");
+    }
+
+    proptest! {
+        /// However large and however wrong the parts are, a bar never outgrows its cells, and parts
+        /// that make up the whole fill it.
+        #[test]
+        fn cells_add_up(parts in proptest::collection::vec(any::<u64>(), 0..8), cells in 1usize..99) {
+            let sum: u128 = parts.iter().map(|&part| u128::from(part)).sum();
+            let whole = u64::try_from(sum).unwrap_or(u64::MAX);
+            let widths = split(&parts, whole, cells);
+            prop_assert_eq!(widths.iter().sum::<usize>(), if sum == 0 { 0 } else { cells });
+            prop_assert!(split(&parts, 3, cells).iter().sum::<usize>() <= cells);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The largest memory cgroups. A group's numbers include the groups below it.
+
+use pagewise_model::{Cgroup, Cgroups, Hierarchy, Interval, Limit, Reading, Snapshot};
+
+use super::kit::{Page, Role};
+use super::movement::per_second;
+use super::table::{Cell, Column, Table};
+use super::words::{cell, cell_as, count, plural, shown};
+
+const SHOWN: usize = 10;
+
+pub(super) fn print(page: &mut Page, interval: &Interval) {
+    let cgroups = &interval.end.cgroups;
+    let groups = largest(cgroups);
+    if groups.is_empty() {
+        return nothing(page, cgroups);
+    }
+    page.heading("Memory cgroups", &summary(cgroups, groups.len()));
+    let rates = interval.seconds().is_some();
+    let columns = vec![
+        Column::path("group"),
+        Column::right("usage"),
+        Column::right("limit"),
+        Column::right("swap"),
+        Column::right("swap limit").spare(2),
+        Column::right(if rates { "refaults/s" } else { "refaults" }).spare(1),
+        Column::right("OOM kills").spare(3),
+    ];
+    let mut table = Table::new(4, columns);
+    groups.iter().for_each(|group| table.row(row(interval, group)));
+    table.print(page);
+}
+
+fn nothing(page: &mut Page, cgroups: &Cgroups) {
+    if cgroups.hierarchy != Hierarchy::None {
+        page.gap();
+        page.fact(
+            "Memory cgroups",
+            &format!("{}; no group says what it uses", layout(cgroups.hierarchy)),
+        );
+    }
+}
+
+/// The groups that use most, without the root, which is the whole machine.
+fn largest(cgroups: &Cgroups) -> Vec<&Cgroup> {
+    let mut groups: Vec<&Cgroup> =
+        cgroups.groups.iter().filter(|group| uses_memory(group)).collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.current.get()));
+    groups.truncate(SHOWN);
+    groups
+}
+
+fn uses_memory(group: &Cgroup) -> bool {
+    group.path.as_str() != "/" && group.current.get().is_some_and(|current| current.get() > 0)
+}
+
+fn summary(cgroups: &Cgroups, shown: usize) -> String {
+    let all = cgroups.groups.len() as u64 + cgroups.left_out;
+    let left_out = match cgroups.left_out {
+        0 => String::new(),
+        left_out => format!(" ({} not read)", count(left_out)),
+    };
+    format!(
+        "{}; {} of {}{left_out}, largest first, each with the groups below it",
+        layout(cgroups.hierarchy),
+        shown,
+        plural(all, "group")
+    )
+}
+
+fn layout(hierarchy: Hierarchy) -> &'static str {
+    match hierarchy {
+        Hierarchy::V2 => "version 2",
+        Hierarchy::V1 => "version 1",
+        Hierarchy::Hybrid => "hybrid: memory is in the version 1 tree",
+        Hierarchy::None => "no memory controller",
+    }
+}
+
+fn row(interval: &Interval, group: &Cgroup) -> Vec<Cell> {
+    vec![
+        group.path.as_str().into(),
+        cell(&group.current),
+        cell_as(&group.max, limit),
+        cell(&group.swap_current),
+        cell_as(&group.swap_max, limit),
+        refaults(interval, group),
+        oom_kills(&group.events.oom_kill),
+    ]
+}
+
+fn limit(limit: &Limit) -> String {
+    match limit {
+        Limit::Max => "none".to_owned(),
+        Limit::Bytes(bytes) => bytes.to_string(),
+    }
+}
+
+/// Refaults of both kinds: per second over the interval, else since the group was made.
+fn refaults(interval: &Interval, group: &Cgroup) -> Cell {
+    if interval.seconds().is_none() {
+        let both = group.refault_file.get().zip(group.refault_anon.get());
+        return both.map_or_else(
+            || shown(&group.refault_file).into(),
+            |(file, anon)| count(file.saturating_add(anon)).into(),
+        );
+    }
+    let grown = |pick: fn(&Cgroup) -> &Reading<u64>| {
+        interval.change(|snapshot| {
+            find(snapshot, group).map_or_else(Reading::not_read, |group| pick(group).clone())
+        })
+    };
+    let changes = [grown(|group| &group.refault_file), grown(|group| &group.refault_anon)];
+    let known: Vec<f64> = changes.into_iter().flatten().map(|change| change.per_second).collect();
+    match known.iter().sum::<f64>() {
+        _ if known.is_empty() => Cell::new(Role::Quiet, "–"),
+        none if none <= 0.0 => "0".into(),
+        rate => per_second(rate).into(),
+    }
+}
+
+fn find<'a>(snapshot: &'a Snapshot, group: &Cgroup) -> Option<&'a Cgroup> {
+    snapshot.cgroups.groups.iter().find(|other| other.path == group.path)
+}
+
+fn oom_kills(kills: &Reading<u64>) -> Cell {
+    match kills.get() {
+        None => Cell::default(),
+        Some(0) => Cell::new(Role::Quiet, "0"),
+        Some(kills) => Cell::new(Role::Warning, count(kills)),
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Findings: numbered and short in the report, in full for `doctor`.
+
+use pagewise_model::{Evidence, Finding, Severity};
+
+use super::kit::{Line, Page, Role};
+use super::words::{count, plural};
+
+const SHOWN: usize = 6;
+/// Columns of a number, and of number and severity together.
+const TITLE: usize = 15;
+/// Columns before the text of a finding in full.
+const BODY: usize = 9;
+
+/// The most important ones, each with its reason and the first command.
+pub(super) fn short(page: &mut Page, findings: &[Finding]) {
+    if findings.is_empty() {
+        return;
+    }
+    page.gap();
+    for (number, finding) in (1..).zip(findings.iter().take(SHOWN)) {
+        head(page, number, finding);
+        reason(page, finding);
+    }
+    if findings.len() > SHOWN {
+        let rest = count((findings.len() - SHOWN) as u64);
+        page.command(
+            Line::indented(2).plain(format!("and {rest} more:")),
+            TITLE,
+            "pagewise doctor",
+        );
+    }
+}
+
+fn head(page: &mut Page, number: u32, finding: &Finding) {
+    let start = Line::indented(2)
+        .plain(format!("{number}  "))
+        .span(role(finding.severity), label(finding.severity))
+        .pad_to(TITLE);
+    page.hang(start, TITLE, Role::Strong, &finding.title);
+}
+
+fn reason(page: &mut Page, finding: &Finding) {
+    let labelled = |label: &str| Line::indented(TITLE).span(Role::Quiet, label);
+    page.hang(labelled("why   "), TITLE + 6, Role::Plain, &finding.why);
+    if let Some(command) = finding.next.first() {
+        page.command(labelled("next  "), TITLE + 6, command);
+    }
+}
+
+fn role(severity: Severity) -> Role {
+    match severity {
+        Severity::Critical => Role::Critical,
+        Severity::Warning => Role::Warning,
+        Severity::Info => Role::Info,
+    }
+}
+
+fn label(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Critical => "CRITICAL",
+        Severity::Warning => "WARNING",
+        Severity::Info => "INFO",
+    }
+}
+
+/// Everything about one finding.
+pub(super) fn full(page: &mut Page, finding: &Finding) {
+    page.gap();
+    let start = Line::default()
+        .span(role(finding.severity), label(finding.severity))
+        .pad_to(BODY + 1)
+        .span(Role::Strong, finding.id)
+        .plain("   ");
+    page.hang(start, BODY, Role::Strong, &finding.title);
+    page.hang(labelled("what"), BODY, Role::Plain, &finding.what);
+    page.hang(labelled("why"), BODY, Role::Plain, &finding.why);
+    proof(page, &finding.evidence);
+    next(page, &finding.next);
+}
+
+fn labelled(label: &str) -> Line {
+    Line::indented(2).span(Role::Quiet, label).pad_to(BODY)
+}
+
+/// Where each number was read, one line each.
+fn proof(page: &mut Page, evidence: &[Evidence]) {
+    let mut start = labelled("proof");
+    for evidence in evidence {
+        let line = evidence.line.map(|line| format!(":{line}")).unwrap_or_default();
+        page.hang(
+            start,
+            BODY + 2,
+            Role::Plain,
+            &format!("{}{line}  {}", evidence.path, evidence.value),
+        );
+        start = Line::indented(BODY);
+    }
+}
+
+fn next(page: &mut Page, commands: &[String]) {
+    let mut start = labelled("next");
+    for command in commands {
+        page.command(start, BODY, command);
+        start = Line::indented(BODY);
+    }
+}
+
+/// Said where there are none.
+pub(super) fn none(page: &mut Page) {
+    page.gap();
+    page.prose(2, Role::Good, "No findings: no rule saw anything wrong.");
+    page.prose(
+        2,
+        Role::Plain,
+        "A rule stays silent where a value that it needs is missing; `pagewise report` says at its end what was missing.",
+    );
+}
+
+/// A last line that counts.
+pub(super) fn total(page: &mut Page, findings: &[Finding]) {
+    if findings.len() > 1 {
+        page.gap();
+        let each = plural(findings.len() as u64, "finding");
+        page.prose(2, Role::Quiet, &format!("{each}, the most important first."));
+    }
+}

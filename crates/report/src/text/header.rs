@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The first line and the last: which machine, when, and what looking cost.
+
+use jiff::Timestamp;
+use pagewise_model::{Bytes, Snapshot};
+
+use super::kit::{Line, Page, Role};
+use super::words::{plural, seconds};
+use crate::{Answer, time};
+
+/// `pagewise report · web-07 · Linux 6.12.107 · 62.8 GiB RAM · …`
+pub(super) fn print(page: &mut Page, verb: &str, answer: &Answer<'_>) {
+    let snapshot = &answer.interval.end;
+    let mut items = machine(snapshot);
+    items.extend(when(answer));
+    let start = Line::default().span(Role::Strong, format!("pagewise {verb}"));
+    page.hang_items(start, 2, Role::Plain, &items);
+}
+
+fn machine(snapshot: &Snapshot) -> Vec<String> {
+    let host = &snapshot.host;
+    let mut items = Vec::new();
+    items.extend(host.name.value().map(ToString::to_string));
+    items.extend(snapshot.taken.kernel.value().map(|kernel| format!("Linux {kernel}")));
+    items.extend(snapshot.memory.total.get().map(|total| format!("{total} RAM")));
+    items.extend(host.cpus.get().map(|cpus| plural(cpus.into(), "CPU")));
+    items.extend(host.virtualization.value().map(|kind| format!("{kind} guest")));
+    items.extend(host.container.value().map(|kind| format!("in a container ({kind})")));
+    items
+}
+
+fn when(answer: &Answer<'_>) -> Vec<String> {
+    let snapshot = &answer.interval.end;
+    let mut items = Vec::new();
+    let recording = snapshot.host.root.as_str();
+    if !recording.is_empty() && recording != "live" {
+        items.push(format!("recording {recording}"));
+    }
+    items.extend(time::of(snapshot).map(minute));
+    let (wall, cpu) = (answer.cost.wall_seconds, answer.cost.cpu_seconds);
+    items.push(format!("took {}, {} CPU", seconds(wall), seconds(cpu)));
+    items
+}
+
+fn minute(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%d %H:%M UTC").to_string()
+}
+
+/// `cost  0.38 s CPU, 2.1 MiB read, 11.2 MiB of memory at most`
+pub(super) fn cost(page: &mut Page, answer: &Answer<'_>) {
+    let cost = answer.cost;
+    let read = Bytes::new(cost.bytes_read);
+    page.gap();
+    page.prose(
+        2,
+        Role::Quiet,
+        &format!(
+            "This look cost {} of CPU time, {read} read from the kernel, and {} of memory at most.",
+            seconds(cost.cpu_seconds),
+            cost.peak_memory_bytes
+        ),
+    );
+}

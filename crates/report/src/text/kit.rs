@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Lines, paragraphs and labelled facts → text that never gets wider than the terminal.
+//!
+//! Every piece of text passes [`Span::new`], which makes it harmless to a terminal, and every line
+//! passes [`Page::line`], which cuts what is too wide. Sections therefore cannot get either wrong.
+//! Roles become colours only where the [`Look`] allows it; without them the words still say all.
+//!
+//! A number and its unit stay on one line: they are glued with a no-break space while a paragraph
+//! is wrapped, and the space is an ordinary one again when it is printed.
+
+use std::borrow::Cow;
+
+use anstyle::{AnsiColor, Style};
+use pagewise_model::Name;
+use textwrap::{Options, WordSplitter};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::Look;
+
+/// Narrower terminals are not served: nothing would be readable.
+const NARROWEST: usize = 40;
+const WIDEST: usize = 100;
+const GLUE: char = '\u{a0}';
+
+/// What a piece of text is, from which its colour follows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Role {
+    #[default]
+    Plain,
+    /// Headings and names that the eye looks for.
+    Strong,
+    /// Explanations that a second reading can skip.
+    Quiet,
+    /// Something to paste into a shell.
+    Command,
+    Critical,
+    Warning,
+    Info,
+    Good,
+    Anon,
+    Shmem,
+    File,
+    Kernel,
+    Compressed,
+}
+
+impl Role {
+    fn style(self) -> Style {
+        let colour = |colour: AnsiColor| colour.on_default();
+        match self {
+            Self::Plain => Style::new(),
+            Self::Strong => Style::new().bold(),
+            Self::Quiet => Style::new().dimmed(),
+            Self::Command => colour(AnsiColor::Cyan),
+            Self::Critical => colour(AnsiColor::Red).bold(),
+            Self::Warning => colour(AnsiColor::Yellow).bold(),
+            Self::Info => colour(AnsiColor::Blue).bold(),
+            Self::Good => colour(AnsiColor::Green),
+            Self::Anon => colour(AnsiColor::Blue),
+            Self::Shmem => colour(AnsiColor::Magenta),
+            Self::File => colour(AnsiColor::Green),
+            Self::Kernel => colour(AnsiColor::Yellow),
+            Self::Compressed => colour(AnsiColor::Cyan),
+        }
+    }
+}
+
+/// Text with one role.
+#[derive(Debug, Clone)]
+pub(super) struct Span {
+    text: String,
+    role: Role,
+}
+
+impl Span {
+    pub(super) fn new(role: Role, text: impl Into<String>) -> Self {
+        Self { text: harmless(text.into()), role }
+    }
+
+    fn styled(&self, text: &str, colour: bool) -> String {
+        let style = self.role.style();
+        match colour && style != Style::new() && !text.trim().is_empty() {
+            true => format!("{style}{text}{style:#}"),
+            false => text.to_owned(),
+        }
+    }
+}
+
+/// Characters that a terminal would act on become visible; a line end becomes a space.
+pub(super) fn harmless(text: String) -> String {
+    let text = if text.contains('\n') { text.replace('\n', " ") } else { text };
+    Name::from(text.as_str()).as_str().replace(GLUE, " ")
+}
+
+/// One line of output.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Line(Vec<Span>);
+
+impl Line {
+    /// A line that starts with so many spaces.
+    pub(super) fn indented(columns: usize) -> Self {
+        Self::default().plain(" ".repeat(columns))
+    }
+
+    pub(super) fn span(mut self, role: Role, text: impl Into<String>) -> Self {
+        self.0.push(Span::new(role, text));
+        self
+    }
+
+    pub(super) fn plain(self, text: impl Into<String>) -> Self {
+        self.span(Role::Plain, text)
+    }
+
+    pub(super) fn pad_to(self, column: usize) -> Self {
+        let missing = column.saturating_sub(self.width());
+        self.plain(" ".repeat(missing))
+    }
+
+    pub(super) fn width(&self) -> usize {
+        self.text().width()
+    }
+
+    fn text(&self) -> String {
+        self.0.iter().map(|span| span.text.as_str()).collect()
+    }
+
+    /// The line, cut with `…` where it is wider than `width`, without spaces at its end.
+    fn render(&self, width: usize, colour: bool) -> String {
+        let text = self.text();
+        let kept = clip(&text, width);
+        let (mut left, cut) = match kept.strip_suffix('…').filter(|_| kept != text) {
+            Some(head) => (head.len(), "…"),
+            None => (text.trim_end().len(), ""),
+        };
+        let mut shown = String::new();
+        for span in &self.0 {
+            let part = &span.text[..left.min(span.text.len())];
+            left -= part.len();
+            shown.push_str(&span.styled(part, colour));
+        }
+        shown + cut
+    }
+}
+
+/// `text` in at most `width` columns; what is cut is marked with `…` at its end.
+pub(super) fn clip(text: &str, width: usize) -> Cow<'_, str> {
+    if text.width() <= width {
+        return Cow::Borrowed(text);
+    }
+    let room = width.saturating_sub(1);
+    let mut used = 0;
+    let fits = |c: &char| {
+        used += c.width().unwrap_or(1);
+        used <= room
+    };
+    let mut end = text.chars().take_while(fits).map(char::len_utf8).sum::<usize>();
+    // The width of a text may differ from the sum over its characters.
+    while text[..end].width() > room {
+        end = text[..end].char_indices().next_back().map_or(0, |(at, _)| at);
+    }
+    Cow::Owned(format!("{}…", &text[..end]))
+}
+
+/// As [`clip`], but the end is kept: of a long path it says more than the start.
+pub(super) fn clip_start(text: &str, width: usize) -> Cow<'_, str> {
+    let mut start = 0;
+    while text[start..].width() > width.saturating_sub(usize::from(start > 0)) {
+        start += text[start..].chars().next().map_or(1, char::len_utf8);
+    }
+    if start == 0 { Cow::Borrowed(text) } else { Cow::Owned(format!("…{}", &text[start..])) }
+}
+
+/// Text in lines of at most `width` columns; numbers keep their units.
+pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let options = Options::new(width.max(1)).word_splitter(WordSplitter::NoHyphenation);
+    let glued = glue(&harmless(text.to_owned()));
+    textwrap::wrap(&glued, options).iter().map(|line| line.replace(GLUE, " ")).collect()
+}
+
+/// Ties every unit to its number.
+fn glue(text: &str) -> String {
+    const UNITS: [&str; 19] = [
+        "%", "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ns", "µs", "ms", "s", "pages", "page",
+        "B/s", "KiB/s", "MiB/s", "GiB/s", "MB/s",
+    ];
+    let mut glued = String::with_capacity(text.len());
+    for word in text.split(' ') {
+        let unit = UNITS.contains(&word.trim_end_matches(|c: char| ",.;:)".contains(c)));
+        if !glued.is_empty() {
+            let after_number = glued.ends_with(|c: char| c.is_ascii_digit());
+            glued.push(if unit && after_number { GLUE } else { ' ' });
+        }
+        glued.push_str(word);
+    }
+    glued
+}
+
+/// Columns in which the content of labelled facts starts.
+pub(super) const FACTS: usize = 18;
+
+/// Output under construction.
+#[derive(Debug)]
+pub(super) struct Page {
+    width: usize,
+    colour: bool,
+    out: String,
+}
+
+impl Page {
+    pub(super) fn new(look: Look) -> Self {
+        Self { width: look.width.clamp(NARROWEST, WIDEST), colour: look.colour, out: String::new() }
+    }
+
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.out
+    }
+
+    pub(super) fn line(&mut self, line: &Line) {
+        self.out.push_str(&line.render(self.width, self.colour));
+        self.out.push('\n');
+    }
+
+    /// An empty line, unless there is one already or nothing stands above.
+    pub(super) fn gap(&mut self) {
+        if !self.out.is_empty() && !self.out.ends_with("\n\n") {
+            self.out.push('\n');
+        }
+    }
+
+    /// The title of a section, and what is to know about it in a few words.
+    pub(super) fn heading(&mut self, title: &str, note: &str) {
+        self.gap();
+        let line = Line::indented(2).span(Role::Strong, title);
+        if note.is_empty() {
+            return self.line(&line);
+        }
+        self.hang(line.plain("   "), 4, Role::Quiet, note);
+    }
+
+    /// A paragraph.
+    pub(super) fn prose(&mut self, indent: usize, role: Role, text: &str) {
+        self.hang(Line::indented(indent), indent, role, text);
+    }
+
+    /// A bold label, and what it stands for beside it.
+    pub(super) fn fact(&mut self, label: &str, text: &str) {
+        self.fact_in(label, Role::Plain, text);
+    }
+
+    /// As [`Page::fact`], in a colour.
+    pub(super) fn fact_in(&mut self, label: &str, role: Role, text: &str) {
+        let start = Line::indented(2).span(Role::Strong, label).pad_to(FACTS - 1).plain(" ");
+        self.hang(start, FACTS, role, text);
+    }
+
+    /// Facts in a row, separated by dots; each stays whole where that is possible.
+    pub(super) fn items(&mut self, indent: usize, role: Role, items: &[String]) {
+        self.prose_glued(Line::indented(indent), indent, role, &joined(items));
+    }
+
+    /// As [`Page::items`], after `start`, which is one more of them.
+    pub(super) fn hang_items(&mut self, start: Line, indent: usize, role: Role, items: &[String]) {
+        let dot = if items.is_empty() { "" } else { " · " };
+        self.prose_glued(start.plain(dot), indent, role, &joined(items));
+    }
+
+    /// A labelled row of facts.
+    pub(super) fn fact_items(&mut self, label: &str, items: &[String]) {
+        let start = Line::indented(2).span(Role::Strong, label).pad_to(FACTS - 1).plain(" ");
+        self.prose_glued(start, FACTS, Role::Plain, &joined(items));
+    }
+
+    /// `start`, then text that goes on under itself at column `indent`.
+    pub(super) fn hang(&mut self, start: Line, indent: usize, role: Role, text: &str) {
+        self.prose_glued(start, indent, role, &glue(&harmless(text.to_owned())));
+    }
+
+    fn prose_glued(&mut self, start: Line, indent: usize, role: Role, glued: &str) {
+        let first = " ".repeat(start.width());
+        let rest = " ".repeat(indent);
+        let options = Options::new(self.width)
+            .initial_indent(&first)
+            .subsequent_indent(&rest)
+            .word_splitter(WordSplitter::NoHyphenation);
+        let mut start = Some(start);
+        for line in textwrap::wrap(glued, options) {
+            let (indent, head) = match start.take() {
+                Some(start) => (first.len(), start),
+                None => (rest.len(), Line::indented(rest.len())),
+            };
+            let text = line.get(indent..).unwrap_or_default();
+            self.line(&head.span(role, text.replace(GLUE, " ")));
+        }
+    }
+
+    /// A command, continued with `\` where it is too long, so that it can be pasted.
+    pub(super) fn command(&mut self, start: Line, indent: usize, command: &str) {
+        let room = self.width.saturating_sub(indent + 2);
+        let lines = if command.contains('\'') {
+            wrap(command, room + 2)
+        } else {
+            let options = Options::new(room).word_splitter(WordSplitter::NoHyphenation);
+            let command = harmless(command.to_owned());
+            textwrap::wrap(&command, options).iter().map(ToString::to_string).collect()
+        };
+        let go_on = if command.contains('\'') { "" } else { " \\" };
+        let last = lines.len().saturating_sub(1);
+        let mut head = start.pad_to(indent);
+        for (at, text) in lines.iter().enumerate() {
+            let more = if at < last { go_on } else { "" };
+            self.line(&head.span(Role::Command, format!("{text}{more}")));
+            head = Line::indented(indent);
+        }
+    }
+}
+
+fn joined(items: &[String]) -> String {
+    let whole: Vec<String> = items
+        .iter()
+        .map(|item| harmless(item.clone()))
+        .map(|item| if item.width() <= 60 { item.replace(' ', "\u{a0}") } else { glue(&item) })
+        .collect();
+    whole.join("\u{a0}· ")
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What could not be read: garbled files, and what root would add.
+//!
+//! Which sections hold something denied is found by what they print as JSON: the key `denied` with
+//! a text behind it. So a field that comes later is counted without a word here.
+
+use std::io::{self, Write};
+
+use pagewise_model::{FeatureState, Snapshot};
+use serde::Serialize;
+
+use super::kit::{Line, Page, Role};
+use super::words::{count, plural};
+
+const SHOWN: usize = 10;
+
+/// Lines that no kernel writes; the report went on without them.
+pub(super) fn problems(page: &mut Page, snapshot: &Snapshot) {
+    let problems = &snapshot.problems;
+    if problems.is_empty() {
+        return;
+    }
+    let number = plural(problems.len() as u64, "place");
+    page.heading("Not understood", &format!("{number}; the values there count as absent"));
+    for problem in problems.iter().take(SHOWN) {
+        page.line(&Line::indented(4).plain(problem.to_string()));
+    }
+    if problems.len() > SHOWN {
+        let rest = count((problems.len() - SHOWN) as u64);
+        page.prose(4, Role::Quiet, &format!("and {rest} more: pagewise report --json lists all"));
+    }
+}
+
+/// What a run as root would add; nothing where nothing was refused.
+pub(super) fn denied(page: &mut Page, snapshot: &Snapshot) {
+    let sections = denied_sections(snapshot);
+    if !sections.is_empty() {
+        page.gap();
+        page.fact_items("Root would add", &sections);
+    }
+}
+
+fn denied_sections(snapshot: &Snapshot) -> Vec<String> {
+    let s = snapshot;
+    let sections = [
+        ("the memory totals", has_denied(&s.memory)),
+        ("the counters of vmstat", has_denied(&s.vmstat)),
+        ("pressure", has_denied(&s.psi)),
+        ("zones", has_denied(&s.zones)),
+        ("fragmentation", has_denied(&s.free_blocks)),
+        ("swap tiers", has_denied(&s.tiers)),
+        ("details of zram", has_denied(&s.zram)),
+        ("zswap", has_denied(&s.zswap)),
+        ("KSM", has_denied(&s.ksm)),
+        ("hugetlb pools", has_denied(&s.hugetlb)),
+        ("details of huge pages", has_denied(&s.thp)),
+        ("MGLRU", has_denied(&s.mglru)),
+        ("DAMON", has_denied(&s.damon)),
+        ("some settings", has_denied(&s.knobs)),
+        ("some kernel features", s.capabilities.iter().any(|c| c.state == FeatureState::Denied)),
+        ("details of cgroups", has_denied(&s.cgroups)),
+    ];
+    let mut names: Vec<String> =
+        sections.iter().filter(|(_, denied)| *denied).map(|(name, _)| (*name).to_owned()).collect();
+    names.extend(denied_processes(s));
+    names
+}
+
+fn denied_processes(snapshot: &Snapshot) -> Option<String> {
+    let denied = snapshot.processes.smaps.denied;
+    if denied > 0 {
+        return Some(format!("proportional sizes of {} processes", count(denied)));
+    }
+    has_denied(&snapshot.processes).then(|| "details of processes".to_owned())
+}
+
+/// Whether any Reading inside was denied.
+fn has_denied(noun: &impl Serialize) -> bool {
+    let mut search = Search::default();
+    // The search never fails, and a noun that JSON cannot hold denies nothing.
+    let _ = serde_json::to_writer(&mut search, noun);
+    search.found
+}
+
+/// Looks for [`NEEDLE`] in what is written to it, and keeps nothing.
+#[derive(Debug, Default)]
+struct Search {
+    matched: usize,
+    found: bool,
+}
+
+/// Only a denied Reading prints this: quotes inside of texts are escaped.
+const NEEDLE: &[u8] = b"\"denied\":\"";
+
+impl Search {
+    fn take(&mut self, byte: u8) {
+        if NEEDLE.get(self.matched) == Some(&byte) {
+            self.matched += 1;
+        } else {
+            self.matched = usize::from(byte == b'"');
+        }
+        if self.matched == NEEDLE.len() {
+            self.found = true;
+            self.matched = 0;
+        }
+    }
+}
+
+impl Write for Search {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.found {
+            bytes.iter().for_each(|&byte| self.take(byte));
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::{Bytes, Memory, Name, Problem, Reading, SmapsTally, Source};
+
+    use super::*;
+
+    #[test]
+    fn a_denied_reading_is_found_wherever_it_is() {
+        let at = || Source::file("/proc/x");
+        let mut memory = Memory::default();
+        assert!(!has_denied(&memory));
+        memory.other.insert(Name::from("denied"), Reading::found(Bytes::new(1), at()));
+        assert!(!has_denied(&memory));
+        memory.other.insert(Name::from("New"), Reading::denied("run as root", at()));
+        assert!(has_denied(&memory));
+    }
+
+    #[test]
+    fn the_word_elsewhere_is_no_denial() {
+        assert!(!has_denied(&SmapsTally { denied: 3, ..SmapsTally::default() }));
+        let found = b"\"denied\":\"no\"";
+        assert!(!has_denied(&Problem::new(&Source::file("/x"), "a word", found)));
+        assert!(!has_denied(&"\"denied\":\""));
+    }
+
+    #[test]
+    fn what_is_split_between_writes_is_found() {
+        let mut search = Search::default();
+        for piece in ["{\"\":0,\"den", "ied", "\"", ":", "\"run"] {
+            search.write_all(piece.as_bytes()).unwrap();
+        }
+        assert!(search.found);
+    }
+}

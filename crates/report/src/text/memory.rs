@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Where memory is: one bar, and what each part of it means.
+//!
+//! The parts are sums of what `/proc/meminfo` says and need not add up: what is left of the total is
+//! shown as "the rest" (drivers, firmware, pages on their way). Page cache is shown without shmem,
+//! which the kernel's "Cached" includes although it can only be swapped. Compressed memory is in no
+//! line of meminfo on most kernels; it comes from the zram devices and from zswap.
+
+use pagewise_model::{Bytes, Memory, Reading, Snapshot};
+
+use super::bars;
+use super::kit::{Line, Page, Role};
+use super::table::{Cell, Column, Table};
+use super::words::{part_of, share};
+
+/// One kind of memory.
+#[derive(Debug)]
+pub(super) struct Part {
+    name: &'static str,
+    bytes: Bytes,
+    glyph: &'static str,
+    role: Role,
+    meaning: String,
+}
+
+impl Part {
+    /// As the legend of the bar names it.
+    pub(super) fn glance(&self) -> String {
+        format!("{} {} {}", self.glyph, self.name, self.bytes)
+    }
+}
+
+pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
+    let Some(total) = snapshot.memory.total.get() else { return };
+    page.heading("Where memory is", &format!("{total} in all"));
+    let parts = parts(snapshot, total);
+    bar(page, 4, &parts, total);
+    legend(page, &parts, total);
+    totals(page, &snapshot.memory);
+}
+
+/// The bar alone.
+pub(super) fn bar(page: &mut Page, indent: usize, parts: &[Part], total: Bytes) {
+    let cells = page.width().saturating_sub(indent + 4).min(80);
+    let sizes: Vec<u64> = parts.iter().map(|part| part.bytes.get()).collect();
+    let mut line = Line::indented(indent);
+    for (part, width) in parts.iter().zip(bars::split(&sizes, total.get(), cells)) {
+        line = line.span(part.role, part.glyph.repeat(width));
+    }
+    page.line(&line);
+}
+
+fn legend(page: &mut Page, parts: &[Part], total: Bytes) {
+    let columns = ["", ""].map(Column::left).into_iter();
+    let numbers = ["", ""].map(Column::right);
+    let mut table = Table::new(4, columns.chain(numbers).chain([Column::words("")]).collect());
+    for part in parts {
+        table.row(vec![
+            Cell::new(part.role, part.glyph),
+            part.name.into(),
+            part.bytes.to_string().into(),
+            share(part.bytes.get(), total.get()).unwrap_or_default().into(),
+            Cell::new(Role::Quiet, part.meaning.clone()),
+        ]);
+    }
+    table.print(page);
+}
+
+fn totals(page: &mut Page, memory: &Memory) {
+    let mut items = Vec::new();
+    items.extend(memory.available.get().map(|size| format!("available without swapping {size}")));
+    items.extend(
+        memory.mlocked.get().filter(|size| size.get() > 0).map(|size| format!("locked {size}")),
+    );
+    if let (Some(committed), Some(limit)) = (memory.committed.get(), memory.commit_limit.get()) {
+        items.push(format!("promised to programs {committed} (limit, where enforced: {limit})"));
+    }
+    if !items.is_empty() {
+        page.items(4, Role::Plain, &items);
+    }
+}
+
+/// The parts that are known, in the order of the bar.
+pub(super) fn parts(snapshot: &Snapshot, total: Bytes) -> Vec<Part> {
+    let memory = &snapshot.memory;
+    let known = [
+        part(
+            "anon",
+            "█",
+            Role::Anon,
+            memory.anon_pages.get(),
+            "heaps and stacks: can only be swapped",
+        ),
+        part(
+            "shmem",
+            "▓",
+            Role::Shmem,
+            memory.shmem.get(),
+            "tmpfs and shared memory: looks like cache, can only be swapped",
+        ),
+        part("file", "▒", Role::File, file(memory), file_meaning(memory)),
+        part("kernel", "≡", Role::Kernel, kernel(memory), kernel_meaning(memory)),
+        part(
+            "compressed",
+            "▞",
+            Role::Compressed,
+            compressed(snapshot),
+            "what zram and zswap hold, after compression",
+        ),
+        part(
+            "huge pages",
+            "#",
+            Role::Kernel,
+            memory.hugetlb.get(),
+            "hugetlb pools: kept apart, used or not",
+        ),
+    ];
+    let shown = |part: &Part| part.bytes.get() > 0;
+    let mut parts: Vec<Part> = known.into_iter().flatten().filter(shown).collect();
+    if let (Some(free), Some(_)) = (memory.free.get(), memory.anon_pages.get()) {
+        let sum: Bytes = parts.iter().map(|part| part.bytes).sum();
+        let rest = total.saturating_sub(sum.saturating_add(free));
+        let rest =
+            part("the rest", "·", Role::Quiet, Some(rest), "drivers, firmware, pages on their way");
+        parts.extend(rest.filter(shown));
+    }
+    parts.extend(part("free", "░", Role::Quiet, memory.free.get(), "holds nothing at all"));
+    parts
+}
+
+fn part(
+    name: &'static str,
+    glyph: &'static str,
+    role: Role,
+    bytes: Option<Bytes>,
+    meaning: impl Into<String>,
+) -> Option<Part> {
+    bytes.map(|bytes| Part { name, bytes, glyph, role, meaning: meaning.into() })
+}
+
+/// Page cache without shmem.
+fn file(memory: &Memory) -> Option<Bytes> {
+    let cache = memory.cached.get()?.saturating_add(memory.buffers.get()?);
+    Some(cache.saturating_sub(memory.shmem.get()?))
+}
+
+fn file_meaning(memory: &Memory) -> String {
+    let meaning = "page cache and running code: dropped and read again";
+    match memory.dirty.get().filter(|dirty| dirty.get() > 0) {
+        Some(dirty) => format!("{meaning}; {dirty} to be written first"),
+        None => meaning.to_owned(),
+    }
+}
+
+fn kernel_parts(memory: &Memory) -> [(&'static str, &Reading<Bytes>); 6] {
+    [
+        ("caches to shrink", &memory.slab_reclaimable),
+        ("other slab", &memory.slab_unreclaimable),
+        ("page tables", &memory.page_tables),
+        ("guests' page tables", &memory.secondary_page_tables),
+        ("per CPU", &memory.percpu),
+        ("stacks", &memory.kernel_stack),
+    ]
+}
+
+fn kernel(memory: &Memory) -> Option<Bytes> {
+    memory.slab_unreclaimable.get()?;
+    Some(kernel_parts(memory).iter().filter_map(|(_, size)| size.get()).sum())
+}
+
+/// The kernel's largest parts by name.
+fn kernel_meaning(memory: &Memory) -> String {
+    let mut parts: Vec<_> =
+        kernel_parts(memory).iter().filter_map(|(name, size)| Some((size.get()?, *name))).collect();
+    parts.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
+    let largest = parts.iter().take(3).filter(|(size, _)| size.get() > 0);
+    largest.map(|(size, name)| format!("{name} {size}")).collect::<Vec<_>>().join(", ")
+}
+
+fn compressed(snapshot: &Snapshot) -> Option<Bytes> {
+    let zram = snapshot.zram.iter().map(|zram| &zram.mm_stat.memory_used);
+    zram.chain([&snapshot.zswap.pool]).filter_map(Reading::get).reduce(Bytes::saturating_add)
+}
+
+/// `60.1 of 62.8 GiB` in use, where both are known.
+pub(super) fn in_use(memory: &Memory) -> Option<String> {
+    let total = memory.total.get()?;
+    Some(part_of(total.saturating_sub(memory.free.get()?), total))
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a person reads in a terminal: the verdict first, every number with its unit and meaning.
+//!
+//! One file per section, all built from [`kit`] and [`table`]. A section whose facts are absent
+//! shrinks to one line or goes away; what is denied says "needs root"; nothing unknown prints as 0.
+//! Sums and shares are worked out for display; whether they are good or bad is not decided here.
+
+mod bars;
+mod capabilities;
+mod cgroups;
+mod doctor;
+mod findings;
+mod header;
+mod kit;
+mod limits;
+mod memory;
+mod movement;
+mod pressure;
+mod processes;
+mod report;
+mod savers;
+mod settings;
+mod status;
+mod table;
+mod thp;
+mod tiers;
+mod verdict;
+mod words;
+mod zones;
+mod zram;
+
+use crate::Answer;
+use kit::Page;
+
+/// How text may look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Columns; never more than 100 are used.
+    pub width: usize,
+    /// Whether colours may be used; nothing may depend on them.
+    pub colour: bool,
+}
+
+/// Everything, on one page.
+pub fn report(answer: &Answer<'_>, look: Look) -> String {
+    printed(look, |page| report::print(page, answer))
+}
+
+/// Facts at a glance.
+pub fn status(answer: &Answer<'_>, look: Look) -> String {
+    printed(look, |page| status::print(page, answer))
+}
+
+/// Findings in full.
+pub fn doctor(answer: &Answer<'_>, look: Look) -> String {
+    printed(look, |page| doctor::print(page, answer))
+}
+
+fn printed(look: Look, print: impl FnOnce(&mut Page)) -> String {
+    let mut page = Page::new(look);
+    print(&mut page);
+    page.finish()
+}

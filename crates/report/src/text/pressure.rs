@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Pressure: how much time was lost waiting, or why nobody knows.
+
+use pagewise_model::{Pressure, Psi, Stall};
+
+use super::kit::Page;
+use super::table::{Cell, Column, Table};
+use super::words::{cell_as, lack, stalled};
+
+pub(super) fn print(page: &mut Page, psi: &Psi) {
+    if let Some(why) = unknown(psi) {
+        page.gap();
+        return page.fact("Pressure", &why);
+    }
+    let resources = [("memory", &psi.memory), ("io", &psi.io), ("cpu", &psi.cpu)];
+    let known: Vec<_> = resources.into_iter().filter(|(_, pressure)| is_known(pressure)).collect();
+    if known.is_empty() {
+        return;
+    }
+    page.heading("Pressure", "share of time lost waiting, by some task and by all that could run");
+    let spans = ["some: 10 s", "60 s", "300 s", "  all: 10 s", "60 s", "300 s"];
+    let columns = [Column::left("")].into_iter().chain(spans.map(Column::right)).collect();
+    let mut table = Table::new(4, columns);
+    for (name, pressure) in known {
+        let mut row = vec![Cell::from(name)];
+        row.extend(averages(&pressure.some));
+        row.extend(averages(&pressure.full));
+        table.row(row);
+    }
+    table.print(page);
+}
+
+fn is_known(pressure: &Pressure) -> bool {
+    pressure.some.avg10.value().is_some()
+}
+
+fn averages(stall: &Stall) -> [Cell; 3] {
+    [&stall.avg10, &stall.avg60, &stall.avg300]
+        .map(|average| cell_as(average, |share| stalled(share.get())))
+}
+
+/// Why memory pressure is not known; `None` where it is, or where nobody asked.
+pub(super) fn unknown(psi: &Psi) -> Option<String> {
+    let why = lack(&psi.memory.some.avg10)?;
+    Some(match why.as_str() {
+        "compiled in but switched off" => format!("{why}: boot with psi=1"),
+        _ => why,
+    })
+}

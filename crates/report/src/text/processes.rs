@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The largest processes, and what the three sizes of a process mean.
+
+use pagewise_model::{Bytes, Process, Processes};
+
+use super::kit::{Page, Role};
+use super::table::{Cell, Column, Table};
+use super::words::{cell, count, plural};
+
+const SHOWN: usize = 10;
+
+pub(super) fn print(page: &mut Page, processes: &Processes) {
+    let largest = largest(processes);
+    if largest.is_empty() {
+        return;
+    }
+    page.heading("Processes", &summary(processes, largest.len()));
+    let mut table = Table::new(4, columns());
+    largest.iter().for_each(|process| table.row(row(process)));
+    table.print(page);
+    page.prose(4, Role::Quiet, MEANING);
+    page.prose(4, Role::Quiet, &reading(processes));
+}
+
+const MEANING: &str = "virtual: address space asked for, most of it never touched. resident: in RAM, \
+    where pages shared by ten processes count ten times. proportional: shared pages divided among \
+    their users; only this may be summed.";
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::right("pid"),
+        Column::name("name"),
+        Column::right("virtual").spare(4),
+        Column::right("resident"),
+        Column::right("proportional"),
+        Column::right("anon").spare(3),
+        Column::right("file").spare(5),
+        Column::right("shmem").spare(6),
+        Column::right("swap").spare(1),
+        Column::right("huge").spare(2),
+    ]
+}
+
+/// Those with the largest proportional size, or where it was not read, resident size.
+fn largest(processes: &Processes) -> Vec<&Process> {
+    let mut all: Vec<(Bytes, &Process)> = processes
+        .list
+        .iter()
+        .filter_map(|process| {
+            Some((process.proportional.get().or_else(|| process.resident())?, process))
+        })
+        .collect();
+    all.sort_by_key(|(size, process)| (std::cmp::Reverse(*size), process.pid));
+    all.into_iter().take(SHOWN).map(|(_, process)| process).collect()
+}
+
+fn summary(processes: &Processes, shown: usize) -> String {
+    let all = processes.list.len() as u64;
+    format!("{shown} of {}, largest first", count(all))
+}
+
+fn row(process: &Process) -> Vec<Cell> {
+    let resident = process
+        .resident()
+        .map_or_else(|| Cell::new(Role::Quiet, "–"), |size| size.to_string().into());
+    vec![
+        Cell::new(Role::Quiet, process.pid.to_string()),
+        Cell::new(Role::Strong, process.name.as_str()),
+        cell(&process.virtual_size),
+        resident,
+        proportional(process),
+        cell(&process.rss_anon),
+        cell(&process.rss_file),
+        cell(&process.rss_shmem),
+        cell(&process.swap),
+        cell(&process.anon_huge),
+    ]
+}
+
+/// The size, or what came between.
+fn proportional(process: &Process) -> Cell {
+    use pagewise_model::SmapsOutcome::{Denied, Gone, NotRead, Read, Stuck};
+    match process.smaps {
+        Read => cell(&process.proportional),
+        NotRead => Cell::new(Role::Quiet, "not read"),
+        Denied => Cell::new(Role::Quiet, "needs root"),
+        Stuck => Cell::new(Role::Warning, "stuck"),
+        Gone => Cell::new(Role::Quiet, "gone"),
+    }
+}
+
+/// How many proportional sizes were read, and why the others were not.
+fn reading(processes: &Processes) -> String {
+    let tally = &processes.smaps;
+    let others = [
+        (tally.not_read, "did not fit into the time allowed"),
+        (tally.denied, "need root"),
+        (tally.stuck, "did not answer in time (something holds the process's memory lock)"),
+        (tally.gone, "ended meanwhile"),
+    ];
+    let others = others.iter().filter(|(number, _)| *number > 0);
+    let others: Vec<String> =
+        others.map(|(number, why)| format!("{} {why}", count(*number))).collect();
+    let read = format!(
+        "Proportional sizes read of {}",
+        plural(tally.read, "process").replace("processs", "processes")
+    );
+    match others.is_empty() {
+        true => format!("{read}."),
+        false => format!("{read}; {}.", others.join(", ")),
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise status`: the facts at a glance, a line or two each.
+
+use pagewise_model::{Snapshot, Stall, Tier};
+
+use super::kit::Page;
+use super::words::{lack, part_of, share, shown, stalled};
+use super::{header, memory, movement, pressure, savers, thp, verdict, zones, zram};
+use crate::Answer;
+
+pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
+    let snapshot = &answer.interval.end;
+    header::print(page, "status", answer);
+    page.gap();
+    where_memory_is(page, snapshot);
+    swap(page, snapshot);
+    zram_devices(page, snapshot);
+    waiting(page, snapshot);
+    zone_states(page, snapshot);
+    if let Some((label, moves)) = movement::facts(answer.interval) {
+        page.fact_items(&label, &moves);
+    }
+    huge_pages(page, snapshot);
+    savers::facts(snapshot).iter().for_each(|(label, text)| page.fact(label, text));
+    if !answer.findings.is_empty() {
+        page.fact(
+            "Findings",
+            &format!("{}; pagewise doctor explains", verdict::counted(answer.findings)),
+        );
+    }
+}
+
+fn where_memory_is(page: &mut Page, snapshot: &Snapshot) {
+    let Some(total) = snapshot.memory.total.get() else { return };
+    let parts = memory::parts(snapshot, total);
+    memory::bar(page, 2, &parts, total);
+    let mut items: Vec<String> = Vec::new();
+    items.extend(memory::in_use(&snapshot.memory).map(|used| format!("{used} in use")));
+    items.extend(snapshot.memory.available.get().map(|size| format!("{size} available")));
+    page.fact_items("Memory", &items);
+    let legend: Vec<String> = parts.iter().map(memory::Part::glance).collect();
+    page.fact_items("", &legend);
+}
+
+fn swap(page: &mut Page, snapshot: &Snapshot) {
+    let memory = &snapshot.memory;
+    if snapshot.tiers.is_empty() {
+        if memory.swap_total.get().is_some_and(|total| total.get() == 0) {
+            page.fact("Swap", "none");
+        }
+        return;
+    }
+    page.fact_items("Swap", &snapshot.tiers.iter().map(tier).collect::<Vec<_>>());
+}
+
+fn tier(tier: &Tier) -> String {
+    let fill = tier.used.get().zip(tier.size.get());
+    let used = fill.map_or_else(|| shown(&tier.used), |(used, size)| part_of(used, size));
+    let share = fill.and_then(|(used, size)| share(used.get(), size.get()));
+    let share = share.map(|share| format!(" ({share})")).unwrap_or_default();
+    format!("{} {used}{share}, priority {}", tier.path, shown(&tier.priority))
+}
+
+fn zram_devices(page: &mut Page, snapshot: &Snapshot) {
+    if !snapshot.zram.is_empty() {
+        page.fact_items("zram", &snapshot.zram.iter().map(zram::glance).collect::<Vec<_>>());
+    }
+}
+
+fn waiting(page: &mut Page, snapshot: &Snapshot) {
+    if let Some(why) = pressure::unknown(&snapshot.psi) {
+        return page.fact("Pressure", &why);
+    }
+    let psi = &snapshot.psi;
+    let resources = [("memory", &psi.memory), ("io", &psi.io), ("cpu", &psi.cpu)];
+    let known = resources.iter().filter(|(_, pressure)| pressure.some.avg10.value().is_some());
+    let items: Vec<String> =
+        known.map(|(name, pressure)| resource(name, &pressure.some, &pressure.full)).collect();
+    if !items.is_empty() {
+        page.fact_items("Waited, last 10 s", &items);
+    }
+}
+
+fn resource(name: &str, some: &Stall, full: &Stall) -> String {
+    let share = |stall: &Stall| stall.avg10.get().map(|share| stalled(share.get()));
+    let all = share(full).map(|share| format!(", everybody {share}")).unwrap_or_default();
+    format!("for {name} somebody {}{all}", share(some).unwrap_or_default())
+}
+
+fn zone_states(page: &mut Page, snapshot: &Snapshot) {
+    let states: Vec<String> = zones::by_state(&snapshot.zones)
+        .iter()
+        .map(|(state, names)| format!("{}: kernel {}", names.join(", "), zones::doing(*state)))
+        .collect();
+    if !states.is_empty() {
+        page.fact_items("Zones", &states);
+    }
+}
+
+fn huge_pages(page: &mut Page, snapshot: &Snapshot) {
+    let thp = &snapshot.thp;
+    if let Some(why) = lack(&thp.enabled) {
+        page.fact("Huge pages", &why);
+    } else if thp.enabled.value().is_some() {
+        let text = format!("{}: {}", shown(&thp.enabled), thp::in_use(&snapshot.memory));
+        page.fact("Huge pages", &text);
+    }
+}

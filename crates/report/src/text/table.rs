@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Rows of cells → aligned lines that fit.
+//!
+//! What does not fit gives way in this order: columns that may be cut shrink, then columns that may
+//! be left out go, the least important first. A column in which no
+//! cell has any content is never shown.
+
+use unicode_width::UnicodeWidthStr;
+
+use super::kit::{Line, Page, Role, clip, clip_start, harmless, wrap};
+
+/// The least that is left of a column that shrinks.
+const SHRUNK: usize = 14;
+/// A text column that wraps is not made narrower than this.
+const WRAPPED: usize = 24;
+const BETWEEN: usize = 2;
+/// What stands for a value that this kernel does not have.
+pub(super) const NONE: &str = "–";
+
+/// Text and its role.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Cell {
+    text: String,
+    role: Role,
+}
+
+impl Cell {
+    pub(super) fn new(role: Role, text: impl Into<String>) -> Self {
+        Self { text: harmless(text.into()), role }
+    }
+
+    /// Whether it says more than nothing or "there is none".
+    pub(super) fn has_content(&self) -> bool {
+        !matches!(self.text.as_str(), "" | NONE)
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::new(Role::Plain, text)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+/// How a column gives way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Give {
+    /// Not at all.
+    Stiff,
+    /// Its end is cut.
+    End,
+    /// Its start is cut.
+    Start,
+    /// It goes on in the next line; for the last column only.
+    Wrap,
+}
+
+/// A column: its title and how it behaves.
+#[derive(Debug, Clone)]
+pub(super) struct Column {
+    title: String,
+    right: bool,
+    give: Give,
+    /// Left out where there is no room, the highest first; 0 stays.
+    rank: u8,
+}
+
+impl Column {
+    /// Words, aligned left.
+    pub(super) fn left(title: impl Into<String>) -> Self {
+        Self { title: title.into(), right: false, give: Give::Stiff, rank: 0 }
+    }
+
+    /// Numbers, aligned right.
+    pub(super) fn right(title: impl Into<String>) -> Self {
+        Self { right: true, ..Self::left(title) }
+    }
+
+    /// Names, cut at the end where there is no room.
+    pub(super) fn name(title: impl Into<String>) -> Self {
+        Self { give: Give::End, ..Self::left(title) }
+    }
+
+    /// Paths, cut at the start where there is no room.
+    pub(super) fn path(title: impl Into<String>) -> Self {
+        Self { give: Give::Start, ..Self::left(title) }
+    }
+
+    /// Sentences; for the last column.
+    pub(super) fn words(title: impl Into<String>) -> Self {
+        Self { give: Give::Wrap, ..Self::left(title) }
+    }
+
+    /// Left out where there is no room; a higher rank goes first.
+    pub(super) fn spare(self, rank: u8) -> Self {
+        Self { rank, ..self }
+    }
+
+    fn least(&self, natural: usize) -> usize {
+        match self.give {
+            Give::Stiff => natural,
+            Give::End | Give::Start => natural.min(SHRUNK),
+            Give::Wrap => natural.min(WRAPPED),
+        }
+    }
+}
+
+/// Rows under titles.
+#[derive(Debug)]
+pub(super) struct Table {
+    indent: usize,
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    pub(super) fn new(indent: usize, columns: Vec<Column>) -> Self {
+        Self { indent, columns, rows: Vec::new() }
+    }
+
+    pub(super) fn row(&mut self, cells: Vec<Cell>) {
+        self.rows.push(cells);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Prints the table; titles only where at least one column has one.
+    pub(super) fn print(self, page: &mut Page) {
+        let plan = self.plan(page.width().saturating_sub(self.indent));
+        if self.columns.iter().any(|column| !column.title.is_empty()) {
+            let titles: Vec<Cell> = self.columns.iter().map(title).collect();
+            self.print_row(page, &plan, &titles);
+        }
+        for row in &self.rows {
+            self.print_row(page, &plan, row);
+        }
+    }
+
+    /// Which columns are shown, and how wide.
+    fn plan(&self, room: usize) -> Vec<(usize, usize)> {
+        let natural: Vec<usize> = (0..self.columns.len()).map(|at| self.natural(at)).collect();
+        let mut shown: Vec<usize> = (0..natural.len()).filter(|&at| self.has_content(at)).collect();
+        let least =
+            |shown: &[usize]| total(shown.iter().map(|&at| self.columns[at].least(natural[at])));
+        while least(&shown) > room {
+            let sparest = shown.iter().copied().max_by_key(|&at| self.columns[at].rank);
+            match sparest.filter(|&at| self.columns[at].rank > 0) {
+                Some(at) => shown.retain(|&other| other != at),
+                None => break,
+            }
+        }
+        let mut widths: Vec<(usize, usize)> = shown.iter().map(|&at| (at, natural[at])).collect();
+        self.shrink(&mut widths, room);
+        widths
+    }
+
+    /// Takes the columns that are too many from the widest that gives way.
+    fn shrink(&self, widths: &mut [(usize, usize)], room: usize) {
+        let mut excess = total(widths.iter().map(|&(_, width)| width)).saturating_sub(room);
+        while excess > 0 {
+            let gives = |&&mut (at, width): &&mut (usize, usize)| {
+                width > self.columns[at].least(self.natural(at))
+            };
+            let widest = widths.iter_mut().filter(gives).max_by_key(|(_, width)| *width);
+            let Some((_, width)) = widest else { break };
+            *width -= 1;
+            excess -= 1;
+        }
+    }
+
+    fn natural(&self, at: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.text.width());
+        cells.max().unwrap_or(0).max(self.columns[at].title.width())
+    }
+
+    fn has_content(&self, at: usize) -> bool {
+        self.rows.iter().filter_map(|row| row.get(at)).any(Cell::has_content)
+    }
+
+    fn print_row(&self, page: &mut Page, plan: &[(usize, usize)], row: &[Cell]) {
+        let mut line = Line::indented(self.indent);
+        let mut edge = self.indent;
+        let mut more = Vec::new();
+        for &(at, width) in plan {
+            let Some(cell) = row.get(at) else { continue };
+            let column = &self.columns[at];
+            let (text, rest) = column.fit(&cell.text, width);
+            let missing = width.saturating_sub(text.width());
+            let start = edge + if column.right { missing } else { 0 };
+            line = line.pad_to(start).span(cell.role, text);
+            more = rest.into_iter().map(|text| (edge, cell.role, text)).collect();
+            edge += width + BETWEEN;
+        }
+        page.line(&line);
+        for (edge, role, text) in more {
+            page.line(&Line::indented(edge).span(role, text));
+        }
+    }
+}
+
+impl Column {
+    /// The text in the column's width, and what goes on below.
+    fn fit(&self, text: &str, width: usize) -> (String, Vec<String>) {
+        match self.give {
+            Give::Stiff => (text.to_owned(), Vec::new()),
+            Give::End => (clip(text, width).into_owned(), Vec::new()),
+            Give::Start => (clip_start(text, width).into_owned(), Vec::new()),
+            Give::Wrap => {
+                let mut lines = wrap(text, width).into_iter();
+                (lines.next().unwrap_or_default(), lines.collect())
+            }
+        }
+    }
+}
+
+fn title(column: &Column) -> Cell {
+    Cell::new(Role::Quiet, column.title.clone())
+}
+
+fn total(widths: impl Iterator<Item = usize>) -> usize {
+    widths.map(|width| width + BETWEEN).sum::<usize>().saturating_sub(BETWEEN)
+}

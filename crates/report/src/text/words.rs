@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How values are spelled, and what stands where there is none.
+
+use pagewise_model::{Bytes, Outcome, Pages, Quantity, Ratio, Reading};
+
+use super::kit::Role;
+use super::table::{Cell, NONE};
+
+const NEEDS_ROOT: &str = "needs root";
+
+/// A value, `–` or `needs root`.
+pub(super) fn shown<T: Quantity>(reading: &Reading<T>) -> String {
+    spelled(reading, Quantity::shown)
+}
+
+/// As [`shown`], in words of the caller's own.
+pub(super) fn spelled<T>(reading: &Reading<T>, spell: impl FnOnce(&T) -> String) -> String {
+    match &reading.outcome {
+        Outcome::Value(value) => spell(value),
+        Outcome::Absent(_) => NONE.to_owned(),
+        Outcome::Denied(_) => NEEDS_ROOT.to_owned(),
+    }
+}
+
+/// A reading in a table; what is not a value steps back.
+pub(super) fn cell<T: Quantity>(reading: &Reading<T>) -> Cell {
+    cell_as(reading, Quantity::shown)
+}
+
+/// As [`cell`], in words of the caller's own.
+pub(super) fn cell_as<T>(reading: &Reading<T>, spell: impl FnOnce(&T) -> String) -> Cell {
+    let role = if reading.value().is_some() { Role::Plain } else { Role::Quiet };
+    Cell::new(role, spelled(reading, spell))
+}
+
+/// Why there is no value, in words; `None` where there is one or nobody asked.
+pub(super) fn lack<T>(reading: &Reading<T>) -> Option<String> {
+    match &reading.outcome {
+        Outcome::Value(_) => None,
+        Outcome::Absent(_) if !was_asked(reading) => None,
+        Outcome::Absent(why) if why == "no such file" => Some("this kernel has none".to_owned()),
+        Outcome::Absent(why) => Some(why.to_string()),
+        Outcome::Denied(help) if help == "run as root" => Some(NEEDS_ROOT.to_owned()),
+        Outcome::Denied(help) => Some(format!("not ours to read: {help}")),
+    }
+}
+
+/// Whether the host was asked at all; the scope of a snapshot may leave things out.
+pub(super) fn was_asked<T>(reading: &Reading<T>) -> bool {
+    reading.value().is_some() || reading.is_denied() || !reading.source.path().is_empty()
+}
+
+/// `7.9 of 8.0 GiB`, or both units where they differ.
+pub(super) fn part_of(part: Bytes, whole: Bytes) -> String {
+    let (part, whole) = (part.to_string(), whole.to_string());
+    match (part.split_once(' '), whole.split_once(' ')) {
+        (Some((number, one)), Some((_, other))) if one == other => format!("{number} of {whole}"),
+        (Some(("0", _)), _) => format!("0 of {whole}"),
+        _ => format!("{part} of {whole}"),
+    }
+}
+
+/// A share in whole percent; what is more than nothing and less than all never looks like it.
+pub(super) fn share(part: u64, whole: u64) -> Option<String> {
+    if whole == 0 {
+        return None;
+    }
+    let percent = part as f64 * 100.0 / whole as f64;
+    Some(match percent {
+        some if some > 0.0 && some < 0.5 => "<1 %".to_owned(),
+        most if most >= 99.5 && part < whole => "99 %".to_owned(),
+        percent => format!("{percent:.0} %"),
+    })
+}
+
+/// A share of time: two digits that count.
+pub(super) fn stalled(percent: f64) -> String {
+    match percent {
+        much if much >= 9.95 => format!("{much:.0} %"),
+        some if some >= 0.995 => format!("{some:.1} %"),
+        little => format!("{little:.2} %"),
+    }
+}
+
+/// A whole number with its thousands apart: `3,722,304`.
+pub(super) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// `1 warning`, `2 warnings`.
+pub(super) fn plural(number: u64, noun: &str) -> String {
+    let end = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{end}", count(number))
+}
+
+/// A duration: `4 ms`, `0.9 s`, `16 s`.
+pub(super) fn seconds(seconds: f64) -> String {
+    match seconds {
+        long if long >= 9.95 => format!("{long:.0} s"),
+        short if short >= 0.0995 => format!("{short:.1} s"),
+        moment => format!("{:.0} ms", moment * 1000.0),
+    }
+}
+
+/// `2.82 to 1`.
+pub(super) fn to_one(ratio: Ratio) -> String {
+    format!("{:.2} to 1", ratio.get())
+}
+
+/// Pages as a size.
+pub(super) fn sized(pages: Pages, page_size: Bytes) -> String {
+    pages.to_bytes(page_size).to_string()
+}
+
+/// A list as prose: `a, b and c`.
+pub(super) fn listed(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => only.clone(),
+        [head @ .., last] => format!("{} and {last}", head.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::Source;
+
+    use super::*;
+
+    #[test]
+    fn a_share_never_hides_a_little_or_rounds_up_to_all() {
+        assert_eq!(share(0, 100).as_deref(), Some("0 %"));
+        assert_eq!(share(1, 1000).as_deref(), Some("<1 %"));
+        assert_eq!(share(999, 1000).as_deref(), Some("99 %"));
+        assert_eq!(share(1000, 1000).as_deref(), Some("100 %"));
+        assert_eq!(share(1, 0), None);
+    }
+
+    #[test]
+    fn sizes_share_a_unit_where_they_can() {
+        let gib = |tenths: u64| Bytes::new(tenths * (1 << 30) / 10);
+        assert_eq!(part_of(gib(79), gib(80)), "7.9 of 8.0 GiB");
+        assert_eq!(part_of(Bytes::new(1 << 20), gib(80)), "1.0 MiB of 8.0 GiB");
+        assert_eq!(part_of(Bytes::new(0), gib(80)), "0 of 8.0 GiB");
+    }
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        let all = [0, 12, 123, 1234, 123_456, 1_234_567].map(count);
+        assert_eq!(all, ["0", "12", "123", "1,234", "123,456", "1,234,567"]);
+    }
+
+    #[test]
+    fn durations_choose_their_unit() {
+        assert_eq!(
+            [0.004, 0.38, 0.0998, 9.96, 200.0].map(seconds),
+            ["4 ms", "0.4 s", "0.1 s", "10 s", "200 s"]
+        );
+    }
+
+    #[test]
+    fn what_is_not_there_says_so_and_is_never_zero() {
+        let at = || Source::file("/sys/x");
+        assert_eq!(shown(&Reading::<Bytes>::absent("no such file", at())), "–");
+        assert_eq!(shown(&Reading::<Bytes>::denied("run as root", at())), "needs root");
+        let lacking = Reading::<u64>::absent("no such file", at());
+        assert_eq!(lack(&lacking).as_deref(), Some("this kernel has none"));
+        assert_eq!(lack(&Reading::<u64>::not_read()), None);
+    }
+}

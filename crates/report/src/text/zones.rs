@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Zones: how far free memory is from the watermarks, and in how small pieces it is.
+
+use pagewise_model::{Bytes, FreeBlocks, Pages, Reading, Snapshot, Zone, ZonePressure};
+
+use super::kit::{Page, Role};
+use super::table::{Cell, Column, Table};
+use super::words::{cell_as, sized};
+
+/// The order of a huge page where the base page is 4 KiB.
+const HUGE_ORDER: usize = 9;
+
+pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
+    let zones: Vec<&Zone> = snapshot.zones.iter().filter(|zone| has_memory(zone)).collect();
+    if !zones.is_empty() {
+        page.heading(
+            "Zones",
+            "free memory against the marks at which the kernel starts to reclaim",
+        );
+        table(&zones, snapshot.page_size()).print(page);
+    }
+    fragmentation(page, snapshot);
+}
+
+/// Zones that only exist in name say nothing.
+fn has_memory(zone: &Zone) -> bool {
+    zone.managed_pages.get() != Some(Pages::new(0))
+}
+
+fn table(zones: &[&Zone], page_size: Bytes) -> Table {
+    let sizes = ["free", "min", "low", "high"].map(Column::right);
+    let mut columns = vec![Column::left("zone"), Column::right("managed").spare(1)];
+    columns.extend(sizes);
+    columns.push(Column::words("so the kernel"));
+    let mut table = Table::new(4, columns);
+    let several = several_nodes(zones.iter().copied());
+    for zone in zones {
+        let mut cells = vec![Cell::from(name(zone.node, zone.name.as_str(), several))];
+        let marks = [
+            &zone.managed_pages,
+            &zone.free_pages,
+            &zone.min_pages,
+            &zone.low_pages,
+            &zone.high_pages,
+        ];
+        cells.extend(marks.map(|pages| in_bytes(pages, page_size)));
+        cells.push(state(zone));
+        table.row(cells);
+    }
+    table
+}
+
+fn several_nodes<'a>(zones: impl IntoIterator<Item = &'a Zone>) -> bool {
+    let mut nodes = zones.into_iter().map(|zone| zone.node);
+    let first = nodes.next();
+    nodes.any(|node| Some(node) != first)
+}
+
+fn name(node: u32, zone: &str, several_nodes: bool) -> String {
+    if several_nodes { format!("node {node} {zone}") } else { zone.to_owned() }
+}
+
+fn in_bytes(pages: &Reading<Pages>, page_size: Bytes) -> Cell {
+    cell_as(pages, |pages| sized(*pages, page_size))
+}
+
+fn state(zone: &Zone) -> Cell {
+    match zone.pressure() {
+        None => Cell::default(),
+        Some(state) => Cell::new(role(state), doing(state)),
+    }
+}
+
+fn role(state: ZonePressure) -> Role {
+    match state {
+        ZonePressure::Idle | ZonePressure::Balanced => Role::Quiet,
+        ZonePressure::Background => Role::Warning,
+        ZonePressure::Direct => Role::Critical,
+    }
+}
+
+/// The four states in plain words.
+pub(super) fn doing(state: ZonePressure) -> &'static str {
+    match state {
+        ZonePressure::Idle => "rests (above high)",
+        ZonePressure::Balanced => "finishes if it started (below high)",
+        ZonePressure::Background => "reclaims in the background (below low)",
+        ZonePressure::Direct => "makes programs reclaim and wait (below min)",
+    }
+}
+
+/// The names of the zones in each state, the worst state first.
+pub(super) fn by_state(zones: &[Zone]) -> Vec<(ZonePressure, Vec<String>)> {
+    let several = several_nodes(zones);
+    let all = [
+        ZonePressure::Direct,
+        ZonePressure::Background,
+        ZonePressure::Balanced,
+        ZonePressure::Idle,
+    ];
+    let states = all.map(|state| {
+        let inside = zones.iter().filter(|zone| zone.pressure() == Some(state));
+        (state, inside.map(|zone| name(zone.node, zone.name.as_str(), several)).collect::<Vec<_>>())
+    });
+    states.into_iter().filter(|(_, names)| !names.is_empty()).collect()
+}
+
+fn fragmentation(page: &mut Page, snapshot: &Snapshot) {
+    let several = snapshot.free_blocks.iter().any(|blocks| blocks.node > 0);
+    let shares: Vec<String> =
+        snapshot.free_blocks.iter().filter_map(|blocks| unusable(blocks, several)).collect();
+    if shares.is_empty() {
+        return;
+    }
+    let block = Pages::new(1 << HUGE_ORDER).to_bytes(snapshot.page_size());
+    page.gap();
+    page.fact(
+        "Fragmentation",
+        &format!(
+            "of the free memory, this share lies in pieces too small for a block of {block} (order {HUGE_ORDER}): {}",
+            shares.join(", ")
+        ),
+    );
+}
+
+fn unusable(blocks: &FreeBlocks, several: bool) -> Option<String> {
+    let share = blocks.unusable_free_index.get(HUGE_ORDER).copied().flatten()?;
+    Some(format!("{} {:.0} %", name(blocks.node, blocks.zone.as_str(), several), share * 100.0))
+}
