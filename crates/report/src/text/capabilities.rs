@@ -27,20 +27,20 @@ pub(super) fn print(page: &mut Page, capabilities: &[Capability]) {
 type Pick = fn(&Capability) -> Option<String>;
 
 const GROUPS: [(&str, Pick); 5] = [
-    ("a module", |capability| match capability.state {
+    ("module", |capability| match capability.state {
         FeatureState::Loadable { module } => Some(with(capability, &format!("modprobe {module}"))),
         _ => None,
     }),
-    ("another build", |capability| match capability.state {
+    ("kernel build", |capability| match capability.state {
         FeatureState::NotBuilt { option } => Some(with(capability, option)),
         _ => None,
     }),
-    ("the host", |capability| {
+    ("host outside", |capability| {
         (capability.state == FeatureState::OutsideContainer)
             .then(|| with(capability, "outside this container"))
     }),
-    ("root would tell", |capability| named(capability, &FeatureState::Denied)),
-    ("not known", |capability| named(capability, &FeatureState::Missing)),
+    ("needs root", |capability| named(capability, &FeatureState::Denied)),
+    ("unknown why", |capability| named(capability, &FeatureState::Missing)),
 ];
 
 fn picked(capabilities: &[Capability], pick: Pick) -> Vec<String> {

@@ -127,7 +127,7 @@ fn find<'a>(snapshot: &'a Snapshot, group: &Cgroup) -> Option<&'a Cgroup> {
 fn oom_kills(kills: &Reading<u64>) -> Cell {
     match kills.get() {
         None => Cell::default(),
-        Some(0) => Cell::new(Role::Quiet, "0"),
+        Some(0) => Cell::default(),
         Some(kills) => Cell::new(Role::Warning, count(kills)),
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise doctor`: every finding in full, with its proof.
 
-use super::kit::Page;
-use super::{findings, header};
+use super::kit::{Page, Role};
+use super::{findings, header, verdict};
 use crate::Answer;
 
 pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
@@ -10,6 +10,7 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
     if answer.findings.is_empty() {
         return findings::none(page);
     }
+    let counted = verdict::counted(answer.findings);
+    page.prose(2, Role::Plain, &format!("{counted}, the most important first."));
     answer.findings.iter().for_each(|finding| findings::full(page, finding));
-    findings::total(page, answer.findings);
 }

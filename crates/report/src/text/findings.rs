@@ -4,7 +4,7 @@
 use pagewise_model::{Evidence, Finding, Severity};
 
 use super::kit::{Line, Page, Role};
-use super::words::{count, plural};
+use super::words::count;
 
 const SHOWN: usize = 6;
 /// Columns of a number, and of number and severity together.
@@ -17,13 +17,14 @@ pub(super) fn short(page: &mut Page, findings: &[Finding]) {
     if findings.is_empty() {
         return;
     }
-    page.gap();
     for (number, finding) in (1..).zip(findings.iter().take(SHOWN)) {
+        page.gap();
         head(page, number, finding);
         reason(page, finding);
     }
     if findings.len() > SHOWN {
         let rest = count((findings.len() - SHOWN) as u64);
+        page.gap();
         page.command(
             Line::indented(2).plain(format!("and {rest} more:")),
             TITLE,
@@ -115,13 +116,4 @@ pub(super) fn none(page: &mut Page) {
         Role::Plain,
         "A rule stays silent where a value that it needs is missing; `pagewise report` says at its end what was missing.",
     );
-}
-
-/// A last line that counts.
-pub(super) fn total(page: &mut Page, findings: &[Finding]) {
-    if findings.len() > 1 {
-        page.gap();
-        let each = plural(findings.len() as u64, "finding");
-        page.prose(2, Role::Quiet, &format!("{each}, the most important first."));
-    }
 }

@@ -14,7 +14,7 @@ pub(super) fn print(page: &mut Page, verb: &str, answer: &Answer<'_>) {
     let mut items = machine(snapshot);
     items.extend(when(answer));
     let start = Line::default().span(Role::Strong, format!("pagewise {verb}"));
-    page.hang_items(start, 2, Role::Plain, &items);
+    page.hang_items(start, 2, &items);
 }
 
 fn machine(snapshot: &Snapshot) -> Vec<String> {

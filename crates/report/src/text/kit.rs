@@ -258,28 +258,56 @@ impl Page {
     }
 
     /// Facts in a row, separated by dots; each stays whole where that is possible.
-    pub(super) fn items(&mut self, indent: usize, role: Role, items: &[String]) {
-        self.prose_glued(Line::indented(indent), indent, role, &joined(items));
+    pub(super) fn items(&mut self, indent: usize, items: &[String]) {
+        self.row_of_items(Line::indented(indent), indent, false, items);
     }
 
     /// As [`Page::items`], after `start`, which is one more of them.
-    pub(super) fn hang_items(&mut self, start: Line, indent: usize, role: Role, items: &[String]) {
-        let dot = if items.is_empty() { "" } else { " · " };
-        self.prose_glued(start.plain(dot), indent, role, &joined(items));
+    pub(super) fn hang_items(&mut self, start: Line, indent: usize, items: &[String]) {
+        self.row_of_items(start, indent, true, items);
     }
 
     /// A labelled row of facts.
     pub(super) fn fact_items(&mut self, label: &str, items: &[String]) {
         let start = Line::indented(2).span(Role::Strong, label).pad_to(FACTS - 1).plain(" ");
-        self.prose_glued(start, FACTS, Role::Plain, &joined(items));
+        self.row_of_items(start, FACTS, false, items);
+    }
+
+    fn row_of_items(&mut self, start: Line, indent: usize, mut follows: bool, items: &[String]) {
+        let mut line = start;
+        for item in items.iter().map(|item| harmless(item.clone())) {
+            let dot = if follows { " · " } else { "" };
+            if line.width() + dot.width() + item.width() <= self.width {
+                line = line.plain(dot).plain(item);
+            } else {
+                if follows {
+                    self.line(&line);
+                    line = Line::indented(indent);
+                }
+                line = self.long_item(line, indent, &item);
+            }
+            follows = true;
+        }
+        self.line(&line);
+    }
+
+    /// An item that may need several lines; the last one is given back to go on with.
+    fn long_item(&mut self, start: Line, indent: usize, item: &str) -> Line {
+        let mut line = start;
+        let mut parts = wrap(item, self.width.saturating_sub(line.width())).into_iter().peekable();
+        while let Some(part) = parts.next() {
+            line = line.plain(part);
+            if parts.peek().is_some() {
+                self.line(&line);
+                line = Line::indented(indent);
+            }
+        }
+        line
     }
 
     /// `start`, then text that goes on under itself at column `indent`.
     pub(super) fn hang(&mut self, start: Line, indent: usize, role: Role, text: &str) {
-        self.prose_glued(start, indent, role, &glue(&harmless(text.to_owned())));
-    }
-
-    fn prose_glued(&mut self, start: Line, indent: usize, role: Role, glued: &str) {
+        let glued = glue(&harmless(text.to_owned()));
         let first = " ".repeat(start.width());
         let rest = " ".repeat(indent);
         let options = Options::new(self.width)
@@ -287,7 +315,7 @@ impl Page {
             .subsequent_indent(&rest)
             .word_splitter(WordSplitter::NoHyphenation);
         let mut start = Some(start);
-        for line in textwrap::wrap(glued, options) {
+        for line in textwrap::wrap(&glued, options) {
             let (indent, head) = match start.take() {
                 Some(start) => (first.len(), start),
                 None => (rest.len(), Line::indented(rest.len())),
@@ -316,13 +344,4 @@ impl Page {
             head = Line::indented(indent);
         }
     }
-}
-
-fn joined(items: &[String]) -> String {
-    let whole: Vec<String> = items
-        .iter()
-        .map(|item| harmless(item.clone()))
-        .map(|item| if item.width() <= 60 { item.replace(' ', "\u{a0}") } else { glue(&item) })
-        .collect();
-    whole.join("\u{a0}· ")
 }

@@ -68,15 +68,13 @@ fn legend(page: &mut Page, parts: &[Part], total: Bytes) {
 
 fn totals(page: &mut Page, memory: &Memory) {
     let mut items = Vec::new();
-    items.extend(memory.available.get().map(|size| format!("available without swapping {size}")));
+    items.extend(memory.available.get().map(|size| format!("{size} available without swapping")));
     items.extend(
-        memory.mlocked.get().filter(|size| size.get() > 0).map(|size| format!("locked {size}")),
+        memory.mlocked.get().filter(|size| size.get() > 0).map(|size| format!("{size} locked")),
     );
-    if let (Some(committed), Some(limit)) = (memory.committed.get(), memory.commit_limit.get()) {
-        items.push(format!("promised to programs {committed} (limit, where enforced: {limit})"));
-    }
+    items.extend(memory.committed.get().map(|size| format!("{size} promised to programs")));
     if !items.is_empty() {
-        page.items(4, Role::Plain, &items);
+        page.items(4, &items);
     }
 }
 
@@ -145,33 +143,33 @@ fn file(memory: &Memory) -> Option<Bytes> {
 }
 
 fn file_meaning(memory: &Memory) -> String {
-    let meaning = "page cache and running code: dropped and read again";
+    let meaning = "page cache and code: dropped and read again";
     match memory.dirty.get().filter(|dirty| dirty.get() > 0) {
-        Some(dirty) => format!("{meaning}; {dirty} to be written first"),
+        Some(dirty) => format!("{meaning}; {dirty} dirty"),
         None => meaning.to_owned(),
     }
 }
 
-fn kernel_parts(memory: &Memory) -> [(&'static str, &Reading<Bytes>); 6] {
-    [
-        ("caches to shrink", &memory.slab_reclaimable),
-        ("other slab", &memory.slab_unreclaimable),
-        ("page tables", &memory.page_tables),
-        ("guests' page tables", &memory.secondary_page_tables),
-        ("per CPU", &memory.percpu),
-        ("stacks", &memory.kernel_stack),
-    ]
+fn kernel_parts(memory: &Memory) -> Vec<(Bytes, &'static str)> {
+    let parts: [(&'static str, &[&Reading<Bytes>]); 4] = [
+        ("slab", &[&memory.slab_unreclaimable, &memory.slab_reclaimable]),
+        ("page tables", &[&memory.page_tables, &memory.secondary_page_tables]),
+        ("per CPU", &[&memory.percpu]),
+        ("stacks", &[&memory.kernel_stack]),
+    ];
+    let sum = |sizes: &[&Reading<Bytes>]| {
+        sizes.iter().filter_map(|size| size.get()).reduce(Bytes::saturating_add)
+    };
+    parts.iter().filter_map(|(name, sizes)| Some((sum(sizes)?, *name))).collect()
 }
 
 fn kernel(memory: &Memory) -> Option<Bytes> {
-    memory.slab_unreclaimable.get()?;
-    Some(kernel_parts(memory).iter().filter_map(|(_, size)| size.get()).sum())
+    kernel_parts(memory).into_iter().map(|(size, _)| size).reduce(Bytes::saturating_add)
 }
 
 /// The kernel's largest parts by name.
 fn kernel_meaning(memory: &Memory) -> String {
-    let mut parts: Vec<_> =
-        kernel_parts(memory).iter().filter_map(|(name, size)| Some((size.get()?, *name))).collect();
+    let mut parts = kernel_parts(memory);
     parts.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
     let largest = parts.iter().take(3).filter(|(size, _)| size.get() > 0);
     largest.map(|(size, name)| format!("{name} {size}")).collect::<Vec<_>>().join(", ")

@@ -3,6 +3,8 @@
 
 use pagewise_model::{Bytes, Interval};
 
+use super::kit::{Page, Role};
+use super::table::{Cell, Column, Table};
 use super::words::{count, seconds};
 
 /// What a counter of `/proc/vmstat` counts.
@@ -12,40 +14,100 @@ enum Counts {
     Events,
 }
 
-/// Counters and what their growth means.
-const MOVES: [(&str, Counts, &str); 9] = [
-    ("workingset_refault_file", Counts::Pages, "of file pages read again after they were dropped"),
-    ("workingset_refault_anon", Counts::Pages, "of anonymous pages swapped in again too soon"),
-    ("pswpin", Counts::Pages, "swapped in"),
-    ("pswpout", Counts::Pages, "swapped out"),
-    ("pgmajfault", Counts::Events, "major faults"),
-    ("pgscan_direct", Counts::Pages, "searched by programs that had to reclaim themselves"),
-    ("pgscan_kswapd", Counts::Pages, "searched by kswapd in the background"),
-    ("compact_stall", Counts::Events, "waits for compaction"),
-    ("oom_kill", Counts::Events, "programs killed for want of memory"),
+/// Counters, what they are called here, and what their growth means.
+const MOVES: [(&str, Counts, &str, &str); 9] = [
+    (
+        "workingset_refault_file",
+        Counts::Pages,
+        "file refaults",
+        "files read again soon after they were dropped",
+    ),
+    (
+        "workingset_refault_anon",
+        Counts::Pages,
+        "anon refaults",
+        "anonymous pages swapped in again too soon",
+    ),
+    ("pswpin", Counts::Pages, "swapped in", "somebody waited for each of these"),
+    ("pswpout", Counts::Pages, "swapped out", "to make room"),
+    ("pgmajfault", Counts::Events, "major faults", "a program waited for a disk or for swap"),
+    (
+        "pgscan_direct",
+        Counts::Pages,
+        "direct scans",
+        "searched by programs that had to reclaim for themselves",
+    ),
+    (
+        "pgscan_kswapd",
+        Counts::Pages,
+        "kswapd scans",
+        "searched in the background for pages to reclaim",
+    ),
+    (
+        "compact_stall",
+        Counts::Events,
+        "compaction stalls",
+        "a program waited until free memory was moved together",
+    ),
+    ("oom_kill", Counts::Events, "OOM kills", "programs ended for want of memory"),
 ];
 
-/// Label and sentences; `None` without an earlier end.
-pub(super) fn facts(interval: &Interval) -> Option<(String, Vec<String>)> {
-    let length = interval.seconds()?;
-    let moved: Vec<String> = MOVES.iter().filter_map(|row| rate(interval, *row)).collect();
-    let quiet = || vec!["nothing was swapped, read again or searched for".to_owned()];
-    let known = interval.vmstat("pgmajfault").is_some();
-    let moved = if moved.is_empty() && known { quiet() } else { moved };
-    (!moved.is_empty()).then(|| (format!("Last {}", seconds(length)), moved))
+/// A counter that grew.
+#[derive(Debug)]
+struct Move {
+    rate: String,
+    name: &'static str,
+    meaning: &'static str,
 }
 
-fn rate(interval: &Interval, (name, counts, meaning): (&str, Counts, &str)) -> Option<String> {
-    let change = interval.vmstat(name).filter(|change| change.delta > 0)?;
-    let number = per_second(change.per_second);
-    Some(match counts {
-        Counts::Events => format!("{number} {meaning} a second"),
-        Counts::Pages => {
-            let size = interval.end.page_size().get();
-            let bytes = Bytes::new(change.delta.saturating_mul(size));
-            format!("{} {meaning}", speed(bytes, change.seconds))
-        }
-    })
+/// Every rate with its meaning.
+pub(super) fn print(page: &mut Page, interval: &Interval) {
+    let Some(length) = length(interval) else { return };
+    let moves = moves(interval);
+    if moves.is_empty() {
+        page.gap();
+        return page.fact("Movement", &format!("none in the last {length}: {QUIET}"));
+    }
+    page.heading("Movement", &format!("in the last {length}"));
+    let columns = vec![Column::right(""), Column::left(""), Column::words("")];
+    let mut table = Table::new(4, columns);
+    for one in moves {
+        table.row(vec![one.rate.into(), one.name.into(), Cell::new(Role::Quiet, one.meaning)]);
+    }
+    table.print(page);
+}
+
+const QUIET: &str = "nothing was swapped, read again or searched for";
+
+/// The rates alone; empty without an earlier end.
+pub(super) fn glance(interval: &Interval) -> Vec<String> {
+    if length(interval).is_none() {
+        return Vec::new();
+    }
+    let moves: Vec<String> =
+        moves(interval).iter().map(|one| format!("{} {}", one.name, one.rate)).collect();
+    if moves.is_empty() { vec![QUIET.to_owned()] } else { moves }
+}
+
+/// The time between the two ends; `None` where no counter was read at both.
+fn length(interval: &Interval) -> Option<String> {
+    MOVES.iter().find_map(|(counter, ..)| interval.vmstat(counter))?;
+    interval.seconds().map(seconds)
+}
+
+fn moves(interval: &Interval) -> Vec<Move> {
+    let moved = |(counter, counts, name, meaning): &(&str, Counts, &'static str, &'static str)| {
+        let change = interval.vmstat(counter).filter(|change| change.delta > 0)?;
+        let rate = match counts {
+            Counts::Events => format!("{}/s", per_second(change.per_second)),
+            Counts::Pages => {
+                let pages = Bytes::new(change.delta.saturating_mul(interval.end.page_size().get()));
+                speed(pages, change.seconds)
+            }
+        };
+        Some(Move { rate, name, meaning })
+    };
+    MOVES.iter().filter_map(moved).collect()
 }
 
 /// A rate that is not nothing never prints as 0.

@@ -19,7 +19,9 @@ pub(super) fn print(page: &mut Page, psi: &Psi) {
     }
     page.heading("Pressure", "share of time lost waiting, by some task and by all that could run");
     let spans = ["some: 10 s", "60 s", "300 s", "  all: 10 s", "60 s", "300 s"];
-    let columns = [Column::left("")].into_iter().chain(spans.map(Column::right)).collect();
+    let ranks = [0, 2, 1, 0, 2, 1];
+    let spans = spans.into_iter().zip(ranks).map(|(span, rank)| Column::right(span).spare(rank));
+    let columns = [Column::left("")].into_iter().chain(spans).collect();
     let mut table = Table::new(4, columns);
     for (name, pressure) in known {
         let mut row = vec![Cell::from(name)];

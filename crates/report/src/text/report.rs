@@ -16,7 +16,7 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
     findings::short(page, answer.findings);
     memory::print(page, snapshot);
     tiers::print(page, snapshot);
-    moved(page, answer);
+    movement::print(page, answer.interval);
     pressure::print(page, &snapshot.psi);
     zones::print(page, snapshot);
     zram::print(page, snapshot);
@@ -29,13 +29,6 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
     limits::problems(page, snapshot);
     limits::denied(page, snapshot);
     header::cost(page, answer);
-}
-
-fn moved(page: &mut Page, answer: &Answer<'_>) {
-    if let Some((label, moves)) = movement::facts(answer.interval) {
-        page.gap();
-        page.fact_items(&label, &moves);
-    }
 }
 
 fn savers(page: &mut Page, answer: &Answer<'_>) {

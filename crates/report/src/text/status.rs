@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise status`: the facts at a glance, a line or two each.
 
-use pagewise_model::{Snapshot, Stall, Tier};
+use pagewise_model::{Pressure, Snapshot, Tier};
 
-use super::kit::Page;
+use super::kit::{FACTS, Page, Role};
 use super::words::{lack, part_of, share, shown, stalled};
 use super::{header, memory, movement, pressure, savers, thp, verdict, zones, zram};
 use crate::Answer;
@@ -12,32 +12,30 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
     let snapshot = &answer.interval.end;
     header::print(page, "status", answer);
     page.gap();
+    if let Some(why) = verdict::unreadable(snapshot) {
+        page.prose(2, Role::Strong, &why);
+    }
     where_memory_is(page, snapshot);
     swap(page, snapshot);
     zram_devices(page, snapshot);
     waiting(page, snapshot);
     zone_states(page, snapshot);
-    if let Some((label, moves)) = movement::facts(answer.interval) {
-        page.fact_items(&label, &moves);
-    }
+    moving(page, answer);
     huge_pages(page, snapshot);
     savers::facts(snapshot).iter().for_each(|(label, text)| page.fact(label, text));
     if !answer.findings.is_empty() {
-        page.fact(
-            "Findings",
-            &format!("{}; pagewise doctor explains", verdict::counted(answer.findings)),
-        );
+        page.fact("Findings", &format!("{} (pagewise doctor)", verdict::counted(answer.findings)));
     }
 }
 
 fn where_memory_is(page: &mut Page, snapshot: &Snapshot) {
     let Some(total) = snapshot.memory.total.get() else { return };
     let parts = memory::parts(snapshot, total);
-    memory::bar(page, 2, &parts, total);
     let mut items: Vec<String> = Vec::new();
     items.extend(memory::in_use(&snapshot.memory).map(|used| format!("{used} in use")));
     items.extend(snapshot.memory.available.get().map(|size| format!("{size} available")));
     page.fact_items("Memory", &items);
+    memory::bar(page, FACTS, &parts, total);
     let legend: Vec<String> = parts.iter().map(memory::Part::glance).collect();
     page.fact_items("", &legend);
 }
@@ -73,27 +71,36 @@ fn waiting(page: &mut Page, snapshot: &Snapshot) {
     }
     let psi = &snapshot.psi;
     let resources = [("memory", &psi.memory), ("io", &psi.io), ("cpu", &psi.cpu)];
-    let known = resources.iter().filter(|(_, pressure)| pressure.some.avg10.value().is_some());
     let items: Vec<String> =
-        known.map(|(name, pressure)| resource(name, &pressure.some, &pressure.full)).collect();
+        resources.iter().filter_map(|(name, pressure)| waited(name, pressure)).collect();
     if !items.is_empty() {
-        page.fact_items("Waited, last 10 s", &items);
+        let text = format!("in the last 10 s somebody waited for {}", items.join(", "));
+        page.fact("Pressure", &text);
     }
 }
 
-fn resource(name: &str, some: &Stall, full: &Stall) -> String {
-    let share = |stall: &Stall| stall.avg10.get().map(|share| stalled(share.get()));
-    let all = share(full).map(|share| format!(", everybody {share}")).unwrap_or_default();
-    format!("for {name} somebody {}{all}", share(some).unwrap_or_default())
+/// `memory 14 % (everybody 3.9 %)`
+fn waited(name: &str, pressure: &Pressure) -> Option<String> {
+    let some = stalled(pressure.some.avg10.get()?.get());
+    let full = pressure.full.avg10.get().filter(|full| full.get() > 0.0);
+    let full = full.map(|full| format!(" (everybody {})", stalled(full.get())));
+    Some(format!("{name} {some}{}", full.unwrap_or_default()))
 }
 
 fn zone_states(page: &mut Page, snapshot: &Snapshot) {
     let states: Vec<String> = zones::by_state(&snapshot.zones)
         .iter()
-        .map(|(state, names)| format!("{}: kernel {}", names.join(", "), zones::doing(*state)))
+        .map(|(state, names)| format!("{}: kswapd {}", names.join(", "), zones::doing(*state)))
         .collect();
     if !states.is_empty() {
         page.fact_items("Zones", &states);
+    }
+}
+
+fn moving(page: &mut Page, answer: &Answer<'_>) {
+    let moves = movement::glance(answer.interval);
+    if !moves.is_empty() {
+        page.fact_items("Movement", &moves);
     }
 }
 

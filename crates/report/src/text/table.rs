@@ -13,6 +13,8 @@ use super::kit::{Line, Page, Role, clip, clip_start, harmless, wrap};
 const SHRUNK: usize = 14;
 /// A text column that wraps is not made narrower than this.
 const WRAPPED: usize = 24;
+/// Unless nothing else is left to give way.
+const FLOOR: usize = 10;
 const BETWEEN: usize = 2;
 /// What stands for a value that this kernel does not have.
 pub(super) const NONE: &str = "–";
@@ -101,10 +103,12 @@ impl Column {
         Self { rank, ..self }
     }
 
+    /// The width below which other columns are left out first.
     fn least(&self, natural: usize) -> usize {
         match self.give {
             Give::Stiff => natural,
-            Give::End | Give::Start => natural.min(SHRUNK),
+            Give::End => natural.min(SHRUNK),
+            Give::Start => natural.min(2 * SHRUNK),
             Give::Wrap => natural.min(WRAPPED),
         }
     }
@@ -166,7 +170,7 @@ impl Table {
         let mut excess = total(widths.iter().map(|&(_, width)| width)).saturating_sub(room);
         while excess > 0 {
             let gives = |&&mut (at, width): &&mut (usize, usize)| {
-                width > self.columns[at].least(self.natural(at))
+                self.columns[at].give != Give::Stiff && width > FLOOR
             };
             let widest = widths.iter_mut().filter(gives).max_by_key(|(_, width)| *width);
             let Some((_, width)) = widest else { break };

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Swap tiers as a small picture, in the order in which the kernel fills them.
 
-use pagewise_model::{Snapshot, Tier, TierKind, Zram};
+use pagewise_model::{Name, Snapshot, Tier, TierKind, Zram};
 
 use super::bars;
 use super::kit::{Page, Role};
 use super::table::{Cell, Column, Table};
 use super::words::{part_of, share, shown};
 
-const BAR: usize = 16;
+const BAR: usize = 12;
 
 pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
     if snapshot.tiers.is_empty() {
@@ -19,7 +19,7 @@ pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
         Column::right(""),
         Column::path(""),
         Column::name("").spare(2),
-        Column::right("priority"),
+        Column::right("prio"),
         Column::right("used"),
         Column::left("").spare(1),
         Column::right(""),
@@ -45,7 +45,7 @@ fn row(order: u64, tier: &Tier, snapshot: &Snapshot) -> Vec<Cell> {
     let role = if fill.is_some() && used >= size { Role::Warning } else { Role::Plain };
     vec![
         Cell::new(Role::Quiet, order.to_string()),
-        Cell::new(Role::Strong, tier.path.as_str()),
+        Cell::new(Role::Strong, short(tier)),
         kind(tier).into(),
         shown(&tier.priority).into(),
         fill.map_or_else(|| shown(&tier.used), |(used, size)| part_of(used, size)).into(),
@@ -55,21 +55,25 @@ fn row(order: u64, tier: &Tier, snapshot: &Snapshot) -> Vec<Cell> {
     ]
 }
 
-/// What stands behind the tier: `file on nvme0n1 (ext4)`.
+/// Devices without their folder.
+fn short(tier: &Tier) -> &str {
+    let path = tier.path.as_str();
+    path.strip_prefix("/dev/").unwrap_or(path)
+}
+
+/// What stands behind the tier: `ext4 on nvme0n1`.
 fn kind(tier: &Tier) -> String {
-    let disk = tier.disk.name.value().map(|disk| format!(" on {disk}")).unwrap_or_default();
+    let on = |disk: &Name| format!(" on {disk}");
+    let disk = tier.disk.name.value().map(on).unwrap_or_default();
     let spins = match tier.disk.rotational.get() {
         Some(true) => ", spinning",
         Some(false) | None => "",
     };
-    let system = tier.disk.file_system.value();
-    match tier.kind {
-        TierKind::Zram => "compressed RAM".to_owned(),
-        TierKind::Partition => format!("partition{disk}{spins}"),
-        TierKind::File => {
-            let system = system.map(|kind| format!(" ({kind})")).unwrap_or_default();
-            format!("file{disk}{system}{spins}")
-        }
+    match (tier.kind, tier.disk.file_system.value()) {
+        (TierKind::Zram, _) => "compressed RAM".to_owned(),
+        (TierKind::Partition, _) => format!("disk space{disk}{spins}"),
+        (TierKind::File, Some(system)) => format!("{system}{disk}{spins}"),
+        (TierKind::File, None) => format!("file{disk}{spins}"),
     }
 }
 
@@ -82,13 +86,12 @@ fn note(tier: &Tier, snapshot: &Snapshot) -> String {
         notes.push("zswap in front".to_owned());
     }
     if let Some(table) = device(tier, snapshot).and_then(|zram| zram.slot_table.get()) {
-        notes.push(format!("costs {table} even when empty"));
+        notes.push(format!("costs {table} empty"));
     }
     notes.join(", ")
 }
 
 /// The zram device behind the tier.
 fn device<'a>(tier: &Tier, snapshot: &'a Snapshot) -> Option<&'a Zram> {
-    let name = tier.path.as_str().strip_prefix("/dev/").unwrap_or(tier.path.as_str());
-    snapshot.zram.iter().find(|zram| tier.kind == TierKind::Zram && zram.name() == name)
+    snapshot.zram.iter().find(|zram| tier.kind == TierKind::Zram && zram.name() == short(tier))
 }

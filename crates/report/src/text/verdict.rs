@@ -7,7 +7,7 @@ use pagewise_model::{Finding, Psi, Severity, Snapshot};
 
 use super::kit::{Page, Role};
 use super::pressure;
-use super::words::{listed, part_of, plural, stalled};
+use super::words::{lack, listed, part_of, plural, stalled};
 use crate::Answer;
 
 /// Percent of the last minute from which waiting is said first.
@@ -15,15 +15,31 @@ const FELT: f64 = 1.0;
 
 pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
     let snapshot = &answer.interval.end;
+    if let Some(why) = unreadable(snapshot) {
+        page.prose(2, Role::Strong, &why);
+        if answer.findings.is_empty() {
+            return;
+        }
+    }
     let worst = answer.findings.iter().map(|finding| finding.severity).max();
     page.prose(2, role(worst), &sentence(worst, snapshot));
     page.prose(2, Role::Plain, &second(answer.findings, &snapshot.psi));
 }
 
+/// Said where not even the totals are known.
+pub(super) fn unreadable(snapshot: &Snapshot) -> Option<String> {
+    let total = &snapshot.memory.total;
+    if total.value().is_some() {
+        return None;
+    }
+    let why = lack(total).map(|why| format!(" ({}: {why})", total.source));
+    Some(format!("What memory is doing here could not be read{}.", why.unwrap_or_default()))
+}
+
 fn role(worst: Option<Severity>) -> Role {
     match worst {
         Some(Severity::Critical) => Role::Critical,
-        Some(Severity::Warning) => Role::Warning,
+        Some(Severity::Warning) => Role::Strong,
         Some(Severity::Info) | None => Role::Good,
     }
 }
@@ -62,7 +78,8 @@ fn waiting(psi: &Psi, some: f64) -> String {
         return "nobody waited for it in the last minute".to_owned();
     }
     let everybody = psi.memory.full.avg60.get().filter(|full| full.get() > 0.0);
-    let everybody = everybody.map(|full| format!(", {} everybody did", stalled(full.get())));
+    let everybody =
+        everybody.map(|full| format!(", and for {} of it nobody could work", stalled(full.get())));
     let everybody = everybody.unwrap_or_default();
     format!("somebody waited for it {} of the last minute{everybody}", stalled(some))
 }

@@ -120,11 +120,16 @@ pub(super) fn sized(pages: Pages, page_size: Bytes) -> String {
     pages.to_bytes(page_size).to_string()
 }
 
-/// A list as prose: `a, b and c`.
+/// A list as prose: `a, b and c`; a very long one is cut short and counted.
 pub(super) fn listed(words: &[String]) -> String {
+    const MOST: usize = 20;
     match words {
         [] => String::new(),
         [only] => only.clone(),
+        [head @ .., _] if head.len() > MOST => {
+            let rest = count((words.len() - MOST) as u64);
+            format!("{} and {rest} more", words[..MOST].join(", "))
+        }
         [head @ .., last] => format!("{} and {last}", head.join(", ")),
     }
 }

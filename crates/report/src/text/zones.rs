@@ -13,10 +13,7 @@ const HUGE_ORDER: usize = 9;
 pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
     let zones: Vec<&Zone> = snapshot.zones.iter().filter(|zone| has_memory(zone)).collect();
     if !zones.is_empty() {
-        page.heading(
-            "Zones",
-            "free memory against the marks at which the kernel starts to reclaim",
-        );
+        page.heading("Zones", "free memory against the marks between which the kernel reclaims");
         table(&zones, snapshot.page_size()).print(page);
     }
     fragmentation(page, snapshot);
@@ -28,10 +25,15 @@ fn has_memory(zone: &Zone) -> bool {
 }
 
 fn table(zones: &[&Zone], page_size: Bytes) -> Table {
-    let sizes = ["free", "min", "low", "high"].map(Column::right);
-    let mut columns = vec![Column::left("zone"), Column::right("managed").spare(1)];
-    columns.extend(sizes);
-    columns.push(Column::words("so the kernel"));
+    let columns = vec![
+        Column::left("zone"),
+        Column::right("managed").spare(3),
+        Column::right("free"),
+        Column::right("min").spare(2),
+        Column::right("low"),
+        Column::right("high"),
+        Column::words("so kswapd"),
+    ];
     let mut table = Table::new(4, columns);
     let several = several_nodes(zones.iter().copied());
     for zone in zones {
@@ -79,13 +81,13 @@ fn role(state: ZonePressure) -> Role {
     }
 }
 
-/// The four states in plain words.
+/// The four states in plain words: what kswapd, the kernel's reclaiming thread, does.
 pub(super) fn doing(state: ZonePressure) -> &'static str {
     match state {
-        ZonePressure::Idle => "rests (above high)",
-        ZonePressure::Balanced => "finishes if it started (below high)",
-        ZonePressure::Background => "reclaims in the background (below low)",
-        ZonePressure::Direct => "makes programs reclaim and wait (below min)",
+        ZonePressure::Idle => "sleeps (above high)",
+        ZonePressure::Balanced => "finishes if awake (below high)",
+        ZonePressure::Background => "reclaims (below low)",
+        ZonePressure::Direct => "lags: programs wait (below min)",
     }
 }
 

@@ -13,18 +13,16 @@ use super::words::{cell, cell_as, count, lack, listed, share, shown, to_one};
 pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
     let (ready, empty): (Vec<&Zram>, Vec<&Zram>) =
         snapshot.zram.iter().partition(|zram| zram.initialised.get() != Some(false));
-    if !ready.is_empty() {
-        page.heading("zram", "compressed RAM as a block device; in brackets what zramctl calls it");
-        let together = if page.width() < 80 { 1 } else { 3 };
-        ready.chunks(together).for_each(|devices| table(devices, snapshot.page_size()).print(page));
+    if snapshot.zram.is_empty() {
+        return;
     }
+    page.heading("zram", "compressed RAM as a block device; in brackets what zramctl calls it");
+    let together = if page.width() < 80 { 1 } else { 3 };
+    ready.chunks(together).for_each(|devices| table(devices, snapshot.page_size()).print(page));
     if !empty.is_empty() {
-        page.gap();
         let names: Vec<String> = empty.iter().map(|zram| zram.name()).collect();
-        page.fact(
-            "zram",
-            &format!("{}: no size set yet, so nothing can be stored", listed(&names)),
-        );
+        let text = format!("{}: no size set yet, so nothing can be stored", listed(&names));
+        page.prose(4, Role::Quiet, &text);
     }
 }
 

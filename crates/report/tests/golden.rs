@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a person sees, and the schemas, against files that a person has read.
+//!
+//! `BLESS=1 cargo test -p pagewise-report` rewrites them; read the difference.
+
+mod host;
+
+use std::path::Path;
+
+use pagewise_model::{Cost, Interval, Snapshot};
+use pagewise_report::Answer;
+use pagewise_report::json::{Noun, schema};
+use pagewise_report::text::{Look, doctor, report, status};
+
+const WIDE: Look = Look { width: 100, colour: false };
+
+#[expect(clippy::disallowed_methods, reason = "a test compares files of the source tree")]
+fn compare(file: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    let known = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(text, known, "{file} is not what is printed; if it should be, run with BLESS=1");
+}
+
+#[test]
+fn a_host_with_everything() {
+    let interval = host::interval();
+    let findings = host::findings();
+    let answer = Answer { interval: &interval, findings: &findings, cost: host::cost() };
+    compare("tests/golden/report.txt", &report(&answer, WIDE));
+    compare("tests/golden/report-60.txt", &report(&answer, Look { width: 60, colour: false }));
+    compare("tests/golden/status.txt", &status(&answer, WIDE));
+    compare("tests/golden/doctor.txt", &doctor(&answer, WIDE));
+}
+
+#[test]
+fn a_host_of_which_nothing_is_known() {
+    let interval = Interval::single(Snapshot::default());
+    let answer = Answer { interval: &interval, findings: &[], cost: Cost::default() };
+    let all = [report(&answer, WIDE), status(&answer, WIDE), doctor(&answer, WIDE)];
+    compare("tests/golden/nothing.txt", &all.join("--\n"));
+}
+
+#[test]
+fn the_schemas_are_those_of_the_documents() {
+    for noun in Noun::ALL {
+        compare(&format!("../../docs/schema/{}.schema.json", noun.name()), &schema(noun));
+    }
+}
