@@ -8,7 +8,10 @@ use crate::Answer;
 pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
     header::print(page, "doctor", answer);
     if answer.findings.is_empty() {
-        return findings::none(page);
+        return match verdict::unreadable(&answer.interval.end) {
+            Some(why) => page.prose(2, Role::Strong, &why),
+            None => findings::none(page),
+        };
     }
     let counted = verdict::counted(answer.findings);
     page.prose(2, Role::Plain, &format!("{counted}, the most important first."));

@@ -345,3 +345,59 @@ impl Page {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printed(width: usize, print: impl FnOnce(&mut Page)) -> String {
+        let mut page = Page::new(Look { width, colour: false });
+        print(&mut page);
+        page.finish()
+    }
+
+    #[test]
+    fn cutting_keeps_the_end_that_matters() {
+        assert_eq!(clip("redis-server", 12), "redis-server");
+        assert_eq!(clip("redis-server", 6), "redis…");
+        assert_eq!(clip("漢字漢字", 6), "漢字…");
+        assert_eq!(clip_start("/a/b/payload", 8), "…payload");
+        assert_eq!(clip_start("/a", 8), "/a");
+    }
+
+    #[test]
+    fn a_number_keeps_its_unit() {
+        let text = printed(40, |page| {
+            page.prose(0, Role::Plain, "this sentence breaks before 47.3 GiB, see")
+        });
+        assert_eq!(text, "this sentence breaks before 47.3 GiB,\nsee\n");
+        let text = printed(40, |page| {
+            page.prose(0, Role::Plain, "this sentence must not break before 47.3 GiB")
+        });
+        assert_eq!(text, "this sentence must not break before\n47.3 GiB\n");
+    }
+
+    #[test]
+    fn items_break_between_them_and_long_ones_inside() {
+        let items = ["one fact of some length", "another fact", "third"].map(String::from);
+        assert_eq!(
+            printed(40, |page| page.items(2, &items)),
+            "  one fact of some length · another fact\n  third\n"
+        );
+        let long = ["a b ".repeat(15)];
+        assert!(printed(40, |page| page.items(2, &long)).lines().count() == 2);
+    }
+
+    #[test]
+    fn a_long_command_can_be_pasted() {
+        let command = "pagewise trial --a vm.swappiness=0 --b vm.swappiness=60";
+        let text = printed(40, |page| page.command(Line::indented(2), 2, command));
+        assert_eq!(text, "  pagewise trial --a vm.swappiness=0 \\\n  --b vm.swappiness=60\n");
+    }
+
+    #[test]
+    fn a_line_never_shows_what_a_terminal_would_obey() {
+        let text = printed(40, |page| page.line(&Line::default().plain("a\x1b[2Jb\nc")));
+        assert_eq!(text, "a\\u{1b}[2Jb c\n");
+    }
+}

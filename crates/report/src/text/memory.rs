@@ -119,7 +119,7 @@ pub(super) fn parts(snapshot: &Snapshot, total: Bytes) -> Vec<Part> {
         let sum: Bytes = parts.iter().map(|part| part.bytes).sum();
         let rest = total.saturating_sub(sum.saturating_add(free));
         let rest =
-            part("the rest", "·", Role::Quiet, Some(rest), "drivers, firmware, pages on their way");
+            part("the rest", "~", Role::Quiet, Some(rest), "drivers, firmware, pages on their way");
         parts.extend(rest.filter(shown));
     }
     parts.extend(part("free", "░", Role::Quiet, memory.free.get(), "holds nothing at all"));

@@ -56,7 +56,10 @@ fn largest(processes: &Processes) -> Vec<&Process> {
 
 fn summary(processes: &Processes, shown: usize) -> String {
     let all = processes.list.len() as u64;
-    format!("{shown} of {}, largest first", count(all))
+    format!(
+        "{shown} of {}, largest first: by proportional size where read, else resident",
+        count(all)
+    )
 }
 
 fn row(process: &Process) -> Vec<Cell> {

@@ -231,3 +231,55 @@ fn title(column: &Column) -> Cell {
 fn total(widths: impl Iterator<Item = usize>) -> usize {
     widths.map(|width| width + BETWEEN).sum::<usize>().saturating_sub(BETWEEN)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::Look;
+
+    fn printed(width: usize, table: Table) -> String {
+        let mut page = Page::new(Look { width, colour: false });
+        table.print(&mut page);
+        page.finish()
+    }
+
+    fn table(columns: Vec<Column>, rows: &[&[&str]]) -> Table {
+        let mut table = Table::new(2, columns);
+        rows.iter().for_each(|row| table.row(row.iter().map(|text| Cell::from(*text)).collect()));
+        table
+    }
+
+    #[test]
+    fn numbers_stand_at_the_right_and_wide_characters_count_twice() {
+        let columns = vec![Column::left("name"), Column::right("size")];
+        let text = printed(80, table(columns, &[&["漢字", "1"], &["abcdef", "1000"]]));
+        assert_eq!(text, "  name    size\n  漢字       1\n  abcdef  1000\n");
+    }
+
+    #[test]
+    fn names_shrink_first_and_then_spare_columns_go() {
+        let columns =
+            || vec![Column::path("path"), Column::right("a").spare(1), Column::right("b").spare(2)];
+        let path = "/one/two/three/four/five/six/payload";
+        let row: &[&str] = &[path, "11111111", "22222222"];
+        let text = printed(52, table(columns(), &[row]));
+        assert!(text.ends_with("  …o/three/four/five/six/payload  11111111  22222222\n"), "{text}");
+        let text = printed(44, table(columns(), &[row]));
+        assert!(text.contains("11111111") && !text.contains("22222222"), "{text}");
+    }
+
+    #[test]
+    fn a_column_without_content_is_not_shown() {
+        let columns = vec![Column::left("name"), Column::right("node"), Column::right("size")];
+        let text = printed(80, table(columns, &[&["a", "–", "1"], &["b", "", "2"]]));
+        assert_eq!(text, "  name  size\n  a        1\n  b        2\n");
+    }
+
+    #[test]
+    fn words_go_on_below_themselves() {
+        let columns = vec![Column::left(""), Column::words("")];
+        let words = "a sentence that has to go on in the next line";
+        let text = printed(40, table(columns, &[&["x", words]]));
+        assert_eq!(text, "  x  a sentence that has to go on in the\n     next line\n");
+    }
+}

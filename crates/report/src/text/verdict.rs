@@ -78,8 +78,7 @@ fn waiting(psi: &Psi, some: f64) -> String {
         return "nobody waited for it in the last minute".to_owned();
     }
     let everybody = psi.memory.full.avg60.get().filter(|full| full.get() > 0.0);
-    let everybody =
-        everybody.map(|full| format!(", and for {} of it nobody could work", stalled(full.get())));
+    let everybody = everybody.map(|full| format!(", everybody {}", stalled(full.get())));
     let everybody = everybody.unwrap_or_default();
     format!("somebody waited for it {} of the last minute{everybody}", stalled(some))
 }

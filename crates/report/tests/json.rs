@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The documents obey their schemas, and mean what the design promises.
+
+mod host;
+
+use boon::{Compiler, Schemas};
+use pagewise_model::{Cost, Finding, Interval, Snapshot};
+use pagewise_report::Answer;
+use pagewise_report::json::{Noun, render, schema};
+use serde_json::{Value, json};
+
+fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
+    let answer = Answer { interval, findings, cost: host::cost() };
+    serde_json::from_str(&render(noun, &answer)).unwrap()
+}
+
+fn valid(noun: Noun, document: &Value) -> Result<(), String> {
+    let mut compiler = Compiler::new();
+    let text: Value = serde_json::from_str(&schema(noun)).unwrap();
+    compiler.add_resource("schema.json", text).unwrap();
+    let mut schemas = Schemas::new();
+    let index = compiler.compile("schema.json", &mut schemas).unwrap();
+    schemas.validate(document, index).map_err(|error| error.to_string())
+}
+
+#[test]
+fn documents_obey_their_schemas() {
+    let rich = host::interval();
+    let empty = Interval::single(Snapshot::default());
+    for noun in Noun::ALL {
+        valid(noun, &document(noun, &rich, &host::findings())).unwrap();
+        valid(noun, &document(noun, &empty, &[])).unwrap();
+    }
+}
+
+#[test]
+fn the_schemas_refuse_what_they_should() {
+    let good = document(Noun::Report, &host::interval(), &host::findings());
+    let spoiled = |path: &str, value: Value| {
+        let mut document = good.clone();
+        *document.pointer_mut(path).unwrap() = value;
+        valid(Noun::Report, &document)
+    };
+    assert!(spoiled("/schema", json!("pagewise/report/2")).is_err());
+    assert!(spoiled("/memory/total/value", json!("62.8 GiB")).is_err());
+    assert!(spoiled("/memory/total", json!({})).is_err());
+    assert!(spoiled("/findings/0/severity", json!("bad")).is_err());
+    assert!(spoiled("/memory/total", json!({"absent": "no such file"})).is_ok());
+}
+
+#[test]
+fn sizes_are_bytes_and_say_where_they_stand() {
+    let report = document(Noun::Report, &host::interval(), &[]);
+    let total = json!({"value": 628 * host::GIB / 10, "unit": "bytes", "at": "/proc/meminfo:1"});
+    assert_eq!(report["memory"]["total"], total);
+    assert_eq!(report["cgroups"]["groups"][2]["max"]["value"], json!(4 * host::GIB));
+    assert_eq!(report["cgroups"]["groups"][1]["max"]["value"], json!("max"));
+    assert_eq!(report["zones"][2]["low_pages"]["unit"], json!("pages"));
+    assert_eq!(report["cost"]["peak_memory_bytes"], json!(11_744_051));
+}
+
+#[test]
+fn absent_and_denied_are_not_zero() {
+    let report = document(Noun::Report, &host::interval(), &[]);
+    let systemd = &report["processes"]["list"][0]["proportional"];
+    assert_eq!(systemd, &json!({"denied": "run as root", "at": "/proc/1/status"}));
+    assert_eq!(report["damon"]["kdamonds"]["absent"], json!("no such file"));
+    assert_eq!(report["zram"][0]["bd_stat"]["held"], json!({"absent": "not read"}));
+}
+
+#[test]
+fn every_document_says_when_where_and_at_what_cost() {
+    for noun in Noun::ALL {
+        let document = document(noun, &host::interval(), &[]);
+        assert_eq!(document["schema"], json!(format!("pagewise/{}/1", noun.name())));
+        assert_eq!(document["time"], json!("2026-11-20T14:02:34.25Z"));
+        assert_eq!(document["kernel"]["value"], json!("6.12.107"));
+        assert_eq!(document["host"]["cpus"]["value"], json!(16));
+        assert_eq!(document["pagewise"], json!(env!("CARGO_PKG_VERSION")));
+    }
+    let empty = Interval::single(Snapshot::default());
+    let answer = Answer { interval: &empty, findings: &[], cost: Cost::default() };
+    let document: Value = serde_json::from_str(&render(Noun::Doctor, &answer)).unwrap();
+    assert_eq!((&document["time"], &document["findings"]), (&Value::Null, &json!([])));
+}
+
+#[test]
+fn findings_are_in_report_and_doctor_and_rates_only_between_two_ends() {
+    let of = |noun| document(noun, &host::interval(), &host::findings());
+    let finding = &of(Noun::Doctor)["findings"][1];
+    assert_eq!(finding["severity"], json!("warning"));
+    assert_eq!(finding["evidence"][1]["line"], Value::Null);
+    assert_eq!(&of(Noun::Report)["findings"][1], finding);
+    assert_eq!(of(Noun::Status).get("findings"), None);
+
+    let changes = &of(Noun::Status)["interval"]["changes"];
+    assert_eq!(changes["workingset_refault_file"], json!(78_112.0));
+    assert_eq!(changes.get("pswpout"), None, "it did not move");
+    let single = Interval::single(host::interval().end);
+    assert_eq!(document(Noun::Status, &single, &[]).get("interval"), None);
+}

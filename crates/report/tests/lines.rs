@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Whatever the machine is called: lines fit, colours are asked for, names stay neutral.
+
+mod host;
+
+use pagewise_model::{Interval, Name, Problem, Process, Source, TierKind};
+use pagewise_report::Answer;
+use pagewise_report::text::{Look, doctor, report, status};
+use proptest::prelude::*;
+use unicode_width::UnicodeWidthStr;
+
+fn all_texts(interval: &Interval, findings: &[pagewise_model::Finding], look: Look) -> String {
+    let answer = Answer { interval, findings, cost: host::cost() };
+    [report(&answer, look), status(&answer, look), doctor(&answer, look)].concat()
+}
+
+/// Puts a name everywhere that a machine may choose one.
+fn rename(interval: &mut Interval, name: &str) {
+    let end = &mut interval.end;
+    let given = || host::found(Name::from(name), "/sys/name");
+    end.host.name = given();
+    end.host.virtualization = given();
+    end.host.container = given();
+    end.host.root = Name::from(name);
+    end.taken.kernel = given();
+    for tier in &mut end.tiers {
+        tier.path = Name::from(name);
+        tier.kind = TierKind::File;
+        tier.disk.name = given();
+        tier.disk.file_system = given();
+    }
+    end.zram.iter_mut().for_each(|zram| zram.backing_device = given());
+    end.zswap.compressor = given();
+    end.zones.iter_mut().for_each(|zone| zone.name = Name::from(name));
+    end.free_blocks.iter_mut().for_each(|blocks| blocks.zone = Name::from(name));
+    end.knobs.iter_mut().for_each(|knob| knob.live = given());
+    end.knobs.iter_mut().for_each(|knob| knob.instance = Some(Name::from(name)));
+    end.cgroups.groups.iter_mut().for_each(|group| group.path = Name::from(name));
+    end.processes.list.push(Process { name: Name::from(name), ..end.processes.list[1].clone() });
+    end.problems.push(Problem::new(&Source::line(name, 3), name, name.as_bytes()));
+}
+
+/// Findings quote names as they are; the page must make them harmless.
+fn findings_about(name: &str) -> Vec<pagewise_model::Finding> {
+    let mut findings = host::findings();
+    for finding in &mut findings {
+        finding.title = format!("{name} {}", finding.title);
+        finding.what = name.to_owned();
+        finding.why = format!("{} {name} {name}", finding.why);
+        finding.next.push(format!("pagewise thp --name '{name}'"));
+        finding.next.push(format!("pagewise thp --name {name}"));
+        finding.evidence.push(pagewise_model::Evidence {
+            path: name.to_owned(),
+            line: Some(1),
+            value: name.to_owned(),
+        });
+    }
+    findings
+}
+
+fn widest(text: &str) -> usize {
+    text.lines().map(UnicodeWidthStr::width).max().unwrap_or(0)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// However things are named and however wide the terminal is, no line is wider, and nothing
+    /// that a terminal would act on comes out.
+    #[test]
+    fn no_line_is_too_wide_and_nothing_escapes(name in "\\PC{0,40}|.{0,200}|[a-z/. -]{200}|[漢字👩‍🚀☺️e\u{301}]{0,80}", width in 60usize..140) {
+        let mut interval = host::interval();
+        rename(&mut interval, &name);
+        let text = all_texts(&interval, &findings_about(&name), Look { width, colour: false });
+        prop_assert!(widest(&text) <= width.min(100), "{}", text);
+        prop_assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
+    }
+}
+
+#[test]
+fn hostile_names_stay_neutral_in_colour_too() {
+    let mut interval = host::interval();
+    rename(&mut interval, "\x1b[2J\r\u{202e}evil");
+    let findings = findings_about("\x1b]0;title\x07");
+    let text = all_texts(&interval, &findings, Look { width: 100, colour: true });
+    assert!(text.contains("\\u{1b}[2J\\u{d}\\u{202e}evil"));
+    assert!(!text.contains('\u{202e}') && !text.contains('\r') && !text.contains('\x07'));
+    let only_colours = text.split('\x1b').skip(1).all(|after| {
+        after
+            .strip_prefix('[')
+            .and_then(|rest| rest.split_once('m'))
+            .is_some_and(|(codes, _)| codes.chars().all(|c| c.is_ascii_digit() || c == ';'))
+    });
+    assert!(only_colours);
+}
+
+#[test]
+fn colour_adds_nothing_but_colour() {
+    let interval = host::interval();
+    let findings = host::findings();
+    let plain = all_texts(&interval, &findings, Look { width: 100, colour: false });
+    let coloured = all_texts(&interval, &findings, Look { width: 100, colour: true });
+    assert!(!plain.contains('\x1b') && coloured.contains('\x1b'));
+    let stripped: String = coloured
+        .split('\x1b')
+        .enumerate()
+        .map(|(at, part)| if at == 0 { part } else { part.split_once('m').unwrap().1 })
+        .collect();
+    assert_eq!(stripped, plain);
+}
+
+#[test]
+fn no_line_ends_in_spaces() {
+    let interval = host::interval();
+    let findings = host::findings();
+    for width in [60, 80, 100] {
+        let text = all_texts(&interval, &findings, Look { width, colour: false });
+        assert!(text.lines().all(|line| line == line.trim_end()));
+    }
+}
+
+#[test]
+fn more_findings_than_fit_are_counted() {
+    let interval = host::interval();
+    let findings: Vec<_> = host::findings().into_iter().cycle().take(9).collect();
+    let text = all_texts(&interval, &findings, Look { width: 100, colour: false });
+    assert!(text.contains("and 3 more:"));
+    assert!(text.contains("9 findings: 3 critical, 3 warnings and 3 to know"));
+}
