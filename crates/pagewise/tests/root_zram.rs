@@ -57,7 +57,7 @@ fn root_zram_goes_through_every_use() {
 fn root_zram_sizes_are_those_that_were_written() {
     let mut loans = Loans::new();
     let id = loans.zram("32M");
-    loans.setting(&format!("/sys/block/zram{id}/mem_limit"), "16M");
+    machine::write(&format!("/sys/block/zram{id}/mem_limit"), "16M");
     let path = format!("of=/dev/zram{id}");
     machine::run("dd", &["if=/dev/urandom", &path, "bs=4k", "count=256", "oflag=direct"]);
     machine::run("dd", &["if=/dev/zero", &path, "bs=4k", "count=64", "seek=256", "oflag=direct"]);
