@@ -10,9 +10,12 @@ use crate::root::{HostRoot, absolute};
 
 const NODES: &str = "sys/devices/system/node";
 
+/// Nodes that are read; no kernel is built for more.
+const MAX_NODES: usize = 1024;
+
 pub(crate) fn read(host: &HostRoot) -> Vec<HugePool> {
     let mut pools = pools_of(host, "sys/kernel/mm/hugepages", None);
-    for node in host.numbered(NODES, "node") {
+    for node in host.numbered(NODES, "node").into_iter().take(MAX_NODES) {
         pools.extend(pools_of(host, &format!("{NODES}/node{node}/hugepages"), Some(node)));
     }
     pools.sort_by_key(|pool| (pool.page_bytes, pool.node));

@@ -158,9 +158,9 @@ impl HostRoot {
     }
 }
 
-/// Entries of one folder that are looked at: more than any kernel makes, few enough for a recording
-/// that means harm.
-const MAX_ENTRIES: usize = 4096;
+/// Entries of one folder that are looked at, `/proc` with its processes included: few enough for a
+/// recording that means harm.
+const MAX_ENTRIES: usize = 65_536;
 
 /// Folders that hold one entry per thing, named for it.
 impl HostRoot {
