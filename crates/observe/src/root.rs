@@ -13,7 +13,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 
-use pagewise_model::{Name, Problem, Reading, Source};
+use pagewise_model::{Name, Outcome, Problem, Reading, Source};
 use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
@@ -21,6 +21,12 @@ use crate::text::Text;
 
 /// The most that is read of one file.
 pub(crate) const MAX_FILE: usize = 8 << 20;
+
+/// Why a file gave no bytes: there is none.
+pub(crate) const NO_SUCH_FILE: &str = "no such file";
+
+/// Why a file gave no bytes: the kernel has the feature, and it is off (`EOPNOTSUPP`).
+pub(crate) const SWITCHED_OFF: &str = "compiled in but switched off";
 
 /// Why a file gave no bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +48,8 @@ impl Refusal {
 
     fn from_errno(errno: Errno) -> Self {
         match errno {
-            Errno::NOENT | Errno::NOTDIR | Errno::SRCH => Self::Absent("no such file".into()),
-            Errno::OPNOTSUPP => Self::Absent("compiled in but switched off".into()),
+            Errno::NOENT | Errno::NOTDIR | Errno::SRCH => Self::Absent(NO_SUCH_FILE.into()),
+            Errno::OPNOTSUPP => Self::Absent(SWITCHED_OFF.into()),
             Errno::ACCESS | Errno::PERM if rustix::process::geteuid().is_root() => {
                 Self::Denied("refused even to root".into())
             }
@@ -52,6 +58,18 @@ impl Refusal {
                 Self::Absent(format!("the kernel answered: {}", std::io::Error::from(other)).into())
             }
         }
+    }
+}
+
+/// The reading; where it is an absence for the reason `general`, with the better reason `special`.
+pub(crate) fn explained<T>(
+    reading: Reading<T>,
+    general: &str,
+    special: &'static str,
+) -> Reading<T> {
+    match reading.outcome {
+        Outcome::Absent(why) if why == general => Reading::absent(special, reading.source),
+        outcome => Reading { outcome, source: reading.source },
     }
 }
 
@@ -354,7 +372,7 @@ fn from_memory(files: &Files, path: &str) -> Result<Vec<u8>, Refusal> {
     match files.get(path) {
         Some(Entry::File(bytes)) => Ok(bytes.clone()),
         Some(Entry::Refused(refusal)) => Err(refusal.clone()),
-        None => Err(Refusal::Absent("no such file".into())),
+        None => Err(Refusal::Absent(NO_SUCH_FILE.into())),
     }
 }
 
