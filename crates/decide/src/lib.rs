@@ -4,7 +4,12 @@
 //! One file per rule under `rules/`, and one row per rule in [`RULES`]. A rule is silent when a
 //! Reading that it needs is absent or denied.
 
+mod facts;
+mod proof;
 mod rules;
+#[cfg(test)]
+mod testing;
+mod text;
 
 use pagewise_model::{Finding, Interval};
 

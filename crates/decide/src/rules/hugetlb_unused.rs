@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Huge pages that were set aside and that nobody uses.
+
+use pagewise_model::{Bytes, Finding, HugePool, Interval, Severity, Snapshot};
+
+use crate::Rule;
+use crate::proof::Proof;
+use crate::text::{counted, put};
+
+pub(super) const RULE: Rule = Rule {
+    id: "hugetlb-unused",
+    doc: "A hugetlb pool holds pages that nobody uses and nobody else may use.",
+    look,
+};
+
+/// Less than this share of RAM is not worth a finding.
+const WORTH_PERCENT: f64 = 1.0;
+/// From here on the machine is noticeably smaller than it looks.
+const HURTS_PERCENT: f64 = 5.0;
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    let host = &interval.end;
+    let pools = host.hugetlb.iter().filter(|pool| pool.node.is_none());
+    pools.filter_map(|pool| finding(host, pool)).collect()
+}
+
+fn finding(host: &Snapshot, pool: &HugePool) -> Option<Finding> {
+    let unused = pool.free.get()?.saturating_sub(pool.reserved.get()?);
+    let bytes = Bytes::new(unused.saturating_mul(pool.page_bytes.get()));
+    let percent = bytes.percent_of(host.memory.total.get()?)?.get();
+    if percent < WORTH_PERCENT {
+        return None;
+    }
+    let total = pool.total.get()?;
+    Some(Finding {
+        id: RULE.id,
+        severity: if percent >= HURTS_PERCENT { Severity::Warning } else { Severity::Info },
+        title: format!("{bytes} are set aside as {} huge pages and unused", pool.page_bytes),
+        what: format!(
+            "{unused} of {} of {} are free and promised to nobody, {percent:.0} % of RAM.",
+            counted(total, "huge page"),
+            pool.page_bytes
+        ),
+        why: "A hugetlb pool is taken out of ordinary memory when it is set up: it is no cache, it \
+              is not swapped, and it is not in available. Unless a program that asks for it by name \
+              is still to start, it is memory that this machine does not have."
+            .to_owned(),
+        evidence: Proof::new()
+            .named("total", &pool.total)
+            .named("free", &pool.free)
+            .named("reserved", &pool.reserved)
+            .named("surplus", &pool.surplus)
+            .named("MemTotal", &host.memory.total)
+            .done(),
+        next: next(pool, total, unused),
+    })
+}
+
+/// The pool without what is unused. Surplus pages go by themselves when they are freed.
+fn next(pool: &HugePool, total: u64, unused: u64) -> Vec<String> {
+    let folder = format!("/sys/kernel/mm/hugepages/hugepages-{}kB", pool.page_bytes.get() >> 10);
+    let look = format!("grep . {folder}/*hugepages");
+    match pool.surplus.get() {
+        Some(surplus) => {
+            let kept = total.saturating_sub(surplus).saturating_sub(unused);
+            vec![put(kept, &format!("{folder}/nr_hugepages")), look]
+        }
+        None => vec![look],
+    }
+}

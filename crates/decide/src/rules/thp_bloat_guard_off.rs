@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `max_ptes_none` at its largest switches off the kernel's own guard against huge pages of zeros.
+//!
+//! That is the kernel's default, so it is told only where huge pages hold a good part of RAM.
+
+use pagewise_model::{Finding, Interval, Severity, Snapshot};
+
+use crate::Rule;
+use crate::proof::Proof;
+use crate::text::put;
+
+pub(super) const RULE: Rule = Rule {
+    id: "thp-bloat-guard-off",
+    doc: "max_ptes_none at its largest keeps shrink_underused from splitting huge pages that are mostly zeros.",
+    look,
+};
+
+/// Huge pages below this share of RAM cannot bloat by much.
+const WORTH_PERCENT: f64 = 5.0;
+/// Entries of a huge page of 2 MiB, less one: the kernel's default.
+const USUAL_LARGEST: u64 = 511;
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    finding(&interval.end).into_iter().collect()
+}
+
+fn finding(host: &Snapshot) -> Option<Finding> {
+    let thp = &host.thp;
+    let none = thp.khugepaged.max_ptes_none.get()?;
+    thp.shrink_underused.get().filter(|&on| on)?;
+    if none < largest(host) {
+        return None;
+    }
+    let huge = host.memory.anon_huge_pages.get()?;
+    let percent = huge.percent_of(host.memory.total.get()?)?.get();
+    if percent < WORTH_PERCENT {
+        return None;
+    }
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Info,
+        title: format!("max_ptes_none {none} switches off the guard against half-empty huge pages"),
+        what: format!(
+            "shrink_underused is on and max_ptes_none is {none}, while huge pages hold {huge} \
+             ({percent:.0} % of RAM)."
+        ),
+        why: "Under pressure the kernel splits huge pages in which more than max_ptes_none small \
+              pages are zero, and gives those back. At the largest value no page ever qualifies, so \
+              what huge pages waste stays wasted."
+            .to_owned(),
+        evidence: Proof::new()
+            .value(&thp.khugepaged.max_ptes_none)
+            .value(&thp.shrink_underused)
+            .named("AnonHugePages", &host.memory.anon_huge_pages)
+            .named("thp_underused_split_page", &host.vmstat.get("thp_underused_split_page"))
+            .done(),
+        next: vec![
+            put(64, "/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none"),
+            "grep thp_underused_split_page /proc/vmstat".to_owned(),
+        ],
+    })
+}
+
+/// The value that switches the guard off: all entries of a huge page but one.
+fn largest(host: &Snapshot) -> u64 {
+    let sizes = host.thp.pmd_size.get().zip(host.host.page_size.get());
+    let entries = sizes.and_then(|(huge, page)| huge.get().checked_div(page.get()));
+    entries.map_or(USUAL_LARGEST, |entries| entries.saturating_sub(1).max(1))
+}
