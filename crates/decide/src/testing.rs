@@ -3,9 +3,9 @@
 
 use pagewise_model::knob::{KNOBS, KnobReading};
 use pagewise_model::{
-    Algorithms, Bytes, Capability, Cgroup, Choice, Counters, Disk, FeatureState, Finding,
-    FreeBlocks, Hierarchy, HugePool, Interval, Limit, Name, Nanos, Pages, Percent, Process,
-    Quantity, Reading, Snapshot, Source, Stall, Tier, TierKind, Zone, Zram, ZramUse,
+    Algorithms, Bytes, Capability, Cgroup, Choice, Disk, FeatureState, Finding, FreeBlocks,
+    Hierarchy, HugePool, Interval, Limit, Name, Nanos, Pages, Percent, Process, Quantity, Reading,
+    Snapshot, Source, Stall, Tier, TierKind, Zone, Zram, ZramUse,
 };
 
 use crate::Rule;
@@ -43,7 +43,8 @@ pub(crate) fn choice(path: &str, active: &str) -> Reading<Choice> {
 pub(crate) fn set(host: &mut Snapshot, name: &str, value: u64) {
     let others = host.vmstat.iter().filter(|(known, _)| known.as_str() != name);
     let others: Vec<_> = others.map(|(name, reading)| (name.clone(), reading.clone())).collect();
-    let this = (Name::from(name), line("/proc/vmstat", 1 + others.len() as u32, value));
+    let this =
+        (Name::from(name), line("/proc/vmstat", 1 + u32::try_from(others.len()).unwrap(), value));
     host.vmstat = others.into_iter().chain([this]).collect();
 }
 
@@ -81,7 +82,7 @@ pub(crate) fn stall(stall: &mut Stall, ten: f64, sixty: f64) {
 
 /// A swap tier of 4 GiB.
 pub(crate) fn tier(path: &str, kind: TierKind, used: Bytes, priority: i32) -> Tier {
-    let at = 2 + path.len() as u32;
+    let at = 2 + u32::try_from(path.len()).unwrap();
     Tier {
         path: Name::from(path),
         kind,
@@ -313,9 +314,12 @@ pub(crate) fn erase<T: Quantity>(reading: &mut Reading<T>) {
     *reading = Reading::absent("erased by a test", reading.source.clone());
 }
 
-/// Every Reading that a rule may look at: one function each that takes it away.
-pub(crate) fn erasers() -> Vec<(String, Box<dyn Fn(&mut Snapshot)>)> {
-    let mut all: Vec<(String, Box<dyn Fn(&mut Snapshot)>)> = Vec::new();
+/// The name of a Reading, and what takes it away.
+pub(crate) type Eraser = (String, Box<dyn Fn(&mut Snapshot)>);
+
+/// Every Reading that a rule may look at.
+pub(crate) fn erasers() -> Vec<Eraser> {
+    let mut all: Vec<Eraser> = Vec::new();
     macro_rules! one {
         ($($($field:ident).+),* $(,)?) => { $(
             all.push((stringify!($($field).+).into(), Box::new(|host| erase(&mut host.$($field).+))));
@@ -382,9 +386,4 @@ pub(crate) fn erasers() -> Vec<(String, Box<dyn Fn(&mut Snapshot)>)> {
         all.push((name.to_string(), Box::new(move |host| unset(host, name.as_str()))));
     }
     all
-}
-
-/// Takes every counter away.
-pub(crate) fn without_counters(host: &mut Snapshot) {
-    host.vmstat = Counters::default();
 }

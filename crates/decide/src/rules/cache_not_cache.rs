@@ -66,3 +66,50 @@ fn what(host: &Snapshot, shmem: Bytes, cache: Bytes, stuck: bool) -> String {
     let swap = if stuck { ", and swap is off" } else { "" };
     format!("buff/cache is {cache}, {shmem} of it shmem{swap}{room}.")
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::testing::{assert_silent, calm, gib, line, only, with};
+
+    fn shared(host: &mut Snapshot) {
+        host.memory.shmem = line("/proc/meminfo", 23, gib(3));
+    }
+
+    pub(crate) fn firing() -> Interval {
+        with(shared)
+    }
+
+    #[test]
+    fn much_of_buff_cache_is_shmem() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "3.0 GiB of the 5.4 GiB that looks like cache cannot be dropped");
+        assert_eq!(
+            finding.what,
+            "buff/cache is 5.4 GiB, 3.0 GiB of it shmem; 4.0 GiB are free and 9.0 GiB available."
+        );
+        assert_eq!(finding.severity, Severity::Info);
+    }
+
+    #[test]
+    fn without_swap_it_stays_where_it_is() {
+        let stuck = with(|host| {
+            shared(host);
+            host.tiers.clear();
+            host.memory.swap_total = line("/proc/meminfo", 15, Bytes::new(0));
+        });
+        let finding = only(&RULE, &stuck);
+        assert_eq!(finding.severity, Severity::Warning);
+        assert!(finding.what.contains("and swap is off"));
+    }
+
+    #[test]
+    fn a_little_shmem_is_silent() {
+        assert_silent(&RULE, &calm());
+        let tiny = with(|host| {
+            host.memory.shmem = line("/proc/meminfo", 23, Bytes::new(300 << 20));
+            host.memory.cached = line("/proc/meminfo", 5, Bytes::new(400 << 20));
+        });
+        assert_silent(&RULE, &tiny);
+    }
+}

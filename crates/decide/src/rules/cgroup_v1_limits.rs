@@ -37,7 +37,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         ),
         why: "Version 1 has no limit that slows a group down before it is killed, and it limits swap \
               only together with memory. Without pressure per group nobody can say who waits for \
-              memory, and nothing can be reclaimed from a group ahead of need."
+              memory, and nothing short of a lower limit takes memory back from a group."
             .to_owned(),
         evidence,
         next: vec![
@@ -50,4 +50,33 @@ fn finding(host: &Snapshot) -> Option<Finding> {
 /// A file of version 1 that was read.
 fn proof(group: &Cgroup) -> Option<Evidence> {
     group.current.evidence().or_else(|| group.max.evidence())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::testing::{assert_silent, calm, file, gib, only, proof_of, with};
+
+    pub(crate) fn firing() -> Interval {
+        with(|host| {
+            host.cgroups.hierarchy = Hierarchy::Hybrid;
+            let root = &mut host.cgroups.groups[0];
+            root.current = file("/sys/fs/cgroup/memory/memory.usage_in_bytes", gib(3));
+        })
+    }
+
+    #[test]
+    fn hybrid_is_version_1_for_memory() {
+        let finding = only(&RULE, &firing());
+        assert!(finding.what.starts_with("3 groups with memory control in version 1 (hybrid:"));
+        let proof = "/sys/fs/cgroup/memory/memory.usage_in_bytes = 3.0 GiB\n";
+        assert_eq!(proof_of(&finding), proof);
+    }
+
+    #[test]
+    fn version_2_and_no_controller_are_silent() {
+        assert_silent(&RULE, &calm());
+        let none = with(|host| host.cgroups.hierarchy = Hierarchy::None);
+        assert_silent(&RULE, &none);
+    }
 }

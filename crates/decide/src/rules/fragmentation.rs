@@ -29,7 +29,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
     let stalls = interval.vmstat("compact_stall")?;
     let order = huge_order(host);
     let zone = largest(host)?;
-    let unusable = (*zone.unusable_free_index.get(order)?)?;
+    let unusable = zone.unusable_free_index(order)?;
     if stalls.per_second < STALLS_PER_SECOND || unusable < UNUSABLE {
         return None;
     }
@@ -85,4 +85,51 @@ fn free_pages(zone: &FreeBlocks) -> u128 {
     let blocks = zone.blocks.value().map_or(&[][..], Vec::as_slice);
     let sizes = blocks.iter().zip(0u32..).map(|(&count, order)| u128::from(count) << order.min(63));
     sizes.fold(0, u128::saturating_add)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::testing::{assert_silent, blocks, calm, grow, only, proof_of, with};
+
+    fn in_pieces(host: &mut Snapshot) {
+        host.free_blocks = vec![blocks([90_000, 40_000, 9_000, 900, 90, 9, 2, 1, 0, 0, 1])];
+    }
+
+    pub(crate) fn firing() -> Interval {
+        let mut interval = with(in_pieces);
+        grow(&mut interval, "compact_stall", 50);
+        grow(&mut interval, "compact_fail", 30);
+        interval
+    }
+
+    #[test]
+    fn stalls_while_free_memory_is_in_pieces() {
+        let finding = only(&RULE, &firing());
+        let title = "tasks wait for compaction: 100 % of free memory is in small pieces";
+        assert_eq!(finding.title, title);
+        assert!(finding.what.starts_with(
+            "50 allocations stopped to compact memory in 10.0 s, 30 of them in vain; in zone Normal"
+        ));
+        assert!(
+            proof_of(&finding).contains("/proc/buddyinfo:3 = free blocks by order: 90000 40000")
+        );
+    }
+
+    #[test]
+    fn pieces_without_stalls_and_stalls_without_pieces_are_silent() {
+        assert_silent(&RULE, &with(in_pieces));
+        let mut whole = calm();
+        grow(&mut whole, "compact_stall", 50);
+        assert_silent(&RULE, &whole);
+    }
+
+    #[test]
+    fn the_zone_with_most_free_memory_speaks_for_the_host() {
+        let mut interval = firing();
+        let mut small = blocks([9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        small.zone = pagewise_model::Name::from("DMA");
+        interval.end.free_blocks.push(small);
+        assert!(only(&RULE, &interval).what.contains("zone Normal of node 0"));
+    }
 }

@@ -68,3 +68,42 @@ fn next(pool: &HugePool, total: u64, unused: u64) -> Vec<String> {
         None => vec![look],
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::testing::{assert_silent, calm, only, pool, with};
+
+    pub(crate) fn firing() -> Interval {
+        with(|host| host.hugetlb = vec![pool(1024, 800, 288)])
+    }
+
+    #[test]
+    fn free_and_promised_to_nobody() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "1.0 GiB are set aside as 2.0 MiB huge pages and unused");
+        assert_eq!(
+            finding.what,
+            "512 of 1,024 huge pages of 2.0 MiB are free and promised to nobody, 6 % of RAM."
+        );
+        assert_eq!(finding.severity, Severity::Warning);
+        let command =
+            "echo 512 | sudo tee /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages  # writes";
+        assert_eq!(finding.next[0], command);
+    }
+
+    #[test]
+    fn a_pool_that_is_used_or_promised_is_silent() {
+        assert_silent(&RULE, &with(|host| host.hugetlb = vec![pool(1024, 800, 780)]));
+        assert_silent(&RULE, &with(|host| host.hugetlb = vec![pool(1024, 10, 0)]));
+        assert_silent(&RULE, &calm());
+    }
+
+    #[test]
+    fn nodes_are_not_counted_twice() {
+        let mut interval = firing();
+        let node = HugePool { node: Some(0), ..interval.end.hugetlb[0].clone() };
+        interval.end.hugetlb.push(node);
+        assert_eq!(only(&RULE, &interval).id, "hugetlb-unused");
+    }
+}

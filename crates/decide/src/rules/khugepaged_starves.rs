@@ -65,3 +65,53 @@ fn same_thread(interval: &Interval) -> Option<u32> {
 fn seconds(nanos: &Change) -> f64 {
     nanos.delta as f64 / 1e9
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::{Nanos, Reading};
+
+    use super::*;
+    use crate::testing::{assert_silent, calm, file, only};
+
+    fn ran(interval: &mut Interval, cpu_ms: u64, wait_ms: u64) {
+        let thread = &mut interval.end.thp.khugepaged;
+        let after = |reading: &mut Reading<Nanos>, ms: u64| {
+            let before = reading.get().unwrap().get();
+            *reading = file("/proc/40/schedstat", Nanos::new(before + ms * 1_000_000));
+        };
+        after(&mut thread.cpu_time, cpu_ms);
+        after(&mut thread.run_queue_wait, wait_ms);
+    }
+
+    pub(crate) fn firing() -> Interval {
+        let mut interval = calm();
+        ran(&mut interval, 800, 5_400);
+        interval
+    }
+
+    #[test]
+    fn it_waits_longer_than_it_runs() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "khugepaged waits for a CPU 54 % of the time");
+        assert_eq!(finding.what, "In 10.0 s it ran 0.80 s and waited 5.40 s to run.");
+        assert_eq!(finding.next[0], "sudo renice -n 0 -p 40  # writes");
+    }
+
+    #[test]
+    fn short_waits_and_busy_times_are_silent() {
+        assert_silent(&RULE, &calm());
+        let mut short = calm();
+        ran(&mut short, 0, 900);
+        assert_silent(&RULE, &short);
+        let mut busy = calm();
+        ran(&mut busy, 7_000, 2_000);
+        assert_silent(&RULE, &busy);
+    }
+
+    #[test]
+    fn a_new_thread_counts_from_zero() {
+        let mut interval = firing();
+        interval.end.thp.khugepaged.pid = file("/proc/41/comm", 41);
+        assert_silent(&RULE, &interval);
+    }
+}

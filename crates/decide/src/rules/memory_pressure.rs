@@ -179,7 +179,69 @@ fn next(host: &Snapshot) -> Vec<String> {
             group.pressure.some.avg60.source.path().replace("memory.pressure", "memory.events");
         format!("cat {}  # {}", quoted(&path), short(group.path.as_str()))
     });
-    let always =
-        ["pagewise report".to_owned(), "ps -eo pid,rss,comm --sort=-rss | head".to_owned()];
-    always.into_iter().chain(group).collect()
+    let tasks = "ps -eo pid,rss,comm --sort=-rss | head".to_owned();
+    group.into_iter().chain([tasks, "pagewise status".to_owned()]).collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::testing::{assert_silent, calm, grow, line, only, proof_of, stall, with};
+
+    /// PSI over its thresholds, one group worst, and the working set coming back from disk.
+    pub(crate) fn firing() -> Interval {
+        let mut interval = with(|host| {
+            stall(&mut host.psi.memory.some, 14.0, 11.2);
+            stall(&mut host.psi.memory.full, 4.0, 3.0);
+            let db = &mut host.cgroups.groups[2].pressure.some.avg60;
+            *db = line(
+                "/sys/fs/cgroup/system.slice/db.service/memory.pressure",
+                1,
+                Percent::new(43.0),
+            );
+        });
+        grow(&mut interval, "workingset_refault_file", 78_112);
+        grow(&mut interval, "pgmajfault", 5_000);
+        grow(&mut interval, "pgpgin", 400_000);
+        grow(&mut interval, "pgfault", 50_000);
+        interval
+    }
+
+    #[test]
+    fn tells_the_time_lost_and_what_comes_back_and_who_waits() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.severity, Severity::Warning);
+        assert_eq!(finding.title, "somebody waited for memory 11 % of the last minute");
+        assert_eq!(
+            finding.what,
+            "Memory pressure: some 14.0 % (10 s) and 11.2 % (60 s); full 4.0 % (10 s) and 3.0 % \
+             (60 s), most in /system.slice/db.service. Refaults bring back 30.5 MiB/s, 78 % of all \
+             that is read, 10 % of faults waited for a disk."
+        );
+        assert!(proof_of(&finding).contains("db.service/memory.pressure:1 = some avg60 43.00 %"));
+    }
+
+    #[test]
+    fn nobody_getting_on_is_critical() {
+        let stopped = with(|host| stall(&mut host.psi.memory.full, 25.0, 2.0));
+        assert_eq!(only(&RULE, &stopped).severity, Severity::Critical);
+    }
+
+    #[test]
+    fn without_psi_thrashing_is_told_alone() {
+        let mut interval = firing();
+        interval.end.psi = pagewise_model::Psi::default();
+        let finding = only(&RULE, &interval);
+        assert_eq!(finding.title, "thrashing: 78 % of what is read was dropped a moment ago");
+    }
+
+    #[test]
+    fn reading_much_that_is_new_is_no_pressure() {
+        let mut interval = calm();
+        grow(&mut interval, "workingset_refault_file", 2_000);
+        grow(&mut interval, "pgmajfault", 5_000);
+        grow(&mut interval, "pgpgin", 4_000_000);
+        assert_silent(&RULE, &interval);
+        assert_silent(&RULE, &calm());
+    }
 }

@@ -49,3 +49,29 @@ fn finding(interval: &Interval) -> Option<Finding> {
         ],
     })
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::testing::{assert_silent, calm, erase, file, only, with};
+
+    pub(crate) fn firing() -> Interval {
+        with(|host| host.mglru.enabled = file("/sys/kernel/mm/lru_gen/enabled", 0))
+    }
+
+    #[test]
+    fn built_in_and_off() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(
+            finding.what,
+            "lru_gen/enabled is 0x0, without its first bit; classic reclaim scanned 900,100 pages \
+             since boot."
+        );
+    }
+
+    #[test]
+    fn on_or_not_built_in_is_silent() {
+        assert_silent(&RULE, &calm());
+        assert_silent(&RULE, &with(|host| erase(&mut host.mglru.enabled)));
+    }
+}

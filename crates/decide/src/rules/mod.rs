@@ -38,3 +38,39 @@ pub(crate) static ALL: &[Rule] = &[
     mglru_off::RULE,
     cgroup_v1_limits::RULE,
 ];
+
+/// The id of a rule, and how to make a machine on which it fires.
+#[cfg(test)]
+pub(crate) type Firing = (&'static str, fn() -> pagewise_model::Interval);
+
+/// One machine at least for each rule, and for each reason of a rule that has several.
+#[cfg(test)]
+pub(crate) static FIRING: &[Firing] = &[
+    ("memory-pressure", memory_pressure::tests::firing),
+    ("zram-unused", zram_unused::tests::not_loaded),
+    ("zram-unused", zram_unused::tests::firing_in_container),
+    ("zram-unused", zram_unused::tests::firing_raw),
+    ("zram-unused", zram_unused::tests::firing_unsigned),
+    ("zram-unused", zram_unused::tests::firing_not_on),
+    ("zram-unused", zram_unused::tests::priority),
+    ("zram-unused", zram_unused::tests::swappiness),
+    ("zram-unused", zram_unused::tests::cgroups),
+    ("zram-unused", zram_unused::tests::never_short),
+    ("swap-avoids-anon", swap_avoids_anon::tests::firing),
+    ("swap-avoids-anon", swap_avoids_anon::tests::firing_without_swap),
+    ("tier-order", tier_order::tests::firing),
+    ("zram-full", zram_full::tests::firing),
+    ("zram-full", zram_full::tests::firing_at_its_limit),
+    ("zram-zswap-stacked", zram_zswap_stacked::tests::firing),
+    ("zram-incompressible", zram_incompressible::tests::firing),
+    ("zram-oversized", zram_oversized::tests::firing),
+    ("thp-coverage", thp_coverage::tests::firing),
+    ("thp-coverage", thp_coverage::tests::firing_on_faults),
+    ("khugepaged-starves", khugepaged_starves::tests::firing),
+    ("thp-bloat-guard-off", thp_bloat_guard_off::tests::firing),
+    ("cache-not-cache", cache_not_cache::tests::firing),
+    ("hugetlb-unused", hugetlb_unused::tests::firing),
+    ("fragmentation", fragmentation::tests::firing),
+    ("mglru-off", mglru_off::tests::firing),
+    ("cgroup-v1-limits", cgroup_v1_limits::tests::firing),
+];

@@ -110,3 +110,81 @@ fn zram_is_loadable(host: &Snapshot) -> bool {
     host.capability("zram")
         .is_some_and(|zram| matches!(zram.state, FeatureState::Loadable { module: "zram" }))
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::Bytes;
+
+    use super::*;
+    use crate::testing::{
+        assert_silent, calm, grow, line, only, proof_of, swappiness, unset, with,
+    };
+
+    fn rereading(mut interval: Interval) -> Interval {
+        grow(&mut interval, "workingset_refault_file", 78_112);
+        grow(&mut interval, "pgmajfault", 700);
+        interval
+    }
+
+    fn swap_off(host: &mut Snapshot) {
+        host.tiers.clear();
+        host.memory.swap_total = line("/proc/meminfo", 15, Bytes::new(0));
+    }
+
+    pub(crate) fn firing() -> Interval {
+        rereading(with(|host| swappiness(host, "0")))
+    }
+
+    pub(crate) fn firing_without_swap() -> Interval {
+        rereading(with(swap_off))
+    }
+
+    #[test]
+    fn swappiness_0_while_files_come_back() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(
+            finding.what,
+            "workingset_refault_file grew by 78,112 pages in 10.0 s (30.5 MiB/s) while tasks waited \
+             for 700 major faults, and vm.swappiness is 0."
+        );
+        assert!(proof_of(&finding).contains("/proc/sys/vm/swappiness = 0"));
+        assert_eq!(finding.next[0], "sudo sysctl vm.swappiness=60  # writes");
+    }
+
+    #[test]
+    fn swap_off_while_files_come_back() {
+        let finding = only(&RULE, &firing_without_swap());
+        assert!(finding.what.ends_with("and swap is off."), "{}", finding.what);
+        assert!(finding.why.contains("you removed the option, not the cost"));
+    }
+
+    #[test]
+    fn older_kernels_count_all_refaults_in_one() {
+        let mut interval = rereading(with(|host| {
+            swap_off(host);
+            unset(host, "workingset_refault_file");
+        }));
+        for host in interval.start.as_deref_mut().into_iter().chain([&mut interval.end]) {
+            unset(host, "workingset_refault_file");
+        }
+        grow(&mut interval, "workingset_refault", 2_000);
+        assert!(only(&RULE, &interval).what.starts_with("workingset_refault grew by 2,000"));
+    }
+
+    #[test]
+    fn swappiness_1_counts_only_where_nothing_was_swapped() {
+        let mut interval = rereading(with(|host| swappiness(host, "1")));
+        assert_eq!(only(&RULE, &interval).id, "swap-avoids-anon");
+        grow(&mut interval, "pswpout", 1);
+        assert_silent(&RULE, &interval);
+    }
+
+    #[test]
+    fn no_swap_is_fine_where_nothing_comes_back_or_nobody_waits() {
+        assert_silent(&RULE, &with(swap_off));
+        let mut nobody_waits = with(swap_off);
+        grow(&mut nobody_waits, "workingset_refault_file", 78_112);
+        assert_silent(&RULE, &nobody_waits);
+        assert_silent(&RULE, &rereading(calm()));
+    }
+}

@@ -67,3 +67,53 @@ fn largest(host: &Snapshot) -> u64 {
     let entries = sizes.and_then(|(huge, page)| huge.get().checked_div(page.get()));
     entries.map_or(USUAL_LARGEST, |entries| entries.saturating_sub(1).max(1))
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::Bytes;
+
+    use super::*;
+    use crate::testing::{assert_silent, calm, file, gib, line, only, with};
+
+    fn huge(host: &mut Snapshot) {
+        host.memory.anon_huge_pages = line("/proc/meminfo", 33, gib(2));
+    }
+
+    pub(crate) fn firing() -> Interval {
+        with(huge)
+    }
+
+    #[test]
+    fn the_default_with_many_huge_pages() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(
+            finding.what,
+            "shrink_underused is on and max_ptes_none is 511, while huge pages hold 2.0 GiB (12 % of \
+             RAM)."
+        );
+    }
+
+    #[test]
+    fn the_largest_value_follows_the_page_size() {
+        let mut large_pages = firing();
+        large_pages.end.host.page_size = file("/proc/self/auxv", Bytes::new(64 << 10));
+        large_pages.end.thp.pmd_size = file("/sys/hpage_pmd_size", Bytes::new(512 << 20));
+        assert_silent(&RULE, &large_pages);
+    }
+
+    #[test]
+    fn a_guard_that_works_or_was_switched_off_or_has_nothing_to_guard() {
+        let none = "/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none";
+        let works = |host: &mut Snapshot| {
+            huge(host);
+            host.thp.khugepaged.max_ptes_none = file(none, 64);
+        };
+        assert_silent(&RULE, &with(works));
+        let off = |host: &mut Snapshot| {
+            huge(host);
+            host.thp.shrink_underused = file("/sys/shrink_underused", false);
+        };
+        assert_silent(&RULE, &with(off));
+        assert_silent(&RULE, &calm());
+    }
+}

@@ -56,7 +56,7 @@ fn processes(host: &Snapshot) -> Option<Finding> {
         id: RULE.id,
         severity: Severity::Info,
         title: format!(
-            "{:.0} % of {name} has the huge pages that all memory asks for",
+            "only {:.0} % of {name} is in huge pages, though all memory asks",
             worst.percent
         ),
         what: format!(
@@ -168,4 +168,75 @@ fn since_boot(host: &Snapshot) -> Option<Requests> {
 
 fn enough(requests: Requests) -> Option<Requests> {
     (requests.given.saturating_add(requests.fallen_back) >= REQUESTS).then_some(requests)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::testing::{
+        assert_silent, calm, choice, gib, grow, line, mib, only, process, proof_of, set, with,
+    };
+
+    fn always(host: &mut Snapshot) {
+        host.thp.enabled = choice("/sys/kernel/mm/transparent_hugepage/enabled", "always");
+    }
+
+    pub(crate) fn firing() -> Interval {
+        with(|host| {
+            always(host);
+            host.processes.list = vec![
+                process("small", mib(100), mib(0)),
+                process("redis-server", gib(14), mib(600)),
+            ];
+        })
+    }
+
+    pub(crate) fn firing_on_faults() -> Interval {
+        let mut interval = calm();
+        grow(&mut interval, "thp_fault_alloc", 100);
+        grow(&mut interval, "thp_fault_fallback", 900);
+        interval
+    }
+
+    #[test]
+    fn a_large_process_under_always() {
+        let finding = only(&RULE, &firing());
+        let title = "only 4 % of redis-server is in huge pages, though all memory asks";
+        assert_eq!(finding.title, title);
+        assert_eq!(
+            finding.what,
+            "redis-server (pid 4121) has 600.0 MiB of its 14.0 GiB of anonymous memory in huge pages."
+        );
+        assert!(
+            proof_of(&finding).contains("/proc/4121/smaps_rollup:12 = AnonHugePages 600.0 MiB")
+        );
+    }
+
+    #[test]
+    fn who_asked_is_unknown_under_madvise_and_a_process_may_refuse() {
+        let mut madvise = firing();
+        madvise.end.thp.enabled = choice("/sys/kernel/mm/transparent_hugepage/enabled", "madvise");
+        assert_silent(&RULE, &madvise);
+        let mut refused = firing();
+        refused.end.processes.list[1].thp_allowed = line("/proc/4121/status", 30, false);
+        assert_silent(&RULE, &refused);
+        assert_silent(&RULE, &with(always));
+    }
+
+    #[test]
+    fn faults_that_fell_back_did_ask() {
+        let finding = only(&RULE, &firing_on_faults());
+        let what = "900 of 1,000 requests for a huge page fell back to small ones in 10.0 s.";
+        assert_eq!(finding.what, what);
+        let since_boot = with(|host| set(host, "thp_fault_fallback", 9_000));
+        let what = only(&RULE, &since_boot).what;
+        assert!(what.ends_with("fell back to small ones since boot."), "{what}");
+    }
+
+    #[test]
+    fn recent_faults_count_before_old_ones() {
+        let mut better = with(|host| set(host, "thp_fault_fallback", 9_000));
+        grow(&mut better, "thp_fault_alloc", 500);
+        assert_silent(&RULE, &better);
+    }
 }

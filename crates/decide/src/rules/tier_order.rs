@@ -69,11 +69,11 @@ fn finding(interval: &Interval, inversion: &Inversion<'_>) -> Finding {
               its speed, while the fast tier waits."
                 .to_owned(),
         evidence: Proof::new()
-            .named("priority", &slow.priority)
-            .named("used", &slow.used)
-            .named("size", &slow.size)
-            .named("priority", &fast.priority)
-            .named("used", &fast.used)
+            .named(&format!("{} priority", slow.path), &slow.priority)
+            .named(&format!("{} used", slow.path), &slow.used)
+            .named(&format!("{} size", slow.path), &slow.size)
+            .named(&format!("{} priority", fast.path), &fast.priority)
+            .named(&format!("{} used", fast.path), &fast.used)
             .done(),
         next: next(&interval.end, inversion),
     }
@@ -118,5 +118,73 @@ fn next(host: &Snapshot, inversion: &Inversion<'_>) -> Vec<String> {
             vec![writes_and(command, &format!("swapoff brings {used} back into RAM")), look]
         }
         _ => vec![look],
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::testing::{assert_silent, calm, file, gib, line, mib, only, tier, with};
+
+    fn tiers(disk: Bytes, disk_priority: i32, zram: Bytes, zram_priority: i32) -> Interval {
+        with(|host| {
+            host.tiers = vec![
+                tier("/swap file", TierKind::File, disk, disk_priority),
+                tier("/dev/zram0", TierKind::Zram, zram, zram_priority),
+            ];
+        })
+    }
+
+    pub(crate) fn firing() -> Interval {
+        tiers(gib(4), 50, mib(300), 5)
+    }
+
+    #[test]
+    fn a_full_disk_in_front_of_zram() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "/swap file is filled before /dev/zram0");
+        assert_eq!(
+            finding.what,
+            "/swap file has priority 50 and 4.0 GiB of 4.0 GiB used (full); the faster /dev/zram0 \
+             has priority 5 and 300.0 MiB of 4.0 GiB used."
+        );
+        assert_eq!(finding.severity, Severity::Warning);
+        assert!(finding.next[0].starts_with("sudo swapoff /dev/zram0 && sudo swapon -p 100 "));
+    }
+
+    #[test]
+    fn equal_priorities_are_filled_in_turn() {
+        let finding = only(&RULE, &tiers(mib(10), -2, mib(10), -2));
+        assert_eq!(finding.title, "/swap file is filled in turn with /dev/zram0");
+    }
+
+    #[test]
+    fn a_spinning_disk_before_flash() {
+        let interval = with(|host| {
+            let disk = |path, spins, priority| {
+                let mut tier = tier(path, TierKind::Partition, mib(1), priority);
+                tier.disk.rotational = file("/sys/block/sda/queue/rotational", spins);
+                tier
+            };
+            host.tiers = vec![disk("/dev/sda2", true, -2), disk("/dev/nvme0n1p3", false, -3)];
+        });
+        assert_eq!(only(&RULE, &interval).title, "/dev/sda2 is filled before /dev/nvme0n1p3");
+    }
+
+    #[test]
+    fn contents_that_may_not_fit_into_memory_are_not_moved() {
+        let mut interval = firing();
+        interval.end.memory.available = line("/proc/meminfo", 3, mib(400));
+        assert_eq!(only(&RULE, &interval).next, ["swapon --show=NAME,TYPE,SIZE,USED,PRIO"]);
+    }
+
+    #[test]
+    fn right_order_and_what_other_rules_tell_are_silent() {
+        assert_silent(&RULE, &calm());
+        assert_silent(&RULE, &tiers(mib(10), -2, mib(10), 100));
+        assert_silent(&RULE, &tiers(mib(10), 50, Bytes::new(0), 5));
+        let mut zswap = firing();
+        zswap.end.tiers[0].zswap_in_front = file("/sys/module/zswap/parameters/enabled", true);
+        assert_silent(&RULE, &zswap);
     }
 }

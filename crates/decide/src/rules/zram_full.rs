@@ -8,7 +8,7 @@ use pagewise_model::{
 use crate::Rule;
 use crate::facts::tiers;
 use crate::proof::Proof;
-use crate::text::{count, put, short};
+use crate::text::{count, short, writes_and};
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-full",
@@ -96,7 +96,7 @@ fn near_limit(interval: &Interval, device: &Zram) -> Option<Finding> {
             Severity::Warning
         },
         title: format!("{name} has used {percent:.0} % of the memory it may take"),
-        what: format!("Its pool takes {used}, and its mem_limit is {limit}{lost}."),
+        what: format!("Its pool takes {used} of a mem_limit of {limit}{lost}."),
         why: "At mem_limit a zram device refuses pages, and the kernel sees failing swap writes \
               instead of a full tier. It does not move on to the next tier then: the pages stay in \
               RAM and are tried again."
@@ -108,7 +108,7 @@ fn near_limit(interval: &Interval, device: &Zram) -> Option<Finding> {
             .changed("failed_writes", failing.as_ref())
             .done(),
         next: vec![
-            put(0, &format!("/sys/block/{name}/mem_limit")),
+            writes_and(format!("echo 0 | sudo tee /sys/block/{name}/mem_limit"), "0 is no limit"),
             "zramctl --output NAME,DISKSIZE,DATA,COMPR,TOTAL,MEM-LIMIT,MEM-USED".to_owned(),
         ],
     })
@@ -121,4 +121,59 @@ fn failing(interval: &Interval, device: &Zram) -> Option<Change> {
         same.map_or_else(Reading::not_read, |zram| zram.io_stat.failed_writes.clone())
     };
     interval.change(failed).filter(|change| change.delta > 0)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::TierKind;
+
+    use super::*;
+    use crate::testing::{assert_silent, calm, gib, line, mib, only, tier, with};
+
+    pub(crate) fn firing() -> Interval {
+        with(|host| host.tiers = vec![tier("/dev/zram0", TierKind::Zram, gib(4), 100)])
+    }
+
+    pub(crate) fn firing_at_its_limit() -> Interval {
+        let mut interval = with(|host| {
+            host.zram[0].mm_stat.memory_used = line("/sys/block/zram0/mm_stat", 1, mib(950));
+            host.zram[0].mm_stat.memory_limit = line("/sys/block/zram0/mm_stat", 1, gib(1));
+        });
+        interval.end.zram[0].io_stat.failed_writes = line("/sys/block/zram0/io_stat", 1, 7);
+        interval
+    }
+
+    #[test]
+    fn full_with_nothing_behind_is_critical() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "/dev/zram0 is full");
+        assert_eq!(finding.what, "It holds 4.0 GiB of 4.0 GiB; no other tier has room.");
+        assert_eq!(finding.severity, Severity::Critical);
+    }
+
+    #[test]
+    fn full_with_a_disk_behind_is_a_warning() {
+        let mut interval = firing();
+        interval.end.tiers.push(tier("/swapfile", TierKind::File, mib(1), -2));
+        let finding = only(&RULE, &interval);
+        assert!(finding.what.ends_with("what is swapped next goes to /swapfile."));
+        assert_eq!(finding.severity, Severity::Warning);
+    }
+
+    #[test]
+    fn near_its_limit_and_refusing_writes() {
+        let finding = only(&RULE, &firing_at_its_limit());
+        assert_eq!(finding.title, "zram0 has used 93 % of the memory it may take");
+        assert!(finding.what.ends_with(", and 7 writes failed in 10.0 s."), "{}", finding.what);
+        assert_eq!(finding.severity, Severity::Critical);
+    }
+
+    #[test]
+    fn room_and_no_limit_are_silent() {
+        assert_silent(&RULE, &calm());
+        let roomy = with(|host| {
+            host.zram[0].mm_stat.memory_limit = line("/sys/block/zram0/mm_stat", 1, gib(1));
+        });
+        assert_silent(&RULE, &roomy);
+    }
 }

@@ -66,3 +66,51 @@ fn next(host: &Snapshot, device: &Zram) -> Vec<String> {
         vec![who]
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::Pages;
+
+    use super::*;
+    use crate::testing::{assert_silent, line, mib, only, with, word};
+
+    pub(crate) fn firing() -> Interval {
+        with(|host| huge_pages(host, 40_000))
+    }
+
+    fn huge_pages(host: &mut Snapshot, pages: u64) {
+        let stat = &mut host.zram[0].mm_stat;
+        stat.huge_pages = line("/sys/block/zram0/mm_stat", 1, Pages::new(pages));
+    }
+
+    #[test]
+    fn most_of_the_pool_is_stored_as_it_is() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "61 % of what zram0 takes will not compress");
+        assert_eq!(
+            finding.what,
+            "40,000 pages (156.2 MiB) of the 256.0 MiB that zram0 takes are stored as they are."
+        );
+        assert_eq!(finding.next.len(), 1);
+    }
+
+    #[test]
+    fn a_backing_device_can_take_them() {
+        let backed = with(|host| {
+            huge_pages(host, 40_000);
+            host.zram[0].backing_device = word("/sys/block/zram0/backing_dev", "/dev/sda9");
+        });
+        let command = "echo huge | sudo tee /sys/block/zram0/writeback  # writes";
+        assert_eq!(only(&RULE, &backed).next[0], command);
+    }
+
+    #[test]
+    fn few_of_them_or_a_small_pool_are_silent() {
+        assert_silent(&RULE, &with(|host| huge_pages(host, 20_000)));
+        let small = with(|host| {
+            huge_pages(host, 10_000);
+            host.zram[0].mm_stat.memory_used = line("/sys/block/zram0/mm_stat", 1, mib(40));
+        });
+        assert_silent(&RULE, &small);
+    }
+}

@@ -41,7 +41,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         title: format!("zram promises {times:.1} times the RAM there is"),
         what: what(promised, ram, tables, sized().count()),
         why: "The disksize bounds uncompressed data, and the table of slots for all of it is \
-              allocated when it is set, used or not. Filled with ordinary data such a device takes \
+              allocated when it is set, used or not. Filled with data that halves such a device takes \
               all RAM before it is full, so the size protects nothing; mem_limit would."
             .to_owned(),
         evidence: proof(host),
@@ -87,4 +87,49 @@ fn next(host: &Snapshot, ram: Bytes, device: &Zram) -> Vec<String> {
         priority.max(0)
     );
     vec![writes(command), look]
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::TierKind;
+
+    use super::*;
+    use crate::testing::{assert_silent, calm, file, gib, only, tier, with};
+
+    fn sized(host: &mut Snapshot, size: Bytes) {
+        host.zram[0].disksize = file("/sys/block/zram0/disksize", size);
+        host.zram[0].slot_table = file("/sys/block/zram0/disksize", Bytes::new(size.get() / 256));
+    }
+
+    pub(crate) fn firing() -> Interval {
+        with(|host| sized(host, gib(40)))
+    }
+
+    #[test]
+    fn more_than_twice_ram_and_what_the_table_costs() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "zram promises 2.5 times the RAM there is");
+        assert_eq!(
+            finding.what,
+            "The disksize of 1 zram device adds up to 40.0 GiB on 16.0 GiB of RAM; the slot tables \
+             cost 160.0 MiB even while empty."
+        );
+        assert_eq!(finding.severity, Severity::Info);
+        assert_eq!(finding.next.len(), 1, "what holds data is not reset");
+    }
+
+    #[test]
+    fn only_an_empty_swap_device_may_be_made_anew() {
+        let mut interval = firing();
+        interval.end.tiers = vec![tier("/dev/zram0", TierKind::Zram, Bytes::new(0), 100)];
+        let command = &only(&RULE, &interval).next[0];
+        assert!(command.contains("--size 16384M --algorithm lz4 /dev/zram0"), "{command}");
+        assert!(command.ends_with("swapon -p 100 /dev/zram0  # writes"), "{command}");
+    }
+
+    #[test]
+    fn twice_ram_is_no_more_than_twice() {
+        assert_silent(&RULE, &with(|host| sized(host, gib(32))));
+        assert_silent(&RULE, &calm());
+    }
 }

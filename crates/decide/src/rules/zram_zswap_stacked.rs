@@ -50,3 +50,34 @@ fn finding(interval: &Interval) -> Option<Finding> {
         ],
     })
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::TierKind;
+
+    use super::*;
+    use crate::testing::{assert_silent, calm, file, only, with};
+
+    pub(crate) fn firing() -> Interval {
+        with(|host| host.zswap.enabled = file("/sys/module/zswap/parameters/enabled", true))
+    }
+
+    #[test]
+    fn zswap_in_front_of_zram() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(
+            finding.what,
+            "zswap is on and /dev/zram0 is a swap tier: zswap holds 0 B, /dev/zram0 holds 512.0 MiB."
+        );
+        let command = "echo N | sudo tee /sys/module/zswap/parameters/enabled  # writes";
+        assert_eq!(finding.next[0], command);
+    }
+
+    #[test]
+    fn zswap_in_front_of_a_disk_is_as_meant() {
+        let mut interval = firing();
+        interval.end.tiers[0].kind = TierKind::Partition;
+        assert_silent(&RULE, &interval);
+        assert_silent(&RULE, &calm());
+    }
+}

@@ -6,7 +6,7 @@ use pagewise_model::{Bytes, Cgroup, Finding, Limit, Quantity, Snapshot};
 use super::{Case, RULE, holds_nothing, severity};
 use crate::facts::reclaim;
 use crate::proof::Proof;
-use crate::text::{counted, quoted, short, writes};
+use crate::text::{counted, put, quoted, short, writes};
 
 /// Groups without swap explain an empty device where they hold at least this share of all
 /// anonymous memory: more than half of what could be swapped may not be.
@@ -87,7 +87,7 @@ fn what(host: &Snapshot, groups: &[&Cgroup]) -> String {
     let all = host.memory.anon_pages.get();
     let of = all.map_or_else(String::new, |all| format!(" of {}", all.shown()));
     format!(
-        "{} without swap reached their limit {} and hold {}{of} of anonymous memory.",
+        "{} may not swap: limits were reached {}, and {}{of} of anonymous memory lies there.",
         counted(groups.len() as u64, "memory cgroup"),
         counted(hits, "time"),
         anon_of(groups)
@@ -103,19 +103,98 @@ fn proof(proof: Proof, group: &&Cgroup) -> Proof {
         .named(&named("anon"), &group.anon)
 }
 
-/// The file that bars it, as it was read.
+/// What lifts the ban, where version 2 says which file holds it.
 fn next(group: &Cgroup) -> Vec<String> {
     let path = group.swap_max.source.path();
-    let unit = group.path.as_str().rsplit('/').next().unwrap_or_default();
     let look = "systemd-cgtop --order=memory --iterations=1".to_owned();
-    if path.ends_with("memory.swap.max") && (unit.ends_with(".service") || unit.ends_with(".slice"))
-    {
-        let command =
-            format!("sudo systemctl set-property {} MemorySwapMax=infinity", quoted(unit));
-        vec![writes(command), look]
-    } else if path.ends_with("memory.swap.max") {
-        vec![crate::text::put("max", path), look]
-    } else {
-        vec![look]
+    if !path.ends_with("memory.swap.max") {
+        return vec![look];
+    }
+    let lift = match system_unit(group) {
+        Some(unit) => {
+            writes(format!("sudo systemctl set-property {} MemorySwapMax=infinity", quoted(unit)))
+        }
+        None => put("max", path),
+    };
+    vec![lift, look]
+}
+
+/// The unit of the system's systemd that this group is; a user's units are not for it to set.
+fn system_unit(group: &Cgroup) -> Option<&str> {
+    let path = group.path.as_str().trim_start_matches('/');
+    let unit = path.strip_prefix("system.slice/").unwrap_or(path);
+    let is_unit = !unit.contains('/') && (unit.ends_with(".service") || unit.ends_with(".slice"));
+    is_unit.then_some(unit)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::Interval;
+
+    use super::super::tests::empty_tier;
+    use super::*;
+    use crate::testing::{file, gib, line, only, proof_of, still};
+
+    fn barred(hits: u64) -> Snapshot {
+        let mut host = empty_tier();
+        let no_swap = Limit::Bytes(Bytes::new(0));
+        let folder = "/sys/fs/cgroup/system.slice/db.service";
+        let db = &mut host.cgroups.groups[2];
+        db.swap_max = file(&format!("{folder}/memory.swap.max"), no_swap);
+        db.events.max = line(&format!("{folder}/memory.events"), 3, hits);
+        host
+    }
+
+    pub(crate) fn firing() -> Interval {
+        still(barred(212))
+    }
+
+    #[test]
+    fn a_group_without_swap_that_hits_its_limit() {
+        let finding = only(&RULE, &firing());
+        let title = "zram0 holds nothing: /system.slice/db.service may not swap";
+        assert_eq!(finding.title, title);
+        assert_eq!(
+            finding.what,
+            "1 memory cgroup may not swap: limits were reached 212 times, and 700.0 MiB of 4.0 GiB \
+             of anonymous memory lies there."
+        );
+        let command = "sudo systemctl set-property db.service MemorySwapMax=infinity  # writes";
+        assert_eq!(finding.next[0], command);
+    }
+
+    #[test]
+    fn groups_that_hold_most_of_what_could_be_swapped() {
+        let mut most = barred(0);
+        most.cgroups.groups[2].anon = line("/sys/fs/cgroup/x/memory.stat", 1, gib(3));
+        assert!(only(&RULE, &still(most)).title.contains("may not swap"));
+    }
+
+    #[test]
+    fn swappiness_0_of_version_1_bars_as_well() {
+        let mut host = empty_tier();
+        let folder = "/sys/fs/cgroup/memory/system.slice/db.service";
+        let db = &mut host.cgroups.groups[2];
+        db.swappiness = file(&format!("{folder}/memory.swappiness"), 0);
+        db.events.max = file(&format!("{folder}/memory.failcnt"), 3);
+        let finding = only(&RULE, &still(host));
+        assert!(
+            proof_of(&finding)
+                .contains("memory.swappiness = /system.slice/db.service swappiness 0")
+        );
+    }
+
+    #[test]
+    fn a_group_below_a_barred_one_is_not_counted_again() {
+        let mut nested = barred(212);
+        nested.cgroups.groups[1].swap_max = nested.cgroups.groups[2].swap_max.clone();
+        nested.cgroups.groups[1].events.max = line("/sys/fs/cgroup/x/memory.events", 3, 212);
+        assert!(only(&RULE, &still(nested)).what.starts_with("1 memory cgroup "));
+    }
+
+    #[test]
+    fn it_is_not_the_reason_where_groups_never_hit_a_limit() {
+        let title = only(&RULE, &still(barred(0))).title;
+        assert!(title.contains("page cache has been enough"), "{title}");
     }
 }

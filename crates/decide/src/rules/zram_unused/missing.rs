@@ -78,3 +78,59 @@ fn evidence(host: &Snapshot, zram: &Capability) -> Vec<Evidence> {
     let proof = proof.named("some avg60", &host.psi.memory.some.avg60);
     with_disk(proof, host)
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::TierKind;
+
+    use super::*;
+    use crate::testing::{assert_silent, capability, gib, host, only, still, tier, word};
+
+    fn no_device(state: FeatureState) -> Snapshot {
+        let mut host = host();
+        host.zram.clear();
+        host.tiers = vec![tier("/swapfile", TierKind::File, gib(1), -2)];
+        capability(&mut host, state);
+        host
+    }
+
+    pub(crate) fn firing() -> Interval {
+        still(no_device(FeatureState::Loadable { module: "zram" }))
+    }
+
+    pub(crate) fn firing_in_container() -> Interval {
+        let mut host = no_device(FeatureState::OutsideContainer);
+        host.host.container = word("/run/systemd/container", "docker");
+        still(host)
+    }
+
+    #[test]
+    fn a_module_on_disk_while_swap_goes_to_a_file() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(
+            finding.what,
+            "This kernel has the module zram on disk and not loaded; /swapfile holds 1.0 GiB instead."
+        );
+        assert_eq!(finding.severity, Severity::Warning);
+        assert_eq!(finding.next[0], "sudo modprobe zram  # writes");
+    }
+
+    #[test]
+    fn nobody_wants_swap_or_the_kernel_has_none() {
+        let mut no_swap = no_device(FeatureState::Loadable { module: "zram" });
+        no_swap.tiers.clear();
+        assert_silent(&RULE, &still(no_swap));
+        let not_built = no_device(FeatureState::NotBuilt { option: "CONFIG_ZRAM" });
+        assert_silent(&RULE, &still(not_built));
+    }
+
+    #[test]
+    fn a_container_is_told_to_ask_outside() {
+        let finding = only(&RULE, &firing_in_container());
+        assert!(finding.what.starts_with("We are in a container (docker), and swap belongs"));
+        assert_eq!(finding.severity, Severity::Info);
+        let mut no_swap = no_device(FeatureState::OutsideContainer);
+        no_swap.tiers.clear();
+        assert_silent(&RULE, &still(no_swap));
+    }
+}

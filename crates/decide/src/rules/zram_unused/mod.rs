@@ -130,3 +130,62 @@ fn with_disk(proof: Proof, host: &Snapshot) -> Vec<Evidence> {
     let used = |proof: Proof, tier: &Tier| proof.named(&format!("{} used", tier.path), &tier.used);
     tiers::on_disk(host).fold(proof, used).done()
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::{Name, TierKind};
+
+    use super::*;
+    use crate::testing::{assert_silent, calm, host, mib, only, set, still, tier, zram};
+
+    pub(crate) use super::cgroups::tests::firing as cgroups;
+    pub(crate) use super::missing::tests::{firing as not_loaded, firing_in_container};
+    pub(crate) use super::never_short::tests::firing as never_short;
+    pub(crate) use super::not_swap::tests::{firing_not_on, firing_raw, firing_unsigned};
+    pub(crate) use super::priority::tests::firing as priority;
+    pub(crate) use super::swappiness::tests::firing as swappiness;
+
+    /// A machine with one device in this state, and no other swap.
+    pub(super) fn device(used_as: ZramUse, stored: Bytes) -> Snapshot {
+        let mut host = host();
+        host.tiers.clear();
+        host.zram = vec![zram(0, used_as, stored)];
+        host
+    }
+
+    /// A machine with an empty zram swap tier that never swapped.
+    pub(super) fn empty_tier() -> Snapshot {
+        let mut host = device(ZramUse::Swap { priority: 5 }, Bytes::new(4096));
+        host.tiers = vec![tier("/dev/zram0", TierKind::Zram, Bytes::new(0), 5)];
+        set(&mut host, "pswpout", 0);
+        host
+    }
+
+    #[test]
+    fn what_is_in_use_is_not_unused() {
+        assert_silent(&RULE, &calm());
+        let mounted = ZramUse::FileSystem { kind: Name::from("ext4") };
+        assert_silent(&RULE, &still(device(mounted.clone(), mib(30))));
+        let unseen = device(ZramUse::Nothing, mib(30));
+        assert_silent(&RULE, &still(unseen));
+        let mut beside = device(mounted, mib(30));
+        beside.zram.push(zram(1, ZramUse::NotInitialised, Bytes::new(0)));
+        assert_silent(&RULE, &still(beside));
+    }
+
+    #[test]
+    fn a_second_device_does_not_matter_while_the_first_is_used() {
+        let mut two = host();
+        two.zram.push(zram(1, ZramUse::NotInitialised, Bytes::new(0)));
+        assert_silent(&RULE, &still(two));
+    }
+
+    #[test]
+    fn the_device_nearest_to_being_used_is_told() {
+        let mut three = device(ZramUse::NotInitialised, Bytes::new(0));
+        three.zram.push(zram(1, ZramUse::SwapSignature, Bytes::new(4096)));
+        three.zram.push(zram(2, ZramUse::SwapSignature, Bytes::new(4096)));
+        let title = only(&RULE, &still(three)).title;
+        assert_eq!(title, "zram1 is prepared for swap and not switched on");
+    }
+}

@@ -59,3 +59,59 @@ fn proof(case: Case<'_>, scanned: Option<Total>, stalls: Option<Total>) -> Proof
         None => proof,
     })
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::Interval;
+
+    use super::super::tests::empty_tier;
+    use super::*;
+    use crate::testing::{assert_silent, only, proof_of, set, still, unset, zone};
+
+    fn never() -> Snapshot {
+        let mut host = empty_tier();
+        for name in ["pgscan_kswapd", "pgscan_direct", "allocstall_normal", "allocstall_movable"] {
+            set(&mut host, name, 0);
+        }
+        host
+    }
+
+    pub(crate) fn firing() -> Interval {
+        still(never())
+    }
+
+    #[test]
+    fn no_zone_was_ever_short() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "zram0 is empty: memory was never short since boot");
+        assert_eq!(finding.severity, Severity::Info);
+        let proof = proof_of(&finding);
+        for said in [
+            "pswpout 0",
+            "pgscan_kswapd + pgscan_direct 0 since boot",
+            "allocstall_* 0 since boot",
+            "node 0 DMA32: free 1.1 GiB, 1.1 GiB above low: idle",
+            "node 0 Normal: free 2.7 GiB, 2.6 GiB above low: idle",
+        ] {
+            assert!(proof.contains(said), "{said} in {proof}");
+        }
+    }
+
+    #[test]
+    fn what_was_never_counted_is_not_called_never() {
+        let mut uncounted = never();
+        unset(&mut uncounted, "pgscan_kswapd");
+        let title = only(&RULE, &still(uncounted)).title;
+        assert_eq!(title, "zram0 is empty: no zone is under its low watermark");
+    }
+
+    #[test]
+    fn a_short_zone_or_pages_swapped_before_are_silent() {
+        let mut short = never();
+        short.zones = vec![zone("DMA32", 300_000), zone("Normal", 14_000)];
+        assert_silent(&RULE, &still(short));
+        let mut swapped = never();
+        set(&mut swapped, "pswpout", 9);
+        assert_silent(&RULE, &still(swapped));
+    }
+}

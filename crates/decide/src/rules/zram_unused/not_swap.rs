@@ -27,7 +27,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         ZramUse::Swap { .. } | ZramUse::FileSystem { .. } => return None,
     };
     let proof = Proof::new()
-        .value(&device.initialised)
+        .named("initialised", &device.initialised)
         .value(&device.disksize)
         .named("used as", &device.used_as)
         .all(holds_nothing(case).done());
@@ -96,4 +96,69 @@ fn not_on(device: &Zram) -> Option<Step> {
               each time.",
         command: format!("sudo swapon -p {PRIORITY} /dev/{name}"),
     })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::{Interval, Severity, TierKind};
+
+    use super::super::tests::device;
+    use super::*;
+    use crate::testing::{assert_silent, erase, gib, mib, only, proof_of, still, tier};
+
+    pub(crate) fn firing_raw() -> Interval {
+        still(device(ZramUse::NotInitialised, Bytes::new(0)))
+    }
+
+    pub(crate) fn firing_unsigned() -> Interval {
+        still(device(ZramUse::Nothing, Bytes::new(0)))
+    }
+
+    pub(crate) fn firing_not_on() -> Interval {
+        still(device(ZramUse::SwapSignature, Bytes::new(4096)))
+    }
+
+    #[test]
+    fn a_device_without_a_size() {
+        let finding = only(&RULE, &firing_raw());
+        assert_eq!(finding.title, "zram0 is not initialised: its disksize was never set");
+        assert_eq!(finding.severity, Severity::Info);
+        let command = "sudo zramctl --size 8192M --algorithm lz4 /dev/zram0 && \
+                       sudo mkswap /dev/zram0 && sudo swapon -p 100 /dev/zram0  # writes";
+        assert_eq!(finding.next[0], command);
+    }
+
+    #[test]
+    fn an_empty_device_is_a_loss_while_a_disk_takes_swap() {
+        let mut host = device(ZramUse::NotInitialised, Bytes::new(0));
+        host.tiers = vec![tier("/swapfile", TierKind::File, gib(1), -2)];
+        let finding = only(&RULE, &still(host));
+        assert_eq!(finding.severity, Severity::Warning);
+        assert!(proof_of(&finding).contains("/swapfile used 1.0 GiB"));
+    }
+
+    #[test]
+    fn a_size_without_a_signature() {
+        let finding = only(&RULE, &firing_unsigned());
+        assert_eq!(finding.title, "zram0 has a size and no swap signature that we can see");
+        assert!(finding.next[0].starts_with("sudo mkswap /dev/zram0 && sudo swapon"));
+    }
+
+    #[test]
+    fn a_signature_that_nobody_switched_on() {
+        let finding = only(&RULE, &firing_not_on());
+        assert_eq!(finding.title, "zram0 is prepared for swap and not switched on");
+        assert_eq!(finding.next[0], "sudo swapon -p 100 /dev/zram0  # writes");
+    }
+
+    #[test]
+    fn devices_with_contents_are_in_use() {
+        for used_as in [ZramUse::Nothing, ZramUse::SwapSignature] {
+            assert_silent(&RULE, &still(device(used_as, mib(1))));
+        }
+        let mut unknown = device(ZramUse::NotInitialised, Bytes::new(0));
+        erase(&mut unknown.zram[0].disksize);
+        erase(&mut unknown.zram[0].initialised);
+        assert_silent(&RULE, &still(unknown));
+    }
 }

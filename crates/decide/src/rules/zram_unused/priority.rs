@@ -65,3 +65,59 @@ fn next(name: &str, above: i32) -> Vec<String> {
         }
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::{Interval, TierKind};
+
+    use super::super::tests::empty_tier;
+    use super::*;
+    use crate::testing::{gib, only, stall, still, tier};
+
+    fn behind(used: Bytes, above: i32) -> Snapshot {
+        let mut host = empty_tier();
+        host.tiers.insert(0, tier("/swapfile", TierKind::File, used, above));
+        host
+    }
+
+    pub(crate) fn firing() -> Interval {
+        still(behind(gib(2), 50))
+    }
+
+    #[test]
+    fn a_file_is_filled_first() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "zram0 is never used: /swapfile is filled first");
+        assert_eq!(
+            finding.what,
+            "/swapfile has priority 50 and is not full (2.0 GiB of 4.0 GiB); zram0 has priority 5 \
+             and holds nothing."
+        );
+        assert_eq!(finding.severity, Severity::Warning);
+        let command = "sudo swapoff /dev/zram0 && sudo swapon -p 100 /dev/zram0  # writes";
+        assert_eq!(finding.next[0], command);
+    }
+
+    #[test]
+    fn it_is_critical_while_somebody_waits_and_a_note_while_nothing_is_swapped() {
+        let mut waiting = behind(gib(2), 50);
+        stall(&mut waiting.psi.memory.some, 14.0, 11.0);
+        assert_eq!(only(&RULE, &still(waiting)).severity, Severity::Critical);
+        let idle = behind(Bytes::new(0), 50);
+        assert_eq!(only(&RULE, &still(idle)).severity, Severity::Info);
+    }
+
+    #[test]
+    fn the_highest_priority_cannot_be_passed() {
+        let command = &only(&RULE, &still(behind(gib(2), 32_767))).next[0];
+        assert!(command.starts_with("swapon --show"), "{command}");
+    }
+
+    #[test]
+    fn it_is_not_the_reason_behind_a_full_disk_or_before_one() {
+        let title = |host| (RULE.look)(&still(host)).pop().map(|finding| finding.title);
+        let other = Some("zram0 is empty: dropping page cache has been enough so far".to_owned());
+        assert_eq!(title(behind(gib(4), 50)), other);
+        assert_eq!(title(behind(gib(2), 4)), other);
+    }
+}

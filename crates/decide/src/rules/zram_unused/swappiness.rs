@@ -84,3 +84,64 @@ fn explained(host: &Snapshot, swappiness: Swappiness<'_>) -> Option<String> {
             .then(|| format!("vm.swappiness is {value}, which either LRU takes as never.")),
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::{Interval, Reading};
+
+    use super::super::tests::empty_tier;
+    use super::*;
+    use crate::testing::{erase, file, only, proof_of, set, still, swappiness as set_swappiness};
+
+    fn low(value: &str, generations: u32) -> Snapshot {
+        let mut host = empty_tier();
+        set_swappiness(&mut host, value);
+        host.mglru.enabled = file("/sys/kernel/mm/lru_gen/enabled", generations);
+        host
+    }
+
+    pub(crate) fn firing() -> Interval {
+        still(low("5", 0))
+    }
+
+    #[test]
+    fn the_classic_formula_with_this_machines_numbers() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "zram0 holds nothing: with swappiness 5 file pages always lose");
+        assert_eq!(
+            finding.what,
+            "At equal scan cost (assumed: the kernel exports none) anonymous pages get 5/200 against \
+             195/200, times 4.0 GiB of anonymous and 4.0 GiB of file lists: 2.5 % of scanning."
+        );
+        let proof = proof_of(&finding);
+        assert!(proof.contains("node 0 Normal: free 2.7 GiB, 2.6 GiB above low: idle"), "{proof}");
+    }
+
+    #[test]
+    fn generations_do_not_use_that_formula() {
+        let finding = only(&RULE, &still(low("0", 7)));
+        assert!(finding.what.contains("does not use the classic cost formula"));
+        let weighed = only(&RULE, &still(low("5", 7)));
+        assert!(weighed.title.contains("page cache has been enough"), "{}", weighed.title);
+    }
+
+    #[test]
+    fn a_kernel_without_generations_is_classic_and_an_unread_one_unknown() {
+        let mut without = low("5", 0);
+        erase(&mut without.mglru.enabled);
+        assert!(only(&RULE, &still(without)).what.starts_with("At equal scan cost"));
+        let mut unread = low("5", 0);
+        unread.mglru.enabled = Reading::not_read();
+        assert!(!only(&RULE, &still(unread)).what.starts_with("At equal scan cost"));
+    }
+
+    #[test]
+    fn it_is_not_the_reason_at_60_or_where_memory_was_never_short() {
+        let at_60 = only(&RULE, &still(low("60", 0)));
+        assert!(at_60.title.contains("page cache has been enough"), "{}", at_60.title);
+        let mut never = low("0", 0);
+        set(&mut never, "pgscan_kswapd", 0);
+        set(&mut never, "pgscan_direct", 0);
+        assert!(only(&RULE, &still(never)).title.contains("never short since boot"));
+    }
+}
