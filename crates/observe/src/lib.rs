@@ -11,6 +11,7 @@ mod capability;
 mod cgroup;
 mod counters;
 mod damon;
+mod disk;
 mod host;
 mod hugetlb;
 mod kconfig;
