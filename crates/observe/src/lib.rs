@@ -9,9 +9,11 @@
 
 mod capability;
 mod cgroup;
+mod container;
 mod counters;
 mod damon;
 mod disk;
+mod feature;
 mod host;
 mod hugetlb;
 mod kconfig;
@@ -29,6 +31,7 @@ mod snapshot;
 mod swap;
 mod text;
 mod thp;
+mod virt;
 mod zone;
 mod zram;
 mod zswap;
