@@ -176,12 +176,18 @@ pub(crate) static FEATURES: &[Feature] = &[
         module: None,
         switch: Some("the memory controller in a unified cgroup v2 hierarchy"),
     },
-    plain(
-        "memory.reclaim",
-        &["sys/fs/cgroup/memory.reclaim", "sys/fs/cgroup/unified/memory.reclaim"],
-        &["CONFIG_MEMCG"],
-        "reclaims cold memory of a group on request",
-    ),
+    Feature {
+        name: "memory.reclaim",
+        doc: "reclaims cold memory of a group on request",
+        probe: Probe::Paths(&[
+            "sys/fs/cgroup/memory.reclaim",
+            "sys/fs/cgroup/unified/memory.reclaim",
+        ]),
+        options: &["CONFIG_MEMCG"],
+        part_of: Some("cgroup.v2.memory"),
+        module: None,
+        switch: None,
+    },
     plain(
         "page_idle",
         &["sys/kernel/mm/page_idle/bitmap"],
@@ -275,7 +281,7 @@ mod tests {
             assert!(feature.module.is_none_or(|module| module::ASKED.contains(&module)));
         }
         let asked = |option: &&str| FEATURES.iter().any(|feature| feature.options.contains(option));
-        assert!(kconfig::ASKED.iter().all(|option| asked(option)));
+        assert!(kconfig::ASKED.iter().all(asked));
     }
 
     #[test]

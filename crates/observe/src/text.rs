@@ -108,7 +108,7 @@ pub(crate) fn unescaped(mut word: &[u8]) -> Vec<u8> {
 }
 
 fn octal(digits: &[u8]) -> Option<u8> {
-    let plain = digits.iter().all(|digit| digit.is_ascii_digit());
+    let plain = digits.iter().all(u8::is_ascii_digit);
     let digits = std::str::from_utf8(digits).ok().filter(|_| plain)?;
     u8::from_str_radix(digits, 8).ok()
 }
