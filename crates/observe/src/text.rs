@@ -98,6 +98,35 @@ pub(crate) fn flag(word: &[u8]) -> Option<bool> {
     }
 }
 
+/// The lines for which `keep` holds, and every other line empty, so that numbers stay true: what a
+/// recording may hold of a file that also says what is nobody's business.
+pub(crate) fn only_lines(raw: &[u8], keep: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+    let mut kept = Vec::new();
+    for line in raw.strip_suffix(b"\n").unwrap_or(raw).split(|&byte| byte == b'\n') {
+        kept.extend_from_slice(if keep(line) { line } else { b"" });
+        kept.push(b'\n');
+    }
+    kept
+}
+
+/// A path as the kernel prints it in `/proc/swaps` and mountinfo, where white space and the backslash
+/// are octal numbers.
+pub(crate) fn unescaped(mut word: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(word.len());
+    while let Some((&first, rest)) = word.split_first() {
+        let escape = rest.get(..3).filter(|_| first == b'\\').and_then(octal);
+        plain.push(escape.unwrap_or(first));
+        word = if escape.is_some() { &rest[3..] } else { rest };
+    }
+    plain
+}
+
+fn octal(digits: &[u8]) -> Option<u8> {
+    let plain = digits.iter().all(u8::is_ascii_digit);
+    let digits = std::str::from_utf8(digits).ok().filter(|_| plain)?;
+    u8::from_str_radix(digits, 8).ok()
+}
+
 /// `always [madvise] never`. A single word without brackets is its own choice.
 pub(crate) fn choice(bytes: &[u8]) -> Option<Choice> {
     let inner = |word: &[u8]| {
@@ -281,6 +310,13 @@ mod tests {
         assert_eq!(problem, "/f:4: expected at most 2 lines, found \"c\"");
         assert_eq!(text.first_lines(&host, 3).count(), 3);
         assert!(host.take_problems().is_empty());
+    }
+
+    #[test]
+    fn octal_escapes_become_the_bytes_they_stand_for() {
+        assert_eq!(unescaped(br"/swap\040file\134x"), b"/swap file\\x");
+        assert_eq!(unescaped(br"/a\9zz\0"), br"/a\9zz\0");
+        assert_eq!(unescaped(br"\777\+12"), br"\777\+12");
     }
 
     #[test]

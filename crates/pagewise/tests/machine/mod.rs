@@ -51,7 +51,10 @@ impl Loans {
         let path = folder.join("swapfile");
         let shown = path.display().to_string();
         self.promise(&format!("rm -f '{shown}'"));
-        run("dd", &["if=/dev/zero", &format!("of={shown}"), "bs=1M", &format!("count={megabytes}")]);
+        run(
+            "dd",
+            &["if=/dev/zero", &format!("of={shown}"), "bs=1M", &format!("count={megabytes}")],
+        );
         run("chmod", &["600", &shown]);
         run("mkswap", &[&shown]);
         path
