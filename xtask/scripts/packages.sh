@@ -13,16 +13,16 @@ packages=(
 	util-linux             # mkswap, swapon, unshare
 	g++                    # libFuzzer
 )
+[ "$(id -u)" = 0 ] || {
+	echo "packages: make test needs root (it borrows devices and cgroups); make check does not" >&2
+	exit 1
+}
 stamp=.cache/packages
 list=$(printf '%s\n' "${packages[@]}")
 
 [ "$(cat "$stamp" 2>/dev/null)" != "$list" ] || exit 0
 if ! dpkg-query --show --showformat='${db:Status-Abbrev}\n' "${packages[@]}" 2>/dev/null |
 	awk '$1 != "ii" { missing = 1 } END { exit missing || NR != '"${#packages[@]}"' }'; then
-	[ "$(id -u)" = 0 ] || {
-		echo "packages: make test needs root (it borrows devices and cgroups); make check does not" >&2
-		exit 1
-	}
 	apt-get update --quiet=2
 	apt-get install --quiet=2 --yes --no-install-recommends "${packages[@]}"
 fi
