@@ -44,10 +44,12 @@ pub(crate) fn used(command: &[&str]) -> Result<Used> {
 pub(crate) fn main(args: &Args) -> Result<()> {
     let (program, rest) = args.command.split_first().context("no program")?;
     let mut command = run::program(program);
-    let command = command.args(rest).stdin(Stdio::null()).stdout(Stdio::null());
-    let status = command.status().with_context(|| program.clone())?;
-    let shown = args.command.join(" ");
+    let command = command.args(rest).stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = command.output().with_context(|| program.clone())?;
+    let (status, shown) = (output.status, args.command.join(" "));
     ensure!(status.success() || status.code() == Some(FINDINGS), "{shown}: {status}");
+    // A program that does nothing keeps every promise.
+    ensure!(!output.stdout.is_empty(), "{shown}: printed nothing");
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
     let peak_bytes = usage.max_rss() * 1024;

@@ -12,6 +12,7 @@ mod spread;
 mod table;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -88,21 +89,18 @@ fn measured(args: &Args, program: &Path, cost: &Path, stop: &AtomicBool) -> Resu
         if stop.load(Ordering::Relaxed) {
             bail!("stopped; the processes and cgroups are gone again");
         }
-        rounds.take(program, cost)?;
+        rounds.take(args, program, cost)?;
     }
     Ok(rounds)
 }
 
 impl Rounds {
-    fn take(&mut self, program: &Path, cost: &Path) -> Result<()> {
-        let costs: Value = serde_json::from_str(&run::output(&mut run::program(cost))?)?;
-        let seconds = |key: &str| costs[key].as_f64().with_context(|| format!("no {key}"));
-        self.snapshot.push(seconds("everything_cpu_seconds")?);
-        self.outside.push(seconds("outside_processes_cpu_seconds")?);
+    fn take(&mut self, args: &Args, program: &Path, cost: &Path) -> Result<()> {
+        self.snapshot.push(snapshot_cost(run::program(cost).arg("all"), args.processes, args)?);
+        self.outside.push(snapshot_cost(run::program(cost).arg("outside"), 0, args)?);
         let program = program.to_str().context("the program's path is not UTF-8")?;
-        let Used { cpu_seconds, .. } =
-            measure::used(&[program, "report", "--interval", "0", "--smaps-budget", "0"])?;
-        self.glance.push(cpu_seconds);
+        let glance = [program, "report", "--interval", "0", "--smaps-budget", "0"];
+        self.glance.push(measure::used(&glance)?.cpu_seconds);
         let Used { cpu_seconds, peak_bytes } = measure::used(&[program, "report"])?;
         self.report.push(cpu_seconds);
         self.report_peak.push(peak_bytes);
@@ -110,6 +108,17 @@ impl Rounds {
         self.peer.push(measure::used(PEER)?.cpu_seconds);
         Ok(())
     }
+}
+
+/// The CPU seconds of one snapshot; refused where it did not see what was added to the machine.
+fn snapshot_cost(command: &mut Command, processes: u16, args: &Args) -> Result<f64> {
+    let answer: Value = serde_json::from_str(&run::output(command)?)?;
+    let seen = |key: &str| answer[key].as_u64().unwrap_or(0);
+    for (key, added) in [("processes", processes), ("cgroups", args.groups)] {
+        let found = seen(key);
+        ensure!(found >= u64::from(added), "snapshot: expected {added} {key}, found {found}");
+    }
+    answer["cpu_seconds"].as_f64().context("snapshot: no cpu_seconds")
 }
 
 fn rows(rounds: &Rounds, size: u64) -> Result<Vec<Row>> {
