@@ -86,10 +86,11 @@ fn build_snapshot_cost() -> Result<PathBuf> {
 fn measured(args: &Args, program: &Path, cost: &Path, stop: &AtomicBool) -> Result<Rounds> {
     let mut rounds = Rounds::default();
     for _ in 0..args.runs {
+        let taken = rounds.take(args, program, cost);
         if stop.load(Ordering::Relaxed) {
-            bail!("stopped; the processes and cgroups are gone again");
+            bail!("stopped; the processes and cgroups are given back");
         }
-        rounds.take(args, program, cost)?;
+        taken?;
     }
     Ok(rounds)
 }
