@@ -35,6 +35,11 @@ pub enum FeatureState {
         /// The configuration option that is off.
         option: &'static str,
     },
+    /// The kernel was built with it, and it is switched off.
+    Off {
+        /// What would switch it on, as `psi=1 on the kernel command line`.
+        switch: &'static str,
+    },
     /// We are in a container: the feature belongs to the host outside.
     OutsideContainer,
     /// It exists and only root may look.

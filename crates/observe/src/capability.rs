@@ -1,10 +1,333 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Probes features.
+//! Probes what this kernel can do, and says why it cannot do the rest, as [`Capability`].
+//!
+//! The table is in `feature.rs`; here is how a row becomes a state. A file or a call decides, never
+//! the kernel's version. Where it is not there, the kernel's own configuration speaks first, as it
+//! is the same inside a container; then the container; then the module folder. Parts of zram share
+//! the state of zram as long as that is not there.
 
-use pagewise_model::*;
+use pagewise_model::{Capability, Evidence, FeatureState, HostSummary, Name, Source};
 
-use crate::root::HostRoot;
+use crate::feature::{FEATURES, Feature, Probe};
+use crate::kconfig::Built;
+use crate::module::{self, Place};
+use crate::root::{HostRoot, Refusal, absolute};
+use crate::text::words;
 
-pub(crate) fn read(_host: &HostRoot, _summary: &HostSummary) -> Vec<Capability> {
-    Vec::new()
+pub(crate) fn read(host: &HostRoot, summary: &HostSummary) -> Vec<Capability> {
+    let places = Places {
+        host,
+        zram: host.names("sys/block").into_iter().find(|name| name.starts_with("zram")),
+        in_container: summary.container.value().is_some(),
+    };
+    let mut known: Vec<Capability> = Vec::with_capacity(FEATURES.len());
+    for feature in FEATURES {
+        let (state, evidence) = places.judge(feature, &known);
+        known.push(Capability { feature: feature.name, doc: feature.doc, state, evidence });
+    }
+    known
+}
+
+type Verdict = (FeatureState, Vec<Evidence>);
+
+/// Where to look.
+struct Places<'a> {
+    host: &'a HostRoot,
+    /// Some zram device, to see which files such devices have.
+    zram: Option<String>,
+    in_container: bool,
+}
+
+/// What a probe saw.
+enum Seen {
+    There(Evidence),
+    Denied(Evidence),
+    NotThere(Evidence),
+    /// There is nothing that could be asked.
+    Untold,
+}
+
+impl Places<'_> {
+    fn judge(&self, feature: &Feature, known: &[Capability]) -> Verdict {
+        let seen = match self.see(&feature.probe) {
+            Seen::There(evidence) => {
+                return (FeatureState::Present, self.present(feature, evidence));
+            }
+            other => other,
+        };
+        if let Some(verdict) = self.not_built(feature) {
+            return verdict;
+        }
+        if let Some(whole) = feature.part_of.and_then(|whole| missing_whole(known, whole)) {
+            return (whole.state.clone(), whole.evidence.clone());
+        }
+        match seen {
+            Seen::Denied(evidence) => (FeatureState::Denied, vec![evidence]),
+            Seen::Untold => self.as_built(feature),
+            Seen::NotThere(evidence) | Seen::There(evidence) => self.why_not(feature, evidence),
+        }
+    }
+
+    fn see(&self, probe: &Probe) -> Seen {
+        match probe {
+            Probe::Paths(paths) => {
+                let there = paths.iter().find(|path| self.host.exists(path));
+                there.map_or_else(|| first_missing(paths), |path| Seen::There(exists(path)))
+            }
+            Probe::ZramFile(name) => match &self.zram {
+                Some(zram) => self.see(&Probe::Paths(&[&format!("sys/block/{zram}/{name}")])),
+                None => Seen::Untold,
+            },
+            Probe::ZramDevice => match &self.zram {
+                Some(zram) => Seen::There(exists(&format!("sys/block/{zram}"))),
+                None => self.see(&Probe::Paths(&["sys/class/zram-control"])),
+            },
+            Probe::Read(path) => seen_by_reading(path, self.host.bytes(path), |_| true),
+            Probe::Word(path, word) => seen_by_reading(path, self.host.bytes(path), |text| {
+                words(text).any(|found| found == word.as_bytes())
+            }),
+            Probe::Configuration => Seen::Untold,
+        }
+    }
+
+    /// Beside the file: whether it came as a module or is part of the kernel.
+    fn present(&self, feature: &Feature, there: Evidence) -> Vec<Evidence> {
+        let loaded = feature.module.and_then(|module| {
+            let state = self.host.name_at(&format!("sys/module/{module}/initstate"));
+            pagewise_model::Reading::evidence(&state)
+        });
+        std::iter::once(there).chain(loaded).collect()
+    }
+
+    /// Every option that would bring it is off.
+    fn not_built(&self, feature: &Feature) -> Option<Verdict> {
+        let config = self.host.config();
+        let answers: Option<Vec<_>> =
+            feature.options.iter().map(|option| config.get(option)).collect();
+        let answers = answers.filter(|all| all.iter().all(|(built, _)| *built == Built::Not))?;
+        let option = feature.options.first()?;
+        let evidence = answers.into_iter().map(|(_, evidence)| evidence.clone()).collect();
+        Some((FeatureState::NotBuilt { option }, evidence))
+    }
+
+    /// The option that brings it and is on.
+    fn built(&self, feature: &Feature) -> Option<(Built, Evidence)> {
+        let config = self.host.config();
+        let mut on = feature.options.iter().filter(|option| config.has(option));
+        let (built, evidence) = config.get(on.next()?)?;
+        Some((built, evidence.clone()))
+    }
+
+    /// No file tells; the configuration is all there is.
+    fn as_built(&self, feature: &Feature) -> Verdict {
+        match self.built(feature) {
+            Some((_, evidence)) => (FeatureState::Present, vec![evidence]),
+            None => (FeatureState::Missing, Vec::new()),
+        }
+    }
+
+    fn why_not(&self, feature: &Feature, absence: Evidence) -> Verdict {
+        let mut evidence = vec![absence];
+        let built = self.built(feature);
+        evidence.extend(built.iter().map(|(_, line)| line.clone()));
+        if self.in_container {
+            return (FeatureState::OutsideContainer, evidence);
+        }
+        if let Some(verdict) = feature.module.and_then(|module| self.in_folder(module, &evidence)) {
+            return verdict;
+        }
+        let is_in = built.is_some_and(|(built, _)| built == Built::In);
+        let off = feature.switch.filter(|_| is_in).map(|switch| FeatureState::Off { switch });
+        (off.unwrap_or(FeatureState::Missing), evidence)
+    }
+
+    fn in_folder(&self, module: &'static str, so_far: &[Evidence]) -> Option<Verdict> {
+        let (state, found) = match module::find(self.host, module)? {
+            Place::Loadable(line) => (FeatureState::Loadable { module }, line),
+            Place::BuiltIn(line) => (FeatureState::Missing, line),
+        };
+        Some((state, so_far.iter().cloned().chain([found]).collect()))
+    }
+}
+
+/// The feature that another is a part of, where it is not there.
+fn missing_whole<'a>(known: &'a [Capability], whole: &str) -> Option<&'a Capability> {
+    let whole = known.iter().find(|capability| capability.feature == whole)?;
+    (whole.state != FeatureState::Present).then_some(whole)
+}
+
+fn at(path: &str, value: impl Into<String>) -> Evidence {
+    Evidence::new(&Source::file(absolute(path)), value.into())
+}
+
+fn exists(path: &str) -> Evidence {
+    at(path, "exists")
+}
+
+fn first_missing(paths: &[&str]) -> Seen {
+    paths.first().map_or(Seen::Untold, |path| Seen::NotThere(at(path, "no such file")))
+}
+
+fn seen_by_reading(
+    path: &str,
+    read: Result<Vec<u8>, Refusal>,
+    is_it: impl FnOnce(&[u8]) -> bool,
+) -> Seen {
+    match read {
+        Ok(text) if is_it(&text) => Seen::There(at(path, first_line(&text))),
+        Ok(text) => Seen::NotThere(at(path, first_line(&text))),
+        Err(Refusal::Denied(help)) => Seen::Denied(at(path, help)),
+        Err(Refusal::Absent(why)) => Seen::NotThere(at(path, why)),
+    }
+}
+
+fn first_line(text: &[u8]) -> String {
+    let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    Name::from_bytes(&line[..line.len().min(80)]).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::Reading;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::root::Entry;
+
+    fn file(path: &str, text: &str) -> (String, Entry) {
+        (path.to_owned(), Entry::File(text.as_bytes().to_vec()))
+    }
+
+    fn state_in(files: Vec<(String, Entry)>, feature: &str, container: bool) -> FeatureState {
+        let host = HostRoot::memory(files);
+        let mut summary = HostSummary::default();
+        if container {
+            summary.container = Reading::found(Name::from("docker"), Source::file("/.dockerenv"));
+        }
+        let all = read(&host, &summary);
+        all.into_iter().find(|capability| capability.feature == feature).unwrap().state
+    }
+
+    fn state(files: Vec<(String, Entry)>, feature: &str) -> FeatureState {
+        state_in(files, feature, false)
+    }
+
+    fn release() -> (String, Entry) {
+        file("proc/sys/kernel/osrelease", "6.12.107\n")
+    }
+
+    #[test]
+    fn zram_is_present_with_its_control_or_a_device() {
+        let control = file("sys/class/zram-control/hot_add", "");
+        assert_eq!(state(vec![control], "zram"), FeatureState::Present);
+        let device = file("sys/block/zram0/initstate", "0\n");
+        assert_eq!(state(vec![device], "zram"), FeatureState::Present);
+        assert_eq!(state(vec![], "zram"), FeatureState::Missing);
+    }
+
+    #[test]
+    fn a_module_in_the_folder_is_loadable_and_its_parts_with_it() {
+        let files = || {
+            vec![
+                release(),
+                file("lib/modules/6.12.107/modules.dep", "kernel/drivers/block/zram/zram.ko.xz:\n"),
+                file(
+                    "boot/config-6.12.107",
+                    "CONFIG_ZRAM=m\nCONFIG_ZRAM_WRITEBACK=y\n# CONFIG_ZRAM_MULTI_COMP is not set\n",
+                ),
+            ]
+        };
+        let loadable = FeatureState::Loadable { module: "zram" };
+        assert_eq!(state(files(), "zram"), loadable);
+        assert_eq!(state(files(), "zram.writeback"), loadable);
+        let not_built = FeatureState::NotBuilt { option: "CONFIG_ZRAM_MULTI_COMP" };
+        assert_eq!(state(files(), "zram.multi_comp"), not_built);
+    }
+
+    #[test]
+    fn a_container_cannot_have_it_unless_the_kernel_is_known_to_lack_it() {
+        let files = || {
+            vec![
+                release(),
+                file("lib/modules/6.12.107/modules.dep", "kernel/drivers/block/zram/zram.ko.xz:\n"),
+                file("proc/config.gz", "CONFIG_ZRAM=m\n# CONFIG_KSM is not set\n"),
+            ]
+        };
+        assert_eq!(state_in(files(), "zram", true), FeatureState::OutsideContainer);
+        let not_built = FeatureState::NotBuilt { option: "CONFIG_KSM" };
+        assert_eq!(state_in(files(), "ksm", true), not_built);
+    }
+
+    #[test]
+    fn compiled_in_and_off_is_not_missing() {
+        let built = || file("proc/config.gz", "CONFIG_PSI=y\n");
+        assert!(
+            matches!(state(vec![built()], "psi"), FeatureState::Off { switch } if switch.contains("psi=1"))
+        );
+        // older kernels have the file and refuse to read it
+        let refusal = Refusal::Absent("compiled in but switched off".into());
+        let refused = ("proc/pressure/memory".to_owned(), Entry::Refused(refusal));
+        assert!(matches!(state(vec![built(), refused], "psi"), FeatureState::Off { .. }));
+        let refusal = Refusal::Denied("run as root".into());
+        let denied = ("proc/pressure/memory".to_owned(), Entry::Refused(refusal));
+        assert_eq!(state(vec![denied], "psi"), FeatureState::Denied);
+        assert_eq!(state(vec![], "psi"), FeatureState::Missing);
+    }
+
+    #[test]
+    fn parts_of_zram_are_seen_in_a_device_or_in_the_configuration() {
+        let device = || file("sys/block/zram0/initstate", "0\n");
+        let backing = file("sys/block/zram0/backing_dev", "none\n");
+        assert_eq!(state(vec![device(), backing], "zram.writeback"), FeatureState::Present);
+        assert_eq!(state(vec![device()], "zram.writeback"), FeatureState::Missing);
+        let config = file(
+            "proc/config.gz",
+            "CONFIG_ZRAM_MEMORY_TRACKING=y\n# CONFIG_ZRAM_TRACK_ENTRY_ACTIME is not set\n",
+        );
+        let tracking = "zram.track_entry_actime";
+        assert_eq!(state(vec![device(), config], tracking), FeatureState::Present);
+        let neither = file(
+            "proc/config.gz",
+            "# CONFIG_ZRAM_MEMORY_TRACKING is not set\n# CONFIG_ZRAM_TRACK_ENTRY_ACTIME is not set\n",
+        );
+        let not_built = FeatureState::NotBuilt { option: "CONFIG_ZRAM_TRACK_ENTRY_ACTIME" };
+        assert_eq!(state(vec![device(), neither], tracking), not_built);
+    }
+
+    #[test]
+    fn the_memory_controller_is_a_word_of_the_list() {
+        let list = |text: &str| vec![file("sys/fs/cgroup/cgroup.controllers", text)];
+        assert_eq!(state(list("cpu io memory\n"), "cgroup.v2.memory"), FeatureState::Present);
+        assert_eq!(state(list("hugetlb\n"), "cgroup.v2.memory"), FeatureState::Missing);
+    }
+
+    #[test]
+    fn a_loaded_module_is_told_from_a_built_in_one() {
+        let host = HostRoot::memory([
+            file("sys/class/zram-control/hot_add", ""),
+            file("sys/module/zram/initstate", "live\n"),
+        ]);
+        let all = read(&host, &HostSummary::default());
+        let zram = all.iter().find(|capability| capability.feature == "zram").unwrap();
+        let shown: Vec<_> =
+            zram.evidence.iter().map(|e| (e.path.as_str(), e.value.as_str())).collect();
+        assert_eq!(
+            shown,
+            [("/sys/class/zram-control", "exists"), ("/sys/module/zram/initstate", "live")]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(
+            path in prop::sample::select(vec![
+                "proc/config.gz", "proc/sys/kernel/osrelease", "lib/modules/6.12.107/modules.dep",
+                "proc/pressure/memory", "sys/fs/cgroup/cgroup.controllers",
+            ]),
+            bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let host = HostRoot::memory([release(), (path.to_owned(), Entry::File(bytes))]);
+            prop_assert_eq!(read(&host, &HostSummary::default()).len(), FEATURES.len());
+        }
+    }
 }

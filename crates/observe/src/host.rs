@@ -1,10 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads what machine this is.
+//! Reads what machine this is into [`HostSummary`].
+//!
+//! Kinds of containers are looked for in `container.rs`, of virtual machines in `virt.rs`. The page
+//! size is in no file: a recording stores it.
 
-use pagewise_model::*;
+use pagewise_model::{Bytes, HostSummary, Name, Reading, Source};
 
 use crate::root::HostRoot;
+use crate::text::number;
+use crate::{container, virt};
 
-pub(crate) fn read(_host: &HostRoot) -> HostSummary {
-    HostSummary::default()
+pub(crate) fn read(host: &HostRoot) -> HostSummary {
+    HostSummary {
+        name: host.name_at("proc/sys/kernel/hostname"),
+        architecture: architecture(host),
+        cpus: host.value("sys/devices/system/cpu/online", "ranges of CPUs", cpus),
+        page_size: page_size(host),
+        virtualization: virt::read(host),
+        container: container::read(host),
+        root: host.label().clone(),
+    }
+}
+
+/// Kernels before 6.1 have no file for it; ours is the one this program was built for.
+fn architecture(host: &HostRoot) -> Reading<Name> {
+    let told = host.name_at("proc/sys/kernel/arch");
+    if told.value().is_none() && host.is_live() {
+        return Reading::found(Name::from(std::env::consts::ARCH), Source::none());
+    }
+    told
+}
+
+fn page_size(host: &HostRoot) -> Reading<Bytes> {
+    match host.facts().page_size {
+        Some(bytes) => Reading::found(Bytes::new(bytes), Source::none()),
+        None => Reading::absent("this recording does not say", Source::none()),
+    }
+}
+
+/// No kernel is built for more.
+const MAX_CPUS: u32 = 1 << 20;
+
+/// How many `0-3,8,10-11` names.
+fn cpus(ranges: &[u8]) -> Option<u32> {
+    ranges.split(|&byte| byte == b',').try_fold(0u32, |sum, range| {
+        let mut ends = range.split(|&byte| byte == b'-');
+        let first: u32 = ends.next().and_then(number)?;
+        let last = ends.next().map_or(Some(first), number)?;
+        let count = last.checked_sub(first)?.checked_add(1)?;
+        sum.checked_add(count).filter(|sum| *sum <= MAX_CPUS && ends.next().is_none())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn ranges_of_cpus_are_counted_and_never_walked() {
+        assert_eq!(cpus(b"0"), Some(1));
+        assert_eq!(cpus(b"0-1,4"), Some(3));
+        assert_eq!(cpus(b"0-3,8,10-11"), Some(7));
+        for bad in [&b""[..], b"3-1", b"0-4294967295", b"1-2-3", b"a", b"0-,1", b"0,,1"] {
+            assert_eq!(cpus(bad), None, "{bad:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_ranges_are_survived(text in "[0-9,-]{0,40}") {
+            let _ = cpus(text.as_bytes());
+        }
+    }
 }

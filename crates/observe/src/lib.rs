@@ -9,14 +9,19 @@
 
 mod capability;
 mod cgroup;
+mod container;
 mod counters;
 mod damon;
+mod disk;
+mod feature;
 mod host;
 mod hugetlb;
+mod kconfig;
 mod knob;
 mod ksm;
 mod memory;
 mod mglru;
+mod module;
 mod mounts;
 mod process;
 mod psi;
@@ -26,6 +31,7 @@ mod snapshot;
 mod swap;
 mod text;
 mod thp;
+mod virt;
 mod zone;
 mod zram;
 mod zswap;

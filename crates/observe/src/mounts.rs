@@ -1,13 +1,240 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads mountinfo.
+//! Reads `/proc/self/mountinfo`: which mount holds a path, where a device is mounted, where the
+//! memory controllers are.
+//!
+//! btrfs and other file systems of several disks have a device number of their own that no block
+//! device carries; only the mount's source names a disk then. A recording may lack the file, as it
+//! names what its owner mounts: the controllers are then looked for in their usual places.
 
-use pagewise_model::*;
+use pagewise_model::{Reading, Source};
 
 use crate::root::HostRoot;
+use crate::text::{Line, unescaped};
 
-/// What is mounted.
+/// One mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mount {
+    /// Where, without the leading slash.
+    pub(crate) point: String,
+    /// Which folder of the file system stands there; `/` for all of it.
+    pub(crate) root: String,
+    /// The device number, as `254:0`.
+    pub(crate) device: String,
+    /// As `ext4`.
+    pub(crate) file_system: String,
+    /// What was mounted, as `/dev/sda2`.
+    pub(crate) source: String,
+    /// The file system's own options.
+    options: String,
+    /// The line that says so.
+    pub(crate) at: Source,
+}
+
+impl Mount {
+    /// Whether a block device with this very number carries the file system.
+    pub(crate) fn is_on_block_device(&self) -> bool {
+        !self.device.starts_with("0:")
+    }
+
+    /// The file system's own options, one by one.
+    pub(crate) fn options(&self) -> impl Iterator<Item = &str> {
+        self.options.split(',')
+    }
+}
+
+/// What is mounted, in the order of mounting.
 #[derive(Debug, Default)]
-pub(crate) struct Mounts;
-pub(crate) fn read(_host: &HostRoot) -> Mounts {
-    Mounts
+pub(crate) struct Mounts {
+    all: Vec<Mount>,
+    cgroup2: Option<String>,
+    cgroup1_memory: Option<String>,
+}
+
+pub(crate) fn read(host: &HostRoot) -> Mounts {
+    let Ok(text) = host.text("proc/self/mountinfo") else { return usual(host) };
+    let all: Vec<Mount> = text.lines().filter_map(|line| mount_or_problem(host, &line)).collect();
+    let point = |wanted: fn(&Mount) -> bool| {
+        all.iter().find(|mount| wanted(mount)).map(|mount| mount.point.clone())
+    };
+    let cgroup2 = point(|mount| mount.file_system == "cgroup2");
+    let cgroup1_memory = point(|mount| {
+        mount.file_system == "cgroup" && mount.options().any(|option| option == "memory")
+    });
+    Mounts { all, cgroup2, cgroup1_memory }
+}
+
+/// The controllers where systemd mounts them.
+fn usual(host: &HostRoot) -> Mounts {
+    let first_with = |places: &[&str], mark: &str| {
+        let there = |place: &&&str| host.exists(&format!("{place}/{mark}"));
+        places.iter().find(there).map(|place| (*place).to_owned())
+    };
+    Mounts {
+        all: Vec::new(),
+        cgroup2: first_with(&["sys/fs/cgroup", "sys/fs/cgroup/unified"], "cgroup.controllers"),
+        cgroup1_memory: first_with(&["sys/fs/cgroup/memory"], "memory.limit_in_bytes"),
+    }
+}
+
+impl Mounts {
+    /// Where the unified hierarchy is mounted, without the leading slash.
+    pub(crate) fn cgroup2(&self) -> Option<&str> {
+        self.cgroup2.as_deref()
+    }
+
+    /// Where the memory controller of cgroup v1 is mounted, without the leading slash.
+    pub(crate) fn cgroup1_memory(&self) -> Option<&str> {
+        self.cgroup1_memory.as_deref()
+    }
+
+    /// The mount that holds `path` (absolute): the deepest one, of several on one point the last.
+    pub(crate) fn holding(&self, path: &str) -> Option<&Mount> {
+        let path = path.strip_prefix('/')?;
+        let holds = |mount: &&Mount| is_inside(path, &mount.point);
+        self.all.iter().filter(holds).max_by_key(|mount| mount.point.len())
+    }
+
+    /// A mount of the device at `path` (as `/dev/zram1`) or of this number.
+    pub(crate) fn of_device(&self, path: &str, device: Option<&str>) -> Option<&Mount> {
+        let is_it = |mount: &&Mount| mount.source == path || Some(mount.device.as_str()) == device;
+        self.all.iter().find(is_it)
+    }
+}
+
+fn is_inside(path: &str, folder: &str) -> bool {
+    let rest = path.strip_prefix(folder);
+    folder.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn mount_or_problem(host: &HostRoot, line: &Line<'_>) -> Option<Mount> {
+    let mount = mount(line);
+    if mount.is_none() {
+        let _: Reading<()> = host.garbled(line.source(), "a mount in ten columns", line.bytes);
+    }
+    mount
+}
+
+/// `36 35 98:0 /root /point rw,noatime [more …] - ext4 /dev/sda1 rw`. Columns are cut at single
+/// spaces: a source may be empty.
+fn mount(line: &Line<'_>) -> Option<Mount> {
+    let mut columns = line.bytes.split(|&byte| byte == b' ');
+    let device = columns.nth(2)?;
+    let root = columns.next()?;
+    let point = columns.next()?.strip_prefix(b"/")?;
+    columns.find(|column| *column == b"-")?;
+    Some(Mount {
+        point: plain(point),
+        root: plain(root),
+        device: plain(device),
+        file_system: plain(columns.next()?),
+        source: plain(columns.next()?),
+        options: plain(columns.next()?),
+        at: line.source(),
+    })
+}
+
+fn plain(column: &[u8]) -> String {
+    String::from_utf8_lossy(&unescaped(column)).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::root::Entry;
+
+    // lines of a 6.18 kernel with a hybrid hierarchy, and of a desktop with btrfs
+    const HYBRID: &str = "\
+22 27 0:21 / /proc rw,relatime - proc proc rw
+27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard,resuid=65534
+31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
+34 31 0:31 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset
+35 31 0:32 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
+41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+50 27 0:44 /@swap /swap rw,noatime shared:30 - btrfs /dev/nvme0n1p3 rw,ssd,subvol=/@swap
+51 27 8:1 / /mnt/my\\040disk rw master:1 propagate_from:2 - xfs /dev/sda1 rw
+52 27 0:50 / /odd rw - tmpfs  rw
+";
+
+    fn host(mountinfo: &str) -> HostRoot {
+        let file = Entry::File(mountinfo.as_bytes().to_vec());
+        HostRoot::memory([("proc/self/mountinfo".to_owned(), file)])
+    }
+
+    #[test]
+    fn the_deepest_mount_holds_a_path() {
+        let mounts = read(&host(HYBRID));
+        let device = |path| mounts.holding(path).map(|mount| mount.device.as_str());
+        assert_eq!(device("/swapfile"), Some("254:0"));
+        assert_eq!(device("/swap/file"), Some("0:44"));
+        assert_eq!(device("/swapper/file"), Some("254:0"));
+        assert_eq!(device("/mnt/my disk/swap"), Some("8:1"));
+        assert_eq!(device("relative"), None);
+    }
+
+    #[test]
+    fn controllers_are_found_where_they_are_mounted() {
+        let mounts = read(&host(HYBRID));
+        assert_eq!(mounts.cgroup2(), Some("sys/fs/cgroup/unified"));
+        assert_eq!(mounts.cgroup1_memory(), Some("sys/fs/cgroup/memory"));
+    }
+
+    #[test]
+    fn without_the_file_controllers_are_looked_for_in_their_usual_places() {
+        let at = |path: &str| (path.to_owned(), Entry::File(Vec::new()));
+        let unified = read(&HostRoot::memory([at("sys/fs/cgroup/cgroup.controllers")]));
+        assert_eq!((unified.cgroup2(), unified.cgroup1_memory()), (Some("sys/fs/cgroup"), None));
+        let hybrid = read(&HostRoot::memory([
+            at("sys/fs/cgroup/unified/cgroup.controllers"),
+            at("sys/fs/cgroup/memory/memory.limit_in_bytes"),
+        ]));
+        assert_eq!(hybrid.cgroup2(), Some("sys/fs/cgroup/unified"));
+        assert_eq!(hybrid.cgroup1_memory(), Some("sys/fs/cgroup/memory"));
+    }
+
+    #[test]
+    fn devices_are_found_by_name_and_by_number() {
+        let mounts = read(&host(HYBRID));
+        assert_eq!(mounts.of_device("/dev/vda", None).unwrap().file_system, "ext4");
+        assert_eq!(mounts.of_device("/dev/other", Some("8:1")).unwrap().point, "mnt/my disk");
+        assert_eq!(mounts.of_device("/dev/zram1", Some("253:1")), None);
+    }
+
+    #[test]
+    fn a_garbled_line_is_a_problem_and_the_rest_goes_on() {
+        let host = host(&format!("nonsense\n{HYBRID}"));
+        let mounts = read(&host);
+        assert_eq!(mounts.all.len(), 9);
+        assert_eq!(mounts.all[8].source, "");
+        let problems = host.take_problems();
+        assert_eq!(problems.len(), 1);
+        assert_eq!(problems[0].line, Some(1));
+    }
+
+    proptest! {
+        /// Any bytes are survived, and the deepest mount is the one a plain search finds.
+        #[test]
+        fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            let _ = read(&host(&text));
+        }
+
+        #[test]
+        fn the_longest_prefix_wins(points in proptest::collection::vec("(/[ab]{1,2}){0,3}", 1..8), path in "(/[ab]{1,2}){1,4}") {
+            let line = |(at, point): (usize, &String)| {
+                let point = if point.is_empty() { "/" } else { point };
+                format!("1 2 {at}:9 / {point} rw - ext4 /dev/x rw\n")
+            };
+            let text: String = points.iter().enumerate().map(line).collect();
+            let oracle = points
+                .iter()
+                .enumerate()
+                .filter(|(_, point)| format!("{path}/").starts_with(&format!("{point}/")))
+                .max_by_key(|(at, point)| (point.len(), *at))
+                .map(|(at, _)| format!("{at}:9"));
+            let mounts = read(&host(&text));
+            prop_assert_eq!(mounts.holding(&path).map(|mount| mount.device.clone()), oracle);
+        }
+    }
 }

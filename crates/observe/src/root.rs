@@ -9,18 +9,25 @@
 //! exactly what `observe` looked at, refusals included, and so it replays exactly.
 
 use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 
-use pagewise_model::{Name, Problem, Reading, Source};
+use pagewise_model::{Name, Outcome, Problem, Reading, Source};
 use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use crate::kconfig::Kconfig;
 use crate::text::Text;
 
 /// The most that is read of one file.
 pub(crate) const MAX_FILE: usize = 8 << 20;
+
+/// Why a file gave no bytes: there is none.
+pub(crate) const NO_SUCH_FILE: &str = "no such file";
+
+/// Why a file gave no bytes: the kernel has the feature, and it is off (`EOPNOTSUPP`).
+pub(crate) const SWITCHED_OFF: &str = "compiled in but switched off";
 
 /// Why a file gave no bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +49,8 @@ impl Refusal {
 
     fn from_errno(errno: Errno) -> Self {
         match errno {
-            Errno::NOENT | Errno::NOTDIR | Errno::SRCH => Self::Absent("no such file".into()),
-            Errno::OPNOTSUPP => Self::Absent("compiled in but switched off".into()),
+            Errno::NOENT | Errno::NOTDIR | Errno::SRCH => Self::Absent(NO_SUCH_FILE.into()),
+            Errno::OPNOTSUPP => Self::Absent(SWITCHED_OFF.into()),
             Errno::ACCESS | Errno::PERM if rustix::process::geteuid().is_root() => {
                 Self::Denied("refused even to root".into())
             }
@@ -52,6 +59,18 @@ impl Refusal {
                 Self::Absent(format!("the kernel answered: {}", std::io::Error::from(other)).into())
             }
         }
+    }
+}
+
+/// The reading; where it is an absence for the reason `general`, with the better reason `special`.
+pub(crate) fn explained<T>(
+    reading: Reading<T>,
+    general: &str,
+    special: &'static str,
+) -> Reading<T> {
+    match reading.outcome {
+        Outcome::Absent(why) if why == general => Reading::absent(special, reading.source),
+        outcome => Reading { outcome, source: reading.source },
     }
 }
 
@@ -94,6 +113,7 @@ pub struct HostRoot {
     bytes_read: Cell<u64>,
     problems: RefCell<Vec<Problem>>,
     memory: Option<RefCell<Files>>,
+    config: OnceCell<Kconfig>,
 }
 
 impl HostRoot {
@@ -136,6 +156,7 @@ impl HostRoot {
             bytes_read: Cell::new(0),
             problems: RefCell::default(),
             memory: None,
+            config: OnceCell::new(),
         }
     }
 
@@ -181,6 +202,66 @@ impl HostRoot {
     /// A file as lines that know where they stand.
     pub(crate) fn text(&self, path: &str) -> Result<Text, Refusal> {
         self.bytes(path).map(|bytes| Text::new(&absolute(path), bytes))
+    }
+
+    /// A file of which no more than `keep` leaves may be used or recorded. Applied to its own answer,
+    /// `keep` must change nothing, so that a recording replays.
+    pub(crate) fn excerpt(
+        &self,
+        path: &str,
+        keep: impl FnOnce(&[u8]) -> Vec<u8>,
+    ) -> Result<Vec<u8>, Refusal> {
+        let answer = self.fetch(path);
+        self.count(answer.as_ref().map_or(0, Vec::len));
+        let answer = answer.map(|whole| keep(&whole));
+        self.remember(path, || match &answer {
+            Ok(kept) => Entry::File(kept.clone()),
+            Err(refusal) => Entry::Refused(refusal.clone()),
+        });
+        answer
+    }
+
+    /// The first `length` bytes of a file that is costly to read to its end; fewer where it is
+    /// shorter.
+    pub(crate) fn head(&self, path: &str, length: usize) -> Result<Vec<u8>, Refusal> {
+        let answer = self.slice(path, 0, length);
+        self.remember(path, || match &answer {
+            Ok(bytes) => Entry::File(bytes.clone()),
+            Err(refusal) => Entry::Refused(refusal.clone()),
+        });
+        answer
+    }
+
+    /// Whether `mark` stands at `offset` of a file. A device may be asked: nothing else of it is kept
+    /// or recorded, a recording holds zeros and, where it was found, the mark.
+    pub(crate) fn carries(&self, path: &str, offset: usize, mark: &[u8]) -> Result<bool, Refusal> {
+        let answer = self.slice(path, offset, mark.len()).map(|found| found == mark);
+        self.remember(path, || match &answer {
+            Ok(true) => Entry::File([vec![0; offset.min(MAX_OFFSET)].as_slice(), mark].concat()),
+            Ok(false) => Entry::File(vec![0]),
+            Err(refusal) => Entry::Refused(refusal.clone()),
+        });
+        answer
+    }
+
+    /// Some bytes from the middle of a file, not remembered.
+    fn slice(&self, path: &str, offset: usize, length: usize) -> Result<Vec<u8>, Refusal> {
+        let opened = match &self.backing {
+            Backing::Memory(files) => {
+                return from_memory(files, path)
+                    .map(|bytes| bytes.into_iter().skip(offset).take(length).collect());
+            }
+            Backing::Live(root) => rustix::fs::openat(root, path, READ, Mode::empty()),
+            Backing::Folder(root) => open_inside(root, path, READ).and_then(regular),
+        };
+        let bytes = opened.and_then(|file| read_slice(&file, offset, length));
+        self.count(bytes.as_ref().map_or(0, Vec::len));
+        bytes.map_err(Refusal::from_errno)
+    }
+
+    /// What the kernel was built with; read once, it does not change while the kernel runs.
+    pub(crate) fn config(&self) -> &Kconfig {
+        self.config.get_or_init(|| Kconfig::read(self))
     }
 
     /// Remembers what was read of `path` elsewhere (by a helper process).
@@ -273,7 +354,7 @@ impl HostRoot {
             Backing::Live(root) => rustix::fs::openat(root, path, READ, Mode::empty())
                 .and_then(|file| read_capped(&file)),
             Backing::Folder(root) => {
-                open_inside(root, path, READ).and_then(|file| read_regular(&file))
+                open_inside(root, path, READ).and_then(regular).and_then(|file| read_capped(&file))
             }
         };
         let bytes = read.map_err(Refusal::from_errno)?;
@@ -285,6 +366,9 @@ impl HostRoot {
         Err(Refusal::Absent("larger than any file of its kind".into()))
     }
 }
+
+/// The furthest mark that a recording stores with the zeros before it: the end of a 64 KiB page.
+const MAX_OFFSET: usize = 64 << 10;
 
 /// Problems kept of one reading of a host: a hostile file could hold millions.
 const MAX_PROBLEMS: usize = 100;
@@ -312,11 +396,28 @@ fn open_inside(root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Err
     rustix::fs::openat2(root, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve)
 }
 
-fn read_regular(file: &OwnedFd) -> Result<Vec<u8>, Errno> {
-    match FileType::from_raw_mode(rustix::fs::fstat(file)?.st_mode) {
-        FileType::RegularFile => read_capped(file),
+fn regular(file: OwnedFd) -> Result<OwnedFd, Errno> {
+    match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
+        FileType::RegularFile => Ok(file),
         _ => Err(Errno::INVAL),
     }
+}
+
+/// Reads `length` bytes from `offset` and, of a device, not the pages after them.
+fn read_slice(file: &OwnedFd, offset: usize, length: usize) -> Result<Vec<u8>, Errno> {
+    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random);
+    let mut bytes = vec![0; length];
+    let mut filled = 0;
+    while filled < length {
+        match rustix::io::pread(file, &mut bytes[filled..], (offset + filled) as u64) {
+            Ok(0) => break,
+            Ok(more) => filled += more,
+            Err(Errno::INTR) => continue,
+            Err(errno) => return Err(errno),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
 }
 
 /// Reads to the end, or to one byte past [`MAX_FILE`]. Small buffers first: the kernel allocates as
@@ -354,7 +455,7 @@ fn from_memory(files: &Files, path: &str) -> Result<Vec<u8>, Refusal> {
     match files.get(path) {
         Some(Entry::File(bytes)) => Ok(bytes.clone()),
         Some(Entry::Refused(refusal)) => Err(refusal.clone()),
-        None => Err(Refusal::Absent("no such file".into())),
+        None => Err(Refusal::Absent(NO_SUCH_FILE.into())),
     }
 }
 

@@ -1,11 +1,199 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads swap tiers.
+//! Reads `/proc/swaps` into [`Tier`]s in the order in which the kernel fills them.
+//!
+//! Sizes there are KiB. The file lists areas as they were switched on; the kernel fills the highest
+//! priority first, and areas of one priority in turn. zswap is not a tier of the file: where it is
+//! on, it stands before every tier, zram included.
 
-use pagewise_model::*;
+use pagewise_model::{Bytes, Name, Reading, Source, Tier, TierKind};
 
-use crate::root::HostRoot;
-
+use crate::disk;
 use crate::mounts::Mounts;
-pub(crate) fn read(_host: &HostRoot, _mounts: &Mounts) -> Vec<Tier> {
-    Vec::new()
+use crate::root::HostRoot;
+use crate::text::{Line, number, unescaped};
+
+pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Vec<Tier> {
+    let Ok(text) = host.text("proc/swaps") else { return Vec::new() };
+    let zswap = host.flag_at("sys/module/zswap/parameters/enabled");
+    let lines = text.lines().filter(|line| !line.bytes.starts_with(b"Filename"));
+    let mut tiers: Vec<Tier> = lines.filter_map(|line| tier(host, mounts, &zswap, &line)).collect();
+    tiers.sort_by_key(|tier| std::cmp::Reverse(tier.priority.get()));
+    tiers
+}
+
+/// `/path partition 1048572 524 -2`, or a problem.
+fn tier(host: &HostRoot, mounts: &Mounts, zswap: &Reading<bool>, line: &Line<'_>) -> Option<Tier> {
+    let mut words = line.words();
+    let path = words.next().map(unescaped).unwrap_or_default();
+    let path = String::from_utf8_lossy(&path).into_owned();
+    let Some(kind) = words.next().and_then(|word| kind(&path, word)) else {
+        let _: Reading<()> =
+            host.garbled(line.source(), "a path and partition or file", line.bytes);
+        return None;
+    };
+    let mut column = || words.next().unwrap_or_default();
+    Some(Tier {
+        size: size(host, line, column()),
+        used: size(host, line, column()),
+        priority: priority(host, line, column()),
+        disk: match kind {
+            TierKind::Zram => disk::nowhere("compressed RAM, no disk", &line.source()),
+            TierKind::Partition => disk::of_device(host, &path),
+            TierKind::File => disk::of_file(host, mounts, undeleted(&path)),
+        },
+        zswap_in_front: zswap.clone(),
+        path: Name::from_bytes(path.as_bytes()),
+        kind,
+    })
+}
+
+fn kind(path: &str, word: &[u8]) -> Option<TierKind> {
+    match word {
+        b"partition" if zram_id(path).is_some() => Some(TierKind::Zram),
+        b"partition" => Some(TierKind::Partition),
+        b"file" => Some(TierKind::File),
+        _ => None,
+    }
+}
+
+/// The N of `/dev/zramN`.
+pub(crate) fn zram_id(path: &str) -> Option<u32> {
+    number(path.strip_prefix("/dev/zram")?.as_bytes())
+}
+
+/// The path that a swap file had before somebody deleted it.
+fn undeleted(path: &str) -> &str {
+    path.strip_suffix(" (deleted)").unwrap_or(path)
+}
+
+fn size(host: &HostRoot, line: &Line<'_>, word: &[u8]) -> Reading<Bytes> {
+    read_column(host, line, number(word).and_then(Bytes::from_kib), "a size in KiB")
+}
+
+fn priority(host: &HostRoot, line: &Line<'_>, word: &[u8]) -> Reading<i32> {
+    read_column(host, line, number(word), "a priority")
+}
+
+fn read_column<T>(
+    host: &HostRoot,
+    line: &Line<'_>,
+    value: Option<T>,
+    expected: &str,
+) -> Reading<T> {
+    let at: Source = line.source();
+    match value {
+        Some(value) => Reading::found(value, at),
+        None => host.garbled(at, expected, line.bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::mounts;
+    use crate::root::Entry;
+
+    fn host(files: &[(&str, &str)]) -> HostRoot {
+        let entry = |(path, text): &(&str, &str)| {
+            ((*path).to_owned(), Entry::File(text.as_bytes().to_vec()))
+        };
+        HostRoot::memory(files.iter().map(entry))
+    }
+
+    fn tiers(host: &HostRoot) -> Vec<Tier> {
+        read(host, &mounts::read(host))
+    }
+
+    const SWAPS: &str = "\
+Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority
+/dev/sda2                               partition\t4194300\t\t1024\t\t-2
+/swap\\040file\\040(deleted)               file\t\t1048572\t\t0\t\t-3
+/dev/zram0                              partition\t8388604\t\t524288\t\t100
+/dev/zram1                              partition\t8388604\t\t0\t\t100
+";
+
+    #[test]
+    fn tiers_stand_in_the_order_of_filling() {
+        let tiers = tiers(&host(&[("proc/swaps", SWAPS)]));
+        let shown: Vec<_> =
+            tiers.iter().map(|t| (t.path.as_str(), t.kind, t.priority.get())).collect();
+        assert_eq!(
+            shown,
+            [
+                ("/dev/zram0", TierKind::Zram, Some(100)),
+                ("/dev/zram1", TierKind::Zram, Some(100)),
+                ("/dev/sda2", TierKind::Partition, Some(-2)),
+                ("/swap file (deleted)", TierKind::File, Some(-3)),
+            ]
+        );
+        assert_eq!(
+            tiers[0].used,
+            Reading::found(Bytes::new(512 << 20), Source::line("/proc/swaps", 4))
+        );
+        assert_eq!(tiers[2].size.get(), Bytes::from_kib(4_194_300));
+        assert!(tiers[0].disk.name.value().is_none());
+    }
+
+    #[test]
+    fn the_disk_of_a_deleted_file_is_still_found() {
+        let host = host(&[
+            ("proc/swaps", SWAPS),
+            ("proc/self/mountinfo", "27 1 254:0 / / rw - ext4 /dev/root rw\n"),
+            ("sys/dev/block/254:0/uevent", "DEVNAME=vda\n"),
+            ("sys/block/vda/queue/rotational", "1\n"),
+        ]);
+        let tiers = tiers(&host);
+        let file = tiers.iter().find(|tier| tier.kind == TierKind::File).unwrap();
+        assert_eq!(file.disk.name.value().unwrap().as_str(), "vda");
+        assert_eq!(file.disk.rotational.get(), Some(true));
+        assert_eq!(file.disk.file_system.value().unwrap().as_str(), "ext4");
+    }
+
+    #[test]
+    fn zswap_stands_before_every_tier() {
+        let on = host(&[("proc/swaps", SWAPS), ("sys/module/zswap/parameters/enabled", "Y\n")]);
+        assert!(tiers(&on).iter().all(|tier| tier.zswap_in_front.get() == Some(true)));
+        let without = host(&[("proc/swaps", SWAPS)]);
+        assert!(tiers(&without).iter().all(|tier| tier.zswap_in_front.value().is_none()));
+    }
+
+    #[test]
+    fn garbled_columns_become_problems_and_the_rest_stands() {
+        let host = host(&[(
+            "proc/swaps",
+            "Filename Type Size Used Priority\n/dev/sda2 partition 99999999999999999999999999999999 7\nnone virtual 1 0 0\n",
+        )]);
+        let tiers = tiers(&host);
+        assert_eq!(tiers.len(), 1);
+        assert_eq!(tiers[0].used.get(), Bytes::from_kib(7));
+        assert!(tiers[0].size.value().is_none() && tiers[0].priority.value().is_none());
+        let problems = host.take_problems();
+        let lines: Vec<_> = problems.iter().map(|problem| problem.line).collect();
+        assert_eq!(lines, [Some(2), Some(2), Some(3)]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let host = HostRoot::memory([("proc/swaps".to_owned(), Entry::File(bytes))]);
+            let _ = tiers(&host);
+        }
+
+        /// Priorities fall, and equal ones keep the order of the file.
+        #[test]
+        fn the_order_is_stable_and_falling(priorities in proptest::collection::vec(-3i32..3, 0..12)) {
+            let line = |(at, p): (usize, &i32)| format!("/f{at} file 8 0 {p}\n");
+            let text: String = priorities.iter().enumerate().map(line).collect();
+            let shown: Vec<_> = tiers(&host(&[("proc/swaps", &text)]))
+                .iter()
+                .map(|tier| (tier.priority.get().unwrap(), tier.path.as_str().to_owned()))
+                .collect();
+            let mut expected: Vec<_> = priorities.iter().enumerate().collect();
+            expected.sort_by_key(|(at, p)| (-**p, *at));
+            let expected: Vec<_> = expected.iter().map(|(at, p)| (**p, format!("/f{at}"))).collect();
+            prop_assert_eq!(shown, expected);
+        }
+    }
 }

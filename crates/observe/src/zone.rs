@@ -1,13 +1,358 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads zoneinfo and buddyinfo.
+//! Reads `/proc/zoneinfo` into [`Zone`]s and `/proc/buddyinfo` into [`FreeBlocks`].
+//!
+//! zoneinfo is one block per zone under a `Node 0, zone Normal` heading. Three things in it invite a
+//! mistake: the first zone of a node also holds the node's own statistics; the lists of each CPU
+//! have a `high:` of their own, which the colon tells from the zone's `high`; and a zone without
+//! pages ends after `protection:`, so its lists are absent and not empty.
+//!
+//! Either file gives no zones where it cannot be read: there is no zone to hang the reason on.
 
-use pagewise_model::*;
+use pagewise_model::{FreeBlocks, Name, Pages, Reading, Source, Zone};
 
 use crate::root::HostRoot;
+use crate::text::{Line, number, words};
 
-pub(crate) fn read_zones(_host: &HostRoot) -> Vec<Zone> {
-    Vec::new()
+/// Zones that are read: more than the largest machines have.
+const MAX_ZONES: usize = 4096;
+/// Zones of one node: `protection` has one number for each. Kernels know six.
+const MAX_ZONES_PER_NODE: usize = 16;
+/// Orders of one zone; kernels know 11, with large base pages 14.
+const MAX_ORDERS: usize = 32;
+
+pub(crate) fn read_zones(host: &HostRoot) -> Vec<Zone> {
+    let Ok(text) = host.text("proc/zoneinfo") else { return Vec::new() };
+    let mut zones = Vec::new();
+    let mut current: Option<Zone> = None;
+    for line in text.lines() {
+        if is_heading(&line) {
+            zones.extend(current.take());
+            if zones.len() == MAX_ZONES {
+                let _: Reading<()> = host.garbled(line.source(), "the last zone", line.bytes);
+                break;
+            }
+            current = heading(host, &line).map(|(node, name)| blank(node, name, &text.source()));
+        } else if let Some(zone) = &mut current {
+            take(host, zone, &line);
+        }
+    }
+    zones.extend(current);
+    zones
 }
-pub(crate) fn read_free_blocks(_host: &HostRoot) -> Vec<FreeBlocks> {
-    Vec::new()
+
+pub(crate) fn read_free_blocks(host: &HostRoot) -> Vec<FreeBlocks> {
+    let Ok(text) = host.text("proc/buddyinfo") else { return Vec::new() };
+    text.first_lines(host, MAX_ZONES).filter_map(|line| free_blocks(host, &line)).collect()
+}
+
+fn is_heading(line: &Line<'_>) -> bool {
+    line.bytes.starts_with(b"Node")
+}
+
+/// Node and zone of `Node 0, zone Normal`, whatever follows.
+fn heading(host: &HostRoot, line: &Line<'_>) -> Option<(u32, Name)> {
+    let mut words = line.words();
+    let mut parse = || {
+        words.next().filter(|word| *word == b"Node")?;
+        let node = number(words.next()?.strip_suffix(b",")?)?;
+        words.next().filter(|word| *word == b"zone")?;
+        Some((node, Name::from_bytes(words.next()?)))
+    };
+    let found = parse();
+    if found.is_none() {
+        let _: Reading<()> = host.garbled(line.source(), "a node and a zone", line.bytes);
+    }
+    found
+}
+
+/// A zone of which nothing has been read.
+fn blank(node: u32, name: Name, source: &Source) -> Zone {
+    let why = "the kernel prints no such line for this zone";
+    let mut zone = Zone { node, name, ..Zone::default() };
+    zone.lowmem_reserve_pages = Reading::absent(why, source.clone());
+    for (_, field) in fields(&mut zone) {
+        *field = Reading::absent(why, source.clone());
+    }
+    zone
+}
+
+fn take(host: &HostRoot, zone: &mut Zone, line: &Line<'_>) {
+    // free memory alone has two words before the number: "pages free 3840"
+    let mut words = line.words().skip_while(|word| *word == b"pages");
+    let Some(name) = words.next() else { return };
+    if name == b"protection:" {
+        zone.lowmem_reserve_pages = reserve(host, line);
+    } else if let Some((_, field)) =
+        fields(zone).into_iter().find(|(known, _)| known.as_bytes() == name)
+    {
+        *field = match words.next().and_then(number).filter(|_| words.next().is_none()) {
+            Some(count) => Reading::found(Pages::new(count), line.source()),
+            None => host.garbled(line.source(), "a name and a number of pages", line.bytes),
+        };
+    }
+}
+
+/// `protection: (0, 3019, 9419)`.
+fn reserve(host: &HostRoot, line: &Line<'_>) -> Reading<Vec<Pages>> {
+    let list = line.split_once(b':').and_then(|(_, rest)| {
+        let inner = rest.strip_prefix(b"(")?.strip_suffix(b")")?;
+        let numbers = inner.split(|&byte| byte == b',').take(MAX_ZONES_PER_NODE + 1);
+        numbers.map(|word| number(word.trim_ascii()).map(Pages::new)).collect::<Option<Vec<_>>>()
+    });
+    match list.filter(|list| list.len() <= MAX_ZONES_PER_NODE) {
+        Some(list) => Reading::found(list, line.source()),
+        None => host.garbled(line.source(), "numbers of pages in parentheses", line.bytes),
+    }
+}
+
+/// `Node 0, zone Normal 12616 8822 …`: free blocks by order.
+fn free_blocks(host: &HostRoot, line: &Line<'_>) -> Option<FreeBlocks> {
+    let (node, zone) = heading(host, line)?;
+    let counts = words(line.bytes).skip(4).take(MAX_ORDERS + 1).map(number);
+    let blocks = counts.collect::<Option<Vec<u64>>>();
+    let blocks = match blocks.filter(|all| (1..=MAX_ORDERS).contains(&all.len())) {
+        Some(blocks) => Reading::found(blocks, line.source()),
+        None => host.garbled(line.source(), "a number of free blocks per order", line.bytes),
+    };
+    Some(FreeBlocks::new(node, zone, blocks))
+}
+
+fn fields(zone: &mut Zone) -> [(&'static str, &mut Reading<Pages>); 12] {
+    [
+        ("free", &mut zone.free_pages),
+        ("boost", &mut zone.boost_pages),
+        ("min", &mut zone.min_pages),
+        ("low", &mut zone.low_pages),
+        ("high", &mut zone.high_pages),
+        ("spanned", &mut zone.spanned_pages),
+        ("present", &mut zone.present_pages),
+        ("managed", &mut zone.managed_pages),
+        ("nr_zone_inactive_anon", &mut zone.inactive_anon_pages),
+        ("nr_zone_active_anon", &mut zone.active_anon_pages),
+        ("nr_zone_inactive_file", &mut zone.inactive_file_pages),
+        ("nr_zone_active_file", &mut zone.active_file_pages),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::text::testing::{host, mangled};
+
+    /// Linux 6.18; some of the statistics and of the CPUs are cut out.
+    const ZONEINFO: &str = "\
+Node 0, zone      DMA
+  per-node stats
+      nr_inactive_anon 2619
+      nr_active_anon 392
+      nr_inactive_file 96675
+      nr_active_file 69145
+      nr_unevictable 5070
+      nr_mapped    2703
+      nr_kernel_file_pages 0
+  pages free     3840
+        boost    0
+        min      26
+        low      32
+        high     38
+        promo    44
+        spanned  4095
+        present  3998
+        managed  3840
+        cma      0
+        protection: (0, 3019, 9419, 9419, 9419)
+      nr_free_pages 3840
+      nr_free_pages_blocks 3584
+      nr_zone_inactive_anon 0
+      nr_zone_active_anon 0
+      nr_zone_inactive_file 0
+      nr_zone_active_file 0
+      nr_zone_unevictable 0
+      nr_free_cma  0
+      numa_hit     0
+  pagesets
+    cpu: 0
+              count:    0
+              high:     0
+              batch:    1
+              high_min: 16
+              high_max: 240
+  vm stats threshold: 4
+  node_unreclaimable:  0
+  start_pfn:           1
+Node 0, zone   Normal
+  pages free     912355
+        boost    0
+        min      11461
+        low      14326
+        high     17191
+        promo    20056
+        spanned  5505024
+        present  5505024
+        managed  1638400
+        cma      0
+        protection: (0, 0, 0, 0, 0)
+      nr_free_pages 912355
+      nr_zone_inactive_anon 3356
+      nr_zone_active_anon 392
+      nr_zone_inactive_file 308310
+      nr_zone_active_file 305743
+      nr_zone_unevictable 5300
+      numa_hit     20910799
+  pagesets
+    cpu: 0
+              count:    7094
+              high:     7226
+              batch:    63
+              high_min: 7163
+              high_max: 102400
+  vm stats threshold: 28
+  node_unreclaimable:  0
+  start_pfn:           1048576
+Node 0, zone  Movable
+  pages free     0
+        boost    0
+        min      32
+        low      32
+        high     32
+        promo    32
+        spanned  0
+        present  0
+        managed  0
+        cma      0
+        protection: (0, 0, 0, 0, 0)
+";
+
+    const BUDDYINFO: &str = "\
+Node 0, zone      DMA      0      0      0      0      0      0      0      0      1      1      3 
+Node 0, zone    DMA32      1      2      4      2      5      4      3      3      4      2    752 
+Node 0, zone   Normal  12616   8822   5755   2878    983    390    153     52      9      8   1218 
+";
+
+    fn zones(text: &str) -> Vec<Zone> {
+        read_zones(&host([("proc/zoneinfo", text)]))
+    }
+
+    fn at(pages: u64, line: u32) -> Reading<Pages> {
+        Reading::found(Pages::new(pages), Source::line("/proc/zoneinfo", line))
+    }
+
+    #[test]
+    fn each_zone_has_its_own_watermarks_and_lists() {
+        let zones = zones(ZONEINFO);
+        let names: Vec<&str> = zones.iter().map(|zone| zone.name.as_str()).collect();
+        assert_eq!(names, ["DMA", "Normal", "Movable"]);
+        let normal = &zones[1];
+        assert_eq!(normal.free_pages, at(912_355, 41));
+        assert_eq!(normal.high_pages, at(17_191, 45));
+        assert_eq!(normal.managed_pages, at(1_638_400, 49));
+        assert_eq!(normal.active_file_pages, at(305_743, 56));
+    }
+
+    #[test]
+    fn statistics_of_the_node_and_of_the_cpus_are_not_the_zones() {
+        let dma = &zones(ZONEINFO)[0];
+        assert_eq!(dma.inactive_anon_pages, at(0, 23));
+        assert_eq!(dma.high_pages, at(38, 14));
+        assert_eq!(dma.spanned_pages, at(4095, 16));
+        let expected = [0, 3019, 9419, 9419, 9419].map(Pages::new).to_vec();
+        assert_eq!(dma.lowmem_reserve_pages.value(), Some(&expected));
+        assert_eq!(dma.lowmem_reserve_pages.source.line_number(), Some(20));
+    }
+
+    #[test]
+    fn a_zone_without_pages_has_no_lists() {
+        let movable = &zones(ZONEINFO)[2];
+        assert_eq!(movable.managed_pages, at(0, 78));
+        assert_eq!(movable.active_anon_pages.get(), None);
+        assert_eq!(movable.active_anon_pages.source, Source::file("/proc/zoneinfo"));
+    }
+
+    #[test]
+    fn every_number_stands_on_the_line_that_it_names() {
+        let mut seen = 0;
+        for mut zone in zones(ZONEINFO) {
+            for (name, field) in fields(&mut zone) {
+                let Some(pages) = field.get() else { continue };
+                let line = usize::try_from(field.source.line_number().unwrap()).unwrap();
+                let mut words = ZONEINFO.lines().nth(line - 1).unwrap().split_whitespace().rev();
+                assert_eq!(words.next(), Some(pages.get().to_string().as_str()));
+                assert_eq!(words.next(), Some(name));
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, 12 + 12 + 8);
+    }
+
+    #[test]
+    fn lines_under_a_garbled_heading_belong_to_no_zone() {
+        let text = "Node 0, zone DMA\n  pages free 1\nNode ?, zone DMA32\n  pages free 2\n  pages free 3 4\n";
+        let host = host([("proc/zoneinfo", text)]);
+        let zones = read_zones(&host);
+        assert_eq!(zones.len(), 1);
+        assert_eq!(zones[0].free_pages, at(1, 2));
+        assert_eq!(host.take_problems().len(), 1);
+    }
+
+    #[test]
+    fn numbers_that_do_not_fit_are_absent_and_named() {
+        let text = "Node 0, zone DMA\n min 99999999999999999999999999999999\n protection: (0, x)\n low 3\n";
+        let host = host([("proc/zoneinfo", text)]);
+        let zone = read_zones(&host).remove(0);
+        assert_eq!((zone.min_pages.get(), zone.low_pages.get()), (None, Some(Pages::new(3))));
+        assert_eq!(zone.lowmem_reserve_pages.value(), None);
+        let lines: Vec<_> = host.take_problems().iter().map(|problem| problem.line).collect();
+        assert_eq!(lines, [Some(2), Some(3)]);
+    }
+
+    #[test]
+    fn free_blocks_stand_by_order() {
+        let free = read_free_blocks(&host([("proc/buddyinfo", BUDDYINFO)]));
+        assert_eq!(free.len(), 3);
+        assert_eq!((free[2].node, free[2].zone.as_str()), (0, "Normal"));
+        let blocks = free[2].blocks.value().unwrap();
+        assert_eq!((blocks.len(), blocks[0], blocks[10]), (11, 12_616, 1218));
+        assert_eq!(free[2].blocks.source, Source::line("/proc/buddyinfo", 3));
+        assert_eq!(free[2].unusable_free_index.len(), 11);
+    }
+
+    #[test]
+    fn garbled_counts_leave_the_zone_without_blocks() {
+        let host =
+            host([("proc/buddyinfo", "Node 1, zone Normal 1 -2\nNode 1, zone DMA\nmumble\n")]);
+        let free = read_free_blocks(&host);
+        assert_eq!(free.len(), 2);
+        assert!(free.iter().all(|zone| zone.blocks.value().is_none()));
+        assert_eq!(host.take_problems().len(), 3);
+    }
+
+    #[test]
+    fn a_file_of_headings_stays_small() {
+        let host = host([("proc/zoneinfo", "Node 0, zone X\n".repeat(50_000))]);
+        assert_eq!(read_zones(&host).len(), MAX_ZONES);
+        assert_eq!(host.take_problems().len(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(info in mangled(ZONEINFO), buddy in mangled(BUDDYINFO)) {
+            let host = host([("proc/zoneinfo", info), ("proc/buddyinfo", buddy)]);
+            read_zones(&host);
+            read_free_blocks(&host);
+        }
+
+        /// Whatever is spoiled, a value that is left stands in the file.
+        #[test]
+        fn no_number_is_invented(bytes in mangled(ZONEINFO)) {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            for mut zone in read_zones(&host([("proc/zoneinfo", &bytes)])) {
+                for (_, field) in fields(&mut zone) {
+                    let number = field.get().map(|pages| pages.get().to_string());
+                    prop_assert!(number.is_none_or(|number| text.contains(&number)));
+                }
+            }
+        }
+    }
 }

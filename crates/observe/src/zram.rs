@@ -1,11 +1,516 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads zram devices.
+//! Reads every `/sys/block/zramN` into [`Zram`].
+//!
+//! `mm_stat` has nine nameless columns, seven or eight on older kernels; limit and peak are bytes,
+//! although the kernel's document does not say so. `bd_stat` counts units of 4 KiB whatever the
+//! page size. The slot table is not part of any file: it is computed from disksize, 16 bytes a page
+//! and 24 where the kernel notes access times (64-bit kernels 6.1 to 6.18; others may pack tighter).
+//!
+//! What an idle device is used for is asked of the device itself as the very last: reading one in
+//! use would clear its idle marks.
 
-use pagewise_model::*;
-
-use crate::root::HostRoot;
+use pagewise_model::{
+    Algorithms, BdStat, Bytes, Choice, DebugStat, IoStat, MmStat, Name, Pages, Ratio, Reading,
+    Secondary, Source, Tier, Zram, ZramUse,
+};
 
 use crate::mounts::Mounts;
-pub(crate) fn read(_host: &HostRoot, _tiers: &[Tier], _mounts: &Mounts) -> Vec<Zram> {
-    Vec::new()
+use crate::root::{HostRoot, absolute};
+use crate::swap::zram_id;
+use crate::text::{Line, Text, choice, number, only_lines, words};
+
+pub(crate) fn read(host: &HostRoot, tiers: &[Tier], mounts: &Mounts) -> Vec<Zram> {
+    let names = host.names("sys/block");
+    let mut ids: Vec<u32> = names.iter().filter_map(|name| id(name)).collect();
+    ids.sort_unstable();
+    ids.into_iter().map(|id| device(host, id, tiers, mounts)).collect()
+}
+
+/// The N of zramN.
+fn id(name: &str) -> Option<u32> {
+    zram_id(&format!("/dev/{name}")).filter(|id| format!("zram{id}") == name)
+}
+
+fn device(host: &HostRoot, id: u32, tiers: &[Tier], mounts: &Mounts) -> Zram {
+    let file = |name: &str| format!("sys/block/zram{id}/{name}");
+    let disksize = host.bytes_at(&file("disksize"));
+    let mm_stat = mm_stat(host, &file("mm_stat"));
+    let per = |whole: &Reading<Bytes>| Ratio::of(mm_stat.original.get()?, whole.get()?);
+    let mut zram = Zram {
+        id,
+        initialised: host.flag_at(&file("initstate")),
+        slot_table: slot_table(host, &disksize),
+        disksize,
+        algorithm: host.value(&file("comp_algorithm"), "algorithms, one in brackets", algorithms),
+        secondary: secondary(host, &file("recomp_algorithm")),
+        backing_device: backing_device(host, &file("backing_dev")),
+        io_stat: io_stat(host, &file("io_stat")),
+        bd_stat: bd_stat(host, &file("bd_stat")),
+        debug_stat: debug_stat(host, &file("debug_stat")),
+        original_per_compressed: per(&mm_stat.compressed),
+        original_per_memory_used: per(&mm_stat.memory_used),
+        mm_stat,
+        used_as: Reading::not_read(),
+    };
+    zram.used_as = used_as(host, &zram, tiers, mounts);
+    zram
+}
+
+fn page_size(host: &HostRoot) -> u64 {
+    host.facts().page_size.unwrap_or(4096)
+}
+
+fn slot_table(host: &HostRoot, disksize: &Reading<Bytes>) -> Reading<Bytes> {
+    let slots = disksize.clone().map(|size| size.get() / page_size(host).max(1));
+    slots.map(|slots| match slots {
+        0 => Bytes::new(0),
+        slots => Bytes::new(slots.saturating_mul(slot_bytes(host))),
+    })
+}
+
+fn slot_bytes(host: &HostRoot) -> u64 {
+    let notes_access = ["CONFIG_ZRAM_TRACK_ENTRY_ACTIME", "CONFIG_ZRAM_MEMORY_TRACKING"];
+    if notes_access.iter().any(|option| host.config().has(option)) { 24 } else { 16 }
+}
+
+fn algorithms(text: &[u8]) -> Option<Algorithms> {
+    let Choice { active, available } = choice(text)?;
+    (!active.as_str().is_empty()).then_some(Algorithms { active, available })
+}
+
+fn secondary(host: &HostRoot, path: &str) -> Vec<Secondary> {
+    let Ok(text) = host.text(path) else { return Vec::new() };
+    let line_or_problem = |line: Line<'_>| {
+        let parsed = recompression(line.bytes);
+        if parsed.is_none() {
+            let _: Reading<()> = host.garbled(line.source(), "#priority: algorithms", line.bytes);
+        }
+        parsed
+    };
+    text.lines().filter_map(line_or_problem).collect()
+}
+
+/// `#1: lzo lz4 [zstd]`.
+fn recompression(line: &[u8]) -> Option<Secondary> {
+    let rest = line.trim_ascii().strip_prefix(b"#")?;
+    let colon = rest.iter().position(|&byte| byte == b':')?;
+    Some(Secondary {
+        priority: number(&rest[..colon])?,
+        algorithms: algorithms(&rest[colon + 1..])?,
+    })
+}
+
+fn backing_device(host: &HostRoot, path: &str) -> Reading<Name> {
+    host.name_at(path).and_then(|name| match name.as_str() {
+        "none" => Err("none configured".into()),
+        _ => Ok(name),
+    })
+}
+
+fn mm_stat(host: &HostRoot, path: &str) -> MmStat {
+    let [original, compressed, used, limit, used_max, same, compacted, huge, huge_since] =
+        columns_at(host, path, 7);
+    MmStat {
+        original: original.map(Bytes::new),
+        compressed: compressed.map(Bytes::new),
+        memory_used: used.map(Bytes::new),
+        memory_limit: limit.map(Bytes::new),
+        memory_used_max: used_max.map(Bytes::new),
+        same_filled_pages: same.map(Pages::new),
+        compacted_pages: compacted.map(Pages::new),
+        huge_pages: huge.map(Pages::new),
+        huge_pages_since: huge_since.map(Pages::new),
+    }
+}
+
+fn io_stat(host: &HostRoot, path: &str) -> IoStat {
+    let [failed_reads, failed_writes, invalid_io, notify_free] = columns_at(host, path, 4);
+    IoStat { failed_reads, failed_writes, invalid_io, notify_free }
+}
+
+fn bd_stat(host: &HostRoot, path: &str) -> BdStat {
+    let size = |units: Reading<u64>| {
+        let bytes = |units: u64| units.checked_mul(4).and_then(Bytes::from_kib);
+        units.and_then(|units| bytes(units).ok_or("larger than any device".into()))
+    };
+    let [held, reads, writes] = columns_at(host, path, 3).map(size);
+    BdStat { held, reads, writes }
+}
+
+/// `version: 1`, then the counters of that version; of another version only the number is known.
+fn debug_stat(host: &HostRoot, path: &str) -> DebugStat {
+    let text = match host.text(path) {
+        Ok(text) => text,
+        Err(refusal) => {
+            let reading = refusal.reading(Source::file(absolute(path)));
+            return DebugStat {
+                version: reading.clone(),
+                writestall: reading.clone(),
+                miss_free: reading,
+            };
+        }
+    };
+    let mut lines = text.lines();
+    let version = version(host, lines.next(), text.source());
+    let [writestall, miss_free] = match (version.get(), lines.next()) {
+        (Some(1), Some(line)) => columns(host, &line.source(), line.bytes, 1),
+        (Some(1), None) => columns(host, &text.source(), b"", 1),
+        _ => [(); 2].map(|()| Reading::absent("of a version not known here", text.source())),
+    };
+    DebugStat { version, writestall, miss_free }
+}
+
+fn version(host: &HostRoot, line: Option<Line<'_>>, file: Source) -> Reading<u64> {
+    let (at, bytes) = line.map_or((file, &b""[..]), |line| (line.source(), line.bytes));
+    match bytes.strip_prefix(b"version:").map(<[u8]>::trim_ascii).and_then(number) {
+        Some(version) => Reading::found(version, at),
+        None => host.garbled(at, "version: and a number", bytes),
+    }
+}
+
+/// The numbers of a file of one line.
+fn columns_at<const N: usize>(host: &HostRoot, path: &str, least: usize) -> [Reading<u64>; N] {
+    let source = Source::file(absolute(path));
+    match host.bytes(path) {
+        Ok(bytes) => columns(host, &source, &bytes, least),
+        Err(refusal) => [(); N].map(|()| refusal.clone().reading(source.clone())),
+    }
+}
+
+/// `N` numbers, of which kernels print at least `least`; more than `N` are of a newer kernel.
+fn columns<const N: usize>(
+    host: &HostRoot,
+    source: &Source,
+    bytes: &[u8],
+    least: usize,
+) -> [Reading<u64>; N] {
+    let found = words(bytes).take(N).count();
+    if found < least {
+        let expected = format!("at least {least} numbers");
+        let garbled = host.garbled(source.clone(), &expected, bytes);
+        return [(); N].map(|()| garbled.clone());
+    }
+    let mut words = words(bytes);
+    [(); N].map(|()| match words.next().map(|word| (word, number(word))) {
+        Some((_, Some(value))) => Reading::found(value, source.clone()),
+        Some((word, None)) => host.garbled(source.clone(), "a whole number", word),
+        None => Reading::absent(format!("this kernel prints {found} columns"), source.clone()),
+    })
+}
+
+fn used_as(host: &HostRoot, zram: &Zram, tiers: &[Tier], mounts: &Mounts) -> Reading<ZramUse> {
+    match zram.initialised.get() {
+        Some(true) => in_use(host, zram, tiers, mounts).unwrap_or_else(|| unused(host, zram)),
+        _ => zram.initialised.clone().map(|_| ZramUse::NotInitialised),
+    }
+}
+
+/// Who has the device open for good: swap, a mount, or a device built upon it.
+fn in_use(
+    host: &HostRoot,
+    zram: &Zram,
+    tiers: &[Tier],
+    mounts: &Mounts,
+) -> Option<Reading<ZramUse>> {
+    let path = format!("/dev/{}", zram.name());
+    if let Some(tier) = tiers.iter().find(|tier| tier.path.as_str() == path) {
+        return Some(tier.priority.clone().map(|priority| ZramUse::Swap { priority }));
+    }
+    let number = device_number(host, zram);
+    if let Some(mount) = mounts.of_device(&path, number.as_deref()) {
+        let kind = Name::from(mount.file_system.as_str());
+        return Some(Reading::found(ZramUse::FileSystem { kind }, mount.at.clone()));
+    }
+    let holders = format!("sys/block/{}/holders", zram.name());
+    let holder = host.names(&holders).into_iter().next()?;
+    // a recording lists what was looked at
+    host.exists(&format!("{holders}/{holder}"));
+    let why = format!("in use through {}", Name::from(holder.as_str()));
+    Some(Reading::absent(why, Source::file(absolute(&holders))))
+}
+
+/// As `253:1`.
+fn device_number(host: &HostRoot, zram: &Zram) -> Option<String> {
+    let number = host.name_at(&format!("sys/block/{}/dev", zram.name()));
+    number.value().map(|number| number.as_str().to_owned())
+}
+
+/// Nobody uses it: was `mkswap` run on it? A device that stores nothing need not be asked.
+fn unused(host: &HostRoot, zram: &Zram) -> Reading<ZramUse> {
+    if let Some(known) = udev_says_swap(host, zram) {
+        return known;
+    }
+    let original = &zram.mm_stat.original;
+    if original.get() == Some(Bytes::new(0)) {
+        return original.clone().map(|_| ZramUse::Nothing);
+    }
+    const MARK: &[u8] = b"SWAPSPACE2";
+    let path = format!("dev/{}", zram.name());
+    // mkswap ends the first page with its mark
+    let page = usize::try_from(page_size(host)).unwrap_or(4096);
+    let source = Source::file(absolute(&path));
+    match host.carries(&path, page.saturating_sub(MARK.len()), MARK) {
+        Ok(true) => Reading::found(ZramUse::SwapSignature, source),
+        Ok(false) => Reading::found(ZramUse::Nothing, source),
+        Err(refusal) => refusal.reading(source),
+    }
+}
+
+/// udev looks into devices as root and lets everybody read what it found.
+fn udev_says_swap(host: &HostRoot, zram: &Zram) -> Option<Reading<ZramUse>> {
+    let is_swap = |line: &[u8]| line == b"E:ID_FS_TYPE=swap";
+    let path = format!("run/udev/data/b{}", device_number(host, zram)?);
+    let kept = host.excerpt(&path, |raw| only_lines(raw, is_swap)).ok()?;
+    let text = Text::new(&absolute(&path), kept);
+    let line = text.lines().next()?;
+    Some(Reading::found(ZramUse::SwapSignature, line.source()))
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::{Disk, TierKind};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::mounts;
+    use crate::root::{Entry, Refusal};
+
+    type Files = Vec<(String, Entry)>;
+
+    fn file(path: &str, text: &str) -> (String, Entry) {
+        (path.to_owned(), Entry::File(text.as_bytes().to_vec()))
+    }
+
+    /// A device of a 6.18 kernel that is initialised and holds something.
+    fn device_files() -> Files {
+        let at = |name: &str, text: &str| file(&format!("sys/block/zram1/{name}"), text);
+        vec![
+            at("initstate", "1\n"),
+            at("disksize", "1073741824\n"),
+            at("dev", "253:1\n"),
+            at("comp_algorithm", "lzo-rle lzo [lz4] \n"),
+            at(
+                "mm_stat",
+                "  409600   102400   131072  1048576   262144       12        3        5        7\n",
+            ),
+            at("io_stat", "       1        2 0        4\n"),
+            at("debug_stat", "version: 1\n8        9\n"),
+        ]
+    }
+
+    fn only(files: Files) -> (Zram, HostRoot) {
+        let host = HostRoot::memory(files);
+        let mut devices = read(&host, &[], &mounts::read(&host));
+        assert_eq!(devices.len(), 1);
+        (devices.remove(0), host)
+    }
+
+    fn with(text: (String, Entry)) -> Files {
+        let mut files = device_files();
+        files.retain(|(path, _)| *path != text.0);
+        files.push(text);
+        files
+    }
+
+    #[test]
+    fn nine_columns_carry_their_units() {
+        let (zram, host) = only(device_files());
+        let mm = &zram.mm_stat;
+        assert_eq!(mm.original.get(), Some(Bytes::new(409_600)));
+        assert_eq!(mm.memory_limit.get(), Some(Bytes::new(1_048_576)));
+        assert_eq!(mm.memory_used_max.get(), Some(Bytes::new(262_144)));
+        assert_eq!(mm.same_filled_pages.get(), Some(Pages::new(12)));
+        assert_eq!(mm.huge_pages_since.get(), Some(Pages::new(7)));
+        assert_eq!(zram.original_per_compressed.unwrap().get(), 4.0);
+        assert_eq!(zram.original_per_memory_used.unwrap().get(), 3.125);
+        assert_eq!(zram.io_stat.notify_free.get(), Some(4));
+        assert_eq!(zram.debug_stat.miss_free.get(), Some(9));
+        assert_eq!(zram.algorithm.value().unwrap().active.as_str(), "lz4");
+        assert_eq!(zram.algorithm.value().unwrap().available.len(), 3);
+        assert!(zram.secondary.is_empty() && zram.backing_device.value().is_none());
+        assert!(host.take_problems().is_empty());
+    }
+
+    #[test]
+    fn older_kernels_print_fewer_columns_and_that_is_no_problem() {
+        for (text, huge) in [("1 2 3 4 5 6 7\n", None), ("1 2 3 4 5 6 7 8\n", Some(Pages::new(8)))]
+        {
+            let (zram, host) = only(with(file("sys/block/zram1/mm_stat", text)));
+            assert_eq!(zram.mm_stat.compacted_pages.get(), Some(Pages::new(7)));
+            assert_eq!(zram.mm_stat.huge_pages.get(), huge);
+            assert!(zram.mm_stat.huge_pages_since.value().is_none());
+            assert!(host.take_problems().is_empty());
+        }
+    }
+
+    #[test]
+    fn too_few_columns_are_garbled_and_nothing_is_taken_for_zero() {
+        let (zram, host) = only(with(file("sys/block/zram1/mm_stat", "1 2 3")));
+        assert!(zram.mm_stat.original.value().is_none());
+        assert_eq!(zram.original_per_compressed, None);
+        assert_eq!(host.take_problems().len(), 1);
+        let (zram, host) = only(with(file(
+            "sys/block/zram1/mm_stat",
+            "1 x 3 4 5 6 99999999999999999999999999999999",
+        )));
+        assert_eq!(zram.mm_stat.original.get(), Some(Bytes::new(1)));
+        assert!(zram.mm_stat.compressed.value().is_none());
+        assert_eq!(host.take_problems().len(), 2);
+    }
+
+    #[test]
+    fn recompression_and_writeback_are_read_where_they_are_built_in() {
+        let mut files = device_files();
+        files.push(file(
+            "sys/block/zram1/recomp_algorithm",
+            "#1: lzo lz4 [zstd] \n#3: [deflate] lz4 \n",
+        ));
+        files.push(file("sys/block/zram1/backing_dev", "/dev/sda5\n"));
+        files.push(file("sys/block/zram1/bd_stat", "       2        3        4\n"));
+        let (zram, _) = only(files);
+        let shown: Vec<_> =
+            zram.secondary.iter().map(|s| (s.priority, s.algorithms.active.as_str())).collect();
+        assert_eq!(shown, [(1, "zstd"), (3, "deflate")]);
+        assert_eq!(zram.backing_device.value().unwrap().as_str(), "/dev/sda5");
+        assert_eq!(zram.bd_stat.held.get(), Some(Bytes::new(8192)));
+        assert_eq!(zram.bd_stat.writes.get(), Some(Bytes::new(16384)));
+        let (zram, _) = only(with(file("sys/block/zram1/backing_dev", "none\n")));
+        assert!(format!("{:?}", zram.backing_device).contains("none configured"));
+    }
+
+    #[test]
+    fn counters_of_an_unknown_version_are_not_guessed() {
+        let (zram, _) = only(with(file("sys/block/zram1/debug_stat", "version: 2\n1 2\n")));
+        assert_eq!(zram.debug_stat.version.get(), Some(2));
+        assert!(zram.debug_stat.writestall.value().is_none());
+    }
+
+    #[test]
+    fn the_slot_table_costs_16_or_24_bytes_a_page() {
+        let (zram, _) = only(device_files());
+        assert_eq!(zram.slot_table.get(), Some(Bytes::new(4 << 20)));
+        assert_eq!(zram.slot_table.source.path(), "/sys/block/zram1/disksize");
+        let mut files = device_files();
+        files.push(file("proc/config.gz", "CONFIG_ZRAM_MEMORY_TRACKING=y\n"));
+        assert_eq!(only(files).0.slot_table.get(), Some(Bytes::new(6 << 20)));
+    }
+
+    #[test]
+    fn devices_stand_in_the_order_of_their_numbers() {
+        let at = |name: &str| file(&format!("sys/block/{name}/disksize"), "0\n");
+        let host = HostRoot::memory(["zram10", "zram2", "zram02", "zramx", "sda"].map(at));
+        let ids: Vec<u32> =
+            read(&host, &[], &mounts::read(&host)).iter().map(|zram| zram.id).collect();
+        assert_eq!(ids, [2, 10]);
+    }
+
+    fn used(files: Files) -> Reading<ZramUse> {
+        only(files).0.used_as
+    }
+
+    #[test]
+    fn a_device_without_size_is_not_initialised() {
+        let found = used(with(file("sys/block/zram1/initstate", "0\n")));
+        assert_eq!(found.value(), Some(&ZramUse::NotInitialised));
+    }
+
+    #[test]
+    fn a_swap_tier_tells_its_priority() {
+        let tier = Tier {
+            path: Name::from("/dev/zram1"),
+            kind: TierKind::Zram,
+            size: Reading::not_read(),
+            used: Reading::not_read(),
+            priority: Reading::found(100, Source::line("/proc/swaps", 2)),
+            disk: Disk::default(),
+            zswap_in_front: Reading::not_read(),
+        };
+        let host = HostRoot::memory(device_files());
+        let found = read(&host, &[tier], &mounts::read(&host)).remove(0).used_as;
+        assert_eq!(found.value(), Some(&ZramUse::Swap { priority: 100 }));
+    }
+
+    #[test]
+    fn a_mounted_device_tells_its_file_system() {
+        let mount = "60 27 253:1 / /cache rw - ext4 /dev/disk/by-label/cache rw\n";
+        let mut files = device_files();
+        files.push(file("proc/self/mountinfo", mount));
+        let kind = Name::from("ext4");
+        assert_eq!(used(files).value(), Some(&ZramUse::FileSystem { kind }));
+    }
+
+    #[test]
+    fn a_device_below_another_is_never_read() {
+        let mut files = device_files();
+        files.push(file("sys/block/zram1/holders/dm-0", ""));
+        files.push(("dev/zram1".to_owned(), Entry::File(signed())));
+        assert!(format!("{:?}", used(files)).contains("in use through dm-0"));
+    }
+
+    fn signed() -> Vec<u8> {
+        [vec![0; 4086].as_slice(), b"SWAPSPACE2"].concat()
+    }
+
+    #[test]
+    fn a_swap_signature_is_found_by_udev_or_on_the_device() {
+        let mut by_udev = device_files();
+        by_udev.push(file("run/udev/data/b253:1", "S:x\nE:ID_FS_TYPE=swap\n"));
+        let found = used(by_udev);
+        assert_eq!(found.value(), Some(&ZramUse::SwapSignature));
+        assert_eq!(found.source.to_string(), "/run/udev/data/b253:1:2");
+        let mut by_mark = device_files();
+        by_mark.push(("dev/zram1".to_owned(), Entry::File(signed())));
+        assert_eq!(used(by_mark).value(), Some(&ZramUse::SwapSignature));
+        let mut other = device_files();
+        other.push(("dev/zram1".to_owned(), Entry::File(vec![7; 8192])));
+        assert_eq!(used(other).value(), Some(&ZramUse::Nothing));
+        let mut denied = device_files();
+        let refusal = Refusal::Denied("run as root".into());
+        denied.push(("dev/zram1".to_owned(), Entry::Refused(refusal)));
+        assert!(used(denied).is_denied());
+    }
+
+    #[test]
+    fn a_device_that_stores_nothing_is_not_asked() {
+        let mut files = with(file("sys/block/zram1/mm_stat", "0 0 0 0 0 0 0 0 0\n"));
+        files.push(("dev/zram1".to_owned(), Entry::File(signed())));
+        assert_eq!(used(files).value(), Some(&ZramUse::Nothing));
+    }
+
+    #[test]
+    fn a_recording_of_the_mark_holds_no_content_and_replays() {
+        let mut secret = vec![b'x'; 4086];
+        secret.extend(b"SWAPSPACE2");
+        for (content, expected) in
+            [(secret, ZramUse::SwapSignature), (vec![b'x'; 8192], ZramUse::Nothing)]
+        {
+            let mut files = device_files();
+            files.push(("dev/zram1".to_owned(), Entry::File(content)));
+            let live = HostRoot::memory(files).remembering();
+            let first = read(&live, &[], &mounts::read(&live)).remove(0).used_as;
+            assert_eq!(first.value(), Some(&expected));
+            let stored = live.remembered();
+            let Some(Entry::File(bytes)) = stored.get("dev/zram1") else { panic!("not stored") };
+            assert!(!bytes.contains(&b'x'));
+            assert_eq!(only(stored.into_iter().collect()).0.used_as, first);
+        }
+    }
+
+    proptest! {
+        /// No file of a device can break its reading.
+        #[test]
+        fn any_bytes_are_survived(
+            name in prop::sample::select(vec![
+                "initstate", "disksize", "comp_algorithm", "recomp_algorithm", "backing_dev", "mm_stat",
+                "io_stat", "bd_stat", "debug_stat", "dev",
+            ]),
+            bytes in prop_oneof![
+                proptest::collection::vec(any::<u8>(), 0..200),
+                "[#0-9 \\[\\]:a-z\n]{0,80}".prop_map(String::into_bytes),
+            ],
+        ) {
+            let path = format!("sys/block/zram1/{name}");
+            let _ = only(with((path, Entry::File(bytes))));
+        }
+    }
 }

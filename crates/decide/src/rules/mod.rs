@@ -1,6 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The rules, in the order in which their findings are told.
 
+mod cache_not_cache;
+mod cgroup_v1_limits;
+mod fragmentation;
+mod hugetlb_unused;
+mod khugepaged_starves;
+mod memory_pressure;
+mod mglru_off;
+mod swap_avoids_anon;
+mod thp_bloat_guard_off;
+mod thp_coverage;
+mod tier_order;
+mod zram_full;
+mod zram_incompressible;
+mod zram_oversized;
+mod zram_unused;
+mod zram_zswap_stacked;
+
 use crate::Rule;
 
-pub(crate) static ALL: &[Rule] = &[];
+pub(crate) static ALL: &[Rule] = &[
+    memory_pressure::RULE,
+    zram_unused::RULE,
+    swap_avoids_anon::RULE,
+    tier_order::RULE,
+    zram_full::RULE,
+    zram_zswap_stacked::RULE,
+    zram_incompressible::RULE,
+    zram_oversized::RULE,
+    thp_coverage::RULE,
+    khugepaged_starves::RULE,
+    thp_bloat_guard_off::RULE,
+    cache_not_cache::RULE,
+    hugetlb_unused::RULE,
+    fragmentation::RULE,
+    mglru_off::RULE,
+    cgroup_v1_limits::RULE,
+];
+
+/// The id of a rule, and how to make a machine on which it fires.
+#[cfg(test)]
+pub(crate) type Firing = (&'static str, fn() -> pagewise_model::Interval);
+
+/// One machine at least for each rule, and for each reason of a rule that has several.
+#[cfg(test)]
+pub(crate) static FIRING: &[Firing] = &[
+    ("memory-pressure", memory_pressure::tests::firing),
+    ("zram-unused", zram_unused::tests::not_loaded),
+    ("zram-unused", zram_unused::tests::firing_in_container),
+    ("zram-unused", zram_unused::tests::firing_raw),
+    ("zram-unused", zram_unused::tests::firing_unsigned),
+    ("zram-unused", zram_unused::tests::firing_not_on),
+    ("zram-unused", zram_unused::tests::priority),
+    ("zram-unused", zram_unused::tests::swappiness),
+    ("zram-unused", zram_unused::tests::cgroups),
+    ("zram-unused", zram_unused::tests::never_short),
+    ("swap-avoids-anon", swap_avoids_anon::tests::firing),
+    ("swap-avoids-anon", swap_avoids_anon::tests::firing_without_swap),
+    ("tier-order", tier_order::tests::firing),
+    ("zram-full", zram_full::tests::firing),
+    ("zram-full", zram_full::tests::firing_at_its_limit),
+    ("zram-zswap-stacked", zram_zswap_stacked::tests::firing),
+    ("zram-incompressible", zram_incompressible::tests::firing),
+    ("zram-oversized", zram_oversized::tests::firing),
+    ("thp-coverage", thp_coverage::tests::firing),
+    ("thp-coverage", thp_coverage::tests::firing_on_faults),
+    ("khugepaged-starves", khugepaged_starves::tests::firing),
+    ("thp-bloat-guard-off", thp_bloat_guard_off::tests::firing),
+    ("cache-not-cache", cache_not_cache::tests::firing),
+    ("hugetlb-unused", hugetlb_unused::tests::firing),
+    ("fragmentation", fragmentation::tests::firing),
+    ("mglru-off", mglru_off::tests::firing),
+    ("cgroup-v1-limits", cgroup_v1_limits::tests::firing),
+];

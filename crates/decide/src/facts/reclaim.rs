@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What reclaim did: since boot, and over the interval.
+
+use pagewise_model::{Bytes, Change, Interval, Reading, Snapshot, Source};
+
+/// Refaults that count as more than noise, per second. With 4 KiB pages this is 400 KiB/s; starting
+/// a program after a while may refault as much for a moment, hence never on refaults alone.
+const REFAULTS_PER_SECOND: f64 = 100.0;
+/// Major faults that hurt, per second: at about 10 ms each on a spinning disk, a tenth of a task's
+/// time is spent waiting.
+const MAJOR_FAULTS_PER_SECOND: f64 = 10.0;
+
+/// A counter over the interval with the name that this kernel gives it.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub(crate) name: &'static str,
+    pub(crate) change: Change,
+}
+
+/// File pages read again soon after they were dropped. Kernels before 5.9 have one counter for all.
+pub(crate) fn file_refaults(interval: &Interval) -> Option<Named> {
+    ["workingset_refault_file", "workingset_refault"]
+        .into_iter()
+        .find_map(|name| Some(Named { name, change: interval.vmstat(name)? }))
+}
+
+/// File pages coming back faster than noise, and tasks waiting on disk for pages: the working set
+/// does not fit.
+#[derive(Debug)]
+pub(crate) struct Rereading {
+    pub(crate) refaults: Named,
+    pub(crate) major_faults: Change,
+}
+
+/// Whether the kernel reads again what it dropped, and somebody waits for it.
+pub(crate) fn rereading(interval: &Interval) -> Option<Rereading> {
+    let refaults = file_refaults(interval)?;
+    let major_faults = interval.vmstat("pgmajfault")?;
+    let hurts = refaults.change.per_second >= REFAULTS_PER_SECOND
+        && major_faults.per_second >= MAJOR_FAULTS_PER_SECOND;
+    hurts.then_some(Rereading { refaults, major_faults })
+}
+
+impl Rereading {
+    /// How much comes back each second.
+    pub(crate) fn bytes_per_second(&self, host: &Snapshot) -> Bytes {
+        bytes_per_second(&self.refaults.change, host.page_size())
+    }
+}
+
+/// A change in pages as bytes per second.
+pub(crate) fn bytes_per_second(pages: &Change, page_size: Bytes) -> Bytes {
+    let bytes = u128::from(pages.delta) * u128::from(page_size.get());
+    let per_second = bytes as f64 / pages.seconds;
+    #[expect(clippy::cast_possible_truncation, reason = "a float cast to an integer saturates")]
+    #[expect(clippy::cast_sign_loss, reason = "neither side of the quotient is negative")]
+    Bytes::new(per_second as u64)
+}
+
+/// Several counters of `/proc/vmstat` as one, at the place of the first.
+#[derive(Debug)]
+pub(crate) struct Total {
+    pub(crate) count: u64,
+    pub(crate) source: Source,
+}
+
+/// Pages that kswapd and allocating tasks looked at since boot, for the host as a whole: reclaim
+/// inside cgroups is not in it.
+pub(crate) fn scanned(host: &Snapshot) -> Option<Total> {
+    let kswapd = host.vmstat.get("pgscan_kswapd");
+    let direct = host.vmstat.get("pgscan_direct").get()?;
+    let count = kswapd.get()?.saturating_add(direct);
+    Some(Total { count, source: kswapd.source })
+}
+
+/// Times that an allocation had to reclaim by itself since boot, over all zones.
+pub(crate) fn stalls(host: &Snapshot) -> Option<Total> {
+    let mut counters =
+        host.vmstat.iter().filter(|(name, _)| name.as_str().starts_with("allocstall"));
+    let (_, first) = counters.next()?;
+    let rest: Option<Vec<u64>> = counters.map(|(_, counter)| counter.get()).collect();
+    let count = rest?.into_iter().fold(first.get()?, u64::saturating_add);
+    Some(Total { count, source: first.source.clone() })
+}
+
+/// Pages swapped out since boot.
+pub(crate) fn swapped_out(host: &Snapshot) -> Reading<u64> {
+    host.vmstat.get("pswpout")
+}

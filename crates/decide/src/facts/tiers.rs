@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Swap tiers: which is full, which is fast, which zram device stands behind one.
+
+use pagewise_model::{Bytes, Percent, Snapshot, Tier, TierKind, Zram};
+
+/// A tier counts as full from here: the kernel keeps a few slots back per CPU, so that one that
+/// takes nothing more never shows 100 %.
+const FULL_PERCENT: f64 = 99.0;
+
+/// How fast a tier answers, slowest last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Speed {
+    /// Compressed RAM: microseconds.
+    Zram,
+    /// A disk without moving parts: tens of microseconds and more.
+    Flash,
+    /// A spinning disk: milliseconds.
+    Spinning,
+}
+
+/// Its speed; `None` for a disk of which the kernel does not say whether it spins.
+pub(crate) fn speed(tier: &Tier) -> Option<Speed> {
+    match tier.kind {
+        TierKind::Zram => Some(Speed::Zram),
+        TierKind::Partition | TierKind::File => {
+            let spins = tier.disk.rotational.get()?;
+            Some(if spins { Speed::Spinning } else { Speed::Flash })
+        }
+    }
+}
+
+/// Whether this tier is surely faster than that: zram beats any disk, even one unknown.
+pub(crate) fn is_faster(this: &Tier, that: &Tier) -> bool {
+    match (speed(this), speed(that)) {
+        (Some(this), Some(that)) => this < that,
+        (Some(Speed::Zram), None) => true,
+        _ => false,
+    }
+}
+
+/// How far it is filled.
+pub(crate) fn filled(tier: &Tier) -> Option<Percent> {
+    tier.used.get()?.percent_of(tier.size.get()?)
+}
+
+/// Whether nothing more goes there; `None` where its size or use is not known.
+pub(crate) fn is_full(tier: &Tier) -> Option<bool> {
+    Some(filled(tier)?.get() >= FULL_PERCENT)
+}
+
+/// The tiers that lie on a disk.
+pub(crate) fn on_disk(host: &Snapshot) -> impl Iterator<Item = &Tier> {
+    host.tiers.iter().filter(|tier| tier.kind != TierKind::Zram)
+}
+
+/// The tiers in compressed RAM.
+pub(crate) fn in_zram(host: &Snapshot) -> impl Iterator<Item = &Tier> {
+    host.tiers.iter().filter(|tier| tier.kind == TierKind::Zram)
+}
+
+/// What all disk tiers hold, as far as it is known.
+pub(crate) fn held_on_disk(host: &Snapshot) -> Bytes {
+    on_disk(host).filter_map(|tier| tier.used.get()).sum()
+}
+
+/// The tier that this device is.
+pub(crate) fn tier_of<'a>(host: &'a Snapshot, device: &Zram) -> Option<&'a Tier> {
+    let path = format!("/dev/{}", device.name());
+    in_zram(host).find(|tier| tier.path.as_str() == path)
+}
+
+/// The device that this tier is.
+pub(crate) fn device_of<'a>(host: &'a Snapshot, tier: &Tier) -> Option<&'a Zram> {
+    host.zram.iter().find(|zram| tier.path.as_str() == format!("/dev/{}", zram.name()))
+}
+
+/// Whether the host has no swap at all.
+pub(crate) fn swap_is_off(host: &Snapshot) -> bool {
+    host.tiers.is_empty() && host.memory.swap_total.get() == Some(Bytes::new(0))
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Collects the Readings that prove a finding.
+//!
+//! A file with many lines says nothing by `/proc/vmstat:93`, so such evidence carries the kernel's
+//! name of the line. A Reading without a value adds nothing.
+
+use pagewise_model::{Change, Evidence, Quantity, Reading, Source};
+
+/// Evidence in the order in which it is told.
+#[derive(Debug, Default)]
+pub(crate) struct Proof(Vec<Evidence>);
+
+impl Proof {
+    /// Nothing proved yet.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// A file that is one value.
+    pub(crate) fn value<T: Quantity>(mut self, reading: &Reading<T>) -> Self {
+        self.0.extend(reading.evidence());
+        self
+    }
+
+    /// A line or column among several, by the kernel's name for it.
+    pub(crate) fn named<T: Quantity>(mut self, name: &str, reading: &Reading<T>) -> Self {
+        self.0.extend(reading.evidence().map(|evidence| prefixed(name, evidence)));
+        self
+    }
+
+    /// How a counter moved.
+    pub(crate) fn change(mut self, name: &str, change: &Change) -> Self {
+        self.0.push(prefixed(name, change.evidence()));
+        self
+    }
+
+    /// How a counter moved, where it is known.
+    pub(crate) fn changed(self, name: &str, change: Option<&Change>) -> Self {
+        match change {
+            Some(change) => self.change(name, change),
+            None => self,
+        }
+    }
+
+    /// What several values at one place say together.
+    pub(crate) fn note(mut self, source: &Source, text: String) -> Self {
+        self.0.push(Evidence::new(source, text));
+        self
+    }
+
+    /// Evidence made elsewhere.
+    pub(crate) fn all(mut self, more: impl IntoIterator<Item = Evidence>) -> Self {
+        self.0.extend(more);
+        self
+    }
+
+    /// The list for a finding.
+    pub(crate) fn done(self) -> Vec<Evidence> {
+        self.0
+    }
+}
+
+fn prefixed(name: &str, evidence: Evidence) -> Evidence {
+    Evidence { value: format!("{name} {}", evidence.value), ..evidence }
+}

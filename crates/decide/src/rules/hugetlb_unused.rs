@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Huge pages that were set aside and that nobody uses.
+
+use pagewise_model::{Bytes, Finding, HugePool, Interval, Severity, Snapshot};
+
+use crate::Rule;
+use crate::proof::Proof;
+use crate::text::{counted, put};
+
+pub(super) const RULE: Rule = Rule {
+    id: "hugetlb-unused",
+    doc: "A hugetlb pool holds pages that nobody uses and nobody else may use.",
+    look,
+};
+
+/// Less than this share of RAM is not worth a finding.
+const WORTH_PERCENT: f64 = 1.0;
+/// From here on the machine is noticeably smaller than it looks.
+const HURTS_PERCENT: f64 = 5.0;
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    let host = &interval.end;
+    let pools = host.hugetlb.iter().filter(|pool| pool.node.is_none());
+    pools.filter_map(|pool| finding(host, pool)).collect()
+}
+
+fn finding(host: &Snapshot, pool: &HugePool) -> Option<Finding> {
+    let unused = pool.free.get()?.saturating_sub(pool.reserved.get()?);
+    let bytes = Bytes::new(unused.saturating_mul(pool.page_bytes.get()));
+    let percent = bytes.percent_of(host.memory.total.get()?)?.get();
+    if percent < WORTH_PERCENT {
+        return None;
+    }
+    let total = pool.total.get()?;
+    Some(Finding {
+        id: RULE.id,
+        severity: if percent >= HURTS_PERCENT { Severity::Warning } else { Severity::Info },
+        title: format!("{bytes} are set aside as {} huge pages and unused", pool.page_bytes),
+        what: format!(
+            "{unused} of {} of {} are free and promised to nobody, {percent:.0} % of RAM.",
+            counted(total, "huge page"),
+            pool.page_bytes
+        ),
+        why: "A hugetlb pool is taken out of ordinary memory when it is set up: it is no cache, it \
+              is not swapped, and it is not in available. Unless a program that asks for it by name \
+              is still to start, it is memory that this machine does not have."
+            .to_owned(),
+        evidence: Proof::new()
+            .named("total", &pool.total)
+            .named("free", &pool.free)
+            .named("reserved", &pool.reserved)
+            .named("surplus", &pool.surplus)
+            .named("MemTotal", &host.memory.total)
+            .done(),
+        next: next(pool, total, unused),
+    })
+}
+
+/// The pool without what is unused. Surplus pages go by themselves when they are freed.
+fn next(pool: &HugePool, total: u64, unused: u64) -> Vec<String> {
+    let folder = format!("/sys/kernel/mm/hugepages/hugepages-{}kB", pool.page_bytes.get() >> 10);
+    let look = format!("grep . {folder}/*hugepages");
+    match pool.surplus.get() {
+        Some(surplus) => {
+            let kept = total.saturating_sub(surplus).saturating_sub(unused);
+            vec![put(kept, &format!("{folder}/nr_hugepages")), look]
+        }
+        None => vec![look],
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::testing::{assert_silent, calm, only, pool, with};
+
+    pub(crate) fn firing() -> Interval {
+        with(|host| host.hugetlb = vec![pool(1024, 800, 288)])
+    }
+
+    #[test]
+    fn free_and_promised_to_nobody() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "1.0 GiB are set aside as 2.0 MiB huge pages and unused");
+        assert_eq!(
+            finding.what,
+            "512 of 1,024 huge pages of 2.0 MiB are free and promised to nobody, 6 % of RAM."
+        );
+        assert_eq!(finding.severity, Severity::Warning);
+        let command =
+            "echo 512 | sudo tee /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages  # writes";
+        assert_eq!(finding.next[0], command);
+    }
+
+    #[test]
+    fn a_pool_that_is_used_or_promised_is_silent() {
+        assert_silent(&RULE, &with(|host| host.hugetlb = vec![pool(1024, 800, 780)]));
+        assert_silent(&RULE, &with(|host| host.hugetlb = vec![pool(1024, 10, 0)]));
+        assert_silent(&RULE, &calm());
+    }
+
+    #[test]
+    fn nodes_are_not_counted_twice() {
+        let mut interval = firing();
+        let node = HugePool { node: Some(0), ..interval.end.hugetlb[0].clone() };
+        interval.end.hugetlb.push(node);
+        assert_eq!(only(&RULE, &interval).id, "hugetlb-unused");
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! khugepaged wants to work and waits for a CPU.
+
+use pagewise_model::{Change, Finding, Interval, Severity, Snapshot};
+
+use crate::Rule;
+use crate::proof::Proof;
+use crate::text::writes;
+
+pub(super) const RULE: Rule = Rule {
+    id: "khugepaged-starves",
+    doc: "khugepaged waits longer for a CPU than it runs: huge pages come late or not at all.",
+    look,
+};
+
+/// Waiting a tenth of the time or more: measured on a busy machine, it was half.
+const WAITING_PERCENT: f64 = 10.0;
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    finding(interval).into_iter().collect()
+}
+
+fn finding(interval: &Interval) -> Option<Finding> {
+    let host = &interval.end;
+    let pid = same_thread(interval)?;
+    let wait = interval.change(|host| host.thp.khugepaged.run_queue_wait.clone())?;
+    let cpu = interval.change(|host| host.thp.khugepaged.cpu_time.clone())?;
+    let percent = seconds(&wait) * 100.0 / wait.seconds;
+    if percent < WAITING_PERCENT || wait.delta <= cpu.delta {
+        return None;
+    }
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Info,
+        title: format!("khugepaged waits for a CPU {percent:.0} % of the time"),
+        what: format!(
+            "In {:.1} s it ran {:.2} s and waited {:.2} s to run.",
+            wait.seconds,
+            seconds(&cpu),
+            seconds(&wait)
+        ),
+        why: "khugepaged turns small pages into huge ones afterwards, and it runs at the lowest \
+              ordinary priority (nice 19). On a busy machine it hardly gets a CPU, so memory that \
+              missed its huge page at the first touch never gets one."
+            .to_owned(),
+        evidence: Proof::new()
+            .change("run-queue wait ns", &wait)
+            .change("CPU time ns", &cpu)
+            .value(&host.thp.khugepaged.pages_collapsed)
+            .done(),
+        next: vec![
+            writes(format!("sudo renice -n 0 -p {pid}")),
+            format!("cat /proc/{pid}/schedstat"),
+        ],
+    })
+}
+
+/// Its process id, where it is the same thread at both ends: a new one counts from zero.
+fn same_thread(interval: &Interval) -> Option<u32> {
+    let pid = |host: &Snapshot| host.thp.khugepaged.pid.get();
+    let (before, after) = (pid(interval.start.as_deref()?)?, pid(&interval.end)?);
+    (before == after).then_some(after)
+}
+
+fn seconds(nanos: &Change) -> f64 {
+    nanos.delta as f64 / 1e9
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::{Nanos, Reading};
+
+    use super::*;
+    use crate::testing::{assert_silent, calm, file, only};
+
+    fn ran(interval: &mut Interval, cpu_ms: u64, wait_ms: u64) {
+        let thread = &mut interval.end.thp.khugepaged;
+        let after = |reading: &mut Reading<Nanos>, ms: u64| {
+            let before = reading.get().unwrap().get();
+            *reading = file("/proc/40/schedstat", Nanos::new(before + ms * 1_000_000));
+        };
+        after(&mut thread.cpu_time, cpu_ms);
+        after(&mut thread.run_queue_wait, wait_ms);
+    }
+
+    pub(crate) fn firing() -> Interval {
+        let mut interval = calm();
+        ran(&mut interval, 800, 5_400);
+        interval
+    }
+
+    #[test]
+    fn it_waits_longer_than_it_runs() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "khugepaged waits for a CPU 54 % of the time");
+        assert_eq!(finding.what, "In 10.0 s it ran 0.80 s and waited 5.40 s to run.");
+        assert_eq!(finding.next[0], "sudo renice -n 0 -p 40  # writes");
+    }
+
+    #[test]
+    fn short_waits_and_busy_times_are_silent() {
+        assert_silent(&RULE, &calm());
+        let mut short = calm();
+        ran(&mut short, 0, 900);
+        assert_silent(&RULE, &short);
+        let mut busy = calm();
+        ran(&mut busy, 7_000, 2_000);
+        assert_silent(&RULE, &busy);
+    }
+
+    #[test]
+    fn a_new_thread_counts_from_zero() {
+        let mut interval = firing();
+        interval.end.thp.khugepaged.pid = file("/proc/41/comm", 41);
+        assert_silent(&RULE, &interval);
+    }
+}

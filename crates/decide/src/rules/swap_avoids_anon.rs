@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Swap off or swappiness 0, while files that were just dropped are read again.
+//!
+//! Swappiness 1 does not avoid swapping by itself: measured, it behaves like 60. It counts here
+//! only where, over the interval, files came back and not one page was swapped out.
+
+use pagewise_model::{Evidence, FeatureState, Finding, Interval, Severity, Snapshot};
+
+use crate::Rule;
+use crate::facts::reclaim::{self, Rereading};
+use crate::facts::swappiness::{self, Swappiness};
+use crate::facts::{pressure, tiers};
+use crate::proof::Proof;
+use crate::text::{count, writes};
+
+pub(super) const RULE: Rule = Rule {
+    id: "swap-avoids-anon",
+    doc: "Swap is off or swappiness keeps anonymous pages at any price, and dropped files are read again and again.",
+    look,
+};
+
+enum Avoids<'a> {
+    SwapOff,
+    Swappiness(Swappiness<'a>),
+}
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    finding(interval).into_iter().collect()
+}
+
+fn finding(interval: &Interval) -> Option<Finding> {
+    let host = &interval.end;
+    let rereading = reclaim::rereading(interval)?;
+    let avoids = avoids(interval)?;
+    Some(Finding {
+        id: RULE.id,
+        severity: pressure::level(&host.psi).unwrap_or(Severity::Warning),
+        title: "the kernel re-reads files it dropped a moment ago".to_owned(),
+        what: what(&avoids, &rereading, host),
+        why: why(&avoids),
+        evidence: proof(&avoids, &rereading, host),
+        next: next(&avoids, host),
+    })
+}
+
+fn avoids(interval: &Interval) -> Option<Avoids<'_>> {
+    let host = &interval.end;
+    if tiers::swap_is_off(host) {
+        return Some(Avoids::SwapOff);
+    }
+    let swappiness = swappiness::of(host)?;
+    let swapped_nothing = || interval.vmstat("pswpout").is_some_and(|change| change.delta == 0);
+    let avoids = match swappiness.value {
+        0 => true,
+        1 => swapped_nothing(),
+        _ => false,
+    };
+    avoids.then_some(Avoids::Swappiness(swappiness))
+}
+
+fn what(avoids: &Avoids<'_>, rereading: &Rereading, host: &Snapshot) -> String {
+    let state = match avoids {
+        Avoids::SwapOff => "swap is off".to_owned(),
+        Avoids::Swappiness(swappiness) => format!("vm.swappiness is {}", swappiness.value),
+    };
+    let refaults = &rereading.refaults;
+    format!(
+        "{} grew by {} pages in {:.1} s ({}/s) while tasks waited for {} major faults, and {state}.",
+        refaults.name,
+        count(refaults.change.delta),
+        refaults.change.seconds,
+        rereading.bytes_per_second(host),
+        count(rereading.major_faults.delta),
+    )
+}
+
+fn why(avoids: &Avoids<'_>) -> String {
+    let removed = match avoids {
+        Avoids::SwapOff => "Without swap",
+        Avoids::Swappiness(_) => "With this swappiness",
+    };
+    format!(
+        "When memory runs short the kernel drops file pages or swaps anonymous ones, and running \
+         code is file pages. {removed} idle anonymous pages stay whatever it costs, so you removed \
+         the option, not the cost: your programs' code and files pay it."
+    )
+}
+
+fn proof(avoids: &Avoids<'_>, rereading: &Rereading, host: &Snapshot) -> Vec<Evidence> {
+    let proof = Proof::new()
+        .change(rereading.refaults.name, &rereading.refaults.change)
+        .change("pgmajfault", &rereading.major_faults);
+    match avoids {
+        Avoids::SwapOff => proof.named("SwapTotal", &host.memory.swap_total),
+        Avoids::Swappiness(swappiness) => proof.value(swappiness.reading),
+    }
+    .done()
+}
+
+fn next(avoids: &Avoids<'_>, host: &Snapshot) -> Vec<String> {
+    let change = match avoids {
+        Avoids::Swappiness(_) => writes("sudo sysctl vm.swappiness=60"),
+        Avoids::SwapOff if zram_is_loadable(host) => writes("sudo modprobe zram"),
+        Avoids::SwapOff => "lsblk --output NAME,SIZE,ROTA,FSTYPE,MOUNTPOINT".to_owned(),
+    };
+    vec![change, "grep -E 'refault|pgmajfault' /proc/vmstat".to_owned()]
+}
+
+fn zram_is_loadable(host: &Snapshot) -> bool {
+    host.capability("zram")
+        .is_some_and(|zram| matches!(zram.state, FeatureState::Loadable { module: "zram" }))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::Bytes;
+
+    use super::*;
+    use crate::testing::{
+        assert_silent, calm, grow, line, only, proof_of, swappiness, unset, with,
+    };
+
+    fn rereading(mut interval: Interval) -> Interval {
+        grow(&mut interval, "workingset_refault_file", 78_112);
+        grow(&mut interval, "pgmajfault", 700);
+        interval
+    }
+
+    fn swap_off(host: &mut Snapshot) {
+        host.tiers.clear();
+        host.memory.swap_total = line("/proc/meminfo", 15, Bytes::new(0));
+    }
+
+    pub(crate) fn firing() -> Interval {
+        rereading(with(|host| swappiness(host, "0")))
+    }
+
+    pub(crate) fn firing_without_swap() -> Interval {
+        rereading(with(swap_off))
+    }
+
+    #[test]
+    fn swappiness_0_while_files_come_back() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(
+            finding.what,
+            "workingset_refault_file grew by 78,112 pages in 10.0 s (30.5 MiB/s) while tasks waited \
+             for 700 major faults, and vm.swappiness is 0."
+        );
+        assert!(proof_of(&finding).contains("/proc/sys/vm/swappiness = 0"));
+        assert_eq!(finding.next[0], "sudo sysctl vm.swappiness=60  # writes");
+    }
+
+    #[test]
+    fn swap_off_while_files_come_back() {
+        let finding = only(&RULE, &firing_without_swap());
+        assert!(finding.what.ends_with("and swap is off."), "{}", finding.what);
+        assert!(finding.why.contains("you removed the option, not the cost"));
+    }
+
+    #[test]
+    fn older_kernels_count_all_refaults_in_one() {
+        let mut interval = rereading(with(|host| {
+            swap_off(host);
+            unset(host, "workingset_refault_file");
+        }));
+        for host in interval.start.as_deref_mut().into_iter().chain([&mut interval.end]) {
+            unset(host, "workingset_refault_file");
+        }
+        grow(&mut interval, "workingset_refault", 2_000);
+        assert!(only(&RULE, &interval).what.starts_with("workingset_refault grew by 2,000"));
+    }
+
+    #[test]
+    fn swappiness_1_counts_only_where_nothing_was_swapped() {
+        let mut interval = rereading(with(|host| swappiness(host, "1")));
+        assert_eq!(only(&RULE, &interval).id, "swap-avoids-anon");
+        grow(&mut interval, "pswpout", 1);
+        assert_silent(&RULE, &interval);
+    }
+
+    #[test]
+    fn no_swap_is_fine_where_nothing_comes_back_or_nobody_waits() {
+        assert_silent(&RULE, &with(swap_off));
+        let mut nobody_waits = with(swap_off);
+        grow(&mut nobody_waits, "workingset_refault_file", 78_112);
+        assert_silent(&RULE, &nobody_waits);
+        assert_silent(&RULE, &rereading(calm()));
+    }
+}

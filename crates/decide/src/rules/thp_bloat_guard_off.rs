@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `max_ptes_none` at its largest switches off the kernel's own guard against huge pages of zeros.
+//!
+//! That is the kernel's default, so it is told only where huge pages hold a good part of RAM.
+
+use pagewise_model::{Finding, Interval, Severity, Snapshot};
+
+use crate::Rule;
+use crate::proof::Proof;
+use crate::text::put;
+
+pub(super) const RULE: Rule = Rule {
+    id: "thp-bloat-guard-off",
+    doc: "max_ptes_none at its largest keeps shrink_underused from splitting huge pages that are mostly zeros.",
+    look,
+};
+
+/// Huge pages below this share of RAM cannot bloat by much.
+const WORTH_PERCENT: f64 = 5.0;
+/// Entries of a huge page of 2 MiB, less one: the kernel's default.
+const USUAL_LARGEST: u64 = 511;
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    finding(&interval.end).into_iter().collect()
+}
+
+fn finding(host: &Snapshot) -> Option<Finding> {
+    let thp = &host.thp;
+    let none = thp.khugepaged.max_ptes_none.get()?;
+    thp.shrink_underused.get().filter(|&on| on)?;
+    if none < largest(host) {
+        return None;
+    }
+    let huge = host.memory.anon_huge_pages.get()?;
+    let percent = huge.percent_of(host.memory.total.get()?)?.get();
+    if percent < WORTH_PERCENT {
+        return None;
+    }
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Info,
+        title: format!("max_ptes_none {none} switches off the guard against half-empty huge pages"),
+        what: format!(
+            "shrink_underused is on and max_ptes_none is {none}, while huge pages hold {huge} \
+             ({percent:.0} % of RAM)."
+        ),
+        why: "Under pressure the kernel splits huge pages in which more than max_ptes_none small \
+              pages are zero, and gives those back. At the largest value no page ever qualifies, so \
+              what huge pages waste stays wasted."
+            .to_owned(),
+        evidence: Proof::new()
+            .value(&thp.khugepaged.max_ptes_none)
+            .value(&thp.shrink_underused)
+            .named("AnonHugePages", &host.memory.anon_huge_pages)
+            .named("thp_underused_split_page", &host.vmstat.get("thp_underused_split_page"))
+            .done(),
+        next: vec![
+            put(64, "/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none"),
+            "grep thp_underused_split_page /proc/vmstat".to_owned(),
+        ],
+    })
+}
+
+/// The value that switches the guard off: all entries of a huge page but one.
+fn largest(host: &Snapshot) -> u64 {
+    let sizes = host.thp.pmd_size.get().zip(host.host.page_size.get());
+    let entries = sizes.and_then(|(huge, page)| huge.get().checked_div(page.get()));
+    entries.map_or(USUAL_LARGEST, |entries| entries.saturating_sub(1).max(1))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::Bytes;
+
+    use super::*;
+    use crate::testing::{assert_silent, calm, file, gib, line, only, with};
+
+    fn huge(host: &mut Snapshot) {
+        host.memory.anon_huge_pages = line("/proc/meminfo", 33, gib(2));
+    }
+
+    pub(crate) fn firing() -> Interval {
+        with(huge)
+    }
+
+    #[test]
+    fn the_default_with_many_huge_pages() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(
+            finding.what,
+            "shrink_underused is on and max_ptes_none is 511, while huge pages hold 2.0 GiB (12 % of \
+             RAM)."
+        );
+    }
+
+    #[test]
+    fn the_largest_value_follows_the_page_size() {
+        let mut large_pages = firing();
+        large_pages.end.host.page_size = file("/proc/self/auxv", Bytes::new(64 << 10));
+        large_pages.end.thp.pmd_size = file("/sys/hpage_pmd_size", Bytes::new(512 << 20));
+        assert_silent(&RULE, &large_pages);
+    }
+
+    #[test]
+    fn a_guard_that_works_or_was_switched_off_or_has_nothing_to_guard() {
+        let none = "/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none";
+        let works = |host: &mut Snapshot| {
+            huge(host);
+            host.thp.khugepaged.max_ptes_none = file(none, 64);
+        };
+        assert_silent(&RULE, &with(works));
+        let off = |host: &mut Snapshot| {
+            huge(host);
+            host.thp.shrink_underused = file("/sys/shrink_underused", false);
+        };
+        assert_silent(&RULE, &with(off));
+        assert_silent(&RULE, &calm());
+    }
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Huge pages were asked for and not given.
+//!
+//! Who asked can be said in two cases only. With `always` every process did, except those that
+//! forbid it to themselves, so coverage is known wherever smaps was read. And a fault that fell
+//! back (`thp_fault_fallback`) did ask, under any policy. With `madvise` nothing tells which
+//! memory was advised, so low coverage alone proves nothing there.
+//!
+//! Only huge pages of the PMD size are counted: the kernel's `AnonHugePages` leaves out the others.
+
+use pagewise_model::{Bytes, Finding, Interval, Process, Severity, Snapshot};
+
+use crate::Rule;
+use crate::proof::Proof;
+use crate::text::{count, put, short};
+
+pub(super) const RULE: Rule = Rule {
+    id: "thp-coverage",
+    doc: "Memory that asked for transparent huge pages mostly has small ones.",
+    look,
+};
+
+/// Below this share of its anonymous memory in huge pages a process that asked has lost most of
+/// the gain.
+const LOW_PERCENT: f64 = 50.0;
+/// Smaller processes fit into the TLB's reach anyway, or nearly.
+const LARGE: Bytes = Bytes::new(256 << 20);
+/// Fewer requests say nothing about their share.
+const REQUESTS: u64 = 100;
+/// Processes named as evidence.
+const NAMED: usize = 3;
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    processes(&interval.end).or_else(|| faults(interval)).into_iter().collect()
+}
+
+/// A large process and how much of it has huge pages.
+struct Covered<'a> {
+    process: &'a Process,
+    anon: Bytes,
+    huge: Bytes,
+    percent: f64,
+}
+
+fn processes(host: &Snapshot) -> Option<Finding> {
+    host.thp.enabled.value().filter(|choice| choice.active.as_str() == "always")?;
+    let mut low: Vec<Covered<'_>> = host.processes.list.iter().filter_map(low_coverage).collect();
+    low.sort_by_key(|covered| std::cmp::Reverse(covered.anon));
+    let worst = low.first()?;
+    let name = short(worst.process.name.as_str());
+    let others = match low.len() {
+        1 => String::new(),
+        more => format!("; {} other large processes are below half too", more - 1),
+    };
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Info,
+        title: format!(
+            "only {:.0} % of {name} is in huge pages, though all memory asks",
+            worst.percent
+        ),
+        what: format!(
+            "{name} (pid {}) has {} of its {} of anonymous memory in huge pages{others}.",
+            worst.process.pid, worst.huge, worst.anon
+        ),
+        why:
+            "A page becomes huge at its first touch, where 2 MiB lie free in one piece, or later, \
+              when khugepaged comes by at its default pace. A fork that is written to splits them \
+              again: a database that saves itself in a child can lose nearly all."
+                .to_owned(),
+        evidence: low.iter().take(NAMED).fold(proof(host), process_proof).done(),
+        next: vec![
+            put(1000, "/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs"),
+            format!("grep AnonHugePages /proc/{}/smaps_rollup", worst.process.pid),
+        ],
+    })
+}
+
+fn low_coverage(process: &Process) -> Option<Covered<'_>> {
+    let (anon, huge) = (process.rss_anon.get()?, process.anon_huge.get()?);
+    let percent = huge.percent_of(anon)?.get();
+    let allowed = process.thp_allowed.get() != Some(false);
+    let low = allowed && anon >= LARGE && percent < LOW_PERCENT;
+    low.then_some(Covered { process, anon, huge, percent })
+}
+
+fn proof(host: &Snapshot) -> Proof {
+    Proof::new()
+        .value(&host.thp.enabled)
+        .named("AnonHugePages", &host.memory.anon_huge_pages)
+        .named("AnonPages", &host.memory.anon_pages)
+}
+
+fn process_proof(proof: Proof, covered: &Covered<'_>) -> Proof {
+    proof
+        .named("AnonHugePages", &covered.process.anon_huge)
+        .named("RssAnon", &covered.process.rss_anon)
+}
+
+/// Requests at page fault: given, and fallen back.
+struct Requests {
+    given: u64,
+    fallen_back: u64,
+    over: String,
+    proof: Proof,
+}
+
+fn faults(interval: &Interval) -> Option<Finding> {
+    let host = &interval.end;
+    let requests = recent(interval).or_else(|| since_boot(host))?;
+    let all = requests.given.saturating_add(requests.fallen_back);
+    let percent = requests.fallen_back as f64 * 100.0 / all as f64;
+    if percent < LOW_PERCENT {
+        return None;
+    }
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Info,
+        title: format!("{percent:.0} % of the faults that asked for a huge page got small ones"),
+        what: format!(
+            "{} of {} requests for a huge page fell back to small ones {}.",
+            count(requests.fallen_back),
+            count(all),
+            requests.over
+        ),
+        why: "A huge page needs free memory in one piece at the moment of the fault, and what the \
+              kernel does to get one is set by defrag. Memory that fell back stays small until \
+              khugepaged comes by."
+            .to_owned(),
+        evidence: requests
+            .proof
+            .value(&host.thp.enabled)
+            .value(&host.thp.defrag)
+            .named("AnonHugePages", &host.memory.anon_huge_pages)
+            .done(),
+        next: vec![
+            put(1, "/proc/sys/vm/compact_memory"),
+            "grep -E 'thp_fault|compact_(stall|fail|success)' /proc/vmstat".to_owned(),
+        ],
+    })
+}
+
+fn recent(interval: &Interval) -> Option<Requests> {
+    let given = interval.vmstat("thp_fault_alloc")?;
+    let fallen_back = interval.vmstat("thp_fault_fallback")?;
+    enough(Requests {
+        given: given.delta,
+        fallen_back: fallen_back.delta,
+        over: format!("in {:.1} s", given.seconds),
+        proof: Proof::new()
+            .change("thp_fault_alloc", &given)
+            .change("thp_fault_fallback", &fallen_back),
+    })
+}
+
+fn since_boot(host: &Snapshot) -> Option<Requests> {
+    let given = host.vmstat.get("thp_fault_alloc");
+    let fallen_back = host.vmstat.get("thp_fault_fallback");
+    enough(Requests {
+        given: given.get()?,
+        fallen_back: fallen_back.get()?,
+        over: "since boot".to_owned(),
+        proof: Proof::new()
+            .named("thp_fault_alloc", &given)
+            .named("thp_fault_fallback", &fallen_back),
+    })
+}
+
+fn enough(requests: Requests) -> Option<Requests> {
+    (requests.given.saturating_add(requests.fallen_back) >= REQUESTS).then_some(requests)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::testing::{
+        assert_silent, calm, choice, gib, grow, line, mib, only, process, proof_of, set, with,
+    };
+
+    fn always(host: &mut Snapshot) {
+        host.thp.enabled = choice("/sys/kernel/mm/transparent_hugepage/enabled", "always");
+    }
+
+    pub(crate) fn firing() -> Interval {
+        with(|host| {
+            always(host);
+            host.processes.list = vec![
+                process("small", mib(100), mib(0)),
+                process("redis-server", gib(14), mib(600)),
+            ];
+        })
+    }
+
+    pub(crate) fn firing_on_faults() -> Interval {
+        let mut interval = calm();
+        grow(&mut interval, "thp_fault_alloc", 100);
+        grow(&mut interval, "thp_fault_fallback", 900);
+        interval
+    }
+
+    #[test]
+    fn a_large_process_under_always() {
+        let finding = only(&RULE, &firing());
+        let title = "only 4 % of redis-server is in huge pages, though all memory asks";
+        assert_eq!(finding.title, title);
+        assert_eq!(
+            finding.what,
+            "redis-server (pid 4121) has 600.0 MiB of its 14.0 GiB of anonymous memory in huge pages."
+        );
+        assert!(
+            proof_of(&finding).contains("/proc/4121/smaps_rollup:12 = AnonHugePages 600.0 MiB")
+        );
+    }
+
+    #[test]
+    fn who_asked_is_unknown_under_madvise_and_a_process_may_refuse() {
+        let mut madvise = firing();
+        madvise.end.thp.enabled = choice("/sys/kernel/mm/transparent_hugepage/enabled", "madvise");
+        assert_silent(&RULE, &madvise);
+        let mut refused = firing();
+        refused.end.processes.list[1].thp_allowed = line("/proc/4121/status", 30, false);
+        assert_silent(&RULE, &refused);
+        assert_silent(&RULE, &with(always));
+    }
+
+    #[test]
+    fn faults_that_fell_back_did_ask() {
+        let finding = only(&RULE, &firing_on_faults());
+        let what = "900 of 1,000 requests for a huge page fell back to small ones in 10.0 s.";
+        assert_eq!(finding.what, what);
+        let since_boot = with(|host| set(host, "thp_fault_fallback", 9_000));
+        let what = only(&RULE, &since_boot).what;
+        assert!(what.ends_with("fell back to small ones since boot."), "{what}");
+    }
+
+    #[test]
+    fn recent_faults_count_before_old_ones() {
+        let mut better = with(|host| set(host, "thp_fault_fallback", 9_000));
+        grow(&mut better, "thp_fault_alloc", 500);
+        assert_silent(&RULE, &better);
+    }
+}

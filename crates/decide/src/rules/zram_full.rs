@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A zram swap device that takes no more: its size is used up, or its memory limit is near.
+
+use pagewise_model::{
+    Bytes, Change, Evidence, Finding, Interval, Reading, Severity, Snapshot, Tier, Zram,
+};
+
+use crate::Rule;
+use crate::facts::tiers;
+use crate::proof::Proof;
+use crate::text::{count, short, writes_and};
+
+pub(super) const RULE: Rule = Rule {
+    id: "zram-full",
+    doc: "A zram swap device has no room left, or the memory it takes is near its mem_limit.",
+    look,
+};
+
+/// A limit counts as near from here: the last tenth of a compressed pool fills in seconds.
+const NEAR_LIMIT_PERCENT: f64 = 90.0;
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    let host = &interval.end;
+    let looked = tiers::in_zram(host).filter_map(|tier| {
+        let device = tiers::device_of(host, tier);
+        device
+            .and_then(|device| near_limit(interval, device))
+            .or_else(|| size_used_up(host, tier, device))
+    });
+    looked.collect()
+}
+
+fn size_used_up(host: &Snapshot, tier: &Tier, device: Option<&Zram>) -> Option<Finding> {
+    tiers::is_full(tier).filter(|&full| full)?;
+    let (used, size) = (tier.used.get()?, tier.size.get()?);
+    let overflow = behind(host, tier);
+    let after = match overflow {
+        Some(next) => format!("what is swapped next goes to {}", next.path),
+        None => "no other tier has room".to_owned(),
+    };
+    let ratio = device.and_then(|device| device.original_per_memory_used);
+    let ratio = ratio.map_or_else(String::new, |ratio| {
+        format!(", taking 1 byte of RAM for every {:.1} stored", ratio.get())
+    });
+    Some(Finding {
+        id: RULE.id,
+        severity: if overflow.is_some() { Severity::Warning } else { Severity::Critical },
+        title: format!("{} is full", short(tier.path.as_str())),
+        what: format!("It holds {used} of {size}{ratio}; {after}."),
+        why: "The size of a zram device bounds the uncompressed data in it, so it can be full while \
+              the memory it takes is small. From then on pages go to a slower tier or, without one, \
+              stay in RAM until something is killed."
+            .to_owned(),
+        evidence: size_proof(tier, device),
+        next: vec![
+            "zramctl --output NAME,DISKSIZE,DATA,COMPR,TOTAL,MEM-LIMIT,ALGORITHM".to_owned(),
+            "grep VmSwap /proc/[0-9]*/status | sort -k2 -n | tail".to_owned(),
+        ],
+    })
+}
+
+fn size_proof(tier: &Tier, device: Option<&Zram>) -> Vec<Evidence> {
+    let proof = Proof::new().named("used", &tier.used).named("size", &tier.size);
+    match device {
+        Some(device) => proof.named("memory used", &device.mm_stat.memory_used),
+        None => proof,
+    }
+    .done()
+}
+
+/// The next tier with room, if there is one.
+fn behind<'a>(host: &'a Snapshot, tier: &Tier) -> Option<&'a Tier> {
+    let others = host.tiers.iter().filter(|other| other.path != tier.path);
+    others
+        .filter(|other| tiers::is_full(other) == Some(false))
+        .max_by_key(|other| other.priority.get())
+}
+
+fn near_limit(interval: &Interval, device: &Zram) -> Option<Finding> {
+    let used = device.mm_stat.memory_used.get()?;
+    let limit = device.mm_stat.memory_limit.get().filter(|&limit| limit > Bytes::new(0))?;
+    let percent = used.percent_of(limit)?.get();
+    if percent < NEAR_LIMIT_PERCENT {
+        return None;
+    }
+    let name = device.name();
+    let failing = failing(interval, device);
+    let lost = failing.as_ref().map_or_else(String::new, |failed| {
+        format!(", and {} writes failed in {:.1} s", count(failed.delta), failed.seconds)
+    });
+    Some(Finding {
+        id: RULE.id,
+        severity: if failing.is_some() || used >= limit {
+            Severity::Critical
+        } else {
+            Severity::Warning
+        },
+        title: format!("{name} has used {percent:.0} % of the memory it may take"),
+        what: format!("Its pool takes {used} of a mem_limit of {limit}{lost}."),
+        why: "At mem_limit a zram device refuses pages, and the kernel sees failing swap writes \
+              instead of a full tier. It does not move on to the next tier then: the pages stay in \
+              RAM and are tried again."
+            .to_owned(),
+        evidence: Proof::new()
+            .named("memory used", &device.mm_stat.memory_used)
+            .named("mem_limit", &device.mm_stat.memory_limit)
+            .named("failed_writes", &device.io_stat.failed_writes)
+            .changed("failed_writes", failing.as_ref())
+            .done(),
+        next: vec![
+            writes_and(format!("echo 0 | sudo tee /sys/block/{name}/mem_limit"), "0 is no limit"),
+            "zramctl --output NAME,DISKSIZE,DATA,COMPR,TOTAL,MEM-LIMIT,MEM-USED".to_owned(),
+        ],
+    })
+}
+
+/// Writes that failed over the interval, where any did.
+fn failing(interval: &Interval, device: &Zram) -> Option<Change> {
+    let failed = |host: &Snapshot| {
+        let same = host.zram.iter().find(|other| other.id == device.id);
+        same.map_or_else(Reading::not_read, |zram| zram.io_stat.failed_writes.clone())
+    };
+    interval.change(failed).filter(|change| change.delta > 0)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::TierKind;
+
+    use super::*;
+    use crate::testing::{assert_silent, calm, gib, line, mib, only, tier, with};
+
+    pub(crate) fn firing() -> Interval {
+        with(|host| host.tiers = vec![tier("/dev/zram0", TierKind::Zram, gib(4), 100)])
+    }
+
+    pub(crate) fn firing_at_its_limit() -> Interval {
+        let mut interval = with(|host| {
+            host.zram[0].mm_stat.memory_used = line("/sys/block/zram0/mm_stat", 1, mib(950));
+            host.zram[0].mm_stat.memory_limit = line("/sys/block/zram0/mm_stat", 1, gib(1));
+        });
+        interval.end.zram[0].io_stat.failed_writes = line("/sys/block/zram0/io_stat", 1, 7);
+        interval
+    }
+
+    #[test]
+    fn full_with_nothing_behind_is_critical() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "/dev/zram0 is full");
+        assert_eq!(finding.what, "It holds 4.0 GiB of 4.0 GiB; no other tier has room.");
+        assert_eq!(finding.severity, Severity::Critical);
+    }
+
+    #[test]
+    fn full_with_a_disk_behind_is_a_warning() {
+        let mut interval = firing();
+        interval.end.tiers.push(tier("/swapfile", TierKind::File, mib(1), -2));
+        let finding = only(&RULE, &interval);
+        assert!(finding.what.ends_with("what is swapped next goes to /swapfile."));
+        assert_eq!(finding.severity, Severity::Warning);
+    }
+
+    #[test]
+    fn near_its_limit_and_refusing_writes() {
+        let finding = only(&RULE, &firing_at_its_limit());
+        assert_eq!(finding.title, "zram0 has used 93 % of the memory it may take");
+        assert!(finding.what.ends_with(", and 7 writes failed in 10.0 s."), "{}", finding.what);
+        assert_eq!(finding.severity, Severity::Critical);
+    }
+
+    #[test]
+    fn room_and_no_limit_are_silent() {
+        assert_silent(&RULE, &calm());
+        let roomy = with(|host| {
+            host.zram[0].mm_stat.memory_limit = line("/sys/block/zram0/mm_stat", 1, gib(1));
+        });
+        assert_silent(&RULE, &roomy);
+    }
+}

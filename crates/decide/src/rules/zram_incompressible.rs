@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! zram devices that are mostly filled with pages that do not compress.
+
+use pagewise_model::{Bytes, FeatureState, Finding, Interval, Severity, Snapshot, Zram};
+
+use crate::Rule;
+use crate::proof::Proof;
+use crate::text::{count, put};
+
+pub(super) const RULE: Rule = Rule {
+    id: "zram-incompressible",
+    doc: "More than half of the memory that a zram device takes holds pages that would not compress.",
+    look,
+};
+
+/// From here on most of the pool gives nothing back.
+const SHARE_PERCENT: f64 = 50.0;
+/// Below this there is nothing to gain.
+const WORTH: Bytes = Bytes::new(64 << 20);
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    let host = &interval.end;
+    host.zram.iter().filter_map(|device| finding(host, device)).collect()
+}
+
+fn finding(host: &Snapshot, device: &Zram) -> Option<Finding> {
+    let stat = &device.mm_stat;
+    let pages = stat.huge_pages.get()?;
+    let wasted = pages.to_bytes(host.page_size());
+    let taken = stat.memory_used.get()?;
+    let share = wasted.percent_of(taken)?.get();
+    if share < SHARE_PERCENT || wasted < WORTH {
+        return None;
+    }
+    let name = device.name();
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Warning,
+        title: format!("{share:.0} % of what {name} takes will not compress"),
+        what: format!(
+            "{} pages ({wasted}) of the {taken} that {name} takes are stored as they are.",
+            count(pages.get())
+        ),
+        why: "A page that does not shrink is kept whole, so it takes as much RAM as before and \
+              costs CPU time on top. Encrypted, compressed or media data does that: on a disk tier \
+              it would free its memory."
+            .to_owned(),
+        evidence: Proof::new()
+            .named("huge_pages", &stat.huge_pages)
+            .named("memory used", &stat.memory_used)
+            .named("original", &stat.original)
+            .named("backing_dev", &device.backing_device)
+            .done(),
+        next: next(host, device),
+    })
+}
+
+fn next(host: &Snapshot, device: &Zram) -> Vec<String> {
+    let writeback = host.capability("zram.writeback");
+    let offered = writeback.is_none_or(|can| can.state == FeatureState::Present);
+    let backed = device.backing_device.value().is_some_and(|name| name.as_str() != "none");
+    let who = "grep VmSwap /proc/[0-9]*/status | sort -k2 -n | tail".to_owned();
+    if offered && backed {
+        vec![put("huge", &format!("/sys/block/{}/writeback", device.name())), who]
+    } else {
+        vec![who]
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::Pages;
+
+    use super::*;
+    use crate::testing::{assert_silent, line, mib, only, with, word};
+
+    pub(crate) fn firing() -> Interval {
+        with(|host| huge_pages(host, 40_000))
+    }
+
+    fn huge_pages(host: &mut Snapshot, pages: u64) {
+        let stat = &mut host.zram[0].mm_stat;
+        stat.huge_pages = line("/sys/block/zram0/mm_stat", 1, Pages::new(pages));
+    }
+
+    #[test]
+    fn most_of_the_pool_is_stored_as_it_is() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "61 % of what zram0 takes will not compress");
+        assert_eq!(
+            finding.what,
+            "40,000 pages (156.2 MiB) of the 256.0 MiB that zram0 takes are stored as they are."
+        );
+        assert_eq!(finding.next.len(), 1);
+    }
+
+    #[test]
+    fn a_backing_device_can_take_them() {
+        let backed = with(|host| {
+            huge_pages(host, 40_000);
+            host.zram[0].backing_device = word("/sys/block/zram0/backing_dev", "/dev/sda9");
+        });
+        let command = "echo huge | sudo tee /sys/block/zram0/writeback  # writes";
+        assert_eq!(only(&RULE, &backed).next[0], command);
+    }
+
+    #[test]
+    fn few_of_them_or_a_small_pool_are_silent() {
+        assert_silent(&RULE, &with(|host| huge_pages(host, 20_000)));
+        let small = with(|host| {
+            huge_pages(host, 10_000);
+            host.zram[0].mm_stat.memory_used = line("/sys/block/zram0/mm_stat", 1, mib(40));
+        });
+        assert_silent(&RULE, &small);
+    }
+}

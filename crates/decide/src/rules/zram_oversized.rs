@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! zram devices that promise more than RAM could hold even at a good ratio.
+
+use pagewise_model::{Bytes, Evidence, Finding, Interval, Severity, Snapshot, Zram};
+
+use crate::Rule;
+use crate::facts::tiers;
+use crate::proof::Proof;
+use crate::text::{counted, quoted, writes};
+
+pub(super) const RULE: Rule = Rule {
+    id: "zram-oversized",
+    doc: "All zram devices together promise more than twice RAM, and their slot tables are paid at once.",
+    look,
+};
+
+/// Compressed memory commonly holds two to three times its size; more than twice RAM could be
+/// filled only if nothing else needed RAM.
+const TIMES_RAM: u64 = 2;
+/// Slot tables over this share of RAM are a loss by themselves.
+const TABLE_PERCENT: f64 = 2.0;
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    finding(&interval.end).into_iter().collect()
+}
+
+fn finding(host: &Snapshot) -> Option<Finding> {
+    let ram = host.memory.total.get()?;
+    let sized = || host.zram.iter().filter_map(|device| Some((device, device.disksize.get()?)));
+    let promised: Bytes = sized().map(|(_, size)| size).sum();
+    if promised.get() <= ram.get().saturating_mul(TIMES_RAM) || ram == Bytes::new(0) {
+        return None;
+    }
+    let largest = sized().max_by_key(|&(_, size)| size).map(|(device, _)| device)?;
+    let times = promised.get() as f64 / ram.get() as f64;
+    let tables: Bytes = sized().filter_map(|(device, _)| device.slot_table.get()).sum();
+    let heavy = tables.percent_of(ram).is_some_and(|percent| percent.get() >= TABLE_PERCENT);
+    Some(Finding {
+        id: RULE.id,
+        severity: if heavy { Severity::Warning } else { Severity::Info },
+        title: format!("zram promises {times:.1} times the RAM there is"),
+        what: what(promised, ram, tables, sized().count()),
+        why: "The disksize bounds uncompressed data, and the table of slots for all of it is \
+              allocated when it is set, used or not. Filled with data that halves such a device takes \
+              all RAM before it is full, so the size protects nothing; mem_limit would."
+            .to_owned(),
+        evidence: proof(host),
+        next: next(host, ram, largest),
+    })
+}
+
+fn what(promised: Bytes, ram: Bytes, tables: Bytes, devices: usize) -> String {
+    let cost = if tables > Bytes::new(0) {
+        format!("; the slot tables cost {tables} even while empty")
+    } else {
+        String::new()
+    };
+    let devices = counted(devices as u64, "zram device");
+    format!("The disksize of {devices} adds up to {promised} on {ram} of RAM{cost}.")
+}
+
+fn proof(host: &Snapshot) -> Vec<Evidence> {
+    let first = Proof::new().named("MemTotal", &host.memory.total);
+    let each = |proof: Proof, device: &Zram| {
+        proof.value(&device.disksize).named("slot table", &device.slot_table)
+    };
+    host.zram.iter().fold(first, each).done()
+}
+
+/// A new size needs a reset, which discards what is stored: only an empty swap tier may be offered.
+fn next(host: &Snapshot, ram: Bytes, device: &Zram) -> Vec<String> {
+    let look = "zramctl --output NAME,DISKSIZE,DATA,TOTAL,MOUNTPOINT".to_owned();
+    let tier = tiers::tier_of(host, device);
+    let empty = tier.and_then(|tier| tier.used.get()) == Some(Bytes::new(0));
+    let Some(priority) = tier.and_then(|tier| tier.priority.get()).filter(|_| empty) else {
+        return vec![look];
+    };
+    let path = format!("/dev/{}", device.name());
+    let size = ram.get() >> 20;
+    let algorithm = device.algorithm.value().map_or_else(String::new, |algorithm| {
+        format!("--algorithm {} ", quoted(algorithm.active.as_str()))
+    });
+    let command = format!(
+        "sudo swapoff {path} && sudo zramctl --reset {path} && \
+         sudo zramctl --size {size}M {algorithm}{path} && sudo mkswap {path} && \
+         sudo swapon -p {} {path}",
+        priority.max(0)
+    );
+    vec![writes(command), look]
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::TierKind;
+
+    use super::*;
+    use crate::testing::{assert_silent, calm, file, gib, only, tier, with};
+
+    fn sized(host: &mut Snapshot, size: Bytes) {
+        host.zram[0].disksize = file("/sys/block/zram0/disksize", size);
+        host.zram[0].slot_table = file("/sys/block/zram0/disksize", Bytes::new(size.get() / 256));
+    }
+
+    pub(crate) fn firing() -> Interval {
+        with(|host| sized(host, gib(40)))
+    }
+
+    #[test]
+    fn more_than_twice_ram_and_what_the_table_costs() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "zram promises 2.5 times the RAM there is");
+        assert_eq!(
+            finding.what,
+            "The disksize of 1 zram device adds up to 40.0 GiB on 16.0 GiB of RAM; the slot tables \
+             cost 160.0 MiB even while empty."
+        );
+        assert_eq!(finding.severity, Severity::Info);
+        assert_eq!(finding.next.len(), 1, "what holds data is not reset");
+    }
+
+    #[test]
+    fn only_an_empty_swap_device_may_be_made_anew() {
+        let mut interval = firing();
+        interval.end.tiers = vec![tier("/dev/zram0", TierKind::Zram, Bytes::new(0), 100)];
+        let command = &only(&RULE, &interval).next[0];
+        assert!(command.contains("--size 16384M --algorithm lz4 /dev/zram0"), "{command}");
+        assert!(command.ends_with("swapon -p 100 /dev/zram0  # writes"), "{command}");
+    }
+
+    #[test]
+    fn twice_ram_is_no_more_than_twice() {
+        assert_silent(&RULE, &with(|host| sized(host, gib(32))));
+        assert_silent(&RULE, &calm());
+    }
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The memory cgroups that are short, or hold most of the anonymous memory, may not swap.
+
+use pagewise_model::{Bytes, Cgroup, Finding, Limit, Quantity, Snapshot};
+
+use super::{Case, RULE, holds_nothing, severity};
+use crate::facts::reclaim;
+use crate::proof::Proof;
+use crate::text::{counted, put, quoted, short, writes};
+
+/// Groups without swap explain an empty device where they hold at least this share of all
+/// anonymous memory: more than half of what could be swapped may not be.
+const MOST_PERCENT: f64 = 50.0;
+/// Groups named as evidence.
+const NAMED: usize = 5;
+
+pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
+    let host = &case.interval.end;
+    case.tier?;
+    let barred = outermost_barred(host);
+    let hit: Vec<&Cgroup> = barred.iter().copied().filter(|group| hit_limit(group)).collect();
+    let groups = match hit.is_empty() {
+        false => hit,
+        true if holds_most(host, &barred) && was_short(host) => barred,
+        true => return None,
+    };
+    let first = *groups.first()?;
+    Some(Finding {
+        id: RULE.id,
+        severity: severity(host),
+        title: format!(
+            "{} holds nothing: {} may not swap",
+            case.device.name(),
+            short(first.path.as_str())
+        ),
+        what: what(host, &groups),
+        why: "A memory cgroup that may not swap drops its file pages when it is short, and is \
+              killed when none are left, however much swap the host has free. With a little swap \
+              it could put away what it never touches and keep its code and cache."
+            .to_owned(),
+        evidence: groups.iter().take(NAMED).fold(holds_nothing(case), proof).done(),
+        next: next(first),
+    })
+}
+
+/// Whether this group's pages cannot be swapped: no swap allowed, or on version 1 swappiness 0.
+fn is_barred(group: &Cgroup) -> bool {
+    let no_swap = group.swap_max.get() == Some(Limit::Bytes(Bytes::new(0)));
+    group.path.as_str() != "/" && (no_swap || group.swappiness.get() == Some(0))
+}
+
+/// Barred groups without those below them: what they hold is counted above already.
+fn outermost_barred(host: &Snapshot) -> Vec<&Cgroup> {
+    let mut chosen: Vec<&Cgroup> = Vec::new();
+    for group in host.cgroups.groups.iter().filter(|group| is_barred(group)) {
+        if !chosen.last().is_some_and(|above| is_below(group, above)) {
+            chosen.push(group);
+        }
+    }
+    chosen
+}
+
+fn is_below(group: &Cgroup, above: &Cgroup) -> bool {
+    let rest = group.path.as_str().strip_prefix(above.path.as_str());
+    rest.is_some_and(|rest| rest.starts_with('/'))
+}
+
+fn hit_limit(group: &Cgroup) -> bool {
+    group.events.max.get().is_some_and(|times| times > 0)
+}
+
+fn was_short(host: &Snapshot) -> bool {
+    reclaim::scanned(host).is_some_and(|scanned| scanned.count > 0)
+}
+
+fn anon_of(groups: &[&Cgroup]) -> Bytes {
+    groups.iter().filter_map(|group| group.anon.get()).sum()
+}
+
+fn holds_most(host: &Snapshot, groups: &[&Cgroup]) -> bool {
+    let share = host.memory.anon_pages.get().and_then(|all| anon_of(groups).percent_of(all));
+    share.is_some_and(|share| share.get() >= MOST_PERCENT)
+}
+
+fn what(host: &Snapshot, groups: &[&Cgroup]) -> String {
+    let hits: u64 = groups.iter().filter_map(|group| group.events.max.get()).sum();
+    let all = host.memory.anon_pages.get();
+    let of = all.map_or_else(String::new, |all| format!(" of {}", all.shown()));
+    format!(
+        "{} may not swap: limits were reached {}, and {}{of} of anonymous memory lies there.",
+        counted(groups.len() as u64, "memory cgroup"),
+        counted(hits, "time"),
+        anon_of(groups)
+    )
+}
+
+fn proof(proof: Proof, group: &&Cgroup) -> Proof {
+    let named = |what: &str| format!("{} {what}", group.path);
+    proof
+        .named(&named("swap.max"), &group.swap_max)
+        .named(&named("swappiness"), &group.swappiness)
+        .named(&named("reached max"), &group.events.max)
+        .named(&named("anon"), &group.anon)
+}
+
+/// What lifts the ban, where version 2 says which file holds it.
+fn next(group: &Cgroup) -> Vec<String> {
+    let path = group.swap_max.source.path();
+    let look = "systemd-cgtop --order=memory --iterations=1".to_owned();
+    if !path.ends_with("memory.swap.max") {
+        return vec![look];
+    }
+    let lift = match system_unit(group) {
+        Some(unit) => {
+            writes(format!("sudo systemctl set-property {} MemorySwapMax=infinity", quoted(unit)))
+        }
+        None => put("max", path),
+    };
+    vec![lift, look]
+}
+
+/// The unit of the system's systemd that this group is; a user's units are not for it to set.
+fn system_unit(group: &Cgroup) -> Option<&str> {
+    let path = group.path.as_str().trim_start_matches('/');
+    let unit = path.strip_prefix("system.slice/").unwrap_or(path);
+    let is_unit = !unit.contains('/') && (unit.ends_with(".service") || unit.ends_with(".slice"));
+    is_unit.then_some(unit)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::Interval;
+
+    use super::super::tests::empty_tier;
+    use super::*;
+    use crate::testing::{file, gib, line, only, proof_of, still};
+
+    fn barred(hits: u64) -> Snapshot {
+        let mut host = empty_tier();
+        let no_swap = Limit::Bytes(Bytes::new(0));
+        let folder = "/sys/fs/cgroup/system.slice/db.service";
+        let db = &mut host.cgroups.groups[2];
+        db.swap_max = file(&format!("{folder}/memory.swap.max"), no_swap);
+        db.events.max = line(&format!("{folder}/memory.events"), 3, hits);
+        host
+    }
+
+    pub(crate) fn firing() -> Interval {
+        still(barred(212))
+    }
+
+    #[test]
+    fn a_group_without_swap_that_hits_its_limit() {
+        let finding = only(&RULE, &firing());
+        let title = "zram0 holds nothing: /system.slice/db.service may not swap";
+        assert_eq!(finding.title, title);
+        assert_eq!(
+            finding.what,
+            "1 memory cgroup may not swap: limits were reached 212 times, and 700.0 MiB of 4.0 GiB \
+             of anonymous memory lies there."
+        );
+        let command = "sudo systemctl set-property db.service MemorySwapMax=infinity  # writes";
+        assert_eq!(finding.next[0], command);
+    }
+
+    #[test]
+    fn groups_that_hold_most_of_what_could_be_swapped() {
+        let mut most = barred(0);
+        most.cgroups.groups[2].anon = line("/sys/fs/cgroup/x/memory.stat", 1, gib(3));
+        assert!(only(&RULE, &still(most)).title.contains("may not swap"));
+    }
+
+    #[test]
+    fn swappiness_0_of_version_1_bars_as_well() {
+        let mut host = empty_tier();
+        let folder = "/sys/fs/cgroup/memory/system.slice/db.service";
+        let db = &mut host.cgroups.groups[2];
+        db.swappiness = file(&format!("{folder}/memory.swappiness"), 0);
+        db.events.max = file(&format!("{folder}/memory.failcnt"), 3);
+        let finding = only(&RULE, &still(host));
+        assert!(
+            proof_of(&finding)
+                .contains("memory.swappiness = /system.slice/db.service swappiness 0")
+        );
+    }
+
+    #[test]
+    fn a_group_below_a_barred_one_is_not_counted_again() {
+        let mut nested = barred(212);
+        nested.cgroups.groups[1].swap_max = nested.cgroups.groups[2].swap_max.clone();
+        nested.cgroups.groups[1].events.max = line("/sys/fs/cgroup/x/memory.events", 3, 212);
+        assert!(only(&RULE, &still(nested)).what.starts_with("1 memory cgroup "));
+    }
+
+    #[test]
+    fn it_is_not_the_reason_where_groups_never_hit_a_limit() {
+        let title = only(&RULE, &still(barred(0))).title;
+        assert!(title.contains("page cache has been enough"), "{title}");
+    }
+}

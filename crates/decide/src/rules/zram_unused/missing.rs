@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! There is no zram device at all: the module is not loaded, or we are in a container.
+
+use pagewise_model::{Capability, Evidence, FeatureState, Finding, Interval, Severity, Snapshot};
+
+use super::{RULE, severity, swap_is_wanted, with_disk};
+use crate::facts::tiers;
+use crate::proof::Proof;
+use crate::text::writes;
+
+pub(super) fn reason(interval: &Interval) -> Option<Finding> {
+    let host = &interval.end;
+    let zram = host.capability("zram").filter(|_| swap_is_wanted(host))?;
+    let finding = match zram.state {
+        FeatureState::Loadable { module } => not_loaded(host, zram, module),
+        FeatureState::OutsideContainer => in_container(host, zram),
+        _ => return None,
+    };
+    (!finding.evidence.is_empty()).then_some(finding)
+}
+
+fn not_loaded(host: &Snapshot, zram: &Capability, module: &str) -> Finding {
+    Finding {
+        id: RULE.id,
+        severity: severity(host),
+        title: "zram is not loaded, and swap goes to slower places or nowhere".to_owned(),
+        what: format!(
+            "This kernel has the module {module} on disk and not loaded; {}.",
+            instead(host)
+        ),
+        why: "zram keeps swapped pages compressed in RAM, commonly in a third to a half of their \
+              size, and gives them back in microseconds. Nothing loads the module by itself: \
+              somebody has to ask for it and set up a device."
+            .to_owned(),
+        evidence: evidence(host, zram),
+        next: vec![
+            writes(format!("sudo modprobe {module}")),
+            "swapon --show=NAME,TYPE,SIZE,USED,PRIO".to_owned(),
+        ],
+    }
+}
+
+fn in_container(host: &Snapshot, zram: &Capability) -> Finding {
+    let kind = host.host.container.value();
+    let kind = kind.map_or_else(String::new, |kind| format!(" ({kind})"));
+    Finding {
+        id: RULE.id,
+        severity: Severity::Info,
+        title: "this container cannot have zram of its own".to_owned(),
+        what: format!(
+            "We are in a container{kind}, and swap belongs to the host outside; {}.",
+            instead(host)
+        ),
+        why: "Swap is a setting of the whole machine: a container uses what its host has switched \
+              on, up to its own limit. zram helps this container only when the host outside is \
+              given a device."
+            .to_owned(),
+        evidence: Proof::new()
+            .all(evidence(host, zram))
+            .named("container", &host.host.container)
+            .done(),
+        next: vec!["pagewise report  # on the host outside".to_owned()],
+    }
+}
+
+fn instead(host: &Snapshot) -> String {
+    match tiers::on_disk(host).next() {
+        Some(tier) => match tier.used.get() {
+            Some(used) => format!("{} holds {used} instead", tier.path),
+            None => format!("{} is used instead", tier.path),
+        },
+        None => "memory is short and there is no swap tier".to_owned(),
+    }
+}
+
+fn evidence(host: &Snapshot, zram: &Capability) -> Vec<Evidence> {
+    let proof = Proof::new().all(zram.evidence.iter().cloned());
+    let proof = proof.named("some avg60", &host.psi.memory.some.avg60);
+    with_disk(proof, host)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::TierKind;
+
+    use super::*;
+    use crate::testing::{assert_silent, capability, gib, host, only, still, tier, word};
+
+    fn no_device(state: FeatureState) -> Snapshot {
+        let mut host = host();
+        host.zram.clear();
+        host.tiers = vec![tier("/swapfile", TierKind::File, gib(1), -2)];
+        capability(&mut host, state);
+        host
+    }
+
+    pub(crate) fn firing() -> Interval {
+        still(no_device(FeatureState::Loadable { module: "zram" }))
+    }
+
+    pub(crate) fn firing_in_container() -> Interval {
+        let mut host = no_device(FeatureState::OutsideContainer);
+        host.host.container = word("/run/systemd/container", "docker");
+        still(host)
+    }
+
+    #[test]
+    fn a_module_on_disk_while_swap_goes_to_a_file() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(
+            finding.what,
+            "This kernel has the module zram on disk and not loaded; /swapfile holds 1.0 GiB instead."
+        );
+        assert_eq!(finding.severity, Severity::Warning);
+        assert_eq!(finding.next[0], "sudo modprobe zram  # writes");
+    }
+
+    #[test]
+    fn nobody_wants_swap_or_the_kernel_has_none() {
+        let mut no_swap = no_device(FeatureState::Loadable { module: "zram" });
+        no_swap.tiers.clear();
+        assert_silent(&RULE, &still(no_swap));
+        let not_built = no_device(FeatureState::NotBuilt { option: "CONFIG_ZRAM" });
+        assert_silent(&RULE, &still(not_built));
+    }
+
+    #[test]
+    fn a_container_is_told_to_ask_outside() {
+        let finding = only(&RULE, &firing_in_container());
+        assert!(finding.what.starts_with("We are in a container (docker), and swap belongs"));
+        assert_eq!(finding.severity, Severity::Info);
+        let mut no_swap = no_device(FeatureState::OutsideContainer);
+        no_swap.tiers.clear();
+        assert_silent(&RULE, &still(no_swap));
+    }
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! zram could be used, or is set up, and holds nothing: which reason holds.
+//!
+//! One finding per host, for the device that is nearest to being used, with the most fundamental
+//! reason. A device that a file system lies on is in use; so is one of which we cannot tell. One
+//! page in a device is no use: `mkswap` wrote it.
+
+mod cgroups;
+mod missing;
+mod never_short;
+mod not_swap;
+mod priority;
+mod swappiness;
+
+use pagewise_model::{Bytes, Evidence, Finding, Interval, Severity, Snapshot, Tier, Zram, ZramUse};
+
+use crate::Rule;
+use crate::facts::{pressure, tiers};
+use crate::proof::Proof;
+
+pub(super) const RULE: Rule = Rule {
+    id: "zram-unused",
+    doc: "zram is there or could be and holds nothing, and which reason holds.",
+    look,
+};
+
+/// The most that a device holds when only `mkswap` wrote to it: one page, and no Linux page is
+/// larger.
+const SIGNATURE: Bytes = Bytes::new(64 << 10);
+
+/// The host, and the device that could be used and is not.
+#[derive(Debug, Clone, Copy)]
+struct Case<'a> {
+    interval: &'a Interval,
+    device: &'a Zram,
+    /// The tier that it is, where it is one.
+    tier: Option<&'a Tier>,
+}
+
+/// Why a device is not used, most fundamental first. Each says nothing where it is not the reason.
+const REASONS: [fn(Case<'_>) -> Option<Finding>; 5] =
+    [not_swap::reason, priority::reason, swappiness::reason, cgroups::reason, never_short::reason];
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    let host = &interval.end;
+    let finding = if host.zram.is_empty() {
+        missing::reason(interval)
+    } else {
+        unused_device(host).and_then(|device| {
+            let case = Case { interval, device, tier: tiers::tier_of(host, device) };
+            REASONS.into_iter().find_map(|reason| reason(case))
+        })
+    };
+    finding.into_iter().collect()
+}
+
+/// The device nearest to being used; `None` where one is in use. Where a device serves as file
+/// system, only one that is swap already is asked about.
+fn unused_device(host: &Snapshot) -> Option<&Zram> {
+    if host.zram.iter().any(|device| holds_data(host, device)) {
+        return None;
+    }
+    let mounted =
+        |device: &Zram| matches!(device.used_as.value(), Some(ZramUse::FileSystem { .. }));
+    let at_least = if host.zram.iter().any(mounted) { Readiness::Swap } else { Readiness::Raw };
+    let ready = host.zram.iter().filter_map(|device| Some((readiness(device)?, device)));
+    let asked = ready.filter(|&(readiness, _)| readiness >= at_least);
+    // the first of equals: `max_by_key` would give the last
+    asked.rev().max_by_key(|&(readiness, _)| readiness).map(|(_, device)| device)
+}
+
+/// How near a device is to being used as swap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Readiness {
+    Raw,
+    Sized,
+    Signed,
+    Swap,
+}
+
+fn readiness(device: &Zram) -> Option<Readiness> {
+    Some(match device.used_as.value()? {
+        ZramUse::NotInitialised => Readiness::Raw,
+        ZramUse::Nothing => Readiness::Sized,
+        ZramUse::SwapSignature => Readiness::Signed,
+        ZramUse::Swap { .. } => Readiness::Swap,
+        ZramUse::FileSystem { .. } => return None,
+    })
+}
+
+/// Whether it serves as swap with something in it, or as something that we cannot see.
+fn holds_data(host: &Snapshot, device: &Zram) -> bool {
+    let stored = || device.mm_stat.original.get().is_none_or(|stored| stored > SIGNATURE);
+    match device.used_as.value() {
+        Some(ZramUse::NotInitialised | ZramUse::FileSystem { .. }) => false,
+        Some(ZramUse::Swap { .. }) => match tiers::tier_of(host, device) {
+            Some(tier) => tier.used.get() != Some(Bytes::new(0)),
+            None => stored(),
+        },
+        Some(ZramUse::Nothing | ZramUse::SwapSignature) | None => stored(),
+    }
+}
+
+/// Whether anybody on this host asked for swap, or would be helped by it.
+fn swap_is_wanted(host: &Snapshot) -> bool {
+    !host.tiers.is_empty() || pressure::level(&host.psi).is_some()
+}
+
+/// An unused device is a loss where pages go to disk instead or where memory is short.
+fn severity(host: &Snapshot) -> Severity {
+    let elsewhere = tiers::held_on_disk(host) > Bytes::new(0);
+    if elsewhere || pressure::level(&host.psi).is_some() {
+        Severity::Warning
+    } else {
+        Severity::Info
+    }
+}
+
+/// That the device holds nothing, by its tier where it is one.
+fn holds_nothing(case: Case<'_>) -> Proof {
+    let proof = match case.tier {
+        Some(tier) => Proof::new().named("used", &tier.used),
+        None => Proof::new().named("original", &case.device.mm_stat.original),
+    };
+    proof.named("slot table", &case.device.slot_table)
+}
+
+/// The evidence, and that swap on disk is in use, where it is.
+fn with_disk(proof: Proof, host: &Snapshot) -> Vec<Evidence> {
+    let used = |proof: Proof, tier: &Tier| proof.named(&format!("{} used", tier.path), &tier.used);
+    tiers::on_disk(host).fold(proof, used).done()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::{Name, TierKind};
+
+    use super::*;
+    use crate::testing::{assert_silent, calm, host, mib, only, set, still, tier, zram};
+
+    pub(crate) use super::cgroups::tests::firing as cgroups;
+    pub(crate) use super::missing::tests::{firing as not_loaded, firing_in_container};
+    pub(crate) use super::never_short::tests::firing as never_short;
+    pub(crate) use super::not_swap::tests::{firing_not_on, firing_raw, firing_unsigned};
+    pub(crate) use super::priority::tests::firing as priority;
+    pub(crate) use super::swappiness::tests::firing as swappiness;
+
+    /// A machine with one device in this state, and no other swap.
+    pub(super) fn device(used_as: ZramUse, stored: Bytes) -> Snapshot {
+        let mut host = host();
+        host.tiers.clear();
+        host.zram = vec![zram(0, used_as, stored)];
+        host
+    }
+
+    /// A machine with an empty zram swap tier that never swapped.
+    pub(super) fn empty_tier() -> Snapshot {
+        let mut host = device(ZramUse::Swap { priority: 5 }, Bytes::new(4096));
+        host.tiers = vec![tier("/dev/zram0", TierKind::Zram, Bytes::new(0), 5)];
+        set(&mut host, "pswpout", 0);
+        host
+    }
+
+    #[test]
+    fn what_is_in_use_is_not_unused() {
+        assert_silent(&RULE, &calm());
+        let mounted = ZramUse::FileSystem { kind: Name::from("ext4") };
+        assert_silent(&RULE, &still(device(mounted.clone(), mib(30))));
+        let unseen = device(ZramUse::Nothing, mib(30));
+        assert_silent(&RULE, &still(unseen));
+        let mut beside = device(mounted, mib(30));
+        beside.zram.push(zram(1, ZramUse::NotInitialised, Bytes::new(0)));
+        assert_silent(&RULE, &still(beside));
+    }
+
+    #[test]
+    fn a_second_device_does_not_matter_while_the_first_is_used() {
+        let mut two = host();
+        two.zram.push(zram(1, ZramUse::NotInitialised, Bytes::new(0)));
+        assert_silent(&RULE, &still(two));
+    }
+
+    #[test]
+    fn the_device_nearest_to_being_used_is_told() {
+        let mut three = device(ZramUse::NotInitialised, Bytes::new(0));
+        three.zram.push(zram(1, ZramUse::SwapSignature, Bytes::new(4096)));
+        three.zram.push(zram(2, ZramUse::SwapSignature, Bytes::new(4096)));
+        let title = only(&RULE, &still(three)).title;
+        assert_eq!(title, "zram1 is prepared for swap and not switched on");
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Nothing is wrong: free memory is not under the low watermark, so nothing was swapped.
+
+use pagewise_model::{Finding, Severity, Snapshot};
+
+use super::{Case, RULE, holds_nothing};
+use crate::facts::reclaim::{self, Total};
+use crate::facts::zones;
+use crate::proof::Proof;
+use crate::text::count;
+
+pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
+    let host = &case.interval.end;
+    case.tier?;
+    let swapped_out = reclaim::swapped_out(host);
+    if !zones::all_above_low(host)? || swapped_out.get()? > 0 {
+        return None;
+    }
+    let name = case.device.name();
+    let (scanned, stalls) = (reclaim::scanned(host), reclaim::stalls(host));
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Info,
+        title: match scanned.as_ref().map(|scanned| scanned.count) {
+            Some(0) => format!("{name} is empty: memory was never short since boot"),
+            Some(_) => format!("{name} is empty: dropping page cache has been enough so far"),
+            None => format!("{name} is empty: no zone is under its low watermark"),
+        },
+        what: what(host, scanned.as_ref()),
+        why:
+            "kswapd starts to reclaim when a zone's free memory falls under its low watermark, and \
+              only reclaim swaps. Until then an empty zram device is ready and costs its table of \
+              slots, nothing else."
+                .to_owned(),
+        evidence: proof(case, scanned, stalls).all(zones::distances(host)).done(),
+        next: vec!["pagewise status".to_owned(), "cat /proc/pressure/memory".to_owned()],
+    })
+}
+
+fn what(host: &Snapshot, scanned: Option<&Total>) -> String {
+    let zones = "Every zone is above its low watermark and no page was ever swapped out";
+    match (scanned, host.memory.free.get()) {
+        (Some(scanned), Some(free)) => format!(
+            "{zones}; {free} are free and {} pages were scanned for reclaim since boot.",
+            count(scanned.count)
+        ),
+        _ => format!("{zones} (pswpout 0)."),
+    }
+}
+
+fn proof(case: Case<'_>, scanned: Option<Total>, stalls: Option<Total>) -> Proof {
+    let host = &case.interval.end;
+    let proof = holds_nothing(case)
+        .named("pswpout", &reclaim::swapped_out(host))
+        .named("MemFree", &host.memory.free);
+    let totals = [("pgscan_kswapd + pgscan_direct", scanned), ("allocstall_*", stalls)];
+    totals.into_iter().fold(proof, |proof, (name, total)| match total {
+        Some(total) => proof.note(&total.source, format!("{name} {} since boot", total.count)),
+        None => proof,
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::Interval;
+
+    use super::super::tests::empty_tier;
+    use super::*;
+    use crate::testing::{assert_silent, only, proof_of, set, still, unset, zone};
+
+    fn never() -> Snapshot {
+        let mut host = empty_tier();
+        for name in ["pgscan_kswapd", "pgscan_direct", "allocstall_normal", "allocstall_movable"] {
+            set(&mut host, name, 0);
+        }
+        host
+    }
+
+    pub(crate) fn firing() -> Interval {
+        still(never())
+    }
+
+    #[test]
+    fn no_zone_was_ever_short() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "zram0 is empty: memory was never short since boot");
+        assert_eq!(finding.severity, Severity::Info);
+        let proof = proof_of(&finding);
+        for said in [
+            "pswpout 0",
+            "pgscan_kswapd + pgscan_direct 0 since boot",
+            "allocstall_* 0 since boot",
+            "node 0 DMA32: free 1.1 GiB, 1.1 GiB above low: idle",
+            "node 0 Normal: free 2.7 GiB, 2.6 GiB above low: idle",
+        ] {
+            assert!(proof.contains(said), "{said} in {proof}");
+        }
+    }
+
+    #[test]
+    fn what_was_never_counted_is_not_called_never() {
+        let mut uncounted = never();
+        unset(&mut uncounted, "pgscan_kswapd");
+        let title = only(&RULE, &still(uncounted)).title;
+        assert_eq!(title, "zram0 is empty: no zone is under its low watermark");
+    }
+
+    #[test]
+    fn a_short_zone_or_pages_swapped_before_are_silent() {
+        let mut short = never();
+        short.zones = vec![zone("DMA32", 300_000), zone("Normal", 14_000)];
+        assert_silent(&RULE, &still(short));
+        let mut swapped = never();
+        set(&mut swapped, "pswpout", 9);
+        assert_silent(&RULE, &still(swapped));
+    }
+}

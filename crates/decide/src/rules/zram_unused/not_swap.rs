@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The device was never made a swap tier: no size, no signature, or not switched on.
+
+use pagewise_model::{Bytes, Finding, Snapshot, Zram, ZramUse};
+
+use super::{Case, RULE, holds_nothing, severity, with_disk};
+use crate::proof::Proof;
+use crate::text::{quoted, writes};
+
+/// Above what the kernel gives by itself (negative numbers), so that it is filled before any disk.
+const PRIORITY: i32 = 100;
+
+/// What sets the three steps apart.
+struct Step {
+    title: &'static str,
+    what: String,
+    why: &'static str,
+    command: String,
+}
+
+pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
+    let (host, device) = (&case.interval.end, case.device);
+    let step = match device.used_as.value()? {
+        ZramUse::NotInitialised => no_size(host, device)?,
+        ZramUse::Nothing => no_signature(device)?,
+        ZramUse::SwapSignature => not_on(device)?,
+        ZramUse::Swap { .. } | ZramUse::FileSystem { .. } => return None,
+    };
+    let proof = Proof::new()
+        .named("initialised", &device.initialised)
+        .value(&device.disksize)
+        .named("used as", &device.used_as)
+        .all(holds_nothing(case).done());
+    Some(Finding {
+        id: RULE.id,
+        severity: severity(host),
+        title: format!("{} {}", device.name(), step.title),
+        what: step.what,
+        why: step.why.to_owned(),
+        evidence: with_disk(proof, host),
+        next: vec![writes(step.command), "zramctl".to_owned()],
+    })
+}
+
+fn no_size(host: &Snapshot, device: &Zram) -> Option<Step> {
+    let unset = device.disksize.get() == Some(Bytes::new(0));
+    if !unset && device.initialised.get() != Some(false) {
+        return None;
+    }
+    let name = device.name();
+    let path = format!("/dev/{name}");
+    Some(Step {
+        title: "is not initialised: its disksize was never set",
+        what: format!("{name} exists, its disksize was never set and nothing can be stored in it."),
+        why: "Loading the module makes an empty device that costs nothing and does nothing. It \
+              starts to work when it is given a size, a swap signature and a place among the swap \
+              tiers.",
+        command: format!(
+            "sudo zramctl {}{path} && sudo mkswap {path} && sudo swapon -p {PRIORITY} {path}",
+            options(host, device)
+        ),
+    })
+}
+
+/// Half of RAM: filled with data that compresses two to one, a quarter of RAM.
+fn options(host: &Snapshot, device: &Zram) -> String {
+    let size = host.memory.total.get().map_or_else(
+        || "--size 512M ".to_owned(),
+        |ram| format!("--size {}M ", (ram.get() >> 21).max(1)),
+    );
+    let algorithm = device.algorithm.value().map(|algorithm| quoted(algorithm.active.as_str()));
+    let algorithm = algorithm.map_or_else(String::new, |name| format!("--algorithm {name} "));
+    format!("{size}{algorithm}")
+}
+
+fn no_signature(device: &Zram) -> Option<Step> {
+    let (name, size) = (device.name(), device.disksize.get()?);
+    Some(Step {
+        title: "has a size and no swap signature that we can see",
+        what: format!("{name} may hold {size}; it is neither mounted nor a swap tier."),
+        why: "The kernel swaps only to devices that carry the signature that mkswap writes and \
+              that were switched on. Until then the device only costs its table of slots.",
+        command: format!("sudo mkswap /dev/{name} && sudo swapon -p {PRIORITY} /dev/{name}"),
+    })
+}
+
+fn not_on(device: &Zram) -> Option<Step> {
+    let (name, size) = (device.name(), device.disksize.get()?);
+    Some(Step {
+        title: "is prepared for swap and not switched on",
+        what: format!(
+            "{name} may hold {size} and carries a swap signature; it is not a swap tier."
+        ),
+        why: "A signature only says that a device may be swapped to; swapon makes it a tier, and a \
+              reboot forgets that. A unit, a line in fstab or zram-generator has to switch it on \
+              each time.",
+        command: format!("sudo swapon -p {PRIORITY} /dev/{name}"),
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::{Interval, Severity, TierKind};
+
+    use super::super::tests::device;
+    use super::*;
+    use crate::testing::{assert_silent, erase, gib, mib, only, proof_of, still, tier};
+
+    pub(crate) fn firing_raw() -> Interval {
+        still(device(ZramUse::NotInitialised, Bytes::new(0)))
+    }
+
+    pub(crate) fn firing_unsigned() -> Interval {
+        still(device(ZramUse::Nothing, Bytes::new(0)))
+    }
+
+    pub(crate) fn firing_not_on() -> Interval {
+        still(device(ZramUse::SwapSignature, Bytes::new(4096)))
+    }
+
+    #[test]
+    fn a_device_without_a_size() {
+        let finding = only(&RULE, &firing_raw());
+        assert_eq!(finding.title, "zram0 is not initialised: its disksize was never set");
+        assert_eq!(finding.severity, Severity::Info);
+        let command = "sudo zramctl --size 8192M --algorithm lz4 /dev/zram0 && \
+                       sudo mkswap /dev/zram0 && sudo swapon -p 100 /dev/zram0  # writes";
+        assert_eq!(finding.next[0], command);
+    }
+
+    #[test]
+    fn an_empty_device_is_a_loss_while_a_disk_takes_swap() {
+        let mut host = device(ZramUse::NotInitialised, Bytes::new(0));
+        host.tiers = vec![tier("/swapfile", TierKind::File, gib(1), -2)];
+        let finding = only(&RULE, &still(host));
+        assert_eq!(finding.severity, Severity::Warning);
+        assert!(proof_of(&finding).contains("/swapfile used 1.0 GiB"));
+    }
+
+    #[test]
+    fn a_size_without_a_signature() {
+        let finding = only(&RULE, &firing_unsigned());
+        assert_eq!(finding.title, "zram0 has a size and no swap signature that we can see");
+        assert!(finding.next[0].starts_with("sudo mkswap /dev/zram0 && sudo swapon"));
+    }
+
+    #[test]
+    fn a_signature_that_nobody_switched_on() {
+        let finding = only(&RULE, &firing_not_on());
+        assert_eq!(finding.title, "zram0 is prepared for swap and not switched on");
+        assert_eq!(finding.next[0], "sudo swapon -p 100 /dev/zram0  # writes");
+    }
+
+    #[test]
+    fn devices_with_contents_are_in_use() {
+        for used_as in [ZramUse::Nothing, ZramUse::SwapSignature] {
+            assert_silent(&RULE, &still(device(used_as, mib(1))));
+        }
+        let mut unknown = device(ZramUse::NotInitialised, Bytes::new(0));
+        erase(&mut unknown.zram[0].disksize);
+        erase(&mut unknown.zram[0].initialised);
+        assert_silent(&RULE, &still(unknown));
+    }
+}

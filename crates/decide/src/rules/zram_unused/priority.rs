@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A disk tier that is not full is filled first.
+
+use pagewise_model::{Bytes, Finding, Severity, Snapshot, Tier};
+
+use super::{Case, RULE, holds_nothing};
+use crate::facts::{pressure, tiers};
+use crate::text::{short, writes};
+
+pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
+    let host = &case.interval.end;
+    let own = case.tier?.priority.get()?;
+    let (disk, priority) = first_on_disk(host)?;
+    if priority <= own || tiers::is_full(disk)? {
+        return None;
+    }
+    let name = case.device.name();
+    let (used, size) = (disk.used.get()?, disk.size.get()?);
+    Some(Finding {
+        id: RULE.id,
+        severity: severity(host, used),
+        title: format!("{name} is never used: {} is filled first", short(disk.path.as_str())),
+        what: format!(
+            "{} has priority {priority} and is not full ({used} of {size}); {name} has priority \
+             {own} and holds nothing.",
+            disk.path
+        ),
+        why: "The kernel fills the swap tier with the highest priority until it is full, and only \
+              then the next. Behind a disk compressed RAM waits for a day that may never come, \
+              while every page pays the disk's time."
+            .to_owned(),
+        evidence: holds_nothing(case)
+            .named("priority", &case.tier?.priority)
+            .named(&format!("{} priority", disk.path), &disk.priority)
+            .named(&format!("{} used", disk.path), &disk.used)
+            .named("some avg60", &host.psi.memory.some.avg60)
+            .done(),
+        next: next(&name, priority),
+    })
+}
+
+fn first_on_disk(host: &Snapshot) -> Option<(&Tier, i32)> {
+    let known = tiers::on_disk(host).filter_map(|tier| Some((tier, tier.priority.get()?)));
+    known.max_by_key(|&(_, priority)| priority)
+}
+
+fn severity(host: &Snapshot, on_disk: Bytes) -> Severity {
+    match pressure::level(&host.psi) {
+        Some(_) if on_disk > Bytes::new(0) => Severity::Critical,
+        _ => super::severity(host),
+    }
+}
+
+/// The device is empty, so that switching it off and on again moves nothing.
+fn next(name: &str, above: i32) -> Vec<String> {
+    let look = "swapon --show=NAME,TYPE,SIZE,USED,PRIO".to_owned();
+    // 32767 is the highest priority that swapon takes
+    match above.checked_add(1).filter(|&priority| priority <= i32::from(i16::MAX)) {
+        None => vec![look],
+        Some(above) => {
+            let priority = above.max(100);
+            let command =
+                format!("sudo swapoff /dev/{name} && sudo swapon -p {priority} /dev/{name}");
+            vec![writes(command), look]
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::{Interval, TierKind};
+
+    use super::super::tests::empty_tier;
+    use super::*;
+    use crate::testing::{gib, only, stall, still, tier};
+
+    fn behind(used: Bytes, above: i32) -> Snapshot {
+        let mut host = empty_tier();
+        host.tiers.insert(0, tier("/swapfile", TierKind::File, used, above));
+        host
+    }
+
+    pub(crate) fn firing() -> Interval {
+        still(behind(gib(2), 50))
+    }
+
+    #[test]
+    fn a_file_is_filled_first() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "zram0 is never used: /swapfile is filled first");
+        assert_eq!(
+            finding.what,
+            "/swapfile has priority 50 and is not full (2.0 GiB of 4.0 GiB); zram0 has priority 5 \
+             and holds nothing."
+        );
+        assert_eq!(finding.severity, Severity::Warning);
+        let command = "sudo swapoff /dev/zram0 && sudo swapon -p 100 /dev/zram0  # writes";
+        assert_eq!(finding.next[0], command);
+    }
+
+    #[test]
+    fn it_is_critical_while_somebody_waits_and_a_note_while_nothing_is_swapped() {
+        let mut waiting = behind(gib(2), 50);
+        stall(&mut waiting.psi.memory.some, 14.0, 11.0);
+        assert_eq!(only(&RULE, &still(waiting)).severity, Severity::Critical);
+        let idle = behind(Bytes::new(0), 50);
+        assert_eq!(only(&RULE, &still(idle)).severity, Severity::Info);
+    }
+
+    #[test]
+    fn the_highest_priority_cannot_be_passed() {
+        let command = &only(&RULE, &still(behind(gib(2), 32_767))).next[0];
+        assert!(command.starts_with("swapon --show"), "{command}");
+    }
+
+    #[test]
+    fn it_is_not_the_reason_behind_a_full_disk_or_before_one() {
+        let title = |host| (RULE.look)(&still(host)).pop().map(|finding| finding.title);
+        let other = Some("zram0 is empty: dropping page cache has been enough so far".to_owned());
+        assert_eq!(title(behind(gib(4), 50)), other);
+        assert_eq!(title(behind(gib(2), 4)), other);
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Memory was short, and swappiness is so low that file pages always lose.
+
+use pagewise_model::{Finding, Snapshot};
+
+use super::{Case, RULE, holds_nothing, severity};
+use crate::facts::swappiness::{self, Lru, Swappiness};
+use crate::facts::{reclaim, zones};
+use crate::text::writes;
+
+/// Below this share of scanning, anonymous pages lose whenever there is a file page to take: of
+/// the 32 pages of one batch it leaves fewer than two.
+const LOSES_PERCENT: f64 = 5.0;
+/// Multi-gen LRU takes 0 as never and 1 as files first; above that it weighs by refaults.
+const GENERATIONS_LOW: u64 = 1;
+
+pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
+    let host = &case.interval.end;
+    case.tier?;
+    if !was_short(host) || reclaim::swapped_out(host).get()? > 0 {
+        return None;
+    }
+    let swappiness = swappiness::of(host)?;
+    let explained = explained(host, swappiness)?;
+    let proof = holds_nothing(case)
+        .value(swappiness.reading)
+        .named("pswpout", &reclaim::swapped_out(host))
+        .named("Active(anon)", &host.memory.active_anon)
+        .named("Inactive(anon)", &host.memory.inactive_anon)
+        .named("Active(file)", &host.memory.active_file)
+        .named("Inactive(file)", &host.memory.inactive_file)
+        .value(&host.mglru.enabled)
+        .all(zones::distances(host));
+    Some(Finding {
+        id: RULE.id,
+        severity: severity(host),
+        title: format!(
+            "{} holds nothing: with swappiness {} file pages always lose",
+            case.device.name(),
+            swappiness.value
+        ),
+        what: explained,
+        why: "Swappiness weighs the cost of swapping against that of reading files again; its \
+              default 60 suits a disk, and compressed RAM is far cheaper than that. Set this low, \
+              reclaim drops code and cache first and leaves idle anonymous pages where they are."
+            .to_owned(),
+        evidence: proof.done(),
+        next: vec![
+            writes("sudo sysctl vm.swappiness=100"),
+            "grep -E 'refault|pswpout|pgscan' /proc/vmstat".to_owned(),
+        ],
+    })
+}
+
+/// Whether reclaim ever had to look for pages, or has to now.
+fn was_short(host: &Snapshot) -> bool {
+    let scanned = reclaim::scanned(host).is_some_and(|scanned| scanned.count > 0);
+    scanned || zones::all_above_low(host) == Some(false)
+}
+
+/// What the setting does here; `None` where it is not low.
+fn explained(host: &Snapshot, swappiness: Swappiness<'_>) -> Option<String> {
+    let value = swappiness.value;
+    match swappiness::lru(host) {
+        Lru::Classic => {
+            let lists = swappiness::lists(host)?;
+            let percent = lists.anon_percent(value).filter(|&share| share < LOSES_PERCENT)?;
+            Some(format!(
+                "At equal scan cost (assumed: the kernel exports none) anonymous pages get \
+                 {value}/200 against {}/200, times {} of anonymous and {} of file lists: {percent:.1} % \
+                 of scanning.",
+                200u64.saturating_sub(value),
+                lists.anon,
+                lists.file
+            ))
+        }
+        Lru::Generations => (value <= GENERATIONS_LOW).then(|| {
+            format!(
+                "vm.swappiness is {value}; multi-gen LRU is on, which does not use the classic \
+                 cost formula: it takes 0 as never and 1 as files first."
+            )
+        }),
+        Lru::Unknown => (value == 0)
+            .then(|| format!("vm.swappiness is {value}, which either LRU takes as never.")),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::{Interval, Reading};
+
+    use super::super::tests::empty_tier;
+    use super::*;
+    use crate::testing::{erase, file, only, proof_of, set, still, swappiness as set_swappiness};
+
+    fn low(value: &str, generations: u32) -> Snapshot {
+        let mut host = empty_tier();
+        set_swappiness(&mut host, value);
+        host.mglru.enabled = file("/sys/kernel/mm/lru_gen/enabled", generations);
+        host
+    }
+
+    pub(crate) fn firing() -> Interval {
+        still(low("5", 0))
+    }
+
+    #[test]
+    fn the_classic_formula_with_this_machines_numbers() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "zram0 holds nothing: with swappiness 5 file pages always lose");
+        assert_eq!(
+            finding.what,
+            "At equal scan cost (assumed: the kernel exports none) anonymous pages get 5/200 against \
+             195/200, times 4.0 GiB of anonymous and 4.0 GiB of file lists: 2.5 % of scanning."
+        );
+        let proof = proof_of(&finding);
+        assert!(proof.contains("node 0 Normal: free 2.7 GiB, 2.6 GiB above low: idle"), "{proof}");
+    }
+
+    #[test]
+    fn generations_do_not_use_that_formula() {
+        let finding = only(&RULE, &still(low("0", 7)));
+        assert!(finding.what.contains("does not use the classic cost formula"));
+        let weighed = only(&RULE, &still(low("5", 7)));
+        assert!(weighed.title.contains("page cache has been enough"), "{}", weighed.title);
+    }
+
+    #[test]
+    fn a_kernel_without_generations_is_classic_and_an_unread_one_unknown() {
+        let mut without = low("5", 0);
+        erase(&mut without.mglru.enabled);
+        assert!(only(&RULE, &still(without)).what.starts_with("At equal scan cost"));
+        let mut unread = low("5", 0);
+        unread.mglru.enabled = Reading::not_read();
+        assert!(!only(&RULE, &still(unread)).what.starts_with("At equal scan cost"));
+    }
+
+    #[test]
+    fn it_is_not_the_reason_at_60_or_where_memory_was_never_short() {
+        let at_60 = only(&RULE, &still(low("60", 0)));
+        assert!(at_60.title.contains("page cache has been enough"), "{}", at_60.title);
+        let mut never = low("0", 0);
+        set(&mut never, "pgscan_kswapd", 0);
+        set(&mut never, "pgscan_direct", 0);
+        assert!(only(&RULE, &still(never)).title.contains("never short since boot"));
+    }
+}

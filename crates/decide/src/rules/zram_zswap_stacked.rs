@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! zswap compresses pages on their way to a zram device, which compresses them again.
+
+use pagewise_model::{Finding, Interval, Severity};
+
+use crate::Rule;
+use crate::facts::tiers;
+use crate::proof::Proof;
+use crate::text::put;
+
+pub(super) const RULE: Rule = Rule {
+    id: "zram-zswap-stacked",
+    doc: "zswap is on while a zram device is a swap tier: pages are compressed twice.",
+    look,
+};
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    finding(interval).into_iter().collect()
+}
+
+fn finding(interval: &Interval) -> Option<Finding> {
+    let host = &interval.end;
+    let zswap = &host.zswap;
+    zswap.enabled.get().filter(|&on| on)?;
+    let tier = tiers::in_zram(host).next()?;
+    let held = match (zswap.stored.get(), tier.used.get()) {
+        (Some(stored), Some(used)) => format!(": zswap holds {stored}, {} holds {used}", tier.path),
+        _ => String::new(),
+    };
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Warning,
+        title: "zswap stands in front of zram: two compressed caches for the same pages".to_owned(),
+        what: format!("zswap is on and {} is a swap tier{held}.", tier.path),
+        why:
+            "zswap takes every page that is swapped out, whatever tier it was meant for, and hands \
+              its coldest ones on to that tier. With zram behind it a page is decompressed to be \
+              compressed again, and neither its memory nor its fill level says what is stored."
+                .to_owned(),
+        evidence: Proof::new()
+            .value(&zswap.enabled)
+            .named("Zswapped", &zswap.stored)
+            .named("Zswap", &zswap.pool)
+            .named(&format!("{} used", tier.path), &tier.used)
+            .named("priority", &tier.priority)
+            .done(),
+        next: vec![
+            put("N", "/sys/module/zswap/parameters/enabled"),
+            "grep -r . /sys/module/zswap/parameters".to_owned(),
+        ],
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::TierKind;
+
+    use super::*;
+    use crate::testing::{assert_silent, calm, file, only, with};
+
+    pub(crate) fn firing() -> Interval {
+        with(|host| host.zswap.enabled = file("/sys/module/zswap/parameters/enabled", true))
+    }
+
+    #[test]
+    fn zswap_in_front_of_zram() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(
+            finding.what,
+            "zswap is on and /dev/zram0 is a swap tier: zswap holds 0 B, /dev/zram0 holds 512.0 MiB."
+        );
+        let command = "echo N | sudo tee /sys/module/zswap/parameters/enabled  # writes";
+        assert_eq!(finding.next[0], command);
+    }
+
+    #[test]
+    fn zswap_in_front_of_a_disk_is_as_meant() {
+        let mut interval = firing();
+        interval.end.tiers[0].kind = TierKind::Partition;
+        assert_silent(&RULE, &interval);
+        assert_silent(&RULE, &calm());
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Numbers, names and commands as sentences need them.
+
+/// What stands behind a command that changes the machine.
+const WRITES: &str = "# writes";
+
+/// 1,234,567.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// `1 page`, `2 pages`.
+pub(crate) fn counted(number: u64, one: &str) -> String {
+    format!("{} {one}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+/// A name that keeps a title in its 80 columns: the end of a long path tells more than its start.
+pub(crate) fn short(name: &str) -> String {
+    const SHOWN: usize = 24;
+    let length = name.chars().count();
+    if length <= SHOWN {
+        return name.to_owned();
+    }
+    let tail: String = name.chars().skip(length - SHOWN + 1).collect();
+    format!("…{tail}")
+}
+
+/// A word as a POSIX shell takes it literally.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// A command that changes the machine, marked as one; still ready to paste.
+pub(crate) fn writes(command: impl std::fmt::Display) -> String {
+    format!("{command}  {WRITES}")
+}
+
+/// The same, with what to know before.
+pub(crate) fn writes_and(command: impl std::fmt::Display, caution: &str) -> String {
+    format!("{command}  {WRITES}; {caution}")
+}
+
+/// A command that puts a value into a file of the kernel.
+pub(crate) fn put(value: impl std::fmt::Display, path: &str) -> String {
+    writes(format!("echo {value} | sudo tee {}", quoted(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        let shown: Vec<String> = [0, 999, 1000, 78_112, 1_234_567].map(count).into();
+        assert_eq!(shown, ["0", "999", "1,000", "78,112", "1,234,567"]);
+        assert_eq!(counted(1, "page"), "1 page");
+    }
+
+    #[test]
+    fn a_path_is_one_word_for_the_shell_whatever_is_in_it() {
+        assert_eq!(quoted("/dev/zram0"), "/dev/zram0");
+        assert_eq!(quoted("/my swap; rm -rf /"), "'/my swap; rm -rf /'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn long_names_keep_their_end() {
+        assert_eq!(short("/swapfile"), "/swapfile");
+        let long = short("/system.slice/a-service-with-a-long-name.service");
+        assert_eq!(long, "…ith-a-long-name.service");
+        assert_eq!(long.chars().count(), 24);
+    }
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Tells whether we are in a container: a place that shares its kernel, and so its zram, swap and
+//! modules, with a host outside.
+//!
+//! Container managers leave different signs, some readable by root alone; the first that speaks
+//! wins. An image unpacked onto a disk of its own (as micro virtual machines do) keeps its
+//! `/.dockerenv`, so that file is believed only where `/` is not the top of a block device.
+//! Of the environment of process 1 nothing but `container=` is kept or recorded.
+
+use pagewise_model::{Name, Reading, Source};
+
+use crate::mounts::{self, Mount};
+use crate::root::{HostRoot, absolute};
+
+type Sign = fn(&HostRoot) -> Option<Reading<Name>>;
+
+pub(crate) fn read(host: &HostRoot) -> Reading<Name> {
+    let signs: [Sign; 6] = [openvz, wsl, told_by_systemd, told_to_init, cgroup_of_init, files];
+    let none = || Reading::absent("no sign of a container", Source::file("/proc/1/cgroup"));
+    signs.into_iter().find_map(|sign| sign(host)).unwrap_or_else(none)
+}
+
+fn found(kind: &str, path: &str) -> Option<Reading<Name>> {
+    Some(Reading::found(Name::from(kind), Source::file(absolute(path))))
+}
+
+/// The host of OpenVZ has `/proc/bc` too.
+fn openvz(host: &HostRoot) -> Option<Reading<Name>> {
+    if host.exists("proc/vz") && !host.exists("proc/bc") {
+        return found("openvz", "proc/vz");
+    }
+    None
+}
+
+fn wsl(host: &HostRoot) -> Option<Reading<Name>> {
+    const PATH: &str = "proc/sys/kernel/osrelease";
+    let release = host.name_at(PATH);
+    let name = release.value()?.as_str();
+    if name.contains("WSL") || name.contains("Microsoft") { found("wsl", PATH) } else { None }
+}
+
+fn told_by_systemd(host: &HostRoot) -> Option<Reading<Name>> {
+    let told = host.name_at("run/systemd/container");
+    told.value().is_some().then_some(told)
+}
+
+fn told_to_init(host: &HostRoot) -> Option<Reading<Name>> {
+    const PATH: &str = "proc/1/environ";
+    const KEY: &[u8] = b"container=";
+    let is_it = |variable: &&[u8]| variable.starts_with(KEY);
+    let kept = host.excerpt(PATH, |environment| {
+        environment.split(|&byte| byte == 0).find(is_it).unwrap_or_default().to_vec()
+    });
+    let kind =
+        kept.ok()?.strip_prefix(KEY).filter(|kind| !kind.is_empty()).map(Name::from_bytes)?;
+    Some(Reading::found(kind, Source::file(absolute(PATH))))
+}
+
+/// Words in the path of a container's cgroup, where its own root does not hide it.
+const IN_CGROUP: [(&str, &str); 6] = [
+    ("kubepods", "kubernetes"),
+    ("/docker", "docker"),
+    ("libpod", "podman"),
+    ("/lxc", "lxc"),
+    ("containerd", "containerd"),
+    ("garden", "garden"),
+];
+
+fn cgroup_of_init(host: &HostRoot) -> Option<Reading<Name>> {
+    const PATH: &str = "proc/1/cgroup";
+    let text = String::from_utf8_lossy(&host.bytes(PATH).ok()?).into_owned();
+    let (_, kind) = IN_CGROUP.iter().find(|(word, _)| text.contains(word))?;
+    found(kind, PATH)
+}
+
+/// Words in the options of an overlay that is `/`.
+const IN_OVERLAY: [(&str, &str); 3] =
+    [("/docker/", "docker"), ("/containers/storage/", "podman"), ("containerd", "containerd")];
+
+fn files(host: &HostRoot) -> Option<Reading<Name>> {
+    let mounts = mounts::read(host);
+    let root = mounts.holding("/");
+    if root.is_some_and(is_whole_disk) {
+        return None;
+    }
+    let marks = [("run/.containerenv", "podman"), (".dockerenv", "docker")];
+    if let Some((path, kind)) = marks.into_iter().find(|(path, _)| host.exists(path)) {
+        return found(kind, path);
+    }
+    let root = root.filter(|root| root.file_system == "overlay")?;
+    let has = |(word, _): &&(&str, &str)| root.options().any(|option| option.contains(word));
+    let (_, kind) = IN_OVERLAY.iter().find(has)?;
+    Some(Reading::found(Name::from(*kind), root.at.clone()))
+}
+
+fn is_whole_disk(root: &Mount) -> bool {
+    root.is_on_block_device() && root.root == "/"
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::root::Entry;
+
+    fn host(files: &[(&str, &str)]) -> HostRoot {
+        let entry = |(path, text): &(&str, &str)| {
+            ((*path).to_owned(), Entry::File(text.as_bytes().to_vec()))
+        };
+        HostRoot::memory(files.iter().map(entry))
+    }
+
+    fn kind(files: &[(&str, &str)]) -> Option<String> {
+        read(&host(files)).value().map(ToString::to_string)
+    }
+
+    const OVERLAY: &str =
+        "1 2 0:60 / / rw - overlay overlay rw,lowerdir=/var/lib/containerd/x,upperdir=/y\n";
+    const DISK: &str = "27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n";
+
+    #[test]
+    fn each_manager_is_known_by_its_sign() {
+        assert_eq!(kind(&[("proc/vz/version", "")]).unwrap(), "openvz");
+        assert_eq!(kind(&[("proc/vz/version", ""), ("proc/bc/0", "")]), None);
+        let wsl = ("proc/sys/kernel/osrelease", "6.6.87.2-microsoft-standard-WSL2\n");
+        assert_eq!(kind(&[wsl]).unwrap(), "wsl");
+        assert_eq!(kind(&[("run/systemd/container", "lxc\n")]).unwrap(), "lxc");
+        assert_eq!(kind(&[("proc/1/cgroup", "0::/docker/0123\n")]).unwrap(), "docker");
+        assert_eq!(kind(&[("proc/1/cgroup", "0::/kubepods.slice/x\n")]).unwrap(), "kubernetes");
+        assert_eq!(kind(&[("run/.containerenv", "")]).unwrap(), "podman");
+        assert_eq!(kind(&[("proc/self/mountinfo", OVERLAY)]).unwrap(), "containerd");
+        assert_eq!(kind(&[("proc/1/cgroup", "0::/init.scope\n")]), None);
+    }
+
+    #[test]
+    fn an_image_unpacked_onto_a_disk_is_no_container() {
+        assert_eq!(kind(&[(".dockerenv", ""), ("proc/self/mountinfo", DISK)]), None);
+        assert_eq!(
+            kind(&[(".dockerenv", ""), ("proc/self/mountinfo", OVERLAY)]).unwrap(),
+            "docker"
+        );
+    }
+
+    #[test]
+    fn of_the_environment_only_the_kind_is_recorded() {
+        let environ = "HOME=/secret\0container=systemd-nspawn\0TOKEN=secret\0";
+        let live = host(&[("proc/1/environ", environ)]).remembering();
+        assert_eq!(read(&live).value().unwrap().as_str(), "systemd-nspawn");
+        let stored = live.remembered();
+        let kept = Entry::File(b"container=systemd-nspawn".to_vec());
+        assert_eq!(stored.get("proc/1/environ"), Some(&kept));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(
+            path in prop::sample::select(vec!["proc/1/environ", "proc/1/cgroup", "run/systemd/container"]),
+            bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let _ = read(&HostRoot::memory([(path.to_owned(), Entry::File(bytes))]));
+        }
+    }
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Finds the whole disk under a block device or under a file.
+//!
+//! A device's `uevent` names it and, for a partition, its number; the disk's name is what remains.
+//! So no symbolic link is followed, and recordings, which hold none, answer as the live host does. A
+//! mapped device (dm-crypt, LVM) counts as the disk: its own queue says whether it rotates.
+
+use pagewise_model::{Disk, Name, Reading, Source};
+
+use crate::mounts::{Mount, Mounts};
+use crate::root::{HostRoot, absolute};
+use crate::text::number;
+
+/// The disk of a block device, given as `/dev/sda2` or `/dev/mapper/swap`.
+pub(crate) fn of_device(host: &HostRoot, path: &str) -> Disk {
+    let (name, rotational) = under(host, path);
+    Disk { name, rotational, file_system: Reading::absent("not a file", Source::none()) }
+}
+
+/// The disk and file system of a file.
+pub(crate) fn of_file(host: &HostRoot, mounts: &Mounts, path: &str) -> Disk {
+    let Some(mount) = mounts.holding(path) else {
+        return nowhere("no known mount holds it", &Source::file("/proc/self/mountinfo"));
+    };
+    let (name, rotational) = under_mount(host, mount);
+    let file_system = Name::from(mount.file_system.as_str());
+    Disk { name, rotational, file_system: Reading::found(file_system, mount.at.clone()) }
+}
+
+/// No disk at all, and why.
+pub(crate) fn nowhere(why: &'static str, source: &Source) -> Disk {
+    Disk {
+        name: Reading::absent(why, source.clone()),
+        rotational: Reading::absent(why, source.clone()),
+        file_system: Reading::absent(why, source.clone()),
+    }
+}
+
+type NameAndSpin = (Reading<Name>, Reading<bool>);
+
+fn under_mount(host: &HostRoot, mount: &Mount) -> NameAndSpin {
+    if mount.is_on_block_device() {
+        return described(host, &format!("sys/dev/block/{}", mount.device));
+    }
+    if mount.source.starts_with("/dev/") {
+        return under(host, &mount.source);
+    }
+    let why = format!("{} names no block device", Name::from(mount.file_system.as_str()));
+    (Reading::absent(why.clone(), mount.at.clone()), Reading::absent(why, mount.at.clone()))
+}
+
+fn under(host: &HostRoot, path: &str) -> NameAndSpin {
+    let name = path.strip_prefix("/dev/").unwrap_or(path);
+    let mapped = name.strip_prefix("mapper/").and_then(|name| mapped(host, name));
+    let name = mapped.unwrap_or_else(|| in_sysfs(name));
+    described(host, &format!("sys/class/block/{name}"))
+}
+
+/// The `dm-N` that device mapper calls `name`.
+fn mapped(host: &HostRoot, name: &str) -> Option<String> {
+    let mut devices = host.names("sys/block").into_iter().filter(|name| name.starts_with("dm-"));
+    devices.find(|device| {
+        let known = host.name_at(&format!("sys/block/{device}/dm/name"));
+        known.value().is_some_and(|known| known.as_str() == name)
+    })
+}
+
+/// sysfs writes `!` for the slash of a name like `cciss/c0d0`.
+fn in_sysfs(name: &str) -> String {
+    name.replace('/', "!")
+}
+
+fn described(host: &HostRoot, folder: &str) -> NameAndSpin {
+    match whole_disk(host, folder) {
+        Ok((disk, at)) => {
+            let rotational = format!("sys/block/{}/queue/rotational", in_sysfs(&disk));
+            (Reading::found(Name::from(disk.as_str()), at), host.flag_at(&rotational))
+        }
+        Err(name) => (name.clone(), name.and_then(|_| Err("the disk is not known".into()))),
+    }
+}
+
+/// The disk's name as under `/dev`, and the line that says so.
+fn whole_disk(host: &HostRoot, folder: &str) -> Result<(String, Source), Reading<Name>> {
+    let path = format!("{folder}/uevent");
+    let source = Source::file(absolute(&path));
+    let text = host.text(&path).map_err(|refusal| refusal.reading(source.clone()))?;
+    let find = |key: &[u8]| {
+        let found =
+            |line: &crate::text::Line<'_>| Some((line.split_once(b'=')?.1.to_vec(), line.source()));
+        text.lines().find(|line| line.bytes.starts_with(key)).and_then(|line| found(&line))
+    };
+    let Some((name, at)) = find(b"DEVNAME=") else {
+        return Err(host.garbled(source, "a line DEVNAME=", b""));
+    };
+    let name = String::from_utf8_lossy(&name).into_owned();
+    match find(b"PARTN=") {
+        None => Ok((name, at)),
+        Some((digits, at_number)) => match number(&digits).and_then(|n| without_number(&name, n)) {
+            Some(disk) => Ok((disk, at)),
+            None => Err(host.garbled(at_number, "the number that DEVNAME ends in", &digits)),
+        },
+    }
+}
+
+/// `sda2` → `sda`; a disk whose name ends in a digit has a `p` between: `nvme0n1p3` → `nvme0n1`.
+fn without_number(name: &str, number: u32) -> Option<String> {
+    let disk = name.strip_suffix(&number.to_string())?;
+    let with_p = disk.strip_suffix('p').filter(|rest| rest.ends_with(|c: char| c.is_ascii_digit()));
+    Some(with_p.unwrap_or(disk).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::mounts;
+    use crate::root::Entry;
+
+    fn host(files: &[(&str, &str)]) -> HostRoot {
+        let entry = |(path, text): &(&str, &str)| {
+            ((*path).to_owned(), Entry::File(text.as_bytes().to_vec()))
+        };
+        HostRoot::memory(files.iter().map(entry))
+    }
+
+    fn shown(disk: &Disk) -> (Option<&str>, Option<bool>) {
+        (disk.name.value().map(Name::as_str), disk.rotational.get())
+    }
+
+    #[test]
+    fn a_partition_lies_on_the_disk_of_its_name_less_the_number() {
+        let host = host(&[
+            (
+                "sys/class/block/nvme0n1p3/uevent",
+                "MAJOR=259\nMINOR=3\nDEVNAME=nvme0n1p3\nDEVTYPE=partition\nDISKSEQ=1\nPARTN=3\n",
+            ),
+            ("sys/block/nvme0n1/queue/rotational", "0\n"),
+            (
+                "sys/class/block/sda12/uevent",
+                "MAJOR=8\nMINOR=12\nDEVNAME=sda12\nDEVTYPE=partition\nPARTN=12\n",
+            ),
+            ("sys/block/sda/queue/rotational", "1\n"),
+        ]);
+        assert_eq!(shown(&of_device(&host, "/dev/nvme0n1p3")), (Some("nvme0n1"), Some(false)));
+        assert_eq!(shown(&of_device(&host, "/dev/sda12")), (Some("sda"), Some(true)));
+        assert_eq!(shown(&of_device(&host, "/dev/sdb1")), (None, None));
+    }
+
+    #[test]
+    fn mapped_devices_and_slashes_are_found_in_sysfs() {
+        let host = host(&[
+            ("sys/block/dm-0/dm/name", "vg-other\n"),
+            ("sys/block/dm-1/dm/name", "vg-swap\n"),
+            ("sys/class/block/dm-1/uevent", "DEVNAME=dm-1\nDEVTYPE=disk\n"),
+            ("sys/block/dm-1/queue/rotational", "0\n"),
+            ("sys/class/block/cciss!c0d0p1/uevent", "DEVNAME=cciss/c0d0p1\nPARTN=1\n"),
+            ("sys/block/cciss!c0d0/queue/rotational", "1\n"),
+        ]);
+        assert_eq!(shown(&of_device(&host, "/dev/mapper/vg-swap")), (Some("dm-1"), Some(false)));
+        assert_eq!(shown(&of_device(&host, "/dev/cciss/c0d0p1")), (Some("cciss/c0d0"), Some(true)));
+    }
+
+    #[test]
+    fn a_file_lies_on_the_disk_of_its_mount() {
+        let host = host(&[
+            (
+                "proc/self/mountinfo",
+                "27 1 254:0 / / rw - ext4 /dev/root rw\n50 27 0:44 /@s /swap rw - btrfs /dev/sda2 rw\n51 27 0:45 / /run rw - tmpfs tmpfs rw\n",
+            ),
+            ("sys/dev/block/254:0/uevent", "MAJOR=254\nMINOR=0\nDEVNAME=vda\nDEVTYPE=disk\n"),
+            ("sys/block/vda/queue/rotational", "1\n"),
+            ("sys/class/block/sda2/uevent", "DEVNAME=sda2\nPARTN=2\n"),
+            ("sys/block/sda/queue/rotational", "0\n"),
+        ]);
+        let mounts = mounts::read(&host);
+        assert_eq!(shown(&of_file(&host, &mounts, "/swapfile")), (Some("vda"), Some(true)));
+        let on_btrfs = of_file(&host, &mounts, "/swap/file");
+        assert_eq!(shown(&on_btrfs), (Some("sda"), Some(false)));
+        assert_eq!(on_btrfs.file_system.value().unwrap().as_str(), "btrfs");
+        let on_tmpfs = of_file(&host, &mounts, "/run/file");
+        assert_eq!(shown(&on_tmpfs), (None, None));
+        assert_eq!(on_tmpfs.file_system.source.to_string(), "/proc/self/mountinfo:3");
+    }
+
+    proptest! {
+        /// The kernel joins disk and number; taking them apart again gives the disk.
+        #[test]
+        fn names_come_apart_as_the_kernel_joins_them(disk in "[a-z]{2,4}([0-9]n[0-9]|[0-9]{1,2})?", number in 1u32..300) {
+            let p = if disk.ends_with(|c: char| c.is_ascii_digit()) { "p" } else { "" };
+            prop_assert_eq!(without_number(&format!("{disk}{p}{number}"), number), Some(disk));
+        }
+
+        #[test]
+        fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let host = HostRoot::memory([("sys/class/block/sda1/uevent".to_owned(), Entry::File(bytes))]);
+            let _ = of_device(&host, "/dev/sda1");
+        }
+    }
+}

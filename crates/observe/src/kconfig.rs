@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Reads what the kernel was built with, for the options that Pagewise asks about.
+//!
+//! `/proc/config.gz` speaks for the running kernel; `/boot/config-RELEASE` and the copy that some
+//! distributions keep beside the modules speak for the kernel of that name. Nothing but the lines
+//! asked about is kept or recorded: a configuration also names its builder's host and keys. The
+//! other lines stay as empty ones, so that numbers are those of the real file.
+//!
+//! An option that a configuration does not mention is off there, but only a file that looks whole
+//! may say so.
+
+use std::io::Read;
+
+use pagewise_model::{Evidence, Source};
+
+use crate::root::{HostRoot, absolute};
+use crate::text::Text;
+
+/// Every option that may be asked about, sorted.
+pub(crate) const ASKED: &[&str] = &[
+    "CONFIG_COMPACTION",
+    "CONFIG_DAMON_LRU_SORT",
+    "CONFIG_DAMON_RECLAIM",
+    "CONFIG_DAMON_STAT",
+    "CONFIG_DAMON_SYSFS",
+    "CONFIG_HUGETLB_PAGE",
+    "CONFIG_IDLE_PAGE_TRACKING",
+    "CONFIG_KSM",
+    "CONFIG_LRU_GEN",
+    "CONFIG_MEMCG",
+    "CONFIG_MIGRATION",
+    "CONFIG_NUMA",
+    "CONFIG_NUMA_BALANCING",
+    "CONFIG_PSI",
+    "CONFIG_SWAP",
+    "CONFIG_TRANSPARENT_HUGEPAGE",
+    "CONFIG_USERFAULTFD",
+    "CONFIG_ZRAM",
+    "CONFIG_ZRAM_MEMORY_TRACKING",
+    "CONFIG_ZRAM_MULTI_COMP",
+    "CONFIG_ZRAM_TRACK_ENTRY_ACTIME",
+    "CONFIG_ZRAM_WRITEBACK",
+    "CONFIG_ZSWAP",
+];
+
+/// The largest configuration that is looked at, unpacked; a distribution's has 0.3 MiB.
+const MAX_PLAIN: u64 = 4 << 20;
+
+/// A file with fewer options is a fragment, or our own recording of one: what it leaves out is not
+/// known to be off. The smallest real configurations have several hundred.
+const WHOLE: usize = 200;
+
+/// How an excerpt says that the whole file did not mention an option.
+const MISSING: &[u8] = b"is missing";
+
+/// How an option is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Built {
+    /// `=y`.
+    In,
+    /// `=m`.
+    Module,
+    /// Switched off, or not mentioned by a whole configuration.
+    Not,
+}
+
+/// The options that a configuration answers.
+#[derive(Debug, Default)]
+pub(crate) struct Kconfig(Vec<(&'static str, Built, Evidence)>);
+
+impl Kconfig {
+    /// Of the first configuration that can be read; empty where there is none.
+    pub(crate) fn read(host: &HostRoot) -> Self {
+        let readable = paths(host).into_iter().find_map(|path| {
+            let kept = host.excerpt(&path, excerpt).ok()?;
+            Some(Text::new(&absolute(&path), kept))
+        });
+        readable.map(|text| parse(&text)).unwrap_or_default()
+    }
+
+    /// How `option` is set, and the line that says so; `None` where nothing tells.
+    pub(crate) fn get(&self, option: &str) -> Option<(Built, &Evidence)> {
+        let (_, built, evidence) = self.0.iter().find(|(name, ..)| *name == option)?;
+        Some((*built, evidence))
+    }
+
+    /// Whether `option` is known to be built, as a module or into the kernel.
+    pub(crate) fn has(&self, option: &str) -> bool {
+        self.get(option).is_some_and(|(built, _)| built != Built::Not)
+    }
+}
+
+fn paths(host: &HostRoot) -> Vec<String> {
+    let mut paths = vec!["proc/config.gz".to_owned()];
+    if let Some(release) = release(host) {
+        paths.push(format!("boot/config-{release}"));
+        paths.push(format!("lib/modules/{release}/config"));
+    }
+    paths
+}
+
+/// The kernel's release as a part of a path.
+pub(crate) fn release(host: &HostRoot) -> Option<String> {
+    let release = host.name_at("proc/sys/kernel/osrelease");
+    let name = release.value()?.as_str();
+    (!name.contains('/') && !name.starts_with('.')).then(|| name.to_owned())
+}
+
+/// The lines asked about, each where it stands, and what is missing.
+fn excerpt(raw: &[u8]) -> Vec<u8> {
+    let plain = if raw.starts_with(&[0x1f, 0x8b]) { inflated(raw) } else { raw.to_vec() };
+    let complete = plain.ends_with(b"\n");
+    let mut kept = Vec::with_capacity(16 << 10);
+    let mut seen = [false; ASKED.len()];
+    let mut options = 0;
+    for line in plain.strip_suffix(b"\n").unwrap_or(&plain).split(|&byte| byte == b'\n') {
+        options += usize::from(option(line).is_some());
+        if let Some(at) = asked(line) {
+            seen[at] = true;
+            kept.extend_from_slice(line);
+        }
+        kept.push(b'\n');
+    }
+    let unseen = ASKED.iter().zip(seen).filter(|(_, seen)| !seen && complete && options >= WHOLE);
+    for (name, _) in unseen {
+        kept.extend_from_slice(&[b"# ", name.as_bytes(), b" ", MISSING, b"\n"].concat());
+    }
+    kept
+}
+
+fn inflated(raw: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(256 << 10);
+    // what came out before an error is still true
+    let _ = flate2::read::GzDecoder::new(raw).take(MAX_PLAIN).read_to_end(&mut plain);
+    plain
+}
+
+/// The option's name and the rest of the line.
+fn option(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let from = line.strip_prefix(b"# ").unwrap_or(line);
+    let end = from.iter().position(|byte| matches!(byte, b'=' | b' '))?;
+    from.starts_with(b"CONFIG_").then(|| from.split_at(end))
+}
+
+fn asked(line: &[u8]) -> Option<usize> {
+    let (name, _) = option(line)?;
+    ASKED.binary_search_by(|known| known.as_bytes().cmp(name)).ok()
+}
+
+fn parse(text: &Text) -> Kconfig {
+    let answers = text.lines().filter_map(|line| {
+        let name = ASKED[asked(line.bytes)?];
+        let (_, rest) = option(line.bytes)?;
+        let (built, value, at) = match rest.trim_ascii() {
+            b"=y" => (Built::In, format!("{name}=y"), line.source()),
+            b"=m" => (Built::Module, format!("{name}=m"), line.source()),
+            b"is not set" | b"=n" => (Built::Not, format!("{name} is not set"), line.source()),
+            MISSING => {
+                (Built::Not, format!("no {name}"), Source::file(line.source().path().to_owned()))
+            }
+            _ => return None,
+        };
+        Some((name, built, Evidence::new(&at, value)))
+    });
+    Kconfig(answers.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::root::Entry;
+
+    fn packed(plain: &str) -> Vec<u8> {
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        gz.write_all(plain.as_bytes()).unwrap();
+        gz.finish().unwrap()
+    }
+
+    fn whole() -> String {
+        let filler: String = (0..WHOLE).map(|n| format!("CONFIG_FILLER_{n}=y\n")).collect();
+        format!("{filler}CONFIG_ZRAM=m\n# CONFIG_ZRAM_WRITEBACK is not set\nCONFIG_PSI=y\n")
+    }
+
+    fn host(path: &str, bytes: Vec<u8>) -> HostRoot {
+        HostRoot::memory([
+            (path.to_owned(), Entry::File(bytes)),
+            ("proc/sys/kernel/osrelease".into(), Entry::File(b"6.12.107\n".to_vec())),
+        ])
+    }
+
+    #[test]
+    fn the_asked_options_are_sorted() {
+        assert!(ASKED.is_sorted());
+    }
+
+    #[test]
+    fn a_packed_configuration_answers_with_its_own_line_numbers() {
+        let host = host("proc/config.gz", packed(&whole()));
+        let (built, evidence) = host.config().get("CONFIG_ZRAM").unwrap();
+        assert_eq!(built, Built::Module);
+        assert_eq!(evidence.path, "/proc/config.gz");
+        assert_eq!(evidence.line, Some(201));
+        let (built, evidence) = host.config().get("CONFIG_ZRAM_WRITEBACK").unwrap();
+        assert_eq!((built, evidence.line), (Built::Not, Some(202)));
+        assert_eq!(evidence.value, "CONFIG_ZRAM_WRITEBACK is not set");
+    }
+
+    #[test]
+    fn only_a_whole_configuration_is_believed_about_what_it_leaves_out() {
+        let complete = host("boot/config-6.12.107", whole().into_bytes());
+        let (built, evidence) = complete.config().get("CONFIG_LRU_GEN").unwrap();
+        assert_eq!((built, evidence.line), (Built::Not, None));
+        let cut = whole();
+        let cut = cut.trim_end();
+        let truncated = host("boot/config-6.12.107", cut.as_bytes().to_vec());
+        assert_eq!(truncated.config().get("CONFIG_LRU_GEN"), None);
+        let fragment = host("boot/config-6.12.107", b"CONFIG_ZRAM=y\n".to_vec());
+        assert_eq!(fragment.config().get("CONFIG_LRU_GEN"), None);
+        assert!(fragment.config().has("CONFIG_ZRAM"));
+    }
+
+    #[test]
+    fn a_recording_answers_the_same_and_holds_nothing_else() {
+        let secret = format!("{}CONFIG_DEFAULT_HOSTNAME=\"secret\"\n", whole());
+        let live = host("proc/config.gz", packed(&secret)).remembering();
+        let first = format!("{:?}", live.config());
+        let stored = live.remembered();
+        let Some(Entry::File(bytes)) = stored.get("proc/config.gz") else { panic!("not stored") };
+        assert!(!String::from_utf8_lossy(bytes).contains("secret"));
+        assert_eq!(format!("{:?}", HostRoot::memory(stored).config()), first);
+    }
+
+    #[test]
+    fn a_release_that_is_no_file_name_is_not_followed() {
+        let host = HostRoot::memory([(
+            "proc/sys/kernel/osrelease".to_owned(),
+            Entry::File(b"../../etc/shadow".to_vec()),
+        )]);
+        assert_eq!(release(&host), None);
+    }
+
+    proptest! {
+        /// Whatever stands in the file, an excerpt of the excerpt changes no answer.
+        #[test]
+        fn excerpts_are_stable(raw in prop_oneof![
+            proptest::collection::vec(any::<u8>(), 0..400),
+            "(# )?CONFIG_(ZRAM|KSM|X)(=y|=m|=n| is not set|)\n?(\n|CONFIG_PSI=y\n){0,3}".prop_map(String::into_bytes),
+        ]) {
+            let once = excerpt(&raw);
+            let twice = excerpt(&once);
+            let shown = |bytes: Vec<u8>| format!("{:?}", parse(&Text::new("/x", bytes)));
+            prop_assert_eq!(shown(once), shown(twice));
+        }
+
+        /// Broken gzip never panics.
+        #[test]
+        fn broken_packing_is_survived(cut in 0usize..600, flip in 0usize..600, bit in 0u8..8) {
+            let mut bytes = packed(&whole());
+            if let Some(byte) = bytes.get_mut(flip) {
+                *byte ^= 1 << bit;
+            }
+            bytes.truncate(cut);
+            let _ = excerpt(&bytes);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Finds a kernel module in the module folder, without depmod or modinfo.
+//!
+//! `modules.dep` lists what can be loaded, one file and its needs a line; `modules.builtin` what is
+//! part of the kernel. The first may have 700 KiB, so it is looked through as bytes, and only the
+//! lines asked about are kept or recorded. NixOS keeps the folder elsewhere.
+
+use pagewise_model::{Evidence, Name};
+
+use crate::kconfig;
+use crate::root::{HostRoot, absolute};
+use crate::text::{Text, only_lines};
+
+/// Where the module folder lies.
+const FOLDERS: [&str; 2] = ["lib/modules", "run/booted-system/kernel-modules/lib/modules"];
+
+/// Modules that may be asked about; every other line of the lists is dropped.
+pub(crate) const ASKED: &[&str] = &["zram"];
+
+/// Where a module was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A file that modprobe would load.
+    Loadable(Evidence),
+    /// Part of the kernel.
+    BuiltIn(Evidence),
+}
+
+/// Looks for `module`; `None` where no list names it or none can be read.
+pub(crate) fn find(host: &HostRoot, module: &str) -> Option<Place> {
+    let release = kconfig::release(host)?;
+    FOLDERS.iter().find_map(|folder| {
+        let listed = |list: &str| line_of(host, &format!("{folder}/{release}/{list}"), module);
+        listed("modules.dep")
+            .map(Place::Loadable)
+            .or_else(|| listed("modules.builtin").map(Place::BuiltIn))
+    })
+}
+
+fn line_of(host: &HostRoot, path: &str, module: &str) -> Option<Evidence> {
+    let kept = host.excerpt(path, excerpt).ok()?;
+    let text = Text::new(&absolute(path), kept);
+    let line = text.lines().find(|line| is_file_of(line.bytes, module))?;
+    let file = file_of(line.bytes);
+    let shown = Name::from_bytes(&file[..file.len().min(200)]).to_string();
+    Some(Evidence::new(&line.source(), shown))
+}
+
+/// The lines asked about, each where it stands.
+fn excerpt(raw: &[u8]) -> Vec<u8> {
+    only_lines(raw, |line| ASKED.iter().any(|module| is_file_of(line, module)))
+}
+
+/// The path at the start of a line.
+fn file_of(line: &[u8]) -> &[u8] {
+    let end = line.iter().position(|&byte| byte == b':').unwrap_or(line.len());
+    &line[..end]
+}
+
+/// Whether the line is that of `…/module.ko`, packed or not; `-` and `_` are the same in names.
+fn is_file_of(line: &[u8], module: &str) -> bool {
+    let file = file_of(line);
+    let name = file.rsplit(|&byte| byte == b'/').next().unwrap_or(file);
+    let Some((stem, end)) = name.split_at_checked(module.len()) else { return false };
+    let same = |(a, b): (&u8, u8)| *a == b || (*a == b'-' && b == b'_');
+    end.starts_with(b".ko") && stem.iter().zip(module.bytes()).all(same)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::root::Entry;
+
+    fn host(list: &str, text: &str) -> HostRoot {
+        HostRoot::memory([
+            (format!("lib/modules/6.12.107/{list}"), Entry::File(text.as_bytes().to_vec())),
+            ("proc/sys/kernel/osrelease".into(), Entry::File(b"6.12.107\n".to_vec())),
+        ])
+    }
+
+    #[test]
+    fn a_module_is_found_packed_or_not() {
+        for end in ["", ".xz", ".zst", ".gz"] {
+            let dep = format!(
+                "kernel/mm/zsmalloc.ko{end}:\n\
+                 kernel/drivers/block/zram/zram.ko{end}: kernel/mm/zsmalloc.ko{end}\n"
+            );
+            let Some(Place::Loadable(evidence)) = find(&host("modules.dep", &dep), "zram") else {
+                panic!("zram.ko{end} not found")
+            };
+            assert_eq!(evidence.line, Some(2));
+            assert_eq!(evidence.value, format!("kernel/drivers/block/zram/zram.ko{end}"));
+        }
+    }
+
+    #[test]
+    fn what_merely_needs_or_resembles_a_module_is_not_it() {
+        let dep = "kernel/drivers/x/user.ko: kernel/drivers/block/zram/zram.ko\n\
+                   kernel/drivers/block/zram/zram2.ko:\nkernel/xzram.ko:\nzra\n";
+        assert_eq!(find(&host("modules.dep", dep), "zram"), None);
+    }
+
+    #[test]
+    fn built_in_is_told_from_loadable() {
+        let builtin = host("modules.builtin", "kernel/drivers/block/zram/zram.ko\n");
+        assert!(matches!(find(&builtin, "zram"), Some(Place::BuiltIn(_))));
+    }
+
+    #[test]
+    fn a_recording_holds_only_the_lines_asked_about() {
+        let live = host("modules.dep", "kernel/secret.ko:\nkernel/zram.ko:\n").remembering();
+        let first = find(&live, "zram");
+        let stored = live.remembered();
+        let dep = stored.get("lib/modules/6.12.107/modules.dep");
+        assert_eq!(dep, Some(&Entry::File(b"\nkernel/zram.ko:\n".to_vec())));
+        assert_eq!(find(&HostRoot::memory(stored), "zram"), first);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(raw in proptest::collection::vec(any::<u8>(), 0..300)) {
+            prop_assert_eq!(excerpt(&excerpt(&raw)), excerpt(&raw));
+        }
+    }
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Tells what kind of virtual machine this is, in the words of systemd-detect-virt.
+//!
+//! A processor of a virtual machine says so by its `hypervisor` flag (x86 only); which kind it is, is
+//! told by the firmware's names, by the clocks that the kernel found, or by the device tree. No
+//! instruction is executed for it: a recording answers as the machine did.
+
+use pagewise_model::{Name, Reading, Source};
+
+use crate::root::{HostRoot, absolute};
+use crate::text::words;
+
+/// Enough for the first processor's flags; to the end the file may have 400 KiB.
+const CPUINFO_HEAD: usize = 4096;
+
+pub(crate) fn read(host: &HostRoot) -> Reading<Name> {
+    let flag = hypervisor_flag(host);
+    if flag == Some(false) && !host.exists("sys/hypervisor/type") {
+        return none();
+    }
+    xen(host)
+        .or_else(|| firmware(host))
+        .or_else(|| clocks(host))
+        .or_else(|| device_tree(host))
+        .or_else(|| flag.filter(|&on| on).and_then(|_| found("vm-other", "proc/cpuinfo")))
+        .unwrap_or_else(none)
+}
+
+fn none() -> Reading<Name> {
+    Reading::absent("no hypervisor seen", Source::file("/proc/cpuinfo"))
+}
+
+fn found(kind: &str, path: &str) -> Option<Reading<Name>> {
+    Some(Reading::found(Name::from(kind), Source::file(absolute(path))))
+}
+
+/// A file of one line, which may well be empty.
+fn line(host: &HostRoot, path: &str) -> Option<String> {
+    let bytes = host.bytes(path).ok()?;
+    Some(String::from_utf8_lossy(bytes.trim_ascii()).into_owned())
+}
+
+/// `None` where the processor has no such line to look at.
+fn hypervisor_flag(host: &HostRoot) -> Option<bool> {
+    let head = host.head("proc/cpuinfo", CPUINFO_HEAD).ok()?;
+    let flags = head.split(|&byte| byte == b'\n').find(|line| line.starts_with(b"flags"))?;
+    Some(words(flags).any(|flag| flag == b"hypervisor"))
+}
+
+/// The first domain of Xen runs on the bare machine.
+fn xen(host: &HostRoot) -> Option<Reading<Name>> {
+    const PATH: &str = "sys/hypervisor/type";
+    if line(host, PATH)? != "xen" {
+        return None;
+    }
+    let first = line(host, "proc/xen/capabilities").is_some_and(|all| all.contains("control_d"));
+    if first { None } else { found("xen", PATH) }
+}
+
+/// Beginnings of the firmware's names for vendor, product, board and itself.
+const FIRMWARE: [(&str, &str); 16] = [
+    ("KVM", "kvm"),
+    ("OpenStack", "kvm"),
+    ("KubeVirt", "kvm"),
+    ("Amazon EC2", "amazon"),
+    ("Google Compute Engine", "google"),
+    ("VMware", "vmware"),
+    ("VMW", "vmware"),
+    ("innotek GmbH", "oracle"),
+    ("VirtualBox", "oracle"),
+    ("Xen", "xen"),
+    ("Bochs", "bochs"),
+    ("Parallels", "parallels"),
+    ("BHYVE", "bhyve"),
+    ("Apple Virtualization", "apple"),
+    ("Hyper-V", "microsoft"),
+    ("QEMU", "qemu"),
+];
+
+fn firmware(host: &HostRoot) -> Option<Reading<Name>> {
+    let files = ["product_name", "sys_vendor", "board_vendor", "bios_vendor"];
+    let named = files.into_iter().find_map(|file| {
+        let path = format!("sys/class/dmi/id/{file}");
+        Some((kind_of(&line(host, &path)?, file)?, path))
+    });
+    let (kind, path) = named?;
+    if is_bare_metal(host) {
+        return None;
+    }
+    // QEMU names itself, also where KVM carries it
+    if kind == "qemu" { clocks(host).or_else(|| found(kind, &path)) } else { found(kind, &path) }
+}
+
+fn kind_of(name: &str, file: &str) -> Option<&'static str> {
+    // Microsoft is a vendor of real machines as well
+    if file == "product_name" && name == "Virtual Machine" {
+        return Some("microsoft");
+    }
+    FIRMWARE.iter().find(|(start, _)| name.starts_with(start)).map(|(_, kind)| *kind)
+}
+
+/// Amazon rents real machines whose firmware carries the same vendor.
+fn is_bare_metal(host: &HostRoot) -> bool {
+    line(host, "sys/class/dmi/id/product_name").is_some_and(|name| name.contains(".metal"))
+}
+
+const CLOCKS: [(&[u8], &str); 3] =
+    [(b"kvm-clock", "kvm"), (b"xen", "xen"), (b"hyperv_clocksource_tsc_page", "microsoft")];
+
+fn clocks(host: &HostRoot) -> Option<Reading<Name>> {
+    const PATH: &str = "sys/devices/system/clocksource/clocksource0/available_clocksource";
+    let offered = host.bytes(PATH).ok()?;
+    let is_offered = |clock: &[u8]| words(&offered).any(|word| word == clock);
+    let (_, kind) = CLOCKS.into_iter().find(|(clock, _)| is_offered(clock))?;
+    found(kind, PATH)
+}
+
+fn device_tree(host: &HostRoot) -> Option<Reading<Name>> {
+    let says = |path: &str, words: &[(&str, &str)]| {
+        let text = line(host, path)?;
+        let (_, kind) = words.iter().find(|(word, _)| text.contains(word))?;
+        found(kind, path)
+    };
+    let hypervisors = [("linux,kvm", "kvm"), ("xen", "xen"), ("vmware", "vmware")];
+    let machines = [("linux,dummy-virt", "qemu"), ("qemu,pseries", "qemu")];
+    says("proc/device-tree/hypervisor/compatible", &hypervisors)
+        .or_else(|| says("proc/device-tree/compatible", &machines))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::root::Entry;
+
+    const GUEST: (&str, &str) =
+        ("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu vme hypervisor lahf_lm\n");
+    const BARE: (&str, &str) = ("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu vme lahf_lm\n");
+    const CLOCK: &str = "sys/devices/system/clocksource/clocksource0/available_clocksource";
+
+    fn kind(files: &[(&str, &str)]) -> Option<String> {
+        let entry = |(path, text): &(&str, &str)| {
+            ((*path).to_owned(), Entry::File(text.as_bytes().to_vec()))
+        };
+        read(&HostRoot::memory(files.iter().map(entry))).value().map(ToString::to_string)
+    }
+
+    #[test]
+    fn guests_are_known_by_firmware_clock_or_flag() {
+        assert_eq!(kind(&[GUEST, (CLOCK, "tsc kvm-clock \n")]).unwrap(), "kvm");
+        assert_eq!(kind(&[GUEST, ("sys/class/dmi/id/sys_vendor", "QEMU\n")]).unwrap(), "qemu");
+        let both = [GUEST, ("sys/class/dmi/id/sys_vendor", "QEMU\n"), (CLOCK, "kvm-clock tsc\n")];
+        assert_eq!(kind(&both).unwrap(), "kvm");
+        let ec2 = [GUEST, ("sys/class/dmi/id/sys_vendor", "Amazon EC2\n"), (CLOCK, "kvm-clock\n")];
+        assert_eq!(kind(&ec2).unwrap(), "amazon");
+        let azure = [GUEST, ("sys/class/dmi/id/product_name", "Virtual Machine\n")];
+        assert_eq!(kind(&azure).unwrap(), "microsoft");
+        assert_eq!(kind(&[GUEST]).unwrap(), "vm-other");
+    }
+
+    #[test]
+    fn real_machines_of_the_same_vendors_are_none() {
+        assert_eq!(kind(&[BARE, ("sys/class/dmi/id/sys_vendor", "Amazon EC2\n")]), None);
+        assert_eq!(kind(&[BARE, ("sys/class/dmi/id/sys_vendor", "Microsoft Corporation\n")]), None);
+        let arm = [
+            ("sys/class/dmi/id/sys_vendor", "Amazon EC2\n"),
+            ("sys/class/dmi/id/product_name", "c7g.metal\n"),
+        ];
+        assert_eq!(kind(&arm), None);
+        let first_domain =
+            [BARE, ("sys/hypervisor/type", "xen\n"), ("proc/xen/capabilities", "control_d\n")];
+        assert_eq!(kind(&first_domain), None);
+        assert_eq!(kind(&[]), None);
+    }
+
+    #[test]
+    fn machines_without_flags_are_known_by_their_device_tree() {
+        let arm = [("proc/device-tree/hypervisor/compatible", "linux,kvm\0")];
+        assert_eq!(kind(&arm).unwrap(), "kvm");
+        assert_eq!(kind(&[("proc/device-tree/compatible", "linux,dummy-virt\0")]).unwrap(), "qemu");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(
+            path in prop::sample::select(vec!["proc/cpuinfo", CLOCK, "sys/class/dmi/id/sys_vendor"]),
+            bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let _ = read(&HostRoot::memory([(path.to_owned(), Entry::File(bytes))]));
+        }
+    }
+}
