@@ -11,7 +11,7 @@
 //! are asked for. Everything else is taken into memory first, within [limits](limits).
 //!
 //! A recording comes from anywhere and is not trusted. What cannot be used is left out and becomes
-//! a [`Problem`](pagewise_model::Problem) of the later end; only where nothing at all can be used
+//! a [`Problem`] of the later end; only where nothing at all can be used
 //! is there an [`OpenError`]. Writing a recording begins with a [`Tape`]; see `redact`.
 
 mod archive;
@@ -27,7 +27,7 @@ mod tests;
 use std::io::Read;
 use std::path::Path;
 
-use pagewise_model::Interval;
+use pagewise_model::{Interval, Problem};
 use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::root::HostRoot;
@@ -72,6 +72,11 @@ impl Recording {
     /// Where nothing in it can be used.
     pub fn from_archive(bytes: impl Read, label: &str) -> Result<Self, OpenError> {
         archive::unpack(bytes).assemble(label)
+    }
+
+    /// What of it could not be used.
+    pub fn into_problems(self) -> Vec<Problem> {
+        self.end.take_problems()
     }
 
     /// Both ends, with `wait` between them where the machine is live. The earlier end is read for
