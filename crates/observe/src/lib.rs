@@ -26,6 +26,7 @@ mod mounts;
 mod process;
 mod psi;
 mod record;
+mod redact;
 mod root;
 mod snapshot;
 mod swap;
@@ -36,6 +37,9 @@ mod zone;
 mod zram;
 mod zswap;
 
-pub use record::{Manifest, OpenError, Recording, open};
+pub use record::{
+    End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError, Recording, Tape, open,
+};
+pub use redact::Capture;
 pub use root::{Entry, HostRoot, Refusal};
 pub use snapshot::{Scope, snapshot};
