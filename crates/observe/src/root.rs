@@ -22,6 +22,12 @@ use crate::text::Text;
 /// The most that is read of one file.
 pub(crate) const MAX_FILE: usize = 8 << 20;
 
+/// Why a file gave no bytes: there is none.
+pub(crate) const NO_SUCH_FILE: &str = "no such file";
+
+/// Why a file gave no bytes: the kernel has the feature, and it is off (`EOPNOTSUPP`).
+pub(crate) const SWITCHED_OFF: &str = "compiled in but switched off";
+
 /// Why a file gave no bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
@@ -40,10 +46,18 @@ impl Refusal {
         }
     }
 
+    /// The same refusal, where it is an absence for the reason `general` with a better reason.
+    pub(crate) fn explained(self, general: &str, special: &'static str) -> Self {
+        match self {
+            Self::Absent(why) if why == general => Self::Absent(special.into()),
+            other => other,
+        }
+    }
+
     fn from_errno(errno: Errno) -> Self {
         match errno {
-            Errno::NOENT | Errno::NOTDIR | Errno::SRCH => Self::Absent("no such file".into()),
-            Errno::OPNOTSUPP => Self::Absent("compiled in but switched off".into()),
+            Errno::NOENT | Errno::NOTDIR | Errno::SRCH => Self::Absent(NO_SUCH_FILE.into()),
+            Errno::OPNOTSUPP => Self::Absent(SWITCHED_OFF.into()),
             Errno::ACCESS | Errno::PERM if rustix::process::geteuid().is_root() => {
                 Self::Denied("refused even to root".into())
             }
@@ -354,7 +368,7 @@ fn from_memory(files: &Files, path: &str) -> Result<Vec<u8>, Refusal> {
     match files.get(path) {
         Some(Entry::File(bytes)) => Ok(bytes.clone()),
         Some(Entry::Refused(refusal)) => Err(refusal.clone()),
-        None => Err(Refusal::Absent("no such file".into())),
+        None => Err(Refusal::Absent(NO_SUCH_FILE.into())),
     }
 }
 

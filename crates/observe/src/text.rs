@@ -37,6 +37,20 @@ impl Text {
         })
     }
 
+    /// As [`Text::lines`], at most `most`: a hostile recording could hold millions of lines, each
+    /// of which would become a Reading. Where there are more, a Problem says so.
+    pub(crate) fn first_lines(
+        &self,
+        host: &HostRoot,
+        most: usize,
+    ) -> impl Iterator<Item = Line<'_>> {
+        if let Some(line) = self.lines().nth(most) {
+            let expected = format!("at most {most} lines");
+            let _: Reading<()> = host.garbled(line.source(), &expected, line.bytes);
+        }
+        self.lines().take(most)
+    }
+
     /// The file as a place.
     pub(crate) fn source(&self) -> Source {
         Source::file(self.path.clone())
@@ -144,6 +158,78 @@ impl HostRoot {
     }
 }
 
+/// Entries of one folder that are looked at: more than any kernel makes, few enough for a recording
+/// that means harm.
+const MAX_ENTRIES: usize = 4096;
+
+/// Folders that hold one entry per thing, named for it.
+impl HostRoot {
+    /// Entries named `prefix` and a number, in order of the number; other entries are left out.
+    pub(crate) fn numbered(&self, folder: &str, prefix: &str) -> Vec<u32> {
+        let names = self.names(folder);
+        // "node01" is no name of the kernel's: read back as node1 it would not be found
+        let plain = |digits: &str| digits == "0" || !digits.starts_with('0');
+        let digits = names.iter().filter_map(|name| name.strip_prefix(prefix));
+        let mut numbers: Vec<u32> =
+            digits.filter(|d| plain(d)).filter_map(|d| number(d.as_bytes())).collect();
+        numbers.sort_unstable();
+        numbers.truncate(MAX_ENTRIES);
+        numbers
+    }
+
+    /// Entries `hugepages-<size>kB` with their size, smallest first.
+    pub(crate) fn by_huge_page_size(&self, folder: &str) -> Vec<(Bytes, String)> {
+        let mut sizes: Vec<(Bytes, String)> =
+            self.names(folder).into_iter().filter_map(sized).collect();
+        sizes.sort_unstable();
+        sizes.truncate(MAX_SIZES);
+        sizes
+    }
+}
+
+/// Huge page sizes of one folder; no architecture has as many.
+const MAX_SIZES: usize = 64;
+
+fn sized(name: String) -> Option<(Bytes, String)> {
+    let kib = name.strip_prefix("hugepages-")?.strip_suffix("kB")?;
+    let bytes = Bytes::from_kib(number(kib.as_bytes())?)?;
+    Some((bytes, name))
+}
+
+/// What tests of several readers share.
+#[cfg(test)]
+pub(crate) mod testing {
+    use proptest::prelude::*;
+
+    use crate::root::{Entry, HostRoot};
+
+    /// A host that has these files.
+    pub(crate) fn host<'a, B: AsRef<[u8]>>(
+        files: impl IntoIterator<Item = (&'a str, B)>,
+    ) -> HostRoot {
+        let entry =
+            |(path, bytes): (&str, B)| (path.to_owned(), Entry::File(bytes.as_ref().to_vec()));
+        HostRoot::memory(files.into_iter().map(entry))
+    }
+
+    /// Bytes that no kernel wrote: any at all, or a true text with some bytes replaced and its end
+    /// missing, which gets further into a reader.
+    pub(crate) fn mangled(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
+        let any_at_all = prop::collection::vec(any::<u8>(), 0..300);
+        let replaced = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12);
+        let spoiled = (replaced, any::<prop::sample::Index>()).prop_map(move |(replaced, cut)| {
+            let mut bytes = text.as_bytes().to_vec();
+            for (at, byte) in replaced {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            bytes.truncate(cut.index(bytes.len() + 1));
+            bytes
+        });
+        prop_oneof![any_at_all, spoiled]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,6 +251,36 @@ mod tests {
         assert_eq!(thp.available.len(), 3);
         assert_eq!(choice(b"always madvise never"), None);
         assert_eq!(choice(b"[lz4]").unwrap().active.as_str(), "lz4");
+    }
+
+    #[test]
+    fn numbered_entries_come_in_order_of_their_number() {
+        let host = testing::host(
+            ["node10/x", "node9/x", "node01/x", "nodes/x", "node-1/x"].map(|p| (p, "")),
+        );
+        assert_eq!(host.numbered("", "node"), [9, 10]);
+    }
+
+    #[test]
+    fn huge_page_sizes_come_in_order_of_size() {
+        let paths = ["t/hugepages-2048kB/x", "t/hugepages-16kB/x", "t/hugepages-xkB/x", "t/defrag"];
+        let host = testing::host(paths.map(|path| (path, "")));
+        let sizes: Vec<u64> =
+            host.by_huge_page_size("t").iter().map(|(size, _)| size.get()).collect();
+        assert_eq!(sizes, [16 << 10, 2 << 20]);
+        let huge = format!("t/hugepages-{}kB/x", u64::MAX);
+        assert!(testing::host([(huge.as_str(), "")]).by_huge_page_size("t").is_empty());
+    }
+
+    #[test]
+    fn lines_beyond_the_most_are_left_out_and_said() {
+        let host = testing::host([("f", "a\n\nb\nc\n")]);
+        let text = host.text("f").unwrap();
+        assert_eq!(text.first_lines(&host, 2).count(), 2);
+        let problem = host.take_problems().remove(0).to_string();
+        assert_eq!(problem, "/f:4: expected at most 2 lines, found \"c\"");
+        assert_eq!(text.first_lines(&host, 3).count(), 3);
+        assert!(host.take_problems().is_empty());
     }
 
     #[test]
