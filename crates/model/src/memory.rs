@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{Bytes, Name, Reading};
+use crate::{Bytes, Name, Reading, Source};
 
 /// `/proc/meminfo`, in its own words.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
@@ -55,37 +55,46 @@ pub struct Memory {
 /// Counters of a file of `name value` lines (`/proc/vmstat`, `memory.stat`), by the kernel's name.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Counters(BTreeMap<Name, Reading<u64>>);
+pub struct Counters {
+    all: BTreeMap<Name, Reading<u64>>,
+    /// Why there are none, where their file could not be read.
+    #[serde(skip)]
+    #[schemars(skip)]
+    unread: Option<Reading<u64>>,
+}
 
 impl Counters {
-    /// The counter, or an absence that names it.
+    /// No counters, because their file could not be read: each is answered with `why`.
+    pub fn unread(why: Reading<u64>) -> Self {
+        Self { all: BTreeMap::new(), unread: Some(why) }
+    }
+
+    /// The counter, or an absence that names it, or why no counter could be read.
     pub fn get(&self, name: &str) -> Reading<u64> {
-        match self.0.get(&Name::from(name)) {
-            Some(reading) => reading.clone(),
-            None => {
-                Reading::absent(format!("this kernel has no counter {name}"), crate::Source::none())
-            }
-        }
+        let missing =
+            || Reading::absent(format!("this kernel has no counter {name}"), Source::none());
+        let known = self.all.get(&Name::from(name));
+        known.or(self.unread.as_ref()).cloned().unwrap_or_else(missing)
     }
 
     /// Every counter in order of its name.
     pub fn iter(&self) -> impl Iterator<Item = (&Name, &Reading<u64>)> {
-        self.0.iter()
+        self.all.iter()
     }
 
     /// How many counters there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.all.len()
     }
 
     /// Whether the file had no counter or was not read.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all.is_empty()
     }
 }
 
 impl FromIterator<(Name, Reading<u64>)> for Counters {
     fn from_iter<I: IntoIterator<Item = (Name, Reading<u64>)>>(all: I) -> Self {
-        Self(all.into_iter().collect())
+        Self { all: all.into_iter().collect(), unread: None }
     }
 }
