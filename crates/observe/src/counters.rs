@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads files of `name value` lines (`/proc/vmstat`, `memory.stat`, THP statistics) into
-//! [`Counters`].
+//! Reads files of `name value` lines (`/proc/vmstat`, `memory.stat`) into [`Counters`].
+//!
+//! Which counters there are is the kernel's choice: every line is kept by its name. A file that
+//! cannot be read gives no counters that remember why, so that "not allowed" never becomes "this
+//! kernel does not count it".
 
-use pagewise_model::{Counters, Name, Reading};
+use pagewise_model::{Counters, Name, Reading, Source};
 
-use crate::root::HostRoot;
+use crate::root::{HostRoot, absolute};
 use crate::text::{Line, number};
 
-/// The counters of a file; empty where it cannot be read.
+/// Lines that are read of one file; kernels print about 200.
+const MAX_LINES: usize = 2048;
+
+/// The counters of a file; where it cannot be read, none, and each says why.
 pub(crate) fn read(host: &HostRoot, path: &str) -> Counters {
-    let Ok(text) = host.text(path) else { return Counters::default() };
-    text.lines().map(|line| counter(host, &line)).collect()
+    match host.text(path) {
+        Ok(text) => text.first_lines(host, MAX_LINES).map(|line| counter(host, &line)).collect(),
+        Err(refusal) => Counters::unread(refusal.reading(Source::file(absolute(path)))),
+    }
 }
 
 fn counter(host: &HostRoot, line: &Line<'_>) -> (Name, Reading<u64>) {
@@ -22,4 +30,84 @@ fn counter(host: &HostRoot, line: &Line<'_>) -> (Name, Reading<u64>) {
         None => host.garbled(line.source(), "a name and a whole number", line.bytes),
     };
     (name, reading)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use pagewise_model::Outcome;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::root::{Entry, Refusal};
+    use crate::text::testing::{host, mangled};
+
+    const VMSTAT: &str = "nr_free_pages 5930332\nnr_zone_inactive_anon 2621\nworkingset_refault_file 707966\npgfault 8146316\npgmajfault 5119\nzswpwb 0\n";
+
+    #[test]
+    fn every_line_is_a_counter_that_knows_where_it_stands() {
+        let counters = read(&host([("proc/vmstat", VMSTAT)]), "proc/vmstat");
+        assert_eq!(counters.len(), 6);
+        let faults = counters.get("pgmajfault");
+        assert_eq!(
+            (faults.get(), faults.source.to_string().as_str()),
+            (Some(5119), "/proc/vmstat:5")
+        );
+        assert_eq!(counters.get("zswpwb").get(), Some(0));
+        assert_eq!(counters.get("zswpwbs").get(), None);
+    }
+
+    #[test]
+    fn a_line_that_is_no_counter_is_absent_and_a_problem() {
+        let host = host([(
+            "proc/vmstat",
+            "pgfault 1 2\npgmajfault 99999999999999999999999999999999\nx\n",
+        )]);
+        let counters = read(&host, "proc/vmstat");
+        assert!(
+            ["pgfault", "pgmajfault", "x"].iter().all(|name| counters.get(name).get().is_none())
+        );
+        let lines: Vec<_> = host.take_problems().iter().map(|problem| problem.line).collect();
+        assert_eq!(lines, [Some(1), Some(2), Some(3)]);
+    }
+
+    #[test]
+    fn counters_of_a_file_that_is_not_ours_are_denied_and_not_absent() {
+        let refused = Entry::Refused(Refusal::Denied("run as root".into()));
+        let host = HostRoot::memory([("proc/vmstat".to_owned(), refused)]);
+        let faults = read(&host, "proc/vmstat").get("pgfault");
+        assert!(faults.is_denied());
+        assert_eq!(faults.source.to_string(), "/proc/vmstat");
+        let missing = read(&host, "proc/other").get("pgfault");
+        assert_eq!(missing.outcome, Outcome::Absent("no such file".into()));
+    }
+
+    #[test]
+    fn a_file_of_millions_of_lines_stays_small() {
+        let lines: String = (0..100_000).map(|n| format!("c{n} 1\n")).collect();
+        let host = host([("proc/vmstat", &lines)]);
+        assert_eq!(read(&host, "proc/vmstat").len(), MAX_LINES);
+        assert_eq!(host.take_problems().len(), 1);
+    }
+
+    proptest! {
+        /// What is printed as `name value` lines is read back, whatever stands around it.
+        #[test]
+        fn printed_counters_are_read_back(
+            wanted in prop::collection::btree_map("[a-z_]{1,12}", any::<u64>(), 0..40),
+            gap in "[ \t]{1,4}",
+        ) {
+            let text: String = wanted.iter().map(|(name, n)| format!("{name}{gap}{n}\n\n")).collect();
+            let counters = read(&host([("f", &text)]), "f");
+            let found: BTreeMap<String, u64> =
+                counters.iter().map(|(name, n)| (name.to_string(), n.get().unwrap())).collect();
+            prop_assert_eq!(found, wanted);
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in mangled(VMSTAT)) {
+            read(&host([("f", &bytes)]), "f");
+        }
+    }
 }
