@@ -108,6 +108,14 @@ pub struct HostRoot {
     bytes_read: Cell<u64>,
     problems: RefCell<Vec<Problem>>,
     memory: Option<RefCell<Files>>,
+    /// The folder that is visited on the live machine; see [`HostRoot::visit`].
+    here: RefCell<Option<Here>>,
+}
+
+#[derive(Debug)]
+struct Here {
+    folder: String,
+    handle: OwnedFd,
 }
 
 impl HostRoot {
@@ -150,6 +158,7 @@ impl HostRoot {
             bytes_read: Cell::new(0),
             problems: RefCell::default(),
             memory: None,
+            here: RefCell::default(),
         }
     }
 
@@ -244,13 +253,40 @@ impl HostRoot {
     /// [`HostRoot::names`]. In a recording these are the names with files below them.
     pub(crate) fn folders(&self, folder: &str) -> Vec<String> {
         let listed = match &self.backing {
-            Backing::Live(root) => open_live(root, folder, LIST).and_then(|it| folders_in(&it)),
+            Backing::Live(root) => {
+                self.open_near(root, folder, LIST).and_then(|it| folders_in(&it))
+            }
             Backing::Folder(root) => open_inside(root, folder, LIST).and_then(|it| folders_in(&it)),
             Backing::Memory(files) => Ok(stored_folders(files, folder)),
         };
         let mut names = listed.unwrap_or_default();
         names.sort_unstable();
         names
+    }
+
+    /// Runs `look`, which is to read several files right in `folder`: on the live machine the way
+    /// to that folder is then gone once and not for each. Changes nothing else; visits do not nest.
+    pub(crate) fn visit<T>(&self, folder: &str, look: impl FnOnce() -> T) -> T {
+        if let Backing::Live(root) = &self.backing {
+            let handle = open_live(root, folder, OFlags::PATH | OFlags::DIRECTORY).ok();
+            let folder = folder.to_owned();
+            self.here.replace(handle.map(|handle| Here { folder, handle }));
+        }
+        let seen = look();
+        self.here.replace(None);
+        seen
+    }
+
+    /// Opens on the live machine, from the folder that is visited where the path leads through it.
+    fn open_near(&self, root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let here = self.here.borrow();
+        let inside = here.as_ref().and_then(|here| {
+            let rest = path.strip_prefix(here.folder.as_str())?;
+            let name = if rest.is_empty() { "." } else { rest.strip_prefix('/')? };
+            Some((&here.handle, name))
+        });
+        let (from, name) = inside.unwrap_or((root, path));
+        open_live(from, name, flags)
     }
 
     /// Notes that something is not as the kernel writes it, and answers the absence to go on with.
@@ -290,7 +326,9 @@ impl HostRoot {
     fn fetch(&self, path: &str) -> Result<Vec<u8>, Refusal> {
         let read = match &self.backing {
             Backing::Memory(files) => return from_memory(files, path),
-            Backing::Live(root) => open_live(root, path, READ).and_then(|file| read_capped(&file)),
+            Backing::Live(root) => {
+                self.open_near(root, path, READ).and_then(|file| read_capped(&file))
+            }
             Backing::Folder(root) => {
                 open_inside(root, path, READ).and_then(|file| read_regular(&file))
             }
@@ -473,6 +511,20 @@ mod tests {
             assert!(host.folders("g/b").is_empty());
             assert!(host.folders("none").is_empty());
         }
+    }
+
+    #[test]
+    fn a_visit_answers_what_the_whole_path_would() {
+        let host = HostRoot::live().unwrap();
+        let paths = ["proc/sys/vm/swappiness", "proc/sys/vm/none", "proc/sys/kernel/osrelease"];
+        let outside = paths.map(|path| host.bytes(path));
+        let inside = host.visit("proc/sys/vm", || {
+            assert_eq!(host.folders("sys/kernel"), HostRoot::live().unwrap().folders("sys/kernel"));
+            paths.map(|path| host.bytes(path))
+        });
+        assert_eq!(inside, outside);
+        assert!(outside[0].is_ok() && outside[1].is_err());
+        assert!(host.visit("proc/none", || host.bytes("proc/sys/vm/swappiness")).is_ok());
     }
 
     /// The short cut over the number of links agrees with looking at every entry.
