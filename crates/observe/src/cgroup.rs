@@ -64,18 +64,23 @@ fn walk(host: &HostRoot, mount: &str, cgroups: &mut Cgroups) {
     let mut queue = VecDeque::from([(String::from("/"), 0)]);
     while let Some((path, depth)) = queue.pop_front() {
         let folder = format!("{mount}{}", path.trim_end_matches('/'));
-        if cgroups.groups.len() >= MAX_GROUPS {
-            cgroups.left_out += 1;
-        } else if let Some(group) = group(host, cgroups.hierarchy, &path, &folder) {
-            cgroups.groups.push(group);
-        } else {
-            continue;
-        }
+        let children = host.visit(&folder, || take(host, cgroups, &path, &folder));
         if depth < MAX_DEPTH {
-            let children = host.folders(&folder).into_iter();
-            queue.extend(children.map(|name| (below(&path, &name), depth + 1)));
+            queue.extend(children.iter().map(|name| (below(&path, name), depth + 1)));
         }
     }
+}
+
+/// Reads or counts one group; answers the names of its children.
+fn take(host: &HostRoot, cgroups: &mut Cgroups, path: &str, folder: &str) -> Vec<String> {
+    if cgroups.groups.len() >= MAX_GROUPS {
+        cgroups.left_out += 1;
+    } else if let Some(group) = group(host, cgroups.hierarchy, path, folder) {
+        cgroups.groups.push(group);
+    } else {
+        return Vec::new();
+    }
+    host.folders(folder)
 }
 
 fn below(path: &str, name: &str) -> String {
