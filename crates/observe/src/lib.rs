@@ -7,6 +7,7 @@
 //! [`Problem`](pagewise_model::Problem); nothing here fails as a whole and nothing here judges.
 //! Page contents are never read; see `pagewise-sample` for that.
 
+mod calls;
 mod capability;
 mod cgroup;
 mod container;
