@@ -52,7 +52,8 @@ pub(crate) fn now() -> Duration {
     Duration::new(seconds.unwrap_or(0), nanos.unwrap_or(0))
 }
 
-/// Forks a child that reads each file which it can finish before `until`, and ends.
+/// Forks a child that reads each file which it can finish before `until`, and ends. It is killed
+/// when the thread that called this ends: to the kernel that is its parent.
 ///
 /// A file that does not fit any more is still opened: whether we may read it costs nothing to know.
 ///

@@ -36,8 +36,9 @@ pub(super) enum Answer {
 
 /// Helpers that are begun in one go: each but the first stands for a stuck file.
 const MAX_HELPERS: usize = 8;
-/// How long one file may take however small it is.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// How long one file may take, however small or large it is; between them four times its cost.
+const LEAST_PATIENCE: Duration = Duration::from_millis(50);
+const MOST_PATIENCE: Duration = Duration::from_secs(10);
 /// How long all of them may take at least, however small the budget.
 const LEAST_GRACE: Duration = Duration::from_millis(100);
 
@@ -78,28 +79,32 @@ impl<'a> Helper<'a> {
         Some(Self { jobs, child, pending: Vec::new() })
     }
 
-    /// Takes answers until the helper ends (`None`), or is given up at a file: what to say of it.
+    /// Takes answers until all are there or the helper ends (`None`), or until it is given up at a
+    /// file: what to say of that.
     fn collect(mut self, answers: &mut Vec<Answer>, end: Duration) -> Option<Answer> {
-        let mut jobs = self.jobs.iter();
-        let mut patience = patience(jobs.as_slice());
+        let mut open = self.jobs;
         let mut heard = now();
-        loop {
-            let give_up = heard.saturating_add(patience).min(end);
-            match wait_readable(&self.child.answers, give_up.saturating_sub(now())) {
-                true if !self.receive() => return None,
-                true => {
-                    while let Some(answer) = self.next_answer() {
-                        answers.push(answer);
-                        jobs.next()?;
-                    }
-                    patience = self::patience(jobs.as_slice());
+        while !open.is_empty() {
+            let give_up = heard.saturating_add(patience(open)).min(end);
+            if wait_readable(&self.child.answers, give_up.saturating_sub(now())) {
+                if !self.receive() {
+                    return None;
                 }
-                false if is_running(self.child.pid) && now() < end => {}
-                false if is_running(self.child.pid) => return Some(Answer::NotRead),
-                false => return Some(Answer::Stuck),
+                while let Some(answer) = self.next_answer() {
+                    answers.push(answer);
+                    open = open.get(1..).unwrap_or_default();
+                }
+                heard = now();
+            } else if now() >= give_up {
+                let is_late = now().saturating_sub(heard) >= patience(open);
+                match is_late && !is_running(self.child.pid) {
+                    true => return Some(Answer::Stuck),
+                    false if now() >= end => return Some(Answer::NotRead),
+                    false => heard = now(),
+                }
             }
-            heard = now();
         }
+        None
     }
 
     /// `false` when the helper has ended.
@@ -135,9 +140,10 @@ impl Drop for Helper<'_> {
     }
 }
 
+/// How long to wait for the answer to the first of these.
 fn patience(jobs: &[Job]) -> Duration {
-    jobs.first()
-        .map_or(PATIENCE, |job| job.cost.saturating_mul(4).clamp(PATIENCE, LEAST_GRACE * 100))
+    let cost = jobs.first().map_or(Duration::ZERO, |job| job.cost);
+    cost.saturating_mul(4).clamp(LEAST_PATIENCE, MOST_PATIENCE)
 }
 
 /// Whether there is something to read, or the other end is closed, before `timeout` has passed.
@@ -298,5 +304,24 @@ mod tests {
         end(child.pid);
         assert_eq!(test_kill_process(child.pid), Err(Errno::SRCH));
         assert!(!left_behind().contains(&pid));
+    }
+
+    /// A helper is not left alone with what blocks it when we are killed. The kernel goes by the
+    /// thread that forked it, so a thread that ends stands for us here.
+    #[test]
+    fn helpers_die_with_who_forked_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let jobs = [job(Path::new("/proc/self/status")), fifo(folder.path(), "f")];
+        let forked = std::thread::spawn(move || {
+            let child = calls::fork_reader(&jobs, now() + AMPLE).unwrap();
+            assert!(wait_readable(&child.answers, AMPLE), "it is up");
+            child
+        });
+        let child = forked.join().unwrap();
+        let wait = (0..500).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            is_gone(child.pid)
+        });
+        assert!(wait, "still there");
     }
 }
