@@ -18,6 +18,10 @@ pub struct Name(Box<str>);
 impl Name {
     /// Makes a printable name of raw bytes.
     pub fn from_bytes(raw: &[u8]) -> Self {
+        // nearly every name is plain, and a snapshot makes thousands
+        if let Some(plain) = plain(raw) {
+            return Self(plain.into());
+        }
         let mut shown = String::with_capacity(raw.len());
         for chunk in raw.utf8_chunks() {
             chunk.valid().chars().for_each(|c| push_printable(&mut shown, c));
@@ -32,6 +36,12 @@ impl Name {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// The text itself, where nothing in it needs an escape.
+fn plain(raw: &[u8]) -> Option<&str> {
+    let is_plain = raw.iter().all(|byte| matches!(byte, b' '..=b'~'));
+    is_plain.then(|| std::str::from_utf8(raw).ok()).flatten()
 }
 
 fn push_printable(shown: &mut String, c: char) {

@@ -1,11 +1,513 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads cgroups.
+//! Reads the tree of memory cgroups into [`Cgroups`], version 1 in the words of version 2.
+//!
+//! Version 1 and 2 count alike and name differently: `total_rss` is `anon`, `total_cache` is `file`
+//! (shmem included, in both), `total_rss_huge` is `anon_thp`. Without `total_` the lines of version 1
+//! tell about a group without its children, which version 2 never does. "No limit" is a number there:
+//! the largest that fits, rounded down to pages. What version 1 has no file for is absent and says so;
+//! its soft limit is neither `low` nor `high` and stays out.
+//!
+//! In version 2 a group without `memory.stat` has no memory controller, and nor have those below it:
+//! they are not listed. Groups whose name is not UTF-8 are not found; their memory is counted in the
+//! group above.
 
-use pagewise_model::*;
+use std::borrow::Cow;
+use std::collections::VecDeque;
 
-use crate::root::HostRoot;
+use pagewise_model::{
+    Bytes, Cgroup, CgroupEvents, Cgroups, Counters, Hierarchy, Limit, Name, Pressure, Reading,
+    Source, Stall,
+};
 
 use crate::mounts::Mounts;
-pub(crate) fn read(_host: &HostRoot, _mounts: &Mounts) -> Cgroups {
-    Cgroups::default()
+use crate::root::{HostRoot, absolute};
+use crate::text::{number, words};
+use crate::{counters, psi};
+
+/// Groups that are read of one host.
+const MAX_GROUPS: usize = 1000;
+/// How far below the root groups are looked for: deeper ones are not even counted.
+const MAX_DEPTH: usize = 64;
+
+pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Cgroups {
+    let (hierarchy, mount) = detect(host, mounts);
+    let mut cgroups = Cgroups { hierarchy, ..Cgroups::default() };
+    if let Some(mount) = mount {
+        walk(host, mount, &mut cgroups);
+        cgroups.groups.sort_by(|a, b| steps(a).cmp(steps(b)));
+    }
+    cgroups
+}
+
+/// The parts of a group's path: in their order parents come before children, and no stranger stands
+/// between them.
+fn steps(group: &Cgroup) -> impl Iterator<Item = &str> {
+    group.path.as_str().split('/').filter(|step| !step.is_empty())
+}
+
+/// Where memory cgroups are mounted.
+fn detect<'a>(host: &HostRoot, mounts: &'a Mounts) -> (Hierarchy, Option<&'a str>) {
+    let has_memory = |mount: &&str| {
+        let controllers = host.bytes(&format!("{mount}/cgroup.controllers")).unwrap_or_default();
+        words(&controllers).any(|controller| controller == b"memory")
+    };
+    match (mounts.cgroup2(), mounts.cgroup1_memory()) {
+        (Some(unified), _) if has_memory(&unified) => (Hierarchy::V2, Some(unified)),
+        (Some(_), Some(memory)) => (Hierarchy::Hybrid, Some(memory)),
+        (None, Some(memory)) => (Hierarchy::V1, Some(memory)),
+        (_, None) => (Hierarchy::None, None),
+    }
+}
+
+/// Level by level, so that what is left out are the deepest groups.
+fn walk(host: &HostRoot, mount: &str, cgroups: &mut Cgroups) {
+    let mut queue = VecDeque::from([(String::from("/"), 0)]);
+    while let Some((path, depth)) = queue.pop_front() {
+        let folder = format!("{mount}{}", path.trim_end_matches('/'));
+        let children = host.visit(&folder, || take(host, cgroups, &path, &folder));
+        if depth < MAX_DEPTH {
+            queue.extend(children.iter().map(|name| (below(&path, name), depth + 1)));
+        }
+    }
+}
+
+/// Reads or counts one group; answers the names of its children.
+fn take(host: &HostRoot, cgroups: &mut Cgroups, path: &str, folder: &str) -> Vec<String> {
+    if cgroups.groups.len() >= MAX_GROUPS {
+        cgroups.left_out += 1;
+    } else if let Some(group) = group(host, cgroups.hierarchy, path, folder) {
+        cgroups.groups.push(group);
+    } else {
+        return Vec::new();
+    }
+    host.folders(folder)
+}
+
+fn below(path: &str, name: &str) -> String {
+    format!("{}/{name}", path.trim_end_matches('/'))
+}
+
+/// `None` where this is no memory cgroup, or not any more.
+fn group(host: &HostRoot, hierarchy: Hierarchy, path: &str, folder: &str) -> Option<Cgroup> {
+    let files = Files { host, folder };
+    let stat = files.counters("stat");
+    // a file that may not be read is still a file
+    if path != "/" && stat.is_empty() && !stat.get("anon").is_denied() {
+        return None;
+    }
+    let mut group = match hierarchy {
+        Hierarchy::V2 => version_2(&files, &stat),
+        _ => version_1(&files, &stat),
+    };
+    group.path = Name::from(path);
+    group.stat = stat;
+    Some(group)
+}
+
+/// The `memory.` files of one group.
+struct Files<'a> {
+    host: &'a HostRoot,
+    folder: &'a str,
+}
+
+impl Files<'_> {
+    fn path(&self, file: &str) -> String {
+        format!("{}/memory.{file}", self.folder)
+    }
+
+    fn bytes(&self, file: &str) -> Reading<Bytes> {
+        self.host.bytes_at(&self.path(file))
+    }
+
+    fn limit(&self, file: &str) -> Reading<Limit> {
+        self.host.value(&self.path(file), "a size in bytes or max", limit)
+    }
+
+    fn number(&self, file: &str) -> Reading<u64> {
+        self.host.number_at(&self.path(file))
+    }
+
+    fn counters(&self, file: &str) -> Counters {
+        counters::read(self.host, &self.path(file))
+    }
+
+    /// One of the counters, as an absence that at least names the file.
+    fn of(&self, counters: &Counters, file: &str, name: &str) -> Reading<u64> {
+        let mut reading = counters.get(name);
+        if reading.source == Source::none() {
+            reading.source = Source::file(absolute(&self.path(file)));
+        }
+        reading
+    }
+}
+
+/// `max`, or a size of which those that no memory can have mean the same.
+fn limit(word: &[u8]) -> Option<Limit> {
+    /// The largest page size of any architecture whose kernel has cgroups.
+    const PAGE: u64 = 64 << 10;
+    const UNLIMITED: u64 = (i64::MAX as u64) / PAGE * PAGE;
+    match word {
+        b"max" => Some(Limit::Max),
+        digits => number(digits).map(|size| match size {
+            UNLIMITED.. => Limit::Max,
+            size => Limit::Bytes(Bytes::new(size)),
+        }),
+    }
+}
+
+fn version_2(files: &Files<'_>, stat: &Counters) -> Cgroup {
+    let counter = |name| files.of(stat, "stat", name);
+    let size = |name| counter(name).map(Bytes::new);
+    Cgroup {
+        current: files.bytes("current"),
+        peak: files.bytes("peak"),
+        min: files.limit("min"),
+        low: files.limit("low"),
+        high: files.limit("high"),
+        max: files.limit("max"),
+        swap_current: files.bytes("swap.current"),
+        swap_max: files.limit("swap.max"),
+        zswap_current: files.bytes("zswap.current"),
+        zswap_max: files.limit("zswap.max"),
+        swappiness: missing("cgroup v2 has no swappiness of its own"),
+        anon: size("anon"),
+        file: size("file"),
+        shmem: size("shmem"),
+        anon_thp: size("anon_thp"),
+        refault_anon: counter("workingset_refault_anon"),
+        refault_file: counter("workingset_refault_file"),
+        pgmajfault: counter("pgmajfault"),
+        events: events(files),
+        pressure: psi::pressure(files.host, &files.path("pressure")),
+        ..Cgroup::default()
+    }
+}
+
+fn events(files: &Files<'_>) -> CgroupEvents {
+    let events = files.counters("events");
+    let event = |name| files.of(&events, "events", name);
+    CgroupEvents {
+        low: event("low"),
+        high: event("high"),
+        max: event("max"),
+        oom: event("oom"),
+        oom_kill: event("oom_kill"),
+    }
+}
+
+fn version_1(files: &Files<'_>, stat: &Counters) -> Cgroup {
+    let counter = |name| files.of(stat, "stat", name);
+    let size = |name| counter(name).map(Bytes::new);
+    let max = files.limit("limit_in_bytes");
+    let no_limit = || missing("cgroup v1 has no such limit");
+    let no_zswap = "cgroup v1 does not count zswap";
+    Cgroup {
+        current: files.bytes("usage_in_bytes"),
+        peak: files.bytes("max_usage_in_bytes"),
+        min: no_limit(),
+        low: no_limit(),
+        high: no_limit(),
+        swap_current: size("total_swap"),
+        swap_max: swap_limit(files.limit("memsw.limit_in_bytes"), &max),
+        max,
+        zswap_current: missing(no_zswap),
+        zswap_max: missing(no_zswap),
+        swappiness: files.number("swappiness"),
+        anon: size("total_rss"),
+        file: size("total_cache"),
+        shmem: size("total_shmem"),
+        anon_thp: size("total_rss_huge"),
+        refault_anon: counter("total_workingset_refault_anon"),
+        refault_file: counter("total_workingset_refault_file"),
+        pgmajfault: counter("total_pgmajfault"),
+        events: version_1_events(files),
+        pressure: no_pressure(),
+        ..Cgroup::default()
+    }
+}
+
+/// Memory and swap together are limited: swap gets what is left over the limit of memory.
+fn swap_limit(both: Reading<Limit>, memory: &Reading<Limit>) -> Reading<Limit> {
+    let memory = memory.get();
+    both.and_then(|both| match (both, memory) {
+        (Limit::Max, _) => Ok(Limit::Max),
+        (Limit::Bytes(both), Some(Limit::Bytes(memory))) => {
+            Ok(Limit::Bytes(both.saturating_sub(memory)))
+        }
+        (Limit::Bytes(_), Some(Limit::Max)) => Ok(Limit::Bytes(Bytes::new(0))),
+        (Limit::Bytes(_), None) => Err(Cow::Borrowed("the limit of memory alone is not known")),
+    })
+}
+
+fn version_1_events(files: &Files<'_>) -> CgroupEvents {
+    let control = files.counters("oom_control");
+    let none = || missing("cgroup v1 has no such event");
+    CgroupEvents {
+        low: none(),
+        high: none(),
+        max: files.number("failcnt"),
+        oom: none(),
+        oom_kill: files.of(&control, "oom_control", "oom_kill"),
+    }
+}
+
+fn no_pressure() -> Pressure {
+    fn none<T>() -> Reading<T> {
+        missing("cgroup v1 has no pressure files")
+    }
+    let stall = || Stall { avg10: none(), avg60: none(), avg300: none(), total_us: none() };
+    Pressure { some: stall(), full: stall() }
+}
+
+fn missing<T>(why: &'static str) -> Reading<T> {
+    Reading::absent(why, Source::none())
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::Outcome;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::mounts;
+    use crate::root::{Entry, Refusal};
+    use crate::text::testing::mangled;
+
+    const MOUNT_2: &str = "29 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
+    const MOUNT_1: &str = "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
+    const MOUNT_BESIDE: &str = "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+
+    /// In the form of Linux 6.12, shortened; the numbers are ours.
+    const STAT_2: &str = "anon 4096\nfile 8192\nkernel 100\nshmem 1024\nanon_thp 2048\nworkingset_refault_anon 3\nworkingset_refault_file 5\npgfault 10\npgmajfault 7\n";
+    const EVENTS_2: &str = "low 1\nhigh 2\nmax 3\noom 4\noom_kill 5\noom_group_kill 0\n";
+
+    /// Linux 6.18, shortened.
+    const STAT_1: &str = "cache 9416704\nrss 13656064\nrss_huge 0\nshmem 9068544\nswap 0\nhierarchical_memory_limit 9223372036854771712\ntotal_cache 1735118848\ntotal_rss 212729856\ntotal_rss_huge 2097152\ntotal_shmem 9068544\ntotal_workingset_refault_anon 12\ntotal_workingset_refault_file 722684\ntotal_swap 4096\ntotal_pgmajfault 2629\n";
+    const CONTROL_1: &str = "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n";
+
+    type Tree = Vec<(String, Entry)>;
+
+    fn file(path: impl Into<String>, text: impl AsRef<[u8]>) -> (String, Entry) {
+        (path.into(), Entry::File(text.as_ref().to_vec()))
+    }
+
+    fn read_tree(files: Tree) -> (Cgroups, HostRoot) {
+        let host = HostRoot::memory(files);
+        let mounts = mounts::read(&host);
+        (read(&host, &mounts), host)
+    }
+
+    fn unified() -> Tree {
+        let mut tree = vec![
+            file("proc/self/mountinfo", MOUNT_2),
+            file("sys/fs/cgroup/cgroup.controllers", "cpu memory pids\n"),
+            file("sys/fs/cgroup/memory.stat", STAT_2),
+            file("sys/fs/cgroup/nomem/cgroup.procs", ""),
+            file("sys/fs/cgroup/nomem/sub/cgroup.procs", ""),
+        ];
+        let group = [
+            ("stat", STAT_2),
+            ("events", EVENTS_2),
+            ("current", "16384\n"),
+            ("peak", "20480\n"),
+            ("min", "0\n"),
+            ("low", "4096\n"),
+            ("high", "max\n"),
+            ("max", "65536\n"),
+            ("swap.current", "12288\n"),
+            ("swap.max", "max\n"),
+        ];
+        tree.extend(group.map(|(name, text)| file(format!("sys/fs/cgroup/a/memory.{name}"), text)));
+        tree
+    }
+
+    fn version_1_tree(mounted: &str) -> Tree {
+        let mut tree = vec![file("proc/self/mountinfo", mounted)];
+        for group in ["sys/fs/cgroup/memory", "sys/fs/cgroup/memory/job"] {
+            let files = [
+                ("stat", STAT_1),
+                ("oom_control", CONTROL_1),
+                ("usage_in_bytes", "1000000\n"),
+                ("max_usage_in_bytes", "2000000\n"),
+                ("limit_in_bytes", "67108864\n"),
+                ("memsw.limit_in_bytes", "100663296\n"),
+                ("soft_limit_in_bytes", "9223372036854771712\n"),
+                ("failcnt", "9\n"),
+                ("swappiness", "60\n"),
+            ];
+            tree.extend(files.map(|(name, text)| file(format!("{group}/memory.{name}"), text)));
+        }
+        tree
+    }
+
+    fn paths(cgroups: &Cgroups) -> Vec<&str> {
+        cgroups.groups.iter().map(|group| group.path.as_str()).collect()
+    }
+
+    fn size(bytes: u64) -> Option<Bytes> {
+        Some(Bytes::new(bytes))
+    }
+
+    #[test]
+    fn version_2_groups_are_read_and_those_without_memory_are_not() {
+        let (cgroups, host) = read_tree(unified());
+        assert_eq!(cgroups.hierarchy, Hierarchy::V2);
+        assert_eq!(paths(&cgroups), ["/", "/a"]);
+        let group = &cgroups.groups[1];
+        assert_eq!((group.current.get(), group.peak.get()), (size(16384), size(20480)));
+        assert_eq!((group.anon.get(), group.file.get()), (size(4096), size(8192)));
+        assert_eq!((group.shmem.get(), group.anon_thp.get()), (size(1024), size(2048)));
+        assert_eq!(group.low.get(), Some(Limit::Bytes(Bytes::new(4096))));
+        assert_eq!((group.high.get(), group.swap_max.get()), (Some(Limit::Max), Some(Limit::Max)));
+        assert_eq!((group.refault_anon.get(), group.refault_file.get()), (Some(3), Some(5)));
+        assert_eq!(group.refault_file.source.to_string(), "/sys/fs/cgroup/a/memory.stat:7");
+        assert_eq!((group.pgmajfault.get(), group.events.oom_kill.get()), (Some(7), Some(5)));
+        assert_eq!(group.zswap_current.outcome, Outcome::Absent("no such file".into()));
+        assert_eq!(group.stat.get("kernel").get(), Some(100));
+        assert_eq!(host.take_problems(), []);
+    }
+
+    #[test]
+    fn the_root_of_version_2_has_no_limits_and_that_is_not_zero() {
+        let (cgroups, _) = read_tree(unified());
+        let root = &cgroups.groups[0];
+        assert_eq!(root.anon.get(), size(4096));
+        assert_eq!((root.current.get(), root.max.get(), root.events.max.get()), (None, None, None));
+    }
+
+    #[test]
+    fn version_1_is_told_in_the_words_of_version_2() {
+        let (cgroups, host) = read_tree(version_1_tree(MOUNT_1));
+        assert_eq!(cgroups.hierarchy, Hierarchy::V1);
+        assert_eq!(paths(&cgroups), ["/", "/job"]);
+        let group = &cgroups.groups[1];
+        assert_eq!((group.anon.get(), group.file.get()), (size(212_729_856), size(1_735_118_848)));
+        assert_eq!((group.anon_thp.get(), group.swap_current.get()), (size(2 << 20), size(4096)));
+        assert_eq!(group.max.get(), Some(Limit::Bytes(Bytes::new(64 << 20))));
+        assert_eq!(group.swap_max.get(), Some(Limit::Bytes(Bytes::new(32 << 20))));
+        assert_eq!((group.refault_anon.get(), group.refault_file.get()), (Some(12), Some(722_684)));
+        assert_eq!((group.events.max.get(), group.events.oom_kill.get()), (Some(9), Some(2)));
+        assert_eq!(group.swappiness.get(), Some(60));
+        assert_eq!(group.low.outcome, Outcome::Absent("cgroup v1 has no such limit".into()));
+        assert!(group.pressure.some.avg10.get().is_none());
+        assert_eq!(host.take_problems(), []);
+    }
+
+    #[test]
+    fn without_swap_accounting_swap_is_absent() {
+        let mut tree = version_1_tree(MOUNT_1);
+        tree.retain(|(path, _)| !path.contains("memsw"));
+        tree.push(file("sys/fs/cgroup/memory/job/memory.stat", STAT_1.replace("swap", "swop")));
+        let (cgroups, _) = read_tree(tree);
+        let group = &cgroups.groups[1];
+        assert_eq!((group.swap_current.get(), group.swap_max.get()), (None, None));
+    }
+
+    #[test]
+    fn the_tree_that_has_the_memory_controller_counts() {
+        let hierarchy = |tree: Tree| read_tree(tree).0.hierarchy;
+        let both = [MOUNT_1, MOUNT_BESIDE].concat();
+        assert_eq!(hierarchy(version_1_tree(&both)), Hierarchy::Hybrid);
+        assert_eq!(hierarchy(version_1_tree(MOUNT_BESIDE)), Hierarchy::None);
+        assert_eq!(hierarchy(Tree::new()), Hierarchy::None);
+        let mut unified_wins = version_1_tree(MOUNT_BESIDE);
+        unified_wins.push(file("sys/fs/cgroup/unified/cgroup.controllers", "memory"));
+        assert_eq!(hierarchy(unified_wins), Hierarchy::V2);
+    }
+
+    #[test]
+    fn no_limit_is_the_largest_number_of_any_page_size() {
+        for (page, most) in [(12, 9_223_372_036_854_771_712), (16, 9_223_372_036_854_710_272)] {
+            assert_eq!(i64::MAX as u64 >> page << page, most);
+            assert_eq!(limit(most.to_string().as_bytes()), Some(Limit::Max));
+        }
+        assert_eq!(limit(b"18446744073709551615"), Some(Limit::Max));
+        assert_eq!(limit(b"max"), Some(Limit::Max));
+        assert_eq!(limit(b"0"), Some(Limit::Bytes(Bytes::new(0))));
+        let huge = 1 << 62;
+        assert_eq!(limit(format!("{huge}").as_bytes()), Some(Limit::Bytes(Bytes::new(huge))));
+        assert_eq!((limit(b""), limit(b"-1"), limit(b"maximum")), (None, None, None));
+    }
+
+    #[test]
+    fn a_group_that_we_may_not_read_is_still_a_group() {
+        let mut tree = unified();
+        let denied = || Entry::Refused(Refusal::Denied("run as root".into()));
+        for name in ["stat", "current"] {
+            tree.push((format!("sys/fs/cgroup/secret/memory.{name}"), denied()));
+        }
+        let (cgroups, _) = read_tree(tree);
+        assert_eq!(paths(&cgroups), ["/", "/a", "/secret"]);
+        let secret = &cgroups.groups[2];
+        assert!(secret.current.is_denied() && secret.anon.is_denied());
+    }
+
+    #[test]
+    fn children_stand_right_below_their_parent() {
+        let mut tree = vec![file("proc/self/mountinfo", MOUNT_1)];
+        for path in ["", "/a", "/a/z", "/a-b", "/a.slice", "/b"] {
+            tree.push(file(format!("sys/fs/cgroup/memory{path}/memory.stat"), STAT_1));
+        }
+        assert_eq!(paths(&read_tree(tree).0), ["/", "/a", "/a/z", "/a-b", "/a.slice", "/b"]);
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted_and_lies_deepest() {
+        let mut tree = vec![file("proc/self/mountinfo", MOUNT_1)];
+        tree.push(file("sys/fs/cgroup/memory/memory.stat", STAT_1));
+        for n in 0..MAX_GROUPS / 2 {
+            tree.push(file(format!("sys/fs/cgroup/memory/{n}/memory.stat"), "total_rss 1\n"));
+            tree.push(file(format!("sys/fs/cgroup/memory/{n}/sub/memory.stat"), "total_rss 1\n"));
+        }
+        let (cgroups, _) = read_tree(tree);
+        assert_eq!((cgroups.groups.len(), cgroups.left_out), (MAX_GROUPS, 1));
+    }
+
+    #[test]
+    fn a_bottomless_tree_ends() {
+        let deep = "x/".repeat(5000);
+        let mut tree = version_1_tree(MOUNT_1);
+        for depth in 1..100 {
+            let path = &deep[..depth * 2];
+            tree.push(file(format!("sys/fs/cgroup/memory/{path}memory.stat"), "total_rss 1\n"));
+        }
+        tree.push(file(format!("sys/fs/cgroup/memory/{deep}memory.stat"), "total_rss 1\n"));
+        // the root, its job, and what is as deep as we look
+        assert_eq!(read_tree(tree).0.groups.len(), 2 + MAX_DEPTH);
+    }
+
+    /// This machine's tree, whichever it has.
+    #[test]
+    fn the_live_tree_is_read_without_a_problem() {
+        let live = HostRoot::live().unwrap();
+        let cgroups = read(&live, &mounts::read(&live));
+        assert_eq!(cgroups.groups.is_empty(), cgroups.hierarchy == Hierarchy::None);
+        for group in &cgroups.groups {
+            assert!(group.anon.get().is_some(), "{}", group.path);
+        }
+        assert_eq!(live.take_problems(), []);
+    }
+
+    proptest! {
+        #[test]
+        fn no_file_of_a_group_panics(
+            stat in mangled(STAT_1),
+            events in mangled(EVENTS_2),
+            control in mangled(CONTROL_1),
+            limit in mangled("9223372036854771712\n"),
+        ) {
+            for mut tree in [unified(), version_1_tree(MOUNT_1)] {
+                let top = tree.iter().find(|(path, _)| path.ends_with("memory.stat")).unwrap();
+                let folder = top.0.trim_end_matches("memory.stat").to_owned();
+                let spoiled = [("stat", &stat), ("events", &events), ("oom_control", &control),
+                    ("max", &limit), ("limit_in_bytes", &limit), ("memsw.limit_in_bytes", &limit)];
+                for group in ["a", "job"] {
+                    tree.extend(spoiled.map(|(name, bytes)| {
+                        file(format!("{folder}{group}/memory.{name}"), bytes)
+                    }));
+                }
+                let _ = read_tree(tree);
+            }
+        }
+    }
 }

@@ -7,6 +7,7 @@
 //! [`Problem`](pagewise_model::Problem); nothing here fails as a whole and nothing here judges.
 //! Page contents are never read; see `pagewise-sample` for that.
 
+mod calls;
 mod capability;
 mod cgroup;
 mod container;
@@ -26,6 +27,7 @@ mod mounts;
 mod process;
 mod psi;
 mod record;
+mod redact;
 mod root;
 mod snapshot;
 mod swap;
@@ -36,6 +38,9 @@ mod zone;
 mod zram;
 mod zswap;
 
-pub use record::{Manifest, OpenError, Recording, open};
+pub use record::{
+    End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError, Recording, Tape, open,
+};
+pub use redact::Capture;
 pub use root::{Entry, HostRoot, Refusal};
 pub use snapshot::{Scope, snapshot};

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 
 use pagewise_model::{Name, Outcome, Problem, Reading, Source};
-use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::kconfig::Kconfig;
@@ -47,7 +47,15 @@ impl Refusal {
         }
     }
 
-    fn from_errno(errno: Errno) -> Self {
+    /// The same refusal, where it is an absence for the reason `general` with a better reason.
+    pub(crate) fn explained(self, general: &str, special: &'static str) -> Self {
+        match self {
+            Self::Absent(why) if why == general => Self::Absent(special.into()),
+            other => other,
+        }
+    }
+
+    pub(crate) fn from_errno(errno: Errno) -> Self {
         match errno {
             Errno::NOENT | Errno::NOTDIR | Errno::SRCH => Self::Absent(NO_SUCH_FILE.into()),
             Errno::OPNOTSUPP => Self::Absent(SWITCHED_OFF.into()),
@@ -114,6 +122,14 @@ pub struct HostRoot {
     problems: RefCell<Vec<Problem>>,
     memory: Option<RefCell<Files>>,
     config: OnceCell<Kconfig>,
+    /// The folder that is visited on the live machine; see [`HostRoot::visit`].
+    here: RefCell<Option<Here>>,
+}
+
+#[derive(Debug)]
+struct Here {
+    folder: String,
+    handle: OwnedFd,
 }
 
 impl HostRoot {
@@ -157,6 +173,7 @@ impl HostRoot {
             problems: RefCell::default(),
             memory: None,
             config: OnceCell::new(),
+            here: RefCell::default(),
         }
     }
 
@@ -299,19 +316,52 @@ impl HostRoot {
     /// left out: the kernel makes none in the folders that are listed here.
     pub(crate) fn names(&self, folder: &str) -> Vec<String> {
         let mut names = match &self.backing {
-            Backing::Live(root) => listed(rustix::fs::openat(
-                root,
-                folder,
-                OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
-                Mode::empty(),
-            )),
-            Backing::Folder(root) => {
-                listed(open_inside(root, folder, OFlags::RDONLY | OFlags::DIRECTORY))
-            }
+            Backing::Live(root) => listed(open_live(root, folder, LIST)),
+            Backing::Folder(root) => listed(open_inside(root, folder, LIST)),
             Backing::Memory(files) => stored_names(files, folder),
         };
         names.sort_unstable();
         names
+    }
+
+    /// Names of the folders in a folder, sorted, links not followed; else as
+    /// [`HostRoot::names`]. In a recording these are the names with files below them.
+    pub(crate) fn folders(&self, folder: &str) -> Vec<String> {
+        let listed = match &self.backing {
+            Backing::Live(root) => {
+                self.open_near(root, folder, LIST).and_then(|it| folders_in(&it))
+            }
+            Backing::Folder(root) => open_inside(root, folder, LIST).and_then(|it| folders_in(&it)),
+            Backing::Memory(files) => Ok(stored_folders(files, folder)),
+        };
+        let mut names = listed.unwrap_or_default();
+        names.sort_unstable();
+        names
+    }
+
+    /// Runs `look`, which is to read several files right in `folder`: on the live machine the way
+    /// to that folder is then gone once and not for each. Changes nothing else; visits do not nest.
+    pub(crate) fn visit<T>(&self, folder: &str, look: impl FnOnce() -> T) -> T {
+        if let Backing::Live(root) = &self.backing {
+            let handle = open_live(root, folder, OFlags::PATH | OFlags::DIRECTORY).ok();
+            let folder = folder.to_owned();
+            self.here.replace(handle.map(|handle| Here { folder, handle }));
+        }
+        let seen = look();
+        self.here.replace(None);
+        seen
+    }
+
+    /// Opens on the live machine, from the folder that is visited where the path leads through it.
+    fn open_near(&self, root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let here = self.here.borrow();
+        let inside = here.as_ref().and_then(|here| {
+            let rest = path.strip_prefix(here.folder.as_str())?;
+            let name = if rest.is_empty() { "." } else { rest.strip_prefix('/')? };
+            Some((&here.handle, name))
+        });
+        let (from, name) = inside.unwrap_or((root, path));
+        open_live(from, name, flags)
     }
 
     /// Notes that something is not as the kernel writes it, and answers the absence to go on with.
@@ -351,8 +401,9 @@ impl HostRoot {
     fn fetch(&self, path: &str) -> Result<Vec<u8>, Refusal> {
         let read = match &self.backing {
             Backing::Memory(files) => return from_memory(files, path),
-            Backing::Live(root) => rustix::fs::openat(root, path, READ, Mode::empty())
-                .and_then(|file| read_capped(&file)),
+            Backing::Live(root) => {
+                self.open_near(root, path, READ).and_then(|file| read_capped(&file))
+            }
             Backing::Folder(root) => {
                 open_inside(root, path, READ).and_then(regular).and_then(|file| read_capped(&file))
             }
@@ -376,6 +427,8 @@ const MAX_PROBLEMS: usize = 100;
 const READ: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
+const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+
 /// The path as Readings name it.
 pub(crate) fn absolute(path: &str) -> String {
     format!("/{path}")
@@ -389,6 +442,10 @@ fn live_facts() -> Facts {
         monotonic_seconds: monotonic.tv_sec as f64 + monotonic.tv_nsec as f64 / 1e9,
         page_size: Some(rustix::param::page_size() as u64),
     }
+}
+
+fn open_live(root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat(root, path, flags | OFlags::CLOEXEC, Mode::empty())
 }
 
 fn open_inside(root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -451,6 +508,27 @@ fn listed(folder: Result<OwnedFd, Errno>) -> Vec<String> {
     names.filter(|name| name != "." && name != "..").collect()
 }
 
+/// A folder with two links has no folders in it: the second is its own `.`, and each child's `..`
+/// would be a third. This spares listing the fifty files of every leaf in the cgroup tree. File
+/// systems that do not count so (btrfs) always say one.
+fn folders_in(folder: &OwnedFd) -> Result<Vec<String>, Errno> {
+    if rustix::fs::fstat(folder)?.st_nlink == 2 {
+        return Ok(Vec::new());
+    }
+    let entries = Dir::read_from(folder)?;
+    let folders = entries.flatten().filter(|entry| match entry.file_type() {
+        FileType::Unknown => is_folder(folder, entry.file_name()),
+        kind => kind == FileType::Directory,
+    });
+    let names = folders.filter_map(|entry| entry.file_name().to_str().map(str::to_owned).ok());
+    Ok(names.filter(|name| name != "." && name != "..").collect())
+}
+
+fn is_folder(parent: &OwnedFd, name: &std::ffi::CStr) -> bool {
+    rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory)
+}
+
 fn from_memory(files: &Files, path: &str) -> Result<Vec<u8>, Refusal> {
     match files.get(path) {
         Some(Entry::File(bytes)) => Ok(bytes.clone()),
@@ -475,9 +553,88 @@ fn stored_names(files: &Files, folder: &str) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
+fn stored_folders(files: &Files, folder: &str) -> Vec<String> {
+    let names: BTreeSet<&str> = below(files, folder)
+        .filter(|(_, entry)| !matches!(entry, Entry::Refused(Refusal::Absent(_))))
+        .filter_map(|(rest, _)| rest.split_once('/').map(|(name, _)| name))
+        .filter(|name| !matches!(*name, "" | "." | ".."))
+        .collect();
+    names.into_iter().map(str::to_owned).collect()
+}
+
 /// What lies below a folder: the rest of the path, and the entry.
 fn below<'a>(files: &'a Files, folder: &str) -> impl Iterator<Item = (&'a str, &'a Entry)> {
     let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
     let from = prefix.clone();
     files.range(from..).map_while(move |(path, entry)| Some((path.strip_prefix(&prefix)?, entry)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree() -> HostRoot {
+        let file = |path: &str| (path.to_owned(), Entry::File(b"1".to_vec()));
+        HostRoot::memory(["g/file", "g/b/file", "g/a/c/file", "gx/file"].map(file))
+    }
+
+    /// A folder on disk that holds the same as [`tree`].
+    fn tree_on_disk() -> (tempfile::TempDir, HostRoot) {
+        let root = tempfile::tempdir().unwrap();
+        for path in ["g/a/c", "g/b", "gx"] {
+            std::fs::create_dir_all(root.path().join(path)).unwrap();
+        }
+        std::os::unix::fs::symlink("..", root.path().join("g/loop")).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            root.path().join("g/file"),
+            FileType::RegularFile,
+            Mode::RUSR,
+            0,
+        )
+        .unwrap();
+        let host = HostRoot::folder(root.path()).unwrap();
+        (root, host)
+    }
+
+    #[test]
+    fn folders_are_told_from_files_and_links_are_not_followed() {
+        let (_kept, on_disk) = tree_on_disk();
+        for host in [tree(), on_disk] {
+            assert_eq!(host.folders("g"), ["a", "b"], "{}", host.label());
+            assert_eq!(host.folders("g/a"), ["c"]);
+            assert!(host.folders("g/b").is_empty());
+            assert!(host.folders("none").is_empty());
+        }
+    }
+
+    #[test]
+    fn a_visit_answers_what_the_whole_path_would() {
+        let host = HostRoot::live().unwrap();
+        let paths = ["proc/sys/vm/swappiness", "proc/sys/vm/none", "proc/sys/kernel/osrelease"];
+        let outside = paths.map(|path| host.bytes(path));
+        let inside = host.visit("proc/sys/vm", || {
+            assert_eq!(host.folders("sys/kernel"), HostRoot::live().unwrap().folders("sys/kernel"));
+            paths.map(|path| host.bytes(path))
+        });
+        assert_eq!(inside, outside);
+        assert!(outside[0].is_ok() && outside[1].is_err());
+        assert!(host.visit("proc/none", || host.bytes("proc/sys/vm/swappiness")).is_ok());
+    }
+
+    /// The short cut over the number of links agrees with looking at every entry.
+    #[test]
+    fn live_folders_are_the_names_that_can_be_listed() {
+        let host = HostRoot::live().unwrap();
+        for folder in ["sys", "sys/kernel", "sys/kernel/mm", "sys/fs/cgroup"] {
+            let naive: Vec<String> = host
+                .names(folder)
+                .into_iter()
+                .filter(|name| {
+                    std::fs::symlink_metadata(format!("/{folder}/{name}")).unwrap().is_dir()
+                })
+                .collect();
+            assert_eq!(host.folders(folder), naive, "{folder}");
+        }
+    }
 }

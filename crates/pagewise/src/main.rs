@@ -1,2 +1,29 @@
-//! x
-fn main() {}
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Pagewise gets more work out of a Linux machine's memory, and proves it: the program.
+//!
+//! Wiring only: [`cli`] is the one table that parser, help, completions and man pages come from,
+//! [`verbs`] has a file per verb, the others are what several verbs need.
+
+mod cli;
+mod cost;
+mod duration;
+mod input;
+mod interrupt;
+mod output;
+mod progress;
+mod screen;
+mod trouble;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let started = std::time::Instant::now();
+    let cli = cli::Cli::parse();
+    match verbs::run(&cli, started) {
+        Ok(outcome) => outcome.into(),
+        Err(error) => trouble::tell(&error),
+    }
+}

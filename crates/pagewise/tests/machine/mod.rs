@@ -15,12 +15,12 @@ use std::process::{Child, Command, Output, Stdio};
 
 /// Everything borrowed so far.
 #[derive(Debug)]
-pub struct Loans {
+pub(crate) struct Loans {
     watcher: Child,
 }
 
 impl Loans {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let watcher = Command::new("setsid")
             .args(["sh", "-c", "tac | sh"])
             .stdin(Stdio::piped())
@@ -31,13 +31,13 @@ impl Loans {
     }
 
     /// Promises to run `command` at the end.
-    pub fn promise(&mut self, command: &str) {
+    pub(crate) fn promise(&mut self, command: &str) {
         let told = self.watcher.stdin.as_mut().expect("open until dropped");
         writeln!(told, "{command}").expect("the watcher lives");
     }
 
     /// A zram device of our own with `disksize`, never one that was there. Answers its number.
-    pub fn zram(&mut self, disksize: &str) -> u32 {
+    pub(crate) fn zram(&mut self, disksize: &str) -> u32 {
         let id: u32 = read("/sys/class/zram-control/hot_add").parse().expect("a number");
         // between the line above and this one a kill would leave an empty, unused device behind
         self.promise(&format!("echo {id} > /sys/class/zram-control/hot_remove"));
@@ -47,7 +47,7 @@ impl Loans {
     }
 
     /// A swap file in `folder`, not switched on.
-    pub fn swap_file(&mut self, folder: &Path, megabytes: u32) -> PathBuf {
+    pub(crate) fn swap_file(&mut self, folder: &Path, megabytes: u32) -> PathBuf {
         let path = folder.join("swapfile");
         let shown = path.display().to_string();
         self.promise(&format!("rm -f '{shown}'"));
@@ -61,13 +61,13 @@ impl Loans {
     }
 
     /// Switches a swap area on.
-    pub fn swap_on(&mut self, area: &str, priority: i32) {
+    pub(crate) fn swap_on(&mut self, area: &str, priority: i32) {
         self.promise(&format!("swapoff '{area}'"));
         run("swapon", &["--priority", &priority.to_string(), area]);
     }
 
     /// Writes a setting for a while.
-    pub fn setting(&mut self, path: &str, value: &str) {
+    pub(crate) fn setting(&mut self, path: &str, value: &str) {
         let old = read(path);
         self.promise(&format!("echo '{}' > {path}", active_word(&old)));
         write(path, value);
@@ -90,17 +90,17 @@ fn active_word(text: &str) -> &str {
     inner.map_or(text, |(word, _)| word)
 }
 
-pub fn read(path: &str) -> String {
+pub(crate) fn read(path: &str) -> String {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
     text.trim().to_owned()
 }
 
-pub fn write(path: &str, value: &str) {
+pub(crate) fn write(path: &str, value: &str) {
     std::fs::write(path, value).unwrap_or_else(|error| panic!("{path}: {error}"));
 }
 
 /// Runs a tool of the machine that must succeed.
-pub fn run(program: &str, arguments: &[&str]) -> String {
+pub(crate) fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().expect(program);
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {arguments:?}: {complaint}");
@@ -108,12 +108,12 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
 }
 
 /// Runs pagewise, whatever its exit status.
-pub fn pagewise(arguments: &[&str]) -> Output {
+pub(crate) fn pagewise(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_pagewise")).args(arguments).output().expect("built by cargo")
 }
 
 /// What pagewise says as JSON; its exit status must be one of `allowed`.
-pub fn pagewise_json(arguments: &[&str], allowed: &[i32]) -> serde_json::Value {
+pub(crate) fn pagewise_json(arguments: &[&str], allowed: &[i32]) -> serde_json::Value {
     let output = pagewise(arguments);
     let status = output.status.code();
     let complaint = String::from_utf8_lossy(&output.stderr);

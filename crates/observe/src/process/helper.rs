@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Reads files that may block, within a time budget: the parent's side of the helper process.
+//!
+//! smaps_rollup takes the memory lock of the process it tells about. Whoever holds that lock may be
+//! waiting for a disk or a network file system: then the read sleeps, and nothing can be done about
+//! it from inside. So a forked helper reads (see [`crate::calls`]) and we wait no longer than makes
+//! sense: what has not answered is [`Answer::Stuck`], its helper is killed, another one goes on with
+//! the rest.
+//!
+//! A machine that is short of memory is also short of processor time. A helper that is late
+//! because it waits for a processor is not stuck: its state tells the two apart.
+
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions};
+
+use crate::calls::{self, Child, HEAD, Job, NO_TIME, now};
+
+/// What became of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// Its bytes.
+    Read(Vec<u8>),
+    /// The kernel said no.
+    Refused(Errno),
+    /// It did not fit into the budget.
+    NotRead,
+    /// It had not answered when it should long have.
+    Stuck,
+}
+
+/// Helpers that are begun in one go: each but the first stands for a stuck file.
+const MAX_HELPERS: usize = 8;
+/// How long one file may take however small it is.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// How long all of them may take at least, however small the budget.
+const LEAST_GRACE: Duration = Duration::from_millis(100);
+
+/// Reads the files in the given order, which should be the cheapest first. Answers are in the same
+/// order. Takes the budget, and at most twice that or 100 ms when something is stuck.
+pub(super) fn read_all(jobs: &[Job], budget: Duration) -> Vec<Answer> {
+    let begun = now();
+    let until = begun.saturating_add(budget);
+    let end = begun.saturating_add(budget.saturating_mul(2).max(LEAST_GRACE));
+    let mut answers = Vec::with_capacity(jobs.len());
+    for _ in 0..MAX_HELPERS {
+        let rest = jobs.get(answers.len()..).unwrap_or_default();
+        if rest.is_empty() || now() >= until {
+            break;
+        }
+        let Some(last) =
+            Helper::start(rest, until).and_then(|helper| helper.collect(&mut answers, end))
+        else {
+            break;
+        };
+        answers.push(last);
+    }
+    answers.resize(jobs.len(), Answer::NotRead);
+    answers
+}
+
+struct Helper<'a> {
+    jobs: &'a [Job],
+    child: Child,
+    /// What has arrived and is not a whole answer yet.
+    pending: Vec<u8>,
+}
+
+impl<'a> Helper<'a> {
+    /// `None` where the system has no process left for us.
+    fn start(jobs: &'a [Job], until: Duration) -> Option<Self> {
+        let child = calls::fork_reader(jobs, until).ok()?;
+        Some(Self { jobs, child, pending: Vec::new() })
+    }
+
+    /// Takes answers until the helper ends (`None`), or is given up at a file: what to say of it.
+    fn collect(mut self, answers: &mut Vec<Answer>, end: Duration) -> Option<Answer> {
+        let mut jobs = self.jobs.iter();
+        let mut patience = patience(jobs.as_slice());
+        let mut heard = now();
+        loop {
+            let give_up = heard.saturating_add(patience).min(end);
+            match wait_readable(&self.child.answers, give_up.saturating_sub(now())) {
+                true if !self.receive() => return None,
+                true => {
+                    while let Some(answer) = self.next_answer() {
+                        answers.push(answer);
+                        jobs.next()?;
+                    }
+                    patience = self::patience(jobs.as_slice());
+                }
+                false if is_running(self.child.pid) && now() < end => {}
+                false if is_running(self.child.pid) => return Some(Answer::NotRead),
+                false => return Some(Answer::Stuck),
+            }
+            heard = now();
+        }
+    }
+
+    /// `false` when the helper has ended.
+    fn receive(&mut self) -> bool {
+        let mut piece = [0; 1 << 14];
+        match rustix::io::read(&self.child.answers, &mut piece) {
+            Ok(0) => false,
+            Ok(length) => {
+                self.pending.extend_from_slice(&piece[..length]);
+                true
+            }
+            Err(errno) => errno == Errno::INTR,
+        }
+    }
+
+    fn next_answer(&mut self) -> Option<Answer> {
+        let (code, rest) = self.pending.split_first_chunk::<4>()?;
+        let (length, body) = rest.split_first_chunk::<4>()?;
+        let length = usize::try_from(u32::from_ne_bytes(*length)).ok()?;
+        let answer = match u32::from_ne_bytes(*code) {
+            calls::READ => Answer::Read(body.get(..length)?.to_vec()),
+            NO_TIME => Answer::NotRead,
+            code => Answer::Refused(Errno::from_raw_os_error(i32::try_from(code).ok()?)),
+        };
+        self.pending.drain(..HEAD + length);
+        Some(answer)
+    }
+}
+
+impl Drop for Helper<'_> {
+    fn drop(&mut self) {
+        end(self.child.pid);
+    }
+}
+
+fn patience(jobs: &[Job]) -> Duration {
+    jobs.first()
+        .map_or(PATIENCE, |job| job.cost.saturating_mul(4).clamp(PATIENCE, LEAST_GRACE * 100))
+}
+
+/// Whether there is something to read, or the other end is closed, before `timeout` has passed.
+fn wait_readable(pipe: &OwnedFd, timeout: Duration) -> bool {
+    let timeout = Timespec {
+        tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: timeout.subsec_nanos().into(),
+    };
+    let mut waiting = [PollFd::new(pipe, PollFlags::IN)];
+    rustix::event::poll(&mut waiting, Some(&timeout)).is_ok_and(|ready| ready > 0)
+}
+
+/// Whether a process has, or waits for, a processor: it is late, but nothing holds it up.
+fn is_running(pid: Pid) -> bool {
+    let mut stat = [0; 128];
+    let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let read = rustix::fs::open(path, flags, Mode::empty())
+        .and_then(|file| rustix::io::read(file, &mut stat));
+    let text = stat.get(..read.unwrap_or(0)).unwrap_or_default();
+    let name_ends = text.iter().rposition(|&byte| byte == b')');
+    name_ends.and_then(|at| text.get(at + 2)) == Some(&b'R')
+}
+
+/// Helpers that were killed and had not died: they sleep where no signal reaches them, and die when
+/// they wake. They cannot be waited for, only looked after later.
+static LEFT: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+
+/// Ends a helper, without waiting for one that cannot be woken.
+fn end(pid: Pid) {
+    if is_gone(pid) {
+        return;
+    }
+    let _ = rustix::process::kill_process(pid, Signal::KILL);
+    for _ in 0..20 {
+        if is_gone(pid) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    LEFT.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
+}
+
+/// Whether a helper has ended; if so its remains are taken away.
+fn is_gone(pid: Pid) -> bool {
+    !matches!(rustix::process::waitpid(Some(pid), WaitOptions::NOHANG), Ok(None))
+}
+
+/// Helpers of earlier readings that still have not died.
+pub(super) fn left_behind() -> Vec<u32> {
+    let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+    left.retain(|&pid| !is_gone(pid));
+    left.iter().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
+
+    use rustix::fs::{CWD, FileType};
+    use rustix::process::test_kill_process;
+
+    use super::*;
+    use crate::root::HostRoot;
+
+    const AMPLE: Duration = Duration::from_secs(5);
+
+    fn job(path: &Path) -> Job {
+        let path = CString::new(path.as_os_str().as_bytes()).unwrap();
+        Job { path, cost: Duration::from_micros(30) }
+    }
+
+    fn fifo(folder: &Path, name: &str) -> Job {
+        let path = folder.join(name);
+        rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        job(&path)
+    }
+
+    /// A FIFO without a writer blocks whoever opens it, as a held memory lock blocks whoever reads.
+    #[test]
+    fn what_blocks_is_stuck_and_the_rest_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let readable = job(Path::new("/proc/self/smaps_rollup"));
+        let jobs = [
+            readable.clone(),
+            fifo(folder.path(), "one"),
+            readable.clone(),
+            fifo(folder.path(), "two"),
+            readable,
+        ];
+        let begun = now();
+        let answers = read_all(&jobs, AMPLE);
+        assert!(now() - begun < AMPLE, "waited for what blocks");
+        for (at, answer) in answers.iter().enumerate() {
+            match answer {
+                Answer::Read(bytes) => assert!(at % 2 == 0 && bytes.ends_with(b"kB\n"), "{at}"),
+                other => assert_eq!((at % 2, other), (1, &Answer::Stuck)),
+            }
+        }
+    }
+
+    #[test]
+    fn stuck_files_cost_no_more_than_the_grace() {
+        let folder = tempfile::tempdir().unwrap();
+        let jobs: Vec<Job> = (0..30).map(|n| fifo(folder.path(), &n.to_string())).collect();
+        let budget = Duration::from_millis(120);
+        let begun = now();
+        let answers = read_all(&jobs, budget);
+        let took = now() - begun;
+        assert!(took < budget * 2 + Duration::from_millis(500), "took {took:?}");
+        assert_eq!(answers.len(), jobs.len());
+        let stuck = answers.iter().filter(|&answer| *answer == Answer::Stuck).count();
+        assert!((1..=MAX_HELPERS).contains(&stuck), "{stuck} stuck");
+        assert!(answers[stuck..].iter().all(|answer| *answer == Answer::NotRead));
+    }
+
+    #[test]
+    fn a_read_that_does_not_fit_is_not_begun_but_a_refusal_is_still_known() {
+        let dear = Job { cost: Duration::from_secs(60), ..job(Path::new("/proc/self/status")) };
+        let missing = Job { cost: Duration::MAX, ..job(Path::new("/proc/self/none")) };
+        let cheap = job(Path::new("/proc/self/oom_score"));
+        let answers = read_all(&[dear, missing, cheap], AMPLE);
+        assert_eq!(answers[..2], [Answer::NotRead, Answer::Refused(Errno::NOENT)]);
+        assert!(matches!(answers[2], Answer::Read(_)));
+    }
+
+    #[test]
+    fn hundreds_of_answers_arrive_whole_and_in_order() {
+        let paths = ["/proc/self/status", "/proc/sys/kernel/osrelease", "/proc/self/none"];
+        let jobs: Vec<Job> = paths.iter().cycle().take(600).map(|p| job(Path::new(p))).collect();
+        let answers = read_all(&jobs, AMPLE);
+        let release = HostRoot::live().unwrap().bytes("proc/sys/kernel/osrelease").unwrap();
+        for three in answers.chunks(3) {
+            assert!(matches!(&three[0], Answer::Read(bytes) if bytes.starts_with(b"Name:")));
+            assert_eq!(three[1], Answer::Read(release.clone()));
+            assert_eq!(three[2], Answer::Refused(Errno::NOENT));
+        }
+    }
+
+    #[test]
+    fn without_a_budget_or_files_nothing_is_begun() {
+        assert!(read_all(&[], AMPLE).is_empty());
+        let answers = read_all(&[job(Path::new("/proc/self/status"))], Duration::ZERO);
+        assert_eq!(answers, [Answer::NotRead]);
+    }
+
+    /// The child never comes back here, and none is left.
+    #[test]
+    fn helpers_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let child = calls::fork_reader(&[fifo(folder.path(), "f")], now() + AMPLE).unwrap();
+        let pid = child.pid.as_raw_nonzero().get().unsigned_abs();
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(test_kill_process(child.pid), Ok(()));
+        assert!(!is_running(child.pid), "sleeps in open");
+        end(child.pid);
+        assert_eq!(test_kill_process(child.pid), Err(Errno::SRCH));
+        assert!(!left_behind().contains(&pid));
+    }
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Why a recording cannot be used at all.
+
+use std::path::PathBuf;
+
+/// Why a recording cannot be used at all.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It cannot be opened.
+    #[error("{}", path.display())]
+    Io {
+        /// The recording.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It is neither a file nor a folder.
+    #[error("{}: expected a folder or a .tar.zst file, found {found}", path.display())]
+    WrongKind {
+        /// The recording.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+    },
+    /// A folder with nothing of a host in it.
+    #[error("{}: expected host.toml or a folder proc in it, found neither", path.display())]
+    NoHost {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// An archive with nothing of a host in it.
+    #[error("{label}: expected a recording (.tar.zst with host.toml in it), found {found}")]
+    NoRecording {
+        /// The archive.
+        label: String,
+        /// What it is instead.
+        found: String,
+    },
+}
+
+impl OpenError {
+    /// What to do about it.
+    pub fn next(&self) -> &'static str {
+        match self {
+            Self::Io { .. } => "check the path and your right to read it",
+            Self::WrongKind { .. } | Self::NoHost { .. } => {
+                "give a file made by `pagewise capture`, or a folder that holds proc and sys"
+            }
+            Self::NoRecording { .. } => {
+                "copy the recording again, or make a new one: pagewise capture"
+            }
+        }
+    }
+}

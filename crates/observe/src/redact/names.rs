@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Names → aliases, the same for the same name all over one capture.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+
+use super::places::Places;
+use super::words::{DEVICE_UNITS, GROUPS, PROGRAMS, digits_after};
+use crate::record::Tape;
+
+/// What was met so far, and what it is called.
+#[derive(Debug)]
+pub(super) struct Names {
+    hasher: RandomState,
+    programs: Aliases,
+    groups: Aliases,
+    users: Aliases,
+    release: Vec<u8>,
+    release_digits: String,
+    pub(super) places: Places,
+}
+
+/// Numbers in the order of meeting.
+#[derive(Debug, Default)]
+pub(super) struct Aliases(HashMap<Vec<u8>, usize>);
+
+impl Aliases {
+    pub(super) fn number(&mut self, name: &[u8]) -> usize {
+        let next = self.0.len() + 1;
+        *self.0.entry(name.to_vec()).or_insert(next)
+    }
+}
+
+impl Names {
+    pub(super) fn of(tape: &Tape) -> Self {
+        let release = tape.file("proc/sys/kernel/osrelease").unwrap_or_default().trim_ascii();
+        Self {
+            hasher: RandomState::new(),
+            programs: Aliases::default(),
+            groups: Aliases::default(),
+            users: Aliases::default(),
+            release: release.to_vec(),
+            release_digits: version_digits(release),
+            places: Places::of(tape),
+        }
+    }
+
+    /// The host's name, hashed.
+    pub(super) fn host(&self, name: &[u8]) -> String {
+        format!("host-{:08x}", self.hash("host", name) >> 32)
+    }
+
+    /// The boot id, hashed: it still tells one boot from another.
+    pub(super) fn boot(&self, id: &[u8]) -> String {
+        format!("{:016x}", self.hash("boot", id))
+    }
+
+    fn hash(&self, kind: &str, name: &[u8]) -> u64 {
+        self.hasher.hash_one((kind, name.trim_ascii()))
+    }
+
+    /// The kernel's version without what a vendor or owner appended.
+    pub(super) fn release(&self) -> &str {
+        &self.release_digits
+    }
+
+    /// A release inside a path or file name.
+    pub(super) fn release_in(&self, text: &[u8]) -> Option<&str> {
+        (!self.release.is_empty() && text == self.release).then_some(self.release_digits.as_str())
+    }
+
+    /// A program's name: its own where everybody runs it.
+    pub(super) fn program(&mut self, name: &[u8]) -> String {
+        let known = std::str::from_utf8(name).ok().filter(|name| is_known_program(name));
+        match known {
+            Some(name) => name.to_owned(),
+            None if name.starts_with(b"kworker/") => "kworker".to_owned(),
+            None => format!("proc-{}", self.programs.number(name)),
+        }
+    }
+
+    /// One folder of a cgroup's path.
+    pub(super) fn group(&mut self, name: &[u8]) -> String {
+        if let Some(known) = std::str::from_utf8(name).ok().filter(|name| is_known_group(name)) {
+            return known.to_owned();
+        }
+        let kinds = ["service", "slice", "scope", "mount", "socket", "swap"];
+        let kind = kinds.iter().find(|kind| name.ends_with(format!(".{kind}").as_bytes()));
+        let number = self.groups.number(name);
+        kind.map_or_else(|| format!("cg-{number}"), |kind| format!("cg-{number}.{kind}"))
+    }
+
+    /// A user id: root stays, everybody else is counted from 1001.
+    pub(super) fn user(&mut self, uid: &[u8]) -> usize {
+        if uid == b"0" { 0 } else { 1000 + self.users.number(uid) }
+    }
+}
+
+fn is_known_program(name: &str) -> bool {
+    PROGRAMS.contains(&name)
+        || ["kswapd", "kcompactd", "kdamond."].iter().any(|thread| digits_after(name, thread))
+}
+
+fn is_known_group(name: &str) -> bool {
+    let service = name.strip_suffix(".service");
+    GROUPS.contains(&name)
+        || DEVICE_UNITS.contains(&name)
+        || service.is_some_and(|name| PROGRAMS.contains(&name))
+}
+
+/// `6.18.44` of `6.18.44-fc-v657`.
+fn version_digits(release: &[u8]) -> String {
+    let digits = release.iter().take_while(|&&byte| byte.is_ascii_digit() || byte == b'.');
+    let version: String = digits.map(|&byte| char::from(byte)).collect();
+    version.trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Names {
+        Names::of(&Tape { page_size: None, ends: Vec::new() })
+    }
+
+    #[test]
+    fn the_same_name_has_the_same_alias_and_known_ones_stay() {
+        let mut names = names();
+        assert_eq!(names.program(b"payroll"), "proc-1");
+        assert_eq!(names.program(b"bank"), "proc-2");
+        assert_eq!(names.program(b"payroll"), "proc-1");
+        assert_eq!(names.program(b"redis-server"), "redis-server");
+        assert_eq!(names.program(b"kswapd0"), "kswapd0");
+        assert_eq!(names.program(b"kswapd-of-bob"), "proc-3");
+        assert_eq!(names.program(b"kworker/bob"), "kworker");
+    }
+
+    #[test]
+    fn groups_keep_their_kind() {
+        let mut names = names();
+        assert_eq!(names.group(b"system.slice"), "system.slice");
+        assert_eq!(names.group(b"postgres.service"), "postgres.service");
+        assert_eq!(names.group(b"payroll.service"), "cg-1.service");
+        assert_eq!(names.group(b"bob"), "cg-2");
+    }
+
+    #[test]
+    fn only_version_digits_stay_of_a_release() {
+        assert_eq!(version_digits(b"6.18.44-fc-v657"), "6.18.44");
+        assert_eq!(version_digits(b"6.1.0-rc3"), "6.1.0");
+        assert_eq!(version_digits(b"secret"), "");
+    }
+
+    #[test]
+    fn hashes_of_two_captures_do_not_match() {
+        let (one, other) = (names(), names());
+        assert_eq!(one.host(b"web-07\n"), one.host(b"web-07"));
+        assert_ne!(one.host(b"web-07"), other.host(b"web-07"));
+        assert_ne!(one.boot(b"id"), other.boot(b"id"));
+    }
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Which files may leave the machine, and how: one row per path, everything else is dropped.
+//!
+//! A pattern is a path whose parts may be `{n}` (digits), `{disk}` (a block device's kernel name),
+//! `{device}` (its number, `254:0`), `{release}` (this kernel's own) or `{any}` (lower case
+//! letters, digits, `_`, `-` and `.`: only below folders where the kernel alone makes names); text
+//! may stand before and after the braces. Settings of the knob table are allowed as their domain
+//! says. Files of cgroups have a list of their own, because their folders are named by people.
+
+use pagewise_model::knob::{Domain, KNOBS};
+
+use super::files as by;
+use super::names::Names;
+use super::processes as of;
+use super::words::is_disk;
+use crate::root::Entry;
+
+/// How a file is kept; `None` where nothing of it may stay.
+type Keep = fn(&mut Names, &[u8]) -> Option<Vec<u8>>;
+
+#[rustfmt::skip]
+const ROWS: &[(&str, Keep)] = &[
+    // memory as a whole
+    ("proc/meminfo", by::verbatim), ("proc/vmstat", by::verbatim), ("proc/zoneinfo", by::verbatim),
+    ("proc/buddyinfo", by::verbatim), ("proc/pagetypeinfo", by::verbatim),
+    ("proc/pressure", by::presence), ("proc/pressure/memory", by::verbatim),
+    ("proc/pressure/io", by::verbatim), ("proc/pressure/cpu", by::verbatim),
+    ("proc/loadavg", by::numbers), ("proc/uptime", by::numbers),
+    // the machine
+    ("proc/sys/kernel/random/boot_id", by::boot_id), ("proc/sys/kernel/hostname", by::host_name),
+    ("proc/sys/kernel/osrelease", by::release), ("proc/sys/kernel/ostype", by::verbatim),
+    ("proc/sys/kernel/arch", by::verbatim), ("etc/hostname", by::host_name),
+    ("proc/cpuinfo", by::cpuinfo), ("proc/cmdline", by::command_line),
+    ("sys/devices/system/cpu", by::presence), ("sys/devices/system/cpu/online", by::numbers),
+    ("sys/devices/system/cpu/possible", by::numbers),
+    ("sys/devices/system/cpu/present", by::numbers),
+    ("sys/devices/system/node/online", by::numbers),
+    ("sys/devices/system/node/possible", by::numbers),
+    ("sys/devices/system/node/has_memory", by::numbers),
+    ("sys/devices/system/node/node{n}", by::presence),
+    ("sys/devices/system/node/node{n}/cpulist", by::numbers),
+    ("sys/devices/system/node/node{n}/meminfo", by::verbatim),
+    ("sys/devices/system/node/node{n}/vmstat", by::verbatim),
+    ("sys/devices/system/node/node{n}/hugepages", by::presence),
+    ("sys/devices/system/node/node{n}/hugepages/hugepages-{n}kB", by::presence),
+    ("sys/devices/system/node/node{n}/hugepages/hugepages-{n}kB/{any}", by::numbers),
+    ("sys/devices/virtual/dmi/id/sys_vendor", by::maker),
+    ("sys/devices/virtual/dmi/id/product_name", by::maker),
+    ("sys/devices/virtual/dmi/id/product_version", by::maker),
+    ("sys/devices/virtual/dmi/id/board_vendor", by::maker),
+    ("sys/devices/virtual/dmi/id/bios_vendor", by::maker),
+    ("sys/devices/virtual/dmi/id/chassis_vendor", by::maker),
+    ("sys/class/dmi/id/sys_vendor", by::maker), ("sys/class/dmi/id/product_name", by::maker),
+    ("sys/class/dmi/id/product_version", by::maker), ("sys/class/dmi/id/board_vendor", by::maker),
+    ("sys/class/dmi/id/bios_vendor", by::maker), ("sys/class/dmi/id/chassis_vendor", by::maker),
+    ("sys/hypervisor", by::presence), ("sys/hypervisor/type", by::kind),
+    ("proc/xen", by::presence), ("proc/xen/capabilities", by::presence),
+    ("run/systemd/container", by::kind), ("run/host/container-manager", by::kind),
+    (".dockerenv", by::presence), ("run/.containerenv", by::presence),
+    ("proc/vz", by::presence), ("proc/bc", by::presence), ("dev/lxd", by::presence),
+    ("sys/firmware/devicetree/base/hypervisor", by::presence),
+    // how the kernel was built
+    ("proc/config.gz", by::config_gz), ("boot/config-{release}", by::config),
+    ("lib/modules/{release}", by::presence), ("lib/modules/{release}/config", by::config),
+    ("lib/modules/{release}/modules.dep", by::module_list),
+    ("lib/modules/{release}/modules.builtin", by::module_list),
+    ("usr/lib/modules/{release}/config", by::config),
+    ("usr/lib/modules/{release}/modules.dep", by::module_list),
+    ("usr/lib/modules/{release}/modules.builtin", by::module_list),
+    ("run/booted-system/kernel-modules/lib/modules/{release}/config", by::config),
+    ("run/booted-system/kernel-modules/lib/modules/{release}/modules.dep", by::module_list),
+    ("run/booted-system/kernel-modules/lib/modules/{release}/modules.builtin", by::module_list),
+    ("proc/modules", by::loaded_modules), ("proc/crypto", by::crypto),
+    // swap, devices, mounts
+    ("proc/swaps", by::swaps), ("proc/self/mountinfo", by::mountinfo),
+    ("proc/1/mountinfo", by::mountinfo),
+    ("sys/block/{disk}", by::presence), ("sys/class/block/{disk}", by::presence),
+    ("sys/block/{disk}/{disk}", by::presence), ("sys/block/{disk}/size", by::numbers),
+    ("sys/block/{disk}/dev", by::numbers), ("sys/block/{disk}/{disk}/dev", by::numbers),
+    ("sys/block/{disk}/{disk}/partition", by::numbers),
+    ("sys/block/{disk}/{disk}/size", by::numbers), ("sys/block/{disk}/ro", by::numbers),
+    ("sys/block/{disk}/queue/rotational", by::numbers),
+    ("sys/block/{disk}/slaves/{disk}", by::presence),
+    ("sys/block/{disk}/slaves/{disk}/queue/rotational", by::numbers),
+    ("sys/class/block/{disk}/dev", by::numbers), ("sys/class/block/{disk}/size", by::numbers),
+    ("sys/class/block/{disk}/partition", by::numbers),
+    ("sys/class/block/{disk}/queue/rotational", by::numbers),
+    ("sys/class/block/{disk}/../dev", by::numbers),
+    ("sys/class/block/{disk}/../queue/rotational", by::numbers),
+    ("sys/dev/block/{device}", by::presence), ("sys/dev/block/{device}/partition", by::numbers),
+    ("sys/dev/block/{device}/dev", by::numbers), ("sys/dev/block/{device}/size", by::numbers),
+    ("sys/dev/block/{device}/queue/rotational", by::numbers),
+    ("sys/dev/block/{device}/../dev", by::numbers),
+    ("sys/dev/block/{device}/../queue/rotational", by::numbers),
+    ("sys/dev/block/{device}/uevent", by::disk_event),
+    ("sys/dev/block/{device}/../uevent", by::disk_event),
+    ("sys/class/block/{disk}/uevent", by::disk_event), ("sys/block/{disk}/uevent", by::disk_event),
+    ("sys/dev/block/{device}/slaves/{disk}", by::presence),
+    ("run/udev/data/b{device}", by::udev), ("dev/{disk}", by::signature),
+    ("sys/class/zram-control", by::presence), ("sys/class/zram-control/hot_add", by::presence),
+    ("sys/class/zram-control/hot_remove", by::presence),
+    ("sys/block/zram{n}/backing_dev", by::place), ("sys/block/zram{n}/{any}", by::verbatim),
+    ("sys/module/{any}", by::presence), ("sys/module/{any}/parameters", by::presence),
+    ("sys/module/zram/parameters/{any}", by::numbers),
+    ("sys/module/zswap/parameters/{any}", by::verbatim),
+    ("sys/module/zswap/initstate", by::verbatim), ("sys/module/zram/initstate", by::verbatim),
+    ("sys/module/damon_reclaim/parameters/{any}", by::numbers),
+    ("sys/module/damon_lru_sort/parameters/{any}", by::numbers),
+    ("sys/module/damon_stat/parameters/{any}", by::numbers),
+    ("sys/module/page_reporting/parameters/{any}", by::numbers),
+    ("sys/kernel/debug", by::presence), ("sys/kernel/debug/zswap", by::presence),
+    ("sys/kernel/debug/zswap/{any}", by::numbers),
+    ("sys/kernel/debug/lru_gen", by::presence), ("sys/kernel/debug/zsmalloc", by::presence),
+    ("sys/kernel/debug/zram", by::presence), ("sys/kernel/debug/zram/zram{n}/block_state", by::presence),
+    ("sys/kernel/debug/extfrag/unusable_index", by::verbatim),
+    ("sys/kernel/debug/extfrag/extfrag_index", by::verbatim),
+    // memory management
+    ("proc/sys/vm", by::presence), ("proc/sys/vm/{any}", by::numbers),
+    ("proc/sys/kernel/numa_balancing", by::numbers), ("sys/kernel/mm", by::presence),
+    ("sys/kernel/mm/transparent_hugepage", by::presence),
+    ("sys/kernel/mm/transparent_hugepage/{any}", by::verbatim),
+    ("sys/kernel/mm/transparent_hugepage/khugepaged/{any}", by::verbatim),
+    ("sys/kernel/mm/transparent_hugepage/hugepages-{n}kB", by::presence),
+    ("sys/kernel/mm/transparent_hugepage/hugepages-{n}kB/{any}", by::verbatim),
+    ("sys/kernel/mm/transparent_hugepage/hugepages-{n}kB/stats/{any}", by::numbers),
+    ("sys/kernel/mm/hugepages", by::presence),
+    ("sys/kernel/mm/hugepages/hugepages-{n}kB", by::presence),
+    ("sys/kernel/mm/hugepages/hugepages-{n}kB/{any}", by::numbers),
+    ("sys/kernel/mm/ksm", by::presence), ("sys/kernel/mm/ksm/{any}", by::verbatim),
+    ("sys/kernel/mm/lru_gen", by::presence), ("sys/kernel/mm/lru_gen/{any}", by::numbers),
+    ("sys/kernel/mm/swap", by::presence), ("sys/kernel/mm/swap/{any}", by::numbers),
+    ("sys/kernel/mm/numa", by::presence), ("sys/kernel/mm/numa/{any}", by::numbers),
+    ("sys/kernel/mm/page_idle", by::presence), ("sys/kernel/mm/page_idle/bitmap", by::presence),
+    ("sys/kernel/mm/damon", by::presence), ("sys/kernel/mm/damon/admin", by::presence),
+    ("sys/kernel/mm/damon/admin/kdamonds", by::presence),
+    ("sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds", by::numbers),
+    ("sys/kernel/mm/damon/admin/kdamonds/{n}", by::presence),
+    ("sys/kernel/mm/damon/admin/kdamonds/{n}/state", by::verbatim),
+    ("sys/kernel/cgroup/features", by::verbatim),
+    ("proc/cgroups", by::verbatim),
+    // processes
+    ("proc/{n}/status", of::status), ("proc/{n}/comm", of::comm), ("proc/{n}/stat", of::stat),
+    ("proc/{n}/cgroup", of::cgroup), ("proc/{n}/smaps_rollup", of::smaps_rollup),
+    ("proc/{n}/schedstat", by::numbers), ("proc/{n}/statm", by::numbers),
+    ("proc/{n}/oom_score_adj", by::numbers), ("proc/{n}/ksm_stat", by::verbatim),
+    ("proc/{n}/ksm_merging_pages", by::numbers),
+    ("proc/self/status", of::status), ("proc/self/cgroup", of::cgroup),
+    ("proc/self/pagemap", by::presence), ("proc/self/smaps_rollup", of::smaps_rollup),
+    ("proc/{n}", by::presence), ("proc/{n}/pagemap", by::presence),
+];
+
+/// Files of a cgroup, in all versions: numbers behind the kernel's words. `memory.kmem.slabinfo`,
+/// `cgroup.procs` and the like are not among them.
+#[rustfmt::skip]
+const GROUP_FILES: &[(&str, Keep)] = &[
+    ("cgroup.controllers", by::verbatim), ("cgroup.subtree_control", by::verbatim),
+    ("cgroup.type", by::verbatim), ("cgroup.stat", by::verbatim), ("cgroup.pressure", by::numbers),
+    ("cgroup.events", by::verbatim), ("cgroup.procs", by::presence), ("tasks", by::presence),
+    ("memory.current", by::numbers), ("memory.peak", by::numbers), ("memory.min", by::numbers),
+    ("memory.low", by::numbers), ("memory.high", by::numbers), ("memory.max", by::numbers),
+    ("memory.stat", by::verbatim), ("memory.numa_stat", by::verbatim),
+    ("memory.events", by::verbatim), ("memory.events.local", by::verbatim),
+    ("memory.pressure", by::verbatim), ("cpu.pressure", by::verbatim),
+    ("io.pressure", by::verbatim), ("memory.oom.group", by::numbers),
+    ("memory.reclaim", by::presence), ("memory.swap.current", by::numbers),
+    ("memory.swap.peak", by::numbers), ("memory.swap.high", by::numbers),
+    ("memory.swap.max", by::numbers), ("memory.swap.events", by::verbatim),
+    ("memory.zswap.current", by::numbers), ("memory.zswap.max", by::numbers),
+    ("memory.zswap.writeback", by::numbers), ("memory.usage_in_bytes", by::numbers),
+    ("memory.max_usage_in_bytes", by::numbers), ("memory.limit_in_bytes", by::numbers),
+    ("memory.soft_limit_in_bytes", by::numbers), ("memory.memsw.usage_in_bytes", by::numbers),
+    ("memory.memsw.max_usage_in_bytes", by::numbers),
+    ("memory.memsw.limit_in_bytes", by::numbers), ("memory.memsw.failcnt", by::numbers),
+    ("memory.failcnt", by::numbers), ("memory.swappiness", by::numbers),
+    ("memory.oom_control", by::verbatim), ("memory.use_hierarchy", by::numbers),
+    ("memory.move_charge_at_immigrate", by::numbers), ("memory.kmem.usage_in_bytes", by::numbers),
+];
+
+/// The path and bytes that may leave, or `None`.
+pub(super) fn redact(path: &str, entry: &Entry, names: &mut Names) -> Option<(String, Entry)> {
+    let (path, keep) = match names.places.hierarchy(path) {
+        Some((root, rest)) => group_row(&root, rest, names)?,
+        None => row(path, names)?,
+    };
+    let entry = match entry {
+        Entry::File(bytes) if bytes.is_empty() => Entry::File(Vec::new()),
+        Entry::File(bytes) => Entry::File(keep(names, bytes)?),
+        Entry::Refused(refusal) => Entry::Refused(refusal.clone()),
+    };
+    Some((path, entry))
+}
+
+/// A file of a cgroup, or the folder of one, which is only known to be there.
+fn group_row(root: &str, rest: &str, names: &mut Names) -> Option<(String, Keep)> {
+    let (group, file) = rest.rsplit_once('/').unwrap_or(("", rest));
+    if let Some((file, keep)) = GROUP_FILES.iter().find(|(known, _)| *known == file) {
+        let group = names.group_path(group.as_bytes());
+        let parts = [root, &group, file];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        return Some((parts.join("/"), *keep));
+    }
+    // A file that is not listed looks like this too, and its name is the kernel's: drop both.
+    (rest.is_empty()).then(|| (root.to_owned(), by::presence as Keep))
+}
+
+fn row(path: &str, names: &Names) -> Option<(String, Keep)> {
+    let listed =
+        ROWS.iter().find_map(|(pattern, keep)| Some((matched(pattern, path, names)?, *keep)));
+    listed.or_else(|| knob_row(path, names))
+}
+
+/// A setting of the knob table. Text of free form may hold anything and stays here.
+fn knob_row(path: &str, names: &Names) -> Option<(String, Keep)> {
+    let knobs = KNOBS.iter().filter(|knob| !knob.path.contains("{cgroup}"));
+    let mut found = knobs.filter_map(|knob| {
+        let pattern = knob.path.replace("{N}", "{n}").replace("{node}", "{n}");
+        Some((matched(&pattern.replace("{size}", "{any}"), path, names)?, keep_of(knob.domain)))
+    });
+    found.next()
+}
+
+fn keep_of(domain: Domain) -> Keep {
+    match domain {
+        Domain::Int { .. } | Domain::Bool | Domain::Size | Domain::Limit | Domain::Ints => {
+            by::numbers
+        }
+        Domain::Word { .. } | Domain::Listed => by::verbatim,
+        Domain::Text | Domain::Trigger => by::presence,
+    }
+}
+
+/// The path as the recording calls it, where the pattern allows it.
+fn matched(pattern: &str, path: &str, names: &Names) -> Option<String> {
+    let mut parts = path.split('/');
+    let shown: Option<Vec<String>> =
+        pattern.split('/').map(|pattern| part(pattern, parts.next()?, names)).collect();
+    shown.filter(|_| parts.next().is_none()).map(|parts| parts.join("/"))
+}
+
+fn part(pattern: &str, text: &str, names: &Names) -> Option<String> {
+    let Some((before, rest)) = pattern.split_once('{') else {
+        return (pattern == text).then(|| text.to_owned());
+    };
+    let (kind, after) = rest.split_once('}')?;
+    let inner = text.strip_prefix(before)?.strip_suffix(after)?;
+    let shown = match kind {
+        "n" => is_id(inner).then_some(inner)?,
+        "disk" => is_disk(inner).then_some(inner)?,
+        "device" => inner.split_once(':').filter(|(a, b)| is_id(a) && is_id(b)).map(|_| inner)?,
+        "release" => names.release_in(inner.as_bytes())?,
+        _ => is_kernel_name(inner).then_some(inner)?,
+    };
+    Some(format!("{before}{shown}{after}"))
+}
+
+fn is_id(text: &str) -> bool {
+    (1..=10).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_kernel_name(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    !text.is_empty() && text.len() <= 64 && text != ".." && text.bytes().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Tape;
+
+    fn path_of(path: &str) -> Option<String> {
+        let mut names = Names::of(&Tape { page_size: None, ends: Vec::new() });
+        redact(path, &Entry::File(Vec::new()), &mut names).map(|(path, _)| path)
+    }
+
+    #[test]
+    fn what_is_not_listed_is_dropped() {
+        for path in [
+            "proc/1/environ",
+            "proc/1/cmdline",
+            "proc/1/maps",
+            "proc/kcore",
+            "etc/passwd",
+            "sys/block/mybox/size",
+            "dev/mem",
+            "proc/1/root/etc/hostname",
+            "home/bob/meminfo",
+            "sys/fs/cgroup/bob/memory.kmem.slabinfo",
+            "sys/block/zram0/../../../etc/passwd",
+            "lib/modules/secret/modules.dep",
+        ] {
+            assert_eq!(path_of(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn listed_paths_keep_what_the_kernel_named() {
+        for path in [
+            "proc/meminfo",
+            "proc/4711/status",
+            "sys/block/zram12/mm_stat",
+            "dev/sda2",
+            "sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled",
+            "sys/dev/block/8:1/../queue/rotational",
+            "run/udev/data/b254:0",
+        ] {
+            assert_eq!(path_of(path).as_deref(), Some(path));
+        }
+    }
+
+    #[test]
+    fn cgroups_in_paths_are_numbered() {
+        let path = "sys/fs/cgroup/system.slice/payroll.service/memory.current";
+        let expected = "sys/fs/cgroup/system.slice/cg-1.service/memory.current";
+        assert_eq!(path_of(path).as_deref(), Some(expected));
+        assert_eq!(
+            path_of("sys/fs/cgroup/memory.stat").as_deref(),
+            Some("sys/fs/cgroup/memory.stat")
+        );
+    }
+
+    #[test]
+    fn every_knob_that_is_not_a_cgroups_has_a_row() {
+        let names = Names::of(&Tape { page_size: None, ends: Vec::new() });
+        for knob in KNOBS.iter().filter(|knob| !knob.path.contains("{cgroup}")) {
+            let path =
+                knob.path.replace("{N}", "0").replace("{node}", "0").replace("{size}", "64kB");
+            assert!(row(&path, &names).is_some(), "{path}");
+        }
+    }
+
+    #[test]
+    fn every_cgroup_knob_is_listed() {
+        for knob in KNOBS.iter().filter(|knob| knob.path.contains("{cgroup}")) {
+            let file = knob.path.rsplit('/').next().unwrap();
+            assert!(GROUP_FILES.iter().any(|(known, _)| *known == file), "{}", knob.path);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What can be typed: the one table behind parser, help, completions and man pages.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::duration::parse;
+
+const EXIT_STATUS: &str = "Exit status: 0 done, 1 error, 2 wrong usage, 3 findings (doctor), \
+    130 stopped by Ctrl-C. A reader that closes the pipe early is no error.";
+
+/// Shows what a Linux machine's memory is doing, what is wrong, why, and what to do next
+#[derive(Debug, Parser)]
+#[command(name = "pagewise", version, after_help = EXIT_STATUS, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    /// What to do; `report` where nothing is said
+    #[command(subcommand)]
+    pub(crate) verb: Option<Verb>,
+}
+
+/// For every verb.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options for every command")]
+pub(crate) struct Global {
+    /// Look at this recording instead of the machine: a folder, or a file made by `capture`
+    #[arg(long, global = true, value_name = "DIR|FILE")]
+    pub(crate) root: Option<PathBuf>,
+    /// Print JSON for programs; `pagewise schema` describes it
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Print no colours; so do NO_COLOR=1 and CLICOLOR=0
+    #[arg(long, global = true)]
+    pub(crate) no_color: bool,
+    /// Time between the two looks that rates come from, as 200ms, 1s or 1m; 0 looks once
+    #[arg(long, global = true, value_name = "TIME", default_value = "1s", value_parser = parse)]
+    pub(crate) interval: Duration,
+    /// Time that reading proportional sizes of processes may take; 0 reads none
+    #[arg(long, global = true, value_name = "TIME", default_value = "200ms", value_parser = parse)]
+    pub(crate) smaps_budget: Duration,
+    /// Print nothing but the answer and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Also print what looking cost and every place that could not be understood
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Everything on one page: what memory is doing, what is wrong, what to do
+    Report,
+    /// Facts at a glance, from a single look
+    Status,
+    /// Findings in full, with proof and the next command; exit status 3 when there are any
+    Doctor,
+    /// Record this machine, redacted, to send or to test with
+    #[command(long_about = "Record this machine, redacted, to send or to test with.\n\n\
+        A recording holds both ends of an interval: the kernel's numbers about memory. It holds no \
+        contents of memory, no command lines and no environment. Names of programs, cgroups, \
+        users, disks and files are kept only where every Linux has them and become numbers \
+        elsewhere; the host's name and boot id are hashed with a random key that is not kept. \
+        What was left out is counted and told.")]
+    Capture(Capture),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write the man pages into a folder
+    Man {
+        /// The folder; it is made where it does not exist
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
+    /// Print the JSON Schema of what a command prints with --json
+    Schema {
+        /// The command
+        noun: Noun,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Capture {
+    /// Write to this file; nothing is overwritten [default: pagewise-<hash>-<date>.tar.zst]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "folder")]
+    pub(crate) output: Option<PathBuf>,
+    /// Write the files into this folder, which must be empty or new
+    #[arg(long, value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Noun {
+    Report,
+    Status,
+    Doctor,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_table_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_verb_and_option_has_a_sentence() {
+        let command = Cli::command();
+        for verb in command.get_subcommands() {
+            assert!(verb.get_about().is_some(), "{}", verb.get_name());
+            for argument in verb.get_arguments() {
+                assert!(argument.get_help().is_some(), "{} {}", verb.get_name(), argument.get_id());
+            }
+        }
+        assert!(command.get_arguments().all(|argument| argument.get_help().is_some()));
+    }
+
+    #[test]
+    fn options_may_stand_before_and_after_the_verb() {
+        for line in [["pagewise", "--json", "status"], ["pagewise", "status", "--json"]] {
+            let cli = Cli::try_parse_from(line).unwrap();
+            assert!(cli.global.json && matches!(cli.verb, Some(Verb::Status)));
+        }
+        assert!(Cli::try_parse_from(["pagewise"]).unwrap().verb.is_none());
+    }
+}

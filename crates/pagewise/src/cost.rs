@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What looking cost this program → [`Cost`].
+//!
+//! The own CPU time comes from a clock of nanoseconds. That of helper processes that have ended
+//! comes from `/proc/self/stat` in ticks of 10 ms: the precise call has no safe wrapper.
+
+use std::time::Instant;
+
+use pagewise_model::{Bytes, Cost, Interval};
+use rustix::time::{ClockId, clock_gettime};
+
+/// The cost so far.
+pub(crate) fn so_far(started: Instant, interval: &Interval) -> Cost {
+    let at_start = interval.start.as_deref().map_or(0, |start| start.bytes_read);
+    Cost {
+        cpu_seconds: own_cpu_seconds() + children_cpu_seconds().unwrap_or(0.0),
+        wall_seconds: started.elapsed().as_secs_f64(),
+        bytes_read: interval.end.bytes_read.saturating_add(at_start),
+        peak_memory_bytes: peak_memory().unwrap_or_default(),
+    }
+}
+
+/// The cost in a line.
+pub(crate) fn line(cost: &Cost) -> String {
+    format!(
+        "took {:.2} s, {:.3} s CPU; read {}, peak memory {}",
+        cost.wall_seconds,
+        cost.cpu_seconds,
+        Bytes::new(cost.bytes_read),
+        cost.peak_memory_bytes
+    )
+}
+
+fn own_cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// `cutime` and `cstime`: the 16th and 17th field, counted from the process id.
+fn children_cpu_seconds() -> Option<f64> {
+    let stat = own_file("/proc/self/stat")?;
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let ticks: u64 =
+        after_name.split_whitespace().skip(13).take(2).flat_map(str::parse::<u64>).sum();
+    Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
+
+fn peak_memory() -> Option<Bytes> {
+    let status = own_file("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Bytes::from_kib(line.trim().strip_suffix("kB")?.trim().parse().ok()?)
+}
+
+#[expect(clippy::disallowed_methods, reason = "our own process, not the host that is looked at")]
+fn own_file(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cost_of_working_grows() {
+        let before = own_cpu_seconds();
+        let started = Instant::now();
+        let mut sum = 0u64;
+        while started.elapsed().as_millis() < 20 {
+            sum = std::hint::black_box(sum.wrapping_mul(31).wrapping_add(7));
+        }
+        assert!(own_cpu_seconds() > before);
+        assert!(children_cpu_seconds().is_some_and(|seconds| seconds >= 0.0));
+        assert!(peak_memory().is_some_and(|peak| peak > Bytes::new(100_000)));
+    }
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `--root`, `--interval` and `--smaps-budget` → the host, looked at.
+
+use anyhow::Context;
+use pagewise_model::Interval;
+use pagewise_observe::{Recording, Scope, Tape};
+
+use crate::cli::Global;
+use crate::interrupt;
+use crate::progress::Waiting;
+
+/// The machine or the recording.
+pub(crate) fn open(global: &Global) -> anyhow::Result<Recording> {
+    let recording = match &global.root {
+        Some(path) => pagewise_observe::open(path)?,
+        None => Recording::live().context("/")?,
+    };
+    let once = recording.end.is_live() && global.interval.is_zero();
+    Ok(if once { recording.without_start() } else { recording })
+}
+
+/// Everything, at both ends of the interval.
+pub(crate) fn interval(global: &Global) -> anyhow::Result<Interval> {
+    open(global)?.interval(&Scope::everything(global.smaps_budget), || wait(global))
+}
+
+/// The same, with everything that was asked of the host.
+pub(crate) fn record(global: &Global) -> anyhow::Result<(Interval, Tape)> {
+    open(global)?.record(&Scope::everything(global.smaps_budget), || wait(global))
+}
+
+fn wait(global: &Global) -> anyhow::Result<()> {
+    let _shown = Waiting::start(global, global.interval);
+    interrupt::wait(global.interval)
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The terminal and the environment → how text may look.
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+
+use pagewise_report::text::Look;
+use terminal_size::{Width, terminal_size};
+
+use crate::cli::Global;
+
+/// Columns when nobody watches, and at most.
+const WIDEST: usize = 100;
+
+/// How text on standard output may look.
+pub(crate) fn look(global: &Global) -> Look {
+    let is_terminal = std::io::stdout().is_terminal();
+    let columns = terminal_size().filter(|_| is_terminal).map(|(Width(columns), _)| columns.into());
+    Look {
+        width: columns.unwrap_or(WIDEST).min(WIDEST),
+        colour: !global.no_color && colour(is_terminal, |name| std::env::var_os(name)),
+    }
+}
+
+/// The customs of no-color.org and bixense.com/clicolors.
+fn colour(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    let is = |name: &str, value: &str| variable(name).is_some_and(|found| found == *value);
+    let set = |name: &str| variable(name).is_some_and(|found| !found.is_empty());
+    if set("NO_COLOR") {
+        return false;
+    }
+    if set("CLICOLOR_FORCE") && !is("CLICOLOR_FORCE", "0") {
+        return true;
+    }
+    is_terminal && !is("CLICOLOR", "0") && !is("TERM", "dumb")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(is_terminal: bool, set: &[(&str, &str)]) -> bool {
+        colour(is_terminal, |name| {
+            set.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value))
+        })
+    }
+
+    #[test]
+    fn colours_are_for_terminals_that_want_them() {
+        assert!(with(true, &[]));
+        assert!(!with(false, &[]));
+        assert!(!with(true, &[("NO_COLOR", "1")]));
+        assert!(with(true, &[("NO_COLOR", "")]));
+        assert!(!with(true, &[("CLICOLOR", "0")]));
+        assert!(!with(true, &[("TERM", "dumb")]));
+        assert!(with(false, &[("CLICOLOR_FORCE", "1")]));
+        assert!(!with(false, &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Errors as the user sees them: what, why, and what to do next, once.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use pagewise_observe::OpenError;
+
+/// An error that knows the way on.
+#[derive(Debug)]
+pub(crate) struct Advised {
+    /// What, expected and found.
+    pub(crate) what: String,
+    /// What to do about it.
+    pub(crate) next: &'static str,
+}
+
+impl fmt::Display for Advised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Advised {}
+
+/// The user stopped us.
+#[derive(Debug)]
+pub(crate) struct Interrupted {
+    /// How long we had waited.
+    pub(crate) after: std::time::Duration,
+}
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.after.as_secs_f64();
+        write!(f, "stopped by Ctrl-C after {seconds:.1} s; nothing was measured or written")
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+/// What a shell reports for a program that SIGINT ended.
+const INTERRUPTED: u8 = 130;
+
+/// Prints the error and says how to exit.
+pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
+    eprintln!("pagewise: {error:#}");
+    if let Some(next) = next(error) {
+        eprintln!("  next   {next}");
+    }
+    if error.is::<Interrupted>() { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }
+}
+
+fn next(error: &anyhow::Error) -> Option<&'static str> {
+    let advised = error.chain().find_map(|cause| cause.downcast_ref::<Advised>());
+    let opening = error.chain().find_map(|cause| cause.downcast_ref::<OpenError>());
+    advised.map(|advised| advised.next).or(opening.map(OpenError::next))
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise capture`: a redacted recording of this host, as a file or a folder.
+//!
+//! Before anything is written, the recording is opened again from memory: a file that we could not
+//! read back is of no use to anybody.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use pagewise_model::{Bytes, Name};
+use pagewise_observe::{Capture, Recording};
+
+use super::Outcome;
+use crate::cli::{self, Global};
+use crate::trouble::Advised;
+use crate::{input, output};
+
+pub(super) fn run(global: &Global, wanted: &cli::Capture) -> anyhow::Result<Outcome> {
+    let (_, tape) = input::record(global)?;
+    let capture = tape.redacted();
+    let packed = packed(&capture)?;
+    let place = match &wanted.folder {
+        Some(folder) => write_folder(folder, &capture)?,
+        None => write_file(wanted.output.as_deref(), &capture, &packed)?,
+    };
+    let told = match (global.json, global.quiet) {
+        (true, _) => json(&place, &capture, packed.len()),
+        (false, true) => format!("{}\n", Name::from(place.to_string_lossy().as_ref())),
+        (false, false) => summary(&place, &capture, packed.len()),
+    };
+    output::print(told.as_bytes())?;
+    Ok(Outcome::Done)
+}
+
+/// The archive, proved to open.
+fn packed(capture: &Capture) -> anyhow::Result<Vec<u8>> {
+    let mut packed = Vec::new();
+    capture.pack(&mut packed).context("packing the recording")?;
+    let again = Recording::from_archive(packed.as_slice(), "the new recording")?;
+    if let Some(problem) = again.into_problems().first() {
+        let what = format!("the new recording cannot be read back: {problem}");
+        anyhow::bail!(Advised { what, next: "tell us what this machine has so many of" });
+    }
+    Ok(packed)
+}
+
+fn write_file(path: Option<&Path>, capture: &Capture, packed: &[u8]) -> anyhow::Result<PathBuf> {
+    let path = path.map_or_else(|| default_name(capture).into(), Path::to_owned);
+    output::new_file(&path, packed)?;
+    Ok(path)
+}
+
+fn write_folder(folder: &Path, capture: &Capture) -> anyhow::Result<PathBuf> {
+    output::empty_folder(folder)?;
+    for (path, bytes) in capture.entries() {
+        output::new_file_below(folder, &path, &bytes)?;
+    }
+    Ok(folder.to_owned())
+}
+
+/// `pagewise-<hash>-<date>.tar.zst`; the date is that of the recording, in UTC.
+fn default_name(capture: &Capture) -> String {
+    let hash = capture.manifest.name.trim_start_matches("host-");
+    format!("pagewise-{hash}-{}.tar.zst", date(capture.unix_seconds()))
+}
+
+fn date(unix_seconds: u64) -> String {
+    let seconds = i64::try_from(unix_seconds).unwrap_or_default();
+    let time = jiff::Timestamp::from_second(seconds).unwrap_or_default();
+    time.strftime("%Y-%m-%d").to_string()
+}
+
+/// What the owner of the machine wants to know before sending it.
+fn summary(place: &Path, capture: &Capture, packed: usize) -> String {
+    let place = Name::from(place.to_string_lossy().as_ref());
+    let refused: usize = capture.manifest.ends.values().map(|end| end.refused.len()).sum();
+    let plain: usize = capture.files.values().map(Vec::len).sum();
+    let mut text = format!(
+        "{place}: {} packed, readable by you alone\n\
+         \x20 inside    {} files ({}) at {} times, {refused} more that gave nothing\n\
+         \x20 names     this host is {}, Linux {}; its name and boot id are hashed with a random key\n\
+         \x20           that is not kept; programs, cgroups, users and files of your own are numbered\n",
+        size(packed),
+        capture.files.len(),
+        size(plain),
+        capture.manifest.ends.len(),
+        capture.manifest.name,
+        capture.manifest.kernel,
+    );
+    text.push_str(&left_out(capture));
+    let _ = writeln!(text, "  look      pagewise report --root {place}");
+    text
+}
+
+/// The shapes of what was left out, most frequent first.
+fn left_out(capture: &Capture) -> String {
+    const SHOWN: usize = 12;
+    let mut shapes: Vec<(&String, &u64)> = capture.left_out.iter().collect();
+    shapes.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let total: u64 = capture.left_out.values().sum();
+    if total == 0 {
+        return "  left out  nothing that was looked at\n".to_owned();
+    }
+    let mut text = format!("  left out  {total} files, because no rule allows them:\n");
+    for (shape, count) in shapes.iter().take(SHOWN) {
+        let _ = writeln!(text, "            {count:>5}  {}", Name::from(shape.as_str()));
+    }
+    if shapes.len() > SHOWN {
+        let _ = writeln!(text, "            and {} other kinds", shapes.len() - SHOWN);
+    }
+    text
+}
+
+fn json(place: &Path, capture: &Capture, packed: usize) -> String {
+    let document = serde_json::json!({
+        "schema": "pagewise/capture/1",
+        "pagewise": env!("CARGO_PKG_VERSION"),
+        "path": place.to_string_lossy(),
+        "packed_bytes": packed,
+        "name": capture.manifest.name,
+        "kernel": capture.manifest.kernel,
+        "ends": capture.manifest.ends.len(),
+        "files": capture.files.len(),
+        "left_out": capture.left_out,
+    });
+    format!("{document:#}\n")
+}
+
+fn size(bytes: usize) -> Bytes {
+    Bytes::new(bytes as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_holds_hash_and_date() {
+        assert_eq!(date(1_795_183_320), "2026-11-20");
+        assert_eq!(date(u64::MAX), "1970-01-01");
+        let mut capture = Capture::default();
+        capture.manifest.name = "host-0011aabb".to_owned();
+        assert_eq!(default_name(&capture), "pagewise-0011aabb-1970-01-01.tar.zst");
+    }
+
+    #[test]
+    fn what_was_left_out_is_told_most_frequent_first() {
+        let mut capture = Capture::default();
+        assert!(left_out(&capture).contains("nothing"));
+        capture.left_out = [("a\x1b".to_owned(), 1), ("proc/N/environ".to_owned(), 40)].into();
+        let text = left_out(&capture);
+        assert!(text.starts_with("  left out  41 files"), "{text}");
+        assert!(text.find("environ") < text.find("a\\u{1b}"), "{text}");
+    }
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is made from the parser's table and from the documents' types: completions, man pages,
+//! schemas.
+
+use std::path::Path;
+
+use anyhow::Context;
+use clap::CommandFactory;
+use clap_complete::Shell;
+use pagewise_report::json;
+
+use super::Outcome;
+use crate::cli::{Cli, Noun};
+use crate::output;
+
+/// Prints the script that teaches a shell our words.
+pub(super) fn completions(shell: Shell) -> anyhow::Result<Outcome> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "pagewise", &mut script);
+    output::print(&script)?;
+    Ok(Outcome::Done)
+}
+
+/// Writes `pagewise.1` and a page per verb.
+pub(super) fn man(folder: &Path) -> anyhow::Result<Outcome> {
+    output::folder(folder)?;
+    clap_mangen::generate_to(Cli::command(), folder)
+        .with_context(|| format!("{}", folder.display()))?;
+    Ok(Outcome::Done)
+}
+
+/// Prints what a document's keys are and mean.
+pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
+    let noun = match noun {
+        Noun::Report => json::Noun::Report,
+        Noun::Status => json::Noun::Status,
+        Noun::Doctor => json::Noun::Doctor,
+    };
+    output::print(json::schema(noun).as_bytes())?;
+    Ok(Outcome::Done)
+}

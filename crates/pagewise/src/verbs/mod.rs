@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A file per verb; what `report`, `status` and `doctor` share is here.
+
+mod capture;
+mod doctor;
+mod generate;
+mod report;
+mod status;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use pagewise_model::{Finding, Interval};
+use pagewise_report::json::Noun;
+use pagewise_report::text::Look;
+use pagewise_report::{Answer, json};
+
+use crate::cli::{Cli, Global, Verb};
+use crate::output::{Printed, print};
+use crate::{cost, screen};
+
+/// How a verb ended that did what it was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Done,
+    /// There is something to look at.
+    Findings,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Done => Self::SUCCESS,
+            Outcome::Findings => Self::from(3),
+        }
+    }
+}
+
+/// Does what was typed.
+pub(crate) fn run(cli: &Cli, started: Instant) -> anyhow::Result<Outcome> {
+    let global = &cli.global;
+    match cli.verb.as_ref().unwrap_or(&Verb::Report) {
+        Verb::Report => report::run(global, started),
+        Verb::Status => status::run(global, started),
+        Verb::Doctor => doctor::run(global, started),
+        Verb::Capture(capture) => capture::run(global, capture),
+        Verb::Completions { shell } => generate::completions(*shell),
+        Verb::Man { folder } => generate::man(folder),
+        Verb::Schema { noun } => generate::schema(*noun),
+    }
+}
+
+/// One way to show an answer.
+struct Page {
+    noun: Noun,
+    text: fn(&Answer<'_>, Look) -> String,
+}
+
+impl Page {
+    /// Prints the answer as text or JSON.
+    fn show(
+        &self,
+        global: &Global,
+        started: Instant,
+        interval: &Interval,
+        findings: &[Finding],
+    ) -> anyhow::Result<Printed> {
+        let cost = cost::so_far(started, interval);
+        let answer = Answer { interval, findings, cost };
+        let text = match global.json {
+            true => json::render(self.noun, &answer),
+            false => (self.text)(&answer, screen::look(global)),
+        };
+        let printed = print(text.as_bytes())?;
+        self.remark(global, &answer);
+        Ok(printed)
+    }
+
+    /// What stands beside the answer, on standard error. `report` and JSON name the places that
+    /// could not be understood by themselves.
+    fn remark(&self, global: &Global, answer: &Answer<'_>) {
+        const SHOWN: usize = 3;
+        let told = global.json || self.noun == Noun::Report;
+        let problems = &answer.interval.end.problems;
+        let shown = match (global.verbose, global.quiet || told) {
+            (true, _) => problems.len(),
+            (false, true) => 0,
+            (false, false) => SHOWN.min(problems.len()),
+        };
+        for problem in &problems[..shown] {
+            eprintln!("pagewise: {problem}");
+        }
+        if (1..problems.len()).contains(&shown) {
+            eprintln!("pagewise: and {} more places (-v names them)", problems.len() - shown);
+        }
+        if global.verbose {
+            eprintln!("pagewise: {}", cost::line(&answer.cost));
+        }
+    }
+}

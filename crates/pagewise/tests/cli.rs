@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The program as its user meets it: exit status, streams, files. Needs no privilege.
+
+#![allow(clippy::disallowed_methods, clippy::allow_attributes, reason = "tests look at files")]
+
+mod common;
+
+use std::io::Read;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use common::{empty_folder, pagewise, run, run_in};
+
+#[test]
+fn help_and_version_are_no_errors() {
+    for option in ["--help", "--version", "-h", "-V"] {
+        let ran = run(&[option]);
+        assert_eq!(ran.status, 0, "{option}");
+        assert!(ran.out.contains("pagewise") || ran.out.contains("memory"), "{}", ran.out);
+    }
+}
+
+#[test]
+fn wrong_usage_exits_with_2_and_prints_no_answer() {
+    for line in [
+        &["--nonsense"][..],
+        &["nonsense"],
+        &["--interval", "soon"],
+        &["--interval", "2h"],
+        &["report", "-q", "-v"],
+        &["capture", "-o", "a", "--folder", "b"],
+        &["completions", "tcsh-of-bob"],
+        &["schema", "everything"],
+        &["man"],
+    ] {
+        let ran = run(line);
+        assert_eq!((ran.status, ran.out.as_str()), (2, ""), "{line:?}");
+        assert!(ran.err.starts_with("error:"), "{line:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn without_a_verb_it_reports() {
+    for line in [&["--interval", "20ms"][..], &["report", "--interval", "20ms"]] {
+        let ran = run(line);
+        assert_eq!(ran.status, 0, "{}", ran.err);
+        assert!(!ran.out.is_empty());
+    }
+}
+
+#[test]
+fn what_is_piped_has_no_colours() {
+    for verb in ["report", "status", "doctor"] {
+        let ran = run(&[verb, "--interval", "20ms"]);
+        assert!(!ran.out.contains('\x1b'), "{verb}");
+        assert!(ran.out.lines().all(|line| line.chars().count() <= 100), "{verb}");
+    }
+}
+
+#[test]
+fn json_is_one_document_with_its_schemas_name() {
+    for verb in ["report", "status", "doctor"] {
+        let ran = run(&[verb, "--json", "--interval", "20ms"]);
+        assert!(ran.status == 0 || verb == "doctor" && ran.status == 3, "{}", ran.err);
+        let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(document["schema"], format!("pagewise/{verb}/1"));
+        let cost = &document["cost"];
+        assert!(cost["cpu_seconds"].as_f64().unwrap() > 0.0);
+        assert!(cost["bytes_read"].as_u64().unwrap() > 1000);
+    }
+}
+
+#[test]
+fn a_schema_is_json() {
+    for noun in ["report", "status", "doctor"] {
+        let ran = run(&["schema", noun]);
+        assert_eq!(ran.status, 0);
+        let schema: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        assert!(schema.is_object());
+    }
+}
+
+#[test]
+fn what_looking_cost_is_told_on_request_and_not_otherwise() {
+    let told = run(&["status", "-v"]);
+    assert!(told.err.contains(" s CPU; read "), "{}", told.err);
+    assert_eq!(run(&["status"]).err, "");
+}
+
+/// The doctor's exit status says whether there are findings.
+#[test]
+fn the_doctor_exits_with_3_when_there_are_findings() {
+    let ran = run(&["doctor", "--json", "--interval", "20ms"]);
+    let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let none = document["findings"].as_array().unwrap().is_empty();
+    assert_eq!(ran.status, if none { 0 } else { 3 });
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    for line in [&["status"][..], &["report", "--interval", "20ms"], &["completions", "bash"]] {
+        let mut child =
+            pagewise(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(0), ""), "{line:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let ended = pagewise(&["status"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(ended.status.code(), Some(1));
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(said.starts_with("pagewise: standard output: No space left"), "{said}");
+}
+
+#[test]
+fn ctrl_c_ends_the_wait_and_says_so() {
+    let started = Instant::now();
+    let child = pagewise(&["report", "--interval", "30s"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(started.elapsed() < Duration::from_secs(10));
+    assert_eq!((ended.status.code(), ended.stdout.len()), (Some(130), 0), "{said}");
+    assert!(said.starts_with("pagewise: stopped by Ctrl-C after 0."), "{said}");
+}
+
+#[test]
+fn the_interval_is_waited_for() {
+    let started = Instant::now();
+    assert_eq!(run(&["report", "--interval", "400ms"]).status, 0);
+    assert!(started.elapsed() >= Duration::from_millis(400));
+}
+
+#[test]
+fn completions_know_every_verb() {
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = run(&["completions", shell]);
+        assert_eq!(ran.status, 0);
+        for verb in ["report", "status", "doctor", "capture", "--smaps-budget"] {
+            assert!(ran.out.contains(verb.trim_start_matches('-')), "{shell}: {verb}");
+        }
+    }
+}
+
+#[test]
+fn man_pages_are_written_for_every_verb() {
+    let folder = empty_folder();
+    let ran = run_in(folder.path(), &["man", "pages/man1"]);
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    for page in ["pagewise", "pagewise-report", "pagewise-doctor", "pagewise-capture"] {
+        let text =
+            std::fs::read_to_string(folder.path().join("pages/man1").join(page.to_owned() + ".1"));
+        assert!(text.unwrap().contains(".SH NAME"), "{page}");
+    }
+}
