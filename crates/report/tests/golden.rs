@@ -18,7 +18,7 @@ const WIDE: Look = Look { width: 100, colour: false };
 fn compare(file: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, text).unwrap();
+        std::fs::write(&path, text).expect("the source tree can be written");
     }
     let known = std::fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(text, known, "{file} is not what is printed; if it should be, run with BLESS=1");

@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 
 fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
     let answer = Answer { interval, findings, cost: host::cost() };
-    serde_json::from_str(&render(noun, &answer)).unwrap()
+    serde_json::from_str(&render(noun, &answer)).expect("a document is JSON")
 }
 
 fn valid(noun: Noun, document: &Value) -> Result<(), String> {
     let mut compiler = Compiler::new();
-    let text: Value = serde_json::from_str(&schema(noun)).unwrap();
-    compiler.add_resource("schema.json", text).unwrap();
+    let text: Value = serde_json::from_str(&schema(noun)).expect("a schema is JSON");
+    compiler.add_resource("schema.json", text).expect("a fresh name");
     let mut schemas = Schemas::new();
-    let index = compiler.compile("schema.json", &mut schemas).unwrap();
+    let index = compiler.compile("schema.json", &mut schemas).expect("a schema that is valid");
     schemas.validate(document, index).map_err(|error| error.to_string())
 }
 

@@ -125,5 +125,5 @@ fn more_findings_than_fit_are_counted() {
     let findings: Vec<_> = host::findings().into_iter().cycle().take(9).collect();
     let text = all_texts(&interval, &findings, Look { width: 100, colour: false });
     assert!(text.contains("and 3 more:"));
-    assert!(text.contains("9 findings: 3 critical, 3 warnings and 3 to know"));
+    assert!(text.contains("9 findings: 3 critical, 3 warnings and 3 worth knowing"));
 }

@@ -26,13 +26,17 @@ pub(super) fn print(page: &mut Page, capabilities: &[Capability]) {
 /// How a feature is named in its group; `None` where it belongs to another.
 type Pick = fn(&Capability) -> Option<String>;
 
-const GROUPS: [(&str, Pick); 5] = [
+const GROUPS: [(&str, Pick); 6] = [
     ("module", |capability| match capability.state {
         FeatureState::Loadable { module } => Some(with(capability, &format!("modprobe {module}"))),
         _ => None,
     }),
     ("kernel build", |capability| match capability.state {
         FeatureState::NotBuilt { option } => Some(with(capability, option)),
+        _ => None,
+    }),
+    ("switched off", |capability| match capability.state {
+        FeatureState::Off { switch } => Some(with(capability, switch)),
         _ => None,
     }),
     ("host outside", |capability| {

@@ -14,6 +14,7 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
         };
     }
     let counted = verdict::counted(answer.findings);
-    page.prose(2, Role::Plain, &format!("{counted}, the most important first."));
+    page.gap();
+    page.prose(2, Role::Plain, &format!("{counted}."));
     answer.findings.iter().for_each(|finding| findings::full(page, finding));
 }

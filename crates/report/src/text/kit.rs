@@ -367,14 +367,15 @@ mod tests {
 
     #[test]
     fn a_number_keeps_its_unit() {
-        let text = printed(40, |page| {
-            page.prose(0, Role::Plain, "this sentence breaks before 47.3 GiB, see")
-        });
-        assert_eq!(text, "this sentence breaks before 47.3 GiB,\nsee\n");
-        let text = printed(40, |page| {
-            page.prose(0, Role::Plain, "this sentence must not break before 47.3 GiB")
-        });
-        assert_eq!(text, "this sentence must not break before\n47.3 GiB\n");
+        let wrapped = |text: &str| printed(40, |page| page.prose(0, Role::Plain, text));
+        assert_eq!(
+            wrapped("this sentence breaks before 47.3 GiB, see"),
+            "this sentence breaks before 47.3 GiB,\nsee\n"
+        );
+        assert_eq!(
+            wrapped("this sentence must not break before 47.3 GiB"),
+            "this sentence must not break before\n47.3 GiB\n"
+        );
     }
 
     #[test]

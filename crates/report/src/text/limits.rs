@@ -44,7 +44,7 @@ fn denied_sections(snapshot: &Snapshot) -> Vec<String> {
     let s = snapshot;
     let sections = [
         ("the memory totals", has_denied(&s.memory)),
-        ("the counters of vmstat", has_denied(&s.vmstat)),
+        ("the counters of vmstat", s.vmstat.get("pgfault").is_denied() || has_denied(&s.vmstat)),
         ("pressure", has_denied(&s.psi)),
         ("zones", has_denied(&s.zones)),
         ("fragmentation", has_denied(&s.free_blocks)),

@@ -88,20 +88,26 @@ pub(super) fn mglru(mglru: &Mglru) -> Option<String> {
 }
 
 pub(super) fn damon(damon: &Damon) -> Option<String> {
-    let mut parts: Vec<String> = damon
+    let there = damon
         .modules
         .iter()
-        .map(|module| format!("{} {}", module.name, shown(&module.enabled)))
-        .collect();
-    match damon.kdamonds.get() {
-        Some(0) => {}
-        Some(threads) => parts.push(plural(threads.into(), "thread of your own")),
-        None if parts.is_empty() => return lack(&damon.kdamonds),
-        None => {}
+        .filter(|module| module.enabled.value().is_some() || module.enabled.is_denied());
+    let mut parts: Vec<String> =
+        there.map(|module| format!("{} {}", module.name, shown(&module.enabled))).collect();
+    parts.extend(
+        damon.kdamonds.get().filter(|&threads| threads > 0).map(|threads| by_hand(threads, damon)),
+    );
+    if !parts.is_empty() {
+        return Some(parts.join("; "));
     }
-    let states: Vec<String> = damon.kdamond_states.iter().map(shown).collect();
-    if !states.is_empty() {
-        parts.push(format!("their states: {}", states.join(", ")));
-    }
-    Some(if parts.is_empty() { "there, and nobody uses it".to_owned() } else { parts.join("; ") })
+    lack(&damon.kdamonds)
+        .or_else(|| damon.kdamonds.value().map(|_| "there, and nobody uses it".to_owned()))
+}
+
+/// `2 threads set up by hand (on, off)`
+fn by_hand(threads: u32, damon: &Damon) -> String {
+    let states: Vec<String> = damon.kdamond_states.iter().take(8).map(shown).collect();
+    let states =
+        if states.is_empty() { String::new() } else { format!(" ({})", states.join(", ")) };
+    format!("{} set up by hand{states}", plural(threads.into(), "thread"))
 }

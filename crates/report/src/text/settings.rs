@@ -4,8 +4,8 @@
 //! The same difference in many places (every zram device, every cgroup) is one line that counts
 //! them. Settings without a known default are left out: nothing can be said about them.
 
-use pagewise_model::Reading;
 use pagewise_model::knob::{Domain, KnobReading};
+use pagewise_model::{Name, Reading};
 
 use super::kit::{Page, Role};
 use super::table::{Cell, Column, Table};
@@ -56,7 +56,7 @@ fn differences(knobs: &[KnobReading]) -> Vec<Difference<'_>> {
     for knob in knobs {
         let Some((live, default)) = difference(knob) else { continue };
         let name = knob.knob.name;
-        let instance = knob.instance.as_ref().map(|instance| instance.as_str());
+        let instance = knob.instance.as_ref().map(Name::as_str);
         match all.iter_mut().find(|known| known.name == name && known.live == live) {
             Some(known) => known.instances.extend(instance),
             None => all.push(Difference {
@@ -82,7 +82,7 @@ fn difference(knob: &KnobReading) -> Option<(&str, &'static str)> {
 }
 
 /// The word in brackets where there are several to choose from.
-fn active(live: &Reading<pagewise_model::Name>) -> Option<&str> {
+fn active(live: &Reading<Name>) -> Option<&str> {
     let text = live.value()?.as_str();
     let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     Some(bracketed.map_or(text, |(inside, _)| inside))

@@ -86,9 +86,9 @@ fn waiting(psi: &Psi, some: f64) -> String {
 fn available(snapshot: &Snapshot) -> String {
     match snapshot.memory.available.get().zip(snapshot.memory.total.get()) {
         Some((available, total)) => {
-            format!("{} can still be had without swapping", part_of(available, total))
+            format!("{} are available", part_of(available, total))
         }
-        None => "how much can still be had is not known".to_owned(),
+        None => "how much is available is not known".to_owned(),
     }
 }
 
@@ -104,14 +104,14 @@ fn second(findings: &[Finding], psi: &Psi) -> String {
     sentences.join(" ")
 }
 
-/// `3 findings: 1 critical, 1 warning and 1 to know`.
+/// `3 findings: 1 critical, 1 warning and 1 worth knowing`.
 pub(super) fn counted(findings: &[Finding]) -> String {
     let of =
         |severity| findings.iter().filter(|finding| finding.severity == severity).count() as u64;
     let parts = [
         (of(Severity::Critical), "critical".to_owned()),
         (of(Severity::Warning), plural(of(Severity::Warning), "warning")),
-        (of(Severity::Info), "to know".to_owned()),
+        (of(Severity::Info), "worth knowing".to_owned()),
     ];
     let parts: Vec<String> = parts
         .into_iter()

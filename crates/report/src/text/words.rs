@@ -76,6 +76,7 @@ pub(super) fn share(part: u64, whole: u64) -> Option<String> {
 /// A share of time: two digits that count.
 pub(super) fn stalled(percent: f64) -> String {
     match percent {
+        0.0 => "0 %".to_owned(),
         much if much >= 9.95 => format!("{much:.0} %"),
         some if some >= 0.995 => format!("{some:.1} %"),
         little => format!("{little:.2} %"),

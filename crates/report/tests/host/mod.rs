@@ -260,6 +260,7 @@ fn capabilities() -> Vec<Capability> {
         one("zram.multi-comp", FeatureState::NotBuilt { option: "CONFIG_ZRAM_MULTI_COMP" }),
         one("damon.reclaim", FeatureState::NotBuilt { option: "CONFIG_DAMON_RECLAIM" }),
         one("crypto.zstd", FeatureState::Loadable { module: "zstd" }),
+        one("psi", FeatureState::Off { switch: "psi=1 on the kernel command line" }),
         one("lru_gen.debugfs", FeatureState::Denied),
         one("pagemap.scan", FeatureState::Missing),
     ]

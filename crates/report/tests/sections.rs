@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What sections say where a fact is absent, denied, or one of very many.
+
+mod host;
+
+use pagewise_model::knob::{Access, Domain, Knob, KnobReading, Undo};
+use pagewise_model::{Finding, Interval, Name, Reading, Snapshot, Source};
+use pagewise_report::Answer;
+use pagewise_report::text::{Look, doctor, report, status};
+
+const LOOK: Look = Look { width: 100, colour: false };
+
+fn rich() -> Snapshot {
+    host::interval().end
+}
+
+fn report_of(end: Snapshot, findings: &[Finding]) -> String {
+    let interval = Interval::single(end);
+    report(&Answer { interval: &interval, findings, cost: host::cost() }, LOOK)
+}
+
+fn quiet() -> Snapshot {
+    let mut end = rich();
+    for stall in [&mut end.psi.memory.some, &mut end.psi.memory.full] {
+        stall.avg60 = host::found(pagewise_model::Percent::new(0.0), "/proc/pressure/memory");
+    }
+    end
+}
+
+fn without_pressure() -> Snapshot {
+    let mut end = rich();
+    let off = || Reading::absent("compiled in but switched off", Source::file("/proc/pressure/x"));
+    for pressure in [&mut end.psi.memory, &mut end.psi.io, &mut end.psi.cpu] {
+        for stall in [&mut pressure.some, &mut pressure.full] {
+            (stall.avg10, stall.avg60, stall.avg300) = (off(), off(), off());
+        }
+    }
+    end
+}
+
+#[test]
+fn the_verdict_follows_severity_and_pressure() {
+    let all = host::findings();
+    let first = |end: Snapshot, findings: &[Finding]| {
+        let text = report_of(end, findings);
+        let verdict = text.split("\n\n").nth(1).unwrap();
+        verdict.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let available = "6.3 of 62.8 GiB are available";
+    assert!(first(rich(), &[]).starts_with("Memory is short: somebody waited for it 11 %"));
+    assert!(first(quiet(), &all).starts_with("Memory will hurt work at the next peak, if not now"));
+    assert!(first(quiet(), &all[1..]).starts_with("Memory is not short, but it is not used well"));
+    let fine = first(quiet(), &[]);
+    assert!(fine.starts_with(&format!("Memory is not short: {available}, and nobody waited")));
+    let unknown = first(without_pressure(), &[]);
+    assert!(unknown.starts_with(&format!("Nothing wrong was found: {available}.")));
+    assert!(unknown.contains("is not known (compiled in but switched off: boot with psi=1)"));
+}
+
+#[test]
+fn pressure_that_is_switched_off_is_one_line() {
+    let text = report_of(without_pressure(), &[]);
+    assert!(text.contains("  Pressure        compiled in but switched off: boot with psi=1\n"));
+    assert!(!text.contains("share of time lost"));
+}
+
+#[test]
+fn what_is_denied_is_named_once_at_the_end() {
+    let mut end = rich();
+    end.ksm.run = host::denied("/sys/kernel/mm/ksm/run");
+    end.zram[0].mm_stat.compressed = host::denied("/sys/block/zram0/mm_stat");
+    end.capabilities.clear();
+    let text = report_of(end, &[]);
+    assert!(text.contains("  KSM             needs root\n"));
+    let line = "Root would add  details of zram · KSM · proportional sizes of 61 processes\n";
+    assert!(text.contains(line), "{text}");
+}
+
+#[test]
+fn nobody_is_sent_to_root_where_nothing_was_denied() {
+    let mut end = rich();
+    end.processes = pagewise_model::Processes::default();
+    end.capabilities.clear();
+    let text = report_of(end, &[]);
+    assert!(!text.contains("Root would add") && !text.contains("needs root"));
+}
+
+#[test]
+fn a_size_that_is_not_known_is_not_drawn_as_nothing() {
+    let mut end = rich();
+    end.memory.free = host::none("/proc/meminfo");
+    end.tiers[0].used = host::denied("/proc/swaps");
+    end.zones[2].free_pages = host::none("/proc/zoneinfo");
+    let text = report_of(end, &[]);
+    assert!(!text.contains("░  free") && !text.contains("the rest"));
+    let tier = text.lines().find(|line| line.contains("/swapfile")).unwrap();
+    assert!(tier.contains("needs root") && !tier.contains('░') && !tier.contains('%'), "{tier}");
+    let zone = text.lines().find(|line| line.contains("Normal  59.9 GiB")).unwrap();
+    assert!(zone.contains("–") && !zone.contains("kswapd"), "{zone}");
+}
+
+#[test]
+fn an_unreadable_host_is_not_called_well() {
+    let mut end = Snapshot::default();
+    end.memory.total = host::none("/proc/meminfo");
+    let interval = Interval::single(end);
+    let answer = Answer { interval: &interval, findings: &[], cost: host::cost() };
+    for text in [report(&answer, LOOK), status(&answer, LOOK), doctor(&answer, LOOK)] {
+        assert!(text.contains("could not be read (/proc/meminfo: "), "{text}");
+        assert!(!text.contains("No findings") && !text.contains("not short"), "{text}");
+    }
+}
+
+const fn knob(name: &'static str, domain: Domain) -> Knob {
+    Knob {
+        name,
+        path: "sys/x",
+        domain,
+        access: Access::ReadWrite,
+        default: None,
+        persist: &[],
+        undo: Undo::WriteBack,
+        couples: &[],
+        doc: "A setting.",
+    }
+}
+
+static SWITCH: Knob = knob("zswap.enabled", Domain::Bool);
+static CHOICE: Knob = knob("thp.enabled", Domain::Listed);
+static NUMBER: Knob = knob("vm.number", Domain::Int { min: 0, max: 9 });
+
+fn live(knob: &'static Knob, of: &str, live: &str, default: &'static str) -> KnobReading {
+    let instance = (!of.is_empty()).then(|| Name::from(of));
+    let live = host::found(Name::from(live), "/sys/x");
+    KnobReading { knob, instance, live, default: Some(default) }
+}
+
+fn settings(knobs: Vec<KnobReading>) -> String {
+    report_of(Snapshot { knobs, ..Snapshot::default() }, &[])
+}
+
+#[test]
+fn a_setting_differs_by_meaning_and_not_by_spelling() {
+    let same = vec![
+        live(&SWITCH, "", "N", "0"),
+        live(&CHOICE, "", "always [madvise] never", "madvise"),
+        KnobReading { live: Reading::not_read(), ..live(&NUMBER, "", "", "1") },
+        KnobReading { default: None, ..live(&NUMBER, "", "3", "1") },
+    ];
+    assert!(settings(same).contains("Settings        all 2 with a known default have it"));
+    let text = settings(vec![live(&CHOICE, "", "[always] madvise never", "madvise")]);
+    assert!(text.contains("    thp.enabled  always  madvise\n"), "{text}");
+}
+
+#[test]
+fn the_same_difference_in_many_places_is_one_line_and_many_lines_are_counted() {
+    let same: Vec<_> = ["zram0", "zram1", "zram2"].map(|of| live(&NUMBER, of, "3", "1")).into();
+    assert!(settings(same).contains("    vm.number  3 places  3   1\n"));
+    let values: Vec<String> = (2..22).map(|value| value.to_string()).collect();
+    let text = settings(values.iter().map(|value| live(&NUMBER, "zram0", value, "1")).collect());
+    assert_eq!(text.matches("vm.number").count(), 15);
+    assert!(text.contains("and 5 more"));
+}
