@@ -221,11 +221,9 @@ fn knob_row(path: &str, names: &Names) -> Option<(String, Keep)> {
 
 fn keep_of(domain: Domain) -> Keep {
     match domain {
-        Domain::Int { .. } | Domain::Bool | Domain::Size | Domain::Limit | Domain::Ints => {
-            by::numbers
-        }
         Domain::Word { .. } | Domain::Listed => by::verbatim,
         Domain::Text | Domain::Trigger => by::presence,
+        _ => by::numbers,
     }
 }
 
