@@ -115,7 +115,7 @@ fn errors_name_the_file_what_was_expected_and_the_way_on() {
 fn a_garbled_description_is_told_and_the_rest_comes() {
     let folder = recording();
     std::fs::write(folder.path().join("host.toml"), "format = [[[\n\x1b[2J").unwrap();
-    status_with_problem(folder.path(), "host.toml:1: expected the description of a recording");
+    status_with_problem(folder.path(), "host.toml:2: expected the description of a recording");
 }
 
 #[test]

@@ -121,20 +121,26 @@ fn unpacked(packed: &[u8]) -> String {
     text
 }
 
-/// Every number of a snapshot by where it stands, without the order of lists: aliases sort
-/// otherwise than names. User ids are aliases too.
+/// Every number and every reason for having none, by where it stands, without the order of lists:
+/// aliases sort otherwise than names. User ids are aliases too.
 fn numbers(snapshot: &Snapshot) -> Vec<String> {
+    let capabilities: Vec<String> = snapshot
+        .capabilities
+        .iter()
+        .map(|one| format!("{} {:?}", one.feature, one.state))
+        .collect();
     let nouns = json!({
         "memory": snapshot.memory, "vmstat": snapshot.vmstat, "psi": snapshot.psi,
         "zones": snapshot.zones, "free_blocks": snapshot.free_blocks, "tiers": snapshot.tiers,
         "zram": snapshot.zram, "zswap": snapshot.zswap, "ksm": snapshot.ksm,
         "hugetlb": snapshot.hugetlb, "thp": snapshot.thp, "mglru": snapshot.mglru,
         "damon": snapshot.damon, "knobs": snapshot.knobs, "processes": snapshot.processes,
-        "cgroups": snapshot.cgroups, "capabilities": snapshot.capabilities,
+        "cgroups": snapshot.cgroups,
         "page_size": snapshot.host.page_size, "cpus": snapshot.host.cpus,
         "when": [snapshot.taken.unix_seconds, snapshot.taken.monotonic_seconds],
     });
-    let mut found = Vec::new();
+    let mut found: Vec<String> =
+        snapshot.problems.iter().map(ToString::to_string).chain(capabilities).collect();
     collect(&nouns, "", &mut found);
     found.sort_unstable();
     found
@@ -146,10 +152,17 @@ fn collect(value: &Value, place: &str, found: &mut Vec<String>) {
         Value::Array(all) => all.iter().for_each(|one| collect(one, place, found)),
         Value::Object(fields) => {
             for (name, field) in fields.iter().filter(|(name, _)| *name != "uid") {
-                collect(field, &format!("{place}.{name}"), found);
+                let place = format!("{place}.{name}");
+                match (name.as_str(), field) {
+                    ("absent" | "denied" | "state" | "smaps", Value::String(text)) => {
+                        found.push(format!("{place} {text}"));
+                    }
+                    _ => collect(field, &place, found),
+                }
             }
         }
-        Value::Null | Value::Bool(_) | Value::String(_) => {}
+        Value::Bool(flag) => found.push(format!("{place} {flag}")),
+        Value::Null | Value::String(_) => {}
     }
 }
 

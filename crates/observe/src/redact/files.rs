@@ -34,7 +34,8 @@ pub(super) fn is_number(word: &[u8]) -> bool {
 }
 
 fn is_switch(word: &[u8]) -> bool {
-    matches!(word, b"max" | b"Y" | b"N" | b"on" | b"off" | b"true" | b"false")
+    word.strip_suffix(b"kB").is_some_and(is_number)
+        || matches!(word, b"max" | b"Y" | b"N" | b"on" | b"off" | b"true" | b"false")
         || word
             .strip_prefix(b"0x")
             .is_some_and(|hex| hex.len() <= 16 && hex.iter().all(u8::is_ascii_hexdigit))

@@ -34,6 +34,8 @@ const ROWS: &[(&str, Keep)] = &[
     ("sys/devices/system/cpu", by::presence), ("sys/devices/system/cpu/online", by::numbers),
     ("sys/devices/system/cpu/possible", by::numbers),
     ("sys/devices/system/cpu/present", by::numbers),
+    ("sys/devices/system/clocksource/clocksource{n}/available_clocksource", by::verbatim),
+    ("sys/devices/system/clocksource/clocksource{n}/current_clocksource", by::verbatim),
     ("sys/devices/system/node/online", by::numbers),
     ("sys/devices/system/node/possible", by::numbers),
     ("sys/devices/system/node/has_memory", by::numbers),
@@ -136,6 +138,8 @@ const ROWS: &[(&str, Keep)] = &[
     ("sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds", by::numbers),
     ("sys/kernel/mm/damon/admin/kdamonds/{n}", by::presence),
     ("sys/kernel/mm/damon/admin/kdamonds/{n}/state", by::verbatim),
+    ("sys/kernel/mm/mempolicy", by::presence),
+    ("sys/kernel/mm/mempolicy/weighted_interleave", by::presence),
     ("sys/kernel/cgroup/features", by::verbatim),
     ("proc/cgroups", by::verbatim),
     // processes
@@ -146,7 +150,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("proc/{n}/ksm_merging_pages", by::numbers),
     ("proc/self/status", of::status), ("proc/self/cgroup", of::cgroup),
     ("proc/self/pagemap", by::presence), ("proc/self/smaps_rollup", of::smaps_rollup),
-    ("proc/{n}", by::presence), ("proc/{n}/pagemap", by::presence),
+    ("proc/{n}/task/{n}/children", by::numbers), ("proc/{n}", by::presence), ("proc/{n}/pagemap", by::presence),
 ];
 
 /// Files of a cgroup, in all versions: numbers behind the kernel's words. `memory.kmem.slabinfo`,
@@ -221,11 +225,9 @@ fn knob_row(path: &str, names: &Names) -> Option<(String, Keep)> {
 
 fn keep_of(domain: Domain) -> Keep {
     match domain {
-        Domain::Int { .. } | Domain::Bool | Domain::Size | Domain::Limit | Domain::Ints => {
-            by::numbers
-        }
         Domain::Word { .. } | Domain::Listed => by::verbatim,
         Domain::Text | Domain::Trigger => by::presence,
+        _ => by::numbers,
     }
 }
 
