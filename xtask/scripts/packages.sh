@@ -23,6 +23,7 @@ list=$(printf '%s\n' "${packages[@]}")
 [ "$(cat "$stamp" 2>/dev/null)" != "$list" ] || exit 0
 if ! dpkg-query --show --showformat='${db:Status-Abbrev}\n' "${packages[@]}" 2>/dev/null |
 	awk '$1 != "ii" { missing = 1 } END { exit missing || NR != '"${#packages[@]}"' }'; then
+	export DEBIAN_FRONTEND=noninteractive
 	apt-get update --quiet=2
 	apt-get install --quiet=2 --yes --no-install-recommends "${packages[@]}"
 fi

@@ -32,21 +32,29 @@ check_packages() {
 missing() {
 	command -v "$cargo" >/dev/null || rust_packages
 	command -v cc >/dev/null || echo gcc libc6-dev
-	[ -z "$checks" ] || { "$cargo" fmt --version && "$cargo" clippy --version; } &>/dev/null ||
-		check_packages
+	has_checks || check_packages
 	[ -z "$(command -v cc)" ] || [ "$(cc -print-file-name=libc.a)" != libc.a ] || echo libc6-dev
+}
+
+has_checks() {
+	[ -z "$checks" ] || { "$cargo" fmt --version && "$cargo" clippy --version; } &>/dev/null
 }
 
 new_enough() {
 	[ "$(printf '%s\n' "$oldest" "$1" | sort --version-sort | head -n 1)" = "$oldest" ]
 }
 
+# Debian's tools and rustup's do not mix.
+if command -v rustup >/dev/null && ! has_checks; then
+	die "rustfmt or clippy is missing; this brings it:" "  rustup component add rustfmt clippy"
+fi
+export DEBIAN_FRONTEND=noninteractive
 install="apt-get install --yes --no-install-recommends"
 packages=$(missing | xargs)
 if [ -n "$packages" ]; then
 	command -v apt-get >/dev/null || die "missing: Rust $oldest or newer, a C compiler, a static libc"
 	[ "$(id -u)" = 0 ] ||
-		die "something to build with is missing; this brings it:" "  sudo $install $packages"
+		die "something to build with is missing; this brings it:" "  sudo apt-get update && sudo $install $packages"
 	apt-get update --quiet=2
 	# shellcheck disable=SC2086 # words are meant
 	$install --quiet=2 $packages
