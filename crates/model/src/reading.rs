@@ -8,11 +8,13 @@ use std::sync::Arc;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::{Evidence, Quantity};
+use crate::name::plain;
+use crate::{Evidence, Name, Quantity};
 
 /// The file, and where it has several the line, that a [`Reading`] came from.
 ///
-/// Prints as `/proc/meminfo:3`, or `/proc/sys/vm/swappiness` for a file that is one value.
+/// Prints as `/proc/meminfo:3`, or `/proc/sys/vm/swappiness` for a file that is one value. Safe to
+/// print, as a [`Name`] is: anybody may name a cgroup, and so a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Source {
     path: Arc<str>,
@@ -22,12 +24,17 @@ pub struct Source {
 impl Source {
     /// A file as a whole. `path` is absolute on the host, whatever root it was read through.
     pub fn file(path: impl Into<Arc<str>>) -> Self {
-        Self { path: path.into(), line: 0 }
+        Self::line(path, 0)
     }
 
     /// A line of a file, counted from 1.
     pub fn line(path: impl Into<Arc<str>>, line: u32) -> Self {
-        Self { path: path.into(), line }
+        let path = path.into();
+        let path = match plain(path.as_bytes()) {
+            Some(_) => path,
+            None => Name::from(&*path).as_str().into(),
+        };
+        Self { path, line }
     }
 
     /// Nothing was read: the value was never asked for.
@@ -215,5 +222,6 @@ mod tests {
     fn places_print_as_file_and_line() {
         assert_eq!(Source::line("/proc/vmstat", 93).to_string(), "/proc/vmstat:93");
         assert_eq!(Source::file("/proc/sys/vm/swappiness").to_string(), "/proc/sys/vm/swappiness");
+        assert_eq!(Source::file("/cg/\x1b[2J/x").to_string(), "/cg/\\u{1b}[2J/x");
     }
 }

@@ -10,6 +10,11 @@ const REFAULTS_PER_SECOND: f64 = 100.0;
 /// time is spent waiting.
 const MAJOR_FAULTS_PER_SECOND: f64 = 10.0;
 
+/// Of the pages that came back, the part that reclaim must have dropped meanwhile. A working set that
+/// does not fit is dropped about as fast as it is read. Without this, pages dropped long ago (by a
+/// snapshot of the machine, by a large copy at night) would pass for memory that is short now.
+const DROPPED_PER_REFAULT: f64 = 0.25;
+
 /// A counter over the interval with the name that this kernel gives it.
 #[derive(Debug)]
 pub(crate) struct Named {
@@ -29,16 +34,30 @@ pub(crate) fn file_refaults(interval: &Interval) -> Option<Named> {
 #[derive(Debug)]
 pub(crate) struct Rereading {
     pub(crate) refaults: Named,
+    pub(crate) dropped: Named,
     pub(crate) major_faults: Change,
 }
 
-/// Whether the kernel reads again what it dropped, and somebody waits for it.
+/// Whether the kernel reads again what it dropped, goes on dropping, and somebody waits for it.
 pub(crate) fn rereading(interval: &Interval) -> Option<Rereading> {
     let refaults = file_refaults(interval)?;
+    let dropped = dropped(interval)?;
     let major_faults = interval.vmstat("pgmajfault")?;
     let hurts = refaults.change.per_second >= REFAULTS_PER_SECOND
-        && major_faults.per_second >= MAJOR_FAULTS_PER_SECOND;
-    hurts.then_some(Rereading { refaults, major_faults })
+        && major_faults.per_second >= MAJOR_FAULTS_PER_SECOND
+        && dropped.change.delta as f64 >= refaults.change.delta as f64 * DROPPED_PER_REFAULT;
+    hurts.then_some(Rereading { refaults, dropped, major_faults })
+}
+
+/// Pages that reclaim took. Kernels before 5.9 do not tell files from anonymous memory; there the
+/// work of kswapd and of the waiting tasks stands for both, whichever did more.
+fn dropped(interval: &Interval) -> Option<Named> {
+    let taken = |name| Some(Named { name, change: interval.vmstat(name)? });
+    let by_anyone = || {
+        let both = [taken("pgsteal_kswapd"), taken("pgsteal_direct")];
+        both.into_iter().flatten().max_by_key(|taken| taken.change.delta)
+    };
+    taken("pgsteal_file").or_else(by_anyone)
 }
 
 impl Rereading {

@@ -166,6 +166,7 @@ fn proof(interval: &Interval, thrashing: Option<&Thrashing>) -> Vec<Evidence> {
     let Some(Thrashing { rereading, .. }) = thrashing else { return proof.done() };
     proof
         .change(rereading.refaults.name, &rereading.refaults.change)
+        .change(rereading.dropped.name, &rereading.dropped.change)
         .change("pgmajfault", &rereading.major_faults)
         .changed("pgfault", interval.vmstat("pgfault").as_ref())
         .changed("pgpgin (KiB)", interval.vmstat("pgpgin").as_ref())
@@ -201,6 +202,7 @@ pub(super) mod tests {
             );
         });
         grow(&mut interval, "workingset_refault_file", 78_112);
+        grow(&mut interval, "pgsteal_file", 78_000);
         grow(&mut interval, "pgmajfault", 5_000);
         grow(&mut interval, "pgpgin", 400_000);
         grow(&mut interval, "pgfault", 50_000);
@@ -239,6 +241,7 @@ pub(super) mod tests {
     fn reading_much_that_is_new_is_no_pressure() {
         let mut interval = calm();
         grow(&mut interval, "workingset_refault_file", 2_000);
+        grow(&mut interval, "pgsteal_file", 2_000);
         grow(&mut interval, "pgmajfault", 5_000);
         grow(&mut interval, "pgpgin", 4_000_000);
         assert_silent(&RULE, &interval);

@@ -89,6 +89,7 @@ fn why(avoids: &Avoids<'_>) -> String {
 fn proof(avoids: &Avoids<'_>, rereading: &Rereading, host: &Snapshot) -> Vec<Evidence> {
     let proof = Proof::new()
         .change(rereading.refaults.name, &rereading.refaults.change)
+        .change(rereading.dropped.name, &rereading.dropped.change)
         .change("pgmajfault", &rereading.major_faults);
     match avoids {
         Avoids::SwapOff => proof.named("SwapTotal", &host.memory.swap_total),
@@ -122,6 +123,7 @@ pub(super) mod tests {
 
     fn rereading(mut interval: Interval) -> Interval {
         grow(&mut interval, "workingset_refault_file", 78_112);
+        grow(&mut interval, "pgsteal_file", 78_000);
         grow(&mut interval, "pgmajfault", 700);
         interval
     }
@@ -159,6 +161,20 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn pages_dropped_long_ago_say_nothing_about_today() {
+        let dropping = |pages| {
+            let mut interval = with(swap_off);
+            grow(&mut interval, "workingset_refault_file", 80_000);
+            grow(&mut interval, "pgsteal_file", pages);
+            grow(&mut interval, "pgmajfault", 700);
+            interval
+        };
+        assert_silent(&RULE, &dropping(0));
+        assert_silent(&RULE, &dropping(19_999));
+        assert_eq!(only(&RULE, &dropping(20_000)).id, "swap-avoids-anon");
+    }
+
+    #[test]
     fn older_kernels_count_all_refaults_in_one() {
         let mut interval = rereading(with(|host| {
             swap_off(host);
@@ -166,8 +182,10 @@ pub(super) mod tests {
         }));
         for host in interval.start.as_deref_mut().into_iter().chain([&mut interval.end]) {
             unset(host, "workingset_refault_file");
+            unset(host, "pgsteal_file");
         }
         grow(&mut interval, "workingset_refault", 2_000);
+        grow(&mut interval, "pgsteal_kswapd", 1_500);
         assert!(only(&RULE, &interval).what.starts_with("workingset_refault grew by 2,000"));
     }
 
