@@ -72,7 +72,7 @@ fn what_is_denied_is_named_once_at_the_end() {
     end.capabilities.clear();
     let text = report_of(end, &[]);
     assert!(text.contains("  KSM             needs root\n"));
-    let line = "Root would add  details of zram · KSM · proportional sizes of 61 processes\n";
+    let line = "Root would add  details of zram · KSM · proportional sizes of 1 process\n";
     assert!(text.contains(line), "{text}");
 }
 

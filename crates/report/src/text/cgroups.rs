@@ -73,7 +73,7 @@ fn layout(hierarchy: Hierarchy) -> &'static str {
     match hierarchy {
         Hierarchy::V2 => "version 2",
         Hierarchy::V1 => "version 1",
-        Hierarchy::Hybrid => "hybrid: memory is in the version 1 tree",
+        Hierarchy::Hybrid => "hybrid (memory in version 1)",
         Hierarchy::None => "no memory controller",
     }
 }

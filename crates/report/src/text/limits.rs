@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What could not be read: garbled files, and what root would add.
 //!
-//! Which sections hold something denied is found by what they print as JSON: the key `denied` with
-//! a text behind it. So a field that comes later is counted without a word here.
+//! Which sections hold something that root would be given is found by what they print as JSON: the
+//! key `denied` with its text behind it. So a field that comes later is counted without a word here.
+//! What is refused even to root is not promised.
 
 use std::io::{self, Write};
 
@@ -10,7 +11,7 @@ use pagewise_model::{FeatureState, Snapshot};
 use serde::Serialize;
 
 use super::kit::{Line, Page, Role};
-use super::words::{count, plural};
+use super::words::{count, plural, root_helps};
 
 const SHOWN: usize = 10;
 
@@ -44,7 +45,7 @@ fn denied_sections(snapshot: &Snapshot) -> Vec<String> {
     let s = snapshot;
     let sections = [
         ("the memory totals", has_denied(&s.memory)),
-        ("the counters of vmstat", s.vmstat.get("pgfault").is_denied() || has_denied(&s.vmstat)),
+        ("the counters of vmstat", root_helps(&s.vmstat.get("pgfault")) || has_denied(&s.vmstat)),
         ("pressure", has_denied(&s.psi)),
         ("zones", has_denied(&s.zones)),
         ("fragmentation", has_denied(&s.free_blocks)),
@@ -67,14 +68,15 @@ fn denied_sections(snapshot: &Snapshot) -> Vec<String> {
 }
 
 fn denied_processes(snapshot: &Snapshot) -> Option<String> {
-    let denied = snapshot.processes.smaps.denied;
+    let processes = &snapshot.processes;
+    let denied = processes.list.iter().filter(|process| root_helps(&process.proportional)).count();
     if denied > 0 {
-        return Some(format!("proportional sizes of {} processes", count(denied)));
+        return Some(format!("proportional sizes of {}", plural(denied as u64, "process")));
     }
-    has_denied(&snapshot.processes).then(|| "details of processes".to_owned())
+    has_denied(processes).then(|| "details of processes".to_owned())
 }
 
-/// Whether any Reading inside was denied.
+/// Whether any Reading inside would be given to root.
 fn has_denied(noun: &impl Serialize) -> bool {
     let mut search = Search::default();
     // The search never fails, and a noun that JSON cannot hold denies nothing.
@@ -90,7 +92,7 @@ struct Search {
 }
 
 /// Only a denied Reading prints this: quotes inside of texts are escaped.
-const NEEDLE: &[u8] = b"\"denied\":\"";
+const NEEDLE: &[u8] = b"\"denied\":\"run as root\"";
 
 impl Search {
     fn take(&mut self, byte: u8) {
@@ -124,6 +126,7 @@ mod tests {
     use pagewise_model::{Bytes, Memory, Name, Problem, Reading, SmapsTally, Source};
 
     use super::*;
+    use crate::text::words::AS_ROOT;
 
     #[test]
     fn a_denied_reading_is_found_wherever_it_is() {
@@ -132,22 +135,24 @@ mod tests {
         assert!(!has_denied(&memory));
         memory.other.insert(Name::from("denied"), Reading::found(Bytes::new(1), at()));
         assert!(!has_denied(&memory));
-        memory.other.insert(Name::from("New"), Reading::denied("run as root", at()));
+        memory.other.insert(Name::from("New"), Reading::denied(AS_ROOT, at()));
         assert!(has_denied(&memory));
     }
 
     #[test]
     fn the_word_elsewhere_is_no_denial() {
         assert!(!has_denied(&SmapsTally { denied: 3, ..SmapsTally::default() }));
-        let found = b"\"denied\":\"no\"";
+        let found = b"\"denied\":\"run as root\"";
         assert!(!has_denied(&Problem::new(&Source::file("/x"), "a word", found)));
-        assert!(!has_denied(&"\"denied\":\""));
+        assert!(!has_denied(&"\"denied\":\"run as root\""));
+        let refused = Reading::<u64>::denied("refused even to root", Source::file("/proc/x"));
+        assert!(!has_denied(&refused));
     }
 
     #[test]
     fn what_is_split_between_writes_is_found() {
         let mut search = Search::default();
-        for piece in ["{\"\":0,\"den", "ied", "\"", ":", "\"run"] {
+        for piece in ["{\"\":0,\"den", "ied", "\"", ":", "\"run", " as root", "\""] {
             search.write_all(piece.as_bytes()).unwrap();
         }
         assert!(search.found);

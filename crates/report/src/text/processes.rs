@@ -84,9 +84,8 @@ fn row(process: &Process) -> Vec<Cell> {
 fn proportional(process: &Process) -> Cell {
     use pagewise_model::SmapsOutcome::{Denied, Gone, NotRead, Read, Stuck};
     match process.smaps {
-        Read => cell(&process.proportional),
+        Read | Denied => cell(&process.proportional),
         NotRead => Cell::new(Role::Quiet, "not read"),
-        Denied => Cell::new(Role::Quiet, "needs root"),
         Stuck => Cell::new(Role::Warning, "stuck"),
         Gone => Cell::new(Role::Quiet, "gone"),
     }
@@ -96,18 +95,15 @@ fn proportional(process: &Process) -> Cell {
 fn reading(processes: &Processes) -> String {
     let tally = &processes.smaps;
     let others = [
-        (tally.not_read, "did not fit into the time allowed"),
-        (tally.denied, "need root"),
-        (tally.stuck, "did not answer in time (something holds the process's memory lock)"),
-        (tally.gone, "ended meanwhile"),
+        (tally.not_read, "not read (would not fit into the time allowed)"),
+        (tally.denied, "denied"),
+        (tally.stuck, "stuck (something holds the process's memory lock)"),
+        (tally.gone, "gone meanwhile"),
     ];
     let others = others.iter().filter(|(number, _)| *number > 0);
     let others: Vec<String> =
         others.map(|(number, why)| format!("{} {why}", count(*number))).collect();
-    let read = format!(
-        "Proportional sizes read of {}",
-        plural(tally.read, "process").replace("processs", "processes")
-    );
+    let read = format!("Proportional sizes were read of {}", plural(tally.read, "process"));
     match others.is_empty() {
         true => format!("{read}."),
         false => format!("{read}; {}.", others.join(", ")),

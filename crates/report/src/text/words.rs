@@ -6,9 +6,13 @@ use pagewise_model::{Bytes, Outcome, Pages, Quantity, Ratio, Reading};
 use super::kit::Role;
 use super::table::{Cell, NONE};
 
+/// What a reading says where root would help.
+pub(super) const AS_ROOT: &str = "run as root";
 const NEEDS_ROOT: &str = "needs root";
+/// What stands where root would not help either.
+const REFUSED: &str = "refused";
 
-/// A value, `–` or `needs root`.
+/// A value, `–`, `needs root` or `refused`.
 pub(super) fn shown<T: Quantity>(reading: &Reading<T>) -> String {
     spelled(reading, Quantity::shown)
 }
@@ -18,8 +22,14 @@ pub(super) fn spelled<T>(reading: &Reading<T>, spell: impl FnOnce(&T) -> String)
     match &reading.outcome {
         Outcome::Value(value) => spell(value),
         Outcome::Absent(_) => NONE.to_owned(),
-        Outcome::Denied(_) => NEEDS_ROOT.to_owned(),
+        Outcome::Denied(_) if root_helps(reading) => NEEDS_ROOT.to_owned(),
+        Outcome::Denied(_) => REFUSED.to_owned(),
     }
+}
+
+/// Whether root would be given what we were denied.
+pub(super) fn root_helps<T>(reading: &Reading<T>) -> bool {
+    matches!(&reading.outcome, Outcome::Denied(help) if help == AS_ROOT)
 }
 
 /// A reading in a table; what is not a value steps back.
@@ -40,8 +50,8 @@ pub(super) fn lack<T>(reading: &Reading<T>) -> Option<String> {
         Outcome::Absent(_) if !was_asked(reading) => None,
         Outcome::Absent(why) if why == "no such file" => Some("this kernel has none".to_owned()),
         Outcome::Absent(why) => Some(why.to_string()),
-        Outcome::Denied(help) if help == "run as root" => Some(NEEDS_ROOT.to_owned()),
-        Outcome::Denied(help) => Some(format!("not ours to read: {help}")),
+        Outcome::Denied(_) if root_helps(reading) => Some(NEEDS_ROOT.to_owned()),
+        Outcome::Denied(help) => Some(help.to_string()),
     }
 }
 
@@ -96,9 +106,13 @@ pub(super) fn count(number: u64) -> String {
     grouped
 }
 
-/// `1 warning`, `2 warnings`.
+/// `1 warning`, `2 warnings`, `3 processes`.
 pub(super) fn plural(number: u64, noun: &str) -> String {
-    let end = if number == 1 { "" } else { "s" };
+    let end = match number {
+        1 => "",
+        _ if noun.ends_with('s') => "es",
+        _ => "s",
+    };
     format!("{} {noun}{end}", count(number))
 }
 
@@ -176,7 +190,8 @@ mod tests {
     fn what_is_not_there_says_so_and_is_never_zero() {
         let at = || Source::file("/sys/x");
         assert_eq!(shown(&Reading::<Bytes>::absent("no such file", at())), "–");
-        assert_eq!(shown(&Reading::<Bytes>::denied("run as root", at())), "needs root");
+        assert_eq!(shown(&Reading::<Bytes>::denied(AS_ROOT, at())), "needs root");
+        assert_eq!(shown(&Reading::<Bytes>::denied("refused even to root", at())), "refused");
         let lacking = Reading::<u64>::absent("no such file", at());
         assert_eq!(lack(&lacking).as_deref(), Some("this kernel has none"));
         assert_eq!(lack(&Reading::<u64>::not_read()), None);
