@@ -19,7 +19,10 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: severity(host, used),
-        title: format!("{name} is never used: {} is filled first", short(disk.path.as_str())),
+        title: format!(
+            "{name} is never used: priority {own} against {priority} of {}",
+            short(disk.path.as_str())
+        ),
         what: format!(
             "{} has priority {priority} and is not full ({used} of {size}); {name} has priority \
              {own} and holds nothing.",
@@ -87,7 +90,7 @@ pub(super) mod tests {
     #[test]
     fn a_file_is_filled_first() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "zram0 is never used: /swapfile is filled first");
+        assert_eq!(finding.title, "zram0 is never used: priority 5 against 50 of /swapfile");
         assert_eq!(
             finding.what,
             "/swapfile has priority 50 and is not full (2.0 GiB of 4.0 GiB); zram0 has priority 5 \
