@@ -18,7 +18,7 @@ pub(super) const PLACEHOLDER: &str = "{cgroup}";
 const MAX_TOLD: usize = 50;
 
 /// Groups of which the files are read that nobody has read yet.
-const MAX_READ: usize = 20;
+const MAX_READ: usize = 10;
 
 pub(super) fn read(host: &HostRoot, cgroups: &Cgroups, rows: &[&'static Knob]) -> Vec<KnobReading> {
     let groups = limited_first(&cgroups.groups);
