@@ -1,3 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The project's own chores: dependency arrows, benchmarks, fuzzing, golden files.
-fn main() {}
+//! The project's own chores: dependency arrows, licence heads, tests with totals, benchmarks,
+//! golden files. Compilers and packages are the business of the scripts beside.
+
+mod artefact;
+mod bench;
+mod dag;
+mod heads;
+mod run;
+mod tests;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", about = "The project's own chores")]
+enum Chore {
+    /// Check which of our crates may use which
+    Dag,
+    /// Check that every source file begins with its licence
+    Heads,
+    /// Check that a program is static and small
+    Artefact(artefact::Args),
+    /// Run all tests and print their totals last
+    Test(tests::Args),
+    /// Rewrite the golden files that tests compare with
+    Bless,
+    /// Run what must pass before a push
+    Prepush,
+    /// Measure the promised numbers
+    Bench(bench::Args),
+    /// Run a program and print what it used
+    #[command(hide = true)]
+    Measure(bench::measure::Args),
+}
+
+fn main() -> ExitCode {
+    match done(Chore::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn done(chore: Chore) -> Result<()> {
+    match chore {
+        Chore::Dag => dag::main(),
+        Chore::Heads => heads::main(),
+        Chore::Artefact(args) => artefact::main(&args),
+        Chore::Test(args) => tests::main(&args),
+        Chore::Bless => tests::bless(),
+        Chore::Prepush => run::succeed(run::program("make").arg("check")),
+        Chore::Bench(args) => bench::main(&args),
+        Chore::Measure(args) => bench::measure::main(&args),
+    }
+}

@@ -51,7 +51,7 @@ unit! {
     Bytes
 }
 unit! {
-    /// A count of base pages of the host; its page size is in [`crate::Taken::page_size`].
+    /// A count of base pages of the host; its page size is in [`crate::HostSummary::page_size`].
     Pages
 }
 unit! {

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+#
+# make run ARGS="…"   build the static program and run it (`report` without ARGS)
+# make check          what every commit passes; no root
+# make test           everything, as CI runs it; root (installs what the tests need)
+# make bench          measure the promised numbers; root (BENCH="--runs 41": options of the chore)
+# make build          only the static program; prints where it is
+
+CARGO ?= cargo
+ARGS ?= report
+export CARGO
+# rustup's folder, which sudo leaves out.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+XTASK := $(CARGO) run --quiet --locked --package xtask --
+
+.PHONY: run build check test bench static-checks tools packages
+.NOTPARALLEL:
+
+run: build
+	@$$(xtask/scripts/build-static.sh --where) $(ARGS)
+
+build: tools
+	@xtask/scripts/build-static.sh
+
+tools:
+	@xtask/scripts/toolchain.sh
+
+check: static-checks
+	$(XTASK) test
+
+test: packages static-checks build
+	$(XTASK) artefact $$(xtask/scripts/build-static.sh --where)
+	xtask/scripts/check-oldest.sh
+	$(XTASK) fuzz --seconds 60
+	$(XTASK) test --root
+
+static-checks:
+	@xtask/scripts/toolchain.sh --checks
+	$(CARGO) fmt --all --check
+	$(XTASK) dag
+	$(XTASK) heads
+	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
+	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --locked
+
+packages:
+	@xtask/scripts/packages.sh
+
+bench: build
+	$(XTASK) bench --program $$(xtask/scripts/build-static.sh --where) $(BENCH)

@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+#
+# Makes sure that there are a new enough Rust and a C compiler (zstd is C). Root gets them by apt;
+# anybody else is told the one command. A Rust that is there and too old is never replaced.
+# With --checks rustfmt and clippy are wanted too.
+set -euo pipefail
+
+cd "$(dirname "$0")/../.."
+cargo=${CARGO:-cargo}
+checks=${1-}
+oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+
+die() {
+	printf 'toolchain: %s\n' "$@" >&2
+	exit 1
+}
+
+# Debian 12 keeps its first Rust in rustc and cargo, and a newer one beside it.
+debian_12() {
+	grep --quiet '^VERSION_CODENAME=bookworm$' /etc/os-release
+}
+
+rust_packages() {
+	if debian_12; then echo cargo-web rustc-web; else echo cargo rustc; fi
+}
+
+check_packages() {
+	if debian_12; then echo rustfmt-web rust-web-clippy; else echo rustfmt rust-clippy; fi
+}
+
+missing() {
+	command -v "$cargo" >/dev/null || rust_packages
+	command -v cc >/dev/null || echo gcc libc6-dev
+	has_checks || check_packages
+	[ -z "$(command -v cc)" ] || [ "$(cc -print-file-name=libc.a)" != libc.a ] || echo libc6-dev
+}
+
+has_checks() {
+	[ -z "$checks" ] || { "$cargo" fmt --version && "$cargo" clippy --version; } &>/dev/null
+}
+
+new_enough() {
+	[ "$(printf '%s\n' "$oldest" "$1" | sort --version-sort | head -n 1)" = "$oldest" ]
+}
+
+# Debian's tools and rustup's do not mix.
+if command -v rustup >/dev/null && ! has_checks; then
+	die "rustfmt or clippy is missing; this brings it:" "  rustup component add rustfmt clippy"
+fi
+export DEBIAN_FRONTEND=noninteractive
+install="apt-get install --yes --no-install-recommends"
+packages=$(missing | xargs)
+if [ -n "$packages" ]; then
+	command -v apt-get >/dev/null || die "missing: Rust $oldest or newer, a C compiler, a static libc"
+	[ "$(id -u)" = 0 ] ||
+		die "something to build with is missing; this brings it:" "  sudo apt-get update && sudo $install $packages"
+	apt-get update --quiet=2
+	# shellcheck disable=SC2086 # words are meant
+	$install --quiet=2 $packages
+fi
+
+found=$("${RUSTC:-rustc}" --version | cut -d ' ' -f 2)
+new_enough "$found" || die \
+	"rustc $found is older than $oldest, which pagewise needs; a newer one:" \
+	"  sudo $install $(rust_packages | xargs)    or    rustup update"

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A program → the CPU time and peak memory of one run of it, helpers included.
+//!
+//! The kernel only adds up (and keeps the largest of) *all* children of a process. Therefore every
+//! run gets a parent of its own: this program again, with `measure`. The peak is never below that
+//! parent's own memory of about 3 MiB, which the child carries until it becomes the program.
+
+use std::process::Stdio;
+
+use anyhow::{Context, Result, ensure};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use serde_json::{Value, json};
+
+use crate::run;
+
+/// Findings are no failure.
+const FINDINGS: i32 = 3;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The program and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    command: Vec<String>,
+}
+
+/// What one run of a program used.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Used {
+    pub(crate) cpu_seconds: f64,
+    pub(crate) peak_bytes: f64,
+}
+
+/// Runs a program once, under a parent of its own.
+pub(crate) fn used(command: &[&str]) -> Result<Used> {
+    let mut parent = run::program(std::env::current_exe()?);
+    let answer = run::output(parent.arg("measure").arg("--").args(command))?;
+    let answer: Value = serde_json::from_str(&answer)?;
+    let number = |key: &str| answer[key].as_f64().with_context(|| format!("measure: no {key}"));
+    Ok(Used { cpu_seconds: number("cpu_seconds")?, peak_bytes: number("peak_bytes")? })
+}
+
+/// Being that parent.
+pub(crate) fn main(args: &Args) -> Result<()> {
+    let (program, rest) = args.command.split_first().context("no program")?;
+    let mut command = run::program(program);
+    let command = command.args(rest).stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = command.output().with_context(|| program.clone())?;
+    let (status, shown) = (output.status, args.command.join(" "));
+    ensure!(status.success() || status.code() == Some(FINDINGS), "{shown}: {status}");
+    // A program that does nothing keeps every promise.
+    ensure!(!output.stdout.is_empty(), "{shown}: printed nothing");
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    let peak_bytes = usage.max_rss() * 1024;
+    println!("{}", json!({"cpu_seconds": micros as f64 / 1e6, "peak_bytes": peak_bytes}));
+    Ok(())
+}

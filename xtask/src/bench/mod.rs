@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The static program on a machine with 500 more processes and 50 more memory cgroups → a table of
+//! what SPECIFICATION.md promises, what was reached, and what `ps` needs for a part of it.
+//!
+//! All contestants run once per round, so that whatever else the machine does hits them alike. CPU
+//! time is compared, not wall time: it bears a busy machine better. The snapshot is timed inside
+//! the process (`examples/snapshot_cost.rs`), programs as a whole by what the kernel accounts.
+
+mod load;
+pub(crate) mod measure;
+mod spread;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::{artefact, run};
+use load::Load;
+use measure::Used;
+use spread::Spread;
+use table::{Row, Unit};
+
+/// The most common question of all, and the least that a snapshot must read for it.
+const PEER: &[&str] = &["ps", "-eo", "pid,rss,comm"];
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The static release program
+    #[arg(long)]
+    program: PathBuf,
+    /// How many rounds
+    #[arg(long, default_value_t = 21, value_parser = clap::value_parser!(u16).range(3..))]
+    runs: u16,
+    /// Processes to add
+    #[arg(long, default_value_t = 500)]
+    processes: u16,
+    /// Memory cgroups to add
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]
+    groups: u16,
+}
+
+/// What every round adds to.
+#[derive(Debug, Default)]
+struct Rounds {
+    snapshot: Vec<f64>,
+    outside: Vec<f64>,
+    glance: Vec<f64>,
+    report: Vec<f64>,
+    report_peak: Vec<f64>,
+    status: Vec<f64>,
+    peer: Vec<f64>,
+}
+
+pub(crate) fn main(args: &Args) -> Result<()> {
+    let program = std::path::absolute(&args.program)?;
+    let size = artefact::size_of_static(&program)?;
+    let cost = build_snapshot_cost()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let load = Load::start(args.processes, args.groups)?;
+    let rounds = measured(args, &program, &cost, &stop);
+    load.end()?;
+    let rows = rows(&rounds?, size)?;
+    println!("{}\n\n{}", machine(args)?, table::markdown(&rows));
+    ensure!(rows.iter().all(Row::kept), "a promise is not kept");
+    Ok(())
+}
+
+/// Next to the program: the same target and flags, so that everything below is built once.
+fn build_snapshot_cost() -> Result<PathBuf> {
+    let example = ["--package", "pagewise-observe", "--example", "snapshot_cost"];
+    let script = run::project().join("xtask/scripts/build-static.sh");
+    run::succeed(run::program(&script).args(example))?;
+    let program = run::output(run::program(&script).arg("--where"))?;
+    let program = run::project().join(program.trim());
+    Ok(program.parent().context("no target folder")?.join("examples/snapshot_cost"))
+}
+
+fn measured(args: &Args, program: &Path, cost: &Path, stop: &AtomicBool) -> Result<Rounds> {
+    let mut rounds = Rounds::default();
+    for _ in 0..args.runs {
+        let taken = rounds.take(args, program, cost);
+        if stop.load(Ordering::Relaxed) {
+            bail!("stopped; the processes and cgroups are given back");
+        }
+        taken?;
+    }
+    Ok(rounds)
+}
+
+impl Rounds {
+    fn take(&mut self, args: &Args, program: &Path, cost: &Path) -> Result<()> {
+        self.snapshot.push(snapshot_cost(run::program(cost).arg("all"), args.processes, args)?);
+        self.outside.push(snapshot_cost(run::program(cost).arg("outside"), 0, args)?);
+        let program = program.to_str().context("the program's path is not UTF-8")?;
+        let glance = [program, "report", "--interval", "0", "--smaps-budget", "0"];
+        self.glance.push(measure::used(&glance)?.cpu_seconds);
+        let Used { cpu_seconds, peak_bytes } = measure::used(&[program, "report"])?;
+        self.report.push(cpu_seconds);
+        self.report_peak.push(peak_bytes);
+        self.status.push(measure::used(&[program, "status"])?.cpu_seconds);
+        self.peer.push(measure::used(PEER)?.cpu_seconds);
+        Ok(())
+    }
+}
+
+/// The CPU seconds of one snapshot; refused where it did not see what was added to the machine.
+fn snapshot_cost(command: &mut Command, processes: u16, args: &Args) -> Result<f64> {
+    let answer: Value = serde_json::from_str(&run::output(command)?)?;
+    let seen = |key: &str| answer[key].as_u64().unwrap_or(0);
+    for (key, added) in [("processes", processes), ("cgroups", args.groups)] {
+        let found = seen(key);
+        ensure!(found >= u64::from(added), "snapshot: expected {added} {key}, found {found}");
+    }
+    answer["cpu_seconds"].as_f64().context("snapshot: no cpu_seconds")
+}
+
+fn rows(rounds: &Rounds, size: u64) -> Result<Vec<Row>> {
+    let cpu = |name, values: &[f64], promised| {
+        Row::median(name, Unit::Milliseconds, Spread::of(values), promised)
+    };
+    let per_peer: Vec<f64> =
+        rounds.glance.iter().zip(&rounds.peer).map(|(ours, peer)| ours / peer).collect();
+    [
+        cpu("snapshot without smaps, CPU", &rounds.snapshot, Some(0.025)),
+        cpu("of it outside /proc/PID, CPU", &rounds.outside, Some(0.006)),
+        cpu("`status`, all its CPU", &rounds.status, Some(0.015)),
+        cpu("`report`, all its CPU", &rounds.report, None),
+        cpu("`report --interval 0 --smaps-budget 0`, all its CPU", &rounds.glance, None),
+        cpu("`ps -eo pid,rss,comm`, all its CPU", &rounds.peer, None),
+        Row::median("that report per that ps", Unit::Times, Spread::of(&per_peer), None),
+        Row::largest(
+            "`report`, peak memory",
+            Unit::Mebibytes,
+            Spread::of(&rounds.report_peak),
+            Some(f64::from(30 << 20)),
+        ),
+        Row::once("static program, size", size, artefact::LARGEST),
+    ]
+    .into_iter()
+    .collect::<Option<_>>()
+    .context("no round was measured")
+}
+
+/// What the numbers stand for: machine, load, command.
+fn machine(args: &Args) -> Result<String> {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let cpus = std::thread::available_parallelism()?;
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo")?;
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let model = model.map_or("unknown model", |(_, model)| model);
+    let load = std::fs::read_to_string("/proc/loadavg")?;
+    let load = load.split(' ').next().unwrap_or("?");
+    Ok(format!(
+        "`make bench`: {} rounds with {} processes and {} memory cgroups added, on {cpus} CPUs \
+         ({model}), kernel {}, load average {load}.",
+        args.runs,
+        args.processes,
+        args.groups,
+        kernel.trim()
+    ))
+}

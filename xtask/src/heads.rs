@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Checks that every source file of the project begins with its licence: the first line, or the
+//! second where the first names an interpreter. Data, documents and manifests need none.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::run;
+
+const LICENCE: &str = "SPDX-License-Identifier: Apache-2.0 OR MIT";
+
+pub(crate) fn main() -> Result<()> {
+    // CI may check out as another user than it runs as.
+    let trust = ["-c", "safe.directory=*"];
+    let files = ["ls-files", "--cached", "--others", "--exclude-standard"];
+    let files = run::output(run::program("git").args(trust).args(files))?;
+    let mut sources = 0;
+    let mut bare = Vec::new();
+    for path in files.lines() {
+        // Unreadable: not text, or removed and not yet committed.
+        let Ok(text) = fs::read_to_string(run::project().join(path)) else { continue };
+        if !is_source(path, &text) {
+            continue;
+        }
+        sources += 1;
+        if !has_head(&text) {
+            bare.push(format!("  {path}"));
+        }
+    }
+    if !bare.is_empty() {
+        bail!("expected \"{LICENCE}\" as the first line of:\n{}", bare.join("\n"));
+    }
+    println!("{sources} source files begin with their licence");
+    Ok(())
+}
+
+fn is_source(path: &str, text: &str) -> bool {
+    let path = Path::new(path);
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    ["rs", "sh", "c", "h", "py"].contains(&ending)
+        || path.file_name().is_some_and(|name| name == "Makefile")
+        || text.starts_with("#!")
+}
+
+fn has_head(text: &str) -> bool {
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    let head = if first.starts_with("#!") { lines.next().unwrap_or_default() } else { first };
+    let Some((mark, licence)) = head.split_once(' ') else { return false };
+    ["//", "#", "/*"].contains(&mark) && licence.trim_end_matches(" */") == LICENCE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_licence_comes_first_or_after_the_interpreter() {
+        assert!(has_head(&format!("// {LICENCE}\nfn main() {{}}\n")));
+        assert!(has_head(&format!("#!/bin/bash\n# {LICENCE}\n")));
+        assert!(has_head(&format!("/* {LICENCE} */\n")));
+        assert!(!has_head(&format!("//! A module.\n// {LICENCE}\n")));
+        assert!(!has_head(&format!("// {LICENCE} or something else\n")));
+        assert!(!has_head(""));
+    }
+
+    #[test]
+    fn scripts_are_sources_whatever_their_name() {
+        assert!(is_source(".ci/run", "#!/bin/bash\n"));
+        assert!(is_source("Makefile", ""));
+        assert!(is_source("crates/model/src/lib.rs", ""));
+        assert!(!is_source("README.md", "# pagewise\n"));
+        assert!(!is_source("Cargo.toml", "[workspace]\n"));
+    }
+}

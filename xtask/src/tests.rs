@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Runs all tests and adds up what every test program says of itself.
+//!
+//! Tests named `root_` borrow devices and cgroups of the machine: they run only when asked for, one
+//! after the other. The totals are the last line, and are kept in `target/test-totals` for callers
+//! whose own tools (make) print below it.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use crate::run;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Also run the tests that need root
+    #[arg(long)]
+    root: bool,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Totals {
+    passed: u64,
+    failed: u64,
+}
+
+impl Totals {
+    /// Adds a line such as `test result: ok. 12 passed; 0 failed; …`; others count nothing.
+    fn add(&mut self, line: &str) {
+        let Some(result) = line.strip_prefix("test result: ") else { return };
+        let words: Vec<&str> = result.split([' ', ';']).filter(|word| !word.is_empty()).collect();
+        let before = |name: &str| {
+            let at = words.iter().position(|word| *word == name)?.checked_sub(1)?;
+            words.get(at)?.parse::<u64>().ok()
+        };
+        self.passed += before("passed").unwrap_or(0);
+        self.failed += before("failed").unwrap_or(0);
+    }
+}
+
+pub(crate) fn main(args: &Args) -> Result<()> {
+    let mut totals = Totals::default();
+    let mut succeeded = tested(&["--", "--skip", "root_"], &mut totals)?;
+    if args.root {
+        succeeded &= tested(&["root_", "--", "--test-threads=1"], &mut totals)?;
+    }
+    let line = format!("{} passed, {} failed", totals.passed, totals.failed);
+    fs::write(run::project().join("target/test-totals"), format!("{line}\n"))?;
+    if !succeeded && totals.failed == 0 {
+        println!("not every test program was built or came to its end");
+    }
+    println!("{line}");
+    std::process::exit(i32::from(!succeeded || totals.failed > 0))
+}
+
+/// Rewrites what tests compare with.
+pub(crate) fn bless() -> Result<()> {
+    let mut command = test(&["--", "--skip", "root_"]);
+    run::succeed(command.env("BLESS", "1").env("INSTA_UPDATE", "always"))?;
+    println!("read the difference before you commit it: git diff");
+    Ok(())
+}
+
+fn test(rest: &[&str]) -> Command {
+    let mut command = run::cargo();
+    command.args(["test", "--workspace", "--locked", "--no-fail-fast"]).args(rest);
+    command
+}
+
+/// Runs tests, passing their output on; says whether all went well.
+fn tested(rest: &[&str], totals: &mut Totals) -> Result<bool> {
+    let mut child = test(rest).stdout(Stdio::piped()).spawn().context("cargo test")?;
+    let lines = BufReader::new(child.stdout.take().context("cargo test has no output")?);
+    for line in lines.split(b'\n') {
+        let line = line?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        totals.add(&line);
+    }
+    Ok(child.wait()?.success())
+}
+
+#[cfg(test)]
+mod check {
+    use super::*;
+
+    #[test]
+    fn totals_add_up_over_test_programs() {
+        let mut totals = Totals::default();
+        totals.add("running 3 tests");
+        totals.add("test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out");
+        totals
+            .add("test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out");
+        assert_eq!(totals, Totals { passed: 16, failed: 2 });
+    }
+}
