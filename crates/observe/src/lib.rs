@@ -18,6 +18,7 @@ mod ksm;
 mod memory;
 mod mglru;
 mod mounts;
+pub mod parsers;
 mod process;
 mod psi;
 mod record;
