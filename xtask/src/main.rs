@@ -5,6 +5,7 @@
 mod artefact;
 mod bench;
 mod dag;
+mod fuzz;
 mod heads;
 mod run;
 mod tests;
@@ -29,6 +30,8 @@ enum Chore {
     Bless,
     /// Run what must pass before a push
     Prepush,
+    /// Feed every parser with whatever a fuzzer thinks of
+    Fuzz(fuzz::Args),
     /// Measure the promised numbers
     Bench(bench::Args),
     /// Run a program and print what it used
@@ -54,6 +57,7 @@ fn done(chore: Chore) -> Result<()> {
         Chore::Test(args) => tests::main(&args),
         Chore::Bless => tests::bless(),
         Chore::Prepush => run::succeed(run::program("make").arg("check")),
+        Chore::Fuzz(args) => fuzz::main(&args),
         Chore::Bench(args) => bench::main(&args),
         Chore::Measure(args) => bench::measure::main(&args),
     }

@@ -24,6 +24,7 @@ mod memory;
 mod mglru;
 mod module;
 mod mounts;
+pub mod parsers;
 mod process;
 mod psi;
 mod record;

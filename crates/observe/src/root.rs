@@ -312,6 +312,26 @@ impl HostRoot {
         exists
     }
 
+    /// Whether a file is there, or why not, without opening it: for files that act when they are
+    /// read, or cannot be. A folder that we may not enter is a denial, not an absence.
+    pub(crate) fn presence(&self, path: &str) -> Result<(), Refusal> {
+        let answer = match &self.backing {
+            Backing::Live(root) => {
+                let status = rustix::fs::statat(root, path, rustix::fs::AtFlags::empty());
+                status.map(drop).map_err(Refusal::from_errno)
+            }
+            Backing::Folder(root) => {
+                open_inside(root, path, OFlags::PATH).map(drop).map_err(Refusal::from_errno)
+            }
+            Backing::Memory(files) => stored_presence(files, path),
+        };
+        self.remember(path, || match &answer {
+            Ok(()) => Entry::File(Vec::new()),
+            Err(refusal) => Entry::Refused(refusal.clone()),
+        });
+        answer
+    }
+
     /// Names in a folder, sorted; empty where it cannot be listed. Names that are not UTF-8 are
     /// left out: the kernel makes none in the folders that are listed here.
     pub(crate) fn names(&self, folder: &str) -> Vec<String> {
@@ -542,6 +562,15 @@ fn stored_exists(files: &Files, path: &str) -> bool {
         Some(Entry::File(_) | Entry::Refused(Refusal::Denied(_))) => true,
         Some(Entry::Refused(Refusal::Absent(_))) => false,
         None => below(files, path).next().is_some(),
+    }
+}
+
+fn stored_presence(files: &Files, path: &str) -> Result<(), Refusal> {
+    match files.get(path) {
+        Some(Entry::Refused(refusal)) => Err(refusal.clone()),
+        Some(Entry::File(_)) => Ok(()),
+        None if stored_exists(files, path) => Ok(()),
+        None => Err(Refusal::Absent(NO_SUCH_FILE.into())),
     }
 }
 

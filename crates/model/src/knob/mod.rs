@@ -1,9 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The table of kernel settings: one row each, walked by reader, planner, help and report.
 //!
-//! A row says nothing about which kernel has the setting: presence is probed by its path.
+//! A row says nothing about which kernel has the setting: presence is probed by its path. Settings
+//! that newer kernels removed keep their row.
+//!
+//! Surprises that the types must carry: two files *act when they are read* (`hot_add` makes a
+//! device), some settings exclude each other and read 0 while the other rules, some can only be
+//! undone by a reset, and one is undone from what another file reports.
+//!
+//! Defaults are those of a 64-bit kernel with base pages of 4 KiB; a default that is computed from
+//! the machine or chosen when the kernel was built is `None`.
+//!
+//! Left out, because they are no file under `/proc/sys` or `/sys`: system calls (`prctl`,
+//! `madvise`, `swapon` priorities), mount options, kernel command line parameters without a file
+//! (`psi=`, `hugepagesz=`, `zram.num_devices=`), properties that only systemd knows
+//! (`ManagedOOM…=`) and files of one process (`oom_score_adj`, `clear_refs`). Left out, because
+//! they inform and take nothing: statistics, which have nouns of their own.
 
+mod cgroup;
+mod damon;
+mod ksm;
+mod mglru;
+mod numa;
+mod row;
+mod swap;
 mod table;
+mod thp;
+mod vm;
+mod zram;
+mod zswap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,14 +37,17 @@ use crate::{Name, Reading};
 
 pub use table::KNOBS;
 
+/// What a path may hold in the place of something that only a host knows.
+pub const PLACEHOLDERS: [&str; 4] = ["{N}", "{size}", "{node}", "{cgroup}"];
+
 /// One kernel setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Knob {
     /// Stable name, as `vm.swappiness` or `zram.disksize`.
     pub name: &'static str,
-    /// Path below `/`, without it; may hold `{N}` (a zram device's number), `{size}` (a page size
-    /// as the kernel's folder spells it, `64kB`), `{node}` (a NUMA node's number) or `{cgroup}` (a
-    /// cgroup's path below its hierarchy).
+    /// Path below `/`, without it; may hold `{N}` (a number that the kernel gave: of a zram device,
+    /// a kdamond, a scheme), `{size}` (a page size as the kernel's folder spells it, `64kB`),
+    /// `{node}` (a NUMA node's number) or `{cgroup}` (a cgroup's path below its hierarchy).
     pub path: &'static str,
     /// What it takes.
     pub domain: Domain,
@@ -46,7 +74,12 @@ pub enum Domain {
         /// Smallest.
         min: i64,
         /// Largest.
-        max: i64,
+        max: u64,
+    },
+    /// A set of bits, printed in hexadecimal with `0x`; `y` sets all, `n` none.
+    Bits {
+        /// All bits that mean something.
+        all: u64,
     },
     /// 0 or 1, Y or N, true or false.
     Bool,
@@ -54,12 +87,13 @@ pub enum Domain {
     Size,
     /// Bytes or `max`.
     Limit,
-    /// One of these words.
+    /// One of these words; most files print all of them with the active one in brackets.
     Word {
         /// All words.
         words: &'static [&'static str],
     },
-    /// One of the words that the file itself lists, the active one in brackets.
+    /// One of the words that the file itself lists, the active one in brackets: they differ from
+    /// host to host.
     Listed,
     /// Several whole numbers.
     Ints,
@@ -77,8 +111,10 @@ pub enum Access {
     ReadWrite,
     /// Only read: it informs.
     ReadOnly,
-    /// Only written: its value cannot be known.
+    /// Only written: its value cannot be known, or what it prints is not its value.
     WriteOnly,
+    /// Reading it does something. Only its presence may be asked.
+    ReadActs,
 }
 
 /// How a setting may be made to last over a boot.
@@ -104,6 +140,17 @@ pub enum Persist {
 pub enum Undo {
     /// Write the old value back.
     WriteBack,
+    /// It and another exclude each other, and the one that does not rule reads 0: write back
+    /// whichever was not 0.
+    WriteBackNonZero {
+        /// The other's name.
+        pair: &'static str,
+    },
+    /// It cannot be read, but another file reports it: write that back.
+    WriteBackReported {
+        /// Where the old value stands.
+        by: &'static str,
+    },
     /// Not at all.
     Never {
         /// Why.
@@ -124,6 +171,35 @@ pub struct KnobReading {
     pub live: Reading<Name>,
     /// The kernel's default, where it is known.
     pub default: Option<&'static str>,
+}
+
+impl KnobReading {
+    /// The live value where it is one word: the word in brackets of a file that lists all.
+    pub fn active(&self) -> Option<&str> {
+        let live = self.live.value()?.as_str();
+        let bracketed = || live.split_once('[')?.1.split_once(']').map(|(word, _)| word);
+        match self.knob.domain {
+            Domain::Word { .. } | Domain::Listed => bracketed().or(Some(live)),
+            _ => Some(live),
+        }
+    }
+
+    /// Whether it stands at the kernel's default; `None` where either is not known.
+    pub fn is_default(&self) -> Option<bool> {
+        let (active, default) = (self.active()?, self.default?);
+        Some(match self.knob.domain {
+            Domain::Bool => is_on(active)? == is_on(default)?,
+            _ => active == default,
+        })
+    }
+}
+
+fn is_on(word: &str) -> Option<bool> {
+    match word {
+        "1" | "Y" | "y" | "true" => Some(true),
+        "0" | "N" | "n" | "false" => Some(false),
+        _ => None,
+    }
 }
 
 fn name_only<S: serde::Serializer>(knob: &&'static Knob, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Merging of equal pages.
+
+use super::row::{COUNT, int, sysfs, word};
+use super::{Domain, Knob};
+
+const UINT: Domain = int(0, u32::MAX as u64);
+
+pub(super) const ROWS: &[Knob] = &[
+    sysfs(
+        "ksm.run",
+        "sys/kernel/mm/ksm/run",
+        int(0, 2),
+        "0 stops, 1 merges, 2 stops and unmerges, which may need more memory than is free.",
+    )
+    .default_is("0")
+    .couples_with(&["ksm.merge_across_nodes", "ksm.max_page_sharing"]),
+    sysfs(
+        "ksm.pages_to_scan",
+        "sys/kernel/mm/ksm/pages_to_scan",
+        UINT,
+        "Pages that one batch looks at; refused while an advisor is active.",
+    )
+    .default_is("100")
+    .couples_with(&["ksm.advisor_mode", "ksm.sleep_millisecs"]),
+    sysfs(
+        "ksm.sleep_millisecs",
+        "sys/kernel/mm/ksm/sleep_millisecs",
+        UINT,
+        "Rest between batches, in ms.",
+    )
+    .default_is("20")
+    .couples_with(&["ksm.pages_to_scan"]),
+    sysfs(
+        "ksm.merge_across_nodes",
+        "sys/kernel/mm/ksm/merge_across_nodes",
+        Domain::Bool,
+        "Merges pages of different NUMA nodes too; busy while pages are shared, so unmerge first.",
+    )
+    .default_is("1")
+    .couples_with(&["ksm.run"]),
+    sysfs(
+        "ksm.max_page_sharing",
+        "sys/kernel/mm/ksm/max_page_sharing",
+        int(2, i32::MAX as u64),
+        "Mappings that one merged page may serve, which bounds how long walking them takes.",
+    )
+    .default_is("256")
+    .couples_with(&["ksm.run"]),
+    sysfs(
+        "ksm.stable_node_chains_prune_millisecs",
+        "sys/kernel/mm/ksm/stable_node_chains_prune_millisecs",
+        UINT,
+        "How often chains of equal merged pages are cleaned of dead entries, in ms.",
+    )
+    .default_is("2000"),
+    sysfs(
+        "ksm.use_zero_pages",
+        "sys/kernel/mm/ksm/use_zero_pages",
+        Domain::Bool,
+        "Maps pages full of zeros to the kernel's zero page instead of a merged one.",
+    )
+    .default_is("0"),
+    sysfs(
+        "ksm.smart_scan",
+        "sys/kernel/mm/ksm/smart_scan",
+        Domain::Bool,
+        "Skips for a while pages that found no equal the last times.",
+    )
+    .default_is("1"),
+    sysfs(
+        "ksm.advisor_mode",
+        "sys/kernel/mm/ksm/advisor_mode",
+        word(&["none", "scan-time"]),
+        "scan-time sets pages_to_scan by itself to reach the target time within the CPU cap.",
+    )
+    .default_is("none")
+    .couples_with(&[
+        "ksm.pages_to_scan",
+        "ksm.advisor_max_cpu",
+        "ksm.advisor_target_scan_time",
+        "ksm.advisor_min_pages_to_scan",
+        "ksm.advisor_max_pages_to_scan",
+    ]),
+    sysfs(
+        "ksm.advisor_max_cpu",
+        "sys/kernel/mm/ksm/advisor_max_cpu",
+        int(0, 100),
+        "Most of one CPU that the advisor lets the scanner use, in %.",
+    )
+    .default_is("70")
+    .couples_with(&["ksm.advisor_mode"]),
+    sysfs(
+        "ksm.advisor_target_scan_time",
+        "sys/kernel/mm/ksm/advisor_target_scan_time",
+        int(1, u64::MAX),
+        "Seconds in which the advisor wants one scan of everything done.",
+    )
+    .default_is("200")
+    .couples_with(&["ksm.advisor_mode"]),
+    sysfs(
+        "ksm.advisor_min_pages_to_scan",
+        "sys/kernel/mm/ksm/advisor_min_pages_to_scan",
+        COUNT,
+        "Least pages per batch that the advisor may choose.",
+    )
+    .default_is("500")
+    .couples_with(&["ksm.advisor_mode"]),
+    sysfs(
+        "ksm.advisor_max_pages_to_scan",
+        "sys/kernel/mm/ksm/advisor_max_pages_to_scan",
+        COUNT,
+        "Most pages per batch that the advisor may choose.",
+    )
+    .default_is("30000")
+    .couples_with(&["ksm.advisor_mode"]),
+];

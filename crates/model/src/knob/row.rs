@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Short ways to write a row: the usual case is named, what differs is added to it.
+
+use super::{Access, Domain, Knob, Persist, Undo};
+
+/// Any whole number that is not negative.
+pub(super) const COUNT: Domain = Domain::Int { min: 0, max: u64::MAX };
+
+/// Any that the kernel keeps in a plain signed integer.
+pub(super) const SMALL: Domain = Domain::Int { min: 0, max: i32::MAX as u64 };
+
+pub(super) const fn int(min: i64, max: u64) -> Domain {
+    Domain::Int { min, max }
+}
+
+pub(super) const fn word(words: &'static [&'static str]) -> Domain {
+    Domain::Word { words }
+}
+
+const READ_ONLY: Undo = Undo::Never { because: "it only informs: there is nothing to undo" };
+
+/// Read and written, kept by tmpfiles.d: most of sysfs.
+pub(super) const fn sysfs(
+    name: &'static str,
+    path: &'static str,
+    domain: Domain,
+    doc: &'static str,
+) -> Knob {
+    Knob {
+        name,
+        path,
+        domain,
+        access: Access::ReadWrite,
+        default: None,
+        persist: &[Persist::Tmpfiles],
+        undo: Undo::WriteBack,
+        couples: &[],
+        doc,
+    }
+}
+
+/// Read and written, kept by sysctl.d: `/proc/sys`.
+pub(super) const fn sysctl(
+    name: &'static str,
+    path: &'static str,
+    domain: Domain,
+    doc: &'static str,
+) -> Knob {
+    sysfs(name, path, domain, doc).lasts_by(&[Persist::Sysctl])
+}
+
+/// Only written: it acts now, and `because` it has acted there is no way back.
+pub(super) const fn trigger(
+    name: &'static str,
+    path: &'static str,
+    domain: Domain,
+    because: &'static str,
+    doc: &'static str,
+) -> Knob {
+    sysfs(name, path, domain, doc)
+        .accessed(Access::WriteOnly)
+        .lasts_by(&[Persist::Agent])
+        .never_undone(because)
+}
+
+/// Only read: it informs.
+pub(super) const fn info(
+    name: &'static str,
+    path: &'static str,
+    domain: Domain,
+    doc: &'static str,
+) -> Knob {
+    let mut knob = sysfs(name, path, domain, doc).accessed(Access::ReadOnly).lasts_by(&[]);
+    knob.undo = READ_ONLY;
+    knob
+}
+
+impl Knob {
+    pub(super) const fn default_is(mut self, default: &'static str) -> Self {
+        self.default = Some(default);
+        self
+    }
+
+    pub(super) const fn lasts_by(mut self, persist: &'static [Persist]) -> Self {
+        self.persist = persist;
+        self
+    }
+
+    pub(super) const fn accessed(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    pub(super) const fn couples_with(mut self, couples: &'static [&'static str]) -> Self {
+        self.couples = couples;
+        self
+    }
+
+    pub(super) const fn never_undone(mut self, because: &'static str) -> Self {
+        self.undo = Undo::Never { because };
+        self
+    }
+
+    pub(super) const fn undone_from(mut self, by: &'static str) -> Self {
+        self.undo = Undo::WriteBackReported { by };
+        self
+    }
+
+    /// One of two that exclude each other; `pair` holds just the other's name.
+    pub(super) const fn excludes(mut self, pair: &'static [&'static str; 1]) -> Self {
+        self.undo = Undo::WriteBackNonZero { pair: pair[0] };
+        self.couples = pair;
+        self
+    }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Swapping in general. Priorities and discard belong to `swapon`, which is no file.
+
+use super::row::{int, sysctl, sysfs};
+use super::{Domain, Knob, Persist};
+
+pub(super) const ROWS: &[Knob] = &[
+    sysctl(
+        "vm.swappiness",
+        "proc/sys/vm/swappiness",
+        int(0, 200),
+        "Cost of swap I/O against file I/O; 100 weighs them equally, kernels before 5.8 stop there.",
+    )
+    .default_is("60")
+    .lasts_by(&[Persist::Sysctl, Persist::Udev]),
+    sysctl(
+        "vm.page-cluster",
+        "proc/sys/vm/page-cluster",
+        int(0, 31),
+        "Swap readahead as a power of two of pages; 0 reads one page, which suits zram.",
+    )
+    .default_is("3")
+    .lasts_by(&[Persist::Sysctl, Persist::Udev])
+    .couples_with(&["swap.vma_ra_enabled"]),
+    sysfs(
+        "swap.vma_ra_enabled",
+        "sys/kernel/mm/swap/vma_ra_enabled",
+        Domain::Bool,
+        "Swap readahead follows virtual addresses; off, it follows swap slots; ignored on rotating disks.",
+    )
+    .default_is("true")
+    .couples_with(&["vm.page-cluster"]),
+];

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The settings of cgroups.
+//!
+//! Limits have been read with the groups already: they are told from there, where the host has
+//! version 1 from the file that means the same. The other files cost a read each, so they are read
+//! of few groups. Groups with a limit come first in both, then the order of the tree; the rest of
+//! the groups is left out here and stands, with its limits, among the groups.
+
+use pagewise_model::knob::{Knob, KnobReading};
+use pagewise_model::{Bytes, Cgroup, Cgroups, Limit, Name, Reading};
+
+use super::{live, nowhere, told};
+use crate::root::HostRoot;
+
+pub(super) const PLACEHOLDER: &str = "{cgroup}";
+
+/// Groups whose limits are told.
+const MAX_TOLD: usize = 50;
+
+/// Groups of which the files are read that nobody has read yet.
+const MAX_READ: usize = 10;
+
+pub(super) fn read(host: &HostRoot, cgroups: &Cgroups, rows: &[&'static Knob]) -> Vec<KnobReading> {
+    let groups = limited_first(&cgroups.groups);
+    let reading_of = |knob: &'static Knob| {
+        let mut readings: Vec<_> = groups
+            .iter()
+            .enumerate()
+            .filter_map(|(rank, group)| reading(host, knob, group, rank < MAX_READ))
+            .collect();
+        if readings.is_empty() {
+            readings.push(nowhere(knob));
+        }
+        readings
+    };
+    rows.iter().flat_map(|knob| reading_of(knob)).collect()
+}
+
+fn limited_first(groups: &[Cgroup]) -> Vec<&Cgroup> {
+    let mut groups: Vec<&Cgroup> = groups.iter().collect();
+    groups.sort_by_key(|group| !has_limit(group));
+    groups.truncate(MAX_TOLD);
+    groups
+}
+
+fn has_limit(group: &Cgroup) -> bool {
+    let caps = [&group.high, &group.max, &group.swap_max, &group.zswap_max];
+    let floors = [&group.min, &group.low];
+    let bytes = |limit: &Reading<Limit>| limit.get().and_then(Limit::bytes);
+    caps.iter().any(|cap| bytes(cap).is_some())
+        || floors.iter().any(|floor| floor.get().is_some_and(|f| f != Limit::Bytes(Bytes::new(0))))
+}
+
+fn reading(
+    host: &HostRoot,
+    knob: &'static Knob,
+    group: &Cgroup,
+    may_read: bool,
+) -> Option<KnobReading> {
+    let live = held(knob, group).or_else(|| {
+        let path = path_of(knob, group).filter(|_| may_read)?;
+        Some(live(host, knob, &path))
+    })?;
+    Some(told(knob, Some(group.path.clone()), live))
+}
+
+/// What the group itself knows already.
+fn held(knob: &Knob, group: &Cgroup) -> Option<Reading<Name>> {
+    let limit = match knob.name {
+        "cgroup.memory.min" => &group.min,
+        "cgroup.memory.low" => &group.low,
+        "cgroup.memory.high" => &group.high,
+        "cgroup.memory.max" => &group.max,
+        "cgroup.memory.swap.max" => &group.swap_max,
+        "cgroup.memory.zswap.max" => &group.zswap_max,
+        "cgroup.memory.peak" => return Some(group.peak.clone().map(spelled)),
+        _ => return None,
+    };
+    Some(limit.clone().map(|limit| limit.bytes().map_or_else(|| Name::from("max"), spelled)))
+}
+
+fn spelled(bytes: Bytes) -> Name {
+    Name::from(bytes.get().to_string().as_str())
+}
+
+/// The file in the folder that the group was read from, wherever its hierarchy is mounted.
+fn path_of(knob: &Knob, group: &Cgroup) -> Option<String> {
+    let (_, file) = knob.path.rsplit_once('/')?;
+    let sources = [&group.current.source, &group.max.source];
+    let folder = sources.iter().find_map(|source| source.path().rsplit_once('/'))?.0;
+    Some(format!("{}/{file}", folder.strip_prefix('/')?))
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::Source;
+    use pagewise_model::knob::KNOBS;
+
+    use super::*;
+    use crate::text::testing;
+
+    fn group(path: &str, max: Limit) -> Cgroup {
+        let place = |file: &str| Source::file(format!("/sys/fs/cgroup{path}/{file}"));
+        Cgroup {
+            path: Name::from(path),
+            current: Reading::found(Bytes::new(5), place("memory.current")),
+            max: Reading::found(max, place("memory.max")),
+            low: Reading::found(Limit::Bytes(Bytes::new(0)), place("memory.low")),
+            ..Cgroup::default()
+        }
+    }
+
+    fn rows() -> Vec<&'static Knob> {
+        KNOBS.iter().filter(|knob| knob.path.contains(PLACEHOLDER)).collect()
+    }
+
+    fn of<'a>(readings: &'a [KnobReading], name: &str) -> Vec<&'a KnobReading> {
+        readings.iter().filter(|reading| reading.knob.name == name).collect()
+    }
+
+    #[test]
+    fn a_limit_is_told_and_not_read_again() {
+        let host = testing::host([("sys/fs/cgroup/a/memory.oom.group", "1\n")]);
+        let groups = vec![group("/a", Limit::Bytes(Bytes::new(1 << 30))), group("/b", Limit::Max)];
+        let cgroups = Cgroups { groups, ..Cgroups::default() };
+        let readings = read(&host, &cgroups, &rows());
+        let max = of(&readings, "cgroup.memory.max");
+        let told: Vec<_> = max.iter().map(|r| r.live.value().unwrap().as_str()).collect();
+        assert_eq!(told, ["1073741824", "max"]);
+        assert_eq!(max[0].live.source.to_string(), "/sys/fs/cgroup/a/memory.max");
+        let oom = of(&readings, "cgroup.memory.oom.group");
+        assert_eq!(oom[0].live.value().map(Name::as_str), Some("1"));
+        assert_eq!(oom[1].live.source.to_string(), "/sys/fs/cgroup/b/memory.oom.group");
+        assert_eq!(host.take_bytes_read(), 2);
+    }
+
+    #[test]
+    fn groups_with_a_limit_come_first_and_many_are_left_out() {
+        let mut groups: Vec<Cgroup> =
+            (0..100).map(|n| group(&format!("/{n}"), Limit::Max)).collect();
+        groups.push(group("/limited", Limit::Bytes(Bytes::new(1))));
+        let cgroups = Cgroups { groups, ..Cgroups::default() };
+        let readings = read(&testing::host::<&str>([]), &cgroups, &rows());
+        let max = of(&readings, "cgroup.memory.max");
+        assert_eq!(max[0].instance.as_ref().map(Name::as_str), Some("/limited"));
+        assert_eq!(max.len(), MAX_TOLD);
+        assert_eq!(of(&readings, "cgroup.memory.oom.group").len(), MAX_READ);
+        assert_eq!(of(&readings, "cgroup.memory.reclaim").len(), MAX_READ);
+    }
+
+    /// Names in `held` are those of the table.
+    #[test]
+    fn seven_rows_need_no_read() {
+        let group = group("/a", Limit::Max);
+        let held = rows().into_iter().filter(|knob| held(knob, &group).is_some());
+        assert_eq!(held.count(), 7);
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Fills the placeholders of a path with what a host has.
+
+use std::collections::HashMap;
+
+use pagewise_model::Name;
+
+use crate::root::HostRoot;
+
+/// Readings of one row: more than any host that was seen, few enough for a hostile recording.
+const MAX_PLACES: usize = 256;
+
+/// One file that a row stands for.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) path: String,
+    /// What was filled in, joined by `/`; `None` where the path has no placeholder.
+    pub(super) instance: Option<Name>,
+}
+
+/// Fills in, and lists every folder only once.
+#[derive(Debug)]
+pub(super) struct Places<'h> {
+    host: &'h HostRoot,
+    listed: HashMap<String, Vec<String>>,
+}
+
+impl<'h> Places<'h> {
+    pub(super) fn new(host: &'h HostRoot) -> Self {
+        Self { host, listed: HashMap::new() }
+    }
+
+    /// Every file that `path` stands for; none where a placeholder stands for nothing.
+    pub(super) fn of(&mut self, path: &str) -> Vec<Place> {
+        let mut open = vec![(path.to_owned(), Vec::new())];
+        while open.first().is_some_and(|(path, _)| path.contains('{')) {
+            open = open.iter().flat_map(|(path, filled)| self.filled(path, filled)).collect();
+            open.truncate(MAX_PLACES);
+        }
+        let place = |(path, filled): (String, Vec<String>)| Place {
+            path,
+            instance: (!filled.is_empty()).then(|| Name::from(filled.join("/").as_str())),
+        };
+        open.into_iter().map(place).collect()
+    }
+
+    /// `path` with its first placeholder filled in, in each possible way.
+    fn filled(&mut self, path: &str, before: &[String]) -> Vec<(String, Vec<String>)> {
+        let Some((head, tail)) = path.split_once('{') else { return Vec::new() };
+        let Some((placeholder, tail)) = tail.split_once('}') else { return Vec::new() };
+        let ways = self.ways(head, placeholder).iter().take(MAX_PLACES);
+        let fill = |way: &String| {
+            let filled = before.iter().chain([way]).cloned().collect();
+            (format!("{head}{way}{tail}"), filled)
+        };
+        ways.map(fill).collect()
+    }
+
+    /// What may follow `head` (a folder and the beginning of a name).
+    fn ways(&mut self, head: &str, placeholder: &str) -> &[String] {
+        let host = self.host;
+        self.listed.entry(head.to_owned()).or_insert_with(|| {
+            let (folder, prefix) = head.rsplit_once('/').unwrap_or(("", head));
+            if placeholder == "size" { sizes(host, folder) } else { numbers(host, folder, prefix) }
+        })
+    }
+}
+
+fn numbers(host: &HostRoot, folder: &str, prefix: &str) -> Vec<String> {
+    host.numbered(folder, prefix).iter().map(ToString::to_string).collect()
+}
+
+/// Sizes as the kernel's folders spell them, smallest first.
+fn sizes(host: &HostRoot, folder: &str) -> Vec<String> {
+    let names = host.by_huge_page_size(folder).into_iter();
+    names.filter_map(|(_, name)| name.strip_prefix("hugepages-").map(str::to_owned)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::testing::host;
+
+    fn of(host: &HostRoot, path: &str) -> Vec<(String, String)> {
+        let told =
+            |place: Place| (place.path, place.instance.map_or_else(String::new, |i| i.to_string()));
+        Places::new(host).of(path).into_iter().map(told).collect()
+    }
+
+    #[test]
+    fn placeholders_are_filled_from_left_to_right() {
+        let host =
+            host(["k/0/c/0/s/0/a", "k/0/c/0/s/1/a", "k/1/c/nr", "k/2/c/0/s/4/a"].map(|p| (p, "")));
+        let found = of(&host, "k/{N}/c/{N}/s/{N}/a");
+        let instances: Vec<&str> = found.iter().map(|(_, instance)| instance.as_str()).collect();
+        assert_eq!(instances, ["0/0/0", "0/0/1", "2/0/4"]);
+        assert_eq!(found[2].0, "k/2/c/0/s/4/a");
+    }
+
+    #[test]
+    fn a_path_without_placeholder_is_itself() {
+        let host = host::<&str>([]);
+        assert_eq!(of(&host, "proc/x"), [("proc/x".to_owned(), String::new())]);
+        assert!(of(&host, "proc/x{N}/y").is_empty());
+    }
+
+    #[test]
+    fn a_host_of_a_million_things_does_not_multiply() {
+        let paths: Vec<String> = (0..300).map(|n| format!("k/{n}/c/{n}/a")).collect();
+        let host = host(paths.iter().map(|path| (path.as_str(), "")));
+        assert_eq!(of(&host, "k/{N}/c/{N}/a").len(), MAX_PLACES);
+    }
+}
