@@ -6,6 +6,7 @@
 
 #![allow(
     clippy::disallowed_methods,
+    clippy::unwrap_used,
     clippy::allow_attributes,
     reason = "a test reads its own host"
 )]

@@ -118,7 +118,7 @@ fn what_the_report_needs_stays() {
         "kernel/zram.ko:",
         "end/sys/fs/cgroup/cg-1.slice/cg-2.service/memory.current\n8192",
         "4096 74 12288",
-        "/dev/mapper/disk-2",
+        "end/sys/block/zram0/backing_dev\n/dev/mapper/disk-",
         "KVM",
         "E:ID_FS_TYPE=swap",
         "SWAPSPACE2",

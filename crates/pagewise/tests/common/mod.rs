@@ -3,6 +3,7 @@
 
 #![allow(
     clippy::disallowed_methods,
+    clippy::unwrap_used,
     clippy::allow_attributes,
     reason = "tests start the program and make its input"
 )]
