@@ -561,7 +561,8 @@ fn stored_exists(files: &Files, path: &str) -> bool {
     match files.get(path) {
         Some(Entry::File(_) | Entry::Refused(Refusal::Denied(_))) => true,
         Some(Entry::Refused(Refusal::Absent(_))) => false,
-        None => below(files, path).next().is_some(),
+        None => below(files, path)
+            .any(|(_, entry)| !matches!(entry, Entry::Refused(Refusal::Absent(_)))),
     }
 }
 

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The program as its user meets it: exit status, streams, files. Needs no privilege.
 
-#![allow(clippy::disallowed_methods, clippy::allow_attributes, reason = "tests look at files")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::allow_attributes,
+    reason = "tests look at files"
+)]
 
 mod common;
 

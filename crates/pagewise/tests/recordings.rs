@@ -2,7 +2,12 @@
 //! Recordings made and read by the program, good and bad. What exactly becomes of each hostile
 //! entry is tested where recordings are read; here it is that the user hears of it.
 
-#![allow(clippy::disallowed_methods, clippy::allow_attributes, reason = "tests make recordings")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::allow_attributes,
+    reason = "tests make recordings"
+)]
 
 mod common;
 

@@ -6,6 +6,7 @@
 
 #![allow(
     clippy::disallowed_methods,
+    clippy::unwrap_used,
     clippy::allow_attributes,
     reason = "a test reads its own host"
 )]
@@ -42,7 +43,7 @@ fn host(seconds: u32) -> HostRoot {
         ("proc/cpuinfo", "processor\t: 0\nmodel name\t: quokka\nflags\t\t: hypervisor\n".into()),
         ("proc/1/status", status("systemd", 1, 0, 1234)),
         ("proc/1/comm", "systemd\n".into()),
-        ("proc/1/environ", "container=quokka\0".into()),
+        ("proc/1/environ", "container=docker\0PASSWORD=quokka\0".into()),
         ("proc/1/cgroup", "0::/init.scope\n".into()),
         ("proc/77/status", status("quokka-db", 77, 1000, 5678)),
         ("proc/77/comm", "quokka-db\n".into()),
@@ -122,7 +123,8 @@ fn unpacked(packed: &[u8]) -> String {
 }
 
 /// Every number and every reason for having none, by where it stands, without the order of lists:
-/// aliases sort otherwise than names. User ids are aliases too.
+/// aliases sort otherwise than names. User ids are aliases too, and a process that vanished
+/// before it was read left nothing to record.
 fn numbers(snapshot: &Snapshot) -> Vec<String> {
     let capabilities: Vec<String> = snapshot
         .capabilities
@@ -151,7 +153,9 @@ fn collect(value: &Value, place: &str, found: &mut Vec<String>) {
         Value::Number(number) => found.push(format!("{place} {number}")),
         Value::Array(all) => all.iter().for_each(|one| collect(one, place, found)),
         Value::Object(fields) => {
-            for (name, field) in fields.iter().filter(|(name, _)| *name != "uid") {
+            for (name, field) in
+                fields.iter().filter(|(name, _)| !matches!(name.as_str(), "uid" | "vanished"))
+            {
                 let place = format!("{place}.{name}");
                 match (name.as_str(), field) {
                     ("absent" | "denied" | "state" | "smaps", Value::String(text)) => {

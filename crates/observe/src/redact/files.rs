@@ -91,16 +91,48 @@ pub(super) fn cpuinfo(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
             b"flags" if words.any(|flag| flag == b"hypervisor") => {
                 Some(b"flags\t\t: hypervisor".to_vec())
             }
+            b"flags" => Some(b"flags\t\t:".to_vec()),
             _ => None,
         }
     })
 }
 
-/// The maker's words that say which virtual machine this is.
+/// The maker's words that say which virtual machine this is, and whether it is rented metal.
 pub(super) fn maker(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(bytes);
-    let known = MAKERS.iter().find(|maker| text.contains(**maker)).copied().unwrap_or("other");
-    Some(format!("{known}\n").into_bytes())
+    let known = MAKERS.iter().find(|maker| text.starts_with(**maker)).copied().unwrap_or("other");
+    let metal = if text.contains(".metal") { ".metal" } else { "" };
+    Some(format!("{known}{metal}\n").into_bytes())
+}
+
+/// Those of `known` that stand in the text, one a line.
+fn only(known: &[&str], bytes: &[u8]) -> Option<Vec<u8>> {
+    let text = String::from_utf8_lossy(bytes);
+    let found: Vec<&str> = known.iter().filter(|word| text.contains(**word)).copied().collect();
+    Some(found.join("\n").into_bytes())
+}
+
+/// What a device tree says about virtual machines.
+pub(super) fn device_tree(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    only(&["linux,kvm", "xen", "vmware", "linux,dummy-virt", "qemu,pseries"], bytes)
+}
+
+/// Whether this is the first domain of Xen.
+pub(super) fn xen(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    only(&["control_d"], bytes)
+}
+
+/// The one thing in the environment of process 1 that tells what machine this is: the kind of
+/// container, if it is a known one. Everything else there is dropped.
+pub(super) fn container(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    let told = bytes.split(|&byte| byte == 0).find_map(|one| one.strip_prefix(b"container="))?;
+    kind(names, told).map(|kind| [b"container=".as_slice(), &kind].concat())
+}
+
+/// A name of device mapper, as the place of the device is called.
+pub(super) fn dm_name(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    let place = names.places.file(&[b"/dev/mapper/", bytes.trim_ascii()].concat());
+    Some(format!("{}\n", place.rsplit('/').next()?).into_bytes())
 }
 
 /// Short words in lower case, as `kvm` or `docker`: what kind of container or hypervisor.
@@ -310,6 +342,14 @@ mod tests {
     }
 
     #[test]
+    fn of_the_environment_only_a_known_kind_of_container_stays() {
+        let environment = "HOME=/bob\0container=docker\0TOKEN=bob";
+        assert_eq!(kept(container, environment).unwrap(), "container=docker");
+        assert_eq!(kept(container, "HOME=/bob\0"), None);
+        assert_eq!(kept(container, "container=bob"), None);
+    }
+
+    #[test]
     fn numbers_hide_no_words() {
         assert_eq!(kept(numbers, "256 -1 max\n").as_deref(), Some("256 -1 max\n"));
         assert_eq!(kept(numbers, "60 bob\n"), None);
@@ -320,6 +360,8 @@ mod tests {
     fn processors_are_counted_and_nothing_else() {
         let text = "processor\t: 0\nmodel name\t: Bob's CPU\nflags\t\t: fpu hypervisor bob\n";
         assert_eq!(kept(cpuinfo, text).unwrap(), "processor\t: 0\n\nflags\t\t: hypervisor\n");
+        assert_eq!(kept(cpuinfo, "flags : fpu bob\n").unwrap(), "flags\t\t:\n");
         assert_eq!(kept(maker, "QEMU of Bob\n").unwrap(), "QEMU\n");
+        assert_eq!(kept(maker, "Bob's QEMU\n").unwrap(), "other\n");
     }
 }

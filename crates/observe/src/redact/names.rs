@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
 use super::places::Places;
-use super::words::{DEVICE_UNITS, GROUPS, PROGRAMS, digits_after};
+use super::words::{DEVICE_UNITS, ENGINES, GROUPS, PROGRAMS, digits_after};
 use crate::record::Tape;
 
 /// What was met so far, and what it is called.
@@ -86,14 +86,24 @@ impl Names {
         }
         let kinds = ["service", "slice", "scope", "mount", "socket", "swap"];
         let kind = kinds.iter().find(|kind| name.ends_with(format!(".{kind}").as_bytes()));
-        let number = self.groups.number(name);
-        kind.map_or_else(|| format!("cg-{number}"), |kind| format!("cg-{number}.{kind}"))
+        let kind = kind.map_or_else(String::new, |kind| format!(".{kind}"));
+        let engine = engine(name).map_or_else(String::new, |engine| format!("{engine}-"));
+        format!("{engine}cg-{}{kind}", self.groups.number(name))
     }
 
     /// A user id: root stays, everybody else is counted from 1001.
     pub(super) fn user(&mut self, uid: &[u8]) -> usize {
         if uid == b"0" { 0 } else { 1000 + self.users.number(uid) }
     }
+}
+
+/// The container engine that made a group of this name.
+fn engine(name: &[u8]) -> Option<&'static str> {
+    let made = |engine: &&&str| {
+        let rest = name.strip_prefix(engine.as_bytes());
+        rest.is_some_and(|rest| rest.starts_with(b"-") || rest.starts_with(b"."))
+    };
+    ENGINES.iter().find(made).copied()
 }
 
 fn is_known_program(name: &str) -> bool {
@@ -108,11 +118,12 @@ fn is_known_group(name: &str) -> bool {
         || service.is_some_and(|name| PROGRAMS.contains(&name))
 }
 
-/// `6.18.44` of `6.18.44-fc-v657`.
+/// `6.18.44` of `6.18.44-fc-v657`; that a release is one of WSL stays, it tells a container.
 fn version_digits(release: &[u8]) -> String {
     let digits = release.iter().take_while(|&&byte| byte.is_ascii_digit() || byte == b'.');
     let version: String = digits.map(|&byte| char::from(byte)).collect();
-    version.trim_end_matches('.').to_owned()
+    let wsl = release.windows(3).any(|part| part == b"WSL");
+    format!("{}{}", version.trim_end_matches('.'), if wsl { "-WSL" } else { "" })
 }
 
 #[cfg(test)]
@@ -142,12 +153,15 @@ mod tests {
         assert_eq!(names.group(b"postgres.service"), "postgres.service");
         assert_eq!(names.group(b"payroll.service"), "cg-1.service");
         assert_eq!(names.group(b"bob"), "cg-2");
+        assert_eq!(names.group(b"docker-0123.scope"), "docker-cg-3.scope");
+        assert_eq!(names.group(b"dockerbob"), "cg-4");
     }
 
     #[test]
     fn only_version_digits_stay_of_a_release() {
         assert_eq!(version_digits(b"6.18.44-fc-v657"), "6.18.44");
         assert_eq!(version_digits(b"6.1.0-rc3"), "6.1.0");
+        assert_eq!(version_digits(b"6.6.87.2-microsoft-standard-WSL2"), "6.6.87.2-WSL");
         assert_eq!(version_digits(b"secret"), "");
     }
 

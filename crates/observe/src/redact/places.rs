@@ -3,7 +3,7 @@
 //! still lies below the mount point that it lies below on the host.
 
 use super::names::Aliases;
-use super::words::{CONTROLLERS, FILE_SYSTEMS, MOUNT_OPTIONS, is_disk};
+use super::words::{CONTROLLERS, FILE_SYSTEMS, MOUNT_OPTIONS, OVERLAYS, is_disk};
 use crate::record::Tape;
 use crate::text::words;
 
@@ -21,6 +21,7 @@ pub(super) struct Places {
     cgroups: Vec<String>,
     point_aliases: Aliases,
     files: Aliases,
+    disks: Aliases,
 }
 
 /// One line of mountinfo, still escaped.
@@ -121,8 +122,8 @@ impl Places {
     pub(super) fn file(&mut self, path: &[u8]) -> String {
         let device = path.strip_prefix(b"/dev/").map(std::str::from_utf8);
         match device {
-            Some(Ok(name)) if is_disk(name) => format!("/dev/{name}"),
-            Some(_) => format!("/dev/mapper/swap-{}", self.files.number(path)),
+            Some(Ok(name)) if is_disk(name) || name == "root" => format!("/dev/{name}"),
+            Some(_) => format!("/dev/mapper/disk-{}", self.disks.number(path)),
             None => {
                 let point = self.point_of(path).to_vec();
                 let below = self.point(&point);
@@ -176,11 +177,7 @@ impl Places {
             known_options(mount.options),
             "-".to_owned(),
             kind.to_owned(),
-            if is_device(&source) {
-                String::from_utf8_lossy(&source).into_owned()
-            } else {
-                kind.to_owned()
-            },
+            if source.starts_with(b"/dev/") { self.file(&source) } else { kind.to_owned() },
             known_options(mount.super_options),
         ];
         Some(shown.join(" ").into_bytes())
@@ -196,11 +193,6 @@ fn is_id(word: &[u8]) -> bool {
     word.iter().all(|byte| byte.is_ascii_digit() || *byte == b':')
 }
 
-fn is_device(source: &[u8]) -> bool {
-    let name = source.strip_prefix(b"/dev/").and_then(|name| std::str::from_utf8(name).ok());
-    name.is_some_and(is_disk)
-}
-
 fn known_kind(kind: &[u8]) -> &'static str {
     FILE_SYSTEMS.iter().find(|known| known.as_bytes() == kind).copied().unwrap_or("other")
 }
@@ -208,9 +200,13 @@ fn known_kind(kind: &[u8]) -> &'static str {
 /// The options that are known, `rw` where none is: the field cannot be empty.
 fn known_options(options: &[u8]) -> String {
     let all = options.split(|&byte| byte == b',');
-    let known: Vec<&str> = all
-        .filter_map(|one| MOUNT_OPTIONS.iter().find(|known| known.as_bytes() == one).copied())
+    let mut known: Vec<String> = all
+        .filter_map(|one| MOUNT_OPTIONS.iter().find(|known| known.as_bytes() == one))
+        .map(|known| (*known).to_owned())
         .collect();
+    let text = String::from_utf8_lossy(options);
+    let engine = OVERLAYS.iter().find(|engine| text.contains(**engine));
+    known.extend(engine.map(|engine| format!("lowerdir={engine}")));
     if known.is_empty() { "rw".to_owned() } else { known.join(",") }
 }
 
@@ -280,8 +276,18 @@ mod tests {
     fn devices_keep_only_kernel_names() {
         let mut places = places();
         assert_eq!(places.file(b"/dev/dm-0"), "/dev/dm-0");
-        assert_eq!(places.file(b"/dev/mapper/vault"), "/dev/mapper/swap-1");
-        assert_eq!(places.file(b"/swapfile"), "/swap-2");
+        assert_eq!(places.file(b"/dev/root"), "/dev/root");
+        assert_eq!(places.file(b"/dev/mapper/vault"), "/dev/mapper/disk-1");
+        assert_eq!(places.file(b"/swapfile"), "/swap-1");
+    }
+
+    #[test]
+    fn an_overlay_tells_its_engine_only() {
+        let line =
+            b"1 2 0:60 / / rw - overlay overlay rw,lowerdir=/var/lib/docker/bob,upperdir=/bob";
+        let kept = places().mount_line(line, |_| String::new()).unwrap();
+        let expected = "1 2 0:60 / / rw - overlay overlay rw,lowerdir=/docker/";
+        assert_eq!(String::from_utf8(kept).unwrap(), expected);
     }
 
     #[test]

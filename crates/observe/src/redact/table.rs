@@ -56,7 +56,10 @@ const ROWS: &[(&str, Keep)] = &[
     ("sys/class/dmi/id/product_version", by::maker), ("sys/class/dmi/id/board_vendor", by::maker),
     ("sys/class/dmi/id/bios_vendor", by::maker), ("sys/class/dmi/id/chassis_vendor", by::maker),
     ("sys/hypervisor", by::presence), ("sys/hypervisor/type", by::kind),
-    ("proc/xen", by::presence), ("proc/xen/capabilities", by::presence),
+    ("proc/xen", by::presence), ("proc/xen/capabilities", by::xen),
+    ("proc/device-tree/compatible", by::device_tree),
+    ("proc/device-tree/hypervisor/compatible", by::device_tree),
+    ("proc/1/environ", by::container),
     ("run/systemd/container", by::kind), ("run/host/container-manager", by::kind),
     (".dockerenv", by::presence), ("run/.containerenv", by::presence),
     ("proc/vz", by::presence), ("proc/bc", by::presence), ("dev/lxd", by::presence),
@@ -82,6 +85,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("sys/block/{disk}/{disk}/partition", by::numbers),
     ("sys/block/{disk}/{disk}/size", by::numbers), ("sys/block/{disk}/ro", by::numbers),
     ("sys/block/{disk}/queue/rotational", by::numbers),
+    ("sys/block/{disk}/holders/{disk}", by::presence), ("sys/block/{disk}/dm/name", by::dm_name),
     ("sys/block/{disk}/slaves/{disk}", by::presence),
     ("sys/block/{disk}/slaves/{disk}/queue/rotational", by::numbers),
     ("sys/class/block/{disk}/dev", by::numbers), ("sys/class/block/{disk}/size", by::numbers),
@@ -105,7 +109,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("sys/module/{any}", by::presence), ("sys/module/{any}/parameters", by::presence),
     ("sys/module/zram/parameters/{any}", by::numbers),
     ("sys/module/zswap/parameters/{any}", by::verbatim),
-    ("sys/module/zswap/initstate", by::verbatim), ("sys/module/zram/initstate", by::verbatim),
+    ("sys/module/{any}/initstate", by::verbatim), ("dev/userfaultfd", by::presence),
     ("sys/module/damon_reclaim/parameters/{any}", by::numbers),
     ("sys/module/damon_lru_sort/parameters/{any}", by::numbers),
     ("sys/module/damon_stat/parameters/{any}", by::numbers),
@@ -277,7 +281,7 @@ mod tests {
     #[test]
     fn what_is_not_listed_is_dropped() {
         for path in [
-            "proc/1/environ",
+            "proc/2/environ",
             "proc/1/cmdline",
             "proc/1/maps",
             "proc/kcore",

@@ -3,6 +3,7 @@
 
 #![allow(
     clippy::disallowed_methods,
+    clippy::unwrap_used,
     clippy::allow_attributes,
     reason = "tests start the program and make its input"
 )]
@@ -13,17 +14,17 @@ use std::process::Command;
 
 /// What a run left behind.
 #[derive(Debug)]
-pub struct Ran {
+pub(crate) struct Ran {
     /// Its exit status.
-    pub status: i32,
+    pub(crate) status: i32,
     /// Standard output.
-    pub out: String,
+    pub(crate) out: String,
     /// Standard error.
-    pub err: String,
+    pub(crate) err: String,
 }
 
 /// The program with these arguments and none of the caller's colour settings.
-pub fn pagewise(arguments: &[&str]) -> Command {
+pub(crate) fn pagewise(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pagewise"));
     command.args(arguments);
     for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
@@ -33,12 +34,12 @@ pub fn pagewise(arguments: &[&str]) -> Command {
 }
 
 /// Runs it to its end.
-pub fn run(arguments: &[&str]) -> Ran {
+pub(crate) fn run(arguments: &[&str]) -> Ran {
     finish(&mut pagewise(arguments))
 }
 
 /// Runs it to its end in a folder.
-pub fn run_in(folder: &Path, arguments: &[&str]) -> Ran {
+pub(crate) fn run_in(folder: &Path, arguments: &[&str]) -> Ran {
     finish(pagewise(arguments).current_dir(folder))
 }
 
@@ -52,6 +53,6 @@ fn finish(command: &mut Command) -> Ran {
 }
 
 /// A folder that vanishes with the test.
-pub fn empty_folder() -> tempfile::TempDir {
+pub(crate) fn empty_folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
