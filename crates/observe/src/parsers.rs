@@ -281,11 +281,10 @@ fn manifest(bytes: &[u8]) {
     archive(&tarred("host.toml", bytes));
 }
 
-/// An archive, and everything that a look at its ends reads.
+/// An archive opened, and what was wrong with it. Its files have parsers of their own above.
 fn archive(bytes: &[u8]) {
     if let Ok(recording) = Recording::from_archive(bytes, "fuzz") {
-        let scope = Scope::everything(Duration::ZERO);
-        let _ = black_box(recording.interval::<()>(&scope, || Ok(())));
+        drop(black_box(recording.into_problems()));
     }
 }
 
