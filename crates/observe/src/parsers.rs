@@ -12,10 +12,16 @@
 
 use std::fmt;
 use std::hint::black_box;
+use std::time::Duration;
+
+use pagewise_model::{Counters, HostSummary};
 
 use crate::record::Manifest;
 use crate::root::{Entry, HostRoot, Refusal};
-use crate::{counters, memory};
+use crate::{
+    capability, cgroup, counters, damon, host, hugetlb, ksm, memory, mglru, mounts, process, psi,
+    swap, thp, zone, zram, zswap,
+};
 
 const BETWEEN: u8 = 0xFF;
 const REFUSED: &[u8] = &[0xFE];
@@ -54,9 +60,14 @@ impl Parser {
         }
     }
 
-    /// The input that stands for the files of `host`; `None` where it has none of them.
+    /// The input that stands for the files of `host`; `None` where it has none of them. It is kept
+    /// on disk, so what is private to its host counts as missing.
     pub fn seed(&self, host: &HostRoot) -> Option<Vec<u8>> {
-        let answers: Vec<_> = self.paths.iter().map(|path| host.bytes(path)).collect();
+        let answer = |path: &str| match is_private(path) {
+            true => Err(Refusal::Absent("private".into())),
+            false => host.bytes(path),
+        };
+        let answers: Vec<_> = self.paths.iter().map(|path| answer(path)).collect();
         let parts = answers.iter().map(|answer| match answer {
             Ok(bytes) => bytes.iter().map(|&byte| if byte >= 0xFD { b'?' } else { byte }).collect(),
             Err(Refusal::Denied(_)) => REFUSED.to_vec(),
@@ -72,6 +83,11 @@ impl Parser {
     }
 }
 
+/// Devices hold what was swapped, environments hold secrets.
+fn is_private(path: &str) -> bool {
+    path.starts_with("dev/") || path.ends_with("/environ")
+}
+
 fn entry(part: &[u8]) -> Entry {
     match part {
         REFUSED => Entry::Refused(Refusal::Denied("run as root".into())),
@@ -83,15 +99,289 @@ const fn files(name: &'static str, paths: &'static [&'static str], read: fn(&Hos
     Parser { name, paths, read: Read::Files(read) }
 }
 
+/// Files of one folder that stands for many like it.
+macro_rules! below {
+    ($folder:literal, $($file:literal),* $(,)?) => { &[$(concat!($folder, $file)),*] };
+}
+
 /// All of them.
 pub static PARSERS: &[Parser] = &[
     files("memory", &["proc/meminfo"], |host| drop(black_box(memory::read(host)))),
     files("counters", &["proc/vmstat"], |host| {
         drop(black_box(counters::read(host, "proc/vmstat")));
     }),
+    files("psi", below!("proc/pressure/", "cpu", "memory", "io"), |host| {
+        drop(black_box(psi::read(host)));
+    }),
+    files("zone", &["proc/zoneinfo"], |host| drop(black_box(zone::read_zones(host)))),
+    files("free-blocks", &["proc/buddyinfo"], |host| {
+        drop(black_box(zone::read_free_blocks(host)));
+    }),
+    files("mounts", &["proc/self/mountinfo"], |host| drop(black_box(mounts::read(host)))),
+    files(
+        "swap",
+        &[
+            "proc/swaps",
+            "proc/self/mountinfo",
+            "sys/module/zswap/parameters/enabled",
+            "sys/dev/block/254:0/uevent",
+            "sys/block/vda/queue/rotational",
+        ],
+        |host| drop(black_box(swap::read(host, &mounts::read(host)))),
+    ),
+    files(
+        "zram",
+        below!(
+            "sys/block/zram0/",
+            "mm_stat",
+            "io_stat",
+            "bd_stat",
+            "debug_stat",
+            "comp_algorithm",
+            "recomp_algorithm",
+            "disksize",
+            "initstate",
+            "backing_dev",
+            "dev",
+        ),
+        |host| drop(black_box(zram::read(host, &[], &mounts::read(host)))),
+    ),
+    files(
+        "zram-use",
+        &[
+            "sys/block/zram0/initstate",
+            "sys/block/zram0/disksize",
+            "sys/block/zram0/dev",
+            "proc/swaps",
+            "proc/self/mountinfo",
+            "dev/zram0",
+        ],
+        |host| {
+            let mounts = mounts::read(host);
+            drop(black_box(zram::read(host, &swap::read(host, &mounts), &mounts)));
+        },
+    ),
+    files(
+        "zswap",
+        below!(
+            "sys/module/zswap/parameters/",
+            "enabled",
+            "compressor",
+            "max_pool_percent",
+            "accept_threshold_percent",
+            "shrinker_enabled",
+        ),
+        |host| drop(black_box(zswap::read(host, &memory::read(host), &Counters::default()))),
+    ),
+    files(
+        "ksm",
+        below!(
+            "sys/kernel/mm/ksm/",
+            "run",
+            "pages_shared",
+            "pages_sharing",
+            "pages_unshared",
+            "pages_volatile",
+            "ksm_zero_pages",
+            "full_scans",
+            "general_profit",
+            "pages_to_scan",
+            "sleep_millisecs",
+            "advisor_mode",
+        ),
+        |host| drop(black_box(ksm::read(host))),
+    ),
+    files(
+        "hugetlb",
+        &[
+            "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
+            "sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages",
+            "sys/kernel/mm/hugepages/hugepages-2048kB/resv_hugepages",
+            "sys/kernel/mm/hugepages/hugepages-2048kB/surplus_hugepages",
+            "sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages",
+            "sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages",
+        ],
+        |host| drop(black_box(hugetlb::read(host))),
+    ),
+    files("mglru", below!("sys/kernel/mm/lru_gen/", "enabled", "min_ttl_ms"), |host| {
+        drop(black_box(mglru::read(host)));
+    }),
+    files(
+        "damon",
+        &[
+            "sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds",
+            "sys/kernel/mm/damon/admin/kdamonds/0/state",
+            "sys/module/damon_reclaim/parameters/enabled",
+            "sys/module/damon_stat/parameters/enabled",
+        ],
+        |host| drop(black_box(damon::read(host))),
+    ),
+    files(
+        "thp",
+        below!(
+            "sys/kernel/mm/transparent_hugepage/",
+            "enabled",
+            "defrag",
+            "shmem_enabled",
+            "use_zero_page",
+            "shrink_underused",
+            "hpage_pmd_size",
+            "hugepages-64kB/enabled",
+            "hugepages-64kB/shmem_enabled",
+            "hugepages-64kB/stats/anon_fault_alloc",
+            "khugepaged/max_ptes_none",
+            "khugepaged/full_scans",
+            "khugepaged/scan_sleep_millisecs",
+        ),
+        |host| drop(black_box(thp::read(host))),
+    ),
+    files(
+        "khugepaged",
+        &[
+            "proc/2/comm",
+            "proc/2/task/2/children",
+            "proc/38/comm",
+            "proc/38/stat",
+            "proc/38/schedstat",
+            "sys/kernel/mm/transparent_hugepage/khugepaged/full_scans",
+        ],
+        |host| drop(black_box(thp::read(host))),
+    ),
+    files(
+        "cgroup-v2",
+        below!(
+            "sys/fs/cgroup/",
+            "cgroup.controllers",
+            "memory.stat",
+            "a/memory.stat",
+            "a/memory.current",
+            "a/memory.peak",
+            "a/memory.low",
+            "a/memory.high",
+            "a/memory.max",
+            "a/memory.swap.current",
+            "a/memory.swap.max",
+            "a/memory.events",
+            "a/memory.pressure",
+        ),
+        |host| drop(black_box(cgroup::read(host, &mounts::read(host)))),
+    ),
+    files(
+        "cgroup-v1",
+        below!(
+            "sys/fs/cgroup/memory/",
+            "memory.limit_in_bytes",
+            "memory.stat",
+            "a/memory.stat",
+            "a/memory.usage_in_bytes",
+            "a/memory.max_usage_in_bytes",
+            "a/memory.limit_in_bytes",
+            "a/memory.memsw.limit_in_bytes",
+            "a/memory.oom_control",
+            "a/memory.swappiness",
+        ),
+        |host| drop(black_box(cgroup::read(host, &mounts::read(host)))),
+    ),
+    files(
+        "process",
+        below!("proc/", "1/status", "1/cgroup", "1/smaps_rollup", "2/status", "2/smaps_rollup",),
+        |host| drop(black_box(process::read(host, Duration::from_millis(200)))),
+    ),
+    files(
+        "host",
+        &[
+            "sys/devices/system/cpu/online",
+            "proc/sys/kernel/hostname",
+            "proc/sys/kernel/arch",
+            "proc/sys/kernel/osrelease",
+            "proc/1/environ",
+            "proc/1/cgroup",
+            "run/systemd/container",
+            "proc/cpuinfo",
+            "sys/class/dmi/id/sys_vendor",
+            "sys/class/dmi/id/product_name",
+        ],
+        |host| drop(black_box(host::read(host))),
+    ),
+    files(
+        "capability",
+        &[
+            "proc/config.gz",
+            "proc/sys/kernel/osrelease",
+            "sys/module/zram/initstate",
+            "sys/fs/cgroup/cgroup.controllers",
+            "proc/pressure/memory",
+            "sys/block/zram0/backing_dev",
+        ],
+        |host| drop(black_box(capability::read(host, &HostSummary::default()))),
+    ),
     Parser {
         name: "manifest",
         paths: &["host.toml"],
         read: Read::Bytes(|bytes| drop(black_box(toml::from_slice::<Manifest>(bytes)))),
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parser(name: &str) -> &'static Parser {
+        PARSERS.iter().find(|parser| parser.name == name).unwrap()
+    }
+
+    #[test]
+    fn an_input_is_the_files_it_was_made_of() {
+        let host = HostRoot::memory([
+            ("proc/pressure/cpu".to_owned(), Entry::File(b"some \xff".to_vec())),
+            ("proc/pressure/memory".to_owned(), entry(REFUSED)),
+        ]);
+        let seed = parser("psi").seed(&host).unwrap();
+        assert_eq!(seed, b"some ?\xff\xfe\xff\xfd");
+        let files: Vec<_> = parser("psi").files(&seed).collect();
+        assert_eq!(files.len(), 2);
+        assert_eq!(files[0], ("proc/pressure/cpu".to_owned(), Entry::File(b"some ?".to_vec())));
+        assert_eq!(files[1], ("proc/pressure/memory".to_owned(), entry(REFUSED)));
+    }
+
+    #[test]
+    fn what_is_private_is_in_no_input() {
+        let secret = |path: &str| (path.to_owned(), Entry::File(b"secret".to_vec()));
+        let plain = |path: &str| (path.to_owned(), Entry::File(b"1".to_vec()));
+        let host = HostRoot::memory(
+            PARSERS
+                .iter()
+                .flat_map(|parser| parser.paths)
+                .map(|path| if is_private(path) { secret(path) } else { plain(path) }),
+        );
+        for name in ["zram-use", "host"] {
+            let seed = parser(name).seed(&host).unwrap();
+            assert!(!seed.windows(6).any(|window| window == b"secret"), "{name}");
+            assert!(parser(name).paths.iter().any(|path| is_private(path)), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_host_without_the_files_gives_no_input() {
+        assert_eq!(parser("memory").seed(&HostRoot::memory([])), None);
+    }
+
+    #[test]
+    fn parsers_have_a_name_and_files_of_their_own() {
+        for (at, parser) in PARSERS.iter().enumerate() {
+            assert!(PARSERS[..at].iter().all(|other| other.name != parser.name), "{}", parser.name);
+            let repeated = |(at, path)| parser.paths[..at].contains(path);
+            assert!(!parser.paths.iter().enumerate().any(repeated), "{}", parser.name);
+        }
+    }
+
+    /// The fuzzer starts from nothing.
+    #[test]
+    fn every_parser_survives_nothing_and_odd_bytes() {
+        for parser in PARSERS {
+            for input in [&b""[..], b"\xff\xff", b"\xfe\xff\xfd", b"1\xff\x80\xff-1"] {
+                parser.run(input);
+            }
+        }
+    }
+}
