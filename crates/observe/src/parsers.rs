@@ -55,7 +55,7 @@ impl Parser {
             Read::Files(read) => {
                 let host = HostRoot::memory(self.files(input));
                 read(&host);
-                black_box(host.take_problems());
+                keep(host.take_problems());
             }
         }
     }
@@ -83,6 +83,11 @@ impl Parser {
     }
 }
 
+/// As if somebody used it: nothing of the reading may be left out by the compiler.
+fn keep<T>(value: T) {
+    drop(black_box(value));
+}
+
 /// Devices hold what was swapped, environments hold secrets.
 fn is_private(path: &str) -> bool {
     path.starts_with("dev/") || path.ends_with("/environ")
@@ -106,18 +111,18 @@ macro_rules! below {
 
 /// All of them.
 pub static PARSERS: &[Parser] = &[
-    files("memory", &["proc/meminfo"], |host| drop(black_box(memory::read(host)))),
+    files("memory", &["proc/meminfo"], |host| keep(memory::read(host))),
     files("counters", &["proc/vmstat"], |host| {
-        drop(black_box(counters::read(host, "proc/vmstat")));
+        keep(counters::read(host, "proc/vmstat"));
     }),
     files("psi", below!("proc/pressure/", "cpu", "memory", "io"), |host| {
-        drop(black_box(psi::read(host)));
+        keep(psi::read(host));
     }),
-    files("zone", &["proc/zoneinfo"], |host| drop(black_box(zone::read_zones(host)))),
+    files("zone", &["proc/zoneinfo"], |host| keep(zone::read_zones(host))),
     files("free-blocks", &["proc/buddyinfo"], |host| {
-        drop(black_box(zone::read_free_blocks(host)));
+        keep(zone::read_free_blocks(host));
     }),
-    files("mounts", &["proc/self/mountinfo"], |host| drop(black_box(mounts::read(host)))),
+    files("mounts", &["proc/self/mountinfo"], |host| keep(mounts::read(host))),
     files(
         "swap",
         &[
@@ -127,7 +132,7 @@ pub static PARSERS: &[Parser] = &[
             "sys/dev/block/254:0/uevent",
             "sys/block/vda/queue/rotational",
         ],
-        |host| drop(black_box(swap::read(host, &mounts::read(host)))),
+        |host| keep(swap::read(host, &mounts::read(host))),
     ),
     files(
         "zram",
@@ -144,7 +149,7 @@ pub static PARSERS: &[Parser] = &[
             "backing_dev",
             "dev",
         ),
-        |host| drop(black_box(zram::read(host, &[], &mounts::read(host)))),
+        |host| keep(zram::read(host, &[], &mounts::read(host))),
     ),
     files(
         "zram-use",
@@ -158,7 +163,7 @@ pub static PARSERS: &[Parser] = &[
         ],
         |host| {
             let mounts = mounts::read(host);
-            drop(black_box(zram::read(host, &swap::read(host, &mounts), &mounts)));
+            keep(zram::read(host, &swap::read(host, &mounts), &mounts));
         },
     ),
     files(
@@ -171,7 +176,7 @@ pub static PARSERS: &[Parser] = &[
             "accept_threshold_percent",
             "shrinker_enabled",
         ),
-        |host| drop(black_box(zswap::read(host, &memory::read(host), &Counters::default()))),
+        |host| keep(zswap::read(host, &memory::read(host), &Counters::default())),
     ),
     files(
         "ksm",
@@ -189,7 +194,7 @@ pub static PARSERS: &[Parser] = &[
             "sleep_millisecs",
             "advisor_mode",
         ),
-        |host| drop(black_box(ksm::read(host))),
+        |host| keep(ksm::read(host)),
     ),
     files(
         "hugetlb",
@@ -201,10 +206,10 @@ pub static PARSERS: &[Parser] = &[
             "sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages",
             "sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages",
         ],
-        |host| drop(black_box(hugetlb::read(host))),
+        |host| keep(hugetlb::read(host)),
     ),
     files("mglru", below!("sys/kernel/mm/lru_gen/", "enabled", "min_ttl_ms"), |host| {
-        drop(black_box(mglru::read(host)));
+        keep(mglru::read(host));
     }),
     files(
         "damon",
@@ -214,7 +219,7 @@ pub static PARSERS: &[Parser] = &[
             "sys/module/damon_reclaim/parameters/enabled",
             "sys/module/damon_stat/parameters/enabled",
         ],
-        |host| drop(black_box(damon::read(host))),
+        |host| keep(damon::read(host)),
     ),
     files(
         "thp",
@@ -233,7 +238,7 @@ pub static PARSERS: &[Parser] = &[
             "khugepaged/full_scans",
             "khugepaged/scan_sleep_millisecs",
         ),
-        |host| drop(black_box(thp::read(host))),
+        |host| keep(thp::read(host)),
     ),
     files(
         "khugepaged",
@@ -245,7 +250,7 @@ pub static PARSERS: &[Parser] = &[
             "proc/38/schedstat",
             "sys/kernel/mm/transparent_hugepage/khugepaged/full_scans",
         ],
-        |host| drop(black_box(thp::read(host))),
+        |host| keep(thp::read(host)),
     ),
     files(
         "cgroup-v2",
@@ -264,7 +269,7 @@ pub static PARSERS: &[Parser] = &[
             "a/memory.events",
             "a/memory.pressure",
         ),
-        |host| drop(black_box(cgroup::read(host, &mounts::read(host)))),
+        |host| keep(cgroup::read(host, &mounts::read(host))),
     ),
     files(
         "cgroup-v1",
@@ -280,12 +285,12 @@ pub static PARSERS: &[Parser] = &[
             "a/memory.oom_control",
             "a/memory.swappiness",
         ),
-        |host| drop(black_box(cgroup::read(host, &mounts::read(host)))),
+        |host| keep(cgroup::read(host, &mounts::read(host))),
     ),
     files(
         "process",
         below!("proc/", "1/status", "1/cgroup", "1/smaps_rollup", "2/status", "2/smaps_rollup",),
-        |host| drop(black_box(process::read(host, Duration::from_millis(200)))),
+        |host| keep(process::read(host, Duration::from_millis(200))),
     ),
     files(
         "host",
@@ -301,7 +306,7 @@ pub static PARSERS: &[Parser] = &[
             "sys/class/dmi/id/sys_vendor",
             "sys/class/dmi/id/product_name",
         ],
-        |host| drop(black_box(host::read(host))),
+        |host| keep(host::read(host)),
     ),
     files(
         "capability",
@@ -313,12 +318,12 @@ pub static PARSERS: &[Parser] = &[
             "proc/pressure/memory",
             "sys/block/zram0/backing_dev",
         ],
-        |host| drop(black_box(capability::read(host, &HostSummary::default()))),
+        |host| keep(capability::read(host, &HostSummary::default())),
     ),
     Parser {
         name: "manifest",
         paths: &["host.toml"],
-        read: Read::Bytes(|bytes| drop(black_box(toml::from_slice::<Manifest>(bytes)))),
+        read: Read::Bytes(|bytes| keep(toml::from_slice::<Manifest>(bytes))),
     },
 ];
 
