@@ -1,0 +1,92 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+#
+# Records this machine in four states of its memory below fixtures/hosts, for the tests:
+#
+#   capture-hosts.sh SLUG     SLUG names the machine, as debian12-6.18-x86_64-24g
+#
+# Root. Borrows a zram device and a memory cgroup of its own (version 1), a swap file and the THP
+# policy, and gives all of it back, also when it is stopped.
+set -euo pipefail
+
+cd "$(dirname "$0")/../.."
+slug=${1:?name the machine, as debian12-6.18-x86_64-24g}
+hosts=fixtures/hosts
+group=/sys/fs/cgroup/memory/pagewise-capture
+swap_file=target/capture-swapfile
+thp=/sys/kernel/mm/transparent_hugepage/enabled
+text=target/capture-text
+zram=
+holder=
+
+program=$(xtask/scripts/build-static.sh --where)
+
+capture() {
+	rm -rf "${hosts:?}/$slug-$1"
+	"$program" capture --quiet --interval 2s --folder "$hosts/$slug-$1"
+	echo "$hosts/$slug-$1"
+}
+
+# Holds SIZE of text-like memory in the cgroup, limited to LIMIT, until it is let go.
+hold() {
+	local size=$1 limit=$2
+	mkdir -p "$group"
+	echo "$limit" >"$group/memory.limit_in_bytes"
+	sh -c 'echo $$ >'"$group"'/cgroup.procs; exec tail -c "$1"' hold "$size" \
+		< <(head -c "$size" "$text" && exec sleep 60) >/dev/null &
+	holder=$!
+	sleep 4
+}
+
+let_go() {
+	[ -z "$holder" ] || kill "$holder" 2>/dev/null || true
+	wait "$holder" 2>/dev/null || true
+	holder=
+}
+
+give_back() {
+	let_go
+	[ -z "$zram" ] || swapoff "/dev/zram$zram" 2>/dev/null || true
+	swapoff "$swap_file" 2>/dev/null || true
+	if [ -n "$zram" ]; then
+		echo 1 >"/sys/block/zram$zram/reset"
+		echo "$zram" >/sys/class/zram-control/hot_remove
+		zram=
+	fi
+	rm -f "$swap_file" "$text"
+	echo "$policy" >"$thp"
+	sleep 1
+	[ ! -d "$group" ] || rmdir "$group"
+}
+policy=$(sed 's/.*\[\(.*\)\].*/\1/' "$thp")
+trap give_back EXIT
+
+# text that compresses as text does: numbers in words, 320 MiB of them
+head -c 320M < <(seq -f 'line %.0f of a text that a program may hold in memory' 1 20000000) >"$text" || true
+
+capture plain
+
+zram=$(cat /sys/class/zram-control/hot_add)
+echo 512M >"/sys/block/zram$zram/disksize"
+mkswap "/dev/zram$zram" >/dev/null
+swapon --priority 100 "/dev/zram$zram"
+hold 192M 64M
+capture zram-swap
+let_go
+swapoff "/dev/zram$zram"
+
+dd if=/dev/zero of="$swap_file" bs=1M count=512 status=none
+chmod 600 "$swap_file"
+mkswap "$swap_file" >/dev/null
+mkswap "/dev/zram$zram" >/dev/null
+swapon --priority 50 "$swap_file"
+swapon --priority 5 "/dev/zram$zram"
+hold 192M 64M
+capture zram-behind-file
+let_go
+swapoff "$swap_file"
+swapoff "/dev/zram$zram"
+
+echo always >"$thp"
+hold 256M 1G
+capture thp
