@@ -24,18 +24,22 @@ program=$(xtask/scripts/build-static.sh --where)
 capture() {
 	rm -rf "${hosts:?}/$slug-$1"
 	"$program" capture --quiet --interval 2s --folder "$hosts/$slug-$1"
-	echo "$hosts/$slug-$1"
 }
 
-# Holds SIZE of text-like memory in the cgroup, limited to LIMIT, until it is let go.
+# Runs a command in the cgroup, limited to LIMIT, until it is let go.
 hold() {
-	local size=$1 limit=$2
+	local limit=$1
+	shift
 	mkdir -p "$group"
 	echo "$limit" >"$group/memory.limit_in_bytes"
-	sh -c 'echo $$ >'"$group"'/cgroup.procs; exec tail -c "$1"' hold "$size" \
-		< <(head -c "$size" "$text" && exec sleep 60) >/dev/null &
+	sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' hold "$group" "$@" >/dev/null &
 	holder=$!
 	sleep 4
+}
+
+# Three times as much text as fits.
+hold_too_much() {
+	hold 64M tail -c 192M < <(head -c 192M "$text" && exec sleep 30)
 }
 
 let_go() {
@@ -44,15 +48,18 @@ let_go() {
 	holder=
 }
 
+remove_zram() {
+	[ -n "$zram" ] || return 0
+	swapoff "/dev/zram$zram" 2>/dev/null || true
+	echo 1 >"/sys/block/zram$zram/reset"
+	echo "$zram" >/sys/class/zram-control/hot_remove
+	zram=
+}
+
 give_back() {
 	let_go
-	[ -z "$zram" ] || swapoff "/dev/zram$zram" 2>/dev/null || true
 	swapoff "$swap_file" 2>/dev/null || true
-	if [ -n "$zram" ]; then
-		echo 1 >"/sys/block/zram$zram/reset"
-		echo "$zram" >/sys/class/zram-control/hot_remove
-		zram=
-	fi
+	remove_zram
 	rm -f "$swap_file" "$text"
 	echo "$policy" >"$thp"
 	sleep 1
@@ -70,7 +77,7 @@ zram=$(cat /sys/class/zram-control/hot_add)
 echo 512M >"/sys/block/zram$zram/disksize"
 mkswap "/dev/zram$zram" >/dev/null
 swapon --priority 100 "/dev/zram$zram"
-hold 192M 64M
+hold_too_much
 capture zram-swap
 let_go
 swapoff "/dev/zram$zram"
@@ -81,12 +88,12 @@ mkswap "$swap_file" >/dev/null
 mkswap "/dev/zram$zram" >/dev/null
 swapon --priority 50 "$swap_file"
 swapon --priority 5 "/dev/zram$zram"
-hold 192M 64M
+hold_too_much
 capture zram-behind-file
 let_go
 swapoff "$swap_file"
-swapoff "/dev/zram$zram"
+remove_zram
 
 echo always >"$thp"
-hold 256M 1G
+hold 1G dd if=/dev/zero of=/dev/null bs=256M count=1000 status=none
 capture thp

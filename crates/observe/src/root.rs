@@ -289,14 +289,6 @@ impl HostRoot {
         self.remember(path, || entry.clone());
     }
 
-    /// What a recording holds for `path`; `None` for live machines and folders.
-    pub(crate) fn stored(&self, path: &str) -> Option<Result<Vec<u8>, Refusal>> {
-        match &self.backing {
-            Backing::Memory(files) => Some(from_memory(files, path)),
-            Backing::Live(_) | Backing::Folder(_) => None,
-        }
-    }
-
     /// Whether there is such a file or folder. Says nothing about the right to read it.
     pub(crate) fn exists(&self, path: &str) -> bool {
         let exists = match &self.backing {

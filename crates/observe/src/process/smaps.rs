@@ -116,7 +116,7 @@ fn noted(host: &HostRoot, path: &str, answer: Answered) -> Answered {
 
 /// A file that the recording does not hold was not read.
 fn recorded(host: &HostRoot, path: &str) -> Answered {
-    let answer = host.stored(path).unwrap_or_else(|| host.bytes(path));
+    let answer = host.bytes(path);
     answer.map_err(|refusal| refusal.explained(NO_SUCH_FILE, NOT_READ))
 }
 
