@@ -2,7 +2,8 @@
 //! Pagewise gets more work out of a Linux machine's memory, and proves it: the program.
 //!
 //! Wiring only: [`cli`] is the one table that parser, help, completions and man pages come from,
-//! [`verbs`] has a file per verb, the others are what several verbs need.
+//! [`verbs`] has a file per verb, the others are what several verbs need. Inside a guest that `lab`
+//! started the same program is PID 1; that is settled before the command line is looked at.
 
 mod cli;
 mod cost;
@@ -12,6 +13,7 @@ mod interrupt;
 mod output;
 mod progress;
 mod screen;
+mod size;
 mod trouble;
 mod verbs;
 
@@ -20,6 +22,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    if pagewise_lab::init::is_wanted() {
+        pagewise_lab::init::main();
+    }
     let started = std::time::Instant::now();
     let cli = cli::Cli::parse();
     match verbs::run(&cli, started) {

@@ -4,6 +4,7 @@
 mod capture;
 mod doctor;
 mod generate;
+mod lab;
 mod report;
 mod status;
 
@@ -25,6 +26,8 @@ pub(crate) enum Outcome {
     Done,
     /// There is something to look at.
     Findings,
+    /// What somebody else's command ended with.
+    Status(u8),
 }
 
 impl From<Outcome> for ExitCode {
@@ -32,6 +35,7 @@ impl From<Outcome> for ExitCode {
         match outcome {
             Outcome::Done => Self::SUCCESS,
             Outcome::Findings => Self::from(3),
+            Outcome::Status(status) => Self::from(status),
         }
     }
 }
@@ -44,6 +48,7 @@ pub(crate) fn run(cli: &Cli, started: Instant) -> anyhow::Result<Outcome> {
         Verb::Status => status::run(global, started),
         Verb::Doctor => doctor::run(global, started),
         Verb::Capture(capture) => capture::run(global, capture),
+        Verb::Lab { what } => lab::run(global, what),
         Verb::Completions { shell } => generate::completions(*shell),
         Verb::Man { folder } => generate::man(folder),
         Verb::Schema { noun } => generate::schema(*noun),
