@@ -68,9 +68,9 @@ impl Error {
     pub fn next(&self) -> Option<String> {
         match self {
             Self::Missing { package, .. } => Some(format!("apt-get install {package}")),
-            Self::NoKernel { .. } => {
-                Some("try --kernel bookworm, trixie, sid, host, or the path of a vmlinuz".to_owned())
-            }
+            Self::NoKernel { .. } => Some(
+                "try --kernel bookworm, trixie, sid, host, or the path of a vmlinuz".to_owned(),
+            ),
             Self::TooLittle { .. } => Some("give more with --memory".to_owned()),
             Self::At { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Some("free some space, or let PAGEWISE_CACHE name a folder elsewhere".to_owned())

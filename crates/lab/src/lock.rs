@@ -30,7 +30,8 @@ impl Lock {
     /// Takes it if nobody else has it.
     pub(crate) fn attempt(path: &Path, kind: Kind) -> Result<Option<Self>, Error> {
         let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false).open(path).at(path)?;
+        let file =
+            options.read(true).write(true).create(true).truncate(false).open(path).at(path)?;
         let operation = match kind {
             Kind::Shared => FlockOperation::NonBlockingLockShared,
             Kind::Alone => FlockOperation::NonBlockingLockExclusive,

@@ -161,12 +161,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Listens until QEMU has closed its end, the time is over, or the user stops us.
-    fn listen(
-        &mut self,
-        guest: &Guest,
-        stop: &AtomicBool,
-        hear: &mut dyn FnMut(Heard<'_>),
-    ) -> Why {
+    fn listen(&mut self, guest: &Guest, stop: &AtomicBool, hear: &mut dyn FnMut(Heard<'_>)) -> Why {
         let mut until = self.started + guest.deadline;
         let mut looked = Instant::now();
         loop {

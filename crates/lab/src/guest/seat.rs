@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_third_guest_waits_for_two_processors() {
+    fn the_third_waits_for_two_processors() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path()).unwrap();
         let mut told = Vec::new();

@@ -12,7 +12,8 @@ use crate::wire::{self, CHUNK, Event, OUT};
 pub(super) fn everything(channel: &Channel) -> Result<(), String> {
     let mut folders = vec![Path::new(OUT).to_owned()];
     while let Some(folder) = folders.pop() {
-        let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let entries =
+            fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         for entry in entries.flatten() {
             let Ok(kind) = entry.file_type() else { continue };
             if kind.is_dir() {

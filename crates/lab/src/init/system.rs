@@ -63,7 +63,8 @@ pub(super) fn load(modules: &[String]) -> Vec<String> {
 }
 
 fn load_one(path: &Path) -> rustix::io::Result<()> {
-    let file = File::open(path).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    let file =
+        File::open(path).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     let none = CString::default();
     rustix::system::finit_module(file, &none, 0)
 }

@@ -90,9 +90,9 @@ fn host(name: &str, wanted: impl Fn(&str) -> bool) -> Option<Result<Kernel, Erro
         let release = file.strip_prefix("vmlinuz-")?.to_owned();
         Some((Path::new("/boot").join(file), release))
     });
-    let library = names("/lib/modules").into_iter().map(|release| {
-        (Path::new("/lib/modules").join(&release).join("vmlinuz"), release)
-    });
+    let library = names("/lib/modules")
+        .into_iter()
+        .map(|release| (Path::new("/lib/modules").join(&release).join("vmlinuz"), release));
     let mut found: Vec<(PathBuf, String)> = boot.chain(library).collect();
     found.retain(|(path, release)| wanted(release) && path.is_file());
     found.sort_by(|one, two| one.1.cmp(&two.1));

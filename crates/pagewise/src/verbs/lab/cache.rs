@@ -44,7 +44,10 @@ fn list(global: &Global, cache: &Cache) -> anyhow::Result<()> {
             let entries = serde_json::to_value(&listed)?;
             let folder = cache.folder().to_string_lossy();
             let schema = "pagewise/lab-cache/1";
-            format!("{:#}\n", serde_json::json!({"schema": schema, "folder": folder, "kernels": entries}))
+            format!(
+                "{:#}\n",
+                serde_json::json!({"schema": schema, "folder": folder, "kernels": entries})
+            )
         }
         false => table(&listed, cache),
     };

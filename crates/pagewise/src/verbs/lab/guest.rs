@@ -175,7 +175,9 @@ fn in_words(outcome: &guest::Outcome, seconds: f64) -> Option<String> {
             format!("still {} after {seconds:.0} s: ended by --deadline", doing(*phase))
         }
         guest::Outcome::Failed { said } => format!("the machine ended early: {said}"),
-        guest::Outcome::Stopped => format!("stopped by the user after {seconds:.1} s; QEMU is gone"),
+        guest::Outcome::Stopped => {
+            format!("stopped by the user after {seconds:.1} s; QEMU is gone")
+        }
     })
 }
 
@@ -215,7 +217,8 @@ impl Shown {
     fn start(global: &Global) -> Self {
         let watched = std::io::stderr().is_terminal() && !global.quiet;
         let bar = watched.then(|| {
-            let style = ProgressStyle::with_template("{spinner} {prefix}{msg}, {elapsed} (Ctrl-C stops)");
+            let style =
+                ProgressStyle::with_template("{spinner} {prefix}{msg}, {elapsed} (Ctrl-C stops)");
             let bar = ProgressBar::new_spinner().with_message("looking for the kernel");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
             bar.enable_steady_tick(Duration::from_millis(100));

@@ -38,7 +38,9 @@ impl Brought {
             output::new_file_below(folder, path, bytes)?;
         }
         if let Some(path) = self.refused.first() {
-            bail!("{path:?} was not brought out: expected a name inside /out and at most 1 GiB in all");
+            bail!(
+                "{path:?} was not brought out: expected a name inside /out and at most 1 GiB in all"
+            );
         }
         Ok(self.files.len())
     }
