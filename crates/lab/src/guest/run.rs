@@ -80,7 +80,7 @@ pub fn run(
     command.args(["--pdeathsig", "KILL", "--"]).arg(qemu);
     command.args(machine::arguments(guest, accelerator, &image, &seat.folder));
     let watch = Watch::start(&mut command, &seat)?;
-    let run = watch.to_the_end(guest, stop, hear);
+    let run = watch.finish(guest, stop, hear);
     Ok(Run { accelerator, initramfs_bytes: initramfs.len() as u64, ..run })
 }
 
@@ -134,7 +134,7 @@ impl<'a> Watch<'a> {
         Ok(Self { qemu, seat, lines, errors, started, phase, ended: None, run: nothing_yet() })
     }
 
-    fn to_the_end(
+    fn finish(
         mut self,
         guest: &Guest,
         stop: &AtomicBool,
