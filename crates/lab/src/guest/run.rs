@@ -134,12 +134,7 @@ impl<'a> Watch<'a> {
         Ok(Self { qemu, seat, lines, errors, started, phase, ended: None, run: nothing_yet() })
     }
 
-    fn finish(
-        mut self,
-        guest: &Guest,
-        stop: &AtomicBool,
-        hear: &mut dyn FnMut(Heard<'_>),
-    ) -> Run {
+    fn finish(mut self, guest: &Guest, stop: &AtomicBool, hear: &mut dyn FnMut(Heard<'_>)) -> Run {
         let why = self.listen(guest, stop, hear);
         if !matches!(why, Why::Over) {
             let _ = self.qemu.kill();
