@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 
 use crate::debian;
 use crate::error::{At, Error};
-use crate::kernel;
+use crate::kernel::{self, Wanted};
 use crate::lock::{Kind, Lock};
 
 /// The folder.
@@ -207,6 +207,11 @@ impl Cache {
         stop: &AtomicBool,
         tell: &mut dyn FnMut(&str),
     ) -> Result<(), Error> {
+        // It becomes the name of a folder and part of apt's sources.
+        if !matches!(suite.parse(), Ok(Wanted::Suite(_))) {
+            let why = "expected the name of a suite, in small letters".to_owned();
+            return Err(Error::NoKernel { wanted: suite.to_owned(), why });
+        }
         let aside = self.folder.join("new").join(suite);
         let _one_fetches = Lock::wait(&aside.with_extension("lock"), Kind::Alone, stop)?;
         remove(&aside)?;
@@ -364,6 +369,16 @@ mod tests {
             assert!(kept.read(&kept.path("image")).unwrap_err().to_string().contains("damaged"));
             assert!(cache.list().unwrap()[0].release.is_none());
         }
+    }
+
+    #[test]
+    fn only_a_suite_becomes_a_folder() {
+        let (folder, cache) = kept_once();
+        for bad in ["../x", "", "a b", "host", "6.1"] {
+            let told = cache.fetch(bad, &AtomicBool::new(false), &mut |_| panic!("fetched"));
+            assert!(matches!(told, Err(Error::NoKernel { .. })), "{bad}");
+        }
+        assert!(!folder.path().join("x").exists());
     }
 
     #[test]

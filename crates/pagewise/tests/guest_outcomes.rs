@@ -106,10 +106,10 @@ fn guest_tells_a_crash() {
 fn guest_that_ignores_signals_is_ended_by_the_deadline() {
     let started = Instant::now();
     let stubborn = "trap '' TERM INT HUP; while :; do sleep 1; done";
-    let ran = script("trixie", &["--deadline", "15s"], stubborn);
+    let ran = script("trixie", &["--deadline", "40s"], stubborn);
     assert_eq!(ran.status, 124, "{}", ran.err);
     assert!(ran.err.contains("still running the command"), "{}", ran.err);
-    assert!(started.elapsed() < Duration::from_secs(40));
+    assert!(started.elapsed() < Duration::from_secs(80));
 }
 
 #[test]
