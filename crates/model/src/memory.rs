@@ -75,7 +75,8 @@ impl Counters {
     pub fn get(&self, name: &str) -> Reading<u64> {
         let missing =
             || Reading::absent(format!("this kernel has no counter {name}"), Source::none());
-        self.all.get(name).or(self.unread.as_ref()).cloned().unwrap_or_else(missing)
+        let known = self.all.get(name);
+        known.or(self.unread.as_ref()).cloned().unwrap_or_else(missing)
     }
 
     /// Every counter in order of its name.

@@ -58,17 +58,16 @@ fn is_reordering(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// Maps by name are asked with plain text. What holds a character that needs an escape is found
-/// under its escaped form.
-impl Borrow<str> for Name {
-    fn borrow(&self) -> &str {
-        &self.0
-    }
-}
-
 impl From<&str> for Name {
     fn from(text: &str) -> Self {
         Self::from_bytes(text.as_bytes())
+    }
+}
+
+/// To look a name up by its printable text.
+impl Borrow<str> for Name {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 
