@@ -10,7 +10,7 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
 use pagewise_model::{Name, Outcome, Problem, Reading, Source};
@@ -18,6 +18,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::kconfig::Kconfig;
+use crate::stored;
 use crate::text::Text;
 
 /// The most that is read of one file.
@@ -262,7 +263,7 @@ impl HostRoot {
     fn slice(&self, path: &str, offset: usize, length: usize) -> Result<Vec<u8>, Refusal> {
         let opened = match &self.backing {
             Backing::Memory(files) => {
-                return from_memory(files, path)
+                return stored::bytes(files, path)
                     .map(|bytes| bytes.into_iter().skip(offset).take(length).collect());
             }
             Backing::Live(root) => rustix::fs::openat(root, path, READ, Mode::empty()),
@@ -287,9 +288,11 @@ impl HostRoot {
     /// Whether there is such a file or folder. Says nothing about the right to read it.
     pub(crate) fn exists(&self, path: &str) -> bool {
         let exists = match &self.backing {
-            Backing::Live(root) => rustix::fs::statat(root, path, AtFlags::empty()).is_ok(),
+            Backing::Live(root) => {
+                rustix::fs::statat(root, path, rustix::fs::AtFlags::empty()).is_ok()
+            }
             Backing::Folder(root) => open_inside(root, path, OFlags::PATH).is_ok(),
-            Backing::Memory(files) => stored_exists(files, path),
+            Backing::Memory(files) => stored::exists(files, path),
         };
         if exists {
             self.remember(path, || Entry::File(Vec::new()));
@@ -302,13 +305,13 @@ impl HostRoot {
     pub(crate) fn presence(&self, path: &str) -> Result<(), Refusal> {
         let answer = match &self.backing {
             Backing::Live(root) => {
-                let status = rustix::fs::statat(root, path, AtFlags::empty());
+                let status = rustix::fs::statat(root, path, rustix::fs::AtFlags::empty());
                 status.map(drop).map_err(Refusal::from_errno)
             }
             Backing::Folder(root) => {
                 open_inside(root, path, OFlags::PATH).map(drop).map_err(Refusal::from_errno)
             }
-            Backing::Memory(files) => stored_presence(files, path),
+            Backing::Memory(files) => stored::presence(files, path),
         };
         self.remember(path, || match &answer {
             Ok(()) => Entry::File(Vec::new()),
@@ -323,7 +326,7 @@ impl HostRoot {
         let mut names = match &self.backing {
             Backing::Live(root) => listed(open_live(root, folder, LIST)),
             Backing::Folder(root) => listed(open_inside(root, folder, LIST)),
-            Backing::Memory(files) => stored_names(files, folder),
+            Backing::Memory(files) => stored::names(files, folder),
         };
         names.sort_unstable();
         names
@@ -337,7 +340,7 @@ impl HostRoot {
                 self.open_near(root, folder, LIST).and_then(|it| folders_in(&it))
             }
             Backing::Folder(root) => open_inside(root, folder, LIST).and_then(|it| folders_in(&it)),
-            Backing::Memory(files) => Ok(stored_folders(files, folder)),
+            Backing::Memory(files) => Ok(stored::folders(files, folder)),
         };
         let mut names = listed.unwrap_or_default();
         names.sort_unstable();
@@ -414,7 +417,7 @@ impl HostRoot {
 
     fn fetch(&self, path: &str) -> Result<Vec<u8>, Refusal> {
         let read = match &self.backing {
-            Backing::Memory(files) => return from_memory(files, path),
+            Backing::Memory(files) => return stored::bytes(files, path),
             Backing::Live(root) => {
                 self.open_near(root, path, READ).and_then(|file| read_capped(&file))
             }
@@ -540,56 +543,6 @@ fn folders_in(folder: &OwnedFd) -> Result<Vec<String>, Errno> {
 fn is_folder(parent: &OwnedFd, name: &std::ffi::CStr) -> bool {
     rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
         .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory)
-}
-
-fn from_memory(files: &Files, path: &str) -> Result<Vec<u8>, Refusal> {
-    match files.get(path) {
-        Some(Entry::File(bytes)) => Ok(bytes.clone()),
-        Some(Entry::Refused(refusal)) => Err(refusal.clone()),
-        None => Err(Refusal::Absent(NO_SUCH_FILE.into())),
-    }
-}
-
-fn stored_exists(files: &Files, path: &str) -> bool {
-    match files.get(path) {
-        Some(Entry::File(_) | Entry::Refused(Refusal::Denied(_))) => true,
-        Some(Entry::Refused(Refusal::Absent(_))) => false,
-        None => below(files, path)
-            .any(|(_, entry)| !matches!(entry, Entry::Refused(Refusal::Absent(_)))),
-    }
-}
-
-fn stored_presence(files: &Files, path: &str) -> Result<(), Refusal> {
-    match files.get(path) {
-        Some(Entry::Refused(refusal)) => Err(refusal.clone()),
-        Some(Entry::File(_)) => Ok(()),
-        None if stored_exists(files, path) => Ok(()),
-        None => Err(Refusal::Absent(NO_SUCH_FILE.into())),
-    }
-}
-
-fn stored_names(files: &Files, folder: &str) -> Vec<String> {
-    let names: BTreeSet<&str> = below(files, folder)
-        .filter(|(_, entry)| !matches!(entry, Entry::Refused(Refusal::Absent(_))))
-        .filter_map(|(rest, _)| rest.split('/').next())
-        .collect();
-    names.into_iter().map(str::to_owned).collect()
-}
-
-fn stored_folders(files: &Files, folder: &str) -> Vec<String> {
-    let names: BTreeSet<&str> = below(files, folder)
-        .filter(|(_, entry)| !matches!(entry, Entry::Refused(Refusal::Absent(_))))
-        .filter_map(|(rest, _)| rest.split_once('/').map(|(name, _)| name))
-        .filter(|name| !matches!(*name, "" | "." | ".."))
-        .collect();
-    names.into_iter().map(str::to_owned).collect()
-}
-
-/// What lies below a folder: the rest of the path, and the entry.
-fn below<'a>(files: &'a Files, folder: &str) -> impl Iterator<Item = (&'a str, &'a Entry)> {
-    let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
-    let from = prefix.clone();
-    files.range(from..).map_while(move |(path, entry)| Some((path.strip_prefix(&prefix)?, entry)))
 }
 
 #[cfg(test)]
