@@ -97,11 +97,13 @@ impl<'a> Helper<'a> {
                 heard = now();
             } else if now() >= give_up {
                 let is_late = now().saturating_sub(heard) >= patience(open);
-                match is_late && !is_running(self.child.pid) {
-                    true => return Some(Answer::Stuck),
-                    false if now() >= end => return Some(Answer::NotRead),
-                    false => heard = now(),
+                if is_late && !is_running(self.child.pid) {
+                    return Some(Answer::Stuck);
                 }
+                if now() >= end {
+                    return Some(Answer::NotRead);
+                }
+                heard = now();
             }
         }
         None
