@@ -192,7 +192,7 @@ mod tests {
 
     use super::*;
     use crate::record::TapeEnd;
-    use crate::root::Entry;
+    use crate::text::testing::file;
 
     const MOUNTS: &str = "27 1 254:0 / / rw,discard - ext4 /dev/vda rw,resv_strict\n\
         30 27 8:1 / /home/bob\\040secret rw,noatime shared:4 - xfs /dev/sdb1 rw,attr2\n\
@@ -203,7 +203,6 @@ mod tests {
         /dev/zram0      partition\t1048572\t\t0\t\t100\n";
 
     fn places() -> Places {
-        let file = |path: &str, text: &str| (path.to_owned(), Entry::File(text.into()));
         let files: BTreeMap<_, _> =
             [file("proc/self/mountinfo", MOUNTS), file("proc/swaps", SWAPS)].into();
         let end = TapeEnd { name: "end", unix_seconds: 0.0, monotonic_seconds: 0.0, files };
