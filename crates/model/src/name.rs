@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Text that came from the machine, safe to print.
 
+use std::borrow::Borrow;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -55,6 +56,14 @@ fn push_printable(shown: &mut String, c: char) {
 /// Unicode marks that change the direction of what follows, or are invisible.
 fn is_reordering(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Maps by name are asked with plain text. What holds a character that needs an escape is found
+/// under its escaped form.
+impl Borrow<str> for Name {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
 }
 
 impl From<&str> for Name {

@@ -71,9 +71,11 @@ pub struct FreeBlocks {
     pub zone: Name,
     /// How many free blocks of 2^order pages there are, from order 0.
     pub blocks: Reading<Vec<u64>>,
-    /// [`FreeBlocks::unusable_free_index`] per order; `null` where nothing is free.
+    /// Per order, the share of the free memory, 0 to 1, that an allocation of 2^order pages cannot
+    /// use; `null` where nothing is free.
     pub unusable_free_index: Vec<Option<f64>>,
-    /// [`FreeBlocks::fragmentation_index`] per order; `null` where a block is free.
+    /// Per order, why an allocation of 2^order pages would fail: near 0 for want of memory, near 1
+    /// because of fragmentation; `null` where it would not fail.
     pub fragmentation_index: Vec<Option<f64>>,
 }
 
@@ -89,25 +91,20 @@ impl FreeBlocks {
         }
     }
 
-    /// Share of the free memory, 0 to 1, that an allocation of 2^`order` pages cannot use.
-    ///
     /// `(free − Σ_{i ≥ order} blocks[i]·2^i) / free`. Source: M. Gorman and A. Whitcroft, "The
     /// What, The Why and the Where To of Anti-Fragmentation" (Ottawa Linux Symposium 2006), as
     /// the kernel's debugfs file `extfrag/unusable_index` prints it.
-    pub fn unusable_free_index(&self, order: usize) -> Option<f64> {
+    fn unusable_free_index(&self, order: usize) -> Option<f64> {
         let blocks = self.blocks.value()?;
         let free = pages_from(blocks, 0);
         let usable = pages_from(blocks, order);
         (free > 0).then(|| (free - usable) as f64 / free as f64)
     }
 
-    /// Why an allocation of 2^`order` pages would fail: near 0 for want of memory, near 1 because
-    /// of fragmentation. `None` where it would not fail.
-    ///
     /// `1 − (1 + free/2^order) / blocks`, 0 where nothing is free. Source: as above; the kernel
     /// calls it the fragmentation index (`fragmentation_index()` in its mm/vmstat.c) and
     /// compacts instead of reclaiming when it is over `vm.extfrag_threshold` thousandths.
-    pub fn fragmentation_index(&self, order: usize) -> Option<f64> {
+    fn fragmentation_index(&self, order: usize) -> Option<f64> {
         let blocks = self.blocks.value()?;
         if pages_from(blocks, order) > 0 {
             return None;

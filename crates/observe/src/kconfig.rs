@@ -173,6 +173,7 @@ mod tests {
 
     use super::*;
     use crate::root::Entry;
+    use crate::text::testing;
 
     fn packed(plain: &str) -> Vec<u8> {
         let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
@@ -186,10 +187,7 @@ mod tests {
     }
 
     fn host(path: &str, bytes: Vec<u8>) -> HostRoot {
-        HostRoot::memory([
-            (path.to_owned(), Entry::File(bytes)),
-            ("proc/sys/kernel/osrelease".into(), Entry::File(b"6.12.107\n".to_vec())),
-        ])
+        testing::host([(path, bytes), ("proc/sys/kernel/osrelease", b"6.12.107\n".to_vec())])
     }
 
     #[test]
@@ -236,10 +234,7 @@ mod tests {
 
     #[test]
     fn a_release_that_is_no_file_name_is_not_followed() {
-        let host = HostRoot::memory([(
-            "proc/sys/kernel/osrelease".to_owned(),
-            Entry::File(b"../../etc/shadow".to_vec()),
-        )]);
+        let host = testing::host([("proc/sys/kernel/osrelease", "../../etc/shadow")]);
         assert_eq!(release(&host), None);
     }
 

@@ -40,7 +40,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// This refusal as a Reading of any kind.
-    pub fn reading<T>(self, source: Source) -> Reading<T> {
+    pub(crate) fn reading<T>(self, source: Source) -> Reading<T> {
         match self {
             Self::Absent(why) => Reading::absent(why, source),
             Self::Denied(help) => Reading::denied(help, source),
@@ -89,6 +89,15 @@ pub enum Entry {
     File(Vec<u8>),
     /// Reading it was refused.
     Refused(Refusal),
+}
+
+impl Entry {
+    fn of(answer: &Result<Vec<u8>, Refusal>) -> Self {
+        match answer {
+            Ok(bytes) => Self::File(bytes.clone()),
+            Err(refusal) => Self::Refused(refusal.clone()),
+        }
+    }
 }
 
 /// The files of a recording by path, without the leading `/`.
@@ -178,13 +187,13 @@ impl HostRoot {
     }
 
     /// Remembers from now on every file asked for and what it answered.
-    pub fn remembering(mut self) -> Self {
+    pub(crate) fn remembering(mut self) -> Self {
         self.memory = Some(RefCell::default());
         self
     }
 
     /// Everything remembered, by path; empty unless [`HostRoot::remembering`] was called.
-    pub fn remembered(self) -> BTreeMap<String, Entry> {
+    pub(crate) fn remembered(self) -> Files {
         self.memory.map(RefCell::into_inner).unwrap_or_default()
     }
 
@@ -206,13 +215,7 @@ impl HostRoot {
     /// The bytes of a file, at most [`MAX_FILE`]; a longer one is refused with a [`Problem`].
     pub(crate) fn bytes(&self, path: &str) -> Result<Vec<u8>, Refusal> {
         let answer = self.fetch(path);
-        if let Ok(bytes) = &answer {
-            self.count(bytes.len());
-        }
-        self.remember(path, || match &answer {
-            Ok(bytes) => Entry::File(bytes.clone()),
-            Err(refusal) => Entry::Refused(refusal.clone()),
-        });
+        self.note(path, &answer);
         answer
     }
 
@@ -231,10 +234,7 @@ impl HostRoot {
         let answer = self.fetch(path);
         self.count(answer.as_ref().map_or(0, Vec::len));
         let answer = answer.map(|whole| keep(&whole));
-        self.remember(path, || match &answer {
-            Ok(kept) => Entry::File(kept.clone()),
-            Err(refusal) => Entry::Refused(refusal.clone()),
-        });
+        self.remember(path, || Entry::of(&answer));
         answer
     }
 
@@ -242,10 +242,7 @@ impl HostRoot {
     /// shorter.
     pub(crate) fn head(&self, path: &str, length: usize) -> Result<Vec<u8>, Refusal> {
         let answer = self.slice(path, 0, length);
-        self.remember(path, || match &answer {
-            Ok(bytes) => Entry::File(bytes.clone()),
-            Err(refusal) => Entry::Refused(refusal.clone()),
-        });
+        self.remember(path, || Entry::of(&answer));
         answer
     }
 
@@ -281,20 +278,16 @@ impl HostRoot {
         self.config.get_or_init(|| Kconfig::read(self))
     }
 
-    /// Remembers what was read of `path` elsewhere (by a helper process).
-    pub(crate) fn note(&self, path: &str, entry: &Entry) {
-        if let Entry::File(bytes) = entry {
-            self.count(bytes.len());
-        }
-        self.remember(path, || entry.clone());
+    /// Counts and remembers what `path` answered, here or to a helper process.
+    pub(crate) fn note(&self, path: &str, answer: &Result<Vec<u8>, Refusal>) {
+        self.count(answer.as_ref().map_or(0, Vec::len));
+        self.remember(path, || Entry::of(answer));
     }
 
     /// Whether there is such a file or folder. Says nothing about the right to read it.
     pub(crate) fn exists(&self, path: &str) -> bool {
         let exists = match &self.backing {
-            Backing::Live(root) => {
-                rustix::fs::statat(root, path, rustix::fs::AtFlags::empty()).is_ok()
-            }
+            Backing::Live(root) => rustix::fs::statat(root, path, AtFlags::empty()).is_ok(),
             Backing::Folder(root) => open_inside(root, path, OFlags::PATH).is_ok(),
             Backing::Memory(files) => stored_exists(files, path),
         };
@@ -309,7 +302,7 @@ impl HostRoot {
     pub(crate) fn presence(&self, path: &str) -> Result<(), Refusal> {
         let answer = match &self.backing {
             Backing::Live(root) => {
-                let status = rustix::fs::statat(root, path, rustix::fs::AtFlags::empty());
+                let status = rustix::fs::statat(root, path, AtFlags::empty());
                 status.map(drop).map_err(Refusal::from_errno)
             }
             Backing::Folder(root) => {
@@ -380,11 +373,20 @@ impl HostRoot {
     pub(crate) fn garbled<T>(&self, source: Source, expected: &str, found: &[u8]) -> Reading<T> {
         let problem = Problem::new(&source, expected, found);
         let why = format!("garbled: expected {expected}, found \"{}\"", problem.found);
+        self.add(problem);
+        Reading::absent(why, source)
+    }
+
+    /// As [`HostRoot::garbled`], where nothing goes on.
+    pub(crate) fn problem(&self, source: &Source, expected: &str, found: &[u8]) {
+        self.add(Problem::new(source, expected, found));
+    }
+
+    fn add(&self, problem: Problem) {
         let mut problems = self.problems.borrow_mut();
         if problems.len() < MAX_PROBLEMS {
             problems.push(problem);
         }
-        Reading::absent(why, source)
     }
 
     /// Takes the problems met so far.
@@ -424,8 +426,7 @@ impl HostRoot {
         if bytes.len() <= MAX_FILE {
             return Ok(bytes);
         }
-        let expected = "at most 8 MiB in one file";
-        let _: Reading<()> = self.garbled(Source::file(absolute(path)), expected, b"more");
+        self.problem(&Source::file(absolute(path)), "at most 8 MiB in one file", b"more");
         Err(Refusal::Absent("larger than any file of its kind".into()))
     }
 }

@@ -5,16 +5,11 @@ use std::io::{Read, Write};
 
 use super::names::Names;
 use super::words::{MAKERS, MODULES, OPTIONS, PARAMETERS};
-use crate::text::words;
+use crate::text::{rewritten, words};
 
-/// Rewrites line by line; a line that is dropped stays as an empty one.
-pub(super) fn lines(
-    bytes: &[u8],
-    mut keep: impl FnMut(&[u8]) -> Option<Vec<u8>>,
-) -> Option<Vec<u8>> {
-    let kept: Vec<Vec<u8>> =
-        bytes.split(|&byte| byte == b'\n').map(|line| keep(line).unwrap_or_default()).collect();
-    Some(kept.join(&b'\n'))
+/// Line by line; never `None`, as a line that is dropped stays as an empty one.
+pub(super) fn lines(bytes: &[u8], keep: impl FnMut(&[u8]) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
+    Some(rewritten(bytes, keep))
 }
 
 /// Text that only the kernel writes: kept if it is text at all.
