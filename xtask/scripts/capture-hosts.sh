@@ -3,7 +3,8 @@
 #
 # Records this machine in four states of its memory below fixtures/hosts, for the tests:
 #
-#   capture-hosts.sh SLUG     SLUG names the machine, as debian12-6.18-x86_64-24g
+#   capture-hosts.sh SLUG     SLUG names the machine, as debian12-6.18-x86_64-24g; PROGRAM is the
+#                             pagewise to use, else the static one of `make build`
 #
 # Root. Borrows a zram device and a memory cgroup of its own (version 1), a swap file and the THP
 # policy, and gives all of it back, also when it is stopped.
@@ -19,7 +20,7 @@ text=target/capture-text
 zram=
 holder=
 
-program=$(xtask/scripts/build-static.sh --where)
+program=${PROGRAM:-$(xtask/scripts/build-static.sh --where)}
 
 capture() {
 	rm -rf "${hosts:?}/$slug-$1"
@@ -32,7 +33,7 @@ hold() {
 	shift
 	mkdir -p "$group"
 	echo "$limit" >"$group/memory.limit_in_bytes"
-	sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' hold "$group" "$@" >/dev/null &
+	sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' hold "$group" "$@" <&0 >/dev/null &
 	holder=$!
 	sleep 4
 }
