@@ -101,6 +101,44 @@ fn the_doctor_exits_with_3_when_there_are_findings() {
     assert_eq!(ran.status, if none { 0 } else { 3 });
 }
 
+/// Findings that are not asked for are neither printed nor counted.
+#[test]
+fn the_doctor_leaves_out_what_matters_less() {
+    let severities = |least: &str| {
+        let ran = run(&["doctor", "--json", "--interval", "0", "--min-severity", least]);
+        let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        let findings = document["findings"].as_array().unwrap();
+        let found = findings.iter().map(|one| one["severity"].as_str().unwrap().to_owned());
+        let found: Vec<String> = found.collect();
+        assert_eq!(ran.status, if found.is_empty() { 0 } else { 3 }, "{least}: {}", ran.err);
+        found
+    };
+    assert!(severities("warning").iter().all(|one| one != "info"));
+    assert!(severities("critical").iter().all(|one| one == "critical"));
+    assert!(severities("info").len() >= severities("critical").len());
+    assert_eq!(run(&["doctor", "--min-severity", "grave"]).status, 2);
+    assert!(run(&["doctor", "--help"]).out.contains("--min-severity"));
+}
+
+#[test]
+fn a_mistyped_command_is_guessed() {
+    assert!(run(&["reprot"]).err.contains("'report'"));
+}
+
+#[test]
+fn places_that_cannot_be_written_to_are_named_with_the_way_on() {
+    let folder = empty_folder();
+    for line in [&["capture", "-o", "none/x", "--interval", "0"][..], &["man", "/dev/null"]] {
+        let ran = run_in(folder.path(), line);
+        assert_eq!(ran.status, 1, "{line:?}");
+        assert!(
+            ran.err.contains("expected a folder") && ran.err.contains("\n  next   "),
+            "{}",
+            ran.err
+        );
+    }
+}
+
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     for line in [&["status"][..], &["report", "--interval", "20ms"], &["completions", "bash"]] {

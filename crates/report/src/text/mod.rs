@@ -32,6 +32,9 @@ mod zram;
 use crate::Answer;
 use kit::Page;
 
+/// The rule whose finding says that memory is short; the verdict says so then, and only then.
+pub const SHORT_OF_MEMORY: &str = "memory-pressure";
+
 /// How text may look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
