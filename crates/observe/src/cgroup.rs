@@ -64,7 +64,8 @@ fn walk(host: &HostRoot, mount: &str, cgroups: &mut Cgroups) {
     let mut queue = VecDeque::from([(String::from("/"), 0)]);
     while let Some((path, depth)) = queue.pop_front() {
         let folder = format!("{mount}{}", path.trim_end_matches('/'));
-        let children = host.visit(&folder, || take(host, cgroups, &path, &folder));
+        host.hold(&folder);
+        let children = take(host, cgroups, &path, &folder);
         if depth < MAX_DEPTH {
             queue.extend(children.iter().map(|name| (below(&path, name), depth + 1)));
         }
