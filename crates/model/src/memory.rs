@@ -73,7 +73,7 @@ impl Counters {
     pub fn get(&self, name: &str) -> Reading<u64> {
         let missing =
             || Reading::absent(format!("this kernel has no counter {name}"), Source::none());
-        let known = self.all.get(&Name::from(name));
+        let known = self.all.get(name);
         known.or(self.unread.as_ref()).cloned().unwrap_or_else(missing)
     }
 

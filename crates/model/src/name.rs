@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Text that came from the machine, safe to print.
 
+use std::borrow::Borrow;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -60,6 +61,13 @@ fn is_reordering(c: char) -> bool {
 impl From<&str> for Name {
     fn from(text: &str) -> Self {
         Self::from_bytes(text.as_bytes())
+    }
+}
+
+/// To look a name up by its printable text.
+impl Borrow<str> for Name {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

@@ -37,6 +37,11 @@ impl Source {
         Self { path, line }
     }
 
+    /// A line of the same file, counted from 1.
+    pub fn at_line(&self, line: u32) -> Self {
+        Self { path: self.path.clone(), line }
+    }
+
     /// Nothing was read: the value was never asked for.
     pub fn none() -> Self {
         Self::file("")
