@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -44,7 +44,8 @@ impl Source {
 
     /// Nothing was read: the value was never asked for.
     pub fn none() -> Self {
-        Self::file("")
+        static NOWHERE: LazyLock<Source> = LazyLock::new(|| Source::file(""));
+        NOWHERE.clone()
     }
 
     /// The absolute path on the host; empty for [`Source::none`].
