@@ -10,7 +10,7 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::fd::OwnedFd;
 
 use pagewise_model::{Name, Outcome, Problem, Reading, Source};
@@ -124,6 +124,9 @@ pub struct HostRoot {
     memory: Option<RefCell<Files>>,
     config: OnceCell<Kconfig>,
     near: RefCell<Near>,
+    /// What settings of the live machine said: a snapshot asks for a hundred of them twice or more
+    /// and gets the same answer each time, as from a recording.
+    told: RefCell<HashMap<String, Result<Vec<u8>, Refusal>>>,
     /// Where reads end up first: it is not made and cleared for each of a thousand files.
     scratch: RefCell<Vec<u8>>,
 }
@@ -170,6 +173,7 @@ impl HostRoot {
             memory: None,
             config: OnceCell::new(),
             near: RefCell::default(),
+            told: RefCell::default(),
             scratch: RefCell::default(),
         }
     }
@@ -202,10 +206,7 @@ impl HostRoot {
 
     /// The bytes of a file, at most [`MAX_FILE`]; a longer one is refused with a [`Problem`].
     pub(crate) fn bytes(&self, path: &str) -> Result<Vec<u8>, Refusal> {
-        let answer = self.fetch(path);
-        if let Ok(bytes) = &answer {
-            self.count(bytes.len());
-        }
+        let answer = self.once(path);
         self.remember(path, || match &answer {
             Ok(bytes) => Entry::File(bytes.clone()),
             Err(refusal) => Entry::Refused(refusal.clone()),
@@ -351,9 +352,11 @@ impl HostRoot {
         }
     }
 
-    /// Lets go of the folders that are held open on the live machine, at the end of a snapshot.
+    /// Lets go of the folders that are held open on the live machine and of what its settings said:
+    /// at the end of a snapshot.
     pub(crate) fn let_go(&self) {
         self.near.borrow_mut().forget();
+        self.told.borrow_mut().clear();
     }
 
     fn open_live(&self, root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -410,6 +413,20 @@ impl HostRoot {
         if !known_bytes {
             memory.insert(path.to_owned(), entry());
         }
+    }
+
+    /// The bytes of a file, counted; of a setting those that it had when it was first asked for.
+    fn once(&self, path: &str) -> Result<Vec<u8>, Refusal> {
+        let is_kept = self.is_live() && is_setting(path);
+        if let Some(answer) = self.told.borrow().get(path).filter(|_| is_kept) {
+            return answer.clone();
+        }
+        let answer = self.fetch(path);
+        self.count(answer.as_ref().map_or(0, Vec::len));
+        if is_kept && answer.as_ref().map_or(0, Vec::len) < FIRST {
+            self.told.borrow_mut().insert(path.to_owned(), answer.clone());
+        }
+        answer
     }
 
     fn fetch(&self, path: &str) -> Result<Vec<u8>, Refusal> {
@@ -529,6 +546,15 @@ fn fill(file: &OwnedFd, buffer: &mut Vec<u8>, comes_whole: bool) -> Result<usize
         }
     }
     Ok(filled)
+}
+
+/// Files that are settings, of the kernel or of a device. Nobody asks twice for those of a cgroup.
+fn is_setting(path: &str) -> bool {
+    match path.split_once('/') {
+        Some(("proc", rest)) => rest.starts_with("sys/"),
+        Some(("sys", rest)) => !rest.starts_with("fs/") && !rest.starts_with("kernel/debug/"),
+        _ => false,
+    }
 }
 
 /// Files that the kernel writes in one go: settings, attributes, and what is told about one
@@ -669,6 +695,19 @@ mod tests {
         assert_eq!(host.folders("proc/sys/vm"), HostRoot::live().unwrap().folders("proc/sys/vm"));
         assert!(!host.exists("proc/none/x") && host.exists("proc/sys/vm"));
         assert!(host.presence("proc/sys/vm/swappiness").is_ok());
+    }
+
+    /// Even one that differs each time it is read. Until the snapshot is over.
+    #[test]
+    fn a_setting_says_the_same_throughout_a_snapshot() {
+        let host = HostRoot::live().unwrap();
+        let path = "proc/sys/kernel/random/uuid";
+        let first = host.bytes(path).unwrap();
+        assert_eq!(host.bytes(path).unwrap(), first);
+        assert_eq!(host.take_bytes_read(), first.len() as u64);
+        assert_eq!(host.bytes("proc/sys/kernel/none"), host.bytes("proc/sys/kernel/none"));
+        host.let_go();
+        assert_ne!(host.bytes(path).unwrap(), first);
     }
 
     /// What the kernel gives after a short answer is nothing, for every file of which we rely on it.

@@ -42,7 +42,9 @@ impl Text {
         host: &HostRoot,
         most: usize,
     ) -> impl Iterator<Item = Line<'_>> {
-        if let Some(line) = self.lines().nth(most) {
+        let breaks = self.bytes.iter().filter(|&&byte| byte == b'\n').count();
+        let excess = if breaks < most { None } else { self.lines().nth(most) };
+        if let Some(line) = excess {
             let expected = format!("at most {most} lines");
             let _: Reading<()> = host.garbled(line.source(), &expected, line.bytes);
         }

@@ -112,6 +112,10 @@ fn take(host: &HostRoot, found: &mut Found, line: &Line<'_>) {
         let _: Reading<()> = host.garbled(line.source(), "a name and a colon", line.bytes);
         return;
     };
+    // of fifty lines a dozen matter, and this file is read for every process
+    if !matches!(key.first(), Some(b'K' | b'N' | b'R' | b'S' | b'T' | b'U' | b'V')) {
+        return;
+    }
     match key {
         b"Name" => {
             let raw = line.bytes.get(key.len() + 2..).unwrap_or_default();
