@@ -9,7 +9,7 @@
 //! An option that a configuration does not mention is off there, but only a file that looks whole
 //! may say so.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 
 use pagewise_model::{Evidence, Source};
 
@@ -108,31 +108,61 @@ pub(crate) fn release(host: &HostRoot) -> Option<String> {
 
 /// The lines asked about, each where it stands, and what is missing.
 fn excerpt(raw: &[u8]) -> Vec<u8> {
-    let plain = if raw.starts_with(&[0x1f, 0x8b]) { inflated(raw) } else { raw.to_vec() };
-    let complete = plain.ends_with(b"\n");
-    let mut kept = Vec::with_capacity(16 << 10);
-    let mut seen = [false; ASKED.len()];
-    let mut options = 0;
-    for line in plain.strip_suffix(b"\n").unwrap_or(&plain).split(|&byte| byte == b'\n') {
-        options += usize::from(option(line).is_some());
-        if let Some(at) = asked(line) {
-            seen[at] = true;
-            kept.extend_from_slice(line);
-        }
-        kept.push(b'\n');
+    let mut excerpt = Excerpt { kept: Vec::with_capacity(16 << 10), ..Excerpt::default() };
+    if raw.starts_with(&[0x1f, 0x8b]) {
+        // what came out before an error is still true
+        let plain = flate2::bufread::GzDecoder::new(raw).take(MAX_PLAIN);
+        excerpt.take_all(BufReader::with_capacity(PIECE, plain));
+    } else {
+        excerpt.take_all(raw);
     }
-    let unseen = ASKED.iter().zip(seen).filter(|(_, seen)| !seen && complete && options >= WHOLE);
-    for (name, _) in unseen {
-        kept.extend_from_slice(&[b"# ", name.as_bytes(), b" ", MISSING, b"\n"].concat());
-    }
-    kept
+    excerpt.finished()
 }
 
-fn inflated(raw: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(256 << 10);
-    // what came out before an error is still true
-    let _ = flate2::read::GzDecoder::new(raw).take(MAX_PLAIN).read_to_end(&mut plain);
-    plain
+/// Unpacked at once; a whole configuration would be a large piece of memory for a moment.
+const PIECE: usize = 16 << 10;
+
+#[derive(Default)]
+struct Excerpt {
+    kept: Vec<u8>,
+    seen: [bool; ASKED.len()],
+    options: usize,
+    /// The last line had an end.
+    is_complete: bool,
+}
+
+impl Excerpt {
+    fn take_all(&mut self, mut plain: impl BufRead) {
+        let mut line = Vec::new();
+        while let Some(text) = next_line(&mut plain, &mut line) {
+            self.is_complete = text.ends_with(b"\n");
+            self.take(text.strip_suffix(b"\n").unwrap_or(text));
+        }
+    }
+
+    fn take(&mut self, line: &[u8]) {
+        self.options += usize::from(option(line).is_some());
+        if let Some(at) = asked(line) {
+            self.seen[at] = true;
+            self.kept.extend_from_slice(line);
+        }
+        self.kept.push(b'\n');
+    }
+
+    fn finished(mut self) -> Vec<u8> {
+        let speaks = self.is_complete && self.options >= WHOLE;
+        for (name, _) in ASKED.iter().zip(self.seen).filter(|(_, seen)| !seen && speaks) {
+            self.kept.extend_from_slice(&[b"# ", name.as_bytes(), b" ", MISSING, b"\n"].concat());
+        }
+        self.kept
+    }
+}
+
+/// The next line with its end, in `line`; `None` at the end, or where unpacking broke off.
+fn next_line<'a>(plain: &mut impl BufRead, line: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+    line.clear();
+    let read = plain.read_until(b'\n', line);
+    (read.is_ok() || !line.is_empty()).then_some(line.as_slice()).filter(|line| !line.is_empty())
 }
 
 /// The option's name and the rest of the line.
@@ -144,6 +174,9 @@ fn option(line: &[u8]) -> Option<(&[u8], &[u8])> {
 
 fn asked(line: &[u8]) -> Option<usize> {
     let (name, _) = option(line)?;
+    // seven thousand lines: most differ from all names by the first letters after "CONFIG_"
+    let letters = name.get(7..9)?;
+    ASKED.iter().find(|known| known.as_bytes().get(7..9) == Some(letters))?;
     ASKED.binary_search_by(|known| known.as_bytes().cmp(name)).ok()
 }
 

@@ -24,6 +24,7 @@ mod memory;
 mod mglru;
 mod module;
 mod mounts;
+mod near;
 pub mod parsers;
 mod process;
 mod psi;

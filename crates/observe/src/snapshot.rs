@@ -56,6 +56,7 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
     if scope.processes {
         snapshot.processes = process::read(host, scope.smaps_budget);
     }
+    host.let_go();
     snapshot.problems = host.take_problems();
     snapshot.bytes_read = host.take_bytes_read();
     snapshot

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Lines that know where they stand, and the few ways in which the kernel writes values.
 
-use std::sync::Arc;
-
 use pagewise_model::{Bytes, Choice, Millis, Name, Reading, Source};
 
 use crate::root::{HostRoot, absolute};
@@ -10,28 +8,28 @@ use crate::root::{HostRoot, absolute};
 /// A file's bytes as lines.
 #[derive(Debug)]
 pub(crate) struct Text {
-    path: Arc<str>,
+    source: Source,
     bytes: Vec<u8>,
 }
 
 /// One line, without its end.
 #[derive(Debug, Clone)]
 pub(crate) struct Line<'a> {
-    path: &'a Arc<str>,
+    file: &'a Source,
     number: u32,
     pub(crate) bytes: &'a [u8],
 }
 
 impl Text {
     pub(crate) fn new(path: &str, bytes: Vec<u8>) -> Self {
-        Self { path: path.into(), bytes }
+        Self { source: Source::file(path), bytes }
     }
 
     /// Every line that is not empty, with its true number.
     pub(crate) fn lines(&self) -> impl Iterator<Item = Line<'_>> {
         let numbered = (1u32..).zip(self.bytes.split(|&byte| byte == b'\n'));
         numbered.filter(|(_, bytes)| !bytes.trim_ascii().is_empty()).map(|(number, bytes)| Line {
-            path: &self.path,
+            file: &self.source,
             number,
             bytes,
         })
@@ -44,7 +42,9 @@ impl Text {
         host: &HostRoot,
         most: usize,
     ) -> impl Iterator<Item = Line<'_>> {
-        if let Some(line) = self.lines().nth(most) {
+        let breaks = self.bytes.iter().filter(|&&byte| byte == b'\n').count();
+        let excess = if breaks < most { None } else { self.lines().nth(most) };
+        if let Some(line) = excess {
             let expected = format!("at most {most} lines");
             host.problem(&line.source(), &expected, line.bytes);
         }
@@ -53,14 +53,14 @@ impl Text {
 
     /// The file as a place.
     pub(crate) fn source(&self) -> Source {
-        Source::file(self.path.clone())
+        self.source.clone()
     }
 }
 
 impl<'a> Line<'a> {
     /// Where this line stands.
     pub(crate) fn source(&self) -> Source {
-        Source::line(self.path.clone(), self.number)
+        self.file.at_line(self.number)
     }
 
     /// Its words, split at white space.

@@ -108,6 +108,10 @@ fn parse(host: &HostRoot, pid: u32, text: &Text) -> Found {
 
 fn take(host: &HostRoot, found: &mut Found, line: &Line<'_>) {
     let Some((key, rest)) = line.named(host) else { return };
+    // of fifty lines a dozen matter, and this file is read for every process
+    if !matches!(key.first(), Some(b'K' | b'N' | b'R' | b'S' | b'T' | b'U' | b'V')) {
+        return;
+    }
     let process = &mut found.process;
     match key {
         b"Name" => {
