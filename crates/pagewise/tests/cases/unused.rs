@@ -296,7 +296,11 @@ fn limited(host: Scene, swap_max: &str, hits: u32) -> Scene {
 }
 
 fn limited_by_version_1(host: Scene, both: u64) -> Scene {
-    host.file(&format!("{INNER}/memory.limit_in_bytes"), "250003456\n")
+    let stat = format!("{INNER}/memory.stat");
+    let both_line = format!("hierarchical_memsw_limit {both}");
+    host.line(&stat, "hierarchical_memory_limit", "hierarchical_memory_limit 250003456")
+        .line(&stat, "hierarchical_memsw_limit", &both_line)
+        .file(&format!("{INNER}/memory.limit_in_bytes"), "250003456\n")
         .file(&format!("{INNER}/memory.memsw.limit_in_bytes"), format!("{both}\n"))
         .file(&format!("{INNER}/memory.failcnt"), "3\n")
 }

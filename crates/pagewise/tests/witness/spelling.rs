@@ -227,6 +227,8 @@ fn group_counters(place: &Place<'_>) -> Result<Vec<String>, String> {
     let value = place.word(1)?;
     let said = match place.key()? {
         "max" => format!("reached max {value}"),
+        // told only where neither the group nor one above it has a limit
+        "hierarchical_memsw_limit" if number(value)? > u64::MAX / 4 => "swap.max max".to_owned(),
         "anon" | "total_rss" => format!("anon {}", shown(value, Unit::Size)?),
         key => return Err(format!("{key} is unknown to this test")),
     };
