@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_of_version_2_has_no_limits_and_that_is_not_zero() {
+    fn the_top_of_version_2_has_no_limits_and_that_is_not_zero() {
         let (cgroups, _) = read_tree(unified());
         let root = &cgroups.groups[0];
         assert_eq!(root.anon.get(), size(4096));

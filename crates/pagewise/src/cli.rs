@@ -104,7 +104,7 @@ pub(crate) enum Severity {
 
 #[derive(Debug, Args)]
 pub(crate) struct Capture {
-    /// Write to this file; nothing is overwritten [default: pagewise-<hash>-<date>.tar.zst]
+    /// Write to this file; nothing is overwritten [default: pagewise-HASH-DATE.tar.zst]
     #[arg(short, long, value_name = "FILE", conflicts_with = "folder")]
     pub(crate) output: Option<PathBuf>,
     /// Write the files into this folder, which must be empty or new

@@ -82,7 +82,7 @@ fn what_is_denied_is_named_once_at_the_end() {
 }
 
 #[test]
-fn nobody_is_sent_to_root_where_nothing_was_denied() {
+fn nobody_is_asked_for_rights_where_nothing_was_denied() {
     let mut end = rich();
     end.processes = pagewise_model::Processes::default();
     end.capabilities.clear();
