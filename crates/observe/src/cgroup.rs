@@ -113,7 +113,7 @@ struct Files<'a> {
 
 impl Files<'_> {
     fn path(&self, file: &str) -> String {
-        format!("{}/memory.{file}", self.folder)
+        [self.folder, "/memory.", file].concat()
     }
 
     fn bytes(&self, file: &str) -> Reading<Bytes> {

@@ -141,10 +141,12 @@ impl Excerpt {
     }
 
     fn take(&mut self, line: &[u8]) {
-        self.options += usize::from(option(line).is_some());
-        if let Some(at) = asked(line) {
-            self.seen[at] = true;
-            self.kept.extend_from_slice(line);
+        if let Some((name, _)) = option(line) {
+            self.options += 1;
+            if let Some(at) = asked(name) {
+                self.seen[at] = true;
+                self.kept.extend_from_slice(line);
+            }
         }
         self.kept.push(b'\n');
     }
@@ -165,25 +167,43 @@ fn next_line<'a>(plain: &mut impl BufRead, line: &'a mut Vec<u8>) -> Option<&'a 
     (read.is_ok() || !line.is_empty()).then_some(line.as_slice()).filter(|line| !line.is_empty())
 }
 
-/// The option's name and the rest of the line.
+/// The option's name, without `CONFIG_`, and the rest of the line.
 fn option(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let from = line.strip_prefix(b"# ").unwrap_or(line);
+    let from = line.strip_prefix(b"# ").unwrap_or(line).strip_prefix(PREFIX.as_bytes())?;
     let end = from.iter().position(|byte| matches!(byte, b'=' | b' '))?;
-    from.starts_with(b"CONFIG_").then(|| from.split_at(end))
+    Some(from.split_at(end))
 }
 
-fn asked(line: &[u8]) -> Option<usize> {
-    let (name, _) = option(line)?;
-    // seven thousand lines: most differ from all names by the first letters after "CONFIG_"
-    let letters = name.get(7..9)?;
-    ASKED.iter().find(|known| known.as_bytes().get(7..9) == Some(letters))?;
-    ASKED.binary_search_by(|known| known.as_bytes().cmp(name)).ok()
+const PREFIX: &str = "CONFIG_";
+
+/// Where in [`ASKED`] the option of this name stands. Of the thousands that do not stand there the
+/// first two letters tell most.
+fn asked(name: &[u8]) -> Option<usize> {
+    let may_be = |at: usize, letters: u128| {
+        name.get(at).is_some_and(|&letter| letters >> (letter & 127) & 1 == 1)
+    };
+    if !may_be(0, const { letters(0) }) || !may_be(1, const { letters(1) }) {
+        return None;
+    }
+    let bare = |known: &'static str| known.as_bytes().get(PREFIX.len()..).unwrap_or_default();
+    ASKED.binary_search_by(|known| bare(known).cmp(name)).ok()
+}
+
+/// The letters that stand there in a name that is asked for, as a bit each.
+const fn letters(at: usize) -> u128 {
+    let mut letters = 0;
+    let mut next = 0;
+    while next < ASKED.len() {
+        letters |= 1 << (ASKED[next].as_bytes()[PREFIX.len() + at] & 127);
+        next += 1;
+    }
+    letters
 }
 
 fn parse(text: &Text) -> Kconfig {
     let answers = text.lines().filter_map(|line| {
-        let name = ASKED[asked(line.bytes)?];
-        let (_, rest) = option(line.bytes)?;
+        let (name, rest) = option(line.bytes)?;
+        let name = ASKED[asked(name)?];
         let (built, value, at) = match rest.trim_ascii() {
             b"=y" => (Built::In, format!("{name}=y"), line.source()),
             b"=m" => (Built::Module, format!("{name}=m"), line.source()),
@@ -226,6 +246,18 @@ mod tests {
     #[test]
     fn the_asked_options_are_sorted() {
         assert!(ASKED.is_sorted());
+    }
+
+    #[test]
+    fn every_asked_option_is_found_and_no_other() {
+        for (at, name) in ASKED.iter().enumerate() {
+            let line = format!("{name}=y");
+            let (bare, _) = option(line.as_bytes()).unwrap();
+            assert_eq!(asked(bare), Some(at), "{name}");
+            assert_eq!(asked(&[bare, b"X"].concat()), None, "{name}");
+            assert_eq!(asked(&bare[..bare.len() - 1]), None, "{name}");
+        }
+        assert_eq!((asked(b""), asked(b"K"), asked(b"\xcb\xd3M")), (None, None, None));
     }
 
     #[test]

@@ -469,7 +469,7 @@ const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
 /// The path as Readings name it.
 pub(crate) fn absolute(path: &str) -> String {
-    format!("/{path}")
+    ["/", path].concat()
 }
 
 fn live_facts() -> Facts {

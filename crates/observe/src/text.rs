@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Lines that know where they stand, and the few ways in which the kernel writes values.
 
+use std::io::BufRead;
+
 use pagewise_model::{Bytes, Choice, Millis, Name, Reading, Source};
 
 use crate::root::{HostRoot, absolute};
@@ -27,7 +29,7 @@ impl Text {
 
     /// Every line that is not empty, with its true number.
     pub(crate) fn lines(&self) -> impl Iterator<Item = Line<'_>> {
-        let numbered = (1u32..).zip(self.bytes.split(|&byte| byte == b'\n'));
+        let numbered = (1u32..).zip(lines(&self.bytes));
         numbered.filter(|(_, bytes)| !bytes.trim_ascii().is_empty()).map(|(number, bytes)| Line {
             file: &self.source,
             number,
@@ -113,6 +115,17 @@ impl<'a> Line<'a> {
 
 /// Why a field has no value although its file was read.
 pub(crate) const NO_LINE: &str = "this kernel prints no such line";
+
+/// Every line, without its end. `skip_until` looks for it many bytes at a time, which `split`
+/// cannot know to do.
+fn lines(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let whole = bytes;
+        let length = bytes.skip_until(b'\n').ok().filter(|&length| length > 0)?;
+        let line = whole.get(..length)?;
+        Some(line.strip_suffix(b"\n").unwrap_or(line))
+    })
+}
 
 /// The words of a piece of text, split at white space.
 pub(crate) fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -341,6 +354,8 @@ pub(crate) mod testing {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -397,6 +412,16 @@ mod tests {
         assert_eq!(unescaped(br"/swap\040file\134x"), b"/swap file\\x");
         assert_eq!(unescaped(br"/a\9zz\0"), br"/a\9zz\0");
         assert_eq!(unescaped(br"\777\+12"), br"\777\+12");
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_what_stands_between_line_breaks(bytes in "[a \n]{0,40}") {
+            let naive = bytes.split('\n').map(str::as_bytes);
+            let found = lines(bytes.as_bytes());
+            prop_assert!(found.filter(|l| !l.is_empty()).eq(naive.filter(|l| !l.is_empty())));
+            prop_assert_eq!(lines(bytes.as_bytes()).count(), bytes.lines().count());
+        }
     }
 
     #[test]
