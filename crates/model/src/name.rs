@@ -41,7 +41,8 @@ impl Name {
 
 /// The text itself, where nothing in it needs an escape. Answers only for plain ASCII.
 pub(crate) fn plain(raw: &[u8]) -> Option<&str> {
-    let is_plain = raw.iter().all(|byte| matches!(byte, b' '..=b'~'));
+    // without an early end, which compilers make one comparison of many bytes
+    let is_plain = raw.iter().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
     is_plain.then(|| std::str::from_utf8(raw).ok()).flatten()
 }
 

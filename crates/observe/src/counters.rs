@@ -22,10 +22,11 @@ pub(crate) fn read(host: &HostRoot, path: &str) -> Counters {
 }
 
 fn counter(host: &HostRoot, line: &Line<'_>) -> (Name, Reading<u64>) {
-    let mut words = line.words();
-    let name = Name::from_bytes(words.next().unwrap_or_default());
-    let value = words.next().and_then(number).filter(|_| words.next().is_none());
-    (name, line.reading(host, "a name and a whole number", value))
+    let text = line.bytes.trim_ascii();
+    let end = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    let value = number(rest.trim_ascii_start());
+    (Name::from_bytes(name), line.reading(host, "a name and a whole number", value))
 }
 
 #[cfg(test)]
@@ -41,7 +42,7 @@ mod tests {
     const VMSTAT: &str = "nr_free_pages 5930332\nnr_zone_inactive_anon 2621\nworkingset_refault_file 707966\npgfault 8146316\npgmajfault 5119\nzswpwb 0\n";
 
     #[test]
-    fn every_line_is_a_counter_that_knows_where_it_stands() {
+    fn every_text_a_counter_that_knows_where_it_stands() {
         let counters = read(&host([("proc/vmstat", VMSTAT)]), "proc/vmstat");
         assert_eq!(counters.len(), 6);
         let faults = counters.get("pgmajfault");

@@ -14,7 +14,7 @@ use std::io::{BufRead, BufReader, Read};
 use pagewise_model::{Evidence, Source};
 
 use crate::root::{HostRoot, absolute};
-use crate::text::Text;
+use crate::text::{Text, lines};
 
 /// Every option that may be asked about, sorted.
 pub(crate) const ASKED: &[&str] = &[
@@ -110,7 +110,6 @@ pub(crate) fn release(host: &HostRoot) -> Option<String> {
 fn excerpt(raw: &[u8]) -> Vec<u8> {
     let mut excerpt = Excerpt { kept: Vec::with_capacity(16 << 10), ..Excerpt::default() };
     if raw.starts_with(&[0x1f, 0x8b]) {
-        // what came out before an error is still true
         let plain = flate2::bufread::GzDecoder::new(raw).take(MAX_PLAIN);
         excerpt.take_all(BufReader::with_capacity(PIECE, plain));
     } else {
@@ -127,17 +126,36 @@ struct Excerpt {
     kept: Vec<u8>,
     seen: [bool; ASKED.len()],
     options: usize,
-    /// The last line had an end.
+    /// A line that goes on in the next piece.
+    open: Vec<u8>,
     is_complete: bool,
 }
 
 impl Excerpt {
     fn take_all(&mut self, mut plain: impl BufRead) {
-        let mut line = Vec::new();
-        while let Some(text) = next_line(&mut plain, &mut line) {
-            self.is_complete = text.ends_with(b"\n");
-            self.take(text.strip_suffix(b"\n").unwrap_or(text));
+        // what came out before an error is still true
+        while let Some(piece) = plain.fill_buf().ok().filter(|piece| !piece.is_empty()) {
+            let length = piece.len();
+            self.take_piece(piece);
+            plain.consume(length);
         }
+        if !self.open.is_empty() {
+            let last = std::mem::take(&mut self.open);
+            self.take(&last);
+        }
+    }
+
+    fn take_piece(&mut self, piece: &[u8]) {
+        self.is_complete = piece.ends_with(b"\n");
+        let Some(end) = memchr::memrchr(b'\n', piece) else {
+            return self.open.extend_from_slice(piece);
+        };
+        let (whole, rest) = (&piece[..end], &piece[end + 1..]);
+        let mut begun = std::mem::replace(&mut self.open, rest.to_vec());
+        let mut lines = lines(whole);
+        begun.extend_from_slice(lines.next().unwrap_or_default());
+        self.take(&begun);
+        lines.for_each(|line| self.take(line));
     }
 
     fn take(&mut self, line: &[u8]) {
@@ -158,13 +176,6 @@ impl Excerpt {
         }
         self.kept
     }
-}
-
-/// The next line with its end, in `line`; `None` at the end, or where unpacking broke off.
-fn next_line<'a>(plain: &mut impl BufRead, line: &'a mut Vec<u8>) -> Option<&'a [u8]> {
-    line.clear();
-    let read = plain.read_until(b'\n', line);
-    (read.is_ok() || !line.is_empty()).then_some(line.as_slice()).filter(|line| !line.is_empty())
 }
 
 /// The option's name, without `CONFIG_`, and the rest of the line.
@@ -314,6 +325,19 @@ mod tests {
             let twice = excerpt(&once);
             let shown = |bytes: Vec<u8>| format!("{:?}", parse(&Text::new("/x", bytes)));
             prop_assert_eq!(shown(once), shown(twice));
+        }
+
+        /// However it is cut into pieces.
+        #[test]
+        fn pieces_make_no_difference(
+            plain in "(CONFIG_(ZRAM|KSM)=[ym]\n|# CONFIG_PSI is not set\n|\n|x){0,9}",
+            size in 1usize..40,
+        ) {
+            let mut pieces = Excerpt::default();
+            pieces.take_all(BufReader::with_capacity(size, plain.as_bytes()));
+            prop_assert_eq!(pieces.finished(), excerpt(plain.as_bytes()));
+            let kept = excerpt(plain.as_bytes());
+            prop_assert_eq!(lines(&kept).count(), plain.lines().count() + 1);
         }
 
         /// Broken gzip never panics.
