@@ -43,6 +43,7 @@ impl Scope {
 
 /// Reads a host. Never fails as a whole: what cannot be read says so in its place.
 pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
+    host.let_go();
     let facts = host.facts();
     let memory = memory::read(host);
     let vmstat = counters::read(host, "proc/vmstat");
