@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# Records this machine in four states of its memory below fixtures/hosts, for the tests:
+# Records this machine in six states of its memory below fixtures/hosts, for the tests:
 #
 #   capture-hosts.sh SLUG     SLUG names the machine, as debian12-6.18-x86_64-24g; PROGRAM is the
 #                             pagewise to use, else the static one of `make build`
@@ -78,8 +78,9 @@ zram=$(cat /sys/class/zram-control/hot_add)
 echo 512M >"/sys/block/zram$zram/disksize"
 mkswap "/dev/zram$zram" >/dev/null
 swapon --priority 100 "/dev/zram$zram"
-hold_too_much
 capture zram-swap
+hold_too_much
+capture zram-swap-used
 let_go
 swapoff "/dev/zram$zram"
 
@@ -89,8 +90,9 @@ mkswap "$swap_file" >/dev/null
 mkswap "/dev/zram$zram" >/dev/null
 swapon --priority 50 "$swap_file"
 swapon --priority 5 "/dev/zram$zram"
-hold_too_much
 capture zram-behind-file
+hold_too_much
+capture zram-behind-file-used
 let_go
 swapoff "$swap_file"
 remove_zram

@@ -181,7 +181,7 @@ impl Excerpt {
 /// The option's name, without `CONFIG_`, and the rest of the line.
 fn option(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let from = line.strip_prefix(b"# ").unwrap_or(line).strip_prefix(PREFIX.as_bytes())?;
-    let end = from.iter().position(|byte| matches!(byte, b'=' | b' '))?;
+    let end = memchr::memchr2(b'=', b' ', from)?;
     Some(from.split_at(end))
 }
 

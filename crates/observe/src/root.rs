@@ -352,7 +352,7 @@ impl HostRoot {
     }
 
     /// Lets go of the folders that are held open on the live machine and of what its settings said:
-    /// at the end of a snapshot.
+    /// before a snapshot, which is to tell of its own time, and after it.
     pub(crate) fn let_go(&self) {
         self.near.borrow_mut().forget();
         self.told.borrow_mut().clear();

@@ -28,11 +28,13 @@ use scene::Scene;
 type Ids = BTreeSet<&'static str>;
 
 /// What each recording is expected to be told, in this order.
-const EXPECTED: [(&str, &[&str]); 4] = [
+const EXPECTED: [(&str, &[&str]); 6] = [
     (cases::PLAIN, &["zram-unused", "cgroup-v1-limits"]),
     (cases::THP, &["zram-unused", "cgroup-v1-limits"]),
     (cases::BEHIND_FILE, &["zram-unused", "cgroup-v1-limits"]),
+    (cases::BEHIND_FILE_USED, &["zram-unused", "cgroup-v1-limits"]),
     (cases::ZRAM_SWAP, &["cgroup-v1-limits"]),
+    (cases::ZRAM_SWAP_USED, &["cgroup-v1-limits"]),
 ];
 
 /// What was made of a scene.

@@ -9,8 +9,12 @@ pub(crate) const PLAIN: &str = "debian12-6.18-x86_64-24g-plain";
 pub(crate) const THP: &str = "debian12-6.18-x86_64-24g-thp";
 /// A zram swap tier behind a swap file, both empty.
 pub(crate) const BEHIND_FILE: &str = "debian12-6.18-x86_64-24g-zram-behind-file";
+/// The same, while a cgroup of 64 MiB swaps 130 MiB to the file.
+pub(crate) const BEHIND_FILE_USED: &str = "debian12-6.18-x86_64-24g-zram-behind-file-used";
 /// A zram swap tier alone, empty.
 pub(crate) const ZRAM_SWAP: &str = "debian12-6.18-x86_64-24g-zram-swap";
+/// The same, while a cgroup of 64 MiB swaps 130 MiB of text to it.
+pub(crate) const ZRAM_SWAP_USED: &str = "debian12-6.18-x86_64-24g-zram-swap-used";
 
 /// What the kernel prints above the tiers.
 const HEAD: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";

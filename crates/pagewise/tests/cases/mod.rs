@@ -10,7 +10,7 @@ use pagewise_model::Severity;
 
 use crate::scene::Scene;
 
-pub(crate) use hosts::{BEHIND_FILE, PLAIN, THP, ZRAM_SWAP};
+pub(crate) use hosts::{BEHIND_FILE, BEHIND_FILE_USED, PLAIN, THP, ZRAM_SWAP, ZRAM_SWAP_USED};
 
 /// Changes the files of a host.
 pub(crate) type Change = fn(Scene) -> Scene;
