@@ -106,18 +106,7 @@ pub(super) fn stalled(percent: f64) -> String {
     }
 }
 
-/// A whole number with its thousands apart: `3,722,304`.
-pub(super) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
+pub(super) use pagewise_model::grouped as count;
 
 /// `1 warning`, `2 warnings`, `3 processes`.
 pub(super) fn plural(number: u64, noun: &str) -> String {
