@@ -42,7 +42,10 @@ impl Near {
         path: &'a str,
     ) -> Result<(&'a OwnedFd, &'a str), Errno> {
         if let Some((folder, _)) = path.rsplit_once('/') {
-            self.learn(root, folder);
+            // most files are right in the folder that was used last
+            if self.held.last().is_none_or(|held| held.path != folder) {
+                self.learn(root, folder);
+            }
         }
         self.known(root, path)
     }
@@ -88,9 +91,7 @@ impl Near {
         root: &'a OwnedFd,
         path: &'a str,
     ) -> Result<(&'a OwnedFd, &'a str), Errno> {
-        let ways = self.held.iter().enumerate();
-        let ways = ways.filter_map(|(at, held)| Some((at, inside(&held.path, path)?)));
-        let Some((at, name)) = ways.min_by_key(|(_, name)| name.len()) else {
+        let Some((at, name)) = self.deepest(path) else {
             return Ok((root, path));
         };
         if let Some(latest) = self.held.get_mut(at..) {
@@ -100,6 +101,20 @@ impl Near {
             Some(Folder { handle: Ok(handle), .. }) => Ok((handle, name)),
             Some(Folder { handle: Err(errno), .. }) => Err(*errno),
             None => Ok((root, path)),
+        }
+    }
+}
+
+impl Near {
+    /// Which of the folders that are held leads furthest to `path`, and what is left to go.
+    fn deepest<'a>(&self, path: &'a str) -> Option<(usize, &'a str)> {
+        let ways = self.held.iter().enumerate().rev();
+        let mut ways = ways.filter_map(|(at, held)| Some((at, inside(&held.path, path)?)));
+        let latest = ways.next()?;
+        // right in a folder: none can be deeper
+        match memchr::memchr(b'/', latest.1.as_bytes()) {
+            None => Some(latest),
+            Some(_) => ways.chain([latest]).min_by_key(|(_, name)| name.len()),
         }
     }
 }
