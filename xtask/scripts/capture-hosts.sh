@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# Records this machine in four states of its memory below fixtures/hosts, for the tests:
+# Records this machine in six states of its memory below fixtures/hosts, for the tests:
 #
-#   capture-hosts.sh SLUG     SLUG names the machine, as debian12-6.18-x86_64-24g
+#   capture-hosts.sh SLUG     SLUG names the machine, as debian12-6.18-x86_64-24g; PROGRAM is the
+#                             pagewise to use, else the static one of `make build`
 #
 # Root. Borrows a zram device and a memory cgroup of its own (version 1), a swap file and the THP
 # policy, and gives all of it back, also when it is stopped.
@@ -19,7 +20,7 @@ text=target/capture-text
 zram=
 holder=
 
-program=$(xtask/scripts/build-static.sh --where)
+program=${PROGRAM:-$(xtask/scripts/build-static.sh --where)}
 
 capture() {
 	rm -rf "${hosts:?}/$slug-$1"
@@ -32,7 +33,7 @@ hold() {
 	shift
 	mkdir -p "$group"
 	echo "$limit" >"$group/memory.limit_in_bytes"
-	sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' hold "$group" "$@" >/dev/null &
+	sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' hold "$group" "$@" <&0 >/dev/null &
 	holder=$!
 	sleep 4
 }
@@ -77,8 +78,9 @@ zram=$(cat /sys/class/zram-control/hot_add)
 echo 512M >"/sys/block/zram$zram/disksize"
 mkswap "/dev/zram$zram" >/dev/null
 swapon --priority 100 "/dev/zram$zram"
-hold_too_much
 capture zram-swap
+hold_too_much
+capture zram-swap-used
 let_go
 swapoff "/dev/zram$zram"
 
@@ -88,8 +90,9 @@ mkswap "$swap_file" >/dev/null
 mkswap "/dev/zram$zram" >/dev/null
 swapon --priority 50 "$swap_file"
 swapon --priority 5 "/dev/zram$zram"
-hold_too_much
 capture zram-behind-file
+hold_too_much
+capture zram-behind-file-used
 let_go
 swapoff "$swap_file"
 remove_zram

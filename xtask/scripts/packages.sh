@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# Installs what `make test` needs beyond a compiler. The one list of it; needs root.
+# Installs what `make test` needs beyond what toolchain.sh brings. The one list of it; needs root.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -11,22 +11,17 @@ packages=(
 	kmod                   # tests load zram
 	procps                 # tests and bench compare with ps and free
 	util-linux             # mkswap, swapon, unshare
-	g++                    # libFuzzer
+	g++                    # libFuzzer, for fuzz/
 	qemu-system-x86        # tests in guests; setpriv is util-linux's
 )
 [ "$(id -u)" = 0 ] || {
 	echo "packages: make test needs root (it borrows devices and cgroups); make check does not" >&2
 	exit 1
 }
-stamp=.cache/packages
-list=$(printf '%s\n' "${packages[@]}")
 
-[ "$(cat "$stamp" 2>/dev/null)" != "$list" ] || exit 0
 if ! dpkg-query --show --showformat='${db:Status-Abbrev}\n' "${packages[@]}" 2>/dev/null |
 	awk '$1 != "ii" { missing = 1 } END { exit missing || NR != '"${#packages[@]}"' }'; then
 	export DEBIAN_FRONTEND=noninteractive
 	apt-get update --quiet=2
 	apt-get install --quiet=2 --yes --no-install-recommends "${packages[@]}"
 fi
-mkdir -p "$(dirname "$stamp")"
-echo "$list" >"$stamp"

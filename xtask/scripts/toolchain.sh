@@ -3,7 +3,8 @@
 #
 # Makes sure that there are a new enough Rust and a C compiler (zstd is C). Root gets them by apt;
 # anybody else is told the one command. A Rust that is there and too old is never replaced.
-# With --checks rustfmt and clippy are wanted too.
+# With --checks rustfmt and clippy are wanted too. The C++ compiler that fuzzing needs comes with
+# packages.sh, as all that only `make test` needs.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."

@@ -37,26 +37,17 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     let lanes = std::thread::available_parallelism().map_or(1, usize::from).min(names.len());
     let length = Length::of(args, names.len(), lanes);
     let todo = Mutex::new(names.into_iter());
-    let next = || todo.lock().ok().and_then(|mut names| names.next());
     println!("{}", Row::HEADER);
-    let lane = || -> Result<bool> {
-        let mut well = true;
-        while let Some(name) = next() {
-            let row = fuzzer.fuzzed(&name, &length)?;
-            well &= row.crash.is_none();
-            println!("{row}");
-        }
-        Ok(well)
-    };
-    let lanes: Vec<Result<bool>> = std::thread::scope(|scope| {
+    let lane = || fuzzer.lane(&todo, &length);
+    let all_well = std::thread::scope(|scope| {
         let running: Vec<_> = (0..lanes).map(|_| scope.spawn(lane)).collect();
-        let ended = |lane: std::thread::ScopedJoinHandle<'_, Result<bool>>| {
-            lane.join().unwrap_or_else(|_| bail!("a lane panicked"))
-        };
-        running.into_iter().map(ended).collect()
-    });
-    let all_well = lanes.into_iter().try_fold(true, |all, lane| lane.map(|well| all && well))?;
-    ensure!(all_well, "a parser failed; the input is named above");
+        let ended = running.into_iter().map(|lane| match lane.join() {
+            Ok(well) => well,
+            Err(_) => bail!("a lane panicked"),
+        });
+        ended.collect::<Result<Vec<bool>>>()
+    })?;
+    ensure!(!all_well.contains(&false), "a parser failed; the input is named above");
     Ok(())
 }
 
@@ -93,14 +84,7 @@ struct Fuzzer {
 impl Fuzzer {
     fn built() -> Result<Self> {
         let target = target()?;
-        let mut look = with_tools(run::cargo())?;
-        look.args(["fuzz", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
-        if !look.status()?.success() {
-            let mut install = run::cargo();
-            run::succeed(
-                install.args(["install", "cargo-fuzz", "--locked", "--root"]).arg(tools()),
-            )?;
-        }
+        install_cargo_fuzz()?;
         let mut build = with_tools(run::cargo())?;
         build.args(["fuzz", "build", "--sanitizer", "none", "--target", &target, "parsers"]);
         run::succeed(&mut build)?;
@@ -120,6 +104,18 @@ impl Fuzzer {
         let names: Vec<String> = String::from_utf8(names)?.lines().map(str::to_owned).collect();
         ensure!(!names.is_empty(), "{} knows no parser", self.program.display());
         Ok(names)
+    }
+
+    /// Fuzzes one parser after the other until none is left to do; whether all went well.
+    fn lane(&self, todo: &Mutex<impl Iterator<Item = String>>, length: &Length) -> Result<bool> {
+        let next = || todo.lock().ok().and_then(|mut names| names.next());
+        let mut well = true;
+        while let Some(name) = next() {
+            let row = self.fuzzed(&name, length)?;
+            well &= row.crash.is_none();
+            println!("{row}");
+        }
+        Ok(well)
     }
 
     fn fuzzed(&self, parser: &str, length: &Length) -> Result<Row> {
@@ -152,6 +148,15 @@ impl Fuzzer {
         }
         Ok(())
     }
+}
+
+fn install_cargo_fuzz() -> Result<()> {
+    let mut look = with_tools(run::cargo())?;
+    look.args(["fuzz", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+    if look.status()?.success() {
+        return Ok(());
+    }
+    run::succeed(run::cargo().args(["install", "cargo-fuzz", "--locked", "--root"]).arg(tools()))
 }
 
 fn tools() -> PathBuf {

@@ -12,28 +12,26 @@ use crate::run;
 const LICENCE: &str = "SPDX-License-Identifier: Apache-2.0 OR MIT";
 
 pub(crate) fn main() -> Result<()> {
+    let sources = sources()?;
+    let bare = sources.iter().filter(|(_, text)| !has_head(text));
+    let bare: Vec<String> = bare.map(|(path, _)| format!("  {path}")).collect();
+    if !bare.is_empty() {
+        bail!("expected \"{LICENCE}\" as the first line of:\n{}", bare.join("\n"));
+    }
+    println!("{} source files begin with their licence", sources.len());
+    Ok(())
+}
+
+/// Every source file that git knows or does not ignore, with its text.
+fn sources() -> Result<Vec<(String, String)>> {
     // CI may check out as another user than it runs as.
     let trust = ["-c", "safe.directory=*"];
     let files = ["ls-files", "--cached", "--others", "--exclude-standard"];
     let files = run::output(run::program("git").args(trust).args(files))?;
-    let mut sources = 0;
-    let mut bare = Vec::new();
-    for path in files.lines() {
-        // Unreadable: not text, or removed and not yet committed.
-        let Ok(text) = fs::read_to_string(run::project().join(path)) else { continue };
-        if !is_source(path, &text) {
-            continue;
-        }
-        sources += 1;
-        if !has_head(&text) {
-            bare.push(format!("  {path}"));
-        }
-    }
-    if !bare.is_empty() {
-        bail!("expected \"{LICENCE}\" as the first line of:\n{}", bare.join("\n"));
-    }
-    println!("{sources} source files begin with their licence");
-    Ok(())
+    // Unreadable: not text, or removed and not yet committed.
+    let text = |path: &str| fs::read_to_string(run::project().join(path)).ok();
+    let texts = files.lines().filter_map(|path| Some((path.to_owned(), text(path)?)));
+    Ok(texts.filter(|(path, text)| is_source(path, text)).collect())
 }
 
 fn is_source(path: &str, text: &str) -> bool {

@@ -63,7 +63,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
 /// Rewrites what tests compare with.
 pub(crate) fn bless() -> Result<()> {
     let mut command = test(ANYWHERE);
-    run::succeed(command.env("BLESS", "1").env("INSTA_UPDATE", "always"))?;
+    run::succeed(command.env("BLESS", "1"))?;
     println!("read the difference before you commit it: git diff");
     Ok(())
 }

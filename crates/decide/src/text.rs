@@ -4,18 +4,7 @@
 /// What stands behind a command that changes the machine.
 const WRITES: &str = "# writes";
 
-/// 1,234,567.
-pub(crate) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
+pub(crate) use pagewise_model::grouped as count;
 
 /// `1 page`, `2 pages`.
 pub(crate) fn counted(number: u64, one: &str) -> String {

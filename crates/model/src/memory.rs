@@ -52,7 +52,8 @@ pub struct Memory {
     pub counts: BTreeMap<Name, Reading<u64>>,
 }
 
-/// Counters of a file of `name value` lines (`/proc/vmstat`, `memory.stat`), by the kernel's name.
+/// Counters of a file of `name value` lines (`/proc/vmstat`, `memory.stat`) or of a folder with a
+/// file for each, by the kernel's name. Their unit is the kernel's: pages, events or bytes.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Counters {
@@ -64,16 +65,17 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// No counters, because their file could not be read: each is answered with `why`.
+    /// No counters, because their file could not be read: [`Counters::get`] answers `why` for each.
     pub fn unread(why: Reading<u64>) -> Self {
         Self { all: BTreeMap::new(), unread: Some(why) }
     }
 
-    /// The counter, or an absence that names it, or why no counter could be read.
+    /// The counter; an absence that names it where the file has no such line; why not, where the
+    /// file could not be read.
     pub fn get(&self, name: &str) -> Reading<u64> {
         let missing =
             || Reading::absent(format!("this kernel has no counter {name}"), Source::none());
-        let known = self.all.get(&Name::from(name));
+        let known = self.all.get(name);
         known.or(self.unread.as_ref()).cloned().unwrap_or_else(missing)
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Text that came from the machine, safe to print.
 
+use std::borrow::Borrow;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -40,7 +41,8 @@ impl Name {
 
 /// The text itself, where nothing in it needs an escape. Answers only for plain ASCII.
 pub(crate) fn plain(raw: &[u8]) -> Option<&str> {
-    let is_plain = raw.iter().all(|byte| matches!(byte, b' '..=b'~'));
+    // without an early end, which compilers make one comparison of many bytes
+    let is_plain = raw.iter().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
     is_plain.then(|| std::str::from_utf8(raw).ok()).flatten()
 }
 
@@ -60,6 +62,13 @@ fn is_reordering(c: char) -> bool {
 impl From<&str> for Name {
     fn from(text: &str) -> Self {
         Self::from_bytes(text.as_bytes())
+    }
+}
+
+/// To look a name up by its printable text.
+impl Borrow<str> for Name {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

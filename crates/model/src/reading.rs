@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -37,9 +37,15 @@ impl Source {
         Self { path, line }
     }
 
+    /// A line of the same file, counted from 1.
+    pub fn at_line(&self, line: u32) -> Self {
+        Self { path: self.path.clone(), line }
+    }
+
     /// Nothing was read: the value was never asked for.
     pub fn none() -> Self {
-        Self::file("")
+        static NOWHERE: LazyLock<Source> = LazyLock::new(|| Source::file(""));
+        NOWHERE.clone()
     }
 
     /// The absolute path on the host; empty for [`Source::none`].

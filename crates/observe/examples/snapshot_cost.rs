@@ -18,9 +18,10 @@ fn main() -> std::io::Result<()> {
     let taken = snapshot(&host, &Scope { processes, ..everything });
     let cpu_seconds = cpu_clock() - before;
     println!(
-        r#"{{"cpu_seconds": {cpu_seconds}, "processes": {}, "cgroups": {}}}"#,
+        r#"{{"cpu_seconds": {cpu_seconds}, "processes": {}, "cgroups": {}, "bytes_read": {}}}"#,
         taken.processes.list.len(),
-        taken.cgroups.groups.len()
+        taken.cgroups.groups.len(),
+        taken.bytes_read
     );
     Ok(())
 }

@@ -6,7 +6,7 @@
 //! is the same inside a container; then the container; then the module folder. Parts of zram share
 //! the state of zram as long as that is not there.
 
-use pagewise_model::{Capability, Evidence, FeatureState, HostSummary, Name, Source};
+use pagewise_model::{Capability, Evidence, FeatureState, HostSummary, Name, Reading, Source};
 
 use crate::feature::{FEATURES, Feature, Probe};
 use crate::kconfig::Built;
@@ -94,7 +94,7 @@ impl Places<'_> {
     fn present(&self, feature: &Feature, there: Evidence) -> Vec<Evidence> {
         let loaded = feature.module.and_then(|module| {
             let state = self.host.name_at(&format!("sys/module/{module}/initstate"));
-            pagewise_model::Reading::evidence(&state)
+            Reading::evidence(&state)
         });
         std::iter::once(there).chain(loaded).collect()
     }
@@ -188,15 +188,11 @@ fn first_line(text: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pagewise_model::Reading;
     use proptest::prelude::*;
 
     use super::*;
     use crate::root::Entry;
-
-    fn file(path: &str, text: &str) -> (String, Entry) {
-        (path.to_owned(), Entry::File(text.as_bytes().to_vec()))
-    }
+    use crate::text::testing::{denied, file};
 
     fn state_in(files: Vec<(String, Entry)>, feature: &str, container: bool) -> FeatureState {
         let host = HostRoot::memory(files);
@@ -268,9 +264,7 @@ mod tests {
         let refusal = Refusal::Absent("compiled in but switched off".into());
         let refused = ("proc/pressure/memory".to_owned(), Entry::Refused(refusal));
         assert!(matches!(state(vec![built(), refused], "psi"), FeatureState::Off { .. }));
-        let refusal = Refusal::Denied("run as root".into());
-        let denied = ("proc/pressure/memory".to_owned(), Entry::Refused(refusal));
-        assert_eq!(state(vec![denied], "psi"), FeatureState::Denied);
+        assert_eq!(state(vec![denied("proc/pressure/memory")], "psi"), FeatureState::Denied);
         assert_eq!(state(vec![], "psi"), FeatureState::Missing);
     }
 
@@ -326,7 +320,7 @@ mod tests {
             ]),
             bytes in proptest::collection::vec(any::<u8>(), 0..200),
         ) {
-            let host = HostRoot::memory([release(), (path.to_owned(), Entry::File(bytes))]);
+            let host = HostRoot::memory([release(), file(path, bytes)]);
             prop_assert_eq!(read(&host, &HostSummary::default()).len(), FEATURES.len());
         }
     }

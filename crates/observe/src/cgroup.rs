@@ -26,6 +26,8 @@ use crate::{counters, psi};
 
 /// Groups that are read of one host.
 const MAX_GROUPS: usize = 1000;
+/// Groups for which there is room at once: moving what is there to a larger place is costly.
+const FEW_GROUPS: usize = 64;
 /// How far below the root groups are looked for: deeper ones are not even counted.
 const MAX_DEPTH: usize = 64;
 
@@ -33,8 +35,10 @@ pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Cgroups {
     let (hierarchy, mount) = detect(host, mounts);
     let mut cgroups = Cgroups { hierarchy, ..Cgroups::default() };
     if let Some(mount) = mount {
+        cgroups.groups.reserve(FEW_GROUPS);
         walk(host, mount, &mut cgroups);
-        cgroups.groups.sort_by(|a, b| steps(a).cmp(steps(b)));
+        // in place: a stable sort would borrow as much again, and no two groups have the same path
+        cgroups.groups.sort_unstable_by(|a, b| steps(a).cmp(steps(b)));
     }
     cgroups
 }
@@ -64,7 +68,8 @@ fn walk(host: &HostRoot, mount: &str, cgroups: &mut Cgroups) {
     let mut queue = VecDeque::from([(String::from("/"), 0)]);
     while let Some((path, depth)) = queue.pop_front() {
         let folder = format!("{mount}{}", path.trim_end_matches('/'));
-        let children = host.visit(&folder, || take(host, cgroups, &path, &folder));
+        host.hold(&folder);
+        let children = take(host, cgroups, &path, &folder);
         if depth < MAX_DEPTH {
             queue.extend(children.iter().map(|name| (below(&path, name), depth + 1)));
         }
@@ -112,7 +117,7 @@ struct Files<'a> {
 
 impl Files<'_> {
     fn path(&self, file: &str) -> String {
-        format!("{}/memory.{file}", self.folder)
+        [self.folder, "/memory.", file].concat()
     }
 
     fn bytes(&self, file: &str) -> Reading<Bytes> {
@@ -143,15 +148,19 @@ impl Files<'_> {
 
 /// `max`, or a size of which those that no memory can have mean the same.
 fn limit(word: &[u8]) -> Option<Limit> {
+    match word {
+        b"max" => Some(Limit::Max),
+        digits => number(digits).map(limit_of),
+    }
+}
+
+fn limit_of(size: u64) -> Limit {
     /// The largest page size of any architecture whose kernel has cgroups.
     const PAGE: u64 = 64 << 10;
     const UNLIMITED: u64 = (i64::MAX as u64) / PAGE * PAGE;
-    match word {
-        b"max" => Some(Limit::Max),
-        digits => number(digits).map(|size| match size {
-            UNLIMITED.. => Limit::Max,
-            size => Limit::Bytes(Bytes::new(size)),
-        }),
+    match size {
+        UNLIMITED.. => Limit::Max,
+        size => Limit::Bytes(Bytes::new(size)),
     }
 }
 
@@ -198,7 +207,9 @@ fn events(files: &Files<'_>) -> CgroupEvents {
 fn version_1(files: &Files<'_>, stat: &Counters) -> Cgroup {
     let counter = |name| files.of(stat, "stat", name);
     let size = |name| counter(name).map(Bytes::new);
-    let max = files.limit("limit_in_bytes");
+    let limit = |file, line| version_1_limit(files, stat, file, line);
+    let max = limit("limit_in_bytes", "hierarchical_memory_limit");
+    let both = limit("memsw.limit_in_bytes", "hierarchical_memsw_limit");
     let no_limit = || missing("cgroup v1 has no such limit");
     let no_zswap = "cgroup v1 does not count zswap";
     Cgroup {
@@ -208,7 +219,7 @@ fn version_1(files: &Files<'_>, stat: &Counters) -> Cgroup {
         low: no_limit(),
         high: no_limit(),
         swap_current: size("total_swap"),
-        swap_max: swap_limit(files.limit("memsw.limit_in_bytes"), &max),
+        swap_max: swap_limit(both, &max),
         max,
         zswap_current: missing(no_zswap),
         zswap_max: missing(no_zswap),
@@ -224,6 +235,18 @@ fn version_1(files: &Files<'_>, stat: &Counters) -> Cgroup {
         pressure: no_pressure(),
         ..Cgroup::default()
     }
+}
+
+/// A group's own limit. `memory.stat` tells the smallest of this and those above, in `line`: where
+/// that is none, the group has none either, and its file need not be read.
+fn version_1_limit(
+    files: &Files<'_>,
+    stat: &Counters,
+    file: &str,
+    line: &'static str,
+) -> Reading<Limit> {
+    let smallest = stat.get(line).map(limit_of);
+    if smallest.get() == Some(Limit::Max) { smallest } else { files.limit(file) }
 }
 
 /// Memory and swap together are limited: swap gets what is left over the limit of memory.
@@ -282,7 +305,7 @@ mod tests {
     const EVENTS_2: &str = "low 1\nhigh 2\nmax 3\noom 4\noom_kill 5\noom_group_kill 0\n";
 
     /// Linux 6.18, shortened.
-    const STAT_1: &str = "cache 9416704\nrss 13656064\nrss_huge 0\nshmem 9068544\nswap 0\nhierarchical_memory_limit 9223372036854771712\ntotal_cache 1735118848\ntotal_rss 212729856\ntotal_rss_huge 2097152\ntotal_shmem 9068544\ntotal_workingset_refault_anon 12\ntotal_workingset_refault_file 722684\ntotal_swap 4096\ntotal_pgmajfault 2629\n";
+    const STAT_1: &str = "cache 9416704\nrss 13656064\nrss_huge 0\nshmem 9068544\nswap 0\nhierarchical_memory_limit 67108864\nhierarchical_memsw_limit 100663296\ntotal_cache 1735118848\ntotal_rss 212729856\ntotal_rss_huge 2097152\ntotal_shmem 9068544\ntotal_workingset_refault_anon 12\ntotal_workingset_refault_file 722684\ntotal_swap 4096\ntotal_pgmajfault 2629\n";
     const CONTROL_1: &str = "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n";
 
     type Tree = Vec<(String, Entry)>;
@@ -368,11 +391,34 @@ mod tests {
     }
 
     #[test]
-    fn the_root_of_version_2_has_no_limits_and_that_is_not_zero() {
+    fn the_top_of_version_2_has_no_limits_and_that_is_not_zero() {
         let (cgroups, _) = read_tree(unified());
         let root = &cgroups.groups[0];
         assert_eq!(root.anon.get(), size(4096));
         assert_eq!((root.current.get(), root.max.get(), root.events.max.get()), (None, None, None));
+    }
+
+    /// With a limit above it a group may have none of its own, and its file decides.
+    #[test]
+    fn a_version_1_group_under_no_limit_has_none_of_its_own() {
+        let group = |limit: &str, own: Option<&str>| {
+            let mut tree = version_1_tree(MOUNT_1);
+            let stat = STAT_1.replace("memory_limit 67108864", &format!("memory_limit {limit}"));
+            tree.retain(|(path, _)| !path.ends_with("memory.limit_in_bytes"));
+            tree.push(file("sys/fs/cgroup/memory/job/memory.stat", stat));
+            let own = own.map(|own| file("sys/fs/cgroup/memory/job/memory.limit_in_bytes", own));
+            tree.extend(own);
+            read_tree(tree).0.groups.remove(1).max
+        };
+        let none = group("9223372036854771712", None);
+        assert_eq!(none.get(), Some(Limit::Max));
+        assert_eq!(none.source.to_string(), "/sys/fs/cgroup/memory/job/memory.stat:6");
+        let above = group("4096", Some("9223372036854771712\n"));
+        assert_eq!(above.get(), Some(Limit::Max));
+        let place = "/sys/fs/cgroup/memory/job/memory.limit_in_bytes";
+        assert_eq!(above.source.to_string(), place);
+        assert_eq!(group("4096", Some("8192\n")).get(), Some(Limit::Bytes(Bytes::new(8192))));
+        assert_eq!(group("many", None).get(), None);
     }
 
     #[test]

@@ -9,15 +9,16 @@
 
 use pagewise_model::{Name, Reading, Source};
 
-use crate::mounts::{self, Mount};
+use crate::mounts::{Mount, Mounts};
 use crate::root::{HostRoot, absolute};
 
 type Sign = fn(&HostRoot) -> Option<Reading<Name>>;
 
-pub(crate) fn read(host: &HostRoot) -> Reading<Name> {
-    let signs: [Sign; 6] = [openvz, wsl, told_by_systemd, told_to_init, cgroup_of_init, files];
+pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Reading<Name> {
+    let signs: [Sign; 5] = [openvz, wsl, told_by_systemd, told_to_init, cgroup_of_init];
     let none = || Reading::absent("no sign of a container", Source::file("/proc/1/cgroup"));
-    signs.into_iter().find_map(|sign| sign(host)).unwrap_or_else(none)
+    let sign = signs.into_iter().find_map(|sign| sign(host));
+    sign.or_else(|| files(host, mounts)).unwrap_or_else(none)
 }
 
 fn found(kind: &str, path: &str) -> Option<Reading<Name>> {
@@ -77,8 +78,7 @@ fn cgroup_of_init(host: &HostRoot) -> Option<Reading<Name>> {
 const IN_OVERLAY: [(&str, &str); 3] =
     [("/docker/", "docker"), ("/containers/storage/", "podman"), ("containerd", "containerd")];
 
-fn files(host: &HostRoot) -> Option<Reading<Name>> {
-    let mounts = mounts::read(host);
+fn files(host: &HostRoot, mounts: &Mounts) -> Option<Reading<Name>> {
     let root = mounts.holding("/");
     if root.is_some_and(is_whole_disk) {
         return None;
@@ -102,17 +102,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::mounts;
     use crate::root::Entry;
+    use crate::text::testing::host;
 
-    fn host(files: &[(&str, &str)]) -> HostRoot {
-        let entry = |(path, text): &(&str, &str)| {
-            ((*path).to_owned(), Entry::File(text.as_bytes().to_vec()))
-        };
-        HostRoot::memory(files.iter().map(entry))
+    fn container(host: &HostRoot) -> Reading<Name> {
+        read(host, &mounts::read(host))
     }
 
     fn kind(files: &[(&str, &str)]) -> Option<String> {
-        read(&host(files)).value().map(ToString::to_string)
+        container(&host(files.iter().copied())).value().map(ToString::to_string)
     }
 
     const OVERLAY: &str =
@@ -145,8 +144,8 @@ mod tests {
     #[test]
     fn of_the_environment_only_the_kind_is_recorded() {
         let environ = "HOME=/secret\0container=systemd-nspawn\0TOKEN=secret\0";
-        let live = host(&[("proc/1/environ", environ)]).remembering();
-        assert_eq!(read(&live).value().unwrap().as_str(), "systemd-nspawn");
+        let live = host([("proc/1/environ", environ)]).remembering();
+        assert_eq!(container(&live).value().unwrap().as_str(), "systemd-nspawn");
         let stored = live.remembered();
         let kept = Entry::File(b"container=systemd-nspawn".to_vec());
         assert_eq!(stored.get("proc/1/environ"), Some(&kept));
@@ -155,10 +154,12 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_survived(
-            path in prop::sample::select(vec!["proc/1/environ", "proc/1/cgroup", "run/systemd/container"]),
+            path in prop::sample::select(vec![
+                "proc/1/environ", "proc/1/cgroup", "run/systemd/container", "proc/self/mountinfo",
+            ]),
             bytes in proptest::collection::vec(any::<u8>(), 0..200),
         ) {
-            let _ = read(&HostRoot::memory([(path.to_owned(), Entry::File(bytes))]));
+            let _ = container(&host([(path, bytes)]));
         }
     }
 }

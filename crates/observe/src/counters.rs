@@ -22,14 +22,11 @@ pub(crate) fn read(host: &HostRoot, path: &str) -> Counters {
 }
 
 fn counter(host: &HostRoot, line: &Line<'_>) -> (Name, Reading<u64>) {
-    let mut words = line.words();
-    let name = Name::from_bytes(words.next().unwrap_or_default());
-    let value = words.next().and_then(number).filter(|_| words.next().is_none());
-    let reading = match value {
-        Some(value) => Reading::found(value, line.source()),
-        None => host.garbled(line.source(), "a name and a whole number", line.bytes),
-    };
-    (name, reading)
+    let text = line.bytes.trim_ascii();
+    let end = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    let value = number(rest.trim_ascii_start());
+    (Name::from_bytes(name), line.reading(host, "a name and a whole number", value))
 }
 
 #[cfg(test)]
@@ -40,13 +37,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::root::{Entry, Refusal};
-    use crate::text::testing::{host, mangled};
+    use crate::text::testing::{denied, host, mangled};
 
     const VMSTAT: &str = "nr_free_pages 5930332\nnr_zone_inactive_anon 2621\nworkingset_refault_file 707966\npgfault 8146316\npgmajfault 5119\nzswpwb 0\n";
 
     #[test]
-    fn every_line_is_a_counter_that_knows_where_it_stands() {
+    fn every_text_a_counter_that_knows_where_it_stands() {
         let counters = read(&host([("proc/vmstat", VMSTAT)]), "proc/vmstat");
         assert_eq!(counters.len(), 6);
         let faults = counters.get("pgmajfault");
@@ -74,8 +70,7 @@ mod tests {
 
     #[test]
     fn counters_of_a_file_that_is_not_ours_are_denied_and_not_absent() {
-        let refused = Entry::Refused(Refusal::Denied("run as root".into()));
-        let host = HostRoot::memory([("proc/vmstat".to_owned(), refused)]);
+        let host = HostRoot::memory([denied("proc/vmstat")]);
         let faults = read(&host, "proc/vmstat").get("pgfault");
         assert!(faults.is_denied());
         assert_eq!(faults.source.to_string(), "/proc/vmstat");

@@ -36,8 +36,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::root::{Entry, Refusal};
-    use crate::text::testing::{host, mangled};
+    use crate::text::testing::{denied, host, mangled};
 
     #[test]
     fn modules_and_threads_say_whether_they_run() {
@@ -57,9 +56,8 @@ mod tests {
 
     #[test]
     fn a_plain_user_sees_threads_without_their_state() {
-        let state = "sys/kernel/mm/damon/admin/kdamonds/0/state".to_owned();
-        let refused = Entry::Refused(Refusal::Denied("run as root".into()));
-        let damon = read(&HostRoot::memory([(state, refused)]));
+        let state = "sys/kernel/mm/damon/admin/kdamonds/0/state";
+        let damon = read(&HostRoot::memory([denied(state)]));
         assert!(damon.kdamond_states[0].is_denied());
         assert_eq!(damon.kdamond_states.len(), 1);
     }

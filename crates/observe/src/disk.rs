@@ -9,7 +9,7 @@ use pagewise_model::{Disk, Name, Reading, Source};
 
 use crate::mounts::{Mount, Mounts};
 use crate::root::{HostRoot, absolute};
-use crate::text::number;
+use crate::text::{Line, number};
 
 /// The disk of a block device, given as `/dev/sda2` or `/dev/mapper/swap`.
 pub(crate) fn of_device(host: &HostRoot, path: &str) -> Disk {
@@ -86,20 +86,19 @@ fn whole_disk(host: &HostRoot, folder: &str) -> Result<(String, Source), Reading
     let source = Source::file(absolute(&path));
     let text = host.text(&path).map_err(|refusal| refusal.reading(source.clone()))?;
     let find = |key: &[u8]| {
-        let found =
-            |line: &crate::text::Line<'_>| Some((line.split_once(b'=')?.1.to_vec(), line.source()));
-        text.lines().find(|line| line.bytes.starts_with(key)).and_then(|line| found(&line))
+        let value = |line: Line<'_>| {
+            Some((line.bytes.strip_prefix(key)?.trim_ascii().to_vec(), line.source()))
+        };
+        text.lines().find_map(value)
     };
     let Some((name, at)) = find(b"DEVNAME=") else {
         return Err(host.garbled(source, "a line DEVNAME=", b""));
     };
     let name = String::from_utf8_lossy(&name).into_owned();
-    match find(b"PARTN=") {
-        None => Ok((name, at)),
-        Some((digits, at_number)) => match number(&digits).and_then(|n| without_number(&name, n)) {
-            Some(disk) => Ok((disk, at)),
-            None => Err(host.garbled(at_number, "the number that DEVNAME ends in", &digits)),
-        },
+    let Some((digits, at_number)) = find(b"PARTN=") else { return Ok((name, at)) };
+    match number(&digits).and_then(|number| without_number(&name, number)) {
+        Some(disk) => Ok((disk, at)),
+        None => Err(host.garbled(at_number, "the number that DEVNAME ends in", &digits)),
     }
 }
 
@@ -116,14 +115,7 @@ mod tests {
 
     use super::*;
     use crate::mounts;
-    use crate::root::Entry;
-
-    fn host(files: &[(&str, &str)]) -> HostRoot {
-        let entry = |(path, text): &(&str, &str)| {
-            ((*path).to_owned(), Entry::File(text.as_bytes().to_vec()))
-        };
-        HostRoot::memory(files.iter().map(entry))
-    }
+    use crate::text::testing::host;
 
     fn shown(disk: &Disk) -> (Option<&str>, Option<bool>) {
         (disk.name.value().map(Name::as_str), disk.rotational.get())
@@ -131,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_partition_lies_on_the_disk_of_its_name_less_the_number() {
-        let host = host(&[
+        let host = host([
             (
                 "sys/class/block/nvme0n1p3/uevent",
                 "MAJOR=259\nMINOR=3\nDEVNAME=nvme0n1p3\nDEVTYPE=partition\nDISKSEQ=1\nPARTN=3\n",
@@ -150,7 +142,7 @@ mod tests {
 
     #[test]
     fn mapped_devices_and_slashes_are_found_in_sysfs() {
-        let host = host(&[
+        let host = host([
             ("sys/block/dm-0/dm/name", "vg-other\n"),
             ("sys/block/dm-1/dm/name", "vg-swap\n"),
             ("sys/class/block/dm-1/uevent", "DEVNAME=dm-1\nDEVTYPE=disk\n"),
@@ -164,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_file_lies_on_the_disk_of_its_mount() {
-        let host = host(&[
+        let host = host([
             (
                 "proc/self/mountinfo",
                 "27 1 254:0 / / rw - ext4 /dev/root rw\n50 27 0:44 /@s /swap rw - btrfs /dev/sda2 rw\n51 27 0:45 / /run rw - tmpfs tmpfs rw\n",
@@ -194,8 +186,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let host = HostRoot::memory([("sys/class/block/sda1/uevent".to_owned(), Entry::File(bytes))]);
-            let _ = of_device(&host, "/dev/sda1");
+            let _ = of_device(&host([("sys/class/block/sda1/uevent", bytes)]), "/dev/sda1");
         }
     }
 }

@@ -6,18 +6,19 @@
 
 use pagewise_model::{Bytes, HostSummary, Name, Reading, Source};
 
+use crate::mounts::Mounts;
 use crate::root::HostRoot;
 use crate::text::number;
 use crate::{container, virt};
 
-pub(crate) fn read(host: &HostRoot) -> HostSummary {
+pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> HostSummary {
     HostSummary {
         name: host.name_at("proc/sys/kernel/hostname"),
         architecture: architecture(host),
         cpus: host.value("sys/devices/system/cpu/online", "ranges of CPUs", cpus),
         page_size: page_size(host),
         virtualization: virt::read(host),
-        container: container::read(host),
+        container: container::read(host, mounts),
         root: host.label().clone(),
     }
 }

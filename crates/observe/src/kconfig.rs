@@ -9,12 +9,12 @@
 //! An option that a configuration does not mention is off there, but only a file that looks whole
 //! may say so.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 
 use pagewise_model::{Evidence, Source};
 
 use crate::root::{HostRoot, absolute};
-use crate::text::Text;
+use crate::text::{Text, lines};
 
 /// Every option that may be asked about, sorted.
 pub(crate) const ASKED: &[&str] = &[
@@ -108,49 +108,113 @@ pub(crate) fn release(host: &HostRoot) -> Option<String> {
 
 /// The lines asked about, each where it stands, and what is missing.
 fn excerpt(raw: &[u8]) -> Vec<u8> {
-    let plain = if raw.starts_with(&[0x1f, 0x8b]) { inflated(raw) } else { raw.to_vec() };
-    let complete = plain.ends_with(b"\n");
-    let mut kept = Vec::with_capacity(16 << 10);
-    let mut seen = [false; ASKED.len()];
-    let mut options = 0;
-    for line in plain.strip_suffix(b"\n").unwrap_or(&plain).split(|&byte| byte == b'\n') {
-        options += usize::from(option(line).is_some());
-        if let Some(at) = asked(line) {
-            seen[at] = true;
-            kept.extend_from_slice(line);
+    let mut excerpt = Excerpt { kept: Vec::with_capacity(16 << 10), ..Excerpt::default() };
+    if raw.starts_with(&[0x1f, 0x8b]) {
+        let plain = flate2::bufread::GzDecoder::new(raw).take(MAX_PLAIN);
+        excerpt.take_all(BufReader::with_capacity(PIECE, plain));
+    } else {
+        excerpt.take_all(raw);
+    }
+    excerpt.finished()
+}
+
+/// Unpacked at once; a whole configuration would be a large piece of memory for a moment.
+const PIECE: usize = 16 << 10;
+
+#[derive(Default)]
+struct Excerpt {
+    kept: Vec<u8>,
+    seen: [bool; ASKED.len()],
+    options: usize,
+    /// A line that goes on in the next piece.
+    open: Vec<u8>,
+    is_complete: bool,
+}
+
+impl Excerpt {
+    fn take_all(&mut self, mut plain: impl BufRead) {
+        // what came out before an error is still true
+        while let Some(piece) = plain.fill_buf().ok().filter(|piece| !piece.is_empty()) {
+            let length = piece.len();
+            self.take_piece(piece);
+            plain.consume(length);
         }
-        kept.push(b'\n');
+        if !self.open.is_empty() {
+            let last = std::mem::take(&mut self.open);
+            self.take(&last);
+        }
     }
-    let unseen = ASKED.iter().zip(seen).filter(|(_, seen)| !seen && complete && options >= WHOLE);
-    for (name, _) in unseen {
-        kept.extend_from_slice(&[b"# ", name.as_bytes(), b" ", MISSING, b"\n"].concat());
+
+    fn take_piece(&mut self, piece: &[u8]) {
+        self.is_complete = piece.ends_with(b"\n");
+        let Some(end) = memchr::memrchr(b'\n', piece) else {
+            return self.open.extend_from_slice(piece);
+        };
+        let (whole, rest) = (&piece[..end], &piece[end + 1..]);
+        let mut begun = std::mem::replace(&mut self.open, rest.to_vec());
+        let mut lines = lines(whole);
+        begun.extend_from_slice(lines.next().unwrap_or_default());
+        self.take(&begun);
+        lines.for_each(|line| self.take(line));
     }
-    kept
+
+    fn take(&mut self, line: &[u8]) {
+        if let Some((name, _)) = option(line) {
+            self.options += 1;
+            if let Some(at) = asked(name) {
+                self.seen[at] = true;
+                self.kept.extend_from_slice(line);
+            }
+        }
+        self.kept.push(b'\n');
+    }
+
+    fn finished(mut self) -> Vec<u8> {
+        let speaks = self.is_complete && self.options >= WHOLE;
+        for (name, _) in ASKED.iter().zip(self.seen).filter(|(_, seen)| !seen && speaks) {
+            self.kept.extend_from_slice(&[b"# ", name.as_bytes(), b" ", MISSING, b"\n"].concat());
+        }
+        self.kept
+    }
 }
 
-fn inflated(raw: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(256 << 10);
-    // what came out before an error is still true
-    let _ = flate2::read::GzDecoder::new(raw).take(MAX_PLAIN).read_to_end(&mut plain);
-    plain
-}
-
-/// The option's name and the rest of the line.
+/// The option's name, without `CONFIG_`, and the rest of the line.
 fn option(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let from = line.strip_prefix(b"# ").unwrap_or(line);
-    let end = from.iter().position(|byte| matches!(byte, b'=' | b' '))?;
-    from.starts_with(b"CONFIG_").then(|| from.split_at(end))
+    let from = line.strip_prefix(b"# ").unwrap_or(line).strip_prefix(PREFIX.as_bytes())?;
+    let end = memchr::memchr2(b'=', b' ', from)?;
+    Some(from.split_at(end))
 }
 
-fn asked(line: &[u8]) -> Option<usize> {
-    let (name, _) = option(line)?;
-    ASKED.binary_search_by(|known| known.as_bytes().cmp(name)).ok()
+const PREFIX: &str = "CONFIG_";
+
+/// Where in [`ASKED`] the option of this name stands. Of the thousands that do not stand there the
+/// first two letters tell most.
+fn asked(name: &[u8]) -> Option<usize> {
+    let may_be = |at: usize, letters: u128| {
+        name.get(at).is_some_and(|&letter| letters >> (letter & 127) & 1 == 1)
+    };
+    if !may_be(0, const { letters(0) }) || !may_be(1, const { letters(1) }) {
+        return None;
+    }
+    let bare = |known: &'static str| known.as_bytes().get(PREFIX.len()..).unwrap_or_default();
+    ASKED.binary_search_by(|known| bare(known).cmp(name)).ok()
+}
+
+/// The letters that stand there in a name that is asked for, as a bit each.
+const fn letters(at: usize) -> u128 {
+    let mut letters = 0;
+    let mut next = 0;
+    while next < ASKED.len() {
+        letters |= 1 << (ASKED[next].as_bytes()[PREFIX.len() + at] & 127);
+        next += 1;
+    }
+    letters
 }
 
 fn parse(text: &Text) -> Kconfig {
     let answers = text.lines().filter_map(|line| {
-        let name = ASKED[asked(line.bytes)?];
-        let (_, rest) = option(line.bytes)?;
+        let (name, rest) = option(line.bytes)?;
+        let name = ASKED[asked(name)?];
         let (built, value, at) = match rest.trim_ascii() {
             b"=y" => (Built::In, format!("{name}=y"), line.source()),
             b"=m" => (Built::Module, format!("{name}=m"), line.source()),
@@ -173,6 +237,7 @@ mod tests {
 
     use super::*;
     use crate::root::Entry;
+    use crate::text::testing;
 
     fn packed(plain: &str) -> Vec<u8> {
         let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
@@ -186,15 +251,24 @@ mod tests {
     }
 
     fn host(path: &str, bytes: Vec<u8>) -> HostRoot {
-        HostRoot::memory([
-            (path.to_owned(), Entry::File(bytes)),
-            ("proc/sys/kernel/osrelease".into(), Entry::File(b"6.12.107\n".to_vec())),
-        ])
+        testing::host([(path, bytes), ("proc/sys/kernel/osrelease", b"6.12.107\n".to_vec())])
     }
 
     #[test]
     fn the_asked_options_are_sorted() {
         assert!(ASKED.is_sorted());
+    }
+
+    #[test]
+    fn every_asked_option_is_found_and_no_other() {
+        for (at, name) in ASKED.iter().enumerate() {
+            let line = format!("{name}=y");
+            let (bare, _) = option(line.as_bytes()).unwrap();
+            assert_eq!(asked(bare), Some(at), "{name}");
+            assert_eq!(asked(&[bare, b"X"].concat()), None, "{name}");
+            assert_eq!(asked(&bare[..bare.len() - 1]), None, "{name}");
+        }
+        assert_eq!((asked(b""), asked(b"K"), asked(b"\xcb\xd3M")), (None, None, None));
     }
 
     #[test]
@@ -236,10 +310,7 @@ mod tests {
 
     #[test]
     fn a_release_that_is_no_file_name_is_not_followed() {
-        let host = HostRoot::memory([(
-            "proc/sys/kernel/osrelease".to_owned(),
-            Entry::File(b"../../etc/shadow".to_vec()),
-        )]);
+        let host = testing::host([("proc/sys/kernel/osrelease", "../../etc/shadow")]);
         assert_eq!(release(&host), None);
     }
 
@@ -254,6 +325,19 @@ mod tests {
             let twice = excerpt(&once);
             let shown = |bytes: Vec<u8>| format!("{:?}", parse(&Text::new("/x", bytes)));
             prop_assert_eq!(shown(once), shown(twice));
+        }
+
+        /// However it is cut into pieces.
+        #[test]
+        fn pieces_make_no_difference(
+            plain in "(CONFIG_(ZRAM|KSM)=[ym]\n|# CONFIG_PSI is not set\n|\n|x){0,9}",
+            size in 1usize..40,
+        ) {
+            let mut pieces = Excerpt::default();
+            pieces.take_all(BufReader::with_capacity(size, plain.as_bytes()));
+            prop_assert_eq!(pieces.finished(), excerpt(plain.as_bytes()));
+            let kept = excerpt(plain.as_bytes());
+            prop_assert_eq!(lines(&kept).count(), plain.lines().count() + 1);
         }
 
         /// Broken gzip never panics.

@@ -5,7 +5,7 @@
 //! Each module is named for the noun that it reads. A file that is missing, refused or garbled
 //! becomes an absent or denied Reading and, where it is garbled, a
 //! [`Problem`](pagewise_model::Problem); nothing here fails as a whole and nothing here judges.
-//! Page contents are never read; see `pagewise-sample` for that.
+//! Page contents are never read.
 
 mod calls;
 mod capability;
@@ -24,6 +24,7 @@ mod memory;
 mod mglru;
 mod module;
 mod mounts;
+mod near;
 pub mod parsers;
 mod process;
 mod psi;
@@ -31,6 +32,7 @@ mod record;
 mod redact;
 mod root;
 mod snapshot;
+mod stored;
 mod swap;
 mod text;
 mod thp;

@@ -9,12 +9,9 @@
 use pagewise_model::{Bytes, Memory, Name, Outcome, Reading, Source};
 
 use crate::root::{HostRoot, Refusal, absolute};
-use crate::text::{Line, number};
+use crate::text::{Line, NO_LINE, number};
 
 const PATH: &str = "proc/meminfo";
-
-/// Why a field has no value when the file was read.
-const NO_LINE: &str = "this kernel prints no such line";
 
 /// Lines that are read; kernels print about 60.
 const MAX_LINES: usize = 512;
@@ -38,7 +35,7 @@ pub(crate) fn other(memory: &Memory, name: &str) -> Reading<Bytes> {
         Outcome::Value(_) => Reading::absent(NO_LINE, Source::file(absolute(PATH))),
         Outcome::Absent(_) | Outcome::Denied(_) => memory.total.clone(),
     };
-    memory.other.get(&Name::from(name)).cloned().unwrap_or_else(missing)
+    memory.other.get(name).cloned().unwrap_or_else(missing)
 }
 
 /// Every field starts as refused, so that a line that never comes says why.
@@ -49,33 +46,19 @@ fn mark(memory: &mut Memory, refusal: &Refusal) {
 }
 
 fn take(host: &HostRoot, memory: &mut Memory, line: &Line<'_>) {
-    let Some((name, rest)) = line.split_once(b':') else {
-        let _: Reading<()> = host.garbled(line.source(), "a name and a colon", line.bytes);
-        return;
-    };
+    let Some((name, rest)) = line.named(host) else { return };
     let known = fields(memory).into_iter().find(|(known, _)| known.as_bytes() == name);
     if let Some((_, field)) = known {
-        *field = size(host, line, rest);
+        *field = line.size(host, rest);
     } else if rest.ends_with(b"kB") {
-        memory.other.insert(Name::from_bytes(name), size(host, line, rest));
+        memory.other.insert(Name::from_bytes(name), line.size(host, rest));
     } else {
         memory.counts.insert(Name::from_bytes(name), count(host, line, rest));
     }
 }
 
-fn size(host: &HostRoot, line: &Line<'_>, rest: &[u8]) -> Reading<Bytes> {
-    let kib = rest.strip_suffix(b"kB").and_then(|digits| number(digits.trim_ascii()));
-    match kib.and_then(Bytes::from_kib) {
-        Some(bytes) => Reading::found(bytes, line.source()),
-        None => host.garbled(line.source(), "a size in kB", line.bytes),
-    }
-}
-
 fn count(host: &HostRoot, line: &Line<'_>, rest: &[u8]) -> Reading<u64> {
-    match number(rest) {
-        Some(count) => Reading::found(count, line.source()),
-        None => host.garbled(line.source(), "a size in kB or a count", line.bytes),
-    }
+    line.reading(host, "a size in kB or a count", number(rest))
 }
 
 fn fields(memory: &mut Memory) -> [(&'static str, &mut Reading<Bytes>); 32] {
@@ -120,8 +103,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::root::Entry;
-    use crate::text::testing::{host, mangled};
+    use crate::text::testing::{denied, host, mangled};
 
     /// Linux 6.18, 24 GiB.
     const MEMINFO: &str = "\
@@ -220,8 +202,7 @@ DirectMap1G:    25165824 kB
 
     #[test]
     fn a_file_that_is_not_ours_is_denied_in_every_field() {
-        let refused = Entry::Refused(Refusal::Denied("run as root".into()));
-        let memory = read(&HostRoot::memory([(PATH.to_owned(), refused)]));
+        let memory = read(&HostRoot::memory([denied(PATH)]));
         assert!(memory.total.is_denied() && memory.hugetlb.is_denied());
         assert!(other(&memory, "Zswap").is_denied());
     }

@@ -72,12 +72,11 @@ mod tests {
 
     use super::*;
     use crate::root::Entry;
+    use crate::text::testing;
 
     fn host(list: &str, text: &str) -> HostRoot {
-        HostRoot::memory([
-            (format!("lib/modules/6.12.107/{list}"), Entry::File(text.as_bytes().to_vec())),
-            ("proc/sys/kernel/osrelease".into(), Entry::File(b"6.12.107\n".to_vec())),
-        ])
+        let list = format!("lib/modules/6.12.107/{list}");
+        testing::host([(list.as_str(), text), ("proc/sys/kernel/osrelease", "6.12.107\n")])
     }
 
     #[test]
@@ -120,7 +119,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_survived(raw in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn an_excerpt_of_an_excerpt_is_the_same(raw in proptest::collection::vec(any::<u8>(), 0..300)) {
             prop_assert_eq!(excerpt(&excerpt(&raw)), excerpt(&raw));
         }
     }

@@ -307,8 +307,9 @@ pub static PARSERS: &[Parser] = &[
             "proc/cpuinfo",
             "sys/class/dmi/id/sys_vendor",
             "sys/class/dmi/id/product_name",
+            "proc/self/mountinfo",
         ],
-        |host| keep(host::read(host)),
+        |host| keep(host::read(host, &mounts::read(host))),
     ),
     files(
         "capability",

@@ -8,7 +8,7 @@
 use pagewise_model::{Micros, Percent, Pressure, Psi, Reading, Source, Stall};
 
 use crate::root::{HostRoot, Refusal, SWITCHED_OFF, absolute, explained};
-use crate::text::{Line, Text, number};
+use crate::text::{Line, NO_LINE, Text, number};
 
 pub(crate) fn read(host: &HostRoot) -> Psi {
     Psi {
@@ -33,8 +33,7 @@ pub(crate) fn pressure(host: &HostRoot, path: &str) -> Pressure {
 
 fn stall(host: &HostRoot, text: &Text, which: &[u8]) -> Stall {
     let Some(line) = text.lines().find(|line| line.words().next() == Some(which)) else {
-        let missing = Refusal::Absent("this kernel prints no such line".into());
-        return refused(&missing, &text.source());
+        return refused(&Refusal::Absent(NO_LINE.into()), &text.source());
     };
     let average = |key| field(host, &line, key, percent);
     Stall {
@@ -68,10 +67,7 @@ fn field<T>(
 ) -> Reading<T> {
     let mut words = line.words();
     let value = words.find_map(|word| word.strip_prefix(key.as_bytes())?.strip_prefix(b"="));
-    match value.and_then(parse) {
-        Some(value) => Reading::found(value, line.source()),
-        None => host.garbled(line.source(), &format!("{key}= and a number"), line.bytes),
-    }
+    line.reading(host, &format!("{key}= and a number"), value.and_then(parse))
 }
 
 /// `12.34`, from 0 to 100.

@@ -10,14 +10,16 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
 
 use pagewise_model::{Name, Outcome, Problem, Reading, Source};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use crate::kconfig::Kconfig;
+use crate::near::Near;
+use crate::stored;
 use crate::text::Text;
 
 /// The most that is read of one file.
@@ -40,7 +42,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// This refusal as a Reading of any kind.
-    pub fn reading<T>(self, source: Source) -> Reading<T> {
+    pub(crate) fn reading<T>(self, source: Source) -> Reading<T> {
         match self {
             Self::Absent(why) => Reading::absent(why, source),
             Self::Denied(help) => Reading::denied(help, source),
@@ -91,6 +93,15 @@ pub enum Entry {
     Refused(Refusal),
 }
 
+impl Entry {
+    fn of(answer: &Result<Vec<u8>, Refusal>) -> Self {
+        match answer {
+            Ok(bytes) => Self::File(bytes.clone()),
+            Err(refusal) => Self::Refused(refusal.clone()),
+        }
+    }
+}
+
 /// The files of a recording by path, without the leading `/`.
 pub(crate) type Files = BTreeMap<String, Entry>;
 
@@ -122,14 +133,12 @@ pub struct HostRoot {
     problems: RefCell<Vec<Problem>>,
     memory: Option<RefCell<Files>>,
     config: OnceCell<Kconfig>,
-    /// The folder that is visited on the live machine; see [`HostRoot::visit`].
-    here: RefCell<Option<Here>>,
-}
-
-#[derive(Debug)]
-struct Here {
-    folder: String,
-    handle: OwnedFd,
+    near: RefCell<Near>,
+    /// What settings of the live machine said: a snapshot asks for a hundred of them twice or more
+    /// and gets the same answer each time, as from a recording.
+    told: RefCell<HashMap<String, Result<Vec<u8>, Refusal>>>,
+    /// Where reads end up first: it is not made and cleared for each of a thousand files.
+    scratch: RefCell<Vec<u8>>,
 }
 
 impl HostRoot {
@@ -173,18 +182,20 @@ impl HostRoot {
             problems: RefCell::default(),
             memory: None,
             config: OnceCell::new(),
-            here: RefCell::default(),
+            near: RefCell::default(),
+            told: RefCell::default(),
+            scratch: RefCell::default(),
         }
     }
 
     /// Remembers from now on every file asked for and what it answered.
-    pub fn remembering(mut self) -> Self {
+    pub(crate) fn remembering(mut self) -> Self {
         self.memory = Some(RefCell::default());
         self
     }
 
     /// Everything remembered, by path; empty unless [`HostRoot::remembering`] was called.
-    pub fn remembered(self) -> BTreeMap<String, Entry> {
+    pub(crate) fn remembered(self) -> Files {
         self.memory.map(RefCell::into_inner).unwrap_or_default()
     }
 
@@ -205,14 +216,8 @@ impl HostRoot {
 
     /// The bytes of a file, at most [`MAX_FILE`]; a longer one is refused with a [`Problem`].
     pub(crate) fn bytes(&self, path: &str) -> Result<Vec<u8>, Refusal> {
-        let answer = self.fetch(path);
-        if let Ok(bytes) = &answer {
-            self.count(bytes.len());
-        }
-        self.remember(path, || match &answer {
-            Ok(bytes) => Entry::File(bytes.clone()),
-            Err(refusal) => Entry::Refused(refusal.clone()),
-        });
+        let answer = self.once(path);
+        self.remember(path, || Entry::of(&answer));
         answer
     }
 
@@ -231,10 +236,7 @@ impl HostRoot {
         let answer = self.fetch(path);
         self.count(answer.as_ref().map_or(0, Vec::len));
         let answer = answer.map(|whole| keep(&whole));
-        self.remember(path, || match &answer {
-            Ok(kept) => Entry::File(kept.clone()),
-            Err(refusal) => Entry::Refused(refusal.clone()),
-        });
+        self.remember(path, || Entry::of(&answer));
         answer
     }
 
@@ -242,10 +244,7 @@ impl HostRoot {
     /// shorter.
     pub(crate) fn head(&self, path: &str, length: usize) -> Result<Vec<u8>, Refusal> {
         let answer = self.slice(path, 0, length);
-        self.remember(path, || match &answer {
-            Ok(bytes) => Entry::File(bytes.clone()),
-            Err(refusal) => Entry::Refused(refusal.clone()),
-        });
+        self.remember(path, || Entry::of(&answer));
         answer
     }
 
@@ -265,10 +264,10 @@ impl HostRoot {
     fn slice(&self, path: &str, offset: usize, length: usize) -> Result<Vec<u8>, Refusal> {
         let opened = match &self.backing {
             Backing::Memory(files) => {
-                return from_memory(files, path)
+                return stored::bytes(files, path)
                     .map(|bytes| bytes.into_iter().skip(offset).take(length).collect());
             }
-            Backing::Live(root) => rustix::fs::openat(root, path, READ, Mode::empty()),
+            Backing::Live(root) => self.open_live(root, path, READ),
             Backing::Folder(root) => open_inside(root, path, READ).and_then(regular),
         };
         let bytes = opened.and_then(|file| read_slice(&file, offset, length));
@@ -281,22 +280,18 @@ impl HostRoot {
         self.config.get_or_init(|| Kconfig::read(self))
     }
 
-    /// Remembers what was read of `path` elsewhere (by a helper process).
-    pub(crate) fn note(&self, path: &str, entry: &Entry) {
-        if let Entry::File(bytes) = entry {
-            self.count(bytes.len());
-        }
-        self.remember(path, || entry.clone());
+    /// Counts and remembers what `path` answered to a helper process.
+    pub(crate) fn note(&self, path: &str, answer: &Result<Vec<u8>, Refusal>) {
+        self.count(answer.as_ref().map_or(0, Vec::len));
+        self.remember(path, || Entry::of(answer));
     }
 
     /// Whether there is such a file or folder. Says nothing about the right to read it.
     pub(crate) fn exists(&self, path: &str) -> bool {
         let exists = match &self.backing {
-            Backing::Live(root) => {
-                rustix::fs::statat(root, path, rustix::fs::AtFlags::empty()).is_ok()
-            }
+            Backing::Live(root) => self.stat_live(root, path).is_ok(),
             Backing::Folder(root) => open_inside(root, path, OFlags::PATH).is_ok(),
-            Backing::Memory(files) => stored_exists(files, path),
+            Backing::Memory(files) => stored::exists(files, path),
         };
         if exists {
             self.remember(path, || Entry::File(Vec::new()));
@@ -309,13 +304,12 @@ impl HostRoot {
     pub(crate) fn presence(&self, path: &str) -> Result<(), Refusal> {
         let answer = match &self.backing {
             Backing::Live(root) => {
-                let status = rustix::fs::statat(root, path, rustix::fs::AtFlags::empty());
-                status.map(drop).map_err(Refusal::from_errno)
+                self.stat_live(root, path).map(drop).map_err(Refusal::from_errno)
             }
             Backing::Folder(root) => {
                 open_inside(root, path, OFlags::PATH).map(drop).map_err(Refusal::from_errno)
             }
-            Backing::Memory(files) => stored_presence(files, path),
+            Backing::Memory(files) => stored::presence(files, path),
         };
         self.remember(path, || match &answer {
             Ok(()) => Entry::File(Vec::new()),
@@ -328,9 +322,9 @@ impl HostRoot {
     /// left out: the kernel makes none in the folders that are listed here.
     pub(crate) fn names(&self, folder: &str) -> Vec<String> {
         let mut names = match &self.backing {
-            Backing::Live(root) => listed(open_live(root, folder, LIST)),
+            Backing::Live(root) => listed(self.open_live(root, folder, LIST)),
             Backing::Folder(root) => listed(open_inside(root, folder, LIST)),
-            Backing::Memory(files) => stored_names(files, folder),
+            Backing::Memory(files) => stored::names(files, folder),
         };
         names.sort_unstable();
         names
@@ -340,51 +334,70 @@ impl HostRoot {
     /// [`HostRoot::names`]. In a recording these are the names with files below them.
     pub(crate) fn folders(&self, folder: &str) -> Vec<String> {
         let listed = match &self.backing {
-            Backing::Live(root) => {
-                self.open_near(root, folder, LIST).and_then(|it| folders_in(&it))
-            }
+            Backing::Live(root) => self.folders_live(root, folder),
             Backing::Folder(root) => open_inside(root, folder, LIST).and_then(|it| folders_in(&it)),
-            Backing::Memory(files) => Ok(stored_folders(files, folder)),
+            Backing::Memory(files) => Ok(stored::folders(files, folder)),
         };
         let mut names = listed.unwrap_or_default();
         names.sort_unstable();
         names
     }
 
-    /// Runs `look`, which is to read several files right in `folder`: on the live machine the way
-    /// to that folder is then gone once and not for each. Changes nothing else; visits do not nest.
-    pub(crate) fn visit<T>(&self, folder: &str, look: impl FnOnce() -> T) -> T {
+    /// Says that several files right in `folder` will be asked for: on the live machine the way to
+    /// it is then gone once and not for each. Changes no answer.
+    pub(crate) fn hold(&self, folder: &str) {
         if let Backing::Live(root) = &self.backing {
-            let handle = open_live(root, folder, OFlags::PATH | OFlags::DIRECTORY).ok();
-            let folder = folder.to_owned();
-            self.here.replace(handle.map(|handle| Here { folder, handle }));
+            self.near.borrow_mut().hold(root, folder);
         }
-        let seen = look();
-        self.here.replace(None);
-        seen
     }
 
-    /// Opens on the live machine, from the folder that is visited where the path leads through it.
-    fn open_near(&self, root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
-        let here = self.here.borrow();
-        let inside = here.as_ref().and_then(|here| {
-            let rest = path.strip_prefix(here.folder.as_str())?;
-            let name = if rest.is_empty() { "." } else { rest.strip_prefix('/')? };
-            Some((&here.handle, name))
-        });
-        let (from, name) = inside.unwrap_or((root, path));
-        open_live(from, name, flags)
+    /// Lets go of the folders that are held open on the live machine and of what its settings said:
+    /// before a snapshot, which is to tell of its own time, and after it.
+    pub(crate) fn let_go(&self) {
+        self.near.borrow_mut().forget();
+        self.told.borrow_mut().clear();
+    }
+
+    fn open_live(&self, root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let mut near = self.near.borrow_mut();
+        let (from, name) = near.way(root, path)?;
+        rustix::fs::openat(from, name, flags | OFlags::CLOEXEC, Mode::empty())
+    }
+
+    fn stat_live(&self, root: &OwnedFd, path: &str) -> Result<Stat, Errno> {
+        let mut near = self.near.borrow_mut();
+        let (from, name) = near.way(root, path)?;
+        rustix::fs::statat(from, name, AtFlags::empty())
+    }
+
+    /// A folder with two links has no folders in it: the second is its own `.`, and each child's
+    /// `..` would be a third. This spares opening and listing the fifty files of every leaf in the
+    /// cgroup tree. File systems that do not count so (btrfs) always say one.
+    fn folders_live(&self, root: &OwnedFd, folder: &str) -> Result<Vec<String>, Errno> {
+        match self.stat_live(root, folder)?.st_nlink {
+            2 => Ok(Vec::new()),
+            _ => folders_in(&self.open_live(root, folder, LIST)?),
+        }
     }
 
     /// Notes that something is not as the kernel writes it, and answers the absence to go on with.
     pub(crate) fn garbled<T>(&self, source: Source, expected: &str, found: &[u8]) -> Reading<T> {
         let problem = Problem::new(&source, expected, found);
         let why = format!("garbled: expected {expected}, found \"{}\"", problem.found);
+        self.add(problem);
+        Reading::absent(why, source)
+    }
+
+    /// As [`HostRoot::garbled`], where nothing goes on.
+    pub(crate) fn problem(&self, source: &Source, expected: &str, found: &[u8]) {
+        self.add(Problem::new(source, expected, found));
+    }
+
+    fn add(&self, problem: Problem) {
         let mut problems = self.problems.borrow_mut();
         if problems.len() < MAX_PROBLEMS {
             problems.push(problem);
         }
-        Reading::absent(why, source)
     }
 
     /// Takes the problems met so far.
@@ -410,22 +423,35 @@ impl HostRoot {
         }
     }
 
+    /// The bytes of a file, counted; of a setting those that it had when it was first asked for.
+    fn once(&self, path: &str) -> Result<Vec<u8>, Refusal> {
+        let is_kept = self.is_live() && is_setting(path);
+        if let Some(answer) = self.told.borrow().get(path).filter(|_| is_kept) {
+            return answer.clone();
+        }
+        let answer = self.fetch(path);
+        self.count(answer.as_ref().map_or(0, Vec::len));
+        if is_kept && answer.as_ref().map_or(0, Vec::len) < FIRST {
+            self.told.borrow_mut().insert(path.to_owned(), answer.clone());
+        }
+        answer
+    }
+
     fn fetch(&self, path: &str) -> Result<Vec<u8>, Refusal> {
         let read = match &self.backing {
-            Backing::Memory(files) => return from_memory(files, path),
-            Backing::Live(root) => {
-                self.open_near(root, path, READ).and_then(|file| read_capped(&file))
-            }
-            Backing::Folder(root) => {
-                open_inside(root, path, READ).and_then(regular).and_then(|file| read_capped(&file))
-            }
+            Backing::Memory(files) => return stored::bytes(files, path),
+            Backing::Live(root) => self
+                .open_live(root, path, READ)
+                .and_then(|file| self.read_capped(&file, comes_whole(path))),
+            Backing::Folder(root) => open_inside(root, path, READ)
+                .and_then(regular)
+                .and_then(|file| self.read_capped(&file, false)),
         };
         let bytes = read.map_err(Refusal::from_errno)?;
         if bytes.len() <= MAX_FILE {
             return Ok(bytes);
         }
-        let expected = "at most 8 MiB in one file";
-        let _: Reading<()> = self.garbled(Source::file(absolute(path)), expected, b"more");
+        self.problem(&Source::file(absolute(path)), "at most 8 MiB in one file", b"more");
         Err(Refusal::Absent("larger than any file of its kind".into()))
     }
 }
@@ -443,7 +469,7 @@ const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
 /// The path as Readings name it.
 pub(crate) fn absolute(path: &str) -> String {
-    format!("/{path}")
+    ["/", path].concat()
 }
 
 fn live_facts() -> Facts {
@@ -454,10 +480,6 @@ fn live_facts() -> Facts {
         monotonic_seconds: monotonic.tv_sec as f64 + monotonic.tv_nsec as f64 / 1e9,
         page_size: Some(rustix::param::page_size() as u64),
     }
-}
-
-fn open_live(root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
-    rustix::fs::openat(root, path, flags | OFlags::CLOEXEC, Mode::empty())
 }
 
 fn open_inside(root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -489,28 +511,72 @@ fn read_slice(file: &OwnedFd, offset: usize, length: usize) -> Result<Vec<u8>, E
     Ok(bytes)
 }
 
-/// Reads to the end, or to one byte past [`MAX_FILE`]. Small buffers first: the kernel allocates as
-/// much as is asked for, and a sysctl asked with 1 MiB costs a hundred times one asked with 4 KiB.
-fn read_capped(file: &OwnedFd) -> Result<Vec<u8>, Errno> {
-    const FIRST: usize = 4096;
-    let mut bytes = vec![0; FIRST];
+/// What is asked of a file at first. The kernel allocates as much as is asked for, and for a sysctl
+/// one byte more: one with 1 MiB costs a hundred times one with 4 KiB.
+const FIRST: usize = 4095;
+
+/// A buffer that grew larger for some file is not kept.
+const MOST_KEPT: usize = 64 << 10;
+
+impl HostRoot {
+    /// Reads to the end, or to one byte past [`MAX_FILE`].
+    fn read_capped(&self, file: &OwnedFd, comes_whole: bool) -> Result<Vec<u8>, Errno> {
+        let mut buffer = self.scratch.borrow_mut();
+        if buffer.is_empty() {
+            buffer.resize(FIRST, 0);
+        }
+        let filled = fill(file, &mut buffer, comes_whole)?;
+        let bytes = buffer.get(..filled).unwrap_or_default().to_vec();
+        if buffer.len() > MOST_KEPT {
+            *buffer = Vec::new();
+        }
+        Ok(bytes)
+    }
+}
+
+/// Reads into `buffer`, which grows; how much of it is filled. With `comes_whole` a read that gives
+/// less than was asked for was the last; otherwise only one that gives nothing.
+fn fill(file: &OwnedFd, buffer: &mut Vec<u8>, comes_whole: bool) -> Result<usize, Errno> {
     let mut filled = 0;
-    loop {
-        match rustix::io::read(file, &mut bytes[filled..]) {
+    while filled <= MAX_FILE {
+        if filled == buffer.len() {
+            buffer.resize((filled * 2).min(MAX_FILE + 1), 0);
+        }
+        match rustix::io::read(file, &mut buffer[filled..]) {
             Ok(0) => break,
             Ok(more) => filled += more,
             Err(Errno::INTR) => continue,
             Err(errno) => return Err(errno),
         }
-        if filled > MAX_FILE {
+        if comes_whole && filled < buffer.len() {
             break;
         }
-        if filled == bytes.len() {
-            bytes.resize((filled * 2).min(MAX_FILE + 1), 0);
-        }
     }
-    bytes.truncate(filled);
-    Ok(bytes)
+    Ok(filled)
+}
+
+/// Files that are settings, of the kernel or of a device. Nobody asks twice for those of a cgroup.
+fn is_setting(path: &str) -> bool {
+    match path.split_once('/') {
+        Some(("proc", rest)) => rest.starts_with("sys/"),
+        Some(("sys", rest)) => !rest.starts_with("fs/") && !rest.starts_with("kernel/debug/"),
+        _ => false,
+    }
+}
+
+/// Files that the kernel writes in one go: settings, attributes, and what is told about one
+/// process. Of files that are a sequence of records (zoneinfo, swaps, debugfs) it gives those that
+/// fit into a page of its own, so that less than was asked for may not be all.
+fn comes_whole(path: &str) -> bool {
+    let of_process = |rest: &str| {
+        let (pid, file) = rest.split_once('/').unwrap_or_default();
+        pid.bytes().all(|byte| byte.is_ascii_digit()) && matches!(file, "status" | "cgroup")
+    };
+    match path.split_once('/') {
+        Some(("proc", rest)) => rest.starts_with("sys/") || of_process(rest),
+        Some(("sys", rest)) => !rest.starts_with("kernel/debug/"),
+        _ => false,
+    }
 }
 
 fn listed(folder: Result<OwnedFd, Errno>) -> Vec<String> {
@@ -520,13 +586,7 @@ fn listed(folder: Result<OwnedFd, Errno>) -> Vec<String> {
     names.filter(|name| name != "." && name != "..").collect()
 }
 
-/// A folder with two links has no folders in it: the second is its own `.`, and each child's `..`
-/// would be a third. This spares listing the fifty files of every leaf in the cgroup tree. File
-/// systems that do not count so (btrfs) always say one.
 fn folders_in(folder: &OwnedFd) -> Result<Vec<String>, Errno> {
-    if rustix::fs::fstat(folder)?.st_nlink == 2 {
-        return Ok(Vec::new());
-    }
     let entries = Dir::read_from(folder)?;
     let folders = entries.flatten().filter(|entry| match entry.file_type() {
         FileType::Unknown => is_folder(folder, entry.file_name()),
@@ -539,56 +599,6 @@ fn folders_in(folder: &OwnedFd) -> Result<Vec<String>, Errno> {
 fn is_folder(parent: &OwnedFd, name: &std::ffi::CStr) -> bool {
     rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
         .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory)
-}
-
-fn from_memory(files: &Files, path: &str) -> Result<Vec<u8>, Refusal> {
-    match files.get(path) {
-        Some(Entry::File(bytes)) => Ok(bytes.clone()),
-        Some(Entry::Refused(refusal)) => Err(refusal.clone()),
-        None => Err(Refusal::Absent(NO_SUCH_FILE.into())),
-    }
-}
-
-fn stored_exists(files: &Files, path: &str) -> bool {
-    match files.get(path) {
-        Some(Entry::File(_) | Entry::Refused(Refusal::Denied(_))) => true,
-        Some(Entry::Refused(Refusal::Absent(_))) => false,
-        None => below(files, path)
-            .any(|(_, entry)| !matches!(entry, Entry::Refused(Refusal::Absent(_)))),
-    }
-}
-
-fn stored_presence(files: &Files, path: &str) -> Result<(), Refusal> {
-    match files.get(path) {
-        Some(Entry::Refused(refusal)) => Err(refusal.clone()),
-        Some(Entry::File(_)) => Ok(()),
-        None if stored_exists(files, path) => Ok(()),
-        None => Err(Refusal::Absent(NO_SUCH_FILE.into())),
-    }
-}
-
-fn stored_names(files: &Files, folder: &str) -> Vec<String> {
-    let names: BTreeSet<&str> = below(files, folder)
-        .filter(|(_, entry)| !matches!(entry, Entry::Refused(Refusal::Absent(_))))
-        .filter_map(|(rest, _)| rest.split('/').next())
-        .collect();
-    names.into_iter().map(str::to_owned).collect()
-}
-
-fn stored_folders(files: &Files, folder: &str) -> Vec<String> {
-    let names: BTreeSet<&str> = below(files, folder)
-        .filter(|(_, entry)| !matches!(entry, Entry::Refused(Refusal::Absent(_))))
-        .filter_map(|(rest, _)| rest.split_once('/').map(|(name, _)| name))
-        .filter(|name| !matches!(*name, "" | "." | ".."))
-        .collect();
-    names.into_iter().map(str::to_owned).collect()
-}
-
-/// What lies below a folder: the rest of the path, and the entry.
-fn below<'a>(files: &'a Files, folder: &str) -> impl Iterator<Item = (&'a str, &'a Entry)> {
-    let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
-    let from = prefix.clone();
-    files.range(from..).map_while(move |(path, entry)| Some((path.strip_prefix(&prefix)?, entry)))
 }
 
 #[cfg(test)]
@@ -631,17 +641,83 @@ mod tests {
     }
 
     #[test]
-    fn a_visit_answers_what_the_whole_path_would() {
+    fn files_of_a_held_folder_answer_what_the_whole_path_would() {
         let host = HostRoot::live().unwrap();
         let paths = ["proc/sys/vm/swappiness", "proc/sys/vm/none", "proc/sys/kernel/osrelease"];
-        let outside = paths.map(|path| host.bytes(path));
-        let inside = host.visit("proc/sys/vm", || {
-            assert_eq!(host.folders("sys/kernel"), HostRoot::live().unwrap().folders("sys/kernel"));
-            paths.map(|path| host.bytes(path))
-        });
-        assert_eq!(inside, outside);
-        assert!(outside[0].is_ok() && outside[1].is_err());
-        assert!(host.visit("proc/none", || host.bytes("proc/sys/vm/swappiness")).is_ok());
+        let before = paths.map(|path| host.bytes(path));
+        host.hold("proc/sys/vm");
+        host.hold("proc/none");
+        assert_eq!(paths.map(|path| host.bytes(path)), before);
+        assert!(before[0].is_ok() && before[1].is_err());
+        assert_eq!(host.folders("proc/sys/vm"), HostRoot::live().unwrap().folders("proc/sys/vm"));
+        assert!(!host.exists("proc/none/x") && host.exists("proc/sys/vm"));
+        assert!(host.presence("proc/sys/vm/swappiness").is_ok());
+    }
+
+    /// Even one that differs each time it is read. Until the snapshot is over.
+    #[test]
+    fn a_setting_says_the_same_throughout_a_snapshot() {
+        let host = HostRoot::live().unwrap();
+        let path = "proc/sys/kernel/random/uuid";
+        let first = host.bytes(path).unwrap();
+        assert_eq!(host.bytes(path).unwrap(), first);
+        assert_eq!(host.take_bytes_read(), first.len() as u64);
+        assert_eq!(host.bytes("proc/sys/kernel/none"), host.bytes("proc/sys/kernel/none"));
+        host.let_go();
+        assert_ne!(host.bytes(path).unwrap(), first);
+    }
+
+    /// What the kernel gives after a short answer is nothing, for every file of which we rely on it.
+    #[test]
+    fn files_that_come_whole_have_nothing_after_a_short_read() {
+        let host = HostRoot::live().unwrap().remembering();
+        let _ = crate::snapshot(&host, &crate::Scope::everything(std::time::Duration::ZERO));
+        let mut seen = 0;
+        for (path, _) in host.remembered().iter().filter(|(path, entry)| {
+            comes_whole(path) && matches!(entry, Entry::File(bytes) if !bytes.is_empty())
+        }) {
+            // processes may have ended
+            let Ok(file) = rustix::fs::open(absolute(path), READ, Mode::empty()) else { continue };
+            let mut buffer = vec![0; FIRST];
+            let Ok(filled) = rustix::io::read(&file, &mut buffer) else { continue };
+            if filled < FIRST {
+                assert_eq!(rustix::io::read(&file, &mut buffer).unwrap_or(0), 0, "{path}");
+                seen += 1;
+            }
+        }
+        assert!(seen > 20, "{seen}");
+    }
+
+    #[test]
+    fn sequences_of_records_are_read_to_their_end() {
+        for path in ["proc/zoneinfo", "proc/swaps", "proc/7/smaps", "proc/self/mountinfo"] {
+            assert!(!comes_whole(path), "{path}");
+        }
+        assert!(!comes_whole("sys/kernel/debug/zsmalloc/zram0/classes"));
+        for path in ["proc/sys/vm/swappiness", "proc/7/status", "sys/kernel/mm/ksm/run"] {
+            assert!(comes_whole(path), "{path}");
+        }
+    }
+
+    /// A file larger than the first read, and than the buffer that is kept.
+    #[test]
+    fn long_files_are_read_to_their_end_and_the_next_is_not_spoiled() {
+        let folder = tempfile::tempdir().unwrap();
+        let long = (0..200_000u32).flat_map(u32::to_le_bytes).collect::<Vec<u8>>();
+        for (name, bytes) in [("long", &long[..]), ("exact", &long[..FIRST]), ("short", b"x")] {
+            let flags = OFlags::WRONLY | OFlags::CREATE;
+            let file = rustix::fs::open(folder.path().join(name), flags, Mode::RUSR).unwrap();
+            let mut rest = bytes;
+            while !rest.is_empty() {
+                rest = &rest[rustix::io::write(&file, rest).unwrap()..];
+            }
+        }
+        let host = HostRoot::folder(folder.path()).unwrap();
+        for _ in 0..2 {
+            assert!(host.bytes("long").unwrap() == long);
+            assert!(host.bytes("exact").unwrap() == long[..FIRST]);
+            assert_eq!(host.bytes("short").unwrap(), b"x");
+        }
     }
 
     /// The short cut over the number of links agrees with looking at every entry.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pagewise_model::{Snapshot, Taken};
 
+use crate::mounts::Mounts;
 use crate::root::HostRoot;
 use crate::{
     capability, cgroup, counters, damon, host, hugetlb, knob, ksm, memory, mglru, mounts, process,
@@ -43,34 +44,8 @@ impl Scope {
 
 /// Reads a host. Never fails as a whole: what cannot be read says so in its place.
 pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
-    let facts = host.facts();
-    let memory = memory::read(host);
-    let vmstat = counters::read(host, "proc/vmstat");
     let mounts = mounts::read(host);
-    let tiers = swap::read(host, &mounts);
-    let mut snapshot = Snapshot {
-        taken: Taken {
-            unix_seconds: facts.unix_seconds,
-            monotonic_seconds: facts.monotonic_seconds,
-            boot_id: host.name_at("proc/sys/kernel/random/boot_id"),
-            kernel: host.name_at("proc/sys/kernel/osrelease"),
-        },
-        host: host::read(host),
-        psi: psi::read(host),
-        zones: zone::read_zones(host),
-        free_blocks: zone::read_free_blocks(host),
-        zram: zram::read(host, &tiers, &mounts),
-        zswap: zswap::read(host, &memory, &vmstat),
-        ksm: ksm::read(host),
-        hugetlb: hugetlb::read(host),
-        thp: thp::read(host),
-        mglru: mglru::read(host),
-        damon: damon::read(host),
-        memory,
-        vmstat,
-        tiers,
-        ..Snapshot::default()
-    };
+    let mut snapshot = glance(host, &mounts);
     if scope.cgroups {
         snapshot.cgroups = cgroup::read(host, &mounts);
     }
@@ -81,7 +56,44 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
     if scope.processes {
         snapshot.processes = process::read(host, scope.smaps_budget);
     }
+    host.let_go();
     snapshot.problems = host.take_problems();
     snapshot.bytes_read = host.take_bytes_read();
     snapshot
+}
+
+/// What [`Scope::glance`] asks for: part of every scope.
+fn glance(host: &HostRoot, mounts: &Mounts) -> Snapshot {
+    let taken = taken(host);
+    let memory = memory::read(host);
+    let vmstat = counters::read(host, "proc/vmstat");
+    let tiers = swap::read(host, mounts);
+    Snapshot {
+        taken,
+        host: host::read(host, mounts),
+        psi: psi::read(host),
+        zones: zone::read_zones(host),
+        free_blocks: zone::read_free_blocks(host),
+        zram: zram::read(host, &tiers, mounts),
+        zswap: zswap::read(host, &memory, &vmstat),
+        ksm: ksm::read(host),
+        hugetlb: hugetlb::read(host),
+        thp: thp::read(host),
+        mglru: mglru::read(host),
+        damon: damon::read(host),
+        memory,
+        vmstat,
+        tiers,
+        ..Snapshot::default()
+    }
+}
+
+fn taken(host: &HostRoot) -> Taken {
+    let facts = host.facts();
+    Taken {
+        unix_seconds: facts.unix_seconds,
+        monotonic_seconds: facts.monotonic_seconds,
+        boot_id: host.name_at("proc/sys/kernel/random/boot_id"),
+        kernel: host.name_at("proc/sys/kernel/osrelease"),
+    }
 }

@@ -5,7 +5,7 @@
 //! priority first, and areas of one priority in turn. zswap is not a tier of the file: where it is
 //! on, it stands before every tier, zram included.
 
-use pagewise_model::{Bytes, Name, Reading, Source, Tier, TierKind};
+use pagewise_model::{Bytes, Name, Reading, Tier, TierKind};
 
 use crate::disk;
 use crate::mounts::Mounts;
@@ -26,16 +26,13 @@ fn tier(host: &HostRoot, mounts: &Mounts, zswap: &Reading<bool>, line: &Line<'_>
     let mut words = line.words();
     let path = words.next().map(unescaped).unwrap_or_default();
     let path = String::from_utf8_lossy(&path).into_owned();
-    let Some(kind) = words.next().and_then(|word| kind(&path, word)) else {
-        let _: Reading<()> =
-            host.garbled(line.source(), "a path and partition or file", line.bytes);
-        return None;
-    };
+    let kind = words.next().and_then(|word| kind(&path, word));
+    let kind = line.understood(host, "a path and partition or file", kind)?;
     let mut column = || words.next().unwrap_or_default();
     Some(Tier {
         size: size(host, line, column()),
         used: size(host, line, column()),
-        priority: priority(host, line, column()),
+        priority: line.reading(host, "a priority", number(column())),
         disk: match kind {
             TierKind::Zram => disk::nowhere("compressed RAM, no disk", &line.source()),
             TierKind::Partition => disk::of_device(host, &path),
@@ -67,40 +64,17 @@ fn undeleted(path: &str) -> &str {
 }
 
 fn size(host: &HostRoot, line: &Line<'_>, word: &[u8]) -> Reading<Bytes> {
-    read_column(host, line, number(word).and_then(Bytes::from_kib), "a size in KiB")
-}
-
-fn priority(host: &HostRoot, line: &Line<'_>, word: &[u8]) -> Reading<i32> {
-    read_column(host, line, number(word), "a priority")
-}
-
-fn read_column<T>(
-    host: &HostRoot,
-    line: &Line<'_>,
-    value: Option<T>,
-    expected: &str,
-) -> Reading<T> {
-    let at: Source = line.source();
-    match value {
-        Some(value) => Reading::found(value, at),
-        None => host.garbled(at, expected, line.bytes),
-    }
+    line.reading(host, "a size in KiB", number(word).and_then(Bytes::from_kib))
 }
 
 #[cfg(test)]
 mod tests {
+    use pagewise_model::Source;
     use proptest::prelude::*;
 
     use super::*;
     use crate::mounts;
-    use crate::root::Entry;
-
-    fn host(files: &[(&str, &str)]) -> HostRoot {
-        let entry = |(path, text): &(&str, &str)| {
-            ((*path).to_owned(), Entry::File(text.as_bytes().to_vec()))
-        };
-        HostRoot::memory(files.iter().map(entry))
-    }
+    use crate::text::testing::host;
 
     fn tiers(host: &HostRoot) -> Vec<Tier> {
         read(host, &mounts::read(host))
@@ -116,7 +90,7 @@ Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority
 
     #[test]
     fn tiers_stand_in_the_order_of_filling() {
-        let tiers = tiers(&host(&[("proc/swaps", SWAPS)]));
+        let tiers = tiers(&host([("proc/swaps", SWAPS)]));
         let shown: Vec<_> =
             tiers.iter().map(|t| (t.path.as_str(), t.kind, t.priority.get())).collect();
         assert_eq!(
@@ -138,7 +112,7 @@ Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority
 
     #[test]
     fn the_disk_of_a_deleted_file_is_still_found() {
-        let host = host(&[
+        let host = host([
             ("proc/swaps", SWAPS),
             ("proc/self/mountinfo", "27 1 254:0 / / rw - ext4 /dev/root rw\n"),
             ("sys/dev/block/254:0/uevent", "DEVNAME=vda\n"),
@@ -153,15 +127,15 @@ Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority
 
     #[test]
     fn zswap_stands_before_every_tier() {
-        let on = host(&[("proc/swaps", SWAPS), ("sys/module/zswap/parameters/enabled", "Y\n")]);
+        let on = host([("proc/swaps", SWAPS), ("sys/module/zswap/parameters/enabled", "Y\n")]);
         assert!(tiers(&on).iter().all(|tier| tier.zswap_in_front.get() == Some(true)));
-        let without = host(&[("proc/swaps", SWAPS)]);
+        let without = host([("proc/swaps", SWAPS)]);
         assert!(tiers(&without).iter().all(|tier| tier.zswap_in_front.value().is_none()));
     }
 
     #[test]
     fn garbled_columns_become_problems_and_the_rest_stands() {
-        let host = host(&[(
+        let host = host([(
             "proc/swaps",
             "Filename Type Size Used Priority\n/dev/sda2 partition 99999999999999999999999999999999 7\nnone virtual 1 0 0\n",
         )]);
@@ -177,8 +151,7 @@ Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority
     proptest! {
         #[test]
         fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            let host = HostRoot::memory([("proc/swaps".to_owned(), Entry::File(bytes))]);
-            let _ = tiers(&host);
+            let _ = tiers(&host([("proc/swaps", bytes)]));
         }
 
         /// Priorities fall, and equal ones keep the order of the file.
@@ -186,7 +159,7 @@ Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority
         fn the_order_is_stable_and_falling(priorities in proptest::collection::vec(-3i32..3, 0..12)) {
             let line = |(at, p): (usize, &i32)| format!("/f{at} file 8 0 {p}\n");
             let text: String = priorities.iter().enumerate().map(line).collect();
-            let shown: Vec<_> = tiers(&host(&[("proc/swaps", &text)]))
+            let shown: Vec<_> = tiers(&host([("proc/swaps", &text)]))
                 .iter()
                 .map(|tier| (tier.priority.get().unwrap(), tier.path.as_str().to_owned()))
                 .collect();

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Lines that know where they stand, and the few ways in which the kernel writes values.
 
-use std::sync::Arc;
-
 use pagewise_model::{Bytes, Choice, Millis, Name, Reading, Source};
 
 use crate::root::{HostRoot, absolute};
@@ -10,28 +8,28 @@ use crate::root::{HostRoot, absolute};
 /// A file's bytes as lines.
 #[derive(Debug)]
 pub(crate) struct Text {
-    path: Arc<str>,
+    source: Source,
     bytes: Vec<u8>,
 }
 
 /// One line, without its end.
 #[derive(Debug, Clone)]
 pub(crate) struct Line<'a> {
-    path: &'a Arc<str>,
+    file: &'a Source,
     number: u32,
     pub(crate) bytes: &'a [u8],
 }
 
 impl Text {
     pub(crate) fn new(path: &str, bytes: Vec<u8>) -> Self {
-        Self { path: path.into(), bytes }
+        Self { source: Source::file(path), bytes }
     }
 
     /// Every line that is not empty, with its true number.
     pub(crate) fn lines(&self) -> impl Iterator<Item = Line<'_>> {
-        let numbered = (1u32..).zip(self.bytes.split(|&byte| byte == b'\n'));
+        let numbered = (1u32..).zip(lines(&self.bytes));
         numbered.filter(|(_, bytes)| !bytes.trim_ascii().is_empty()).map(|(number, bytes)| Line {
-            path: &self.path,
+            file: &self.source,
             number,
             bytes,
         })
@@ -44,23 +42,25 @@ impl Text {
         host: &HostRoot,
         most: usize,
     ) -> impl Iterator<Item = Line<'_>> {
-        if let Some(line) = self.lines().nth(most) {
+        let breaks = memchr::memchr_iter(b'\n', &self.bytes).count();
+        let excess = if breaks < most { None } else { self.lines().nth(most) };
+        if let Some(line) = excess {
             let expected = format!("at most {most} lines");
-            let _: Reading<()> = host.garbled(line.source(), &expected, line.bytes);
+            host.problem(&line.source(), &expected, line.bytes);
         }
         self.lines().take(most)
     }
 
     /// The file as a place.
     pub(crate) fn source(&self) -> Source {
-        Source::file(self.path.clone())
+        self.source.clone()
     }
 }
 
 impl<'a> Line<'a> {
     /// Where this line stands.
     pub(crate) fn source(&self) -> Source {
-        Source::line(self.path.clone(), self.number)
+        self.file.at_line(self.number)
     }
 
     /// Its words, split at white space.
@@ -70,9 +70,56 @@ impl<'a> Line<'a> {
 
     /// The parts before and after the first `separator`, both trimmed.
     pub(crate) fn split_once(&self, separator: u8) -> Option<(&'a [u8], &'a [u8])> {
-        let at = self.bytes.iter().position(|&byte| byte == separator)?;
+        let at = memchr::memchr(separator, self.bytes)?;
         Some((self.bytes[..at].trim_ascii(), self.bytes[at + 1..].trim_ascii()))
     }
+
+    /// What was understood of this line; where that is nothing, a Problem says what was `expected`.
+    pub(crate) fn reading<T>(
+        &self,
+        host: &HostRoot,
+        expected: &str,
+        value: Option<T>,
+    ) -> Reading<T> {
+        match value {
+            Some(value) => Reading::found(value, self.source()),
+            None => host.garbled(self.source(), expected, self.bytes),
+        }
+    }
+
+    /// As [`Line::reading`], for what is no Reading by itself.
+    pub(crate) fn understood<T>(
+        &self,
+        host: &HostRoot,
+        expected: &str,
+        value: Option<T>,
+    ) -> Option<T> {
+        if value.is_none() {
+            host.problem(&self.source(), expected, self.bytes);
+        }
+        value
+    }
+
+    /// `Name: value`, as most files of lines have it.
+    pub(crate) fn named(&self, host: &HostRoot) -> Option<(&'a [u8], &'a [u8])> {
+        self.understood(host, "a name and a colon", self.split_once(b':'))
+    }
+
+    /// `rest` of this line as a size like `12 kB`.
+    pub(crate) fn size(&self, host: &HostRoot, rest: &[u8]) -> Reading<Bytes> {
+        self.reading(host, "a size in kB", kib(rest))
+    }
+}
+
+/// Why a field has no value although its file was read.
+pub(crate) const NO_LINE: &str = "this kernel prints no such line";
+
+/// What stands between line breaks, and after the last one. `split` would compare byte by byte,
+/// which was half of our own work for `/proc/PID/status`.
+pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let ends = memchr::memchr_iter(b'\n', bytes).chain([bytes.len()]);
+    let mut begin = 0;
+    ends.filter_map(move |end| bytes.get(std::mem::replace(&mut begin, end + 1)..end))
 }
 
 /// The words of a piece of text, split at white space.
@@ -80,11 +127,22 @@ pub(crate) fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
+/// `hierarchy:controllers:path`, a line of `/proc/PID/cgroup`: the path may hold more colons.
+pub(crate) fn three_parts(line: &[u8]) -> Option<[&[u8]; 3]> {
+    let mut parts = line.splitn(3, |&byte| byte == b':');
+    Some([parts.next()?, parts.next()?, parts.next()?])
+}
+
 /// A whole number in plain digits, with a sign where the type has one. `None` for anything else,
 /// an overflow included.
 pub(crate) fn number<T: std::str::FromStr>(word: &[u8]) -> Option<T> {
     let plain = word.first().is_some_and(|&first| first.is_ascii_digit() || first == b'-');
     std::str::from_utf8(word).ok().filter(|_| plain)?.parse().ok()
+}
+
+/// `12 kB`, which means KiB.
+pub(crate) fn kib(text: &[u8]) -> Option<Bytes> {
+    number(text.strip_suffix(b"kB")?.trim_ascii()).and_then(Bytes::from_kib)
 }
 
 /// `1`, `Y`, `true`, `0`, `N`, `false`, in any case.
@@ -98,15 +156,22 @@ pub(crate) fn flag(word: &[u8]) -> Option<bool> {
     }
 }
 
-/// The lines for which `keep` holds, and every other line empty, so that numbers stay true: what a
-/// recording may hold of a file that also says what is nobody's business.
-pub(crate) fn only_lines(raw: &[u8], keep: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+/// What a recording may hold of a file that also says what is nobody's business: each line as
+/// `keep` has it, and an empty one where nothing of it may stay, so that numbers stay true.
+pub(crate) fn rewritten(raw: &[u8], mut keep: impl FnMut(&[u8]) -> Option<Vec<u8>>) -> Vec<u8> {
     let mut kept = Vec::new();
-    for line in raw.strip_suffix(b"\n").unwrap_or(raw).split(|&byte| byte == b'\n') {
-        kept.extend_from_slice(if keep(line) { line } else { b"" });
-        kept.push(b'\n');
+    for (at, line) in raw.split(|&byte| byte == b'\n').enumerate() {
+        if at > 0 {
+            kept.push(b'\n');
+        }
+        kept.extend(keep(line).unwrap_or_default());
     }
     kept
+}
+
+/// As [`rewritten`], where a line stays as it is or not at all.
+pub(crate) fn only_lines(raw: &[u8], keep: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+    rewritten(raw, |line| keep(line).then(|| line.to_vec()))
 }
 
 /// A path as the kernel prints it in `/proc/swaps` and mountinfo, where white space and the backslash
@@ -119,6 +184,22 @@ pub(crate) fn unescaped(mut word: &[u8]) -> Vec<u8> {
         word = if escape.is_some() { &rest[3..] } else { rest };
     }
     plain
+}
+
+/// A process's name as `/proc/PID/status` prints it, where a line break is `\n` and a backslash `\\`.
+pub(crate) fn unescaped_name(raw: &[u8]) -> Vec<u8> {
+    let mut name = Vec::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some((&byte, after)) = rest.split_first() {
+        let (plain, after) = match (byte, after.split_first()) {
+            (b'\\', Some((b'n', after))) => (b'\n', after),
+            (b'\\', Some((b'\\', after))) => (b'\\', after),
+            _ => (byte, after),
+        };
+        name.push(plain);
+        rest = after;
+    }
+    name
 }
 
 fn octal(digits: &[u8]) -> Option<u8> {
@@ -187,9 +268,8 @@ impl HostRoot {
     }
 }
 
-/// Entries of one folder that are looked at, `/proc` with its processes included: few enough for a
-/// recording that means harm.
-const MAX_ENTRIES: usize = 65_536;
+/// Entries of one folder that are looked at: the kernel gives no process a larger number.
+const MAX_ENTRIES: usize = 1 << 22;
 
 /// Folders that hold one entry per thing, named for it.
 impl HostRoot {
@@ -230,15 +310,23 @@ fn sized(name: String) -> Option<(Bytes, String)> {
 pub(crate) mod testing {
     use proptest::prelude::*;
 
-    use crate::root::{Entry, HostRoot};
+    use crate::root::{Entry, HostRoot, Refusal};
 
     /// A host that has these files.
     pub(crate) fn host<'a, B: AsRef<[u8]>>(
         files: impl IntoIterator<Item = (&'a str, B)>,
     ) -> HostRoot {
-        let entry =
-            |(path, bytes): (&str, B)| (path.to_owned(), Entry::File(bytes.as_ref().to_vec()));
-        HostRoot::memory(files.into_iter().map(entry))
+        HostRoot::memory(files.into_iter().map(|(path, bytes)| file(path, bytes)))
+    }
+
+    /// A file of a host, for tests that also refuse some.
+    pub(crate) fn file(path: impl Into<String>, bytes: impl AsRef<[u8]>) -> (String, Entry) {
+        (path.into(), Entry::File(bytes.as_ref().to_vec()))
+    }
+
+    /// A file that only root may read.
+    pub(crate) fn denied(path: impl Into<String>) -> (String, Entry) {
+        (path.into(), Entry::Refused(Refusal::Denied("run as root".into())))
     }
 
     /// Bytes that no kernel wrote: any at all, or a true text with some bytes replaced and its end
@@ -261,6 +349,8 @@ pub(crate) mod testing {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -317,6 +407,35 @@ mod tests {
         assert_eq!(unescaped(br"/swap\040file\134x"), b"/swap file\\x");
         assert_eq!(unescaped(br"/a\9zz\0"), br"/a\9zz\0");
         assert_eq!(unescaped(br"\777\+12"), br"\777\+12");
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_what_stands_between_line_breaks(bytes in "[a \n]{0,40}") {
+            prop_assert!(lines(bytes.as_bytes()).eq(bytes.split('\n').map(str::as_bytes)));
+        }
+    }
+
+    #[test]
+    fn a_name_is_what_its_process_called_itself() {
+        assert_eq!(unescaped_name(br"two\nlines\\"), b"two\nlines\\");
+        assert_eq!(unescaped_name(br"odd\t\"), br"odd\t\");
+    }
+
+    #[test]
+    fn sizes_are_kib_with_their_unit() {
+        assert_eq!(kib(b"12 kB"), Bytes::from_kib(12));
+        for bad in [&b"12"[..], b"kB", b"12 KB", b"-1 kB", b"18446744073709551615 kB"] {
+            assert_eq!(kib(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_which_nothing_stays_is_empty_and_keeps_its_place() {
+        let kept = |raw: &[u8]| only_lines(raw, |line| line.starts_with(b"a"));
+        assert_eq!(kept(b"x\na 1\n\na 2"), b"\na 1\n\na 2");
+        assert_eq!(kept(b"a\nx\n"), b"a\n\n");
+        assert_eq!(kept(b""), b"");
     }
 
     #[test]

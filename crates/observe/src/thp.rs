@@ -66,6 +66,7 @@ fn policy(host: &HostRoot, folder: &str, file: &str, why_none: &'static str) -> 
 }
 
 fn stats(host: &HostRoot, folder: &str) -> Counters {
+    host.hold(folder);
     let names = host.names(folder).into_iter().take(MAX_STATS);
     let counter =
         |name: String| (Name::from(name.as_str()), host.number_at(&format!("{folder}/{name}")));

@@ -132,7 +132,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::root::Entry;
+    use crate::text::testing::host;
 
     const GUEST: (&str, &str) =
         ("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu vme hypervisor lahf_lm\n");
@@ -140,10 +140,7 @@ mod tests {
     const CLOCK: &str = "sys/devices/system/clocksource/clocksource0/available_clocksource";
 
     fn kind(files: &[(&str, &str)]) -> Option<String> {
-        let entry = |(path, text): &(&str, &str)| {
-            ((*path).to_owned(), Entry::File(text.as_bytes().to_vec()))
-        };
-        read(&HostRoot::memory(files.iter().map(entry))).value().map(ToString::to_string)
+        read(&host(files.iter().copied())).value().map(ToString::to_string)
     }
 
     #[test]
@@ -187,7 +184,7 @@ mod tests {
             path in prop::sample::select(vec!["proc/cpuinfo", CLOCK, "sys/class/dmi/id/sys_vendor"]),
             bytes in proptest::collection::vec(any::<u8>(), 0..200),
         ) {
-            let _ = read(&HostRoot::memory([(path.to_owned(), Entry::File(bytes))]));
+            let _ = read(&host([(path, bytes)]));
         }
     }
 }

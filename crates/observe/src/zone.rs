@@ -28,7 +28,7 @@ pub(crate) fn read_zones(host: &HostRoot) -> Vec<Zone> {
         if is_heading(&line) {
             zones.extend(current.take());
             if zones.len() == MAX_ZONES {
-                let _: Reading<()> = host.garbled(line.source(), "the last zone", line.bytes);
+                host.problem(&line.source(), "the last zone", line.bytes);
                 break;
             }
             current = heading(host, &line).map(|(node, name)| blank(node, name, &text.source()));
@@ -58,11 +58,7 @@ fn heading(host: &HostRoot, line: &Line<'_>) -> Option<(u32, Name)> {
         words.next().filter(|word| *word == b"zone")?;
         Some((node, Name::from_bytes(words.next()?)))
     };
-    let found = parse();
-    if found.is_none() {
-        let _: Reading<()> = host.garbled(line.source(), "a node and a zone", line.bytes);
-    }
-    found
+    line.understood(host, "a node and a zone", parse())
 }
 
 /// A zone of which nothing has been read.
@@ -85,10 +81,8 @@ fn take(host: &HostRoot, zone: &mut Zone, line: &Line<'_>) {
     } else if let Some((_, field)) =
         fields(zone).into_iter().find(|(known, _)| known.as_bytes() == name)
     {
-        *field = match words.next().and_then(number).filter(|_| words.next().is_none()) {
-            Some(count) => Reading::found(Pages::new(count), line.source()),
-            None => host.garbled(line.source(), "a name and a number of pages", line.bytes),
-        };
+        let count = words.next().and_then(number).filter(|_| words.next().is_none());
+        *field = line.reading(host, "a name and a number of pages", count.map(Pages::new));
     }
 }
 
@@ -99,10 +93,8 @@ fn reserve(host: &HostRoot, line: &Line<'_>) -> Reading<Vec<Pages>> {
         let numbers = inner.split(|&byte| byte == b',').take(MAX_ZONES_PER_NODE + 1);
         numbers.map(|word| number(word.trim_ascii()).map(Pages::new)).collect::<Option<Vec<_>>>()
     });
-    match list.filter(|list| list.len() <= MAX_ZONES_PER_NODE) {
-        Some(list) => Reading::found(list, line.source()),
-        None => host.garbled(line.source(), "numbers of pages in parentheses", line.bytes),
-    }
+    let list = list.filter(|list| list.len() <= MAX_ZONES_PER_NODE);
+    line.reading(host, "numbers of pages in parentheses", list)
 }
 
 /// `Node 0, zone Normal 12616 8822 …`: free blocks by order.
@@ -110,10 +102,8 @@ fn free_blocks(host: &HostRoot, line: &Line<'_>) -> Option<FreeBlocks> {
     let (node, zone) = heading(host, line)?;
     let counts = words(line.bytes).skip(4).take(MAX_ORDERS + 1).map(number);
     let blocks = counts.collect::<Option<Vec<u64>>>();
-    let blocks = match blocks.filter(|all| (1..=MAX_ORDERS).contains(&all.len())) {
-        Some(blocks) => Reading::found(blocks, line.source()),
-        None => host.garbled(line.source(), "a number of free blocks per order", line.bytes),
-    };
+    let blocks = blocks.filter(|all| (1..=MAX_ORDERS).contains(&all.len()));
+    let blocks = line.reading(host, "a number of free blocks per order", blocks);
     Some(FreeBlocks::new(node, zone, blocks))
 }
 

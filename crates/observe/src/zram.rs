@@ -16,19 +16,11 @@ use pagewise_model::{
 
 use crate::mounts::Mounts;
 use crate::root::{HostRoot, absolute};
-use crate::swap::zram_id;
 use crate::text::{Line, Text, choice, number, only_lines, words};
 
 pub(crate) fn read(host: &HostRoot, tiers: &[Tier], mounts: &Mounts) -> Vec<Zram> {
-    let names = host.names("sys/block");
-    let mut ids: Vec<u32> = names.iter().filter_map(|name| id(name)).collect();
-    ids.sort_unstable();
-    ids.into_iter().map(|id| device(host, id, tiers, mounts)).collect()
-}
-
-/// The N of zramN.
-fn id(name: &str) -> Option<u32> {
-    zram_id(&format!("/dev/{name}")).filter(|id| format!("zram{id}") == name)
+    let ids = host.numbered("sys/block", "zram").into_iter();
+    ids.map(|id| device(host, id, tiers, mounts)).collect()
 }
 
 fn device(host: &HostRoot, id: u32, tiers: &[Tier], mounts: &Mounts) -> Zram {
@@ -80,14 +72,9 @@ fn algorithms(text: &[u8]) -> Option<Algorithms> {
 
 fn secondary(host: &HostRoot, path: &str) -> Vec<Secondary> {
     let Ok(text) = host.text(path) else { return Vec::new() };
-    let line_or_problem = |line: Line<'_>| {
-        let parsed = recompression(line.bytes);
-        if parsed.is_none() {
-            let _: Reading<()> = host.garbled(line.source(), "#priority: algorithms", line.bytes);
-        }
-        parsed
-    };
-    text.lines().filter_map(line_or_problem).collect()
+    let understood =
+        |line: Line<'_>| line.understood(host, "#priority: algorithms", recompression(line.bytes));
+    text.lines().filter_map(understood).collect()
 }
 
 /// `#1: lzo lz4 [zstd]`.
@@ -221,6 +208,10 @@ fn in_use(
         let kind = Name::from(mount.file_system.as_str());
         return Some(Reading::found(ZramUse::FileSystem { kind }, mount.at.clone()));
     }
+    built_upon(host, zram)
+}
+
+fn built_upon(host: &HostRoot, zram: &Zram) -> Option<Reading<ZramUse>> {
     let holders = format!("sys/block/{}/holders", zram.name());
     let holder = host.names(&holders).into_iter().next()?;
     // a recording lists what was looked at
@@ -273,17 +264,14 @@ mod tests {
 
     use super::*;
     use crate::mounts;
-    use crate::root::{Entry, Refusal};
+    use crate::root::Entry;
+    use crate::text::testing::{denied, file};
 
     type Files = Vec<(String, Entry)>;
 
-    fn file(path: &str, text: &str) -> (String, Entry) {
-        (path.to_owned(), Entry::File(text.as_bytes().to_vec()))
-    }
-
     /// A device of a 6.18 kernel that is initialised and holds something.
     fn device_files() -> Files {
-        let at = |name: &str, text: &str| file(&format!("sys/block/zram1/{name}"), text);
+        let at = |name: &str, text: &str| file(format!("sys/block/zram1/{name}"), text);
         vec![
             at("initstate", "1\n"),
             at("disksize", "1073741824\n"),
@@ -397,7 +385,7 @@ mod tests {
 
     #[test]
     fn devices_stand_in_the_order_of_their_numbers() {
-        let at = |name: &str| file(&format!("sys/block/{name}/disksize"), "0\n");
+        let at = |name: &str| file(format!("sys/block/{name}/disksize"), "0\n");
         let host = HostRoot::memory(["zram10", "zram2", "zram02", "zramx", "sda"].map(at));
         let ids: Vec<u32> =
             read(&host, &[], &mounts::read(&host)).iter().map(|zram| zram.id).collect();
@@ -443,7 +431,7 @@ mod tests {
     fn a_device_below_another_is_never_read() {
         let mut files = device_files();
         files.push(file("sys/block/zram1/holders/dm-0", ""));
-        files.push(("dev/zram1".to_owned(), Entry::File(signed())));
+        files.push(file("dev/zram1", signed()));
         assert!(format!("{:?}", used(files)).contains("in use through dm-0"));
     }
 
@@ -459,21 +447,20 @@ mod tests {
         assert_eq!(found.value(), Some(&ZramUse::SwapSignature));
         assert_eq!(found.source.to_string(), "/run/udev/data/b253:1:2");
         let mut by_mark = device_files();
-        by_mark.push(("dev/zram1".to_owned(), Entry::File(signed())));
+        by_mark.push(file("dev/zram1", signed()));
         assert_eq!(used(by_mark).value(), Some(&ZramUse::SwapSignature));
         let mut other = device_files();
-        other.push(("dev/zram1".to_owned(), Entry::File(vec![7; 8192])));
+        other.push(file("dev/zram1", [7; 8192]));
         assert_eq!(used(other).value(), Some(&ZramUse::Nothing));
-        let mut denied = device_files();
-        let refusal = Refusal::Denied("run as root".into());
-        denied.push(("dev/zram1".to_owned(), Entry::Refused(refusal)));
-        assert!(used(denied).is_denied());
+        let mut refused = device_files();
+        refused.push(denied("dev/zram1"));
+        assert!(used(refused).is_denied());
     }
 
     #[test]
     fn a_device_that_stores_nothing_is_not_asked() {
         let mut files = with(file("sys/block/zram1/mm_stat", "0 0 0 0 0 0 0 0 0\n"));
-        files.push(("dev/zram1".to_owned(), Entry::File(signed())));
+        files.push(file("dev/zram1", signed()));
         assert_eq!(used(files).value(), Some(&ZramUse::Nothing));
     }
 
@@ -485,7 +472,7 @@ mod tests {
             [(secret, ZramUse::SwapSignature), (vec![b'x'; 8192], ZramUse::Nothing)]
         {
             let mut files = device_files();
-            files.push(("dev/zram1".to_owned(), Entry::File(content)));
+            files.push(file("dev/zram1", content));
             let live = HostRoot::memory(files).remembering();
             let first = read(&live, &[], &mounts::read(&live)).remove(0).used_as;
             assert_eq!(first.value(), Some(&expected));
@@ -509,8 +496,7 @@ mod tests {
                 "[#0-9 \\[\\]:a-z\n]{0,80}".prop_map(String::into_bytes),
             ],
         ) {
-            let path = format!("sys/block/zram1/{name}");
-            let _ = only(with((path, Entry::File(bytes))));
+            let _ = only(with(file(format!("sys/block/zram1/{name}"), bytes)));
         }
     }
 }

@@ -58,7 +58,7 @@ pub(crate) enum Verb {
     /// Facts at a glance, from a single look
     Status,
     /// Findings in full, with proof and the next command; exit status 3 when there are any
-    Doctor,
+    Doctor(Doctor),
     /// Record this machine, redacted, to send or to test with
     #[command(long_about = "Record this machine, redacted, to send or to test with.\n\n\
         A recording holds both ends of an interval: the kernel's numbers about memory. It holds no \
@@ -92,8 +92,26 @@ pub(crate) enum Verb {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Leave out findings that matter less; they count for the exit status no more
+    #[arg(long, value_name = "SEVERITY", default_value = "info")]
+    pub(crate) min_severity: Severity,
+}
+
+/// As `pagewise_model::Severity`, least first.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Severity {
+    /// Worth knowing; nothing is lost today
+    Info,
+    /// Memory or time is being wasted
+    Warning,
+    /// Work is being hurt, or will be at the next peak
+    Critical,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Capture {
-    /// Write to this file; nothing is overwritten [default: pagewise-<hash>-<date>.tar.zst]
+    /// Write to this file; nothing is overwritten [default: pagewise-HASH-DATE.tar.zst]
     #[arg(short, long, value_name = "FILE", conflicts_with = "folder")]
     pub(crate) output: Option<PathBuf>,
     /// Write the files into this folder, which must be empty or new

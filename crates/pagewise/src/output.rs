@@ -50,6 +50,11 @@ fn explained(path: &Path, error: std::io::Error) -> anyhow::Error {
         let what = format!("{path}: expected no file of that name, found one; nothing was written");
         return Advised { what, next: "remove it, or give another name with -o" }.into();
     }
+    if error.kind() == ErrorKind::NotFound {
+        let what = format!("{path}: expected a folder to put it in, found none");
+        return Advised { what, next: "make that folder first, or give another name with -o" }
+            .into();
+    }
     anyhow::Error::new(error).context(path.to_string())
 }
 
@@ -86,5 +91,11 @@ pub(crate) fn new_file_below(folder: &Path, path: &str, bytes: &[u8]) -> anyhow:
 
 fn make_folders(path: &Path, mode: u32) -> anyhow::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true).mode(mode).create(path).with_context(|| format!("{}", path.display()))
+    let made = builder.recursive(true).mode(mode).create(path);
+    if let Err(error) = made {
+        let next = "give the name of a folder, or of one that can be made";
+        let what = format!("{}: expected a folder, or to make one: {error}", path.display());
+        anyhow::bail!(Advised { what, next });
+    }
+    Ok(())
 }

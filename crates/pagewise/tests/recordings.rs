@@ -105,7 +105,11 @@ fn errors_name_the_file_what_was_expected_and_the_way_on() {
     std::fs::write(folder.path().join("text"), "this is no recording at all\n").unwrap();
     for (path, expected) in [
         ("none", "none: No such file or directory"),
-        ("text", "text: expected a recording"),
+        (
+            "text",
+            "text: expected a recording (.tar.zst with host.toml in it), found something that \
+            begins with \"this is no recording at \"",
+        ),
         (".", ".: expected host.toml or a folder proc in it, found neither"),
         ("/dev/null", "/dev/null: expected a folder or a .tar.zst file, found a character device"),
     ] {
@@ -161,5 +165,33 @@ fn an_archive_cut_in_the_middle_is_told() {
     std::fs::write(&cut, &plain[..300]).unwrap();
     let ran = run(&["status", "--root", text(&cut)]);
     assert_eq!(ran.status, 1);
-    assert!(ran.err.contains("before host.toml came"), "{}", ran.err);
+    assert!(ran.err.contains("expected a recording"), "{}", ran.err);
+}
+
+/// A fixture with two findings, none of which is a warning.
+const FIXTURE: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/hosts/debian12-6.18-x86_64-24g-plain");
+
+#[test]
+fn findings_below_the_wanted_severity_are_counted_and_not_shown() {
+    let all = run(&["doctor", "--root", FIXTURE]);
+    assert_eq!(all.status, 3, "{}", all.out);
+    assert!(!all.out.contains("not shown"), "{}", all.out);
+    let few = run(&["doctor", "--root", FIXTURE, "--min-severity", "critical"]);
+    assert_eq!(few.status, 0, "{}", few.out);
+    assert!(few.out.contains("below --min-severity not shown"), "{}", few.out);
+    assert!(!few.out.contains("INFO") && !few.out.contains("No findings"), "{}", few.out);
+}
+
+#[test]
+fn a_host_that_could_not_be_examined_is_not_called_healthy() {
+    let folder = empty_folder();
+    std::fs::create_dir(folder.path().join("proc")).unwrap();
+    for line in [&["doctor"][..], &["doctor", "--json"], &["doctor", "--min-severity", "warning"]] {
+        let ran = run(&[line, &["--root", text(folder.path())]].concat());
+        assert_eq!(ran.status, 1, "{}", ran.out);
+        assert!(ran.err.contains("nothing could be examined"), "{}", ran.err);
+        assert!(ran.err.contains("\n  next   see what is missing: pagewise report"));
+        assert!(!ran.out.contains("No findings"), "{}", ran.out);
+    }
 }

@@ -14,6 +14,8 @@ pub struct Answer<'a> {
     pub interval: &'a Interval,
     /// What is the case, most severe first.
     pub findings: &'a [Finding],
+    /// How many more there are that the reader did not ask for.
+    pub hidden: usize,
     /// What looking cost.
     pub cost: Cost,
 }

@@ -10,7 +10,7 @@ use pagewise_report::json::{Noun, render, schema};
 use serde_json::{Value, json};
 
 fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
-    let answer = Answer { interval, findings, cost: host::cost() };
+    let answer = Answer { interval, findings, hidden: 0, cost: host::cost() };
     serde_json::from_str(&render(noun, &answer)).expect("a document is JSON")
 }
 
@@ -28,7 +28,8 @@ fn documents_obey_their_schemas() {
     let rich = host::interval();
     let empty = Interval::single(Snapshot::default());
     for noun in Noun::ALL {
-        valid(noun, &document(noun, &rich, &host::findings())).unwrap();
+        valid(noun, &document(noun, &rich, &[vec![host::waiting()], host::findings()].concat()))
+            .unwrap();
         valid(noun, &document(noun, &empty, &[])).unwrap();
     }
 }
@@ -79,7 +80,7 @@ fn every_document_says_when_where_and_at_what_cost() {
         assert_eq!(document["pagewise"], json!(env!("CARGO_PKG_VERSION")));
     }
     let empty = Interval::single(Snapshot::default());
-    let answer = Answer { interval: &empty, findings: &[], cost: Cost::default() };
+    let answer = Answer { interval: &empty, findings: &[], hidden: 0, cost: Cost::default() };
     let document: Value = serde_json::from_str(&render(Noun::Doctor, &answer)).unwrap();
     assert_eq!((&document["time"], &document["findings"]), (&Value::Null, &json!([])));
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
 
 fn all_texts(interval: &Interval, findings: &[pagewise_model::Finding], look: Look) -> String {
-    let answer = Answer { interval, findings, cost: host::cost() };
+    let answer = Answer { interval, findings, hidden: 0, cost: host::cost() };
     [report(&answer, look), status(&answer, look), doctor(&answer, look)].concat()
 }
 
@@ -42,7 +42,7 @@ fn rename(interval: &mut Interval, name: &str) {
 
 /// Findings quote names as they are; the page must make them harmless.
 fn findings_about(name: &str) -> Vec<pagewise_model::Finding> {
-    let mut findings = host::findings();
+    let mut findings = [vec![host::waiting()], host::findings()].concat();
     for finding in &mut findings {
         finding.title = format!("{name} {}", finding.title);
         finding.what = name.to_owned();

@@ -16,7 +16,7 @@ fn rich() -> Snapshot {
 
 fn report_of(end: Snapshot, findings: &[Finding]) -> String {
     let interval = Interval::single(end);
-    report(&Answer { interval: &interval, findings, cost: host::cost() }, LOOK)
+    report(&Answer { interval: &interval, findings, hidden: 0, cost: host::cost() }, LOOK)
 }
 
 fn quiet() -> Snapshot {
@@ -47,14 +47,19 @@ fn the_verdict_follows_severity_and_pressure() {
         verdict.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let available = "6.3 of 62.8 GiB are available";
-    assert!(first(rich(), &[]).starts_with("Memory is short: somebody waited for it 11 %"));
+    let short = "Memory is short: somebody waited for it 11 % of the last minute";
+    assert!(first(rich(), &[host::waiting()]).starts_with(short));
+    let thrashing = first(without_pressure(), &[host::waiting()]);
+    assert!(thrashing.starts_with("Memory is short: somebody waited for memory 11 %"));
+    let felt = first(rich(), &[]);
+    assert!(felt.starts_with(&format!("Memory is not short: {available}, and somebody waited")));
     assert!(first(quiet(), &all).starts_with("Memory will hurt work at the next peak, if not now"));
     assert!(first(quiet(), &all[1..]).starts_with("Memory is not short, but it is not used well"));
     let fine = first(quiet(), &[]);
     assert!(fine.starts_with(&format!("Memory is not short: {available}, and nobody waited")));
     let unknown = first(without_pressure(), &[]);
     assert!(unknown.starts_with(&format!("Nothing wrong was found: {available}.")));
-    assert!(unknown.contains("is not known (compiled in but switched off: boot with psi=1)"));
+    assert!(unknown.contains("is not known: compiled in but switched off: boot with psi=1."));
 }
 
 #[test]
@@ -72,12 +77,12 @@ fn what_is_denied_is_named_once_at_the_end() {
     end.capabilities.clear();
     let text = report_of(end, &[]);
     assert!(text.contains("  KSM             needs root\n"));
-    let line = "Root would add  details of zram · KSM · proportional sizes of 1 process\n";
+    let line = "Root would add  details of zram · KSM · proportional sizes of up to 1 process\n";
     assert!(text.contains(line), "{text}");
 }
 
 #[test]
-fn nobody_is_sent_to_root_where_nothing_was_denied() {
+fn nobody_is_asked_for_rights_where_nothing_was_denied() {
     let mut end = rich();
     end.processes = pagewise_model::Processes::default();
     end.capabilities.clear();
@@ -104,7 +109,7 @@ fn an_unreadable_host_is_not_called_well() {
     let mut end = Snapshot::default();
     end.memory.total = host::none("/proc/meminfo");
     let interval = Interval::single(end);
-    let answer = Answer { interval: &interval, findings: &[], cost: host::cost() };
+    let answer = Answer { interval: &interval, findings: &[], hidden: 0, cost: host::cost() };
     for text in [report(&answer, LOOK), status(&answer, LOOK), doctor(&answer, LOOK)] {
         assert!(text.contains("could not be read (/proc/meminfo: "), "{text}");
         assert!(!text.contains("No findings") && !text.contains("not short"), "{text}");
@@ -127,6 +132,8 @@ const fn knob(name: &'static str, domain: Domain) -> Knob {
 
 static SWITCH: Knob = knob("zswap.enabled", Domain::Bool);
 static CHOICE: Knob = knob("thp.enabled", Domain::Listed);
+static SIZE: Knob = knob("zram.disksize", Domain::Size);
+static DAMON: Knob = knob("damon.nr_schemes", Domain::Int { min: 0, max: 9 });
 static NUMBER: Knob = knob("vm.number", Domain::Int { min: 0, max: 9 });
 
 fn live(knob: &'static Knob, of: &str, live: &str, default: &'static str) -> KnobReading {
@@ -147,9 +154,103 @@ fn a_setting_differs_by_meaning_and_not_by_spelling() {
         KnobReading { live: Reading::not_read(), ..live(&NUMBER, "", "", "1") },
         KnobReading { default: None, ..live(&NUMBER, "", "3", "1") },
     ];
-    assert!(settings(same).contains("Settings        all 2 with a known default have it"));
+    assert!(settings(same).contains("Settings        2 have the kernel's default\n"));
     let text = settings(vec![live(&CHOICE, "", "[always] madvise never", "madvise")]);
     assert!(text.contains("    thp.enabled  always  madvise\n"), "{text}");
+}
+
+#[test]
+fn a_size_is_spelled_with_its_unit_and_damon_is_counted() {
+    let knobs = vec![
+        live(&SIZE, "zram0", "536870912", "0"),
+        live(&DAMON, "0", "1", "0"),
+        live(&DAMON, "1", "2", "0"),
+    ];
+    let text = settings(knobs);
+    assert!(text.contains("    zram.disksize  zram0  512.0 MiB  0 B\n"), "{text}");
+    assert!(text.contains("    and 2 of the DAMON that somebody set up: pagewise"), "{text}");
+    assert!(!text.contains("damon.nr_schemes"), "{text}");
+    let text = settings(vec![live(&NUMBER, "", "1", "1"), live(&DAMON, "0", "1", "0")]);
+    let line = "Settings        1 have the kernel's default, but not 1 of the DAMON";
+    assert!(text.contains(line), "{text}");
+}
+
+#[test]
+fn one_look_says_that_it_has_no_rates() {
+    assert!(report_of(rich(), &[]).contains("  Movement        not known: one look alone"));
+    assert!(!report_of(Snapshot::default(), &[]).contains("Movement"));
+}
+
+#[test]
+fn what_was_garbled_is_never_a_heading_over_nothing() {
+    let mut end = rich();
+    let garbled =
+        || Reading::absent("garbled: expected at least 7 numbers", Source::file("/sys/x"));
+    end.zram.iter_mut().for_each(|zram| zram.mm_stat.original = garbled());
+    end.hugetlb.iter_mut().for_each(|pool| pool.total = host::none("/sys/y"));
+    end.memory.anon_huge_pages = host::none("/proc/meminfo");
+    end.memory.shmem_huge_pages = host::none("/proc/meminfo");
+    end.memory.file_huge_pages = host::none("/proc/meminfo");
+    let text = report_of(end.clone(), &[]);
+    assert!(text.contains("    zram0: garbled: expected at least 7 numbers\n"), "{text}");
+    assert!(!text.contains("hugetlb pools   ") && !text.contains("now in use"), "{text}");
+    let interval = Interval::single(end);
+    let answer = Answer { interval: &interval, findings: &[], hidden: 0, cost: host::cost() };
+    assert!(!status(&answer, LOOK).contains("always:\n"));
+}
+
+#[test]
+fn a_problem_is_told_to_its_end() {
+    let mut end = rich();
+    let source = Source::line("/sys/fs/cgroup/a/long/path/to/a/group/memory.stat", 3);
+    let expected = "a name, a space and a whole number";
+    end.problems.push(pagewise_model::Problem::new(&source, expected, b"the very end"));
+    assert!(report_of(end, &[]).replace("\n     ", "").contains("found \"the very end\""));
+}
+
+#[test]
+fn the_disk_under_a_tier_is_told_in_short() {
+    let kind = |rotational: bool, guest: bool| {
+        let mut end = rich();
+        end.tiers[0].disk.rotational = host::found(rotational, "/sys/block/x/queue/rotational");
+        end.host.virtualization = match guest {
+            true => host::found(Name::from("kvm"), "/sys/x"),
+            false => host::none("/sys/x"),
+        };
+        let text = report_of(end, &[]);
+        let line = text.lines().find(|line| line.contains("/swapfile  ")).unwrap().to_owned();
+        line.split_whitespace().nth(2).unwrap().to_owned()
+    };
+    assert_eq!(kind(false, true), "ssd");
+    assert_eq!(kind(true, false), "hdd");
+    assert_eq!(kind(true, true), "virtual");
+}
+
+#[test]
+fn hidden_findings_are_counted_and_nothing_is_called_well() {
+    let interval = host::interval();
+    let findings = host::findings();
+    let answer =
+        Answer { interval: &interval, findings: &findings[..1], hidden: 2, cost: host::cost() };
+    let text = doctor(&answer, LOOK);
+    assert!(text.contains("1 critical finding. 2 findings below --min-severity not shown."));
+    let text = doctor(&Answer { findings: &[], ..answer }, LOOK);
+    assert!(text.contains("  2 findings below --min-severity not shown.\n"), "{text}");
+    assert!(!text.contains("No findings"), "{text}");
+}
+
+#[test]
+fn features_are_told_by_what_would_bring_them() {
+    let mut end = Snapshot::default();
+    let feature = |feature, option| pagewise_model::Capability {
+        feature,
+        doc: "Good.",
+        state: pagewise_model::FeatureState::NotBuilt { option },
+        evidence: Vec::new(),
+    };
+    end.capabilities =
+        vec![feature("a", "CONFIG_X"), feature("b", "CONFIG_Y"), feature("c", "CONFIG_X")];
+    assert!(report_of(end, &[]).contains("kernel build  a, c (CONFIG_X) · b (CONFIG_Y)\n"));
 }
 
 #[test]

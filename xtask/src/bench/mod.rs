@@ -48,6 +48,7 @@ pub(crate) struct Args {
 #[derive(Debug, Default)]
 struct Rounds {
     snapshot: Vec<f64>,
+    snapshot_bytes: Vec<f64>,
     outside: Vec<f64>,
     glance: Vec<f64>,
     report: Vec<f64>,
@@ -64,11 +65,12 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
+    let machine = machine(args)?;
     let load = Load::start(args.processes, args.groups)?;
     let rounds = measured(args, &program, &cost, &stop);
     load.end()?;
     let rows = rows(&rounds?, size)?;
-    println!("{}\n\n{}", machine(args)?, table::markdown(&rows));
+    println!("{machine}\n\n{}", table::markdown(&rows));
     ensure!(rows.iter().all(Row::kept), "a promise is not kept");
     Ok(())
 }
@@ -97,8 +99,10 @@ fn measured(args: &Args, program: &Path, cost: &Path, stop: &AtomicBool) -> Resu
 
 impl Rounds {
     fn take(&mut self, args: &Args, program: &Path, cost: &Path) -> Result<()> {
-        self.snapshot.push(snapshot_cost(run::program(cost).arg("all"), args.processes, args)?);
-        self.outside.push(snapshot_cost(run::program(cost).arg("outside"), 0, args)?);
+        let (seconds, bytes) = snapshot_cost(run::program(cost).arg("all"), args.processes, args)?;
+        self.snapshot.push(seconds);
+        self.snapshot_bytes.push(bytes);
+        self.outside.push(snapshot_cost(run::program(cost).arg("outside"), 0, args)?.0);
         let program = program.to_str().context("the program's path is not UTF-8")?;
         let glance = [program, "report", "--interval", "0", "--smaps-budget", "0"];
         self.glance.push(measure::used(&glance)?.cpu_seconds);
@@ -111,15 +115,16 @@ impl Rounds {
     }
 }
 
-/// The CPU seconds of one snapshot; refused where it did not see what was added to the machine.
-fn snapshot_cost(command: &mut Command, processes: u16, args: &Args) -> Result<f64> {
+/// The CPU seconds and bytes read of one snapshot; refused where it did not see what was added to the machine.
+fn snapshot_cost(command: &mut Command, processes: u16, args: &Args) -> Result<(f64, f64)> {
     let answer: Value = serde_json::from_str(&run::output(command)?)?;
     let seen = |key: &str| answer[key].as_u64().unwrap_or(0);
     for (key, added) in [("processes", processes), ("cgroups", args.groups)] {
         let found = seen(key);
         ensure!(found >= u64::from(added), "snapshot: expected {added} {key}, found {found}");
     }
-    answer["cpu_seconds"].as_f64().context("snapshot: no cpu_seconds")
+    let number = |key| answer[key].as_f64().with_context(|| format!("snapshot: no {key}"));
+    Ok((number("cpu_seconds")?, number("bytes_read")?))
 }
 
 fn rows(rounds: &Rounds, size: u64) -> Result<Vec<Row>> {
@@ -131,6 +136,12 @@ fn rows(rounds: &Rounds, size: u64) -> Result<Vec<Row>> {
     [
         cpu("snapshot without smaps, CPU", &rounds.snapshot, Some(0.025)),
         cpu("of it outside /proc/PID, CPU", &rounds.outside, Some(0.006)),
+        Row::median(
+            "snapshot without smaps, bytes read",
+            Unit::Kibibytes,
+            Spread::of(&rounds.snapshot_bytes),
+            None,
+        ),
         cpu("`status`, all its CPU", &rounds.status, Some(0.015)),
         cpu("`report`, all its CPU", &rounds.report, None),
         cpu("`report --interval 0 --smaps-budget 0`, all its CPU", &rounds.glance, None),
@@ -149,7 +160,7 @@ fn rows(rounds: &Rounds, size: u64) -> Result<Vec<Row>> {
     .context("no round was measured")
 }
 
-/// What the numbers stand for: machine, load, command.
+/// What the numbers stand for: machine, how busy others keep it, command.
 fn machine(args: &Args) -> Result<String> {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let cpus = std::thread::available_parallelism()?;
@@ -160,7 +171,7 @@ fn machine(args: &Args) -> Result<String> {
     let load = load.split(' ').next().unwrap_or("?");
     Ok(format!(
         "`make bench`: {} rounds with {} processes and {} memory cgroups added, on {cpus} CPUs \
-         ({model}), kernel {}, load average {load}.",
+         ({model}), kernel {}, load average {load} before.",
         args.runs,
         args.processes,
         args.groups,

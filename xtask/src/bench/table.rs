@@ -7,6 +7,7 @@ use super::spread::Spread;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Unit {
     Milliseconds,
+    Kibibytes,
     Mebibytes,
     Times,
 }
@@ -15,6 +16,7 @@ impl Unit {
     fn show(self, value: f64) -> String {
         match self {
             Self::Milliseconds => format!("{:.2} ms", value * 1e3),
+            Self::Kibibytes => format!("{:.0} KiB", value / 1024.0),
             Self::Mebibytes => format!("{:.2} MiB", value / f64::from(1 << 20)),
             Self::Times => format!("{value:.2} x"),
         }

@@ -29,7 +29,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
     let stalls = interval.vmstat("compact_stall")?;
     let order = huge_order(host);
     let zone = largest(host)?;
-    let unusable = zone.unusable_free_index(order)?;
+    let unusable = zone.unusable_free_index.get(order).copied().flatten()?;
     if stalls.per_second < STALLS_PER_SECOND || unusable < UNUSABLE {
         return None;
     }

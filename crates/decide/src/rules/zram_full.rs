@@ -101,17 +101,24 @@ fn near_limit(interval: &Interval, device: &Zram) -> Option<Finding> {
               instead of a full tier. It does not move on to the next tier then: the pages stay in \
               RAM and are tried again."
             .to_owned(),
-        evidence: Proof::new()
-            .named("memory used", &device.mm_stat.memory_used)
-            .named("mem_limit", &device.mm_stat.memory_limit)
-            .named("failed_writes", &device.io_stat.failed_writes)
-            .changed("failed_writes", failing.as_ref())
-            .done(),
+        evidence: limit_proof(device, failing.as_ref()),
         next: vec![
             writes_and(format!("echo 0 | sudo tee /sys/block/{name}/mem_limit"), "0 is no limit"),
             "zramctl --output NAME,DISKSIZE,DATA,COMPR,TOTAL,MEM-LIMIT,MEM-USED".to_owned(),
         ],
     })
+}
+
+/// Failing now says more than having failed since the device was set up.
+fn limit_proof(device: &Zram, failing: Option<&Change>) -> Vec<Evidence> {
+    let proof = Proof::new()
+        .named("memory used", &device.mm_stat.memory_used)
+        .named("mem_limit", &device.mm_stat.memory_limit);
+    match failing {
+        Some(failing) => proof.change("failed_writes", failing),
+        None => proof.named("failed_writes", &device.io_stat.failed_writes),
+    }
+    .done()
 }
 
 /// Writes that failed over the interval, where any did.

@@ -24,22 +24,27 @@ fn look(interval: &Interval) -> Vec<Finding> {
     finding(&interval.end).into_iter().collect()
 }
 
+/// The devices that have a size; the others promise nothing and cost nothing.
+fn sized(host: &Snapshot) -> impl Iterator<Item = (&Zram, Bytes)> {
+    let known = host.zram.iter().filter_map(|device| Some((device, device.disksize.get()?)));
+    known.filter(|&(_, size)| size > Bytes::new(0))
+}
+
 fn finding(host: &Snapshot) -> Option<Finding> {
     let ram = host.memory.total.get()?;
-    let sized = || host.zram.iter().filter_map(|device| Some((device, device.disksize.get()?)));
-    let promised: Bytes = sized().map(|(_, size)| size).sum();
+    let promised: Bytes = sized(host).map(|(_, size)| size).sum();
     if promised.get() <= ram.get().saturating_mul(TIMES_RAM) || ram == Bytes::new(0) {
         return None;
     }
-    let largest = sized().max_by_key(|&(_, size)| size).map(|(device, _)| device)?;
+    let largest = sized(host).max_by_key(|&(_, size)| size).map(|(device, _)| device)?;
     let times = promised.get() as f64 / ram.get() as f64;
-    let tables: Bytes = sized().filter_map(|(device, _)| device.slot_table.get()).sum();
+    let tables: Bytes = sized(host).filter_map(|(device, _)| device.slot_table.get()).sum();
     let heavy = tables.percent_of(ram).is_some_and(|percent| percent.get() >= TABLE_PERCENT);
     Some(Finding {
         id: RULE.id,
         severity: if heavy { Severity::Warning } else { Severity::Info },
         title: format!("zram promises {times:.1} times the RAM there is"),
-        what: what(promised, ram, tables, sized().count()),
+        what: what(promised, ram, tables, sized(host).count()),
         why: "The disksize bounds uncompressed data, and the table of slots for all of it is \
               allocated when it is set, used or not. Filled with data that halves such a device takes \
               all RAM before it is full, so the size protects nothing; mem_limit would."
@@ -61,10 +66,10 @@ fn what(promised: Bytes, ram: Bytes, tables: Bytes, devices: usize) -> String {
 
 fn proof(host: &Snapshot) -> Vec<Evidence> {
     let first = Proof::new().named("MemTotal", &host.memory.total);
-    let each = |proof: Proof, device: &Zram| {
+    let each = |proof: Proof, (device, _): (&Zram, Bytes)| {
         proof.value(&device.disksize).named("slot table", &device.slot_table)
     };
-    host.zram.iter().fold(first, each).done()
+    sized(host).fold(first, each).done()
 }
 
 /// A new size needs a reset, which discards what is stored: only an empty swap tier may be offered.
@@ -91,18 +96,18 @@ fn next(host: &Snapshot, ram: Bytes, device: &Zram) -> Vec<String> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use pagewise_model::TierKind;
+    use pagewise_model::{TierKind, ZramUse};
 
     use super::*;
-    use crate::testing::{assert_silent, calm, file, gib, only, tier, with};
+    use crate::testing::{assert_silent, calm, file, gib, only, tier, with, zram};
 
-    fn sized(host: &mut Snapshot, size: Bytes) {
+    fn set_size(host: &mut Snapshot, size: Bytes) {
         host.zram[0].disksize = file("/sys/block/zram0/disksize", size);
         host.zram[0].slot_table = file("/sys/block/zram0/disksize", Bytes::new(size.get() / 256));
     }
 
     pub(crate) fn firing() -> Interval {
-        with(|host| sized(host, gib(40)))
+        with(|host| set_size(host, gib(40)))
     }
 
     #[test]
@@ -119,6 +124,13 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_device_without_a_size_is_not_told() {
+        let mut interval = firing();
+        interval.end.zram.push(zram(1, ZramUse::NotInitialised, Bytes::new(0)));
+        assert_eq!(only(&RULE, &interval), only(&RULE, &firing()));
+    }
+
+    #[test]
     fn only_an_empty_swap_device_may_be_made_anew() {
         let mut interval = firing();
         interval.end.tiers = vec![tier("/dev/zram0", TierKind::Zram, Bytes::new(0), 100)];
@@ -129,7 +141,7 @@ pub(super) mod tests {
 
     #[test]
     fn twice_ram_is_no_more_than_twice() {
-        assert_silent(&RULE, &with(|host| sized(host, gib(32))));
+        assert_silent(&RULE, &with(|host| set_size(host, gib(32))));
         assert_silent(&RULE, &calm());
     }
 }

@@ -37,9 +37,6 @@ use crate::{Name, Reading};
 
 pub use table::KNOBS;
 
-/// What a path may hold in the place of something that only a host knows.
-pub const PLACEHOLDERS: [&str; 4] = ["{N}", "{size}", "{node}", "{cgroup}"];
-
 /// One kernel setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Knob {

@@ -53,7 +53,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
-    use crate::knob::{Access, Domain, KnobReading, PLACEHOLDERS, Undo};
+    use crate::knob::{Access, Domain, KnobReading, Undo};
     use crate::{Name, Reading, Source};
 
     fn named() -> BTreeMap<&'static str, &'static Knob> {
@@ -79,6 +79,9 @@ mod tests {
         let is_clean = |path: &str| path.split('/').all(|part| !matches!(part, "" | "." | ".."));
         assert_none("crooked", KNOBS.iter().filter(|knob| !is_clean(knob.path)));
     }
+
+    /// What a path may hold in the place of something that only a host knows.
+    const PLACEHOLDERS: [&str; 4] = ["{N}", "{size}", "{node}", "{cgroup}"];
 
     /// Each ends its part of the path: readers fill them in folder by folder.
     #[test]

@@ -3,14 +3,14 @@
 //!
 //! Limits have been read with the groups already: they are told from there, where the host has
 //! version 1 from the file that means the same. The other files cost a read each, so they are read
-//! of few groups. Groups with a limit come first in both, then the order of the tree; the rest of
+//! of few groups, and not looked for in version 1, which has none of them. Groups with a limit come first in both, then the order of the tree; the rest of
 //! the groups is left out here and stands, with its limits, among the groups.
 
 use pagewise_model::knob::{Knob, KnobReading};
-use pagewise_model::{Bytes, Cgroup, Cgroups, Limit, Name, Reading};
+use pagewise_model::{Bytes, Cgroup, Cgroups, Hierarchy, Limit, Name, Reading, Source};
 
 use super::{live, nowhere, told};
-use crate::root::HostRoot;
+use crate::root::{HostRoot, absolute};
 
 pub(super) const PLACEHOLDER: &str = "{cgroup}";
 
@@ -22,11 +22,16 @@ const MAX_READ: usize = 10;
 
 pub(super) fn read(host: &HostRoot, cgroups: &Cgroups, rows: &[&'static Knob]) -> Vec<KnobReading> {
     let groups = limited_first(&cgroups.groups);
+    let is_version_1 = matches!(cgroups.hierarchy, Hierarchy::V1 | Hierarchy::Hybrid);
     let reading_of = |knob: &'static Knob| {
         let mut readings: Vec<_> = groups
             .iter()
             .enumerate()
-            .filter_map(|(rank, group)| reading(host, knob, group, rank < MAX_READ))
+            .filter_map(|(rank, group)| {
+                let look = || read_live(host, knob, group, is_version_1);
+                let live = held(knob, group).or_else(|| (rank < MAX_READ).then(look)?)?;
+                Some(told(knob, Some(group.path.clone()), live))
+            })
             .collect();
         if readings.is_empty() {
             readings.push(nowhere(knob));
@@ -51,17 +56,17 @@ fn has_limit(group: &Cgroup) -> bool {
         || floors.iter().any(|floor| floor.get().is_some_and(|f| f != Limit::Bytes(Bytes::new(0))))
 }
 
-fn reading(
+fn read_live(
     host: &HostRoot,
     knob: &'static Knob,
     group: &Cgroup,
-    may_read: bool,
-) -> Option<KnobReading> {
-    let live = held(knob, group).or_else(|| {
-        let path = path_of(knob, group).filter(|_| may_read)?;
-        Some(live(host, knob, &path))
-    })?;
-    Some(told(knob, Some(group.path.clone()), live))
+    is_version_1: bool,
+) -> Option<Reading<Name>> {
+    let path = path_of(knob, group)?;
+    Some(match is_version_1 {
+        true => Reading::absent("cgroup v1 has no such setting", Source::file(absolute(&path))),
+        false => live(host, knob, &path),
+    })
 }
 
 /// What the group itself knows already.

@@ -32,6 +32,9 @@ impl<'h> Places<'h> {
 
     /// Every file that `path` stands for; none where a placeholder stands for nothing.
     pub(super) fn of(&mut self, path: &str) -> Vec<Place> {
+        if !path.contains('{') {
+            return vec![Place { path: path.to_owned(), instance: None }];
+        }
         let mut open = vec![(path.to_owned(), Vec::new())];
         while open.first().is_some_and(|(path, _)| path.contains('{')) {
             open = open.iter().flat_map(|(path, filled)| self.filled(path, filled)).collect();

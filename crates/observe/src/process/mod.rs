@@ -13,17 +13,16 @@ mod status;
 
 use std::time::Duration;
 
-use pagewise_model::{Bytes, Millis, Process, Processes, Reading, SmapsOutcome, SmapsTally};
+use pagewise_model::{Bytes, Millis, Process, Processes, SmapsOutcome, SmapsTally};
 
 use crate::root::HostRoot;
-use crate::text::{Line, number};
 use status::Task;
 
 pub(crate) fn read(host: &HostRoot, budget: Duration) -> Processes {
     let mut processes = Processes::default();
     let mut sizes = Vec::new();
     let skipped = if host.is_live() { helper::left_behind() } else { Vec::new() };
-    for pid in pids(host).into_iter().filter(|pid| !skipped.contains(pid)) {
+    for pid in host.numbered("proc", "").into_iter().filter(|pid| !skipped.contains(pid)) {
         match status::read(host, pid) {
             Task::Process(process, resident) => {
                 sizes.push(resident.map(|size| size.saturating_add(in_swap(&process))));
@@ -39,16 +38,6 @@ pub(crate) fn read(host: &HostRoot, budget: Duration) -> Processes {
     smaps::read(host, candidates, budget);
     processes.smaps = tally(&processes.list, budget);
     processes
-}
-
-/// The numbers among the names in `/proc`, in order.
-fn pids(host: &HostRoot) -> Vec<u32> {
-    let names = host.names("proc");
-    // "007" is no name of the kernel's, and is another file than 7
-    let plain = names.iter().filter(|name| !name.starts_with('0'));
-    let mut pids: Vec<u32> = plain.filter_map(|name| number(name.as_bytes())).collect();
-    pids.sort_unstable();
-    pids
 }
 
 fn in_swap(process: &Process) -> Bytes {
@@ -68,18 +57,6 @@ fn tally(list: &[Process], budget: Duration) -> SmapsTally {
         } += 1;
     }
     tally
-}
-
-/// `12 kB`, which means KiB.
-fn kib(rest: &[u8]) -> Option<Bytes> {
-    number(rest.strip_suffix(b"kB")?.trim_ascii()).and_then(Bytes::from_kib)
-}
-
-fn size(host: &HostRoot, line: &Line<'_>, rest: &[u8]) -> Reading<Bytes> {
-    match kib(rest) {
-        Some(size) => Reading::found(size, line.source()),
-        None => host.garbled(line.source(), "a size in kB", line.bytes),
-    }
 }
 
 #[cfg(test)]
@@ -116,9 +93,11 @@ mod tests {
 
     #[test]
     fn only_plain_numbers_are_processes() {
-        let names = ["1", "20", "3", "007", "0", "-4", "self", "99999999999", "bus"];
+        let names = ["1", "20", "3", "007", "-4", "self", "99999999999", "bus"];
         let paths: Vec<String> = names.iter().map(|name| format!("proc/{name}/status")).collect();
-        assert_eq!(pids(&host(paths.iter().map(|path| (path.as_str(), "")))), [1, 3, 20]);
+        let host = host(paths.iter().map(|path| (path.as_str(), "VmRSS: 8 kB\n")));
+        let pids = read(&host, Duration::ZERO).list.into_iter().map(|process| process.pid);
+        assert_eq!(pids.collect::<Vec<_>>(), [1, 3, 20]);
     }
 
     #[test]

@@ -16,8 +16,8 @@ use pagewise_model::{Bytes, Process, SmapsOutcome, Source};
 
 use super::helper::{self, Answer};
 use crate::calls::Job;
-use crate::root::{Entry, HostRoot, NO_SUCH_FILE, Refusal, absolute};
-use crate::text::Text;
+use crate::root::{HostRoot, NO_SUCH_FILE, Refusal, absolute};
+use crate::text::{NO_LINE, Text};
 
 /// Why there is no proportional size.
 const GONE: &str = "it ended while it was read";
@@ -56,6 +56,12 @@ impl Candidate<'_> {
     fn cost(&self) -> Duration {
         self.resident.map_or(Duration::MAX, cost)
     }
+
+    /// Always `Some`: no path that is made of a number has a zero byte in it.
+    fn job(&self) -> Option<Job> {
+        let path = CString::new(absolute(&self.path())).ok()?;
+        Some(Job { path, cost: self.cost() })
+    }
 }
 
 /// 30 µs, and 12 ms per GiB: measured on small pages; huge ones are cheaper.
@@ -78,14 +84,6 @@ fn read_live(host: &HostRoot, candidates: &[Candidate<'_>], budget: Duration) ->
     candidates.iter().zip(answers).map(|(it, answer)| noted(host, &it.path(), answer)).collect()
 }
 
-impl Candidate<'_> {
-    /// Always `Some`: no path that is made of a number has a zero byte in it.
-    fn job(&self) -> Option<Job> {
-        let path = CString::new(absolute(&self.path())).ok()?;
-        Some(Job { path, cost: self.cost() })
-    }
-}
-
 fn answered(answer: Answer) -> Answered {
     match answer {
         Answer::Read(bytes) if bytes.is_empty() => Err(absent(GONE)),
@@ -98,20 +96,10 @@ fn answered(answer: Answer) -> Answered {
 
 /// Lets a recorder know of what the helper read. What was not begun leaves no trace.
 fn noted(host: &HostRoot, path: &str, answer: Answered) -> Answered {
-    match answer {
-        Ok(bytes) => {
-            let entry = Entry::File(bytes);
-            host.note(path, &entry);
-            let Entry::File(bytes) = entry else { return Err(absent(GONE)) };
-            Ok(bytes)
-        }
-        Err(refusal) => {
-            if refusal != absent(NOT_READ) {
-                host.note(path, &Entry::Refused(refusal.clone()));
-            }
-            Err(refusal)
-        }
+    if answer != Err(absent(NOT_READ)) {
+        host.note(path, &answer);
     }
+    answer
 }
 
 /// A file that the recording does not hold was not read.
@@ -153,7 +141,7 @@ fn mark(process: &mut Process, refusal: &Refusal, source: &Source) {
 
 /// The first line tells address ranges; all others are sizes.
 fn parse(host: &HostRoot, process: &mut Process, text: &Text) {
-    mark(process, &absent("this kernel prints no such line"), &text.source());
+    mark(process, &absent(NO_LINE), &text.source());
     for line in text.lines() {
         let Some((key, rest)) = line.split_once(b':') else { continue };
         let field = match key {
@@ -163,7 +151,7 @@ fn parse(host: &HostRoot, process: &mut Process, text: &Text) {
             b"ShmemPmdMapped" => &mut process.shmem_huge,
             _ => continue,
         };
-        *field = super::size(host, &line, rest);
+        *field = line.size(host, rest);
     }
 }
 
@@ -173,6 +161,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::root::Entry;
     use crate::text::testing::{host, mangled};
 
     /// Linux 6.18, with sizes changed so that no two are the same.

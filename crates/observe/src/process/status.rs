@@ -11,7 +11,7 @@
 use pagewise_model::{Bytes, Name, Process, Reading, Source};
 
 use crate::root::{HostRoot, Refusal, absolute};
-use crate::text::{Line, Text, flag, number, words};
+use crate::text::{Line, NO_LINE, Text, flag, kib, number, three_parts, unescaped_name, words};
 
 /// What a process id stands for.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Found {
             None if self.has_ended => Task::Ended,
             None if self.has_name => Task::KernelThread,
             None => {
-                let _: Reading<()> = host.garbled(text.source(), "the status of a process", b"");
+                host.problem(&text.source(), "the status of a process", b"");
                 Task::Ended
             }
         }
@@ -100,68 +100,48 @@ fn sizes(process: &mut Process) -> [(&'static [u8], &mut Reading<Bytes>); 5] {
 }
 
 fn parse(host: &HostRoot, pid: u32, text: &Text) -> Found {
-    let missing = Refusal::Absent("this kernel prints no such line".into());
-    let process = blank(pid, &missing, &text.source());
+    let process = blank(pid, &Refusal::Absent(NO_LINE.into()), &text.source());
     let mut found = Found { process, ..Found::default() };
     text.lines().for_each(|line| take(host, &mut found, &line));
     found
 }
 
 fn take(host: &HostRoot, found: &mut Found, line: &Line<'_>) {
-    let Some((key, rest)) = line.split_once(b':') else {
-        let _: Reading<()> = host.garbled(line.source(), "a name and a colon", line.bytes);
+    let Some((key, rest)) = line.named(host) else { return };
+    // of fifty lines a dozen matter, and this file is read for every process
+    if !matches!(key.first(), Some(b'K' | b'N' | b'R' | b'S' | b'T' | b'U' | b'V')) {
         return;
-    };
+    }
+    let process = &mut found.process;
     match key {
         b"Name" => {
-            let raw = line.bytes.get(key.len() + 2..).unwrap_or_default();
-            found.process.name = Name::from_bytes(&unescaped(raw));
+            process.name = name(line);
             found.has_name = true;
         }
         b"State" => found.has_ended = matches!(rest.first(), Some(b'Z' | b'X')),
         b"Kthread" => found.is_kernel_thread = flag(rest),
-        b"Uid" => found.process.uid = owner(host, line, rest),
-        b"THP_enabled" => {
-            found.process.thp_allowed = match flag(rest) {
-                Some(allowed) => Reading::found(allowed, line.source()),
-                None => host.garbled(line.source(), "0 or 1", line.bytes),
-            }
-        }
+        b"Uid" => process.uid = owner(host, line, rest),
+        b"THP_enabled" => process.thp_allowed = line.reading(host, "0 or 1", flag(rest)),
         b"VmRSS" => {
+            found.resident = kib(rest);
             found.has_memory = true;
-            found.resident = super::kib(rest);
         }
         other => {
-            let field = sizes(&mut found.process).into_iter().find(|(name, _)| *name == other);
-            if let Some((_, field)) = field {
-                *field = super::size(host, line, rest);
+            if let Some((_, field)) = sizes(process).into_iter().find(|(name, _)| *name == other) {
+                *field = line.size(host, rest);
                 found.has_memory = true;
             }
         }
     }
 }
 
-/// Turns `\n` and `\\` back into what the process called itself.
-fn unescaped(raw: &[u8]) -> Vec<u8> {
-    let mut name = Vec::with_capacity(raw.len());
-    let mut rest = raw;
-    while let Some((&byte, after)) = rest.split_first() {
-        let (plain, after) = match (byte, after.first()) {
-            (b'\\', Some(b'n')) => (b'\n', &after[1..]),
-            (b'\\', Some(b'\\')) => (b'\\', &after[1..]),
-            _ => (byte, after),
-        };
-        name.push(plain);
-        rest = after;
-    }
-    name
+/// A name may begin or end with white space: it stands after `Name:` and one tab, untrimmed.
+fn name(line: &Line<'_>) -> Name {
+    Name::from_bytes(&unescaped_name(line.bytes.get(b"Name:\t".len()..).unwrap_or_default()))
 }
 
 fn owner(host: &HostRoot, line: &Line<'_>, rest: &[u8]) -> Reading<u32> {
-    match words(rest).nth(1).and_then(number) {
-        Some(uid) => Reading::found(uid, line.source()),
-        None => host.garbled(line.source(), "four user ids", line.bytes),
-    }
+    line.reading(host, "four user ids", words(rest).nth(1).and_then(number))
 }
 
 /// The memory cgroup that a process is in.
@@ -176,17 +156,14 @@ fn cgroup(host: &HostRoot, pid: u32) -> Reading<Name> {
     };
     let mut unified = None;
     for line in text.lines() {
-        let mut parts = line.bytes.splitn(3, |&byte| byte == b':');
-        let (Some(number), Some(controllers), Some(path)) =
-            (parts.next(), parts.next(), parts.next())
-        else {
+        let Some([hierarchy, controllers, path]) = three_parts(line.bytes) else {
             return host.garbled(line.source(), "hierarchy:controllers:path", line.bytes);
         };
         let here = || Reading::found(Name::from_bytes(path), line.source());
         if controllers.split(|&byte| byte == b',').any(|one| one == b"memory") {
             return here();
         }
-        if number == b"0" && controllers.is_empty() {
+        if hierarchy == b"0" && controllers.is_empty() {
             unified = Some(here());
         }
     }
@@ -199,7 +176,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::text::testing::{host, mangled};
+    use crate::text::testing::{denied, host, mangled};
 
     /// Linux 6.18, shortened.
     const STATUS: &str = "Name:\tredis-server\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t42\nUid:\t1000\t105\t105\t105\nGroups:\t \nKthread:\t0\nVmPeak:\t    3060 kB\nVmSize:\t    3060 kB\nVmRSS:\t    1722 kB\nRssAnon:\t     112 kB\nRssFile:\t    1608 kB\nRssShmem:\t       2 kB\nVmSwap:\t       8 kB\nTHP_enabled:\t1\nThreads:\t1\n";
@@ -260,8 +237,7 @@ mod tests {
 
     #[test]
     fn a_process_that_we_may_not_read_is_still_a_process() {
-        let denied = crate::root::Entry::Refused(Refusal::Denied("run as root".into()));
-        let host = HostRoot::memory([("proc/42/status".to_owned(), denied)]);
+        let host = HostRoot::memory([denied("proc/42/status")]);
         let Task::Process(found, None) = read(&host, 42) else { panic!() };
         assert!(found.uid.is_denied() && found.swap.is_denied() && found.rss_anon.is_denied());
     }

@@ -34,11 +34,40 @@ pub(super) fn unpack(bytes: impl Read) -> Parts {
     parts
 }
 
+/// How other things begin that are taken for recordings.
+const OTHERS: [(&[u8], &str); 5] = [
+    (&[0x1f, 0x8b], "a gzip file"),
+    (&[0xfd, b'7', b'z', b'X', b'Z'], "an xz file"),
+    (b"BZh", "a bzip2 file"),
+    (b"PK\x03\x04", "a zip file"),
+    (b"\x7fELF", "a program"),
+];
+
+/// Where the mark of an archive stands in its first head.
+const TAR_MARK: std::ops::Range<usize> = 257..262;
+
+/// What begins so and is no archive; `None` where it may be one.
+fn other_kind(first: &[u8]) -> Option<String> {
+    let known = OTHERS.iter().find(|(start, _)| first.starts_with(start));
+    let is_tar = first.get(TAR_MARK).is_some_and(|mark| mark == b"ustar");
+    match known {
+        Some((_, kind)) => Some((*kind).to_owned()),
+        None if first.is_empty() || first.starts_with(&ZSTD) || is_tar => None,
+        None => {
+            let start = Name::from_bytes(first.get(..24).unwrap_or(first));
+            Some(format!("something that begins with \"{start}\""))
+        }
+    }
+}
+
 /// Whether a zstd stream begins here, and the whole of it again.
 fn peek<R: Read>(mut bytes: R) -> std::io::Result<(bool, Peeked<R>)> {
-    let mut first = Vec::with_capacity(ZSTD.len());
-    bytes.by_ref().take(ZSTD.len() as u64).read_to_end(&mut first)?;
-    Ok((first == ZSTD, Cursor::new(first).chain(bytes)))
+    let mut first = Vec::with_capacity(TAR_MARK.end);
+    bytes.by_ref().take(TAR_MARK.end as u64).read_to_end(&mut first)?;
+    match other_kind(&first) {
+        Some(kind) => Err(std::io::Error::other(kind)),
+        None => Ok((first.starts_with(&ZSTD), Cursor::new(first).chain(bytes))),
+    }
 }
 
 fn limited<R: Read>(stream: R) -> Take<R> {
@@ -52,25 +81,57 @@ fn unpack_zstd(stream: impl Read, parts: &mut Parts) -> std::io::Result<()> {
 }
 
 fn unpack_tar<R: Read>(stream: Take<R>, parts: &mut Parts) -> std::io::Result<()> {
-    let mut archive = Archive::new(stream);
+    let mut archive = Archive::new(Watched { stream, zeros: 0 });
     let outcome = take_entries(&mut archive, parts);
-    match (archive.into_inner().limit(), outcome) {
-        (0, _) => Err(std::io::Error::other("more than 64 MiB unpacked")),
-        (_, outcome) => outcome,
+    let Watched { stream, zeros } = archive.into_inner();
+    if stream.limit() == 0 {
+        return Err(std::io::Error::other("more than 64 MiB unpacked"));
+    }
+    match outcome? {
+        Taken::All if zeros < BLOCK && !parts.is_empty() => {
+            Err(std::io::Error::other("no mark of its end"))
+        }
+        Taken::All | Taken::Full => Ok(()),
     }
 }
 
-fn take_entries(archive: &mut Archive<impl Read>, parts: &mut Parts) -> std::io::Result<()> {
+/// Bytes of a head. An archive ends with a head of zeros; one that was cut between two files looks
+/// whole but for that.
+const BLOCK: usize = 512;
+
+/// A stream, and how many zeros came last.
+struct Watched<R> {
+    stream: R,
+    zeros: usize,
+}
+
+impl<R: Read> Read for Watched<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let length = self.stream.read(buffer)?;
+        let read = buffer.get(..length).unwrap_or_default();
+        let zeros = read.iter().rev().take(BLOCK).take_while(|&&byte| byte == 0).count();
+        self.zeros = if zeros == length { self.zeros.saturating_add(zeros) } else { zeros };
+        Ok(length)
+    }
+}
+
+/// Why no more entries were taken.
+enum Taken {
+    All,
+    Full,
+}
+
+fn take_entries(archive: &mut Archive<impl Read>, parts: &mut Parts) -> std::io::Result<Taken> {
     for entry in archive.entries()? {
         let mut entry = entry?;
         if parts.count().is_err() {
-            break;
+            return Ok(Taken::Full);
         }
         if let Err(Full) = take_entry(&mut entry, parts)? {
-            break;
+            return Ok(Taken::Full);
         }
     }
-    Ok(())
+    Ok(Taken::All)
 }
 
 fn take_entry(

@@ -47,7 +47,7 @@ impl OpenError {
                 "give a file made by `pagewise capture`, or a folder that holds proc and sys"
             }
             Self::NoRecording { .. } => {
-                "copy the recording again, or make a new one: pagewise capture"
+                "give a file made by `pagewise capture`; where it is one, copy it again"
             }
         }
     }

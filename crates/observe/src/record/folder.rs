@@ -37,6 +37,7 @@ fn visit(root: &OwnedFd, path: &str, depth: usize, parts: &mut Parts) -> Result<
         Ok(file_type) => file_type,
         // A recording of one time has no `start`.
         Err(Errno::NOENT) if depth == 0 => return Ok(()),
+        Err(Errno::ACCESS | Errno::PERM) => return parts.deny(path),
         Err(errno) => {
             parts.trouble(
                 path,
@@ -59,9 +60,14 @@ fn visit(root: &OwnedFd, path: &str, depth: usize, parts: &mut Parts) -> Result<
 
 fn visit_folder(root: &OwnedFd, path: &str, depth: usize, parts: &mut Parts) -> Result<(), Full> {
     let opened = open_beneath(root, path, OFlags::RDONLY | OFlags::DIRECTORY).and_then(Dir::new);
-    let Ok(entries) = opened else {
-        parts.trouble(path, "a folder that can be listed", "no right to");
-        return Ok(());
+    let entries = match opened {
+        Ok(entries) => entries,
+        Err(Errno::ACCESS | Errno::PERM) => return parts.deny(path),
+        Err(errno) => {
+            let found = std::io::Error::from(errno).to_string();
+            parts.trouble(path, "a folder that can be listed", &found);
+            return Ok(());
+        }
     };
     let names = entries.flatten().map(|entry| entry.file_name().to_bytes().to_vec());
     for name in names.filter(|name| name != b"." && name != b"..") {
@@ -71,7 +77,7 @@ fn visit_folder(root: &OwnedFd, path: &str, depth: usize, parts: &mut Parts) -> 
         };
         let inner = format!("{path}/{name}");
         match refused_path(&inner) {
-            Some(found) => parts.trouble(path, "a path of a recording", found),
+            Some(found) => parts.trouble(&inner, "a path of a recording", found),
             None => visit(root, &inner, depth + 1, parts)?,
         }
     }
@@ -86,6 +92,7 @@ fn take_file(root: &OwnedFd, path: &str, parts: &mut Parts) -> Result<(), Full> 
     });
     match read {
         Ok(_) => parts.take(path, bytes),
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => parts.deny(path),
         Err(error) => {
             parts.trouble(path, "a file that can be read", &error.to_string());
             Ok(())

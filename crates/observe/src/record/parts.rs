@@ -8,11 +8,14 @@ use pagewise_model::{Name, Problem, Reading, Source};
 use super::limits::{MAX_ENTRIES, MAX_FILE, MAX_PATH, MAX_SUM};
 use super::manifest::{FILE, Manifest};
 use super::{OpenError, Recording};
-use crate::root::{Entry, Files, HostRoot};
+use crate::root::{Entry, Files, HostRoot, Refusal};
 
 /// How a path segment `..` is written in a recording: readers ask for `device/../queue`, and no
 /// unpacker accepts such a path.
 const DOTS: &str = "%2E%2E";
+
+/// What stands for a file of the recording that its owner does not let us read.
+const NOT_OURS: &str = "the recording's owner does not let you read it";
 
 /// Something in a recording that was not used.
 #[derive(Debug, Clone)]
@@ -61,6 +64,8 @@ pub(super) struct Parts {
     /// Files of neither end: a recording of one time without a description.
     bare: Files,
     troubles: Vec<Trouble>,
+    /// The first thing that we may not read, and how many there are.
+    denied: Option<(String, usize)>,
     entries: usize,
     sum: usize,
     /// It could not be read to its end.
@@ -79,6 +84,11 @@ impl Parts {
         }
     }
 
+    /// Whether nothing was met so far.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+
     /// Counts a file or folder about to be taken.
     pub(super) fn count(&mut self) -> Result<(), Full> {
         self.entries += 1;
@@ -87,6 +97,14 @@ impl Parts {
         }
         self.trouble("recording", format!("at most {MAX_ENTRIES} files and folders"), "more");
         Err(Full)
+    }
+
+    /// Notes a file or folder that we may not read: it is in the recording, so it is not absent.
+    pub(super) fn deny(&mut self, path: &str) -> Result<(), Full> {
+        self.denied.get_or_insert((path.to_owned(), 0)).1 += 1;
+        let refusal = Refusal::Denied(NOT_OURS.into());
+        self.store(path, Entry::Refused(refusal));
+        Ok(())
     }
 
     /// Takes one file.
@@ -100,13 +118,15 @@ impl Parts {
             self.trouble("recording", "at most 64 MiB in all files", "more");
             return Err(Full);
         }
-        self.store(path, bytes);
+        self.store(path, Entry::File(bytes));
         Ok(())
     }
 
-    fn store(&mut self, path: &str, bytes: Vec<u8>) {
+    fn store(&mut self, path: &str, entry: Entry) {
         if path == FILE {
-            self.manifest.get_or_insert(bytes);
+            if let Entry::File(bytes) = entry {
+                self.manifest.get_or_insert(bytes);
+            }
             return;
         }
         let (files, rest) = match path.split_once('/') {
@@ -114,7 +134,7 @@ impl Parts {
             Some(("end", rest)) => (&mut self.end, rest),
             _ => (&mut self.bare, path),
         };
-        if files.insert(rest.replace(DOTS, ".."), Entry::File(bytes)).is_some() {
+        if files.insert(rest.replace(DOTS, ".."), entry).is_some() {
             self.trouble(path, "each file once", "a second one of the same name");
         }
     }
@@ -124,42 +144,68 @@ impl Parts {
         if let Some(found) = self.unusable() {
             return Err(OpenError::NoRecording { label: Name::from(label).to_string(), found });
         }
-        if let Some(why) = self.broken.take() {
-            self.trouble("recording", "a whole archive", &why);
-        }
+        self.tell_whole();
         let manifest = match self.manifest.take() {
             Some(bytes) => Manifest::parse(&bytes, &mut self.troubles),
             None => Manifest::default(),
         };
-        self.choose_end();
-        Ok(self.into_recording(&manifest, label))
+        let end = self.choose_end();
+        Ok(self.into_recording(&manifest, end, label))
+    }
+
+    /// Troubles with the recording as a whole come first: of many, only the first are kept.
+    fn tell_whole(&mut self) {
+        let mut whole = Vec::new();
+        if let Some(why) = self.broken.take() {
+            whole.push(Trouble::file("recording", "a whole archive", why.as_bytes()));
+        }
+        if let Some((first, count)) = self.denied.take() {
+            let found = match count {
+                1 => "permission denied".to_owned(),
+                _ => format!("permission denied, and {} more so", count - 1),
+            };
+            whole.push(Trouble::file(&first, "what you may read", found.as_bytes()));
+        }
+        if self.manifest.is_none() && self.has_ends() {
+            whole.push(Trouble::file(FILE, "the description of the recording", b"none"));
+        }
+        self.troubles.splice(0..0, whole);
     }
 
     /// What this is instead of a recording.
     fn unusable(&self) -> Option<String> {
-        match (&self.manifest, &self.broken) {
-            (Some(_), _) => None,
-            (None, Some(why)) => Some(format!("{why}, before host.toml came")),
-            (None, None) if self.bare.keys().any(|path| path.starts_with("proc/")) => None,
-            (None, None) if self.entries == 0 => Some("no files".to_owned()),
-            (None, None) => Some("neither host.toml nor proc".to_owned()),
+        let bare = self.bare.keys().any(|path| path.starts_with("proc/"));
+        match &self.broken {
+            _ if self.manifest.is_some() || self.has_ends() || bare => None,
+            Some(why) if self.entries == 0 => Some(why.clone()),
+            Some(why) => Some(format!("{why}, before any file of a host came")),
+            None if self.entries == 0 => Some("no files".to_owned()),
+            None => Some("neither host.toml nor proc".to_owned()),
         }
     }
 
-    /// A recording that lost its later end, or never had two, has its files elsewhere.
-    fn choose_end(&mut self) {
-        if !self.end.is_empty() {
-            return;
-        }
-        if self.start.is_empty() {
-            self.end = std::mem::take(&mut self.bare);
-        } else {
-            self.trouble("end", "the files of the later end", "none: the earlier end is shown");
+    /// Whether there is anything of a host at either end.
+    fn has_ends(&self) -> bool {
+        let of_host = |path: &String| path.starts_with("proc/") || path.starts_with("sys/");
+        self.start.keys().chain(self.end.keys()).any(of_host)
+    }
+
+    /// A recording that lost its later end, or never had two, has its files elsewhere. Answers
+    /// which end the later one now is.
+    fn choose_end(&mut self) -> &'static str {
+        if self.end.is_empty() && !self.start.is_empty() {
+            let (expected, found) = ("the files of the later end", "none: the earlier is shown");
+            self.troubles.insert(0, Trouble::file("end", expected, found.as_bytes()));
             self.end = std::mem::take(&mut self.start);
+            return "start";
         }
+        if self.end.is_empty() {
+            self.end = std::mem::take(&mut self.bare);
+        }
+        "end"
     }
 
-    fn into_recording(self, manifest: &Manifest, label: &str) -> Recording {
+    fn into_recording(self, manifest: &Manifest, end: &str, label: &str) -> Recording {
         let host = |name: &str, mut files: Files| {
             if let Some(end) = manifest.ends.get(name) {
                 for (path, entry) in end.refusals() {
@@ -169,7 +215,7 @@ impl Parts {
             HostRoot::recorded(files, Name::from(label), manifest.facts(name))
         };
         let start = (!self.start.is_empty()).then(|| host("start", self.start));
-        let end = host("end", self.end);
+        let end = host(end, self.end);
         for trouble in &self.troubles {
             let _: Reading<()> = end.garbled(trouble.source(), &trouble.expected, &trouble.found);
         }

@@ -108,6 +108,9 @@ fn a_truncated_archive_is_used_as_far_as_it_goes() {
     let interval = of_archive(&whole[..whole.len() - 1024 - 512 - 300]);
     assert_eq!(interval.end.vmstat.get("pgfault").get(), Some(30));
     assert!(problems(&interval)[0].contains("recording: expected a whole archive"));
+    let between_two_files = &whole[..whole.len() - 1024 - 1024];
+    let told = problems(&of_archive(between_two_files));
+    assert_eq!(told, ["recording: expected a whole archive, found \"no mark of its end\""]);
     let packed = zstd::encode_all(whole.as_slice(), 3).unwrap();
     let error = Recording::from_archive(&packed[..packed.len() / 4], "x.tar.zst").unwrap_err();
     assert!(error.to_string().starts_with("x.tar.zst: expected a recording"), "{error}");
@@ -125,8 +128,8 @@ fn a_file_of_200_mib_is_left_out_and_the_rest_comes() {
     let bytes = [&head[..1024], &rest].concat();
     let interval = of_archive(&zstd::encode_all(bytes.as_slice(), 1).unwrap());
     let problems = problems(&interval);
-    assert_eq!(problems[0], "end/proc/meminfo: expected at most 8 MiB in one file, found \"more\"");
-    assert!(problems.last().unwrap().contains("more than 64 MiB unpacked"), "{problems:?}");
+    assert!(problems[0].contains("more than 64 MiB unpacked"), "{problems:?}");
+    assert_eq!(problems[1], "end/proc/meminfo: expected at most 8 MiB in one file, found \"more\"");
     assert_eq!(interval.end.vmstat.get("pgfault").get(), Some(30));
 }
 
@@ -155,13 +158,65 @@ fn what_is_no_recording_is_said_to_be_none() {
     let readme = archive(&[("README", b"x")]);
     for (bytes, found) in [
         (&b""[..], "no files"),
-        (b"hello, I am a text file of some length", "before host.toml came"),
+        (
+            b"hello, I am\n a text file of some length",
+            "begins with \"hello, I am\\u{a} a text file\"",
+        ),
         (&readme, "neither host.toml nor proc"),
-        (&[0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3], "before host.toml came"),
+        (&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0], "found a gzip file"),
+        (b"PK\x03\x04 and so on", "found a zip file"),
+        (&[0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3], "expected a recording"),
     ] {
         let error = Recording::from_archive(bytes, "x").unwrap_err().to_string();
         assert!(error.contains(found), "{error}");
     }
+}
+
+#[test]
+fn files_without_a_description_are_used_and_the_lack_is_told() {
+    let bytes = archive(&[("end/proc/meminfo", MEMINFO.as_bytes())]);
+    let interval = of_archive(&bytes);
+    assert_eq!(total(&interval), Some(1000 << 10));
+    let told = problems(&interval);
+    assert_eq!(told, ["host.toml: expected the description of the recording, found \"none\""]);
+    let cut = of_archive(&bytes[..1024 + 100]);
+    assert!(problems(&cut)[0].contains("expected a whole archive"), "{:?}", problems(&cut));
+}
+
+#[test]
+fn a_recording_without_its_later_end_has_the_clock_of_the_earlier() {
+    let bytes =
+        archive(&[("host.toml", MANIFEST.as_bytes()), ("start/proc/meminfo", MEMINFO.as_bytes())]);
+    let interval = of_archive(&bytes);
+    assert_eq!((total(&interval), interval.end.taken.unix_seconds), (Some(1000 << 10), 10.0));
+    assert!(interval.start.is_none());
+    assert!(problems(&interval)[0].contains("the earlier is shown"));
+}
+
+/// Whoever may read everything (root) reads everything: then there is nothing to be denied.
+#[test]
+fn what_may_not_be_read_is_denied_and_not_absent() {
+    let mut parts = super::parts::Parts::default();
+    parts.take("host.toml", MANIFEST.into()).unwrap();
+    for path in ["end/proc/meminfo", "end/proc/vmstat", "end/sys"] {
+        parts.deny(path).unwrap();
+    }
+    let interval = read(&parts.assemble("x").unwrap());
+    assert!(interval.end.memory.total.is_denied());
+    let told = problems(&interval);
+    let expected =
+        "end/proc/meminfo: expected what you may read, found \"permission denied, and 2 more so\"";
+    assert_eq!(told, [expected]);
+}
+
+#[test]
+fn a_name_with_escapes_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let inside = folder.path().join("end/proc/\x1b[2J");
+    fs::create_dir_all(&inside).unwrap();
+    put(&folder.path().join("host.toml"), MANIFEST.as_bytes());
+    let told = problems(&read(&open(folder.path()).unwrap()));
+    assert!(told[0].starts_with("end/proc/\\u{1b}[2J: expected a path"), "{told:?}");
 }
 
 #[test]

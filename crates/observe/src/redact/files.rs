@@ -5,16 +5,11 @@ use std::io::{Read, Write};
 
 use super::names::Names;
 use super::words::{MAKERS, MODULES, OPTIONS, PARAMETERS};
-use crate::text::words;
+use crate::text::{rewritten, words};
 
-/// Rewrites line by line; a line that is dropped stays as an empty one.
-pub(super) fn lines(
-    bytes: &[u8],
-    mut keep: impl FnMut(&[u8]) -> Option<Vec<u8>>,
-) -> Option<Vec<u8>> {
-    let kept: Vec<Vec<u8>> =
-        bytes.split(|&byte| byte == b'\n').map(|line| keep(line).unwrap_or_default()).collect();
-    Some(kept.join(&b'\n'))
+/// Line by line; never `None`, as a line that is dropped stays as an empty one.
+pub(super) fn lines(bytes: &[u8], keep: impl FnMut(&[u8]) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
+    Some(rewritten(bytes, keep))
 }
 
 /// Text that only the kernel writes: kept if it is text at all.
@@ -227,22 +222,8 @@ pub(super) fn module_list(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 fn is_module_path(path: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/_-.:".contains(byte);
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-    path.starts_with(b"kernel/") && path.iter().all(plain) && is_module(name)
-}
-
-fn is_module(name: &[u8]) -> bool {
-    MODULES.iter().any(|module| name.starts_with(module.as_bytes()))
-}
-
-/// Loaded modules that have to do with memory: name, size, users.
-pub(super) fn loaded_modules(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    lines(bytes, |line| {
-        let mut words = words(line);
-        let (name, size, users) = (words.next()?, words.next()?, words.next()?);
-        let kept = is_module(name) && is_number(size) && is_number(users);
-        let state = b"- Live 0x0000000000000000".as_slice();
-        kept.then(|| [name, size, users, state].join(&b' '))
-    })
+    let known = MODULES.iter().any(|module| name.starts_with(module.as_bytes()));
+    path.starts_with(b"kernel/") && path.iter().all(plain) && known
 }
 
 /// Build options that have to do with memory.
@@ -269,17 +250,6 @@ pub(super) fn config_gz(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     packed.write_all(&kept).ok()?;
     packed.finish().ok()
-}
-
-/// Names of algorithms of the crypto layer: the kernel's words, without what they were built from.
-pub(super) fn crypto(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    lines(bytes, |line| {
-        let mut words = words(line);
-        let (field, value) = (words.next()?, words.nth(1)?);
-        let wanted = matches!(field, b"name" | b"type") && words.next().is_none();
-        (wanted && value.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-'))
-            .then(|| line.to_vec())
-    })
 }
 
 #[cfg(test)]
@@ -336,9 +306,6 @@ mod tests {
                    kernel/fs/bob.ko:\nupdates/zram-bob.ko:\n";
         let expected = "kernel/drivers/block/zram/zram.ko.zst: kernel/mm/zsmalloc.ko.zst\n\n\n";
         assert_eq!(kept(module_list, dep).unwrap(), expected);
-        let loaded = "zram 45056 1 - Live 0xffffffffc0123000\nbob 1 1 - Live 0x0\n";
-        let expected = "zram 45056 1 - Live 0x0000000000000000\n\n";
-        assert_eq!(kept(loaded_modules, loaded).unwrap(), expected);
     }
 
     #[test]

@@ -11,7 +11,6 @@
 //! never stored: nobody can try names against the hash, and two captures of one host do not match.
 
 mod files;
-
 mod names;
 mod pack;
 mod places;

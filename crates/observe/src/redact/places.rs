@@ -4,8 +4,9 @@
 
 use super::names::Aliases;
 use super::words::{CONTROLLERS, FILE_SYSTEMS, MOUNT_OPTIONS, OVERLAYS, is_disk};
+use crate::mounts::Columns;
 use crate::record::Tape;
-use crate::text::words;
+use crate::text::{unescaped, words};
 
 /// Mount points that are the same on every Linux.
 const STANDARD: &[&[u8]] =
@@ -24,49 +25,20 @@ pub(super) struct Places {
     disks: Aliases,
 }
 
-/// One line of mountinfo, still escaped.
-#[derive(Debug)]
-struct Mount<'a> {
-    ids: [&'a [u8]; 3],
-    root: &'a [u8],
-    point: &'a [u8],
-    options: &'a [u8],
-    kind: &'a [u8],
-    source: &'a [u8],
-    super_options: &'a [u8],
-}
-
-impl<'a> Mount<'a> {
-    fn parse(line: &'a [u8]) -> Option<Self> {
-        let mut words = words(line);
-        let mut next = || words.next();
-        let ids = [next()?, next()?, next()?];
-        let (root, point, options) = (next()?, next()?, next()?);
-        words.by_ref().find(|word| *word == b"-")?;
-        let (kind, source, super_options) = (words.next()?, words.next()?, words.next()?);
-        Some(Self { ids, root, point, options, kind, source, super_options })
-    }
-
-    fn is_cgroup(&self) -> bool {
-        self.kind == b"cgroup" || self.kind == b"cgroup2"
-    }
-}
-
 impl Places {
     pub(super) fn of(tape: &Tape) -> Self {
         let mut places = Self::default();
-        for path in ["proc/self/mountinfo", "proc/1/mountinfo", "proc/thread-self/mountinfo"] {
-            let lines = tape.file(path).unwrap_or_default().split(|&byte| byte == b'\n');
-            lines.filter_map(Mount::parse).for_each(|mount| places.meet(&mount));
-        }
+        let mountinfo = tape.file("proc/self/mountinfo").unwrap_or_default();
+        let lines = mountinfo.split(|&byte| byte == b'\n');
+        lines.filter_map(Columns::of).for_each(|mount| places.meet(&mount));
         places.cgroups.sort_by_key(|point| std::cmp::Reverse(point.len()));
         places.meet_swap_files(tape);
         places
     }
 
-    fn meet(&mut self, mount: &Mount<'_>) {
+    fn meet(&mut self, mount: &Columns<'_>) {
         let point = unescaped(mount.point);
-        if let Some(below) = std::str::from_utf8(&point).ok().filter(|_| mount.is_cgroup()) {
+        if let Some(below) = std::str::from_utf8(&point).ok().filter(|_| is_cgroup(mount)) {
             self.cgroups.push(below.trim_start_matches('/').to_owned());
         }
         self.points.push(point);
@@ -157,22 +129,15 @@ impl Places {
         line: &[u8],
         group: impl FnOnce(&[u8]) -> String,
     ) -> Option<Vec<u8>> {
-        let mount = Mount::parse(line)?;
-        let point = unescaped(mount.point);
-        let source = unescaped(mount.source);
-        let is_zram = source.starts_with(b"/dev/zram");
-        let wanted = mount.is_cgroup()
-            || is_zram
-            || STANDARD.contains(&point.as_slice())
-            || self.needed.contains(&point);
-        if !wanted || !mount.ids.iter().all(|id| is_id(id)) {
+        let mount = Columns::of(line)?;
+        let (point, source) = (unescaped(mount.point), unescaped(mount.source));
+        if !self.concerns_memory(&mount, &point, &source) || !mount.ids.iter().all(|id| is_id(id)) {
             return None;
         }
-        let root = if mount.is_cgroup() { group(&unescaped(mount.root)) } else { "/".to_owned() };
-        let kind = known_kind(mount.kind);
+        let kind = known_kind(mount.file_system);
         let shown = [
             mount.ids.map(String::from_utf8_lossy).join(" "),
-            root,
+            if is_cgroup(&mount) { group(&unescaped(mount.root)) } else { "/".to_owned() },
             self.point(&point),
             known_options(mount.options),
             "-".to_owned(),
@@ -182,6 +147,17 @@ impl Places {
         ];
         Some(shown.join(" ").into_bytes())
     }
+
+    fn concerns_memory(&self, mount: &Columns<'_>, point: &[u8], source: &[u8]) -> bool {
+        is_cgroup(mount)
+            || source.starts_with(b"/dev/zram")
+            || STANDARD.contains(&point)
+            || self.needed.iter().any(|needed| needed == point)
+    }
+}
+
+fn is_cgroup(mount: &Columns<'_>) -> bool {
+    matches!(mount.file_system, b"cgroup" | b"cgroup2")
 }
 
 fn is_below(path: &[u8], folder: &[u8]) -> bool {
@@ -210,29 +186,13 @@ fn known_options(options: &[u8]) -> String {
     if known.is_empty() { "rw".to_owned() } else { known.join(",") }
 }
 
-/// A path whose space, tab, line end and backslash are written as three octal digits.
-pub(super) fn unescaped(path: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(path.len());
-    let mut rest = path;
-    while let Some((&first, after)) = rest.split_first() {
-        let code = after.get(..3).filter(|_| first == b'\\').and_then(octal);
-        plain.push(code.unwrap_or(first));
-        rest = if code.is_some() { after.get(3..).unwrap_or_default() } else { after };
-    }
-    plain
-}
-
-fn octal(digits: &[u8]) -> Option<u8> {
-    u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
     use crate::record::TapeEnd;
-    use crate::root::Entry;
+    use crate::text::testing::file;
 
     const MOUNTS: &str = "27 1 254:0 / / rw,discard - ext4 /dev/vda rw,resv_strict\n\
         30 27 8:1 / /home/bob\\040secret rw,noatime shared:4 - xfs /dev/sdb1 rw,attr2\n\
@@ -243,7 +203,6 @@ mod tests {
         /dev/zram0      partition\t1048572\t\t0\t\t100\n";
 
     fn places() -> Places {
-        let file = |path: &str, text: &str| (path.to_owned(), Entry::File(text.into()));
         let files: BTreeMap<_, _> =
             [file("proc/self/mountinfo", MOUNTS), file("proc/swaps", SWAPS)].into();
         let end = TapeEnd { name: "end", unix_seconds: 0.0, monotonic_seconds: 0.0, files };
@@ -296,11 +255,5 @@ mod tests {
         let v1 = places.hierarchy("sys/fs/cgroup/memory/a/memory.stat").unwrap();
         assert_eq!(v1, ("sys/fs/cgroup/memory".to_owned(), "a/memory.stat"));
         assert_eq!(places.hierarchy("proc/meminfo"), None);
-    }
-
-    #[test]
-    fn octal_escapes_are_undone() {
-        assert_eq!(unescaped(br"a\040b\134c\9"), br"a b\c\9");
-        assert_eq!(unescaped(br"\777\04"), br"\777\04");
     }
 }

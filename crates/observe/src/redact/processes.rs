@@ -3,7 +3,7 @@
 
 use super::files::{is_number, lines};
 use super::names::Names;
-use crate::text::words;
+use crate::text::{three_parts, unescaped_name, words};
 
 /// Lines of `/proc/PID/status` that are numbers of memory and ids.
 const STATUS: &[&[u8]] = &[
@@ -83,19 +83,6 @@ fn is_state(value: &[u8]) -> bool {
         })
 }
 
-/// The kernel writes a line end in a name as `\n` and a backslash twice, in this file only.
-fn unescaped_name(name: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(name.len());
-    let mut rest = name.iter().copied();
-    while let Some(byte) = rest.next() {
-        match byte {
-            b'\\' => plain.push(if rest.next() == Some(b'n') { b'\n' } else { b'\\' }),
-            other => plain.push(other),
-        }
-    }
-    plain
-}
-
 /// `/proc/PID/comm`.
 pub(super) fn comm(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let name = bytes.strip_suffix(b"\n").unwrap_or(bytes);
@@ -122,8 +109,7 @@ pub(super) fn stat(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 /// `/proc/PID/cgroup`: `4:memory:/path`.
 pub(super) fn cgroup(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
-        let mut fields = line.splitn(3, |&byte| byte == b':');
-        let (id, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let [id, controllers, path] = three_parts(line)?;
         let known = controllers.split(|&byte| byte == b',').all(|one| {
             one.is_empty()
                 || one == b"name=systemd"

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::Recording;
 use crate::root::Files;
+use crate::text::testing::{denied, file};
 
 /// No word of Linux, and no number that could be one.
 const SECRET: &str = "quokka";
 
 /// Every file that anybody may fill, each with the secret where it can stand, and what must stay.
 fn files() -> Files {
-    let file = |path: &str, text: &str| (path.to_owned(), Entry::File(text.as_bytes().to_vec()));
     [
         file("proc/meminfo", "MemTotal:  1000 kB\nMemFree:  400 kB\n"),
         file("proc/vmstat", "pgfault 30\n"),
@@ -40,8 +40,6 @@ fn files() -> Files {
              31 1 8:2 / /quokka rw - ext4 /dev/sda2 rw\n\
              32 1 0:30 /quokka /sys/fs/cgroup rw - cgroup2 quokka rw,nsdelegate\n",
         ),
-        file("proc/modules", "quokka 1 1 - Live 0x0\nzram 45056 1 - Live 0x0\n"),
-        file("proc/crypto", "name : lz4\ndriver : lz4-quokka\nmodule : quokka\ntype : scomp\n"),
         file("proc/config.gz", "CONFIG_LOCALVERSION=\"-quokka\"\nCONFIG_ZRAM=m\n"),
         file("boot/config-6.12.107-quokka", "CONFIG_QUOKKA_KEY=quokka\nCONFIG_KSM=y\n"),
         file(
@@ -55,15 +53,15 @@ fn files() -> Files {
         file("sys/block/zram0/mm_stat", "4096 74 12288 0 12288 0 0 0 0\n"),
         file("sys/block/zram0/backing_dev", "/dev/mapper/quokka\n"),
         file("sys/block/quokka/size", "8\n"),
-        file("sys/devices/virtual/dmi/id/product_name", "KVM of quokka\n"),
-        file("sys/devices/virtual/dmi/id/product_serial", "quokka\n"),
+        file("sys/class/dmi/id/product_name", "KVM of quokka\n"),
+        file("sys/class/dmi/id/product_serial", "quokka\n"),
         file("run/udev/data/b8:1", "E:ID_SERIAL=quokka\nE:ID_FS_TYPE=swap\n"),
         file("run/systemd/container", "quokka\n"),
         file("dev/zram0", "quokkaquokkaSWAPSPACE2quokka"),
         file("home/quokka/notes", "quokka\n"),
         ("etc/quokka".to_owned(), Entry::Refused(Refusal::Denied("quokka".into()))),
-        ("proc/7/statm".to_owned(), Entry::Refused(Refusal::Absent("\u{1b}quokka\u{1b}".into()))),
-        ("proc/7/oom_score_adj".to_owned(), Entry::Refused(Refusal::Denied("run as root".into()))),
+        ("proc/8/status".to_owned(), Entry::Refused(Refusal::Absent("\u{1b}quokka\u{1b}".into()))),
+        denied("proc/8/smaps_rollup"),
     ]
     .into()
 }
@@ -111,7 +109,6 @@ fn what_the_report_needs_stays() {
         "Pss: 50 kB",
         "/mount-1/swap-1 file 1000 10 -2",
         "30 1 8:1 / /mount-1 rw - ext4 /dev/mapper/disk-",
-        "zram 45056 1",
         "CONFIG_ZRAM=m",
         "end/boot/config-6.12.107\n",
         "CONFIG_KSM=y",
@@ -122,7 +119,7 @@ fn what_the_report_needs_stays() {
         "KVM",
         "E:ID_FS_TYPE=swap",
         "SWAPSPACE2",
-        "\"proc/7/oom_score_adj\" = \"denied: run as root\"",
+        "\"proc/8/smaps_rollup\" = \"denied: run as root\"",
         "start/proc/sys/vm/swappiness\n60",
     ] {
         assert!(text.contains(kept), "{kept:?} is not in {text}");
@@ -162,7 +159,7 @@ fn a_packed_capture_is_a_recording() {
         }
     }
     let refused = Err(Refusal::Denied("run as root".into()));
-    assert_eq!(recording.end.bytes("proc/7/oom_score_adj"), refused);
+    assert_eq!(recording.end.bytes("proc/8/smaps_rollup"), refused);
 }
 
 /// Nothing that a first redaction keeps is dropped by a second: recordings may be sent on.

@@ -59,7 +59,7 @@ fn write_folder(folder: &Path, capture: &Capture) -> anyhow::Result<PathBuf> {
     Ok(folder.to_owned())
 }
 
-/// `pagewise-<hash>-<date>.tar.zst`; the date is that of the recording, in UTC.
+/// `pagewise-HASH-DATE.tar.zst`; the date is that of the recording, in UTC.
 fn default_name(capture: &Capture) -> String {
     let hash = capture.manifest.name.trim_start_matches("host-");
     format!("pagewise-{hash}-{}.tar.zst", date(capture.unix_seconds()))

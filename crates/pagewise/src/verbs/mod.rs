@@ -46,7 +46,7 @@ pub(crate) fn run(cli: &Cli, started: Instant) -> anyhow::Result<Outcome> {
     match cli.verb.as_ref().unwrap_or(&Verb::Report) {
         Verb::Report => report::run(global, started),
         Verb::Status => status::run(global, started),
-        Verb::Doctor => doctor::run(global, started),
+        Verb::Doctor(doctor) => doctor::run(global, doctor, started),
         Verb::Capture(capture) => capture::run(global, capture),
         Verb::Lab { what } => lab::run(global, what),
         Verb::Completions { shell } => generate::completions(*shell),
@@ -68,10 +68,10 @@ impl Page {
         global: &Global,
         started: Instant,
         interval: &Interval,
-        findings: &[Finding],
+        (findings, hidden): (&[Finding], usize),
     ) -> anyhow::Result<Printed> {
         let cost = cost::so_far(started, interval);
-        let answer = Answer { interval, findings, cost };
+        let answer = Answer { interval, findings, hidden, cost };
         let text = match global.json {
             true => json::render(self.noun, &answer),
             false => (self.text)(&answer, screen::look(global)),
@@ -96,7 +96,9 @@ impl Page {
             eprintln!("pagewise: {problem}");
         }
         if (1..problems.len()).contains(&shown) {
-            eprintln!("pagewise: and {} more places (-v names them)", problems.len() - shown);
+            let more = problems.len() - shown;
+            let places = if more == 1 { "place" } else { "places" };
+            eprintln!("pagewise: and {more} more {places} (-v names them)");
         }
         if global.verbose {
             eprintln!("pagewise: {}", cost::line(&answer.cost));

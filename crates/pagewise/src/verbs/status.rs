@@ -16,6 +16,6 @@ const PAGE: Page = Page { noun: Noun::Status, text: text::status };
 pub(super) fn run(global: &Global, started: Instant) -> anyhow::Result<Outcome> {
     let host = input::open(global)?.without_start();
     let interval = host.interval(&Scope::glance(), || anyhow::Ok(()))?;
-    PAGE.show(global, started, &interval, &[])?;
+    PAGE.show(global, started, &interval, (&[], 0))?;
     Ok(Outcome::Done)
 }

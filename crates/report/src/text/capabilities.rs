@@ -12,49 +12,57 @@ pub(super) fn print(page: &mut Page, capabilities: &[Capability]) {
     }
     page.gap();
     let missing: Vec<(&'static str, Vec<String>)> =
-        GROUPS.iter().map(|(label, pick)| (*label, picked(capabilities, *pick))).collect();
+        GROUPS.iter().map(|(label, pick)| (*label, by_remedy(capabilities, *pick))).collect();
     if missing.iter().all(|(_, features)| features.is_empty()) {
         let all = plural(capabilities.len() as u64, "feature");
         return page.fact("Kernel", &format!("has all {all} that were looked for"));
     }
-    page.heading("Not in this kernel", "features that would help, by what would bring them");
+    page.heading("Missing here", "features that would help, by what would bring them");
     for (label, features) in missing.iter().filter(|(_, features)| !features.is_empty()) {
         page.fact_items(&format!("  {label}"), features);
     }
 }
 
-/// How a feature is named in its group; `None` where it belongs to another.
+/// What would bring a feature, where the group does not say all; `None` where it belongs to another
+/// group.
 type Pick = fn(&Capability) -> Option<String>;
 
 const GROUPS: [(&str, Pick); 6] = [
     ("module", |capability| match capability.state {
-        FeatureState::Loadable { module } => Some(with(capability, &format!("modprobe {module}"))),
+        FeatureState::Loadable { module } => Some(format!("modprobe {module}")),
         _ => None,
     }),
     ("kernel build", |capability| match capability.state {
-        FeatureState::NotBuilt { option } => Some(with(capability, option)),
+        FeatureState::NotBuilt { option } => Some(option.to_owned()),
         _ => None,
     }),
     ("switched off", |capability| match capability.state {
-        FeatureState::Off { switch } => Some(with(capability, switch)),
+        FeatureState::Off { switch } => Some(switch.to_owned()),
         _ => None,
     }),
-    ("host outside", |capability| {
-        (capability.state == FeatureState::OutsideContainer)
-            .then(|| with(capability, "outside this container"))
-    }),
-    ("needs root", |capability| named(capability, &FeatureState::Denied)),
-    ("unknown why", |capability| named(capability, &FeatureState::Missing)),
+    ("host outside", |capability| alone(capability, &FeatureState::OutsideContainer)),
+    ("needs root", |capability| alone(capability, &FeatureState::Denied)),
+    ("unknown why", |capability| alone(capability, &FeatureState::Missing)),
 ];
 
-fn picked(capabilities: &[Capability], pick: Pick) -> Vec<String> {
-    capabilities.iter().filter_map(pick).collect()
+fn alone(capability: &Capability, state: &FeatureState) -> Option<String> {
+    (capability.state == *state).then(String::new)
 }
 
-fn with(capability: &Capability, what: &str) -> String {
-    format!("{} ({what})", capability.feature)
-}
-
-fn named(capability: &Capability, state: &FeatureState) -> Option<String> {
-    (capability.state == *state).then(|| capability.feature.to_owned())
+/// `zram.writeback, zram.compressed_writeback (CONFIG_ZRAM_WRITEBACK)`: features that the same thing
+/// would bring are told together.
+fn by_remedy(capabilities: &[Capability], pick: Pick) -> Vec<String> {
+    let mut remedies: Vec<(String, Vec<&'static str>)> = Vec::new();
+    for capability in capabilities {
+        let Some(remedy) = pick(capability) else { continue };
+        match remedies.iter_mut().find(|(known, _)| *known == remedy && !remedy.is_empty()) {
+            Some((_, features)) => features.push(capability.feature),
+            None => remedies.push((remedy, vec![capability.feature])),
+        }
+    }
+    let told = |(remedy, features): (String, Vec<&str>)| match remedy.as_str() {
+        "" => features.join(", "),
+        remedy => format!("{} ({remedy})", features.join(", ")),
+    };
+    remedies.into_iter().map(told).collect()
 }

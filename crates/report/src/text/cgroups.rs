@@ -52,17 +52,22 @@ fn largest(cgroups: &Cgroups) -> Vec<&Cgroup> {
 }
 
 fn uses_memory(group: &Cgroup) -> bool {
-    group.path.as_str() != "/" && group.current.get().is_some_and(|current| current.get() > 0)
+    !is_root(group) && group.current.get().is_some_and(|current| current.get() > 0)
+}
+
+fn is_root(group: &Cgroup) -> bool {
+    group.path.as_str() == "/"
 }
 
 fn summary(cgroups: &Cgroups, shown: usize) -> String {
-    let all = cgroups.groups.len() as u64 + cgroups.left_out;
+    let named = cgroups.groups.iter().filter(|group| !is_root(group)).count() as u64;
+    let all = named + cgroups.left_out;
     let left_out = match cgroups.left_out {
         0 => String::new(),
         left_out => format!(" ({} not read)", count(left_out)),
     };
     format!(
-        "{}; {} of {}{left_out}, largest first, each with the groups below it",
+        "{}; {} of {}{left_out}, largest first, children included",
         layout(cgroups.hierarchy),
         shown,
         plural(all, "group")

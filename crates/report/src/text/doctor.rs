@@ -2,19 +2,33 @@
 //! `pagewise doctor`: every finding in full, with its proof.
 
 use super::kit::{Page, Role};
+use super::words::plural;
 use super::{findings, header, verdict};
 use crate::Answer;
 
 pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
     header::print(page, "doctor", answer);
-    if answer.findings.is_empty() {
-        return match verdict::unreadable(&answer.interval.end) {
-            Some(why) => page.prose(2, Role::Strong, &why),
-            None => findings::none(page),
-        };
-    }
-    let counted = verdict::counted(answer.findings);
     page.gap();
-    page.prose(2, Role::Plain, &format!("{counted}."));
+    if let Some(why) = verdict::unreadable(&answer.interval.end) {
+        page.prose(2, Role::Strong, &why);
+    } else if answer.findings.is_empty() && answer.hidden == 0 {
+        return findings::none(page);
+    }
+    let counted = counted(answer);
+    if !counted.is_empty() {
+        page.prose(2, Role::Plain, &counted);
+    }
     answer.findings.iter().for_each(|finding| findings::full(page, finding));
+}
+
+/// How many findings there are, those that the reader did not want included.
+fn counted(answer: &Answer<'_>) -> String {
+    let hidden = match answer.hidden {
+        0 => String::new(),
+        hidden => format!(" {} below --min-severity not shown.", plural(hidden as u64, "finding")),
+    };
+    match answer.findings.len() {
+        0 => hidden.trim_start().to_owned(),
+        _ => format!("{}.{hidden}", verdict::counted(answer.findings)),
+    }
 }

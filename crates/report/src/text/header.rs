@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use pagewise_model::{Bytes, Snapshot};
 
 use super::kit::{Line, Page, Role};
-use super::words::{plural, seconds};
+use super::words::{listed, plural, seconds};
 use crate::{Answer, time};
 
 /// `pagewise report · web-07 · Linux 6.12.107 · 62.8 GiB RAM · …`
@@ -32,32 +32,32 @@ fn machine(snapshot: &Snapshot) -> Vec<String> {
 fn when(answer: &Answer<'_>) -> Vec<String> {
     let snapshot = &answer.interval.end;
     let mut items = Vec::new();
-    let recording = snapshot.host.root.as_str();
-    if !recording.is_empty() && recording != "live" {
-        items.push(format!("recording {recording}"));
-    }
+    items.extend(recording(snapshot).map(|path| format!("recording {path}")));
     items.extend(time::of(snapshot).map(minute));
     let (wall, cpu) = (answer.cost.wall_seconds, answer.cost.cpu_seconds);
     items.push(format!("took {}, {} CPU", seconds(wall), seconds(cpu)));
     items
 }
 
+/// The recording's path; `None` for the machine itself.
+fn recording(snapshot: &Snapshot) -> Option<&str> {
+    Some(snapshot.host.root.as_str()).filter(|root| !matches!(*root, "" | "live"))
+}
+
 fn minute(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
 
-/// `cost  0.38 s CPU, 2.1 MiB read, 11.2 MiB of memory at most`
+/// What looking cost; the peak of memory only where it is known.
 pub(super) fn cost(page: &mut Page, answer: &Answer<'_>) {
     let cost = answer.cost;
-    let read = Bytes::new(cost.bytes_read);
+    let from = if recording(&answer.interval.end).is_some() { "recording" } else { "kernel" };
+    let mut parts = vec![
+        format!("{} of CPU time", seconds(cost.cpu_seconds)),
+        format!("{} read from the {from}", Bytes::new(cost.bytes_read)),
+    ];
+    let peak = cost.peak_memory_bytes;
+    parts.extend((peak.get() > 0).then(|| format!("{peak} of memory at most")));
     page.gap();
-    page.prose(
-        2,
-        Role::Quiet,
-        &format!(
-            "This look cost {} of CPU time, {read} read from the kernel, and {} of memory at most.",
-            seconds(cost.cpu_seconds),
-            cost.peak_memory_bytes
-        ),
-    );
+    page.prose(2, Role::Quiet, &format!("This look cost {}.", listed(&parts)));
 }

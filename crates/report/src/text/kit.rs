@@ -195,6 +195,16 @@ fn glue(text: &str) -> String {
     glued
 }
 
+/// A command of several steps with each step glued together that fits into a line.
+fn whole_steps(command: &str, room: usize) -> String {
+    let steps = command.split_inclusive(" && ").map(|step| match step.strip_suffix(" && ") {
+        Some(step) if step.width() + 3 <= room => step.replace(' ', "\u{a0}") + "\u{a0}&& ",
+        None if step.width() <= room => step.replace(' ', "\u{a0}"),
+        _ => step.to_owned(),
+    });
+    steps.collect()
+}
+
 /// Columns in which the content of labelled facts starts.
 pub(super) const FACTS: usize = 18;
 
@@ -332,8 +342,8 @@ impl Page {
             wrap(command, room + 2)
         } else {
             let options = Options::new(room).word_splitter(WordSplitter::NoHyphenation);
-            let command = harmless(command.to_owned());
-            textwrap::wrap(&command, options).iter().map(ToString::to_string).collect()
+            let command = whole_steps(&harmless(command.to_owned()), room);
+            textwrap::wrap(&command, options).iter().map(|line| line.replace(GLUE, " ")).collect()
         };
         let go_on = if command.contains('\'') { "" } else { " \\" };
         let last = lines.len().saturating_sub(1);
@@ -394,6 +404,16 @@ mod tests {
         let command = "pagewise trial --a vm.swappiness=0 --b vm.swappiness=60";
         let text = printed(40, |page| page.command(Line::indented(2), 2, command));
         assert_eq!(text, "  pagewise trial --a vm.swappiness=0 \\\n  --b vm.swappiness=60\n");
+    }
+
+    #[test]
+    fn a_command_breaks_between_its_steps() {
+        let command = "sudo mkswap /dev/zram0 && sudo swapon -p 100 /dev/zram0  # writes";
+        let text = printed(46, |page| page.command(Line::indented(2), 2, command));
+        assert_eq!(
+            text,
+            "  sudo mkswap /dev/zram0 && \\\n  sudo swapon -p 100 /dev/zram0  # writes\n"
+        );
     }
 
     #[test]

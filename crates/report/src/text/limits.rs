@@ -22,9 +22,9 @@ pub(super) fn problems(page: &mut Page, snapshot: &Snapshot) {
         return;
     }
     let number = plural(problems.len() as u64, "place");
-    page.heading("Not understood", &format!("{number}; the values there count as absent"));
+    page.heading("Not understood", &format!("{number}; what stands there counts as absent"));
     for problem in problems.iter().take(SHOWN) {
-        page.line(&Line::indented(4).plain(problem.to_string()));
+        page.hang(Line::indented(4), 6, Role::Plain, &problem.to_string());
     }
     if problems.len() > SHOWN {
         let rest = count((problems.len() - SHOWN) as u64);
@@ -71,7 +71,7 @@ fn denied_processes(snapshot: &Snapshot) -> Option<String> {
     let processes = &snapshot.processes;
     let denied = processes.list.iter().filter(|process| root_helps(&process.proportional)).count();
     if denied > 0 {
-        return Some(format!("proportional sizes of {}", plural(denied as u64, "process")));
+        return Some(format!("proportional sizes of up to {}", plural(denied as u64, "process")));
     }
     has_denied(processes).then(|| "details of processes".to_owned())
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a person reads in a terminal: the verdict first, every number with its unit and meaning.
 //!
-//! One file per section, all built from [`kit`] and [`table`]. A section whose facts are absent
+//! One file per section, all built from `kit` and `table`. A section whose facts are absent
 //! shrinks to one line or goes away; what is denied says "needs root"; nothing unknown prints as 0.
 //! Sums and shares are worked out for display; whether they are good or bad is not decided here.
 
@@ -31,6 +31,9 @@ mod zram;
 
 use crate::Answer;
 use kit::Page;
+
+/// The rule whose finding says that memory is short; the verdict says so then, and only then.
+pub const SHORT_OF_MEMORY: &str = "memory-pressure";
 
 /// How text may look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -62,7 +62,7 @@ struct Move {
 
 /// Every rate with its meaning.
 pub(super) fn print(page: &mut Page, interval: &Interval) {
-    let Some(length) = length(interval) else { return };
+    let Some(length) = length(interval) else { return unknown(page, interval) };
     let moves = moves(interval);
     if moves.is_empty() {
         page.gap();
@@ -75,6 +75,16 @@ pub(super) fn print(page: &mut Page, interval: &Interval) {
         table.row(vec![one.rate.into(), one.name.into(), Cell::new(Role::Quiet, one.meaning)]);
     }
     table.print(page);
+}
+
+/// Said where counters were read once; nothing where they were not read at all.
+fn unknown(page: &mut Page, interval: &Interval) {
+    let vmstat = &interval.end.vmstat;
+    let counted = MOVES.iter().any(|(counter, ..)| vmstat.get(counter).value().is_some());
+    if interval.start.is_none() && counted {
+        page.gap();
+        page.fact("Movement", "not known: one look alone has no rates, and no finding about them");
+    }
 }
 
 const QUIET: &str = "nothing was swapped, read again or searched for";

@@ -5,7 +5,7 @@ use pagewise_model::{Bytes, Process, Processes};
 
 use super::kit::{Page, Role};
 use super::table::{Cell, Column, Table};
-use super::words::{cell, count, plural};
+use super::words::{cell, count, plural, root_helps};
 
 const SHOWN: usize = 10;
 
@@ -94,9 +94,12 @@ fn proportional(process: &Process) -> Cell {
 /// How many proportional sizes were read, and why the others were not.
 fn reading(processes: &Processes) -> String {
     let tally = &processes.smaps;
+    let root_could = processes.list.iter().filter(|process| root_helps(&process.proportional));
+    let root_could = root_could.count() as u64;
     let others = [
         (tally.not_read, "not read (would not fit into the time allowed)"),
-        (tally.denied, "denied"),
+        (root_could, "denied to all but root"),
+        (tally.denied.saturating_sub(root_could), "refused even to root"),
         (tally.stuck, "stuck (something holds the process's memory lock)"),
         (tally.gone, "gone meanwhile"),
     ];

@@ -2,10 +2,11 @@
 //! Settings that differ from the kernel's default, one line each.
 //!
 //! The same difference in many places (every zram device, every cgroup) is one line that counts
-//! them. Settings without a known default are left out: nothing can be said about them.
+//! them. Settings without a known default are left out: nothing can be said about them. What somebody
+//! set up for DAMON is counted alone: all of it differs from nothing being set up.
 
 use pagewise_model::knob::{Domain, KnobReading};
-use pagewise_model::{Name, Reading};
+use pagewise_model::{Bytes, Name, Reading};
 
 use super::kit::{Page, Role};
 use super::table::{Cell, Column, Table};
@@ -19,14 +20,16 @@ struct Difference<'a> {
     name: &'static str,
     live: &'a str,
     default: &'static str,
+    domain: &'static Domain,
     instances: Vec<&'a str>,
 }
 
 pub(super) fn print(page: &mut Page, knobs: &[KnobReading]) {
     let known = knobs.iter().filter(|knob| knob.default.is_some() && knob.live.value().is_some());
-    let all = differences(knobs);
+    let (of_damon, all): (Vec<_>, Vec<_>) =
+        differences(knobs).into_iter().partition(|difference| difference.name.starts_with(DAMON));
     if all.is_empty() {
-        return unchanged(page, known.count() as u64);
+        return unchanged(page, known.count() as u64 - of_damon.len() as u64, of_damon.len());
     }
     page.heading("Settings", "that differ from the kernel's default");
     let columns = vec![
@@ -40,14 +43,29 @@ pub(super) fn print(page: &mut Page, knobs: &[KnobReading]) {
     table.print(page);
     if all.len() > SHOWN {
         let rest = count((all.len() - SHOWN) as u64);
-        page.prose(4, Role::Quiet, &format!("and {rest} more: pagewise report --json lists all"));
+        page.prose(4, Role::Quiet, &format!("and {rest} more: {LISTED}"));
+    }
+    if !of_damon.is_empty() {
+        page.prose(4, Role::Quiet, &format!("and {}: {LISTED}", set_up(of_damon.len())));
     }
 }
 
-fn unchanged(page: &mut Page, known: u64) {
-    if known > 0 {
+/// How the settings of a DAMON that somebody set up begin; its modules are named `damon_`.
+const DAMON: &str = "damon.";
+
+const LISTED: &str = "pagewise report --json lists all";
+
+fn set_up(number: usize) -> String {
+    format!("{} of the DAMON that somebody set up", count(number as u64))
+}
+
+fn unchanged(page: &mut Page, known: u64, of_damon: usize) {
+    let mut parts = Vec::new();
+    parts.extend((known > 0).then(|| format!("{} have the kernel's default", count(known))));
+    parts.extend((of_damon > 0).then(|| format!("but not {} ({LISTED})", set_up(of_damon))));
+    if !parts.is_empty() {
         page.gap();
-        page.fact("Settings", &format!("all {} with a known default have it", count(known)));
+        page.fact("Settings", &parts.join(", "));
     }
 }
 
@@ -63,6 +81,7 @@ fn differences(knobs: &[KnobReading]) -> Vec<Difference<'_>> {
                 name,
                 live,
                 default,
+                domain: &knob.knob.domain,
                 instances: instance.into_iter().collect(),
             }),
         }
@@ -106,7 +125,14 @@ fn row(difference: &Difference<'_>) -> Vec<Cell> {
     vec![
         Cell::new(Role::Strong, difference.name),
         Cell::new(Role::Quiet, place),
-        difference.live.into(),
-        Cell::new(Role::Quiet, difference.default),
+        spelled(difference.domain, difference.live).into(),
+        Cell::new(Role::Quiet, spelled(difference.domain, difference.default)),
     ]
+}
+
+/// Sizes with their unit.
+fn spelled(domain: &Domain, value: &str) -> String {
+    let is_size = matches!(domain, Domain::Size | Domain::Limit);
+    let bytes = value.parse().ok().filter(|_| is_size).map(Bytes::new);
+    bytes.map_or_else(|| value.to_owned(), |bytes| bytes.to_string())
 }

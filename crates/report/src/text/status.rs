@@ -109,7 +109,8 @@ fn huge_pages(page: &mut Page, snapshot: &Snapshot) {
     if let Some(why) = lack(&thp.enabled) {
         page.fact("Huge pages", &why);
     } else if thp.enabled.value().is_some() {
-        let text = format!("{}: {}", shown(&thp.enabled), thp::in_use(&snapshot.memory));
-        page.fact("Huge pages", &text);
+        let mut items = vec![shown(&thp.enabled)];
+        items.extend(Some(thp::in_use(&snapshot.memory)).filter(|in_use| !in_use.is_empty()));
+        page.fact("Huge pages", &items.join(": "));
     }
 }

@@ -165,14 +165,28 @@ impl Table {
         widths
     }
 
-    /// Takes the columns that are too many from the widest that gives way.
+    /// Takes what is too much from names and paths, then from sentences, then from all of them.
     fn shrink(&self, widths: &mut [(usize, usize)], room: usize) {
+        let cut = |give: Give| matches!(give, Give::End | Give::Start);
+        self.shrink_those(widths, room, cut, SHRUNK);
+        self.shrink_those(widths, room, |give| give == Give::Wrap, WRAPPED);
+        self.shrink_those(widths, room, |give| give != Give::Stiff, FLOOR);
+    }
+
+    /// Takes from the widest of the columns that give in this way, until they are `floor` wide.
+    fn shrink_those(
+        &self,
+        widths: &mut [(usize, usize)],
+        room: usize,
+        gives: impl Fn(Give) -> bool,
+        floor: usize,
+    ) {
         let mut excess = total(widths.iter().map(|&(_, width)| width)).saturating_sub(room);
         while excess > 0 {
-            let gives = |&&mut (at, width): &&mut (usize, usize)| {
-                self.columns[at].give != Give::Stiff && width > FLOOR
+            let wide = |&&mut (at, width): &&mut (usize, usize)| {
+                gives(self.columns[at].give) && width > floor
             };
-            let widest = widths.iter_mut().filter(gives).max_by_key(|(_, width)| *width);
+            let widest = widths.iter_mut().filter(wide).max_by_key(|(_, width)| *width);
             let Some((_, width)) = widest else { break };
             *width -= 1;
             excess -= 1;

@@ -5,9 +5,9 @@ use pagewise_model::{
     Bytes, Counters, HugePool, Khugepaged, Memory, Reading, Snapshot, Thp, ThpSize,
 };
 
-use super::kit::{Page, Role};
+use super::kit::Page;
 use super::table::{Cell, Column, Table};
-use super::words::{cell, cell_as, count, lack, listed, plural, seconds, share, shown, was_asked};
+use super::words::{cell, cell_as, count, lack, plural, seconds, share, shown, was_asked};
 
 pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
     let thp = &snapshot.thp;
@@ -16,7 +16,10 @@ pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
         page.fact("Huge pages", &why);
     } else if was_asked(&thp.enabled) {
         page.heading("Huge pages", "larger pages that the kernel makes by itself");
-        page.fact("  now in use", &in_use(&snapshot.memory));
+        let in_use = in_use(&snapshot.memory);
+        if !in_use.is_empty() {
+            page.fact("  now in use", &in_use);
+        }
         page.fact_items("  policy", &policy(thp));
         page.fact_items("  khugepaged", &khugepaged(&thp.khugepaged));
         sizes(page, &thp.sizes);
@@ -81,21 +84,16 @@ fn pace(thread: &Khugepaged) -> Option<String> {
     Some(format!("looks at {} pages every {rest}", count(pages)))
 }
 
-/// Sizes that are allowed or were used get a row; the rest shares one line.
+/// Sizes that are allowed or were used; of the others there is nothing to say.
 fn sizes(page: &mut Page, sizes: &[ThpSize]) {
-    let (busy, idle): (Vec<&ThpSize>, Vec<&ThpSize>) = sizes.iter().partition(|size| is_busy(size));
     let counters = ["in use", "made at fault", "fell back", "split"].map(Column::right);
     let mut columns = vec![Column::right("  size"), Column::left("anon"), Column::left("shmem")];
     columns.extend(counters.into_iter().zip(1..).map(|(column, rank)| column.spare(rank)));
     columns.push(Column::right("swapped whole").spare(5));
     let mut table = Table::new(4, columns);
-    busy.iter().for_each(|size| table.row(row(size)));
+    sizes.iter().filter(|size| is_busy(size)).for_each(|size| table.row(row(size)));
     if !table.is_empty() {
         table.print(page);
-    }
-    if !idle.is_empty() {
-        let names: Vec<String> = idle.iter().map(|size| size.bytes.to_string()).collect();
-        page.prose(4, Role::Quiet, &format!("never used: {}", listed(&names)));
     }
 }
 
@@ -125,9 +123,12 @@ fn number(stats: &Counters, name: &str) -> Cell {
     cell_as(&stats.get(name), |number| count(*number))
 }
 
-/// Pools of reserved huge pages; sizes without a single page are left out.
+/// Pools of reserved huge pages; sizes without a single page, or of which nothing is known, are left
+/// out.
 fn pools(page: &mut Page, pools: &[HugePool]) {
-    let used: Vec<&HugePool> = pools.iter().filter(|pool| pool.total.get() != Some(0)).collect();
+    let has_pages =
+        |pool: &&HugePool| pool.total.get().map_or(pool.total.is_denied(), |pages| pages > 0);
+    let used: Vec<&HugePool> = pools.iter().filter(has_pages).collect();
     if used.is_empty() {
         return;
     }

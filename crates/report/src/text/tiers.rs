@@ -8,7 +8,8 @@ use super::kit::{Page, Role};
 use super::table::{Cell, Column, Table};
 use super::words::{part_of, share, shown};
 
-const BAR: usize = 12;
+/// Cells of a bar: few, so that what stands beside it needs no second line.
+const BAR: usize = 8;
 
 pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
     if snapshot.tiers.is_empty() {
@@ -46,7 +47,7 @@ fn row(order: u64, tier: &Tier, snapshot: &Snapshot) -> Vec<Cell> {
     vec![
         Cell::new(Role::Quiet, order.to_string()),
         Cell::new(Role::Strong, short(tier)),
-        kind(tier).into(),
+        kind(tier, snapshot.host.virtualization.value().is_some()).into(),
         shown(&tier.priority).into(),
         fill.map_or_else(|| shown(&tier.used), |(used, size)| part_of(used, size)).into(),
         Cell::new(role, if fill.is_some() { bars::fill(used, size, BAR) } else { String::new() }),
@@ -61,20 +62,27 @@ fn short(tier: &Tier) -> &str {
     path.strip_prefix("/dev/").unwrap_or(path)
 }
 
-/// What stands behind the tier: `ext4 on nvme0n1`.
-fn kind(tier: &Tier) -> String {
-    let on = |disk: &Name| format!(" on {disk}");
-    let disk = tier.disk.name.value().map(on).unwrap_or_default();
-    let spins = match tier.disk.rotational.get() {
-        Some(true) => ", spinning",
-        Some(false) | None => "",
-    };
-    match (tier.kind, tier.disk.file_system.value()) {
-        (TierKind::Zram, _) => "compressed RAM".to_owned(),
-        (TierKind::Partition, _) => format!("disk space{disk}{spins}"),
-        (TierKind::File, Some(system)) => format!("{system}{disk}{spins}"),
-        (TierKind::File, None) => format!("file{disk}{spins}"),
+/// What stands behind the tier: `ssd nvme0n1, ext4`. What tells most comes first: the end may be cut.
+fn kind(tier: &Tier, in_guest: bool) -> String {
+    if tier.kind == TierKind::Zram {
+        return "compressed RAM".to_owned();
     }
+    let medium = medium(tier.disk.rotational.get(), in_guest);
+    let disk = tier.disk.name.value().map(Name::as_str);
+    let disk = [medium, disk].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let inside = tier.disk.file_system.value().map(Name::as_str);
+    let inside = inside.or((tier.kind == TierKind::File).then_some("file"));
+    let parts = [disk.as_str(), inside.unwrap_or_default()];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+/// A guest's disk calls itself rotational where nobody told it otherwise: that says nothing.
+fn medium(rotational: Option<bool>, in_guest: bool) -> Option<&'static str> {
+    rotational.map(|spins| match (spins, in_guest) {
+        (true, true) => "virtual",
+        (true, false) => "hdd",
+        (false, _) => "ssd",
+    })
 }
 
 fn note(tier: &Tier, snapshot: &Snapshot) -> String {

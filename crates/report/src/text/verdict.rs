@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The answer in one or two sentences, from the findings' severities and the pressure that was read.
 //!
-//! It repeats what others decided. It never says that memory is fine where pressure is unknown.
+//! It repeats what others decided: memory is short where a finding says so, and the numbers beside it
+//! are only shown. It never says that memory is fine where pressure is unknown.
 
 use pagewise_model::{Finding, Psi, Severity, Snapshot};
 
 use super::kit::{Page, Role};
-use super::pressure;
-use super::words::{lack, listed, part_of, plural, stalled};
+use super::words::{MISSING, absence, lack, listed, part_of, plural, stalled};
+use super::{SHORT_OF_MEMORY, pressure};
 use crate::Answer;
-
-/// Percent of the last minute from which waiting is said first.
-const FELT: f64 = 1.0;
 
 pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
     let snapshot = &answer.interval.end;
@@ -20,9 +18,10 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
         if answer.findings.is_empty() {
             return;
         }
+    } else {
+        let worst = answer.findings.iter().map(|finding| finding.severity).max();
+        page.prose(2, role(worst), &sentence(answer.findings, worst, snapshot));
     }
-    let worst = answer.findings.iter().map(|finding| finding.severity).max();
-    page.prose(2, role(worst), &sentence(worst, snapshot));
     page.prose(2, Role::Plain, &second(answer.findings, &snapshot.psi));
 }
 
@@ -32,7 +31,14 @@ pub(super) fn unreadable(snapshot: &Snapshot) -> Option<String> {
     if total.value().is_some() {
         return None;
     }
-    let why = lack(total).map(|why| format!(" ({}: {why})", total.source));
+    let why = match absence(total) {
+        Some(MISSING) if snapshot.host.root.as_str() == "live" => {
+            Some("no such file; is /proc mounted?".to_owned())
+        }
+        Some(MISSING) => Some("not in this recording".to_owned()),
+        _ => lack(total),
+    };
+    let why = why.map(|why| format!(" ({}: {why})", total.source));
     Some(format!("What memory is doing here could not be read{}.", why.unwrap_or_default()))
 }
 
@@ -44,13 +50,15 @@ fn role(worst: Option<Severity>) -> Role {
     }
 }
 
-fn sentence(worst: Option<Severity>, snapshot: &Snapshot) -> String {
+fn sentence(findings: &[Finding], worst: Option<Severity>, snapshot: &Snapshot) -> String {
     let waited = waited(&snapshot.psi);
+    if let Some(short) = findings.iter().find(|finding| finding.id == SHORT_OF_MEMORY) {
+        let felt = waited.filter(|some| *some > 0.0);
+        let why = felt.map_or_else(|| short.title.clone(), |some| waiting(&snapshot.psi, some));
+        return format!("Memory is short: {why}.");
+    }
     let available = available(snapshot);
     match (worst, waited) {
-        (_, Some(some)) if some >= FELT => {
-            format!("Memory is short: {}.", waiting(&snapshot.psi, some))
-        }
         (Some(Severity::Critical), Some(_)) => {
             format!("Memory will hurt work at the next peak, if not now: {available}.")
         }
@@ -99,20 +107,30 @@ fn second(findings: &[Finding], psi: &Psi) -> String {
         _ => format!("{}.", counted(findings)),
     }];
     if let Some(why) = pressure::unknown(psi) {
-        sentences.push(format!("How long programs wait for memory is not known ({why})."));
+        sentences.push(format!("How long programs wait for memory is not known: {why}."));
     }
     sentences.join(" ")
 }
 
-/// `3 findings: 1 critical, 1 warning and 1 worth knowing`.
+/// `3 findings: 1 critical, 1 warning and 1 worth knowing`, or `2 warnings` where all are alike.
 pub(super) fn counted(findings: &[Finding]) -> String {
     let of =
         |severity| findings.iter().filter(|finding| finding.severity == severity).count() as u64;
+    let all = findings.len() as u64;
     let parts = [
         (of(Severity::Critical), "critical".to_owned()),
         (of(Severity::Warning), plural(of(Severity::Warning), "warning")),
         (of(Severity::Info), "worth knowing".to_owned()),
     ];
+    if of(Severity::Warning) == all {
+        return plural(all, "warning");
+    }
+    if of(Severity::Critical) == all {
+        return plural(all, "critical finding");
+    }
+    if of(Severity::Info) == all {
+        return format!("{} worth knowing", plural(all, "finding"));
+    }
     let parts: Vec<String> = parts
         .into_iter()
         .filter(|(number, _)| *number > 0)

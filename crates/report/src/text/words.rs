@@ -12,6 +12,9 @@ const NEEDS_ROOT: &str = "needs root";
 /// What stands where root would not help either.
 const REFUSED: &str = "refused";
 
+/// Why there is no value where the file is not there.
+pub(super) const MISSING: &str = "no such file";
+
 /// A value, `–`, `needs root` or `refused`.
 pub(super) fn shown<T: Quantity>(reading: &Reading<T>) -> String {
     spelled(reading, Quantity::shown)
@@ -48,10 +51,20 @@ pub(super) fn lack<T>(reading: &Reading<T>) -> Option<String> {
     match &reading.outcome {
         Outcome::Value(_) => None,
         Outcome::Absent(_) if !was_asked(reading) => None,
-        Outcome::Absent(why) if why == "no such file" => Some("this kernel has none".to_owned()),
+        Outcome::Absent(why) if why == MISSING => {
+            Some(format!("none here (no {})", reading.source.path()))
+        }
         Outcome::Absent(why) => Some(why.to_string()),
         Outcome::Denied(_) if root_helps(reading) => Some(NEEDS_ROOT.to_owned()),
         Outcome::Denied(help) => Some(help.to_string()),
+    }
+}
+
+/// Why there is no value, as it was read.
+pub(super) fn absence<T>(reading: &Reading<T>) -> Option<&str> {
+    match &reading.outcome {
+        Outcome::Absent(why) => Some(why),
+        Outcome::Value(_) | Outcome::Denied(_) => None,
     }
 }
 
@@ -93,18 +106,7 @@ pub(super) fn stalled(percent: f64) -> String {
     }
 }
 
-/// A whole number with its thousands apart: `3,722,304`.
-pub(super) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
+pub(super) use pagewise_model::grouped as count;
 
 /// `1 warning`, `2 warnings`, `3 processes`.
 pub(super) fn plural(number: u64, noun: &str) -> String {
@@ -193,7 +195,7 @@ mod tests {
         assert_eq!(shown(&Reading::<Bytes>::denied(AS_ROOT, at())), "needs root");
         assert_eq!(shown(&Reading::<Bytes>::denied("refused even to root", at())), "refused");
         let lacking = Reading::<u64>::absent("no such file", at());
-        assert_eq!(lack(&lacking).as_deref(), Some("this kernel has none"));
+        assert_eq!(lack(&lacking).as_deref(), Some("none here (no /sys/x)"));
         assert_eq!(lack(&Reading::<u64>::not_read()), None);
     }
 }

@@ -18,7 +18,10 @@ pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
     }
     page.heading("zram", "compressed RAM as a block device; in brackets what zramctl calls it");
     let together = if page.width() < 80 { 1 } else { 3 };
-    ready.chunks(together).for_each(|devices| table(devices, snapshot.page_size()).print(page));
+    let (known, unknown): (Vec<&Zram>, Vec<&Zram>) =
+        ready.into_iter().partition(|zram| zram.mm_stat.original.value().is_some());
+    known.chunks(together).for_each(|devices| table(devices, snapshot.page_size()).print(page));
+    unknown.iter().for_each(|zram| page.prose(4, Role::Quiet, &glance(zram)));
     if !empty.is_empty() {
         let names: Vec<String> = empty.iter().map(|zram| zram.name()).collect();
         let text = format!("{}: no size set yet, so nothing can be stored", listed(&names));

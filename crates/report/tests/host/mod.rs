@@ -314,7 +314,7 @@ fn processes() -> Processes {
             budget: Millis::new(200),
             read: 104,
             not_read: 2,
-            denied: 61,
+            denied: 1,
             stuck: 1,
             gone: 0,
         },
@@ -473,6 +473,19 @@ pub(crate) fn cost() -> Cost {
 
 fn proof(path: &str, line: Option<u32>, value: &str) -> Evidence {
     Evidence { path: path.to_owned(), line, value: value.to_owned() }
+}
+
+/// What the rule about waiting would find.
+pub(crate) fn waiting() -> Finding {
+    Finding {
+        id: "memory-pressure",
+        severity: Severity::Critical,
+        title: "somebody waited for memory 11 % of the last minute".to_owned(),
+        what: "Memory pressure: some 14.0 % (10 s) and 11.0 % (60 s).".to_owned(),
+        why: "When free memory is gone, tasks that need a page wait until the kernel has dropped or swapped another one. PSI adds up that time.".to_owned(),
+        evidence: vec![proof("/proc/pressure/memory", Some(1), "some avg60 11.00 %")],
+        next: vec!["cat /proc/pressure/memory".to_owned()],
+    }
 }
 
 pub(crate) fn findings() -> Vec<Finding> {

@@ -15,6 +15,7 @@ struct Step {
     title: &'static str,
     what: String,
     why: &'static str,
+    proof: Proof,
     command: String,
 }
 
@@ -22,22 +23,17 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     let (host, device) = (&case.interval.end, case.device);
     let step = match device.used_as.value()? {
         ZramUse::NotInitialised => no_size(host, device)?,
-        ZramUse::Nothing => no_signature(device)?,
-        ZramUse::SwapSignature => not_on(device)?,
+        ZramUse::Nothing => no_signature(case)?,
+        ZramUse::SwapSignature => not_on(case)?,
         ZramUse::Swap { .. } | ZramUse::FileSystem { .. } => return None,
     };
-    let proof = Proof::new()
-        .named("initialised", &device.initialised)
-        .value(&device.disksize)
-        .named("used as", &device.used_as)
-        .all(holds_nothing(case).done());
     Some(Finding {
         id: RULE.id,
         severity: severity(host),
         title: format!("{} {}", device.name(), step.title),
         what: step.what,
         why: step.why.to_owned(),
-        evidence: with_disk(proof, host),
+        evidence: with_disk(step.proof, host),
         next: vec![writes(step.command), "zramctl".to_owned()],
     })
 }
@@ -55,11 +51,22 @@ fn no_size(host: &Snapshot, device: &Zram) -> Option<Step> {
         why: "Loading the module makes an empty device that costs nothing and does nothing. It \
               starts to work when it is given a size, a swap signature and a place among the swap \
               tiers.",
+        proof: Proof::new().named("initialised", &device.initialised).value(&device.disksize),
         command: format!(
             "sudo zramctl {}{path} && sudo mkswap {path} && sudo swapon -p {PRIORITY} {path}",
             options(host, device)
         ),
     })
+}
+
+/// Its size, who says what it is used for, and that it holds nothing, which may be the same place.
+fn sized_and_empty(case: Case<'_>) -> Proof {
+    let (device, proof) = (case.device, Proof::new().value(&case.device.disksize));
+    let proof = match device.used_as.source == device.mm_stat.original.source {
+        true => proof,
+        false => proof.named("used as", &device.used_as),
+    };
+    proof.all(holds_nothing(case).done())
 }
 
 /// Half of RAM: filled with data that compresses two to one, a quarter of RAM.
@@ -73,18 +80,21 @@ fn options(host: &Snapshot, device: &Zram) -> String {
     format!("{size}{algorithm}")
 }
 
-fn no_signature(device: &Zram) -> Option<Step> {
+fn no_signature(case: Case<'_>) -> Option<Step> {
+    let device = case.device;
     let (name, size) = (device.name(), device.disksize.get()?);
     Some(Step {
         title: "has a size and no swap signature that we can see",
         what: format!("{name} may hold {size}; it is neither mounted nor a swap tier."),
         why: "The kernel swaps only to devices that carry the signature that mkswap writes and \
               that were switched on. Until then the device only costs its table of slots.",
+        proof: sized_and_empty(case),
         command: format!("sudo mkswap /dev/{name} && sudo swapon -p {PRIORITY} /dev/{name}"),
     })
 }
 
-fn not_on(device: &Zram) -> Option<Step> {
+fn not_on(case: Case<'_>) -> Option<Step> {
+    let device = case.device;
     let (name, size) = (device.name(), device.disksize.get()?);
     Some(Step {
         title: "is prepared for swap and not switched on",
@@ -94,6 +104,7 @@ fn not_on(device: &Zram) -> Option<Step> {
         why: "A signature only says that a device may be swapped to; swapon makes it a tier, and a \
               reboot forgets that. A unit, a line in fstab or zram-generator has to switch it on \
               each time.",
+        proof: sized_and_empty(case),
         command: format!("sudo swapon -p {PRIORITY} /dev/{name}"),
     })
 }
@@ -123,6 +134,11 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing_raw());
         assert_eq!(finding.title, "zram0 is not initialised: its disksize was never set");
         assert_eq!(finding.severity, Severity::Info);
+        let proof = proof_of(&finding);
+        assert_eq!(
+            proof,
+            "/sys/block/zram0/initstate = initialised off\n/sys/block/zram0/disksize = 0 B\n"
+        );
         let command = "sudo zramctl --size 8192M --algorithm lz4 /dev/zram0 && \
                        sudo mkswap /dev/zram0 && sudo swapon -p 100 /dev/zram0  # writes";
         assert_eq!(finding.next[0], command);

@@ -4,12 +4,14 @@
 use pagewise_model::{Finding, Snapshot};
 
 use super::{Case, RULE, holds_nothing, severity};
-use crate::facts::swappiness::{self, Lru, Swappiness};
+use crate::facts::swappiness::{self, Lists, Lru, Swappiness};
 use crate::facts::{reclaim, zones};
 use crate::text::writes;
 
 /// Below this share of scanning, anonymous pages lose whenever there is a file page to take: of
-/// the 32 pages of one batch it leaves fewer than two.
+/// the 32 pages of one batch it leaves fewer than two. Both shares have to be below: that on this
+/// machine's lists, and that on lists of equal length, which is the setting's own doing. Where
+/// there is hardly any anonymous memory, its share is small at any swappiness.
 const LOSES_PERCENT: f64 = 5.0;
 /// Multi-gen LRU takes 0 as never and 1 as files first; above that it weighs by refaults.
 const GENERATIONS_LOW: u64 = 1;
@@ -64,7 +66,10 @@ fn explained(host: &Snapshot, swappiness: Swappiness<'_>) -> Option<String> {
     match swappiness::lru(host) {
         Lru::Classic => {
             let lists = swappiness::lists(host)?;
-            let percent = lists.anon_percent(value).filter(|&share| share < LOSES_PERCENT)?;
+            let loses =
+                |lists: Lists| lists.anon_percent(value).filter(|&share| share < LOSES_PERCENT);
+            loses(Lists { anon: lists.file, file: lists.file })?;
+            let percent = loses(lists)?;
             Some(format!(
                 "At equal scan cost (assumed: the kernel exports none) anonymous pages get \
                  {value}/200 against {}/200, times {} of anonymous and {} of file lists: {percent:.1} % \
@@ -91,7 +96,9 @@ pub(super) mod tests {
 
     use super::super::tests::empty_tier;
     use super::*;
-    use crate::testing::{erase, file, only, proof_of, set, still, swappiness as set_swappiness};
+    use crate::testing::{
+        erase, file, line, mib, only, proof_of, set, still, swappiness as set_swappiness,
+    };
 
     fn low(value: &str, generations: u32) -> Snapshot {
         let mut host = empty_tier();
@@ -115,6 +122,16 @@ pub(super) mod tests {
         );
         let proof = proof_of(&finding);
         assert!(proof.contains("node 0 Normal: free 2.7 GiB, 2.6 GiB above low: idle"), "{proof}");
+    }
+
+    #[test]
+    fn little_anonymous_memory_is_no_low_swappiness() {
+        let mut much_cache = low("60", 0);
+        for reading in [&mut much_cache.memory.active_anon, &mut much_cache.memory.inactive_anon] {
+            *reading = line("/proc/meminfo", 10, mib(30));
+        }
+        let title = only(&RULE, &still(much_cache)).title;
+        assert!(title.contains("page cache has been enough"), "{title}");
     }
 
     #[test]

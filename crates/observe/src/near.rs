@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Folders of the live machine that stay open for a while: the way to a file is then gone once,
+//! not once for each of its neighbours.
+//!
+//! A file in sysfs costs about as much for the walk to its folder, five to eight names deep, as for
+//! all the rest. A folder that is not there answers for all files that would be in it.
+//!
+//! Whoever holds a folder open does not see that another one has taken its name. So folders are
+//! held for one reading of the host and no longer ([`Near::forget`]).
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+/// Folders that are held at once. The depth of a tree matters, not the number of its folders.
+const MOST: usize = 8;
+
+/// A folder is opened for the third file in a row that is asked of it: `/proc/PID` has two.
+const WORTH: usize = 3;
+
+#[derive(Debug, Default)]
+pub(crate) struct Near {
+    /// The one that was used last stands last.
+    held: Vec<Folder>,
+    last: String,
+    in_a_row: usize,
+}
+
+#[derive(Debug)]
+struct Folder {
+    path: String,
+    /// Or why there is no such folder.
+    handle: Result<OwnedFd, Errno>,
+}
+
+impl Near {
+    /// From where to look for `path`, and for which name there; `root` is `/`.
+    pub(crate) fn way<'a>(
+        &'a mut self,
+        root: &'a OwnedFd,
+        path: &'a str,
+    ) -> Result<(&'a OwnedFd, &'a str), Errno> {
+        if let Some((folder, _)) = path.rsplit_once('/') {
+            // most files are right in the folder that was used last
+            if self.held.last().is_none_or(|held| held.path != folder) {
+                self.learn(root, folder);
+            }
+        }
+        self.known(root, path)
+    }
+
+    /// Holds `folder` open: several files right in it will be asked for.
+    pub(crate) fn hold(&mut self, root: &OwnedFd, folder: &str) {
+        if self.held.iter().any(|held| held.path == folder) {
+            return;
+        }
+        let handle = self.known(root, folder).and_then(|(from, name)| {
+            rustix::fs::openat(
+                from,
+                name,
+                OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+                Mode::empty(),
+            )
+        });
+        if matches!(handle, Ok(_) | Err(Errno::NOENT | Errno::NOTDIR)) {
+            self.held.drain(..(self.held.len() + 1).saturating_sub(MOST));
+            self.held.push(Folder { path: folder.to_owned(), handle });
+        }
+    }
+
+    /// Lets go of every folder.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    fn learn(&mut self, root: &OwnedFd, folder: &str) {
+        if self.last != folder {
+            self.last.replace_range(.., folder);
+            self.in_a_row = 0;
+        }
+        self.in_a_row += 1;
+        if self.in_a_row == WORTH {
+            self.hold(root, folder);
+        }
+    }
+
+    /// The way from the deepest folder that is held.
+    fn known<'a>(
+        &'a mut self,
+        root: &'a OwnedFd,
+        path: &'a str,
+    ) -> Result<(&'a OwnedFd, &'a str), Errno> {
+        let Some((at, name)) = self.deepest(path) else {
+            return Ok((root, path));
+        };
+        if let Some(latest) = self.held.get_mut(at..) {
+            latest.rotate_left(1);
+        }
+        match self.held.last() {
+            Some(Folder { handle: Ok(handle), .. }) => Ok((handle, name)),
+            Some(Folder { handle: Err(errno), .. }) => Err(*errno),
+            None => Ok((root, path)),
+        }
+    }
+}
+
+impl Near {
+    /// Which of the folders that are held leads furthest to `path`, and what is left to go.
+    fn deepest<'a>(&self, path: &'a str) -> Option<(usize, &'a str)> {
+        let ways = self.held.iter().enumerate().rev();
+        let mut ways = ways.filter_map(|(at, held)| Some((at, inside(&held.path, path)?)));
+        let latest = ways.next()?;
+        // right in a folder: none can be deeper
+        match memchr::memchr(b'/', latest.1.as_bytes()) {
+            None => Some(latest),
+            Some(_) => ways.chain([latest]).min_by_key(|(_, name)| name.len()),
+        }
+    }
+}
+
+/// What is left of `path` below `folder`.
+fn inside<'a>(folder: &str, path: &'a str) -> Option<&'a str> {
+    match path.strip_prefix(folder)? {
+        "" => Some("."),
+        rest => rest.strip_prefix('/'),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn root_of(folder: &std::path::Path) -> OwnedFd {
+        rustix::fs::open(folder, OFlags::PATH, Mode::empty()).unwrap()
+    }
+
+    fn tree() -> (tempfile::TempDir, OwnedFd) {
+        let tree = tempfile::tempdir().unwrap();
+        for folder in ["a/b/c", "ab/c", "d"] {
+            std::fs::create_dir_all(tree.path().join(folder)).unwrap();
+        }
+        std::os::unix::fs::symlink("a/b", tree.path().join("link")).unwrap();
+        let root = root_of(tree.path());
+        (tree, root)
+    }
+
+    fn inode(at: Result<(&OwnedFd, &str), Errno>) -> Result<u64, Errno> {
+        let (from, name) = at?;
+        rustix::fs::statat(from, name, rustix::fs::AtFlags::empty()).map(|found| found.st_ino)
+    }
+
+    #[test]
+    fn a_folder_is_held_from_its_third_file_on() {
+        let (_tree, root) = tree();
+        let mut near = Near::default();
+        let names = ["a/b/1", "a/b/2", "a/b/3", "a/b/4", "a/b"];
+        let ways = names.map(|path| near.way(&root, path).unwrap().1.to_owned());
+        assert_eq!(ways, ["a/b/1", "a/b/2", "3", "4", "."]);
+        near.forget();
+        assert_eq!(near.way(&root, "a/b/5").unwrap().1, "a/b/5");
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_answers_for_its_files() {
+        let (_tree, root) = tree();
+        let mut near = Near::default();
+        near.hold(&root, "a/none");
+        assert_eq!(near.way(&root, "a/none/x/y").unwrap_err(), Errno::NOENT);
+        assert!(near.way(&root, "a/none2").is_ok());
+    }
+
+    #[test]
+    fn what_is_used_stays_and_the_rest_gives_way() {
+        let (_tree, root) = tree();
+        let mut near = Near::default();
+        near.hold(&root, "a");
+        for n in 0..3 * MOST {
+            near.hold(&root, &format!("a/{n}"));
+            assert_eq!(near.held.len(), MOST.min(n + 2));
+        }
+        assert_eq!(near.way(&root, "a/b").unwrap().1, "b");
+    }
+
+    proptest! {
+        /// Whatever was asked before, the way leads to where the whole path leads.
+        #[test]
+        fn every_way_leads_to_the_same_file(
+            asked in prop::collection::vec(
+                (any::<bool>(), prop::sample::select(vec![
+                    "a", "a/b", "a/b/c", "a/x", "a/x/y", "ab", "ab/c", "d", "d/e", "link", "link/c", "link/e",
+                ])),
+                0..60,
+            ),
+        ) {
+            let (_tree, root) = tree();
+            let mut near = Near::default();
+            for (hold, path) in asked {
+                if hold {
+                    near.hold(&root, path);
+                }
+                prop_assert_eq!(inode(near.way(&root, path)), inode(Ok((&root, path))), "{}", path);
+            }
+        }
+    }
+}

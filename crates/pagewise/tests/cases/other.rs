@@ -1,0 +1,540 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Every other rule.
+
+use pagewise_model::Severity::{Critical, Info, Warning};
+
+use super::hosts::{
+    BEHIND_FILE, PLAIN, THP, ZRAM_SWAP, group, group_pressure, mm_stat, pressure, rereading,
+    swap_off, swaps, version_2, waiting,
+};
+use super::{Case, Near};
+use crate::scene::Scene;
+
+const KHUGEPAGED: &str = "sys/kernel/mm/transparent_hugepage/khugepaged";
+
+pub(super) static CASES: &[Case] = &[
+    Case {
+        id: "memory-pressure",
+        reason: "somebody waits for memory",
+        host: ZRAM_SWAP,
+        fires: |host| pressure(host, ["0.00", "5.00", "0.00", "0.00"]),
+        severity: Warning,
+        title: "somebody waited for memory 5 % of the last minute",
+        also: &[],
+        near: Near::Silent(|host| pressure(host, ["9.99", "4.99", "9.99", "4.99"])),
+    },
+    Case {
+        id: "memory-pressure",
+        reason: "nobody gets on",
+        host: ZRAM_SWAP,
+        fires: |host| pressure(host, ["30.00", "9.00", "20.00", "2.00"]),
+        severity: Critical,
+        title: "somebody waited for memory 9 % of the last minute",
+        also: &[],
+        near: Near::Told(
+            |host| pressure(host, ["30.00", "9.00", "19.99", "2.00"]),
+            Warning,
+            "somebody waited for memory 9 % of the last minute",
+        ),
+    },
+    Case {
+        id: "memory-pressure",
+        reason: "most in one group",
+        host: ZRAM_SWAP,
+        fires: |host| waiting(group(version_2(host), "memory.pressure", group_pressure("43.00"))),
+        severity: Warning,
+        title: "somebody waited for memory 11 % of the last minute",
+        also: &[],
+        near: Near::Silent(|host| {
+            group(version_2(host), "memory.pressure", group_pressure("4.99"))
+        }),
+    },
+    Case {
+        id: "memory-pressure",
+        reason: "thrashing, on a kernel without PSI",
+        host: ZRAM_SWAP,
+        fires: |host| rereading(host.without("proc/pressure")).grow("pgpgin", 500_000),
+        severity: Warning,
+        title: "thrashing: 80 % of what is read was dropped a moment ago",
+        also: &[],
+        near: Near::Silent(|host| rereading(host.without("proc/pressure"))),
+    },
+    Case {
+        id: "swap-avoids-anon",
+        reason: "swappiness 0 while files come back",
+        host: ZRAM_SWAP,
+        fires: |host| swappiness(rereading(host), "0"),
+        severity: Warning,
+        title: "the kernel re-reads files it dropped a moment ago",
+        also: &[],
+        near: Near::Silent(|host| swappiness(rereading(host), "60")),
+    },
+    Case {
+        id: "swap-avoids-anon",
+        reason: "swappiness 1, and not one page was swapped",
+        host: ZRAM_SWAP,
+        fires: |host| swappiness(rereading(host), "1"),
+        severity: Warning,
+        title: "the kernel re-reads files it dropped a moment ago",
+        also: &[],
+        near: Near::Silent(|host| swappiness(rereading(host), "1").grow("pswpout", 1)),
+    },
+    Case {
+        id: "swap-avoids-anon",
+        reason: "swap off while files come back",
+        host: PLAIN,
+        fires: rereading,
+        severity: Warning,
+        title: "the kernel re-reads files it dropped a moment ago",
+        also: &[],
+        // pages that were dropped long ago
+        near: Near::Silent(|host| rereading(host).grow("pgsteal_file", 20_000)),
+    },
+    Case {
+        id: "swap-avoids-anon",
+        reason: "on a kernel before 5.9, which counts refaults and steals in one",
+        host: PLAIN,
+        fires: |host| rereading_before_5_9(host, 90_000),
+        severity: Warning,
+        title: "the kernel re-reads files it dropped a moment ago",
+        also: &[],
+        near: Near::Silent(|host| rereading_before_5_9(host, 20_000)),
+    },
+    Case {
+        id: "tier-order",
+        reason: "a full swap file in front of zram in use",
+        host: BEHIND_FILE,
+        fires: |host| tiers(host, "524284 50", "307200 5"),
+        severity: Warning,
+        title: "/swap-1 is filled before /dev/zram1",
+        also: &[],
+        near: Near::Silent(|host| tiers(host, "524284 5", "307200 50")),
+    },
+    Case {
+        id: "tier-order",
+        reason: "a swap file in turn with zram",
+        host: BEHIND_FILE,
+        fires: |host| tiers(host, "0 -2", "307200 -2"),
+        severity: Info,
+        title: "/swap-1 is filled in turn with /dev/zram1",
+        also: &[],
+        near: Near::Silent(|host| tiers(host, "0 -3", "307200 -2")),
+    },
+    Case {
+        id: "tier-order",
+        reason: "a spinning disk before flash",
+        host: PLAIN,
+        fires: |host| two_disks(host, ["1\n", "0\n"]),
+        severity: Warning,
+        title: "/dev/sda2 is filled before /dev/nvme0n1p3",
+        also: &[],
+        near: Near::Silent(|host| two_disks(host, ["0\n", "0\n"])),
+    },
+    Case {
+        id: "zram-full",
+        reason: "its size is used up, and nothing is behind it",
+        host: ZRAM_SWAP,
+        fires: |host| zram_holds(host, 524_284, &[]),
+        severity: Critical,
+        title: "/dev/zram1 is full",
+        also: &[],
+        near: Near::Silent(|host| zram_holds(host, 519_000, &[])),
+    },
+    Case {
+        id: "zram-full",
+        reason: "its size is used up, and a file is behind it",
+        host: ZRAM_SWAP,
+        fires: |host| zram_holds(host, 524_284, &["/swap-1 file 524284 0 -2"]),
+        severity: Warning,
+        title: "/dev/zram1 is full",
+        also: &[],
+        near: Near::Told(
+            |host| zram_holds(host, 524_284, &["/swap-1 file 524284 524284 -2"]),
+            Critical,
+            "/dev/zram1 is full",
+        ),
+    },
+    Case {
+        id: "zram-full",
+        reason: "near its memory limit",
+        host: ZRAM_SWAP,
+        fires: |host| at_limit(host, 1 << 30),
+        severity: Warning,
+        title: "zram1 has used 93 % of the memory it may take",
+        also: &[],
+        near: Near::Silent(|host| at_limit(host, 0)),
+    },
+    Case {
+        id: "zram-full",
+        reason: "near its memory limit, and writes fail",
+        host: ZRAM_SWAP,
+        fires: |host| {
+            let failing = "       0        7 0        0\n";
+            at_limit(host, 1 << 30).file_at("end", "sys/block/zram1/io_stat", failing)
+        },
+        severity: Critical,
+        title: "zram1 has used 93 % of the memory it may take",
+        also: &[],
+        near: Near::Told(
+            |host| {
+                let failed_before = "       0        7 0        0\n";
+                at_limit(host, 1 << 30).file("sys/block/zram1/io_stat", failed_before)
+            },
+            Warning,
+            "zram1 has used 93 % of the memory it may take",
+        ),
+    },
+    Case {
+        id: "zram-zswap-stacked",
+        reason: "zswap in front of zram",
+        host: ZRAM_SWAP,
+        fires: zswap_on,
+        severity: Warning,
+        title: "zswap stands in front of zram",
+        also: &[],
+        near: Near::But(
+            |host| swaps(zswap_on(host), &["/swap-1 file 524284 0 -2"]),
+            &["zram-unused"],
+        ),
+    },
+    Case {
+        id: "zram-incompressible",
+        reason: "most of what it takes does not compress",
+        host: ZRAM_SWAP,
+        fires: |host| mm_stat(host, "400000000 180000000 200000000 0 200000000 0 0 40000 40000"),
+        severity: Warning,
+        title: "82 % of what zram1 takes will not compress",
+        also: &[],
+        near: Near::Silent(|host| {
+            mm_stat(host, "400000000 180000000 200000000 0 200000000 0 0 24000 24000")
+        }),
+    },
+    Case {
+        id: "zram-oversized",
+        reason: "more than twice RAM",
+        host: ZRAM_SWAP,
+        fires: |host| host.file("sys/block/zram1/disksize", "53687091200\n"),
+        severity: Info,
+        title: "zram promises 2.1 times the RAM there is",
+        also: &[],
+        // exactly twice RAM
+        near: Near::Silent(|host| host.file("sys/block/zram1/disksize", "50553020416\n")),
+    },
+    Case {
+        id: "zram-oversized",
+        reason: "slot tables that cost 2 % of RAM by themselves",
+        host: ZRAM_SWAP,
+        fires: |host| host.file("sys/block/zram1/disksize", "137438953472\n"),
+        severity: Warning,
+        title: "zram promises 5.4 times the RAM there is",
+        also: &[],
+        near: Near::Told(
+            |host| host.file("sys/block/zram1/disksize", "107374182400\n"),
+            Info,
+            "zram promises 4.2 times the RAM there is",
+        ),
+    },
+    Case {
+        id: "thp-coverage",
+        reason: "a large process with small pages, though all memory asks",
+        host: THP,
+        fires: |host| low_coverage(host),
+        severity: Info,
+        title: "only 8 % of proc-21 is in huge pages",
+        also: &[],
+        // as it was: nearly all of it
+        near: Near::Silent(|host| host),
+    },
+    Case {
+        id: "thp-coverage",
+        reason: "the same, where the process did not forbid it to itself",
+        host: THP,
+        fires: |host| low_coverage(host),
+        severity: Info,
+        title: "only 8 % of proc-21 is in huge pages",
+        also: &[],
+        near: Near::Silent(|host| {
+            low_coverage(host).line("proc/1774/status", "THP_enabled:", "THP_enabled:\t0")
+        }),
+    },
+    Case {
+        id: "thp-coverage",
+        reason: "the same, where not only advised memory asks",
+        host: THP,
+        fires: |host| low_coverage(host),
+        severity: Info,
+        title: "only 8 % of proc-21 is in huge pages",
+        also: &[],
+        near: Near::Silent(|host| {
+            let enabled = "sys/kernel/mm/transparent_hugepage/enabled";
+            low_coverage(host).file(enabled, "always [madvise] never\n")
+        }),
+    },
+    Case {
+        id: "thp-coverage",
+        reason: "faults that asked and got small pages",
+        host: ZRAM_SWAP,
+        fires: |host| host.grow("thp_fault_alloc", 100).grow("thp_fault_fallback", 900),
+        severity: Info,
+        title: "90 % of the faults that asked for a huge page got small ones",
+        also: &[],
+        near: Near::Silent(|host| {
+            host.grow("thp_fault_alloc", 900).grow("thp_fault_fallback", 100)
+        }),
+    },
+    Case {
+        id: "thp-coverage",
+        reason: "faults since boot that asked and got small pages",
+        host: ZRAM_SWAP,
+        fires: |host| host.counter("thp_fault_fallback", 9_000),
+        severity: Info,
+        title: "100 % of the faults that asked for a huge page got small ones",
+        also: &[],
+        // recent ones count before old ones
+        near: Near::Silent(|host| {
+            host.counter("thp_fault_fallback", 9_000).grow("thp_fault_alloc", 200)
+        }),
+    },
+    Case {
+        id: "khugepaged-starves",
+        reason: "it waits longer for a CPU than it runs",
+        host: ZRAM_SWAP,
+        fires: |host| khugepaged_ran(host, 100_000_000, 900_000_000),
+        severity: Info,
+        title: "khugepaged waits for a CPU",
+        also: &[],
+        near: Near::Silent(|host| khugepaged_ran(host, 900_000_000, 899_000_000)),
+    },
+    Case {
+        id: "thp-bloat-guard-off",
+        reason: "max_ptes_none at its largest, with many huge pages",
+        host: THP,
+        fires: huge_pages,
+        severity: Info,
+        title: "max_ptes_none 511 switches off the guard",
+        also: &[],
+        near: Near::Silent(|host| {
+            huge_pages(host).file(&format!("{KHUGEPAGED}/max_ptes_none"), "510\n")
+        }),
+    },
+    Case {
+        id: "thp-bloat-guard-off",
+        reason: "the same, where the kernel has the guard and it is on",
+        host: THP,
+        fires: huge_pages,
+        severity: Info,
+        title: "max_ptes_none 511 switches off the guard",
+        also: &[],
+        // kernels before 6.12
+        near: Near::Silent(|host| {
+            huge_pages(host).without("sys/kernel/mm/transparent_hugepage/shrink_underused")
+        }),
+    },
+    Case {
+        id: "cache-not-cache",
+        reason: "much of buff/cache is shmem",
+        host: ZRAM_SWAP,
+        fires: |host| shmem(host, 2_000_000),
+        severity: Info,
+        title: "looks like cache cannot be dropped",
+        also: &[],
+        near: Near::Silent(|host| shmem(host, 1_200_000)),
+    },
+    Case {
+        id: "cache-not-cache",
+        reason: "the same, and swap is off",
+        host: PLAIN,
+        fires: |host| shmem(host, 2_000_000),
+        severity: Warning,
+        title: "looks like cache cannot be dropped",
+        also: &[],
+        near: Near::Silent(|host| shmem(host, 1_200_000)),
+    },
+    Case {
+        id: "hugetlb-unused",
+        reason: "a pool that nobody uses",
+        host: ZRAM_SWAP,
+        fires: |host| pool(host, 1024, 800, 288),
+        severity: Info,
+        title: "1.0 GiB are set aside as 2.0 MiB huge pages and unused",
+        also: &[],
+        near: Near::Silent(|host| pool(host, 1024, 800, 720)),
+    },
+    Case {
+        id: "hugetlb-unused",
+        reason: "a large pool that nobody uses",
+        host: ZRAM_SWAP,
+        fires: |host| pool(host, 1024, 1024, 0),
+        severity: Warning,
+        title: "2.0 GiB are set aside as 2.0 MiB huge pages and unused",
+        also: &[],
+        near: Near::Silent(|host| pool(host, 1024, 100, 0)),
+    },
+    Case {
+        id: "fragmentation",
+        reason: "tasks compact while free memory is in pieces",
+        host: ZRAM_SWAP,
+        fires: |host| in_pieces(host).grow("compact_stall", 50).grow("compact_fail", 30),
+        severity: Warning,
+        title: "tasks wait for compaction: 100 % of free memory is in small pieces",
+        also: &[],
+        near: Near::Silent(|host| whole(host).grow("compact_stall", 50)),
+    },
+    Case {
+        id: "fragmentation",
+        reason: "the same, where anybody stopped to compact",
+        host: ZRAM_SWAP,
+        fires: |host| in_pieces(host).grow("compact_stall", 50),
+        severity: Warning,
+        title: "tasks wait for compaction",
+        also: &[],
+        near: Near::Silent(|host| in_pieces(host).grow("compact_stall", 1)),
+    },
+    Case {
+        id: "mglru-off",
+        reason: "built in and off",
+        host: ZRAM_SWAP,
+        fires: |host| host.file("sys/kernel/mm/lru_gen/enabled", "0x0006\n"),
+        severity: Info,
+        title: "multi-gen LRU is available and off",
+        also: &[],
+        near: Near::Silent(|host| host.file("sys/kernel/mm/lru_gen/enabled", "0x0001\n")),
+    },
+    Case {
+        id: "cgroup-v1-limits",
+        reason: "a hybrid hierarchy",
+        host: ZRAM_SWAP,
+        fires: |host| host,
+        severity: Info,
+        title: "memory is in cgroup version 1",
+        also: &[],
+        near: Near::Silent(version_2),
+    },
+    Case {
+        id: "cgroup-v1-limits",
+        reason: "version 1 alone",
+        host: ZRAM_SWAP,
+        fires: |host| {
+            let unified = "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw";
+            without_line(host, "proc/self/mountinfo", unified)
+        },
+        severity: Info,
+        title: "memory is in cgroup version 1",
+        also: &[],
+        // no memory controller at all
+        near: Near::Silent(|host| {
+            let memory = "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory";
+            without_line(host, "proc/self/mountinfo", memory)
+        }),
+    },
+    Case {
+        id: "swap-avoids-anon",
+        reason: "swap was switched off, and files come back",
+        host: ZRAM_SWAP,
+        fires: |host| rereading(swap_off(host)),
+        severity: Warning,
+        title: "the kernel re-reads files it dropped a moment ago",
+        also: &["zram-unused"],
+        near: Near::Silent(swap_off),
+    },
+];
+
+fn swappiness(host: Scene, value: &str) -> Scene {
+    host.file("proc/sys/vm/swappiness", format!("{value}\n"))
+}
+
+fn rereading_before_5_9(host: Scene, dropped: u64) -> Scene {
+    let mut host = rereading(host).grow("pgsteal_kswapd", dropped);
+    for end in crate::scene::ENDS {
+        let text = host.text(end, "proc/vmstat").expect("vmstat is recorded").to_owned();
+        let is_newer = |line: &&str| line.starts_with("pgsteal_file") || line.contains("_anon ");
+        let lines = text.lines().filter(|line| !is_newer(line));
+        let older: String = lines.flat_map(|line| [line, "\n"]).collect();
+        let older = older.replace("workingset_refault_file ", "workingset_refault ");
+        host = host.file_at(end, "proc/vmstat", older);
+    }
+    host
+}
+
+/// Used and priority of both tiers of 512 MiB.
+fn tiers(host: Scene, file: &str, zram: &str) -> Scene {
+    let file = format!("/swap-1 file 524284 {file}");
+    swaps(host, &[&file, &format!("/dev/zram1 partition 524284 {zram}")])
+}
+
+/// Two partitions with swap, the first filled first; whether each disk spins.
+fn two_disks(host: Scene, spins: [&str; 2]) -> Scene {
+    let disks = [("sda", "sda2", 2), ("nvme0n1", "nvme0n1p3", 3)];
+    let partitions =
+        ["/dev/sda2 partition 1048572 524 -2", "/dev/nvme0n1p3 partition 1048572 0 -3"];
+    let host = swaps(host, &partitions);
+    disks.iter().zip(spins).fold(host, |host, ((disk, partition, number), spins)| {
+        let uevent =
+            format!("MAJOR=8\nMINOR=2\nDEVNAME={partition}\nDEVTYPE=partition\nPARTN={number}\n");
+        host.file(&format!("sys/class/block/{partition}/uevent"), uevent)
+            .file(&format!("sys/block/{disk}/queue/rotational"), spins)
+    })
+}
+
+fn zram_holds(host: Scene, used: u32, others: &[&str]) -> Scene {
+    let zram = format!("/dev/zram1 partition 524284 {used} 100");
+    let tiers: Vec<&str> = [zram.as_str()].into_iter().chain(others.iter().copied()).collect();
+    swaps(host, &tiers)
+}
+
+/// A device that takes 950 MiB.
+fn at_limit(host: Scene, limit: u64) -> Scene {
+    let host = zram_holds(host, 200_000, &[]);
+    mm_stat(host, &format!("2000000000 900000000 996147200 {limit} 996147200 0 0 0 0"))
+}
+
+fn zswap_on(host: Scene) -> Scene {
+    host.file("sys/module/zswap/parameters/enabled", "Y\n")
+}
+
+/// 20 of 256 MiB.
+fn low_coverage(host: Scene) -> Scene {
+    host.line("proc/1774/smaps_rollup", "AnonHugePages:", "AnonHugePages:     20480 kB")
+}
+
+/// khugepaged's time on a CPU and waiting for one over the interval, in ns.
+fn khugepaged_ran(host: Scene, on_cpu: u64, waiting: u64) -> Scene {
+    host.file("proc/38/schedstat", "660820 916004 22\n").file_at(
+        "end",
+        "proc/38/schedstat",
+        format!("{} {} 30\n", 660_820 + on_cpu, 916_004 + waiting),
+    )
+}
+
+/// 2 GiB of them.
+fn huge_pages(host: Scene) -> Scene {
+    host.line("proc/meminfo", "AnonHugePages:", "AnonHugePages:   2097152 kB")
+}
+
+fn shmem(host: Scene, kib: u64) -> Scene {
+    host.line("proc/meminfo", "Shmem:", &format!("Shmem:           {kib:7} kB"))
+}
+
+fn pool(host: Scene, total: u32, free: u32, reserved: u32) -> Scene {
+    let files = [("nr", total), ("free", free), ("resv", reserved)];
+    files.iter().fold(host, |host, (name, pages)| {
+        let path = format!("sys/kernel/mm/hugepages/hugepages-2048kB/{name}_hugepages");
+        host.file(&path, format!("{pages}\n"))
+    })
+}
+
+fn in_pieces(host: Scene) -> Scene {
+    host.file("proc/buddyinfo", "Node 0, zone   Normal  90000  40000   9000    900     90      9      2      1      0      0      1 \n")
+}
+
+fn whole(host: Scene) -> Scene {
+    host.file("proc/buddyinfo", "Node 0, zone   Normal    900    400     90      9      9      9      2      1      0      0    900 \n")
+}
+
+fn without_line(host: Scene, path: &str, gone: &str) -> Scene {
+    let text = host.text("end", path).expect("recorded").to_owned();
+    assert!(text.lines().any(|line| line == gone), "{path} has no line {gone}");
+    let kept = text.lines().filter(|line| *line != gone);
+    let text: String = kept.flat_map(|line| [line, "\n"]).collect();
+    host.file(path, text)
+}

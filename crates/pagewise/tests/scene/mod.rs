@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A recorded host as its files, changed where a test says so, and replayed.
+//!
+//! A change is made where the kernel would show it: a file, a line of one, a counter at the later
+//! end. The changed files are packed as an archive and read as one that a user sent, so that every
+//! reader between the text and the finding is the real one.
+
+#![allow(dead_code, reason = "each test program uses a part of this")]
+#![allow(clippy::disallowed_methods, reason = "tests read the fixtures")]
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pagewise_model::Interval;
+use pagewise_observe::{Recording, Scope};
+
+/// Both ends of an interval, as they are called in a recording.
+pub(crate) const ENDS: [&str; 2] = ["start", "end"];
+
+/// Where the recordings lie.
+pub(crate) fn recordings() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts")
+}
+
+/// The names of all of them, sorted.
+pub(crate) fn slugs() -> Vec<String> {
+    let entries = std::fs::read_dir(recordings()).expect("fixtures/hosts");
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.expect("an entry").file_name();
+    let mut names: Vec<String> =
+        entries.map(|entry| name(entry).into_string().expect("plain letters")).collect();
+    names.sort_unstable();
+    names
+}
+
+/// A host at two times, in memory.
+#[derive(Debug, Clone)]
+pub(crate) struct Scene {
+    /// By path in the recording, as `end/proc/meminfo`.
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+impl Scene {
+    /// A recording as it is.
+    pub(crate) fn of(slug: &str) -> Self {
+        let mut files = BTreeMap::new();
+        take(&recordings().join(slug), "", &mut files);
+        assert!(files.contains_key("host.toml"), "{slug} is no recording");
+        Self { files }
+    }
+
+    /// A file with this text at both ends; a new one, or in the place of one.
+    pub(crate) fn file(self, path: &str, text: impl AsRef<[u8]>) -> Self {
+        ENDS.iter().fold(self, |scene, end| scene.file_at(end, path, text.as_ref()))
+    }
+
+    /// The same at one end.
+    pub(crate) fn file_at(mut self, end: &str, path: &str, text: impl AsRef<[u8]>) -> Self {
+        self.files.insert(format!("{end}/{path}"), text.as_ref().to_vec());
+        self
+    }
+
+    /// Without a file, or without a folder and all in it, at both ends.
+    pub(crate) fn without(mut self, path: &str) -> Self {
+        let before = self.files.len();
+        let gone = |stored: &str| {
+            let inside = ENDS.iter().find_map(|end| stored.strip_prefix(end)?.strip_prefix('/'));
+            inside
+                .and_then(|inside| inside.strip_prefix(path))
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || path.ends_with('/'))
+        };
+        self.files.retain(|stored, _| !gone(stored));
+        assert!(self.files.len() < before, "there is no {path} to take away");
+        self
+    }
+
+    /// The one line that begins with this word, replaced at both ends where the file is recorded.
+    pub(crate) fn line(mut self, path: &str, key: &str, line: &str) -> Self {
+        let mut replaced = 0;
+        for end in ENDS {
+            let Some(bytes) = self.files.get_mut(&format!("{end}/{path}")) else { continue };
+            let text = String::from_utf8(bytes.clone()).expect("text");
+            let is_it = |line: &str| line.split_whitespace().next() == Some(key);
+            assert_eq!(text.lines().filter(|line| is_it(line)).count(), 1, "{path}: {key}");
+            let changed = text.lines().map(|old| if is_it(old) { line } else { old });
+            *bytes = changed.flat_map(|line| [line, "\n"]).collect::<String>().into_bytes();
+            replaced += 1;
+        }
+        assert!(replaced > 0, "there is no {path}");
+        self
+    }
+
+    /// A counter of `/proc/vmstat` that had this value at both ends.
+    pub(crate) fn counter(self, name: &str, value: u64) -> Self {
+        self.line("proc/vmstat", name, &format!("{name} {value}"))
+    }
+
+    /// A counter of `/proc/vmstat` that grew by exactly so much over the interval.
+    pub(crate) fn grow(self, name: &str, by: u64) -> Self {
+        let text = self.text("start", "proc/vmstat").expect("vmstat is recorded").to_owned();
+        let find = |line: &str| line.strip_prefix(name)?.trim().parse::<u64>().ok();
+        let before = text.lines().find_map(find).expect("the counter is recorded");
+        let vmstat = self.text("end", "proc/vmstat").expect("vmstat is recorded");
+        let line = |line: &str| match find(line) {
+            Some(_) => format!("{name} {}\n", before + by),
+            None => format!("{line}\n"),
+        };
+        let changed: String = vmstat.lines().map(line).collect();
+        self.file_at("end", "proc/vmstat", changed)
+    }
+
+    /// What a file says at one end; `None` where it is not recorded.
+    pub(crate) fn text(&self, end: &str, path: &str) -> Option<&str> {
+        let bytes = self.files.get(&format!("{end}/{}", path.trim_start_matches('/')))?;
+        Some(std::str::from_utf8(bytes).expect("text"))
+    }
+
+    /// Whether something of that name is recorded at the later end, be it a folder.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        let stored = format!("end/{}", path.trim_start_matches('/'));
+        let folder = format!("{stored}/");
+        self.files.keys().any(|known| *known == stored || known.starts_with(&folder))
+    }
+
+    /// What the readers make of it, at both ends.
+    pub(crate) fn replay(&self) -> Interval {
+        self.replay_as("scene")
+    }
+
+    /// The same, under another name.
+    pub(crate) fn replay_as(&self, label: &str) -> Interval {
+        interval(&Recording::from_archive(self.packed().as_slice(), label).expect("a recording"))
+    }
+
+    fn packed(&self) -> Vec<u8> {
+        let mut archive = tar::Builder::new(Vec::new());
+        for (path, bytes) in &self.files {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(bytes.len() as u64);
+            header.set_mode(0o600);
+            archive.append_data(&mut header, path, bytes.as_slice()).expect("memory is enough");
+        }
+        archive.into_inner().expect("memory is enough")
+    }
+}
+
+/// Both ends, with all that the program looks at.
+pub(crate) fn interval(recording: &Recording) -> Interval {
+    let scope = Scope::everything(Duration::from_millis(200));
+    let Ok(interval) = recording.interval(&scope, || Ok::<(), Infallible>(()));
+    interval
+}
+
+fn take(folder: &Path, inside: &str, files: &mut BTreeMap<String, Vec<u8>>) {
+    for entry in std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{folder:?}: {error}")) {
+        let entry = entry.expect("an entry");
+        let name = entry.file_name().into_string().expect("plain letters");
+        let path = if inside.is_empty() { name } else { format!("{inside}/{name}") };
+        if entry.file_type().expect("its type").is_dir() {
+            take(&entry.path(), &path, files);
+        } else {
+            files.insert(path, std::fs::read(entry.path()).expect("a readable file"));
+        }
+    }
+}

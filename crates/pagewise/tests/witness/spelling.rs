@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the kernel writes where, and how evidence has to say it.
+
+use pagewise_model::Bytes;
+
+use super::{Place, number};
+
+/// In which form a number stands in the file, and is said.
+#[derive(Clone, Copy)]
+enum Unit {
+    Plain,
+    Pages,
+    Size,
+    Kib,
+    Switch,
+}
+
+/// A file, the name that evidence gives to a value in it, the word that it is, its unit.
+type Row = (&'static str, &'static str, usize, Unit);
+
+/// Files of one line, and lines that are columns. A file is known by how its path ends.
+const COLUMNS: &[Row] = &[
+    ("/proc/swaps", "size", 2, Unit::Kib),
+    ("/proc/swaps", "used", 3, Unit::Kib),
+    ("/proc/swaps", "priority", 4, Unit::Plain),
+    ("/mm_stat", "original", 0, Unit::Size),
+    ("/mm_stat", "memory used", 2, Unit::Size),
+    ("/mm_stat", "mem_limit", 3, Unit::Size),
+    ("/mm_stat", "huge_pages", 7, Unit::Pages),
+    ("/io_stat", "failed_writes", 1, Unit::Plain),
+    ("/initstate", "initialised", 0, Unit::Switch),
+    ("/disksize", "", 0, Unit::Size),
+    ("/sys/vm/swappiness", "", 0, Unit::Plain),
+    ("/zswap/parameters/enabled", "", 0, Unit::Switch),
+    ("/shrink_underused", "", 0, Unit::Switch),
+    ("/max_ptes_none", "", 0, Unit::Plain),
+    ("/pages_collapsed", "", 0, Unit::Plain),
+    ("/nr_hugepages", "total", 0, Unit::Plain),
+    ("/free_hugepages", "free", 0, Unit::Plain),
+    ("/resv_hugepages", "reserved", 0, Unit::Plain),
+    ("/surplus_hugepages", "surplus", 0, Unit::Plain),
+    ("/memory.usage_in_bytes", "", 0, Unit::Size),
+    ("/memory.swap.max", "swap.max", 0, Unit::Size),
+    ("/memory.swappiness", "swappiness", 0, Unit::Plain),
+    ("/memory.failcnt", "reached max", 0, Unit::Plain),
+];
+
+/// Counters that only grow, of files of one line: the file, the name, the word.
+const GROWING: &[(&str, &str, usize)] = &[
+    ("/io_stat", "failed_writes", 1),
+    ("/schedstat", "CPU time ns", 0),
+    ("/schedstat", "run-queue wait ns", 1),
+];
+
+/// Everything that evidence at this place may say.
+pub(super) fn expected(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<String>, String> {
+    let path = place.path();
+    let ends = |end: &str| path.ends_with(end);
+    match () {
+        () if place.said() == "no such file" => absent(place),
+        () if ends("/proc/vmstat") => counters(place, seconds),
+        () if ends("/proc/meminfo") || ends("/smaps_rollup") || ends("/status") => sizes(place),
+        () if path.contains("pressure") => averages(place),
+        () if ends("/zoneinfo") => zones(place),
+        () if ends("/buddyinfo") => blocks(place),
+        () if ends("/memory.stat") || ends("/memory.events") => group_counters(place),
+        () if ends("/memory.memsw.limit_in_bytes") => swap_of_version_1(place),
+        () if ends("/lru_gen/enabled") => bits(place),
+        () if ends("/transparent_hugepage/enabled") || ends("/defrag") => choice(place),
+        () if ends("/config.gz") => Ok(vec![place.there()?.to_owned()]),
+        () if ends("/modules.dep") => Ok(vec![place.word(0)?.trim_end_matches(':').to_owned()]),
+        () if ends("/run/systemd/container") => Ok(vec![format!("container {}", place.word(0)?)]),
+        () if path.starts_with("/run/udev/") || path.starts_with("/dev/") => signature(place),
+        () => columns(place, seconds),
+    }
+}
+
+fn absent(place: &Place<'_>) -> Result<Vec<String>, String> {
+    match place.scene.has(place.path()) {
+        true => Err(format!("{} is there", place.path())),
+        false => Ok(vec!["no such file".to_owned()]),
+    }
+}
+
+fn said(name: &str, value: &str) -> String {
+    if name.is_empty() { value.to_owned() } else { format!("{name} {value}") }
+}
+
+fn kib(word: &str) -> Result<String, String> {
+    Ok(Bytes::new(number(word)? * 1024).to_string())
+}
+
+fn shown(word: &str, unit: Unit) -> Result<String, String> {
+    match unit {
+        Unit::Plain => Ok(word.to_owned()),
+        Unit::Pages => Ok(format!("{} pages", number(word)?)),
+        Unit::Size => Ok(Bytes::new(number(word)?).to_string()),
+        Unit::Kib => kib(word),
+        Unit::Switch if ["1", "Y"].contains(&word) => Ok("on".to_owned()),
+        Unit::Switch if ["0", "N"].contains(&word) => Ok("off".to_owned()),
+        Unit::Switch => Err(format!("{word:?} is no switch")),
+    }
+}
+
+/// Names may have the thing that they are of in front: a tier or group, found in the line or path.
+fn with_subject(place: &Place<'_>, said: &str) -> Result<Vec<String>, String> {
+    let file = place.path().strip_prefix("/sys/fs/cgroup").unwrap_or_default();
+    let group = file.strip_prefix("/memory/").map_or(file.to_owned(), |rest| format!("/{rest}"));
+    let group = group.rsplit_once('/').map_or("", |(group, _)| group);
+    let subjects = [place.word(0)?, group];
+    let long = subjects.iter().map(|subject| format!("{subject} {said}"));
+    Ok(long.chain([said.to_owned()]).collect())
+}
+
+fn columns(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<String>, String> {
+    let mut all = derived(place)?;
+    for &(end, name, word, unit) in COLUMNS.iter().filter(|row| place.path().ends_with(row.0)) {
+        if end == "/proc/swaps" {
+            let head = place.scene.text("end", end).and_then(|text| text.lines().next());
+            let column = head.and_then(|head| head.split_whitespace().nth(word));
+            assert!(column.is_some_and(|column| column.eq_ignore_ascii_case(name)), "{name}");
+        }
+        all.extend(with_subject(place, &said(name, &shown(place.word(word)?, unit)?))?);
+    }
+    for &(_, name, word) in GROWING.iter().filter(|row| place.path().ends_with(row.0)) {
+        let before = place.scene.text("start", place.path()).unwrap_or_default();
+        let before = before.split_whitespace().nth(word).unwrap_or_default();
+        all.push(change(name, number(before)?, number(place.word(word)?)?, seconds)?);
+    }
+    if all.is_empty() {
+        Err(format!("{:?}: unknown to this test", place.evidence))
+    } else {
+        Ok(all)
+    }
+}
+
+/// 16 bytes for each page that a zram device may hold.
+fn derived(place: &Place<'_>) -> Result<Vec<String>, String> {
+    if !place.path().ends_with("/disksize") {
+        return Ok(Vec::new());
+    }
+    let slots = number(place.word(0)?)? / 4096;
+    Ok(vec![format!("slot table {}", Bytes::new(slots * 16))])
+}
+
+fn change(name: &str, before: u64, after: u64, seconds: Option<f64>) -> Result<String, String> {
+    let seconds = seconds.ok_or("a change without an interval")?;
+    let delta = after.checked_sub(before).ok_or("a counter that went back")?;
+    let rate = delta as f64 / seconds;
+    Ok(format!("{name} +{delta} in {seconds:.1} s ({rate:.0}/s)"))
+}
+
+/// A counter, how it changed, or the sum of several of which this line is the first.
+fn counters(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<String>, String> {
+    let key = place.key()?;
+    let (before, after) = (place.keyed("start", key)?, place.keyed("end", key)?);
+    let mut all = vec![format!("{key} {after}"), change(key, before, after, seconds)?];
+    match key {
+        "pgpgin" => all.push(change("pgpgin (KiB)", before, after, seconds)?),
+        "pgscan_kswapd" => {
+            let sum = after + place.keyed("end", "pgscan_direct")?;
+            all.push(format!("pgscan_kswapd + pgscan_direct {sum} since boot"));
+        }
+        _ if key.starts_with("allocstall") => {
+            let text = place.scene.text("end", place.path()).unwrap_or_default();
+            let stalls = text.lines().filter_map(|line| line.strip_prefix("allocstall_"));
+            let sum: u64 =
+                stalls.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum();
+            all.push(format!("allocstall_* {sum} since boot"));
+        }
+        _ => {}
+    }
+    Ok(all)
+}
+
+/// `Shmem:  8856 kB`.
+fn sizes(place: &Place<'_>) -> Result<Vec<String>, String> {
+    match place.word(2)? {
+        "kB" => Ok(vec![format!("{} {}", place.key()?, kib(place.word(1)?)?)]),
+        unit => Err(format!("{unit} is no unit of {}", place.path())),
+    }
+}
+
+/// `some avg10=0.00 avg60=…`.
+fn averages(place: &Place<'_>) -> Result<Vec<String>, String> {
+    let key = place.key()?;
+    let pairs = place.there()?.split_whitespace().filter_map(|word| word.split_once('='));
+    Ok(pairs.map(|(name, value)| format!("{key} {name} {value} %")).collect())
+}
+
+/// The zone of which this line counts the free pages, and its low watermark.
+fn zones(place: &Place<'_>) -> Result<Vec<String>, String> {
+    let line = place.evidence.line.unwrap_or_default() as usize;
+    let text = place.scene.text("end", place.path()).unwrap_or_default();
+    let is_head = |line: &&str| line.starts_with("Node");
+    let head = text.lines().take(line).filter(is_head).last().ok_or("no zone above")?;
+    let zone: Vec<&str> = text.lines().skip(line).take_while(|line| !is_head(line)).collect();
+    let mark = |name: &str| -> Result<u64, String> {
+        let pages = zone.iter().find_map(|line| {
+            let mut words = line.split_whitespace();
+            (words.next() == Some(name)).then(|| words.next()).flatten()
+        });
+        number(pages.ok_or("no watermark")?)
+    };
+    let (free, low) =
+        (number(place.there()?.trim().trim_start_matches("pages free"))?, mark("low")?);
+    let state = match free {
+        _ if free <= mark("min")? => "direct reclaim",
+        _ if free < low => "background reclaim",
+        _ if free <= mark("high")? => "balanced",
+        _ => "idle",
+    };
+    let pages = |pages: u64| Bytes::new(pages * 4096);
+    let side = if free >= low { "above" } else { "below" };
+    let (node, name) = head.trim_start_matches("Node ").split_once(", zone").ok_or("no zone")?;
+    let (name, gap) = (name.trim(), pages(free.abs_diff(low)));
+    Ok(vec![format!("node {node} {name}: free {}, {gap} {side} low: {state}", pages(free))])
+}
+
+fn blocks(place: &Place<'_>) -> Result<Vec<String>, String> {
+    let counts: Vec<&str> = place.there()?.split_whitespace().skip(4).collect();
+    Ok(vec![format!("free blocks by order: {}", counts.join(" "))])
+}
+
+/// Lines of a group's files; version 1 counts what is below it as `total_`.
+fn group_counters(place: &Place<'_>) -> Result<Vec<String>, String> {
+    let value = place.word(1)?;
+    let said = match place.key()? {
+        "max" => format!("reached max {value}"),
+        // told only where neither the group nor one above it has a limit
+        "hierarchical_memsw_limit" if number(value)? > u64::MAX / 4 => "swap.max max".to_owned(),
+        "anon" | "total_rss" => format!("anon {}", shown(value, Unit::Size)?),
+        key => return Err(format!("{key} is unknown to this test")),
+    };
+    with_subject(place, &said)
+}
+
+/// What the limit of both leaves over the limit of memory.
+fn swap_of_version_1(place: &Place<'_>) -> Result<Vec<String>, String> {
+    let both = number(place.word(0)?)?;
+    let memory = place.path().replace("memory.memsw.", "memory.");
+    let memory = number(place.scene.text("end", &memory).ok_or("no limit of memory")?)?;
+    let unlimited = both > u64::MAX / 4;
+    let left = Bytes::new(both.saturating_sub(memory)).to_string();
+    with_subject(place, &format!("swap.max {}", if unlimited { "max" } else { &left }))
+}
+
+fn bits(place: &Place<'_>) -> Result<Vec<String>, String> {
+    let digits = place.word(0)?.trim_start_matches("0x");
+    let bits = u32::from_str_radix(digits, 16).map_err(|error| error.to_string())?;
+    Ok(vec![bits.to_string()])
+}
+
+fn choice(place: &Place<'_>) -> Result<Vec<String>, String> {
+    let inner = |word: &str| Some(word.strip_prefix('[')?.strip_suffix(']')?.to_owned());
+    Ok(place.there()?.split_whitespace().filter_map(inner).collect())
+}
+
+/// What udev saw, or the mark at the end of the first page.
+fn signature(place: &Place<'_>) -> Result<Vec<String>, String> {
+    let text = place.there()?;
+    let is_swap = text == "E:ID_FS_TYPE=swap" || text.get(4086..4096) == Some("SWAPSPACE2");
+    let used_as = if is_swap { "swap area, not switched on" } else { "nothing" };
+    Ok(vec![format!("used as {used_as}")])
+}
