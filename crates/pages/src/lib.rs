@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Pages → what the kernel would make of them: pure, no I/O, nothing is kept of a page but counts.
+
+mod bytes;
+pub mod lz4;
+pub mod same;
+pub mod zsmalloc;

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Compressed sizes → the memory that zsmalloc takes for them.
+//!
+//! Objects lie in zspages, chains of a few pages cut into equal places. Sizes come in steps of 16
+//! bytes, and each step has the chain length that wastes least; steps that are cut alike share
+//! their zspages. How long a chain may be and how it is chosen changed with the kernel: that is a
+//! [`Rule`]. An object carries a handle of eight bytes inside its place. What would fill a place
+//! alone is stored as a whole page: *huge*.
+//!
+//! A fresh fill is exact, whatever the order. A pool that has aged holds more.
+//! The slot table (16 bytes and more per page of disksize) is not part of zsmalloc.
+//!
+//! Source: the kernel's zsmalloc document for the layout, `mem_used_total` of real devices for all
+//! numbers.
+
+use pagewise_model::Bytes;
+
+/// The smallest place.
+const SMALLEST: usize = 32;
+/// Steps of size that a page is parted into.
+const STEPS: usize = 256;
+/// Bytes in every place that are the pool's own.
+const HANDLE: usize = 8;
+
+/// How a kernel chooses the length of a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// Of at most 4 pages the one used to the highest whole percentage, as 6.1 does.
+    UsedPercent,
+    /// Of at most so many pages (`CONFIG_ZSMALLOC_CHAIN_SIZE`, usually 8) the one that wastes least; a
+    /// size that is a power of two takes one page. As 6.12 does.
+    LeastWaste {
+        /// The longest chain.
+        longest: usize,
+    },
+}
+
+/// One way to cut zspages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Class {
+    /// The size of a place.
+    pub place: usize,
+    /// Pages of a zspage.
+    pub pages: usize,
+    /// Places in a zspage.
+    pub objects: usize,
+}
+
+impl Class {
+    fn cut(place: usize, page: usize, rule: Rule) -> Self {
+        let pages = rule.chain(place, page);
+        Self { place, pages, objects: pages * page / place }
+    }
+
+    fn is_cut_like(&self, other: &Self) -> bool {
+        (self.pages, self.objects) == (other.pages, other.objects)
+    }
+}
+
+impl Rule {
+    fn chain(self, place: usize, page: usize) -> usize {
+        let waste = |pages: &usize| pages * page % place;
+        let used = |pages: &usize| (pages * page - waste(pages)) * 100 / (pages * page);
+        // of equals the shortest chain
+        match self {
+            Self::UsedPercent => (1..=4).rev().max_by_key(used),
+            Self::LeastWaste { .. } if place.is_power_of_two() => None,
+            Self::LeastWaste { longest } => (1..=longest).min_by_key(waste),
+        }
+        .unwrap_or(1)
+    }
+}
+
+/// The classes of one kernel and page size.
+#[derive(Debug, Clone)]
+pub struct Zsmalloc {
+    page: usize,
+    /// From the smallest place to the largest.
+    classes: Vec<Class>,
+    /// For each step of size its class.
+    of_step: Vec<usize>,
+    huge: usize,
+}
+
+impl Zsmalloc {
+    /// The classes of a kernel that chooses by `rule`, for pages of `page` bytes (a power of two).
+    #[must_use]
+    pub fn new(page: usize, rule: Rule) -> Self {
+        let step = page / STEPS;
+        let steps = (page - SMALLEST) / step;
+        let mut classes: Vec<Class> = Vec::new();
+        let mut of_step = Vec::new();
+        let mut huge = page;
+        for place in (0..=steps).rev().map(|at| SMALLEST + at * step) {
+            let class = Class::cut(place, page, rule);
+            if huge == page && class.pages != 1 && class.objects != 1 {
+                huge = place + 1 - HANDLE;
+            }
+            // of those cut alike the largest place is taken
+            if !classes.last().is_some_and(|last| last.is_cut_like(&class)) {
+                classes.push(class);
+            }
+            of_step.push(classes.len());
+        }
+        classes.reverse();
+        let of_step = of_step.into_iter().rev().map(|from_end| classes.len() - from_end).collect();
+        Self { page, classes, of_step, huge }
+    }
+
+    /// The size from which on a page is stored as it is.
+    #[must_use]
+    pub fn huge_from(&self) -> usize {
+        self.huge
+    }
+
+    /// All classes, from the smallest place to the largest.
+    #[must_use]
+    pub fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+
+    /// What a page that compresses to `size` adds to zram's `compr_data_size`.
+    #[must_use]
+    pub fn stored(&self, size: usize) -> usize {
+        if size >= self.huge { self.page } else { size }
+    }
+
+    /// The class that stores a page which compresses to `size`, as an index into [`Self::classes`].
+    #[must_use]
+    pub fn class_of(&self, size: usize) -> usize {
+        let needed = self.stored(size) + HANDLE;
+        let step = needed.saturating_sub(SMALLEST).div_ceil(self.page / STEPS);
+        self.of_step[step.min(self.of_step.len() - 1)]
+    }
+
+    /// A count of stored pages per class, all zero.
+    #[must_use]
+    pub fn nothing_stored(&self) -> Stored {
+        Stored { objects: vec![0; self.classes.len()] }
+    }
+
+    /// zram's `mem_used_total` after these were stored and nothing else ever was.
+    #[must_use]
+    pub fn used_after_fresh_fill(&self, stored: &Stored) -> Bytes {
+        let zspages = |(class, count): (&Class, &u64)| {
+            count.div_ceil(class.objects as u64) * (class.pages * self.page) as u64
+        };
+        Bytes::new(self.classes.iter().zip(&stored.objects).map(zspages).sum())
+    }
+}
+
+/// How many pages each class stores.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    objects: Vec<u64>,
+}
+
+impl Stored {
+    /// Counts a page that compresses to `size`.
+    pub fn add(&mut self, pool: &Zsmalloc, size: usize) {
+        self.objects[pool.class_of(size)] += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_as_many_as_measured() {
+        let new = Zsmalloc::new(4096, Rule::LeastWaste { longest: 8 });
+        let old = Zsmalloc::new(4096, Rule::UsedPercent);
+        assert_eq!((new.classes.len(), new.huge_from()), (119, 3625));
+        assert_eq!((old.classes.len(), old.huge_from()), (69, 3257));
+    }
+}
