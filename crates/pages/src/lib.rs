@@ -3,5 +3,6 @@
 
 mod bytes;
 pub mod lz4;
+pub mod lzo;
 pub mod same;
 pub mod zsmalloc;
