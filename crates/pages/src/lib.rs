@@ -2,6 +2,8 @@
 //! Pages → what the kernel would make of them: pure, no I/O, nothing is kept of a page but counts.
 
 mod bytes;
+pub mod codec;
+pub mod library;
 pub mod lz4;
 pub mod lzo;
 pub mod same;

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The algorithms that kernels offer for compressed RAM, by the kernel's names, and what sizes a
+//! page for each.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::library::{Deflate, Lz4hc, Zstd, ZstdCall};
+use crate::lz4::Lz4;
+use crate::lzo::Lzo;
+
+/// An algorithm with its level where it has any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Algorithm {
+    /// `lz4`
+    Lz4,
+    /// `lz4hc`
+    Lz4hc(i32),
+    /// `lzo`
+    Lzo,
+    /// `lzo-rle`
+    LzoRle,
+    /// `zstd`
+    Zstd(i32),
+    /// `deflate`
+    Deflate(u32),
+}
+
+/// The kernel's default of each.
+pub const DEFAULTS: [Algorithm; 6] = [
+    Algorithm::Lz4,
+    Algorithm::LzoRle,
+    Algorithm::Lzo,
+    Algorithm::Zstd(3),
+    Algorithm::Lz4hc(9),
+    Algorithm::Deflate(6),
+];
+
+impl Algorithm {
+    /// The kernel's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lz4 => "lz4",
+            Self::Lz4hc(_) => "lz4hc",
+            Self::Lzo => "lzo",
+            Self::LzoRle => "lzo-rle",
+            Self::Zstd(_) => "zstd",
+            Self::Deflate(_) => "deflate",
+        }
+    }
+
+    /// The level, where the algorithm has levels.
+    #[must_use]
+    pub fn level(self) -> Option<i32> {
+        match self {
+            Self::Lz4hc(level) | Self::Zstd(level) => Some(level),
+            Self::Deflate(level) => i32::try_from(level).ok(),
+            Self::Lz4 | Self::Lzo | Self::LzoRle => None,
+        }
+    }
+
+    fn with_level(self, level: i32) -> Option<Self> {
+        match self {
+            Self::Zstd(_) => (-7..=22).contains(&level).then_some(Self::Zstd(level)),
+            Self::Lz4hc(_) => (1..=12).contains(&level).then_some(Self::Lz4hc(level)),
+            Self::Deflate(_) => {
+                u32::try_from(level).ok().filter(|level| *level <= 9).map(Self::Deflate)
+            }
+            Self::Lz4 | Self::Lzo | Self::LzoRle => None,
+        }
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.level() {
+            Some(level) => write!(f, "{}:{level}", self.name()),
+            None => f.write_str(self.name()),
+        }
+    }
+}
+
+/// A name that is none of ours, or a level that the algorithm lacks.
+#[derive(Debug, PartialEq, Eq)]
+pub struct NoSuchAlgorithm(String);
+
+impl fmt::Display for NoSuchAlgorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = DEFAULTS.map(Self::shown).join(", ");
+        write!(f, "expected one of {known}, found {:?}", self.0)
+    }
+}
+
+impl NoSuchAlgorithm {
+    fn shown(algorithm: Algorithm) -> String {
+        match algorithm.level() {
+            Some(_) => format!("{}[:LEVEL]", algorithm.name()),
+            None => algorithm.name().to_owned(),
+        }
+    }
+}
+
+impl std::error::Error for NoSuchAlgorithm {}
+
+/// `zstd`, `zstd:7`.
+impl FromStr for Algorithm {
+    type Err = NoSuchAlgorithm;
+
+    fn from_str(text: &str) -> Result<Self, NoSuchAlgorithm> {
+        let (name, level) = match text.split_once(':') {
+            Some((name, level)) => (name, Some(level)),
+            None => (text, None),
+        };
+        let known = DEFAULTS.into_iter().find(|algorithm| algorithm.name() == name);
+        let chosen = match level {
+            None => known,
+            Some(level) => known.and_then(|known| known.with_level(level.parse().ok()?)),
+        };
+        chosen.ok_or_else(|| NoSuchAlgorithm(text.to_owned()))
+    }
+}
+
+/// One algorithm with its memory, reused from page to page; one per thread.
+pub struct Sizer(Kind);
+
+enum Kind {
+    Lz4(Lz4),
+    Lzo(Lzo),
+    Lz4hc(Lz4hc),
+    Zstd(Zstd),
+    Deflate(Deflate),
+}
+
+impl fmt::Debug for Sizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sizer")
+    }
+}
+
+impl Sizer {
+    /// Sizes as a kernel does that calls zstd like this.
+    #[must_use]
+    pub fn new(algorithm: Algorithm, zstd: ZstdCall) -> Self {
+        Self(match algorithm {
+            Algorithm::Lz4 => Kind::Lz4(Lz4::default()),
+            Algorithm::Lzo => Kind::Lzo(Lzo::plain()),
+            Algorithm::LzoRle => Kind::Lzo(Lzo::with_runs()),
+            Algorithm::Lz4hc(level) => Kind::Lz4hc(Lz4hc::new(level)),
+            Algorithm::Zstd(level) => Kind::Zstd(Zstd::new(level, zstd)),
+            Algorithm::Deflate(level) => Kind::Deflate(Deflate::new(level)),
+        })
+    }
+
+    /// The compressed size in bytes; may be more than the page has.
+    pub fn size(&mut self, page: &[u8]) -> usize {
+        match &mut self.0 {
+            Kind::Lz4(lz4) => lz4.size(page),
+            Kind::Lzo(lzo) => lzo.size(page),
+            Kind::Lz4hc(lz4hc) => lz4hc.size(page),
+            Kind::Zstd(zstd) => zstd.size(page),
+            Kind::Deflate(deflate) => deflate.size(page),
+        }
+    }
+}
