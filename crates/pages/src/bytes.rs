@@ -1,5 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Small reads that all encoders share.
+//! What our own encoders share: reads of a page, and the table of where four bytes were last seen.
+
+/// Pages up to this size have 16-bit positions; there are none larger.
+pub(crate) const LARGEST_PAGE: usize = 1 << 16;
+
+pub(crate) const HASH_BITS: u32 = 13;
+
+/// Where in the page the four bytes of a hash were last seen; at its start, where nowhere.
+#[derive(Debug)]
+pub(crate) struct Positions(Box<[u16; 1 << HASH_BITS]>);
+
+impl Default for Positions {
+    fn default() -> Self {
+        Self(Box::new([0; 1 << HASH_BITS]))
+    }
+}
+
+impl Positions {
+    pub(crate) fn forget(&mut self) {
+        self.0.fill(0);
+    }
+
+    /// Remembers a position; the one remembered before.
+    #[expect(clippy::cast_possible_truncation, reason = "positions are below LARGEST_PAGE")]
+    pub(crate) fn replace(&mut self, hash: usize, at: usize) -> usize {
+        usize::from(std::mem::replace(&mut self.0[hash], at as u16))
+    }
+}
+
+/// The hash that both encoders use, with a multiplier of their own.
+pub(crate) fn hash(value: u32, multiplier: u32) -> usize {
+    (value.wrapping_mul(multiplier) >> (32 - HASH_BITS)) as usize
+}
 
 /// Four bytes of a page, as a little-endian machine reads them.
 pub(crate) fn word(page: &[u8], at: usize) -> u32 {

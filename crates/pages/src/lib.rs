@@ -3,8 +3,13 @@
 
 mod bytes;
 pub mod codec;
+pub mod duplicates;
+pub mod estimate;
+pub mod interval;
+pub mod kernel;
 pub mod library;
 pub mod lz4;
 pub mod lzo;
 pub mod same;
+pub mod tally;
 pub mod zsmalloc;

@@ -72,7 +72,9 @@ impl Deflate {
         self.out.resize(room(page.len()), 0);
         self.stream.reset();
         match self.stream.compress(page, &mut self.out, FlushCompress::Finish) {
-            Ok(flate2::Status::StreamEnd) => self.stream.total_out() as usize,
+            Ok(flate2::Status::StreamEnd) => {
+                usize::try_from(self.stream.total_out()).unwrap_or(usize::MAX)
+            }
             _ => page.len(),
         }
     }

@@ -8,12 +8,9 @@
 //!
 //! Source of the format: the LZ4 block format description. Of the search: measured against zram.
 
-use crate::bytes::{common, word};
+use crate::bytes::{LARGEST_PAGE, Positions, common, hash, word};
 
-/// Pages up to this size are compressed with 16-bit positions; there are none larger.
-pub const LARGEST_PAGE: usize = 1 << 16;
-
-const HASH_BITS: u32 = 13;
+const MULTIPLIER: u32 = 2_654_435_761;
 const MIN_MATCH: usize = 4;
 /// The last bytes of a block are always literals.
 const LAST_LITERALS: usize = 5;
@@ -23,26 +20,20 @@ const LAST_START: usize = 12;
 const PATIENCE: u32 = 6;
 
 /// The encoder's memory, reused from page to page.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Lz4 {
-    positions: Box<[u16; 1 << HASH_BITS]>,
-}
-
-impl Default for Lz4 {
-    fn default() -> Self {
-        Self { positions: Box::new([0; 1 << HASH_BITS]) }
-    }
+    seen: Positions,
 }
 
 impl Lz4 {
-    /// The compressed size in bytes. Of a page larger than [`LARGEST_PAGE`] the size of its first
+    /// The compressed size in bytes. Of a page larger than 64 KiB the size of its first
     /// part only.
     pub fn size(&mut self, page: &[u8]) -> usize {
         let page = &page[..page.len().min(LARGEST_PAGE)];
         if page.len() <= LAST_START {
             return literals(page.len());
         }
-        self.positions.fill(0);
+        self.seen.forget();
         let mut size = 0;
         let mut anchor = 0;
         let mut at = 1;
@@ -89,14 +80,13 @@ impl Lz4 {
     }
 
     fn put(&mut self, page: &[u8], at: usize) {
-        self.positions[hash(word(page, at))] = at as u16;
+        self.seen.replace(hash(word(page, at), MULTIPLIER), at);
     }
 
     /// Remembers `at`; the position remembered before, where the same four bytes are.
     fn swap(&mut self, page: &[u8], at: usize) -> Option<usize> {
         let value = word(page, at);
-        let slot = &mut self.positions[hash(value)];
-        let before = usize::from(std::mem::replace(slot, at as u16));
+        let before = self.seen.replace(hash(value, MULTIPLIER), at);
         (word(page, before) == value).then_some(before)
     }
 }
@@ -117,8 +107,4 @@ fn literals(count: usize) -> usize {
 /// The bytes that a length needs beyond the token's four bits.
 fn extra(length: usize) -> usize {
     if length < 15 { 0 } else { (length - 15) / 255 + 1 }
-}
-
-fn hash(value: u32) -> usize {
-    (value.wrapping_mul(2_654_435_761) >> (32 - HASH_BITS)) as usize
 }

@@ -10,10 +10,9 @@
 //! Source of the format: the kernel's document "LZO stream format as understood by Linux's LZO
 //! decompressor". Of the search: measured with pages written to zram for the purpose.
 
-use crate::bytes::{common, word};
-use crate::lz4::LARGEST_PAGE;
+use crate::bytes::{LARGEST_PAGE, Positions, common, hash, word};
 
-const HASH_BITS: u32 = 13;
+const MULTIPLIER: u32 = 0x1824_429d;
 /// The shortest copy that is looked for.
 const MIN_MATCH: usize = 4;
 /// No copy starts this near to the end.
@@ -31,7 +30,7 @@ const END: usize = 3;
 /// The encoder's memory, reused from page to page.
 #[derive(Debug)]
 pub struct Lzo {
-    positions: Box<[u16; 1 << HASH_BITS]>,
+    seen: Positions,
     runs: bool,
 }
 
@@ -39,7 +38,7 @@ impl Lzo {
     /// Plain lzo.
     #[must_use]
     pub fn plain() -> Self {
-        Self { positions: Box::new([0; 1 << HASH_BITS]), runs: false }
+        Self { seen: Positions::default(), runs: false }
     }
 
     /// lzo-rle, with its instruction for runs of zeros.
@@ -48,11 +47,11 @@ impl Lzo {
         Self { runs: true, ..Self::plain() }
     }
 
-    /// The compressed size in bytes. Of a page larger than [`LARGEST_PAGE`] the size of its first
+    /// The compressed size in bytes. Of a page larger than 64 KiB the size of its first
     /// part only.
     pub fn size(&mut self, page: &[u8]) -> usize {
         let page = &page[..page.len().min(LARGEST_PAGE)];
-        self.positions.fill(0);
+        self.seen.forget();
         let mut stream = Stream { size: if self.runs { 2 } else { 0 } };
         let mut anchor = 0;
         let end = page.len().saturating_sub(TAIL);
@@ -77,8 +76,7 @@ impl Lzo {
         if self.runs && value == 0 {
             return Some(Copy::Zeros(zeros(page, at, end)));
         }
-        let slot = &mut self.positions[hash(value)];
-        let from = usize::from(std::mem::replace(slot, at as u16));
+        let from = self.seen.replace(hash(value, MULTIPLIER), at);
         (word(page, from) == value)
             .then(|| Copy::Back { length: equal(page, at, from, end), distance: at - from })
     }
@@ -139,8 +137,4 @@ impl Stream {
             Copy::Back { length, .. } => 4 + (length - LONGEST_SHORT - 1) / 255,
         };
     }
-}
-
-fn hash(value: u32) -> usize {
-    (value.wrapping_mul(0x1824_429d) >> (32 - HASH_BITS)) as usize
 }

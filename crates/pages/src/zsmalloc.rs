@@ -133,6 +133,20 @@ impl Zsmalloc {
         self.of_step[step.min(self.of_step.len() - 1)]
     }
 
+    /// What a page that compresses to `size` takes of the zspage it lies in, in bytes.
+    #[must_use]
+    pub fn share_of_zspage(&self, size: usize) -> f64 {
+        let class = self.classes[self.class_of(size)];
+        (class.pages * self.page) as f64 / class.objects as f64
+    }
+
+    /// One zspage of every class that stores anything.
+    #[must_use]
+    pub fn begun(&self, stored: &Stored) -> Bytes {
+        let classes = self.classes.iter().zip(&stored.objects).filter(|(_, count)| **count > 0);
+        Bytes::new(classes.map(|(class, _)| (class.pages * self.page) as u64).sum())
+    }
+
     /// A count of stored pages per class, all zero.
     #[must_use]
     pub fn nothing_stored(&self) -> Stored {
@@ -159,6 +173,13 @@ impl Stored {
     /// Counts a page that compresses to `size`.
     pub fn add(&mut self, pool: &Zsmalloc, size: usize) {
         self.objects[pool.class_of(size)] += 1;
+    }
+
+    /// Takes over what another thread counted.
+    pub fn merge(&mut self, other: &Self) {
+        for (ours, theirs) in self.objects.iter_mut().zip(&other.objects) {
+            *ours += theirs;
+        }
     }
 }
 

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the pages of a source would become, and how sure that is.
+//!
+//! All counts and sizes are of the whole source. Where only a sample was looked at they are
+//! extrapolated, and each has an interval that holds the truth in 95 of 100 samples; where every
+//! page was looked at both ends are the number itself.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{Bytes, Name, Reading};
+
+/// Both ends of an interval: `[low, high]`.
+pub type Ends<T> = [T; 2];
+
+/// Where pages came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct EstimateSource {
+    /// `process`, `processes`, `cgroup`, `host`, `file`, `device` or `core`.
+    pub kind: Name,
+    /// What it is called.
+    pub name: Name,
+    /// Of a process its id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+}
+
+/// What a source would become.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Estimate {
+    /// Whose pages.
+    pub source: EstimateSource,
+    /// Bytes of a page.
+    pub page_bytes: Bytes,
+    /// Pages that could have been looked at.
+    pub pages: u64,
+    /// Pages that were.
+    pub sampled_pages: u64,
+    /// Pages that are swapped out already: neither looked at nor counted above.
+    pub swapped_pages: u64,
+    /// Why the sample is not what was asked for, where it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial: Option<String>,
+    /// Pages of zeros.
+    pub zero_pages: u64,
+    /// Its interval.
+    pub zero_pages_interval: Ends<u64>,
+    /// Pages that one machine word fills, zeros among them: they take no memory when swapped.
+    pub same_filled_pages: u64,
+    /// Its interval.
+    pub same_filled_pages_interval: Ends<u64>,
+    /// Pages that are like another one and not the first of their kind; same-filled ones are not
+    /// among them. Absent unless every page was looked at: a sample rarely meets both of a pair.
+    pub duplicate_pages: Reading<u64>,
+    /// Whether that is a count.
+    pub duplicate_pages_exact: bool,
+    /// What storing them once would save after the first of the algorithms below.
+    pub duplicate_saved_bytes: Reading<Bytes>,
+    /// What merging them uncompressed, as KSM does, would save.
+    pub ksm_saved_bytes: Reading<Bytes>,
+    /// How many pages are like the one that occurs most often.
+    pub most_repeated_pages: Reading<u64>,
+    /// For each algorithm.
+    pub algorithms: Vec<AlgorithmEstimate>,
+    /// Pages that nobody used lately. What is estimated above is gained for those at most.
+    pub cold: Reading<u64>,
+    /// What looking changed.
+    pub disturbed: Disturbed,
+}
+
+/// What an algorithm would make of a source.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct AlgorithmEstimate {
+    /// The kernel's name for it.
+    pub name: Name,
+    /// Its level, where it has levels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<i32>,
+    /// Which kernel is imitated.
+    pub kernel: Name,
+    /// zram's `compr_data_size`.
+    pub compressed_bytes: Bytes,
+    /// Its interval.
+    pub compressed_bytes_interval: Ends<Bytes>,
+    /// Pages that are stored as they are, because they do not compress.
+    pub huge_pages: u64,
+    /// Its interval.
+    pub huge_pages_interval: Ends<u64>,
+    /// zram's `mem_used_total` after a fresh fill.
+    pub memory_used_bytes: Bytes,
+    /// Its interval.
+    pub memory_used_interval: Ends<Bytes>,
+    /// What zram's table of slots takes besides, which no counter of the kernel has.
+    pub slot_table_bytes: Bytes,
+    /// Original bytes per compressed byte; absent where nothing is left to compress.
+    pub original_per_compressed: Option<f64>,
+    /// Its interval.
+    pub original_per_compressed_interval: Option<Ends<f64>>,
+    /// Original bytes per byte of memory used, slot table included.
+    pub original_per_memory_used: Option<f64>,
+}
+
+/// What looking at pages changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Disturbed {
+    /// Pages that are marked as used now.
+    pub referenced_pages: u64,
+    /// Pages that were shared and are not any more.
+    pub unshared_pages: u64,
+    /// Page faults of the reader: pages brought back from swap or file.
+    pub faults: u64,
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Page after page → what an estimate is made from. Holds sums; of a page's contents nothing but,
+//! where asked for, a number that tells it from others.
+
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "counts and sizes of pages are positive and far below 2^53"
+)]
+
+use pagewise_model::Ends;
+
+use crate::codec::{Algorithm, Sizer};
+use crate::duplicates::Duplicates;
+use crate::interval::Sums;
+use crate::kernel::Kernel;
+use crate::same;
+use crate::zsmalloc::{Stored, Zsmalloc};
+
+/// What is asked about each page.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// Bytes of a page, a power of two.
+    pub page: usize,
+    /// The kernel to imitate.
+    pub kernel: Kernel,
+    /// The algorithms to compare; duplicates are weighed with the first.
+    pub algorithms: Vec<Algorithm>,
+    /// Whether pages are told from each other, which takes 8 bytes for each.
+    pub duplicates: bool,
+}
+
+/// Looks at pages; one per thread.
+#[derive(Debug)]
+pub struct Engine {
+    sizers: Vec<Sizer>,
+    pool: Zsmalloc,
+    page: usize,
+}
+
+impl Engine {
+    /// Ready for the first page.
+    #[must_use]
+    pub fn new(question: &Question) -> Self {
+        let sizer = |algorithm: &Algorithm| Sizer::new(*algorithm, question.kernel.zstd);
+        Self {
+            sizers: question.algorithms.iter().map(sizer).collect(),
+            pool: question.kernel.pool(question.page),
+            page: question.page,
+        }
+    }
+
+    /// Adds a page to a tally of the same question. A page that is shorter than others, as at the end
+    /// of a file, is filled up with zeros by the caller.
+    pub fn add(&mut self, page: &[u8], tally: &mut Tally) {
+        debug_assert_eq!(page.len(), self.page);
+        tally.sampled += 1;
+        if let Some(word) = same::filled(page) {
+            tally.same_filled += 1;
+            tally.zero += u64::from(word == 0);
+            tally.algorithms.iter_mut().for_each(Stores::nothing);
+            return;
+        }
+        let mut first = None;
+        for (sizer, stores) in self.sizers.iter_mut().zip(&mut tally.algorithms) {
+            let size = sizer.size(page);
+            first.get_or_insert(self.pool.stored(size));
+            stores.add(size, &self.pool);
+        }
+        if let Some(duplicates) = &mut tally.duplicates {
+            duplicates.add(page, first.unwrap_or(0));
+        }
+    }
+}
+
+/// Sums over pages.
+#[derive(Debug, Clone)]
+pub struct Tally {
+    pub(crate) sampled: u64,
+    pub(crate) zero: u64,
+    pub(crate) same_filled: u64,
+    pub(crate) algorithms: Vec<Stores>,
+    pub(crate) duplicates: Option<Duplicates>,
+}
+
+/// What an algorithm made of the pages so far.
+#[derive(Debug, Clone)]
+pub(crate) struct Stores {
+    pub(crate) compressed: Sums,
+    /// Each page's share of its zspage.
+    pub(crate) memory: Sums,
+    pub(crate) compressed_bytes: u64,
+    pub(crate) huge: u64,
+    pub(crate) stored: Stored,
+}
+
+impl Tally {
+    /// Nothing looked at yet.
+    #[must_use]
+    pub fn new(question: &Question) -> Self {
+        let pool = question.kernel.pool(question.page);
+        let stores = |_: &Algorithm| Stores::new(&pool);
+        Self {
+            sampled: 0,
+            zero: 0,
+            same_filled: 0,
+            algorithms: question.algorithms.iter().map(stores).collect(),
+            duplicates: question.duplicates.then(Duplicates::default),
+        }
+    }
+
+    /// Takes over what another thread, or another source, counted for the same question.
+    pub fn merge(&mut self, other: Self) {
+        self.sampled += other.sampled;
+        self.zero += other.zero;
+        self.same_filled += other.same_filled;
+        for (ours, theirs) in self.algorithms.iter_mut().zip(&other.algorithms) {
+            ours.merge(theirs);
+        }
+        if let (Some(ours), Some(theirs)) = (&mut self.duplicates, other.duplicates) {
+            ours.merge(theirs);
+        }
+    }
+
+    /// Pages looked at.
+    #[must_use]
+    pub fn sampled(&self) -> u64 {
+        self.sampled
+    }
+
+    /// How many pages are to be looked at in all, for the compressed size of every algorithm to be
+    /// within `error` in 95 of 100 samples.
+    #[must_use]
+    pub fn needed(&self, error: f64, population: u64) -> u64 {
+        let needed = |stores: &Stores| stores.compressed.needed(error, population);
+        self.algorithms.iter().map(needed).max().unwrap_or(self.sampled)
+    }
+}
+
+impl Stores {
+    fn new(pool: &Zsmalloc) -> Self {
+        Self {
+            compressed: Sums::default(),
+            memory: Sums::default(),
+            compressed_bytes: 0,
+            huge: 0,
+            stored: pool.nothing_stored(),
+        }
+    }
+
+    fn nothing(&mut self) {
+        self.compressed.add(0.0);
+        self.memory.add(0.0);
+    }
+
+    fn add(&mut self, size: usize, pool: &Zsmalloc) {
+        let stored = pool.stored(size);
+        self.compressed.add(stored as f64);
+        self.memory.add(pool.share_of_zspage(size));
+        self.compressed_bytes += stored as u64;
+        self.huge += u64::from(size >= pool.huge_from());
+        self.stored.add(pool, size);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.compressed.merge(&other.compressed);
+        self.memory.merge(&other.memory);
+        self.compressed_bytes += other.compressed_bytes;
+        self.huge += other.huge;
+        self.stored.merge(&other.stored);
+    }
+
+    /// Bytes for `population` pages: of all the exact sum, of a sample its mean times as many.
+    pub(crate) fn total(sums: &Sums, exact: u64, population: u64) -> (u64, Ends<u64>) {
+        if sums.count() >= population {
+            return (exact, [exact, exact]);
+        }
+        let scale = |mean: f64| (mean * population as f64).round() as u64;
+        (scale(sums.mean()), sums.mean_interval(population).map(scale))
+    }
+}
