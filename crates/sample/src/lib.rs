@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A host and a choice → a stream of pages. The only reader of page contents in Pagewise.
+//!
+//! # What this crate may do, and never does
+//!
+//! Page contents hold passwords, keys and letters. This crate may read the memory of processes that
+//! the kernel lets us read, and files, devices and cores that the user named. It
+//!
+//! - never writes, starts a program, or opens anything for writing;
+//! - never keeps a page: each is shown once, in a buffer that the next page overwrites, to a
+//!   [`Visit`] of the caller, and nothing of it is in a [`Sample`], an error or a [`Problem`](pagewise_model::Problem);
+//! - never reads another user's process unless the caller passes [`Options::others_allowed`]
+//!   (and then needs root: the kernel decides);
+//! - never brings a page in from swap on purpose: swapped pages are counted, not read;
+//! - never breaks the sharing of a page on purpose: see `read.rs`. What it disturbs all the same is
+//!   counted in [`Disturbed`].
+//!
+//! # How to use it
+//!
+//! [`open`] finds the pages; [`Sampler::run`] shows those that the [`Choice`] asks for;
+//! [`Sampler::draw`] shows more of them, uniformly and without replacement over all sources together;
+//! [`Sampler::finish`] says what was looked at. Each element of the `workers` slice gets a thread
+//! and sees its own pages, so that workers share nothing.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), pagewise_sample::OpenError> {
+//! # let host = pagewise_observe::HostRoot::live().unwrap();
+//! use pagewise_sample::{Options, Origin, Target, open};
+//!
+//! let mut sampler = open(&host, &Target::Process(4711), Options::default())?;
+//! let mut zeros = 0u64;
+//! let visit = |_: &Origin, page: &[u8]| zeros += u64::from(page.iter().all(|&byte| byte == 0));
+//! sampler.run(&mut [visit]);
+//! let sample = sampler.finish();
+//! println!("{zeros} of {} pages looked at, {} in all", sample.sampled().get(), sample.pages().get());
+//! # Ok(()) }
+//! ```
+
+mod choice;
+mod error;
+mod result;
+mod sampler;
+
+pub use choice::{Choice, Options, PRECISE_FIRST, Target, exact_needs};
+pub use error::OpenError;
+pub use result::{
+    Disturbed, Ended, Origin, PageKind, Part, PartKind, Partial, Sample, Sharing, Skipped, Unread,
+    WhyUnread,
+};
+pub use sampler::{Drawn, Sampler, Visit, open};
