@@ -45,9 +45,9 @@ impl Duplicates {
         self.marks.append(&mut other.marks);
     }
 
-    /// Counts, in the order of the marks: nothing else is kept.
+    /// Counts; puts the marks in order for that, where they lie.
     #[must_use]
-    pub fn found(mut self) -> Found {
+    pub fn found(&mut self) -> Found {
         self.marks.sort_unstable();
         let mut found = Found::default();
         for run in self.marks.chunk_by(|a, b| a == b) {

@@ -27,11 +27,11 @@ pub struct Origin {
 
 /// What the pages of `origin` would become, judged by those in `tally`.
 #[must_use]
-pub fn estimate(question: &Question, origin: Origin, mut tally: Tally) -> Estimate {
+pub fn estimate(question: &Question, origin: Origin, tally: &mut Tally) -> Estimate {
     let population = origin.pages.max(tally.sampled);
     let share = |found| pages(found, tally.sampled, population);
     let interval = |found| pages_interval(found, tally.sampled, population);
-    let found = found(&tally.duplicates.take().map(Duplicates::found), &tally, population);
+    let found = found(tally.duplicates.as_mut().map(Duplicates::found), tally, population);
     let algorithms = question.algorithms.iter().zip(&tally.algorithms);
     Estimate {
         source: origin.source,
@@ -60,12 +60,12 @@ pub fn estimate(question: &Question, origin: Origin, mut tally: Tally) -> Estima
     }
 }
 
-fn found(found: &Option<Found>, tally: &Tally, population: u64) -> Reading<Found> {
+fn found(found: Option<Found>, tally: &Tally, population: u64) -> Reading<Found> {
     let absent = |why: &'static str| Reading::absent(why, Source::none());
     match found {
         None => absent("a sample cannot tell: --exact looks at every page"),
         Some(_) if tally.sampled < population => absent("not every page was looked at"),
-        Some(found) => Reading::found(*found, Source::none()),
+        Some(found) => Reading::found(found, Source::none()),
     }
 }
 

@@ -7,6 +7,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pagewise_lab::kernel::Wanted;
+use pagewise_pages::codec::Algorithm;
+use pagewise_pages::kernel::{KERNELS, Kernel};
 
 use crate::duration::parse;
 
@@ -59,6 +61,9 @@ pub(crate) enum Verb {
     Status,
     /// Findings in full, with proof and the next command; exit status 3 when there are any
     Doctor(Doctor),
+    /// What memory in use would become: compressed, by each algorithm, with duplicates merged
+    #[command(long_about = SCAN)]
+    Scan(Scan),
     /// Record this machine, redacted, to send or to test with
     #[command(long_about = "Record this machine, redacted, to send or to test with.\n\n\
         A recording holds both ends of an interval: the kernel's numbers about memory. It holds no \
@@ -107,6 +112,108 @@ pub(crate) enum Severity {
     Warning,
     /// Work is being hurt, or will be at the next peak
     Critical,
+}
+
+const SCAN: &str = "What memory in use would become: compressed by each algorithm that this kernel \
+    offers, same-filled pages and duplicates left out, and the memory that zram would use for it.\n\n\
+    Anonymous memory and shmem are looked at, which is what swap would take. A sample of single pages \
+    is drawn by position until every size is within 2 %; --exact looks at every page. Looking marks \
+    pages as used; it brings none back from swap and unshares none, and what it did change is counted. \
+    Contents never leave the machine: nothing is kept of a page but counts.";
+
+#[derive(Debug, Args)]
+pub(crate) struct Scan {
+    #[command(flatten)]
+    pub(crate) source: Sources,
+    /// Pages of files too, which are dropped and read again and never swapped
+    #[arg(long)]
+    pub(crate) file_backed: bool,
+    /// Look at contents of other users' processes, as root
+    #[arg(long)]
+    pub(crate) measure: bool,
+    /// Look at so many pages, or so many percent of all, as 20000 or 5%
+    #[arg(long, value_name = "N|P%", conflicts_with = "exact")]
+    pub(crate) sample: Option<Amount>,
+    /// Look at every page, and count duplicates; marks every page as used
+    #[arg(long)]
+    pub(crate) exact: bool,
+    /// Time that it may take, as 5s or 1m
+    #[arg(long, value_name = "TIME", value_parser = parse)]
+    pub(crate) budget: Option<Duration>,
+    /// Most processor time, in percent of one processor
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) max_cpu: Option<f64>,
+    /// An algorithm to compare, as lz4 or zstd:7; may be given several times [default: those that
+    /// this kernel offers]
+    #[arg(long, value_name = "NAME[:LEVEL]")]
+    pub(crate) algorithm: Vec<Algorithm>,
+    /// Imitate another kernel: 6.1, 6.12 or 7.2
+    #[arg(long, value_name = "RELEASE", value_parser = kernel)]
+    pub(crate) kernel_like: Option<Kernel>,
+    /// The same number draws the same pages of the same memory
+    #[arg(long, default_value_t = 1, hide_short_help = true)]
+    pub(crate) seed: u64,
+    /// Write the pages that were looked at to a new file, for `bench`: it holds what they held
+    #[arg(long, value_name = "FILE")]
+    pub(crate) dump: Option<PathBuf>,
+}
+
+/// Whose pages: exactly one of these.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct Sources {
+    /// A process; may be given several times
+    #[arg(long, value_name = "PID")]
+    pub(crate) pid: Vec<u32>,
+    /// Processes of this name, as redis-server or postgres*
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) name: Option<String>,
+    /// The processes of a memory cgroup and of those below it
+    #[arg(long, value_name = "PATH")]
+    pub(crate) cgroup: Option<String>,
+    /// All processes that may be looked at
+    #[arg(long)]
+    pub(crate) host: bool,
+    /// A file, as it is: a memory dump, for example
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// A block device, in use or not: swap, or zram
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: Option<PathBuf>,
+    /// An ELF core
+    #[arg(long, value_name = "FILE")]
+    pub(crate) core: Option<PathBuf>,
+}
+
+/// How many pages.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Amount {
+    Pages(u64),
+    Percent(f64),
+}
+
+impl std::str::FromStr for Amount {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong =
+            || format!("expected a number of pages or of percent, as 20000 or 5%, found {text:?}");
+        match text.strip_suffix('%') {
+            Some(share) => percent(share).map(Self::Percent).map_err(|_| wrong()),
+            None => text.parse().ok().filter(|pages| *pages > 0).map(Self::Pages).ok_or_else(wrong),
+        }
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').parse::<f64>().ok();
+    let sane = number.filter(|percent| *percent > 0.0 && *percent <= 100.0);
+    sane.ok_or_else(|| format!("expected a percentage above 0 and up to 100, found {text:?}"))
+}
+
+fn kernel(text: &str) -> Result<Kernel, String> {
+    let names = KERNELS.map(|kernel| kernel.name).join(", ");
+    Kernel::named(text).ok_or_else(|| format!("expected one of {names}, found {text:?}"))
 }
 
 #[derive(Debug, Args)]
@@ -204,6 +311,7 @@ pub(crate) enum Noun {
     Report,
     Status,
     Doctor,
+    Scan,
 }
 
 #[cfg(test)]

@@ -33,10 +33,15 @@ pub(crate) fn print(text: &[u8]) -> anyhow::Result<Printed> {
 
 /// Makes a new file that only its owner may read.
 pub(crate) fn new_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let mut file = create_new(path).map_err(|error| explained(path, error))?;
+    let mut file = new_file_to_fill(path)?;
     file.write_all(bytes)
         .and_then(|()| file.sync_all())
         .with_context(|| format!("{}", path.display()))
+}
+
+/// The same, for what does not come in one piece.
+pub(crate) fn new_file_to_fill(path: &Path) -> anyhow::Result<std::fs::File> {
+    create_new(path).map_err(|error| explained(path, error))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the file that the user named")]

@@ -31,6 +31,46 @@ fn spinner(time: Duration) -> ProgressBar {
     bar
 }
 
+/// A bar of pages looked at.
+#[derive(Debug)]
+pub(crate) struct Looking(Option<ProgressBar>);
+
+impl Looking {
+    pub(crate) fn start(global: &Global) -> Self {
+        let watched = std::io::stderr().is_terminal() && !global.quiet;
+        let style = ProgressStyle::with_template(
+            "{spinner} {bar:30} {human_pos} of {human_len} pages, {eta} left (Ctrl-C stops)",
+        );
+        Self(watched.then(|| {
+            let bar = ProgressBar::new(0);
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar
+        }))
+    }
+
+    /// So many pages more are to come.
+    pub(crate) fn expect(&self, pages: u64) {
+        if let Some(bar) = &self.0 {
+            bar.inc_length(pages);
+        }
+    }
+
+    /// A page was looked at.
+    pub(crate) fn page(&self) {
+        if let Some(bar) = &self.0 {
+            bar.inc(1);
+        }
+    }
+}
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 impl Drop for Waiting {
     fn drop(&mut self) {
         if let Some(bar) = &self.0 {

@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 
 use pagewise_model::knob::KnobReading;
 use pagewise_model::{
-    Capability, Cgroups, Cost, Counters, Damon, Finding, FreeBlocks, HostSummary, HugePool,
-    Interval, Ksm, Memory, Mglru, Name, Problem, Processes, Psi, Reading, Snapshot, Thp, Tier,
-    Zone, Zram, Zswap,
+    Capability, Cgroups, Cost, Counters, Damon, Estimate, Finding, FreeBlocks, HostSummary,
+    HugePool, Interval, Ksm, Memory, Mglru, Name, Problem, Processes, Psi, Reading, Snapshot, Thp,
+    Tier, Zone, Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::Serialize;
 
-use crate::{Answer, time};
+use crate::{Answer, Scanned, time};
 
 /// Which document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,11 +26,12 @@ pub enum Noun {
     Report,
     Status,
     Doctor,
+    Scan,
 }
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 3] = [Self::Report, Self::Status, Self::Doctor];
+    pub const ALL: [Self; 4] = [Self::Report, Self::Status, Self::Doctor, Self::Scan];
 
     /// The verb that answers with it.
     pub const fn name(self) -> &'static str {
@@ -38,6 +39,7 @@ impl Noun {
             Self::Report => "report",
             Self::Status => "status",
             Self::Doctor => "doctor",
+            Self::Scan => "scan",
         }
     }
 
@@ -47,6 +49,7 @@ impl Noun {
             Self::Report => "pagewise/report/1",
             Self::Status => "pagewise/status/1",
             Self::Doctor => "pagewise/doctor/1",
+            Self::Scan => "pagewise/scan/1",
         }
     }
 }
@@ -133,15 +136,40 @@ struct Doctor<'a> {
     findings: &'a [Finding],
 }
 
-/// The document as pretty-printed JSON with a line end.
-pub fn render(noun: Noun, answer: &Answer<'_>) -> String {
-    let head = Head::of(noun, answer);
-    let findings = answer.findings;
-    match noun {
-        Noun::Report => printed(&Report { head, findings, facts: Facts::of(answer.interval) }),
-        Noun::Status => printed(&Status { head, facts: Facts::of(answer.interval) }),
-        Noun::Doctor => printed(&Doctor { head, findings }),
-    }
+/// What memory would become.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Scan<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    /// Of everything first, then of each part where there are several.
+    estimates: &'a [Estimate],
+    /// What to know about the sample.
+    notes: &'a [String],
+}
+
+/// What `scan --json` prints, with a line end.
+pub fn scan(scanned: &Scanned<'_>) -> String {
+    let head = Head::of(Noun::Scan, scanned.snapshot, scanned.cost);
+    printed(&Scan { head, estimates: scanned.estimates, notes: scanned.notes })
+}
+
+/// What `report --json` prints, with a line end.
+pub fn report(answer: &Answer<'_>) -> String {
+    let (head, facts) = (Head::of_answer(Noun::Report, answer), Facts::of(answer.interval));
+    printed(&Report { head, findings: answer.findings, facts })
+}
+
+/// What `status --json` prints, with a line end.
+pub fn status(answer: &Answer<'_>) -> String {
+    printed(&Status {
+        head: Head::of_answer(Noun::Status, answer),
+        facts: Facts::of(answer.interval),
+    })
+}
+
+/// What `doctor --json` prints, with a line end.
+pub fn doctor(answer: &Answer<'_>) -> String {
+    printed(&Doctor { head: Head::of_answer(Noun::Doctor, answer), findings: answer.findings })
 }
 
 /// The JSON Schema (draft 2020-12) of the document, with a line end.
@@ -151,6 +179,7 @@ pub fn schema(noun: Noun) -> String {
         Noun::Report => generator.into_root_schema_for::<Report<'_>>(),
         Noun::Status => generator.into_root_schema_for::<Status<'_>>(),
         Noun::Doctor => generator.into_root_schema_for::<Doctor<'_>>(),
+        Noun::Scan => generator.into_root_schema_for::<Scan<'_>>(),
     };
     name_version(&mut schema, noun);
     printed(&schema)
@@ -174,8 +203,11 @@ fn printed(document: &impl Serialize) -> String {
 }
 
 impl<'a> Head<'a> {
-    fn of(noun: Noun, answer: &Answer<'a>) -> Self {
-        let snapshot = &answer.interval.end;
+    fn of_answer(noun: Noun, answer: &Answer<'a>) -> Self {
+        Self::of(noun, &answer.interval.end, answer.cost)
+    }
+
+    fn of(noun: Noun, snapshot: &'a Snapshot, cost: Cost) -> Self {
         Self {
             schema: noun.version(),
             time: time::of(snapshot).map(|time| time.to_string()),
@@ -183,7 +215,7 @@ impl<'a> Head<'a> {
             pagewise: env!("CARGO_PKG_VERSION"),
             kernel: &snapshot.taken.kernel,
             host: &snapshot.host,
-            cost: answer.cost,
+            cost,
         }
     }
 }

@@ -5,7 +5,7 @@ pub mod json;
 pub mod text;
 mod time;
 
-use pagewise_model::{Cost, Finding, Interval};
+use pagewise_model::{Cost, Estimate, Finding, Interval, Snapshot};
 
 /// Everything that an answer may show.
 #[derive(Debug, Clone, Copy)]
@@ -16,6 +16,19 @@ pub struct Answer<'a> {
     pub findings: &'a [Finding],
     /// How many more there are that the reader did not ask for.
     pub hidden: usize,
+    /// What looking cost.
+    pub cost: Cost,
+}
+
+/// What `scan` found.
+#[derive(Debug, Clone, Copy)]
+pub struct Scanned<'a> {
+    /// The host.
+    pub snapshot: &'a Snapshot,
+    /// Of everything first, then of each part where there are several.
+    pub estimates: &'a [Estimate],
+    /// What the reader should know about the sample.
+    pub notes: &'a [String],
     /// What looking cost.
     pub cost: Cost,
 }

@@ -4,14 +4,24 @@
 mod host;
 
 use boon::{Compiler, Schemas};
-use pagewise_model::{Cost, Finding, Interval, Snapshot};
-use pagewise_report::Answer;
-use pagewise_report::json::{Noun, render, schema};
+use pagewise_model::{Cost, Estimate, Finding, Interval, Snapshot};
+use pagewise_report::json::{self, Noun, schema};
+use pagewise_report::{Answer, Scanned};
 use serde_json::{Value, json};
 
 fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
     let answer = Answer { interval, findings, hidden: 0, cost: host::cost() };
-    serde_json::from_str(&render(noun, &answer)).expect("a document is JSON")
+    let text = match noun {
+        Noun::Report => json::report(&answer),
+        Noun::Status => json::status(&answer),
+        Noun::Doctor => json::doctor(&answer),
+        Noun::Scan => json::scan(&scanned(&interval.end, &host::estimates())),
+    };
+    serde_json::from_str(&text).expect("a document is JSON")
+}
+
+fn scanned<'a>(snapshot: &'a Snapshot, estimates: &'a [Estimate]) -> Scanned<'a> {
+    Scanned { snapshot, estimates, notes: &[], cost: host::cost() }
 }
 
 fn valid(noun: Noun, document: &Value) -> Result<(), String> {
@@ -81,7 +91,7 @@ fn every_document_says_when_where_and_at_what_cost() {
     }
     let empty = Interval::single(Snapshot::default());
     let answer = Answer { interval: &empty, findings: &[], hidden: 0, cost: Cost::default() };
-    let document: Value = serde_json::from_str(&render(Noun::Doctor, &answer)).unwrap();
+    let document: Value = serde_json::from_str(&json::doctor(&answer)).unwrap();
     assert_eq!((&document["time"], &document["findings"]), (&Value::Null, &json!([])));
 }
 
@@ -99,4 +109,21 @@ fn findings_are_in_report_and_doctor_and_rates_only_between_two_ends() {
     assert_eq!(changes.get("pswpout"), None, "it did not move");
     let single = Interval::single(host::interval().end);
     assert_eq!(document(Noun::Status, &single, &[]).get("interval"), None);
+}
+
+#[test]
+fn an_estimate_has_the_keys_that_others_rely_on() {
+    let scan = document(Noun::Scan, &host::interval(), &[]);
+    let estimate = &scan["estimates"][0];
+    assert_eq!(estimate["source"], json!({"kind": "process", "name": "redis-server", "pid": 4121}));
+    assert_eq!(
+        (&estimate["pages"], &estimate["sampled_pages"]),
+        (&json!(3_722_304), &json!(20_000))
+    );
+    assert!(estimate["duplicate_pages"]["absent"].is_string());
+    assert_eq!(estimate["duplicate_pages_exact"], json!(false));
+    let lz4 = &estimate["algorithms"][0];
+    assert_eq!((&lz4["name"], &lz4["kernel"]), (&json!("lz4"), &json!("this kernel")));
+    assert_eq!(lz4["original_per_compressed_interval"], json!([2.78, 2.82]));
+    assert!(lz4["memory_used_bytes"].as_u64() > lz4["compressed_bytes"].as_u64());
 }

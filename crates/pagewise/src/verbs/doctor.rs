@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use pagewise_model::{Finding, Severity, Snapshot};
-use pagewise_report::json::Noun;
+use pagewise_report::json::{self, Noun};
 use pagewise_report::text;
 
 use super::{Outcome, Page};
@@ -15,7 +15,7 @@ use crate::input;
 use crate::output::Printed;
 use crate::trouble::Advised;
 
-const PAGE: Page = Page { noun: Noun::Doctor, text: text::doctor };
+const PAGE: Page = Page { noun: Noun::Doctor, text: text::doctor, json: json::doctor };
 
 pub(super) fn run(
     global: &Global,

@@ -35,6 +35,7 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Report => json::Noun::Report,
         Noun::Status => json::Noun::Status,
         Noun::Doctor => json::Noun::Doctor,
+        Noun::Scan => json::Noun::Scan,
     };
     output::print(json::schema(noun).as_bytes())?;
     Ok(Outcome::Done)

@@ -6,15 +6,16 @@ mod doctor;
 mod generate;
 mod lab;
 mod report;
+mod scan;
 mod status;
 
 use std::process::ExitCode;
 use std::time::Instant;
 
 use pagewise_model::{Finding, Interval};
+use pagewise_report::Answer;
 use pagewise_report::json::Noun;
 use pagewise_report::text::Look;
-use pagewise_report::{Answer, json};
 
 use crate::cli::{Cli, Global, Verb};
 use crate::output::{Printed, print};
@@ -47,6 +48,7 @@ pub(crate) fn run(cli: &Cli, started: Instant) -> anyhow::Result<Outcome> {
         Verb::Report => report::run(global, started),
         Verb::Status => status::run(global, started),
         Verb::Doctor(doctor) => doctor::run(global, doctor, started),
+        Verb::Scan(wanted) => scan::run(global, wanted, started),
         Verb::Capture(capture) => capture::run(global, capture),
         Verb::Lab { what } => lab::run(global, what),
         Verb::Completions { shell } => generate::completions(*shell),
@@ -59,6 +61,7 @@ pub(crate) fn run(cli: &Cli, started: Instant) -> anyhow::Result<Outcome> {
 struct Page {
     noun: Noun,
     text: fn(&Answer<'_>, Look) -> String,
+    json: fn(&Answer<'_>) -> String,
 }
 
 impl Page {
@@ -73,7 +76,7 @@ impl Page {
         let cost = cost::so_far(started, interval);
         let answer = Answer { interval, findings, hidden, cost };
         let text = match global.json {
-            true => json::render(self.noun, &answer),
+            true => (self.json)(&answer),
             false => (self.text)(&answer, screen::look(global)),
         };
         let printed = print(text.as_bytes())?;

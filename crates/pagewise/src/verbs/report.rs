@@ -3,14 +3,14 @@
 
 use std::time::Instant;
 
-use pagewise_report::json::Noun;
+use pagewise_report::json::{self, Noun};
 use pagewise_report::text;
 
 use super::{Outcome, Page};
 use crate::cli::Global;
 use crate::input;
 
-const PAGE: Page = Page { noun: Noun::Report, text: text::report };
+const PAGE: Page = Page { noun: Noun::Report, text: text::report, json: json::report };
 
 pub(super) fn run(global: &Global, started: Instant) -> anyhow::Result<Outcome> {
     let interval = input::interval(global)?;

@@ -4,14 +4,14 @@
 use std::time::Instant;
 
 use pagewise_observe::Scope;
-use pagewise_report::json::Noun;
+use pagewise_report::json::{self, Noun};
 use pagewise_report::text;
 
 use super::{Outcome, Page};
 use crate::cli::Global;
 use crate::input;
 
-const PAGE: Page = Page { noun: Noun::Status, text: text::status };
+const PAGE: Page = Page { noun: Noun::Status, text: text::status, json: json::status };
 
 pub(super) fn run(global: &Global, started: Instant) -> anyhow::Result<Outcome> {
     let host = input::open(global)?.without_start();

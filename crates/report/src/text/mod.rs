@@ -19,6 +19,7 @@ mod pressure;
 mod processes;
 mod report;
 mod savers;
+mod scan;
 mod settings;
 mod status;
 mod table;
@@ -29,7 +30,7 @@ mod words;
 mod zones;
 mod zram;
 
-use crate::Answer;
+use crate::{Answer, Scanned};
 use kit::Page;
 
 /// The rule whose finding says that memory is short; the verdict says so then, and only then.
@@ -57,6 +58,11 @@ pub fn status(answer: &Answer<'_>, look: Look) -> String {
 /// Findings in full.
 pub fn doctor(answer: &Answer<'_>, look: Look) -> String {
     printed(look, |page| doctor::print(page, answer))
+}
+
+/// What memory would become.
+pub fn scan(scanned: &Scanned<'_>, look: Look) -> String {
+    printed(look, |page| scan::print(page, scanned))
 }
 
 fn printed(look: Look, print: impl FnOnce(&mut Page)) -> String {

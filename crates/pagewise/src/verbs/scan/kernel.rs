@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a snapshot shows of its kernel → the one to imitate, and the algorithms that it offers.
+
+use pagewise_model::{FeatureState, Snapshot};
+use pagewise_pages::codec::{Algorithm, DEFAULTS};
+use pagewise_pages::kernel::{Kernel, Shown};
+
+/// The machine's own kernel.
+pub(super) fn own(snapshot: &Snapshot) -> Kernel {
+    let has_device = !snapshot.zram.is_empty();
+    let parameters = is_present(snapshot, "zram.algorithm_params");
+    Kernel::of(&Shown {
+        chain_size: None,
+        algorithm_params: has_device.then_some(parameters),
+        entry_times: is_present(snapshot, "zram.track_entry_actime"),
+    })
+}
+
+fn is_present(snapshot: &Snapshot, feature: &str) -> bool {
+    let mut known = snapshot.capabilities.iter();
+    known.any(|known| known.feature == feature && known.state == FeatureState::Present)
+}
+
+/// What its first zram device offers, the active one first; where there is no device, all that any
+/// kernel offers.
+pub(super) fn offered(snapshot: &Snapshot) -> Vec<Algorithm> {
+    let Some(device) = snapshot.zram.iter().find_map(|zram| zram.algorithm.value()) else {
+        return DEFAULTS.to_vec();
+    };
+    let known = |name: &str| DEFAULTS.into_iter().find(|algorithm| algorithm.name() == name);
+    let mut all: Vec<Algorithm> =
+        device.available.iter().filter_map(|name| known(name.as_str())).collect();
+    all.sort_by_key(|algorithm| algorithm.name() != device.active.as_str());
+    if all.is_empty() { DEFAULTS.to_vec() } else { all }
+}

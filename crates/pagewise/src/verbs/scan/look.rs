@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Looks at pages, with as many threads as are worth it → estimates of everything and of each part.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use pagewise_model::{Disturbed, EstimateSource, Name};
+use pagewise_observe::HostRoot;
+use pagewise_pages::estimate::{Origin, estimate};
+use pagewise_pages::tally::{Engine, Question, Tally};
+use pagewise_sample::{Choice, Part, Sample, Sampler, Visit};
+
+use super::dump::Dump;
+use super::target;
+use crate::cli::{Global, Scan};
+use crate::progress::Looking;
+
+/// How near the compressed size of every algorithm is to be, in 95 of 100 samples.
+const PRECISE: f64 = 0.02;
+
+/// What came of it.
+pub(super) struct Looked {
+    /// Of everything first, then of each part where there are several.
+    pub(super) estimates: super::Estimates,
+    /// What the reader should know about the sample.
+    pub(super) notes: Vec<String>,
+    pub(super) bytes_read: u64,
+}
+
+/// One thread's work: its encoders, and a tally for each part.
+struct Worker<'a> {
+    question: &'a Question,
+    engine: Engine,
+    tallies: Vec<Tally>,
+    dump: Option<&'a Dump>,
+    shown: &'a Looking,
+}
+
+impl<'a> Worker<'a> {
+    fn new(question: &'a Question, dump: Option<&'a Dump>, shown: &'a Looking) -> Self {
+        Self { question, engine: Engine::new(question), tallies: Vec::new(), dump, shown }
+    }
+}
+
+impl Visit for Worker<'_> {
+    fn page(&mut self, origin: &pagewise_sample::Origin, page: &[u8]) {
+        while self.tallies.len() <= origin.part {
+            self.tallies.push(Tally::new(self.question));
+        }
+        self.engine.add(page, &mut self.tallies[origin.part]);
+        if let Some(dump) = self.dump {
+            dump.page(page);
+        }
+        self.shown.page();
+    }
+}
+
+pub(super) fn at(
+    global: &Global,
+    wanted: &Scan,
+    host: &HostRoot,
+    snapshot: &pagewise_model::Snapshot,
+    question: &Question,
+) -> anyhow::Result<Looked> {
+    let (target, kind) = target::of(wanted, snapshot)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register_conditional_default(signal_hook::consts::SIGINT, stop.clone())?;
+    signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())?;
+    let dump = wanted.dump.as_deref().map(Dump::new).transpose()?;
+    let shown = Looking::start(global);
+    let mut sampler = pagewise_sample::open(host, &target, target::options(wanted, stop))?;
+    let threads = if wanted.exact { std::thread::available_parallelism()?.get() } else { 1 };
+    let mut workers: Vec<Worker<'_>> =
+        (0..threads).map(|_| Worker::new(question, dump.as_ref(), &shown)).collect();
+    draw(&mut sampler, &mut workers, wanted, &shown);
+    let sample = sampler.finish();
+    let tallies = merged(question, workers, sample.parts.len());
+    drop(shown);
+    if let Some(dump) = dump {
+        dump.finish()?;
+    }
+    Ok(looked(question, kind, &sample, tallies))
+}
+
+/// As many pages as were asked for; where nothing was said, as many as make it precise.
+fn draw(sampler: &mut Sampler, workers: &mut [Worker<'_>], wanted: &Scan, shown: &Looking) {
+    let population = sampler.pages().get();
+    let first = Choice::pages_of(target::choice(wanted), sampler.pages()).get();
+    shown.expect(first);
+    let mut drawn = sampler.run(workers);
+    let is_precise = target::choice(wanted) == Choice::Precise;
+    // twice: what the first pages say of the spread is itself uncertain
+    for _ in 0..2 {
+        let all = tally_of_all(workers);
+        let needed =
+            all.map_or(0, |all| all.needed(PRECISE, population).saturating_sub(all.sampled()));
+        if !is_precise || needed == 0 || drawn.partial.is_some() {
+            break;
+        }
+        shown.expect(needed);
+        drawn = sampler.draw(needed, workers);
+    }
+}
+
+fn tally_of_all(workers: &[Worker<'_>]) -> Option<Tally> {
+    let question = workers.first()?.question;
+    let mut all = Tally::new(question);
+    let tallies = workers.iter().flat_map(|worker| &worker.tallies);
+    tallies.for_each(|tally| all.merge(tally.clone()));
+    Some(all)
+}
+
+/// Each part's tally, from all threads.
+fn merged(question: &Question, workers: Vec<Worker<'_>>, parts: usize) -> Vec<Tally> {
+    let mut merged: Vec<Tally> = (0..parts).map(|_| Tally::new(question)).collect();
+    for worker in workers {
+        for (into, tally) in merged.iter_mut().zip(worker.tallies) {
+            into.merge(tally);
+        }
+    }
+    merged
+}
+
+fn looked(question: &Question, kind: &str, sample: &Sample, mut tallies: Vec<Tally>) -> Looked {
+    let is_one = sample.parts.len() == 1;
+    let mut estimates = Vec::new();
+    if !is_one {
+        let parts = sample.parts.iter().zip(&mut tallies);
+        let of_part = |(part, tally): (&Part, &mut Tally)| {
+            let origin = origin(part.kind.word(), part.name.clone(), part.pid, (part, sample));
+            estimate(question, origin, tally)
+        };
+        estimates = parts.map(of_part).collect();
+    }
+    let mut all = Tally::new(question);
+    tallies.into_iter().for_each(|tally| all.merge(tally));
+    estimates.insert(0, estimate(question, whole(kind, sample), &mut all));
+    Looked {
+        estimates,
+        notes: notes(sample),
+        bytes_read: sample.sampled().get() * sample.page_size.get(),
+    }
+}
+
+fn origin(kind: &str, name: Name, pid: Option<u32>, (part, sample): (&Part, &Sample)) -> Origin {
+    let skipped = part.skipped.sum().get();
+    Origin {
+        source: EstimateSource { kind: kind.into(), name, pid },
+        pages: part.pages.get().saturating_sub(if is_exact(sample) { skipped } else { 0 }),
+        swapped_pages: part.swapped.get(),
+        partial: part.ended.map(|_| "it ended or was replaced meanwhile".to_owned()),
+        disturbed: Disturbed::default(),
+    }
+}
+
+fn whole(kind: &str, sample: &Sample) -> Origin {
+    let (name, pid) = match sample.parts.as_slice() {
+        [one] => (one.name.clone(), one.pid),
+        parts => (Name::from(format!("{} processes", parts.len()).as_str()), None),
+    };
+    let skipped: u64 = sample.parts.iter().map(|part| part.skipped.sum().get()).sum();
+    let disturbed = sample.disturbed;
+    Origin {
+        source: EstimateSource { kind: kind.into(), name, pid },
+        pages: sample.pages().get().saturating_sub(if is_exact(sample) { skipped } else { 0 }),
+        swapped_pages: sample.swapped().get(),
+        partial: sample.partial.map(|why| why.to_string()),
+        disturbed: Disturbed {
+            referenced_pages: disturbed.referenced_pages.get(),
+            unshared_pages: disturbed.unshared_pages.get(),
+            faults: disturbed.faults,
+        },
+    }
+}
+
+/// Of all pages those that could not be shown are no part of what is estimated.
+fn is_exact(sample: &Sample) -> bool {
+    sample.choice == Choice::Exact && sample.partial.is_none()
+}
+
+/// What a reader should know besides.
+fn notes(sample: &Sample) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    if sample.sharing == pagewise_sample::Sharing::PerProcess {
+        notes.push(
+            "private pages that processes still share since a fork count once for each".to_owned(),
+        );
+    }
+    let mut reasons: Vec<_> = sample.not_read.iter().map(|unread| unread.why).collect();
+    reasons.sort_unstable();
+    for of_one in reasons.chunk_by(|a, b| a == b) {
+        notes.push(format!("{} not looked at: {}", processes(of_one.len()), of_one[0]));
+    }
+    notes.extend(sample.problems.iter().map(ToString::to_string));
+    notes
+}
+
+fn processes(count: usize) -> String {
+    if count == 1 { "1 process".to_owned() } else { format!("{count} processes") }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! As typed → what to look at.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use globset::Glob;
+use pagewise_model::{Percent, Snapshot};
+use pagewise_sample::{Choice, Options, Target};
+
+use crate::cli::{Amount, Scan};
+use crate::trouble::Advised;
+
+/// Whose pages, and what that is called.
+pub(super) fn of(wanted: &Scan, snapshot: &Snapshot) -> anyhow::Result<(Target, &'static str)> {
+    let source = &wanted.source;
+    Ok(match source {
+        _ if source.host => (Target::Host, "host"),
+        _ if source.name.is_some() => (Target::Processes(named(wanted, snapshot)?), "processes"),
+        _ => match (&source.cgroup, &source.file, &source.device, &source.core) {
+            (Some(path), ..) => (Target::Cgroup(path.clone()), "cgroup"),
+            (_, Some(path), ..) => (Target::File(path.clone()), "file"),
+            (_, _, Some(path), _) => (Target::Device(path.clone()), "device"),
+            (_, _, _, Some(path)) => (Target::Core(path.clone()), "core"),
+            _ => processes(&source.pid),
+        },
+    })
+}
+
+fn processes(pids: &[u32]) -> (Target, &'static str) {
+    match pids {
+        [one] => (Target::Process(*one), "process"),
+        some => (Target::Processes(some.to_vec()), "processes"),
+    }
+}
+
+/// The processes whose command's name matches.
+fn named(wanted: &Scan, snapshot: &Snapshot) -> anyhow::Result<Vec<u32>> {
+    let glob = wanted.source.name.as_deref().unwrap_or_default();
+    let matcher = Glob::new(glob)?.compile_matcher();
+    let all = &snapshot.processes.list;
+    let pids: Vec<u32> = all
+        .iter()
+        .filter(|process| matcher.is_match(process.name.as_str()))
+        .map(|process| process.pid)
+        .collect();
+    if pids.is_empty() {
+        let what = format!("--name {glob}: expected a process of that name, found none");
+        anyhow::bail!(Advised {
+            what,
+            next: "ps -eo pid,comm lists names; * and ? stand for others"
+        });
+    }
+    Ok(pids)
+}
+
+/// How much of it.
+pub(super) fn choice(wanted: &Scan) -> Choice {
+    match (wanted.exact, wanted.sample) {
+        (true, _) => Choice::Exact,
+        (false, Some(Amount::Pages(pages))) => Choice::Count(pages),
+        (false, Some(Amount::Percent(percent))) => Choice::Share(percent / 100.0),
+        (false, None) => Choice::Precise,
+    }
+}
+
+/// How to look.
+pub(super) fn options(wanted: &Scan, stop: Arc<AtomicBool>) -> Options {
+    Options {
+        choice: choice(wanted),
+        file_backed: wanted.file_backed,
+        others_allowed: wanted.measure,
+        seed: wanted.seed,
+        budget: wanted.budget,
+        max_cpu: wanted.max_cpu.map(Percent::new),
+        stop: Some(stop),
+    }
+}

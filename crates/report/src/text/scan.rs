@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise scan`: what memory would become, a row per algorithm, and how sure that is.
+
+use std::fmt::Display;
+
+use pagewise_model::{AlgorithmEstimate, Bytes, Ends, Estimate, Outcome};
+
+use super::kit::{Line, Page, Role};
+use super::table::{Cell, Column, Table};
+use super::words::{part_of, plural, share};
+use crate::Scanned;
+
+/// Parts that are shown beside the whole; the largest.
+const PARTS: usize = 10;
+
+pub(super) fn print(page: &mut Page, scanned: &Scanned<'_>) {
+    let Some((whole, parts)) = scanned.estimates.split_first() else { return };
+    heading(page, whole, scanned);
+    if whole.sampled_pages == 0 {
+        page.gap();
+        page.prose(2, Role::Strong, &nothing(whole));
+    } else {
+        algorithms(page, whole);
+        kinds(page, whole);
+        meaning(page, whole);
+    }
+    self::parts(page, parts);
+    notes(page, whole, scanned);
+}
+
+fn heading(page: &mut Page, whole: &Estimate, scanned: &Scanned<'_>) {
+    let source = &whole.source;
+    let pid = source.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+    let size = bytes(whole, whole.pages);
+    let seen = match whole.sampled_pages == whole.pages {
+        true => format!("all {} looked at", plural(whole.pages, "page")),
+        false => {
+            format!("{} of {} looked at", grouped(whole.sampled_pages), plural(whole.pages, "page"))
+        }
+    };
+    let mut items = vec![size.to_string(), seen];
+    items.extend(error(whole));
+    items.push(format!("{:.2} s CPU", scanned.cost.cpu_seconds));
+    let start = Line::default().span(Role::Strong, format!("scan of {}{pid}", source.name));
+    page.hang_items(start, 2, &items);
+    if let Some(why) = &whole.partial {
+        page.prose(2, Role::Warning, &format!("partial: {why}"));
+    }
+}
+
+fn grouped(number: u64) -> String {
+    pagewise_model::grouped(number)
+}
+
+fn nothing(whole: &Estimate) -> String {
+    match whole.swapped_pages {
+        0 => "Nothing to look at: there is no memory here that swap would take.".to_owned(),
+        swapped => format!("Nothing to look at: {} are in swap already.", plural(swapped, "page")),
+    }
+}
+
+/// How far the least certain ratio may be off.
+fn error(whole: &Estimate) -> Option<String> {
+    let half = |algorithm: &AlgorithmEstimate| {
+        let [low, high] = algorithm.original_per_compressed_interval?;
+        Some((high - low) / 2.0 / algorithm.original_per_compressed?)
+    };
+    let worst = whole.algorithms.iter().filter_map(half).fold(0.0, f64::max);
+    (worst > 0.0).then(|| format!("± {:.1} %", worst * 100.0))
+}
+
+fn algorithms(page: &mut Page, whole: &Estimate) {
+    page.gap();
+    let columns = vec![
+        Column::left("algorithm"),
+        Column::right("would take"),
+        Column::right("memory used"),
+        Column::right("ratio"),
+        Column::left("95 % interval"),
+        Column::right("will not compress"),
+    ];
+    let mut table = Table::new(2, columns);
+    whole.algorithms.iter().for_each(|algorithm| table.row(row(whole, algorithm)));
+    table.print(page);
+}
+
+fn row(whole: &Estimate, algorithm: &AlgorithmEstimate) -> Vec<Cell> {
+    let level = algorithm.level.map(|level| format!(":{level}")).unwrap_or_default();
+    let ratio = algorithm.original_per_compressed.map(two_digits).unwrap_or_default();
+    let interval = algorithm.original_per_compressed_interval.filter(|[low, high]| low < high);
+    vec![
+        Cell::new(Role::Strong, format!("{}{level}", algorithm.name)),
+        algorithm.compressed_bytes.to_string().into(),
+        algorithm.memory_used_bytes.to_string().into(),
+        ratio.into(),
+        interval.map(|ends| between(ends.map(two_digits))).unwrap_or_default().into(),
+        share(algorithm.huge_pages, whole.pages).unwrap_or_default().into(),
+    ]
+}
+
+fn two_digits(ratio: f64) -> String {
+    format!("{ratio:.2}")
+}
+
+fn between<T: Display>([low, high]: Ends<T>) -> String {
+    format!("{low} to {high}")
+}
+
+fn kinds(page: &mut Page, whole: &Estimate) {
+    page.gap();
+    let of_all = |pages| share(pages, whole.pages).unwrap_or_else(|| "0 %".to_owned());
+    let mut items = vec![format!(
+        "same-filled {} (zeros {})",
+        of_all(whole.same_filled_pages),
+        of_all(whole.zero_pages)
+    )];
+    items.push(match (&whole.duplicate_pages.outcome, whole.duplicate_saved_bytes.get()) {
+        (Outcome::Value(0), _) => "duplicates none".to_owned(),
+        (Outcome::Value(pages), saved) => duplicates(whole, *pages, saved.unwrap_or_default()),
+        (Outcome::Absent(why) | Outcome::Denied(why), _) => format!("duplicates unknown: {why}"),
+    });
+    if whole.swapped_pages > 0 {
+        items.push(format!("{} in swap already, not looked at", bytes(whole, whole.swapped_pages)));
+    }
+    page.items(2, &items);
+}
+
+fn duplicates(whole: &Estimate, pages: u64, saved: Bytes) -> String {
+    let of_all = share(pages, whole.pages).unwrap_or_default();
+    let first = whole.algorithms.first();
+    let name = first.map(|algorithm| algorithm.name.to_string()).unwrap_or_default();
+    let of_bytes = first.and_then(|all| share(saved.get(), all.compressed_bytes.get()));
+    let most = whole.most_repeated_pages.get().map(grouped).unwrap_or_default();
+    format!(
+        "duplicates {of_all} of pages (one page {most} times): merging would save {saved} after {name} \
+         ({} of its bytes), KSM {}",
+        of_bytes.unwrap_or_else(|| "0 %".to_owned()),
+        bytes(whole, pages)
+    )
+}
+
+fn meaning(page: &mut Page, whole: &Estimate) {
+    let Some(first) = whole.algorithms.first() else { return };
+    page.gap();
+    let size = bytes(whole, whole.pages);
+    let used = first.memory_used_bytes.saturating_add(first.slot_table_bytes);
+    let freed = size.saturating_sub(used);
+    let text = format!(
+        "Swapped to zram with {}, all of it would take {}, {} of slot table included: at most {freed} \
+         would be free for other things. That is gained for cold pages only; pages in use come back. \
+         \"memory used\" is what zram of {} would report after a fresh fill, size classes of zsmalloc \
+         included; a pool that has aged takes more.",
+        first.name,
+        part_of(used, size),
+        first.slot_table_bytes,
+        kernel(first)
+    );
+    page.prose(2, Role::Quiet, &text);
+}
+
+fn kernel(algorithm: &AlgorithmEstimate) -> String {
+    match algorithm.kernel.as_str() {
+        own @ "this kernel" => own.to_owned(),
+        release => format!("kernel {release}"),
+    }
+}
+
+fn parts(page: &mut Page, parts: &[Estimate]) {
+    let mut largest: Vec<&Estimate> = parts.iter().filter(|part| part.sampled_pages > 0).collect();
+    if largest.len() < 2 {
+        return;
+    }
+    largest.sort_by_key(|part| std::cmp::Reverse(part.pages));
+    let note = if largest.len() > PARTS { "the largest; --json has all" } else { "" };
+    page.heading("By process", note);
+    let columns = vec![
+        Column::name("    process"),
+        Column::right("pid"),
+        Column::right("memory"),
+        Column::right("looked at").spare(2),
+        Column::right("would take"),
+        Column::right("ratio"),
+        Column::left("95 % interval").spare(1),
+        Column::right("same-filled").spare(3),
+    ];
+    let mut table = Table::new(4, columns);
+    largest.iter().take(PARTS).for_each(|part| table.row(part_row(part)));
+    table.print(page);
+}
+
+fn part_row(part: &Estimate) -> Vec<Cell> {
+    let first = part.algorithms.first();
+    let ratio = first.and_then(|first| first.original_per_compressed);
+    let interval = first.and_then(|first| first.original_per_compressed_interval);
+    vec![
+        part.source.name.to_string().into(),
+        part.source.pid.map(|pid| pid.to_string()).unwrap_or_default().into(),
+        bytes(part, part.pages).to_string().into(),
+        grouped(part.sampled_pages).into(),
+        first.map(|first| first.compressed_bytes.to_string()).unwrap_or_default().into(),
+        ratio.map(two_digits).unwrap_or_default().into(),
+        interval.map(|ends| between(ends.map(two_digits))).unwrap_or_default().into(),
+        share(part.same_filled_pages, part.pages).unwrap_or_default().into(),
+    ]
+}
+
+fn notes(page: &mut Page, whole: &Estimate, scanned: &Scanned<'_>) {
+    page.gap();
+    let disturbed = &whole.disturbed;
+    let text = format!(
+        "Looking marked {} as used, unshared {} and caused {}.",
+        plural(disturbed.referenced_pages, "page"),
+        disturbed.unshared_pages,
+        plural(disturbed.faults, "fault")
+    );
+    page.prose(2, Role::Quiet, &text);
+    scanned.notes.iter().for_each(|note| page.prose(2, Role::Quiet, note));
+}
+
+fn bytes(estimate: &Estimate, pages: u64) -> Bytes {
+    Bytes::new(pages.saturating_mul(estimate.page_bytes.get()))
+}
