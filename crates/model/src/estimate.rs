@@ -90,6 +90,9 @@ pub struct AlgorithmEstimate {
     pub memory_used_bytes: Bytes,
     /// Its interval.
     pub memory_used_interval: Ends<Bytes>,
+    /// The most that `mem_used_total` is once pages were overwritten for a while; until then it lies
+    /// between.
+    pub memory_used_worn_bytes: Bytes,
     /// What zram's table of slots takes besides, which no counter of the kernel has.
     pub slot_table_bytes: Bytes,
     /// Original bytes per compressed byte; absent where nothing is left to compress.

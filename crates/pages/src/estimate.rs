@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A tally and the size of its source → an [`Estimate`].
 
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "sizes are positive and far below 2^53"
+)]
+
 use pagewise_model::{
     AlgorithmEstimate, Bytes, Disturbed, Ends, Estimate, EstimateSource, Reading, Source,
 };
 
+use crate::aging::wear;
 use crate::codec::Algorithm;
 use crate::duplicates::{Duplicates, Found};
 use crate::interval::{pages, pages_interval};
@@ -87,6 +94,7 @@ fn becomes(
         used += begun / 2;
         used_interval = [used_interval[0], used_interval[1] + begun];
     }
+    let worn = used as f64 * wear(&pool, &stores.stored);
     let slots = population * question.kernel.slot_bytes;
     let original = (population * question.page as u64) as f64;
     let per = |bytes: u64| (bytes > 0).then(|| original / bytes as f64);
@@ -101,6 +109,7 @@ fn becomes(
         huge_pages_interval: pages_interval(stores.huge, sampled, population),
         memory_used_bytes: Bytes::new(used),
         memory_used_interval: used_interval.map(Bytes::new),
+        memory_used_worn_bytes: Bytes::new(worn as u64),
         slot_table_bytes: Bytes::new(slots),
         original_per_compressed: per(compressed),
         original_per_compressed_interval: per_both(compressed_interval),

@@ -8,7 +8,7 @@
     reason = "counts and sizes of pages are positive and far below 2^53"
 )]
 
-use pagewise_model::Ends;
+use pagewise_model::{Bytes, Ends};
 
 use crate::codec::{Algorithm, Sizer};
 use crate::duplicates::Duplicates;
@@ -126,6 +126,27 @@ impl Tally {
     #[must_use]
     pub fn sampled(&self) -> u64 {
         self.sampled
+    }
+
+    /// Pages that one machine word fills.
+    #[must_use]
+    pub fn same_filled(&self) -> u64 {
+        self.same_filled
+    }
+
+    /// What the pages looked at add to `compr_data_size`, with the algorithm of that index.
+    #[must_use]
+    pub fn compressed_bytes(&self, algorithm: usize) -> u64 {
+        self.algorithms.get(algorithm).map_or(0, |stores| stores.compressed_bytes)
+    }
+
+    /// zram's `mem_used_total` after a fresh fill with the pages looked at, with the algorithm of
+    /// that index.
+    #[must_use]
+    pub fn memory_used(&self, question: &Question, algorithm: usize) -> Bytes {
+        let pool = question.kernel.pool(question.page);
+        let stores = self.algorithms.get(algorithm);
+        stores.map_or(Bytes::new(0), |stores| pool.used_after_fresh_fill(&stores.stored))
     }
 
     /// How many pages are to be looked at in all, for the compressed size of every algorithm to be

@@ -175,6 +175,12 @@ impl Stored {
         self.objects[pool.class_of(size)] += 1;
     }
 
+    /// For each class how many.
+    #[must_use]
+    pub fn objects(&self) -> &[u64] {
+        &self.objects
+    }
+
     /// Takes over what another thread counted.
     pub fn merge(&mut self, other: &Self) {
         for (ours, theirs) in self.objects.iter_mut().zip(&other.objects) {

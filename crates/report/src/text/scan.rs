@@ -149,11 +149,12 @@ fn meaning(page: &mut Page, whole: &Estimate) {
         "Swapped to zram with {}, all of it would take {}, {} of slot table included: at most {freed} \
          would be free for other things. That is gained for cold pages only; pages in use come back. \
          \"memory used\" is what zram of {} would report after a fresh fill, size classes of zsmalloc \
-         included; a pool that has aged takes more.",
+         included; after many overwrites it is up to {}.",
         first.name,
         part_of(used, size),
         first.slot_table_bytes,
-        kernel(first)
+        kernel(first),
+        first.memory_used_worn_bytes
     );
     page.prose(2, Role::Quiet, &text);
 }

@@ -538,6 +538,7 @@ pub(crate) fn estimates() -> Vec<Estimate> {
         huge_pages_interval: [110_000, 140_000],
         memory_used_bytes: Bytes::new(507 * GIB / 100),
         memory_used_interval: [504, 510].map(|hundredths| Bytes::new(hundredths * GIB / 100)),
+        memory_used_worn_bytes: Bytes::new(520 * GIB / 100),
         slot_table_bytes: Bytes::new(3_722_304 * 16),
         original_per_compressed: Some(2.80),
         original_per_compressed_interval: Some([2.78, 2.82]),

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A pool that has been in use for a while → how much more memory it holds than a fresh one.
+//!
+//! Pages come and go one by one, so that zspages are left with holes. A hole is filled again only by
+//! a page of the same class: a new object goes into the fullest zspage that has room, of equally full
+//! ones (in tenths) the one that changed last, and an overwritten page is stored anew before its old
+//! object is freed. That was measured, step by step, against `mem_used_total`.
+//!
+//! What is played here is a pool of a few thousand objects, each overwritten a number of times by one
+//! of a size drawn from the same pages. It gives the upper end of an interval whose lower end is the
+//! fresh fill; a pool that mostly shrinks holds more still, until it is compacted.
+
+use crate::zsmalloc::{Class, Stored, Zsmalloc};
+
+/// Objects that are played with at most.
+const OBJECTS: u64 = 20_000;
+/// How often each is overwritten: more changes nothing any more.
+const TIMES: u64 = 4;
+/// Pages of another order and another luck wear a pool a little more: by up to a fifth, as measured.
+const MARGIN: f64 = 1.25;
+/// Zspages are told apart by tenths of fullness; nearly full and full ones are apart.
+const GROUPS: usize = 12;
+const NONE: usize = usize::MAX;
+
+/// The most memory held while pages are overwritten, per memory held after a fresh fill of the same
+/// pages.
+#[must_use]
+pub fn wear(pool: &Zsmalloc, stored: &Stored) -> f64 {
+    let total: u64 = stored.objects().iter().sum();
+    if total == 0 {
+        return 1.0;
+    }
+    let mut draw = Draw(0x9e37_79b9_7f4a_7c15);
+    let mut worn = Pool::new(pool);
+    let classes = spread(stored, total);
+    let mut places: Vec<Place> = classes.iter().map(|class| worn.store(*class)).collect();
+    let fresh = worn.pages;
+    let mut most = fresh;
+    for _ in 0..classes.len() as u64 * TIMES {
+        let at = draw.below(places.len());
+        let new = worn.store(classes[draw.below(classes.len())]);
+        worn.free(std::mem::replace(&mut places[at], new));
+        most = most.max(worn.pages);
+    }
+    1.0 + MARGIN * (most as f64 / fresh.max(1) as f64 - 1.0)
+}
+
+/// The class of each object, in the shares of `stored`.
+fn spread(stored: &Stored, total: u64) -> Vec<usize> {
+    let scale = total.div_ceil(OBJECTS).max(1);
+    let of_class = |(class, count): (usize, &u64)| {
+        std::iter::repeat_n(class, usize::try_from(count.div_ceil(scale)).unwrap_or(0))
+    };
+    stored.objects().iter().enumerate().flat_map(of_class).collect()
+}
+
+/// Where an object lies.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    class: usize,
+    zspage: usize,
+}
+
+#[derive(Debug)]
+struct Pool {
+    classes: Vec<Zspages>,
+    pages: usize,
+}
+
+impl Pool {
+    fn new(pool: &Zsmalloc) -> Self {
+        Self {
+            classes: pool.classes().iter().map(|class| Zspages::new(*class)).collect(),
+            pages: 0,
+        }
+    }
+
+    fn store(&mut self, class: usize) -> Place {
+        let zspages = &mut self.classes[class];
+        let zspage = zspages.with_room().unwrap_or_else(|| {
+            self.pages += zspages.class.pages;
+            zspages.begin()
+        });
+        zspages.change(zspage, 1);
+        Place { class, zspage }
+    }
+
+    fn free(&mut self, place: Place) {
+        let zspages = &mut self.classes[place.class];
+        zspages.change(place.zspage, -1);
+        if zspages.used[place.zspage] == 0 {
+            zspages.unlink(place.zspage);
+            zspages.idle.push(place.zspage);
+            self.pages -= zspages.class.pages;
+        }
+    }
+}
+
+/// The zspages of a class, in lists by fullness.
+#[derive(Debug)]
+struct Zspages {
+    class: Class,
+    used: Vec<usize>,
+    next: Vec<usize>,
+    before: Vec<usize>,
+    first: [usize; GROUPS],
+    /// Given back; their numbers are used again.
+    idle: Vec<usize>,
+}
+
+impl Zspages {
+    fn new(class: Class) -> Self {
+        let (used, next, before, idle) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { class, used, next, before, first: [NONE; GROUPS], idle }
+    }
+
+    fn group(&self, zspage: usize) -> usize {
+        match (self.used[zspage], self.class.objects) {
+            (0, _) => 0,
+            (used, objects) if used == objects => GROUPS - 1,
+            (used, objects) => 1 + 10 * used / objects,
+        }
+    }
+
+    fn with_room(&self) -> Option<usize> {
+        self.first[..GROUPS - 1].iter().rev().copied().find(|zspage| *zspage != NONE)
+    }
+
+    fn begin(&mut self) -> usize {
+        let zspage = self.idle.pop().unwrap_or(self.used.len());
+        if zspage == self.used.len() {
+            self.used.push(0);
+            self.next.push(NONE);
+            self.before.push(NONE);
+        }
+        self.link(zspage);
+        zspage
+    }
+
+    fn change(&mut self, zspage: usize, by: isize) {
+        let group = self.group(zspage);
+        let used = self.used[zspage].saturating_add_signed(by);
+        let old = std::mem::replace(&mut self.used[zspage], used);
+        if self.group(zspage) != group {
+            let used = std::mem::replace(&mut self.used[zspage], old);
+            self.unlink(zspage);
+            self.used[zspage] = used;
+            self.link(zspage);
+        }
+    }
+
+    fn link(&mut self, zspage: usize) {
+        let group = self.group(zspage);
+        let second = std::mem::replace(&mut self.first[group], zspage);
+        (self.next[zspage], self.before[zspage]) = (second, NONE);
+        if second != NONE {
+            self.before[second] = zspage;
+        }
+    }
+
+    fn unlink(&mut self, zspage: usize) {
+        let (next, before) = (self.next[zspage], self.before[zspage]);
+        match before {
+            NONE => self.first[self.group(zspage)] = next,
+            before => self.next[before] = next,
+        }
+        if next != NONE {
+            self.before[next] = before;
+        }
+    }
+}
+
+/// The same numbers every time (xorshift64*).
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let drawn = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d);
+        usize::try_from(drawn % end.max(1) as u64).unwrap_or(0)
+    }
+}
