@@ -182,3 +182,58 @@ impl Draw {
         usize::try_from(drawn % end.max(1) as u64).unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::kernel::KERNELS;
+
+    proptest! {
+        /// However pages come and go, each zspage holds what was put there and not freed, and the
+        /// lists name every zspage once.
+        #[test]
+        fn nothing_is_lost(steps in prop::collection::vec((0usize..4096, any::<bool>(), any::<u16>()), 1..300)) {
+            let pool = KERNELS[2].pool(4096);
+            let mut worn = Pool::new(&pool);
+            let mut places: Vec<Place> = Vec::new();
+            for (size, store, pick) in steps {
+                if store || places.is_empty() {
+                    places.push(worn.store(pool.class_of(size)));
+                } else {
+                    let at = usize::from(pick) % places.len();
+                    worn.free(places.swap_remove(at));
+                }
+            }
+            let held: usize = worn.classes.iter().map(|zspages| zspages.used.iter().sum::<usize>()).sum();
+            prop_assert_eq!(held, places.len());
+            let mut pages = 0;
+            for zspages in &worn.classes {
+                let listed: usize = zspages.first.iter().map(|first| length(zspages, *first)).sum();
+                prop_assert_eq!(listed, zspages.used.len() - zspages.idle.len());
+                pages += listed * zspages.class.pages;
+            }
+            prop_assert_eq!(pages, worn.pages);
+        }
+    }
+
+    fn length(zspages: &Zspages, first: usize) -> usize {
+        let some = |at: usize| (at != NONE).then_some(at);
+        std::iter::successors(some(first), |at| some(zspages.next[*at])).count()
+    }
+
+    #[test]
+    fn a_pool_of_one_size_does_not_wear_and_a_mixed_one_does() {
+        let pool = KERNELS[2].pool(4096);
+        let filled = |sizes: &mut dyn Iterator<Item = usize>| {
+            let mut stored = pool.nothing_stored();
+            sizes.for_each(|size| stored.add(&pool, size));
+            wear(&pool, &stored)
+        };
+        assert!(filled(&mut std::iter::empty()) <= 1.0);
+        assert!(filled(&mut std::iter::repeat_n(4096, 1000)) < 1.01);
+        let mixed = filled(&mut (0..4000).map(|at| 200 + at * 7 % 3000));
+        assert!((1.01..1.5).contains(&mixed), "{mixed}");
+    }
+}

@@ -163,3 +163,48 @@ impl Sizer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_are_the_kernels() {
+        assert_eq!("lzo-rle".parse(), Ok(Algorithm::LzoRle));
+        assert_eq!("zstd".parse(), Ok(Algorithm::Zstd(3)));
+        assert_eq!("zstd:-5".parse(), Ok(Algorithm::Zstd(-5)));
+        for wrong in ["", "zstd:", "zstd:99", "lz4:1", "842", "deflate:-1"] {
+            let error = wrong.parse::<Algorithm>().unwrap_err().to_string();
+            assert!(error.starts_with("expected one of lz4, lzo-rle"), "{error}");
+        }
+        for algorithm in DEFAULTS {
+            assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
+        }
+    }
+
+    proptest! {
+        /// Nothing panics, nothing is free, and nothing grows by more than an eighth; what was
+        /// looked at before does not matter.
+        #[test]
+        fn every_page_has_a_size(
+            pieces in prop::collection::vec((any::<u8>(), 1usize..600, any::<bool>()), 1..60),
+            shift in 0usize..3,
+        ) {
+            let mut page: Vec<u8> = Vec::new();
+            for (byte, length, run) in pieces {
+                let noise = |at: usize| (at as u8).wrapping_mul(byte) ^ byte.rotate_left(3);
+                page.extend((0..length).map(|at| if run { byte } else { noise(at) }));
+            }
+            page.resize(4096 << (2 * shift), 0);
+            for algorithm in DEFAULTS {
+                let mut sizer = Sizer::new(algorithm, ZstdCall::ForPage);
+                let size = sizer.size(&page);
+                prop_assert!(size > 0 && size <= page.len() + page.len() / 8 + 64, "{algorithm}: {size}");
+                sizer.size(&vec![0x5a; page.len()]);
+                prop_assert_eq!(sizer.size(&page), size, "{}", algorithm);
+            }
+        }
+    }
+}

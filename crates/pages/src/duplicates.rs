@@ -60,3 +60,36 @@ impl Duplicates {
         found
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// As a table of all pages would count.
+        #[test]
+        fn duplicates_are_counted(kinds in prop::collection::vec(0u8..20, 1..200), cut in 0usize..200) {
+            let size = |kind: u8| usize::from(kind) * 100 + 1;
+            let cut = cut.min(kinds.len());
+            let mut found = Duplicates::default();
+            let mut other = Duplicates::default();
+            for (at, kind) in kinds.iter().enumerate() {
+                let half = if at < cut { &mut found } else { &mut other };
+                half.add(&[*kind; 4096], size(*kind));
+            }
+            found.merge(other);
+            let mut table: HashMap<u8, u64> = HashMap::new();
+            kinds.iter().for_each(|kind| *table.entry(*kind).or_default() += 1);
+            let expected = Found {
+                pages: table.values().map(|count| count - 1).sum(),
+                bytes: table.iter().map(|(kind, count)| (count - 1) * size(*kind) as u64).sum(),
+                most: table.values().copied().max().unwrap_or(0),
+            };
+            prop_assert_eq!(found.found(), expected);
+        }
+    }
+}

@@ -14,3 +14,29 @@ pub fn filled(page: &[u8]) -> Option<u64> {
     let same = whole && first == last && words.into_iter().all(|word| word == first);
     same.then(|| first.try_into().map(u64::from_ne_bytes).ok()).flatten()
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_page_is_filled_or_not() {
+        assert_eq!(filled(&[0; 4096]), Some(0));
+        assert_eq!(filled(&[7; 4096]), Some(0x0707_0707_0707_0707));
+        assert_eq!(filled(&[]), None);
+        assert_eq!(filled(&[0; 4095]), None, "no whole number of words");
+    }
+
+    proptest! {
+        /// One changed byte is enough.
+        #[test]
+        fn a_byte_more_or_less_shows(word: u64, at in 0usize..4096, by in 1u8..) {
+            let mut page: Vec<u8> = word.to_ne_bytes().repeat(512);
+            prop_assert_eq!(filled(&page), Some(word));
+            page[at] = page[at].wrapping_add(by);
+            prop_assert_eq!(filled(&page), None);
+        }
+    }
+}

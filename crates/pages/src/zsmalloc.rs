@@ -87,11 +87,11 @@ impl Zsmalloc {
     #[must_use]
     pub fn new(page: usize, rule: Rule) -> Self {
         let step = page / STEPS;
-        let steps = (page - SMALLEST) / step;
+        let steps = (page - SMALLEST).div_ceil(step);
         let mut classes: Vec<Class> = Vec::new();
         let mut of_step = Vec::new();
         let mut huge = page;
-        for place in (0..=steps).rev().map(|at| SMALLEST + at * step) {
+        for place in (0..=steps).rev().map(|at| (SMALLEST + at * step).min(page)) {
             let class = Class::cut(place, page, rule);
             if huge == page && class.pages != 1 && class.objects != 1 {
                 huge = place + 1 - HANDLE;
@@ -191,6 +191,8 @@ impl Stored {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -199,5 +201,51 @@ mod tests {
         let old = Zsmalloc::new(4096, Rule::UsedPercent);
         assert_eq!((new.classes.len(), new.huge_from()), (119, 3625));
         assert_eq!((old.classes.len(), old.huge_from()), (69, 3257));
+    }
+
+    /// Objects put one after the other into places, a zspage begun where none has room.
+    fn packed(pool: &Zsmalloc, sizes: &[usize]) -> u64 {
+        let mut free = vec![0usize; pool.classes.len()];
+        let mut pages = 0;
+        for size in sizes {
+            let at = pool.class_of(*size);
+            if free[at] == 0 {
+                free[at] = pool.classes[at].objects;
+                pages += pool.classes[at].pages;
+            }
+            free[at] -= 1;
+        }
+        (pages * pool.page) as u64
+    }
+
+    fn any_pool() -> impl Strategy<Value = Zsmalloc> {
+        let rule = prop_oneof![
+            Just(Rule::UsedPercent),
+            (4usize..=16).prop_map(|longest| Rule::LeastWaste { longest })
+        ];
+        (prop_oneof![Just(4096), Just(16384), Just(65536)], rule)
+            .prop_map(|(page, rule)| Zsmalloc::new(page, rule))
+    }
+
+    proptest! {
+        #[test]
+        fn a_fresh_fill_takes_what_packing_takes(
+            pool in any_pool(),
+            sizes in prop::collection::vec(1usize..70_000, 0..400),
+        ) {
+            let mut stored = pool.nothing_stored();
+            sizes.iter().for_each(|size| stored.add(&pool, *size));
+            prop_assert_eq!(pool.used_after_fresh_fill(&stored).get(), packed(&pool, &sizes));
+        }
+
+        /// A place has room for what is put there and its handle, and is never larger than a page.
+        #[test]
+        fn every_size_has_a_place(pool in any_pool(), size in 1usize..70_000) {
+            let class = pool.classes[pool.class_of(size)];
+            let room = pool.stored(size) + HANDLE;
+            prop_assert!(class.place >= room.min(pool.page), "{class:?} for {size}");
+            prop_assert!(class.place <= pool.page);
+            prop_assert_eq!(class.objects, class.pages * pool.page / class.place);
+        }
     }
 }
