@@ -36,10 +36,30 @@
 //! # Ok(()) }
 //! ```
 
+mod backing;
+mod calls;
 mod choice;
+mod elf;
 mod error;
+mod find;
+mod frames;
+mod gather;
+mod identity;
+mod maps;
+mod open;
+mod pace;
+mod pagemap;
+mod permute;
+mod plan;
+mod process;
+mod ranges;
 mod result;
 mod sampler;
+mod smaps;
+mod spans;
+mod stored;
+mod who;
+mod work;
 
 pub use choice::{Choice, Options, PRECISE_FIRST, Target, exact_needs};
 pub use error::OpenError;

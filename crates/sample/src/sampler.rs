@@ -1,10 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pages that were found → pages that are shown.
+//! A target → its pages, found; and pages that were found → pages that are shown.
 
-use pagewise_model::{Bytes, Name, Pages};
-use pagewise_observe::HostRoot;
+use std::path::Path;
+use std::sync::Mutex;
 
-use crate::{Disturbed, OpenError, Options, Origin, Part, Partial, Sample, Sharing, Target};
+use pagewise_model::{Bytes, Pages, Problem, Reading, Snapshot, Source};
+use pagewise_observe::{HostRoot, Scope, snapshot};
+
+use crate::find::{Finder, Method};
+use crate::frames::Frames;
+use crate::gather::{Candidate, Gathered, blank, gather};
+use crate::pace::Pace;
+use crate::pagemap::{tells_frames, zero_frame};
+use crate::permute::Permutation;
+use crate::plan::Plan;
+use crate::spans::Spans;
+use crate::stored::{Flaws, Stored, shown};
+use crate::work::{Bench, FrameJudge, Ledger, Sources, locked, work};
+use crate::{
+    Choice, Disturbed, OpenError, Options, Origin, Part, PartKind, Partial, Sample, Sharing,
+    Target, exact_needs, who,
+};
 
 /// Sees pages, one after the other. Any `FnMut(&Origin, &[u8])` that may go to another thread is
 /// one.
@@ -35,6 +51,16 @@ pub struct Drawn {
 #[derive(Debug)]
 pub struct Sampler {
     sample: Sample,
+    sources: Sources,
+    spans: Vec<Spans>,
+    pace: Pace,
+    order: Permutation,
+    /// Pages drawn so far.
+    drawn: u64,
+    /// The kernel's page of zeros, where we are told frames.
+    zero: Option<u64>,
+    /// Frames that were shown, where shared pages are shown once.
+    frames: Option<Mutex<Frames>>,
 }
 
 /// Finds the pages of a target. Reads no page.
@@ -43,12 +69,118 @@ pub struct Sampler {
 /// Where there is nothing to look at: see [`OpenError`]. Of several processes, those that cannot be
 /// read are in [`Sample::not_read`] instead.
 pub fn open(host: &HostRoot, target: &Target, options: Options) -> Result<Sampler, OpenError> {
-    let _ = (target, Name::default(), Disturbed::default(), Sharing::One);
-    drop(options);
-    Err(OpenError::NotLive(host.label().clone()))
+    if !host.is_live() {
+        return Err(OpenError::NotLive(host.label().clone()));
+    }
+    let pace = Pace::start(options);
+    let sampler = match target {
+        Target::File(path) | Target::Device(path) | Target::Core(path) => {
+            of_stored(target, path, pace)?
+        }
+        _ => of_processes(target, &who::candidates(host, target)?, pace)?,
+    };
+    sampler.carried_by(host)
+}
+
+fn of_processes(
+    target: &Target,
+    candidates: &[Candidate],
+    pace: Pace,
+) -> Result<Sampler, OpenError> {
+    let page_size = rustix::param::page_size() as u64;
+    let zero = zero_frame(page_size);
+    let finder = Finder {
+        method: Method::ScanWithGuards,
+        page_size,
+        file_backed: pace.options().file_backed,
+        zero_frame: zero,
+    };
+    let gathered = gather(candidates, &finder, &pace);
+    if let (Target::Process(pid), Some(unread)) = (target, gathered.not_read.first()) {
+        return Err(OpenError::Process { pid: *pid, why: unread.why });
+    }
+    let exact = pace.options().choice == Choice::Exact;
+    let frames = (exact && tells_frames(page_size)).then(Mutex::default);
+    let Gathered { parts, identities, spans, not_read, partial, problems, .. } = gathered;
+    let sharing = match (&frames, parts.len()) {
+        (Some(_), _) => Sharing::ByFrame,
+        (None, ..=1) => Sharing::One,
+        (None, _) => Sharing::PerProcess,
+    };
+    let mut sample = empty(&pace, page_size);
+    sample = Sample { parts, not_read, sharing, partial, problems, ..sample };
+    Ok(Sampler::new(sample, Sources::Processes(identities), spans, pace, zero, frames))
+}
+
+fn of_stored(target: &Target, path: &Path, pace: Pace) -> Result<Sampler, OpenError> {
+    let page_size = rustix::param::page_size() as u64;
+    let (stored, kind, mut flaws) = match target {
+        Target::Device(_) => (Stored::device(path, page_size)?, PartKind::Device, Flaws::default()),
+        Target::Core(_) => {
+            let (stored, flaws) = Stored::core(path, page_size)?;
+            (stored, PartKind::Core, flaws)
+        }
+        _ => (Stored::file(path, page_size)?, PartKind::File, Flaws::default()),
+    };
+    let mut spans = Spans::new(1 << 17);
+    flaws.truncated = stored.find(pace.options().file_backed, |run| spans.push(run));
+    let mut part = blank(kind, shown(path));
+    part.pages = Pages::new(spans.total());
+    part.skipped.truncated = Pages::new(flaws.truncated);
+    let mut sample = empty(&pace, page_size);
+    sample.parts = vec![part];
+    sample.partial = (flaws.truncated > 0).then_some(Partial::Truncated);
+    sample.problems.extend(problem_of(path, flaws));
+    Ok(Sampler::new(sample, Sources::Stored(stored), vec![spans], pace, None, None))
+}
+
+fn problem_of(path: &Path, flaws: Flaws) -> Option<Problem> {
+    let found = format!("{} that are not", flaws.garbled);
+    let at = Source::file(shown(path).as_str());
+    (flaws.garbled > 0).then(|| {
+        Problem::new(&at, "stretches of whole pages, apart from each other", found.as_bytes())
+    })
+}
+
+fn empty(pace: &Pace, page_size: u64) -> Sample {
+    Sample {
+        page_size: Bytes::new(page_size),
+        choice: pace.options().choice,
+        parts: Vec::new(),
+        not_read: Vec::new(),
+        sharing: Sharing::One,
+        disturbed: Disturbed::default(),
+        partial: None,
+        problems: Vec::new(),
+    }
 }
 
 impl Sampler {
+    fn new(
+        sample: Sample,
+        sources: Sources,
+        spans: Vec<Spans>,
+        pace: Pace,
+        zero: Option<u64>,
+        frames: Option<Mutex<Frames>>,
+    ) -> Self {
+        let order = Permutation::new(sample.pages().get(), pace.options().seed);
+        Self { sample, sources, spans, pace, order, drawn: 0, zero, frames }
+    }
+
+    /// Refuses to read everything where the host has no memory for it.
+    fn carried_by(self, host: &HostRoot) -> Result<Self, OpenError> {
+        if self.sample.choice != Choice::Exact {
+            return Ok(self);
+        }
+        let (pages, needs) = (self.pages(), exact_needs(self.pages()));
+        let available = available(&snapshot(host, &Scope::glance()));
+        if needs.get() > available.get() / 4 {
+            return Err(OpenError::TooLarge { pages, needs, available });
+        }
+        Ok(self)
+    }
+
     /// What a page is here.
     #[must_use]
     pub fn page_size(&self) -> Bytes {
@@ -67,6 +199,12 @@ impl Sampler {
         &self.sample.parts
     }
 
+    /// What is known so far, before and between draws.
+    #[must_use]
+    pub fn so_far(&self) -> &Sample {
+        &self.sample
+    }
+
     /// Shows the pages that [`Options::choice`] asks for.
     pub fn run<V: Visit>(&mut self, workers: &mut [V]) -> Drawn {
         let wanted = self.sample.choice.pages_of(self.pages());
@@ -74,10 +212,61 @@ impl Sampler {
     }
 
     /// Shows up to `more` pages that were not drawn before, uniformly over all sources together; in
-    /// order of address where that is every page there is. One thread for each worker.
+    /// order of address where that is every page there is. One thread for each worker; without
+    /// workers nothing is drawn.
     pub fn draw<V: Visit>(&mut self, more: u64, workers: &mut [V]) -> Drawn {
-        let _ = (more, workers);
-        Drawn { shown: Pages::new(0), left: self.pages(), partial: None }
+        let (total, partial) = (self.pages().get(), None);
+        let more = more.min(total - self.drawn);
+        if workers.is_empty() || more == 0 {
+            return Drawn { shown: Pages::new(0), left: Pages::new(total - self.drawn), partial };
+        }
+        let (ledger, partial, drawn) = self.shown(more, workers);
+        self.drawn = drawn;
+        self.sample.parts = ledger.parts;
+        self.sample.disturbed = ledger.disturbed;
+        self.sample.partial = [partial, ledger.partial].into_iter().flatten().min();
+        Drawn { shown: Pages::new(ledger.shown), left: Pages::new(total - self.drawn), partial }
+    }
+
+    /// Lets the workers work; answers what they noted, why they ended early, and how many pages are
+    /// drawn by now.
+    fn shown<V: Visit>(&mut self, more: u64, workers: &mut [V]) -> (Ledger, Option<Partial>, u64) {
+        let ledger = Ledger {
+            parts: std::mem::take(&mut self.sample.parts),
+            disturbed: self.sample.disturbed,
+            partial: self.sample.partial,
+            shown: 0,
+        };
+        let page_size = usize::try_from(self.sample.page_size.get()).unwrap_or(4096);
+        let (plan, until) = self.plan(more);
+        let bench = Bench {
+            sources: &self.sources,
+            plan: Mutex::new(plan),
+            ledger: Mutex::new(ledger),
+            judge: FrameJudge { zero: self.zero, seen: self.frames.as_ref() },
+            pace: &self.pace,
+            page_size,
+        };
+        run_all(&bench, workers);
+        let (partial, at) = {
+            let plan = locked(&bench.plan);
+            (plan.partial, plan.next_place())
+        };
+        let ledger = std::mem::take(&mut *locked(&bench.ledger));
+        (ledger, partial, at.unwrap_or(until))
+    }
+
+    /// All pages in order of address where all are wanted, else the next ones of the order.
+    fn plan(&self, more: u64) -> (Plan<'_>, u64) {
+        let until = self.drawn + more;
+        if self.drawn == 0 && until == self.pages_in_spans() {
+            return (Plan::sweep(&self.spans, &self.pace), until);
+        }
+        (Plan::draw(&self.spans, &self.pace, self.order, self.drawn..until), until)
+    }
+
+    fn pages_in_spans(&self) -> u64 {
+        self.spans.iter().map(Spans::total).sum()
     }
 
     /// Says what was looked at.
@@ -85,4 +274,22 @@ impl Sampler {
     pub fn finish(self) -> Sample {
         self.sample
     }
+}
+
+/// One worker works on this thread, so that a single one costs no thread.
+fn run_all<V: Visit>(bench: &Bench<'_>, workers: &mut [V]) {
+    let Some((own, others)) = workers.split_first_mut() else { return };
+    std::thread::scope(|scope| {
+        for visit in others {
+            scope.spawn(|| work(bench, visit));
+        }
+        work(bench, own);
+    });
+}
+
+/// What the host could give; nothing where it does not say.
+fn available(snapshot: &Snapshot) -> Bytes {
+    let memory = &snapshot.memory;
+    let known = |reading: &Reading<Bytes>| reading.get();
+    known(&memory.available).or_else(|| known(&memory.free)).unwrap_or_default()
 }

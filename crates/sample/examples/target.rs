@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A program to be looked at by the tests: it arranges its memory as it is told, says `ready` and
+//! waits until its input ends. Each further line on its input is an order, answered by `done`.
+//!
+//! ```text
+//! target fork MIB          a child shares all of it; the child's id follows "ready"
+//! target hold MIB          distinct pages, two of each
+//! target shmem MIB         a memfd mapped three times, and a private page of the file changed
+//! target reserve TIB MIB   so much address space, PROT_NONE, of which so much is touched in steps
+//! target merge MIB         equal pages, given to KSM
+//! target scatter PAGES     every second page touched
+//! target sealed MIB        pages written and then made unreadable
+//! ```
+//! Orders: `exec` (become `sleep`), `exit`, `drop` (unmap what was arranged).
+
+#![expect(unsafe_code, reason = "arranges memory in ways that no safe wrapper offers")]
+#![allow(clippy::disallowed_methods, reason = "a program of the tests, not of the product")]
+
+use std::ffi::c_void;
+use std::io::{BufRead, Write};
+use std::os::unix::process::CommandExt;
+
+const PAGE: usize = 4096;
+
+/// Memory that was mapped here.
+struct Memory {
+    at: *mut c_void,
+    length: usize,
+}
+
+impl Memory {
+    fn map(length: usize, protection: i32, flags: i32, file: i32) -> Self {
+        // SAFETY: without MAP_FIXED a new place is chosen, so nothing that is used is replaced.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, file, 0) };
+        assert_ne!(at, libc::MAP_FAILED, "mmap of {length}: {}", std::io::Error::last_os_error());
+        Self { at, length }
+    }
+
+    fn anonymous(length: usize) -> Self {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let memory = Self::map(length, libc::PROT_READ | libc::PROT_WRITE, flags, -1);
+        memory.advise(libc::MADV_NOHUGEPAGE);
+        memory
+    }
+
+    fn advise(&self, advice: i32) {
+        // SAFETY: the range is ours; none of the advice that is given here changes contents.
+        unsafe { libc::madvise(self.at, self.length, advice) };
+    }
+
+    fn protect(&self, offset: usize, length: usize, protection: i32) {
+        assert!(offset + length <= self.length);
+        // SAFETY: the range is ours and nobody holds a reference into it.
+        let result = unsafe { libc::mprotect(self.at.byte_add(offset), length, protection) };
+        assert_eq!(result, 0, "mprotect");
+    }
+
+    /// Writes a page: its number everywhere, so that equal numbers are equal pages.
+    fn write(&self, page: usize, number: u64) {
+        assert!((page + 1) * PAGE <= self.length);
+        // SAFETY: the page is within the mapping, which is writable, aligned and used by nobody
+        // else.
+        let words = unsafe {
+            let begin = self.at.byte_add(page * PAGE).cast::<u64>();
+            std::slice::from_raw_parts_mut(begin, PAGE / 8)
+        };
+        for (place, word) in words.iter_mut().enumerate() {
+            *word = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (place as u64 % 64);
+        }
+    }
+
+    fn unmap(&self) {
+        // SAFETY: the range was mapped here, and is not used after this.
+        unsafe { libc::munmap(self.at, self.length) };
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |index: usize| -> usize {
+        arguments.get(index).and_then(|word| word.parse().ok()).expect("a number")
+    };
+    let pages = |mib: usize| (mib << 20) / PAGE;
+    let (arranged, said) = match arguments.first().map(String::as_str) {
+        Some("hold") => (vec![written(pages(number(1)), |page| page / 2)], String::new()),
+        Some("fork") => fork(pages(number(1))),
+        Some("shmem") => (shmem(pages(number(1))), String::new()),
+        Some("reserve") => (reserve(number(1), pages(number(2))), String::new()),
+        Some("merge") => (vec![merge(pages(number(1)))], String::new()),
+        Some("scatter") => (vec![scatter(number(1))], String::new()),
+        Some("sealed") => (vec![sealed(pages(number(1)))], String::new()),
+        other => panic!("{other:?}"),
+    };
+    say(&format!("ready {said}"));
+    for order in std::io::stdin().lock().lines() {
+        obey(&order.expect("a line"), &arranged);
+    }
+}
+
+fn say(line: &str) {
+    println!("{line}");
+    std::io::stdout().flush().expect("standard output");
+}
+
+fn obey(order: &str, arranged: &[Memory]) {
+    match order {
+        "exec" => {
+            let error = std::process::Command::new("sleep").arg("60").exec();
+            panic!("sleep: {error}");
+        }
+        "exit" => std::process::exit(0),
+        "drop" => arranged.iter().for_each(Memory::unmap),
+        other => panic!("{other:?}"),
+    }
+    say("done");
+}
+
+fn written(pages: usize, number: impl Fn(usize) -> usize) -> Memory {
+    let memory = Memory::anonymous(pages * PAGE);
+    (0..pages).for_each(|page| memory.write(page, number(page) as u64 + 1));
+    memory
+}
+
+fn fork(pages: usize) -> (Vec<Memory>, String) {
+    let memory = written(pages, |page| page);
+    // SAFETY: there are no other threads, so the child may go on as any program.
+    let child = unsafe { libc::fork() };
+    assert_ne!(child, -1, "fork");
+    if child == 0 {
+        // the child ends with its parent's input, which it has too
+        let mut line = String::new();
+        while std::io::stdin().read_line(&mut line).is_ok_and(|length| length > 0) {}
+        std::process::exit(0);
+    }
+    (vec![memory], child.to_string())
+}
+
+fn shmem(pages: usize) -> Vec<Memory> {
+    // SAFETY: the name is a string that ends with a zero.
+    let file = unsafe { libc::memfd_create(c"shared".as_ptr(), 0) };
+    // SAFETY: the descriptor is the one made above.
+    assert_eq!(unsafe { libc::ftruncate(file, (pages * PAGE) as i64) }, 0);
+    let (read, write) = (libc::PROT_READ, libc::PROT_READ | libc::PROT_WRITE);
+    let first = Memory::map(pages * PAGE, write, libc::MAP_SHARED, file);
+    let second = Memory::map(pages * PAGE, read, libc::MAP_SHARED, file);
+    let private = Memory::map(pages * PAGE, write, libc::MAP_PRIVATE, file);
+    (0..pages).for_each(|page| first.write(page, page as u64));
+    for memory in [&second, &private] {
+        for page in 0..pages {
+            // SAFETY: within the mapping, which may be read; nobody writes meanwhile.
+            unsafe { std::ptr::read_volatile(memory.at.byte_add(page * PAGE).cast::<u8>()) };
+        }
+    }
+    private.write(0, 7);
+    vec![first, second, private]
+}
+
+fn reserve(tebibytes: usize, pages: usize) -> Vec<Memory> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let memory = Memory::map(tebibytes << 40, libc::PROT_NONE, flags, -1);
+    let step = memory.length / pages / PAGE;
+    for page in 0..pages {
+        memory.protect(page * step * PAGE, PAGE, libc::PROT_READ | libc::PROT_WRITE);
+        memory.write(page * step, page as u64);
+    }
+    vec![memory]
+}
+
+fn merge(pages: usize) -> Memory {
+    let memory = written(pages, |_| 0);
+    memory.advise(libc::MADV_MERGEABLE);
+    memory
+}
+
+fn scatter(pages: usize) -> Memory {
+    let memory = Memory::anonymous(2 * pages * PAGE);
+    (0..pages).for_each(|page| memory.write(2 * page, page as u64));
+    memory
+}
+
+fn sealed(pages: usize) -> Memory {
+    let memory = written(pages, |page| page);
+    memory.protect(0, memory.length, libc::PROT_NONE);
+    memory
+}

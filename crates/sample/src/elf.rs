@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The head of an ELF core → where which memory lies in the file.
+//!
+//! A core lists stretches of memory (PT_LOAD) with their place in the file. Its note NT_FILE names
+//! the mapped files: by default the kernel dumps of those only what the process changed, but page
+//! for page the unchanged with it, so these stretches are no memory that swap would take for
+//! certain. More than 65,534 stretches are counted in the first section's head.
+//!
+//! A core may be truncated, hostile, or of another kind of machine: 32 and 64 bits and both byte
+//! orders are read. Nothing is believed: what overlaps, or lies off page boundaries, is left out and
+//! counted.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use crate::PageKind;
+
+/// Stretches that are read of one core at most; the kernel has a limit of 65,530 by default.
+const MOST_STRETCHES: u64 = 1 << 20;
+/// Bytes of notes that are read at most.
+const MOST_NOTES: u64 = 16 << 20;
+
+/// A stretch of memory in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) address: u64,
+    /// Where it begins in the file.
+    pub(crate) offset: u64,
+    /// Bytes that should be in the file.
+    pub(crate) length: u64,
+    pub(crate) kind: PageKind,
+}
+
+/// What a core's head says.
+#[derive(Debug, Default)]
+pub(crate) struct Core {
+    /// In order of address; none overlap.
+    pub(crate) stretches: Vec<Stretch>,
+    /// Stretches that make no sense.
+    pub(crate) garbled: u64,
+}
+
+/// How the numbers of this file are written.
+#[derive(Debug, Clone, Copy)]
+struct Format {
+    wide: bool,
+    big: bool,
+}
+
+/// Something that is read at any place: the file, or its bytes in a test.
+pub(crate) trait Bytes {
+    /// Fills the buffer, or as much of it as there is.
+    fn at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+}
+
+impl Bytes for File {
+    fn at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            let place = offset.checked_add(filled as u64).ok_or(io::ErrorKind::InvalidInput)?;
+            match self.read_at(rest, place)? {
+                0 => break,
+                more => filled += more,
+            }
+        }
+        Ok(filled)
+    }
+}
+
+impl Core {
+    /// # Errors
+    /// What is wrong with the head, where nothing can be made of it.
+    pub(crate) fn parse(file: &impl Bytes, page_size: u64) -> Result<Self, &'static str> {
+        let head = Head::parse(file)?;
+        let mut core = Self::default();
+        let mut files = Vec::new();
+        for number in 0..head.count.min(MOST_STRETCHES) {
+            let Some(program) = head.program(file, number) else { break };
+            match program.kind {
+                PT_LOAD if program.length > 0 => match program.stretch(page_size) {
+                    Some(stretch) => core.stretches.push(stretch),
+                    None => core.garbled += 1,
+                },
+                PT_NOTE => files.extend(mapped_files(&note(file, &program), head.format)),
+                _ => (),
+            }
+        }
+        files.sort_unstable_by_key(|file| file.start);
+        core.settle(&files);
+        Ok(core)
+    }
+
+    /// `files` are in order of address.
+    fn settle(&mut self, files: &[MappedFile]) {
+        self.stretches.sort_unstable_by_key(|stretch| (stretch.address, stretch.length));
+        let mut end = 0;
+        let before = self.stretches.len();
+        self.stretches.retain(|stretch| {
+            let apart = stretch.address >= end;
+            if apart {
+                end = stretch.address + stretch.length;
+            }
+            apart
+        });
+        self.garbled += (before - self.stretches.len()) as u64;
+        for stretch in &mut self.stretches {
+            let after = files.partition_point(|file| file.start <= stretch.address);
+            let file = after.checked_sub(1).and_then(|at| files.get(at));
+            let file = file.filter(|file| stretch.address < file.end);
+            stretch.kind = file.map_or(PageKind::Anonymous, |file| file.kind);
+        }
+    }
+}
+
+const PT_LOAD: u64 = 1;
+const PT_NOTE: u64 = 4;
+
+/// The file's first 64 bytes.
+#[derive(Debug)]
+struct Head {
+    format: Format,
+    table: u64,
+    entry_size: u64,
+    count: u64,
+}
+
+impl Head {
+    fn parse(file: &impl Bytes) -> Result<Self, &'static str> {
+        let mut bytes = [0; 64];
+        let length = file.at(0, &mut bytes).map_err(|_| "it cannot be read")?;
+        let head = bytes.get(..length).unwrap_or_default();
+        let format = Format::of(head)?;
+        let field = |narrow, wide| format.pick(narrow, wide);
+        let number = |(at, size)| format.number(head, at, size).ok_or("it ends within its head");
+        if number((16, 2))? != 4 {
+            return Err("an ELF file, but no core");
+        }
+        let (table, sections) =
+            (number(field((28, 4), (32, 8)))?, number(field((32, 4), (40, 8)))?);
+        let entry_size = number(field((42, 2), (54, 2)))?;
+        let count = match number(field((44, 2), (56, 2)))? {
+            0xffff => {
+                format.count_of_first_section(file, sections).ok_or("its table is missing")?
+            }
+            count => count,
+        };
+        if entry_size < format.pick(32, 56) {
+            return Err("its table of stretches makes no sense");
+        }
+        Ok(Self { format, table, entry_size, count })
+    }
+
+    /// `None` from where the file ends.
+    fn program(&self, file: &impl Bytes, number: u64) -> Option<Program> {
+        let mut bytes = [0; 56];
+        let place = self.table.checked_add(number.checked_mul(self.entry_size)?)?;
+        let size = self.format.pick(32, 56);
+        let entry = bytes.get_mut(..size)?;
+        (file.at(place, entry).ok()? == size).then_some(())?;
+        let number = |(at, size)| self.format.number(entry, at, size);
+        Some(Program {
+            kind: number((0, 4))?,
+            offset: number(self.format.pick((4, 4), (8, 8)))?,
+            address: number(self.format.pick((8, 4), (16, 8)))?,
+            length: number(self.format.pick((16, 4), (32, 8)))?,
+        })
+    }
+}
+
+impl Format {
+    fn of(head: &[u8]) -> Result<Self, &'static str> {
+        match head {
+            [0x7f, b'E', b'L', b'F', class @ (1 | 2), order @ (1 | 2), ..] => {
+                Ok(Self { wide: *class == 2, big: *order == 2 })
+            }
+            [0x7f, b'E', b'L', b'F', ..] => Err("an ELF file of no known kind"),
+            _ => Err("no ELF core"),
+        }
+    }
+
+    fn pick<T>(self, narrow: T, wide: T) -> T {
+        if self.wide { wide } else { narrow }
+    }
+
+    fn number(self, bytes: &[u8], at: usize, size: usize) -> Option<u64> {
+        let bytes = bytes.get(at..at.checked_add(size)?)?;
+        let add = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);
+        Some(if self.big { bytes.iter().fold(0, add) } else { bytes.iter().rev().fold(0, add) })
+    }
+
+    /// `sh_info` of section 0, where the count does not fit into the head.
+    fn count_of_first_section(self, file: &impl Bytes, sections: u64) -> Option<u64> {
+        let mut section = [0; 64];
+        let length = file.at(sections, &mut section).ok().filter(|_| sections != 0)?;
+        let at = self.pick(28, 44);
+        self.number(section.get(..length)?, at, 4)
+    }
+}
+
+/// A row of the table.
+#[derive(Debug, Clone, Copy)]
+struct Program {
+    kind: u64,
+    offset: u64,
+    address: u64,
+    length: u64,
+}
+
+impl Program {
+    fn stretch(&self, page_size: u64) -> Option<Stretch> {
+        let &Self { address, offset, length, .. } = self;
+        address.checked_add(length)?.checked_add(page_size)?;
+        offset.checked_add(length)?.checked_add(page_size)?;
+        let stretch = Stretch { address, offset, length, kind: PageKind::Anonymous };
+        (address % page_size == 0).then_some(stretch)
+    }
+}
+
+fn note(file: &impl Bytes, program: &Program) -> Vec<u8> {
+    // the buffer grows with what is there, not with what the head says
+    let (mut notes, mut piece) = (Vec::new(), [0; 1 << 14]);
+    let wanted = program.length.min(MOST_NOTES);
+    while (notes.len() as u64) < wanted {
+        let place = program.offset.saturating_add(notes.len() as u64);
+        let left = usize::try_from(wanted - notes.len() as u64).unwrap_or(piece.len());
+        let size = left.min(piece.len());
+        match piece.get_mut(..size).map(|piece| file.at(place, piece)) {
+            Some(Ok(read)) if read > 0 => {
+                notes.extend_from_slice(piece.get(..read).unwrap_or_default())
+            }
+            _ => break,
+        }
+    }
+    notes
+}
+
+/// Memory that was a file's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct MappedFile {
+    start: u64,
+    end: u64,
+    kind: PageKind,
+}
+
+/// NT_FILE: a count, a page size, three numbers for each mapping, then as many names.
+fn mapped_files(notes: &[u8], format: Format) -> Vec<MappedFile> {
+    let Some(body) = find_note(notes, format) else { return Vec::new() };
+    let word = format.pick(4, 8);
+    let number = |index: usize| format.number(body, index.checked_mul(word)?, word);
+    let fits = body.len() / word;
+    let count = number(0).and_then(|count| usize::try_from(count).ok()).unwrap_or(0).min(fits);
+    let names = body.get((2 + 3 * count).saturating_mul(word)..).unwrap_or_default();
+    let names = names.split(|&byte| byte == 0);
+    let file = |(index, name): (usize, &[u8])| {
+        let (start, end) = (number(2 + 3 * index)?, number(3 + 3 * index)?);
+        Some(MappedFile { start, end, kind: kind_of(name) })
+    };
+    (0..count).zip(names).filter_map(file).collect()
+}
+
+/// A core knows no file systems; these names only shared memory has.
+fn kind_of(name: &[u8]) -> PageKind {
+    const SHARED: [&[u8]; 4] = [b"/dev/shm/", b"/memfd:", b"/SYSV", b"/dev/zero"];
+    let shared = SHARED.iter().any(|known| name.starts_with(known));
+    if shared { PageKind::Shmem } else { PageKind::File }
+}
+
+/// The body of the note CORE/NT_FILE. Name and body are filled up to four bytes.
+fn find_note(mut notes: &[u8], format: Format) -> Option<&[u8]> {
+    const NT_FILE: u64 = 0x4649_4c45;
+    loop {
+        let number = |at| format.number(notes, at, 4);
+        let (name, body, kind) = (number(0)?, number(4)?, number(8)?);
+        let padded = |length: u64| usize::try_from(length.checked_add(3)? & !3).ok();
+        let begin = 12usize.checked_add(padded(name)?)?;
+        let end = begin.checked_add(usize::try_from(body).ok()?)?;
+        if kind == NT_FILE && notes.get(12..16) == Some(b"CORE") {
+            return notes.get(begin..end.min(notes.len()));
+        }
+        notes = notes.get(begin.checked_add(padded(body)?)?..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    impl Bytes for Vec<u8> {
+        fn at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+            let from = usize::try_from(offset).unwrap_or(usize::MAX).min(self.len());
+            let length = buffer.len().min(self.len() - from);
+            buffer[..length].copy_from_slice(&self[from..from + length]);
+            Ok(length)
+        }
+    }
+
+    fn put(bytes: &mut Vec<u8>, big: bool, size: usize, number: u64) {
+        let all = number.to_le_bytes();
+        let mut digits = all[..size].to_vec();
+        if big {
+            digits.reverse();
+        }
+        bytes.extend(digits);
+    }
+
+    /// A head with a table of `programs`: kind, offset, address, length.
+    fn core(wide: bool, big: bool, programs: &[[u64; 4]]) -> Vec<u8> {
+        let mut file = vec![0x7f, b'E', b'L', b'F', 1 + u8::from(wide), 1 + u8::from(big), 1];
+        file.resize(16, 0);
+        let word = if wide { 8 } else { 4 };
+        let head = if wide { 64 } else { 52 };
+        let mut add = |size, number| put(&mut file, big, size, number);
+        [(2, 4), (2, 62), (4, 1), (word, 0), (word, head), (word, 0), (4, 0), (2, head)]
+            .into_iter()
+            .for_each(|(size, number)| add(size, number));
+        [if wide { 56 } else { 32 }, programs.len() as u64, 0, 0, 0]
+            .into_iter()
+            .for_each(|number| add(2, number));
+        for [kind, offset, address, length] in programs {
+            let fields = if wide {
+                [
+                    (4, *kind),
+                    (4, 6),
+                    (8, *offset),
+                    (8, *address),
+                    (8, 0),
+                    (8, *length),
+                    (8, *length),
+                    (8, 4096),
+                ]
+            } else {
+                [
+                    (4, *kind),
+                    (4, *offset),
+                    (4, *address),
+                    (4, 0),
+                    (4, *length),
+                    (4, *length),
+                    (4, 6),
+                    (4, 4096),
+                ]
+            };
+            fields.into_iter().for_each(|(size, number)| add(size, number));
+        }
+        file
+    }
+
+    #[test]
+    fn stretches_are_found_in_every_format() {
+        for (wide, big) in [(true, false), (true, true), (false, false), (false, true)] {
+            let file = core(
+                wide,
+                big,
+                &[
+                    [1, 8192, 0x40_0000, 4096],
+                    [1, 0x3000, 0x1000, 100],
+                    [6, 0, 0, 9],
+                    [1, 5, 0x8000, 0],
+                ],
+            );
+            let core = Core::parse(&file, 4096).unwrap();
+            let places: Vec<_> =
+                core.stretches.iter().map(|s| (s.address, s.offset, s.length)).collect();
+            assert_eq!(places, [(0x1000, 0x3000, 100), (0x40_0000, 8192, 4096)]);
+            assert_eq!(core.garbled, 0);
+        }
+    }
+
+    #[test]
+    fn what_overlaps_or_wraps_is_left_out_and_counted() {
+        let file = core(
+            true,
+            false,
+            &[
+                [1, 0, 0x1000, 0x3000],
+                [1, 0, 0x2000, 0x1000],
+                [1, 0, u64::MAX - 4095, 9000],
+                [1, u64::MAX, 0x9000, 2],
+                [1, 0, 0x9001, 2],
+            ],
+        );
+        let core = Core::parse(&file, 4096).unwrap();
+        assert_eq!((core.stretches.len(), core.garbled), (1, 4));
+    }
+
+    #[test]
+    fn other_files_say_what_they_are() {
+        let program = {
+            let mut file = core(true, false, &[]);
+            file[16] = 2;
+            file
+        };
+        assert_eq!(Core::parse(&program, 4096).unwrap_err(), "an ELF file, but no core");
+        assert_eq!(Core::parse(&b"#!/bin/sh".to_vec(), 4096).unwrap_err(), "no ELF core");
+        assert_eq!(
+            Core::parse(&core(true, false, &[])[..40].to_vec(), 4096).unwrap_err(),
+            "it ends within its head"
+        );
+    }
+
+    #[test]
+    fn mapped_files_are_told_from_shared_memory() {
+        let mut body = Vec::new();
+        for number in [2, 1, 0x1000, 0x2000, 0, 0x5000, 0x6000, 3] {
+            put(&mut body, false, 8, number);
+        }
+        body.extend(b"/usr/bin/x\0/memfd:y (deleted)\0");
+        let mut notes = Vec::new();
+        [5, 3, 1].into_iter().for_each(|number| put(&mut notes, false, 4, number));
+        notes.extend(b"CORE\0\0\0\0abc\0");
+        [5, body.len() as u64, 0x4649_4c45]
+            .into_iter()
+            .for_each(|number| put(&mut notes, false, 4, number));
+        notes.extend(b"CORE\0\0\0\0");
+        notes.extend(&body);
+        let programs = [
+            [4, 64 + 4 * 56, 0, notes.len() as u64],
+            [1, 0, 0x1000, 0x1000],
+            [1, 0, 0x5000, 0x1000],
+            [1, 0, 0x9000, 0x1000],
+        ];
+        let mut file = core(true, false, &programs);
+        file.extend(&notes);
+        let kinds: Vec<PageKind> =
+            Core::parse(&file, 4096).unwrap().stretches.iter().map(|s| s.kind).collect();
+        assert_eq!(kinds, [PageKind::File, PageKind::Shmem, PageKind::Anonymous]);
+    }
+
+    /// The number of stretches of a core with very many of them is elsewhere.
+    #[test]
+    fn very_many_stretches_are_counted_in_the_first_section() {
+        let mut file = core(true, false, &[[1, 0, 0x1000, 0x1000]]);
+        let end = file.len() as u64;
+        file[40..48].copy_from_slice(&end.to_le_bytes());
+        file[56..58].copy_from_slice(&[0xff, 0xff]);
+        let mut section = vec![0; 64];
+        section[44] = 1;
+        file.extend(section);
+        assert_eq!(Core::parse(&file, 4096).unwrap().stretches.len(), 1);
+    }
+
+    proptest! {
+        /// However a core was damaged: no panic, and what is left makes sense.
+        #[test]
+        fn damage_is_survived(
+            wide: bool,
+            big: bool,
+            programs in prop::collection::vec(any::<[u64; 4]>(), 0..6),
+            damage in prop::collection::vec((0usize..400, any::<u8>()), 0..8),
+            tail in prop::collection::vec(any::<u8>(), 0..200),
+            cut in 0usize..600,
+        ) {
+            let programs: Vec<[u64; 4]> =
+                programs.iter().map(|[kind, rest @ ..]| [kind % 8, rest[0], rest[1] >> 20 << 12, rest[2]]).collect();
+            let mut file = core(wide, big, &programs);
+            file.extend(tail);
+            for (at, byte) in damage {
+                if let Some(hit) = file.get_mut(at) { *hit = byte; }
+            }
+            file.truncate(cut);
+            if let Ok(core) = Core::parse(&file, 4096) {
+                for pair in core.stretches.windows(2) {
+                    prop_assert!(pair[0].address + pair[0].length <= pair[1].address);
+                }
+            }
+        }
+
+        #[test]
+        fn notes_may_be_anything(notes: Vec<u8>, wide: bool, big: bool) {
+            let _ = mapped_files(&notes, Format { wide, big });
+        }
+    }
+}

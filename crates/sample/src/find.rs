@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A process → which of its pages are in RAM, as runs, without reading any.
+//!
+//! Where the kernel has PAGEMAP_SCAN it walks what is there: address space that was only reserved
+//! costs nothing, however much it is. Elsewhere eight bytes are read for each page of address
+//! space, touched or not. So for a process with much of that, `smaps` says first how much of each
+//! mapping is resident: an empty one is passed over, a search ends when all was found, and there is
+//! an end to how much is searched at all ([`MOST_PLAIN`]), which is said.
+//!
+//! All of this takes the process's memory lock for reading, for short whiles; see [`crate::gather`]
+//! for what is done when it cannot be had.
+//!
+//! Guard pages look like swapped ones on kernels that have them and do not tell (6.13, 6.14).
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+
+use crate::PageKind;
+use crate::calls::{Region, Search, category, pagemap_scan};
+use crate::maps::{Backing, Mapping};
+use crate::pagemap::{Entry, Pagemap};
+use crate::smaps;
+use crate::spans::Run;
+
+/// Regions asked for at one time.
+const REGIONS: usize = 1024;
+/// Pages after which the kernel comes back and lets go of the memory lock: under 2 ms.
+const MOST_AT_ONCE: u64 = 1 << 18;
+/// Entries of pagemap read at one time.
+const ENTRIES: usize = 1 << 14;
+/// Pages of address space that are searched without PAGEMAP_SCAN without asking smaps first.
+const FEW_PLAIN: u64 = 1 << 20;
+/// Pages of address space that are searched without PAGEMAP_SCAN at most: 256 GiB of small pages.
+const MOST_PLAIN: u64 = 1 << 26;
+/// Longest line of `maps` that is understood: a path has at most 4096 bytes.
+const MOST_LINE: u64 = 1 << 14;
+
+/// A run, and of which file it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FoundRun {
+    pub(crate) run: Run,
+    /// Device, inode and page in the file, of shmem and file pages.
+    pub(crate) of_file: Option<FilePage>,
+}
+
+/// A place in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FilePage {
+    pub(crate) device: (u32, u32),
+    pub(crate) inode: u64,
+    pub(crate) page: u64,
+}
+
+/// What was counted on the way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    pub(crate) swapped: u64,
+    pub(crate) zero_page: u64,
+    /// Pages of address space that were not searched.
+    pub(crate) not_searched: u64,
+    /// Lines of `maps` that were not understood.
+    pub(crate) garbled: u64,
+}
+
+/// Takes runs. `false` ends the search.
+pub(crate) trait Take {
+    fn runs(&mut self, runs: &mut Vec<FoundRun>) -> bool;
+}
+
+/// How pages are searched for on this kernel; found out by trying.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Method {
+    /// PAGEMAP_SCAN that knows guard pages.
+    ScanWithGuards,
+    /// PAGEMAP_SCAN of before.
+    Scan,
+    /// Reading pagemap.
+    Plain,
+}
+
+/// What stays the same for all processes.
+#[derive(Debug, Clone)]
+pub(crate) struct Finder {
+    pub(crate) method: Method,
+    pub(crate) page_size: u64,
+    pub(crate) file_backed: bool,
+    /// The page of zeros, where we are told frames.
+    pub(crate) zero_frame: Option<u64>,
+}
+
+/// One process that is searched.
+pub(crate) struct Hunt<'a, T> {
+    finder: &'a mut Finder,
+    pid: u32,
+    pagemap: &'a Pagemap,
+    take: &'a mut T,
+    runs: Vec<FoundRun>,
+    counted: Counted,
+    plain: Plain,
+}
+
+/// What a search without PAGEMAP_SCAN needs to know.
+#[derive(Debug, Default)]
+struct Plain {
+    searched: u64,
+    resident: Option<smaps::Resident>,
+    entries: Vec<Entry>,
+    bytes: Vec<u8>,
+}
+
+/// The mapping that is searched.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    mapping: Mapping,
+    backing: Backing,
+    /// No run of it was found yet.
+    untouched: bool,
+}
+
+/// Where a search ended before its end.
+#[derive(Debug)]
+pub(crate) enum Halt {
+    /// Nobody takes what we find.
+    NotWanted,
+    /// The kernel said so.
+    Refused(io::Error),
+}
+
+impl From<io::Error> for Halt {
+    fn from(error: io::Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl<'a, T: Take> Hunt<'a, T> {
+    pub(crate) fn new(
+        finder: &'a mut Finder,
+        pid: u32,
+        pagemap: &'a Pagemap,
+        take: &'a mut T,
+    ) -> Self {
+        let (runs, counted) = (Vec::with_capacity(REGIONS), Counted::default());
+        Self { finder, pid, pagemap, take, runs, counted, plain: Plain::default() }
+    }
+
+    /// Searches every mapping that `backing` calls memory.
+    pub(crate) fn search(
+        mut self,
+        maps: File,
+        mut backing: impl FnMut(&Mapping) -> Backing,
+    ) -> Result<Counted, Halt> {
+        let mut maps = BufReader::with_capacity(1 << 16, maps);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            if maps.by_ref().take(MOST_LINE).read_until(b'\n', &mut line)? == 0 {
+                break;
+            }
+            match Mapping::parse(line.trim_ascii_end()) {
+                Some(mapping) => self.mapping(mapping, backing(&mapping))?,
+                None => self.counted.garbled += 1,
+            }
+        }
+        self.flush()?;
+        Ok(self.counted)
+    }
+
+    fn mapping(&mut self, mapping: Mapping, backing: Backing) -> Result<(), Halt> {
+        if backing == Backing::Other {
+            return Ok(());
+        }
+        let mut place = Place { mapping, backing, untouched: true };
+        while self.finder.method != Method::Plain {
+            match self.scan(&mut place) {
+                Err(Halt::Refused(error)) if self.falls_back(&error) => (),
+                // a mapping that went away meanwhile has no pages
+                Err(Halt::Refused(_)) => return Ok(()),
+                other => return other,
+            }
+        }
+        self.read(&mut place)
+    }
+
+    /// Whether the search method was changed for one that more kernels have.
+    fn falls_back(&mut self, error: &io::Error) -> bool {
+        let lesser = match (self.finder.method, error.raw_os_error()) {
+            (Method::ScanWithGuards, Some(libc::EINVAL)) => Method::Scan,
+            (_, Some(libc::ENOTTY | libc::EINVAL | libc::ENOSYS)) => Method::Plain,
+            _ => return false,
+        };
+        self.finder.method = lesser;
+        true
+    }
+
+    fn scan(&mut self, place: &mut Place) -> Result<(), Halt> {
+        let mut regions = [Region::default(); REGIONS];
+        let guards = if self.finder.method == Method::ScanWithGuards { category::GUARD } else { 0 };
+        let known = category::FILE | category::ZERO_PAGE | category::HUGE | guards;
+        let any_of = category::PRESENT | category::SWAPPED;
+        let (mut start, end) = (place.mapping.start, place.mapping.end);
+        while start < end {
+            let search = Search { start, end, any_of, tell: any_of | known, most: MOST_AT_ONCE };
+            let (found, stopped) = pagemap_scan(&self.pagemap.file, search, &mut regions)?;
+            for region in regions.get(..found).unwrap_or_default() {
+                self.region(region, place)?;
+            }
+            // a walk that does not move on would never end
+            if stopped <= start {
+                break;
+            }
+            start = stopped;
+        }
+        Ok(())
+    }
+
+    fn region(&mut self, region: &Region, place: &mut Place) -> Result<(), Halt> {
+        let has = |category| region.categories & category != 0;
+        let first = region.start / self.finder.page_size;
+        let length = region.end.saturating_sub(region.start) / self.finder.page_size;
+        if has(category::GUARD) {
+            return Ok(());
+        }
+        if has(category::ZERO_PAGE) {
+            self.counted.zero_page += length;
+        } else if has(category::PRESENT) {
+            let kind = self.kind(place.backing, has(category::FILE));
+            self.add(place, first, length, kind, Some(has(category::HUGE)))?;
+        } else {
+            self.counted.swapped += length;
+        }
+        Ok(())
+    }
+
+    /// `None` for a page that is not asked for.
+    fn kind(&self, backing: Backing, of_file: bool) -> Option<PageKind> {
+        match (backing, of_file) {
+            (Backing::Other, _) => None,
+            (Backing::Anonymous, _) | (_, false) => Some(PageKind::Anonymous),
+            (Backing::Shmem, true) => Some(PageKind::Shmem),
+            (Backing::File, true) => self.finder.file_backed.then_some(PageKind::File),
+        }
+    }
+
+    fn add(
+        &mut self,
+        place: &mut Place,
+        first: u64,
+        length: u64,
+        kind: Option<PageKind>,
+        huge: Option<bool>,
+    ) -> Result<(), Halt> {
+        let Some(kind) = kind else { return Ok(()) };
+        let run = Run { first, length, kind, huge, apart: place.untouched };
+        place.untouched = false;
+        let Mapping { device, inode, .. } = place.mapping;
+        let address = first.saturating_mul(self.finder.page_size);
+        let page = place.mapping.page_of_file(address, self.finder.page_size);
+        let of_file = (kind != PageKind::Anonymous).then_some(FilePage { device, inode, page });
+        self.runs.push(FoundRun { run, of_file });
+        if self.runs.len() >= REGIONS { self.flush() } else { Ok(()) }
+    }
+
+    /// Hands over what was found: also a sign of life.
+    fn flush(&mut self) -> Result<(), Halt> {
+        let wanted = self.take.runs(&mut self.runs);
+        self.runs.clear();
+        if wanted { Ok(()) } else { Err(Halt::NotWanted) }
+    }
+
+    /// Without PAGEMAP_SCAN.
+    fn read(&mut self, place: &mut Place) -> Result<(), Halt> {
+        let (first, end) = (
+            place.mapping.start / self.finder.page_size,
+            place.mapping.end / self.finder.page_size,
+        );
+        let length = end.saturating_sub(first);
+        let resident = self.resident(place.mapping.start, length);
+        if resident == Some(0) {
+            return Ok(());
+        }
+        self.plain.searched = self.plain.searched.saturating_add(length);
+        if self.plain.searched > MOST_PLAIN {
+            self.counted.not_searched = self.counted.not_searched.saturating_add(length);
+            return Ok(());
+        }
+        let (mut at, mut open) = (first, resident.unwrap_or(u64::MAX));
+        while at < end && open > 0 {
+            let most = ENTRIES.min(usize::try_from(end - at).unwrap_or(ENTRIES));
+            let mut entries = std::mem::take(&mut self.plain.entries);
+            entries.clear();
+            let read = self.pagemap.read(at, most, &mut entries, &mut self.plain.bytes);
+            let done = self.entries(place, at, &entries);
+            open = open.saturating_sub(certain(&entries));
+            self.plain.entries = entries;
+            done?;
+            match read? {
+                0 => break,
+                read => at += read as u64,
+            }
+        }
+        Ok(())
+    }
+
+    /// How much of a mapping is resident or in swap, where that is worth asking.
+    fn resident(&mut self, start: u64, length: u64) -> Option<u64> {
+        if self.plain.searched.saturating_add(length) <= FEW_PLAIN {
+            return None;
+        }
+        let (pid, page_size) = (self.pid, self.finder.page_size);
+        let known = self.plain.resident.get_or_insert_with(|| smaps::resident(pid, page_size));
+        known.get(&start).copied()
+    }
+
+    fn entries(&mut self, place: &mut Place, first: u64, entries: &[Entry]) -> Result<(), Halt> {
+        let (mut at, zero) = (first, self.finder.zero_frame);
+        for alike in entries.chunk_by(|a, b| sort_of(*a, zero) == sort_of(*b, zero)) {
+            let length = alike.len() as u64;
+            match alike.first().map(|entry| sort_of(*entry, zero)) {
+                Some(Sort::Present { of_file }) => {
+                    let kind = self.kind(place.backing, of_file);
+                    self.add(place, at, length, kind, None)?;
+                }
+                Some(Sort::Swapped) => self.counted.swapped += length,
+                Some(Sort::Zero) => self.counted.zero_page += length,
+                Some(Sort::Nothing) | None => (),
+            }
+            at += length;
+        }
+        self.flush()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Present { of_file: bool },
+    Swapped,
+    Zero,
+    Nothing,
+}
+
+fn sort_of(entry: Entry, zero_frame: Option<u64>) -> Sort {
+    if entry.is_present() {
+        match entry.frame() {
+            Some(frame) if Some(frame) == zero_frame => Sort::Zero,
+            _ => Sort::Present { of_file: entry.is_of_file() },
+        }
+    } else if entry.is_swapped() {
+        Sort::Swapped
+    } else {
+        Sort::Nothing
+    }
+}
+
+/// Pages that smaps counts too. The page of zeros, which it does not, is never exclusive.
+fn certain(entries: &[Entry]) -> u64 {
+    let counts = |entry: &&Entry| {
+        entry.is_swapped() || (entry.is_present() && (entry.is_exclusive() || entry.is_of_file()))
+    };
+    entries.iter().filter(counts).count() as u64
+}

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Process ids → the pages of all of them, as spans: each page of a file once.
+//!
+//! A helper thread searches ([`crate::find`]). Searching takes each process's memory lock, and
+//! whoever holds that may be waiting for a disk that does not answer: then the helper waits with
+//! it, and cannot be woken. So we wait for its signs of life only so long, leave it where it is and
+//! go on with another one and the next process. (A later read of a page may still have to wait.)
+//!
+//! Shmem and file pages are told apart by their file and place in it, so they are counted once, for
+//! the first process that maps them. Private pages cannot be: see [`crate::Sharing`].
+
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use pagewise_model::{Name, Pages, Problem, Source};
+
+use crate::backing::Devices;
+use crate::find::{Counted, FilePage, Finder, FoundRun, Halt, Hunt, Take};
+use crate::identity::{Identity, Stat, is_ours};
+use crate::pace::Pace;
+use crate::pagemap::Pagemap;
+use crate::process::how_ended;
+use crate::ranges::RangeSet;
+use crate::spans::{Run, Spans};
+use crate::{Ended, Part, PartKind, Partial, Skipped, Unread, WhyUnread, open};
+
+/// Helpers that are begun in one go: each but the first stands for a stuck process.
+const MAX_HELPERS: usize = 8;
+/// How long a helper may show no sign of life.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often we look whether to go on.
+const GLANCE: Duration = Duration::from_millis(50);
+/// Spans kept of all processes together: 12 MiB.
+const MOST_SPANS: usize = 1 << 18;
+/// Spans that each process may have at least.
+const LEAST_SPANS: usize = 1 << 10;
+/// Ranges of file pages kept: 8 MiB or so.
+const MOST_RANGES: usize = 1 << 17;
+
+/// A process that is to be looked at, and what is known of it already.
+#[derive(Debug, Clone)]
+pub(crate) struct Candidate {
+    pub(crate) pid: u32,
+    pub(crate) name: Name,
+    pub(crate) cgroup: Option<Name>,
+}
+
+/// What a helper says.
+#[derive(Debug)]
+enum Message {
+    Begun(Stat),
+    Runs(Vec<FoundRun>),
+    Ended(Counted, Option<Ended>),
+    NotRead(Option<Name>, WhyUnread),
+}
+
+/// All that was found.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    pub(crate) parts: Vec<Part>,
+    pub(crate) identities: Vec<Identity>,
+    pub(crate) spans: Vec<Spans>,
+    pub(crate) not_read: Vec<Unread>,
+    pub(crate) partial: Option<Partial>,
+    pub(crate) problems: Vec<Problem>,
+    files: Files,
+    /// The last part is not finished.
+    is_open: bool,
+}
+
+/// Searches all candidates, in their order.
+pub(crate) fn gather(candidates: &[Candidate], finder: &Finder, pace: &Pace) -> Gathered {
+    let mut gathered = Gathered::default();
+    let mut rest = candidates;
+    for _ in 0..MAX_HELPERS {
+        let helper = (!rest.is_empty()).then(|| Helper::start(rest, finder, pace)).flatten();
+        let Some(helper) = helper else { break };
+        rest = helper.listen(rest, &mut gathered, pace);
+    }
+    let why = |candidate: &Candidate| gathered_not(candidate, WhyUnread::NoTime);
+    gathered.not_read.extend(rest.iter().map(why));
+    if gathered.files.is_full {
+        gathered.problems.push(problem(
+            0,
+            "fewer pieces of shared files",
+            "some pages count twice",
+        ));
+    }
+    gathered
+}
+
+fn gathered_not(candidate: &Candidate, why: WhyUnread) -> Unread {
+    Unread { pid: candidate.pid, name: candidate.name.clone(), why }
+}
+
+fn problem(pid: u32, expected: &str, found: &str) -> Problem {
+    let path = if pid == 0 { "/proc".to_owned() } else { format!("/proc/{pid}/maps") };
+    Problem::new(&Source::file(path), expected, found.as_bytes())
+}
+
+struct Helper {
+    messages: Receiver<Message>,
+}
+
+impl Helper {
+    /// `None` where there can be no thread.
+    fn start(candidates: &[Candidate], finder: &Finder, pace: &Pace) -> Option<Self> {
+        let pids: Vec<u32> = candidates.iter().map(|candidate| candidate.pid).collect();
+        let (finder, others) = (finder.clone(), pace.options().others_allowed);
+        let (tell, messages) = sync_channel(4);
+        let search = move || {
+            let mut searcher = Searcher { finder, others, devices: Devices::new(), tell };
+            pids.into_iter().all(|pid| searcher.process(pid));
+        };
+        let name = "search".to_owned();
+        std::thread::Builder::new().name(name).spawn(search).ok().map(|_| Self { messages })
+    }
+
+    /// Takes what it says until all is said, or it is given up; answers the candidates that are
+    /// left.
+    fn listen<'a>(
+        &self,
+        mut rest: &'a [Candidate],
+        gathered: &mut Gathered,
+        pace: &Pace,
+    ) -> &'a [Candidate] {
+        while let Some((candidate, after)) = rest.split_first() {
+            match self.next(pace) {
+                Ok(message) => {
+                    if gathered.take(message, candidate) {
+                        rest = after;
+                    }
+                }
+                Err(Some(Partial::Stuck)) => {
+                    gathered.drop_unfinished();
+                    gathered.not_read.push(gathered_not(candidate, WhyUnread::Stuck));
+                    gathered.partial.get_or_insert(Partial::Stuck);
+                    return after;
+                }
+                Err(partial) => {
+                    gathered.drop_unfinished();
+                    gathered.partial = partial.or(gathered.partial);
+                    gathered
+                        .not_read
+                        .extend(rest.iter().map(|c| gathered_not(c, WhyUnread::NoTime)));
+                    return &[];
+                }
+            }
+        }
+        rest
+    }
+
+    fn next(&self, pace: &Pace) -> Result<Message, Option<Partial>> {
+        let quarter = pace.options().budget.map_or(PATIENCE, |budget| budget / 4);
+        let patience = quarter.clamp(2 * GLANCE, PATIENCE);
+        let waits_since = Instant::now();
+        loop {
+            match self.messages.recv_timeout(GLANCE) {
+                Ok(message) => return pace.is_over().map_or(Ok(message), |over| Err(Some(over))),
+                Err(RecvTimeoutError::Disconnected) => return Err(None),
+                Err(RecvTimeoutError::Timeout) => (),
+            }
+            if let Some(over) = pace.is_over() {
+                return Err(Some(over));
+            }
+            if waits_since.elapsed() > patience {
+                return Err(Some(Partial::Stuck));
+            }
+        }
+    }
+}
+
+impl Gathered {
+    /// Whether this was the last word on the process.
+    fn take(&mut self, message: Message, candidate: &Candidate) -> bool {
+        match message {
+            Message::Begun(stat) => self.begin(stat, candidate),
+            Message::Runs(runs) => runs.iter().for_each(|run| self.add(run)),
+            Message::Ended(counted, ended) => {
+                self.end(&counted, ended);
+                return true;
+            }
+            Message::NotRead(name, why) => {
+                let mut unread = gathered_not(candidate, why);
+                unread.name = name.unwrap_or(unread.name);
+                self.not_read.push(unread);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn begin(&mut self, stat: Stat, candidate: &Candidate) {
+        self.is_open = true;
+        let used: usize = self.spans.iter().map(Spans::len).sum();
+        let most = (MOST_SPANS.saturating_sub(used) / 2).max(LEAST_SPANS);
+        self.spans.push(Spans::new(most));
+        self.identities.push(stat.identity);
+        let mut part = blank(PartKind::Process, stat.name);
+        part.pid = Some(candidate.pid);
+        part.cgroup.clone_from(&candidate.cgroup);
+        self.parts.push(part);
+    }
+
+    fn add(&mut self, found: &FoundRun) {
+        let Some(spans) = self.spans.last_mut() else { return };
+        let Some(place) = &found.of_file else { return spans.push(found.run) };
+        let mut apart = found.run.apart;
+        for (first, end) in self.files.new_pages(place, found.run.length) {
+            let first = found.run.first + (first - place.page);
+            let length = end - place.page - (first - found.run.first);
+            spans.push(Run { first, length, apart, ..found.run });
+            apart = false;
+        }
+    }
+
+    fn end(&mut self, counted: &Counted, ended: Option<Ended>) {
+        self.is_open = false;
+        let (Some(part), Some(spans)) = (self.parts.last_mut(), self.spans.last()) else { return };
+        part.pages = Pages::new(spans.total());
+        part.swapped = Pages::new(counted.swapped);
+        part.zero_page = Pages::new(counted.zero_page);
+        part.ended = ended;
+        let pid = part.pid.unwrap_or(0);
+        if ended.is_some() {
+            self.partial.get_or_insert(Partial::Ended);
+        }
+        if counted.garbled > 0 {
+            let found = format!("{} other lines", counted.garbled);
+            self.problems.push(problem(pid, "lines with a range of addresses", &found));
+        }
+        if counted.not_searched > 0 {
+            let found = format!("{} pages not searched", counted.not_searched);
+            self.problems.push(problem(pid, "a kernel with PAGEMAP_SCAN", &found));
+        }
+    }
+
+    /// Forgets the process that was begun and not ended.
+    fn drop_unfinished(&mut self) {
+        if std::mem::take(&mut self.is_open) {
+            self.spans.pop();
+            self.parts.pop();
+            self.identities.pop();
+        }
+    }
+}
+
+/// A part of which nothing is known yet.
+pub(crate) fn blank(kind: PartKind, name: Name) -> Part {
+    let none = Pages::new(0);
+    Part {
+        kind,
+        name,
+        pid: None,
+        cgroup: None,
+        pages: none,
+        sampled: none,
+        sampled_shared: none,
+        swapped: none,
+        zero_page: none,
+        skipped: Skipped::default(),
+        ended: None,
+    }
+}
+
+/// Which pages of which files were found.
+#[derive(Debug, Default)]
+struct Files {
+    seen: HashMap<((u32, u32), u64), RangeSet>,
+    ranges: usize,
+    is_full: bool,
+}
+
+impl Files {
+    /// Those of `length` pages at `place` that were not found before.
+    fn new_pages(&mut self, place: &FilePage, length: u64) -> Vec<(u64, u64)> {
+        let end = place.page.saturating_add(length);
+        let file = (place.device, place.inode);
+        if self.ranges >= MOST_RANGES {
+            self.is_full = true;
+            let known = self.seen.get(&file);
+            return known.map_or(vec![(place.page, end)], |seen| seen.missing(place.page, end));
+        }
+        let seen = self.seen.entry(file).or_default();
+        let before = seen.len();
+        let new = seen.insert(place.page, end);
+        self.ranges = self.ranges.saturating_sub(before) + seen.len();
+        new
+    }
+}
+
+/// The helper's side.
+struct Searcher {
+    finder: Finder,
+    others: bool,
+    devices: Devices,
+    tell: SyncSender<Message>,
+}
+
+impl Take for SyncSender<Message> {
+    fn runs(&mut self, runs: &mut Vec<FoundRun>) -> bool {
+        self.send(Message::Runs(std::mem::take(runs))).is_ok()
+    }
+}
+
+/// A process that may be searched.
+struct Ready {
+    stat: Stat,
+    pagemap: Pagemap,
+    maps: std::fs::File,
+}
+
+impl Searcher {
+    /// Whether anybody still listens.
+    fn process(&mut self, pid: u32) -> bool {
+        match self.ready(pid) {
+            Ok(ready) => self.search(ready),
+            Err((name, why)) => self.tell.send(Message::NotRead(name, why)).is_ok(),
+        }
+    }
+
+    fn ready(&self, pid: u32) -> Result<Ready, (Option<Name>, WhyUnread)> {
+        let before = Stat::read(pid).map_err(|_| (None, WhyUnread::Gone))?;
+        let name = Some(before.name.clone());
+        self.may_read(&before).map_err(|why| (name.clone(), why))?;
+        let (pagemap, maps) = open_all(pid).map_err(|error| (name.clone(), why(&error)))?;
+        // the files belong to the memory that is there now; who it is must be known of that one
+        let stat = Stat::read(pid).map_err(|_| (name, WhyUnread::Gone))?;
+        Ok(Ready { stat, pagemap, maps })
+    }
+
+    fn may_read(&self, stat: &Stat) -> Result<(), WhyUnread> {
+        if let Some(why) = stat.no_memory() {
+            return Err(why);
+        }
+        let ours = rustix::process::geteuid().as_raw();
+        match self.others || is_ours(stat.identity.pid, ours).ok_or(WhyUnread::Gone)? {
+            true => Ok(()),
+            false => Err(WhyUnread::OtherUser),
+        }
+    }
+
+    fn search(&mut self, ready: Ready) -> bool {
+        let Ready { stat, pagemap, maps } = ready;
+        let identity = stat.identity;
+        if self.tell.send(Message::Begun(stat)).is_err() {
+            return false;
+        }
+        let Self { finder, devices, tell, .. } = self;
+        let hunt = Hunt::new(finder, identity.pid, &pagemap, tell);
+        let counted = match hunt.search(maps, |mapping| devices.backing(identity.pid, mapping)) {
+            Ok(counted) => counted,
+            Err(Halt::NotWanted) => return false,
+            // only where the memory went away: what that means is asked below
+            Err(Halt::Refused(_)) => Counted::default(),
+        };
+        let ended = (!pagemap.is_alive()).then(|| how_ended(&identity));
+        self.tell.send(Message::Ended(counted, ended)).is_ok()
+    }
+}
+
+/// Also opens the memory itself: the kernel may refuse that alone.
+fn open_all(pid: u32) -> std::io::Result<(Pagemap, std::fs::File)> {
+    open::of_process(pid, "mem")?;
+    Ok((Pagemap::open(pid)?, open::of_process(pid, "maps")?))
+}
+
+fn why(error: &std::io::Error) -> WhyUnread {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => WhyUnread::Denied,
+        _ => WhyUnread::Gone,
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a look may cost: its time, its share of a processor, and the user's patience.
+
+use std::time::{Duration, Instant};
+
+use rustix::time::ClockId;
+
+use crate::{Options, Partial};
+
+/// Longest sleep at one time: a Ctrl-C is heard after this.
+const NAP: Duration = Duration::from_millis(50);
+
+#[derive(Debug)]
+pub(crate) struct Pace {
+    options: Options,
+    begun: Instant,
+    cpu_before: Duration,
+}
+
+impl Pace {
+    pub(crate) fn start(options: Options) -> Self {
+        Self { options, begun: Instant::now(), cpu_before: cpu_used() }
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Why to end now.
+    pub(crate) fn is_over(&self) -> Option<Partial> {
+        let late = self.left().is_some_and(|left| left.is_zero());
+        match (self.options.is_stopped(), late) {
+            (true, _) => Some(Partial::Stopped),
+            (_, true) => Some(Partial::Budget),
+            _ => None,
+        }
+    }
+
+    /// What is left of the time allowed, where there is a limit.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        self.options.budget.map(|budget| budget.saturating_sub(self.begun.elapsed()))
+    }
+
+    /// Sleeps until the share of a processor that was used is what it may be, or all is over.
+    pub(crate) fn rest(&self) {
+        while let Some(nap) = self.nap().filter(|_| self.is_over().is_none()) {
+            std::thread::sleep(nap.min(NAP));
+        }
+    }
+
+    fn nap(&self) -> Option<Duration> {
+        let percent = self.options.max_cpu?.get();
+        let due = due_after(cpu_used().saturating_sub(self.cpu_before), percent)?;
+        due.checked_sub(self.begun.elapsed()).filter(|nap| !nap.is_zero())
+    }
+}
+
+/// How long ago one must have begun to have used so much at that percentage of a processor.
+fn due_after(used: Duration, percent: f64) -> Option<Duration> {
+    let usable = percent.is_finite() && percent > 0.0;
+    let seconds = usable.then(|| used.as_secs_f64() * 100.0 / percent)?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// Processor time of the whole process: what is done with the pages counts too.
+fn cpu_used() -> Duration {
+    let time = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
+    let (seconds, nanos) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
+    Duration::new(seconds.unwrap_or(0), nanos.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn a_quarter_of_a_processor_takes_four_times_as_long() {
+        assert_eq!(due_after(Duration::from_secs(2), 25.0), Some(Duration::from_secs(8)));
+        assert_eq!(due_after(Duration::from_secs(2), 0.0), None);
+        assert_eq!(due_after(Duration::from_secs(2), f64::NAN), None);
+    }
+
+    #[test]
+    fn it_is_over_when_time_is_up_or_somebody_says_so() {
+        let stop = Arc::new(AtomicBool::new(false));
+        let options = |budget| Options { budget, stop: Some(stop.clone()), ..Options::default() };
+        let endless = Pace::start(options(None));
+        assert_eq!(endless.is_over(), None);
+        assert_eq!(Pace::start(options(Some(Duration::ZERO))).is_over(), Some(Partial::Budget));
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(endless.is_over(), Some(Partial::Stopped));
+    }
+}

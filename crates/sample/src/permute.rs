@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A seed → an order of the numbers below `length`, of which any stretch can be had at once.
+//!
+//! Drawing without replacement must not remember what was drawn: a sample may be a large part of
+//! a large memory. So the order is computed: a Feistel network mixes the two halves of a number in
+//! rounds, which maps numbers of 2n bits one to one onto themselves; a result that is not below
+//! `length` is mapped again until it is (at most four times as many numbers as wanted, so fewer
+//! than four steps on average). The n-th draw is the place of `n`, whatever was drawn before.
+
+/// Rounds of mixing; tests of uniformity pass from four on.
+const ROUNDS: u64 = 8;
+
+/// An order of the numbers below a length.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Permutation {
+    length: u64,
+    half_bits: u32,
+    seed: u64,
+}
+
+impl Permutation {
+    pub(crate) fn new(length: u64, seed: u64) -> Self {
+        let bits = u64::BITS - length.saturating_sub(1).leading_zeros();
+        Self { length, half_bits: bits.div_ceil(2).max(1), seed: mixed(seed) }
+    }
+
+    /// The number at `place` of the order; `None` from `length` on.
+    pub(crate) fn at(self, place: u64) -> Option<u64> {
+        if place >= self.length {
+            return None;
+        }
+        let mut number = self.once(place);
+        while number >= self.length {
+            number = self.once(number);
+        }
+        Some(number)
+    }
+
+    fn once(self, number: u64) -> u64 {
+        let mask = (1u64 << self.half_bits) - 1;
+        let (mut left, mut right) = (number >> self.half_bits, number & mask);
+        for round in 0..ROUNDS {
+            let key = self.seed.wrapping_add(round.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            (left, right) = (right, left ^ (mixed(right ^ key) & mask));
+        }
+        (left << self.half_bits) | right
+    }
+}
+
+/// Every bit of the answer depends on every bit of the number.
+fn mixed(number: u64) -> u64 {
+    let number = (number ^ (number >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let number = (number ^ (number >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    number ^ (number >> 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Every number once.
+        #[test]
+        fn it_is_a_permutation(length in 0u64..3000, seed: u64) {
+            let order = Permutation::new(length, seed);
+            let mut seen: Vec<u64> = (0..length).filter_map(|place| order.at(place)).collect();
+            seen.sort_unstable();
+            prop_assert_eq!(seen, (0..length).collect::<Vec<_>>());
+            prop_assert_eq!(order.at(length), None);
+        }
+
+        /// Also where the numbers cannot be listed.
+        #[test]
+        fn large_lengths_stay_within(length in 1u64.., seed: u64, place: u64) {
+            let order = Permutation::new(length, seed);
+            prop_assert!(order.at(place % length).is_some_and(|number| number < length));
+        }
+    }
+
+    /// Chi-squared over `cells`; its mean is `cells - 1` and its deviation the root of twice that.
+    fn chi_squared(counts: &[u64]) -> f64 {
+        let expected = counts.iter().sum::<u64>() as f64 / counts.len() as f64;
+        counts.iter().map(|&count| (count as f64 - expected).powi(2) / expected).sum()
+    }
+
+    /// Over many seeds every number is drawn equally often, at the first place and at a late one.
+    #[test]
+    fn each_number_is_as_likely_as_any_other() {
+        for place in [0, 1, 57, 99] {
+            let mut counts = [0u64; 100];
+            for seed in 0..20_000 {
+                let number = Permutation::new(100, seed).at(place).unwrap();
+                counts[usize::try_from(number).unwrap()] += 1;
+            }
+            let chi = chi_squared(&counts);
+            assert!((50.0..160.0).contains(&chi), "place {place}: {chi}");
+        }
+    }
+
+    /// So is every pair of neighbours in the order: numbers are drawn independently of each other.
+    #[test]
+    fn each_pair_is_as_likely_as_any_other() {
+        let mut counts = [0u64; 12 * 12];
+        for seed in 0..40_000 {
+            let order = Permutation::new(12, seed);
+            let (a, b) = (order.at(3).unwrap(), order.at(4).unwrap());
+            counts[usize::try_from(a * 12 + b).unwrap()] += 1;
+        }
+        let possible: Vec<u64> =
+            (0..144).filter(|cell| cell / 12 != cell % 12).map(|cell| counts[cell]).collect();
+        assert_eq!(possible.iter().sum::<u64>(), 40_000, "no number twice");
+        let chi = chi_squared(&possible);
+        assert!((80.0..190.0).contains(&chi), "{chi}");
+    }
+
+    /// A sample of one order covers all its tenths alike, as one draws from a memory.
+    #[test]
+    fn a_sample_is_spread_over_all_of_it() {
+        let order = Permutation::new(1_234_567, 42);
+        let mut counts = [0u64; 50];
+        for place in 0..20_000 {
+            counts[usize::try_from(order.at(place).unwrap() * 50 / 1_234_567).unwrap()] += 1;
+        }
+        let chi = chi_squared(&counts);
+        assert!((20.0..90.0).contains(&chi), "{chi}");
+    }
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Spans and how many pages are wanted → batches, handed out one by one to whoever works.
+//!
+//! A sweep goes through all pages in order of address. A draw takes the next pages of a random
+//! order; they are drawn in rounds, and within a round read in order of address, which is faster.
+//! A draw ends between rounds only: half a round would be the pages at the lower addresses, and the
+//! sample not uniform any more.
+
+use crate::Partial;
+use crate::pace::Pace;
+use crate::permute::Permutation;
+use crate::process::Wanted;
+use crate::spans::{Span, Spans};
+
+/// Pages of a batch at most: with small pages 256 KiB, which stays in the cache of a processor.
+pub(crate) const BATCH: usize = 64;
+/// Pages of a round.
+const ROUND: u64 = 2048;
+
+/// Pages of one part that are read together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Batch {
+    /// These, in order.
+    Pages(usize, Vec<Wanted>),
+    /// Of a coarse span those that are to be shown, or of these the ones at these places.
+    Coarse(usize, Span, Option<Vec<u64>>),
+}
+
+/// What is still to be done.
+#[derive(Debug)]
+pub(crate) struct Plan<'a> {
+    spans: &'a [Spans],
+    way: Way,
+    pace: &'a Pace,
+    pub(crate) partial: Option<Partial>,
+}
+
+#[derive(Debug)]
+enum Way {
+    Sweep(Place),
+    Draw(Draw),
+}
+
+/// Where a sweep is.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    part: usize,
+    span: usize,
+    /// Pages of the span that are done.
+    done: u32,
+}
+
+#[derive(Debug)]
+struct Draw {
+    order: Permutation,
+    next: u64,
+    until: u64,
+    /// Places of this round among all pages, the next one last.
+    round: Vec<u64>,
+}
+
+impl<'a> Plan<'a> {
+    /// Every page.
+    pub(crate) fn sweep(spans: &'a [Spans], pace: &'a Pace) -> Self {
+        Self { spans, way: Way::Sweep(Place::default()), pace, partial: None }
+    }
+
+    /// The pages at these places of the order.
+    pub(crate) fn draw(
+        spans: &'a [Spans],
+        pace: &'a Pace,
+        order: Permutation,
+        places: std::ops::Range<u64>,
+    ) -> Self {
+        let draw = Draw { order, next: places.start, until: places.end, round: Vec::new() };
+        Self { spans, way: Way::Draw(draw), pace, partial: None }
+    }
+
+    /// How far into the order this came.
+    pub(crate) fn next_place(&self) -> Option<u64> {
+        match &self.way {
+            Way::Sweep(_) => None,
+            Way::Draw(draw) => Some(draw.next),
+        }
+    }
+
+    /// `None` when all is handed out, or it is over.
+    pub(crate) fn next(&mut self) -> Option<Batch> {
+        match &mut self.way {
+            Way::Sweep(place) => {
+                let over = place.next_part(self.spans).and_then(|()| self.pace.is_over());
+                self.partial = self.partial.or(over);
+                self.partial.is_none().then(|| place.batch(self.spans)).flatten()
+            }
+            Way::Draw(draw) => {
+                if draw.round.is_empty() && draw.next < draw.until {
+                    self.partial = self.partial.or(self.pace.is_over());
+                    self.partial.is_none().then(|| draw.begin_round())?;
+                }
+                draw.batch(self.spans)
+            }
+        }
+    }
+}
+
+impl Place {
+    /// Goes to a part that has something left; `None` where none has.
+    fn next_part(&mut self, spans: &[Spans]) -> Option<()> {
+        while spans.get(self.part)?.get(self.span).is_none() {
+            *self = Self { part: self.part + 1, ..Self::default() };
+        }
+        Some(())
+    }
+
+    fn batch(&mut self, spans: &[Spans]) -> Option<Batch> {
+        let part = spans.get(self.part)?;
+        let mut wanted = Vec::with_capacity(BATCH);
+        while let Some(span) = part.get(self.span).filter(|_| wanted.len() < BATCH) {
+            if span.is_coarse() && wanted.is_empty() {
+                self.span += 1;
+                return Some(Batch::Coarse(self.part, *span, None));
+            }
+            if span.is_coarse() {
+                break;
+            }
+            self.take(span, &mut wanted);
+        }
+        (!wanted.is_empty()).then_some(Batch::Pages(self.part, wanted))
+    }
+
+    fn take(&mut self, span: &Span, wanted: &mut Vec<Wanted>) {
+        let room = u32::try_from(BATCH - wanted.len()).unwrap_or(0);
+        let end = span.length.min(self.done.saturating_add(room));
+        wanted.extend((self.done..end).map(|nth| page(span, nth.into())));
+        self.done = end;
+        if end == span.length {
+            (self.span, self.done) = (self.span + 1, 0);
+        }
+    }
+}
+
+fn page(span: &Span, nth: u64) -> Wanted {
+    Wanted { page: span.first.saturating_add(nth), kind: span.kind, huge: span.huge }
+}
+
+impl Draw {
+    fn begin_round(&mut self) {
+        let end = self.until.min(self.next.saturating_add(ROUND));
+        self.round.extend((self.next..end).filter_map(|place| self.order.at(place)));
+        self.round.sort_unstable_by(|a, b| b.cmp(a));
+        self.next = end;
+    }
+
+    /// The next pages of the round that are of the same part, and of the same coarse span.
+    fn batch(&mut self, spans: &[Spans]) -> Option<Batch> {
+        let (part, before) = part_of(spans, *self.round.last()?)?;
+        let mut wanted = Vec::with_capacity(BATCH);
+        let mut coarse: Option<(Span, Vec<u64>)> = None;
+        while let Some((span, nth)) =
+            self.round.last().and_then(|index| spans.get(part)?.find(index.checked_sub(before)?))
+        {
+            match &mut coarse {
+                None if !span.is_coarse() && wanted.len() < BATCH => wanted.push(page(span, nth)),
+                None if span.is_coarse() && wanted.is_empty() => coarse = Some((*span, vec![nth])),
+                Some((same, places)) if same == span => places.push(nth),
+                _ => break,
+            }
+            self.round.pop();
+        }
+        Some(match coarse {
+            Some((span, places)) => Batch::Coarse(part, span, Some(places)),
+            None => Batch::Pages(part, wanted),
+        })
+    }
+}
+
+/// The part that has the page at this place among all, and how many pages are in those before.
+fn part_of(spans: &[Spans], index: u64) -> Option<(usize, u64)> {
+    let mut before = 0;
+    for (part, spans) in spans.iter().enumerate() {
+        let end = before + spans.total();
+        if index < end {
+            return Some((part, before));
+        }
+        before = end;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spans::Run;
+    use crate::{Options, PageKind};
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    /// Every second page of some mappings, in parts that have room for `most` spans.
+    fn parts(lengths: &[u64], most: usize) -> Vec<Spans> {
+        let part = |length: &u64| {
+            let mut spans = Spans::new(most);
+            for number in 0..*length {
+                // every third page follows its neighbour
+                let first = 2 * number + u64::from(number % 3 == 0);
+                let kind = PageKind::Anonymous;
+                spans.push(Run { first, length: 1, kind, huge: None, apart: number % 7 == 0 });
+            }
+            spans
+        };
+        lengths.iter().map(part).collect()
+    }
+
+    /// Which pages of which part are handed out; of a coarse span the place stands for the page.
+    fn handed_out(plan: &mut Plan<'_>) -> Vec<(usize, u64)> {
+        let mut all = Vec::new();
+        while let Some(batch) = plan.next() {
+            match batch {
+                Batch::Pages(part, wanted) => {
+                    assert!((1..=BATCH).contains(&wanted.len()));
+                    assert!(wanted.is_sorted_by_key(|wanted| wanted.page));
+                    all.extend(wanted.iter().map(|wanted| (part, wanted.page)));
+                }
+                Batch::Coarse(part, span, places) => {
+                    let places = places.unwrap_or((0..span.held.into()).collect());
+                    all.extend(places.iter().map(|place| (part, span.first + place)));
+                }
+            }
+        }
+        all
+    }
+
+    proptest! {
+        /// However often one draws, no page comes twice, and in the end each came once: as a sweep
+        /// has them.
+        #[test]
+        fn all_draws_together_are_a_sweep(
+            lengths in prop::collection::vec(0u64..300, 1..5),
+            most in prop_oneof![Just(1000usize), 2usize..30],
+            draws in prop::collection::vec(1u64..400, 1..8),
+            seed: u64,
+        ) {
+            let spans = parts(&lengths, most);
+            let total = spans.iter().map(Spans::total).sum();
+            let pace = Pace::start(Options::default());
+            let order = Permutation::new(total, seed);
+            let (mut drawn, mut at) = (Vec::new(), 0);
+            for more in draws.into_iter().chain([u64::MAX]) {
+                let until = total.min(at + more.min(total));
+                let mut plan = Plan::draw(&spans, &pace, order, at..until);
+                let now = handed_out(&mut plan);
+                prop_assert_eq!(now.len() as u64, until - at);
+                at = plan.next_place().unwrap();
+                drawn.extend(now);
+            }
+            drawn.sort_unstable();
+            let swept = handed_out(&mut Plan::sweep(&spans, &pace));
+            prop_assert_eq!(swept.len() as u64, total);
+            let mut in_order = swept.clone();
+            in_order.sort_unstable();
+            prop_assert_eq!(&swept, &in_order, "a sweep is in order");
+            prop_assert_eq!(drawn, swept);
+        }
+    }
+
+    #[test]
+    fn when_time_is_up_nothing_is_handed_out() {
+        let spans = parts(&[100], 1000);
+        let budget = Some(Duration::ZERO);
+        let pace = Pace::start(Options { budget, ..Options::default() });
+        for mut plan in
+            [Plan::sweep(&spans, &pace), Plan::draw(&spans, &pace, Permutation::new(100, 1), 0..50)]
+        {
+            assert_eq!(plan.next(), None);
+            assert_eq!(plan.partial, Some(Partial::Budget));
+        }
+    }
+
+    #[test]
+    fn an_end_at_the_end_is_not_partial() {
+        let spans = parts(&[], 1000);
+        let budget = Some(Duration::ZERO);
+        let pace = Pace::start(Options { budget, ..Options::default() });
+        let mut plan = Plan::sweep(&spans, &pace);
+        assert_eq!((plan.next(), plan.partial), (None, None));
+    }
+}

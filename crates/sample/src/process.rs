@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Numbers of pages of a process → their contents, so that the process keeps what it has.
+//!
+//! # Why two ways of reading
+//!
+//! `process_vm_readv` is fast, and *pins* the pages that it copies. The kernel first gives a pinned
+//! private page to its process alone: a page that is shared since a fork, or that KSM merged, is
+//! copied, and stays copied. Looking at a 64 MiB child so would take 64 MiB. `/proc/PID/mem` does
+//! not pin and shares on. So right before each read pagemap is asked again, and only pages that
+//! nobody else maps are read in the fast way.
+//!
+//! The same look tells what is in swap by now: that is counted and not read, else reading would
+//! bring it in. What happens between look and read cannot be prevented, only counted: a read that
+//! had to fetch or copy a page is a page fault of *our* thread.
+//!
+//! Both ways mark the page as recently used.
+//!
+//! # Whose memory it is
+//!
+//! The open files belong to one memory and read as empty once it is gone. `process_vm_readv` goes
+//! by process id: after it, before anything is shown, the files are asked whether the memory still
+//! exists. What was read of a memory that does not is thrown away.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use crate::calls::{self, Piece};
+use crate::identity::{Identity, Stat};
+use crate::pagemap::{Entry, Pagemap};
+use crate::{Ended, PageKind, open};
+
+/// A process whose pages are read.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pid: u32,
+    pagemap: Pagemap,
+    memory: File,
+    page_size: usize,
+}
+
+/// A page that is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) page: u64,
+    pub(crate) kind: PageKind,
+    pub(crate) huge: Option<bool>,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It is in the buffer.
+    Read {
+        exclusive: bool,
+    },
+    Gone,
+    Swapped,
+    Refused,
+    Duplicate,
+    Truncated,
+}
+
+/// What reading a batch caused.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Caused {
+    pub(crate) referenced: u64,
+    pub(crate) unshared: u64,
+    pub(crate) faults: u64,
+}
+
+/// What is kept from batch to batch, so that nothing is allocated for each.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    entries: Vec<Entry>,
+    bytes: Vec<u8>,
+    pieces: Vec<Piece>,
+    ways: Vec<Way>,
+}
+
+/// How a page is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// By process_vm_readv.
+    Pinning,
+    /// Through /proc/PID/mem.
+    Sharing {
+        exclusive: bool,
+    },
+    Done(Fate),
+}
+
+/// What is asked of a page besides whether it is there.
+pub(crate) trait Judge {
+    /// The kernel's page of zeros.
+    fn is_zero(&self, frame: u64) -> bool;
+    /// A shared page that was shown before.
+    fn is_duplicate(&self, frame: u64) -> bool;
+}
+
+impl Opened {
+    /// Opens the process, where it still has the memory in which pages were found.
+    pub(crate) fn open(found: &Identity, page_size: usize) -> Result<Self, Ended> {
+        let pid = found.pid;
+        // the files first: an exec after this leaves them with the old memory, and empty
+        let files = Pagemap::open(pid).and_then(|map| Ok((map, open::of_process(pid, "mem")?)));
+        let now = Stat::read(pid).map_err(|_| Ended::Exited)?;
+        if now.identity != *found {
+            let same = now.identity.is_same_process(found);
+            return Err(if same && now.no_memory().is_none() {
+                Ended::Replaced
+            } else {
+                Ended::Exited
+            });
+        }
+        let (pagemap, memory) = files.map_err(|_| how_ended(found))?;
+        Ok(Self { pid, pagemap, memory, page_size })
+    }
+
+    pub(crate) fn pagemap(&self) -> &Pagemap {
+        &self.pagemap
+    }
+
+    /// Reads the wanted pages, which are in order, each to its place in `buffer`. `Err` where the
+    /// memory is gone: then nothing in the buffer may be shown.
+    pub(crate) fn read(
+        &self,
+        wanted: &[Wanted],
+        buffer: &mut [u8],
+        scratch: &mut Scratch,
+        judge: &impl Judge,
+        fates: &mut Vec<Fate>,
+    ) -> Result<Caused, MemoryGone> {
+        self.look(wanted, scratch, judge).map_err(|_| MemoryGone)?;
+        let pinning_faults = self.read_pinning(wanted, buffer, scratch);
+        let before = calls::faults();
+        self.read_sharing(wanted, buffer, scratch);
+        let sharing_faults = calls::faults() - before;
+        if !self.pagemap.is_alive() {
+            return Err(MemoryGone);
+        }
+        fates.clear();
+        fates.extend(scratch.ways.iter().map(|way| match way {
+            Way::Done(fate) => *fate,
+            Way::Pinning | Way::Sharing { .. } => Fate::Refused,
+        }));
+        let read = |fate: &&Fate| matches!(fate, Fate::Read { .. });
+        Ok(Caused {
+            referenced: fates.iter().filter(read).count() as u64,
+            unshared: pinning_faults,
+            faults: pinning_faults + sharing_faults,
+        })
+    }
+
+    /// Decides how each page is to be read, by what pagemap says now.
+    fn look(&self, wanted: &[Wanted], scratch: &mut Scratch, judge: &impl Judge) -> io::Result<()> {
+        scratch.entries.clear();
+        for run in wanted.chunk_by(|a, b| a.page.checked_add(1) == Some(b.page)) {
+            let first = run.first().map_or(0, |wanted| wanted.page);
+            let Scratch { entries, bytes, .. } = scratch;
+            let read = self.pagemap.read(first, run.len(), entries, bytes)?;
+            entries.extend(std::iter::repeat_n(Entry::default(), run.len() - read));
+        }
+        let Scratch { entries, ways, .. } = scratch;
+        ways.clear();
+        ways.extend(wanted.iter().zip(entries).map(|(wanted, entry)| way(wanted, *entry, judge)));
+        Ok(())
+    }
+
+    /// Answers how many page faults that took.
+    fn read_pinning(&self, wanted: &[Wanted], buffer: &mut [u8], scratch: &mut Scratch) -> u64 {
+        let Scratch { pieces, ways, .. } = scratch;
+        let (mut from, mut faults) = (0, 0);
+        while from < wanted.len() {
+            from = self.gather(wanted, ways, from, pieces);
+            if pieces.is_empty() {
+                break;
+            }
+            let copied = calls::process_vm_readv(self.pid, buffer, pieces).unwrap_or_default();
+            faults += copied.faults;
+            if let Some(stopped) = self.settle(pieces, ways, copied.bytes / self.page_size) {
+                from = stopped;
+            }
+        }
+        faults
+    }
+
+    /// The next pieces for one call, from the page at `from` on; answers where they end.
+    fn gather(
+        &self,
+        wanted: &[Wanted],
+        ways: &[Way],
+        mut from: usize,
+        pieces: &mut Vec<Piece>,
+    ) -> usize {
+        pieces.clear();
+        while let (Some(page), Some(way)) = (wanted.get(from), ways.get(from)) {
+            if *way == Way::Pinning {
+                let piece = self.piece(from, page.page);
+                let full = pieces.len() == calls::MOST_PIECES;
+                match pieces.last_mut().filter(|last| follows(last, &piece)) {
+                    Some(last) => last.length += piece.length,
+                    None if full => break,
+                    None => pieces.push(piece),
+                }
+            }
+            from += 1;
+        }
+        from
+    }
+
+    fn piece(&self, index: usize, page: u64) -> Piece {
+        let address = page.saturating_mul(self.page_size as u64);
+        Piece { address, at: index * self.page_size, length: self.page_size }
+    }
+
+    /// Notes that the first `read` pages of these pieces are there. The page after them is left to
+    /// the other way of reading, which also reads what a program may not read itself; answers the
+    /// index after it.
+    fn settle(&self, pieces: &[Piece], ways: &mut [Way], mut read: usize) -> Option<usize> {
+        for piece in pieces {
+            let first = piece.at / self.page_size;
+            let pages = piece.length / self.page_size;
+            let done = read.min(pages);
+            let there = ways.get_mut(first..first + done).unwrap_or_default();
+            there.fill(Way::Done(Fate::Read { exclusive: true }));
+            if done < pages {
+                *ways.get_mut(first + done)? = Way::Sharing { exclusive: true };
+                return Some(first + done + 1);
+            }
+            read -= done;
+        }
+        None
+    }
+
+    fn read_sharing(&self, wanted: &[Wanted], buffer: &mut [u8], scratch: &mut Scratch) {
+        let mut from = 0;
+        while from < wanted.len() {
+            let length = sharing_run(wanted, &scratch.ways, from);
+            if length == 0 {
+                from += 1;
+                continue;
+            }
+            let piece = self.piece(from, wanted.get(from).map_or(0, |wanted| wanted.page));
+            let to = buffer.get_mut(piece.at..piece.at + length * self.page_size);
+            let read = self.memory.read_at(to.unwrap_or_default(), piece.address).unwrap_or(0);
+            let there = (read / self.page_size).min(length);
+            for way in scratch.ways.get_mut(from..from + there).unwrap_or_default() {
+                if let Way::Sharing { exclusive } = *way {
+                    *way = Way::Done(Fate::Read { exclusive });
+                }
+            }
+            from += there;
+            if there < length {
+                if let Some(way) = scratch.ways.get_mut(from) {
+                    *way = Way::Done(Fate::Refused);
+                }
+                from += 1;
+            }
+        }
+    }
+}
+
+/// The memory is gone: the process exited or runs another program.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct MemoryGone;
+
+/// What became of a process whose memory is gone.
+pub(crate) fn how_ended(found: &Identity) -> Ended {
+    match Stat::read(found.pid) {
+        Ok(now) if now.identity.is_same_process(found) && now.no_memory().is_none() => {
+            Ended::Replaced
+        }
+        _ => Ended::Exited,
+    }
+}
+
+fn way(wanted: &Wanted, entry: Entry, judge: &impl Judge) -> Way {
+    let exclusive = entry.is_exclusive();
+    let frame = entry.frame();
+    if entry.is_swapped() {
+        Way::Done(Fate::Swapped)
+    } else if !entry.is_present() || entry.is_guard() {
+        Way::Done(Fate::Gone)
+    } else if entry.is_of_file() != (wanted.kind != PageKind::Anonymous) {
+        // another mapping is there now, or the page became a private copy
+        Way::Done(Fate::Gone)
+    } else if frame.is_some_and(|frame| judge.is_zero(frame)) {
+        Way::Done(Fate::Gone)
+    } else if exclusive {
+        Way::Pinning
+    } else if !entry.is_of_file() && frame.is_some_and(|frame| judge.is_duplicate(frame)) {
+        Way::Done(Fate::Duplicate)
+    } else {
+        Way::Sharing { exclusive: false }
+    }
+}
+
+fn follows(last: &Piece, next: &Piece) -> bool {
+    let length = last.length as u64;
+    last.address.checked_add(length) == Some(next.address) && last.at + last.length == next.at
+}
+
+/// How many pages from `from` on are to be read in the sharing way and follow each other.
+fn sharing_run(wanted: &[Wanted], ways: &[Way], from: usize) -> usize {
+    let pages = wanted.get(from..).unwrap_or_default();
+    let ways = ways.get(from..).unwrap_or_default();
+    let first = pages.first().map_or(0, |wanted| wanted.page);
+    let together = pages.iter().zip(ways).zip(first..);
+    together
+        .take_while(|((wanted, way), page)| {
+            wanted.page == *page && matches!(way, Way::Sharing { .. })
+        })
+        .count()
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A target → the processes it means, as observe knows them.
+
+use pagewise_model::{Name, Process, Snapshot};
+use pagewise_observe::{HostRoot, Scope, snapshot};
+use std::time::Duration;
+
+use crate::gather::Candidate;
+use crate::{OpenError, Target};
+
+pub(crate) fn candidates(host: &HostRoot, target: &Target) -> Result<Vec<Candidate>, OpenError> {
+    let by_id = |pid: &u32| Candidate { pid: *pid, name: Name::default(), cgroup: None };
+    match target {
+        Target::Process(pid) => Ok(vec![by_id(pid)]),
+        Target::Processes(pids) => Ok(once(pids).iter().map(by_id).collect()),
+        Target::Cgroup(path) => in_cgroup(&looked(host, true), path),
+        Target::Host => Ok(looked(host, false).processes.list.iter().map(known).collect()),
+        Target::File(_) | Target::Device(_) | Target::Core(_) => Ok(Vec::new()),
+    }
+}
+
+/// Each once, in order: counted twice, a process would weigh twice.
+fn once(pids: &[u32]) -> Vec<u32> {
+    let mut pids = pids.to_vec();
+    pids.sort_unstable();
+    pids.dedup();
+    pids
+}
+
+fn looked(host: &HostRoot, cgroups: bool) -> Snapshot {
+    let smaps_budget = Duration::ZERO;
+    snapshot(host, &Scope { processes: true, smaps_budget, cgroups, settings: false })
+}
+
+fn known(process: &Process) -> Candidate {
+    let cgroup = process.cgroup.value().cloned();
+    Candidate { pid: process.pid, name: process.name.clone(), cgroup }
+}
+
+/// Processes in a group and in those below it.
+fn in_cgroup(snapshot: &Snapshot, path: &str) -> Result<Vec<Candidate>, OpenError> {
+    let group = resolved(snapshot, path).ok_or_else(|| OpenError::NoCgroup(Name::from(path)))?;
+    let inside = |process: &&Process| {
+        process.cgroup.value().is_some_and(|cgroup| is_below(cgroup.as_str(), &group))
+    };
+    Ok(snapshot.processes.list.iter().filter(inside).map(known).collect())
+}
+
+/// The group's path as the snapshot has it. A folder below `/sys/fs/cgroup` is one too: version 1
+/// has the controller's name before the group's path.
+fn resolved(snapshot: &Snapshot, path: &str) -> Option<String> {
+    let path = Name::from(path);
+    let below = path.as_str().strip_prefix("/sys/fs/cgroup");
+    let controller = below.and_then(|below| below.strip_prefix("/memory"));
+    let candidates = [Some(path.as_str()), below, controller];
+    let exists = |path: &str| {
+        let group = |group: &pagewise_model::Cgroup| trimmed(group.path.as_str()) == trimmed(path);
+        let process = |process: &Process| {
+            process.cgroup.value().is_some_and(|cgroup| is_below(cgroup.as_str(), path))
+        };
+        // a group that was left out of the snapshot is known by its processes
+        snapshot.cgroups.groups.iter().any(group) || snapshot.processes.list.iter().any(process)
+    };
+    candidates.into_iter().flatten().find(|path| exists(path)).map(str::to_owned)
+}
+
+fn trimmed(path: &str) -> &str {
+    path.trim_matches('/')
+}
+
+fn is_below(path: &str, group: &str) -> bool {
+    let (path, group) = (trimmed(path), trimmed(group));
+    let rest = path.strip_prefix(group);
+    group.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_model::{Cgroup, Reading, Source};
+
+    fn host() -> Snapshot {
+        let mut snapshot = Snapshot::default();
+        for path in ["/", "/a", "/a/b", "/ab"] {
+            snapshot.cgroups.groups.push(Cgroup { path: Name::from(path), ..Cgroup::default() });
+        }
+        for (pid, path) in [(1, "/"), (2, "/a"), (3, "/a/b"), (4, "/ab"), (5, "/left/out")] {
+            let cgroup = Reading::found(Name::from(path), Source::none());
+            snapshot.processes.list.push(Process { pid, cgroup, ..Process::default() });
+        }
+        snapshot
+    }
+
+    fn pids(path: &str) -> Vec<u32> {
+        in_cgroup(&host(), path).unwrap().iter().map(|candidate| candidate.pid).collect()
+    }
+
+    #[test]
+    fn a_group_has_its_children_and_no_namesakes() {
+        assert_eq!(pids("/a"), [2, 3]);
+        assert_eq!(pids("a/"), [2, 3]);
+        assert_eq!(pids("/a/b"), [3]);
+        assert_eq!(pids("/"), [1, 2, 3, 4, 5]);
+        assert_eq!(pids("/left"), [5]);
+    }
+
+    #[test]
+    fn a_folder_of_either_version_is_a_group() {
+        assert_eq!(pids("/sys/fs/cgroup/a"), [2, 3]);
+        assert_eq!(pids("/sys/fs/cgroup/memory/a/b"), [3]);
+    }
+
+    #[test]
+    fn a_group_that_does_not_exist_is_named() {
+        let error = in_cgroup(&host(), "/c").unwrap_err();
+        assert_eq!(error.to_string(), "no memory cgroup /c on this host");
+    }
+
+    #[test]
+    fn nobody_is_counted_twice() {
+        assert_eq!(once(&[7, 3, 7]), [3, 7]);
+    }
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Batches → pages that are shown: what one worker thread does.
+//!
+//! A worker has a buffer of one batch and the process that it read from last, open. Nothing of a
+//! batch outlives it: the next one overwrites the buffer, and the end wipes it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pagewise_model::Pages;
+
+use crate::frames::Frames;
+use crate::identity::Identity;
+use crate::pace::Pace;
+use crate::pagemap::Entry;
+use crate::plan::{BATCH, Batch, Plan};
+use crate::process::{Caused, Fate, Judge, Opened, Scratch, Wanted, how_ended};
+use crate::spans::Span;
+use crate::stored::Stored;
+use crate::{Disturbed, Ended, Origin, PageKind, Part, Partial, Visit};
+
+/// Where pages come from.
+#[derive(Debug)]
+pub(crate) enum Sources {
+    /// One for each part.
+    Processes(Vec<Identity>),
+    /// The one part.
+    Stored(Stored),
+}
+
+/// What all workers write to.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    pub(crate) parts: Vec<Part>,
+    pub(crate) disturbed: Disturbed,
+    pub(crate) partial: Option<Partial>,
+    pub(crate) shown: u64,
+}
+
+/// What all workers share.
+#[derive(Debug)]
+pub(crate) struct Bench<'a> {
+    pub(crate) sources: &'a Sources,
+    pub(crate) plan: Mutex<Plan<'a>>,
+    pub(crate) ledger: Mutex<Ledger>,
+    pub(crate) judge: FrameJudge<'a>,
+    pub(crate) pace: &'a Pace,
+    pub(crate) page_size: usize,
+}
+
+/// Tells pages by their frames.
+#[derive(Debug)]
+pub(crate) struct FrameJudge<'a> {
+    pub(crate) zero: Option<u64>,
+    /// Frames seen, where shared pages are shown once.
+    pub(crate) seen: Option<&'a Mutex<Frames>>,
+}
+
+impl Judge for FrameJudge<'_> {
+    fn is_zero(&self, frame: u64) -> bool {
+        self.zero == Some(frame)
+    }
+
+    fn is_duplicate(&self, frame: u64) -> bool {
+        self.seen.is_some_and(|seen| !locked(seen).is_new(frame))
+    }
+}
+
+/// A panic elsewhere is reported elsewhere.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A thread's own.
+struct Worker<'a, 'b, V> {
+    bench: &'a Bench<'b>,
+    visit: &'a mut V,
+    open: Option<(usize, Opened)>,
+    /// One page longer than a batch, so that a batch can begin at a whole page.
+    buffer: Vec<u8>,
+    scratch: Scratch,
+    fates: Vec<Fate>,
+}
+
+/// Works until nothing is left.
+pub(crate) fn work<V: Visit>(bench: &Bench<'_>, visit: &mut V) {
+    // bytes that are not zero are written, so that the memory is there: our own page faults would
+    // else be taken for faults of the target
+    let buffer = vec![0xff; (BATCH + 1) * bench.page_size];
+    let (scratch, fates) = (Scratch::default(), Vec::with_capacity(BATCH));
+    let mut worker = Worker { bench, visit, open: None, buffer, scratch, fates };
+    loop {
+        let batch = locked(&bench.plan).next();
+        let Some(batch) = batch else { break };
+        worker.batch(batch);
+        bench.pace.rest();
+    }
+    worker.buffer.fill(0);
+    std::hint::black_box(&worker.buffer);
+}
+
+impl<V: Visit> Worker<'_, '_, V> {
+    fn batch(&mut self, batch: Batch) {
+        match batch {
+            Batch::Pages(part, wanted) => self.pages(part, &wanted),
+            Batch::Coarse(part, span, places) => {
+                let wanted = self.resolve(part, &span, places);
+                wanted.chunks(BATCH).for_each(|wanted| self.pages(part, wanted));
+            }
+        }
+    }
+
+    /// The pages of a coarse span that are there now. One that is at none of the places is gone.
+    fn resolve(&mut self, part: usize, span: &Span, places: Option<Vec<u64>>) -> Vec<Wanted> {
+        let held = match self.bench.sources {
+            Sources::Stored(stored) => stored.pages_of(span),
+            Sources::Processes(_) => self.pages_of(part, span),
+        };
+        let wanted = |page: &u64| Wanted { page: *page, kind: span.kind, huge: span.huge };
+        let expected = places.as_ref().map_or(u64::from(span.held), |places| places.len() as u64);
+        let found: Vec<Wanted> = match places {
+            None => held.iter().map(wanted).collect(),
+            Some(places) => {
+                let at = |place: &u64| held.get(usize::try_from(*place).ok()?).map(wanted);
+                places.iter().filter_map(at).collect()
+            }
+        };
+        let gone = expected.saturating_sub(found.len() as u64);
+        if let Some(part) = locked(&self.bench.ledger).parts.get_mut(part) {
+            part.skipped.gone = part.skipped.gone.saturating_add(Pages::new(gone));
+        }
+        found
+    }
+
+    fn pages_of(&mut self, part: usize, span: &Span) -> Vec<u64> {
+        const ENTRIES: u64 = 1 << 14;
+        let (mut pages, mut entries, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+        let Ok(opened) = self.opened(part) else { return pages };
+        let mut at = span.first;
+        while at < span.end() {
+            entries.clear();
+            let most = usize::try_from(ENTRIES.min(span.end() - at)).unwrap_or(1);
+            let read = opened.pagemap().read(at, most, &mut entries, &mut bytes).unwrap_or(0);
+            let of_file = span.kind != PageKind::Anonymous;
+            let holds = |entry: &Entry| entry.is_present() && entry.is_of_file() == of_file;
+            let held = (at..).zip(&entries).filter(|(_, entry)| holds(entry));
+            pages.extend(held.map(|(page, _)| page));
+            if read == 0 {
+                break;
+            }
+            at += read as u64;
+        }
+        pages
+    }
+
+    /// The process of a part, opened.
+    fn opened(&mut self, part: usize) -> Result<&Opened, Ended> {
+        if self.open.as_ref().is_none_or(|(open, _)| *open != part) {
+            self.open = None;
+            let identity = match self.bench.sources {
+                Sources::Processes(identities) => identities.get(part).ok_or(Ended::Exited)?,
+                Sources::Stored(_) => return Err(Ended::Exited),
+            };
+            self.open = Some((part, Opened::open(identity, self.bench.page_size)?));
+        }
+        self.open.as_ref().map(|(_, opened)| opened).ok_or(Ended::Exited)
+    }
+
+    fn pages(&mut self, part: usize, wanted: &[Wanted]) {
+        let read = match self.bench.sources {
+            Sources::Stored(stored) => {
+                let from = aligned(&self.buffer, self.bench.page_size);
+                let buffer = self.buffer.get_mut(from..).unwrap_or_default();
+                stored.read(wanted, buffer, &mut self.fates);
+                Ok(Caused::default())
+            }
+            Sources::Processes(identities) => {
+                let gone = |identity| how_ended(identity);
+                self.read_process(part, wanted)
+                    .map_err(|ended| ended.or_else(|| identities.get(part).map(gone)))
+            }
+        };
+        match read {
+            Ok(caused) => {
+                self.show(part, wanted);
+                self.note(part, wanted, caused);
+            }
+            Err(ended) => self.note_gone(part, wanted, ended.unwrap_or(Ended::Exited)),
+        }
+    }
+
+    /// `Err(None)` where the memory went away under the read.
+    fn read_process(&mut self, part: usize, wanted: &[Wanted]) -> Result<Caused, Option<Ended>> {
+        self.opened(part).map_err(Some)?;
+        let Self { bench, open, buffer, scratch, fates, .. } = self;
+        let Some((_, opened)) = open else { return Err(None) };
+        let from = aligned(buffer, bench.page_size);
+        let buffer = buffer.get_mut(from..).unwrap_or_default();
+        opened.read(wanted, buffer, scratch, &bench.judge, fates).map_err(|_| None)
+    }
+
+    fn show(&mut self, part: usize, wanted: &[Wanted]) {
+        let from = aligned(&self.buffer, self.bench.page_size);
+        let pages = self.buffer.get(from..).unwrap_or_default().chunks_exact(self.bench.page_size);
+        for ((wanted, fate), page) in wanted.iter().zip(&self.fates).zip(pages) {
+            if let Fate::Read { exclusive } = *fate {
+                let Wanted { page: number, kind, huge } = *wanted;
+                let origin = Origin { part, page: number, kind, exclusive, huge };
+                self.visit.page(&origin, page);
+            }
+        }
+    }
+
+    fn note(&self, part: usize, wanted: &[Wanted], caused: Caused) {
+        let mut ledger = locked(&self.bench.ledger);
+        let disturbed = &mut ledger.disturbed;
+        add(&mut disturbed.referenced_pages, caused.referenced);
+        add(&mut disturbed.unshared_pages, caused.unshared);
+        disturbed.faults += caused.faults;
+        let fates = self.fates.iter().take(wanted.len());
+        let read = fates.clone().filter(|fate| matches!(fate, Fate::Read { .. })).count();
+        ledger.shown += read as u64;
+        let Some(part) = ledger.parts.get_mut(part) else { return };
+        fates.for_each(|fate| count(part, *fate));
+        if part.kind == crate::PartKind::Core && part.skipped.truncated > Pages::new(0) {
+            ledger.partial.get_or_insert(Partial::Truncated);
+        }
+    }
+
+    fn note_gone(&mut self, part: usize, wanted: &[Wanted], ended: Ended) {
+        self.open = None;
+        let mut ledger = locked(&self.bench.ledger);
+        ledger.partial.get_or_insert(Partial::Ended);
+        if let Some(part) = ledger.parts.get_mut(part) {
+            part.ended.get_or_insert(ended);
+            add(&mut part.skipped.gone, wanted.len() as u64);
+        }
+    }
+}
+
+fn add(pages: &mut Pages, more: u64) {
+    *pages = pages.saturating_add(Pages::new(more));
+}
+
+fn count(part: &mut Part, fate: Fate) {
+    let pages = match fate {
+        Fate::Read { exclusive } => {
+            add(&mut part.sampled_shared, u64::from(!exclusive && part.pid.is_some()));
+            &mut part.sampled
+        }
+        Fate::Gone => &mut part.skipped.gone,
+        Fate::Swapped => &mut part.skipped.swapped,
+        Fate::Refused => &mut part.skipped.refused,
+        Fate::Duplicate => &mut part.skipped.duplicate,
+        Fate::Truncated => &mut part.skipped.truncated,
+    };
+    add(pages, 1);
+}
+
+/// Where the first whole page of a buffer begins: devices are read past the cache, straight into
+/// the buffer, and that takes whole blocks.
+fn aligned(buffer: &[u8], page_size: usize) -> usize {
+    buffer.as_ptr().align_offset(page_size).min(page_size)
+}
