@@ -1,7 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory cgroups: which lies below which, which unit one is, what fits into one.
+//! Memory cgroups: which lies below which, which is held by its own limit, which unit one is.
 
-use pagewise_model::{Bytes, Cgroup, Limit, Snapshot};
+use pagewise_model::{Bytes, Cgroup, Change, Interval, Limit, Reading, Snapshot};
+
+/// A group that reached its limit during the interval.
+#[derive(Debug)]
+pub(crate) struct AtLimit<'a> {
+    pub(crate) group: &'a Cgroup,
+    /// The file that holds the limit.
+    pub(crate) file: &'static str,
+    pub(crate) limit: Bytes,
+    pub(crate) reading: &'a Reading<Limit>,
+    pub(crate) reached: Change,
+}
+
+impl AtLimit<'_> {
+    /// `max` or `high`.
+    pub(crate) fn what(&self) -> &'static str {
+        self.file.trim_start_matches("memory.")
+    }
+
+    /// What systemd calls the limit.
+    pub(crate) fn property(&self) -> &'static str {
+        if self.what() == "max" { "MemoryMax" } else { "MemoryHigh" }
+    }
+}
+
+/// The innermost limit that holds this group: its own, or one of a group above it.
+pub(crate) fn at_limit<'a>(interval: &'a Interval, group: &Cgroup) -> Option<AtLimit<'a>> {
+    let groups = interval.end.cgroups.groups.iter();
+    let around = groups.filter(|other| other.path == group.path || is_below(group, other));
+    // parents come before children
+    around.rev().find_map(|other| reached(interval, other))
+}
+
+fn reached<'a>(interval: &Interval, group: &'a Cgroup) -> Option<AtLimit<'a>> {
+    type Event = fn(&Cgroup) -> &Reading<u64>;
+    let limits: [(&'static str, &Reading<Limit>, Event); 2] = [
+        ("memory.max", &group.max, |group| &group.events.max),
+        ("memory.high", &group.high, |group| &group.events.high),
+    ];
+    limits.into_iter().find_map(|(file, reading, event)| {
+        let Limit::Bytes(limit) = reading.get()? else { return None };
+        let same = |host: &Snapshot| {
+            let same = host.cgroups.groups.iter().find(|other| other.path == group.path);
+            same.map_or_else(Reading::not_read, |same| event(same).clone())
+        };
+        let reached = interval.change(same).filter(|change| change.delta > 0)?;
+        Some(AtLimit { group, file, limit, reading, reached })
+    })
+}
 
 /// Whether the swap of any group would not fit back under its limit.
 pub(crate) fn any_would_burst(host: &Snapshot) -> bool {

@@ -3,16 +3,18 @@
 //!
 //! PSI says how much time is lost. Where the kernel has none, thrashing alone is told: what part
 //! of all reading from disk is refaults, and what part of all faults had to wait for a disk.
+//!
+//! Where the time is lost inside a cgroup at its own limit, the [limit](at_limit) is told instead.
 
-use pagewise_model::{
-    Bytes, Cgroup, Evidence, Finding, Interval, Percent, Reading, Severity, Snapshot,
-};
+pub(super) mod at_limit;
+
+use pagewise_model::{Bytes, Cgroup, Finding, Interval, Percent, Reading, Severity, Snapshot};
 
 use crate::Rule;
-use crate::facts::pressure;
 use crate::facts::reclaim::{self, Rereading};
+use crate::facts::{groups, pressure};
 use crate::proof::Proof;
-use crate::text::{quoted, short};
+use crate::text::quoted;
 
 pub(super) const RULE: Rule = Rule {
     id: "memory-pressure",
@@ -39,20 +41,24 @@ fn look(interval: &Interval) -> Vec<Finding> {
     let thrashing = thrashing(interval);
     let thrashes = thrashing.as_ref().filter(|thrashing| thrashing.is_most());
     let severity = level.or(thrashes.map(|_| Severity::Warning));
-    let finding = severity.map(|severity| Finding {
-        id: RULE.id,
-        severity,
-        title: title(&interval.end, level, thrashes),
-        what: what(interval, level, thrashing.as_ref()),
-        why: "When free memory is gone, tasks that need a page wait until the kernel has dropped or \
-              swapped another one; PSI adds up that time. Where the pages that programs use at the \
-              same time do not fit, each one read pushes out the next one needed: that is thrashing."
-            .to_owned(),
-        evidence: proof(interval, thrashing.as_ref()),
-        next: next(&interval.end),
+    let finding = severity.map(|severity| match at_limit::of(interval) {
+        Some(at) => at_limit::finding(interval, severity, &at),
+        None => Finding {
+            id: RULE.id,
+            severity,
+            title: title(&interval.end, level, thrashes),
+            what: what(interval, level, thrashing.as_ref()),
+            why: WHY.to_owned(),
+            evidence: proof(interval, thrashing.as_ref()).done(),
+            next: next(&interval.end),
+        },
     });
     finding.into_iter().collect()
 }
+
+const WHY: &str = "When free memory is gone, tasks that need a page wait until the kernel has \
+    dropped or swapped another one; PSI adds up that time. Where the pages that programs use at \
+    the same time do not fit, each one read pushes out the next one needed: that is thrashing.";
 
 fn thrashing(interval: &Interval) -> Option<Thrashing> {
     let rereading = reclaim::rereading(interval)?;
@@ -78,9 +84,12 @@ impl Thrashing {
 
 fn title(host: &Snapshot, level: Option<Severity>, thrashes: Option<&Thrashing>) -> String {
     let minute = host.psi.memory.some.avg60.get();
+    let everybody = host.psi.memory.full.avg60.get().filter(|full| full.get() >= 1.0);
+    let everybody =
+        everybody.map_or_else(String::new, |full| format!(", everybody {:.0} %", full.get()));
     match (level, minute, thrashes.and_then(|thrashing| thrashing.of_read)) {
         (Some(_), Some(some), _) => {
-            format!("somebody waited for memory {:.0} % of the last minute", some.get())
+            format!("somebody waited for memory {:.0} % of the last minute{everybody}", some.get())
         }
         (None, _, Some(share)) => {
             format!("thrashing: {share:.0} % of what is read was dropped a moment ago")
@@ -137,11 +146,13 @@ fn most_pressed(host: &Snapshot) -> Vec<&Cgroup> {
         .filter(|group| pressure::level_of(&group.pressure).is_some())
         .filter_map(|group| Some((hundredths(group)?, group)))
         .collect();
-    // a parent has at least the pressure of its children: of equals the innermost is named
-    pressed.sort_by_key(|(some, group)| {
-        (std::cmp::Reverse(*some), std::cmp::Reverse(group.path.as_str().matches('/').count()))
-    });
-    pressed.into_iter().take(NAMED).map(|(_, group)| group).collect()
+    pressed.sort_by_key(|(some, _)| std::cmp::Reverse(*some));
+    let told_below = |some: u64, group: &Cgroup| {
+        let below = pressed.iter().filter(|(_, other)| groups::is_below(other, group));
+        below.into_iter().any(|(other, _)| other * 10 >= some * 9)
+    };
+    let innermost = pressed.iter().filter(|(some, group)| !told_below(*some, group));
+    innermost.take(NAMED).map(|(_, group)| *group).collect()
 }
 
 fn hundredths(group: &Cgroup) -> Option<u64> {
@@ -151,7 +162,7 @@ fn hundredths(group: &Cgroup) -> Option<u64> {
     Some((some * 100.0) as u64)
 }
 
-fn proof(interval: &Interval, thrashing: Option<&Thrashing>) -> Vec<Evidence> {
+fn proof(interval: &Interval, thrashing: Option<&Thrashing>) -> Proof {
     let memory = &interval.end.psi.memory;
     let proof = Proof::new()
         .named("some avg10", &memory.some.avg10)
@@ -163,25 +174,25 @@ fn proof(interval: &Interval, thrashing: Option<&Thrashing>) -> Vec<Evidence> {
             .named("some avg60", &group.pressure.some.avg60)
             .named("full avg60", &group.pressure.full.avg60)
     });
-    let Some(Thrashing { rereading, .. }) = thrashing else { return proof.done() };
+    let Some(Thrashing { rereading, .. }) = thrashing else { return proof };
     proof
         .change(rereading.refaults.name, &rereading.refaults.change)
         .change(rereading.dropped.name, &rereading.dropped.change)
         .change("pgmajfault", &rereading.major_faults)
         .changed("pgfault", interval.vmstat("pgfault").as_ref())
         .changed("pgpgin (KiB)", interval.vmstat("pgpgin").as_ref())
-        .done()
 }
 
 fn next(host: &Snapshot) -> Vec<String> {
-    let worst = most_pressed(host).into_iter().next();
-    let group = worst.map(|group| {
-        let path =
-            group.pressure.some.avg60.source.path().replace("memory.pressure", "memory.events");
-        format!("cat {}  # {}", quoted(&path), short(group.path.as_str()))
-    });
     let tasks = "ps -eo pid,rss,comm --sort=-rss | head".to_owned();
-    group.into_iter().chain([tasks, "pagewise status".to_owned()]).collect()
+    look_at_worst(host).into_iter().chain([tasks, "pagewise status".to_owned()]).collect()
+}
+
+/// What the most pressed group met.
+fn look_at_worst(host: &Snapshot) -> Option<String> {
+    let worst = most_pressed(host).into_iter().next()?;
+    let path = worst.pressure.some.avg60.source.path().replace("memory.pressure", "memory.events");
+    Some(format!("cat {}", quoted(&path)))
 }
 
 #[cfg(test)]
@@ -213,7 +224,10 @@ pub(super) mod tests {
     fn tells_the_time_lost_and_what_comes_back_and_who_waits() {
         let finding = only(&RULE, &firing());
         assert_eq!(finding.severity, Severity::Warning);
-        assert_eq!(finding.title, "somebody waited for memory 11 % of the last minute");
+        assert_eq!(
+            finding.title,
+            "somebody waited for memory 11 % of the last minute, everybody 3 %"
+        );
         assert_eq!(
             finding.what,
             "Memory pressure: some 14.0 % (10 s) and 11.2 % (60 s); full 4.0 % (10 s) and 3.0 % \
