@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     if pagewise_lab::init::is_wanted() {
         pagewise_lab::init::main();
     }
-    let started = std::time::Instant::now();
+    let started = cost::Started::now();
     let cli = cli::Cli::parse();
     match verbs::run(&cli, started) {
         Ok(outcome) => outcome.into(),
