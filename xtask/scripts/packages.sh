@@ -12,6 +12,7 @@ packages=(
 	procps                 # tests and bench compare with ps and free
 	util-linux             # mkswap, swapon, unshare
 	g++                    # libFuzzer, for fuzz/
+	qemu-system-x86        # tests in guests; setpriv is util-linux's
 )
 [ "$(id -u)" = 0 ] || {
 	echo "packages: make test needs root (it borrows devices and cgroups); make check does not" >&2

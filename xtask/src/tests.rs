@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Runs all tests and adds up what every test program says of itself.
 //!
-//! Tests named `root_` borrow devices and cgroups of the machine: they run only when asked for, one
-//! after the other. The totals are the last line, and are kept in `target/test-totals` for callers
+//! Tests named `root_` borrow devices and cgroups of the machine, those named `guest_` start QEMU
+//! with kernels that are kept under `.cache`: both run only when asked for, one after the other.
+//! Guests get the static program, as they have no libraries. The totals are the last line, and are kept in `target/test-totals` for callers
 //! whose own tools (make) print below it.
 
 use std::fs;
@@ -15,10 +16,13 @@ use crate::run;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Also run the tests that need root
+    /// Also run the tests that need root, and those in guests
     #[arg(long)]
     root: bool,
 }
+
+/// Tests that borrow nothing and fetch nothing.
+const ANYWHERE: &[&str] = &["--", "--skip", "root_", "--skip", "guest_"];
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Totals {
@@ -42,9 +46,10 @@ impl Totals {
 
 pub(crate) fn main(args: &Args) -> Result<()> {
     let mut totals = Totals::default();
-    let mut succeeded = tested(&["--", "--skip", "root_"], &mut totals)?;
+    let mut succeeded = tested(&mut test(ANYWHERE), &mut totals)?;
     if args.root {
-        succeeded &= tested(&["root_", "--", "--test-threads=1"], &mut totals)?;
+        succeeded &= tested(&mut test(&["root_", "--", "--test-threads=1"]), &mut totals)?;
+        succeeded &= tested(&mut guests()?, &mut totals)?;
     }
     let line = format!("{} passed, {} failed", totals.passed, totals.failed);
     fs::write(run::project().join("target/test-totals"), format!("{line}\n"))?;
@@ -57,7 +62,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
 
 /// Rewrites what tests compare with.
 pub(crate) fn bless() -> Result<()> {
-    let mut command = test(&["--", "--skip", "root_"]);
+    let mut command = test(ANYWHERE);
     run::succeed(command.env("BLESS", "1"))?;
     println!("read the difference before you commit it: git diff");
     Ok(())
@@ -69,9 +74,22 @@ fn test(rest: &[&str]) -> Command {
     command
 }
 
+/// The tests in guests, with the static program and the kernels that they take.
+fn guests() -> Result<Command> {
+    let script = run::project().join("xtask/scripts/build-static.sh");
+    run::succeed(&mut run::program(&script))?;
+    let program = run::output(run::program(&script).arg("--where"))?;
+    let mut command = test(&["guest_", "--", "--test-threads=1"]);
+    command.env("PAGEWISE_STATIC", run::project().join(program.trim()));
+    if std::env::var_os("PAGEWISE_CACHE").is_none() {
+        command.env("PAGEWISE_CACHE", run::project().join(".cache/guests"));
+    }
+    Ok(command)
+}
+
 /// Runs tests, passing their output on; says whether all went well.
-fn tested(rest: &[&str], totals: &mut Totals) -> Result<bool> {
-    let mut child = test(rest).stdout(Stdio::piped()).spawn().context("cargo test")?;
+fn tested(command: &mut Command, totals: &mut Totals) -> Result<bool> {
+    let mut child = command.stdout(Stdio::piped()).spawn().context("cargo test")?;
     let lines = BufReader::new(child.stdout.take().context("cargo test has no output")?);
     for line in lines.split(b'\n') {
         let line = line?;

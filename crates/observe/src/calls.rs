@@ -52,6 +52,19 @@ pub(crate) fn now() -> Duration {
     Duration::new(seconds.unwrap_or(0), nanos.unwrap_or(0))
 }
 
+/// The processor's time stamp counter: under an emulator that counts instructions, their number.
+/// Zero where there is none.
+#[must_use]
+pub fn ticks() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86_64 processor has the instruction; it only reads a counter. A kernel may
+    // forbid it to programs (PR_TSC_SIGSEGV), which nobody does unasked.
+    let ticks = unsafe { core::arch::x86_64::_rdtsc() };
+    #[cfg(not(target_arch = "x86_64"))]
+    let ticks = 0;
+    ticks
+}
+
 /// Forks a child that reads each file which it can finish before `until`, and ends. It is killed
 /// when the thread that called this ends: to the kernel that is its parent.
 ///

@@ -41,6 +41,7 @@ mod zone;
 mod zram;
 mod zswap;
 
+pub use calls::ticks;
 pub use record::{
     End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError, Recording, Tape, open,
 };

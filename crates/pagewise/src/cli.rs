@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use pagewise_lab::guest::Disk;
+use pagewise_lab::kernel::Wanted;
 
 use crate::duration::parse;
 
@@ -66,6 +68,12 @@ pub(crate) enum Verb {
         elsewhere; the host's name and boot id are hashed with a random key that is not kept. \
         What was left out is counted and told.")]
     Capture(Capture),
+    /// Try things where nothing can break: in guests with stock kernels
+    Lab {
+        /// What to do
+        #[command(subcommand)]
+        what: Lab,
+    },
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -110,6 +118,93 @@ pub(crate) struct Capture {
     /// Write the files into this folder, which must be empty or new
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Lab {
+    /// Run a command in a guest
+    #[command(after_help = GUEST_STATUS, long_about = "Run a command in a guest: a stock kernel \
+        under QEMU, with pagewise as PID 1, busybox as its userland and no network. The command \
+        runs as root; what it leaves in /out is brought out where --out says so.")]
+    Guest(Guest),
+    /// Kernels that were fetched
+    Cache {
+        /// What to do
+        #[command(subcommand)]
+        what: LabCache,
+    },
+}
+
+const GUEST_STATUS: &str = "Exit status: the command's own; 128 and the number of the signal that \
+    ended it (137 also where memory ran out); 124 after --deadline; 125 where the kernel panicked or \
+    the machine ended early; 130 stopped by Ctrl-C; 1 where no guest could be started.";
+
+#[derive(Debug, Args)]
+pub(crate) struct Guest {
+    /// A Debian suite (bookworm, trixie, sid), a version, host, or the path of an image
+    #[arg(long, default_value = "trixie")]
+    pub(crate) kernel: Wanted,
+    /// Memory of the machine, as 256M or 2G
+    #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = crate::size::parse)]
+    pub(crate) memory: pagewise_model::Bytes,
+    /// Virtual processors
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) cpus: u32,
+    /// The most time for start, command and end together
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse)]
+    pub(crate) deadline: Duration,
+    /// Put a file of this machine into the guest; may be given several times
+    #[arg(long, value_name = "FILE[:PATH]")]
+    pub(crate) file: Vec<String>,
+    /// Bring what the command leaves in /out into this folder, which must be empty or new
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Load this module too, with what it needs; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub(crate) module: Vec<String>,
+    /// Give it a disk: an image or, of that size, an empty one; may be given several times
+    #[arg(long, value_name = "FILE[,ro|,rw]|SIZE", value_parser = crate::disk::parse,
+        long_help = "Give it a disk: /dev/vda, then /dev/vdb, at most 24. SIZE, as 512M, is an \
+        empty one that is gone with the guest and takes only what is written to it. FILE is a raw \
+        image or a block device: what the guest writes to it is forgotten; with ,ro it cannot \
+        write; with ,rw it stays. A file named like a size is ./512M.")]
+    pub(crate) disk: Vec<Disk>,
+    /// Words for the kernel's command line
+    #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
+    pub(crate) append: Vec<String>,
+    /// Count instructions: one emulated processor, slower
+    #[arg(long, conflicts_with_all = ["cpus", "emulate"], long_help = "Count instructions: one \
+        emulated processor, slower. The count is that of the whole guest while the command runs, \
+        kernel included, and a nanosecond of idling counts as an instruction. It repeats under any \
+        load of this machine. It knows no cache, no TLB and no DRAM: it says how much is executed, \
+        not how long that takes.")]
+    pub(crate) count: bool,
+    /// Run it so many times, one after the other [default: 5 with --count, else 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) boots: Option<u32>,
+    /// Do not use KVM where it works
+    #[arg(long)]
+    pub(crate) emulate: bool,
+    /// The command, as the guest sees it
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabCache {
+    /// Say what is there
+    List,
+    /// Remove what is there and what killed runs left
+    Prune {
+        /// Only these suites
+        suites: Vec<String>,
+    },
+    /// Fetch the newest kernel of Debian suites
+    Fetch {
+        /// The suites
+        #[arg(required = true)]
+        suites: Vec<String>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

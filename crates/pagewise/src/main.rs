@@ -2,16 +2,19 @@
 //! Pagewise gets more work out of a Linux machine's memory, and proves it: the program.
 //!
 //! Wiring only: [`cli`] is the one table that parser, help, completions and man pages come from,
-//! [`verbs`] has a file per verb, the others are what several verbs need.
+//! [`verbs`] has a file per verb, the others are what several verbs need. Inside a guest that `lab`
+//! started the same program is PID 1; that is settled before the command line is looked at.
 
 mod cli;
 mod cost;
+mod disk;
 mod duration;
 mod input;
 mod interrupt;
 mod output;
 mod progress;
 mod screen;
+mod size;
 mod trouble;
 mod verbs;
 
@@ -20,7 +23,10 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    let started = std::time::Instant::now();
+    if pagewise_lab::init::is_wanted() {
+        pagewise_lab::init::main();
+    }
+    let started = cost::Started::now();
     let cli = cli::Cli::parse();
     match verbs::run(&cli, started) {
         Ok(outcome) => outcome.into(),

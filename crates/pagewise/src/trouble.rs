@@ -45,7 +45,8 @@ const INTERRUPTED: u8 = 130;
 /// Prints the error and says how to exit.
 pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
     eprintln!("pagewise: {error:#}");
-    if let Some(next) = next(error) {
+    let lab = error.chain().find_map(|cause| cause.downcast_ref::<pagewise_lab::Error>());
+    if let Some(next) = next(error).map(str::to_owned).or(lab.and_then(pagewise_lab::Error::next)) {
         eprintln!("  next   {next}");
     }
     if error.is::<Interrupted>() { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }

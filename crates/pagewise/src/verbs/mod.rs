@@ -4,11 +4,11 @@
 mod capture;
 mod doctor;
 mod generate;
+mod lab;
 mod report;
 mod status;
 
 use std::process::ExitCode;
-use std::time::Instant;
 
 use pagewise_model::{Finding, Interval};
 use pagewise_report::json::Noun;
@@ -16,8 +16,9 @@ use pagewise_report::text::Look;
 use pagewise_report::{Answer, json};
 
 use crate::cli::{Cli, Global, Verb};
+use crate::cost::{self, Started};
 use crate::output::{Printed, print};
-use crate::{cost, screen};
+use crate::screen;
 
 /// How a verb ended that did what it was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub(crate) enum Outcome {
     Done,
     /// There is something to look at.
     Findings,
+    /// What somebody else's command ended with.
+    Status(u8),
 }
 
 impl From<Outcome> for ExitCode {
@@ -32,18 +35,20 @@ impl From<Outcome> for ExitCode {
         match outcome {
             Outcome::Done => Self::SUCCESS,
             Outcome::Findings => Self::from(3),
+            Outcome::Status(status) => Self::from(status),
         }
     }
 }
 
 /// Does what was typed.
-pub(crate) fn run(cli: &Cli, started: Instant) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cli: &Cli, started: Started) -> anyhow::Result<Outcome> {
     let global = &cli.global;
     match cli.verb.as_ref().unwrap_or(&Verb::Report) {
         Verb::Report => report::run(global, started),
         Verb::Status => status::run(global, started),
         Verb::Doctor(doctor) => doctor::run(global, doctor, started),
         Verb::Capture(capture) => capture::run(global, capture),
+        Verb::Lab { what } => lab::run(global, what),
         Verb::Completions { shell } => generate::completions(*shell),
         Verb::Man { folder } => generate::man(folder),
         Verb::Schema { noun } => generate::schema(*noun),
@@ -61,7 +66,7 @@ impl Page {
     fn show(
         &self,
         global: &Global,
-        started: Instant,
+        started: Started,
         interval: &Interval,
         (findings, hidden): (&[Finding], usize),
     ) -> anyhow::Result<Printed> {

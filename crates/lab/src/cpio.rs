@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Files → an initramfs archive (cpio, "newc").
+//!
+//! The kernel unpacks several archives one after the other from one file; a later file of the same
+//! name replaces an earlier one. Folders must come before what is in them: they are made here.
+
+use std::collections::BTreeSet;
+
+const FOLDER: u32 = 0o040_755;
+const PROGRAM: u32 = 0o100_755;
+const LINK: u32 = 0o120_777;
+
+/// An archive that grows.
+#[derive(Debug, Default)]
+pub(crate) struct Archive {
+    bytes: Vec<u8>,
+    folders: BTreeSet<String>,
+    entries: u32,
+}
+
+impl Archive {
+    /// Makes sure of a folder, and of those above it.
+    pub(crate) fn folder(&mut self, path: &str) {
+        let path = path.trim_matches('/');
+        let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+        for end in ends.filter(|end| *end > 0) {
+            let folder = path[..end].to_owned();
+            if self.folders.insert(folder.clone()) {
+                self.entry(&folder, FOLDER, &[]);
+            }
+        }
+    }
+
+    /// A file that may be run; inside a guest everybody is root.
+    pub(crate) fn file(&mut self, path: &str, bytes: &[u8]) {
+        self.place(path, PROGRAM, bytes);
+    }
+
+    /// A symbolic link.
+    pub(crate) fn link(&mut self, path: &str, target: &str) {
+        self.place(path, LINK, target.as_bytes());
+    }
+
+    /// The whole archive.
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        self.entry("TRAILER!!!", 0, &[]);
+        self.bytes
+    }
+
+    fn place(&mut self, path: &str, mode: u32, bytes: &[u8]) {
+        let path = path.trim_matches('/');
+        if let Some((folder, _)) = path.rsplit_once('/') {
+            self.folder(folder);
+        }
+        self.entry(path, mode, bytes);
+    }
+
+    fn entry(&mut self, name: &str, mode: u32, bytes: &[u8]) {
+        self.entries += 1;
+        // inode, mode, owner, group, links, time, size, four device numbers, name's length, no sum
+        let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let length = u32::try_from(name.len() + 1).unwrap_or(u32::MAX);
+        let fields = [self.entries, mode, 0, 0, 1, 0, size, 0, 0, 0, 0, length, 0];
+        self.bytes.extend_from_slice(b"070701");
+        for field in fields {
+            self.bytes.extend_from_slice(format!("{field:08x}").as_bytes());
+        }
+        self.bytes.extend_from_slice(name.as_bytes());
+        self.bytes.push(0);
+        self.pad();
+        self.bytes.extend_from_slice(bytes);
+        self.pad();
+    }
+
+    /// Name and contents begin at multiples of four.
+    fn pad(&mut self) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads an archive back: name, mode, contents. A second way to understand the format.
+    fn read(bytes: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
+        let mut found = Vec::new();
+        let mut at = 0;
+        while at < bytes.len() {
+            assert_eq!(&bytes[at..at + 6], b"070701");
+            let field = |n: usize| {
+                let start = at + 6 + 8 * n;
+                let text = std::str::from_utf8(&bytes[start..start + 8]).unwrap();
+                usize::from_str_radix(text, 16).unwrap()
+            };
+            let (mode, size, length) = (field(1), field(6), field(11));
+            let name = &bytes[at + 110..at + 110 + length - 1];
+            let start = (at + 110 + length).next_multiple_of(4);
+            let contents = bytes[start..start + size].to_vec();
+            let mode = u32::try_from(mode).unwrap();
+            found.push((String::from_utf8(name.to_vec()).unwrap(), mode, contents));
+            at = (start + size).next_multiple_of(4);
+        }
+        found
+    }
+
+    #[test]
+    fn folders_come_once_and_before_what_they_hold() {
+        let mut archive = Archive::default();
+        archive.file("a/b/one", b"1");
+        archive.file("/a/b/three", b"333");
+        archive.link("a/l", "b/one");
+        archive.folder("out");
+        let found = read(&archive.finish());
+        let names: Vec<&str> = found.iter().map(|(name, ..)| name.as_str()).collect();
+        assert_eq!(names, ["a", "a/b", "a/b/one", "a/b/three", "a/l", "out", "TRAILER!!!"]);
+        assert_eq!(found[3], ("a/b/three".to_owned(), PROGRAM, b"333".to_vec()));
+        assert_eq!(found[4], ("a/l".to_owned(), LINK, b"b/one".to_vec()));
+        assert_eq!(found[5].1, FOLDER);
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Program, busybox, modules, the job and its files → the initramfs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::{Guest, disk};
+use crate::cpio::Archive;
+use crate::elf;
+use crate::error::{At, Error};
+use crate::kernel::{Kernel, Module};
+use crate::program;
+use crate::wire::{JOB, Job, OUT};
+
+/// What every guest gets, where its kernel has it as modules: the compressors come before zram,
+/// which in older kernels offers only those that are there when it looks.
+const MODULES: &[&str] =
+    &["lz4", "lz4hc", "lzo", "lzo_rle", "zstd", "deflate", "842", "zsmalloc", "zram"];
+
+/// The archive: what is the same for every job first, then the job.
+pub(super) fn build(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
+    let modules = kernel.modules(&wanted(guest))?;
+    let mut bytes = system(&pid_1(&guest.program)?, kernel.busybox()?, &modules)?;
+    bytes.extend(job(guest, &modules)?);
+    Ok(bytes)
+}
+
+fn wanted(guest: &Guest) -> Vec<&str> {
+    let disks = if guest.disks.is_empty() { &[] } else { disk::MODULES };
+    let asked = guest.modules.iter().map(String::as_str);
+    MODULES.iter().chain(disks).copied().chain(asked).collect()
+}
+
+/// The static program: a guest has no libraries.
+fn pid_1(path: &Path) -> Result<Vec<u8>, Error> {
+    let bytes = fs::read(path).at(path)?;
+    match elf::read(&bytes) {
+        Some(elf) if !elf.needs_loader => Ok(bytes),
+        Some(_) => Err(Error::Unusable {
+            path: path.to_owned(),
+            what: "needs libraries, and a guest has none: use the static build (make build)".into(),
+        }),
+        None => Err(Error::Unusable {
+            path: path.to_owned(),
+            what: "expected an x86_64 program".into(),
+        }),
+    }
+}
+
+fn system(
+    init: &[u8],
+    busybox: Option<(&Path, Vec<u8>)>,
+    modules: &[Module],
+) -> Result<Vec<u8>, Error> {
+    let mut archive = Archive::default();
+    for folder in ["dev", "proc", "sys", "tmp", "run", "root", "etc", OUT] {
+        archive.folder(folder);
+    }
+    archive.file("init", init);
+    archive.link("bin/pagewise", "/init");
+    archive.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n");
+    archive.file("etc/group", b"root:x:0:\n");
+    if let Some((path, bytes)) = busybox {
+        archive.file("bin/busybox", &bytes);
+        for applet in applets(path)? {
+            archive.link(&format!("bin/{applet}"), "busybox");
+        }
+    }
+    for module in modules {
+        archive.file(&format!("modules/{}", module.name), &module.bytes);
+    }
+    Ok(archive.finish())
+}
+
+/// The names that this busybox answers to. It is the host's architecture, so the host asks it: in a
+/// guest that would be one more program to start.
+fn applets(busybox: &Path) -> Result<Vec<String>, Error> {
+    let listed = program::output("busybox", Command::new(busybox).arg("--list"))?;
+    let plain = |name: &&str| !name.is_empty() && !name.contains('/') && *name != "busybox";
+    Ok(listed.lines().filter(plain).map(str::to_owned).collect())
+}
+
+fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
+    let environment = BTreeMap::from(
+        [
+            ("PATH", "/bin:/sbin:/usr/bin:/usr/sbin"),
+            ("HOME", "/root"),
+            ("LANG", "C.UTF-8"),
+            ("TERM", "dumb"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned())),
+    );
+    let modules = modules.iter().map(|module| module.name.clone()).collect();
+    let (argv, disks) = (guest.argv.clone(), guest.disks.len());
+    let job = Job { argv, environment, modules, disks };
+    let mut archive = Archive::default();
+    archive.file(JOB, &serde_json::to_vec(&job).unwrap_or_default());
+    for (from, to) in &guest.files {
+        archive.file(to, &fs::read(from).at(from)?);
+    }
+    Ok(archive.finish())
+}

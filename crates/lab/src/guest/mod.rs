@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A kernel and a job → a run: QEMU started, watched, and gone at the end.
+
+mod accelerator;
+mod disk;
+mod initramfs;
+mod machine;
+mod outcome;
+mod run;
+mod seat;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pagewise_model::Bytes;
+
+pub use accelerator::{Accelerator, accelerator};
+pub use disk::{Access, Disk, MOST as MOST_DISKS};
+pub use outcome::{Counted, Outcome, Phase, Run};
+pub use run::{Heard, run};
+pub use seat::{Budget, clean};
+
+/// What to run, and in what.
+#[derive(Debug, Clone)]
+pub struct Guest {
+    /// The program and its arguments, as seen inside.
+    pub argv: Vec<String>,
+    /// Memory of the machine.
+    pub memory: Bytes,
+    /// Virtual processors.
+    pub cpus: u32,
+    /// The most time from QEMU's start to its end.
+    pub deadline: Duration,
+    /// More modules than those that every guest gets.
+    pub modules: Vec<String>,
+    /// Host files and where they go.
+    pub files: Vec<(PathBuf, String)>,
+    /// Disks, in the order of their names.
+    pub disks: Vec<Disk>,
+    /// Words for the kernel's command line.
+    pub append: Vec<String>,
+    /// Count instructions: one processor, emulated.
+    pub count: bool,
+    /// Which accelerator to use; the best that works where nothing is said.
+    pub accelerator: Option<Accelerator>,
+    /// The static program that is PID 1.
+    pub program: PathBuf,
+    /// What may run at the same time.
+    pub budget: Budget,
+}
+
+impl Guest {
+    /// A guest with what nobody said anything about.
+    #[must_use]
+    pub fn new(program: PathBuf, argv: Vec<String>) -> Self {
+        Self {
+            argv,
+            memory: Bytes::new(512 << 20),
+            cpus: 1,
+            deadline: Duration::from_secs(120),
+            modules: Vec::new(),
+            files: Vec::new(),
+            disks: Vec::new(),
+            append: Vec::new(),
+            count: false,
+            accelerator: None,
+            program,
+            budget: Budget::of_this_machine(),
+        }
+    }
+}

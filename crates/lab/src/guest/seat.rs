@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A guest's folder: also its place among the guests that run at the same time.
+//!
+//! Each run has a folder with a lock that its runner holds, and a note of what the guest takes. The
+//! kernel drops the lock with the runner, however that ends: so a folder without a holder is what a
+//! killed runner left, and whoever comes next removes it and says so. The notes of the others are
+//! added up before a guest starts; one guest may always run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use pagewise_model::Bytes;
+use rustix::process::{Pid, Signal};
+use serde::{Deserialize, Serialize};
+
+use crate::cache::{self, Cache};
+use crate::error::{At, Error};
+use crate::lock::{Kind, Lock};
+
+/// What QEMU takes beyond the guest's memory: its own, and that for translated code.
+const OVERHEAD: u64 = 128 << 20;
+
+/// What guests of one user may take together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budget {
+    /// Virtual processors.
+    pub cpus: u32,
+    /// Memory.
+    pub memory: u64,
+}
+
+impl Budget {
+    /// As many processors as there are, and three quarters of memory.
+    #[must_use]
+    pub fn of_this_machine() -> Self {
+        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let system = rustix::system::sysinfo();
+        // Word sizes differ between architectures.
+        let memory = u64::from(system.mem_unit).saturating_mul(system.totalram as u64);
+        Self { cpus: u32::try_from(cpus).unwrap_or(u32::MAX), memory: memory / 4 * 3 }
+    }
+
+    fn holds(self, taken: &[Self]) -> bool {
+        let cpus = taken.iter().fold(0, |sum: u32, one| sum.saturating_add(one.cpus));
+        let memory = taken.iter().fold(0, |sum: u64, one| sum.saturating_add(one.memory));
+        cpus <= self.cpus && memory <= self.memory
+    }
+}
+
+/// A folder of our own, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) folder: PathBuf,
+    _lock: Lock,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Seat {
+    /// Waits until what the guest takes is free.
+    pub(super) fn take(
+        cache: &Cache,
+        cpus: u32,
+        memory: Bytes,
+        budget: Budget,
+        stop: &AtomicBool,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<Self, Error> {
+        let wanted = Budget { cpus, memory: memory.get().saturating_add(OVERHEAD) };
+        let mut told = false;
+        loop {
+            let admission = Lock::wait(&admission(cache), Kind::Alone, stop)?;
+            for left in clean_admitted(cache)? {
+                tell(&left);
+            }
+            let mut taken = taken(cache)?;
+            taken.push(wanted);
+            if taken.len() == 1 || budget.holds(&taken) {
+                return Self::new(cache, wanted);
+            }
+            drop(admission);
+            if !std::mem::replace(&mut told, true) {
+                tell(&format!("waiting for one of {} other guests to end", taken.len() - 1));
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn new(cache: &Cache, wanted: Budget) -> Result<Self, Error> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::SeqCst);
+        let folder = runs(cache).join(format!("{}-{number}", std::process::id()));
+        fs::create_dir(&folder).at(&folder)?;
+        let lock = Lock::attempt(&folder.join("lock"), Kind::Alone)?.ok_or(Error::Stopped)?;
+        let seat = Self { folder, _lock: lock };
+        let note = serde_json::to_vec(&wanted).unwrap_or_default();
+        fs::write(seat.folder.join("takes"), note).at(&seat.folder)?;
+        Ok(seat)
+    }
+
+    /// Notes QEMU's number for whoever cleans up after us.
+    pub(super) fn note(&self, qemu: u32) {
+        let _ = fs::write(self.folder.join("qemu"), qemu.to_string());
+    }
+}
+
+fn runs(cache: &Cache) -> PathBuf {
+    cache.folder().join("runs")
+}
+
+fn admission(cache: &Cache) -> PathBuf {
+    cache.folder().join("locks/.admission")
+}
+
+fn folders(cache: &Cache) -> Result<Vec<PathBuf>, Error> {
+    let runs = runs(cache);
+    Ok(fs::read_dir(&runs).at(&runs)?.flatten().map(|entry| entry.path()).collect())
+}
+
+fn taken(cache: &Cache) -> Result<Vec<Budget>, Error> {
+    let note = |folder: PathBuf| {
+        serde_json::from_slice(&fs::read(folder.join("takes")).unwrap_or_default()).ok()
+    };
+    Ok(folders(cache)?.into_iter().filter_map(note).collect())
+}
+
+/// Removes what killed runners left; a line for each.
+///
+/// # Errors
+/// Where that is not possible.
+pub fn clean(cache: &Cache, stop: &AtomicBool) -> Result<Vec<String>, Error> {
+    let _admission = Lock::wait(&admission(cache), Kind::Alone, stop)?;
+    clean_admitted(cache)
+}
+
+fn clean_admitted(cache: &Cache) -> Result<Vec<String>, Error> {
+    let mut told = Vec::new();
+    for folder in folders(cache)? {
+        // A runner may end between our look and now, and take its folder with it.
+        let Ok(Some(_lock)) = Lock::attempt(&folder.join("lock"), Kind::Alone) else { continue };
+        let killed = if kill_qemu(&folder) { " and its QEMU" } else { "" };
+        cache::remove(&folder)?;
+        told.push(format!("removed {}{killed}, left by a run that was killed", folder.display()));
+    }
+    Ok(told)
+}
+
+/// Ends a QEMU whose runner is gone. Its number may be somebody else's by now: its command line
+/// must name this very folder.
+fn kill_qemu(folder: &Path) -> bool {
+    let noted = fs::read_to_string(folder.join("qemu")).ok();
+    let Some(pid) = noted.and_then(|text| text.parse().ok()).and_then(Pid::from_raw) else {
+        return false;
+    };
+    let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+    let ours = String::from_utf8_lossy(&line).contains(&*folder.to_string_lossy());
+    ours && rustix::process::kill_process(pid, Signal::KILL).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOM: Budget = Budget { cpus: 2, memory: 1 << 40 };
+
+    fn seat(cache: &Cache, stop: bool, told: &mut Vec<String>) -> Result<Seat, Error> {
+        let mut tell = |line: &str| told.push(line.to_owned());
+        Seat::take(cache, 1, Bytes::new(1 << 20), ROOM, &AtomicBool::new(stop), &mut tell)
+    }
+
+    #[test]
+    fn the_third_waits_for_two_processors() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path()).unwrap();
+        let mut told = Vec::new();
+        let one = seat(&cache, false, &mut told).unwrap();
+        let two = seat(&cache, false, &mut told).unwrap();
+        assert!(two.folder.is_dir() && one.folder != two.folder);
+        std::thread::scope(|scope| {
+            let third = scope.spawn(|| seat(&cache, false, &mut Vec::new()).map(|_| ()));
+            std::thread::sleep(Duration::from_millis(300));
+            assert!(!third.is_finished());
+            drop(one);
+            third.join().unwrap().unwrap();
+        });
+        drop(two);
+        assert_eq!(folders(&cache).unwrap(), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn what_a_killed_run_left_is_removed_and_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path()).unwrap();
+        let left = folder.path().join("runs/1234-0");
+        fs::create_dir(&left).unwrap();
+        fs::write(left.join("initramfs"), b"x").unwrap();
+        // Our own number: alive, but its command line does not name the folder.
+        fs::write(left.join("qemu"), std::process::id().to_string()).unwrap();
+        let mut told = Vec::new();
+        let seat = seat(&cache, false, &mut told).unwrap();
+        assert!(told.len() == 1 && told[0].contains("1234-0"), "{told:?}");
+        assert!(!left.exists() && seat.folder.exists());
+        assert!(clean(&cache, &AtomicBool::new(false)).unwrap().is_empty());
+    }
+}

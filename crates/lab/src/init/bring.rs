@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the job left in `/out` → the runner.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+use super::channel::Channel;
+use crate::wire::{self, CHUNK, Event, OUT};
+
+/// Sends every plain file; links and devices stay.
+pub(super) fn everything(channel: &Channel) -> Result<(), String> {
+    let mut folders = vec![Path::new(OUT).to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries =
+            fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        for entry in entries.flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_file() {
+                let path = entry.path();
+                send(&path, channel).map_err(|error| format!("{}: {error}", path.display()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An empty file is one empty piece.
+fn send(path: &Path, channel: &Channel) -> std::io::Result<()> {
+    let name = path.strip_prefix(OUT).unwrap_or(path).to_string_lossy().into_owned();
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let length = file.read(&mut buffer)?;
+        let bytes = wire::packed(&buffer[..length]);
+        channel.tell(&Event::File { path: name.clone(), bytes });
+        if length < CHUNK {
+            return Ok(());
+        }
+    }
+}

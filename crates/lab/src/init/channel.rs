@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The second serial port → lines of JSON to the runner.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::sync::Mutex;
+
+use rustix::termios::{self, OptionalActions};
+
+use crate::wire::Event;
+
+const PORT: &str = "/dev/ttyS1";
+
+/// Where PID 1 tells things; the job's output comes from threads.
+#[derive(Debug)]
+pub(super) struct Channel {
+    port: Option<Mutex<File>>,
+}
+
+impl Channel {
+    /// Opens the port and stops the terminal layer from changing what goes through.
+    pub(super) fn open() -> Self {
+        let port = OpenOptions::new().read(true).write(true).open(PORT).ok();
+        if let Some(port) = &port {
+            if let Ok(mut settings) = termios::tcgetattr(port) {
+                settings.make_raw();
+                let _ = termios::tcsetattr(port, OptionalActions::Now, &settings);
+            }
+        }
+        Self { port: port.map(Mutex::new) }
+    }
+
+    /// One event, one line. A port that is gone leaves nobody to tell.
+    pub(super) fn tell(&self, event: &Event) {
+        let Some(port) = &self.port else { return };
+        let Ok(mut line) = serde_json::to_vec(event) else { return };
+        line.push(b'\n');
+        if let Ok(mut port) = port.lock() {
+            let _ = port.write_all(&line);
+        }
+    }
+
+    /// Waits until the port has sent everything.
+    pub(super) fn drain(&self) {
+        if let Some(Ok(port)) = self.port.as_ref().map(Mutex::lock) {
+            let _ = termios::tcdrain(&*port);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The job → how it ended; every process it leaves is killed.
+//!
+//! PID 1 inherits what loses its parent, so it waits for anybody until the job's own process has
+//! ended. Then the job's group and whatever else is there is killed, which also closes the pipes
+//! that a process gone into the background held open.
+
+use std::fs;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+
+use super::channel::Channel;
+use super::system::{self, JOB_GROUP, OWN_GROUP};
+use crate::wire::{self, CHUNK, Event, How, Job, Stream};
+
+/// How long a killed process may take to go.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Runs the job to its end.
+pub(super) fn run(job: &Job, channel: &Channel) -> Event {
+    let before = Before::now();
+    let _ = fs::write("/proc/self/oom_score_adj", "-1000");
+    std::thread::scope(|scope| {
+        let how = match start(job) {
+            Err(error) => How::NotStarted(error),
+            Ok(mut child) => {
+                channel.tell(&Event::Started);
+                if let Some(pipe) = child.stdout.take() {
+                    scope.spawn(move || pass_on(pipe, Stream::Out, channel));
+                }
+                if let Some(pipe) = child.stderr.take() {
+                    scope.spawn(move || pass_on(pipe, Stream::Err, channel));
+                }
+                wait_for(child.id())
+            }
+        };
+        let after = Before::now();
+        let left = kill_everything();
+        ended(how, left, &before, &after)
+    })
+}
+
+/// Counters at one time.
+struct Before {
+    ticks: u64,
+    idle: u64,
+    kills: u64,
+    time: Instant,
+}
+
+impl Before {
+    fn now() -> Self {
+        Self {
+            kills: system::counter("/proc/vmstat", "oom_kill"),
+            idle: system::idle_milliseconds(),
+            time: Instant::now(),
+            ticks: pagewise_observe::ticks(),
+        }
+    }
+}
+
+fn ended(how: How, left: u64, before: &Before, after: &Before) -> Event {
+    let time = after.time.duration_since(before.time).as_millis();
+    Event::Ended {
+        how,
+        left,
+        oom_kills: after.kills.saturating_sub(before.kills),
+        ticks: after.ticks.saturating_sub(before.ticks),
+        idle_milliseconds: after.idle.saturating_sub(before.idle),
+        milliseconds: u64::try_from(time).unwrap_or(u64::MAX),
+    }
+}
+
+/// It cannot be done here.
+pub(super) fn not_started(why: String) -> Event {
+    let now = Before::now();
+    ended(How::NotStarted(why), 0, &now, &now)
+}
+
+/// Starts it in its own group and folder, with its own environment and nothing else.
+fn start(job: &Job) -> Result<std::process::Child, String> {
+    let (program, arguments) = job.argv.split_first().ok_or("the job is empty")?;
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().envs(&job.environment).current_dir("/root");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Born in the job's group: it cannot fork before it is moved.
+    system::enter(JOB_GROUP);
+    let child = command.spawn().map_err(|error| format!("{program}: {error}"));
+    system::enter(OWN_GROUP);
+    let child = child?;
+    let _ = fs::write(format!("/proc/{}/oom_score_adj", child.id()), "0");
+    Ok(child)
+}
+
+fn pass_on(mut pipe: impl Read, stream: Stream, channel: &Channel) {
+    let mut buffer = vec![0; CHUNK];
+    while let Ok(length @ 1..) = pipe.read(&mut buffer) {
+        channel.tell(&Event::Output { stream, bytes: wire::packed(&buffer[..length]) });
+    }
+}
+
+/// Reaps whoever ends, until it is this one.
+fn wait_for(wanted: u32) -> How {
+    loop {
+        match rustix::process::wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if is(pid, wanted) => return how(status),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return How::NotStarted(format!("the job was lost: {errno}")),
+        }
+    }
+}
+
+fn is(pid: Pid, wanted: u32) -> bool {
+    u32::try_from(pid.as_raw_nonzero().get()) == Ok(wanted)
+}
+
+fn how(status: WaitStatus) -> How {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => How::Exited(code),
+        (None, Some(signal)) => How::Signalled(signal),
+        (None, None) => How::NotStarted("the job neither exited nor was killed".to_owned()),
+    }
+}
+
+/// Kills all that is there but PID 1 and the kernel's own, and reaps it; says how many there were.
+fn kill_everything() -> u64 {
+    let text = fs::read_to_string(format!("{JOB_GROUP}/cgroup.procs")).unwrap_or_default();
+    let left = u64::try_from(text.lines().count()).unwrap_or(u64::MAX);
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        kill_each();
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Err(_) => break,
+            Ok(None) => std::thread::sleep(Duration::from_millis(2)),
+            Ok(Some(_)) => {}
+        }
+    }
+    left
+}
+
+/// The group at once, where this kernel can; then everybody, group or not. The kernel's own threads
+/// take no notice.
+fn kill_each() {
+    let _ = fs::write(format!("{JOB_GROUP}/cgroup.kill"), "1");
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    for pid in numbers.filter(|pid| *pid > 1).filter_map(Pid::from_raw) {
+        let _ = rustix::process::kill_process(pid, Signal::KILL);
+    }
+}

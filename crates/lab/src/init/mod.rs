@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! PID 1 of a guest: makes a small Linux around the job, runs it, tells what became of it, and ends
+//! the machine.
+//!
+//! Nobody is there to read an error but the runner, over the second serial port: what does not work
+//! is told and the rest goes on. A panic here is a panic of the kernel, which the runner sees in
+//! the kernel's log. A restart is how the machine ends: QEMU is told not to start it again, and no
+//! firmware is needed for it.
+
+mod bring;
+mod channel;
+mod job;
+mod system;
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::system::RebootCommand;
+
+use crate::wire::{Event, Job, MARK};
+use channel::Channel;
+
+/// Whether this process is PID 1 of a guest of ours: the runner marks it on the kernel's command
+/// line. A container's PID 1 is something else.
+#[must_use]
+pub fn is_wanted() -> bool {
+    rustix::process::getpid().as_raw_nonzero().get() == 1 && std::env::var_os(MARK).is_some()
+}
+
+/// The life of PID 1.
+pub fn main() -> ! {
+    system::mount_all(&mut Vec::new());
+    let channel = Channel::open();
+    let mut troubles = Vec::new();
+    system::mount_all(&mut troubles);
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    channel.tell(&Event::Up { release });
+    for what in troubles {
+        channel.tell(&Event::Trouble { what });
+    }
+    if let Err(what) = run(&channel) {
+        channel.tell(&Event::Trouble { what });
+    }
+    // A restart forgets what is not on a disk yet.
+    rustix::fs::sync();
+    channel.tell(&Event::Done);
+    channel.drain();
+    end()
+}
+
+fn run(channel: &Channel) -> Result<(), String> {
+    let text = fs::read(format!("/{}", crate::wire::JOB)).map_err(|error| error.to_string())?;
+    let job: Job = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+    for what in system::load(&job.modules).into_iter().chain(system::cgroups()) {
+        channel.tell(&Event::Trouble { what });
+    }
+    let ended = match system::missing_disks(job.disks) {
+        Some(why) => job::not_started(why),
+        None => job::run(&job, channel),
+    };
+    channel.tell(&ended);
+    bring::everything(channel)
+}
+
+/// Restarts the machine, which ends it.
+fn end() -> ! {
+    loop {
+        let _ = rustix::system::reboot(RebootCommand::Restart);
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}

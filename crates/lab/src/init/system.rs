@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Mounts, modules and cgroups of a guest: what could not be done comes back in words.
+//!
+//! What a kernel does not have is not an error: it is looked for, and the job sees for itself.
+
+use std::ffi::{CStr, CString};
+use std::fs::{self, File};
+use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount};
+
+/// Folder and filesystem, in this order.
+const MOUNTS: &[(&str, &str)] = &[
+    ("/dev", "devtmpfs"),
+    ("/proc", "proc"),
+    ("/sys", "sysfs"),
+    ("/sys/fs/cgroup", "cgroup2"),
+    ("/sys/kernel/debug", "debugfs"),
+    ("/dev/shm", "tmpfs"),
+    ("/tmp", "tmpfs"),
+    ("/run", "tmpfs"),
+];
+
+/// The job's cgroup.
+pub(super) const JOB_GROUP: &str = "/sys/fs/cgroup/job";
+const ROOT_GROUP: &str = "/sys/fs/cgroup";
+/// Where PID 1 itself is.
+pub(super) const OWN_GROUP: &str = "/sys/fs/cgroup/init";
+
+/// Mounts everything that is not mounted yet.
+pub(super) fn mount_all(troubles: &mut Vec<String>) {
+    for (folder, kind) in MOUNTS {
+        let _ = fs::create_dir_all(folder);
+        match mount_one(folder, kind) {
+            // Busy is mounted already; no such device is a kernel without it.
+            Ok(()) | Err(Errno::BUSY | Errno::NODEV | Errno::NOENT) => {}
+            Err(errno) => troubles.push(format!("{folder}: {kind} is not mounted: {errno}")),
+        }
+    }
+}
+
+fn mount_one(folder: &str, kind: &str) -> rustix::io::Result<()> {
+    if is_mounted(folder) {
+        return Ok(());
+    }
+    mount(kind, folder, kind, MountFlags::empty(), None::<&CStr>)
+}
+
+/// tmpfs can be mounted over itself, so the table of mounts is asked.
+fn is_mounted(folder: &str) -> bool {
+    let table = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    table.lines().any(|line| line.split(' ').nth(1) == Some(folder))
+}
+
+/// Loads modules in the order given.
+pub(super) fn load(modules: &[String]) -> Vec<String> {
+    let failed = |name: &String| match load_one(&Path::new("/modules").join(name)) {
+        Ok(()) | Err(Errno::EXIST) => None,
+        Err(errno) => Some(format!("module {name} is not loaded: {errno}")),
+    };
+    modules.iter().filter_map(failed).collect()
+}
+
+fn load_one(path: &Path) -> rustix::io::Result<()> {
+    let file =
+        File::open(path).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    let none = CString::default();
+    rustix::system::finit_module(file, &none, 0)
+}
+
+/// Two groups, ours and the job's, with every controller that this kernel has.
+pub(super) fn cgroups() -> Vec<String> {
+    let Ok(offered) = fs::read_to_string(format!("{ROOT_GROUP}/cgroup.controllers")) else {
+        return vec!["there is no cgroup v2 here".to_owned()];
+    };
+    let mut troubles = Vec::new();
+    for controller in offered.split_whitespace() {
+        let written =
+            fs::write(format!("{ROOT_GROUP}/cgroup.subtree_control"), format!("+{controller}"));
+        if let Err(error) = written {
+            troubles.push(format!("cgroup controller {controller} is not enabled: {error}"));
+        }
+    }
+    for group in [OWN_GROUP, JOB_GROUP] {
+        if let Err(error) = fs::create_dir_all(group) {
+            troubles.push(format!("{group}: {error}"));
+        }
+    }
+    troubles
+}
+
+/// Why the job cannot have the disks that it was promised.
+pub(super) fn missing_disks(wanted: usize) -> Option<String> {
+    let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let found = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"vd"));
+    let found = found.count();
+    (found < wanted).then(|| {
+        format!("{found} of {wanted} disks came up: this kernel lacks virtio_pci or virtio_blk")
+    })
+}
+
+/// Moves PID 1 into a group: what it starts then is born there.
+pub(super) fn enter(group: &str) {
+    let _ = fs::write(format!("{group}/cgroup.procs"), "0");
+}
+
+/// A line of a file such as /proc/vmstat, by its first word.
+pub(super) fn counter(path: &str, name: &str) -> u64 {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let mut lines = text.lines().map(str::split_whitespace);
+    let found = lines.find_map(|mut words| (words.next() == Some(name)).then(|| words.next())?);
+    found.and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
+/// Time that all CPUs idled since the start, in milliseconds: the second word of /proc/uptime is
+/// the sum over CPUs, in seconds with two digits behind the point.
+pub(super) fn idle_milliseconds() -> u64 {
+    let text = fs::read_to_string("/proc/uptime").unwrap_or_default();
+    let digits = text.split_whitespace().nth(1).unwrap_or_default().replace('.', "");
+    digits.parse::<u64>().map_or(0, |hundredths| hundredths.saturating_mul(10))
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A kernel image (bzImage) → its release, and the plain kernel inside.
+//!
+//! QEMU's small machine starts the plain ELF file without a boot loader, which saves the guest the
+//! unpacking. The image holds it packed, by one of several methods; where we have no unpacker for
+//! the method, or what comes out is no ELF file, the image is started as it is.
+
+use std::io::Read;
+
+use crate::elf::{self, number};
+
+/// Larger ones are not believed.
+const LARGEST: u64 = 512 << 20;
+/// How the boot protocol says that this is an image.
+const MAGIC: &[u8] = b"HdrS";
+
+/// The release (as `uname -r` prints it) that the image's header names.
+pub(crate) fn release(image: &[u8]) -> Option<String> {
+    is_image(image).then_some(())?;
+    let at = usize::try_from(number(image, 0x20e, 2)?).ok()? + 0x200;
+    let text = image.get(at..at + 128)?;
+    let text = text.split(|byte| *byte == 0 || *byte == b' ').next()?;
+    std::str::from_utf8(text).ok().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// The kernel inside, unpacked.
+pub(crate) fn plain(image: &[u8]) -> Option<Vec<u8>> {
+    let found = unpacked(payload(image)?)?;
+    elf::read(&found).map(|_| found)
+}
+
+fn is_image(image: &[u8]) -> bool {
+    image.get(0x202..0x206) == Some(MAGIC)
+}
+
+/// The packed kernel: the header says where, counted from the end of the set-up sectors.
+fn payload(image: &[u8]) -> Option<&[u8]> {
+    is_image(image).then_some(())?;
+    let sectors = match number(image, 0x1f1, 1)? {
+        0 => 4,
+        sectors => sectors,
+    };
+    let start = (sectors + 1) * 512 + number(image, 0x248, 4)?;
+    let length = usize::try_from(number(image, 0x24c, 4)?).ok()?;
+    let start = usize::try_from(start).ok()?;
+    image.get(start..start.checked_add(length)?)
+}
+
+/// Behind the packed bytes stands their unpacked size, which the readers here leave alone.
+fn unpacked(packed: &[u8]) -> Option<Vec<u8>> {
+    match packed {
+        [0x1f, 0x8b, ..] => all(flate2::read::GzDecoder::new(packed)),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+            all(zstd::Decoder::with_buffer(packed).ok()?.single_frame())
+        }
+        [0x02, 0x21, 0x4c, 0x18, rest @ ..] => lz4(rest),
+        _ => None,
+    }
+}
+
+fn all(reader: impl Read) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(LARGEST).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// The oldest frame of lz4: blocks of at most 8 MiB unpacked, each behind its packed size.
+fn lz4(mut rest: &[u8]) -> Option<Vec<u8>> {
+    const BLOCK: usize = 8 << 20;
+    let mut bytes = Vec::new();
+    while let (Some(size), true) = (number(rest, 0, 4), bytes.len() as u64 <= LARGEST) {
+        let Some(block) = rest.get(4..).and_then(|rest| rest.get(..usize::try_from(size).ok()?))
+        else {
+            break;
+        };
+        bytes.extend(lz4_flex::block::decompress(block, BLOCK).ok()?);
+        rest = &rest[4 + block.len()..];
+    }
+    Some(bytes)
+}
+
+/// A module as the package has it → as the kernel loads it.
+pub(crate) fn module(name: &str, bytes: Vec<u8>) -> Option<Vec<u8>> {
+    let packed = bytes.as_slice();
+    match name.rsplit('.').next()? {
+        "xz" => {
+            let mut plain = Vec::new();
+            lzma_rs::xz_decompress(&mut std::io::BufReader::new(packed), &mut plain).ok()?;
+            Some(plain)
+        }
+        "zst" => all(zstd::Decoder::with_buffer(packed).ok()?),
+        "gz" => all(flate2::read::GzDecoder::new(packed)),
+        _ => Some(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Write;
+
+    /// An image around these packed bytes, with a release.
+    fn image(packed: &[u8]) -> Vec<u8> {
+        let mut image = vec![0; 0x400];
+        image[0x1f1] = 1;
+        image[0x202..0x206].copy_from_slice(MAGIC);
+        image[0x20f] = 1;
+        image[0x24c..0x250].copy_from_slice(&u32::try_from(packed.len()).unwrap().to_le_bytes());
+        image[0x300..0x312].copy_from_slice(b"6.1.0-test (someo\0");
+        image.extend_from_slice(packed);
+        image
+    }
+
+    fn kernel() -> Vec<u8> {
+        let mut kernel = vec![0; 20_000_000];
+        kernel[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        kernel[19_000_000] = 7;
+        kernel
+    }
+
+    fn behind_its_size(mut packed: Vec<u8>) -> Vec<u8> {
+        packed.extend_from_slice(&20_000_000_u32.to_le_bytes());
+        packed
+    }
+
+    #[test]
+    fn every_method_gives_the_kernel_back() {
+        let kernel = kernel();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&kernel).unwrap();
+        let mut lz4 = vec![0x02, 0x21, 0x4c, 0x18];
+        for block in kernel.chunks(8 << 20) {
+            let packed = lz4_flex::block::compress(block);
+            lz4.extend_from_slice(&u32::try_from(packed.len()).unwrap().to_le_bytes());
+            lz4.extend(packed);
+        }
+        let zstd = zstd::encode_all(kernel.as_slice(), 1).unwrap();
+        for packed in [gzip.finish().unwrap(), lz4, zstd] {
+            let image = image(&behind_its_size(packed));
+            assert_eq!(release(&image).as_deref(), Some("6.1.0-test"));
+            assert!(plain(&image) == Some(kernel.clone()));
+        }
+    }
+
+    #[test]
+    fn a_method_that_we_have_not_is_left_packed() {
+        assert_eq!(plain(&image(b"BZh91AY&SY")), None);
+        assert_eq!(plain(b"no image"), None);
+    }
+
+    proptest! {
+        /// Noise in the header or the packed bytes is refused, never a panic.
+        #[test]
+        fn noise_does_no_harm(packed: Vec<u8>, at in 0usize..0x400, byte: u8) {
+            for magic in [&[0x1f, 0x8b][..], &[0x28, 0xb5, 0x2f, 0xfd], &[2, 0x21, 0x4c, 0x18]] {
+                let mut image = image(&[magic, &packed].concat());
+                image[at] = byte;
+                let _ = (plain(&image), release(&image));
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Names of modules → the files to load, dependencies first.
+//!
+//! Packages bring no `modules.dep`: it is made when they are installed. But every module names what
+//! it needs in its own `.modinfo`, so that is read instead. A name that no file has is built in, or
+//! this kernel has no such thing: both are nothing to load.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::image;
+use crate::error::{At, Error};
+
+/// A module ready to be loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Module {
+    /// As `/proc/modules` prints it.
+    pub(crate) name: String,
+    /// Unpacked.
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The module files of one kernel.
+#[derive(Debug, Default)]
+pub(crate) struct Modules {
+    files: BTreeMap<String, PathBuf>,
+}
+
+impl Modules {
+    /// Looks through `/lib/modules/<release>` or what stands for it.
+    pub(crate) fn below(folder: &Path) -> Result<Self, Error> {
+        let mut modules = Self::default();
+        let mut folders = vec![folder.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).at(&folder)? {
+                let entry = entry.at(&folder)?;
+                let kind = entry.file_type().at(&folder)?;
+                if kind.is_dir() {
+                    folders.push(entry.path());
+                } else if let (true, Some(name)) = (kind.is_file(), name(&entry.path())) {
+                    modules.files.insert(name, entry.path());
+                }
+            }
+        }
+        Ok(modules)
+    }
+
+    /// The modules and all they need, in the order in which they can be loaded.
+    pub(crate) fn closure(
+        &self,
+        names: &[&str],
+        read: impl Fn(&Path) -> Result<Vec<u8>, Error>,
+    ) -> Result<Vec<Module>, Error> {
+        let mut found = Vec::new();
+        let mut seen = BTreeSet::new();
+        for name in names {
+            self.add(&canonical(name), &read, &mut seen, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    fn add(
+        &self,
+        name: &str,
+        read: &impl Fn(&Path) -> Result<Vec<u8>, Error>,
+        seen: &mut BTreeSet<String>,
+        found: &mut Vec<Module>,
+    ) -> Result<(), Error> {
+        let Some(path) = self.files.get(name) else { return Ok(()) };
+        if !seen.insert(name.to_owned()) {
+            return Ok(());
+        }
+        let packed = read(path)?;
+        let file = path.to_string_lossy();
+        let bytes = image::module(&file, packed).ok_or_else(|| Error::Unusable {
+            path: path.clone(),
+            what: "expected a module, packed with xz, zstd or gzip or not at all".to_owned(),
+        })?;
+        for needed in needs(&bytes) {
+            self.add(&needed, read, seen, found)?;
+        }
+        found.push(Module { name: name.to_owned(), bytes });
+        Ok(())
+    }
+}
+
+/// `lzo-rle.ko.xz` → `lzo_rle`.
+fn name(path: &Path) -> Option<String> {
+    let (name, ending) = path.file_name()?.to_str()?.split_once(".ko")?;
+    matches!(ending, "" | ".xz" | ".zst" | ".gz").then(|| canonical(name))
+}
+
+/// The kernel takes `-` and `_` for the same.
+fn canonical(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// What `.modinfo` says behind `depends=` (hard) and `softdep=pre:` (where it is there).
+fn needs(module: &[u8]) -> Vec<String> {
+    let strings = module.split(|byte| *byte == 0).filter_map(|text| std::str::from_utf8(text).ok());
+    let mut needs = Vec::new();
+    for text in strings {
+        if let Some(names) = text.strip_prefix("depends=") {
+            needs.extend(names.split(',').filter(|name| !name.is_empty()).map(canonical));
+        }
+        if let Some(names) = text.strip_prefix("softdep=pre:") {
+            let before = names.split("post:").next().unwrap_or_default();
+            needs.extend(before.split_whitespace().map(canonical));
+        }
+    }
+    needs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, needs) in files {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("\x7fELF\0license=GPL\0depends={needs}\0name=x\0")).unwrap();
+        }
+        folder
+    }
+
+    fn order(folder: &Path, names: &[&str]) -> Vec<String> {
+        let read = |path: &Path| fs::read(path).at(path);
+        let found = Modules::below(folder).unwrap().closure(names, read).unwrap();
+        found.into_iter().map(|module| module.name).collect()
+    }
+
+    #[test]
+    fn what_is_needed_comes_first_and_once() {
+        let folder = folder(&[
+            ("kernel/drivers/zram.ko", "zsmalloc,lz4-x"),
+            ("kernel/mm/zsmalloc.ko", ""),
+            ("kernel/crypto/lz4-x.ko", "zsmalloc,builtin_one"),
+        ]);
+        assert_eq!(order(folder.path(), &["zram", "lz4_x"]), ["zsmalloc", "lz4_x", "zram"]);
+        assert_eq!(order(folder.path(), &["absent"]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn modules_that_need_each_other_end() {
+        let folder = folder(&[("a.ko", "b"), ("b.ko", "a")]);
+        assert_eq!(order(folder.path(), &["a"]), ["b", "a"]);
+    }
+
+    #[test]
+    fn a_damaged_module_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a.ko.xz"), b"no xz").unwrap();
+        let modules = Modules::below(folder.path()).unwrap();
+        let error = modules.closure(&["a"], |path| fs::read(path).at(path)).unwrap_err();
+        assert!(error.to_string().contains("a.ko.xz"), "{error}");
+    }
+}

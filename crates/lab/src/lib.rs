@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Guests: a stock kernel, this program as PID 1, a job → what became of the job.
+//!
+//! [`kernel`] finds a kernel (a Debian suite, this host's /boot, a path), [`cache`] keeps what was
+//! fetched, [`guest`] runs QEMU and says how the job ended, [`init`] is PID 1 inside. What the two
+//! sides say to each other is in [`wire`]. Nothing about a kernel version is compiled in: what a
+//! kernel offers is looked for.
+//!
+//! A guest has no network and no disk: it begins with what the runner packs into its initramfs and
+//! leaves by one serial line. Only x86_64 yet.
+
+pub mod cache;
+mod cpio;
+mod debian;
+mod elf;
+mod error;
+pub mod guest;
+pub mod init;
+pub mod kernel;
+mod lock;
+mod program;
+pub mod wire;
+
+pub use error::Error;

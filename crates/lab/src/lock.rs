@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Locks on files of ours. The kernel drops them with the process, so a killed one leaves none.
+
+use std::fs::{File, OpenOptions};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use crate::error::{At, Error};
+
+/// Held until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+/// How the lock is shared.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    /// With other readers.
+    Shared,
+    /// With nobody.
+    Alone,
+}
+
+impl Lock {
+    /// Takes it if nobody else has it.
+    pub(crate) fn attempt(path: &Path, kind: Kind) -> Result<Option<Self>, Error> {
+        let mut options = OpenOptions::new();
+        let file =
+            options.read(true).write(true).create(true).truncate(false).open(path).at(path)?;
+        let operation = match kind {
+            Kind::Shared => FlockOperation::NonBlockingLockShared,
+            Kind::Alone => FlockOperation::NonBlockingLockExclusive,
+        };
+        match flock(&file, operation) {
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(errno).at(path),
+        }
+    }
+
+    /// Waits for it, unless the user stops us.
+    pub(crate) fn wait(path: &Path, kind: Kind, stop: &AtomicBool) -> Result<Self, Error> {
+        loop {
+            if let Some(lock) = Self::attempt(path, kind)? {
+                return Ok(lock);
+            }
+            if stop.load(Ordering::SeqCst) {
+                return Err(Error::Stopped);
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_share_and_a_writer_is_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let one = Lock::attempt(&path, Kind::Shared).unwrap();
+        let two = Lock::attempt(&path, Kind::Shared).unwrap();
+        assert!(one.is_some() && two.is_some());
+        assert!(Lock::attempt(&path, Kind::Alone).unwrap().is_none());
+        drop((one, two));
+        let alone = Lock::attempt(&path, Kind::Alone).unwrap();
+        assert!(alone.is_some() && Lock::attempt(&path, Kind::Shared).unwrap().is_none());
+        let stop = AtomicBool::new(true);
+        assert!(matches!(Lock::wait(&path, Kind::Alone, &stop), Err(Error::Stopped)));
+    }
+}

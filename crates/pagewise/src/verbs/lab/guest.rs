@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise lab guest`: a command in a guest, its output as it comes, and what became of it.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use pagewise_lab::cache::Cache;
+use pagewise_lab::guest::{self, Accelerator, Guest, Heard, MOST_DISKS, Phase, Run};
+use pagewise_lab::kernel::{self, Kernel};
+use pagewise_lab::wire::Stream;
+use pagewise_model::Bytes;
+
+use super::out::{self, Brought};
+use super::{Outcome, tell};
+use crate::cli::{self, Global};
+use crate::output;
+
+pub(super) fn run(
+    global: &Global,
+    wanted: &cli::Guest,
+    cache: &Cache,
+    stop: &AtomicBool,
+) -> anyhow::Result<Outcome> {
+    let guest = described(wanted)?;
+    if let Some(folder) = &wanted.out {
+        output::empty_folder(folder)?;
+    }
+    let shown = Shown::start(global);
+    let kernel = kernel::find(&wanted.kernel, cache, stop, &mut |line| shown.note(line))?;
+    let boots = wanted.boots.unwrap_or(if wanted.count { 5 } else { 1 });
+    let mut runs: Vec<Run> = Vec::new();
+    for boot in 1..=boots {
+        shown.boot(boot, boots);
+        let mut brought = Brought::default();
+        let mut hear = |heard: Heard<'_>| hear(heard, &shown, &mut brought, global.json);
+        let run = guest::run(&guest, &kernel, cache, stop, &mut hear)?;
+        if let Some(folder) = &wanted.out {
+            brought.write(&folder_of(folder, boot, boots))?;
+        }
+        let go_on = status(&run.outcome) == 0;
+        runs.push(run);
+        if !go_on {
+            break;
+        }
+    }
+    shown.end();
+    told(global, &kernel, &runs)?;
+    Ok(runs.last().map_or(Outcome::Done, |run| Outcome::Status(status(&run.outcome))))
+}
+
+/// As typed → as run. The guest's program is this very file.
+fn described(wanted: &cli::Guest) -> anyhow::Result<Guest> {
+    let program = std::env::current_exe().context("finding this program's own file")?;
+    if wanted.disk.len() > MOST_DISKS {
+        bail!("expected at most {MOST_DISKS} disks, found {}", wanted.disk.len());
+    }
+    let files = wanted.file.iter().map(|text| out::file(text)).collect::<anyhow::Result<_>>()?;
+    Ok(Guest {
+        memory: wanted.memory,
+        cpus: wanted.cpus,
+        deadline: wanted.deadline,
+        modules: wanted.module.clone(),
+        files,
+        disks: wanted.disk.clone(),
+        append: wanted.append.clone(),
+        count: wanted.count,
+        accelerator: wanted.emulate.then_some(Accelerator::Tcg),
+        ..Guest::new(program, wanted.command.clone())
+    })
+}
+
+/// Each of several boots has a folder of its own.
+fn folder_of(folder: &std::path::Path, boot: u32, boots: u32) -> PathBuf {
+    if boots == 1 { folder.to_owned() } else { folder.join(boot.to_string()) }
+}
+
+fn hear(heard: Heard<'_>, shown: &Shown, brought: &mut Brought, json: bool) {
+    match heard {
+        Heard::Output(stream, bytes) => shown.aside(|| pass_on(stream, &bytes, json)),
+        Heard::File(path, bytes) => brought.piece(path, &bytes),
+        Heard::Note(line) => shown.note(line),
+        Heard::Reached(phase) => shown.phase(phase),
+    }
+}
+
+/// With --json standard output holds the document alone. A reader that went away is no error.
+fn pass_on(stream: Stream, bytes: &[u8], json: bool) {
+    let _ = match (stream, json) {
+        (Stream::Out, false) => output::print(bytes).map(|_| ()),
+        _ => std::io::stderr().lock().write_all(bytes).map_err(Into::into),
+    };
+}
+
+fn status(outcome: &guest::Outcome) -> u8 {
+    match outcome {
+        guest::Outcome::Exited { status } => u8::try_from(*status & 0xff).unwrap_or(1),
+        guest::Outcome::Crashed { signal } => u8::try_from(128 + (*signal & 0x7f)).unwrap_or(255),
+        guest::Outcome::OutOfMemory { .. } => 137,
+        guest::Outcome::TimedOut { .. } => 124,
+        guest::Outcome::Stopped => 130,
+        guest::Outcome::NotStarted { .. }
+        | guest::Outcome::Panicked { .. }
+        | guest::Outcome::Failed { .. } => 125,
+    }
+}
+
+/// What became of the guests, on standard error; or as the document.
+fn told(global: &Global, kernel: &Kernel, runs: &[Run]) -> anyhow::Result<()> {
+    if global.json {
+        let document = serde_json::json!({
+            "schema": "pagewise/guest/1",
+            "pagewise": env!("CARGO_PKG_VERSION"),
+            "kernel": kernel.name,
+            "runs": runs,
+        });
+        output::print(format!("{document:#}\n").as_bytes())?;
+        return Ok(());
+    }
+    for run in runs {
+        for line in run_lines(global, kernel, run) {
+            tell(global, &line);
+        }
+    }
+    if let Some(line) = counts(runs) {
+        tell(global, &line);
+    }
+    Ok(())
+}
+
+fn run_lines(global: &Global, kernel: &Kernel, run: &Run) -> Vec<String> {
+    let mut lines: Vec<String> = run.troubles.iter().map(|what| format!("guest: {what}")).collect();
+    let ended = in_words(&run.outcome, run.seconds);
+    if let Some(ended) = &ended {
+        lines.extend(run.log.iter().map(|line| format!("kernel: {line}")));
+        lines.push(ended.clone());
+    }
+    if run.left > 0 {
+        lines.push(format!("the command left {} processes, which were killed", run.left));
+    }
+    if global.verbose || ended.is_some() {
+        lines.push(summary(kernel, run));
+    }
+    lines
+}
+
+fn summary(kernel: &Kernel, run: &Run) -> String {
+    let release = run.release.as_deref().unwrap_or(&kernel.release);
+    let boot = match (run.boot_cpu_seconds, run.boot_seconds) {
+        (Some(cpu), Some(wall)) => format!("PID 1 after {cpu:.2} CPU-s ({wall:.1} s)"),
+        _ => "PID 1 did not come".to_owned(),
+    };
+    let with = match run.accelerator {
+        Accelerator::Kvm => "KVM",
+        Accelerator::Tcg => "emulated",
+    };
+    let size = Bytes::new(run.initramfs_bytes);
+    format!(
+        "{} {release}, {with}: {boot}, end after {:.2} CPU-s ({:.1} s), initramfs {size}",
+        kernel.name, run.cpu_seconds, run.seconds
+    )
+}
+
+/// Nothing where the command's own exit status says it all.
+fn in_words(outcome: &guest::Outcome, seconds: f64) -> Option<String> {
+    Some(match outcome {
+        guest::Outcome::Exited { .. } => return None,
+        guest::Outcome::Crashed { signal } => format!("the command was ended by signal {signal}"),
+        guest::Outcome::NotStarted { why } => format!("the command was not started: {why}"),
+        guest::Outcome::OutOfMemory { kills: 0 } => "the guest ran out of memory".to_owned(),
+        guest::Outcome::OutOfMemory { kills } => {
+            format!("the command was killed for lack of memory (kills in the guest: {kills})")
+        }
+        guest::Outcome::Panicked { said } => format!("the kernel panicked: {said}"),
+        guest::Outcome::TimedOut { phase } => {
+            format!("still {} after {seconds:.0} s: ended by --deadline", doing(*phase))
+        }
+        guest::Outcome::Failed { said } => format!("the machine ended early: {said}"),
+        guest::Outcome::Stopped => {
+            format!("stopped by the user after {seconds:.1} s; QEMU is gone")
+        }
+    })
+}
+
+fn doing(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Kernel => "starting the kernel",
+        Phase::System => "preparing the guest",
+        Phase::Job => "running the command",
+        Phase::End => "ending",
+    }
+}
+
+/// The counts of several boots, and how far apart they are.
+fn counts(runs: &[Run]) -> Option<String> {
+    let counted: Vec<u64> = runs.iter().filter_map(|run| Some(run.counted?.ticks)).collect();
+    let (least, most) = (*counted.iter().min()?, *counted.iter().max()?);
+    let each: Vec<String> = counted.iter().map(|ticks| millions(*ticks)).collect();
+    #[expect(clippy::cast_precision_loss, reason = "a percentage with two digits")]
+    let apart = (most - least) as f64 * 100.0 / (least.max(1)) as f64;
+    let idle: u64 = runs.iter().filter_map(|run| Some(run.counted?.idle_milliseconds)).sum();
+    Some(format!(
+        "million instructions while the command ran: {}; {apart:.2} % apart; idle {idle} ms in all, \
+         counted as {} million",
+        each.join(", "),
+        idle
+    ))
+}
+
+fn millions(ticks: u64) -> String {
+    format!("{}.{:02}", ticks / 1_000_000, ticks / 10_000 % 100)
+}
+
+/// A spinner on standard error, where somebody watches.
+struct Shown(Option<ProgressBar>);
+
+impl Shown {
+    fn start(global: &Global) -> Self {
+        let watched = std::io::stderr().is_terminal() && !global.quiet;
+        let bar = watched.then(|| {
+            let style =
+                ProgressStyle::with_template("{spinner} {prefix}{msg}, {elapsed} (Ctrl-C stops)");
+            let bar = ProgressBar::new_spinner().with_message("looking for the kernel");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            bar.enable_steady_tick(Duration::from_millis(100));
+            bar
+        });
+        Self(bar)
+    }
+
+    fn boot(&self, boot: u32, boots: u32) {
+        if let (Some(bar), true) = (&self.0, boots > 1) {
+            bar.set_prefix(format!("boot {boot} of {boots}: "));
+        }
+        self.phase(Phase::Kernel);
+    }
+
+    fn phase(&self, phase: Phase) {
+        if let Some(bar) = &self.0 {
+            bar.set_message(doing(phase));
+        }
+    }
+
+    fn note(&self, line: &str) {
+        match &self.0 {
+            Some(bar) => bar.println(format!("pagewise: {line}")),
+            None => eprintln!("pagewise: {line}"),
+        }
+    }
+
+    fn aside(&self, print: impl FnOnce()) {
+        match &self.0 {
+            Some(bar) => bar.suspend(print),
+            None => print(),
+        }
+    }
+
+    fn end(&self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
