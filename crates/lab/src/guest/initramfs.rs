@@ -21,16 +21,11 @@ const MODULES: &[&str] =
 
 /// The archive: what is the same for every job first, then the job.
 pub(super) fn build(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
-    let modules = kernel.modules(&wanted(guest))?;
+    let disks = if guest.disks.is_empty() { &[] } else { disk::MODULES };
+    let modules = kernel.modules(&[MODULES, disks].concat(), &guest.modules)?;
     let mut bytes = system(&pid_1(&guest.program)?, kernel.busybox()?, &modules)?;
     bytes.extend(job(guest, &modules)?);
     Ok(bytes)
-}
-
-fn wanted(guest: &Guest) -> Vec<&str> {
-    let disks = if guest.disks.is_empty() { &[] } else { disk::MODULES };
-    let asked = guest.modules.iter().map(String::as_str);
-    MODULES.iter().chain(disks).copied().chain(asked).collect()
 }
 
 /// The static program: a guest has no libraries.
