@@ -32,6 +32,9 @@ pub struct Job {
     /// How many disks it is to find.
     #[serde(default)]
     pub disks: usize,
+    /// Wait before until the kernel has nothing left to do.
+    #[serde(default)]
+    pub settle: bool,
 }
 
 /// What PID 1 tells.

@@ -89,7 +89,7 @@ fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
     );
     let modules = modules.iter().map(|module| module.name.clone()).collect();
     let (argv, disks) = (guest.argv.clone(), guest.disks.len());
-    let job = Job { argv, environment, modules, disks };
+    let job = Job { argv, environment, modules, disks, settle: guest.count };
     let mut archive = Archive::default();
     archive.file(JOB, &serde_json::to_vec(&job).unwrap_or_default());
     for (from, to) in &guest.files {

@@ -75,10 +75,14 @@ pub(super) fn mark(folder: &Path) -> OsString {
     log
 }
 
+/// Addresses at random are instructions at random.
+const STEADY: &str = " nokaslr norandmaps randomize_kstack_offset=off";
+
 /// A panic ends the machine at once; the mark is what PID 1 knows itself by.
 fn kernel_line(guest: &Guest) -> String {
     let quiet = if guest.whole_log { "" } else { " quiet" };
-    let own = format!("console=ttyS0{quiet} panic=-1 reboot=t rdinit=/init {MARK}=1");
+    let steady = if guest.count { STEADY } else { "" };
+    let own = format!("console=ttyS0{quiet}{steady} panic=-1 reboot=t rdinit=/init {MARK}=1");
     let words = guest.append.iter().map(String::as_str);
     [own.as_str()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }
