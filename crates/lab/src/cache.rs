@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pagewise_model::Bytes;
 use serde::{Deserialize, Serialize};
@@ -217,6 +217,8 @@ impl Cache {
         remove(&aside)?;
         fs::create_dir_all(&aside).at(&aside)?;
         let built = build(suite, &aside, tell);
+        // Ctrl-C reaches apt too, and then its complaint is not the reason.
+        let built = if stop.load(Ordering::SeqCst) { Err(Error::Stopped) } else { built };
         let placed = built.and_then(|built| {
             let _lock = Lock::wait(&self.lock_of(suite), Kind::Alone, stop)?;
             let entry = self.entry(suite);
@@ -225,6 +227,20 @@ impl Cache {
         });
         remove(&aside)?;
         placed
+    }
+
+    /// Removes what fetches began and did not end; a line for each.
+    pub(crate) fn clean_unfinished(&self) -> Result<Vec<String>, Error> {
+        let new = self.folder.join("new");
+        let mut told = Vec::new();
+        for entry in fs::read_dir(&new).at(&new)?.flatten().filter(is_folder) {
+            let aside = entry.path();
+            let fetching = aside.with_extension("lock");
+            let Some(_lock) = Lock::attempt(&fetching, Kind::Alone)? else { continue };
+            remove(&aside)?;
+            told.push(format!("removed {}, left by a fetch that was killed", aside.display()));
+        }
+        Ok(told)
     }
 
     fn suites(&self) -> Result<Vec<String>, Error> {
@@ -315,6 +331,10 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
         }
     }
     Ok(found)
+}
+
+fn is_folder(entry: &fs::DirEntry) -> bool {
+    entry.file_type().is_ok_and(|kind| kind.is_dir())
 }
 
 fn size(folder: &Path) -> u64 {

@@ -32,6 +32,9 @@ pub struct Job {
     /// How many disks it is to find.
     #[serde(default)]
     pub disks: usize,
+    /// Wait before until the kernel has nothing left to do.
+    #[serde(default)]
+    pub settle: bool,
 }
 
 /// What PID 1 tells.
@@ -65,8 +68,8 @@ pub enum Event {
         left: u64,
         /// Kills for lack of memory, anywhere in the guest, while the job ran.
         oom_kills: u64,
-        /// The virtual CPU's counter, from start to end.
-        ticks: u64,
+        /// The virtual CPU's counter, from start to end, where it has one.
+        ticks: Option<u64>,
         /// Time that all CPUs idled meanwhile.
         idle_milliseconds: u64,
         /// Time that passed in the guest.
@@ -134,7 +137,7 @@ mod tests {
             how: How::Signalled(9),
             left: 2,
             oom_kills: 1,
-            ticks: u64::MAX,
+            ticks: Some(u64::MAX),
             idle_milliseconds: 0,
             milliseconds: 7,
         };

@@ -126,7 +126,7 @@ pub(crate) enum Lab {
     #[command(after_help = GUEST_STATUS, long_about = "Run a command in a guest: a stock kernel \
         under QEMU, with pagewise as PID 1, busybox as its userland and no network. The command \
         runs as root; what it leaves in /out is brought out where --out says so.")]
-    Guest(Guest),
+    Guest(Box<Guest>),
     /// Kernels that were fetched
     Cache {
         /// What to do
@@ -159,6 +159,9 @@ pub(crate) struct Guest {
     /// Bring what the command leaves in /out into this folder, which must be empty or new
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Keep the kernel's whole log in this new file; with several boots FILE.1, FILE.2 and so on
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kernel_log: Option<PathBuf>,
     /// Load this module too, with what it needs; may be given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) module: Vec<String>,

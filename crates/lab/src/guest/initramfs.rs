@@ -21,16 +21,11 @@ const MODULES: &[&str] =
 
 /// The archive: what is the same for every job first, then the job.
 pub(super) fn build(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
-    let modules = kernel.modules(&wanted(guest))?;
+    let disks = if guest.disks.is_empty() { &[] } else { disk::MODULES };
+    let modules = kernel.modules(&[MODULES, disks].concat(), &guest.modules)?;
     let mut bytes = system(&pid_1(&guest.program)?, kernel.busybox()?, &modules)?;
     bytes.extend(job(guest, &modules)?);
     Ok(bytes)
-}
-
-fn wanted(guest: &Guest) -> Vec<&str> {
-    let disks = if guest.disks.is_empty() { &[] } else { disk::MODULES };
-    let asked = guest.modules.iter().map(String::as_str);
-    MODULES.iter().chain(disks).copied().chain(asked).collect()
 }
 
 /// The static program: a guest has no libraries.
@@ -94,7 +89,7 @@ fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
     );
     let modules = modules.iter().map(|module| module.name.clone()).collect();
     let (argv, disks) = (guest.argv.clone(), guest.disks.len());
-    let job = Job { argv, environment, modules, disks };
+    let job = Job { argv, environment, modules, disks, settle: guest.count };
     let mut archive = Archive::default();
     archive.file(JOB, &serde_json::to_vec(&job).unwrap_or_default());
     for (from, to) in &guest.files {

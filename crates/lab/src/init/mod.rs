@@ -56,7 +56,12 @@ fn run(channel: &Channel) -> Result<(), String> {
     }
     let ended = match system::missing_disks(job.disks) {
         Some(why) => job::not_started(why),
-        None => job::run(&job, channel),
+        None => {
+            if job.settle {
+                system::settle();
+            }
+            job::run(&job, channel)
+        }
     };
     channel.tell(&ended);
     bring::everything(channel)

@@ -6,6 +6,7 @@
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
@@ -98,6 +99,19 @@ pub(super) fn missing_disks(wanted: usize) -> Option<String> {
     (found < wanted).then(|| {
         format!("{found} of {wanted} disks came up: this kernel lacks virtio_pci or virtio_blk")
     })
+}
+
+/// Waits until the CPU idles: what the start left to the background (tests of compressors that were
+/// loaded, above all) would else be counted with the job, now more of it and now less.
+pub(super) fn settle() {
+    const STEP: u64 = 500;
+    for _ in 0..20 {
+        let before = idle_milliseconds();
+        std::thread::sleep(Duration::from_millis(STEP));
+        if idle_milliseconds().saturating_sub(before) >= STEP / 100 * 98 {
+            return;
+        }
+    }
 }
 
 /// Moves PID 1 into a group: what it starts then is born there.
