@@ -2,6 +2,7 @@
 //! Runs other programs to their end: what they print, or why they could not.
 
 use std::env;
+use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -10,7 +11,17 @@ use crate::error::Error;
 
 /// Finds a program in PATH, or says which package has it.
 pub(crate) fn find(name: &str, package: &'static str) -> Result<PathBuf, Error> {
-    let path = env::var_os("PATH").unwrap_or_default();
+    find_in(env::var_os("PATH").unwrap_or_default(), name, package)
+}
+
+/// Finds a program that Debian keeps where only root looks: anybody may run it.
+pub(crate) fn find_for_root(name: &str, package: &'static str) -> Result<PathBuf, Error> {
+    let mut path = env::var_os("PATH").unwrap_or_default();
+    path.push(":/usr/sbin:/sbin");
+    find_in(path, name, package)
+}
+
+fn find_in(path: OsString, name: &str, package: &'static str) -> Result<PathBuf, Error> {
     env::split_paths(&path)
         .map(|folder| folder.join(name))
         .find(|path| is_program(path))
@@ -23,8 +34,13 @@ fn is_program(path: &std::path::Path) -> bool {
 
 /// Runs it; its standard output, or the end of what it said.
 pub(crate) fn output(name: &str, command: &mut Command) -> Result<String, Error> {
+    output_of(name, command.stdin(Stdio::null()))
+}
+
+/// The same with the standard input that it was given.
+pub(crate) fn output_of(name: &str, command: &mut Command) -> Result<String, Error> {
     let failed = |said: String| Error::Failed { program: name.to_owned(), said };
-    let ended = command.stdin(Stdio::null()).output().map_err(|error| failed(error.to_string()))?;
+    let ended = command.output().map_err(|error| failed(error.to_string()))?;
     if ended.status.success() {
         return Ok(String::from_utf8_lossy(&ended.stdout).into_owned());
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use pagewise_lab::cache::Item;
 use pagewise_lab::kernel::Wanted;
 
 use crate::duration::parse;
@@ -126,7 +127,7 @@ pub(crate) enum Lab {
         under QEMU, with pagewise as PID 1, busybox as its userland, no network and no disk. The \
         command runs as root; what it leaves in /out is brought out where --out says so.")]
     Guest(Guest),
-    /// Kernels that were fetched
+    /// Kernels and userlands that were fetched
     Cache {
         /// What to do
         #[command(subcommand)]
@@ -188,14 +189,14 @@ pub(crate) enum LabCache {
     List,
     /// Remove what is there and what killed runs left
     Prune {
-        /// Only these suites
-        suites: Vec<String>,
+        /// Only these: trixie is its kernel, systemd/trixie its userland
+        items: Vec<Item>,
     },
-    /// Fetch the newest kernel of Debian suites
+    /// Fetch the newest kernels or userlands of Debian suites
     Fetch {
-        /// The suites
+        /// Which: trixie is its kernel, systemd/trixie its userland
         #[arg(required = true)]
-        suites: Vec<String>,
+        items: Vec<Item>,
     },
 }
 

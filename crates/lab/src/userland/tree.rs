@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Unpacked packages → a system that starts: what their maintainer scripts would have done, as far
+//! as a guest needs it, and what a guest has no use for taken away.
+//!
+//! A guest has no keyboard, no screen and no user who logs in, its hardware is known, and D-Bus is
+//! not there: units that wait for such things are masked.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use super::users::Accounts;
+use crate::error::{At, Error};
+
+/// Folders that are links into /usr, in suites whose packages still bring files for both.
+const MERGED: &[&str] = &["bin", "sbin", "lib", "lib64"];
+
+/// Nobody reads these in a guest. gconv holds character sets that no program here speaks.
+const TRIMMED: &[&str] = &[
+    "usr/share/doc",
+    "usr/share/man",
+    "usr/share/locale",
+    "usr/share/info",
+    "usr/share/lintian",
+    "usr/share/bash-completion",
+    "usr/share/zsh",
+    "usr/share/fish",
+    "usr/lib/udev/hwdb.d",
+    "usr/lib/x86_64-linux-gnu/gconv",
+];
+
+const MASKED: &[&str] = &[
+    "getty.target",
+    "systemd-logind.service",
+    "systemd-hwdb-update.service",
+    "systemd-firstboot.service",
+    "systemd-ask-password-console.path",
+    "systemd-ask-password-wall.path",
+    "apt-daily.timer",
+    "apt-daily-upgrade.timer",
+];
+
+/// Units that their packages would have enabled.
+const ENABLED: &[&str] = &["redis-server.service"];
+
+/// Links that alternatives would have made, where nothing else made them.
+const LINKS: &[(&str, &str)] =
+    &[("usr/bin/awk", "mawk"), ("usr/bin/sh", "dash"), ("usr/sbin/init", "../lib/systemd/systemd")];
+
+/// Accounts that maintainer scripts make by hand.
+const ACCOUNTS: &str = "u redis - \"redis\" /var/lib/redis\n";
+
+/// What does not belong to root: done by systemd-tmpfiles as the guest starts.
+const OWNED: &str = "d /var/log/redis 2750 redis adm\nd /var/lib/redis 0750 redis redis\n\
+    z /etc/redis 2770 redis redis\nz /etc/redis/redis.conf 0640 redis redis\n\
+    z /etc/shadow 0640 root shadow\nz /etc/gshadow 0640 root shadow\n\
+    z /usr/sbin/unix_chkpwd 2755 root shadow\nz /usr/bin/chage 2755 root shadow\n\
+    z /usr/bin/expiry 2755 root shadow\n";
+
+/// A guest whose manager crashes shall end, not freeze; and it shall end soon when it is to.
+const MANAGER: &str = "[Manager]\nCrashReboot=yes\nCrashAction=reboot\nShowStatus=no\n\
+    DefaultTimeoutStopSec=10s\n";
+
+/// Before anything is unpacked.
+pub(super) fn prepare(root: &Path) -> Result<(), Error> {
+    for name in MERGED {
+        let folder = root.join("usr").join(name);
+        fs::create_dir_all(&folder).at(&folder)?;
+        link(&root.join(name), &format!("usr/{name}"))?;
+    }
+    Ok(())
+}
+
+/// After everything is unpacked.
+pub(super) fn complete(root: &Path) -> Result<(), Error> {
+    for path in TRIMMED {
+        remove(&root.join(path))?;
+    }
+    accounts(root)?;
+    for (path, target) in LINKS {
+        if root.join("usr/bin").join(target).exists() || target.starts_with("..") {
+            link(&root.join(path), target)?;
+        }
+    }
+    units(root)?;
+    for folder in ["dev", "proc", "sys", "run", "tmp", "root", "out", "var/log/journal"] {
+        let folder = root.join(folder);
+        fs::create_dir_all(&folder).at(&folder)?;
+    }
+    files(root)
+}
+
+fn accounts(root: &Path) -> Result<(), Error> {
+    let master = |name: &str| text(&root.join("usr/share/base-passwd").join(name));
+    let mut accounts = Accounts::masters(&master("passwd.master")?, &master("group.master")?);
+    for path in sorted(&root.join("usr/lib/sysusers.d"))? {
+        accounts.declare(&text(&path)?);
+    }
+    accounts.declare(ACCOUNTS);
+    for (name, mode, contents) in accounts.files() {
+        let path = root.join("etc").join(name);
+        put(&path, &contents)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).at(&path)?;
+    }
+    Ok(())
+}
+
+fn units(root: &Path) -> Result<(), Error> {
+    let etc = root.join("etc/systemd/system");
+    for unit in MASKED {
+        link(&etc.join(unit), "/dev/null")?;
+    }
+    for unit in ENABLED {
+        link(
+            &etc.join("multi-user.target.wants").join(unit),
+            &format!("/lib/systemd/system/{unit}"),
+        )?;
+    }
+    link(&etc.join("default.target"), "/lib/systemd/system/multi-user.target")
+}
+
+/// An empty machine-id is one that is made at each start and is not worth keeping.
+fn files(root: &Path) -> Result<(), Error> {
+    let names = text(&root.join("usr/share/libc-bin/nsswitch.conf")).unwrap_or_default();
+    for (path, contents) in [
+        ("etc/machine-id", ""),
+        ("etc/hostname", "guest\n"),
+        ("etc/hosts", "127.0.0.1 localhost guest\n::1 localhost guest\n"),
+        ("etc/nsswitch.conf", names.as_str()),
+        ("etc/systemd/system.conf.d/pagewise.conf", MANAGER),
+        ("usr/lib/tmpfiles.d/pagewise.conf", OWNED),
+    ] {
+        put(&root.join(path), contents)?;
+    }
+    Ok(())
+}
+
+fn text(path: &Path) -> Result<String, Error> {
+    fs::read_to_string(path).at(path)
+}
+
+fn put(path: &Path, contents: &str) -> Result<(), Error> {
+    parent(path)?;
+    fs::write(path, contents).at(path)
+}
+
+fn parent(path: &Path) -> Result<(), Error> {
+    path.parent().map_or(Ok(()), |folder| fs::create_dir_all(folder).at(folder))
+}
+
+/// What is there already stays.
+fn link(path: &Path, target: &str) -> Result<(), Error> {
+    parent(path)?;
+    match symlink(target, path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        made => made.at(path),
+    }
+}
+
+fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed.at(path),
+    }
+}
+
+fn sorted(folder: &Path) -> Result<Vec<std::path::PathBuf>, Error> {
+    let entries = fs::read_dir(folder).at(folder)?.flatten();
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "conf"));
+    paths.sort();
+    Ok(paths)
+}
