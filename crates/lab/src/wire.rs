@@ -29,6 +29,9 @@ pub struct Job {
     pub environment: BTreeMap<String, String>,
     /// Modules to load before, in this order: file names below `/modules`.
     pub modules: Vec<String>,
+    /// How many disks it is to find.
+    #[serde(default)]
+    pub disks: usize,
 }
 
 /// What PID 1 tells.

@@ -124,8 +124,8 @@ pub(crate) struct Capture {
 pub(crate) enum Lab {
     /// Run a command in a guest
     #[command(after_help = GUEST_STATUS, long_about = "Run a command in a guest: a stock kernel \
-        under QEMU, with pagewise as PID 1, busybox as its userland, no network and no disk. The \
-        command runs as root; what it leaves in /out is brought out where --out says so.")]
+        under QEMU, with pagewise as PID 1, busybox as its userland and no network. The command \
+        runs as root; what it leaves in /out is brought out where --out says so.")]
     Guest(Guest),
     /// Kernels and userlands that were fetched
     Cache {
@@ -162,6 +162,13 @@ pub(crate) struct Guest {
     /// Load this module too, with what it needs; may be given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) module: Vec<String>,
+    /// Give it a disk: an image or, of that size, an empty one; may be given several times
+    #[arg(long, value_name = "FILE[,ro|,rw]|SIZE", value_parser = crate::disk::parse,
+        long_help = "Give it a disk: /dev/vda, then /dev/vdb, at most 24. SIZE, as 512M, is an \
+        empty one that is gone with the guest and takes only what is written to it. FILE is a raw \
+        image or a block device: what the guest writes to it is forgotten; with ,ro it cannot \
+        write; with ,rw it stays. A file named like a size is ./512M.")]
+    pub(crate) disk: Vec<Disk>,
     /// Words for the kernel's command line
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     pub(crate) append: Vec<String>,

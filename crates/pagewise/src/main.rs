@@ -7,6 +7,7 @@
 
 mod cli;
 mod cost;
+mod disk;
 mod duration;
 mod input;
 mod interrupt;

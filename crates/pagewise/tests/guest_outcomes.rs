@@ -172,6 +172,34 @@ fn guest_records_a_host_that_opens_here() {
     assert!(report.status == 0 && report.out.contains("RAM"), "{} {}", report.out, report.err);
 }
 
+/// Four disks: what is written to an image stays only where that was asked for.
+#[test]
+fn guest_of_every_suite_has_disks() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = |name: &str| folder.path().join(name);
+    let work = "mke2fs /dev/vda 2>&1 > /dev/null; mkdir /m; mount -t ext4 /dev/vda /m && echo a > /m/a; \
+                for disk in b c d; do cat /sys/block/vd$disk/size; head -c 4 /dev/vd$disk; \
+                printf new | dd of=/dev/vd$disk 2> /dev/null; echo; done; cat /m/a";
+    for suite in SUITES {
+        for name in ["copied", "read", "written"] {
+            std::fs::write(image(name), [&b"old!"[..], &[0; 65532]].concat()).unwrap();
+        }
+        let (copied, read) = (image("copied"), format!("{},ro", image("read").display()));
+        let written = format!("{},rw", image("written").display());
+        let options = ["--disk", "64M", "--disk", copied.to_str().unwrap(), "--disk", &read];
+        let ran = script(suite, &[&options[..], &["--disk", &written]].concat(), work);
+        let expected = "128\nold!\n128\nold!\n128\nold!\na\n";
+        assert_eq!((ran.status, ran.out.as_str()), (0, expected), "{suite}: {}", ran.err);
+        let start = |name: &str| std::fs::read(image(name)).unwrap()[..4].to_vec();
+        assert_eq!(
+            (start("copied"), start("read")),
+            (b"old!".to_vec(), b"old!".to_vec()),
+            "{suite}"
+        );
+        assert_eq!(start("written"), b"new!", "{suite}");
+    }
+}
+
 #[test]
 fn guest_without_qemu_says_what_to_install() {
     let ran = finish(lab(&["--kernel", "trixie", "--", "true"]).env("PATH", "/nowhere"));

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::Guest;
+use super::{Guest, disk};
 use crate::cpio::Archive;
 use crate::elf;
 use crate::error::{At, Error};
@@ -21,12 +21,16 @@ const MODULES: &[&str] =
 
 /// The archive: what is the same for every job first, then the job.
 pub(super) fn build(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
-    let names: Vec<&str> =
-        MODULES.iter().copied().chain(guest.modules.iter().map(String::as_str)).collect();
-    let modules = kernel.modules(&names)?;
+    let modules = kernel.modules(&wanted(guest))?;
     let mut bytes = system(&pid_1(&guest.program)?, kernel.busybox()?, &modules)?;
     bytes.extend(job(guest, &modules)?);
     Ok(bytes)
+}
+
+fn wanted(guest: &Guest) -> Vec<&str> {
+    let disks = if guest.disks.is_empty() { &[] } else { disk::MODULES };
+    let asked = guest.modules.iter().map(String::as_str);
+    MODULES.iter().chain(disks).copied().chain(asked).collect()
 }
 
 /// The static program: a guest has no libraries.
@@ -89,7 +93,8 @@ fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
         .map(|(name, value)| (name.to_owned(), value.to_owned())),
     );
     let modules = modules.iter().map(|module| module.name.clone()).collect();
-    let job = Job { argv: guest.argv.clone(), environment, modules };
+    let (argv, disks) = (guest.argv.clone(), guest.disks.len());
+    let job = Job { argv, environment, modules, disks };
     let mut archive = Archive::default();
     archive.file(JOB, &serde_json::to_vec(&job).unwrap_or_default());
     for (from, to) in &guest.files {

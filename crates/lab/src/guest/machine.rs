@@ -2,12 +2,16 @@
 //! A guest → QEMU's command line.
 //!
 //! microvm is the smallest machine and takes the plain kernel; it has no firmware, no ACPI and no
-//! PCI. An image that could not be unpacked goes to q35. Both end by a restart that QEMU is told
-//! not to do: a triple fault needs no device that the machine may lack.
+//! PCI. An image that could not be unpacked goes to q35, and so does a guest with disks: stock
+//! kernels find microvm's disks by ACPI alone, and with ACPI microvm has no timer but the time
+//! stamp counter, without which a kernel waits for ever where a busy host spoils its calibration.
+//! Both end by a restart that QEMU is told not to do: a triple fault needs no device that the
+//! machine may lack.
 
 use std::ffi::OsString;
 use std::path::Path;
 
+use super::disk::{self, Backed, comma_doubled};
 use super::{Accelerator, Guest};
 use crate::kernel::Image;
 use crate::wire::MARK;
@@ -17,10 +21,11 @@ pub(super) fn arguments(
     guest: &Guest,
     accelerator: Accelerator,
     image: &Image,
+    disks: &[Backed],
     folder: &Path,
 ) -> Vec<OsString> {
     let mut line: Vec<OsString> = accelerator.arguments(guest.count).map(Into::into).into();
-    let machine = match image.plain {
+    let machine = match image.plain && disks.is_empty() {
         true => "microvm,isa-serial=off,acpi=off",
         false => "q35,usb=off,graphics=off",
     };
@@ -41,6 +46,7 @@ pub(super) fn arguments(
     line.extend(["-chardev", "file,id=channel,path=/dev/fd/1"].map(Into::into));
     line.extend(["-device", "isa-serial,chardev=log,index=0"].map(Into::into));
     line.extend(["-device", "isa-serial,chardev=channel,index=1"].map(Into::into));
+    line.extend(disk::arguments(disks));
     line
 }
 
@@ -49,9 +55,4 @@ fn kernel_line(guest: &Guest) -> String {
     let own = format!("console=ttyS0 quiet panic=-1 reboot=t rdinit=/init {MARK}=1");
     let words = guest.append.iter().map(String::as_str);
     [own.as_str()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
-}
-
-/// QEMU parts an option at its commas.
-fn comma_doubled(path: &Path) -> OsString {
-    path.to_string_lossy().replace(',', ",,").into()
 }

@@ -2,6 +2,7 @@
 //! A kernel and a job → a run: QEMU started, watched, and gone at the end.
 
 mod accelerator;
+mod disk;
 mod initramfs;
 mod machine;
 mod outcome;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use pagewise_model::Bytes;
 
 pub use accelerator::{Accelerator, accelerator};
+pub use disk::{Access, Disk, MOST as MOST_DISKS};
 pub use outcome::{Counted, Outcome, Phase, Run};
 pub use run::{Heard, run};
 pub use seat::{Budget, clean};
@@ -33,6 +35,8 @@ pub struct Guest {
     pub modules: Vec<String>,
     /// Host files and where they go.
     pub files: Vec<(PathBuf, String)>,
+    /// Disks, in the order of their names.
+    pub disks: Vec<Disk>,
     /// Words for the kernel's command line.
     pub append: Vec<String>,
     /// Count instructions: one processor, emulated.
@@ -56,6 +60,7 @@ impl Guest {
             deadline: Duration::from_secs(120),
             modules: Vec::new(),
             files: Vec::new(),
+            disks: Vec::new(),
             append: Vec::new(),
             count: false,
             accelerator: None,

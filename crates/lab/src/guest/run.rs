@@ -18,7 +18,7 @@ use pagewise_model::Bytes;
 
 use super::outcome::{Counted, Ended, Outcome, Phase, Run, judged};
 use super::seat::Seat;
-use super::{Accelerator, Guest, accelerator, initramfs, machine};
+use super::{Accelerator, Guest, accelerator, disk, initramfs, machine};
 use crate::cache::Cache;
 use crate::error::{At, Error};
 use crate::kernel::Kernel;
@@ -76,9 +76,12 @@ pub fn run(
     }
     let path = seat.folder.join("initramfs");
     fs::write(&path, &initramfs).at(&path)?;
+    let disks = disk::back(&guest.disks, &seat.folder)?;
     let mut command = Command::new(setpriv);
+    // Where QEMU keeps what is written to a copy.
+    command.env("TMPDIR", &seat.folder);
     command.args(["--pdeathsig", "KILL", "--"]).arg(qemu);
-    command.args(machine::arguments(guest, accelerator, &image, &seat.folder));
+    command.args(machine::arguments(guest, accelerator, &image, &disks, &seat.folder));
     let watch = Watch::start(&mut command, &seat)?;
     let run = watch.finish(guest, stop, hear);
     Ok(Run { accelerator, initramfs_bytes: initramfs.len() as u64, ..run })

@@ -74,6 +74,12 @@ fn ended(how: How, left: u64, before: &Before, after: &Before) -> Event {
     }
 }
 
+/// It cannot be done here.
+pub(super) fn not_started(why: String) -> Event {
+    let now = Before::now();
+    ended(How::NotStarted(why), 0, &now, &now)
+}
+
 /// Starts it in its own group and folder, with its own environment and nothing else.
 fn start(job: &Job) -> Result<std::process::Child, String> {
     let (program, arguments) = job.argv.split_first().ok_or("the job is empty")?;

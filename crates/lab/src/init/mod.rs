@@ -41,6 +41,8 @@ pub fn main() -> ! {
     if let Err(what) = run(&channel) {
         channel.tell(&Event::Trouble { what });
     }
+    // A restart forgets what is not on a disk yet.
+    rustix::fs::sync();
     channel.tell(&Event::Done);
     channel.drain();
     end()
@@ -52,7 +54,10 @@ fn run(channel: &Channel) -> Result<(), String> {
     for what in system::load(&job.modules).into_iter().chain(system::cgroups()) {
         channel.tell(&Event::Trouble { what });
     }
-    let ended = job::run(&job, channel);
+    let ended = match system::missing_disks(job.disks) {
+        Some(why) => job::not_started(why),
+        None => job::run(&job, channel),
+    };
     channel.tell(&ended);
     bring::everything(channel)
 }

@@ -90,6 +90,16 @@ pub(super) fn cgroups() -> Vec<String> {
     troubles
 }
 
+/// Why the job cannot have the disks that it was promised.
+pub(super) fn missing_disks(wanted: usize) -> Option<String> {
+    let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let found = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"vd"));
+    let found = found.count();
+    (found < wanted).then(|| {
+        format!("{found} of {wanted} disks came up: this kernel lacks virtio_pci or virtio_blk")
+    })
+}
+
 /// Moves PID 1 into a group: what it starts then is born there.
 pub(super) fn enter(group: &str) {
     let _ = fs::write(format!("{group}/cgroup.procs"), "0");

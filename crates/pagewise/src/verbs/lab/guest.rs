@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use pagewise_lab::cache::Cache;
-use pagewise_lab::guest::{self, Accelerator, Guest, Heard, Phase, Run};
+use pagewise_lab::guest::{self, Accelerator, Guest, Heard, MOST_DISKS, Phase, Run};
 use pagewise_lab::kernel::{self, Kernel};
 use pagewise_lab::wire::Stream;
 use pagewise_model::Bytes;
@@ -55,6 +55,9 @@ pub(super) fn run(
 /// As typed → as run. The guest's program is this very file.
 fn described(wanted: &cli::Guest) -> anyhow::Result<Guest> {
     let program = std::env::current_exe().context("finding this program's own file")?;
+    if wanted.disk.len() > MOST_DISKS {
+        bail!("expected at most {MOST_DISKS} disks, found {}", wanted.disk.len());
+    }
     let files = wanted.file.iter().map(|text| out::file(text)).collect::<anyhow::Result<_>>()?;
     Ok(Guest {
         memory: wanted.memory,
@@ -62,6 +65,7 @@ fn described(wanted: &cli::Guest) -> anyhow::Result<Guest> {
         deadline: wanted.deadline,
         modules: wanted.module.clone(),
         files,
+        disks: wanted.disk.clone(),
         append: wanted.append.clone(),
         count: wanted.count,
         accelerator: wanted.emulate.then_some(Accelerator::Tcg),
