@@ -367,13 +367,25 @@ fn build(item: &Item, aside: &Path, tell: &mut dyn FnMut(&str)) -> Result<PathBu
     fs::create_dir_all(&entry).at(&entry)?;
     let (release, packages) = match item {
         Item::Kernel(suite) => build_kernel(suite, aside, &entry, tell)?,
-        Item::Userland(suite) => userland::make(suite, aside, &entry, tell)?,
+        Item::Userland(suite) => {
+            userland::make(suite, aside, &entry, tell).map_err(|error| named(item, error))?
+        }
     };
     let suite = item.suite().to_owned();
     let manifest = Manifest { suite, release, packages, files: sums(&entry)? };
     let text = serde_json::to_vec_pretty(&manifest).unwrap_or_default();
     fs::write(entry.join("manifest.json"), text).at(&entry)?;
     Ok(entry)
+}
+
+/// What apt says of a suite that has not, or no more, what is wanted; the suite is named with it.
+fn named(item: &Item, error: Error) -> Error {
+    match error {
+        Error::Failed { program, said } if program.starts_with("apt") => {
+            item.unusable(format!("{program}: {said}"))
+        }
+        other => other,
+    }
 }
 
 fn build_kernel(
@@ -509,7 +521,7 @@ mod tests {
         // Its manifest names files that are not there.
         assert!(listed[0].release.is_some() && listed[1].release.is_none());
         let go_on = AtomicBool::new(false);
-        assert_eq!(cache.prune(&[userland.clone()], &go_on).unwrap(), [userland]);
+        assert_eq!(cache.prune(std::slice::from_ref(&userland), &go_on).unwrap(), [userland]);
         assert!(cache.entry(&item()).exists());
     }
 

@@ -20,7 +20,7 @@ pub mod init;
 pub mod kernel;
 mod lock;
 mod program;
-pub(crate) mod userland;
+pub mod userland;
 pub mod wire;
 
 pub use error::Error;

@@ -2,7 +2,7 @@
 //! Runs other programs to their end: what they print, or why they could not.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -11,18 +11,18 @@ use crate::error::Error;
 
 /// Finds a program in PATH, or says which package has it.
 pub(crate) fn find(name: &str, package: &'static str) -> Result<PathBuf, Error> {
-    find_in(env::var_os("PATH").unwrap_or_default(), name, package)
+    find_in(&env::var_os("PATH").unwrap_or_default(), name, package)
 }
 
 /// Finds a program that Debian keeps where only root looks: anybody may run it.
 pub(crate) fn find_for_root(name: &str, package: &'static str) -> Result<PathBuf, Error> {
     let mut path = env::var_os("PATH").unwrap_or_default();
     path.push(":/usr/sbin:/sbin");
-    find_in(path, name, package)
+    find_in(&path, name, package)
 }
 
-fn find_in(path: OsString, name: &str, package: &'static str) -> Result<PathBuf, Error> {
-    env::split_paths(&path)
+fn find_in(path: &OsStr, name: &str, package: &'static str) -> Result<PathBuf, Error> {
+    env::split_paths(path)
         .map(|folder| folder.join(name))
         .find(|path| is_program(path))
         .ok_or_else(|| Error::Missing { program: name.to_owned(), package })

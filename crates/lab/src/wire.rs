@@ -32,6 +32,15 @@ pub struct Job {
     /// How many disks it is to find.
     #[serde(default)]
     pub disks: usize,
+    /// The disk with the system whose PID 1 takes over; without one PID 1 runs the job itself.
+    #[serde(default)]
+    pub root: Option<String>,
+    /// Files that go onto that disk, with their permissions.
+    #[serde(default)]
+    pub files: Vec<(String, u32)>,
+    /// How long that system may take to start before the job runs all the same.
+    #[serde(default)]
+    pub settle_seconds: u64,
 }
 
 /// What PID 1 tells.

@@ -7,7 +7,9 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pagewise_lab::cache::Item;
+use pagewise_lab::guest::Disk;
 use pagewise_lab::kernel::Wanted;
+use pagewise_lab::userland::Userland;
 
 use crate::duration::parse;
 
@@ -126,7 +128,7 @@ pub(crate) enum Lab {
     #[command(after_help = GUEST_STATUS, long_about = "Run a command in a guest: a stock kernel \
         under QEMU, with pagewise as PID 1, busybox as its userland and no network. The command \
         runs as root; what it leaves in /out is brought out where --out says so.")]
-    Guest(Guest),
+    Guest(Box<Guest>),
     /// Kernels and userlands that were fetched
     Cache {
         /// What to do
@@ -144,15 +146,18 @@ pub(crate) struct Guest {
     /// A Debian suite (bookworm, trixie, sid), a version, host, or the path of an image
     #[arg(long, default_value = "trixie")]
     pub(crate) kernel: Wanted,
+    /// minimal (busybox and what the command brings), systemd (a small Debian 13) or systemd/SUITE
+    #[arg(long, default_value = "minimal")]
+    pub(crate) userland: Userland,
     /// Memory of the machine, as 256M or 2G
     #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = crate::size::parse)]
     pub(crate) memory: pagewise_model::Bytes,
     /// Virtual processors
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) cpus: u32,
-    /// The most time for start, command and end together
-    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse)]
-    pub(crate) deadline: Duration,
+    /// The most time for start, command and end together [default: 2m, or 5m with systemd]
+    #[arg(long, value_name = "TIME", value_parser = parse)]
+    pub(crate) deadline: Option<Duration>,
     /// Put a file of this machine into the guest; may be given several times
     #[arg(long, value_name = "FILE[:PATH]")]
     pub(crate) file: Vec<String>,

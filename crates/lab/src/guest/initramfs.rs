@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Guest, disk};
@@ -12,6 +13,7 @@ use crate::elf;
 use crate::error::{At, Error};
 use crate::kernel::{Kernel, Module};
 use crate::program;
+use crate::userland::{self, Userland};
 use crate::wire::{JOB, Job, OUT};
 
 /// What every guest gets, where its kernel has it as modules: the compressors come before zram,
@@ -22,7 +24,11 @@ const MODULES: &[&str] =
 /// The archive: what is the same for every job first, then the job.
 pub(super) fn build(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
     let modules = kernel.modules(&wanted(guest))?;
-    let mut bytes = system(&pid_1(&guest.program)?, kernel.busybox()?, &modules)?;
+    let busybox = match guest.userland {
+        Userland::Minimal => kernel.busybox()?,
+        Userland::Systemd(_) => None,
+    };
+    let mut bytes = system(&pid_1(&guest.program)?, busybox, &modules)?;
     bytes.extend(job(guest, &modules)?);
     Ok(bytes)
 }
@@ -30,7 +36,11 @@ pub(super) fn build(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
 fn wanted(guest: &Guest) -> Vec<&str> {
     let disks = if guest.disks.is_empty() { &[] } else { disk::MODULES };
     let asked = guest.modules.iter().map(String::as_str);
-    MODULES.iter().chain(disks).copied().chain(asked).collect()
+    let systemd = match guest.userland {
+        Userland::Minimal => &[],
+        Userland::Systemd(_) => userland::MODULES,
+    };
+    MODULES.iter().chain(disks).chain(systemd).copied().chain(asked).collect()
 }
 
 /// The static program: a guest has no libraries.
@@ -94,11 +104,35 @@ fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
     );
     let modules = modules.iter().map(|module| module.name.clone()).collect();
     let (argv, disks) = (guest.argv.clone(), guest.disks.len());
-    let job = Job { argv, environment, modules, disks };
+    let job = Job {
+        argv,
+        environment,
+        modules,
+        disks,
+        root: root(guest),
+        files: permissions(guest)?,
+        settle_seconds: guest.deadline.as_secs() / 5 * 3,
+    };
     let mut archive = Archive::default();
     archive.file(JOB, &serde_json::to_vec(&job).unwrap_or_default());
     for (from, to) in &guest.files {
         archive.file(to, &fs::read(from).at(from)?);
     }
     Ok(archive.finish())
+}
+
+/// A userland's disk is the last one.
+fn root(guest: &Guest) -> Option<String> {
+    guest.userland.item()?;
+    let letter = ('a'..='z').nth(guest.disks.len().checked_sub(1)?)?;
+    Some(format!("/dev/vd{letter}"))
+}
+
+/// An archive of ours makes every file a program; on a disk they are what they are here.
+fn permissions(guest: &Guest) -> Result<Vec<(String, u32)>, Error> {
+    let one = |(from, to): &(PathBuf, String)| {
+        let data = from.metadata().at(from)?;
+        Ok((to.clone(), data.permissions().mode() & 0o777))
+    };
+    guest.files.iter().map(one).collect()
 }

@@ -1,35 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A folder → a disk with a filesystem in which everything belongs to root.
+//! A folder → a disk with a filesystem whose files belong to whom they should.
 //!
 //! mke2fs copies a folder with its owners, which are the user who unpacked it: only root could give
 //! files away. So the owners are set afterwards, in the disk itself, by debugfs; a user may do that.
-//! What shall belong to somebody else is given to them when the guest starts, by systemd-tmpfiles.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::tree::Owned;
 use crate::error::{At, Error};
 use crate::program;
 
 /// What the disk says it holds. It is a sparse file: what is not used takes no room.
 const SIZE: &str = "448M";
+/// Thrice what the packages take; each takes room whether it is used or not.
+const INODES: &str = "16384";
 const PACKAGE: &str = "e2fsprogs";
 
 /// Makes the disk.
-pub(super) fn make(root: &Path, disk: &Path) -> Result<(), Error> {
+pub(super) fn make(root: &Path, disk: &Path, others: &[Owned]) -> Result<(), Error> {
     let mut command = Command::new(program::find_for_root("mke2fs", PACKAGE)?);
     // Every start of a guest would go on with what lazily made tables leave to the kernel.
-    command.args(["-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-L", "root"]);
+    command.args(["-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-N", INODES, "-L", "root"]);
     command.args(["-E", "root_owner=0:0,lazy_itable_init=0,lazy_journal_init=0", "-d"]);
     program::output("mke2fs", command.arg(root).arg(disk).arg(SIZE))?;
-    give_to_root(root, disk)
+    give_away(root, disk, others)
 }
 
-fn give_to_root(root: &Path, disk: &Path) -> Result<(), Error> {
+/// To root, but for what is somebody else's.
+fn give_away(root: &Path, disk: &Path, others: &[Owned]) -> Result<(), Error> {
     let script = disk.with_extension("owners");
-    fs::write(&script, commands(root)?).at(&script)?;
+    fs::write(&script, commands(root, others)?).at(&script)?;
     let mut command = Command::new(program::find_for_root("debugfs", PACKAGE)?);
     command.arg("-w").arg("-f").arg(&script).arg(disk);
     program::output("debugfs", &mut command)?;
@@ -57,7 +60,7 @@ fn words(line: &str) -> Vec<&str> {
 }
 
 /// Two commands for each file and folder.
-fn commands(root: &Path) -> Result<String, Error> {
+fn commands(root: &Path, others: &[Owned]) -> Result<String, Error> {
     let mut script = String::new();
     for path in below(root)? {
         let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
@@ -65,8 +68,10 @@ fn commands(root: &Path) -> Result<String, Error> {
             let what = "no name that debugfs could be told".to_owned();
             return Err(Error::Unusable { path, what });
         }
-        for field in ["uid", "gid"] {
-            let _ = writeln!(script, "set_inode_field \"/{name}\" {field} 0");
+        let other = others.iter().find(|other| other.path == name);
+        let (user, group) = other.map_or((0, 0), |other| (other.user, other.group));
+        for (field, number) in [("uid", user), ("gid", group)] {
+            let _ = writeln!(script, "set_inode_field \"/{name}\" {field} {number}");
         }
     }
     Ok(script)
@@ -92,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_holds_what_the_folder_held_and_root_owns_it() {
+    fn a_disk_holds_what_the_folder_held_and_belongs_to_whom_it_should() {
         let folder = tempfile::tempdir().unwrap();
         let (root, disk) = (folder.path().join("root"), folder.path().join("disk"));
         fs::create_dir_all(root.join("usr/bin")).unwrap();
@@ -101,16 +106,18 @@ mod tests {
         // As root, files can be given away; for anybody else they are somebody's already.
         let _ = std::os::unix::fs::lchown(root.join("usr/bin/a b"), Some(1234), Some(1234));
         let _ = std::os::unix::fs::lchown(root.join("bin"), Some(1234), Some(1234));
-        make(&root, &disk).unwrap();
+        fs::write(root.join("conf"), b"").unwrap();
+        make(&root, &disk, &[Owned { path: "conf".to_owned(), user: 70_000, group: 42 }]).unwrap();
         let ask = |what: &str| {
             let mut command = Command::new(program::find_for_root("debugfs", PACKAGE).unwrap());
             program::output("debugfs", command.args(["-R", what]).arg(&disk)).unwrap()
         };
         assert_eq!(ask("cat \"/usr/bin/a b\""), "contents");
-        for path in ["/usr/bin/a b", "/usr", "/bin", "/"] {
+        for path in ["/usr/bin/a b", "/usr", "/bin", "/", "/conf"] {
             let said = ask(&format!("stat \"{path}\""));
             let owner = said.lines().find(|line| line.starts_with("User:")).unwrap();
-            assert!(words(owner).starts_with(&["User:", "0", "Group:", "0"]), "{path}: {owner}");
+            let (user, group) = if path == "/conf" { ("70000", "42") } else { ("0", "0") };
+            assert!(words(owner).starts_with(&["User:", user, "Group:", group]), "{path}: {owner}");
         }
     }
 
@@ -118,6 +125,6 @@ mod tests {
     fn a_name_that_could_end_a_command_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("a\"\nquit"), b"").unwrap();
-        assert!(commands(folder.path()).is_err());
+        assert!(commands(folder.path(), &[]).is_err());
     }
 }

@@ -4,15 +4,23 @@
 //! Which packages that takes is for the suite to say: those it calls essential, those named here,
 //! and all they depend on. They are unpacked, not installed: what their scripts would have done is
 //! in [`tree`].
+//!
+//! A guest starts from a copy of the disk that QEMU makes as it writes: what the guest writes goes to
+//! the run's folder. The other way, a tmpfs laid over a disk that is only read, would keep every
+//! written page in the guest's memory, and a guest is there to try memory: on a disk written pages
+//! are written back and dropped, as on a real machine.
 
 mod image;
 mod tree;
 mod users;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
+use std::str::FromStr;
+use std::time::Duration;
 
 use crate::apt::Apt;
+use crate::cache::Item;
 use crate::error::Error;
 use crate::program;
 
@@ -27,8 +35,64 @@ const PACKAGES: &[&str] = &[
     "systemd-zram-generator",
 ];
 
+/// What systemd would load itself, where it is a module: a guest has only those that were loaded.
+pub(crate) const MODULES: &[&str] = &["ext4", "autofs4"];
+
 /// The disk's name in its folder.
 pub(crate) const DISK: &str = "disk";
+
+/// What a guest's command finds around it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Userland {
+    /// busybox, and PID 1 of ours.
+    #[default]
+    Minimal,
+    /// The system of this suite, with systemd as PID 1.
+    Systemd(String),
+}
+
+/// The suite whose system is meant where none is named.
+const SUITE: &str = "trixie";
+
+impl FromStr for Userland {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse()) {
+            ("minimal", _) => Ok(Self::Minimal),
+            ("systemd", _) => Ok(Self::Systemd(SUITE.to_owned())),
+            (_, Ok(Item::Userland(suite))) => Ok(Self::Systemd(suite)),
+            _ => Err(format!("expected minimal, systemd or systemd/SUITE, found {text:?}")),
+        }
+    }
+}
+
+impl Userland {
+    /// How long a guest with it may run where nobody says so: systemd takes its time to start.
+    #[must_use]
+    pub fn deadline(&self) -> Duration {
+        match self {
+            Self::Minimal => Duration::from_secs(120),
+            Self::Systemd(_) => Duration::from_secs(300),
+        }
+    }
+
+    /// How long the machine may take to end once the command has: systemd stops what it started.
+    pub(crate) fn patience(&self) -> Duration {
+        match self {
+            Self::Minimal => Duration::from_secs(5),
+            Self::Systemd(_) => Duration::from_secs(30),
+        }
+    }
+
+    /// What it is in the cache.
+    pub(crate) fn item(&self) -> Option<Item> {
+        match self {
+            Self::Minimal => None,
+            Self::Systemd(suite) => Some(Item::Userland(suite.clone())),
+        }
+    }
+}
 
 /// Fetches, unpacks and completes the system; the disk is then in `entry`. Says which systemd it
 /// is, and `name_version` of each package.
@@ -49,9 +113,9 @@ pub(crate) fn make(
     for (path, _) in &archives {
         unpack(path, &root)?;
     }
-    tree::complete(&root)?;
+    let owned = tree::complete(&root)?;
     tell(&format!("systemd/{suite}: making the disk"));
-    image::make(&root, &entry.join(DISK))?;
+    image::make(&root, &entry.join(DISK), &owned)?;
     let packages: Vec<String> = archives.into_iter().map(|(_, name)| name).collect();
     Ok((release(&packages), packages))
 }
@@ -76,14 +140,14 @@ fn unpack(archive: &Path, root: &Path) -> Result<(), Error> {
         None => Ok(()),
     };
     let ended = deb.wait().map_err(failed)?;
-    unpacked?;
-    match ended.success() {
-        true => Ok(()),
-        false => Err(Error::Unusable {
-            path: PathBuf::from(archive),
-            what: "expected a Debian package".to_owned(),
-        }),
-    }
+    // Each fails where the other does: tar, which writes, knows more of a full disk.
+    let why = match unpacked {
+        Ok(()) if ended.success() => return Ok(()),
+        Ok(()) => ended.to_string(),
+        Err(error) => error.to_string(),
+    };
+    let what = format!("this package cannot be unpacked: {why}");
+    Err(Error::Unusable { path: archive.to_owned(), what })
 }
 
 fn tar(root: &Path, input: Stdio) -> Result<(), Error> {
@@ -91,4 +155,34 @@ fn tar(root: &Path, input: Stdio) -> Result<(), Error> {
     tar.args(["--extract", "--file=-", "--preserve-permissions", "--no-same-owner"]);
     tar.arg("--keep-directory-symlink").arg("--directory").arg(root);
     program::output_of("tar", tar.stdin(input)).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn userlands_are_told_apart() {
+        assert_eq!("minimal".parse(), Ok(Userland::Minimal));
+        assert_eq!("systemd".parse(), Ok(Userland::Systemd("trixie".to_owned())));
+        assert_eq!("systemd/sid".parse(), Ok(Userland::Systemd("sid".to_owned())));
+        for bad in ["", "systemd/", "systemd/../x", "trixie", "Systemd"] {
+            assert!(bad.parse::<Userland>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_release_is_that_of_systemd_itself() {
+        let packages = ["libsystemd0_1", "systemd_257.13-1", "systemd-zram-generator_1.2"];
+        assert_eq!(release(&packages.map(str::to_owned)), "systemd 257.13-1");
+    }
+
+    #[test]
+    fn what_is_no_package_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a_1_all.deb");
+        std::fs::write(&path, b"no package").unwrap();
+        let error = unpack(&path, folder.path()).unwrap_err();
+        assert!(error.to_string().contains("a_1_all.deb"), "{error}");
+    }
 }

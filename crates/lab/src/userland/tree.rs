@@ -51,12 +51,26 @@ const LINKS: &[(&str, &str)] =
 /// Accounts that maintainer scripts make by hand.
 const ACCOUNTS: &str = "u redis - \"redis\" /var/lib/redis\n";
 
-/// What does not belong to root: done by systemd-tmpfiles as the guest starts.
-const OWNED: &str = "d /var/log/redis 2750 redis adm\nd /var/lib/redis 0750 redis redis\n\
-    z /etc/redis 2770 redis redis\nz /etc/redis/redis.conf 0640 redis redis\n\
-    z /etc/shadow 0640 root shadow\nz /etc/gshadow 0640 root shadow\n\
-    z /usr/sbin/unix_chkpwd 2755 root shadow\nz /usr/bin/chage 2755 root shadow\n\
-    z /usr/bin/expiry 2755 root shadow\n";
+/// What does not belong to root: path, permissions, user, group. Folders are made.
+const OWNED: &[(&str, u32, &str, &str)] = &[
+    ("var/log/redis/", 0o2750, "redis", "adm"),
+    ("var/lib/redis/", 0o750, "redis", "redis"),
+    ("etc/redis", 0o2770, "redis", "redis"),
+    ("etc/redis/redis.conf", 0o640, "redis", "redis"),
+    ("etc/shadow", 0o640, "root", "shadow"),
+    ("etc/gshadow", 0o640, "root", "shadow"),
+    ("usr/sbin/unix_chkpwd", 0o2755, "root", "shadow"),
+    ("usr/bin/chage", 0o2755, "root", "shadow"),
+    ("usr/bin/expiry", 0o2755, "root", "shadow"),
+];
+
+/// A file or folder that is not root's.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Owned {
+    pub(super) path: String,
+    pub(super) user: u32,
+    pub(super) group: u32,
+}
 
 /// A guest whose manager crashes shall end, not freeze; and it shall end soon when it is to.
 const MANAGER: &str = "[Manager]\nCrashReboot=yes\nCrashAction=reboot\nShowStatus=no\n\
@@ -72,12 +86,12 @@ pub(super) fn prepare(root: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// After everything is unpacked.
-pub(super) fn complete(root: &Path) -> Result<(), Error> {
+/// After everything is unpacked; says what is to belong to whom.
+pub(super) fn complete(root: &Path) -> Result<Vec<Owned>, Error> {
     for path in TRIMMED {
         remove(&root.join(path))?;
     }
-    accounts(root)?;
+    let accounts = accounts(root)?;
     for (path, target) in LINKS {
         if root.join("usr/bin").join(target).exists() || target.starts_with("..") {
             link(&root.join(path), target)?;
@@ -88,10 +102,28 @@ pub(super) fn complete(root: &Path) -> Result<(), Error> {
         let folder = root.join(folder);
         fs::create_dir_all(&folder).at(&folder)?;
     }
-    files(root)
+    files(root)?;
+    owned(root, &accounts)
 }
 
-fn accounts(root: &Path) -> Result<(), Error> {
+/// What this suite's packages do not bring is left out.
+fn owned(root: &Path, accounts: &Accounts) -> Result<Vec<Owned>, Error> {
+    let mut found = Vec::new();
+    for &(name, mode, user, group) in OWNED {
+        let path = root.join(name);
+        if name.ends_with('/') {
+            fs::create_dir_all(&path).at(&path)?;
+        }
+        let numbers = (accounts.user_number(user), accounts.group_number(group));
+        if let (true, (Some(user), Some(group))) = (path.exists(), numbers) {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).at(&path)?;
+            found.push(Owned { path: name.trim_end_matches('/').to_owned(), user, group });
+        }
+    }
+    Ok(found)
+}
+
+fn accounts(root: &Path) -> Result<Accounts, Error> {
     let master = |name: &str| text(&root.join("usr/share/base-passwd").join(name));
     let mut accounts = Accounts::masters(&master("passwd.master")?, &master("group.master")?);
     for path in sorted(&root.join("usr/lib/sysusers.d"))? {
@@ -103,7 +135,7 @@ fn accounts(root: &Path) -> Result<(), Error> {
         put(&path, &contents)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).at(&path)?;
     }
-    Ok(())
+    Ok(accounts)
 }
 
 fn units(root: &Path) -> Result<(), Error> {
@@ -129,7 +161,6 @@ fn files(root: &Path) -> Result<(), Error> {
         ("etc/hosts", "127.0.0.1 localhost guest\n::1 localhost guest\n"),
         ("etc/nsswitch.conf", names.as_str()),
         ("etc/systemd/system.conf.d/pagewise.conf", MANAGER),
-        ("usr/lib/tmpfiles.d/pagewise.conf", OWNED),
     ] {
         put(&root.join(path), contents)?;
     }
@@ -171,4 +202,54 @@ fn sorted(folder: &Path) -> Result<Vec<std::path::PathBuf>, Error> {
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "conf"));
     paths.sort();
     Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As packages leave it, but smaller.
+    fn unpacked() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        prepare(root).unwrap();
+        for (path, contents) in [
+            ("usr/share/base-passwd/passwd.master", "root::0:0:root:/root:/bin/bash\n"),
+            ("usr/share/base-passwd/group.master", "root:*:0:\nadm:*:4:\nshadow:*:42:\n"),
+            ("usr/lib/sysusers.d/a.conf", "g input -\n"),
+            ("usr/share/doc/x/copyright", "x"),
+            ("etc/redis/redis.conf", "x"),
+            ("bin/dash", "x"),
+        ] {
+            put(&root.join(path), contents).unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn a_system_is_made_of_what_was_unpacked() {
+        let folder = unpacked();
+        let root = folder.path();
+        let owned = complete(root).unwrap();
+        assert!(root.join("usr/bin/dash").is_file() && root.join("bin/sh").is_file());
+        assert!(!root.join("usr/share/doc").exists() && !root.join("usr/bin/awk").exists());
+        assert_eq!(text(&root.join("etc/machine-id")).unwrap(), "");
+        assert!(text(&root.join("etc/group")).unwrap().contains("input:x:999:\n"));
+        let enabled = root.join("etc/systemd/system/multi-user.target.wants/redis-server.service");
+        assert!(enabled.symlink_metadata().is_ok());
+        let redis = Owned { path: "etc/redis/redis.conf".to_owned(), user: 998, group: 998 };
+        let shadow = Owned { path: "etc/shadow".to_owned(), user: 0, group: 42 };
+        assert!(owned.contains(&redis) && owned.contains(&shadow), "{owned:?}");
+        assert!(owned.iter().all(|one| !one.path.contains("chage")), "{owned:?}");
+        let mode = |path: &str| root.join(path).metadata().unwrap().permissions().mode() & 0o7777;
+        assert_eq!((mode("etc/shadow"), mode("var/lib/redis")), (0o640, 0o750));
+    }
+
+    #[test]
+    fn packages_that_lack_what_everything_needs_are_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        prepare(folder.path()).unwrap();
+        let error = complete(folder.path()).unwrap_err();
+        assert!(error.to_string().contains("passwd.master"), "{error}");
+    }
 }

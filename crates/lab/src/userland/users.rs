@@ -77,16 +77,12 @@ impl Accounts {
             Some(group) => group.parse().ok().unwrap_or_else(|| self.group(group, None)),
             None => self.group(name, wanted),
         };
-        let number = wanted.or_else(|| self.own_number(name)).unwrap_or_else(|| self.free());
+        // An account gets the number of the group of its name, where it may.
+        let number = wanted.or_else(|| self.group_number(name)).unwrap_or_else(|| self.free());
         self.taken.push(number);
         let home = if is_path(home) { home } else { "/" };
         let shell = if is_path(shell) { shell } else { "/usr/sbin/nologin" };
         self.users.insert(name.to_owned(), format!("{name}:x:{number}:{group}::{home}:{shell}"));
-    }
-
-    /// An account gets the number of the group of its name.
-    fn own_number(&self, name: &str) -> Option<u32> {
-        self.groups.get(name).map(|(number, _)| *number)
     }
 
     fn group(&mut self, name: &str, wanted: Option<u32>) -> u32 {
@@ -115,6 +111,14 @@ impl Accounts {
     fn free(&self) -> u32 {
         let mut numbers = (LOWEST..=HIGHEST).rev();
         numbers.find(|number| !self.taken.contains(number)).unwrap_or(HIGHEST)
+    }
+
+    pub(super) fn user_number(&self, name: &str) -> Option<u32> {
+        self.users.get(name)?.split(':').nth(2)?.parse().ok()
+    }
+
+    pub(super) fn group_number(&self, name: &str) -> Option<u32> {
+        self.groups.get(name).map(|(number, _)| *number)
     }
 
     /// What goes below /etc: name, mode, contents.
