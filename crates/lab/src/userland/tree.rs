@@ -48,8 +48,9 @@ const ENABLED: &[&str] = &["redis-server.service"];
 const LINKS: &[(&str, &str)] =
     &[("usr/bin/awk", "mawk"), ("usr/bin/sh", "dash"), ("usr/sbin/init", "../lib/systemd/systemd")];
 
-/// Accounts that maintainer scripts make by hand.
-const ACCOUNTS: &str = "u redis - \"redis\" /var/lib/redis\n";
+/// Accounts that maintainer scripts make by hand, in some suites.
+const ACCOUNTS: &str = "u redis - \"redis\" /var/lib/redis\n\
+    g input -\ng kvm -\ng render -\ng sgx -\n";
 
 /// What does not belong to root: path, permissions, user, group. Folders are made.
 const OWNED: &[(&str, u32, &str, &str)] = &[
