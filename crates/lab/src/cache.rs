@@ -14,7 +14,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pagewise_model::Bytes;
 use serde::{Deserialize, Serialize};
@@ -87,6 +87,14 @@ impl Item {
         }
     }
 
+    /// Kernels are taken as they are packed.
+    fn recipe(&self) -> u32 {
+        match self {
+            Self::Kernel(_) => 0,
+            Self::Userland(_) => userland::RECIPE,
+        }
+    }
+
     fn noun(&self) -> &'static str {
         match self {
             Self::Kernel(_) => "kernel",
@@ -114,6 +122,9 @@ pub struct Manifest {
     pub suite: String,
     /// As `uname -r` prints it; of a userland, its systemd.
     pub release: String,
+    /// The way in which it was made.
+    #[serde(default)]
+    pub recipe: u32,
     /// `name_version` of each package.
     pub packages: Vec<String>,
     /// Every file below the entry.
@@ -259,6 +270,10 @@ impl Cache {
         tell: &mut dyn FnMut(&str),
     ) -> Result<Kept, Error> {
         match self.kept(item, stop)? {
+            Some(kept) if kept.manifest.recipe != item.recipe() => {
+                let noun = item.noun();
+                tell(&format!("{item}: the cached {noun} was made otherwise and is fetched again"));
+            }
             Some(kept) if kept.is_whole() => return Ok(kept),
             Some(_) => {
                 let noun = item.noun();
@@ -306,6 +321,8 @@ impl Cache {
         remove(&aside)?;
         fs::create_dir_all(&aside).at(&aside)?;
         let built = build(item, &aside, tell);
+        // Ctrl-C reaches apt too, and then its complaint is not the reason.
+        let built = if stop.load(Ordering::SeqCst) { Err(Error::Stopped) } else { built };
         let placed = built.and_then(|built| {
             let _lock = Lock::wait(&self.lock_of(item), Kind::Alone, stop)?;
             let entry = self.entry(item);
@@ -314,6 +331,20 @@ impl Cache {
         });
         remove(&aside)?;
         placed
+    }
+
+    /// Removes what fetches began and did not end; a line for each.
+    pub(crate) fn clean_unfinished(&self) -> Result<Vec<String>, Error> {
+        let new = self.folder.join("new");
+        let mut told = Vec::new();
+        for entry in fs::read_dir(&new).at(&new)?.flatten().filter(is_folder) {
+            let aside = entry.path();
+            let fetching = aside.with_extension("lock");
+            let Some(_lock) = Lock::attempt(&fetching, Kind::Alone)? else { continue };
+            remove(&aside)?;
+            told.push(format!("removed {}, left by a fetch that was killed", aside.display()));
+        }
+        Ok(told)
     }
 
     /// What there are entries of; a folder that is none is left alone.
@@ -372,7 +403,8 @@ fn build(item: &Item, aside: &Path, tell: &mut dyn FnMut(&str)) -> Result<PathBu
         }
     };
     let suite = item.suite().to_owned();
-    let manifest = Manifest { suite, release, packages, files: sums(&entry)? };
+    let recipe = item.recipe();
+    let manifest = Manifest { suite, release, recipe, packages, files: sums(&entry)? };
     let text = serde_json::to_vec_pretty(&manifest).unwrap_or_default();
     fs::write(entry.join("manifest.json"), text).at(&entry)?;
     Ok(entry)
@@ -437,6 +469,10 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
+fn is_folder(entry: &fs::DirEntry) -> bool {
+    entry.file_type().is_ok_and(|kind| kind.is_dir())
+}
+
 /// What it takes on disk: a file may have holes.
 fn size(folder: &Path) -> u64 {
     let files = files(folder).unwrap_or_default();
@@ -469,7 +505,7 @@ mod tests {
         fs::write(entry.join("modules/a.ko"), b"module").unwrap();
         let files = sums(&entry).unwrap();
         let (suite, release) = ("test".to_owned(), "1.2.3".to_owned());
-        let manifest = Manifest { suite, release, packages: Vec::new(), files };
+        let manifest = Manifest { suite, release, recipe: 0, packages: Vec::new(), files };
         fs::write(entry.join("manifest.json"), serde_json::to_vec(&manifest).unwrap()).unwrap();
         (folder, cache)
     }

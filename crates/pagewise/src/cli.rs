@@ -164,6 +164,9 @@ pub(crate) struct Guest {
     /// Bring what the command leaves in /out into this folder, which must be empty or new
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Keep the kernel's whole log in this new file; with several boots FILE.1, FILE.2 and so on
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kernel_log: Option<PathBuf>,
     /// Load this module too, with what it needs; may be given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) module: Vec<String>,

@@ -23,24 +23,23 @@ const MODULES: &[&str] =
 
 /// The archive: what is the same for every job first, then the job.
 pub(super) fn build(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
-    let modules = kernel.modules(&wanted(guest))?;
     let busybox = match guest.userland {
         Userland::Minimal => kernel.busybox()?,
         Userland::Systemd(_) => None,
     };
+    let modules = kernel.modules(&wanted(guest), &guest.modules)?;
     let mut bytes = system(&pid_1(&guest.program)?, busybox, &modules)?;
     bytes.extend(job(guest, &modules)?);
     Ok(bytes)
 }
 
-fn wanted(guest: &Guest) -> Vec<&str> {
+fn wanted(guest: &Guest) -> Vec<&'static str> {
     let disks = if guest.disks.is_empty() { &[] } else { disk::MODULES };
-    let asked = guest.modules.iter().map(String::as_str);
     let systemd = match guest.userland {
         Userland::Minimal => &[],
         Userland::Systemd(_) => userland::MODULES,
     };
-    MODULES.iter().chain(disks).chain(systemd).copied().chain(asked).collect()
+    [MODULES, disks, systemd].concat()
 }
 
 /// The static program: a guest has no libraries.

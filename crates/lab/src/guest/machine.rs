@@ -2,19 +2,42 @@
 //! A guest → QEMU's command line.
 //!
 //! microvm is the smallest machine and takes the plain kernel; it has no firmware, no ACPI and no
-//! PCI. An image that could not be unpacked goes to q35, and so does a guest with disks: stock
-//! kernels find microvm's disks by ACPI alone, and with ACPI microvm has no timer but the time
+//! PCI. Some builds of QEMU lack it: those get q35. So does an image that could not be unpacked, and
+//! a guest with disks: stock kernels find microvm's disks by ACPI alone, and with ACPI microvm has no timer but the time
 //! stamp counter, without which a kernel waits for ever where a busy host spoils its calibration.
 //! Both end by a restart that QEMU is told not to do: a triple fault needs no device that the
 //! machine may lack.
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::process::Command;
 
 use super::disk::{self, Backed, comma_doubled};
 use super::{Accelerator, Guest};
+use crate::error::Error;
 use crate::kernel::Image;
+use crate::program;
 use crate::wire::MARK;
+
+/// The kernel's log, in the run's folder.
+pub(super) const LOG: &str = "kernel.log";
+
+/// What stands behind `-M`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Machine(&'static str);
+
+const SMALL: Machine = Machine("microvm,isa-serial=off,acpi=off");
+const USUAL: Machine = Machine("q35,usb=off");
+
+/// The smallest machine that this QEMU has and that will do.
+pub(super) fn machine(qemu: &Path, image: &Image, disks: &[Backed]) -> Result<Machine, Error> {
+    if !image.plain || !disks.is_empty() {
+        return Ok(USUAL);
+    }
+    let listed = program::output("qemu-system-x86_64", Command::new(qemu).args(["-M", "help"]))?;
+    let has_small = listed.lines().any(|line| line.starts_with("microvm "));
+    Ok(if has_small { SMALL } else { USUAL })
+}
 
 /// Everything behind `qemu-system-x86_64`.
 pub(super) fn arguments(
@@ -22,14 +45,11 @@ pub(super) fn arguments(
     accelerator: Accelerator,
     image: &Image,
     disks: &[Backed],
+    machine: Machine,
     folder: &Path,
 ) -> Vec<OsString> {
     let mut line: Vec<OsString> = accelerator.arguments(guest.count).map(Into::into).into();
-    let machine = match image.plain && disks.is_empty() {
-        true => "microvm,isa-serial=off,acpi=off",
-        false => "q35,usb=off,graphics=off",
-    };
-    line.extend(["-M", machine, "-nodefaults", "-no-user-config"].map(Into::into));
+    line.extend(["-M", machine.0, "-nodefaults", "-no-user-config"].map(Into::into));
     line.extend(["-display", "none", "-no-reboot", "-monitor", "none"].map(Into::into));
     let megabytes = guest.memory.get().div_ceil(1 << 20);
     line.extend(["-m".into(), format!("{megabytes}M").into()]);
@@ -40,9 +60,7 @@ pub(super) fn arguments(
     line.extend(["-kernel".into(), image.path.clone().into()]);
     line.extend(["-initrd".into(), folder.join("initramfs").into()]);
     line.extend(["-append".into(), kernel_line(guest).into()]);
-    let mut log = OsString::from("file,id=log,path=");
-    log.push(comma_doubled(&folder.join("kernel.log")));
-    line.extend(["-chardev".into(), log]);
+    line.extend(["-chardev".into(), mark(folder)]);
     line.extend(["-chardev", "file,id=channel,path=/dev/fd/1"].map(Into::into));
     line.extend(["-device", "isa-serial,chardev=log,index=0"].map(Into::into));
     line.extend(["-device", "isa-serial,chardev=channel,index=1"].map(Into::into));
@@ -50,9 +68,17 @@ pub(super) fn arguments(
     line
 }
 
+/// What this guest's QEMU alone has among its arguments.
+pub(super) fn mark(folder: &Path) -> OsString {
+    let mut log = OsString::from("file,id=log,path=");
+    log.push(comma_doubled(&folder.join(LOG)));
+    log
+}
+
 /// A panic ends the machine at once; the mark is what PID 1 knows itself by.
 fn kernel_line(guest: &Guest) -> String {
-    let own = format!("console=ttyS0 quiet panic=-1 reboot=t rdinit=/init {MARK}=1");
+    let quiet = if guest.whole_log { "" } else { " quiet" };
+    let own = format!("console=ttyS0{quiet} panic=-1 reboot=t rdinit=/init {MARK}=1");
     let words = guest.append.iter().map(String::as_str);
     [own.as_str()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }

@@ -16,7 +16,7 @@ use pagewise_model::Bytes;
 
 use crate::userland::Userland;
 
-pub use accelerator::{Accelerator, accelerator};
+pub use accelerator::{Accelerator, kvm};
 pub use disk::{Access, Disk, MOST as MOST_DISKS};
 pub use outcome::{Counted, Outcome, Phase, Run};
 pub use run::{Heard, run};
@@ -41,11 +41,13 @@ pub struct Guest {
     pub files: Vec<(PathBuf, String)>,
     /// Disks, in the order of their names.
     pub disks: Vec<Disk>,
+    /// Keep the kernel's whole log: it says more then, and starts slower.
+    pub whole_log: bool,
     /// Words for the kernel's command line.
     pub append: Vec<String>,
     /// Count instructions: one processor, emulated.
     pub count: bool,
-    /// Which accelerator to use; the best that works where nothing is said.
+    /// Which accelerator to use; the processor where it works and nothing is said.
     pub accelerator: Option<Accelerator>,
     /// The static program that is PID 1.
     pub program: PathBuf,
@@ -66,6 +68,7 @@ impl Guest {
             modules: Vec::new(),
             files: Vec::new(),
             disks: Vec::new(),
+            whole_log: false,
             append: Vec::new(),
             count: false,
             accelerator: None,

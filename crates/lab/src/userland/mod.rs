@@ -24,11 +24,16 @@ use crate::cache::Item;
 use crate::error::Error;
 use crate::program;
 
+/// What a disk is made by: raise it with whatever makes disks different, here or in [`tree`]; those
+/// that were made otherwise are made again.
+pub(crate) const RECIPE: u32 = 1;
+
 /// What it is for. The first is apt's way to say what no Debian system is without.
 const PACKAGES: &[&str] = &[
     "?essential",
     "systemd",
     "udev",
+    "mount",
     "procps",
     "util-linux",
     "redis-server",
@@ -132,7 +137,7 @@ fn unpack(archive: &Path, root: &Path) -> Result<(), Error> {
         program: "dpkg-deb".to_owned(),
         said: error.to_string(),
     };
-    let mut deb = Command::new("dpkg-deb");
+    let mut deb = program::leashed("dpkg-deb".as_ref())?;
     deb.arg("--fsys-tarfile").arg(archive).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut deb = deb.stderr(Stdio::null()).spawn().map_err(failed)?;
     let unpacked = match deb.stdout.take() {
@@ -154,7 +159,7 @@ fn tar(root: &Path, input: Stdio) -> Result<(), Error> {
     let mut tar = Command::new("tar");
     tar.args(["--extract", "--file=-", "--preserve-permissions", "--no-same-owner"]);
     tar.arg("--keep-directory-symlink").arg("--directory").arg(root);
-    program::output_of("tar", tar.stdin(input)).map(|_| ())
+    program::output_of("tar", &tar, input).map(|_| ())
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ const TRIMMED: &[&str] = &[
 const MASKED: &[&str] = &[
     "getty.target",
     "systemd-logind.service",
+    "systemd-logind-varlink.socket",
     "systemd-hwdb-update.service",
     "systemd-firstboot.service",
     "systemd-ask-password-console.path",

@@ -26,18 +26,24 @@ pub(super) fn run(
     stop: &AtomicBool,
 ) -> anyhow::Result<Outcome> {
     let guest = described(wanted)?;
+    let boots = wanted.boots.unwrap_or(if wanted.count { 5 } else { 1 });
     if let Some(folder) = &wanted.out {
         output::empty_folder(folder)?;
     }
+    if let Some(log) = &wanted.kernel_log {
+        out::no_file(&log_of(log, 1, boots))?;
+    }
     let shown = Shown::start(global);
     let kernel = kernel::find(&wanted.kernel, cache, stop, &mut |line| shown.note(line))?;
-    let boots = wanted.boots.unwrap_or(if wanted.count { 5 } else { 1 });
     let mut runs: Vec<Run> = Vec::new();
     for boot in 1..=boots {
         shown.boot(boot, boots);
         let mut brought = Brought::default();
         let mut hear = |heard: Heard<'_>| hear(heard, &shown, &mut brought, global.json);
-        let run = guest::run(&guest, &kernel, cache, stop, &mut hear)?;
+        let mut run = guest::run(&guest, &kernel, cache, stop, &mut hear)?;
+        if let (Some(file), Some(log)) = (&wanted.kernel_log, run.whole_log.take()) {
+            output::new_file(&log_of(file, boot, boots), &log)?;
+        }
         if let Some(folder) = &wanted.out {
             brought.write(&folder_of(folder, boot, boots))?;
         }
@@ -68,6 +74,7 @@ fn described(wanted: &cli::Guest) -> anyhow::Result<Guest> {
         modules: wanted.module.clone(),
         files,
         disks: wanted.disk.clone(),
+        whole_log: wanted.kernel_log.is_some(),
         append: wanted.append.clone(),
         count: wanted.count,
         accelerator: wanted.emulate.then_some(Accelerator::Tcg),
@@ -78,6 +85,10 @@ fn described(wanted: &cli::Guest) -> anyhow::Result<Guest> {
 /// Each of several boots has a folder of its own.
 fn folder_of(folder: &std::path::Path, boot: u32, boots: u32) -> PathBuf {
     if boots == 1 { folder.to_owned() } else { folder.join(boot.to_string()) }
+}
+
+fn log_of(file: &std::path::Path, boot: u32, boots: u32) -> PathBuf {
+    if boots == 1 { file.to_owned() } else { PathBuf::from(format!("{}.{boot}", file.display())) }
 }
 
 fn hear(heard: Heard<'_>, shown: &Shown, brought: &mut Brought, json: bool) {
@@ -103,7 +114,7 @@ fn status(outcome: &guest::Outcome) -> u8 {
         guest::Outcome::Crashed { signal } => u8::try_from(128 + (*signal & 0x7f)).unwrap_or(255),
         guest::Outcome::OutOfMemory { .. } => 137,
         guest::Outcome::TimedOut { .. } => 124,
-        guest::Outcome::Stopped => 130,
+        guest::Outcome::Stopped => super::STOPPED,
         guest::Outcome::NotStarted { .. }
         | guest::Outcome::Panicked { .. }
         | guest::Outcome::Failed { .. } => 125,
@@ -155,9 +166,10 @@ fn summary(kernel: &Kernel, run: &Run) -> String {
         (Some(cpu), Some(wall)) => format!("PID 1 after {cpu:.2} CPU-s ({wall:.1} s)"),
         _ => "PID 1 did not come".to_owned(),
     };
-    let with = match run.accelerator {
-        Accelerator::Kvm => "KVM",
-        Accelerator::Tcg => "emulated",
+    let with = match (run.accelerator, &run.why_emulated) {
+        (Accelerator::Kvm, _) => "KVM".to_owned(),
+        (Accelerator::Tcg, None) => "emulated".to_owned(),
+        (Accelerator::Tcg, Some(why)) => format!("emulated ({why})"),
     };
     let size = Bytes::new(run.initramfs_bytes);
     format!(
