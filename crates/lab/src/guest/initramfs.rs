@@ -110,7 +110,7 @@ fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
         disks,
         root: root(guest),
         files: permissions(guest)?,
-        settle_seconds: guest.deadline.as_secs() / 5 * 3,
+        settle_seconds: guest.deadline.as_secs() / 2,
     };
     let mut archive = Archive::default();
     archive.file(JOB, &serde_json::to_vec(&job).unwrap_or_default());
