@@ -126,8 +126,9 @@ pub(crate) struct Capture {
 pub(crate) enum Lab {
     /// Run a command in a guest
     #[command(after_help = GUEST_STATUS, long_about = "Run a command in a guest: a stock kernel \
-        under QEMU, with pagewise as PID 1, busybox as its userland and no network. The command \
-        runs as root; what it leaves in /out is brought out where --out says so.")]
+        under QEMU, with pagewise as PID 1 and busybox as its userland, or a small Debian with \
+        systemd, and no network. The command runs as root; what it leaves in /out is brought out \
+        where --out says so.")]
     Guest(Box<Guest>),
     /// Kernels and userlands that were fetched
     Cache {

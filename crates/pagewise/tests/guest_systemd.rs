@@ -116,14 +116,17 @@ fn guest_systemd_passes_output_status_and_files_on() {
     let folder = tempfile::tempdir().unwrap();
     let sent = file(folder.path(), "/opt/a/sent", "contents\n");
     let out = folder.path().join("out");
-    let options = [sent.as_str(), "--out", out.to_str().unwrap()];
+    let options = [sent.as_str(), "--out", out.to_str().unwrap(), "--disk", "64M"];
     let job = "cat /opt/a/sent; echo c >&2; stat -c %a /opt/a/sent > /out/mode; \
+               (cat /sys/block/vda/size; findmnt --noheadings --output SOURCE /) > /out/disks; \
                sleep 1000 & setsid sleep 1000 & exit 7";
     let ran = script(&options, job);
     assert_eq!((ran.status, ran.out.as_str()), (7, "contents\n"), "{}", ran.err);
     assert!(ran.err.lines().any(|line| line == "c"), "{}", ran.err);
     assert!(ran.err.contains("the command left 2 processes"), "{}", ran.err);
     assert_eq!(fs::read_to_string(out.join("mode")).unwrap(), "644\n");
+    // The user's disks keep their names.
+    assert_eq!(fs::read_to_string(out.join("disks")).unwrap(), "131072\n/dev/vdb\n");
 }
 
 #[test]
