@@ -83,6 +83,11 @@ impl Error {
             Self::At { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Some("free some space, or let PAGEWISE_CACHE name a folder elsewhere".to_owned())
             }
+            Self::Failed { program, .. } if program.starts_with("apt") => Some(
+                "look whether that suite is there and the network is; what was fetched before \
+                 is listed by `pagewise lab cache list`"
+                    .to_owned(),
+            ),
             _ => None,
         }
     }

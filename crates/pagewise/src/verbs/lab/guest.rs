@@ -3,7 +3,7 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -17,7 +17,7 @@ use pagewise_model::Bytes;
 use super::out::{self, Brought};
 use super::{Outcome, tell};
 use crate::cli::{self, Global};
-use crate::output;
+use crate::output::{self, Printed};
 
 pub(super) fn run(
     global: &Global,
@@ -36,10 +36,17 @@ pub(super) fn run(
     let shown = Shown::start(global);
     let kernel = kernel::find(&wanted.kernel, cache, stop, &mut |line| shown.note(line))?;
     let mut runs: Vec<Run> = Vec::new();
+    let mut reader_is_gone = false;
     for boot in 1..=boots {
         shown.boot(boot, boots);
         let mut brought = Brought::default();
-        let mut hear = |heard: Heard<'_>| hear(heard, &shown, &mut brought, global.json);
+        let mut hear = |heard: Heard<'_>| {
+            if hear(heard, &shown, &mut brought, global.json) == Printed::Cut {
+                reader_is_gone = true;
+                // Files may still be wanted.
+                stop.fetch_or(wanted.out.is_none(), Ordering::SeqCst);
+            }
+        };
         let mut run = guest::run(&guest, &kernel, cache, stop, &mut hear)?;
         if let (Some(file), Some(log)) = (&wanted.kernel_log, run.whole_log.take()) {
             output::new_file(&log_of(file, boot, boots), &log)?;
@@ -54,6 +61,9 @@ pub(super) fn run(
         }
     }
     shown.end();
+    if reader_is_gone && wanted.out.is_none() {
+        return Ok(Outcome::Done);
+    }
     told(global, &kernel, &runs)?;
     Ok(runs.last().map_or(Outcome::Done, |run| Outcome::Status(status(&run.outcome))))
 }
@@ -91,21 +101,24 @@ fn log_of(file: &std::path::Path, boot: u32, boots: u32) -> PathBuf {
     if boots == 1 { file.to_owned() } else { PathBuf::from(format!("{}.{boot}", file.display())) }
 }
 
-fn hear(heard: Heard<'_>, shown: &Shown, brought: &mut Brought, json: bool) {
+fn hear(heard: Heard<'_>, shown: &Shown, brought: &mut Brought, json: bool) -> Printed {
     match heard {
-        Heard::Output(stream, bytes) => shown.aside(|| pass_on(stream, &bytes, json)),
+        Heard::Output(stream, bytes) => return shown.aside(|| pass_on(stream, &bytes, json)),
         Heard::File(path, bytes) => brought.piece(path, &bytes),
         Heard::Note(line) => shown.note(line),
         Heard::Reached(phase) => shown.phase(phase),
     }
+    Printed::Whole
 }
 
-/// With --json standard output holds the document alone. A reader that went away is no error.
-fn pass_on(stream: Stream, bytes: &[u8], json: bool) {
-    let _ = match (stream, json) {
-        (Stream::Out, false) => output::print(bytes).map(|_| ()),
-        _ => std::io::stderr().lock().write_all(bytes).map_err(Into::into),
-    };
+/// With --json standard output holds the document alone. A reader who went away, or who cannot take
+/// more, has what there was.
+fn pass_on(stream: Stream, bytes: &[u8], json: bool) -> Printed {
+    if let (Stream::Out, false) = (stream, json) {
+        return output::print(bytes).unwrap_or(Printed::Cut);
+    }
+    let _ = std::io::stderr().lock().write_all(bytes);
+    Printed::Whole
 }
 
 fn status(outcome: &guest::Outcome) -> u8 {
@@ -265,7 +278,7 @@ impl Shown {
         }
     }
 
-    fn aside(&self, print: impl FnOnce()) {
+    fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
         match &self.0 {
             Some(bar) => bar.suspend(print),
             None => print(),
