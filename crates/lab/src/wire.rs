@@ -74,8 +74,8 @@ pub enum Event {
         left: u64,
         /// Kills for lack of memory, anywhere in the guest, while the job ran.
         oom_kills: u64,
-        /// The virtual CPU's counter, from start to end.
-        ticks: u64,
+        /// The virtual CPU's counter, from start to end, where it has one.
+        ticks: Option<u64>,
         /// Time that all CPUs idled meanwhile.
         idle_milliseconds: u64,
         /// Time that passed in the guest.
@@ -143,7 +143,7 @@ mod tests {
             how: How::Signalled(9),
             left: 2,
             oom_kills: 1,
-            ticks: u64::MAX,
+            ticks: Some(u64::MAX),
             idle_milliseconds: 0,
             milliseconds: 7,
         };

@@ -257,7 +257,7 @@ impl<'a> Watch<'a> {
             Some(Event::Ended { how, left, oom_kills, ticks, idle_milliseconds, .. }) => {
                 self.ended = Some(Ended { how, oom_kills });
                 self.run.left = left;
-                self.run.counted = Some(Counted { ticks, idle_milliseconds });
+                self.run.counted = ticks.map(|ticks| Counted { ticks, idle_milliseconds });
             }
             Some(Event::Done) => {
                 *until = (*until).min(Instant::now() + self.patience);

@@ -47,7 +47,7 @@ pub(super) fn run(job: &Job, groups: &Groups, channel: &Channel) -> Event {
 
 /// Counters at one time.
 struct Before {
-    ticks: u64,
+    ticks: Option<u64>,
     idle: u64,
     kills: u64,
     time: Instant,
@@ -70,7 +70,7 @@ fn ended(how: How, left: u64, before: &Before, after: &Before) -> Event {
         how,
         left,
         oom_kills: after.kills.saturating_sub(before.kills),
-        ticks: after.ticks.saturating_sub(before.ticks),
+        ticks: after.ticks.zip(before.ticks).map(|(after, before)| after.saturating_sub(before)),
         idle_milliseconds: after.idle.saturating_sub(before.idle),
         milliseconds: u64::try_from(time).unwrap_or(u64::MAX),
     }

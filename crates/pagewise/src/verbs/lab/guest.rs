@@ -103,7 +103,10 @@ fn log_of(file: &std::path::Path, boot: u32, boots: u32) -> PathBuf {
 
 fn hear(heard: Heard<'_>, shown: &Shown, brought: &mut Brought, json: bool) -> Printed {
     match heard {
-        Heard::Output(stream, bytes) => return shown.aside(|| pass_on(stream, &bytes, json)),
+        Heard::Output(stream, bytes) => {
+            shown.end();
+            return pass_on(stream, &bytes, json);
+        }
         Heard::File(path, bytes) => brought.piece(path, &bytes),
         Heard::Note(line) => shown.note(line),
         Heard::Reached(phase) => shown.phase(phase),
@@ -161,7 +164,8 @@ fn run_lines(global: &Global, kernel: &Kernel, run: &Run) -> Vec<String> {
     let mut lines: Vec<String> = run.troubles.iter().map(|what| format!("guest: {what}")).collect();
     let ended = in_words(&run.outcome, run.seconds);
     if let Some(ended) = &ended {
-        lines.extend(run.log.iter().map(|line| format!("kernel: {line}")));
+        let log = if run.outcome == guest::Outcome::Stopped { &[][..] } else { &run.log };
+        lines.extend(log.iter().map(|line| format!("kernel: {line}")));
         lines.push(ended.clone());
     }
     if run.left > 0 {
@@ -241,8 +245,14 @@ fn millions(ticks: u64) -> String {
     format!("{}.{:02}", ticks / 1_000_000, ticks / 10_000 % 100)
 }
 
-/// A spinner on standard error, where somebody watches.
-struct Shown(Option<ProgressBar>);
+const TICK: Duration = Duration::from_millis(100);
+
+/// A spinner on standard error, where somebody watches, until the command prints: a line of its may
+/// not be whole yet.
+struct Shown {
+    bar: Option<ProgressBar>,
+    quiet: bool,
+}
 
 impl Shown {
     fn start(global: &Global) -> Self {
@@ -252,41 +262,37 @@ impl Shown {
                 ProgressStyle::with_template("{spinner} {prefix}{msg}, {elapsed} (Ctrl-C stops)");
             let bar = ProgressBar::new_spinner().with_message("looking for the kernel");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-            bar.enable_steady_tick(Duration::from_millis(100));
+            bar.enable_steady_tick(TICK);
             bar
         });
-        Self(bar)
+        Self { bar, quiet: global.quiet }
     }
 
     fn boot(&self, boot: u32, boots: u32) {
-        if let (Some(bar), true) = (&self.0, boots > 1) {
+        if let (Some(bar), true) = (&self.bar, boots > 1) {
+            bar.reset();
+            bar.enable_steady_tick(TICK);
             bar.set_prefix(format!("boot {boot} of {boots}: "));
         }
         self.phase(Phase::Kernel);
     }
 
     fn phase(&self, phase: Phase) {
-        if let Some(bar) = &self.0 {
+        if let Some(bar) = &self.bar {
             bar.set_message(doing(phase));
         }
     }
 
     fn note(&self, line: &str) {
-        match &self.0 {
-            Some(bar) => bar.println(format!("pagewise: {line}")),
-            None => eprintln!("pagewise: {line}"),
-        }
-    }
-
-    fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
-        match &self.0 {
-            Some(bar) => bar.suspend(print),
-            None => print(),
+        match &self.bar {
+            Some(bar) if !bar.is_finished() => bar.println(format!("pagewise: {line}")),
+            _ if self.quiet => {}
+            _ => eprintln!("pagewise: {line}"),
         }
     }
 
     fn end(&self) {
-        if let Some(bar) = &self.0 {
+        if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
