@@ -26,6 +26,9 @@ fn main() -> ExitCode {
     if pagewise_lab::init::is_wanted() {
         pagewise_lab::init::main();
     }
+    if pagewise_lab::init::is_unit() {
+        pagewise_lab::init::unit_main();
+    }
     let started = cost::Started::now();
     let cli = cli::Cli::parse();
     match verbs::run(&cli, started) {
