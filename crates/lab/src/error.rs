@@ -41,6 +41,14 @@ pub enum Error {
         /// What was looked for.
         why: String,
     },
+    /// `--userland` names nothing that is here or can be made.
+    #[error("no userland {wanted}: {why}")]
+    NoUserland {
+        /// As typed.
+        wanted: String,
+        /// What was looked for.
+        why: String,
+    },
     /// A file is not what it should be.
     #[error("{}: {what}", path.display())]
     Unusable {
@@ -75,6 +83,11 @@ impl Error {
             Self::At { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Some("free some space, or let PAGEWISE_CACHE name a folder elsewhere".to_owned())
             }
+            Self::Failed { program, .. } if program.starts_with("apt") => Some(
+                "look whether that suite is there and the network is; what was fetched before \
+                 is listed by `pagewise lab cache list`"
+                    .to_owned(),
+            ),
             _ => None,
         }
     }

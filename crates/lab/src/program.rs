@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs other programs to their end: what they print, or why they could not.
+//! Runs other programs: none outlives the thread that started it.
+//!
+//! The kernel kills a child whose parent thread ends, if the child asks for it. setpriv asks, as
+//! here it would need unsafe code. A parent that was gone before that is noticed by the shell: its
+//! own parent is somebody else then, and it starts nothing.
 
 use std::env;
+use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -10,8 +15,18 @@ use crate::error::Error;
 
 /// Finds a program in PATH, or says which package has it.
 pub(crate) fn find(name: &str, package: &'static str) -> Result<PathBuf, Error> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path)
+    find_in(&env::var_os("PATH").unwrap_or_default(), name, package)
+}
+
+/// Finds a program that Debian keeps where only root looks: anybody may run it.
+pub(crate) fn find_for_root(name: &str, package: &'static str) -> Result<PathBuf, Error> {
+    let mut path = env::var_os("PATH").unwrap_or_default();
+    path.push(":/usr/sbin:/sbin");
+    find_in(&path, name, package)
+}
+
+fn find_in(path: &OsStr, name: &str, package: &'static str) -> Result<PathBuf, Error> {
+    env::split_paths(path)
         .map(|folder| folder.join(name))
         .find(|path| is_program(path))
         .ok_or_else(|| Error::Missing { program: name.to_owned(), package })
@@ -21,10 +36,41 @@ fn is_program(path: &std::path::Path) -> bool {
     path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
+/// A command that ends with the thread that starts it, however that ends.
+pub(crate) fn leashed(program: &OsStr) -> Result<Command, Error> {
+    let mut command = Command::new(find("setpriv", "util-linux")?);
+    command.args(["--pdeathsig", "KILL", "--"]).arg(find("sh", "dash")?);
+    command.args(["-c", r#"[ "$PPID" = "$0" ] && exec "$@""#]);
+    command.arg(std::process::id().to_string()).arg(program);
+    Ok(command)
+}
+
+/// The same command on a leash.
+fn on_leash(command: &Command) -> Result<Command, Error> {
+    let mut leashed = leashed(command.get_program())?;
+    leashed.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => leashed.env(name, value),
+            None => leashed.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        leashed.current_dir(folder);
+    }
+    Ok(leashed)
+}
+
 /// Runs it; its standard output, or the end of what it said.
 pub(crate) fn output(name: &str, command: &mut Command) -> Result<String, Error> {
+    output_of(name, command, Stdio::null())
+}
+
+/// The same for one that reads this.
+pub(crate) fn output_of(name: &str, command: &Command, input: Stdio) -> Result<String, Error> {
     let failed = |said: String| Error::Failed { program: name.to_owned(), said };
-    let ended = command.stdin(Stdio::null()).output().map_err(|error| failed(error.to_string()))?;
+    let mut command = on_leash(command)?;
+    let ended = command.stdin(input).output().map_err(|error| failed(error.to_string()))?;
     if ended.status.success() {
         return Ok(String::from_utf8_lossy(&ended.stdout).into_owned());
     }
@@ -51,6 +97,19 @@ mod tests {
         assert_eq!(error.to_string(), "sh: one; two");
         let mut silent = Command::new("false");
         assert!(output("false", &mut silent).unwrap_err().to_string().contains("exit status: 1"));
+    }
+
+    #[test]
+    fn a_parent_that_is_gone_gets_no_child() {
+        let mut command = leashed("echo".as_ref()).unwrap();
+        assert_eq!(command.arg("here").output().unwrap().stdout, b"here\n");
+        let other = command.get_args().map(|word| match word.to_str() {
+            Some(word) if word == std::process::id().to_string() => "1",
+            word => word.unwrap(),
+        });
+        let mut orphan = Command::new(command.get_program());
+        let ended = orphan.args(other).output().unwrap();
+        assert!(!ended.status.success() && ended.stdout.is_empty());
     }
 
     #[test]

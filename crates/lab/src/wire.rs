@@ -29,6 +29,21 @@ pub struct Job {
     pub environment: BTreeMap<String, String>,
     /// Modules to load before, in this order: file names below `/modules`.
     pub modules: Vec<String>,
+    /// How many disks it is to find.
+    #[serde(default)]
+    pub disks: usize,
+    /// Wait before until the kernel has nothing left to do.
+    #[serde(default)]
+    pub quiet: bool,
+    /// The disk with the system whose PID 1 takes over; without one PID 1 runs the job itself.
+    #[serde(default)]
+    pub root: Option<String>,
+    /// Files that go onto that disk, with their permissions.
+    #[serde(default)]
+    pub files: Vec<(String, u32)>,
+    /// How long that system may take to start before the job runs all the same.
+    #[serde(default)]
+    pub settle_seconds: u64,
 }
 
 /// What PID 1 tells.
@@ -62,8 +77,8 @@ pub enum Event {
         left: u64,
         /// Kills for lack of memory, anywhere in the guest, while the job ran.
         oom_kills: u64,
-        /// The virtual CPU's counter, from start to end.
-        ticks: u64,
+        /// The virtual CPU's counter, from start to end, where it has one.
+        ticks: Option<u64>,
         /// Time that all CPUs idled meanwhile.
         idle_milliseconds: u64,
         /// Time that passed in the guest.
@@ -131,7 +146,7 @@ mod tests {
             how: How::Signalled(9),
             left: 2,
             oom_kills: 1,
-            ticks: u64::MAX,
+            ticks: Some(u64::MAX),
             idle_milliseconds: 0,
             milliseconds: 7,
         };

@@ -31,6 +31,8 @@ pub struct Snapshot {
     pub damon: Damon,
     pub knobs: Vec<KnobReading>,
     pub capabilities: Vec<Capability>,
+    /// The longest zspage of zsmalloc, in pages.
+    pub zsmalloc_chain_size: Reading<u64>,
     pub processes: Processes,
     pub cgroups: Cgroups,
     /// What could not be understood while reading; the rest stands.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The calls that have no safe wrapper: one process is forked, to read files that may block.
+//! The calls that have no safe wrapper: one process is forked, to read files that may block; and the
+//! processor's time stamp counter is read, by which guests count instructions.
 //!
 //! The child shares nothing with us but a pipe. Other threads may exist when it is forked (a
 //! progress display), and one of them may have held the allocator's lock: so the child allocates
@@ -8,7 +9,7 @@
 //!
 //! This is the only module of the crate with `unsafe`.
 
-#![expect(unsafe_code, reason = "fork, the signal mask and _exit have no safe wrapper")]
+#![expect(unsafe_code, reason = "fork, the signal mask, _exit and rdtsc have no safe wrapper")]
 
 use std::ffi::CString;
 use std::mem::MaybeUninit;
@@ -53,15 +54,15 @@ pub(crate) fn now() -> Duration {
 }
 
 /// The processor's time stamp counter: under an emulator that counts instructions, their number.
-/// Zero where there is none.
+/// Other architectures have counters too, of which nobody has shown that they count so.
 #[must_use]
-pub fn ticks() -> u64 {
+pub fn ticks() -> Option<u64> {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86_64 processor has the instruction; it only reads a counter. A kernel may
     // forbid it to programs (PR_TSC_SIGSEGV), which nobody does unasked.
-    let ticks = unsafe { core::arch::x86_64::_rdtsc() };
+    let ticks = Some(unsafe { core::arch::x86_64::_rdtsc() });
     #[cfg(not(target_arch = "x86_64"))]
-    let ticks = 0;
+    let ticks = None;
     ticks
 }
 

@@ -11,10 +11,10 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use pagewise_model::{Evidence, Source};
+use pagewise_model::{Evidence, Reading, Source};
 
 use crate::root::{HostRoot, absolute};
-use crate::text::{Text, lines};
+use crate::text::{Text, lines, number};
 
 /// Every option that may be asked about, sorted.
 pub(crate) const ASKED: &[&str] = &[
@@ -40,6 +40,7 @@ pub(crate) const ASKED: &[&str] = &[
     "CONFIG_ZRAM_MULTI_COMP",
     "CONFIG_ZRAM_TRACK_ENTRY_ACTIME",
     "CONFIG_ZRAM_WRITEBACK",
+    "CONFIG_ZSMALLOC_CHAIN_SIZE",
     "CONFIG_ZSWAP",
 ];
 
@@ -60,6 +61,8 @@ pub(crate) enum Built {
     In,
     /// `=m`.
     Module,
+    /// `=8`, for an option that is a number.
+    Number(u64),
     /// Switched off, or not mentioned by a whole configuration.
     Not,
 }
@@ -82,6 +85,23 @@ impl Kconfig {
     pub(crate) fn get(&self, option: &str) -> Option<(Built, &Evidence)> {
         let (_, built, evidence) = self.0.iter().find(|(name, ..)| *name == option)?;
         Some((*built, evidence))
+    }
+
+    /// Whether no configuration told anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The number that `option` is set to.
+    pub(crate) fn number(&self, option: &str) -> Reading<u64> {
+        match self.get(option) {
+            Some((Built::Number(number), evidence)) => {
+                let line = evidence.line.unwrap_or_default();
+                Reading::found(number, Source::line(evidence.path.as_str(), line))
+            }
+            Some(_) => Reading::absent(format!("this kernel has no {option}"), Source::none()),
+            None => Reading::absent("no configuration tells", Source::none()),
+        }
     }
 
     /// Whether `option` is known to be built, as a module or into the kernel.
@@ -222,7 +242,10 @@ fn parse(text: &Text) -> Kconfig {
             MISSING => {
                 (Built::Not, format!("no {name}"), Source::file(line.source().path().to_owned()))
             }
-            _ => return None,
+            rest => {
+                let value = number(rest.strip_prefix(b"=")?)?;
+                (Built::Number(value), format!("{name}={value}"), line.source())
+            }
         };
         Some((name, built, Evidence::new(&at, value)))
     });
@@ -281,6 +304,15 @@ mod tests {
         let (built, evidence) = host.config().get("CONFIG_ZRAM_WRITEBACK").unwrap();
         assert_eq!((built, evidence.line), (Built::Not, Some(202)));
         assert_eq!(evidence.value, "CONFIG_ZRAM_WRITEBACK is not set");
+    }
+
+    #[test]
+    fn an_option_may_be_a_number() {
+        let config = format!("{}CONFIG_ZSMALLOC_CHAIN_SIZE=8\n", whole());
+        let host = host("boot/config-6.12.107", config.into_bytes());
+        let number = host.config().number("CONFIG_ZSMALLOC_CHAIN_SIZE");
+        assert_eq!((number.get(), number.source.line_number()), (Some(8), Some(204)));
+        assert_eq!(host.config().number("CONFIG_ZRAM").get(), None);
     }
 
     #[test]

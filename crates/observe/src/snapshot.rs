@@ -50,8 +50,9 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
         snapshot.cgroups = cgroup::read(host, &mounts);
     }
     if scope.settings {
-        snapshot.knobs = knob::read(host, &snapshot.cgroups);
+        snapshot.knobs = knob::read(host, &snapshot.cgroups, snapshot.memory.total.get());
         snapshot.capabilities = capability::read(host, &snapshot.host);
+        snapshot.zsmalloc_chain_size = host.config().number("CONFIG_ZSMALLOC_CHAIN_SIZE");
     }
     if scope.processes {
         snapshot.processes = process::read(host, scope.smaps_budget);

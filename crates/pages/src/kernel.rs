@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Which kernel is imitated: how it stores, how it calls zstd, what a slot takes.
 //!
-//! Rows are named after the release in which their behaviour was measured. For a machine's own
+//! Rows are those of Debian's kernels, whose slots were measured by `VmallocUsed`; rows are named after the release in which their behaviour was measured. For a machine's own
 //! kernel the row is chosen by what it offers, never by its version: see [`Kernel::of`].
 
 use crate::library::ZstdCall;
@@ -22,8 +22,8 @@ pub struct Kernel {
 
 /// What differs between kernels, oldest first.
 pub const KERNELS: [Kernel; 3] = [
-    Kernel { name: "6.1", rule: Rule::UsedPercent, zstd: ZstdCall::ForAnyLength, slot_bytes: 16 },
-    Kernel { name: "6.12", rule: LEAST_WASTE, zstd: ZstdCall::ForPage, slot_bytes: 16 },
+    Kernel { name: "6.1", rule: Rule::UsedPercent, zstd: ZstdCall::ForAnyLength, slot_bytes: 24 },
+    Kernel { name: "6.12", rule: LEAST_WASTE, zstd: ZstdCall::ForPage, slot_bytes: 24 },
     Kernel { name: "7.2", rule: LEAST_WASTE, zstd: ZstdCall::ForPage, slot_bytes: 16 },
 ];
 
@@ -36,8 +36,8 @@ pub struct Shown {
     pub chain_size: Option<usize>,
     /// Whether a zram device has `algorithm_params`; `None` where there is no device.
     pub algorithm_params: Option<bool>,
-    /// Whether a slot keeps the time of its last use (`CONFIG_ZRAM_TRACK_ENTRY_ACTIME`).
-    pub entry_times: bool,
+    /// Bytes of a slot, as a device that is set up shows.
+    pub slot_bytes: Option<u64>,
 }
 
 impl Kernel {
@@ -53,7 +53,7 @@ impl Kernel {
         let [old, .., new] = KERNELS;
         let kernel = if shown.algorithm_params == Some(false) { old } else { new };
         let rule = shown.chain_size.map_or(kernel.rule, |longest| Rule::LeastWaste { longest });
-        let slot_bytes = if shown.entry_times { 24 } else { 16 };
+        let slot_bytes = shown.slot_bytes.unwrap_or(kernel.slot_bytes);
         Self { name: "this kernel", rule, slot_bytes, ..kernel }
     }
 

@@ -22,7 +22,7 @@ struct Device {
 
 impl Device {
     fn open(id: &str) -> std::io::Result<Self> {
-        let direct = rustix::fs::OFlags::DIRECT.bits().cast_signed();
+        let direct = i32::try_from(rustix::fs::OFlags::DIRECT.bits()).unwrap_or_default();
         let device = format!("/dev/zram{id}");
         let pages = OpenOptions::new().write(true).custom_flags(direct).open(device)?;
         let stat = File::open(format!("/sys/block/zram{id}/mm_stat"))?;
@@ -67,7 +67,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut random = 88_172_645_463_325_252_usize;
     for _ in 0..rounds {
         for _ in 0..pages.len() {
-            device.write(drawn(&mut random, pages.len()), pages[drawn(&mut random, pages.len())])?;
+            device
+                .write(drawn(&mut random, pages.len()), pages[drawn(&mut random, pages.len())])?;
         }
         println!("used {}", device.sizes()?.1);
     }

@@ -6,6 +6,7 @@
 //! time is compared, not wall time: it bears a busy machine better. The snapshot is timed inside
 //! the process (`examples/snapshot_cost.rs`), programs as a whole by what the kernel accounts.
 
+mod guests;
 mod load;
 pub(crate) mod measure;
 mod spread;
@@ -42,6 +43,9 @@ pub(crate) struct Args {
     /// Memory cgroups to have, the machine's own among them
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]
     groups: u16,
+    /// Instead start so many guests of every suite; no root
+    #[arg(long, value_name = "BOOTS", value_parser = clap::value_parser!(u16).range(1..))]
+    guests: Option<u16>,
 }
 
 /// What every round adds to.
@@ -60,6 +64,9 @@ struct Rounds {
 pub(crate) fn main(args: &Args) -> Result<()> {
     let program = std::path::absolute(&args.program)?;
     let size = artefact::size_of_static(&program)?;
+    if let Some(boots) = args.guests {
+        return guests::main(&program, boots);
+    }
     let cost = build_snapshot_cost()?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {

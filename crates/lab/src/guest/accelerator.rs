@@ -2,14 +2,18 @@
 //! Whether this machine can run guests on the processor itself.
 //!
 //! That /dev/kvm opens proves little: nested machines exist where QEMU then dies as it sets the
-//! processor up. So a machine is set up and left at once; that takes a tenth of a second.
+//! processor up. So a machine is set up and left at once; that takes a tenth of a second. Why it
+//! does not work is kept for the user, who may lack no more than a group.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
+
+use crate::program;
 
 /// What executes the guest's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -33,21 +37,47 @@ impl Accelerator {
     }
 }
 
-/// The best that works here.
-#[must_use]
-pub fn accelerator(qemu: &Path) -> Accelerator {
-    let opens = OpenOptions::new().read(true).write(true).open("/dev/kvm").is_ok();
-    if opens && starts(qemu) { Accelerator::Kvm } else { Accelerator::Tcg }
+const DEVICE: &str = "/dev/kvm";
+/// A machine that is set up in no time is one that does not work.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Whether the processor itself can run guests here.
+///
+/// # Errors
+/// Why not, in words.
+pub fn kvm(qemu: &Path) -> Result<(), String> {
+    let opened = OpenOptions::new().read(true).write(true).open(DEVICE);
+    opened.map_err(|error| format!("{DEVICE}: {error}"))?;
+    starts(qemu).map_err(|why| format!("{DEVICE} opens, but {why}"))
 }
 
 /// Sets a machine up, paused, and asks QEMU to quit.
-fn starts(qemu: &Path) -> bool {
-    let mut command = Command::new(qemu);
-    command.args(Accelerator::Kvm.arguments(false)).args(["-M", "microvm", "-S", "-m", "64"]);
+fn starts(qemu: &Path) -> Result<(), String> {
+    let mut command = program::leashed(qemu.as_os_str()).map_err(|error| error.to_string())?;
+    command.args(Accelerator::Kvm.arguments(false)).args(["-M", "q35", "-S", "-m", "64"]);
     command.args(["-nodefaults", "-no-user-config", "-display", "none", "-monitor", "stdio"]);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    let Ok(mut child) = command.spawn() else { return false };
-    let asked = child.stdin.take().map(|mut input| input.write_all(b"quit\n"));
-    let ended = child.wait();
-    asked.is_some() && ended.is_ok_and(|status| status.success())
+    let mut child = command.spawn().map_err(|error| error.to_string())?;
+    if let Some(mut input) = child.stdin.take() {
+        let _ = input.write_all(b"quit\n");
+    }
+    match in_time(&mut child) {
+        Some(true) => Ok(()),
+        Some(false) => Err("QEMU cannot set a processor up with it".to_owned()),
+        None => Err("QEMU does not come to an end with it".to_owned()),
+    }
+}
+
+/// Whether it ended well; nothing where it had to be ended.
+fn in_time(child: &mut Child) -> Option<bool> {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(status.success());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    None
 }

@@ -2,29 +2,54 @@
 //! A guest → QEMU's command line.
 //!
 //! microvm is the smallest machine and takes the plain kernel; it has no firmware, no ACPI and no
-//! PCI. An image that could not be unpacked goes to q35. Both end by a restart that QEMU is told
-//! not to do: a triple fault needs no device that the machine may lack.
+//! PCI. Some builds of QEMU lack it: those get q35. So does an image that could not be unpacked, and
+//! a guest with disks: stock kernels find microvm's disks by ACPI alone, and with ACPI microvm has no timer but the time
+//! stamp counter, without which a kernel waits for ever where a busy host spoils its calibration.
+//! Both end by a restart that QEMU is told not to do: a triple fault needs no device that the
+//! machine may lack.
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::process::Command;
 
+use super::disk::{self, Backed, comma_doubled};
 use super::{Accelerator, Guest};
+use crate::error::Error;
 use crate::kernel::Image;
+use crate::program;
 use crate::wire::MARK;
+
+/// The kernel's log, in the run's folder.
+pub(super) const LOG: &str = "kernel.log";
+
+/// What stands behind `-M`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Machine(&'static str);
+
+const SMALL: Machine = Machine("microvm,isa-serial=off,acpi=off");
+const USUAL: Machine = Machine("q35,usb=off");
+
+/// The smallest machine that this QEMU has and that will do.
+pub(super) fn machine(qemu: &Path, image: &Image, disks: &[Backed]) -> Result<Machine, Error> {
+    if !image.plain || !disks.is_empty() {
+        return Ok(USUAL);
+    }
+    let listed = program::output("qemu-system-x86_64", Command::new(qemu).args(["-M", "help"]))?;
+    let has_small = listed.lines().any(|line| line.starts_with("microvm "));
+    Ok(if has_small { SMALL } else { USUAL })
+}
 
 /// Everything behind `qemu-system-x86_64`.
 pub(super) fn arguments(
     guest: &Guest,
     accelerator: Accelerator,
     image: &Image,
+    disks: &[Backed],
+    machine: Machine,
     folder: &Path,
 ) -> Vec<OsString> {
     let mut line: Vec<OsString> = accelerator.arguments(guest.count).map(Into::into).into();
-    let machine = match image.plain {
-        true => "microvm,isa-serial=off,acpi=off",
-        false => "q35,usb=off,graphics=off",
-    };
-    line.extend(["-M", machine, "-nodefaults", "-no-user-config"].map(Into::into));
+    line.extend(["-M", machine.0, "-nodefaults", "-no-user-config"].map(Into::into));
     line.extend(["-display", "none", "-no-reboot", "-monitor", "none"].map(Into::into));
     let megabytes = guest.memory.get().div_ceil(1 << 20);
     line.extend(["-m".into(), format!("{megabytes}M").into()]);
@@ -35,23 +60,29 @@ pub(super) fn arguments(
     line.extend(["-kernel".into(), image.path.clone().into()]);
     line.extend(["-initrd".into(), folder.join("initramfs").into()]);
     line.extend(["-append".into(), kernel_line(guest).into()]);
-    let mut log = OsString::from("file,id=log,path=");
-    log.push(comma_doubled(&folder.join("kernel.log")));
-    line.extend(["-chardev".into(), log]);
+    line.extend(["-chardev".into(), mark(folder)]);
     line.extend(["-chardev", "file,id=channel,path=/dev/fd/1"].map(Into::into));
     line.extend(["-device", "isa-serial,chardev=log,index=0"].map(Into::into));
     line.extend(["-device", "isa-serial,chardev=channel,index=1"].map(Into::into));
+    line.extend(disk::arguments(disks));
     line
 }
 
-/// A panic ends the machine at once; the mark is what PID 1 knows itself by.
-fn kernel_line(guest: &Guest) -> String {
-    let own = format!("console=ttyS0 quiet panic=-1 reboot=t rdinit=/init {MARK}=1");
-    let words = guest.append.iter().map(String::as_str);
-    [own.as_str()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
+/// What this guest's QEMU alone has among its arguments.
+pub(super) fn mark(folder: &Path) -> OsString {
+    let mut log = OsString::from("file,id=log,path=");
+    log.push(comma_doubled(&folder.join(LOG)));
+    log
 }
 
-/// QEMU parts an option at its commas.
-fn comma_doubled(path: &Path) -> OsString {
-    path.to_string_lossy().replace(',', ",,").into()
+/// Addresses at random are instructions at random.
+const STEADY: &str = " nokaslr norandmaps randomize_kstack_offset=off";
+
+/// A panic ends the machine at once; the mark is what PID 1 knows itself by.
+fn kernel_line(guest: &Guest) -> String {
+    let quiet = if guest.whole_log { "" } else { " quiet" };
+    let steady = if guest.count { STEADY } else { "" };
+    let own = format!("console=ttyS0{quiet}{steady} panic=-1 reboot=t rdinit=/init {MARK}=1");
+    let words = guest.append.iter().map(String::as_str);
+    [own.as_str()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }

@@ -2,6 +2,7 @@
 //! A kernel and a job → a run: QEMU started, watched, and gone at the end.
 
 mod accelerator;
+mod disk;
 mod initramfs;
 mod machine;
 mod outcome;
@@ -13,7 +14,10 @@ use std::time::Duration;
 
 use pagewise_model::Bytes;
 
-pub use accelerator::{Accelerator, accelerator};
+use crate::userland::Userland;
+
+pub use accelerator::{Accelerator, kvm};
+pub use disk::{Access, Disk, MOST as MOST_DISKS};
 pub use outcome::{Counted, Outcome, Phase, Run};
 pub use run::{Heard, run};
 pub use seat::{Budget, clean};
@@ -23,6 +27,8 @@ pub use seat::{Budget, clean};
 pub struct Guest {
     /// The program and its arguments, as seen inside.
     pub argv: Vec<String>,
+    /// What the command finds around it.
+    pub userland: Userland,
     /// Memory of the machine.
     pub memory: Bytes,
     /// Virtual processors.
@@ -33,11 +39,15 @@ pub struct Guest {
     pub modules: Vec<String>,
     /// Host files and where they go.
     pub files: Vec<(PathBuf, String)>,
+    /// Disks, in the order of their names.
+    pub disks: Vec<Disk>,
+    /// Keep the kernel's whole log: it says more then, and starts slower.
+    pub whole_log: bool,
     /// Words for the kernel's command line.
     pub append: Vec<String>,
     /// Count instructions: one processor, emulated.
     pub count: bool,
-    /// Which accelerator to use; the best that works where nothing is said.
+    /// Which accelerator to use; the processor where it works and nothing is said.
     pub accelerator: Option<Accelerator>,
     /// The static program that is PID 1.
     pub program: PathBuf,
@@ -51,11 +61,14 @@ impl Guest {
     pub fn new(program: PathBuf, argv: Vec<String>) -> Self {
         Self {
             argv,
+            userland: Userland::Minimal,
             memory: Bytes::new(512 << 20),
             cpus: 1,
-            deadline: Duration::from_secs(120),
+            deadline: Userland::Minimal.deadline(),
             modules: Vec::new(),
             files: Vec::new(),
+            disks: Vec::new(),
+            whole_log: false,
             append: Vec::new(),
             count: false,
             accelerator: None,

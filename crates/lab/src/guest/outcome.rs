@@ -73,6 +73,8 @@ pub struct Run {
     pub release: Option<String>,
     /// What ran it.
     pub accelerator: Accelerator,
+    /// Why that is not the processor itself, where that was wanted.
+    pub why_emulated: Option<String>,
     /// CPU time of QEMU from its start to the first word of PID 1.
     pub boot_cpu_seconds: Option<f64>,
     /// Time until then.
@@ -91,6 +93,9 @@ pub struct Run {
     pub troubles: Vec<String>,
     /// The last lines of the kernel's log.
     pub log: Vec<String>,
+    /// All of it, where that was wanted.
+    #[serde(skip)]
+    pub whole_log: Option<Vec<u8>>,
 }
 
 /// One instruction is one nanosecond of the guest's clock. A processor that idles counts on.
@@ -125,10 +130,16 @@ pub(super) fn judged(ended: Option<&Ended>, log: &[String], qemu_said: &str) -> 
     match panic {
         Some((_, said)) if said.contains("memory") => Outcome::OutOfMemory { kills: 0 },
         Some((_, said)) => Outcome::Panicked { said: said.to_owned() },
-        None if qemu_said.is_empty() => {
-            Outcome::Failed { said: "the machine ended and nothing said why".to_owned() }
-        }
+        None if qemu_said.is_empty() => Outcome::Failed { said: left_by(log).to_owned() },
         None => Outcome::Failed { said: qemu_said.to_owned() },
+    }
+}
+
+/// A restart ends the machine, and a command may ask for one.
+fn left_by(log: &[String]) -> &'static str {
+    match log.last() {
+        Some(line) if line.contains("reboot: ") => "the command restarted it or switched it off",
+        _ => "neither kernel nor QEMU said why",
     }
 }
 
@@ -158,6 +169,12 @@ mod tests {
         );
         let deadlock = line("Kernel panic - not syncing: System is deadlocked on memory");
         assert_eq!(judged(None, &deadlock, ""), Outcome::OutOfMemory { kills: 0 });
+        let left = |log: &[String]| match judged(None, log, "") {
+            Outcome::Failed { said } => said,
+            other => panic!("{other:?}"),
+        };
+        assert!(left(&line("reboot: Restarting system")).contains("restarted"));
+        assert!(left(&[]).contains("neither"));
         assert_eq!(judged(None, &[], "no kvm"), Outcome::Failed { said: "no kvm".to_owned() });
     }
 }

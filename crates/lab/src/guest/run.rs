@@ -2,38 +2,43 @@
 //! Starts QEMU, listens to PID 1, and lets nothing outlive this call.
 //!
 //! QEMU is in a process group of its own, so that Ctrl-C reaches us first, and is killed by the
-//! kernel when the thread that started it ends (setpriv asks for that: here it would need unsafe
-//! code). PID 1's words come over a pipe; the kernel's log goes to a file in the run's folder.
+//! kernel when the thread that started it ends. PID 1's words come over a pipe; the kernel's log
+//! goes to a file in the run's folder.
 
-use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
 use pagewise_model::Bytes;
 
 use super::outcome::{Counted, Ended, Outcome, Phase, Run, judged};
 use super::seat::Seat;
-use super::{Accelerator, Guest, accelerator, initramfs, machine};
-use crate::cache::Cache;
+use super::{Accelerator, Access, Disk, Guest, disk, initramfs, kvm, machine};
+use crate::cache::{Cache, Kept};
 use crate::error::{At, Error};
 use crate::kernel::Kernel;
 use crate::program::{self, last_lines};
+use crate::userland;
 use crate::wire::{self, Event, Stream};
 
 /// The longest line that PID 1 writes is far shorter.
 const LONGEST_LINE: u64 = 1 << 20;
+/// How many lines may wait for us; then the guest waits.
+const LINES: usize = 64;
 /// How often the deadline and the user are looked at.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long QEMU may take to end once the guest is done.
+/// How long its complaints may take to arrive once it has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Lines of the kernel's log that are shown, and that a panic is looked for in.
 const SHOWN: usize = 12;
 const SEARCHED: usize = 400;
+const TAIL: u64 = 64 << 10;
+const LONGEST_LOG: u64 = 64 << 20;
 
 /// What happens while a guest runs.
 #[derive(Debug)]
@@ -60,15 +65,15 @@ pub fn run(
     hear: &mut dyn FnMut(Heard<'_>),
 ) -> Result<Run, Error> {
     let qemu = program::find("qemu-system-x86_64", "qemu-system-x86")?;
-    let setpriv = program::find("setpriv", "util-linux")?;
     let mut image = kernel.image()?;
+    let mut note = |line: &str| hear(Heard::Note(line));
+    let (guest, _kept) = &with_root(guest, cache, stop, &mut note)?;
     let initramfs = initramfs::build(guest, kernel)?;
     let needed = image.memory.saturating_add(initramfs.len() as u64 * 2);
     if guest.memory.get() < needed {
         return Err(Error::TooLittle { given: guest.memory, needed: Bytes::new(needed) });
     }
-    let accelerator = chosen(guest, &qemu);
-    let mut note = |line: &str| hear(Heard::Note(line));
+    let (accelerator, why_emulated) = chosen(guest, &qemu);
     let seat = Seat::take(cache, guest.cpus, guest.memory, guest.budget, stop, &mut note)?;
     if let Some(bytes) = image.unpacked.take() {
         image.path = seat.folder.join("kernel");
@@ -76,20 +81,42 @@ pub fn run(
     }
     let path = seat.folder.join("initramfs");
     fs::write(&path, &initramfs).at(&path)?;
-    let mut command = Command::new(setpriv);
-    command.args(["--pdeathsig", "KILL", "--"]).arg(qemu);
-    command.args(machine::arguments(guest, accelerator, &image, &seat.folder));
-    let watch = Watch::start(&mut command, &seat)?;
+    let disks = disk::back(&guest.disks, &seat.folder)?;
+    let machine = machine::machine(&qemu, &image, &disks)?;
+    let mut command = program::leashed(qemu.as_os_str())?;
+    // Where QEMU keeps what is written to a copy.
+    command.env("TMPDIR", &seat.folder);
+    command.args(machine::arguments(guest, accelerator, &image, &disks, machine, &seat.folder));
+    let watch = Watch::start(&mut command, &seat, guest.userland.patience())?;
     let run = watch.finish(guest, stop, hear);
-    Ok(Run { accelerator, initramfs_bytes: initramfs.len() as u64, ..run })
+    Ok(Run { accelerator, why_emulated, initramfs_bytes: initramfs.len() as u64, ..run })
+}
+
+/// Its userland's disk becomes the guest's last one, so that those of the user keep their names; it
+/// stays in the cache as long as the guest runs.
+fn with_root(
+    guest: &Guest,
+    cache: &Cache,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(Guest, Option<Kept>), Error> {
+    let mut guest = guest.clone();
+    let item = guest.userland.item();
+    let kept = item.map(|item| cache.get(&item, stop, tell)).transpose()?;
+    let disk = kept.as_ref().map(|kept| kept.path(userland::DISK));
+    guest.disks.extend(disk.map(|path| Disk::Image(path, Access::CopyOnWrite)));
+    Ok((guest, kept))
 }
 
 /// Counting is the translator's work.
-fn chosen(guest: &Guest, qemu: &Path) -> Accelerator {
+fn chosen(guest: &Guest, qemu: &Path) -> (Accelerator, Option<String>) {
     match (guest.count, guest.accelerator) {
-        (true, _) => Accelerator::Tcg,
-        (false, Some(accelerator)) => accelerator,
-        (false, None) => accelerator(qemu),
+        (true, _) => (Accelerator::Tcg, None),
+        (false, Some(accelerator)) => (accelerator, None),
+        (false, None) => match kvm(qemu) {
+            Ok(()) => (Accelerator::Kvm, None),
+            Err(why) => (Accelerator::Tcg, Some(why)),
+        },
     }
 }
 
@@ -97,6 +124,8 @@ fn chosen(guest: &Guest, qemu: &Path) -> Accelerator {
 struct Watch<'a> {
     qemu: Child,
     seat: &'a Seat,
+    /// How long QEMU may take to end once the guest is done.
+    patience: Duration,
     lines: Receiver<Vec<u8>>,
     errors: Receiver<String>,
     started: Instant,
@@ -120,18 +149,26 @@ enum Why {
 }
 
 impl<'a> Watch<'a> {
-    fn start(command: &mut Command, seat: &'a Seat) -> Result<Self, Error> {
+    fn start(command: &mut Command, seat: &'a Seat, patience: Duration) -> Result<Self, Error> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let started = Instant::now();
         let mut qemu = command.spawn().at(Path::new("setpriv"))?;
-        seat.note(qemu.id());
-        let (say, lines) = channel();
+        let (say, lines) = sync_channel(LINES);
         let (complain, errors) = channel();
         let (out, err) = (qemu.stdout.take(), qemu.stderr.take());
         std::thread::spawn(move || out.map(|out| read_lines(out, &say)));
         std::thread::spawn(move || err.map(|err| complain.send(read_errors(err))));
-        let phase = Phase::Kernel;
-        Ok(Self { qemu, seat, lines, errors, started, phase, ended: None, run: nothing_yet() })
+        Ok(Self {
+            qemu,
+            seat,
+            patience,
+            lines,
+            errors,
+            started,
+            phase: Phase::Kernel,
+            ended: None,
+            run: nothing_yet(),
+        })
     }
 
     fn finish(mut self, guest: &Guest, stop: &AtomicBool, hear: &mut dyn FnMut(Heard<'_>)) -> Run {
@@ -143,6 +180,7 @@ impl<'a> Watch<'a> {
         self.run.seconds = self.started.elapsed().as_secs_f64();
         let said = self.errors.recv_timeout(PATIENCE).unwrap_or_default();
         let log = self.log();
+        self.run.whole_log = guest.whole_log.then(|| self.whole_log());
         self.run.outcome = match why {
             Why::Over => judged(self.ended.as_ref(), &log, &said),
             Why::TimedOut => Outcome::TimedOut { phase: self.phase },
@@ -219,24 +257,40 @@ impl<'a> Watch<'a> {
             Some(Event::Ended { how, left, oom_kills, ticks, idle_milliseconds, .. }) => {
                 self.ended = Some(Ended { how, oom_kills });
                 self.run.left = left;
-                self.run.counted = Some(Counted { ticks, idle_milliseconds });
+                self.run.counted = ticks.map(|ticks| Counted { ticks, idle_milliseconds });
             }
             Some(Event::Done) => {
-                *until = (*until).min(Instant::now() + PATIENCE);
+                *until = (*until).min(Instant::now() + self.patience);
                 self.reach(Phase::End, hear);
             }
             None => {}
         }
     }
 
+    /// A guest may write to the console without end.
+    fn whole_log(&self) -> Vec<u8> {
+        let log = File::open(self.seat.folder.join(machine::LOG));
+        let mut bytes = Vec::new();
+        let _ = log.and_then(|log| log.take(LONGEST_LOG).read_to_end(&mut bytes));
+        bytes
+    }
+
     /// The end of the kernel's log.
     fn log(&self) -> Vec<String> {
-        let bytes = fs::read(self.seat.folder.join("kernel.log")).unwrap_or_default();
-        let from = bytes.len().saturating_sub(64 << 10);
-        let text = String::from_utf8_lossy(&bytes[from..]);
+        let bytes = tail(&self.seat.folder.join(machine::LOG)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
         let clean = |line: String| line.chars().filter(|letter| !letter.is_control()).collect();
         last_lines(&text, SEARCHED).into_iter().map(clean).collect()
     }
+}
+
+fn tail(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    let mut bytes = Vec::new();
+    file.take(TAIL).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn nothing_yet() -> Run {
@@ -244,6 +298,7 @@ fn nothing_yet() -> Run {
         outcome: Outcome::Stopped,
         release: None,
         accelerator: Accelerator::Tcg,
+        why_emulated: None,
         boot_cpu_seconds: None,
         boot_seconds: None,
         cpu_seconds: 0.0,
@@ -253,10 +308,11 @@ fn nothing_yet() -> Run {
         initramfs_bytes: 0,
         troubles: Vec::new(),
         log: Vec::new(),
+        whole_log: None,
     }
 }
 
-fn read_lines(out: ChildStdout, say: &Sender<Vec<u8>>) {
+fn read_lines(out: ChildStdout, say: &SyncSender<Vec<u8>>) {
     let mut out = BufReader::new(out);
     loop {
         let mut line = Vec::new();

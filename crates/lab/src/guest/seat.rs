@@ -5,16 +5,23 @@
 //! kernel drops the lock with the runner, however that ends: so a folder without a holder is what a
 //! killed runner left, and whoever comes next removes it and says so. The notes of the others are
 //! added up before a guest starts; one guest may always run.
+//!
+//! A QEMU ends with its runner ([`program`]). Should one be left all the same, its command line names
+//! the folder. The folder is renamed before QEMUs are looked for: one that is only being started
+//! then finds no kernel where it was told to look.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use pagewise_model::Bytes;
-use rustix::process::{Pid, Signal};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal};
 use serde::{Deserialize, Serialize};
 
+use super::machine;
 use crate::cache::{self, Cache};
 use crate::error::{At, Error};
 use crate::lock::{Kind, Lock};
@@ -93,20 +100,25 @@ impl Seat {
     }
 
     fn new(cache: &Cache, wanted: Budget) -> Result<Self, Error> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::SeqCst);
-        let folder = runs(cache).join(format!("{}-{number}", std::process::id()));
-        fs::create_dir(&folder).at(&folder)?;
+        let folder = new_folder(&runs(cache))?;
         let lock = Lock::attempt(&folder.join("lock"), Kind::Alone)?.ok_or(Error::Stopped)?;
         let seat = Self { folder, _lock: lock };
         let note = serde_json::to_vec(&wanted).unwrap_or_default();
         fs::write(seat.folder.join("takes"), note).at(&seat.folder)?;
         Ok(seat)
     }
+}
 
-    /// Notes QEMU's number for whoever cleans up after us.
-    pub(super) fn note(&self, qemu: u32) {
-        let _ = fs::write(self.folder.join("qemu"), qemu.to_string());
+/// Process numbers are unique in one namespace only, and several may share a cache.
+fn new_folder(runs: &Path) -> Result<PathBuf, Error> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let number = NEXT.fetch_add(1, Ordering::SeqCst);
+        let folder = runs.join(format!("{}-{number}", std::process::id()));
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => return made.at(&folder).map(|()| folder),
+        }
     }
 }
 
@@ -140,32 +152,47 @@ pub fn clean(cache: &Cache, stop: &AtomicBool) -> Result<Vec<String>, Error> {
 }
 
 fn clean_admitted(cache: &Cache) -> Result<Vec<String>, Error> {
-    let mut told = Vec::new();
+    let mut told = cache.clean_unfinished()?;
     for folder in folders(cache)? {
         // A runner may end between our look and now, and take its folder with it.
         let Ok(Some(_lock)) = Lock::attempt(&folder.join("lock"), Kind::Alone) else { continue };
-        let killed = if kill_qemu(&folder) { " and its QEMU" } else { "" };
-        cache::remove(&folder)?;
+        let aside = folder.with_extension("gone");
+        fs::rename(&folder, &aside).at(&folder)?;
+        let killed = if kill_qemu(&folder.with_extension("")) { " and its QEMU" } else { "" };
+        cache::remove(&aside)?;
         told.push(format!("removed {}{killed}, left by a run that was killed", folder.display()));
     }
     Ok(told)
 }
 
-/// Ends a QEMU whose runner is gone. Its number may be somebody else's by now: its command line
-/// must name this very folder.
+/// Ends a QEMU whose runner is gone: the process that was given the kernel's log in this folder.
 fn kill_qemu(folder: &Path) -> bool {
-    let noted = fs::read_to_string(folder.join("qemu")).ok();
-    let Some(pid) = noted.and_then(|text| text.parse().ok()).and_then(Pid::from_raw) else {
-        return false;
-    };
-    let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
-    let ours = String::from_utf8_lossy(&line).contains(&*folder.to_string_lossy());
-    ours && rustix::process::kill_process(pid, Signal::KILL).is_ok()
+    let mark = machine::mark(folder);
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers
+        .filter_map(Pid::from_raw)
+        .any(|pid| kill_marked(pid, mark.as_encoded_bytes()) == Some(()))
+}
+
+/// Kills this process, if the mark is among its arguments, and waits until it is gone. The handle
+/// keeps its number from becoming somebody else's.
+fn kill_marked(pid: Pid, mark: &[u8]) -> Option<()> {
+    let line = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
+    let is_marked = |line: Vec<u8>| line.split(|byte| *byte == 0).any(|word| word == mark);
+    is_marked(fs::read(&line).ok()?).then_some(())?;
+    let process = rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    is_marked(fs::read(&line).ok()?).then_some(())?;
+    rustix::process::pidfd_send_signal(&process, Signal::KILL).ok()?;
+    let patience = Timespec { tv_sec: 5, tv_nsec: 0 };
+    let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&patience));
+    Some(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::process::ExitStatusExt;
 
     const ROOM: Budget = Budget { cpus: 2, memory: 1 << 40 };
 
@@ -200,11 +227,20 @@ mod tests {
         let left = folder.path().join("runs/1234-0");
         fs::create_dir(&left).unwrap();
         fs::write(left.join("initramfs"), b"x").unwrap();
-        // Our own number: alive, but its command line does not name the folder.
-        fs::write(left.join("qemu"), std::process::id().to_string()).unwrap();
+        // One has the mark of a QEMU, the other only reads the log.
+        let log = left.join("kernel.log").into_os_string();
+        let sleeper = |word: &std::ffi::OsStr| {
+            let mut sleeper = std::process::Command::new("sh");
+            sleeper.args(["-c", "sleep 60 & wait"]).arg(word).spawn().unwrap()
+        };
+        let (mut qemu, mut reader) = (sleeper(&machine::mark(&left)), sleeper(&log));
         let mut told = Vec::new();
         let seat = seat(&cache, false, &mut told).unwrap();
-        assert!(told.len() == 1 && told[0].contains("1234-0"), "{told:?}");
+        assert!(told.len() == 1 && told[0].contains("1234-0 and its QEMU, left"), "{told:?}");
+        assert_eq!(qemu.wait().unwrap().signal(), Some(9));
+        assert!(reader.try_wait().unwrap().is_none());
+        reader.kill().unwrap();
+        reader.wait().unwrap();
         assert!(!left.exists() && seat.folder.exists());
         assert!(clean(&cache, &AtomicBool::new(false)).unwrap().is_empty());
     }

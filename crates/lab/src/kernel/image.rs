@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A kernel image (bzImage) → its release, and the plain kernel inside.
 //!
-//! QEMU's small machine starts the plain ELF file without a boot loader, which saves the guest the
-//! unpacking. The image holds it packed, by one of several methods; where we have no unpacker for
-//! the method, or what comes out is no ELF file, the image is started as it is.
+//! QEMU starts the plain ELF file without a boot loader, which saves the guest the unpacking. The
+//! image holds it packed, by one of several methods; where we have no unpacker for the method, or
+//! what comes out has no entry for that, the image is started as it is.
 
 use std::io::Read;
 
@@ -26,7 +26,7 @@ pub(crate) fn release(image: &[u8]) -> Option<String> {
 /// The kernel inside, unpacked.
 pub(crate) fn plain(image: &[u8]) -> Option<Vec<u8>> {
     let found = unpacked(payload(image)?)?;
-    elf::read(&found).map(|_| found)
+    elf::read(&found).filter(|elf| elf.is_kernel).map(|_| found)
 }
 
 fn is_image(image: &[u8]) -> bool {
@@ -113,8 +113,7 @@ mod tests {
     }
 
     fn kernel() -> Vec<u8> {
-        let mut kernel = vec![0; 20_000_000];
-        kernel[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        let mut kernel = elf::tests_kernel(20_000_000);
         kernel[19_000_000] = 7;
         kernel
     }
@@ -147,6 +146,8 @@ mod tests {
     fn a_method_that_we_have_not_is_left_packed() {
         assert_eq!(plain(&image(b"BZh91AY&SY")), None);
         assert_eq!(plain(b"no image"), None);
+        let other = zstd::encode_all(&b"\x7fELF\x02\x01 and no entry"[..], 1).unwrap();
+        assert_eq!(plain(&image(&behind_its_size(other))), None);
     }
 
     proptest! {

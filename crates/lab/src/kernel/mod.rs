@@ -46,10 +46,12 @@ impl Kernel {
     /// An image file with, where there is one, its folder of modules.
     fn from_file(name: String, image: PathBuf, modules: Option<PathBuf>) -> Result<Self, Error> {
         let bytes = fs::read(&image).at(&image)?;
-        let plain = elf::read(&bytes).is_some();
+        let plain = elf::read(&bytes).is_some_and(|elf| elf.is_kernel);
         let release = release(&bytes);
         if release.is_none() && !plain {
-            let what = "expected a Linux image for x86 or an unpacked kernel".to_owned();
+            let what = "expected a Linux image for x86, or an unpacked kernel with an entry for \
+                        virtual machines (CONFIG_PVH)"
+                .to_owned();
             return Err(Error::Unusable { path: image, what });
         }
         let release = release.unwrap_or_default();
@@ -80,7 +82,7 @@ impl Kernel {
     pub(crate) fn image(&self) -> Result<Image, Error> {
         let bytes = self.read(&self.image)?;
         let path = self.image.clone();
-        if let Some(elf) = elf::read(&bytes) {
+        if let Some(elf) = elf::read(&bytes).filter(|elf| elf.is_kernel) {
             return Ok(Image { path, unpacked: None, plain: true, memory: elf.memory });
         }
         let unpacked = plain(&bytes);
@@ -89,10 +91,26 @@ impl Kernel {
         Ok(Image { path, plain: unpacked.is_some(), unpacked, memory })
     }
 
-    /// These modules and what they need, as far as this kernel has them.
-    pub(crate) fn modules(&self, names: &[&str]) -> Result<Vec<Module>, Error> {
-        let Some(folder) = &self.modules else { return Ok(Vec::new()) };
-        Modules::below(folder)?.closure(names, |path| self.read(path))
+    /// Modules and what they need: the usual ones as far as this kernel has them, and those that
+    /// the user asked for.
+    pub(crate) fn modules(&self, usual: &[&str], asked: &[String]) -> Result<Vec<Module>, Error> {
+        let modules = self.modules.as_deref().map(Modules::below).transpose()?.unwrap_or_default();
+        if let Some(name) = asked.iter().find(|name| !modules.has(name)) {
+            return Err(self.without(name));
+        }
+        let asked = asked.iter().map(String::as_str);
+        let names: Vec<&str> = usual.iter().copied().chain(asked).collect();
+        modules.closure(&names, |path| self.read(path))
+    }
+
+    fn without(&self, module: &str) -> Error {
+        let (path, what) = match &self.modules {
+            Some(folder) => (folder, format!("no module {module} here, and none built in")),
+            None => {
+                (&self.image, format!("no modules of this kernel are known, {module} or other"))
+            }
+        };
+        Error::Unusable { path: path.clone(), what }
     }
 
     /// A busybox that runs without libraries, and where it is.

@@ -2,8 +2,9 @@
 //! Names of modules → the files to load, dependencies first.
 //!
 //! Packages bring no `modules.dep`: it is made when they are installed. But every module names what
-//! it needs in its own `.modinfo`, so that is read instead. A name that no file has is built in, or
-//! this kernel has no such thing: both are nothing to load.
+//! it needs in its own `.modinfo`, so that is read instead. `modules.builtin` is in the package, and
+//! tells what is built in from what this kernel has not; only of names that the user asked for the
+//! latter is an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,12 +26,15 @@ pub(crate) struct Module {
 #[derive(Debug, Default)]
 pub(crate) struct Modules {
     files: BTreeMap<String, PathBuf>,
+    built_in: BTreeSet<String>,
 }
 
 impl Modules {
     /// Looks through `/lib/modules/<release>` or what stands for it.
     pub(crate) fn below(folder: &Path) -> Result<Self, Error> {
-        let mut modules = Self::default();
+        let built_in = fs::read_to_string(folder.join("modules.builtin")).unwrap_or_default();
+        let built_in = built_in.lines().filter_map(|line| name(Path::new(line))).collect();
+        let mut modules = Self { built_in, ..Self::default() };
         let mut folders = vec![folder.to_owned()];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(&folder).at(&folder)? {
@@ -44,6 +48,12 @@ impl Modules {
             }
         }
         Ok(modules)
+    }
+
+    /// Whether there is anything of this name, to load or built in.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        let name = canonical(name);
+        self.files.contains_key(&name) || self.built_in.contains(&name)
     }
 
     /// The modules and all they need, in the order in which they can be loaded.
@@ -141,6 +151,16 @@ mod tests {
         ]);
         assert_eq!(order(folder.path(), &["zram", "lz4_x"]), ["zsmalloc", "lz4_x", "zram"]);
         assert_eq!(order(folder.path(), &["absent"]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_is_built_in_is_had_and_not_loaded() {
+        let folder = folder(&[("kernel/a.ko.xz", "")]);
+        fs::write(folder.path().join("modules.builtin"), "kernel/fs/x-y/x-y.ko\n").unwrap();
+        let modules = Modules::below(folder.path()).unwrap();
+        assert!(modules.has("a") && modules.has("x_y") && modules.has("x-y"));
+        assert!(!modules.has("kernel") && !modules.has("b"));
+        assert_eq!(order(folder.path(), &["x-y"]), Vec::<String>::new());
     }
 
     #[test]

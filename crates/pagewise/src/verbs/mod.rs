@@ -10,7 +10,6 @@ mod scan;
 mod status;
 
 use std::process::ExitCode;
-use std::time::Instant;
 
 use pagewise_model::{Finding, Interval};
 use pagewise_report::Answer;
@@ -18,8 +17,9 @@ use pagewise_report::json::Noun;
 use pagewise_report::text::Look;
 
 use crate::cli::{Cli, Global, Verb};
+use crate::cost::{self, Started};
 use crate::output::{Printed, print};
-use crate::{cost, screen};
+use crate::screen;
 
 /// How a verb ended that did what it was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl From<Outcome> for ExitCode {
 }
 
 /// Does what was typed.
-pub(crate) fn run(cli: &Cli, started: Instant) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cli: &Cli, started: Started) -> anyhow::Result<Outcome> {
     let global = &cli.global;
     match cli.verb.as_ref().unwrap_or(&Verb::Report) {
         Verb::Report => report::run(global, started),
@@ -69,7 +69,7 @@ impl Page {
     fn show(
         &self,
         global: &Global,
-        started: Instant,
+        started: Started,
         interval: &Interval,
         (findings, hidden): (&[Finding], usize),
     ) -> anyhow::Result<Printed> {

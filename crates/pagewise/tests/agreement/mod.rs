@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test program uses a part of this")]
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests start programs")]
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sizes of images")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;

@@ -3,13 +3,13 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use pagewise_lab::cache::Cache;
-use pagewise_lab::guest::{self, Accelerator, Guest, Heard, Phase, Run};
+use pagewise_lab::guest::{self, Accelerator, Guest, Heard, MOST_DISKS, Phase, Run};
 use pagewise_lab::kernel::{self, Kernel};
 use pagewise_lab::wire::Stream;
 use pagewise_model::Bytes;
@@ -17,7 +17,7 @@ use pagewise_model::Bytes;
 use super::out::{self, Brought};
 use super::{Outcome, tell};
 use crate::cli::{self, Global};
-use crate::output;
+use crate::output::{self, Printed};
 
 pub(super) fn run(
     global: &Global,
@@ -26,18 +26,31 @@ pub(super) fn run(
     stop: &AtomicBool,
 ) -> anyhow::Result<Outcome> {
     let guest = described(wanted)?;
+    let boots = wanted.boots.unwrap_or(if wanted.count { 5 } else { 1 });
     if let Some(folder) = &wanted.out {
         output::empty_folder(folder)?;
     }
+    if let Some(log) = &wanted.kernel_log {
+        out::no_file(&log_of(log, 1, boots))?;
+    }
     let shown = Shown::start(global);
     let kernel = kernel::find(&wanted.kernel, cache, stop, &mut |line| shown.note(line))?;
-    let boots = wanted.boots.unwrap_or(if wanted.count { 5 } else { 1 });
     let mut runs: Vec<Run> = Vec::new();
+    let mut reader_is_gone = false;
     for boot in 1..=boots {
         shown.boot(boot, boots);
         let mut brought = Brought::default();
-        let mut hear = |heard: Heard<'_>| hear(heard, &shown, &mut brought, global.json);
-        let run = guest::run(&guest, &kernel, cache, stop, &mut hear)?;
+        let mut hear = |heard: Heard<'_>| {
+            if hear(heard, &shown, &mut brought, global.json) == Printed::Cut {
+                reader_is_gone = true;
+                // Files may still be wanted.
+                stop.fetch_or(wanted.out.is_none(), Ordering::SeqCst);
+            }
+        };
+        let mut run = guest::run(&guest, &kernel, cache, stop, &mut hear)?;
+        if let (Some(file), Some(log)) = (&wanted.kernel_log, run.whole_log.take()) {
+            output::new_file(&log_of(file, boot, boots), &log)?;
+        }
         if let Some(folder) = &wanted.out {
             brought.write(&folder_of(folder, boot, boots))?;
         }
@@ -48,6 +61,9 @@ pub(super) fn run(
         }
     }
     shown.end();
+    if reader_is_gone && wanted.out.is_none() {
+        return Ok(Outcome::Done);
+    }
     told(global, &kernel, &runs)?;
     Ok(runs.last().map_or(Outcome::Done, |run| Outcome::Status(status(&run.outcome))))
 }
@@ -55,13 +71,20 @@ pub(super) fn run(
 /// As typed → as run. The guest's program is this very file.
 fn described(wanted: &cli::Guest) -> anyhow::Result<Guest> {
     let program = std::env::current_exe().context("finding this program's own file")?;
+    if wanted.disk.len() > MOST_DISKS {
+        bail!("expected at most {MOST_DISKS} disks, found {}", wanted.disk.len());
+    }
     let files = wanted.file.iter().map(|text| out::file(text)).collect::<anyhow::Result<_>>()?;
+    let deadline = wanted.deadline.unwrap_or_else(|| wanted.userland.deadline());
     Ok(Guest {
+        userland: wanted.userland.clone(),
         memory: wanted.memory,
         cpus: wanted.cpus,
-        deadline: wanted.deadline,
+        deadline,
         modules: wanted.module.clone(),
         files,
+        disks: wanted.disk.clone(),
+        whole_log: wanted.kernel_log.is_some(),
         append: wanted.append.clone(),
         count: wanted.count,
         accelerator: wanted.emulate.then_some(Accelerator::Tcg),
@@ -74,21 +97,31 @@ fn folder_of(folder: &std::path::Path, boot: u32, boots: u32) -> PathBuf {
     if boots == 1 { folder.to_owned() } else { folder.join(boot.to_string()) }
 }
 
-fn hear(heard: Heard<'_>, shown: &Shown, brought: &mut Brought, json: bool) {
+fn log_of(file: &std::path::Path, boot: u32, boots: u32) -> PathBuf {
+    if boots == 1 { file.to_owned() } else { PathBuf::from(format!("{}.{boot}", file.display())) }
+}
+
+fn hear(heard: Heard<'_>, shown: &Shown, brought: &mut Brought, json: bool) -> Printed {
     match heard {
-        Heard::Output(stream, bytes) => shown.aside(|| pass_on(stream, &bytes, json)),
+        Heard::Output(stream, bytes) => {
+            shown.end();
+            return pass_on(stream, &bytes, json);
+        }
         Heard::File(path, bytes) => brought.piece(path, &bytes),
         Heard::Note(line) => shown.note(line),
         Heard::Reached(phase) => shown.phase(phase),
     }
+    Printed::Whole
 }
 
-/// With --json standard output holds the document alone. A reader that went away is no error.
-fn pass_on(stream: Stream, bytes: &[u8], json: bool) {
-    let _ = match (stream, json) {
-        (Stream::Out, false) => output::print(bytes).map(|_| ()),
-        _ => std::io::stderr().lock().write_all(bytes).map_err(Into::into),
-    };
+/// With --json standard output holds the document alone. A reader who went away, or who cannot take
+/// more, has what there was.
+fn pass_on(stream: Stream, bytes: &[u8], json: bool) -> Printed {
+    if let (Stream::Out, false) = (stream, json) {
+        return output::print(bytes).unwrap_or(Printed::Cut);
+    }
+    let _ = std::io::stderr().lock().write_all(bytes);
+    Printed::Whole
 }
 
 fn status(outcome: &guest::Outcome) -> u8 {
@@ -97,7 +130,7 @@ fn status(outcome: &guest::Outcome) -> u8 {
         guest::Outcome::Crashed { signal } => u8::try_from(128 + (*signal & 0x7f)).unwrap_or(255),
         guest::Outcome::OutOfMemory { .. } => 137,
         guest::Outcome::TimedOut { .. } => 124,
-        guest::Outcome::Stopped => 130,
+        guest::Outcome::Stopped => super::STOPPED,
         guest::Outcome::NotStarted { .. }
         | guest::Outcome::Panicked { .. }
         | guest::Outcome::Failed { .. } => 125,
@@ -131,7 +164,8 @@ fn run_lines(global: &Global, kernel: &Kernel, run: &Run) -> Vec<String> {
     let mut lines: Vec<String> = run.troubles.iter().map(|what| format!("guest: {what}")).collect();
     let ended = in_words(&run.outcome, run.seconds);
     if let Some(ended) = &ended {
-        lines.extend(run.log.iter().map(|line| format!("kernel: {line}")));
+        let log = if run.outcome == guest::Outcome::Stopped { &[][..] } else { &run.log };
+        lines.extend(log.iter().map(|line| format!("kernel: {line}")));
         lines.push(ended.clone());
     }
     if run.left > 0 {
@@ -149,9 +183,10 @@ fn summary(kernel: &Kernel, run: &Run) -> String {
         (Some(cpu), Some(wall)) => format!("PID 1 after {cpu:.2} CPU-s ({wall:.1} s)"),
         _ => "PID 1 did not come".to_owned(),
     };
-    let with = match run.accelerator {
-        Accelerator::Kvm => "KVM",
-        Accelerator::Tcg => "emulated",
+    let with = match (run.accelerator, &run.why_emulated) {
+        (Accelerator::Kvm, _) => "KVM".to_owned(),
+        (Accelerator::Tcg, None) => "emulated".to_owned(),
+        (Accelerator::Tcg, Some(why)) => format!("emulated ({why})"),
     };
     let size = Bytes::new(run.initramfs_bytes);
     format!(
@@ -210,8 +245,14 @@ fn millions(ticks: u64) -> String {
     format!("{}.{:02}", ticks / 1_000_000, ticks / 10_000 % 100)
 }
 
-/// A spinner on standard error, where somebody watches.
-struct Shown(Option<ProgressBar>);
+const TICK: Duration = Duration::from_millis(100);
+
+/// A spinner on standard error, where somebody watches, until the command prints: a line of its may
+/// not be whole yet.
+struct Shown {
+    bar: Option<ProgressBar>,
+    quiet: bool,
+}
 
 impl Shown {
     fn start(global: &Global) -> Self {
@@ -221,41 +262,37 @@ impl Shown {
                 ProgressStyle::with_template("{spinner} {prefix}{msg}, {elapsed} (Ctrl-C stops)");
             let bar = ProgressBar::new_spinner().with_message("looking for the kernel");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-            bar.enable_steady_tick(Duration::from_millis(100));
+            bar.enable_steady_tick(TICK);
             bar
         });
-        Self(bar)
+        Self { bar, quiet: global.quiet }
     }
 
     fn boot(&self, boot: u32, boots: u32) {
-        if let (Some(bar), true) = (&self.0, boots > 1) {
+        if let (Some(bar), true) = (&self.bar, boots > 1) {
+            bar.reset();
+            bar.enable_steady_tick(TICK);
             bar.set_prefix(format!("boot {boot} of {boots}: "));
         }
         self.phase(Phase::Kernel);
     }
 
     fn phase(&self, phase: Phase) {
-        if let Some(bar) = &self.0 {
+        if let Some(bar) = &self.bar {
             bar.set_message(doing(phase));
         }
     }
 
     fn note(&self, line: &str) {
-        match &self.0 {
-            Some(bar) => bar.println(format!("pagewise: {line}")),
-            None => eprintln!("pagewise: {line}"),
-        }
-    }
-
-    fn aside(&self, print: impl FnOnce()) {
-        match &self.0 {
-            Some(bar) => bar.suspend(print),
-            None => print(),
+        match &self.bar {
+            Some(bar) if !bar.is_finished() => bar.println(format!("pagewise: {line}")),
+            _ if self.quiet => {}
+            _ => eprintln!("pagewise: {line}"),
         }
     }
 
     fn end(&self) {
-        if let Some(bar) = &self.0 {
+        if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }

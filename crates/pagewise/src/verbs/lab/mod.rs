@@ -8,6 +8,7 @@ mod out;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use pagewise_lab::Error;
 use pagewise_lab::cache::Cache;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -17,11 +18,21 @@ use crate::cli::{Global, Lab};
 pub(super) fn run(global: &Global, what: &Lab) -> anyhow::Result<Outcome> {
     let cache = Cache::open()?;
     let stop = stop()?;
-    match what {
+    let done = match what {
         Lab::Guest(wanted) => guest::run(global, wanted, &cache, &stop),
         Lab::Cache { what } => cache::run(global, what, &cache, &stop),
+    };
+    match done {
+        Err(error) if error.downcast_ref().is_some_and(|error| matches!(error, Error::Stopped)) => {
+            tell(global, &error.to_string());
+            Ok(Outcome::Status(STOPPED))
+        }
+        done => done,
     }
 }
+
+/// What a shell reports for a program that SIGINT ended.
+const STOPPED: u8 = 130;
 
 /// Set by Ctrl-C and its kin; a second one ends the program as usual.
 fn stop() -> anyhow::Result<Arc<AtomicBool>> {

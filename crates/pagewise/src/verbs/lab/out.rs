@@ -10,6 +10,7 @@ use std::path::{Component, Path};
 use anyhow::{Context, bail};
 
 use crate::output;
+use crate::trouble::Advised;
 
 /// What may come out of a guest.
 const MOST: usize = 1 << 30;
@@ -44,6 +45,15 @@ impl Brought {
         }
         Ok(self.files.len())
     }
+}
+
+/// Refuses a file that is there before anything is done for it.
+pub(super) fn no_file(path: &Path) -> anyhow::Result<()> {
+    if path.symlink_metadata().is_ok() {
+        let what = format!("{}: expected no file of that name, found one", path.display());
+        bail!(Advised { what, next: "remove it, or give another name" });
+    }
+    Ok(())
 }
 
 fn is_plain(path: &str) -> bool {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a snapshot shows of its kernel → the one to imitate, and the algorithms that it offers.
 
-use pagewise_model::{FeatureState, Snapshot};
+use pagewise_model::{FeatureState, Snapshot, Zram};
 use pagewise_pages::codec::{Algorithm, DEFAULTS};
 use pagewise_pages::kernel::{Kernel, Shown};
 
@@ -10,10 +10,20 @@ pub(super) fn own(snapshot: &Snapshot) -> Kernel {
     let has_device = !snapshot.zram.is_empty();
     let parameters = is_present(snapshot, "zram.algorithm_params");
     Kernel::of(&Shown {
-        chain_size: None,
+        chain_size: snapshot.zsmalloc_chain_size.get().and_then(|pages| pages.try_into().ok()),
         algorithm_params: has_device.then_some(parameters),
-        entry_times: is_present(snapshot, "zram.track_entry_actime"),
+        slot_bytes: slot_bytes(snapshot),
     })
+}
+
+/// As a device that is set up shows.
+fn slot_bytes(snapshot: &Snapshot) -> Option<u64> {
+    let page = snapshot.host.page_size.get()?.get();
+    let of_device = |zram: &Zram| {
+        let slots = zram.disksize.get()?.get() / page;
+        (slots > 0).then_some(zram.slot_table.get()?.get() / slots)
+    };
+    snapshot.zram.iter().find_map(of_device)
 }
 
 fn is_present(snapshot: &Snapshot, feature: &str) -> bool {

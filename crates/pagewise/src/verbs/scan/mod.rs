@@ -6,8 +6,6 @@ mod kernel;
 mod look;
 mod target;
 
-use std::time::Instant;
-
 use pagewise_model::{Cost, Estimate, Snapshot};
 use pagewise_observe::Scope;
 use pagewise_pages::tally::Question;
@@ -15,10 +13,11 @@ use pagewise_report::{Scanned, json, text};
 
 use super::Outcome;
 use crate::cli::{Global, Scan};
+use crate::cost::{self, Started};
 use crate::trouble::Advised;
-use crate::{cost, input, output, screen};
+use crate::{input, output, screen};
 
-pub(super) fn run(global: &Global, wanted: &Scan, started: Instant) -> anyhow::Result<Outcome> {
+pub(super) fn run(global: &Global, wanted: &Scan, started: Started) -> anyhow::Result<Outcome> {
     refuse_recording(global)?;
     let host = input::open(global)?.without_start();
     let interval =
@@ -47,12 +46,7 @@ fn question(wanted: &Scan, snapshot: &Snapshot) -> Question {
         false => wanted.algorithm.clone(),
     };
     let page = snapshot.host.page_size.get().map_or(4096, |size| size.get());
-    Question {
-        page: usize::try_from(page).unwrap_or(4096),
-        kernel,
-        algorithms,
-        duplicates: wanted.exact,
-    }
+    Question { page: usize::try_from(page).unwrap_or(4096), kernel, algorithms, duplicates: true }
 }
 
 fn show(
