@@ -6,7 +6,7 @@
 //! target fork MIB          a child shares all of it; the child's id follows "ready"
 //! target hold MIB          distinct pages, two of each
 //! target shmem MIB         a memfd mapped three times, and a private page of the file changed
-//! target reserve TIB MIB   so much address space, PROT_NONE, of which so much is touched in steps
+//! target reserve TIB PAGES so much address space, PROT_NONE, of which so many pages are touched
 //! target merge MIB         equal pages, given to KSM
 //! target scatter PAGES     every second page touched
 //! target sealed MIB        pages written and then made unreadable
@@ -85,7 +85,7 @@ fn main() {
         Some("hold") => (vec![written(pages(number(1)), |page| page / 2)], String::new()),
         Some("fork") => fork(pages(number(1))),
         Some("shmem") => (shmem(pages(number(1))), String::new()),
-        Some("reserve") => (reserve(number(1), pages(number(2))), String::new()),
+        Some("reserve") => (reserve(number(1), number(2)), String::new()),
         Some("merge") => (vec![merge(pages(number(1)))], String::new()),
         Some("scatter") => (vec![scatter(number(1))], String::new()),
         Some("sealed") => (vec![sealed(pages(number(1)))], String::new()),
@@ -138,8 +138,9 @@ fn fork(pages: usize) -> (Vec<Memory>, String) {
 fn shmem(pages: usize) -> Vec<Memory> {
     // SAFETY: the name is a string that ends with a zero.
     let file = unsafe { libc::memfd_create(c"shared".as_ptr(), 0) };
+    let length = i64::try_from(pages * PAGE).expect("a length");
     // SAFETY: the descriptor is the one made above.
-    assert_eq!(unsafe { libc::ftruncate(file, (pages * PAGE) as i64) }, 0);
+    assert_eq!(unsafe { libc::ftruncate(file, length) }, 0);
     let (read, write) = (libc::PROT_READ, libc::PROT_READ | libc::PROT_WRITE);
     let first = Memory::map(pages * PAGE, write, libc::MAP_SHARED, file);
     let second = Memory::map(pages * PAGE, read, libc::MAP_SHARED, file);
@@ -151,19 +152,23 @@ fn shmem(pages: usize) -> Vec<Memory> {
             unsafe { std::ptr::read_volatile(memory.at.byte_add(page * PAGE).cast::<u8>()) };
         }
     }
-    private.write(0, 7);
+    private.write(0, 7_000_000);
     vec![first, second, private]
 }
 
+/// In pieces, as no free stretch of address space is that long.
 fn reserve(tebibytes: usize, pages: usize) -> Vec<Memory> {
+    const PIECE: usize = 4 << 40;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    let memory = Memory::map(tebibytes << 40, libc::PROT_NONE, flags, -1);
-    let step = memory.length / pages / PAGE;
+    let count = (tebibytes << 40) / PIECE;
+    let piece = |_| Memory::map(PIECE, libc::PROT_NONE, flags, -1);
+    let pieces: Vec<Memory> = (0..count).map(piece).collect();
     for page in 0..pages {
-        memory.protect(page * step * PAGE, PAGE, libc::PROT_READ | libc::PROT_WRITE);
-        memory.write(page * step, page as u64);
+        let (memory, place) = (&pieces[page % count], page / count * 1_000_003);
+        memory.protect(place * PAGE, PAGE, libc::PROT_READ | libc::PROT_WRITE);
+        memory.write(place, page as u64);
     }
-    vec![memory]
+    pieces
 }
 
 fn merge(pages: usize) -> Memory {

@@ -227,7 +227,7 @@ fn note(file: &impl Bytes, program: &Program) -> Vec<u8> {
         let size = left.min(piece.len());
         match piece.get_mut(..size).map(|piece| file.at(place, piece)) {
             Some(Ok(read)) if read > 0 => {
-                notes.extend_from_slice(piece.get(..read).unwrap_or_default())
+                notes.extend_from_slice(piece.get(..read).unwrap_or_default());
             }
             _ => break,
         }

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Memory that only root can arrange or read, looked at: swapped, merged, on devices, of others.
+
+mod machine;
+#[path = "../../sample/tests/common/mod.rs"]
+mod target;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use machine::{Loans, run, write};
+use pagewise_observe::HostRoot;
+use pagewise_sample::{
+    Choice, OpenError, Options, Origin, Sample, Sharing, Target as Source, WhyUnread, open,
+};
+use target::{Target, program, rollup};
+
+const MIB: u64 = 256;
+
+fn looked(source: &Source, choice: Choice) -> (Vec<u8>, Sample) {
+    let host = HostRoot::live().expect("a root");
+    let options = Options { choice, others_allowed: true, ..Options::default() };
+    let mut sampler = open(&host, source, options).expect("something to look at");
+    let mut bytes = Vec::new();
+    sampler.run(&mut [|_: &Origin, page: &[u8]| bytes.extend_from_slice(page)]);
+    (bytes, sampler.finish())
+}
+
+/// A memory cgroup of our own with a limit, and its path below the hierarchy's root.
+fn limited_group(loans: &mut Loans, limit: &str) -> (String, String) {
+    let (mount, file) = if Path::new("/sys/fs/cgroup/memory").exists() {
+        ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+    } else {
+        ("/sys/fs/cgroup", "memory.max")
+    };
+    let path = format!("/pagewise-test-{}", std::process::id());
+    let folder = format!("{mount}{path}");
+    // what was in it may take a moment to be gone
+    loans.promise(&format!(
+        "for i in 1 2 3 4 5 6 7 8 9; do rmdir '{folder}' && break; sleep 0.3; done"
+    ));
+    run("mkdir", &[&folder]);
+    write(&format!("{folder}/{file}"), limit);
+    (folder, path)
+}
+
+#[test]
+fn root_swapped_pages_stay_swapped() {
+    let mut loans = Loans::new();
+    let device = format!("/dev/zram{}", loans.zram("128M"));
+    run("mkswap", &[&device]);
+    loans.swap_on(&device, 100);
+    let (folder, group) = limited_group(&mut loans, "32M");
+    let script = format!("echo $$ > {folder}/cgroup.procs && exec \"$0\" hold 64");
+    let target = Target::started(Command::new("sh").arg("-c").arg(script).arg(program()));
+
+    let swap = || rollup(target.pid(), "Swap");
+    let before = swap();
+    assert!(before >= 30 << 10, "KiB in swap: {before}");
+    for source in [Source::Process(target.pid()), Source::Cgroup(group)] {
+        let (bytes, sample) = looked(&source, Choice::Exact);
+        assert_eq!(sample.parts.len(), 1, "{:?}", sample.parts);
+        assert_eq!(sample.parts[0].pid, Some(target.pid()));
+        assert_eq!(sample.partial, None);
+        let swapped = sample.swapped().get() + sample.parts[0].skipped.swapped.get();
+        assert!((swapped * 4).abs_diff(before) < 1024, "{swapped} pages, {before} KiB");
+        assert!(swap().abs_diff(before) < 1024, "KiB in swap: {before} to {}", swap());
+        assert_eq!(bytes.len() as u64, sample.sampled().get() * 4096);
+        assert!(sample.sampled().get() > 20 * MIB, "{:?}", sample.parts);
+        assert!(sample.disturbed.faults < 64, "{:?}", sample.disturbed);
+    }
+}
+
+#[test]
+fn root_merged_pages_stay_merged_and_are_shown_once() {
+    let mut loans = Loans::new();
+    loans.setting("/sys/kernel/mm/ksm/run", "1");
+    loans.setting("/sys/kernel/mm/ksm/pages_to_scan", "20000");
+    loans.setting("/sys/kernel/mm/ksm/sleep_millisecs", "10");
+    let target = Target::start("merge 16");
+    let merged = || -> u64 {
+        target::read(target.pid(), "ksm_merging_pages").trim().parse().expect("a number")
+    };
+    let all = 16 * MIB - 64;
+    let done = (0..600).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        merged() >= all
+    });
+    assert!(done, "{} merged", merged());
+    let (merged_before, pss) = (merged(), rollup(target.pid(), "Pss"));
+
+    let (_, sample) = looked(&Source::Process(target.pid()), Choice::Exact);
+    assert_eq!(sample.sharing, Sharing::ByFrame);
+    assert!(sample.parts[0].skipped.duplicate.get() > 15 * MIB, "{:?}", sample.parts);
+    let (_, sample) = looked(&Source::Process(target.pid()), Choice::Count(4000));
+    assert!(sample.parts[0].sampled_shared.get() > 3000, "{:?}", sample.parts);
+
+    assert!(merged().abs_diff(merged_before) < 16, "{merged_before} to {}", merged());
+    let pss_after = rollup(target.pid(), "Pss");
+    assert!(pss_after.abs_diff(pss) < 256, "KiB: {pss} to {pss_after}");
+}
+
+#[test]
+fn root_forked_memory_of_several_processes_is_shown_once() {
+    let target = Target::start("fork 16");
+    let child = target.said.parse().expect("a process id");
+    let both = Source::Processes(vec![target.pid(), child]);
+    let (_, sample) = looked(&both, Choice::Exact);
+    assert_eq!((sample.parts.len(), sample.sharing), (2, Sharing::ByFrame));
+    let duplicates: u64 = sample.parts.iter().map(|part| part.skipped.duplicate.get()).sum();
+    assert!(duplicates >= 16 * MIB, "{:?}", sample.parts);
+    assert!(sample.sampled().get() < 18 * MIB, "{:?}", sample.parts);
+    let (_, sample) = looked(&both, Choice::Precise);
+    assert_eq!(sample.sharing, Sharing::PerProcess);
+    assert!(sample.pages().get() > 32 * MIB);
+}
+
+#[test]
+fn root_a_device_of_odd_size_is_shown_to_its_end() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = folder.path().join("disk");
+    let contents: Vec<u8> = (0..10 * 4096 + 512).map(|n: u32| (n % 251) as u8).collect();
+    std::fs::write(&file, &contents).unwrap();
+    let mut loans = Loans::new();
+    let device = run("losetup", &["--find", "--show", "--read-only", file.to_str().unwrap()]);
+    let device = device.trim();
+    loans.promise(&format!("losetup --detach '{device}'"));
+    let (bytes, sample) = looked(&Source::Device(device.into()), Choice::Exact);
+    assert_eq!(sample.sampled().get(), 11);
+    assert_eq!(bytes[..contents.len()], contents);
+    assert!(bytes[contents.len()..].iter().all(|&byte| byte == 0));
+    assert_eq!(bytes.len(), 11 * 4096);
+}
+
+#[test]
+fn root_a_live_zram_device_is_shown_as_it_is() {
+    let mut loans = Loans::new();
+    let id = loans.zram("4M");
+    let device = format!("/dev/zram{id}");
+    run("dd", &["if=/dev/urandom", &format!("of={device}"), "bs=4k", "count=100", "oflag=direct"]);
+    let (bytes, sample) = looked(&Source::Device(device.clone().into()), Choice::Exact);
+    assert_eq!(sample.sampled().get(), 4 * MIB);
+    assert!(bytes == std::fs::read(&device).unwrap());
+    let (_, sample) = looked(&Source::Device(device.into()), Choice::Count(50));
+    assert_eq!(sample.sampled().get(), 50);
+}
+
+#[test]
+fn root_other_users_are_read_on_request_only() {
+    let target = Target::started(
+        Command::new("setpriv")
+            .args(["--reuid", "65534", "--clear-groups"])
+            .arg(program())
+            .args(["hold", "1"]),
+    );
+    let host = HostRoot::live().unwrap();
+    let source = Source::Process(target.pid());
+    match open(&host, &source, Options::default()) {
+        Err(OpenError::Process { why, .. }) => assert_eq!(why, WhyUnread::OtherUser),
+        other => panic!("{other:?}"),
+    }
+    let (_, sample) = looked(&source, Choice::Exact);
+    assert!(sample.sampled().get() > MIB);
+}
+
+#[test]
+fn root_threads_of_the_kernel_have_no_memory() {
+    let host = HostRoot::live().unwrap();
+    match open(&host, &Source::Process(2), Options::default()) {
+        Err(error) => assert_eq!(
+            error.to_string(),
+            "process 2: a thread of the kernel, which has no memory of its own"
+        ),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn root_all_of_the_host_is_one_population() {
+    let target = Target::start("hold 16");
+    let host = HostRoot::live().unwrap();
+    let mut sampler = open(&host, &Source::Host, Options::default()).unwrap();
+    let mut part_of_target = 0u64;
+    let at = sampler.parts().iter().position(|part| part.pid == Some(target.pid())).unwrap();
+    let visit = |origin: &Origin, _: &[u8]| part_of_target += u64::from(origin.part == at);
+    let drawn = sampler.run(&mut [visit]);
+    assert!(drawn.shown.get() > 1000, "{drawn:?}");
+    let sample = sampler.finish();
+    assert!(sample.parts.len() > 1);
+    assert_eq!(sample.parts[at].sampled.get(), part_of_target);
+    assert!(sample.pages().get() >= 16 * MIB);
+}
