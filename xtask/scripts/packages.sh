@@ -12,6 +12,7 @@ packages=(
 	procps                 # tests and bench compare with ps and free
 	util-linux             # mkswap, swapon, unshare
 	g++                    # libFuzzer, for fuzz/
+	default-jre-headless nodejs python3 redis-tools # whose memory is compared with zram
 	qemu-system-x86        # tests in guests; setpriv is util-linux's
 )
 [ "$(id -u)" = 0 ] || {

@@ -48,8 +48,9 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     let mut totals = Totals::default();
     let mut succeeded = tested(&mut test(ANYWHERE), &mut totals)?;
     if args.root {
-        succeeded &= tested(&mut test(&["root_", "--", "--test-threads=1"]), &mut totals)?;
-        succeeded &= tested(&mut guests()?, &mut totals)?;
+        succeeded &= tested(&mut with_program(&["root_", "--", "--test-threads=1"])?, &mut totals)?;
+        succeeded &=
+            tested(&mut with_program(&["guest_", "--", "--test-threads=1"])?, &mut totals)?;
     }
     let line = format!("{} passed, {} failed", totals.passed, totals.failed);
     fs::write(run::project().join("target/test-totals"), format!("{line}\n"))?;
@@ -74,12 +75,13 @@ fn test(rest: &[&str]) -> Command {
     command
 }
 
-/// The tests in guests, with the static program and the kernels that they take.
-fn guests() -> Result<Command> {
+/// Tests that are given the static program, and what they take into guests: its folder has both.
+fn with_program(rest: &[&str]) -> Result<Command> {
     let script = run::project().join("xtask/scripts/build-static.sh");
-    run::succeed(&mut run::program(&script))?;
+    let tools = ["--package", "pagewise", "--bins", "--example", "zram_sizes"];
+    run::succeed(run::program(&script).args(tools))?;
     let program = run::output(run::program(&script).arg("--where"))?;
-    let mut command = test(&["guest_", "--", "--test-threads=1"]);
+    let mut command = test(rest);
     command.env("PAGEWISE_STATIC", run::project().join(program.trim()));
     if std::env::var_os("PAGEWISE_CACHE").is_none() {
         command.env("PAGEWISE_CACHE", run::project().join(".cache/guests"));

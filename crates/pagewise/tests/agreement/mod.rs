@@ -94,9 +94,14 @@ fn dumped(pid: u32) -> Vec<u8> {
 fn redis() -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("redis");
-    let mut server = Command::new("redis-server");
-    server.args(["--port", "0", "--save", "", "--unixsocket"]).arg(&socket).stdout(Stdio::null());
-    let alive = Alive(server.process_group(0).spawn().expect("redis-server"));
+    // the server itself, without the package that would start it as a service
+    let mut server = Command::new("redis-check-rdb");
+    server
+        .arg0("redis-server")
+        .args(["--port", "0", "--save", "", "--unixsocket"])
+        .arg(&socket)
+        .stdout(Stdio::null());
+    let alive = Alive(server.process_group(0).spawn().expect("redis-tools"));
     let connected = (0..100).find_map(|_| {
         std::thread::sleep(std::time::Duration::from_millis(50));
         std::os::unix::net::UnixStream::connect(&socket).ok()
