@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Memory that only root can arrange or read, looked at: swapped, merged, on devices, of others.
 
+#![allow(clippy::disallowed_methods, reason = "tests prepare the machine by its own tools")]
+
 mod machine;
 #[path = "../../sample/tests/common/mod.rs"]
 mod target;

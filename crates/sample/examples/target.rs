@@ -7,6 +7,7 @@
 //! target hold MIB          distinct pages, two of each
 //! target shmem MIB         a memfd mapped three times, and a private page of the file changed
 //! target reserve TIB PAGES so much address space, PROT_NONE, of which so many pages are touched
+//! target sparse TIB PAGES  the same, readable and writable: no mapping of it is empty
 //! target merge MIB         equal pages, given to KSM
 //! target scatter PAGES     every second page touched
 //! target sealed MIB        pages written and then made unreadable
@@ -85,7 +86,10 @@ fn main() {
         Some("hold") => (vec![written(pages(number(1)), |page| page / 2)], String::new()),
         Some("fork") => fork(pages(number(1))),
         Some("shmem") => (shmem(pages(number(1))), String::new()),
-        Some("reserve") => (reserve(number(1), number(2)), String::new()),
+        Some("reserve") => (reserve(number(1), number(2), libc::PROT_NONE), String::new()),
+        Some("sparse") => {
+            (reserve(number(1), number(2), libc::PROT_READ | libc::PROT_WRITE), String::new())
+        }
         Some("merge") => (vec![merge(pages(number(1)))], String::new()),
         Some("scatter") => (vec![scatter(number(1))], String::new()),
         Some("sealed") => (vec![sealed(pages(number(1)))], String::new()),
@@ -157,11 +161,11 @@ fn shmem(pages: usize) -> Vec<Memory> {
 }
 
 /// In pieces, as no free stretch of address space is that long.
-fn reserve(tebibytes: usize, pages: usize) -> Vec<Memory> {
+fn reserve(tebibytes: usize, pages: usize, protection: i32) -> Vec<Memory> {
     const PIECE: usize = 4 << 40;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     let count = (tebibytes << 40) / PIECE;
-    let piece = |_| Memory::map(PIECE, libc::PROT_NONE, flags, -1);
+    let piece = |_| Memory::map(PIECE, protection, flags, -1);
     let pieces: Vec<Memory> = (0..count).map(piece).collect();
     for page in 0..pages {
         let (memory, place) = (&pieces[page % count], page / count * 1_000_003);

@@ -372,3 +372,124 @@ fn why(error: &std::io::Error) -> WhyUnread {
         _ => WhyUnread::Gone,
     }
 }
+
+#[cfg(test)]
+#[path = "../tests/common/mod.rs"]
+mod target;
+
+#[cfg(test)]
+mod tests {
+    use super::target::Target;
+    use super::*;
+    use crate::Options;
+    use crate::find::Method;
+    use crate::pagemap::zero_frame;
+
+    fn gathered(pids: &[u32], method: Method) -> Gathered {
+        let page_size = rustix::param::page_size() as u64;
+        let zero_frame = zero_frame(page_size);
+        let finder = Finder { method, page_size, file_backed: true, zero_frame };
+        let name = Name::default();
+        let candidate = |pid: &u32| Candidate { pid: *pid, name: name.clone(), cgroup: None };
+        let candidates: Vec<Candidate> = pids.iter().map(candidate).collect();
+        gather(&candidates, &finder, &Pace::start(Options::default()))
+    }
+
+    /// First page and length of every span, without what only PAGEMAP_SCAN knows.
+    fn places(gathered: &Gathered) -> Vec<(u64, u64)> {
+        let spans =
+            gathered.spans.iter().flat_map(|spans| (0..spans.len()).filter_map(|i| spans.get(i)));
+        let mut runs: Vec<(u64, u64)> = Vec::new();
+        for span in spans {
+            match runs.last_mut().filter(|(first, length)| first + length == span.first) {
+                Some((_, length)) => *length += u64::from(span.length),
+                None => runs.push((span.first, span.length.into())),
+            }
+        }
+        runs
+    }
+
+    /// What a kernel without PAGEMAP_SCAN makes us do finds the same pages; where all that may be
+    /// known is known the page of zeros too.
+    #[test]
+    fn every_method_finds_the_same_pages() {
+        for arrangement in ["hold 4", "shmem 2", "scatter 3000", "reserve 100 200"] {
+            let target = Target::start(arrangement);
+            for method in [Method::Scan, Method::Plain] {
+                let (scan, other) = both(target.pid(), method);
+                assert_eq!(places(&other), places(&scan), "{arrangement} {method:?}");
+                assert_eq!(other.parts[0].swapped, scan.parts[0].swapped);
+                assert!(other.problems.is_empty() && other.not_read.is_empty());
+            }
+        }
+    }
+
+    /// What the scan finds and what another method finds, of memory that did not change meanwhile:
+    /// the target may have something to do yet before it waits.
+    fn both(pid: u32, method: Method) -> (Gathered, Gathered) {
+        for _ in 0..100 {
+            let scan = gathered(&[pid], Method::ScanWithGuards);
+            let other = gathered(&[pid], method);
+            if places(&gathered(&[pid], Method::ScanWithGuards)) == places(&scan) {
+                return (scan, other);
+            }
+        }
+        panic!("the memory of {pid} keeps changing");
+    }
+
+    /// A mapping of which some is touched must be searched: that has an end, and it is said.
+    #[test]
+    fn without_the_scan_a_search_has_an_end() {
+        let target = Target::start("sparse 100 200");
+        let found = gathered(&[target.pid()], Method::Plain);
+        let problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
+        assert!(problems.iter().any(|problem| problem.contains("PAGEMAP_SCAN")), "{problems:?}");
+        let scan = gathered(&[target.pid()], Method::ScanWithGuards);
+        assert!(scan.problems.is_empty());
+        assert!(scan.parts[0].pages.get() >= found.parts[0].pages.get());
+        assert!(scan.parts[0].pages.get() >= 200);
+    }
+
+    #[test]
+    fn shared_memory_of_two_processes_counts_once() {
+        let (one, other) = (Target::start("hold 1"), Target::start("hold 1"));
+        let both = gathered(&[one.pid(), other.pid()], Method::ScanWithGuards);
+        let alone = gathered(&[other.pid()], Method::ScanWithGuards);
+        // the same program: its code is in the page cache once
+        assert!(both.parts[1].pages < alone.parts[0].pages, "{:?} {:?}", both.parts, alone.parts);
+    }
+
+    #[test]
+    fn who_cannot_be_read_is_listed_and_the_rest_goes_on() {
+        let target = Target::start("hold 1");
+        let found = gathered(&[u32::MAX, target.pid(), 4_194_305], Method::ScanWithGuards);
+        assert_eq!(found.parts.len(), 1);
+        let whys: Vec<(u32, WhyUnread)> =
+            found.not_read.iter().map(|it| (it.pid, it.why)).collect();
+        assert_eq!(whys, [(u32::MAX, WhyUnread::Gone), (4_194_305, WhyUnread::Gone)]);
+    }
+
+    #[test]
+    fn without_time_nobody_is_begun() {
+        let budget = Some(Duration::ZERO);
+        let pace = Pace::start(Options { budget, ..Options::default() });
+        let finder =
+            Finder { method: Method::Plain, page_size: 4096, file_backed: false, zero_frame: None };
+        let candidate = Candidate { pid: std::process::id(), name: Name::default(), cgroup: None };
+        let found = gather(&[candidate], &finder, &pace);
+        assert_eq!(found.partial, Some(Partial::Budget));
+        assert_eq!((found.parts.len(), found.not_read[0].why), (0, WhyUnread::NoTime));
+    }
+
+    /// However many pieces of files there are, no page is lost: at worst one counts twice.
+    #[test]
+    fn pieces_of_files_are_bounded() {
+        let mut files = Files::default();
+        let page = |number: u64| FilePage { device: (0, 1), inode: 7, page: number * 2 };
+        for number in 0..MOST_RANGES as u64 + 100 {
+            assert_eq!(files.new_pages(&page(number), 1), [(number * 2, number * 2 + 1)]);
+        }
+        assert!(files.is_full && files.ranges <= MOST_RANGES);
+        assert!(files.new_pages(&page(5), 1).is_empty());
+    }
+}
