@@ -16,8 +16,9 @@ use crate::zsmalloc::{Class, Stored, Zsmalloc};
 const OBJECTS: u64 = 20_000;
 /// How often each is overwritten: more changes nothing any more.
 const TIMES: u64 = 4;
-/// Pages of another order and another luck wear a pool a little more: by up to a fifth, as measured.
-const MARGIN: f64 = 1.25;
+/// Pages of another order and another luck wear a pool more, a small one above all: measured, by up
+/// to half as much again.
+const MARGIN: f64 = 1.5;
 /// Zspages are told apart by tenths of fullness; nearly full and full ones are apart.
 const GROUPS: usize = 12;
 const NONE: usize = usize::MAX;
@@ -42,7 +43,8 @@ pub fn wear(pool: &Zsmalloc, stored: &Stored) -> f64 {
         worn.free(std::mem::replace(&mut places[at], new));
         most = most.max(worn.pages);
     }
-    1.0 + MARGIN * (most as f64 / fresh.max(1) as f64 - 1.0)
+    let luck = 0.5 / (classes.len() as f64).sqrt();
+    1.0 + MARGIN * (most as f64 / fresh.max(1) as f64 - 1.0) + luck
 }
 
 /// The class of each object, in the shares of `stored`.
@@ -232,8 +234,8 @@ mod tests {
             wear(&pool, &stored)
         };
         assert!(filled(&mut std::iter::empty()) <= 1.0);
-        assert!(filled(&mut std::iter::repeat_n(4096, 1000)) < 1.01);
+        assert!(filled(&mut std::iter::repeat_n(4096, 1000)) < 1.03);
         let mixed = filled(&mut (0..4000).map(|at| 200 + at * 7 % 3000));
-        assert!((1.01..1.5).contains(&mixed), "{mixed}");
+        assert!((1.03..1.6).contains(&mixed), "{mixed}");
     }
 }

@@ -6,7 +6,9 @@
 mod agreement;
 mod guest;
 
-use agreement::{Said, apart, built, check, images};
+use std::collections::BTreeMap;
+
+use agreement::{Compared, Said, apart, built, images};
 use pagewise_pages::codec::Algorithm;
 use pagewise_pages::kernel::Kernel;
 
@@ -53,6 +55,7 @@ fn guest_zram_of_every_suite_stores_what_scan_says() {
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         let ran = guest::script(&options, SCRIPT);
         assert_eq!(ran.status, 0, "{suite}: {}", ran.err);
+        let mut compared: BTreeMap<Algorithm, Compared> = BTreeMap::new();
         for entry in std::fs::read_dir(&out).unwrap().flatten() {
             let file = entry.file_name().into_string().unwrap();
             let (algorithm, name) = file.split_once('.').unwrap();
@@ -62,7 +65,11 @@ fn guest_zram_of_every_suite_stores_what_scan_says() {
             let image = &images.iter().find(is_named).unwrap().1;
             let apart = apart(image, Kernel::named(kernel).unwrap(), algorithm, &said);
             let what = format!("{kernel} | {algorithm} | {name}");
-            check(&what, &apart, promised(kernel, algorithm));
+            let compared = compared.entry(algorithm).or_default();
+            compared.add(&what, &apart, promised(kernel, algorithm));
+        }
+        for (algorithm, compared) in compared {
+            compared.check(&format!("{kernel} | {algorithm}"), promised(kernel, algorithm));
         }
     }
 }

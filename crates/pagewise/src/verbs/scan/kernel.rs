@@ -21,7 +21,7 @@ fn slot_bytes(snapshot: &Snapshot) -> Option<u64> {
     let page = snapshot.host.page_size.get()?.get();
     let of_device = |zram: &Zram| {
         let slots = zram.disksize.get()?.get() / page;
-        (slots > 0).then_some(zram.slot_table.get()?.get() / slots)
+        zram.slot_table.get()?.get().checked_div(slots)
     };
     snapshot.zram.iter().find_map(of_device)
 }
