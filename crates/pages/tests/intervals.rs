@@ -25,7 +25,7 @@ impl Draw {
     }
 
     fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() % end as u64).unwrap()
+        usize::try_from(self.next() % end as u64).expect("below a usize")
     }
 
     /// So many of the items at the front, in random order.

@@ -40,7 +40,7 @@ impl Device {
     fn sizes(&self) -> Result<(u64, u64), Box<dyn Error>> {
         let mut text = [0; 256];
         let length = self.stat.read_at(&mut text, 0)?;
-        let text = str::from_utf8(&text[..length])?;
+        let text = std::str::from_utf8(&text[..length])?;
         let mut words = text.split_whitespace().skip(1).map(str::parse);
         let mut next = || words.next().ok_or("mm_stat is too short");
         Ok((next()??, next()??))
@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         writeln!(out, "{}", now - before)?;
         before = now;
     }
-    print!("{out}used {}\n", device.sizes()?.1);
+    println!("{out}used {}", device.sizes()?.1);
     let rounds = rest.first().map_or(Ok(0), |rounds| rounds.parse::<usize>())?;
     let mut random = 88_172_645_463_325_252_usize;
     for _ in 0..rounds {

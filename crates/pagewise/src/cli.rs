@@ -59,14 +59,14 @@ pub(crate) struct Global {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Everything on one page: what memory is doing, what is wrong, what to do
-    Report,
+    Report(Report),
     /// Facts at a glance, from a single look
     Status,
     /// Findings in full, with proof and the next command; exit status 3 when there are any
     Doctor(Doctor),
     /// What memory in use would become: compressed, by each algorithm, with duplicates merged
     #[command(long_about = SCAN)]
-    Scan(Scan),
+    Scan(Box<Scan>),
     /// Record this machine, redacted, to send or to test with
     #[command(long_about = "Record this machine, redacted, to send or to test with.\n\n\
         A recording holds both ends of an interval: the kernel's numbers about memory. It holds no \
@@ -97,6 +97,13 @@ pub(crate) enum Verb {
         /// The command
         noun: Noun,
     },
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct Report {
+    /// Look at no page contents: leaves out what compressing would gain
+    #[arg(long)]
+    pub(crate) no_contents: bool,
 }
 
 #[derive(Debug, Args)]

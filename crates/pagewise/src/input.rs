@@ -20,8 +20,8 @@ pub(crate) fn open(global: &Global) -> anyhow::Result<Recording> {
 }
 
 /// Everything, at both ends of the interval.
-pub(crate) fn interval(global: &Global) -> anyhow::Result<Interval> {
-    open(global)?.interval(&Scope::everything(global.smaps_budget), || wait(global))
+pub(crate) fn interval(host: &Recording, global: &Global) -> anyhow::Result<Interval> {
+    host.interval(&Scope::everything(global.smaps_budget), || wait(global))
 }
 
 /// The same, with everything that was asked of the host.

@@ -48,6 +48,11 @@ impl Looking {
         }))
     }
 
+    /// Shows nothing.
+    pub(crate) fn silent() -> Self {
+        Self(None)
+    }
+
     /// So many pages more are to come.
     pub(crate) fn expect(&self, pages: u64) {
         if let Some(bar) = &self.0 {

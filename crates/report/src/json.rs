@@ -114,6 +114,9 @@ struct Report<'a> {
     head: Head<'a>,
     /// Most severe first.
     findings: &'a [Finding],
+    /// What the memory of the largest processes that may be read would become, judged by a small
+    /// sample: everything first, then each process. Empty where no page was looked at.
+    estimates: &'a [Estimate],
     #[serde(flatten)]
     facts: Facts<'a>,
 }
@@ -156,7 +159,7 @@ pub fn scan(scanned: &Scanned<'_>) -> String {
 /// What `report --json` prints, with a line end.
 pub fn report(answer: &Answer<'_>) -> String {
     let (head, facts) = (Head::of_answer(Noun::Report, answer), Facts::of(answer.interval));
-    printed(&Report { head, findings: answer.findings, facts })
+    printed(&Report { head, findings: answer.findings, estimates: answer.estimates, facts })
 }
 
 /// What `status --json` prints, with a line end.

@@ -16,6 +16,8 @@ pub struct Answer<'a> {
     pub findings: &'a [Finding],
     /// How many more there are that the reader did not ask for.
     pub hidden: usize,
+    /// What the memory of some processes would become, where a sample of it was looked at.
+    pub estimates: &'a [Estimate],
     /// What looking cost.
     pub cost: Cost,
 }

@@ -28,7 +28,13 @@ fn compare(file: &str, text: &str) {
 fn a_host_with_everything() {
     let interval = host::interval();
     let findings = [vec![host::waiting()], host::findings()].concat();
-    let answer = Answer { interval: &interval, findings: &findings, hidden: 0, cost: host::cost() };
+    let answer = Answer {
+        interval: &interval,
+        findings: &findings,
+        hidden: 0,
+        estimates: &[],
+        cost: host::cost(),
+    };
     compare("tests/golden/report.txt", &report(&answer, WIDE));
     compare("tests/golden/report-60.txt", &report(&answer, Look { width: 60, colour: false }));
     compare("tests/golden/status.txt", &status(&answer, WIDE));
@@ -38,7 +44,13 @@ fn a_host_with_everything() {
 #[test]
 fn a_host_of_which_nothing_is_known() {
     let interval = Interval::single(Snapshot::default());
-    let answer = Answer { interval: &interval, findings: &[], hidden: 0, cost: Cost::default() };
+    let answer = Answer {
+        interval: &interval,
+        findings: &[],
+        hidden: 0,
+        estimates: &[],
+        cost: Cost::default(),
+    };
     let all = [report(&answer, WIDE), status(&answer, WIDE), doctor(&answer, WIDE)];
     compare("tests/golden/nothing.txt", &all.join("--\n"));
 }

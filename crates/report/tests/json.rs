@@ -10,7 +10,7 @@ use pagewise_report::{Answer, Scanned};
 use serde_json::{Value, json};
 
 fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
-    let answer = Answer { interval, findings, hidden: 0, cost: host::cost() };
+    let answer = Answer { interval, findings, hidden: 0, estimates: &[], cost: host::cost() };
     let text = match noun {
         Noun::Report => json::report(&answer),
         Noun::Status => json::status(&answer),
@@ -90,7 +90,13 @@ fn every_document_says_when_where_and_at_what_cost() {
         assert_eq!(document["pagewise"], json!(env!("CARGO_PKG_VERSION")));
     }
     let empty = Interval::single(Snapshot::default());
-    let answer = Answer { interval: &empty, findings: &[], hidden: 0, cost: Cost::default() };
+    let answer = Answer {
+        interval: &empty,
+        findings: &[],
+        hidden: 0,
+        estimates: &[],
+        cost: Cost::default(),
+    };
     let document: Value = serde_json::from_str(&json::doctor(&answer)).unwrap();
     assert_eq!((&document["time"], &document["findings"]), (&Value::Null, &json!([])));
 }

@@ -16,7 +16,10 @@ fn rich() -> Snapshot {
 
 fn report_of(end: Snapshot, findings: &[Finding]) -> String {
     let interval = Interval::single(end);
-    report(&Answer { interval: &interval, findings, hidden: 0, cost: host::cost() }, LOOK)
+    report(
+        &Answer { interval: &interval, findings, hidden: 0, estimates: &[], cost: host::cost() },
+        LOOK,
+    )
 }
 
 fn quiet() -> Snapshot {
@@ -108,7 +111,13 @@ fn an_unreadable_host_is_not_called_well() {
     let mut end = Snapshot::default();
     end.memory.total = host::none("/proc/meminfo");
     let interval = Interval::single(end);
-    let answer = Answer { interval: &interval, findings: &[], hidden: 0, cost: host::cost() };
+    let answer = Answer {
+        interval: &interval,
+        findings: &[],
+        hidden: 0,
+        estimates: &[],
+        cost: host::cost(),
+    };
     for text in [report(&answer, LOOK), status(&answer, LOOK), doctor(&answer, LOOK)] {
         assert!(text.contains("could not be read (/proc/meminfo: "), "{text}");
         assert!(!text.contains("No findings") && !text.contains("not short"), "{text}");
@@ -194,7 +203,13 @@ fn what_was_garbled_is_never_a_heading_over_nothing() {
     assert!(text.contains("    zram0: garbled: expected at least 7 numbers\n"), "{text}");
     assert!(!text.contains("hugetlb pools   ") && !text.contains("now in use"), "{text}");
     let interval = Interval::single(end);
-    let answer = Answer { interval: &interval, findings: &[], hidden: 0, cost: host::cost() };
+    let answer = Answer {
+        interval: &interval,
+        findings: &[],
+        hidden: 0,
+        estimates: &[],
+        cost: host::cost(),
+    };
     assert!(!status(&answer, LOOK).contains("always:\n"));
 }
 
@@ -229,8 +244,13 @@ fn the_disk_under_a_tier_is_told_in_short() {
 fn hidden_findings_are_counted_and_nothing_is_called_well() {
     let interval = host::interval();
     let findings = host::findings();
-    let answer =
-        Answer { interval: &interval, findings: &findings[..1], hidden: 2, cost: host::cost() };
+    let answer = Answer {
+        interval: &interval,
+        findings: &findings[..1],
+        hidden: 2,
+        estimates: &[],
+        cost: host::cost(),
+    };
     let text = doctor(&answer, LOOK);
     assert!(text.contains("1 critical finding. 2 findings below --min-severity not shown."));
     let text = doctor(&Answer { findings: &[], ..answer }, LOOK);

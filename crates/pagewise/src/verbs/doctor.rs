@@ -7,7 +7,7 @@ use pagewise_model::{Finding, Severity, Snapshot};
 use pagewise_report::json::{self, Noun};
 use pagewise_report::text;
 
-use super::{Outcome, Page};
+use super::{Outcome, Page, Said};
 use crate::cli::{self, Global};
 use crate::cost::Started;
 use crate::input;
@@ -21,11 +21,12 @@ pub(super) fn run(
     wanted: &cli::Doctor,
     started: Started,
 ) -> anyhow::Result<Outcome> {
-    let interval = input::interval(global)?;
+    let interval = input::interval(&input::open(global)?, global)?;
     let all = pagewise_decide::diagnose(&interval);
     let findings = at_least(wanted.min_severity, &all);
     let hidden = all.len() - findings.len();
-    let printed = PAGE.show(global, started, &interval, (findings, hidden))?;
+    let printed =
+        PAGE.show(global, started, &interval, Said { findings, hidden, ..Said::default() })?;
     if findings.is_empty() && printed == Printed::Whole {
         examined(&interval.end)?;
     }

@@ -11,12 +11,12 @@ mod status;
 
 use std::process::ExitCode;
 
-use pagewise_model::{Finding, Interval};
+use pagewise_model::{Estimate, Finding, Interval};
 use pagewise_report::Answer;
 use pagewise_report::json::Noun;
 use pagewise_report::text::Look;
 
-use crate::cli::{Cli, Global, Verb};
+use crate::cli::{Cli, Global, Report, Verb};
 use crate::cost::{self, Started};
 use crate::output::{Printed, print};
 use crate::screen;
@@ -44,8 +44,8 @@ impl From<Outcome> for ExitCode {
 /// Does what was typed.
 pub(crate) fn run(cli: &Cli, started: Started) -> anyhow::Result<Outcome> {
     let global = &cli.global;
-    match cli.verb.as_ref().unwrap_or(&Verb::Report) {
-        Verb::Report => report::run(global, started),
+    match cli.verb.as_ref().unwrap_or(&Verb::Report(Report::default())) {
+        Verb::Report(wanted) => report::run(global, wanted, started),
         Verb::Status => status::run(global, started),
         Verb::Doctor(doctor) => doctor::run(global, doctor, started),
         Verb::Scan(wanted) => scan::run(global, wanted, started),
@@ -55,6 +55,15 @@ pub(crate) fn run(cli: &Cli, started: Started) -> anyhow::Result<Outcome> {
         Verb::Man { folder } => generate::man(folder),
         Verb::Schema { noun } => generate::schema(*noun),
     }
+}
+
+/// What was found out beside the facts.
+#[derive(Debug, Clone, Copy, Default)]
+struct Said<'a> {
+    findings: &'a [Finding],
+    /// Findings that the user did not ask for.
+    hidden: usize,
+    estimates: &'a [Estimate],
 }
 
 /// One way to show an answer.
@@ -71,10 +80,11 @@ impl Page {
         global: &Global,
         started: Started,
         interval: &Interval,
-        (findings, hidden): (&[Finding], usize),
+        said: Said<'_>,
     ) -> anyhow::Result<Printed> {
         let cost = cost::so_far(started, interval);
-        let answer = Answer { interval, findings, hidden, cost };
+        let Said { findings, hidden, estimates } = said;
+        let answer = Answer { interval, findings, hidden, estimates, cost };
         let text = match global.json {
             true => (self.json)(&answer),
             false => (self.text)(&answer, screen::look(global)),

@@ -4,17 +4,23 @@
 use pagewise_report::json::{self, Noun};
 use pagewise_report::text;
 
-use super::{Outcome, Page};
-use crate::cli::Global;
+use super::{Outcome, Page, Said, scan};
+use crate::cli::{Global, Report};
 use crate::cost::Started;
 use crate::input;
 
 const PAGE: Page = Page { noun: Noun::Report, text: text::report, json: json::report };
 
-pub(super) fn run(global: &Global, started: Started) -> anyhow::Result<Outcome> {
-    let interval = input::interval(global)?;
+pub(super) fn run(global: &Global, wanted: &Report, started: Started) -> anyhow::Result<Outcome> {
+    let host = input::open(global)?;
+    let interval = input::interval(&host, global)?;
     let findings = pagewise_decide::diagnose(&interval);
-    PAGE.show(global, started, &interval, (&findings, 0))?;
+    let estimates = match host.end.is_live() && !wanted.no_contents {
+        true => scan::glance(&host.end, &interval.end),
+        false => Vec::new(),
+    };
+    let said = Said { findings: &findings, hidden: 0, estimates: &estimates };
+    PAGE.show(global, started, &interval, said)?;
     Ok(Outcome::Done)
 }
 

@@ -4,7 +4,7 @@
 use super::kit::Page;
 use super::{
     capabilities, cgroups, findings, header, limits, memory, movement, pressure, processes, savers,
-    settings, thp, tiers, verdict, zones, zram,
+    scan, settings, thp, tiers, verdict, zones, zram,
 };
 use crate::Answer;
 
@@ -16,6 +16,7 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
     findings::short(page, answer.findings);
     memory::print(page, snapshot);
     tiers::print(page, snapshot);
+    gain(page, answer);
     movement::print(page, answer.interval);
     pressure::print(page, &snapshot.psi);
     zones::print(page, snapshot);
@@ -29,6 +30,14 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
     limits::problems(page, snapshot);
     limits::denied(page, snapshot);
     header::cost(page, answer);
+}
+
+/// What compressing would gain, where a sample of pages was looked at.
+fn gain(page: &mut Page, answer: &Answer<'_>) {
+    if let Some((whole, parts)) = answer.estimates.split_first() {
+        page.gap();
+        scan::gain(page, whole, parts.len());
+    }
 }
 
 fn savers(page: &mut Page, answer: &Answer<'_>) {

@@ -43,3 +43,14 @@ pub(super) fn offered(snapshot: &Snapshot) -> Vec<Algorithm> {
     all.sort_by_key(|algorithm| algorithm.name() != device.active.as_str());
     if all.is_empty() { DEFAULTS.to_vec() } else { all }
 }
+
+/// Of those the ones that take little time, for a look in passing: the active one in any case.
+pub(super) fn cheap(snapshot: &Snapshot) -> Vec<Algorithm> {
+    let mut all = offered(snapshot);
+    let first = all.first().copied();
+    all.retain(|algorithm| {
+        let is_fast = matches!(algorithm, Algorithm::Lz4 | Algorithm::LzoRle | Algorithm::Zstd(_));
+        is_fast || first == Some(*algorithm)
+    });
+    all
+}

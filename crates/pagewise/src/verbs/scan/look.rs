@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use pagewise_model::{Disturbed, EstimateSource, Name};
 use pagewise_observe::HostRoot;
 use pagewise_pages::estimate::{Origin, estimate};
 use pagewise_pages::tally::{Engine, Question, Tally};
-use pagewise_sample::{Choice, Part, Sample, Sampler, Visit};
+use pagewise_sample::{Choice, Options, Part, Sample, Sampler, Target, Visit};
 
 use super::dump::Dump;
 use super::target;
@@ -82,6 +83,28 @@ pub(super) fn at(
     Ok(looked(question, kind, &sample, tallies))
 }
 
+/// Pages that the report looks at in passing, and the time that it may take.
+const GLANCE: u64 = 1000;
+const GLANCE_TIME: Duration = Duration::from_millis(300);
+
+/// A small sample, without more ado.
+pub(super) fn glance(
+    host: &HostRoot,
+    target: &Target,
+    question: &Question,
+) -> anyhow::Result<super::Estimates> {
+    let budget = Some(GLANCE_TIME);
+    let options = Options { choice: Choice::Count(GLANCE), budget, ..Options::default() };
+    let mut sampler = pagewise_sample::open(host, target, options)?;
+    let shown = Looking::silent();
+    let mut workers = [Worker::new(question, None, &shown)];
+    sampler.run(&mut workers);
+    let sample = sampler.finish();
+    let tallies = merged(question, workers, sample.parts.len());
+    let seen = sample.sampled().get() > 0;
+    Ok(if seen { looked(question, "processes", &sample, tallies).estimates } else { Vec::new() })
+}
+
 /// As many pages as were asked for; where nothing was said, as many as make it precise.
 fn draw(sampler: &mut Sampler, workers: &mut [Worker<'_>], wanted: &Scan, shown: &Looking) {
     let population = sampler.pages().get();
@@ -111,7 +134,11 @@ fn tally_of_all(workers: &[Worker<'_>]) -> Option<Tally> {
 }
 
 /// Each part's tally, from all threads.
-fn merged(question: &Question, workers: Vec<Worker<'_>>, parts: usize) -> Vec<Tally> {
+fn merged<'a>(
+    question: &Question,
+    workers: impl IntoIterator<Item = Worker<'a>>,
+    parts: usize,
+) -> Vec<Tally> {
     let mut merged: Vec<Tally> = (0..parts).map(|_| Tally::new(question)).collect();
     for worker in workers {
         for (into, tally) in merged.iter_mut().zip(worker.tallies) {

@@ -7,7 +7,7 @@ mod look;
 mod target;
 
 use pagewise_model::{Cost, Estimate, Snapshot};
-use pagewise_observe::Scope;
+use pagewise_observe::{HostRoot, Scope};
 use pagewise_pages::tally::Question;
 use pagewise_report::{Scanned, json, text};
 
@@ -40,13 +40,22 @@ fn refuse_recording(global: &Global) -> anyhow::Result<()> {
 }
 
 fn question(wanted: &Scan, snapshot: &Snapshot) -> Question {
-    let kernel = wanted.kernel_like.unwrap_or_else(|| kernel::own(snapshot));
+    let own = own_question(snapshot);
     let algorithms = match wanted.algorithm.is_empty() {
-        true => kernel::offered(snapshot),
+        true => own.algorithms,
         false => wanted.algorithm.clone(),
     };
-    let page = snapshot.host.page_size.get().map_or(4096, |size| size.get());
-    Question { page: usize::try_from(page).unwrap_or(4096), kernel, algorithms, duplicates: true }
+    Question { kernel: wanted.kernel_like.unwrap_or(own.kernel), algorithms, ..own }
+}
+
+/// What this kernel would do.
+fn own_question(snapshot: &Snapshot) -> Question {
+    Question {
+        page: usize::try_from(snapshot.page_size().get()).unwrap_or(4096),
+        kernel: kernel::own(snapshot),
+        algorithms: kernel::offered(snapshot),
+        duplicates: true,
+    }
 }
 
 fn show(
@@ -69,3 +78,9 @@ fn show(
 
 /// The estimate of everything comes first.
 type Estimates = Vec<Estimate>;
+
+/// For the report: a small sample of the largest processes that may be read. Nothing where none may.
+pub(super) fn glance(host: &HostRoot, snapshot: &Snapshot) -> Estimates {
+    let question = Question { algorithms: kernel::cheap(snapshot), ..own_question(snapshot) };
+    look::glance(host, &target::largest(snapshot), &question).unwrap_or_default()
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use globset::Glob;
-use pagewise_model::{Percent, Snapshot};
+use pagewise_model::{Bytes, Percent, Process, Reading, Snapshot};
 use pagewise_sample::{Choice, Options, Target};
 
 use crate::cli::{Amount, Scan};
@@ -52,6 +52,22 @@ fn named(wanted: &Scan, snapshot: &Snapshot) -> anyhow::Result<Vec<u32>> {
         });
     }
     Ok(pids)
+}
+
+/// Processes that the report looks at in passing.
+const LARGEST: usize = 16;
+
+/// The processes with the most memory that swap would take.
+pub(super) fn largest(snapshot: &Snapshot) -> Target {
+    let swappable = |process: &Process| {
+        let sizes = [&process.rss_anon, &process.rss_shmem].into_iter().filter_map(Reading::get);
+        sizes.sum::<Bytes>()
+    };
+    let mut all: Vec<(Bytes, u32)> =
+        snapshot.processes.list.iter().map(|process| (swappable(process), process.pid)).collect();
+    all.retain(|(size, pid)| *size > Bytes::new(0) && *pid != std::process::id());
+    all.sort_unstable_by_key(|(size, _)| std::cmp::Reverse(*size));
+    Target::Processes(all.into_iter().take(LARGEST).map(|(_, pid)| pid).collect())
 }
 
 /// How much of it.
