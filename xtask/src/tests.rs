@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Runs all tests and adds up what every test program says of itself.
 //!
-//! Tests named `root_` borrow devices and cgroups of the machine, those named `guest_` start QEMU
-//! with kernels that are kept under `.cache`: both run only when asked for, one after the other.
-//! Guests get the static program, as they have no libraries. The totals are the last line, and are kept in `target/test-totals` for callers
-//! whose own tools (make) print below it.
+//! Tests named `root_` borrow devices and cgroups of the machine, one after the other. Those named
+//! `guest_` start QEMU, two at a time, with kernels that are kept under `.cache`; guests get the
+//! static program, as they have no libraries. Both run only when asked for. The totals are the last
+//! line, and are kept in `target/test-totals` for callers whose own tools (make) print below it.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -79,7 +79,7 @@ fn guests() -> Result<Command> {
     let script = run::project().join("xtask/scripts/build-static.sh");
     run::succeed(&mut run::program(&script))?;
     let program = run::output(run::program(&script).arg("--where"))?;
-    let mut command = test(&["guest_", "--", "--test-threads=1"]);
+    let mut command = test(&["guest_", "--", "--test-threads=2"]);
     command.env("PAGEWISE_STATIC", run::project().join(program.trim()));
     if std::env::var_os("PAGEWISE_CACHE").is_none() {
         command.env("PAGEWISE_CACHE", run::project().join(".cache/guests"));
