@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One folder → the kernels that were fetched, each whole or not there.
+//! One folder → the kernels and userlands that were fetched, each whole or not there.
 //!
 //! An entry is built aside and renamed into its place. Its manifest names every file with size and
 //! SHA-256; a file is held against it each time it is read. An entry with a damaged file is fetched
@@ -9,8 +9,11 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::fmt;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pagewise_model::Bytes;
@@ -21,6 +24,12 @@ use crate::debian;
 use crate::error::{At, Error};
 use crate::kernel::{self, Wanted};
 use crate::lock::{Kind, Lock};
+use crate::userland;
+
+/// How an item says that it is a userland.
+const SYSTEMD: &str = "systemd/";
+const KERNELS: &str = "kernels";
+const USERLANDS: &str = "userlands";
 
 /// The folder.
 #[derive(Debug, Clone)]
@@ -28,13 +37,94 @@ pub struct Cache {
     folder: PathBuf,
 }
 
+/// Something that is fetched: a suite's kernel, written `trixie`, or its userland, written
+/// `systemd/trixie`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Item {
+    /// The kernel of a suite.
+    Kernel(String),
+    /// The userland of a suite.
+    Userland(String),
+}
+
+impl FromStr for Item {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // It becomes the name of a folder and part of apt's sources.
+        let suite =
+            |text: &str| matches!(text.parse(), Ok(Wanted::Suite(_))).then(|| text.to_owned());
+        let found = match text.strip_prefix(SYSTEMD) {
+            Some(name) => suite(name).map(Self::Userland),
+            None => suite(text).map(Self::Kernel),
+        };
+        found.ok_or_else(|| {
+            format!("expected the name of a suite, or {SYSTEMD} and a suite, found {text:?}")
+        })
+    }
+}
+
+impl fmt::Display for Item {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kernel(suite) => out.write_str(suite),
+            Self::Userland(suite) => write!(out, "{SYSTEMD}{suite}"),
+        }
+    }
+}
+
+impl Item {
+    fn suite(&self) -> &str {
+        match self {
+            Self::Kernel(suite) | Self::Userland(suite) => suite,
+        }
+    }
+
+    fn shelf(&self) -> &'static str {
+        match self {
+            Self::Kernel(_) => KERNELS,
+            Self::Userland(_) => USERLANDS,
+        }
+    }
+
+    /// Kernels are taken as they are packed.
+    fn recipe(&self) -> u32 {
+        match self {
+            Self::Kernel(_) => 0,
+            Self::Userland(_) => userland::RECIPE,
+        }
+    }
+
+    fn noun(&self) -> &'static str {
+        match self {
+            Self::Kernel(_) => "kernel",
+            Self::Userland(_) => "userland",
+        }
+    }
+
+    /// One name for both shelves; no suite has such a letter.
+    fn file_name(&self) -> String {
+        self.to_string().replace('/', "+")
+    }
+
+    fn unusable(&self, why: String) -> Error {
+        match self {
+            Self::Kernel(suite) => Error::NoKernel { wanted: suite.clone(), why },
+            Self::Userland(_) => Error::NoUserland { wanted: self.to_string(), why },
+        }
+    }
+}
+
 /// What an entry is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The suite.
     pub suite: String,
-    /// As `uname -r` prints it.
+    /// As `uname -r` prints it; of a userland, its systemd.
     pub release: String,
+    /// The way in which it was made.
+    #[serde(default)]
+    pub recipe: u32,
     /// `name_version` of each package.
     pub packages: Vec<String>,
     /// Every file below the entry.
@@ -51,11 +141,20 @@ pub struct Sum {
 }
 
 impl Sum {
-    fn of(bytes: &[u8]) -> Self {
-        let hash = Sha256::digest(bytes);
-        let sha256 = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { size: bytes.len() as u64, sha256 }
+    /// A disk is larger than what one would hold in memory.
+    fn of_file(path: &Path) -> std::io::Result<Self> {
+        let mut hash = Sha256::new();
+        let size = std::io::copy(&mut fs::File::open(path)?, &mut hash)?;
+        Ok(Self { size, sha256: digits(&hash.finalize()) })
     }
+
+    fn of(bytes: &[u8]) -> Self {
+        Self { size: bytes.len() as u64, sha256: digits(&Sha256::digest(bytes)) }
+    }
+}
+
+fn digits(hash: &[u8]) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// An entry in use.
@@ -93,16 +192,22 @@ impl Kept {
 
     /// Whether every file is as it was.
     fn is_whole(&self) -> bool {
-        self.manifest.files.keys().all(|name| self.read(&self.folder.join(name)).is_ok())
+        let is = |(name, sum): (&String, &Sum)| {
+            Sum::of_file(&self.folder.join(name)).is_ok_and(|found| found == *sum)
+        };
+        self.manifest.files.iter().all(is)
     }
 }
 
 /// One line of `lab cache list`.
 #[derive(Debug, Serialize)]
 pub struct Listed {
+    /// What it is.
+    #[serde(skip)]
+    pub item: Item,
     /// The suite.
     pub suite: String,
-    /// The kernel, where the entry is whole.
+    /// The kernel or the systemd, where the entry is whole.
     pub release: Option<String>,
     /// `name_version` of each package.
     pub packages: Vec<String>,
@@ -132,7 +237,7 @@ impl Cache {
     /// # Errors
     /// Where it cannot be made.
     pub fn at(folder: &Path) -> Result<Self, Error> {
-        for part in ["kernels", "locks", "runs", "new"] {
+        for part in [KERNELS, USERLANDS, "locks", "runs", "new"] {
             let part = folder.join(part);
             fs::create_dir_all(&part).at(&part)?;
         }
@@ -146,41 +251,45 @@ impl Cache {
         &self.folder
     }
 
-    fn entry(&self, suite: &str) -> PathBuf {
-        self.folder.join("kernels").join(suite)
+    fn entry(&self, item: &Item) -> PathBuf {
+        self.folder.join(item.shelf()).join(item.suite())
     }
 
-    fn lock_of(&self, suite: &str) -> PathBuf {
-        self.folder.join("locks").join(suite)
+    fn lock_of(&self, item: &Item) -> PathBuf {
+        self.folder.join("locks").join(item.file_name())
     }
 
-    /// The kernel of a suite: as kept, or fetched where it is not here or not whole.
+    /// An item: as kept, or fetched where it is not here or not whole.
     ///
     /// # Errors
     /// Where it cannot be fetched.
-    pub fn suite(
+    pub fn get(
         &self,
-        suite: &str,
+        item: &Item,
         stop: &AtomicBool,
         tell: &mut dyn FnMut(&str),
     ) -> Result<Kept, Error> {
-        match self.kept(suite, stop)? {
+        match self.kept(item, stop)? {
+            Some(kept) if kept.manifest.recipe != item.recipe() => {
+                let noun = item.noun();
+                tell(&format!("{item}: the cached {noun} was made otherwise and is fetched again"));
+            }
             Some(kept) if kept.is_whole() => return Ok(kept),
-            Some(_) => tell(&format!("{suite}: the cached kernel is damaged and is fetched again")),
+            Some(_) => {
+                let noun = item.noun();
+                tell(&format!("{item}: the cached {noun} is damaged and is fetched again"));
+            }
             None => {}
         }
-        self.fetch(suite, stop, tell)?;
-        let absent = || Error::NoKernel {
-            wanted: suite.to_owned(),
-            why: "it was removed from the cache while it was fetched".to_owned(),
-        };
-        self.kept(suite, stop)?.ok_or_else(absent)
+        self.fetch(item, stop, tell)?;
+        let removed = "it was removed from the cache while it was fetched";
+        self.kept(item, stop)?.ok_or_else(|| item.unusable(removed.to_owned()))
     }
 
-    /// What is kept of a suite, whole or not.
-    fn kept(&self, suite: &str, stop: &AtomicBool) -> Result<Option<Kept>, Error> {
-        let lock = Lock::wait(&self.lock_of(suite), Kind::Shared, stop)?;
-        let folder = self.entry(suite);
+    /// What is kept of an item, whole or not.
+    fn kept(&self, item: &Item, stop: &AtomicBool) -> Result<Option<Kept>, Error> {
+        let lock = Lock::wait(&self.lock_of(item), Kind::Shared, stop)?;
+        let folder = self.entry(item);
         let manifest = fs::read(folder.join("manifest.json")).ok();
         let manifest = manifest.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         Ok(manifest.map(|manifest| Kept { folder, manifest, _lock: lock }))
@@ -190,38 +299,33 @@ impl Cache {
     pub(crate) fn newest(&self, wanted: impl Fn(&str) -> bool) -> Result<Option<Kept>, Error> {
         let stop = AtomicBool::new(false);
         let mut found = Vec::new();
-        for suite in self.suites()? {
-            found.extend(self.kept(&suite, &stop)?.filter(|kept| wanted(kept.release())));
+        for item in self.items()?.iter().filter(|item| matches!(item, Item::Kernel(_))) {
+            found.extend(self.kept(item, &stop)?.filter(|kept| wanted(kept.release())));
         }
         found.sort_by(|one, two| one.release().cmp(two.release()));
         Ok(found.pop())
     }
 
-    /// Fetches the newest kernel of a suite, in place of what is kept.
+    /// Fetches the newest of a suite, in place of what is kept.
     ///
     /// # Errors
     /// Where that is not possible; what was kept is still there then.
     pub fn fetch(
         &self,
-        suite: &str,
+        item: &Item,
         stop: &AtomicBool,
         tell: &mut dyn FnMut(&str),
     ) -> Result<(), Error> {
-        // It becomes the name of a folder and part of apt's sources.
-        if !matches!(suite.parse(), Ok(Wanted::Suite(_))) {
-            let why = "expected the name of a suite, in small letters".to_owned();
-            return Err(Error::NoKernel { wanted: suite.to_owned(), why });
-        }
-        let aside = self.folder.join("new").join(suite);
+        let aside = self.folder.join("new").join(item.file_name());
         let _one_fetches = Lock::wait(&aside.with_extension("lock"), Kind::Alone, stop)?;
         remove(&aside)?;
         fs::create_dir_all(&aside).at(&aside)?;
-        let built = build(suite, &aside, tell);
+        let built = build(item, &aside, tell);
         // Ctrl-C reaches apt too, and then its complaint is not the reason.
         let built = if stop.load(Ordering::SeqCst) { Err(Error::Stopped) } else { built };
         let placed = built.and_then(|built| {
-            let _lock = Lock::wait(&self.lock_of(suite), Kind::Alone, stop)?;
-            let entry = self.entry(suite);
+            let _lock = Lock::wait(&self.lock_of(item), Kind::Alone, stop)?;
+            let entry = self.entry(item);
             remove(&entry)?;
             fs::rename(&built, &entry).at(&entry)
         });
@@ -243,13 +347,18 @@ impl Cache {
         Ok(told)
     }
 
-    fn suites(&self) -> Result<Vec<String>, Error> {
-        let folder = self.folder.join("kernels");
-        let entries = fs::read_dir(&folder).at(&folder)?.flatten();
-        let mut names: Vec<String> =
-            entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        names.sort();
-        Ok(names)
+    /// What there are entries of; a folder that is none is left alone.
+    fn items(&self) -> Result<Vec<Item>, Error> {
+        let mut items = Vec::new();
+        for (shelf, prefix) in [(KERNELS, ""), (USERLANDS, SYSTEMD)] {
+            let folder = self.folder.join(shelf);
+            for entry in fs::read_dir(&folder).at(&folder)?.flatten() {
+                let name = entry.file_name();
+                items.extend(format!("{prefix}{}", name.to_string_lossy()).parse::<Item>());
+            }
+        }
+        items.sort();
+        Ok(items)
     }
 
     /// What is kept.
@@ -258,33 +367,65 @@ impl Cache {
     /// Where the folder cannot be read.
     pub fn list(&self) -> Result<Vec<Listed>, Error> {
         let stop = AtomicBool::new(false);
-        let listed = |suite: String| {
-            let kept = self.kept(&suite, &stop)?.filter(Kept::is_whole);
-            let size = Bytes::new(size(&self.entry(&suite)));
+        let listed = |item: Item| {
+            let kept = self.kept(&item, &stop)?.filter(Kept::is_whole);
+            let size = Bytes::new(size(&self.entry(&item)));
             let release = kept.as_ref().map(|kept| kept.manifest.release.clone());
             let packages = kept.map_or_else(Vec::new, |kept| kept.manifest.packages);
-            Ok(Listed { suite, release, packages, size })
+            Ok(Listed { suite: item.suite().to_owned(), item, release, packages, size })
         };
-        self.suites()?.into_iter().map(listed).collect()
+        self.items()?.into_iter().map(listed).collect()
     }
 
-    /// Removes what is kept of these suites, or of all; waits for guests that use them.
+    /// Removes what is kept of these, or all; waits for guests that use them.
     ///
     /// # Errors
     /// Where it cannot be removed.
-    pub fn prune(&self, suites: &[String], stop: &AtomicBool) -> Result<Vec<String>, Error> {
-        let mut names = self.suites()?;
-        names.retain(|name| suites.is_empty() || suites.contains(name));
-        for name in &names {
-            let _lock = Lock::wait(&self.lock_of(name), Kind::Alone, stop)?;
-            remove(&self.entry(name))?;
+    pub fn prune(&self, wanted: &[Item], stop: &AtomicBool) -> Result<Vec<Item>, Error> {
+        let mut items = self.items()?;
+        items.retain(|item| wanted.is_empty() || wanted.contains(item));
+        for item in &items {
+            let _lock = Lock::wait(&self.lock_of(item), Kind::Alone, stop)?;
+            remove(&self.entry(item))?;
         }
-        Ok(names)
+        Ok(items)
     }
 }
 
 /// Fetches and arranges an entry aside; says where it is.
-fn build(suite: &str, aside: &Path, tell: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
+fn build(item: &Item, aside: &Path, tell: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
+    let entry = aside.join("entry");
+    fs::create_dir_all(&entry).at(&entry)?;
+    let (release, packages) = match item {
+        Item::Kernel(suite) => build_kernel(suite, aside, &entry, tell)?,
+        Item::Userland(suite) => {
+            userland::make(suite, aside, &entry, tell).map_err(|error| named(item, error))?
+        }
+    };
+    let suite = item.suite().to_owned();
+    let recipe = item.recipe();
+    let manifest = Manifest { suite, release, recipe, packages, files: sums(&entry)? };
+    let text = serde_json::to_vec_pretty(&manifest).unwrap_or_default();
+    fs::write(entry.join("manifest.json"), text).at(&entry)?;
+    Ok(entry)
+}
+
+/// What apt says of a suite that has not, or no more, what is wanted; the suite is named with it.
+fn named(item: &Item, error: Error) -> Error {
+    match error {
+        Error::Failed { program, said } if program.starts_with("apt") => {
+            item.unusable(format!("{program}: {said}"))
+        }
+        other => other,
+    }
+}
+
+fn build_kernel(
+    suite: &str,
+    aside: &Path,
+    entry: &Path,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(String, Vec<String>), Error> {
     let packages = debian::fetch(suite, aside, tell)?;
     let places = debian::places(&aside.join("root")).ok_or_else(|| Error::NoKernel {
         wanted: suite.to_owned(),
@@ -295,23 +436,18 @@ fn build(suite: &str, aside: &Path, tell: &mut dyn FnMut(&str)) -> Result<PathBu
         path: places.image.clone(),
         what: "expected a Linux image for x86".to_owned(),
     })?;
-    let entry = aside.join("entry");
-    fs::create_dir_all(&entry).at(&entry)?;
     let image = kernel::plain(&image).unwrap_or(image);
-    fs::write(entry.join("image"), image).at(&entry)?;
+    fs::write(entry.join("image"), image).at(entry)?;
     fs::rename(&places.busybox, entry.join("busybox")).at(&places.busybox)?;
     fs::rename(&places.modules, entry.join("modules")).at(&places.modules)?;
-    let manifest = Manifest { suite: suite.to_owned(), release, packages, files: sums(&entry)? };
-    let text = serde_json::to_vec_pretty(&manifest).unwrap_or_default();
-    fs::write(entry.join("manifest.json"), text).at(&entry)?;
-    Ok(entry)
+    Ok((release, packages))
 }
 
 fn sums(entry: &Path) -> Result<BTreeMap<String, Sum>, Error> {
     let mut sums = BTreeMap::new();
     for path in files(entry)? {
         let name = path.strip_prefix(entry).unwrap_or(&path).to_string_lossy().into_owned();
-        sums.insert(name, Sum::of(&fs::read(&path).at(&path)?));
+        sums.insert(name, Sum::of_file(&path).at(&path)?);
     }
     Ok(sums)
 }
@@ -337,9 +473,10 @@ fn is_folder(entry: &fs::DirEntry) -> bool {
     entry.file_type().is_ok_and(|kind| kind.is_dir())
 }
 
+/// What it takes on disk: a file may have holes.
 fn size(folder: &Path) -> u64 {
     let files = files(folder).unwrap_or_default();
-    files.iter().filter_map(|path| path.metadata().ok()).map(|data| data.len()).sum()
+    files.iter().filter_map(|path| path.metadata().ok()).map(|data| data.blocks() * 512).sum()
 }
 
 /// Removes a folder that may not be there.
@@ -354,17 +491,21 @@ pub(crate) fn remove(folder: &Path) -> Result<(), Error> {
 mod tests {
     use super::*;
 
+    fn item() -> Item {
+        Item::Kernel("test".to_owned())
+    }
+
     /// A cache with an entry that looks fetched.
     fn kept_once() -> (tempfile::TempDir, Cache) {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path()).unwrap();
-        let entry = cache.entry("test");
+        let entry = cache.entry(&item());
         fs::create_dir_all(entry.join("modules")).unwrap();
         fs::write(entry.join("image"), b"kernel").unwrap();
         fs::write(entry.join("modules/a.ko"), b"module").unwrap();
         let files = sums(&entry).unwrap();
         let (suite, release) = ("test".to_owned(), "1.2.3".to_owned());
-        let manifest = Manifest { suite, release, packages: Vec::new(), files };
+        let manifest = Manifest { suite, release, recipe: 0, packages: Vec::new(), files };
         fs::write(entry.join("manifest.json"), serde_json::to_vec(&manifest).unwrap()).unwrap();
         (folder, cache)
     }
@@ -383,7 +524,7 @@ mod tests {
     fn damage_is_noticed_whatever_it_is() {
         for damage in [&b"kernal"[..], b"kernel and more", b""] {
             let (_folder, cache) = kept_once();
-            fs::write(cache.entry("test").join("image"), damage).unwrap();
+            fs::write(cache.entry(&item()).join("image"), damage).unwrap();
             let kept = cache.newest(|_| true).unwrap().unwrap();
             assert!(!kept.is_whole());
             assert!(kept.read(&kept.path("image")).unwrap_err().to_string().contains("damaged"));
@@ -393,24 +534,43 @@ mod tests {
 
     #[test]
     fn only_a_suite_becomes_a_folder() {
-        let (folder, cache) = kept_once();
-        for bad in ["../x", "", "a b", "host", "6.1"] {
-            let told = cache.fetch(bad, &AtomicBool::new(false), &mut |_| panic!("fetched"));
-            assert!(matches!(told, Err(Error::NoKernel { .. })), "{bad}");
+        for bad in ["../x", "", "a b", "host", "6.1", "systemd/", "systemd/../x", "x/trixie"] {
+            assert!(bad.parse::<Item>().is_err(), "{bad}");
         }
-        assert!(!folder.path().join("x").exists());
+        for good in ["trixie", "systemd/trixie", "systemd"] {
+            assert_eq!(good.parse::<Item>().unwrap().to_string(), good);
+        }
+    }
+
+    #[test]
+    fn userlands_stand_beside_kernels_of_the_same_suite() {
+        let (_folder, cache) = kept_once();
+        let userland = Item::Userland("test".to_owned());
+        fs::create_dir_all(cache.entry(&userland)).unwrap();
+        fs::copy(
+            cache.entry(&item()).join("manifest.json"),
+            cache.entry(&userland).join("manifest.json"),
+        )
+        .unwrap();
+        let listed = cache.list().unwrap();
+        assert_eq!(listed.iter().map(|one| &one.item).collect::<Vec<_>>(), [&item(), &userland]);
+        // Its manifest names files that are not there.
+        assert!(listed[0].release.is_some() && listed[1].release.is_none());
+        let go_on = AtomicBool::new(false);
+        assert_eq!(cache.prune(std::slice::from_ref(&userland), &go_on).unwrap(), [userland]);
+        assert!(cache.entry(&item()).exists());
     }
 
     #[test]
     fn prune_takes_what_is_named_and_waits_for_users() {
         let (_folder, cache) = kept_once();
         let go_on = AtomicBool::new(false);
-        assert!(cache.prune(&["other".to_owned()], &go_on).unwrap().is_empty());
+        assert!(cache.prune(&[Item::Kernel("other".to_owned())], &go_on).unwrap().is_empty());
         let used = cache.newest(|_| true).unwrap();
         let give_up = AtomicBool::new(true);
         assert!(matches!(cache.prune(&[], &give_up), Err(Error::Stopped)));
         drop(used);
-        assert_eq!(cache.prune(&[], &go_on).unwrap(), ["test"]);
+        assert_eq!(cache.prune(&[], &go_on).unwrap(), [item()]);
         assert!(cache.list().unwrap().is_empty());
     }
 }

@@ -1,31 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A Debian suite → its cloud kernel and busybox, unpacked into a folder of ours.
 //!
-//! apt does the work, with lists, archives and configuration of its own, from the mirror that this
-//! machine's apt uses; it verifies with the Debian keyring. Which packages hold image and modules
-//! differs between suites: from the meta package on, every `linux-*` package is followed that is
-//! wanted in exactly one version. Nothing is installed, and no maintainer script runs.
+//! Which packages hold image and modules differs between suites: from the meta package on, every
+//! `linux-*` package is followed that is wanted in exactly one version.
 
-use std::collections::BTreeSet;
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::error::{At, Error};
+use crate::apt::Apt;
+use crate::error::Error;
 use crate::program;
 
 const META: &str = "linux-image-cloud-amd64";
 const BUSYBOX: &str = "busybox-static";
-const KEYRINGS: [&str; 2] = [
-    "/usr/share/keyrings/debian-archive-keyring.gpg",
-    "/usr/share/keyrings/debian-archive-keyring.pgp",
-];
-
-/// An apt of its own, below one folder.
-struct Apt {
-    folder: PathBuf,
-}
 
 /// Unpacks kernel and busybox of a suite below `folder/root`; says which packages it took.
 pub(crate) fn fetch(
@@ -33,97 +21,39 @@ pub(crate) fn fetch(
     folder: &Path,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Vec<String>, Error> {
-    program::find("apt-get", "apt")?;
-    program::find("dpkg-deb", "dpkg")?;
-    let apt = Apt::new(suite, folder.join("apt"))?;
     tell(&format!("{suite}: fetching the lists of packages"));
-    apt.run("apt-get", &["--quiet=2", "update"])?;
-    let mut packages = apt.kernel_packages()?;
+    let apt = Apt::of(suite, folder.join("apt"))?;
+    let mut packages = kernel_packages(&apt)?;
     packages.push(BUSYBOX.to_owned());
     tell(&format!("{suite}: fetching {}", packages.join(", ")));
-    apt.run("apt-get", &[&["--quiet=2", "download"][..], &words(&packages)].concat())?;
+    apt.download(&packages)?;
     tell(&format!("{suite}: unpacking"));
-    apt.unpack(&folder.join("root"))
+    unpack(&apt, &folder.join("root"))
 }
 
-impl Apt {
-    fn new(suite: &str, folder: PathBuf) -> Result<Self, Error> {
-        for part in ["lists/partial", "archives/partial", "empty"] {
-            let part = folder.join(part);
-            fs::create_dir_all(&part).at(&part)?;
+/// The meta package's kernel, whichever packages it is spread over.
+fn kernel_packages(apt: &Apt) -> Result<Vec<String>, Error> {
+    let mut found: Vec<String> = Vec::new();
+    let mut waiting = vec![META.to_owned()];
+    while let Some(package) = waiting.pop() {
+        let stanza = apt.run("apt-cache", &["show", "--no-all-versions", &package])?;
+        let exact = exact(&stanza);
+        waiting.extend(exact.into_iter().filter(|name| *name != META && !found.contains(name)));
+        if package != META && !found.contains(&package) {
+            found.push(package);
         }
-        let apt = Self { folder };
-        let source = format!("deb [signed-by={}] {} {suite} main\n", keyring()?, mirror()?);
-        for (name, text) in
-            [("status", String::new()), ("sources.list", source), ("apt.conf", apt.settings())]
-        {
-            let path = apt.folder.join(name);
-            fs::write(&path, text).at(&path)?;
-        }
-        Ok(apt)
     }
-
-    /// Every path that apt would take from the system is ours, and nothing is run afterwards.
-    fn settings(&self) -> String {
-        let user = env::var("USER").unwrap_or_else(|_| "root".to_owned());
-        let at = self.folder.display();
-        format!(
-            "Dir::Etc::sourcelist \"{at}/sources.list\";\nDir::Etc::sourceparts \"{at}/empty\";\n\
-             Dir::Etc::preferences \"{at}/empty/none\";\nDir::Etc::preferencesparts \"{at}/empty\";\n\
-             Dir::State \"{at}\";\nDir::State::lists \"{at}/lists\";\nDir::State::status \"{at}/status\";\n\
-             Dir::Cache \"{at}\";\nDir::Cache::archives \"{at}/archives\";\n\
-             Acquire::Languages \"none\";\nAcquire::Retries \"3\";\nAPT::Sandbox::User \"{user}\";\n\
-             #clear APT::Architectures;\nAPT::Architectures {{ \"amd64\"; }};\n\
-             APT::Architecture \"amd64\";\n#clear APT::Update::Post-Invoke;\n\
-             #clear APT::Update::Post-Invoke-Success;\n#clear DPkg::Post-Invoke;\n\
-             #clear DPkg::Pre-Install-Pkgs;\n"
-        )
-    }
-
-    fn run(&self, program: &str, arguments: &[&str]) -> Result<String, Error> {
-        let mut command = Command::new(program);
-        command.arg("--config-file").arg(self.folder.join("apt.conf")).args(arguments);
-        command.current_dir(self.folder.join("archives")).env("LC_ALL", "C.UTF-8");
-        program::output(program, &mut command)
-    }
-
-    /// The meta package's kernel, whichever packages it is spread over.
-    fn kernel_packages(&self) -> Result<Vec<String>, Error> {
-        let mut found: Vec<String> = Vec::new();
-        let mut waiting = vec![META.to_owned()];
-        while let Some(package) = waiting.pop() {
-            let stanza = self.run("apt-cache", &["show", "--no-all-versions", &package])?;
-            let exact = exact(&stanza);
-            waiting.extend(exact.into_iter().filter(|name| *name != META && !found.contains(name)));
-            if package != META && !found.contains(&package) {
-                found.push(package);
-            }
-        }
-        Ok(found)
-    }
-
-    fn unpack(&self, root: &Path) -> Result<Vec<String>, Error> {
-        let archives = self.folder.join("archives");
-        let mut taken = BTreeSet::new();
-        for entry in fs::read_dir(&archives).at(&archives)? {
-            let path = entry.at(&archives)?.path();
-            let Some(name) = package(&path) else { continue };
-            let mut command = Command::new("dpkg-deb");
-            program::output("dpkg-deb", command.arg("--extract").arg(&path).arg(root))?;
-            taken.insert(name);
-        }
-        Ok(taken.into_iter().collect())
-    }
+    Ok(found)
 }
 
-fn words(text: &[String]) -> Vec<&str> {
-    text.iter().map(String::as_str).collect()
-}
-
-/// `…/name_version_amd64.deb` → `name_version`.
-fn package(path: &Path) -> Option<String> {
-    let name = path.file_name()?.to_str()?.strip_suffix(".deb")?;
-    name.rsplit_once('_').map(|(name, _)| name.replace("%3a", ":"))
+fn unpack(apt: &Apt, root: &Path) -> Result<Vec<String>, Error> {
+    let mut taken = Vec::new();
+    for (path, name) in apt.archives()? {
+        let mut command = Command::new("dpkg-deb");
+        program::output("dpkg-deb", command.arg("--extract").arg(&path).arg(root))?;
+        taken.push(name);
+    }
+    Ok(taken)
 }
 
 /// The kernel's own packages that a stanza wants in exactly one version.
@@ -132,28 +62,6 @@ fn exact(stanza: &str) -> Vec<String> {
     let wants = fields.flat_map(|field| field.split(", "));
     let exact = wants.filter_map(|want| want.split_once(" (= ").map(|(name, _)| name));
     exact.filter(|name| name.starts_with("linux-")).map(str::to_owned).collect()
-}
-
-fn keyring() -> Result<&'static str, Error> {
-    let found = KEYRINGS.into_iter().find(|path| Path::new(path).is_file());
-    found.ok_or_else(|| Error::Missing {
-        program: "the Debian keyring".to_owned(),
-        package: "debian-archive-keyring",
-    })
-}
-
-/// The first Debian archive among apt's own sources: others have no pools of other suites.
-fn mirror() -> Result<String, Error> {
-    let mut command = Command::new("apt-get");
-    let format = "$(LABEL)\t$(REPO_URI)";
-    command.args(["indextargets", "--format", format, "Created-By: Packages"]);
-    let found = program::output("apt-get", &mut command)?;
-    let mirror = found.lines().find_map(|line| line.strip_prefix("Debian\t"));
-    mirror.map(str::to_owned).ok_or_else(|| Error::Failed {
-        program: "apt-get".to_owned(),
-        said: "no Debian archive among this machine's sources, or no lists yet (apt-get update)"
-            .to_owned(),
-    })
 }
 
 /// Where in the unpacked packages image, modules and configuration are.
@@ -196,13 +104,6 @@ mod tests {
         let new = "Depends: dracut | initramfs-tools (>= 0.120), linux-base-7 (= 7-1), \
                    linux-modules-7 (= 7-1)\nPre-Depends: linux-base (>= 4.17~)\n";
         assert_eq!(exact(new), ["linux-base-7", "linux-modules-7"]);
-    }
-
-    #[test]
-    fn packages_are_named_with_their_version() {
-        let path = Path::new("/x/busybox-static_1%3a1.35.0-4_amd64.deb");
-        assert_eq!(package(path).as_deref(), Some("busybox-static_1:1.35.0-4"));
-        assert_eq!(package(Path::new("/x/partial")), None);
     }
 
     #[test]

@@ -41,6 +41,14 @@ pub enum Error {
         /// What was looked for.
         why: String,
     },
+    /// `--userland` names nothing that is here or can be made.
+    #[error("no userland {wanted}: {why}")]
+    NoUserland {
+        /// As typed.
+        wanted: String,
+        /// What was looked for.
+        why: String,
+    },
     /// A file is not what it should be.
     #[error("{}: {what}", path.display())]
     Unusable {

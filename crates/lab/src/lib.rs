@@ -9,6 +9,7 @@
 //! A guest has no network: it begins with what the runner packs into its initramfs and the disks that
 //! it is given, and leaves by one serial line. Only x86_64 yet.
 
+mod apt;
 pub mod cache;
 mod cpio;
 mod debian;
@@ -19,6 +20,7 @@ pub mod init;
 pub mod kernel;
 mod lock;
 mod program;
+pub mod userland;
 pub mod wire;
 
 pub use error::Error;

@@ -15,8 +15,18 @@ use crate::error::Error;
 
 /// Finds a program in PATH, or says which package has it.
 pub(crate) fn find(name: &str, package: &'static str) -> Result<PathBuf, Error> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path)
+    find_in(&env::var_os("PATH").unwrap_or_default(), name, package)
+}
+
+/// Finds a program that Debian keeps where only root looks: anybody may run it.
+pub(crate) fn find_for_root(name: &str, package: &'static str) -> Result<PathBuf, Error> {
+    let mut path = env::var_os("PATH").unwrap_or_default();
+    path.push(":/usr/sbin:/sbin");
+    find_in(&path, name, package)
+}
+
+fn find_in(path: &OsStr, name: &str, package: &'static str) -> Result<PathBuf, Error> {
+    env::split_paths(path)
         .map(|folder| folder.join(name))
         .find(|path| is_program(path))
         .ok_or_else(|| Error::Missing { program: name.to_owned(), package })
@@ -53,9 +63,14 @@ fn on_leash(command: &Command) -> Result<Command, Error> {
 
 /// Runs it; its standard output, or the end of what it said.
 pub(crate) fn output(name: &str, command: &mut Command) -> Result<String, Error> {
+    output_of(name, command, Stdio::null())
+}
+
+/// The same for one that reads this.
+pub(crate) fn output_of(name: &str, command: &Command, input: Stdio) -> Result<String, Error> {
     let failed = |said: String| Error::Failed { program: name.to_owned(), said };
     let mut command = on_leash(command)?;
-    let ended = command.stdin(Stdio::null()).output().map_err(|error| failed(error.to_string()))?;
+    let ended = command.stdin(input).output().map_err(|error| failed(error.to_string()))?;
     if ended.status.success() {
         return Ok(String::from_utf8_lossy(&ended.stdout).into_owned());
     }

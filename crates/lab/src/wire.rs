@@ -34,7 +34,16 @@ pub struct Job {
     pub disks: usize,
     /// Wait before until the kernel has nothing left to do.
     #[serde(default)]
-    pub settle: bool,
+    pub quiet: bool,
+    /// The disk with the system whose PID 1 takes over; without one PID 1 runs the job itself.
+    #[serde(default)]
+    pub root: Option<String>,
+    /// Files that go onto that disk, with their permissions.
+    #[serde(default)]
+    pub files: Vec<(String, u32)>,
+    /// How long that system may take to start before the job runs all the same.
+    #[serde(default)]
+    pub settle_seconds: u64,
 }
 
 /// What PID 1 tells.

@@ -58,7 +58,7 @@ pub struct Memory {
 #[serde(transparent)]
 pub struct Counters {
     all: BTreeMap<Name, Reading<u64>>,
-    /// Why there are none, where their file could not be read.
+    /// Why others are not here, where their file was not or could not be read.
     #[serde(skip)]
     #[schemars(skip)]
     unread: Option<Reading<u64>>,
@@ -70,8 +70,14 @@ impl Counters {
         Self { all: BTreeMap::new(), unread: Some(why) }
     }
 
-    /// The counter; an absence that names it where the file has no such line; why not, where the
-    /// file could not be read.
+    /// These, and others that were not read: [`Counters::get`] answers `why` for each.
+    #[must_use]
+    pub fn and_unread(self, why: Reading<u64>) -> Self {
+        Self { unread: Some(why), ..self }
+    }
+
+    /// The counter; an absence that names it where the file has no such line; why not, where it was
+    /// not or could not be read.
     pub fn get(&self, name: &str) -> Reading<u64> {
         let missing =
             || Reading::absent(format!("this kernel has no counter {name}"), Source::none());

@@ -48,7 +48,8 @@ pub struct ThpSize {
     pub enabled: Reading<Choice>,
     /// Policy for shmem; absent where this size is for anonymous memory only.
     pub shmem_enabled: Reading<Choice>,
-    /// `stats/*`, by file name.
+    /// `stats/*`, by file name. Of a size that is allowed to nobody, and of which no page was ever
+    /// given out, only those that tell so.
     pub stats: Counters,
 }
 

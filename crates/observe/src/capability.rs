@@ -86,7 +86,15 @@ impl Places<'_> {
             Probe::Word(path, word) => seen_by_reading(path, self.host.bytes(path), |text| {
                 words(text).any(|found| found == word.as_bytes())
             }),
-            Probe::Configuration => Seen::Untold,
+            Probe::Configuration(file) if self.host.config().is_empty() => {
+                let zram =
+                    self.zram.as_ref().map(|zram| format!("sys/kernel/debug/zram/{zram}/{file}"));
+                match zram.filter(|path| self.host.exists(path)) {
+                    Some(path) => Seen::There(exists(&path)),
+                    None => Seen::Untold,
+                }
+            }
+            Probe::Configuration(_) => Seen::Untold,
         }
     }
 

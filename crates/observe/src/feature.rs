@@ -34,8 +34,8 @@ pub(crate) enum Probe<'a> {
     Read(&'static str),
     /// The word stands in this file.
     Word(&'static str, &'static str),
-    /// No file shows it; the kernel's configuration does.
-    Configuration,
+    /// The kernel's configuration shows it; where there is none, this file of debugfs may.
+    Configuration(&'static str),
 }
 
 const fn plain(
@@ -101,7 +101,7 @@ pub(crate) static FEATURES: &[Feature] = &[
     ),
     of_zram(
         "zram.track_entry_actime",
-        Probe::Configuration,
+        Probe::Configuration("block_state"),
         &["CONFIG_ZRAM_TRACK_ENTRY_ACTIME", "CONFIG_ZRAM_MEMORY_TRACKING"],
         "marks pages of zram idle by age",
     ),

@@ -13,7 +13,7 @@ use crate::{container, virt};
 
 pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> HostSummary {
     HostSummary {
-        name: host.name_at("proc/sys/kernel/hostname"),
+        name: name(host),
         architecture: architecture(host),
         cpus: host.value("sys/devices/system/cpu/online", "ranges of CPUs", cpus),
         page_size: page_size(host),
@@ -21,6 +21,14 @@ pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> HostSummary {
         container: container::read(host, mounts),
         root: host.label().clone(),
     }
+}
+
+/// The kernel's own word for none.
+fn name(host: &HostRoot) -> Reading<Name> {
+    host.name_at("proc/sys/kernel/hostname").and_then(|name| match name.as_str() {
+        "(none)" => Err("nobody gave this host a name".into()),
+        _ => Ok(name),
+    })
 }
 
 /// Kernels before 6.1 have no file for it; ours is the one this program was built for.

@@ -84,6 +84,11 @@ impl Kconfig {
         Some((*built, evidence))
     }
 
+    /// Whether no configuration told anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether `option` is known to be built, as a module or into the kernel.
     pub(crate) fn has(&self, option: &str) -> bool {
         self.get(option).is_some_and(|(built, _)| built != Built::Not)

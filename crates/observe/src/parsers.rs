@@ -336,7 +336,7 @@ pub static PARSERS: &[Parser] = &[
             "sys/fs/cgroup/a/memory.stat",
             "sys/fs/cgroup/a/memory.high",
         ],
-        |host| keep(knob::read(host, &cgroup::read(host, &mounts::read(host)))),
+        |host| keep(knob::read(host, &cgroup::read(host, &mounts::read(host)), None)),
     ),
     files("redaction", REDACTED, redaction),
     Parser { name: "manifest", paths: &[], read: Read::Bytes(manifest, || MANIFEST.to_vec()) },

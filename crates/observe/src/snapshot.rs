@@ -50,7 +50,7 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
         snapshot.cgroups = cgroup::read(host, &mounts);
     }
     if scope.settings {
-        snapshot.knobs = knob::read(host, &snapshot.cgroups);
+        snapshot.knobs = knob::read(host, &snapshot.cgroups, snapshot.memory.total.get());
         snapshot.capabilities = capability::read(host, &snapshot.host);
     }
     if scope.processes {

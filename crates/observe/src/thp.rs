@@ -3,7 +3,8 @@
 //! thread that collapses pages afterwards.
 //!
 //! A size may serve anonymous memory, shmem or both: the folder of an 8 KiB page has
-//! `shmem_enabled` and no `enabled`. Statistics are one file per counter.
+//! `shmem_enabled` and no `enabled`. Statistics are one file per counter, some 150 files in all: of a
+//! size that is allowed to nobody, and of which no page was ever given out, the others are not read.
 //!
 //! khugepaged gets a new pid whenever THP is switched off and on, so it is looked for by name, among
 //! the children of kthreadd alone: any program may call itself khugepaged. In a container no kernel
@@ -13,13 +14,16 @@ use pagewise_model::{
     Bytes, Choice, Counters, Khugepaged, Name, Nanos, Outcome, Reading, Source, Thp, ThpSize,
 };
 
-use crate::root::{HostRoot, NO_SUCH_FILE, explained};
+use crate::root::{HostRoot, NO_SUCH_FILE, absolute, explained};
 use crate::text::{number, words};
 
 const FOLDER: &str = "sys/kernel/mm/transparent_hugepage";
 
 /// Statistics read of one size; kernels have about 20.
 const MAX_STATS: usize = 64;
+
+/// Counters that tell whether pages of a size were ever given out.
+const GIVEN_OUT: [&str; 3] = ["anon_fault_alloc", "nr_anon", "shmem_alloc"];
 
 /// Kernel threads looked at. khugepaged starts after the threads of each CPU, of which large
 /// machines have some thousand.
@@ -47,17 +51,23 @@ fn sizes(host: &HostRoot) -> Vec<ThpSize> {
     sizes.map(|(bytes, name)| size(host, &path(&name), bytes)).collect()
 }
 
+const ANON_ONLY: &str = "this kernel has no shmem pages of this size";
+const SHMEM_ONLY: &str = "pages of this size are for shmem only";
+
 fn size(host: &HostRoot, folder: &str, bytes: Bytes) -> ThpSize {
-    ThpSize {
-        bytes,
-        enabled: policy(host, folder, "enabled", "pages of this size are for shmem only"),
-        shmem_enabled: policy(
-            host,
-            folder,
-            "shmem_enabled",
-            "this kernel has no shmem pages of this size",
-        ),
-        stats: stats(host, &format!("{folder}/stats")),
+    let enabled = policy(host, folder, "enabled", SHMEM_ONLY);
+    let shmem_enabled = policy(host, folder, "shmem_enabled", ANON_ONLY);
+    let forbidden = [&enabled, &shmem_enabled].into_iter().all(forbids);
+    let stats = stats(host, &format!("{folder}/stats"), forbidden);
+    ThpSize { bytes, enabled, shmem_enabled, stats }
+}
+
+/// Whether a policy certainly gives out no page; one that cannot be read might.
+fn forbids(policy: &Reading<Choice>) -> bool {
+    match &policy.outcome {
+        Outcome::Value(choice) => choice.active.as_str() == "never",
+        Outcome::Absent(why) => [ANON_ONLY, SHMEM_ONLY].contains(&&**why),
+        Outcome::Denied(_) => false,
     }
 }
 
@@ -65,13 +75,25 @@ fn policy(host: &HostRoot, folder: &str, file: &str, why_none: &'static str) -> 
     explained(host.choice_at(&format!("{folder}/{file}")), NO_SUCH_FILE, why_none)
 }
 
-fn stats(host: &HostRoot, folder: &str) -> Counters {
+fn stats(host: &HostRoot, folder: &str, forbidden: bool) -> Counters {
     host.hold(folder);
     let names = host.names(folder).into_iter().take(MAX_STATS);
-    let counter =
-        |name: String| (Name::from(name.as_str()), host.number_at(&format!("{folder}/{name}")));
-    names.map(counter).collect()
+    let (telling, others): (Vec<String>, Vec<String>) =
+        names.partition(|name| GIVEN_OUT.contains(&name.as_str()));
+    let read = |name: String| {
+        let reading = host.number_at(&format!("{folder}/{name}"));
+        (Name::from(name.as_str()), reading)
+    };
+    let telling: Vec<_> = telling.into_iter().map(read).collect();
+    let unused = !telling.is_empty() && telling.iter().all(|(_, pages)| pages.get() == Some(0));
+    if forbidden && unused {
+        let why = Reading::absent(NOT_READ, Source::file(absolute(folder)));
+        return telling.into_iter().collect::<Counters>().and_unread(why);
+    }
+    others.into_iter().map(read).chain(telling).collect()
 }
+
+const NOT_READ: &str = "not read: this size is allowed to nobody and was never given out";
 
 fn khugepaged(host: &HostRoot) -> Khugepaged {
     let full_scans = host.number_at(&path("khugepaged/full_scans"));
@@ -302,6 +324,40 @@ mod tests {
     #[test]
     fn a_kernel_that_keeps_no_list_of_children_is_searched() {
         assert_eq!(khugepaged(&without("proc/2/task/2/children")).pid.get(), Some(38));
+    }
+
+    /// The statistics of a 64 KiB page with these policies and so many pages given out.
+    fn swapped_in(
+        anon: &'static str,
+        shmem: &'static str,
+        given_out: &'static str,
+    ) -> Outcome<u64> {
+        let files = [
+            ("sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled", anon),
+            ("sys/kernel/mm/transparent_hugepage/hugepages-64kB/shmem_enabled", shmem),
+            ("sys/kernel/mm/transparent_hugepage/hugepages-64kB/stats/anon_fault_alloc", given_out),
+            ("sys/kernel/mm/transparent_hugepage/hugepages-64kB/stats/nr_anon", "0\n"),
+            ("sys/kernel/mm/transparent_hugepage/hugepages-64kB/stats/swpin", "7\n"),
+        ];
+        let thp = read(&host(files.into_iter().filter(|(_, text)| !text.is_empty())));
+        thp.sizes[0].stats.get("swpin").outcome
+    }
+
+    #[test]
+    fn statistics_of_a_size_that_nobody_gets_or_got_are_not_read() {
+        let (never, always) = ("always inherit madvise [never]", "[always] inherit madvise never");
+        assert_eq!(swapped_in(never, never, "0\n"), Outcome::Absent(NOT_READ.into()));
+        assert_eq!(swapped_in(never, "", "0\n"), Outcome::Absent(NOT_READ.into()));
+        for (anon, shmem, given_out) in [
+            (always, never, "0\n"),
+            (never, always, "0\n"),
+            (never, never, "1\n"),
+            (never, never, "?\n"),
+            ("?", never, "0\n"),
+        ] {
+            let read = swapped_in(anon, shmem, given_out);
+            assert_eq!(read, Outcome::Value(7), "{anon} {shmem} {given_out}");
+        }
     }
 
     #[test]

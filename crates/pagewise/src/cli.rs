@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use pagewise_lab::cache::Item;
 use pagewise_lab::guest::Disk;
 use pagewise_lab::kernel::Wanted;
+use pagewise_lab::userland::Userland;
 
 use crate::duration::parse;
 
@@ -124,10 +126,11 @@ pub(crate) struct Capture {
 pub(crate) enum Lab {
     /// Run a command in a guest
     #[command(after_help = GUEST_STATUS, long_about = "Run a command in a guest: a stock kernel \
-        under QEMU, with pagewise as PID 1, busybox as its userland and no network. The command \
-        runs as root; what it leaves in /out is brought out where --out says so.")]
+        under QEMU, with pagewise as PID 1 and busybox as its userland, or a small Debian with \
+        systemd, and no network. The command runs as root; what it leaves in /out is brought out \
+        where --out says so.")]
     Guest(Box<Guest>),
-    /// Kernels that were fetched
+    /// Kernels and userlands that were fetched
     Cache {
         /// What to do
         #[command(subcommand)]
@@ -144,15 +147,18 @@ pub(crate) struct Guest {
     /// A Debian suite (bookworm, trixie, sid), a version, host, or the path of an image
     #[arg(long, default_value = "trixie")]
     pub(crate) kernel: Wanted,
+    /// minimal (busybox and what the command brings), systemd (a small Debian 13) or systemd/SUITE
+    #[arg(long, default_value = "minimal")]
+    pub(crate) userland: Userland,
     /// Memory of the machine, as 256M or 2G
     #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = crate::size::parse)]
     pub(crate) memory: pagewise_model::Bytes,
     /// Virtual processors
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) cpus: u32,
-    /// The most time for start, command and end together
-    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse)]
-    pub(crate) deadline: Duration,
+    /// The most time for start, command and end together [default: 2m, or 5m with systemd]
+    #[arg(long, value_name = "TIME", value_parser = parse)]
+    pub(crate) deadline: Option<Duration>,
     /// Put a file of this machine into the guest; may be given several times
     #[arg(long, value_name = "FILE[:PATH]")]
     pub(crate) file: Vec<String>,
@@ -199,14 +205,14 @@ pub(crate) enum LabCache {
     List,
     /// Remove what is there and what killed runs left
     Prune {
-        /// Only these suites
-        suites: Vec<String>,
+        /// Only these: trixie is its kernel, systemd/trixie its userland
+        items: Vec<Item>,
     },
-    /// Fetch the newest kernel of Debian suites
+    /// Fetch the newest kernels or userlands of Debian suites
     Fetch {
-        /// The suites
+        /// Which: trixie is its kernel, systemd/trixie its userland
         #[arg(required = true)]
-        suites: Vec<String>,
+        items: Vec<Item>,
     },
 }
 

@@ -3,18 +3,34 @@
 //!
 //! The own CPU time comes from a clock of nanoseconds. That of helper processes that have ended
 //! comes from `/proc/self/stat` in ticks of 10 ms: the precise call has no safe wrapper.
+//!
+//! Both go on over exec: a shell that becomes its last command leaves it what it and its children
+//! took before, which is not ours.
 
 use std::time::Instant;
 
 use pagewise_model::{Bytes, Cost, Interval};
 use rustix::time::{ClockId, clock_gettime};
 
+/// When and with which account this program began.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Started {
+    at: Instant,
+    cpu_seconds: f64,
+}
+
+impl Started {
+    pub(crate) fn now() -> Self {
+        Self { at: Instant::now(), cpu_seconds: cpu_seconds() }
+    }
+}
+
 /// The cost so far.
-pub(crate) fn so_far(started: Instant, interval: &Interval) -> Cost {
+pub(crate) fn so_far(started: Started, interval: &Interval) -> Cost {
     let at_start = interval.start.as_deref().map_or(0, |start| start.bytes_read);
     Cost {
-        cpu_seconds: own_cpu_seconds() + children_cpu_seconds().unwrap_or(0.0),
-        wall_seconds: started.elapsed().as_secs_f64(),
+        cpu_seconds: (cpu_seconds() - started.cpu_seconds).max(0.0),
+        wall_seconds: started.at.elapsed().as_secs_f64(),
         bytes_read: interval.end.bytes_read.saturating_add(at_start),
         peak_memory_bytes: peak_memory().unwrap_or_default(),
     }
@@ -29,6 +45,10 @@ pub(crate) fn line(cost: &Cost) -> String {
         Bytes::new(cost.bytes_read),
         cost.peak_memory_bytes
     )
+}
+
+fn cpu_seconds() -> f64 {
+    own_cpu_seconds() + children_cpu_seconds().unwrap_or(0.0)
 }
 
 fn own_cpu_seconds() -> f64 {
@@ -59,6 +79,16 @@ fn own_file(path: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_taken_before_is_not_ours() {
+        let before = Instant::now();
+        while before.elapsed().as_millis() < 20 {
+            std::hint::black_box(0);
+        }
+        let cost = so_far(Started::now(), &Interval::default());
+        assert!(cost.cpu_seconds < own_cpu_seconds(), "{cost:?}");
+    }
 
     #[test]
     fn the_cost_of_working_grows() {

@@ -26,7 +26,10 @@ fn main() -> ExitCode {
     if pagewise_lab::init::is_wanted() {
         pagewise_lab::init::main();
     }
-    let started = std::time::Instant::now();
+    if pagewise_lab::init::is_unit() {
+        pagewise_lab::init::unit_main();
+    }
+    let started = cost::Started::now();
     let cli = cli::Cli::parse();
     match verbs::run(&cli, started) {
         Ok(outcome) => outcome.into(),

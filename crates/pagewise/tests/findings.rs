@@ -28,13 +28,40 @@ use scene::Scene;
 type Ids = BTreeSet<&'static str>;
 
 /// What each recording is expected to be told, in this order.
-const EXPECTED: [(&str, &[&str]); 6] = [
+const EXPECTED: [(&str, &[&str]); 15] = [
     (cases::PLAIN, &["zram-unused", "cgroup-v1-limits"]),
     (cases::THP, &["zram-unused", "cgroup-v1-limits"]),
     (cases::BEHIND_FILE, &["zram-unused", "cgroup-v1-limits"]),
     (cases::BEHIND_FILE_USED, &["zram-unused", "cgroup-v1-limits"]),
     (cases::ZRAM_SWAP, &["cgroup-v1-limits"]),
     (cases::ZRAM_SWAP_USED, &["cgroup-v1-limits"]),
+    (
+        "debian-bookworm-6.1-x86_64-1g-thp",
+        &["hugetlb-unused", "zram-unused", "thp-coverage", "khugepaged-starves", "mglru-off"],
+    ),
+    ("debian-bookworm-6.1-x86_64-512m-zram-behind-disk", &["memory-pressure", "tier-order"]),
+    ("debian-bookworm-6.1-x86_64-512m-zram-pressure", &["memory-pressure", "mglru-off"]),
+    (
+        "debian-trixie-6.12-x86_64-1g-thp",
+        &[
+            "hugetlb-unused",
+            "zram-unused",
+            "thp-coverage",
+            "khugepaged-starves",
+            "thp-bloat-guard-off",
+        ],
+    ),
+    (
+        "debian-trixie-6.12-x86_64-512m-swap-off",
+        &["memory-pressure", "swap-avoids-anon", "cache-not-cache", "zram-unused"],
+    ),
+    ("debian-trixie-6.12-x86_64-512m-zram-pressure-no-mglru", &["memory-pressure", "mglru-off"]),
+    (
+        "debian-sid-7.2-x86_64-512m-zram-full",
+        &["memory-pressure", "zram-full", "zram-incompressible", "zram-oversized"],
+    ),
+    ("debian-sid-7.2-x86_64-512m-zram-pressure", &["memory-pressure"]),
+    ("debian-sid-7.2-x86_64-512m-zswap-zram", &["memory-pressure", "zram-zswap-stacked"]),
 ];
 
 /// What was made of a scene.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Borrows processes and memory cgroups of the machine, and gives them back.
+//! Adds processes and memory cgroups to the machine, and gives them back.
 //!
 //! Every process is a `cat` that waits for the other end of a socket that only we hold: however we
 //! end, also by SIGKILL, they end too. The cgroups carry our process id in their name; those of a
@@ -27,10 +27,14 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Adds `processes`, spread evenly over `groups` memory cgroups.
+    /// Adds `processes`, spread evenly over so many memory cgroups that the machine has `groups`.
     pub(crate) fn start(processes: u16, groups: u16) -> Result<Self> {
         let hierarchy = Hierarchy::find()?;
         hierarchy.remove_leftovers();
+        let present = folders(&hierarchy.mount)? + 1; // 1: ours, around those that are added
+        let groups = usize::from(groups).checked_sub(present).filter(|more| *more > 0);
+        let groups =
+            groups.with_context(|| format!("{present} memory cgroups are here already"))?;
         let groups = Groups::make(&hierarchy, groups)?;
         let (leash, end) = UnixStream::pair()?;
         let mut load = Self { groups, processes: Vec::new(), leash: Some(leash) };
@@ -65,6 +69,13 @@ impl Drop for Load {
             eprintln!("bench: {error:#}");
         }
     }
+}
+
+/// A folder and those below it.
+fn folders(folder: &Path) -> Result<usize> {
+    let entries = fs::read_dir(folder)?.flatten();
+    let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    below.map(|entry| folders(&entry.path())).sum::<Result<usize>>().map(|below| below + 1)
 }
 
 /// Where memory cgroups live.
@@ -119,7 +130,7 @@ struct Groups {
 }
 
 impl Groups {
-    fn make(hierarchy: &Hierarchy, count: u16) -> Result<Self> {
+    fn make(hierarchy: &Hierarchy, count: usize) -> Result<Self> {
         let parent = hierarchy.mount.join(format!("{PREFIX}{}", std::process::id()));
         let mut groups = Self { parent, members: Vec::new(), switched: None };
         let made = groups.fill(hierarchy, count);
@@ -129,7 +140,7 @@ impl Groups {
         made.map(|()| groups)
     }
 
-    fn fill(&mut self, hierarchy: &Hierarchy, count: u16) -> Result<()> {
+    fn fill(&mut self, hierarchy: &Hierarchy, count: usize) -> Result<()> {
         let switch = hierarchy.mount.join("cgroup.subtree_control");
         if hierarchy.unified && !lists_memory(&switch) {
             write(&switch, "+memory")?;

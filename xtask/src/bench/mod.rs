@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The static program on a machine with 500 more processes and 50 more memory cgroups → a table of
+//! The static program on a machine with 500 more processes and 50 memory cgroups → a table of
 //! what SPECIFICATION.md promises, what was reached, and what `ps` needs for a part of it.
 //!
 //! All contestants run once per round, so that whatever else the machine does hits them alike. CPU
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// Processes to add
     #[arg(long, default_value_t = 500)]
     processes: u16,
-    /// Memory cgroups to add
+    /// Memory cgroups to have, the machine's own among them
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]
     groups: u16,
     /// Instead start so many guests of every suite; no root
@@ -122,13 +122,13 @@ impl Rounds {
     }
 }
 
-/// The CPU seconds and bytes read of one snapshot; refused where it did not see what was added to the machine.
+/// The CPU seconds and bytes read of one snapshot; refused where it did not see them all.
 fn snapshot_cost(command: &mut Command, processes: u16, args: &Args) -> Result<(f64, f64)> {
     let answer: Value = serde_json::from_str(&run::output(command)?)?;
     let seen = |key: &str| answer[key].as_u64().unwrap_or(0);
-    for (key, added) in [("processes", processes), ("cgroups", args.groups)] {
+    for (key, wanted) in [("processes", processes), ("cgroups", args.groups)] {
         let found = seen(key);
-        ensure!(found >= u64::from(added), "snapshot: expected {added} {key}, found {found}");
+        ensure!(found >= u64::from(wanted), "snapshot: expected {wanted} {key}, found {found}");
     }
     let number = |key| answer[key].as_f64().with_context(|| format!("snapshot: no {key}"));
     Ok((number("cpu_seconds")?, number("bytes_read")?))
@@ -177,7 +177,7 @@ fn machine(args: &Args) -> Result<String> {
     let load = std::fs::read_to_string("/proc/loadavg")?;
     let load = load.split(' ').next().unwrap_or("?");
     Ok(format!(
-        "`make bench`: {} rounds with {} processes and {} memory cgroups added, on {cpus} CPUs \
+        "`make bench`: {} rounds with {} processes added and {} memory cgroups, on {cpus} CPUs \
          ({model}), kernel {}, load average {load} before.",
         args.runs,
         args.processes,

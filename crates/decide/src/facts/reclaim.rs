@@ -79,17 +79,27 @@ pub(crate) fn bytes_per_second(pages: &Change, page_size: Bytes) -> Bytes {
 /// Several counters of `/proc/vmstat` as one, at the place of the first.
 #[derive(Debug)]
 pub(crate) struct Total {
+    /// The counters, by the kernel's names.
+    pub(crate) names: &'static str,
     pub(crate) count: u64,
     pub(crate) source: Source,
 }
 
 /// Pages that kswapd and allocating tasks looked at since boot, for the host as a whole: reclaim
-/// inside cgroups is not in it.
+/// inside cgroups is not in it, but in the newest kernels (7.2) that by tasks at a group's limit.
 pub(crate) fn scanned(host: &Snapshot) -> Option<Total> {
-    let kswapd = host.vmstat.get("pgscan_kswapd");
-    let direct = host.vmstat.get("pgscan_direct").get()?;
-    let count = kswapd.get()?.saturating_add(direct);
-    Some(Total { count, source: kswapd.source })
+    sum(host, "pgscan_kswapd + pgscan_direct", ["pgscan_kswapd", "pgscan_direct"])
+}
+
+/// Pages that anybody looked at since boot, also inside cgroups; before 5.8 the host as a whole.
+pub(crate) fn scanned_anywhere(host: &Snapshot) -> Option<Total> {
+    sum(host, "pgscan_anon + pgscan_file", ["pgscan_anon", "pgscan_file"]).or_else(|| scanned(host))
+}
+
+fn sum(host: &Snapshot, names: &'static str, counters: [&str; 2]) -> Option<Total> {
+    let [first, second] = counters.map(|name| host.vmstat.get(name));
+    let count = first.get()?.saturating_add(second.get()?);
+    Some(Total { names, count, source: first.source })
 }
 
 /// Times that an allocation had to reclaim by itself since boot, over all zones.
@@ -99,7 +109,7 @@ pub(crate) fn stalls(host: &Snapshot) -> Option<Total> {
     let (_, first) = counters.next()?;
     let rest: Option<Vec<u64>> = counters.map(|(_, counter)| counter.get()).collect();
     let count = rest?.into_iter().fold(first.get()?, u64::saturating_add);
-    Some(Total { count, source: first.source.clone() })
+    Some(Total { names: "allocstall_*", count, source: first.source.clone() })
 }
 
 /// Pages swapped out since boot.

@@ -25,7 +25,8 @@ fn finding(interval: &Interval) -> Option<Finding> {
     let pid = same_thread(interval)?;
     let wait = interval.change(|host| host.thp.khugepaged.run_queue_wait.clone())?;
     let cpu = interval.change(|host| host.thp.khugepaged.cpu_time.clone())?;
-    let percent = seconds(&wait) * 100.0 / wait.seconds;
+    // its account is settled when it is given a CPU, so that it may lag or lead by a tick
+    let percent = (seconds(&wait) * 100.0 / wait.seconds).min(100.0);
     if percent < WAITING_PERCENT || wait.delta <= cpu.delta {
         return None;
     }

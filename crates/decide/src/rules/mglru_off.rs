@@ -21,16 +21,15 @@ fn finding(interval: &Interval) -> Option<Finding> {
     if host.mglru.is_on()? {
         return None;
     }
-    let scanned = reclaim::scanned(host);
+    let scanned = reclaim::scanned_anywhere(host);
     let so_far = scanned.as_ref().map_or_else(String::new, |scanned| {
         format!("; classic reclaim scanned {} pages since boot", count(scanned.count))
     });
     let proof = Proof::new().value(&host.mglru.enabled);
     let proof = match scanned {
-        Some(scanned) => proof.note(
-            &scanned.source,
-            format!("pgscan_kswapd + pgscan_direct {} since boot", scanned.count),
-        ),
+        Some(scanned) => {
+            proof.note(&scanned.source, format!("{} {} since boot", scanned.names, scanned.count))
+        }
         None => proof,
     };
     Some(Finding {
@@ -53,7 +52,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::testing::{assert_silent, calm, erase, file, only, with};
+    use crate::testing::{assert_silent, calm, erase, file, only, set, with};
 
     pub(crate) fn firing() -> Interval {
         with(|host| host.mglru.enabled = file("/sys/kernel/mm/lru_gen/enabled", 0))
@@ -67,6 +66,16 @@ pub(super) mod tests {
             "lru_gen/enabled is 0x0, without its first bit; classic reclaim scanned 900,100 pages \
              since boot."
         );
+    }
+
+    #[test]
+    fn what_cgroups_scanned_counts_too() {
+        let interval = with(|host| {
+            host.mglru.enabled = file("/sys/kernel/mm/lru_gen/enabled", 0);
+            set(host, "pgscan_anon", 1_000_000);
+            set(host, "pgscan_file", 234);
+        });
+        assert!(only(&RULE, &interval).what.contains("scanned 1,000,234 pages"));
     }
 
     #[test]

@@ -47,6 +47,7 @@ pub(crate) type Firing = (&'static str, fn() -> pagewise_model::Interval);
 #[cfg(test)]
 pub(crate) static FIRING: &[Firing] = &[
     ("memory-pressure", memory_pressure::tests::firing),
+    ("memory-pressure", memory_pressure::at_limit::tests::firing),
     ("zram-unused", zram_unused::tests::not_loaded),
     ("zram-unused", zram_unused::tests::firing_in_container),
     ("zram-unused", zram_unused::tests::firing_raw),

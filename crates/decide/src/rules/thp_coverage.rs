@@ -8,7 +8,7 @@
 //!
 //! Only huge pages of the PMD size are counted: the kernel's `AnonHugePages` leaves out the others.
 
-use pagewise_model::{Bytes, Finding, Interval, Process, Severity, Snapshot};
+use pagewise_model::{Bytes, Finding, Interval, Millis, Process, Severity, Snapshot};
 
 use crate::Rule;
 use crate::proof::Proof;
@@ -65,16 +65,24 @@ fn processes(host: &Snapshot) -> Option<Finding> {
         ),
         why:
             "A page becomes huge at its first touch, where 2 MiB lie free in one piece, or later, \
-              when khugepaged comes by at its default pace. A fork that is written to splits them \
+              when khugepaged comes by at its own pace. A fork that is written to splits them \
               again: a database that saves itself in a child can lose nearly all."
                 .to_owned(),
         evidence: low.iter().take(NAMED).fold(proof(host), process_proof).done(),
-        next: vec![
-            put(1000, "/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs"),
-            format!("grep AnonHugePages /proc/{}/smaps_rollup", worst.process.pid),
-        ],
+        next: next(host, worst),
     })
 }
+
+/// A faster khugepaged, where it is not that fast already.
+fn next(host: &Snapshot, worst: &Covered<'_>) -> Vec<String> {
+    const SLEEP: Millis = Millis::new(1000);
+    let slow = host.thp.khugepaged.scan_sleep.get().is_none_or(|sleep| sleep > SLEEP);
+    let faster = slow.then(|| put(SLEEP.get(), SLEEP_FILE));
+    let look = format!("grep AnonHugePages /proc/{}/smaps_rollup", worst.process.pid);
+    faster.into_iter().chain([look]).collect()
+}
+
+const SLEEP_FILE: &str = "/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs";
 
 fn low_coverage(process: &Process) -> Option<Covered<'_>> {
     let (anon, huge) = (process.rss_anon.get()?, process.anon_huge.get()?);
@@ -174,7 +182,7 @@ fn enough(requests: Requests) -> Option<Requests> {
 pub(super) mod tests {
     use super::*;
     use crate::testing::{
-        assert_silent, calm, choice, gib, grow, line, mib, only, process, proof_of, set, with,
+        assert_silent, calm, choice, file, gib, grow, line, mib, only, process, proof_of, set, with,
     };
 
     fn always(host: &mut Snapshot) {
@@ -196,6 +204,16 @@ pub(super) mod tests {
         grow(&mut interval, "thp_fault_alloc", 100);
         grow(&mut interval, "thp_fault_fallback", 900);
         interval
+    }
+
+    #[test]
+    fn a_khugepaged_that_is_fast_already_is_not_slowed_down() {
+        let offered = |millis| {
+            let mut interval = firing();
+            interval.end.thp.khugepaged.scan_sleep = file(SLEEP_FILE, Millis::new(millis));
+            only(&RULE, &interval).next.first().unwrap().contains("scan_sleep")
+        };
+        assert!(offered(10_000) && !offered(1000) && !offered(0));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use pagewise_model::{Bytes, Finding, Interval, Severity, Snapshot, Tier, TierKind};
 
 use crate::Rule;
-use crate::facts::{pressure, tiers};
+use crate::facts::{groups, pressure, tiers};
 use crate::proof::Proof;
 use crate::text::{quoted, short, writes_and};
 
@@ -103,12 +103,13 @@ fn what(inversion: &Inversion<'_>) -> String {
     )
 }
 
-/// Only a tier whose contents surely fit back into memory is switched off and on again.
+/// Only a tier whose contents surely fit back into memory is switched off and on again: into that
+/// of the machine, and into that of the groups that they belong to.
 fn next(host: &Snapshot, inversion: &Inversion<'_>) -> Vec<String> {
     let look = "swapon --show=NAME,TYPE,SIZE,USED,PRIO".to_owned();
     let used = inversion.fast.used.get().unwrap_or_default();
     let room = host.memory.available.get().unwrap_or_default();
-    let fits = used.get() <= room.get() / 2;
+    let fits = used.get() <= room.get() / 2 && !groups::any_would_burst(host);
     match inversion.slow_priority.checked_add(1).filter(|&priority| priority <= i32::from(i16::MAX))
     {
         Some(above) if fits => {
@@ -123,6 +124,8 @@ fn next(host: &Snapshot, inversion: &Inversion<'_>) -> Vec<String> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use pagewise_model::Limit;
+
     use super::*;
     use crate::testing::{assert_silent, calm, file, gib, line, mib, only, tier, with};
 
@@ -175,6 +178,16 @@ pub(super) mod tests {
     fn contents_that_may_not_fit_into_memory_are_not_moved() {
         let mut interval = firing();
         interval.end.memory.available = line("/proc/meminfo", 3, mib(400));
+        assert_eq!(only(&RULE, &interval).next, ["swapon --show=NAME,TYPE,SIZE,USED,PRIO"]);
+    }
+
+    #[test]
+    fn nor_those_that_their_group_has_no_room_for() {
+        let mut interval = firing();
+        let group = &mut interval.end.cgroups.groups[2];
+        group.max = file("/sys/fs/cgroup/db/memory.max", Limit::Bytes(gib(1)));
+        group.current = file("/sys/fs/cgroup/db/memory.current", gib(1));
+        group.swap_current = file("/sys/fs/cgroup/db/memory.swap.current", mib(1));
         assert_eq!(only(&RULE, &interval).next, ["swapon --show=NAME,TYPE,SIZE,USED,PRIO"]);
     }
 

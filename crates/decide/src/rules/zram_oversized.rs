@@ -60,8 +60,11 @@ fn what(promised: Bytes, ram: Bytes, tables: Bytes, devices: usize) -> String {
     } else {
         String::new()
     };
-    let devices = counted(devices as u64, "zram device");
-    format!("The disksize of {devices} adds up to {promised} on {ram} of RAM{cost}.")
+    let promise = match devices {
+        1 => "The disksize of the zram device is".to_owned(),
+        more => format!("The disksize of {} adds up to", counted(more as u64, "zram device")),
+    };
+    format!("{promise} {promised} on {ram} of RAM{cost}.")
 }
 
 fn proof(host: &Snapshot) -> Vec<Evidence> {
@@ -116,7 +119,7 @@ pub(super) mod tests {
         assert_eq!(finding.title, "zram promises 2.5 times the RAM there is");
         assert_eq!(
             finding.what,
-            "The disksize of 1 zram device adds up to 40.0 GiB on 16.0 GiB of RAM; the slot tables \
+            "The disksize of the zram device is 40.0 GiB on 16.0 GiB of RAM; the slot tables \
              cost 160.0 MiB even while empty."
         );
         assert_eq!(finding.severity, Severity::Info);

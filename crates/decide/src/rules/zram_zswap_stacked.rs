@@ -24,7 +24,9 @@ fn finding(interval: &Interval) -> Option<Finding> {
     zswap.enabled.get().filter(|&on| on)?;
     let tier = tiers::in_zram(host).next()?;
     let held = match (zswap.stored.get(), tier.used.get()) {
-        (Some(stored), Some(used)) => format!(": zswap holds {stored}, {} holds {used}", tier.path),
+        (Some(stored), Some(used)) => {
+            format!(": of the {used} swapped to it, zswap holds {stored}")
+        }
         _ => String::new(),
     };
     Some(Finding {
@@ -67,7 +69,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(
             finding.what,
-            "zswap is on and /dev/zram0 is a swap tier: zswap holds 0 B, /dev/zram0 holds 512.0 MiB."
+            "zswap is on and /dev/zram0 is a swap tier: of the 512.0 MiB swapped to it, zswap holds 0 B."
         );
         let command = "echo N | sudo tee /sys/module/zswap/parameters/enabled  # writes";
         assert_eq!(finding.next[0], command);

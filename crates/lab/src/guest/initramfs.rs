@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Guest, disk};
@@ -12,6 +13,7 @@ use crate::elf;
 use crate::error::{At, Error};
 use crate::kernel::{Kernel, Module};
 use crate::program;
+use crate::userland::{self, Userland};
 use crate::wire::{JOB, Job, OUT};
 
 /// What every guest gets, where its kernel has it as modules: the compressors come before zram,
@@ -21,11 +23,23 @@ const MODULES: &[&str] =
 
 /// The archive: what is the same for every job first, then the job.
 pub(super) fn build(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
-    let disks = if guest.disks.is_empty() { &[] } else { disk::MODULES };
-    let modules = kernel.modules(&[MODULES, disks].concat(), &guest.modules)?;
-    let mut bytes = system(&pid_1(&guest.program)?, kernel.busybox()?, &modules)?;
+    let busybox = match guest.userland {
+        Userland::Minimal => kernel.busybox()?,
+        Userland::Systemd(_) => None,
+    };
+    let modules = kernel.modules(&wanted(guest), &guest.modules)?;
+    let mut bytes = system(&pid_1(&guest.program)?, busybox, &modules)?;
     bytes.extend(job(guest, &modules)?);
     Ok(bytes)
+}
+
+fn wanted(guest: &Guest) -> Vec<&'static str> {
+    let disks = if guest.disks.is_empty() { &[] } else { disk::MODULES };
+    let systemd = match guest.userland {
+        Userland::Minimal => &[],
+        Userland::Systemd(_) => userland::MODULES,
+    };
+    [MODULES, disks, systemd].concat()
 }
 
 /// The static program: a guest has no libraries.
@@ -89,11 +103,36 @@ fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
     );
     let modules = modules.iter().map(|module| module.name.clone()).collect();
     let (argv, disks) = (guest.argv.clone(), guest.disks.len());
-    let job = Job { argv, environment, modules, disks, settle: guest.count };
+    let job = Job {
+        argv,
+        environment,
+        modules,
+        disks,
+        root: root(guest),
+        files: permissions(guest)?,
+        quiet: guest.count,
+        settle_seconds: guest.deadline.as_secs() / 2,
+    };
     let mut archive = Archive::default();
     archive.file(JOB, &serde_json::to_vec(&job).unwrap_or_default());
     for (from, to) in &guest.files {
         archive.file(to, &fs::read(from).at(from)?);
     }
     Ok(archive.finish())
+}
+
+/// A userland's disk is the last one.
+fn root(guest: &Guest) -> Option<String> {
+    guest.userland.item()?;
+    let letter = ('a'..='z').nth(guest.disks.len().checked_sub(1)?)?;
+    Some(format!("/dev/vd{letter}"))
+}
+
+/// An archive of ours makes every file a program; on a disk they are what they are here.
+fn permissions(guest: &Guest) -> Result<Vec<(String, u32)>, Error> {
+    let one = |(from, to): &(PathBuf, String)| {
+        let data = from.metadata().at(from)?;
+        Ok((to.clone(), data.permissions().mode() & 0o777))
+    };
+    guest.files.iter().map(one).collect()
 }

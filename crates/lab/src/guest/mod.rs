@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use pagewise_model::Bytes;
 
+use crate::userland::Userland;
+
 pub use accelerator::{Accelerator, kvm};
 pub use disk::{Access, Disk, MOST as MOST_DISKS};
 pub use outcome::{Counted, Outcome, Phase, Run};
@@ -25,6 +27,8 @@ pub use seat::{Budget, clean};
 pub struct Guest {
     /// The program and its arguments, as seen inside.
     pub argv: Vec<String>,
+    /// What the command finds around it.
+    pub userland: Userland,
     /// Memory of the machine.
     pub memory: Bytes,
     /// Virtual processors.
@@ -57,9 +61,10 @@ impl Guest {
     pub fn new(program: PathBuf, argv: Vec<String>) -> Self {
         Self {
             argv,
+            userland: Userland::Minimal,
             memory: Bytes::new(512 << 20),
             cpus: 1,
-            deadline: Duration::from_secs(120),
+            deadline: Userland::Minimal.deadline(),
             modules: Vec::new(),
             files: Vec::new(),
             disks: Vec::new(),

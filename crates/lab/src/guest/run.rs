@@ -18,11 +18,12 @@ use pagewise_model::Bytes;
 
 use super::outcome::{Counted, Ended, Outcome, Phase, Run, judged};
 use super::seat::Seat;
-use super::{Accelerator, Guest, disk, initramfs, kvm, machine};
-use crate::cache::Cache;
+use super::{Accelerator, Access, Disk, Guest, disk, initramfs, kvm, machine};
+use crate::cache::{Cache, Kept};
 use crate::error::{At, Error};
 use crate::kernel::Kernel;
 use crate::program::{self, last_lines};
+use crate::userland;
 use crate::wire::{self, Event, Stream};
 
 /// The longest line that PID 1 writes is far shorter.
@@ -31,7 +32,7 @@ const LONGEST_LINE: u64 = 1 << 20;
 const LINES: usize = 64;
 /// How often the deadline and the user are looked at.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long QEMU may take to end once the guest is done.
+/// How long its complaints may take to arrive once it has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Lines of the kernel's log that are shown, and that a panic is looked for in.
 const SHOWN: usize = 12;
@@ -65,13 +66,14 @@ pub fn run(
 ) -> Result<Run, Error> {
     let qemu = program::find("qemu-system-x86_64", "qemu-system-x86")?;
     let mut image = kernel.image()?;
+    let mut note = |line: &str| hear(Heard::Note(line));
+    let (guest, _kept) = &with_root(guest, cache, stop, &mut note)?;
     let initramfs = initramfs::build(guest, kernel)?;
     let needed = image.memory.saturating_add(initramfs.len() as u64 * 2);
     if guest.memory.get() < needed {
         return Err(Error::TooLittle { given: guest.memory, needed: Bytes::new(needed) });
     }
     let (accelerator, why_emulated) = chosen(guest, &qemu);
-    let mut note = |line: &str| hear(Heard::Note(line));
     let seat = Seat::take(cache, guest.cpus, guest.memory, guest.budget, stop, &mut note)?;
     if let Some(bytes) = image.unpacked.take() {
         image.path = seat.folder.join("kernel");
@@ -85,9 +87,25 @@ pub fn run(
     // Where QEMU keeps what is written to a copy.
     command.env("TMPDIR", &seat.folder);
     command.args(machine::arguments(guest, accelerator, &image, &disks, machine, &seat.folder));
-    let watch = Watch::start(&mut command, &seat)?;
+    let watch = Watch::start(&mut command, &seat, guest.userland.patience())?;
     let run = watch.finish(guest, stop, hear);
     Ok(Run { accelerator, why_emulated, initramfs_bytes: initramfs.len() as u64, ..run })
+}
+
+/// Its userland's disk becomes the guest's last one, so that those of the user keep their names; it
+/// stays in the cache as long as the guest runs.
+fn with_root(
+    guest: &Guest,
+    cache: &Cache,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(Guest, Option<Kept>), Error> {
+    let mut guest = guest.clone();
+    let item = guest.userland.item();
+    let kept = item.map(|item| cache.get(&item, stop, tell)).transpose()?;
+    let disk = kept.as_ref().map(|kept| kept.path(userland::DISK));
+    guest.disks.extend(disk.map(|path| Disk::Image(path, Access::CopyOnWrite)));
+    Ok((guest, kept))
 }
 
 /// Counting is the translator's work.
@@ -106,6 +124,8 @@ fn chosen(guest: &Guest, qemu: &Path) -> (Accelerator, Option<String>) {
 struct Watch<'a> {
     qemu: Child,
     seat: &'a Seat,
+    /// How long QEMU may take to end once the guest is done.
+    patience: Duration,
     lines: Receiver<Vec<u8>>,
     errors: Receiver<String>,
     started: Instant,
@@ -129,7 +149,7 @@ enum Why {
 }
 
 impl<'a> Watch<'a> {
-    fn start(command: &mut Command, seat: &'a Seat) -> Result<Self, Error> {
+    fn start(command: &mut Command, seat: &'a Seat, patience: Duration) -> Result<Self, Error> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let started = Instant::now();
         let mut qemu = command.spawn().at(Path::new("setpriv"))?;
@@ -138,8 +158,17 @@ impl<'a> Watch<'a> {
         let (out, err) = (qemu.stdout.take(), qemu.stderr.take());
         std::thread::spawn(move || out.map(|out| read_lines(out, &say)));
         std::thread::spawn(move || err.map(|err| complain.send(read_errors(err))));
-        let phase = Phase::Kernel;
-        Ok(Self { qemu, seat, lines, errors, started, phase, ended: None, run: nothing_yet() })
+        Ok(Self {
+            qemu,
+            seat,
+            patience,
+            lines,
+            errors,
+            started,
+            phase: Phase::Kernel,
+            ended: None,
+            run: nothing_yet(),
+        })
     }
 
     fn finish(mut self, guest: &Guest, stop: &AtomicBool, hear: &mut dyn FnMut(Heard<'_>)) -> Run {
@@ -231,7 +260,7 @@ impl<'a> Watch<'a> {
                 self.run.counted = ticks.map(|ticks| Counted { ticks, idle_milliseconds });
             }
             Some(Event::Done) => {
-                *until = (*until).min(Instant::now() + PATIENCE);
+                *until = (*until).min(Instant::now() + self.patience);
                 self.reach(Phase::End, hear);
             }
             None => {}

@@ -3,8 +3,10 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Mutex;
 
+use rustix::fs::OFlags;
 use rustix::termios::{self, OptionalActions};
 
 use crate::wire::Event;
@@ -20,7 +22,8 @@ pub(super) struct Channel {
 impl Channel {
     /// Opens the port and stops the terminal layer from changing what goes through.
     pub(super) fn open() -> Self {
-        let port = OpenOptions::new().read(true).write(true).open(PORT).ok();
+        let port =
+            OpenOptions::new().read(true).write(true).custom_flags(not_ours()).open(PORT).ok();
         if let Some(port) = &port {
             if let Ok(mut settings) = termios::tcgetattr(port) {
                 settings.make_raw();
@@ -46,4 +49,9 @@ impl Channel {
             let _ = termios::tcdrain(&*port);
         }
     }
+}
+
+/// It is a terminal, and the job is not to be run from one.
+fn not_ours() -> i32 {
+    i32::try_from(OFlags::NOCTTY.bits()).unwrap_or(0)
 }

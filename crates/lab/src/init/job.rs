@@ -13,18 +13,20 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
 use super::channel::Channel;
-use super::system::{self, JOB_GROUP, OWN_GROUP};
+use super::system::{self, Groups};
 use crate::wire::{self, CHUNK, Event, How, Job, Stream};
 
 /// How long a killed process may take to go.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs the job to its end.
-pub(super) fn run(job: &Job, channel: &Channel) -> Event {
+pub(super) fn run(job: &Job, groups: &Groups, channel: &Channel) -> Event {
     let before = Before::now();
+    // PID 1 inherits what loses its parent; under another PID 1 that has to be asked for.
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let _ = fs::write("/proc/self/oom_score_adj", "-1000");
     std::thread::scope(|scope| {
-        let how = match start(job) {
+        let how = match start(job, groups) {
             Err(error) => How::NotStarted(error),
             Ok(mut child) => {
                 channel.tell(&Event::Started);
@@ -38,7 +40,7 @@ pub(super) fn run(job: &Job, channel: &Channel) -> Event {
             }
         };
         let after = Before::now();
-        let left = kill_everything();
+        let left = kill_everything(groups);
         ended(how, left, &before, &after)
     })
 }
@@ -81,15 +83,15 @@ pub(super) fn not_started(why: String) -> Event {
 }
 
 /// Starts it in its own group and folder, with its own environment and nothing else.
-fn start(job: &Job) -> Result<std::process::Child, String> {
+fn start(job: &Job, groups: &Groups) -> Result<std::process::Child, String> {
     let (program, arguments) = job.argv.split_first().ok_or("the job is empty")?;
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(&job.environment).current_dir("/root");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // Born in the job's group: it cannot fork before it is moved.
-    system::enter(JOB_GROUP);
+    groups.enter_job();
     let child = command.spawn().map_err(|error| format!("{program}: {error}"));
-    system::enter(OWN_GROUP);
+    groups.enter_own();
     let child = child?;
     let _ = fs::write(format!("/proc/{}/oom_score_adj", child.id()), "0");
     Ok(child)
@@ -126,12 +128,11 @@ fn how(status: WaitStatus) -> How {
 }
 
 /// Kills all that is there but PID 1 and the kernel's own, and reaps it; says how many there were.
-fn kill_everything() -> u64 {
-    let text = fs::read_to_string(format!("{JOB_GROUP}/cgroup.procs")).unwrap_or_default();
-    let left = u64::try_from(text.lines().count()).unwrap_or(u64::MAX);
+fn kill_everything(groups: &Groups) -> u64 {
+    let left = u64::try_from(members(&groups.job).len()).unwrap_or(u64::MAX);
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
-        kill_each();
+        kill_each(groups);
         match rustix::process::wait(WaitOptions::NOHANG) {
             Err(_) => break,
             Ok(None) => std::thread::sleep(Duration::from_millis(2)),
@@ -141,13 +142,22 @@ fn kill_everything() -> u64 {
     left
 }
 
-/// The group at once, where this kernel can; then everybody, group or not. The kernel's own threads
-/// take no notice.
-fn kill_each() {
-    let _ = fs::write(format!("{JOB_GROUP}/cgroup.kill"), "1");
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    for pid in numbers.filter(|pid| *pid > 1).filter_map(Pid::from_raw) {
+/// The group at once, where this kernel can; then its members or, where nobody else is there,
+/// everybody. The kernel's own threads take no notice.
+fn kill_each(groups: &Groups) {
+    let _ = fs::write(format!("{}/cgroup.kill", groups.job), "1");
+    let numbers = if groups.alone { everybody() } else { members(&groups.job) };
+    for pid in numbers.into_iter().filter(|pid| *pid > 1).filter_map(Pid::from_raw) {
         let _ = rustix::process::kill_process(pid, Signal::KILL);
     }
+}
+
+fn everybody() -> Vec<i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn members(group: &str) -> Vec<i32> {
+    let text = fs::read_to_string(format!("{group}/cgroup.procs")).unwrap_or_default();
+    text.lines().filter_map(|line| line.parse().ok()).collect()
 }

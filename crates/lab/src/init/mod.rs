@@ -9,8 +9,10 @@
 
 mod bring;
 mod channel;
+mod hand_over;
 mod job;
 mod system;
+mod unit;
 
 use std::fs;
 use std::time::Duration;
@@ -19,12 +21,17 @@ use rustix::system::RebootCommand;
 
 use crate::wire::{Event, Job, MARK};
 use channel::Channel;
+use system::Groups;
 
 /// Whether this process is PID 1 of a guest of ours: the runner marks it on the kernel's command
 /// line. A container's PID 1 is something else.
 #[must_use]
 pub fn is_wanted() -> bool {
-    rustix::process::getpid().as_raw_nonzero().get() == 1 && std::env::var_os(MARK).is_some()
+    is_pid_1() && std::env::var_os(MARK).is_some()
+}
+
+fn is_pid_1() -> bool {
+    rustix::process::getpid().as_raw_nonzero().get() == 1
 }
 
 /// The life of PID 1.
@@ -51,20 +58,50 @@ pub fn main() -> ! {
 fn run(channel: &Channel) -> Result<(), String> {
     let text = fs::read(format!("/{}", crate::wire::JOB)).map_err(|error| error.to_string())?;
     let job: Job = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
-    for what in system::load(&job.modules).into_iter().chain(system::cgroups()) {
+    for what in system::load(&job.modules) {
         channel.tell(&Event::Trouble { what });
     }
-    let ended = match system::missing_disks(job.disks) {
-        Some(why) => job::not_started(why),
-        None => {
-            if job.settle {
-                system::settle();
+    let ended = match (system::missing_disks(job.disks), &job.root) {
+        (Some(why), _) => job::not_started(why),
+        (None, None) => here(&job, channel),
+        (None, Some(disk)) => {
+            channel.drain();
+            match hand_over::to_systemd(&job, disk) {
+                Ok(never) => match never {},
+                Err(why) => job::not_started(why),
             }
-            job::run(&job, channel)
         }
     };
     channel.tell(&ended);
     bring::everything(channel)
+}
+
+fn here(job: &Job, channel: &Channel) -> Event {
+    let groups = Groups::of_pid_1();
+    for what in groups.make() {
+        channel.tell(&Event::Trouble { what });
+    }
+    if job.quiet {
+        system::quiet();
+    }
+    job::run(job, &groups, channel)
+}
+
+/// Whether this process is the unit that runs the job under systemd.
+#[must_use]
+pub fn is_unit() -> bool {
+    !is_pid_1() && std::env::var_os(MARK).is_some_and(|mark| mark == "unit")
+}
+
+/// The life of the unit: whatever it could not do is told.
+pub fn unit_main() -> ! {
+    let channel = Channel::open();
+    if let Err(what) = unit::main(&channel) {
+        channel.tell(&Event::Trouble { what });
+    }
+    channel.tell(&Event::Done);
+    channel.drain();
+    std::process::exit(0)
 }
 
 /// Restarts the machine, which ends it.

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, mount};
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 /// Folder and filesystem, in this order.
 const MOUNTS: &[(&str, &str)] = &[
@@ -22,12 +22,6 @@ const MOUNTS: &[(&str, &str)] = &[
     ("/tmp", "tmpfs"),
     ("/run", "tmpfs"),
 ];
-
-/// The job's cgroup.
-pub(super) const JOB_GROUP: &str = "/sys/fs/cgroup/job";
-const ROOT_GROUP: &str = "/sys/fs/cgroup";
-/// Where PID 1 itself is.
-pub(super) const OWN_GROUP: &str = "/sys/fs/cgroup/init";
 
 /// Mounts everything that is not mounted yet.
 pub(super) fn mount_all(troubles: &mut Vec<String>) {
@@ -70,25 +64,66 @@ fn load_one(path: &Path) -> rustix::io::Result<()> {
     rustix::system::finit_module(file, &none, 0)
 }
 
-/// Two groups, ours and the job's, with every controller that this kernel has.
-pub(super) fn cgroups() -> Vec<String> {
-    let Ok(offered) = fs::read_to_string(format!("{ROOT_GROUP}/cgroup.controllers")) else {
-        return vec!["there is no cgroup v2 here".to_owned()];
-    };
-    let mut troubles = Vec::new();
-    for controller in offered.split_whitespace() {
-        let written =
-            fs::write(format!("{ROOT_GROUP}/cgroup.subtree_control"), format!("+{controller}"));
-        if let Err(error) = written {
-            troubles.push(format!("cgroup controller {controller} is not enabled: {error}"));
-        }
+/// Takes away what [`mount_all`] mounted; who keeps something open keeps it.
+pub(super) fn unmount_all() {
+    for (folder, _) in MOUNTS.iter().rev() {
+        let _ = unmount(*folder, UnmountFlags::DETACH);
     }
-    for group in [OWN_GROUP, JOB_GROUP] {
-        if let Err(error) = fs::create_dir_all(group) {
-            troubles.push(format!("{group}: {error}"));
-        }
+}
+
+/// Two cgroups: that of whoever runs the job, and the job's.
+#[derive(Debug)]
+pub(super) struct Groups {
+    parent: String,
+    own: String,
+    pub(super) job: String,
+    /// Nobody else is there: all other processes are the job's.
+    pub(super) alone: bool,
+}
+
+impl Groups {
+    /// Of a guest whose PID 1 is ours.
+    pub(super) fn of_pid_1() -> Self {
+        Self { alone: true, ..Self::below("/sys/fs/cgroup", "init") }
     }
-    troubles
+
+    /// In a group that is ours alone.
+    pub(super) fn below(parent: &str, own: &str) -> Self {
+        let group = |name: &str| format!("{parent}/{name}");
+        Self { parent: parent.to_owned(), own: group(own), job: group("job"), alone: false }
+    }
+
+    /// Makes them, with every controller that the parent has. A group that hands controllers on may
+    /// hold no process (the root may): so this one goes into its own first.
+    pub(super) fn make(&self) -> Vec<String> {
+        let Ok(offered) = fs::read_to_string(format!("{}/cgroup.controllers", self.parent)) else {
+            return vec!["there is no cgroup v2 here".to_owned()];
+        };
+        let mut troubles = Vec::new();
+        for group in [&self.own, &self.job] {
+            if let Err(error) = fs::create_dir_all(group) {
+                troubles.push(format!("{group}: {error}"));
+            }
+        }
+        self.enter_own();
+        for controller in offered.split_whitespace() {
+            let handed_on = format!("{}/cgroup.subtree_control", self.parent);
+            if let Err(error) = fs::write(handed_on, format!("+{controller}")) {
+                troubles.push(format!("cgroup controller {controller} is not enabled: {error}"));
+            }
+        }
+        troubles
+    }
+
+    /// Moves this process: what it starts then is born there.
+    pub(super) fn enter_job(&self) {
+        enter(&self.job);
+    }
+
+    /// And back.
+    pub(super) fn enter_own(&self) {
+        enter(&self.own);
+    }
 }
 
 /// Why the job cannot have the disks that it was promised.
@@ -103,7 +138,7 @@ pub(super) fn missing_disks(wanted: usize) -> Option<String> {
 
 /// Waits until the CPU idles: what the start left to the background (tests of compressors that were
 /// loaded, above all) would else be counted with the job, now more of it and now less.
-pub(super) fn settle() {
+pub(super) fn quiet() {
     const STEP: u64 = 500;
     for _ in 0..20 {
         let before = idle_milliseconds();
@@ -114,8 +149,7 @@ pub(super) fn settle() {
     }
 }
 
-/// Moves PID 1 into a group: what it starts then is born there.
-pub(super) fn enter(group: &str) {
+fn enter(group: &str) {
     let _ = fs::write(format!("{group}/cgroup.procs"), "0");
 }
 

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 
 use super::Kernel;
-use crate::cache::Cache;
+use crate::cache::{Cache, Item};
 use crate::error::Error;
 
 /// What was typed behind `--kernel`.
@@ -50,7 +50,10 @@ pub fn find(
     tell: &mut dyn FnMut(&str),
 ) -> Result<Kernel, Error> {
     match wanted {
-        Wanted::Suite(suite) => Ok(Kernel::from_kept(cache.suite(suite, stop, tell)?)),
+        Wanted::Suite(suite) => {
+            let item = Item::Kernel(suite.clone());
+            Ok(Kernel::from_kept(cache.get(&item, stop, tell)?))
+        }
         Wanted::Path(path) => Kernel::from_file(path.display().to_string(), path.clone(), None),
         Wanted::Host => {
             let release = rustix::system::uname().release().to_string_lossy().into_owned();

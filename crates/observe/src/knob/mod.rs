@@ -15,7 +15,7 @@ mod groups;
 mod places;
 
 use pagewise_model::knob::{Access, Domain, KNOBS, Knob, KnobReading};
-use pagewise_model::{Cgroups, Name, Reading, Source};
+use pagewise_model::{Bytes, Cgroups, Name, Reading, Source};
 
 use crate::root::{HostRoot, absolute};
 use crate::text::{flag, number, words};
@@ -24,7 +24,24 @@ use places::{Place, Places};
 /// Bytes of a value that are kept.
 const MAX_SHOWN: usize = 200;
 
-pub(crate) fn read(host: &HostRoot, cgroups: &Cgroups) -> Vec<KnobReading> {
+/// With less RAM the kernel starts with transparent huge pages switched off in every way.
+const SMALL: Bytes = Bytes::new(512 << 20);
+/// What it gives these then.
+const WHERE_SMALL: [(&str, &str); 3] =
+    [("thp.defrag", "never"), ("thp.use_zero_page", "0"), ("thp.khugepaged.defrag", "0")];
+
+pub(crate) fn read(host: &HostRoot, cgroups: &Cgroups, ram: Option<Bytes>) -> Vec<KnobReading> {
+    let mut knobs = rows(host, cgroups);
+    if ram.is_some_and(|ram| ram < SMALL) {
+        for knob in &mut knobs {
+            let own = WHERE_SMALL.iter().find(|(name, _)| *name == knob.knob.name);
+            knob.default = own.map_or(knob.default, |(_, value)| Some(value));
+        }
+    }
+    knobs
+}
+
+fn rows(host: &HostRoot, cgroups: &Cgroups) -> Vec<KnobReading> {
     let (of_groups, others): (Vec<&'static Knob>, Vec<_>) =
         KNOBS.iter().partition(|knob| knob.path.contains(groups::PLACEHOLDER));
     let mut places = Places::new(host);
@@ -128,7 +145,7 @@ mod tests {
     use crate::text::testing::host;
 
     fn read_plain(host: &HostRoot) -> Vec<KnobReading> {
-        read(host, &Cgroups::default())
+        read(host, &Cgroups::default(), None)
     }
 
     fn of<'a>(readings: &'a [KnobReading], name: &str) -> Vec<&'a KnobReading> {
@@ -159,6 +176,20 @@ mod tests {
         assert_eq!(values(&knobs, "vm.lowmem_reserve_ratio"), [(None, "256 256 32 0 0")]);
         assert_eq!(of(&knobs, "thp.enabled")[0].active(), Some("madvise"));
         assert!(host.take_problems().is_empty());
+    }
+
+    #[test]
+    fn a_small_machine_starts_without_huge_pages() {
+        let host = host([("proc/sys/vm/swappiness", "60\n")]);
+        let default = |mebibytes: u64, name| {
+            let ram = Some(Bytes::new(mebibytes << 20));
+            of(&read(&host, &Cgroups::default(), ram), name)[0].default
+        };
+        assert_eq!(
+            (default(511, "thp.defrag"), default(512, "thp.defrag")),
+            (Some("never"), Some("madvise"))
+        );
+        assert_eq!(default(511, "vm.swappiness"), Some("60"));
     }
 
     #[test]

@@ -55,6 +55,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("sys/dev/block/{device}/uevent", by::disk_event),
     ("run/udev/data/b{device}", by::udev), ("dev/{disk}", by::signature),
     ("sys/class/zram-control", by::presence),
+    ("sys/kernel/debug/zram/zram{n}/block_state", by::presence),
     ("sys/block/zram{n}/backing_dev", by::place), ("sys/block/zram{n}/{any}", by::verbatim),
     ("sys/module/zswap/parameters/{any}", by::verbatim),
     // memory management

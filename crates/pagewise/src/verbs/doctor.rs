@@ -3,14 +3,13 @@
 //!
 //! A machine of which not even the totals are known is not called healthy: that is an error.
 
-use std::time::Instant;
-
 use pagewise_model::{Finding, Severity, Snapshot};
 use pagewise_report::json::Noun;
 use pagewise_report::text;
 
 use super::{Outcome, Page};
 use crate::cli::{self, Global};
+use crate::cost::Started;
 use crate::input;
 use crate::output::Printed;
 use crate::trouble::Advised;
@@ -20,7 +19,7 @@ const PAGE: Page = Page { noun: Noun::Doctor, text: text::doctor };
 pub(super) fn run(
     global: &Global,
     wanted: &cli::Doctor,
-    started: Instant,
+    started: Started,
 ) -> anyhow::Result<Outcome> {
     let interval = input::interval(global)?;
     let all = pagewise_decide::diagnose(&interval);

@@ -9,7 +9,6 @@ mod report;
 mod status;
 
 use std::process::ExitCode;
-use std::time::Instant;
 
 use pagewise_model::{Finding, Interval};
 use pagewise_report::json::Noun;
@@ -17,8 +16,9 @@ use pagewise_report::text::Look;
 use pagewise_report::{Answer, json};
 
 use crate::cli::{Cli, Global, Verb};
+use crate::cost::{self, Started};
 use crate::output::{Printed, print};
-use crate::{cost, screen};
+use crate::screen;
 
 /// How a verb ended that did what it was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl From<Outcome> for ExitCode {
 }
 
 /// Does what was typed.
-pub(crate) fn run(cli: &Cli, started: Instant) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cli: &Cli, started: Started) -> anyhow::Result<Outcome> {
     let global = &cli.global;
     match cli.verb.as_ref().unwrap_or(&Verb::Report) {
         Verb::Report => report::run(global, started),
@@ -66,7 +66,7 @@ impl Page {
     fn show(
         &self,
         global: &Global,
-        started: Instant,
+        started: Started,
         interval: &Interval,
         (findings, hidden): (&[Finding], usize),
     ) -> anyhow::Result<Printed> {

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise status`: facts at a glance, from a single look.
 
-use std::time::Instant;
-
 use pagewise_observe::Scope;
 use pagewise_report::json::Noun;
 use pagewise_report::text;
 
 use super::{Outcome, Page};
 use crate::cli::Global;
+use crate::cost::Started;
 use crate::input;
 
 const PAGE: Page = Page { noun: Noun::Status, text: text::status };
 
-pub(super) fn run(global: &Global, started: Instant) -> anyhow::Result<Outcome> {
+pub(super) fn run(global: &Global, started: Started) -> anyhow::Result<Outcome> {
     let host = input::open(global)?.without_start();
     let interval = host.interval(&Scope::glance(), || anyhow::Ok(()))?;
     PAGE.show(global, started, &interval, (&[], 0))?;

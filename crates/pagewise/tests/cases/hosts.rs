@@ -15,6 +15,10 @@ pub(crate) const BEHIND_FILE_USED: &str = "debian12-6.18-x86_64-24g-zram-behind-
 pub(crate) const ZRAM_SWAP: &str = "debian12-6.18-x86_64-24g-zram-swap";
 /// The same, while a cgroup of 64 MiB swaps 130 MiB of text to it.
 pub(crate) const ZRAM_SWAP_USED: &str = "debian12-6.18-x86_64-24g-zram-swap-used";
+/// Version 2: a group of 64 MiB works on 160 MiB, of which zram takes the rest.
+pub(crate) const AT_LIMIT: &str = "debian-sid-7.2-x86_64-512m-zram-pressure";
+/// A group of 40 MiB whose program on a disk does not fit beside its data, and no swap.
+pub(crate) const SWAP_OFF: &str = "debian-trixie-6.12-x86_64-512m-swap-off";
 
 /// What the kernel prints above the tiers.
 const HEAD: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
@@ -119,7 +123,7 @@ pub(super) fn group_events(reached_max: u32) -> String {
 }
 
 /// Its pressure, as the share of the last minute.
-pub(super) fn group_pressure(some60: &str) -> String {
+fn group_pressure(some60: &str) -> String {
     format!(
         "some avg10={some60} avg60={some60} avg300=0.00 total=90000\n\
          full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"

@@ -4,12 +4,15 @@
 use pagewise_model::Severity::{Critical, Info, Warning};
 
 use super::hosts::{
-    BEHIND_FILE, PLAIN, THP, ZRAM_SWAP, group, group_pressure, mm_stat, pressure, rereading,
-    swap_off, swaps, version_2, waiting,
+    AT_LIMIT, BEHIND_FILE, PLAIN, SWAP_OFF, THP, ZRAM_SWAP, mm_stat, pressure, rereading, swap_off,
+    swaps, version_2,
 };
 use super::{Case, Near};
 use crate::scene::Scene;
 
+const SLICE: &str = "sys/fs/cgroup/system.slice";
+const LIMITED: &str = "sys/fs/cgroup/system.slice/cg-2.service";
+const EVENTS: &str = "sys/fs/cgroup/system.slice/cg-2.service/memory.events";
 const KHUGEPAGED: &str = "sys/kernel/mm/transparent_hugepage/khugepaged";
 
 pub(super) static CASES: &[Case] = &[
@@ -39,15 +42,42 @@ pub(super) static CASES: &[Case] = &[
     },
     Case {
         id: "memory-pressure",
-        reason: "most in one group",
-        host: ZRAM_SWAP,
-        fires: |host| waiting(group(version_2(host), "memory.pressure", group_pressure("43.00"))),
-        severity: Warning,
-        title: "somebody waited for memory 11 % of the last minute",
+        reason: "a group at its limit, on a machine with memory to spare",
+        host: AT_LIMIT,
+        fires: |host| host,
+        severity: Critical,
+        title: "cg-2.service waits for memory at its limit of 64.0 MiB",
         also: &[],
-        near: Near::Silent(|host| {
-            group(version_2(host), "memory.pressure", group_pressure("4.99"))
-        }),
+        near: Near::Told(
+            |host| host.file(&format!("{LIMITED}/memory.max"), "max\n"),
+            Critical,
+            "somebody waited for memory 10 % of the last minute, everybody 10 %",
+        ),
+    },
+    Case {
+        id: "memory-pressure",
+        reason: "a group above it has the limit",
+        host: AT_LIMIT,
+        fires: |host| {
+            let events = |host: &Scene, end| host.text(end, EVENTS).unwrap().to_owned();
+            let (start, end) = (events(&host, "start"), events(&host, "end"));
+            host.file(&format!("{LIMITED}/memory.max"), "max\n")
+                .file(&format!("{SLICE}/memory.max"), "67108864\n")
+                .file_at("start", &format!("{SLICE}/memory.events"), start)
+                .file_at("end", &format!("{SLICE}/memory.events"), end)
+        },
+        severity: Critical,
+        title: "/system.slice waits for memory at its limit of 64.0 MiB",
+        also: &[],
+        // it was reached some time ago
+        near: Near::Told(
+            |host| {
+                let end = host.text("end", EVENTS).unwrap().to_owned();
+                host.file(EVENTS, end)
+            },
+            Critical,
+            "somebody waited for memory 10 %",
+        ),
     },
     Case {
         id: "memory-pressure",
@@ -82,13 +112,13 @@ pub(super) static CASES: &[Case] = &[
     Case {
         id: "swap-avoids-anon",
         reason: "swap off while files come back",
-        host: PLAIN,
-        fires: rereading,
+        host: SWAP_OFF,
+        fires: |host| host,
         severity: Warning,
         title: "the kernel re-reads files it dropped a moment ago",
         also: &[],
         // pages that were dropped long ago
-        near: Near::Silent(|host| rereading(host).grow("pgsteal_file", 20_000)),
+        near: Near::Silent(|host| host.grow("pgsteal_file", 1000)),
     },
     Case {
         id: "swap-avoids-anon",

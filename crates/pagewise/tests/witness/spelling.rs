@@ -41,6 +41,9 @@ const COLUMNS: &[Row] = &[
     ("/surplus_hugepages", "surplus", 0, Unit::Plain),
     ("/memory.usage_in_bytes", "", 0, Unit::Size),
     ("/memory.swap.max", "swap.max", 0, Unit::Size),
+    ("/memory.max", "max", 0, Unit::Size),
+    ("/memory.current", "current", 0, Unit::Size),
+    ("/memory.swap.current", "swap.current", 0, Unit::Size),
     ("/memory.swappiness", "swappiness", 0, Unit::Plain),
     ("/memory.failcnt", "reached max", 0, Unit::Plain),
 ];
@@ -63,7 +66,7 @@ pub(super) fn expected(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<St
         () if path.contains("pressure") => averages(place),
         () if ends("/zoneinfo") => zones(place),
         () if ends("/buddyinfo") => blocks(place),
-        () if ends("/memory.stat") || ends("/memory.events") => group_counters(place),
+        () if ends("/memory.stat") || ends("/memory.events") => group_counters(place, seconds),
         () if ends("/memory.memsw.limit_in_bytes") => swap_of_version_1(place),
         () if ends("/lru_gen/enabled") => bits(place),
         () if ends("/transparent_hugepage/enabled") || ends("/defrag") => choice(place),
@@ -161,6 +164,10 @@ fn counters(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<String>, Stri
             let sum = after + place.keyed("end", "pgscan_direct")?;
             all.push(format!("pgscan_kswapd + pgscan_direct {sum} since boot"));
         }
+        "pgscan_anon" => {
+            let sum = after + place.keyed("end", "pgscan_file")?;
+            all.push(format!("pgscan_anon + pgscan_file {sum} since boot"));
+        }
         _ if key.starts_with("allocstall") => {
             let text = place.scene.text("end", place.path()).unwrap_or_default();
             let stalls = text.lines().filter_map(|line| line.strip_prefix("allocstall_"));
@@ -223,10 +230,15 @@ fn blocks(place: &Place<'_>) -> Result<Vec<String>, String> {
 }
 
 /// Lines of a group's files; version 1 counts what is below it as `total_`.
-fn group_counters(place: &Place<'_>) -> Result<Vec<String>, String> {
+fn group_counters(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<String>, String> {
     let value = place.word(1)?;
     let said = match place.key()? {
-        "max" => format!("reached max {value}"),
+        "max" => {
+            let grown =
+                change("reached max", place.keyed("start", "max")?, number(value)?, seconds)?;
+            return with_subject(place, &format!("reached max {value}"))
+                .map(|all| all.into_iter().chain([grown]).collect());
+        }
         // told only where neither the group nor one above it has a limit
         "hierarchical_memsw_limit" if number(value)? > u64::MAX / 4 => "swap.max max".to_owned(),
         "anon" | "total_rss" => format!("anon {}", shown(value, Unit::Size)?),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The largest memory cgroups. A group's numbers include the groups below it.
 
-use pagewise_model::{Cgroup, Cgroups, Hierarchy, Interval, Limit, Reading, Snapshot};
+use pagewise_model::{Cgroup, Cgroups, Hierarchy, Interval, Limit, Percent, Reading, Snapshot};
 
 use super::kit::{Page, Role};
 use super::movement::per_second;
 use super::table::{Cell, Column, Table};
-use super::words::{cell, cell_as, count, plural, shown};
+use super::words::{cell, cell_as, count, plural, shown, stalled};
 
 const SHOWN: usize = 10;
 
@@ -25,6 +25,7 @@ pub(super) fn print(page: &mut Page, interval: &Interval) {
         Column::right("swap"),
         Column::right("swap limit").spare(2),
         Column::right(if rates { "refaults/s" } else { "refaults" }).spare(1),
+        Column::right("waited (60 s)").spare(1),
         Column::right("OOM kills").spare(3),
     ];
     let mut table = Table::new(4, columns);
@@ -91,6 +92,7 @@ fn row(interval: &Interval, group: &Cgroup) -> Vec<Cell> {
         cell(&group.swap_current),
         cell_as(&group.swap_max, limit),
         refaults(interval, group),
+        waited(&group.pressure.some.avg60),
         oom_kills(&group.events.oom_kill),
     ]
 }
@@ -127,6 +129,11 @@ fn refaults(interval: &Interval, group: &Cgroup) -> Cell {
 
 fn find<'a>(snapshot: &'a Snapshot, group: &Cgroup) -> Option<&'a Cgroup> {
     snapshot.cgroups.groups.iter().find(|other| other.path == group.path)
+}
+
+/// Share of the last minute in which one of its tasks waited for memory; version 1 does not count it.
+fn waited(some: &Reading<Percent>) -> Cell {
+    some.get().map_or_else(Cell::default, |some| stalled(some.get()).into())
 }
 
 fn oom_kills(kills: &Reading<u64>) -> Cell {

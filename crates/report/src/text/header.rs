@@ -2,7 +2,7 @@
 //! The first line and the last: which machine, when, and what looking cost.
 
 use jiff::Timestamp;
-use pagewise_model::{Bytes, Snapshot};
+use pagewise_model::{Bytes, Name, Snapshot};
 
 use super::kit::{Line, Page, Role};
 use super::words::{listed, plural, seconds};
@@ -24,9 +24,16 @@ fn machine(snapshot: &Snapshot) -> Vec<String> {
     items.extend(snapshot.taken.kernel.value().map(|kernel| format!("Linux {kernel}")));
     items.extend(snapshot.memory.total.get().map(|total| format!("{total} RAM")));
     items.extend(host.cpus.get().map(|cpus| plural(cpus.into(), "CPU")));
-    items.extend(host.virtualization.value().map(|kind| format!("{kind} guest")));
+    items.extend(host.virtualization.value().map(guest));
     items.extend(host.container.value().map(|kind| format!("in a container ({kind})")));
     items
+}
+
+fn guest(kind: &Name) -> String {
+    match kind.as_str() {
+        "vm-other" => "a virtual machine".to_owned(),
+        kind => format!("{kind} guest"),
+    }
 }
 
 fn when(answer: &Answer<'_>) -> Vec<String> {

@@ -34,7 +34,8 @@ pub(super) fn zswap(zswap: &Zswap) -> Option<String> {
     }
     let written = zswap.written_back.get().filter(|&pages| pages > 0);
     parts.extend(
-        written.map(|pages| format!("{} written to disk since boot", plural(pages, "page"))),
+        written
+            .map(|pages| format!("{} handed on to a swap tier since boot", plural(pages, "page"))),
     );
     Some(parts.join("; "))
 }

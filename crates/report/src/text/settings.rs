@@ -86,8 +86,19 @@ fn differences(knobs: &[KnobReading]) -> Vec<Difference<'_>> {
             }),
         }
     }
+    let told = all.iter().any(|difference| difference.name == POOLS);
+    all.retain(|difference| !(told && AGAIN.contains(&difference.name)));
     all
 }
+
+/// The pools of each page size, and settings that show the same pools once more.
+const POOLS: &str = "hugetlb.nr_hugepages";
+const AGAIN: [&str; 4] = [
+    "vm.nr_hugepages",
+    "vm.nr_hugepages_mempolicy",
+    "hugetlb.nr_hugepages_mempolicy",
+    "hugetlb.node.nr_hugepages",
+];
 
 /// The live value and the default, where both are known and differ.
 fn difference(knob: &KnobReading) -> Option<(&str, &'static str)> {

@@ -53,9 +53,7 @@ fn role(worst: Option<Severity>) -> Role {
 fn sentence(findings: &[Finding], worst: Option<Severity>, snapshot: &Snapshot) -> String {
     let waited = waited(&snapshot.psi);
     if let Some(short) = findings.iter().find(|finding| finding.id == SHORT_OF_MEMORY) {
-        let felt = waited.filter(|some| *some > 0.0);
-        let why = felt.map_or_else(|| short.title.clone(), |some| waiting(&snapshot.psi, some));
-        return format!("Memory is short: {why}.");
+        return format!("Memory is short: {}.", short.title);
     }
     let available = available(snapshot);
     match (worst, waited) {

@@ -16,7 +16,8 @@ pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
     if snapshot.zram.is_empty() {
         return;
     }
-    page.heading("zram", "compressed RAM as a block device; in brackets what zramctl calls it");
+    let brackets = if ready.is_empty() { "" } else { "; in brackets what zramctl calls it" };
+    page.heading("zram", &format!("compressed RAM as a block device{brackets}"));
     let together = if page.width() < 80 { 1 } else { 3 };
     let (known, unknown): (Vec<&Zram>, Vec<&Zram>) =
         ready.into_iter().partition(|zram| zram.mm_stat.original.value().is_some());
@@ -127,6 +128,13 @@ pub(super) fn glance(zram: &Zram) -> String {
     }
     if let Some(why) = lack(&zram.mm_stat.original) {
         return format!("{name}: {why}");
+    }
+    if zram.mm_stat.original.get() == Some(Bytes::new(0)) {
+        return format!(
+            "{name} ({}) is empty, {} fit",
+            shown(&zram.algorithm),
+            shown(&zram.disksize)
+        );
     }
     let held = format!("{} in {}", shown(&zram.mm_stat.original), shown(&zram.mm_stat.memory_used));
     let gain = zram.original_per_memory_used.map(|ratio| format!(", {}", to_one(ratio)));

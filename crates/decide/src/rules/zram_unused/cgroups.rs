@@ -4,6 +4,7 @@
 use pagewise_model::{Bytes, Cgroup, Finding, Limit, Quantity, Snapshot};
 
 use super::{Case, RULE, holds_nothing, severity};
+use crate::facts::groups::{is_below, system_unit};
 use crate::facts::reclaim;
 use crate::proof::Proof;
 use crate::text::{counted, put, quoted, short, writes};
@@ -60,11 +61,6 @@ fn outermost_barred(host: &Snapshot) -> Vec<&Cgroup> {
     chosen
 }
 
-fn is_below(group: &Cgroup, above: &Cgroup) -> bool {
-    let rest = group.path.as_str().strip_prefix(above.path.as_str());
-    rest.is_some_and(|rest| rest.starts_with('/'))
-}
-
 fn hit_limit(group: &Cgroup) -> bool {
     group.events.max.get().is_some_and(|times| times > 0)
 }
@@ -117,14 +113,6 @@ fn next(group: &Cgroup) -> Vec<String> {
         None => put("max", path),
     };
     vec![lift, look]
-}
-
-/// The unit of the system's systemd that this group is; a user's units are not for it to set.
-fn system_unit(group: &Cgroup) -> Option<&str> {
-    let path = group.path.as_str().trim_start_matches('/');
-    let unit = path.strip_prefix("system.slice/").unwrap_or(path);
-    let is_unit = !unit.contains('/') && (unit.ends_with(".service") || unit.ends_with(".slice"));
-    is_unit.then_some(unit)
 }
 
 #[cfg(test)]

@@ -53,10 +53,8 @@ fn proof(case: Case<'_>, scanned: Option<Total>, stalls: Option<Total>) -> Proof
     let proof = holds_nothing(case)
         .named("pswpout", &reclaim::swapped_out(host))
         .named("MemFree", &host.memory.free);
-    let totals = [("pgscan_kswapd + pgscan_direct", scanned), ("allocstall_*", stalls)];
-    totals.into_iter().fold(proof, |proof, (name, total)| match total {
-        Some(total) => proof.note(&total.source, format!("{name} {} since boot", total.count)),
-        None => proof,
+    [scanned, stalls].into_iter().flatten().fold(proof, |proof, total| {
+        proof.note(&total.source, format!("{} {} since boot", total.names, total.count))
     })
 }
 

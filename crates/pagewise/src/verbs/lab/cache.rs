@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
-use pagewise_lab::cache::{Cache, Listed};
+use pagewise_lab::cache::{Cache, Item, Listed};
 use pagewise_lab::guest;
 
 use super::{Outcome, tell};
@@ -19,17 +19,17 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     match what {
         LabCache::List => list(global, cache)?,
-        LabCache::Prune { suites } => {
+        LabCache::Prune { items } => {
             for line in guest::clean(cache, stop)? {
                 tell(global, &line);
             }
-            for suite in cache.prune(suites, stop)? {
-                tell(global, &format!("{suite}: removed"));
+            for item in cache.prune(items, stop)? {
+                tell(global, &format!("{item}: removed"));
             }
         }
-        LabCache::Fetch { suites } => {
-            for suite in suites {
-                cache.fetch(suite, stop, &mut |line| tell(global, line))?;
+        LabCache::Fetch { items } => {
+            for item in items {
+                cache.fetch(item, stop, &mut |line| tell(global, line))?;
             }
             list(global, cache)?;
         }
@@ -41,13 +41,15 @@ fn list(global: &Global, cache: &Cache) -> anyhow::Result<()> {
     let listed = cache.list()?;
     let text = match global.json {
         true => {
-            let entries = serde_json::to_value(&listed)?;
-            let folder = cache.folder().to_string_lossy();
-            let schema = "pagewise/lab-cache/1";
-            format!(
-                "{:#}\n",
-                serde_json::json!({"schema": schema, "folder": folder, "kernels": entries})
-            )
+            let (kernels, userlands): (Vec<&Listed>, Vec<&Listed>) =
+                listed.iter().partition(|one| matches!(one.item, Item::Kernel(_)));
+            let document = serde_json::json!({
+                "schema": "pagewise/lab-cache/1",
+                "folder": cache.folder().to_string_lossy(),
+                "kernels": kernels,
+                "userlands": userlands,
+            });
+            format!("{document:#}\n")
         }
         false => table(&listed, cache),
     };
@@ -58,12 +60,21 @@ fn list(global: &Global, cache: &Cache) -> anyhow::Result<()> {
 fn table(listed: &[Listed], cache: &Cache) -> String {
     let mut text = format!("{}\n", cache.folder().display());
     if listed.is_empty() {
-        text.push_str("  no kernels; `pagewise lab cache fetch trixie` fetches one\n");
+        text.push_str("  nothing; `pagewise lab cache fetch trixie` fetches a kernel\n");
     }
-    for Listed { suite, release, packages, size } in listed {
+    for Listed { item, release, packages, size, .. } in listed {
+        let item = item.to_string();
         let release = release.as_deref().unwrap_or("damaged: fetched again when it is wanted");
-        let _ = writeln!(text, "  {suite:10} {size:>10}  {release}");
-        let _ = writeln!(text, "             {}", packages.join(", "));
+        let _ = writeln!(text, "  {item:16} {size:>10}  {release}");
+        let _ = writeln!(text, "{:20}{}", "", contents(packages));
     }
     text
+}
+
+/// A kernel's few packages by name; a userland's are too many to read here (`--json` has them).
+fn contents(packages: &[String]) -> String {
+    match packages.len() {
+        0..=6 => packages.join(", "),
+        many => format!("{many} packages"),
+    }
 }

@@ -75,10 +75,12 @@ fn described(wanted: &cli::Guest) -> anyhow::Result<Guest> {
         bail!("expected at most {MOST_DISKS} disks, found {}", wanted.disk.len());
     }
     let files = wanted.file.iter().map(|text| out::file(text)).collect::<anyhow::Result<_>>()?;
+    let deadline = wanted.deadline.unwrap_or_else(|| wanted.userland.deadline());
     Ok(Guest {
+        userland: wanted.userland.clone(),
         memory: wanted.memory,
         cpus: wanted.cpus,
-        deadline: wanted.deadline,
+        deadline,
         modules: wanted.module.clone(),
         files,
         disks: wanted.disk.clone(),

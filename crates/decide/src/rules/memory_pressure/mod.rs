@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Tasks wait for memory, or the machine reads again what it just dropped.
+//!
+//! PSI says how much time is lost. Where the kernel has none, thrashing alone is told: what part
+//! of all reading from disk is refaults, and what part of all faults had to wait for a disk.
+//!
+//! Where the time is lost inside a cgroup at its own limit, the [limit](at_limit) is told instead.
+
+pub(super) mod at_limit;
+
+use pagewise_model::{Bytes, Cgroup, Finding, Interval, Percent, Reading, Severity, Snapshot};
+
+use crate::Rule;
+use crate::facts::reclaim::{self, Rereading};
+use crate::facts::{groups, pressure};
+use crate::proof::Proof;
+use crate::text::quoted;
+
+pub(super) const RULE: Rule = Rule {
+    id: "memory-pressure",
+    doc: "Tasks lose time waiting for memory, or most of what is read from disk was dropped a moment ago.",
+    look,
+};
+
+/// From here on the machine reads more for what it forgot than for what is new.
+const REREAD_PERCENT: f64 = 50.0;
+/// Cgroups named as evidence.
+const NAMED: usize = 3;
+
+/// The working set does not fit: shares over the interval.
+struct Thrashing {
+    rereading: Rereading,
+    /// Refaults as a share of everything read in.
+    of_read: Option<f64>,
+    /// Faults that had to wait, as a share of all.
+    of_faults: Option<f64>,
+}
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    let level = pressure::level(&interval.end.psi);
+    let thrashing = thrashing(interval);
+    let thrashes = thrashing.as_ref().filter(|thrashing| thrashing.is_most());
+    let severity = level.or(thrashes.map(|_| Severity::Warning));
+    let finding = severity.map(|severity| match at_limit::of(interval) {
+        Some(at) => at_limit::finding(interval, severity, &at),
+        None => Finding {
+            id: RULE.id,
+            severity,
+            title: title(&interval.end, level, thrashes),
+            what: what(interval, level, thrashing.as_ref()),
+            why: WHY.to_owned(),
+            evidence: proof(interval, thrashing.as_ref()).done(),
+            next: next(&interval.end),
+        },
+    });
+    finding.into_iter().collect()
+}
+
+const WHY: &str = "When free memory is gone, tasks that need a page wait until the kernel has \
+    dropped or swapped another one; PSI adds up that time. Where the pages that programs use at \
+    the same time do not fit, each one read pushes out the next one needed: that is thrashing.";
+
+fn thrashing(interval: &Interval) -> Option<Thrashing> {
+    let rereading = reclaim::rereading(interval)?;
+    let page_size = interval.end.page_size();
+    let refaulted = rereading.refaults.change.delta as f64 * page_size.get() as f64;
+    // the kernel counts pgpgin in KiB
+    let read = interval.vmstat("pgpgin").and_then(|read| Bytes::from_kib(read.delta));
+    let faults = interval.vmstat("pgfault");
+    let share = |part: f64, whole: f64| (whole > 0.0).then(|| (part * 100.0 / whole).min(100.0));
+    Some(Thrashing {
+        of_read: read.and_then(|read| share(refaulted, read.get() as f64)),
+        of_faults: faults
+            .and_then(|all| share(rereading.major_faults.delta as f64, all.delta as f64)),
+        rereading,
+    })
+}
+
+impl Thrashing {
+    fn is_most(&self) -> bool {
+        self.of_read.is_some_and(|percent| percent >= REREAD_PERCENT)
+    }
+}
+
+fn title(host: &Snapshot, level: Option<Severity>, thrashes: Option<&Thrashing>) -> String {
+    let minute = host.psi.memory.some.avg60.get();
+    let everybody = host.psi.memory.full.avg60.get().filter(|full| full.get() >= 1.0);
+    let everybody =
+        everybody.map_or_else(String::new, |full| format!(", everybody {:.0} %", full.get()));
+    match (level, minute, thrashes.and_then(|thrashing| thrashing.of_read)) {
+        (Some(_), Some(some), _) => {
+            format!("somebody waited for memory {:.0} % of the last minute{everybody}", some.get())
+        }
+        (None, _, Some(share)) => {
+            format!("thrashing: {share:.0} % of what is read was dropped a moment ago")
+        }
+        _ => "tasks wait for memory".to_owned(),
+    }
+}
+
+fn what(interval: &Interval, level: Option<Severity>, thrashing: Option<&Thrashing>) -> String {
+    let waited = level.and_then(|_| waited(&interval.end));
+    let reread = thrashing.map(|thrashing| reread(&interval.end, thrashing));
+    let told: Vec<String> = [waited, reread].into_iter().flatten().collect();
+    told.join(" ")
+}
+
+fn waited(host: &Snapshot) -> Option<String> {
+    let memory = &host.psi.memory;
+    let shown = |name: &str, ten: Option<f64>, sixty: Option<f64>| match (ten, sixty) {
+        (Some(ten), Some(sixty)) => {
+            Some(format!("{name} {ten:.1} % (10 s) and {sixty:.1} % (60 s)"))
+        }
+        (Some(one), None) => Some(format!("{name} {one:.1} % (10 s)")),
+        (None, Some(one)) => Some(format!("{name} {one:.1} % (60 s)")),
+        (None, None) => None,
+    };
+    let average = |reading: &Reading<Percent>| reading.get().map(Percent::get);
+    let lines = [("some", &memory.some), ("full", &memory.full)];
+    let told = lines.map(|(name, stall)| shown(name, average(&stall.avg10), average(&stall.avg60)));
+    let told: Vec<String> = told.into_iter().flatten().collect();
+    let worst = most_pressed(host).into_iter().next();
+    let worst = worst.map_or_else(String::new, |group| format!(", most in {}", group.path));
+    (!told.is_empty()).then(|| format!("Memory pressure: {}{worst}.", told.join("; ")))
+}
+
+fn reread(host: &Snapshot, thrashing: &Thrashing) -> String {
+    let share = |share: Option<f64>, of: &str| {
+        share.map_or_else(String::new, |percent| format!(", {percent:.0} % of {of}"))
+    };
+    format!(
+        "Refaults bring back {}/s{}{}.",
+        thrashing.rereading.bytes_per_second(host),
+        share(thrashing.of_read, "all that is read"),
+        share(thrashing.of_faults, "faults waited for a disk")
+    )
+}
+
+/// Groups over a threshold, worst first; the root stands for the host and is left out.
+fn most_pressed(host: &Snapshot) -> Vec<&Cgroup> {
+    let mut pressed: Vec<(u64, &Cgroup)> = host
+        .cgroups
+        .groups
+        .iter()
+        .filter(|group| group.path.as_str() != "/")
+        .filter(|group| pressure::level_of(&group.pressure).is_some())
+        .filter_map(|group| Some((hundredths(group)?, group)))
+        .collect();
+    pressed.sort_by_key(|(some, _)| std::cmp::Reverse(*some));
+    let told_below = |some: u64, group: &Cgroup| {
+        let below = pressed.iter().filter(|(_, other)| groups::is_below(other, group));
+        below.into_iter().any(|(other, _)| other * 10 >= some * 9)
+    };
+    let innermost = pressed.iter().filter(|(some, group)| !told_below(*some, group));
+    innermost.take(NAMED).map(|(_, group)| *group).collect()
+}
+
+fn hundredths(group: &Cgroup) -> Option<u64> {
+    let some = group.pressure.some.avg60.get()?.get().clamp(0.0, 100.0);
+    #[expect(clippy::cast_possible_truncation, reason = "clamped just before")]
+    #[expect(clippy::cast_sign_loss, reason = "clamped just before")]
+    Some((some * 100.0) as u64)
+}
+
+fn proof(interval: &Interval, thrashing: Option<&Thrashing>) -> Proof {
+    let memory = &interval.end.psi.memory;
+    let proof = Proof::new()
+        .named("some avg10", &memory.some.avg10)
+        .named("some avg60", &memory.some.avg60)
+        .named("full avg10", &memory.full.avg10)
+        .named("full avg60", &memory.full.avg60);
+    let proof = most_pressed(&interval.end).into_iter().fold(proof, |proof, group| {
+        proof
+            .named("some avg60", &group.pressure.some.avg60)
+            .named("full avg60", &group.pressure.full.avg60)
+    });
+    let Some(Thrashing { rereading, .. }) = thrashing else { return proof };
+    proof
+        .change(rereading.refaults.name, &rereading.refaults.change)
+        .change(rereading.dropped.name, &rereading.dropped.change)
+        .change("pgmajfault", &rereading.major_faults)
+        .changed("pgfault", interval.vmstat("pgfault").as_ref())
+        .changed("pgpgin (KiB)", interval.vmstat("pgpgin").as_ref())
+}
+
+fn next(host: &Snapshot) -> Vec<String> {
+    let tasks = "ps -eo pid,rss,comm --sort=-rss | head".to_owned();
+    look_at_worst(host).into_iter().chain([tasks, "pagewise status".to_owned()]).collect()
+}
+
+/// What the most pressed group met.
+fn look_at_worst(host: &Snapshot) -> Option<String> {
+    let worst = most_pressed(host).into_iter().next()?;
+    let path = worst.pressure.some.avg60.source.path().replace("memory.pressure", "memory.events");
+    Some(format!("cat {}", quoted(&path)))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::testing::{assert_silent, calm, grow, line, only, proof_of, stall, with};
+
+    /// PSI over its thresholds, one group worst, and the working set coming back from disk.
+    pub(crate) fn firing() -> Interval {
+        let mut interval = with(|host| {
+            stall(&mut host.psi.memory.some, 14.0, 11.2);
+            stall(&mut host.psi.memory.full, 4.0, 3.0);
+            let db = &mut host.cgroups.groups[2].pressure.some.avg60;
+            *db = line(
+                "/sys/fs/cgroup/system.slice/db.service/memory.pressure",
+                1,
+                Percent::new(43.0),
+            );
+        });
+        grow(&mut interval, "workingset_refault_file", 78_112);
+        grow(&mut interval, "pgsteal_file", 78_000);
+        grow(&mut interval, "pgmajfault", 5_000);
+        grow(&mut interval, "pgpgin", 400_000);
+        grow(&mut interval, "pgfault", 50_000);
+        interval
+    }
+
+    #[test]
+    fn tells_the_time_lost_and_what_comes_back_and_who_waits() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.severity, Severity::Warning);
+        assert_eq!(
+            finding.title,
+            "somebody waited for memory 11 % of the last minute, everybody 3 %"
+        );
+        assert_eq!(
+            finding.what,
+            "Memory pressure: some 14.0 % (10 s) and 11.2 % (60 s); full 4.0 % (10 s) and 3.0 % \
+             (60 s), most in /system.slice/db.service. Refaults bring back 30.5 MiB/s, 78 % of all \
+             that is read, 10 % of faults waited for a disk."
+        );
+        assert!(proof_of(&finding).contains("db.service/memory.pressure:1 = some avg60 43.00 %"));
+    }
+
+    #[test]
+    fn nobody_getting_on_is_critical() {
+        let stopped = with(|host| stall(&mut host.psi.memory.full, 25.0, 2.0));
+        assert_eq!(only(&RULE, &stopped).severity, Severity::Critical);
+    }
+
+    #[test]
+    fn without_psi_thrashing_is_told_alone() {
+        let mut interval = firing();
+        interval.end.psi = pagewise_model::Psi::default();
+        let finding = only(&RULE, &interval);
+        assert_eq!(finding.title, "thrashing: 78 % of what is read was dropped a moment ago");
+    }
+
+    #[test]
+    fn reading_much_that_is_new_is_no_pressure() {
+        let mut interval = calm();
+        grow(&mut interval, "workingset_refault_file", 2_000);
+        grow(&mut interval, "pgsteal_file", 2_000);
+        grow(&mut interval, "pgmajfault", 5_000);
+        grow(&mut interval, "pgpgin", 4_000_000);
+        assert_silent(&RULE, &interval);
+        assert_silent(&RULE, &calm());
+    }
+}

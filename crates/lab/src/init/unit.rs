@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The job as a unit of systemd: waits until the system is up, runs the job in a cgroup of its own
+//! below the unit's, and tells what became of it as PID 1 would have.
+//!
+//! A system that does not come up does not keep the job waiting for ever: what failed and what is
+//! still being started is told, and the job runs. systemd ends the machine when this process ends.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::channel::Channel;
+use super::system::Groups;
+use super::{bring, hand_over, job};
+use crate::wire::{Event, JOB, Job};
+
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs the job that lies on the disk.
+pub(super) fn main(channel: &Channel) -> Result<(), String> {
+    let path = Path::new("/").join(hand_over::FOLDER).join(JOB);
+    let text = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let job: Job = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+    for what in settle(Duration::from_secs(job.settle_seconds)) {
+        channel.tell(&Event::Trouble { what });
+    }
+    let ended = match groups() {
+        Ok(groups) => job::run(&job, &groups, channel),
+        Err(why) => job::not_started(why),
+    };
+    channel.tell(&ended);
+    bring::everything(channel)
+}
+
+/// Waits until systemd has started what it is to start; what is wrong with it, in words.
+fn settle(limit: Duration) -> Vec<String> {
+    let state = state(limit);
+    let mut troubles = failed_units();
+    match state.as_deref() {
+        Some("running") => {}
+        Some("degraded") if !troubles.is_empty() => {}
+        Some(state) => troubles.push(format!("systemd says that it is {state}")),
+        None => troubles.push(still_starting(limit)),
+    }
+    troubles
+}
+
+/// What systemd says of itself once it is settled; nothing where that takes too long.
+fn state(limit: Duration) -> Option<String> {
+    let until = Instant::now() + limit;
+    let mut command = Command::new("systemctl");
+    command.args(["is-system-running", "--wait"]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::null()).spawn().ok()?;
+    while matches!(child.try_wait(), Ok(None)) {
+        if Instant::now() >= until {
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
+        std::thread::sleep(LOOK);
+    }
+    let said = child.wait_with_output().ok()?.stdout;
+    Some(String::from_utf8_lossy(&said).trim().to_owned())
+}
+
+fn failed_units() -> Vec<String> {
+    let listed = ask("systemctl", &["list-units", "--failed", "--plain", "--no-legend", "--full"]);
+    let names = listed.lines().filter_map(|line| line.split_whitespace().next());
+    names.map(failed).collect()
+}
+
+fn failed(unit: &str) -> String {
+    let result = ask("systemctl", &["show", "--property=Result", "--value", unit]);
+    let said = ask("journalctl", &["--unit", unit, "--lines=1", "--output=cat", "--quiet"]);
+    let said = said.trim();
+    let said = if said.is_empty() { String::new() } else { format!(": {said}") };
+    format!("{unit} failed ({}){said}", result.trim())
+}
+
+fn still_starting(limit: Duration) -> String {
+    let listed = ask("systemctl", &["list-jobs", "--plain", "--no-legend", "--full"]);
+    let names: Vec<&str> =
+        listed.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+    let names = if names.is_empty() { "nothing it names".to_owned() } else { names.join(", ") };
+    format!("systemd is still starting after {} s: {names}", limit.as_secs())
+}
+
+fn ask(program: &str, arguments: &[&str]) -> String {
+    let asked = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+    asked.map_or_else(|_| String::new(), |said| String::from_utf8_lossy(&said.stdout).into_owned())
+}
+
+/// Two groups below the unit's: this process goes into one, so that the unit's own can hand every
+/// controller on.
+fn groups() -> Result<Groups, String> {
+    let text = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
+    let unit = text.lines().find_map(|line| line.strip_prefix("0::"));
+    let unit = unit.ok_or("there is no cgroup v2 here")?;
+    let groups = Groups::below(&format!("/sys/fs/cgroup{unit}"), "runner");
+    match groups.make().into_iter().next() {
+        Some(trouble) => Err(trouble),
+        None => Ok(groups),
+    }
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A folder → a disk with a filesystem whose files belong to whom they should.
+//!
+//! mke2fs copies a folder with its owners, which are the user who unpacked it: only root could give
+//! files away. So the owners are set afterwards, in the disk itself, by debugfs; a user may do that.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::tree::Owned;
+use crate::error::{At, Error};
+use crate::program;
+
+/// What the disk says it holds. It is a sparse file: what is not used takes no room.
+const SIZE: &str = "448M";
+/// Thrice what the packages take; each takes room whether it is used or not.
+const INODES: &str = "16384";
+const PACKAGE: &str = "e2fsprogs";
+
+/// Makes the disk.
+pub(super) fn make(root: &Path, disk: &Path, others: &[Owned]) -> Result<(), Error> {
+    let mut command = Command::new(program::find_for_root("mke2fs", PACKAGE)?);
+    // Every start of a guest would go on with what lazily made tables leave to the kernel.
+    command.args(["-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-N", INODES, "-L", "root"]);
+    command.args(["-E", "root_owner=0:0,lazy_itable_init=0,lazy_journal_init=0", "-d"]);
+    program::output("mke2fs", command.arg(root).arg(disk).arg(SIZE))?;
+    give_away(root, disk, others)
+}
+
+/// To root, but for what is somebody else's.
+fn give_away(root: &Path, disk: &Path, others: &[Owned]) -> Result<(), Error> {
+    let script = disk.with_extension("owners");
+    fs::write(&script, commands(root, others)?).at(&script)?;
+    let mut command = Command::new(program::find_for_root("debugfs", PACKAGE)?);
+    command.arg("-w").arg("-f").arg(&script).arg(disk);
+    program::output("debugfs", &mut command)?;
+    fs::remove_file(&script).at(&script)?;
+    check(disk)
+}
+
+/// debugfs ends well whatever happened, so the disk is looked at.
+fn check(disk: &Path) -> Result<(), Error> {
+    let mut command = Command::new(program::find_for_root("e2fsck", PACKAGE)?);
+    program::output("e2fsck", command.arg("-fn").arg(disk))?;
+    let mut command = Command::new(program::find_for_root("debugfs", PACKAGE)?);
+    let listed = program::output("debugfs", command.args(["-R", "stat /usr/bin"]).arg(disk))?;
+    match listed.lines().any(|line| words(line).starts_with(&["User:", "0", "Group:", "0"])) {
+        true => Ok(()),
+        false => Err(Error::Failed {
+            program: "debugfs".to_owned(),
+            said: "the files of the new disk do not belong to root".to_owned(),
+        }),
+    }
+}
+
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+/// Two commands for each file and folder.
+fn commands(root: &Path, others: &[Owned]) -> Result<String, Error> {
+    let mut script = String::new();
+    for path in below(root)? {
+        let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
+        if name.contains(['"', '\n', char::REPLACEMENT_CHARACTER]) {
+            let what = "no name that debugfs could be told".to_owned();
+            return Err(Error::Unusable { path, what });
+        }
+        let other = others.iter().find(|other| other.path == name);
+        let (user, group) = other.map_or((0, 0), |other| (other.user, other.group));
+        for (field, number) in [("uid", user), ("gid", group)] {
+            let _ = writeln!(script, "set_inode_field \"/{name}\" {field} {number}");
+        }
+    }
+    Ok(script)
+}
+
+fn below(root: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).at(&folder)? {
+            let entry = entry.at(&folder)?;
+            if entry.file_type().at(&folder)?.is_dir() {
+                folders.push(entry.path());
+            }
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_holds_what_the_folder_held_and_belongs_to_whom_it_should() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, disk) = (folder.path().join("root"), folder.path().join("disk"));
+        fs::create_dir_all(root.join("usr/bin")).unwrap();
+        fs::write(root.join("usr/bin/a b"), b"contents").unwrap();
+        std::os::unix::fs::symlink("usr/bin", root.join("bin")).unwrap();
+        // As root, files can be given away; for anybody else they are somebody's already.
+        let _ = std::os::unix::fs::lchown(root.join("usr/bin/a b"), Some(1234), Some(1234));
+        let _ = std::os::unix::fs::lchown(root.join("bin"), Some(1234), Some(1234));
+        fs::write(root.join("conf"), b"").unwrap();
+        make(&root, &disk, &[Owned { path: "conf".to_owned(), user: 70_000, group: 42 }]).unwrap();
+        let ask = |what: &str| {
+            let mut command = Command::new(program::find_for_root("debugfs", PACKAGE).unwrap());
+            program::output("debugfs", command.args(["-R", what]).arg(&disk)).unwrap()
+        };
+        assert_eq!(ask("cat \"/usr/bin/a b\""), "contents");
+        for path in ["/usr/bin/a b", "/usr", "/bin", "/", "/conf"] {
+            let said = ask(&format!("stat \"{path}\""));
+            let owner = said.lines().find(|line| line.starts_with("User:")).unwrap();
+            let (user, group) = if path == "/conf" { ("70000", "42") } else { ("0", "0") };
+            assert!(words(owner).starts_with(&["User:", user, "Group:", group]), "{path}: {owner}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_could_end_a_command_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a\"\nquit"), b"").unwrap();
+        assert!(commands(folder.path(), &[]).is_err());
+    }
+}

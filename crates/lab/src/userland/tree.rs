@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Unpacked packages → a system that starts: what their maintainer scripts would have done, as far
+//! as a guest needs it, and what a guest has no use for taken away.
+//!
+//! A guest has no keyboard, no screen and no user who logs in, its hardware is known, and D-Bus is
+//! not there: units that wait for such things are masked.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use super::users::Accounts;
+use crate::error::{At, Error};
+
+/// Folders that are links into /usr, in suites whose packages still bring files for both.
+const MERGED: &[&str] = &["bin", "sbin", "lib", "lib64"];
+
+/// Nobody reads these in a guest. gconv holds character sets that no program here speaks.
+const TRIMMED: &[&str] = &[
+    "usr/share/doc",
+    "usr/share/man",
+    "usr/share/locale",
+    "usr/share/info",
+    "usr/share/lintian",
+    "usr/share/bash-completion",
+    "usr/share/zsh",
+    "usr/share/fish",
+    "usr/lib/udev/hwdb.d",
+    "usr/lib/x86_64-linux-gnu/gconv",
+];
+
+const MASKED: &[&str] = &[
+    "getty.target",
+    "systemd-logind.service",
+    "systemd-logind-varlink.socket",
+    "systemd-hwdb-update.service",
+    "systemd-firstboot.service",
+    "systemd-ask-password-console.path",
+    "systemd-ask-password-wall.path",
+    "apt-daily.timer",
+    "apt-daily-upgrade.timer",
+];
+
+/// Units that their packages would have enabled.
+const ENABLED: &[&str] = &["redis-server.service"];
+
+/// Links that alternatives would have made, where nothing else made them.
+const LINKS: &[(&str, &str)] =
+    &[("usr/bin/awk", "mawk"), ("usr/bin/sh", "dash"), ("usr/sbin/init", "../lib/systemd/systemd")];
+
+/// Accounts that maintainer scripts make by hand, in some suites.
+const ACCOUNTS: &str = "u redis - \"redis\" /var/lib/redis\n\
+    g input -\ng kvm -\ng render -\ng sgx -\n";
+
+/// What does not belong to root: path, permissions, user, group. Folders are made.
+const OWNED: &[(&str, u32, &str, &str)] = &[
+    ("var/log/redis/", 0o2750, "redis", "adm"),
+    ("var/lib/redis/", 0o750, "redis", "redis"),
+    ("etc/redis", 0o2770, "redis", "redis"),
+    ("etc/redis/redis.conf", 0o640, "redis", "redis"),
+    ("etc/shadow", 0o640, "root", "shadow"),
+    ("etc/gshadow", 0o640, "root", "shadow"),
+    ("usr/sbin/unix_chkpwd", 0o2755, "root", "shadow"),
+    ("usr/bin/chage", 0o2755, "root", "shadow"),
+    ("usr/bin/expiry", 0o2755, "root", "shadow"),
+];
+
+/// A file or folder that is not root's.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Owned {
+    pub(super) path: String,
+    pub(super) user: u32,
+    pub(super) group: u32,
+}
+
+/// A guest whose manager crashes shall end, not freeze; and it shall end soon when it is to.
+const MANAGER: &str = "[Manager]\nCrashReboot=yes\nCrashAction=reboot\nShowStatus=no\n\
+    DefaultTimeoutStopSec=10s\n";
+
+/// Before anything is unpacked.
+pub(super) fn prepare(root: &Path) -> Result<(), Error> {
+    for name in MERGED {
+        let folder = root.join("usr").join(name);
+        fs::create_dir_all(&folder).at(&folder)?;
+        link(&root.join(name), &format!("usr/{name}"))?;
+    }
+    Ok(())
+}
+
+/// After everything is unpacked; says what is to belong to whom.
+pub(super) fn complete(root: &Path) -> Result<Vec<Owned>, Error> {
+    for path in TRIMMED {
+        remove(&root.join(path))?;
+    }
+    let accounts = accounts(root)?;
+    for (path, target) in LINKS {
+        if root.join("usr/bin").join(target).exists() || target.starts_with("..") {
+            link(&root.join(path), target)?;
+        }
+    }
+    units(root)?;
+    for folder in ["dev", "proc", "sys", "run", "tmp", "root", "out", "var/log/journal"] {
+        let folder = root.join(folder);
+        fs::create_dir_all(&folder).at(&folder)?;
+    }
+    files(root)?;
+    owned(root, &accounts)
+}
+
+/// What this suite's packages do not bring is left out.
+fn owned(root: &Path, accounts: &Accounts) -> Result<Vec<Owned>, Error> {
+    let mut found = Vec::new();
+    for &(name, mode, user, group) in OWNED {
+        let path = root.join(name);
+        if name.ends_with('/') {
+            fs::create_dir_all(&path).at(&path)?;
+        }
+        let numbers = (accounts.user_number(user), accounts.group_number(group));
+        if let (true, (Some(user), Some(group))) = (path.exists(), numbers) {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).at(&path)?;
+            found.push(Owned { path: name.trim_end_matches('/').to_owned(), user, group });
+        }
+    }
+    Ok(found)
+}
+
+fn accounts(root: &Path) -> Result<Accounts, Error> {
+    let master = |name: &str| text(&root.join("usr/share/base-passwd").join(name));
+    let mut accounts = Accounts::masters(&master("passwd.master")?, &master("group.master")?);
+    for path in sorted(&root.join("usr/lib/sysusers.d"))? {
+        accounts.declare(&text(&path)?);
+    }
+    accounts.declare(ACCOUNTS);
+    for (name, mode, contents) in accounts.files() {
+        let path = root.join("etc").join(name);
+        put(&path, &contents)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).at(&path)?;
+    }
+    Ok(accounts)
+}
+
+fn units(root: &Path) -> Result<(), Error> {
+    let etc = root.join("etc/systemd/system");
+    for unit in MASKED {
+        link(&etc.join(unit), "/dev/null")?;
+    }
+    for unit in ENABLED {
+        link(
+            &etc.join("multi-user.target.wants").join(unit),
+            &format!("/lib/systemd/system/{unit}"),
+        )?;
+    }
+    link(&etc.join("default.target"), "/lib/systemd/system/multi-user.target")
+}
+
+/// An empty machine-id is one that is made at each start and is not worth keeping.
+fn files(root: &Path) -> Result<(), Error> {
+    let names = text(&root.join("usr/share/libc-bin/nsswitch.conf")).unwrap_or_default();
+    for (path, contents) in [
+        ("etc/machine-id", ""),
+        ("etc/hostname", "guest\n"),
+        ("etc/hosts", "127.0.0.1 localhost guest\n::1 localhost guest\n"),
+        ("etc/nsswitch.conf", names.as_str()),
+        ("etc/systemd/system.conf.d/pagewise.conf", MANAGER),
+    ] {
+        put(&root.join(path), contents)?;
+    }
+    Ok(())
+}
+
+fn text(path: &Path) -> Result<String, Error> {
+    fs::read_to_string(path).at(path)
+}
+
+fn put(path: &Path, contents: &str) -> Result<(), Error> {
+    parent(path)?;
+    fs::write(path, contents).at(path)
+}
+
+fn parent(path: &Path) -> Result<(), Error> {
+    path.parent().map_or(Ok(()), |folder| fs::create_dir_all(folder).at(folder))
+}
+
+/// What is there already stays.
+fn link(path: &Path, target: &str) -> Result<(), Error> {
+    parent(path)?;
+    match symlink(target, path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        made => made.at(path),
+    }
+}
+
+fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed.at(path),
+    }
+}
+
+fn sorted(folder: &Path) -> Result<Vec<std::path::PathBuf>, Error> {
+    let entries = fs::read_dir(folder).at(folder)?.flatten();
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "conf"));
+    paths.sort();
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As packages leave it, but smaller.
+    fn unpacked() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        prepare(root).unwrap();
+        for (path, contents) in [
+            ("usr/share/base-passwd/passwd.master", "root::0:0:root:/root:/bin/bash\n"),
+            ("usr/share/base-passwd/group.master", "root:*:0:\nadm:*:4:\nshadow:*:42:\n"),
+            ("usr/lib/sysusers.d/a.conf", "g input -\n"),
+            ("usr/share/doc/x/copyright", "x"),
+            ("etc/redis/redis.conf", "x"),
+            ("bin/dash", "x"),
+        ] {
+            put(&root.join(path), contents).unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn a_system_is_made_of_what_was_unpacked() {
+        let folder = unpacked();
+        let root = folder.path();
+        let owned = complete(root).unwrap();
+        assert!(root.join("usr/bin/dash").is_file() && root.join("bin/sh").is_file());
+        assert!(!root.join("usr/share/doc").exists() && !root.join("usr/bin/awk").exists());
+        assert_eq!(text(&root.join("etc/machine-id")).unwrap(), "");
+        assert!(text(&root.join("etc/group")).unwrap().contains("input:x:999:\n"));
+        let enabled = root.join("etc/systemd/system/multi-user.target.wants/redis-server.service");
+        assert!(enabled.symlink_metadata().is_ok());
+        let redis = Owned { path: "etc/redis/redis.conf".to_owned(), user: 998, group: 998 };
+        let shadow = Owned { path: "etc/shadow".to_owned(), user: 0, group: 42 };
+        assert!(owned.contains(&redis) && owned.contains(&shadow), "{owned:?}");
+        assert!(owned.iter().all(|one| !one.path.contains("chage")), "{owned:?}");
+        let mode = |path: &str| root.join(path).metadata().unwrap().permissions().mode() & 0o7777;
+        assert_eq!((mode("etc/shadow"), mode("var/lib/redis")), (0o640, 0o750));
+    }
+
+    #[test]
+    fn packages_that_lack_what_everything_needs_are_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        prepare(folder.path()).unwrap();
+        let error = complete(folder.path()).unwrap_err();
+        assert!(error.to_string().contains("passwd.master"), "{error}");
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Runs commands in guests. `cargo xtask test --root` builds the static program and names it in
+//! PAGEWISE_STATIC.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::allow_attributes,
+    reason = "tests start the program and look at its files"
+)]
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use std::process::Command;
+
+/// What a guest came to.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    /// The program's exit status.
+    pub(crate) status: i32,
+    /// Standard output.
+    pub(crate) out: String,
+    /// Standard error.
+    pub(crate) err: String,
+}
+
+/// The static program.
+pub(crate) fn program() -> Command {
+    let path = std::env::var_os("PAGEWISE_STATIC").expect("run by cargo xtask test --root");
+    Command::new(path)
+}
+
+/// `pagewise lab guest` with these arguments.
+pub(crate) fn lab(arguments: &[&str]) -> Command {
+    let mut command = program();
+    command.args(["lab", "guest"]).args(arguments);
+    command
+}
+
+/// Runs it to its end.
+pub(crate) fn finish(command: &mut Command) -> Ran {
+    let ended = command.output().unwrap();
+    Ran {
+        status: ended.status.code().unwrap(),
+        out: String::from_utf8(ended.stdout).unwrap(),
+        err: String::from_utf8(ended.stderr).unwrap(),
+    }
+}
+
+/// A shell script in a guest.
+pub(crate) fn script(options: &[&str], script: &str) -> Ran {
+    finish(&mut lab(&[options, &["--", "sh", "-c", script]].concat()))
+}
+
+/// One run as --json tells it.
+pub(crate) fn run(options: &[&str], command: &[&str]) -> serde_json::Value {
+    let ran = finish(&mut lab(&[&["--json"], options, &["--"], command].concat()));
+    let document: serde_json::Value = serde_json::from_str(&ran.out)
+        .unwrap_or_else(|_| panic!("no document: {} {}", ran.out, ran.err));
+    document["runs"][0].clone()
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A program that holds memory, for recordings: `hold MEBIBYTES text|random still|busy`.
+//!
+//! Text compresses to about a half, random bytes do not at all. Busy, it writes a byte to every
+//! page, one page after the other, for ever: whatever is swapped out comes back and goes out again.
+//! It asks for the memory at once, fills it after a line or the end of its input, and then says
+//! `held`. Built statically it runs in guests.
+
+use std::io::Write;
+
+const PAGE: usize = 4096;
+
+type Fill = fn(&mut [u8], u64) -> u64;
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let Some((mebibytes, fill, busy)) = understood(&words) else {
+        eprintln!("usage: hold MEBIBYTES text|random still|busy");
+        std::process::exit(2);
+    };
+    let mut memory = vec![0; mebibytes << 20];
+    // the kernel notes at a first touch, not before, that a process may get huge pages
+    memory.iter_mut().skip(mebibytes << 19).take(1).for_each(|byte| *byte = 1);
+    let _ = std::io::stdin().read_line(&mut String::new());
+    memory.chunks_mut(PAGE).fold(1, |state, page| fill(page, state));
+    println!("held");
+    loop {
+        if !busy {
+            std::thread::park();
+            continue;
+        }
+        memory.iter_mut().step_by(PAGE).for_each(|byte| *byte = byte.wrapping_add(1));
+    }
+}
+
+fn understood(words: &[String]) -> Option<(usize, Fill, bool)> {
+    let [mebibytes, kind, pace] = words else { return None };
+    let fill = [("text", text as Fill), ("random", random)];
+    let fill = fill.iter().find(|(name, _)| name == kind)?.1;
+    let busy = [("still", false), ("busy", true)].iter().find(|(name, _)| name == pace)?.1;
+    Some((mebibytes.parse().ok()?, fill, busy))
+}
+
+/// Numbered lines, each with a word that tells nothing of the next.
+fn text(mut page: &mut [u8], first: u64) -> u64 {
+    let mut line = first;
+    let word = |line: u64| line.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    while writeln!(page, "line {line}: {:016x} is held in memory", word(line)).is_ok() {
+        line += 1;
+    }
+    line
+}
+
+/// Xorshift.
+fn random(page: &mut [u8], mut state: u64) -> u64 {
+    for word in page.chunks_mut(8) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        word.copy_from_slice(&state.to_le_bytes()[..word.len()]);
+    }
+    state
+}

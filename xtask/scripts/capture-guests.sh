@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+#
+# Records Debian's kernels in states of their memory below fixtures/hosts, for the tests:
+#
+#   capture-guests.sh [SLUG…]     all, or these of the list below; PROGRAM is the static pagewise to
+#                                 use, else that of `make build`
+#
+# Each is a guest of its own that runs guest-state.sh; nothing on this machine is changed, and root
+# is not needed. Kernels come from `pagewise lab cache`, so what a suite has today is recorded.
+set -euo pipefail
+
+cd "$(dirname "$0")/../.."
+hosts=fixtures/hosts
+
+# suite, slug without the state, state, size of a disk
+recordings() {
+	cat <<-LIST
+		bookworm debian-bookworm-6.1-x86_64-512m zram-pressure
+		bookworm debian-bookworm-6.1-x86_64-512m zram-behind-disk 48M
+		bookworm debian-bookworm-6.1-x86_64-1g thp
+		trixie debian-trixie-6.12-x86_64-512m zram-pressure-no-mglru
+		trixie debian-trixie-6.12-x86_64-512m swap-off 64M
+		trixie debian-trixie-6.12-x86_64-1g thp
+		sid debian-sid-7.2-x86_64-512m zram-pressure
+		sid debian-sid-7.2-x86_64-512m zram-full
+		sid debian-sid-7.2-x86_64-512m zswap-zram
+	LIST
+}
+
+program=${PROGRAM:-$(xtask/scripts/build-static.sh --where)}
+xtask/scripts/build-static.sh --package xtask --example hold
+hold=$(dirname "$program")/examples/hold
+
+# swapon of util-linux with its libraries: that of busybox sets no priority.
+files=(--file "$hold:/hold" --file xtask/scripts/guest-state.sh:/state)
+for library in /sbin/swapon $(ldd /sbin/swapon | grep --only-matching '/[^ ]*'); do
+	files+=(--file "$(readlink --canonicalize "$library"):$library")
+done
+
+capture() {
+	local suite=$1 machine=$2 state=$3 disk=${4:+--disk=$4}
+	local folder=$hosts/$machine-$state memory=${machine##*-}
+	rm -rf "$folder"
+	"$program" lab guest --quiet --kernel "$suite" --memory "${memory^^}" $disk \
+		"${files[@]}" --out "$folder" -- sh /state "$state" >/dev/null
+	echo "$folder: $(find "$folder" -type f | wc -l) files," \
+		"$("$program" doctor --root "$folder" | grep --count '^[A-Z]') findings"
+}
+
+recordings | while read -r suite machine state disk; do
+	if [ $# = 0 ] || [[ " $* " == *" $machine-$state "* ]]; then
+		capture "$suite" "$machine" "$state" "$disk" </dev/null
+	fi
+done

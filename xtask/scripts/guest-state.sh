@@ -1,0 +1,131 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+#
+# Runs in a guest: brings its memory into a state and records it into /out.
+#
+#   guest-state.sh STATE     one of the functions below that are named state_…, with - for _
+#
+# The machine ends with it, so nothing is given back. busybox has all the programs.
+set -eu
+
+thp=/sys/kernel/mm/transparent_hugepage
+lru_gen=/sys/kernel/mm/lru_gen/enabled
+
+# Long enough that averages over ten seconds tell of what runs, and counters move.
+capture() {
+	sleep 12
+	pagewise capture --quiet --interval 3s --folder /out
+}
+
+# A service's cgroup, as systemd would make it, limited to LIMIT.
+service() {
+	local slice=/sys/fs/cgroup/system.slice
+	mkdir -p "$slice/$1"
+	echo +memory >"$slice/cgroup.subtree_control"
+	echo "$2" >"$slice/$1/memory.max"
+}
+
+# Runs a command in the service's cgroup until the machine ends.
+in_service() {
+	local group=/sys/fs/cgroup/system.slice/$1
+	shift
+	sh -c 'echo 0 >"$1/cgroup.procs"; shift; exec "$@"' run "$group" "$@" >/dev/null 2>&1 &
+}
+
+# A program that holds so much memory, and has it when this returns.
+hold() {
+	rm -f /tmp/held
+	/hold "$@" </dev/null >/tmp/held &
+	until [ -s /tmp/held ]; do sleep 1; done
+}
+
+# zram N of SIZE as a swap tier of PRIORITY, compressed by ALGORITHM.
+zram_swap() {
+	[ -e "/sys/block/zram$1" ] || cat /sys/class/zram-control/hot_add >/dev/null
+	echo "$4" >"/sys/block/zram$1/comp_algorithm"
+	echo "$2" >"/sys/block/zram$1/disksize"
+	mkswap "/dev/zram$1" >/dev/null
+	/sbin/swapon -p "$3" "/dev/zram$1"
+}
+
+# A service works on more than its limit, and zram takes the rest.
+state_zram_pressure() {
+	zram_swap 0 256M 100 lz4
+	service app.service 64M
+	in_service app.service /hold 160 text busy
+	capture
+}
+
+# The same without MGLRU, on a kernel that begins with it.
+state_zram_pressure_no_mglru() {
+	echo n >$lru_gen
+	state_zram_pressure
+}
+
+# The disk is filled first, zram gets what is left; with MGLRU, whatever the kernel begins with.
+state_zram_behind_disk() {
+	echo y >$lru_gen
+	mkswap /dev/vda >/dev/null
+	/sbin/swapon -p 50 /dev/vda
+	zram_swap 0 256M 5 zstd
+	service app.service 48M
+	in_service app.service /hold 160 text busy
+	capture
+}
+
+# zram promises more than there is, may take little, and gets what does not compress.
+state_zram_full() {
+	zram_swap 0 2G 100 lz4
+	echo 100M >/sys/block/zram0/mem_limit
+	service app.service 32M
+	in_service app.service /hold 128 random busy
+	capture
+}
+
+# zswap in front of zram.
+state_zswap_zram() {
+	zram_swap 0 256M 100 lz4
+	echo 5 >/sys/module/zswap/parameters/max_pool_percent
+	echo Y >/sys/module/zswap/parameters/enabled
+	service app.service 64M
+	in_service app.service /hold 192 text busy
+	capture
+}
+
+# No swap, a service that may hold little more than its data, and its program on a disk.
+state_swap_off() {
+	mke2fs -b 4096 /dev/vda >/dev/null
+	mkdir -p /srv
+	mount -t ext2 /dev/vda /srv
+	cp /init /srv/program
+	sync
+	echo 3 >/proc/sys/vm/drop_caches
+	dd if=/dev/zero of=/dev/shm/shared bs=1M count=64 2>/dev/null
+	service app.service 40M
+	in_service app.service /hold 36 text still
+	in_service app.service sh -c 'while :; do /srv/program status; done'
+	in_service app.service sh -c 'while :; do /srv/program status; done'
+	capture
+}
+
+# A process whose memory may be huge and was filled while that was forbidden, one that got huge pages,
+# a khugepaged that would help but gets no time, and huge pages set aside for nobody.
+state_thp() {
+	mkfifo /tmp/go
+	echo always >$thp/enabled
+	/hold 300 text still </tmp/go >/tmp/filled &
+	exec 3>/tmp/go
+	sleep 1
+	echo never >$thp/enabled
+	exec 3>&-
+	until [ -s /tmp/filled ]; do sleep 1; done
+	echo always >$thp/enabled
+	hold 128 text still
+	echo 40 >/proc/sys/vm/nr_hugepages
+	hold 8 text busy
+	hold 8 text busy
+	echo 100 >$thp/khugepaged/scan_sleep_millisecs
+	capture
+}
+
+"state_$(echo "$1" | tr - _)"
