@@ -10,10 +10,10 @@ packages=(
 	binutils               # readelf: the program is static
 	kmod                   # tests load zram
 	procps                 # tests and bench compare with ps and free
-	util-linux             # mkswap, swapon, unshare
+	util-linux             # mkswap, swapon, unshare, setpriv
 	g++                    # libFuzzer, for fuzz/
 	default-jre-headless nodejs python3 redis-tools # whose memory is compared with zram
-	qemu-system-x86        # tests in guests; setpriv is util-linux's
+	qemu-system-x86        # tests in guests
 )
 [ "$(id -u)" = 0 ] || {
 	echo "packages: make test needs root (it borrows devices and cgroups); make check does not" >&2

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Runs all tests and adds up what every test program says of itself.
 //!
-//! Tests named `root_` borrow devices and cgroups of the machine, those named `guest_` start QEMU
-//! with kernels that are kept under `.cache`: both run only when asked for, one after the other.
-//! Guests get the static program, as they have no libraries. The totals are the last line, and are kept in `target/test-totals` for callers
-//! whose own tools (make) print below it.
+//! Tests named `root_` borrow devices and cgroups of the machine, one after the other. Those named
+//! `guest_` start QEMU, two at a time, with kernels that are kept under `.cache`; guests get the
+//! static program, as they have no libraries. Both run only when asked for. The totals are the last
+//! line, and are kept in `target/test-totals` for callers whose own tools (make) print below it.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -50,7 +50,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     if args.root {
         succeeded &= tested(&mut with_program(&["root_", "--", "--test-threads=1"])?, &mut totals)?;
         succeeded &=
-            tested(&mut with_program(&["guest_", "--", "--test-threads=1"])?, &mut totals)?;
+            tested(&mut with_program(&["guest_", "--", "--test-threads=2"])?, &mut totals)?;
     }
     let line = format!("{} passed, {} failed", totals.passed, totals.failed);
     fs::write(run::project().join("target/test-totals"), format!("{line}\n"))?;

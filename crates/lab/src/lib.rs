@@ -6,8 +6,8 @@
 //! sides say to each other is in [`wire`]. Nothing about a kernel version is compiled in: what a
 //! kernel offers is looked for.
 //!
-//! A guest has no network and no disk: it begins with what the runner packs into its initramfs and
-//! leaves by one serial line. Only x86_64 yet.
+//! A guest has no network: it begins with what the runner packs into its initramfs and the disks that
+//! it is given, and leaves by one serial line. Only x86_64 yet.
 
 mod apt;
 pub mod cache;

@@ -365,6 +365,7 @@ fn cgroups(refaults: u64) -> Cgroups {
 fn end(moment: u64) -> Snapshot {
     let grown = |start: u64, by: u64| start + by * moment;
     Snapshot {
+        zsmalloc_chain_size: found(8, "/proc/config.gz"),
         taken: Taken {
             unix_seconds: 1_795_183_353.25 + moment as f64,
             monotonic_seconds: 5_000.0 + moment as f64,
