@@ -40,9 +40,12 @@ pub(crate) const ASKED: &[&str] = &[
     "CONFIG_ZRAM_MULTI_COMP",
     "CONFIG_ZRAM_TRACK_ENTRY_ACTIME",
     "CONFIG_ZRAM_WRITEBACK",
-    "CONFIG_ZSMALLOC_CHAIN_SIZE",
+    CHAIN_SIZE,
     "CONFIG_ZSWAP",
 ];
+
+/// The one option that is a number.
+pub(crate) const CHAIN_SIZE: &str = "CONFIG_ZSMALLOC_CHAIN_SIZE";
 
 /// The largest configuration that is looked at, unpacked; a distribution's has 0.3 MiB.
 const MAX_PLAIN: u64 = 4 << 20;
@@ -310,7 +313,7 @@ mod tests {
     fn an_option_may_be_a_number() {
         let config = format!("{}CONFIG_ZSMALLOC_CHAIN_SIZE=8\n", whole());
         let host = host("boot/config-6.12.107", config.into_bytes());
-        let number = host.config().number("CONFIG_ZSMALLOC_CHAIN_SIZE");
+        let number = host.config().number(CHAIN_SIZE);
         assert_eq!((number.get(), number.source.line_number()), (Some(8), Some(204)));
         assert_eq!(host.config().number("CONFIG_ZRAM").get(), None);
     }

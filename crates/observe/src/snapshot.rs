@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pagewise_model::{Snapshot, Taken};
 
+use crate::kconfig::CHAIN_SIZE;
 use crate::mounts::Mounts;
 use crate::root::HostRoot;
 use crate::{
@@ -52,7 +53,7 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
     if scope.settings {
         snapshot.knobs = knob::read(host, &snapshot.cgroups, snapshot.memory.total.get());
         snapshot.capabilities = capability::read(host, &snapshot.host);
-        snapshot.zsmalloc_chain_size = host.config().number("CONFIG_ZSMALLOC_CHAIN_SIZE");
+        snapshot.zsmalloc_chain_size = host.config().number(CHAIN_SIZE);
     }
     if scope.processes {
         snapshot.processes = process::read(host, scope.smaps_budget);

@@ -194,7 +194,7 @@ mod tests {
         ) {
             let mut page: Vec<u8> = Vec::new();
             for (byte, length, run) in pieces {
-                let noise = |at: usize| (at as u8).wrapping_mul(byte) ^ byte.rotate_left(3);
+                let noise = |at: usize| at.to_le_bytes()[0].wrapping_mul(byte) ^ byte.rotate_left(3);
                 page.extend((0..length).map(|at| if run { byte } else { noise(at) }));
             }
             page.resize(4096 << (2 * shift), 0);

@@ -70,8 +70,10 @@ pub fn estimate(question: &Question, origin: Origin, tally: &mut Tally) -> Estim
 fn found(found: Option<Found>, tally: &Tally, population: u64) -> Reading<Found> {
     let absent = |why: &'static str| Reading::absent(why, Source::none());
     match found {
-        None => absent("a sample cannot tell: --exact looks at every page"),
-        Some(_) if tally.sampled < population => absent("not every page was looked at"),
+        None => absent("pages were not told apart"),
+        Some(_) if tally.sampled < population => {
+            absent("a sample cannot tell: --exact looks at every page")
+        }
         Some(found) => Reading::found(found, Source::none()),
     }
 }

@@ -528,6 +528,7 @@ pub(crate) fn findings() -> Vec<Finding> {
 }
 
 /// A process of which a sample was looked at.
+#[allow(dead_code, reason = "not every test program looks at memory")]
 pub(crate) fn estimates() -> Vec<Estimate> {
     let lz4 = AlgorithmEstimate {
         name: "lz4".into(),
