@@ -45,7 +45,8 @@ impl Apt {
         Ok(apt)
     }
 
-    /// Every path that apt would take from the system is ours, and nothing is run afterwards.
+    /// Every path that apt would take from the system is ours, and nothing is run afterwards. Lists
+    /// that could not be fetched are an error: without a word they would be empty ones.
     fn settings(&self) -> String {
         let user = env::var("USER").unwrap_or_else(|_| "root".to_owned());
         let at = self.folder.display();
@@ -54,7 +55,8 @@ impl Apt {
              Dir::Etc::preferences \"{at}/empty/none\";\nDir::Etc::preferencesparts \"{at}/empty\";\n\
              Dir::State \"{at}\";\nDir::State::lists \"{at}/lists\";\nDir::State::status \"{at}/status\";\n\
              Dir::Cache \"{at}\";\nDir::Cache::archives \"{at}/archives\";\n\
-             Acquire::Languages \"none\";\nAcquire::Retries \"3\";\nAPT::Sandbox::User \"{user}\";\n\
+             Acquire::Languages \"none\";\nAcquire::Retries \"3\";\n\
+             APT::Update::Error-Mode \"any\";\nAPT::Sandbox::User \"{user}\";\n\
              #clear APT::Architectures;\nAPT::Architectures {{ \"amd64\"; }};\n\
              APT::Architecture \"amd64\";\n#clear APT::Update::Post-Invoke;\n\
              #clear APT::Update::Post-Invoke-Success;\n#clear DPkg::Post-Invoke;\n\

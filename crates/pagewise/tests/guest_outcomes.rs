@@ -47,6 +47,14 @@ fn guest_of_every_suite_comes_up() {
 }
 
 #[test]
+fn guest_of_every_suite_has_the_processors_that_were_asked_for() {
+    for suite in SUITES {
+        let ran = script(suite, &["--cpus", "2"], "nproc");
+        assert_eq!(ran.out, "2\n", "{suite}: {}", ran.err);
+    }
+}
+
+#[test]
 fn guest_of_every_suite_has_zram_cgroups_and_pressure() {
     let look = "cat /sys/block/zram0/comp_algorithm /sys/fs/cgroup/job/cgroup.controllers \
                 /proc/pressure/memory /proc/self/cgroup && pagewise doctor --interval 0; id -u";

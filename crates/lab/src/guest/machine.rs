@@ -3,10 +3,10 @@
 //!
 //! microvm is the smallest machine and takes the plain kernel; it has no firmware, no ACPI and no
 //! PCI. Some builds of QEMU lack it: those get q35. So does an image that could not be unpacked, and
-//! a guest with disks: stock kernels find microvm's disks by ACPI alone, and with ACPI microvm has no timer but the time
-//! stamp counter, without which a kernel waits for ever where a busy host spoils its calibration.
-//! Both end by a restart that QEMU is told not to do: a triple fault needs no device that the
-//! machine may lack.
+//! a guest with disks or several processors: without ACPI stock kernels see one processor and no
+//! disk. With ACPI microvm has no timer but the time stamp counter, without which a kernel waits for
+//! ever where a busy host spoils its calibration. Both end by a restart that QEMU is told not to do:
+//! a triple fault needs no device that the machine may lack.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -30,8 +30,13 @@ const SMALL: Machine = Machine("microvm,isa-serial=off,acpi=off");
 const USUAL: Machine = Machine("q35,usb=off");
 
 /// The smallest machine that this QEMU has and that will do.
-pub(super) fn machine(qemu: &Path, image: &Image, disks: &[Backed]) -> Result<Machine, Error> {
-    if !image.plain || !disks.is_empty() {
+pub(super) fn machine(
+    qemu: &Path,
+    guest: &Guest,
+    image: &Image,
+    disks: &[Backed],
+) -> Result<Machine, Error> {
+    if !image.plain || !disks.is_empty() || guest.cpus > 1 {
         return Ok(USUAL);
     }
     let listed = program::output("qemu-system-x86_64", Command::new(qemu).args(["-M", "help"]))?;

@@ -82,7 +82,7 @@ pub fn run(
     let path = seat.folder.join("initramfs");
     fs::write(&path, &initramfs).at(&path)?;
     let disks = disk::back(&guest.disks, &seat.folder)?;
-    let machine = machine::machine(&qemu, &image, &disks)?;
+    let machine = machine::machine(&qemu, guest, &image, &disks)?;
     let mut command = program::leashed(qemu.as_os_str())?;
     // Where QEMU keeps what is written to a copy.
     command.env("TMPDIR", &seat.folder);

@@ -6,7 +6,7 @@
 //! killed runner left, and whoever comes next removes it and says so. The notes of the others are
 //! added up before a guest starts; one guest may always run.
 //!
-//! A QEMU ends with its runner ([`program`]). Should one be left all the same, its command line names
+//! A QEMU ends with its runner (see program.rs). Should one be left all the same, its command line names
 //! the folder. The folder is renamed before QEMUs are looked for: one that is only being started
 //! then finds no kernel where it was told to look.
 
