@@ -3,7 +3,7 @@
 //!
 //! Which packages that takes is for the suite to say: those it calls essential, those named here,
 //! and all they depend on. They are unpacked, not installed: what their scripts would have done is
-//! in [`tree`].
+//! in tree.rs.
 //!
 //! A guest starts from a copy of the disk that QEMU makes as it writes: what the guest writes goes to
 //! the run's folder. The other way, a tmpfs laid over a disk that is only read, would keep every
