@@ -4,7 +4,10 @@
 mod host;
 
 use boon::{Compiler, Schemas};
-use pagewise_model::{Cost, Estimate, Finding, Interval, Snapshot};
+use pagewise_model::{
+    AlgorithmEstimate, Bytes, Cost, Disturbed, Estimate, EstimateSource, Finding, Interval,
+    Reading, Snapshot, Source,
+};
 use pagewise_report::json::{self, Noun, schema};
 use pagewise_report::{Answer, Scanned};
 use serde_json::{Value, json};
@@ -15,7 +18,7 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         Noun::Report => json::report(&answer),
         Noun::Status => json::status(&answer),
         Noun::Doctor => json::doctor(&answer),
-        Noun::Scan => json::scan(&scanned(&interval.end, &host::estimates())),
+        Noun::Scan => json::scan(&scanned(&interval.end, &estimates())),
     };
     serde_json::from_str(&text).expect("a document is JSON")
 }
@@ -132,4 +135,50 @@ fn an_estimate_has_the_keys_that_others_rely_on() {
     assert_eq!((&lz4["name"], &lz4["kernel"]), (&json!("lz4"), &json!("this kernel")));
     assert_eq!(lz4["original_per_compressed_interval"], json!([2.78, 2.82]));
     assert!(lz4["memory_used_bytes"].as_u64() > lz4["compressed_bytes"].as_u64());
+}
+
+/// A process of which a sample was looked at.
+fn estimates() -> Vec<Estimate> {
+    let lz4 = AlgorithmEstimate {
+        name: "lz4".into(),
+        level: None,
+        kernel: "this kernel".into(),
+        compressed_bytes: Bytes::new(492 * host::GIB / 100),
+        compressed_bytes_interval: [489, 495]
+            .map(|hundredths| Bytes::new(hundredths * host::GIB / 100)),
+        huge_pages: 126_558,
+        huge_pages_interval: [110_000, 140_000],
+        memory_used_bytes: Bytes::new(507 * host::GIB / 100),
+        memory_used_interval: [504, 510].map(|hundredths| Bytes::new(hundredths * host::GIB / 100)),
+        memory_used_worn_bytes: Bytes::new(520 * host::GIB / 100),
+        slot_table_bytes: Bytes::new(3_722_304 * 16),
+        original_per_compressed: Some(2.80),
+        original_per_compressed_interval: Some([2.78, 2.82]),
+        original_per_memory_used: Some(2.7),
+    };
+    let unknown = "a sample cannot tell: --exact looks at every page";
+    vec![Estimate {
+        source: EstimateSource {
+            kind: "process".into(),
+            name: "redis-server".into(),
+            pid: Some(4121),
+        },
+        page_bytes: Bytes::new(4096),
+        pages: 3_722_304,
+        sampled_pages: 20_000,
+        swapped_pages: 70_000,
+        partial: None,
+        zero_pages: 30_000,
+        zero_pages_interval: [25_000, 35_000],
+        same_filled_pages: 44_668,
+        same_filled_pages_interval: [40_000, 49_000],
+        duplicate_pages: Reading::absent(unknown, Source::none()),
+        duplicate_pages_exact: false,
+        duplicate_saved_bytes: Reading::absent(unknown, Source::none()),
+        ksm_saved_bytes: Reading::absent(unknown, Source::none()),
+        most_repeated_pages: Reading::absent(unknown, Source::none()),
+        algorithms: vec![lz4],
+        cold: Reading::absent("not measured", Source::none()),
+        disturbed: Disturbed { referenced_pages: 20_000, unshared_pages: 0, faults: 0 },
+    }]
 }
