@@ -9,6 +9,7 @@
 mod guests;
 mod load;
 pub(crate) mod measure;
+mod scan;
 mod spread;
 mod table;
 
@@ -43,6 +44,9 @@ pub(crate) struct Args {
     /// Memory cgroups to have, the machine's own among them
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]
     groups: u16,
+    /// Instead hold the speed of scan against its peers
+    #[arg(long, conflicts_with = "guests")]
+    scan: bool,
     /// Instead start so many guests of every suite; no root
     #[arg(long, value_name = "BOOTS", value_parser = clap::value_parser!(u16).range(1..))]
     guests: Option<u16>,
@@ -64,6 +68,9 @@ struct Rounds {
 pub(crate) fn main(args: &Args) -> Result<()> {
     let program = std::path::absolute(&args.program)?;
     let size = artefact::size_of_static(&program)?;
+    if args.scan {
+        return scan::main(args.runs, &machine(&format!("{} rounds", args.runs))?);
+    }
     if let Some(boots) = args.guests {
         return guests::main(&program, boots);
     }
@@ -72,7 +79,10 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    let machine = machine(args)?;
+    let machine = machine(&format!(
+        "{} rounds with {} processes added and {} memory cgroups",
+        args.runs, args.processes, args.groups
+    ))?;
     let load = Load::start(args.processes, args.groups)?;
     let rounds = measured(args, &program, &cost, &stop);
     load.end()?;
@@ -168,7 +178,7 @@ fn rows(rounds: &Rounds, size: u64) -> Result<Vec<Row>> {
 }
 
 /// What the numbers stand for: machine, how busy others keep it, command.
-fn machine(args: &Args) -> Result<String> {
+fn machine(what: &str) -> Result<String> {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let cpus = std::thread::available_parallelism()?;
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo")?;
@@ -177,11 +187,7 @@ fn machine(args: &Args) -> Result<String> {
     let load = std::fs::read_to_string("/proc/loadavg")?;
     let load = load.split(' ').next().unwrap_or("?");
     Ok(format!(
-        "`make bench`: {} rounds with {} processes added and {} memory cgroups, on {cpus} CPUs \
-         ({model}), kernel {}, load average {load} before.",
-        args.runs,
-        args.processes,
-        args.groups,
+        "`make bench`: {what}, on {cpus} CPUs ({model}), kernel {}, load average {load} before.",
         kernel.trim()
     ))
 }
