@@ -62,6 +62,8 @@ pub struct Estimate {
     pub most_repeated_pages: Reading<u64>,
     /// For each algorithm.
     pub algorithms: Vec<AlgorithmEstimate>,
+    /// Huge pages among them.
+    pub huge: HugeView,
     /// Pages that nobody used lately. What is estimated above is gained for those at most.
     pub cold: Reading<u64>,
     /// What looking changed.
@@ -112,4 +114,30 @@ pub struct Disturbed {
     pub unshared_pages: u64,
     /// Page faults of the reader: pages brought back from swap or file.
     pub faults: u64,
+}
+
+/// Huge pages of a source: what is mapped by them, what that wastes, where there could be more.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct HugeView {
+    /// Pages that are mapped as part of a huge one.
+    pub mapped_pages: Reading<u64>,
+    /// Of those the ones that hold nothing but zeros: bloat.
+    pub zero_pages: Reading<u64>,
+    /// Ranges of a huge page's size, at least half in use, of which nothing is huge.
+    pub collapsible_ranges: Reading<u64>,
+}
+
+/// How much memory fits in all, with a zram device full of memory like that looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct Effective {
+    /// Memory of the machine.
+    pub ram_bytes: Bytes,
+    /// Uncompressed size of the device: half of RAM, as an example.
+    pub disksize_bytes: Bytes,
+    /// What the full device takes out of RAM, slot table included.
+    pub takes_bytes: Bytes,
+    /// What RAM then holds in all.
+    pub holds_bytes: Bytes,
+    /// Original bytes per byte of memory used from which on the device pays for its slot table.
+    pub break_even_ratio: f64,
 }

@@ -37,7 +37,9 @@ pub use capability::{Capability, FeatureState};
 pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
 pub use damon::{Damon, DamonModule};
 pub use document::{Cost, HostSummary};
-pub use estimate::{AlgorithmEstimate, Disturbed, Ends, Estimate, EstimateSource};
+pub use estimate::{
+    AlgorithmEstimate, Disturbed, Effective, Ends, Estimate, EstimateSource, HugeView,
+};
 pub use finding::{Evidence, Finding, Severity};
 pub use grouped::grouped;
 pub use hugetlb::HugePool;

@@ -59,6 +59,7 @@ pub fn estimate(question: &Question, origin: Origin, tally: &mut Tally) -> Estim
         algorithms: algorithms
             .map(|(algorithm, stores)| becomes(question, *algorithm, stores, population))
             .collect(),
+        huge: tally.huge.view(tally.sampled, population, question.pages_per_huge),
         cold: Reading::absent(
             "not measured: what is estimated is gained for cold pages at most",
             Source::none(),

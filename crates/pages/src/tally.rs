@@ -12,6 +12,7 @@ use pagewise_model::{Bytes, Ends};
 
 use crate::codec::{Algorithm, Sizer};
 use crate::duplicates::Duplicates;
+use crate::huge::{Huge, Place};
 use crate::interval::Sums;
 use crate::kernel::Kernel;
 use crate::same;
@@ -28,6 +29,8 @@ pub struct Question {
     pub algorithms: Vec<Algorithm>,
     /// Whether pages are told from each other, which takes 8 bytes for each.
     pub duplicates: bool,
+    /// Pages that make a huge one.
+    pub pages_per_huge: u64,
 }
 
 /// Looks at pages; one per thread.
@@ -36,6 +39,7 @@ pub struct Engine {
     sizers: Vec<Sizer>,
     pool: Zsmalloc,
     page: usize,
+    pages_per_huge: u64,
 }
 
 impl Engine {
@@ -47,15 +51,18 @@ impl Engine {
             sizers: question.algorithms.iter().map(sizer).collect(),
             pool: question.kernel.pool(question.page),
             page: question.page,
+            pages_per_huge: question.pages_per_huge,
         }
     }
 
     /// Adds a page to a tally of the same question. A page that is shorter than others, as at the end
     /// of a file, is filled up with zeros by the caller.
-    pub fn add(&mut self, page: &[u8], tally: &mut Tally) {
+    pub fn add(&mut self, page: &[u8], place: Place, tally: &mut Tally) {
         debug_assert_eq!(page.len(), self.page);
         tally.sampled += 1;
-        if let Some(word) = same::filled(page) {
+        let filled = same::filled(page);
+        tally.huge.add(place, filled == Some(0), self.pages_per_huge);
+        if let Some(word) = filled {
             tally.same_filled += 1;
             tally.zero += u64::from(word == 0);
             tally.algorithms.iter_mut().for_each(Stores::nothing);
@@ -81,6 +88,7 @@ pub struct Tally {
     pub(crate) same_filled: u64,
     pub(crate) algorithms: Vec<Stores>,
     pub(crate) duplicates: Option<Duplicates>,
+    pub(crate) huge: Huge,
 }
 
 /// What an algorithm made of the pages so far.
@@ -106,6 +114,7 @@ impl Tally {
             same_filled: 0,
             algorithms: question.algorithms.iter().map(stores).collect(),
             duplicates: question.duplicates.then(Duplicates::default),
+            huge: Huge::default(),
         }
     }
 
@@ -114,6 +123,7 @@ impl Tally {
         self.sampled += other.sampled;
         self.zero += other.zero;
         self.same_filled += other.same_filled;
+        self.huge.merge(&other.huge);
         for (ours, theirs) in self.algorithms.iter_mut().zip(&other.algorithms) {
             ours.merge(theirs);
         }

@@ -5,6 +5,7 @@
 //! compress or do not, mostly zeros, and a few that cost far more than the others.
 
 use pagewise_pages::codec::Algorithm;
+use pagewise_pages::huge::Place;
 use pagewise_pages::interval::{Sums, pages_interval};
 use pagewise_pages::kernel::KERNELS;
 use pagewise_pages::tally::{Engine, Question, Tally};
@@ -65,11 +66,12 @@ fn image(kind: Kind) -> Vec<(f64, bool)> {
         kernel: KERNELS[2],
         algorithms: vec![Algorithm::Lz4],
         duplicates: false,
+        pages_per_huge: 512,
     };
     let mut engine = Engine::new(&question);
     let mut seen = |page: &[u8]| {
         let mut tally = Tally::new(&question);
-        engine.add(page, &mut tally);
+        engine.add(page, Place::default(), &mut tally);
         (tally.compressed_bytes(0) as f64, tally.same_filled() == 1)
     };
     (0..PAGES)

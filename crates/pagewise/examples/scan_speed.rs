@@ -16,6 +16,7 @@ use std::time::Instant;
 
 use pagewise_observe::HostRoot;
 use pagewise_pages::codec::{Algorithm, Sizer};
+use pagewise_pages::huge::Place;
 use pagewise_pages::kernel::KERNELS;
 use pagewise_pages::tally::{Engine, Question, Tally};
 use pagewise_sample::{Choice, Options, Origin, Target, open};
@@ -106,17 +107,17 @@ fn looked(
     threads: usize,
 ) -> Result<(f64, f64), Box<dyn Error>> {
     let host = HostRoot::live()?;
-    let question =
-        Question { page: PAGE, kernel: KERNELS[2], algorithms: algorithms.to_vec(), duplicates };
+    let (kernel, algorithms) = (KERNELS[2], algorithms.to_vec());
+    let bare = algorithms.is_empty() && !duplicates;
+    let question = Question { page: PAGE, kernel, algorithms, duplicates, pages_per_huge: 512 };
     let (cpu, wall) = (cpu_clock(), Instant::now());
     let options = Options { choice, seed: 1, ..Options::default() };
     let mut sampler = open(&host, &Target::Process(std::process::id()), options)?;
-    let bare = algorithms.is_empty() && !duplicates;
     let worker = || {
         let (mut engine, mut tally) = (Engine::new(&question), Tally::new(&question));
         move |_: &Origin, page: &[u8]| match bare {
             true => _ = black_box(page),
-            false => engine.add(page, &mut tally),
+            false => engine.add(page, Place::default(), &mut tally),
         }
     };
     let mut workers: Vec<_> = (0..threads).map(|_| worker()).collect();

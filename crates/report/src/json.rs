@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 use pagewise_model::knob::KnobReading;
 use pagewise_model::{
-    Capability, Cgroups, Cost, Counters, Damon, Estimate, Finding, FreeBlocks, HostSummary,
-    HugePool, Interval, Ksm, Memory, Mglru, Name, Problem, Processes, Psi, Reading, Snapshot, Thp,
-    Tier, Zone, Zram, Zswap,
+    Capability, Cgroups, Cost, Counters, Damon, Effective, Estimate, Finding, FreeBlocks,
+    HostSummary, HugePool, Interval, Ksm, Memory, Mglru, Name, Problem, Processes, Psi, Reading,
+    Snapshot, Thp, Tier, Zone, Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
@@ -146,6 +146,10 @@ struct Scan<'a> {
     head: Head<'a>,
     /// Of everything first, then of each part where there are several.
     estimates: &'a [Estimate],
+    /// What the machine would hold with a zram device of half its memory, full of memory like this,
+    /// with the first algorithm; left out where that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effective: Option<Effective>,
     /// What to know about the sample.
     notes: &'a [String],
 }
@@ -153,7 +157,8 @@ struct Scan<'a> {
 /// What `scan --json` prints, with a line end.
 pub fn scan(scanned: &Scanned<'_>) -> String {
     let head = Head::of(Noun::Scan, scanned.snapshot, scanned.cost);
-    printed(&Scan { head, estimates: scanned.estimates, notes: scanned.notes })
+    let Scanned { estimates, effective, notes, .. } = *scanned;
+    printed(&Scan { head, estimates, effective, notes })
 }
 
 /// What `report --json` prints, with a line end.

@@ -5,7 +5,7 @@ pub mod json;
 pub mod text;
 mod time;
 
-use pagewise_model::{Cost, Estimate, Finding, Interval, Snapshot};
+use pagewise_model::{Cost, Effective, Estimate, Finding, Interval, Snapshot};
 
 /// Everything that an answer may show.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +29,8 @@ pub struct Scanned<'a> {
     pub snapshot: &'a Snapshot,
     /// Of everything first, then of each part where there are several.
     pub estimates: &'a [Estimate],
+    /// What the machine would hold with a zram device full of such memory.
+    pub effective: Option<Effective>,
     /// What the reader should know about the sample.
     pub notes: &'a [String],
     /// What looking cost.

@@ -5,8 +5,8 @@ mod host;
 
 use boon::{Compiler, Schemas};
 use pagewise_model::{
-    AlgorithmEstimate, Bytes, Cost, Disturbed, Estimate, EstimateSource, Finding, Interval,
-    Reading, Snapshot, Source,
+    AlgorithmEstimate, Bytes, Cost, Disturbed, Estimate, EstimateSource, Finding, HugeView,
+    Interval, Reading, Snapshot, Source,
 };
 use pagewise_report::json::{self, Noun, schema};
 use pagewise_report::{Answer, Scanned};
@@ -24,7 +24,7 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
 }
 
 fn scanned<'a>(snapshot: &'a Snapshot, estimates: &'a [Estimate]) -> Scanned<'a> {
-    Scanned { snapshot, estimates, notes: &[], cost: host::cost() }
+    Scanned { snapshot, estimates, effective: None, notes: &[], cost: host::cost() }
 }
 
 fn valid(noun: Noun, document: &Value) -> Result<(), String> {
@@ -178,6 +178,11 @@ fn estimates() -> Vec<Estimate> {
         ksm_saved_bytes: Reading::absent(unknown, Source::none()),
         most_repeated_pages: Reading::absent(unknown, Source::none()),
         algorithms: vec![lz4],
+        huge: HugeView {
+            mapped_pages: Reading::found(1_000_000, Source::none()),
+            zero_pages: Reading::found(5_000, Source::none()),
+            collapsible_ranges: Reading::absent(unknown, Source::none()),
+        },
         cold: Reading::absent("not measured", Source::none()),
         disturbed: Disturbed { referenced_pages: 20_000, unshared_pages: 0, faults: 0 },
     }]

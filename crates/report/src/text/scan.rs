@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use pagewise_model::{AlgorithmEstimate, Bytes, Ends, Estimate, Outcome};
+use pagewise_model::{AlgorithmEstimate, Bytes, Effective, Ends, Estimate, Outcome};
 
 use super::kit::{Line, Page, Role};
 use super::table::{Cell, Column, Table};
@@ -23,6 +23,7 @@ pub(super) fn print(page: &mut Page, scanned: &Scanned<'_>) {
         algorithms(page, whole);
         kinds(page, whole);
         meaning(page, whole);
+        effective(page, whole, scanned.effective);
     }
     self::parts(page, parts);
     notes(page, whole, scanned);
@@ -146,7 +147,19 @@ fn kinds(page: &mut Page, whole: &Estimate) {
     if whole.swapped_pages > 0 {
         items.push(format!("{} in swap already, not looked at", bytes(whole, whole.swapped_pages)));
     }
+    items.extend(huge(whole));
     page.items(2, &items);
+}
+
+/// Huge pages, where the kernel tells which pages are part of one.
+fn huge(whole: &Estimate) -> Option<String> {
+    let mapped = whole.huge.mapped_pages.get()?;
+    let part = share(mapped, whole.pages).unwrap_or_else(|| "0 %".to_owned());
+    let zeros = whole.huge.zero_pages.get().filter(|zeros| *zeros > 0);
+    let bloat = zeros.map(|zeros| format!(", {} of it zeros", bytes(whole, zeros)));
+    let ranges = whole.huge.collapsible_ranges.get().filter(|ranges| *ranges > 0);
+    let more = ranges.map(|ranges| format!(", {} worth collapsing", plural(ranges, "range")));
+    Some(format!("in huge pages {part}{}{}", bloat.unwrap_or_default(), more.unwrap_or_default()))
 }
 
 fn duplicates(whole: &Estimate, pages: u64, saved: Bytes) -> String {
@@ -179,6 +192,22 @@ fn meaning(page: &mut Page, whole: &Estimate) {
         first.slot_table_bytes,
         kernel(first),
         first.memory_used_worn_bytes
+    );
+    page.prose(2, Role::Quiet, &text);
+}
+
+fn effective(page: &mut Page, whole: &Estimate, effective: Option<Effective>) {
+    let (Some(effective), Some(first)) = (effective, whole.algorithms.first()) else { return };
+    let text = format!(
+        "For example: a zram of {} (half of RAM) full of memory like this takes {} with {}, so that \
+         {} of RAM hold {}. It pays from a ratio of {:.3} to memory used on; here it is {}.",
+        effective.disksize_bytes,
+        effective.takes_bytes,
+        first.name,
+        effective.ram_bytes,
+        effective.holds_bytes,
+        effective.break_even_ratio,
+        first.original_per_memory_used.map(two_digits).unwrap_or_default()
     );
     page.prose(2, Role::Quiet, &text);
 }

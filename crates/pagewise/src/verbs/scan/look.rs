@@ -8,6 +8,7 @@ use std::time::Duration;
 use pagewise_model::{Disturbed, EstimateSource, Name};
 use pagewise_observe::HostRoot;
 use pagewise_pages::estimate::{Origin, estimate};
+use pagewise_pages::huge::Place;
 use pagewise_pages::tally::{Engine, Question, Tally};
 use pagewise_sample::{Choice, Options, Part, Sample, Sampler, Target, Visit};
 
@@ -48,7 +49,8 @@ impl Visit for Worker<'_> {
         while self.tallies.len() <= origin.part {
             self.tallies.push(Tally::new(self.question));
         }
-        self.engine.add(page, &mut self.tallies[origin.part]);
+        let place = Place { number: origin.page, huge: origin.huge };
+        self.engine.add(page, place, &mut self.tallies[origin.part]);
         if let Some(dump) = self.dump {
             dump.page(page);
         }

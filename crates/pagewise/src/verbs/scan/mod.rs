@@ -6,7 +6,7 @@ mod kernel;
 mod look;
 mod target;
 
-use pagewise_model::{Cost, Estimate, Snapshot};
+use pagewise_model::{Bytes, Cost, Effective, Estimate, Snapshot};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_pages::tally::Question;
 use pagewise_report::{Scanned, json, text};
@@ -50,8 +50,11 @@ fn question(wanted: &Scan, snapshot: &Snapshot) -> Question {
 
 /// What this kernel would do.
 fn own_question(snapshot: &Snapshot) -> Question {
+    let page = snapshot.page_size().get();
+    let huge = snapshot.thp.pmd_size.get().map_or(2 << 20, Bytes::get);
     Question {
-        page: usize::try_from(snapshot.page_size().get()).unwrap_or(4096),
+        page: usize::try_from(page).unwrap_or(4096),
+        pages_per_huge: huge / page.max(1),
         kernel: kernel::own(snapshot),
         algorithms: kernel::offered(snapshot),
         duplicates: true,
@@ -64,7 +67,9 @@ fn show(
     looked: &look::Looked,
     cost: Cost,
 ) -> anyhow::Result<()> {
-    let scanned = Scanned { snapshot, estimates: &looked.estimates, notes: &looked.notes, cost };
+    let (estimates, notes) = (looked.estimates.as_slice(), looked.notes.as_slice());
+    let effective = effective(snapshot, estimates);
+    let scanned = Scanned { snapshot, estimates, effective, notes, cost };
     let shown = match global.json {
         true => json::scan(&scanned),
         false => text::scan(&scanned, screen::look(global)),
@@ -74,6 +79,13 @@ fn show(
         eprintln!("pagewise: {}", cost::line(&cost));
     }
     Ok(())
+}
+
+/// What the machine's memory would hold with a zram device of half its size, full of such memory.
+fn effective(snapshot: &Snapshot, estimates: &[Estimate]) -> Option<Effective> {
+    let (ram, whole) = (snapshot.memory.total.get()?, estimates.first()?);
+    let half = Bytes::new(ram.get() / 2);
+    pagewise_pages::effective::effective(whole, whole.algorithms.first()?, ram, half)
 }
 
 /// The estimate of everything comes first.

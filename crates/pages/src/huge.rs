@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Pages and whether each is part of a huge one → coverage, bloat, and ranges worth collapsing.
+//!
+//! Bloat is what a huge page holds and nobody wrote: subpages of zeros. A range of a huge page's size
+//! is worth collapsing where at least half of it is in use and nothing of it is huge: fewer pages
+//! would grow memory more than they gain. Ranges can be counted only where every page was looked at.
+
+use std::collections::HashMap;
+
+use pagewise_model::{HugeView, Reading, Source};
+
+use crate::interval::pages;
+
+/// Where a page is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Place {
+    /// Its address divided by the page size.
+    pub number: u64,
+    /// Whether it is mapped as part of a huge page, where that is known.
+    pub huge: Option<bool>,
+}
+
+/// Sums over pages.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Huge {
+    known: u64,
+    mapped: u64,
+    zeros: u64,
+    /// Pages of a range that are not part of a huge one.
+    small: HashMap<u64, u32>,
+}
+
+impl Huge {
+    /// Counts a page; `per_range` pages make a huge one.
+    pub(crate) fn add(&mut self, place: Place, is_zero: bool, per_range: u64) {
+        let Some(huge) = place.huge else { return };
+        self.known += 1;
+        if huge {
+            self.mapped += 1;
+            self.zeros += u64::from(is_zero);
+        } else {
+            *self.small.entry(place.number / per_range.max(1)).or_default() += 1;
+        }
+    }
+
+    /// Takes over what another thread counted of the same process.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.known += other.known;
+        self.mapped += other.mapped;
+        self.zeros += other.zeros;
+        for (range, pages) in &other.small {
+            *self.small.entry(*range).or_default() += pages;
+        }
+    }
+
+    /// What `population` pages are, of which `sampled` were looked at.
+    pub(crate) fn view(&self, sampled: u64, population: u64, per_range: u64) -> HugeView {
+        let absent = |why: &'static str| Reading::absent(why, Source::none());
+        if self.known == 0 {
+            return HugeView {
+                mapped_pages: absent("the kernel does not tell which pages are mapped huge"),
+                zero_pages: absent("the kernel does not tell which pages are mapped huge"),
+                collapsible_ranges: absent("the kernel does not tell which pages are mapped huge"),
+            };
+        }
+        let found = |count| Reading::found(pages(count, sampled, population), Source::none());
+        let collapsible = self.small.values().filter(|pages| u64::from(**pages) * 2 >= per_range);
+        HugeView {
+            mapped_pages: found(self.mapped),
+            zero_pages: found(self.zeros),
+            collapsible_ranges: match sampled < population {
+                true => absent("a sample cannot tell: --exact looks at every page"),
+                false => Reading::found(collapsible.count() as u64, Source::none()),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(pages: impl IntoIterator<Item = (u64, Option<bool>, bool)>) -> Huge {
+        let mut huge = Huge::default();
+        for (number, is_huge, is_zero) in pages {
+            huge.add(Place { number, huge: is_huge }, is_zero, 512);
+        }
+        huge
+    }
+
+    #[test]
+    fn half_a_range_is_worth_collapsing_and_less_is_not() {
+        let pages =
+            |first: u64, count: u64| (first..first + count).map(|at| (at, Some(false), false));
+        let mut huge = seen(pages(0, 256).chain(pages(512, 255)));
+        huge.merge(&seen((1024..1536).map(|at| (at, Some(true), at % 4 == 0))));
+        let view = huge.view(1023, 1023, 512);
+        assert_eq!(view.collapsible_ranges.get(), Some(1));
+        assert_eq!((view.mapped_pages.get(), view.zero_pages.get()), (Some(512), Some(128)));
+    }
+
+    #[test]
+    fn a_sample_knows_shares_and_no_ranges() {
+        let view = seen([(0, Some(true), true), (1, Some(false), false)]).view(2, 1000, 512);
+        assert_eq!((view.mapped_pages.get(), view.zero_pages.get()), (Some(500), Some(500)));
+        assert_eq!(view.collapsible_ranges.get(), None);
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_tell_is_no_zero() {
+        assert_eq!(seen([(0, None, true)]).view(1, 1, 512).mapped_pages.get(), None);
+    }
+}
