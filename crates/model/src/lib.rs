@@ -12,6 +12,7 @@ mod damon;
 mod document;
 mod estimate;
 mod finding;
+mod generations;
 mod grouped;
 mod hugetlb;
 mod interval;
@@ -41,6 +42,7 @@ pub use estimate::{
     AlgorithmEstimate, Disturbed, Effective, Ends, Estimate, EstimateSource, HugeView,
 };
 pub use finding::{Evidence, Finding, Severity};
+pub use generations::{Generation, GroupGenerations};
 pub use grouped::grouped;
 pub use hugetlb::HugePool;
 pub use interval::{Change, Interval};

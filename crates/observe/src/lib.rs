@@ -15,6 +15,7 @@ mod counters;
 mod damon;
 mod disk;
 mod feature;
+mod generations;
 mod host;
 mod hugetlb;
 mod kconfig;
@@ -42,6 +43,7 @@ mod zram;
 mod zswap;
 
 pub use calls::ticks;
+pub use generations::generations;
 pub use record::{
     End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError, Recording, Tape, open,
 };

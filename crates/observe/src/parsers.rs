@@ -17,8 +17,8 @@ use crate::record::Recording;
 use crate::root::{Entry, HostRoot, Refusal};
 use crate::snapshot::Scope;
 use crate::{
-    capability, cgroup, counters, damon, host, hugetlb, knob, ksm, memory, mglru, mounts, process,
-    psi, swap, thp, zone, zram, zswap,
+    capability, cgroup, counters, damon, generations, host, hugetlb, knob, ksm, memory, mglru,
+    mounts, process, psi, swap, thp, zone, zram, zswap,
 };
 
 const BETWEEN: u8 = 0xFF;
@@ -210,6 +210,9 @@ pub static PARSERS: &[Parser] = &[
         ],
         |host| keep(hugetlb::read(host)),
     ),
+    files("generations", &["sys/kernel/debug/lru_gen"], |host| {
+        keep(generations::generations(host));
+    }),
     files("mglru", below!("sys/kernel/mm/lru_gen/", "enabled", "min_ttl_ms"), |host| {
         keep(mglru::read(host));
     }),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise scan`: what this memory would become.
 
+mod cold;
 mod dump;
 mod kernel;
 mod look;
@@ -23,7 +24,9 @@ pub(super) fn run(global: &Global, wanted: &Scan, started: Started) -> anyhow::R
     let interval =
         host.interval(&Scope::everything(std::time::Duration::ZERO), || anyhow::Ok(()))?;
     let question = question(wanted, &interval.end);
-    let looked = look::at(global, wanted, &host.end, &interval.end, &question)?;
+    let cold = cold::of(&host.end, &interval.end, &wanted.source); // before looking makes pages warm
+    let mut looked = look::at(global, wanted, &host.end, &interval.end, &question)?;
+    looked.estimates.iter_mut().take(1).for_each(|whole| whole.cold = cold.clone());
     let cost = cost::so_far(started, &interval);
     let bytes_read = cost.bytes_read.saturating_add(looked.bytes_read);
     show(global, &interval.end, &looked, Cost { bytes_read, ..cost })?;

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Reads `/sys/kernel/debug/lru_gen` into [`GroupGenerations`]: root only, and not a part of the
+//! snapshot, because the kernel takes locks of every cgroup to print it.
+//!
+//! A line `memcg ID PATH`, then for each node a line `node N` and its generations, oldest first:
+//! `NUMBER AGE-IN-MS ANON FILE` in pages. A count may be printed as negative while it is updated.
+
+use pagewise_model::{Generation, GroupGenerations, Millis, Name, Pages, Reading, Source};
+
+use crate::root::{HostRoot, NO_SUCH_FILE, absolute, explained};
+use crate::text::{Line, number, words};
+
+const PATH: &str = "sys/kernel/debug/lru_gen";
+/// Lines looked at: each cgroup has up to five for each node.
+const MAX_LINES: usize = 1 << 16;
+
+/// How long the pages of each memory cgroup were not used.
+pub fn generations(host: &HostRoot) -> Reading<Vec<GroupGenerations>> {
+    let source = Source::file(absolute(PATH));
+    let read = match host.text(PATH) {
+        Ok(text) => {
+            let mut groups = Vec::new();
+            text.first_lines(host, MAX_LINES).for_each(|line| take(host, &line, &mut groups));
+            Reading::found(groups, source)
+        }
+        Err(refusal) => refusal.reading(source),
+    };
+    explained(read, NO_SUCH_FILE, "this kernel has no multi-gen LRU, or debugfs is not mounted")
+}
+
+fn take(host: &HostRoot, line: &Line<'_>, groups: &mut Vec<GroupGenerations>) {
+    let first = words(line.bytes).next();
+    let understood = match first {
+        None => Some(()),
+        Some(b"memcg") => group(line.bytes).map(|group| groups.push(group)),
+        Some(b"node") => groups.last_mut().map(|group| group.nodes.push(Vec::new())),
+        Some(_) => generation(line.bytes).and_then(|generation| {
+            groups.last_mut()?.nodes.last_mut().map(|node| node.push(generation))
+        }),
+    };
+    line.understood(host, "a memcg, a node or a generation", understood);
+}
+
+/// The path may hold spaces; the root's is `/`.
+fn group(line: &[u8]) -> Option<GroupGenerations> {
+    let rest = line.trim_ascii().strip_prefix(b"memcg")?.trim_ascii_start();
+    let at = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+    let (id, path) = rest.split_at(at);
+    number::<u64>(id)?;
+    let path = path.trim_ascii_start();
+    let path = if path.is_empty() { b"/" } else { path };
+    Some(GroupGenerations { path: Name::from_bytes(path), nodes: Vec::new() })
+}
+
+fn generation(line: &[u8]) -> Option<Generation> {
+    let mut words = words(line);
+    number::<u64>(words.next()?)?;
+    let age = Millis::new(number(words.next()?)?);
+    let mut pages = || match words.next()? {
+        negative if negative.starts_with(b"-") => Some(Pages::new(0)),
+        count => number(count).map(Pages::new),
+    };
+    Some(Generation { age, anon: pages()?, file: pages()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::text::testing::{host, mangled};
+
+    const TEXT: &str = "memcg     1 /\n node     0\n          0     900000       100         200 \n          1     300000        20          30 \nmemcg    39 /job one\n node     0\n          4      12000         7          -0 \n";
+
+    #[test]
+    fn groups_have_nodes_and_nodes_have_generations() {
+        let groups = generations(&host([(PATH, TEXT)]));
+        let groups = groups.value().unwrap();
+        assert_eq!(groups.len(), 2);
+        assert_eq!((groups[0].nodes[0].len(), groups[1].path.as_str()), (2, "/job one"));
+        let cold = groups[0].cold_anon(Millis::new(300_000));
+        assert_eq!((cold.get(), groups[1].nodes[0][0].anon.get()), (100, 7));
+    }
+
+    #[test]
+    fn without_it_the_reason_is_told() {
+        assert!(generations(&host([("x", "")])).value().is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in mangled(TEXT)) {
+            generations(&host([(PATH, bytes)]));
+        }
+    }
+}
