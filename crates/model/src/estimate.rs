@@ -110,7 +110,8 @@ pub struct AlgorithmEstimate {
 pub struct Disturbed {
     /// Pages that are marked as used now.
     pub referenced_pages: u64,
-    /// Pages that were shared and are not any more.
+    /// At most so many pages were copied that were shared before; those that the kernel only marked
+    /// as no longer shared (after a fork whose child is gone) are among them.
     pub unshared_pages: u64,
     /// Page faults of the reader: pages brought back from swap or file.
     pub faults: u64,

@@ -267,7 +267,7 @@ fn notes(page: &mut Page, whole: &Estimate, scanned: &Scanned<'_>) {
     page.gap();
     let disturbed = &whole.disturbed;
     let text = format!(
-        "Looking marked {} as used, unshared {} and caused {}.",
+        "Looking marked {} as used, unshared at most {} and caused {}.",
         plural(disturbed.referenced_pages, "page"),
         disturbed.unshared_pages,
         plural(disturbed.faults, "fault")
