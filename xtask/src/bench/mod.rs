@@ -121,7 +121,7 @@ impl Rounds {
         self.snapshot_bytes.push(bytes);
         self.outside.push(snapshot_cost(run::program(cost).arg("outside"), 0, args)?.0);
         let program = program.to_str().context("the program's path is not UTF-8")?;
-        let glance = [program, "report", "--interval", "0", "--smaps-budget", "0"];
+        let glance = [program, "report", "--no-contents", "--interval", "0", "--smaps-budget", "0"];
         self.glance.push(measure::used(&glance)?.cpu_seconds);
         let Used { cpu_seconds, peak_bytes } = measure::used(&[program, "report"])?;
         self.report.push(cpu_seconds);
@@ -161,7 +161,11 @@ fn rows(rounds: &Rounds, size: u64) -> Result<Vec<Row>> {
         ),
         cpu("`status`, all its CPU", &rounds.status, Some(0.015)),
         cpu("`report`, all its CPU", &rounds.report, None),
-        cpu("`report --interval 0 --smaps-budget 0`, all its CPU", &rounds.glance, None),
+        cpu(
+            "`report --no-contents --interval 0 --smaps-budget 0`, all its CPU",
+            &rounds.glance,
+            None,
+        ),
         cpu("`ps -eo pid,rss,comm`, all its CPU", &rounds.peer, None),
         Row::median("that report per that ps", Unit::Times, Spread::of(&per_peer), None),
         Row::largest(
