@@ -22,6 +22,7 @@ use sha2::{Digest, Sha256};
 
 use crate::debian;
 use crate::error::{At, Error};
+use crate::files;
 use crate::kernel::{self, Wanted};
 use crate::lock::{Kind, Lock};
 use crate::userland;
@@ -445,28 +446,11 @@ fn build_kernel(
 
 fn sums(entry: &Path) -> Result<BTreeMap<String, Sum>, Error> {
     let mut sums = BTreeMap::new();
-    for path in files(entry)? {
+    for path in files::below(entry)? {
         let name = path.strip_prefix(entry).unwrap_or(&path).to_string_lossy().into_owned();
         sums.insert(name, Sum::of_file(&path).at(&path)?);
     }
     Ok(sums)
-}
-
-fn files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let mut found = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).at(&folder)? {
-            let entry = entry.at(&folder)?;
-            let kind = entry.file_type().at(&folder)?;
-            if kind.is_dir() {
-                folders.push(entry.path());
-            } else if kind.is_file() {
-                found.push(entry.path());
-            }
-        }
-    }
-    Ok(found)
 }
 
 fn is_folder(entry: &fs::DirEntry) -> bool {
@@ -475,7 +459,7 @@ fn is_folder(entry: &fs::DirEntry) -> bool {
 
 /// What it takes on disk: a file may have holes.
 fn size(folder: &Path) -> u64 {
-    let files = files(folder).unwrap_or_default();
+    let files = files::below(folder).unwrap_or_default();
     files.iter().filter_map(|path| path.metadata().ok()).map(|data| data.blocks() * 512).sum()
 }
 

@@ -15,6 +15,7 @@ mod cpio;
 mod debian;
 mod elf;
 mod error;
+mod files;
 pub mod guest;
 pub mod init;
 pub mod kernel;

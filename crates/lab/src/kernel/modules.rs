@@ -11,7 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::image;
-use crate::error::{At, Error};
+use crate::error::Error;
+use crate::files;
 
 /// A module ready to be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,16 +36,9 @@ impl Modules {
         let built_in = fs::read_to_string(folder.join("modules.builtin")).unwrap_or_default();
         let built_in = built_in.lines().filter_map(|line| name(Path::new(line))).collect();
         let mut modules = Self { built_in, ..Self::default() };
-        let mut folders = vec![folder.to_owned()];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(&folder).at(&folder)? {
-                let entry = entry.at(&folder)?;
-                let kind = entry.file_type().at(&folder)?;
-                if kind.is_dir() {
-                    folders.push(entry.path());
-                } else if let (true, Some(name)) = (kind.is_file(), name(&entry.path())) {
-                    modules.files.insert(name, entry.path());
-                }
+        for path in files::below(folder)? {
+            if let Some(name) = name(&path) {
+                modules.files.insert(name, path);
             }
         }
         Ok(modules)
@@ -125,6 +119,7 @@ fn needs(module: &[u8]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::At;
 
     fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();

@@ -43,7 +43,8 @@ pub(crate) fn run_in(folder: &Path, arguments: &[&str]) -> Ran {
     finish(pagewise(arguments).current_dir(folder))
 }
 
-fn finish(command: &mut Command) -> Ran {
+/// Runs a command to its end.
+pub(crate) fn finish(command: &mut Command) -> Ran {
     let ended = command.output().unwrap();
     Ran {
         status: ended.status.code().unwrap(),

@@ -10,18 +10,12 @@
 )]
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+#[path = "../common/mod.rs"]
+mod common;
+
 use std::process::Command;
 
-/// What a guest came to.
-#[derive(Debug)]
-pub(crate) struct Ran {
-    /// The program's exit status.
-    pub(crate) status: i32,
-    /// Standard output.
-    pub(crate) out: String,
-    /// Standard error.
-    pub(crate) err: String,
-}
+pub(crate) use common::{Ran, finish};
 
 /// The static program.
 pub(crate) fn program() -> Command {
@@ -34,16 +28,6 @@ pub(crate) fn lab(arguments: &[&str]) -> Command {
     let mut command = program();
     command.args(["lab", "guest"]).args(arguments);
     command
-}
-
-/// Runs it to its end.
-pub(crate) fn finish(command: &mut Command) -> Ran {
-    let ended = command.output().unwrap();
-    Ran {
-        status: ended.status.code().unwrap(),
-        out: String::from_utf8(ended.stdout).unwrap(),
-        err: String::from_utf8(ended.stderr).unwrap(),
-    }
 }
 
 /// A shell script in a guest.
