@@ -104,6 +104,25 @@ fn a_sample_says_how_sure_it_is_and_the_same_seed_draws_the_same() {
 }
 
 #[test]
+fn what_was_cut_short_is_of_what_was_looked_at() {
+    let folder = empty_folder();
+    let path = folder.path().join("large");
+    let pages = 200_000;
+    std::fs::File::create(&path).unwrap().set_len(pages * PAGE as u64).unwrap();
+    let bounds = ["--exact", "--budget", "300ms", "--max-cpu", "1"];
+    let estimate =
+        &scan(&[&bounds[..], &["--file", path.to_str().unwrap()]].concat())["estimates"][0];
+    let looked_at = estimate["sampled_pages"].as_u64().unwrap();
+    assert!(looked_at < pages, "{looked_at}");
+    assert_eq!(
+        (&estimate["pages"], &estimate["zero_pages"]),
+        (&json!(looked_at), &json!(looked_at))
+    );
+    let why = estimate["partial"].as_str().unwrap();
+    assert!(why.contains("of 200,000 pages; what follows is of those alone"), "{why}");
+}
+
+#[test]
 fn a_share_is_a_share() {
     let image = file();
     let estimate = &scan(&["--sample", "25%", "--file", &image.path()])["estimates"][0];

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pagewise_model::{Disturbed, EstimateSource, Name};
+use pagewise_model::{Disturbed, EstimateSource, Name, Pages, grouped};
 use pagewise_observe::HostRoot;
 use pagewise_pages::estimate::{Origin, estimate};
 use pagewise_pages::huge::Place;
 use pagewise_pages::tally::{Engine, Question, Tally};
-use pagewise_sample::{Choice, Options, Part, Sample, Sampler, Target, Visit};
+use pagewise_sample::{Choice, Options, Part, Partial, Sample, Sampler, Target, Visit};
 
 use super::dump::Dump;
 use super::target;
@@ -172,10 +172,9 @@ fn looked(question: &Question, kind: &str, sample: &Sample, mut tallies: Vec<Tal
 }
 
 fn origin(kind: &str, name: Name, pid: Option<u32>, (part, sample): (&Part, &Sample)) -> Origin {
-    let skipped = part.skipped.sum().get();
     Origin {
         source: EstimateSource { kind: kind.into(), name, pid },
-        pages: part.pages.get().saturating_sub(if is_exact(sample) { skipped } else { 0 }),
+        pages: population(sample, part.pages, part.sampled),
         swapped_pages: part.swapped.get(),
         partial: part.ended.map(|_| "it ended or was replaced meanwhile".to_owned()),
         disturbed: Disturbed::default(),
@@ -187,13 +186,12 @@ fn whole(kind: &str, sample: &Sample) -> Origin {
         [one] => (one.name.clone(), one.pid),
         parts => (Name::from(format!("{} processes", parts.len()).as_str()), None),
     };
-    let skipped: u64 = sample.parts.iter().map(|part| part.skipped.sum().get()).sum();
     let disturbed = sample.disturbed;
     Origin {
         source: EstimateSource { kind: kind.into(), name, pid },
-        pages: sample.pages().get().saturating_sub(if is_exact(sample) { skipped } else { 0 }),
+        pages: population(sample, sample.pages(), sample.sampled()),
         swapped_pages: sample.swapped().get(),
-        partial: sample.partial.map(|why| why.to_string()),
+        partial: sample.partial.map(|why| partial(why, sample)),
         disturbed: Disturbed {
             referenced_pages: disturbed.referenced_pages.get(),
             unshared_pages: disturbed.unshared_pages.get(),
@@ -202,9 +200,18 @@ fn whole(kind: &str, sample: &Sample) -> Origin {
     }
 }
 
-/// Of all pages those that could not be shown are no part of what is estimated.
-fn is_exact(sample: &Sample) -> bool {
-    sample.choice == Choice::Exact && sample.partial.is_none()
+/// What an estimate is of. Where every page was asked for they come in order of address: those that
+/// were not shown are no part of it, as those that were are no sample of them.
+fn population(sample: &Sample, pages: Pages, shown: Pages) -> u64 {
+    if sample.choice == Choice::Exact { shown.get() } else { pages.get() }
+}
+
+fn partial(why: Partial, sample: &Sample) -> String {
+    if sample.choice != Choice::Exact {
+        return why.to_string();
+    }
+    let (shown, all) = (grouped(sample.sampled().get()), grouped(sample.pages().get()));
+    format!("{why} after {shown} of {all} pages; what follows is of those alone")
 }
 
 /// What a reader should know besides.
