@@ -211,6 +211,9 @@ fn a_dump_is_for_its_owner_and_replaces_nothing() {
     assert_eq!(sorted(&dump), sorted(Path::new(path)), "in the order of the threads");
     assert_eq!(std::fs::metadata(&dump).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(refused(&["--file", path, "--dump", to], 1).contains("nothing was written"));
+    let other = image.0.path().join("other");
+    refused(&["--file", "/none", "--dump", other.to_str().unwrap()], 1);
+    assert!(!other.exists(), "where nothing is looked at no file is made");
 }
 
 #[test]

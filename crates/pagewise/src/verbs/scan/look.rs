@@ -69,9 +69,9 @@ pub(super) fn at(
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register_conditional_default(signal_hook::consts::SIGINT, stop.clone())?;
     signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())?;
+    let mut sampler = pagewise_sample::open(host, &target, target::options(wanted, stop))?;
     let dump = wanted.dump.as_deref().map(Dump::new).transpose()?;
     let shown = Looking::start(global);
-    let mut sampler = pagewise_sample::open(host, &target, target::options(wanted, stop))?;
     let threads = if wanted.exact { std::thread::available_parallelism()?.get() } else { 1 };
     let mut workers: Vec<Worker<'_>> =
         (0..threads).map(|_| Worker::new(question, dump.as_ref(), &shown)).collect();
@@ -113,14 +113,15 @@ fn draw(sampler: &mut Sampler, workers: &mut [Worker<'_>], wanted: &Scan, shown:
     let first = Choice::pages_of(target::choice(wanted), sampler.pages()).get();
     shown.expect(first);
     let mut drawn = sampler.run(workers);
-    let is_precise = target::choice(wanted) == Choice::Precise;
+    if target::choice(wanted) != Choice::Precise {
+        return;
+    }
     // twice: what the first pages say of the spread is itself uncertain
     for _ in 0..2 {
-        let all = tally_of_all(workers);
-        let needed =
-            all.map_or(0, |all| all.needed(PRECISE, population).saturating_sub(all.sampled()));
-        if !is_precise || needed == 0 || drawn.partial.is_some() {
-            break;
+        let Some(all) = tally_of_all(workers) else { return };
+        let needed = all.needed(PRECISE, population).saturating_sub(all.sampled());
+        if needed == 0 || drawn.partial.is_some() {
+            return;
         }
         shown.expect(needed);
         drawn = sampler.draw(needed, workers);
