@@ -8,7 +8,7 @@
     reason = "counts and sizes of pages are positive and far below 2^53"
 )]
 
-use pagewise_model::{Bytes, Ends};
+use pagewise_model::Ends;
 
 use crate::codec::{Algorithm, Sizer};
 use crate::duplicates::Duplicates;
@@ -148,15 +148,6 @@ impl Tally {
     #[must_use]
     pub fn compressed_bytes(&self, algorithm: usize) -> u64 {
         self.algorithms.get(algorithm).map_or(0, |stores| stores.compressed_bytes)
-    }
-
-    /// zram's `mem_used_total` after a fresh fill with the pages looked at, with the algorithm of
-    /// that index.
-    #[must_use]
-    pub fn memory_used(&self, question: &Question, algorithm: usize) -> Bytes {
-        let pool = question.kernel.pool(question.page);
-        let stores = self.algorithms.get(algorithm);
-        stores.map_or(Bytes::new(0), |stores| pool.used_after_fresh_fill(&stores.stored))
     }
 
     /// How many pages are to be looked at in all, for the compressed size of every algorithm to be

@@ -41,6 +41,11 @@ fn without_pressure() -> Snapshot {
     end
 }
 
+/// Facts, and nothing found out about them.
+fn facts_of(interval: &Interval) -> Answer<'_> {
+    Answer { interval, findings: &[], hidden: 0, estimates: &[], cost: host::cost() }
+}
+
 #[test]
 fn the_verdict_follows_severity_and_pressure() {
     let all = host::findings();
@@ -111,13 +116,7 @@ fn an_unreadable_host_is_not_called_well() {
     let mut end = Snapshot::default();
     end.memory.total = host::none("/proc/meminfo");
     let interval = Interval::single(end);
-    let answer = Answer {
-        interval: &interval,
-        findings: &[],
-        hidden: 0,
-        estimates: &[],
-        cost: host::cost(),
-    };
+    let answer = facts_of(&interval);
     for text in [report(&answer, LOOK), status(&answer, LOOK), doctor(&answer, LOOK)] {
         assert!(text.contains("could not be read (/proc/meminfo: "), "{text}");
         assert!(!text.contains("No findings") && !text.contains("not short"), "{text}");
@@ -203,13 +202,7 @@ fn what_was_garbled_is_never_a_heading_over_nothing() {
     assert!(text.contains("    zram0: garbled: expected at least 7 numbers\n"), "{text}");
     assert!(!text.contains("hugetlb pools   ") && !text.contains("now in use"), "{text}");
     let interval = Interval::single(end);
-    let answer = Answer {
-        interval: &interval,
-        findings: &[],
-        hidden: 0,
-        estimates: &[],
-        cost: host::cost(),
-    };
+    let answer = facts_of(&interval);
     assert!(!status(&answer, LOOK).contains("always:\n"));
 }
 
