@@ -6,6 +6,7 @@
 //! host may lack is a [`Reading`]: a value, *absent* or *denied*, and it remembers the file and
 //! line that said so. Absent is never zero.
 
+mod bench;
 mod capability;
 mod cgroup;
 mod damon;
@@ -34,6 +35,7 @@ mod zone;
 mod zram;
 mod zswap;
 
+pub use bench::{Access, BenchRow, Direction, FaultRow, Figures, MemoryKind, Reference, Shape};
 pub use capability::{Capability, FeatureState};
 pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
 pub use damon::{Damon, DamonModule};
