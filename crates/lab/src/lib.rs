@@ -21,6 +21,7 @@ pub mod init;
 pub mod kernel;
 mod lock;
 mod program;
+pub mod stats;
 pub mod treatment;
 pub mod userland;
 pub mod wire;
