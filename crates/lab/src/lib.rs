@@ -11,6 +11,7 @@
 
 mod apt;
 pub mod cache;
+pub mod contents;
 mod cpio;
 mod debian;
 mod elf;
