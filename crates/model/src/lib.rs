@@ -54,7 +54,7 @@ pub use limit::Limit;
 pub use memory::{Counters, Memory};
 pub use mglru::Mglru;
 pub use name::Name;
-pub use picks::{BreakEven, Contender, Pick, Picks, RunnerUp, TierMix};
+pub use picks::{BreakEven, Contender, ParetoPoint, Pick, Picks, RunnerUp, TierMix};
 pub use process::{Process, Processes, SmapsOutcome, SmapsTally};
 pub use psi::{Pressure, Psi, Stall};
 pub use quantity::Quantity;

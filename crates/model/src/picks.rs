@@ -93,3 +93,19 @@ pub struct TierMix {
     /// What follows for `vm.swappiness`.
     pub swappiness: u32,
 }
+
+/// An algorithm by what a read takes and how much fits.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ParetoPoint {
+    /// Which.
+    #[serde(flatten)]
+    pub contender: Contender,
+    /// Mean time of reading the smallest block.
+    pub read_ns: f64,
+    /// Of the fastest and the slowest round.
+    pub read_spread: Ends<f64>,
+    /// Original bytes per byte of memory used.
+    pub original_per_memory_used: f64,
+    /// Whether no other is at least as good in both and better in one.
+    pub is_on_front: bool,
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The nouns → text and JSON. Renders and never computes: what is printed was read or decided before.
 
+pub mod chart;
 pub mod json;
 pub mod text;
 mod time;
