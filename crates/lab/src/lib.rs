@@ -10,6 +10,7 @@
 //! it is given, and leaves by one serial line. Only x86_64 yet.
 
 mod apt;
+pub mod bench;
 pub mod cache;
 pub mod contents;
 mod cpio;

@@ -51,12 +51,12 @@ pub struct Figures {
     pub p50_spread: Ends<f64>,
     /// 99 of 100 took at most this.
     pub p99_ns: f64,
-    /// 999 of 1,000 took at most this.
+    /// 999 of 1,000 took at most this; of all rounds together, as one round has too few.
     pub p999_ns: f64,
     /// Processor time of a request, in the kernel and outside.
     pub cpu_ns_per_io: f64,
-    /// Of it in the kernel.
-    pub kernel_ns_per_io: f64,
+    /// Of it in the kernel; nothing where requests are no system calls.
+    pub kernel_ns_per_io: Option<f64>,
     /// Processor time of a page of it.
     pub cpu_ns_per_page: f64,
 }
@@ -96,6 +96,21 @@ pub struct Reference {
     /// What it cost.
     #[serde(flatten)]
     pub figures: Figures,
+}
+
+/// What else the machine did while it was measured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Noise {
+    /// How long it was looked at.
+    pub seconds: f64,
+    /// Of all processors' time, 0 to 1, what others used than this program.
+    pub others_share: Option<f64>,
+    /// Of all processors' time, 0 to 1, what the host of this virtual machine gave to others.
+    pub stolen_share: Option<f64>,
+    /// What should take the same time in every round.
+    pub calm: Option<Name>,
+    /// By how much its slowest round was slower than its fastest, 0 where they were equal: of p50.
+    pub calm_p50_spread: Option<f64>,
 }
 
 /// What kind of memory was swapped.

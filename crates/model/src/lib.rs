@@ -36,7 +36,9 @@ mod zone;
 mod zram;
 mod zswap;
 
-pub use bench::{Access, BenchRow, Direction, FaultRow, Figures, MemoryKind, Reference, Shape};
+pub use bench::{
+    Access, BenchRow, Direction, FaultRow, Figures, MemoryKind, Noise, Reference, Shape,
+};
 pub use capability::{Capability, FeatureState};
 pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
 pub use damon::{Damon, DamonModule};
