@@ -22,6 +22,7 @@ pub mod guest;
 pub mod init;
 pub mod kernel;
 mod lock;
+pub mod picks;
 mod program;
 pub mod stats;
 pub mod treatment;

@@ -45,6 +45,8 @@ pub struct Figures {
     pub bytes_per_second: f64,
     /// Mean time of a request.
     pub mean_ns: f64,
+    /// Of the fastest and the slowest round.
+    pub mean_spread: Ends<f64>,
     /// Half of the requests took at most this.
     pub p50_ns: f64,
     /// Of the fastest and the slowest round.

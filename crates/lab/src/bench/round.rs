@@ -47,6 +47,7 @@ impl Cell {
             iops_spread: ends(&over(|round| round.iops))?,
             bytes_per_second: iops * block,
             mean_ns: median(|round| round.mean_ns)?,
+            mean_spread: ends(&over(|round| round.mean_ns))?,
             p50_ns: median(|round| round.p50_ns)?,
             p50_spread: ends(&over(|round| round.p50_ns))?,
             p99_ns: median(|round| round.p99_ns)?,
