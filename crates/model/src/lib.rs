@@ -35,7 +35,10 @@ mod zone;
 mod zram;
 mod zswap;
 
-pub use bench::{Access, BenchRow, Direction, FaultRow, Figures, MemoryKind, Reference, Shape};
+pub use bench::{
+    Access, BenchRow, ClusterChoice, ClusterEffect, ClusterTime, ClusterVerdict, CostRatio,
+    Direction, FaultRow, Figures, MemoryKind, Reference, Shape, SwapOutCost,
+};
 pub use capability::{Capability, FeatureState};
 pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
 pub use damon::{Damon, DamonModule};
