@@ -7,6 +7,7 @@
 //! line that said so. Absent is never zero.
 
 mod bench;
+mod benchmark;
 mod capability;
 mod cgroup;
 mod damon;
@@ -37,8 +38,10 @@ mod zram;
 mod zswap;
 
 pub use bench::{
-    Access, BenchRow, Direction, FaultRow, Figures, MemoryKind, Noise, Reference, Shape,
+    Access, BenchRow, ClusterChoice, ClusterEffect, ClusterTime, ClusterVerdict, CostRatio,
+    Direction, FaultRow, Figures, MemoryKind, Noise, Reference, Shape, SwapOutCost,
 };
+pub use benchmark::{BenchInput, BenchLayer, Benchmark, NotMeasured};
 pub use capability::{Capability, FeatureState};
 pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
 pub use damon::{Damon, DamonModule};
