@@ -43,6 +43,7 @@ mod zram;
 mod zswap;
 
 pub use calls::ticks;
+pub use cgroup::memory_cgroups;
 pub use counters::read as counters;
 pub use generations::generations;
 pub use record::{

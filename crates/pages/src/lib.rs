@@ -13,6 +13,7 @@ pub mod kernel;
 pub mod library;
 pub mod lz4;
 pub mod lzo;
+pub mod packer;
 pub mod same;
 pub mod tally;
 pub mod zsmalloc;

@@ -67,6 +67,14 @@ pub(crate) enum Verb {
     /// What memory in use would become: compressed, by each algorithm, with duplicates merged
     #[command(long_about = SCAN)]
     Scan(Box<Scan>),
+    /// Put back what a run left behind that was killed; needs root
+    #[command(long_about = "Put back what a run left behind that was killed. Needs root.\n\n\
+        Whatever pagewise borrows (a zram device, swap, a cgroup, the value of a setting) is \
+        written into a journal in /var/lib/pagewise before it is taken, and goes back when the run \
+        ends. Only a run that is killed leaves something; the next one that borrows puts it back, \
+        and so does this. What somebody else has changed since stays as it is, and is told. \
+        PAGEWISE_STATE names another folder for the journal.")]
+    Undo,
     /// Record this machine, redacted, to send or to test with
     #[command(long_about = "Record this machine, redacted, to send or to test with.\n\n\
         A recording holds both ends of an interval: the kernel's numbers about memory. It holds no \

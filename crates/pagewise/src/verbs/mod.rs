@@ -8,6 +8,7 @@ mod lab;
 mod report;
 mod scan;
 mod status;
+mod undo;
 
 use std::process::ExitCode;
 
@@ -49,6 +50,7 @@ pub(crate) fn run(cli: &Cli, started: Started) -> anyhow::Result<Outcome> {
         Verb::Status => status::run(global, started),
         Verb::Doctor(doctor) => doctor::run(global, doctor, started),
         Verb::Scan(wanted) => scan::run(global, wanted, started),
+        Verb::Undo => undo::run(global),
         Verb::Capture(capture) => capture::run(global, capture),
         Verb::Lab { what } => lab::run(global, what),
         Verb::Completions { shell } => generate::completions(*shell),
