@@ -4,6 +4,7 @@
 //! Rounds of one number ran beside each other, so they are compared in pairs. Each goal is a cost,
 //! of which less is better; what is shown is turned back into the goal's own unit.
 
+mod cost;
 mod front;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use pagewise_model::{Bytes, Contender, Direction, Name, Pick, Picks, RunnerUp, S
 use crate::bench::{Bench, Entrant, Round};
 use crate::stats::{PairedRatio, median};
 
+pub use cost::{break_even, tier_mixes};
 pub use front::front;
 
 /// Two ratios of the same pages differ where one is this many times the other.
