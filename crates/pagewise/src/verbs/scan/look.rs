@@ -65,7 +65,7 @@ pub(super) fn at(
     snapshot: &pagewise_model::Snapshot,
     question: &Question,
 ) -> anyhow::Result<Looked> {
-    let (target, kind) = target::of(wanted, snapshot)?;
+    let (target, kind) = target::of(&wanted.source, snapshot)?;
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register_conditional_default(signal_hook::consts::SIGINT, stop.clone())?;
     signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())?;

@@ -8,15 +8,17 @@ use globset::Glob;
 use pagewise_model::{Bytes, Percent, Process, Reading, Snapshot};
 use pagewise_sample::{Choice, Options, Target};
 
-use crate::cli::{Amount, Scan};
+use crate::cli::{Amount, Scan, Sources};
 use crate::trouble::Advised;
 
 /// Whose pages, and what that is called.
-pub(super) fn of(wanted: &Scan, snapshot: &Snapshot) -> anyhow::Result<(Target, &'static str)> {
-    let source = &wanted.source;
+pub(in crate::verbs) fn of(
+    source: &Sources,
+    snapshot: &Snapshot,
+) -> anyhow::Result<(Target, &'static str)> {
     Ok(match source {
         _ if source.host => (Target::Host, "host"),
-        _ if source.name.is_some() => (Target::Processes(named(wanted, snapshot)?), "processes"),
+        _ if source.name.is_some() => (Target::Processes(named(source, snapshot)?), "processes"),
         _ => match (&source.cgroup, &source.file, &source.device, &source.core) {
             (Some(path), ..) => (Target::Cgroup(path.clone()), "cgroup"),
             (_, Some(path), ..) => (Target::File(path.clone()), "file"),
@@ -35,8 +37,8 @@ fn processes(pids: &[u32]) -> (Target, &'static str) {
 }
 
 /// The processes whose command's name matches.
-fn named(wanted: &Scan, snapshot: &Snapshot) -> anyhow::Result<Vec<u32>> {
-    let glob = wanted.source.name.as_deref().unwrap_or_default();
+fn named(source: &Sources, snapshot: &Snapshot) -> anyhow::Result<Vec<u32>> {
+    let glob = source.name.as_deref().unwrap_or_default();
     let matcher = Glob::new(glob)?.compile_matcher();
     let all = &snapshot.processes.list;
     let pids: Vec<u32> = all
