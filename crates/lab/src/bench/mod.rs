@@ -44,7 +44,7 @@ pub use outcome::{Bench, Entrant, Failure};
 pub use pages::Pages;
 pub use reference::Disk;
 pub use round::Round;
-pub use store::Store;
+pub use store::{Device, Store};
 pub use wanted::{Candidate, Wanted};
 pub use zram::Filled;
 
