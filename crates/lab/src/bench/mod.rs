@@ -46,6 +46,7 @@ pub use pages::Pages;
 pub use reference::Disk;
 pub use round::Round;
 pub use store::Store;
+pub use store::{Device, Store};
 pub use stores::{Ready, stores};
 pub use wanted::{Candidate, Wanted};
 pub use zram::Filled;

@@ -91,7 +91,7 @@ fn noise(page: &mut Page, noise: &Noise) {
     if parts.is_empty() {
         return;
     }
-    let restless = spread.max(noise.others_share).is_some_and(|share| share > RESTLESS);
+    let restless = [spread, noise.others_share].into_iter().flatten().any(|share| share > RESTLESS);
     let advice = if restless { ". Times are unsure: measure when less else runs" } else { "" };
     let role = if restless { Role::Warning } else { Role::Quiet };
     page.prose(2, role, &format!("Meanwhile {}{advice}.", parts.join(", ")));
