@@ -144,7 +144,8 @@ pub enum Access {
 /// What really happens in swap, with one setting of `vm.page-cluster`.
 ///
 /// Pages that were swapped, in and out, and pages read ahead are counts of the whole host: the device
-/// was the only swap in use. Rounds in which more was swapped than was asked for are left out.
+/// was the only swap in use. Rounds in which a hundredth more was swapped than was asked for are left
+/// out.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FaultRow {
     /// The device's algorithm.

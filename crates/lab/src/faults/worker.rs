@@ -5,7 +5,8 @@
 //! It joins the cgroup before it takes memory. MADV_PAGEOUT swaps out exactly the pages that are
 //! measured, but leaves alone what several processes map. So memory that is to be shared with a child
 //! is swapped out first and forked then: each of its swap entries has two users afterwards, as if it
-//! had been forked before.
+//! had been forked before. (On 6.18 memory that was forked first and swapped out by the group's
+//! `force_empty` gave the same counts: 7.9 pages per fault, 3,582 read ahead of 4,096.)
 //!
 //! It has one thread and ends with the process that started it, as its child ends with it.
 
