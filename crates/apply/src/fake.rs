@@ -61,6 +61,10 @@ pub(crate) struct World {
     pub(crate) fault: Option<Fault>,
     pub(crate) deeds: usize,
     pub(crate) is_dead: bool,
+    /// Bytes of memory that are available.
+    pub(crate) available: u64,
+    /// Of every folder.
+    pub(crate) inode: u64,
     newest_diskseq: u64,
 }
 
@@ -71,11 +75,17 @@ pub(crate) struct Fake(Arc<Mutex<World>>);
 pub(crate) const STATE: &str = "/state";
 pub(crate) const MOUNT: &str = "/cg";
 pub(crate) const DISK: &str = "/disk";
-const PID: u32 = 4711;
+/// Our own process.
+pub(crate) const PID: u32 = 4711;
 
 const VM: &str = "/proc/sys/vm";
-pub(crate) const KNOBS: [(&str, &str); 4] =
-    [("swappiness", "60"), ("page-cluster", "3"), ("dirty_ratio", "20"), ("dirty_bytes", "0")];
+pub(crate) const KNOBS: [(&str, &str); 5] = [
+    ("swappiness", "60"),
+    ("page-cluster", "3"),
+    ("dirty_ratio", "20"),
+    ("dirty_bytes", "0"),
+    ("min_free_kbytes", "8192"),
+];
 
 impl Fake {
     /// A machine with a zram device of somebody else.
@@ -99,6 +109,8 @@ impl Fake {
             fault: None,
             deeds: 0,
             is_dead: false,
+            available: 1 << 30,
+            inode: 2,
             newest_diskseq: 5,
         })))
     }
@@ -238,6 +250,16 @@ impl World {
                 self.state.hands_down = value == "+memory";
                 Ok(())
             }
+            ["", "cg", group, "cgroup.procs"] => {
+                let pid = value.parse().expect("a process");
+                for other in self.state.groups.values_mut() {
+                    other.members.remove(&pid);
+                }
+                let folder = format!("{MOUNT}/{group}");
+                let group = self.state.groups.get_mut(&folder).ok_or(ErrorKind::NotFound)?;
+                group.members.insert(pid);
+                Ok(())
+            }
             ["", "cg", group, file] => {
                 let folder = format!("{MOUNT}/{group}");
                 let group = self.state.groups.get_mut(&folder).ok_or(ErrorKind::NotFound)?;
@@ -248,7 +270,7 @@ impl World {
         }
     }
 
-    /// Of dirty_ratio and dirty_bytes one rules and the other is 0.
+    /// Of dirty_ratio and dirty_bytes one rules and the other is 0; min_free_kbytes is whole pages.
     fn set_knob(&mut self, name: &str, value: &str) -> io::Result<()> {
         let path = |name: &str| format!("{VM}/{name}");
         let other = match name {
@@ -257,10 +279,15 @@ impl World {
             "dirty_bytes" => Some("dirty_ratio"),
             _ => None,
         };
+        let rounded = |value: u64| (value / 4 * 4).to_string();
+        let value = match name {
+            "min_free_kbytes" => value.parse().map(rounded).expect("a number"),
+            _ => value.to_owned(),
+        };
         if let Some(other) = other {
             self.state.knobs.insert(path(other), "0".to_owned());
         }
-        self.state.knobs.insert(path(name), value.to_owned());
+        self.state.knobs.insert(path(name), value);
         Ok(())
     }
 
@@ -357,7 +384,7 @@ impl Hands for Fake {
     }
 
     fn inode(&self, _folder: &str) -> io::Result<u64> {
-        Ok(2)
+        Ok(self.world().inode)
     }
 
     fn room(&self, _folder: &str) -> io::Result<Bytes> {
@@ -370,7 +397,7 @@ impl Hands for Fake {
     }
 
     fn available(&self) -> Option<Bytes> {
-        Some(Bytes::new(1 << 30))
+        Some(Bytes::new(self.world().available))
     }
 
     fn groups(&self) -> Option<(String, bool)> {

@@ -2,9 +2,11 @@
 //! A program for the tests to kill: it borrows from the machine, without rest, what it is told.
 //!
 //! ```text
-//! borrow once LOAN…        takes each once, says `ready`, gives all back when its input ends
-//! borrow ever SEED LOAN…   takes and gives back some of them in turns until it is killed
+//! borrow once LOAN…        takes each once, says `ready`
+//! borrow ever SEED LOAN…   takes and gives back some of them in turns
 //! ```
+//! It ends, and gives all back, when its input ends or by SIGINT.
+//!
 //! A loan is `zram`, `zram:ALGORITHM`, `swap` (on the newest zram device or file), `shared-swap`,
 //! `file:FOLDER`, `group`, `member` (a sleeping process in the newest group), `panic`, or a knob as
 //! `vm.swappiness=70`. Journals are in PAGEWISE_STATE.
@@ -14,11 +16,15 @@
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use pagewise_apply::{GroupWish, LoanId, Session, ZramWish, state_folder};
 use pagewise_model::Bytes;
 
-const SIZE: Bytes = Bytes::new(8 << 20);
+/// Nobody else's device or file has this size.
+const SIZE: Bytes = Bytes::new((8 << 20) + (17 << 12));
 
 struct Borrower {
     session: Session,
@@ -30,7 +36,7 @@ impl Borrower {
     fn open() -> Result<Self, Box<dyn std::error::Error>> {
         let (session, left) = Session::open(&state_folder())?;
         for it in left.iter().flat_map(|run| &run.returns) {
-            println!("left {} {:?}", it.what, it.outcome);
+            say(&format!("left {} {:?}", it.what, it.outcome));
         }
         Ok(Self { session, area: None, group: None })
     }
@@ -40,7 +46,7 @@ impl Borrower {
             Some(("zram", algorithm)) => Some(self.zram(Some(algorithm.to_owned()))?),
             Some(("file", folder)) => {
                 let (id, path) = self.session.swap_file(Path::new(folder), SIZE)?;
-                println!("file {}", path.display());
+                say(&format!("file {}", path.display()));
                 self.area = Some(path);
                 Some(id)
             }
@@ -55,7 +61,7 @@ impl Borrower {
                 "group" => {
                     let wish = GroupWish { max: Some(SIZE), ..GroupWish::default() };
                     let group = self.session.group(&wish)?;
-                    println!("group {}", group.folder.display());
+                    say(&format!("group {}", group.folder.display()));
                     self.group = Some(group.folder);
                     Some(group.loan)
                 }
@@ -71,7 +77,7 @@ impl Borrower {
 
     fn zram(&mut self, algorithm: Option<String>) -> Result<LoanId, Box<dyn std::error::Error>> {
         let zram = self.session.zram(&ZramWish { algorithm, ..ZramWish::of(SIZE) })?;
-        println!("zram {}", zram.device.display());
+        say(&format!("zram {}", zram.device.display()));
         self.area = Some(zram.device);
         Ok(zram.loan)
     }
@@ -84,7 +90,7 @@ impl Borrower {
     /// Ends by itself after a minute, should all else fail.
     fn member(&mut self) -> Result<(), Box<dyn std::error::Error>> {
         let Some(group) = &self.group else { return Ok(()) };
-        let join = format!("echo $$ > {}/cgroup.procs; exec sleep 60", group.display());
+        let join = format!("echo $$ > {}/cgroup.procs && exec sleep 60", group.display());
         Command::new("sh").args(["-c", &join]).stdin(std::process::Stdio::null()).spawn()?;
         Ok(())
     }
@@ -102,22 +108,43 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 }
 
+/// Whether anybody listens or not.
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+/// Set when the input ends, or by SIGINT.
+fn stop() -> std::io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())?;
+    let ended = stop.clone();
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        ended.store(true, Ordering::SeqCst);
+    });
+    Ok(stop)
+}
+
 fn once(loans: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+    let stop = stop()?;
     let mut borrower = Borrower::open()?;
     for loan in loans {
         borrower.borrow(loan)?;
     }
-    println!("ready");
-    std::io::stdout().flush()?;
-    std::io::stdin().read_to_end(&mut Vec::new())?;
+    say("ready");
+    while !stop.load(Ordering::SeqCst) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
     for it in borrower.session.end() {
-        println!("returned {} {:?}", it.what, it.outcome);
+        say(&format!("returned {} {:?}", it.what, it.outcome));
     }
     Ok(())
 }
 
 /// Each round is a session of its own; in each some loans are left away and some go back early.
 fn ever(seed: u64, loans: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+    let stop = stop()?;
     let mut state = seed.max(1);
     let mut chance = move || {
         // xorshift, of George Marsaglia
@@ -126,8 +153,7 @@ fn ever(seed: u64, loans: &[String]) -> Result<(), Box<dyn std::error::Error>> {
         state ^= state << 17;
         state
     };
-    // longer than any test waits before it kills
-    for _ in 0..10_000 {
+    while !stop.load(Ordering::SeqCst) {
         let mut borrower = Borrower::open()?;
         for loan in loans {
             if chance() % 5 == 0 {
@@ -135,15 +161,13 @@ fn ever(seed: u64, loans: &[String]) -> Result<(), Box<dyn std::error::Error>> {
             }
             // swap has nothing to be on where its device was left away
             let taken = borrower.borrow(loan);
-            println!("taken {loan} {taken:?}");
+            say(&format!("taken {loan} {taken:?}"));
             if let (Ok(Some(id)), 0) = (taken, chance() % 6) {
-                let outcome = borrower.session.give_back(id)?;
-                println!("returned {loan} {outcome:?}");
+                say(&format!("returned {loan} {:?}", borrower.session.give_back(id)?));
             }
         }
-        let left = borrower.session.end().into_iter().filter(|it| !it.outcome.is_settled());
-        for it in left {
-            println!("not returned: {it:?}");
+        for it in borrower.session.end() {
+            say(&format!("returned {} {:?}", it.what, it.outcome));
         }
     }
     Ok(())

@@ -5,6 +5,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -26,14 +27,27 @@ impl Lock {
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700).create(folder).map_err(said)?;
         let mut file = open(folder).map_err(said)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(held(folder, &mut file)),
-            Err(errno) => return Err(said(errno.into())),
+        if !locked(&file).map_err(said)? {
+            return Err(held(folder, &mut file));
         }
         sign(&mut file).map_err(said)?;
         Ok(Self { _file: file })
     }
+}
+
+/// One that was killed while it started a program holds the lock until that program has begun.
+const TRIES: u32 = 50;
+const BETWEEN: Duration = Duration::from_millis(20);
+
+fn locked(file: &File) -> io::Result<bool> {
+    for _ in 0..TRIES {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(true),
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(BETWEEN),
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(false)
 }
 
 fn open(folder: &Path) -> io::Result<File> {

@@ -51,3 +51,6 @@ pub(crate) fn give_back_after_boot(hands: &mut dyn Hands, it: &Open) -> Result<O
 pub(crate) fn is_ours(path: &str) -> bool {
     path.starts_with('/') && path.rsplit('/').next().is_some_and(|name| name.starts_with(OURS))
 }
+
+#[cfg(test)]
+mod tests;
