@@ -9,6 +9,7 @@ mod bars;
 mod capabilities;
 mod cgroups;
 mod doctor;
+mod duplicates;
 mod findings;
 mod header;
 mod kit;

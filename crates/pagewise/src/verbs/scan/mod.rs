@@ -6,6 +6,7 @@ mod dump;
 mod kernel;
 mod look;
 mod target;
+mod worker;
 
 use pagewise_model::{Bytes, Cost, Effective, Estimate, Snapshot};
 use pagewise_observe::{HostRoot, Scope};
