@@ -43,6 +43,7 @@ mod zram;
 mod zswap;
 
 pub use calls::ticks;
+pub use damon::{idle_share, watched};
 pub use generations::generations;
 pub use record::{
     End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError, Recording, Tape, open,

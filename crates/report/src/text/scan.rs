@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use pagewise_model::{AlgorithmEstimate, Bytes, Effective, Ends, Estimate};
+use pagewise_model::{AlgorithmEstimate, Bytes, Effective, Ends, Estimate, Outcome};
 
 use super::duplicates;
 use super::kit::{Line, Page, Role};
@@ -171,14 +171,16 @@ fn meaning(page: &mut Page, whole: &Estimate) {
     let size = bytes(whole, whole.pages);
     let used = first.memory_used_bytes.saturating_add(first.slot_table_bytes);
     let freed = size.saturating_sub(used);
-    let cold = match whole.cold.get() {
-        Some(pages) => format!("{} were not used for 2 minutes", bytes(whole, pages)),
-        None => "how much is cold is not known here".to_owned(),
+    let cold = match &whole.cold.outcome {
+        Outcome::Value(pages) => format!("{} were not used for 2 minutes", bytes(whole, *pages)),
+        Outcome::Absent(why) | Outcome::Denied(why) => {
+            format!("how much is cold is unknown: {why}")
+        }
     };
     let text = format!(
         "Swapped to zram with {}, all of it would take {}, {} of slot table included: at most {freed} \
-         would be free for other things. That is gained for cold pages only ({cold}); pages in use \
-         come back. \
+         would be free for other things. That is gained for cold pages only; pages in use come back \
+         ({cold}). \
          \"memory used\" is what zram of {} would report after a fresh fill, size classes of zsmalloc \
          included; after many overwrites it is up to {}.",
         first.name,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pagewise_model::{Disturbed, EstimateSource, Name, Pages, grouped};
+use pagewise_model::{Disturbed, EstimateSource, Name, grouped};
 use pagewise_observe::HostRoot;
 use pagewise_pages::estimate::{Origin, estimate};
 use pagewise_pages::lot::Lot;
@@ -152,7 +152,7 @@ fn looked(question: &Question, kind: &str, sample: &Sample, mut tallies: Vec<Tal
 fn origin(kind: &str, name: Name, pid: Option<u32>, (part, sample): (&Part, &Sample)) -> Origin {
     Origin {
         source: EstimateSource { kind: kind.into(), name, pid },
-        pages: population(sample, part.pages, part.sampled),
+        pages: population(sample, part),
         swapped_pages: part.swapped.get(),
         partial: part.ended.map(|_| "it ended or was replaced meanwhile".to_owned()),
         disturbed: Disturbed::default(),
@@ -174,7 +174,7 @@ fn whole(kind: &str, sample: &Sample) -> Origin {
     let disturbed = sample.disturbed;
     Origin {
         source: EstimateSource { kind: kind.into(), name, pid },
-        pages: population(sample, sample.pages(), sample.sampled()),
+        pages: sample.parts.iter().map(|part| population(sample, part)).sum(),
         swapped_pages: sample.swapped().get(),
         partial: sample.partial.map(|why| partial(why, sample)),
         disturbed: Disturbed {
@@ -186,14 +186,18 @@ fn whole(kind: &str, sample: &Sample) -> Origin {
 }
 
 /// What an estimate is of. Where every page was asked for they come in order of address: those that
-/// were not shown are no part of it, as those that were are no sample of them.
-fn population(sample: &Sample, pages: Pages, shown: Pages) -> u64 {
-    if sample.choice == Choice::Exact { shown.get() } else { pages.get() }
+/// were not shown are no part of it, as those that were are no sample of them. Of a process that ended
+/// only what was looked at is known to have been there: the rest is given back.
+fn population(sample: &Sample, part: &Part) -> u64 {
+    let seen_alone = sample.choice == Choice::Exact || part.ended.is_some();
+    if seen_alone { part.sampled.get() } else { part.pages.get() }
 }
 
 fn partial(why: Partial, sample: &Sample) -> String {
-    if sample.choice != Choice::Exact {
-        return why.to_string();
+    match (sample.choice, why) {
+        (Choice::Exact, _) => (),
+        (_, Partial::Ended) => return format!("{why}; what was left of it is not counted"),
+        _ => return why.to_string(),
     }
     let (shown, all) = (grouped(sample.sampled().get()), grouped(sample.pages().get()));
     format!("{why} after {shown} of {all} pages; what follows is of those alone")
