@@ -47,7 +47,8 @@ pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
 pub use damon::{Damon, DamonModule};
 pub use document::{Cost, HostSummary};
 pub use estimate::{
-    AlgorithmEstimate, Disturbed, Effective, Ends, Estimate, EstimateSource, HugeView,
+    AlgorithmEstimate, Contents, Disturbed, Effective, Ends, Estimate, EstimateSource, HugeView,
+    MemoryKind, Repeated,
 };
 pub use finding::{Evidence, Finding, Severity};
 pub use generations::{Generation, GroupGenerations};

@@ -140,7 +140,8 @@ pub(crate) enum Severity {
 const SCAN: &str = "What memory in use would become: compressed by each algorithm that this kernel \
     offers, same-filled pages and duplicates left out, and the memory that zram would use for it.\n\n\
     Anonymous memory and shmem are looked at, which is what swap would take. A sample of single pages \
-    is drawn by position until every size is within 2 %; --exact looks at every page. Looking marks \
+    is drawn by position until every size is within 2 %; --exact looks at every page, and --duplicates \
+    does so too but compresses a sample only. Looking marks \
     pages as used; it brings none back from swap and unshares none, and what it did change is counted. \
     Contents never leave the machine: nothing is kept of a page but counts.";
 
@@ -155,12 +156,16 @@ pub(crate) struct Scan {
     /// Look at contents of other users' processes, as root
     #[arg(long)]
     pub(crate) measure: bool,
-    /// Look at so many pages, or so many percent of all, as 20000 or 5%
+    /// Look at so many pages, or so many percent of all, as 20000 or 5%; with --duplicates, compress
+    /// so many
     #[arg(long, value_name = "N|P%", conflicts_with = "exact")]
     pub(crate) sample: Option<Amount>,
     /// Look at every page, and count duplicates; marks every page as used
     #[arg(long)]
     pub(crate) exact: bool,
+    /// Look at every page and count duplicates, but compress a sample only; marks every page as used
+    #[arg(long, conflicts_with = "exact")]
+    pub(crate) duplicates: bool,
     /// Time that it may take, as 5s or 1m
     #[arg(long, value_name = "TIME", value_parser = parse)]
     pub(crate) budget: Option<Duration>,

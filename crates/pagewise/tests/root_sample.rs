@@ -166,6 +166,67 @@ fn root_other_users_are_read_on_request_only() {
     assert!(sample.sampled().get() > MIB);
 }
 
+/// `pagewise scan` of a process as the user nobody: its exit status, and what it complains of.
+fn scanned_by_nobody(pid: u32) -> (Option<i32>, String) {
+    // the program where nobody may find it
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("pagewise");
+    std::fs::copy(env!("CARGO_BIN_EXE_pagewise"), &copy).unwrap();
+    run("chmod", &["-R", "a+rX", folder.path().to_str().unwrap()]);
+    let output = Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .arg(copy)
+        .args(["scan", "--exact", "--pid", &pid.to_string()])
+        .output()
+        .unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn root_who_may_not_look_is_told_why() {
+    let of_nobody = |what: &str| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        Target::started(command.arg(program()).args([what, "1"]))
+    };
+    let (open, secretive, of_root) =
+        (of_nobody("hold"), of_nobody("secretive"), Target::start("hold 1"));
+    assert_eq!(scanned_by_nobody(open.pid()), (Some(0), String::new()));
+    for (pid, why) in [
+        (secretive.pid(), "forbids tracing"),
+        (of_root.pid(), "belongs to another user"),
+        (2, "a thread of the kernel"),
+    ] {
+        let (status, complaint) = scanned_by_nobody(pid);
+        assert_eq!(status, Some(1), "{complaint}");
+        assert!(complaint.contains(why), "{why}: {complaint}");
+    }
+    // root may
+    let (_, sample) = looked(&Source::Process(secretive.pid()), Choice::Exact);
+    assert!(sample.sampled().get() > MIB);
+}
+
+#[test]
+fn root_a_frozen_process_is_looked_at() {
+    // outlives the loans: frozen it could not end
+    let target = Target::start("hold 4");
+    let mut loans = Loans::new();
+    let (mount, file, frozen, thawed) = match Path::new("/sys/fs/cgroup/freezer").exists() {
+        true => ("/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED"),
+        false => ("/sys/fs/cgroup", "cgroup.freeze", "1", "0"),
+    };
+    let folder = format!("{mount}/pagewise-test-{}", std::process::id());
+    loans.promise(&format!("for i in 1 2 3 4 5; do rmdir '{folder}' && break; sleep 0.2; done"));
+    loans.promise(&format!("kill {}", target.pid()));
+    run("mkdir", &[&folder]);
+    write(&format!("{folder}/cgroup.procs"), &target.pid().to_string());
+    loans.promise(&format!("echo {thawed} > {folder}/{file}"));
+    write(&format!("{folder}/{file}"), frozen);
+    let (_, sample) = looked(&Source::Process(target.pid()), Choice::Exact);
+    assert_eq!(sample.partial, None);
+    assert!(sample.sampled().get() >= 4 * MIB);
+}
+
 #[test]
 fn root_threads_of_the_kernel_have_no_memory() {
     let host = HostRoot::live().unwrap();

@@ -10,6 +10,7 @@ mod bench;
 mod capabilities;
 mod cgroups;
 mod doctor;
+mod duplicates;
 mod findings;
 mod header;
 mod kit;

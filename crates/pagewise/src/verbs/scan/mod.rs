@@ -6,6 +6,8 @@ mod dump;
 pub(super) mod kernel;
 mod look;
 pub(super) mod target;
+mod target;
+mod worker;
 
 use pagewise_model::{Bytes, Cost, Effective, Estimate, Snapshot};
 use pagewise_observe::{HostRoot, Scope};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use globset::Glob;
-use pagewise_model::{Bytes, Percent, Process, Reading, Snapshot};
+use pagewise_model::{Bytes, Pages, Percent, Process, Reading, Snapshot};
 use pagewise_sample::{Choice, Options, Target};
 
 use crate::cli::{Amount, Scan, Sources};
@@ -74,11 +74,31 @@ pub(super) fn largest(snapshot: &Snapshot) -> Target {
 
 /// How much of it.
 pub(super) fn choice(wanted: &Scan) -> Choice {
-    match (wanted.exact, wanted.sample) {
+    match (wanted.exact || wanted.duplicates, wanted.sample) {
         (true, _) => Choice::Exact,
-        (false, Some(Amount::Pages(pages))) => Choice::Count(pages),
-        (false, Some(Amount::Percent(percent))) => Choice::Share(percent / 100.0),
+        (false, Some(amount)) => asked(amount),
         (false, None) => Choice::Precise,
+    }
+}
+
+/// Pages that are compressed where all are looked at for duplicates alone: as many as keep every size
+/// within 2 % where sizes spread by one and a half times their mean.
+const SIZED: u64 = 20_000;
+
+/// How many of `population` pages to compress.
+pub(super) fn sized(wanted: &Scan, population: Pages) -> u64 {
+    let choice = match wanted.sample {
+        _ if !wanted.duplicates => Choice::Exact,
+        Some(amount) => asked(amount),
+        None => Choice::Count(SIZED),
+    };
+    choice.pages_of(population).get()
+}
+
+fn asked(amount: Amount) -> Choice {
+    match amount {
+        Amount::Pages(pages) => Choice::Count(pages),
+        Amount::Percent(percent) => Choice::Share(percent / 100.0),
     }
 }
 
@@ -86,6 +106,7 @@ pub(super) fn choice(wanted: &Scan) -> Choice {
 pub(super) fn options(wanted: &Scan, stop: Arc<AtomicBool>) -> Options {
     Options {
         choice: choice(wanted),
+        bounded: wanted.duplicates,
         file_backed: wanted.file_backed,
         others_allowed: wanted.measure,
         seed: wanted.seed,
