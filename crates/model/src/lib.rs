@@ -39,7 +39,7 @@ mod zswap;
 
 pub use bench::{
     Access, BenchRow, ClusterChoice, ClusterEffect, ClusterTime, ClusterVerdict, CostRatio,
-    Direction, FaultRow, Figures, MemoryKind, Noise, Reference, Shape, SwapOutCost,
+    Direction, FaultRow, Figures, Noise, Reference, Shape, SwapOutCost, SwappedKind,
 };
 pub use benchmark::{BenchInput, BenchLayer, Benchmark, NotMeasured};
 pub use capability::{Capability, FeatureState};

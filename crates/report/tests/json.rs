@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The documents obey their schemas, and mean what the design promises.
 
+mod bench;
 mod host;
 
 use boon::{Compiler, Schemas};
@@ -9,7 +10,7 @@ use pagewise_model::{
     Interval, Reading, Snapshot, Source,
 };
 use pagewise_report::json::{self, Noun, schema};
-use pagewise_report::{Answer, Scanned};
+use pagewise_report::{Answer, Benched, Scanned};
 use serde_json::{Value, json};
 
 fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
@@ -19,6 +20,10 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         Noun::Status => json::status(&answer),
         Noun::Doctor => json::doctor(&answer),
         Noun::Scan => json::scan(&scanned(&interval.end, &estimates())),
+        Noun::Bench => {
+            let (snapshot, benchmark) = (&interval.end, &bench::benchmark());
+            json::bench(&Benched { snapshot, benchmark, cost: host::cost() })
+        }
     };
     serde_json::from_str(&text).expect("a document is JSON")
 }

@@ -45,7 +45,6 @@ pub use outcome::{Bench, Entrant, Failure};
 pub use pages::Pages;
 pub use reference::Disk;
 pub use round::Round;
-pub use store::Store;
 pub use store::{Device, Store};
 pub use stores::{Ready, stores};
 pub use wanted::{Candidate, Wanted};

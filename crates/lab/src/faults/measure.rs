@@ -6,7 +6,7 @@
 
 use std::fs::File;
 
-use pagewise_model::{Access, MemoryKind};
+use pagewise_model::{Access, SwappedKind};
 
 use super::order::Draw;
 use super::rows::{Done, Key};
@@ -180,11 +180,11 @@ impl Rounds<'_, '_> {
     }
 
     fn combinations(&mut self, round: u32, device: usize, cluster: u32) -> Result<(), Ended> {
-        let orders = |memory: &MemoryKind| {
+        let orders = |memory: &SwappedKind| {
             let memory = *memory;
             self.wanted.access.iter().map(move |access| (memory, *access))
         };
-        let all: Vec<(MemoryKind, Access)> = self.wanted.memory.iter().flat_map(orders).collect();
+        let all: Vec<(SwappedKind, Access)> = self.wanted.memory.iter().flat_map(orders).collect();
         let mut all = self.draw.shuffled(all);
         if round == 0 {
             all.truncate(1);
@@ -230,9 +230,9 @@ impl Rounds<'_, '_> {
 
     fn named(&self, key: Key) -> String {
         let memory = match key.memory {
-            MemoryKind::Private => "private",
-            MemoryKind::Forked => "forked",
-            MemoryKind::Shmem => "shmem",
+            SwappedKind::Private => "private",
+            SwappedKind::Forked => "forked",
+            SwappedKind::Shmem => "shmem",
         };
         let access = match key.access {
             Access::Sequential => "sequential",

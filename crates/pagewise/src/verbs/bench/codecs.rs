@@ -2,9 +2,8 @@
 //! The same pages through the libraries that the kernel's algorithms descend from: for where no zram
 //! device can be had. No kernel, no block layer; memory used is what zsmalloc would make of the sizes.
 
-use std::cell::RefCell;
 use std::io;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use pagewise_lab::bench::{Candidate, Filled, Pages, Ready, Store, Wanted, stores};
 use pagewise_model::{BenchLayer, NotMeasured};
@@ -70,43 +69,34 @@ fn of(
 ) -> Result<(Packed, Filled), NoLibrary> {
     let level = candidate.level.map(|level| format!(":{level}")).unwrap_or_default();
     let algorithm: Algorithm = format!("{}{level}", candidate.algorithm).parse()?;
-    if Packer::new(algorithm).is_none() {
-        return Err(NoLibrary::None(algorithm.name()));
-    }
-    let page = rustix::param::page_size();
     let slots = (0..pages.count()).map(|_| Mutex::default()).collect();
-    let store = Packed { algorithm, page, slots };
+    let store = Packed::new(algorithm, rustix::param::page_size(), slots);
+    let store = store.ok_or(NoLibrary::None(algorithm.name()))?;
     store.write_at(0, pages.bytes())?;
     let filled = store.filled(kernel::own(setting.snapshot));
     Ok((store, filled))
 }
 
-/// Compressed pages in memory, a slot each.
+/// Compressed pages in memory, a slot each, and what compresses them.
 struct Packed {
     algorithm: Algorithm,
     page: usize,
-    slots: Vec<Mutex<Vec<u8>>>,
+    slots: Arc<[Mutex<Vec<u8>>]>,
+    packer: Mutex<Packer>,
 }
 
-thread_local! {
-    static PACKERS: RefCell<Vec<(Algorithm, Packer)>> = const { RefCell::new(Vec::new()) };
-}
-
-/// With this thread's packer of the algorithm.
-fn with_packer<T>(algorithm: Algorithm, work: impl FnOnce(&mut Packer) -> T) -> Option<T> {
-    PACKERS.with_borrow_mut(|all| {
-        if !all.iter().any(|(known, _)| *known == algorithm) {
-            all.push((algorithm, Packer::new(algorithm)?));
-        }
-        let (_, packer) = all.iter_mut().find(|(known, _)| *known == algorithm)?;
-        Some(work(packer))
-    })
+fn lock<T>(what: &Mutex<T>) -> io::Result<MutexGuard<'_, T>> {
+    what.lock().map_err(|_| io::Error::other("a thread that held it ended early"))
 }
 
 impl Packed {
-    fn slot(&self, number: usize) -> io::Result<std::sync::MutexGuard<'_, Vec<u8>>> {
-        let slot = self.slots.get(number).ok_or(io::ErrorKind::UnexpectedEof)?;
-        slot.lock().map_err(|_| io::Error::other("a thread that held it ended early"))
+    /// The same slots, with a packer of its own; nothing where there is no library.
+    fn new(algorithm: Algorithm, page: usize, slots: Arc<[Mutex<Vec<u8>>]>) -> Option<Self> {
+        Some(Self { algorithm, page, slots, packer: Mutex::new(Packer::new(algorithm)?) })
+    }
+
+    fn slot(&self, number: usize) -> io::Result<MutexGuard<'_, Vec<u8>>> {
+        lock(self.slots.get(number).ok_or(io::ErrorKind::UnexpectedEof)?)
     }
 
     /// The slot that a request begins with.
@@ -136,12 +126,16 @@ impl Packed {
 }
 
 impl Store for Packed {
+    fn for_one_job(&self) -> io::Result<Box<dyn Store + '_>> {
+        let same = Self::new(self.algorithm, self.page, self.slots.clone());
+        Ok(Box::new(same.ok_or(io::ErrorKind::Unsupported)?))
+    }
+
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         let first = self.first_slot(offset)?;
         for (number, page) in into.chunks_exact_mut(self.page).enumerate() {
             let slot = self.slot(first + number)?;
-            let unpacked = with_packer(self.algorithm, |packer| packer.unpack(&slot, page));
-            unpacked.transpose().map_err(io::Error::other)?;
+            lock(&self.packer)?.unpack(&slot, page).map_err(io::Error::other)?;
         }
         Ok(())
     }
@@ -150,8 +144,7 @@ impl Store for Packed {
         let first = self.first_slot(offset)?;
         for (number, page) in from.chunks_exact(self.page).enumerate() {
             let mut slot = self.slot(first + number)?;
-            let packed = with_packer(self.algorithm, |packer| packer.pack(page, &mut slot));
-            packed.transpose().map_err(io::Error::other)?;
+            lock(&self.packer)?.pack(page, &mut slot).map_err(io::Error::other)?;
         }
         Ok(())
     }

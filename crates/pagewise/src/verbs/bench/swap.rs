@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use pagewise_lab::bench::Entrant;
 use pagewise_lab::faults::{self, Control, Device, Ended, Trouble, Wanted};
-use pagewise_model::{Access, MemoryKind, NotMeasured};
+use pagewise_model::{Access, NotMeasured, SwappedKind};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::pages::Drawn;
@@ -106,7 +106,7 @@ fn best(measured: &Measured, devices: &[Device]) -> Option<Device> {
 fn every_algorithm(setting: &Setting<'_>, devices: Vec<Device>, times: Times) -> Wanted {
     let folder = setting.wanted.disk.clone().filter(|path| path.is_dir());
     Wanted {
-        memory: vec![MemoryKind::Private],
+        memory: vec![SwappedKind::Private],
         access: vec![Access::Random],
         page_clusters: vec![0],
         rounds: times.swap_rounds,

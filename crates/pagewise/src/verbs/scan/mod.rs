@@ -6,7 +6,6 @@ mod dump;
 pub(super) mod kernel;
 mod look;
 pub(super) mod target;
-mod target;
 mod worker;
 
 use pagewise_model::{Bytes, Cost, Effective, Estimate, Snapshot};

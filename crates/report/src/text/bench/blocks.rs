@@ -17,10 +17,10 @@ pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
         Column::right("memory used").spare(3),
         Column::right("block size"),
         Column::right("read MiB/s"),
-        Column::right("IOPS"),
+        Column::right("IOPS").spare(5),
         Column::right(format!("by {jobs}")).spare(2),
         Column::right("mean"),
-        Column::right("p99"),
+        Column::right("p99").spare(4),
         Column::right("write mean"),
         Column::right("CPU/page").spare(1),
     ];

@@ -2,8 +2,8 @@
 //! Swap itself: what a fault costs, whether `vm.page-cluster` matters, which swappiness follows.
 
 use pagewise_model::{
-    Access, Benchmark, ClusterChoice, ClusterEffect, ClusterVerdict, CostRatio, FaultRow,
-    MemoryKind,
+    Access, Benchmark, BreakEven, ClusterChoice, ClusterEffect, ClusterVerdict, CostRatio,
+    FaultRow, SwappedKind,
 };
 
 use super::super::kit::{Page, Role};
@@ -18,12 +18,29 @@ pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
     faults(page, benchmark);
     effects(page, &benchmark.cluster_effects);
     benchmark.cluster_choices.iter().for_each(|choice| cluster(page, choice));
-    match benchmark.cost_ratios.as_slice() {
-        [] => page.prose(2, Role::Quiet, NO_DISK),
-        ratios => ratios.iter().for_each(|ratio| swappiness(page, ratio)),
+    match best_of(benchmark) {
+        None => page.prose(2, Role::Quiet, NO_DISK),
+        Some(ratio) => against_disk(page, benchmark, ratio),
     }
+}
+
+/// The balanced pick's; --json has those of all.
+fn best_of(benchmark: &Benchmark) -> Option<&CostRatio> {
+    let best = benchmark.picks.balanced.as_ref().map(|pick| &pick.winner);
+    let is_best = |ratio: &&CostRatio| {
+        best.is_some_and(|best| best.algorithm == ratio.algorithm && best.level == ratio.level)
+    };
+    let ratios = &benchmark.cost_ratios;
+    ratios.iter().find(is_best).or(ratios.first())
+}
+
+fn against_disk(page: &mut Page, benchmark: &Benchmark, ratio: &CostRatio) {
+    swappiness(page, ratio);
     mixes(page, benchmark);
-    break_even(page, benchmark);
+    let is_its = |one: &&BreakEven| {
+        one.contender.algorithm == ratio.algorithm && one.contender.level == ratio.level
+    };
+    benchmark.break_even.iter().filter(is_its).for_each(|one| break_even(page, one));
 }
 
 const NO_DISK: &str = "vm.swappiness weighs swap against files: --disk FOLDER measures a file on that disk \
@@ -37,8 +54,8 @@ fn faults(page: &mut Page, benchmark: &Benchmark) {
         Column::right("fault, mean"),
         Column::right("p50"),
         Column::right("p99"),
-        Column::right("p99.9"),
-        Column::right("CPU"),
+        Column::right("p99.9").spare(1),
+        Column::right("CPU").spare(2),
     ];
     let mut table = Table::new(2, columns);
     for out in &benchmark.swap_out {
@@ -67,10 +84,12 @@ fn effects(page: &mut Page, effects: &[ClusterEffect]) {
     let columns = [
         "memory".to_owned(),
         "touched".to_owned(),
-        format!("pages per fault, page-cluster {low} → {high}"),
-        format!("a touch, {low} → {high}"),
+        format!("pages per fault {low} → {high}"),
+        format!("a touch {low} → {high}"),
         format!("with {high}"),
     ];
+    let text = format!("vm.page-cluster from {low} to {high}, by what is touched and how:");
+    page.prose(2, Role::Plain, &text);
     let mut table = Table::new(2, columns.map(Column::left).into());
     effects.iter().for_each(|effect| table.row(effect_row(effect)));
     table.print(page);
@@ -92,11 +111,11 @@ fn effect_row(effect: &ClusterEffect) -> Vec<Cell> {
     ]
 }
 
-fn memory(kind: MemoryKind) -> &'static str {
+fn memory(kind: SwappedKind) -> &'static str {
     match kind {
-        MemoryKind::Private => "private",
-        MemoryKind::Forked => "shared after fork",
-        MemoryKind::Shmem => "shmem",
+        SwappedKind::Private => "private",
+        SwappedKind::Forked => "shared after fork",
+        SwappedKind::Shmem => "shmem",
     }
 }
 
@@ -152,15 +171,13 @@ fn mixes(page: &mut Page, benchmark: &Benchmark) {
     }
 }
 
-fn break_even(page: &mut Page, benchmark: &Benchmark) {
-    for one in &benchmark.break_even {
-        let (out, fault, other) = (time(one.out_ns), time(one.fault_ns), time(one.other_fault_ns));
-        let pays = match one.faults_per_page {
-            Some(faults) => format!("it pays from {faults:.2} faults per page on"),
-            None => "it never pays in time".to_owned(),
-        };
-        let name = name(&one.contender);
-        let text = format!("{name} costs {out} once, each fault {fault} against {other}: {pays}.");
-        page.prose(2, Role::Quiet, &text);
-    }
+fn break_even(page: &mut Page, one: &BreakEven) {
+    let (out, fault, other) = (time(one.out_ns), time(one.fault_ns), time(one.other_fault_ns));
+    let pays = match one.faults_per_page {
+        Some(faults) => format!("it pays from {faults:.2} faults per page on"),
+        None => "it never pays in time".to_owned(),
+    };
+    let name = name(&one.contender);
+    let text = format!("{name} costs {out} once, each fault {fault} against {other}: {pays}.");
+    page.prose(2, Role::Quiet, &text);
 }
