@@ -21,7 +21,7 @@ pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
         Column::right(format!("by {jobs}")).spare(2),
         Column::right("mean"),
         Column::right("p99").spare(4),
-        Column::right("write mean"),
+        Column::right("write mean").spare(6),
         Column::right("CPU/page").spare(1),
     ];
     let mut table = Table::new(2, columns);
