@@ -78,7 +78,8 @@ fn test(rest: &[&str]) -> Command {
 /// Tests that are given the static program, and what they take into guests: its folder has both.
 fn with_program(rest: &[&str]) -> Result<Command> {
     let script = run::project().join("xtask/scripts/build-static.sh");
-    let tools = ["--package", "pagewise", "--bins", "--example", "zram_sizes"];
+    let tools =
+        ["--package", "pagewise", "--bins", "--example", "zram_sizes", "--example", "borrow"];
     run::succeed(run::program(&script).args(tools))?;
     let program = run::output(run::program(&script).arg("--where"))?;
     let mut command = test(rest);
