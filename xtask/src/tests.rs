@@ -78,7 +78,8 @@ fn test(rest: &[&str]) -> Command {
 /// Tests that are given the static program, and what they take into guests: its folder has both.
 fn with_program(rest: &[&str]) -> Result<Command> {
     let script = run::project().join("xtask/scripts/build-static.sh");
-    let examples = ["--example", "zram_sizes", "--example", "swap_faults"];
+    let examples = ["zram_sizes", "swap_faults", "borrow"];
+    let examples = examples.into_iter().flat_map(|example| ["--example", example]);
     run::succeed(run::program(&script).args(["--package", "pagewise", "--bins"]).args(examples))?;
     let program = run::output(run::program(&script).arg("--where"))?;
     let mut command = test(rest);

@@ -38,7 +38,7 @@ mod fake;
 mod property;
 
 pub use error::Error;
-pub use journal::{parse_journal, state_folder};
+pub use journal::{fuzzing, state_folder};
 pub use loan::group::{Group, GroupWish};
 pub use loan::zram::{Zram, ZramWish};
 pub use outcome::{Outcome, Recovered, Return};

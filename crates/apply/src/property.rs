@@ -8,6 +8,7 @@ use pagewise_model::Bytes;
 use proptest::prelude::*;
 
 use crate::fake::{DISK, Fake, Fault, MOUNT, STATE, State};
+use crate::journal::fuzzing::open_in;
 use crate::loan::group::GroupWish;
 use crate::loan::zram::ZramWish;
 use crate::outcome::{Outcome, Recovered};
@@ -140,7 +141,7 @@ fn recover_at_last(fake: &Fake, kills: &[usize]) {
 
 fn names_of_open(fake: &Fake) -> String {
     let journals = fake.world().journals.clone();
-    journals.values().flat_map(|bytes| crate::parse_journal(bytes)).collect::<Vec<_>>().join("\n")
+    journals.values().flat_map(|bytes| open_in(bytes)).collect::<Vec<_>>().join("\n")
 }
 
 /// What differs is named in `names`.

@@ -8,6 +8,7 @@
 
 mod device;
 mod guests;
+mod kills;
 mod load;
 pub(crate) mod measure;
 mod scan;
@@ -52,6 +53,9 @@ pub(crate) struct Args {
     /// Instead hold the block path of bench against fio, on one zram device
     #[arg(long, conflicts_with_all = ["guests", "scan"])]
     zram: bool,
+    /// Instead kill so many runs of `bench` at random moments, and look for what is left
+    #[arg(long, value_name = "RUNS", conflicts_with_all = ["guests", "scan", "zram"])]
+    kills: Option<u16>,
     /// Instead start so many guests of every suite; no root
     #[arg(long, value_name = "BOOTS", value_parser = clap::value_parser!(u16).range(1..))]
     guests: Option<u16>,
@@ -78,6 +82,9 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     }
     if args.zram {
         return zram::main(args.runs, &machine(&format!("{} rounds", args.runs))?);
+    }
+    if let Some(kills) = args.kills {
+        return kills::main(kills, &program, &machine(&format!("{kills} runs"))?);
     }
     if let Some(boots) = args.guests {
         return guests::main(&program, boots);

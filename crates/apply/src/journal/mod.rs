@@ -5,6 +5,7 @@
 //! journal is removed when all that it names has gone back, so every journal that is there when the
 //! lock is taken was left by a run that was killed, or names what could not be put back.
 
+pub mod fuzzing;
 mod lock;
 mod read;
 mod record;
@@ -12,7 +13,6 @@ mod record;
 use std::path::PathBuf;
 
 pub(crate) use lock::{Lock, is_there};
-pub use read::parse_journal;
 pub(crate) use read::{Open, Reading};
 pub(crate) use record::{Device, Loan, Record, Write};
 

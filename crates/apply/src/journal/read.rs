@@ -123,11 +123,3 @@ impl Open {
         later.into_iter().find(|later| later.conflict.is_none() && later.rests_on(self))
     }
 }
-
-/// Reads the bytes of a journal, whatever they are, and says what it would put back: for fuzzing.
-#[must_use]
-pub fn parse_journal(bytes: &[u8]) -> Vec<String> {
-    let reading = Reading::of(bytes);
-    assert!(reading.good <= bytes.len() as u64, "no more is good than is there");
-    reading.open().iter().map(Open::described).collect()
-}

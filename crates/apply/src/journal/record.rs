@@ -67,21 +67,37 @@ impl Record {
     /// The line, with its end.
     pub(crate) fn line(&self) -> Vec<u8> {
         // plain text and numbers always become JSON
-        let record = serde_json::to_string(self).unwrap_or_default();
-        let summed = format!("{START}{record}");
-        let sum = crc32fast::hash(summed.as_bytes());
-        format!("{summed}{SUM}{sum:08x}{END}\n").into_bytes()
+        summed(&serde_json::to_vec(self).unwrap_or_default())
     }
 
     /// The record of a line without its end; `None` where it is not as we write them.
     pub(crate) fn of(line: &[u8]) -> Option<Self> {
-        let rest = line.strip_suffix(END.as_bytes())?;
-        let (rest, digits) = rest.split_at_checked(rest.len().checked_sub(DIGITS)?)?;
-        let summed = rest.strip_suffix(SUM.as_bytes())?;
-        let sum = u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-        let record = summed.strip_prefix(START.as_bytes())?;
-        (sum == crc32fast::hash(summed)).then(|| serde_json::from_slice(record).ok())?
+        let (record, sum) = parts(line)?;
+        (sum == self::sum(record)).then(|| serde_json::from_slice(record).ok())?
     }
+}
+
+/// A record with its sum, as a line.
+pub(crate) fn summed(record: &[u8]) -> Vec<u8> {
+    let sum = format!("{SUM}{:08x}{END}\n", sum(record));
+    [START.as_bytes(), record, sum.as_bytes()].concat()
+}
+
+fn sum(record: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(START.as_bytes());
+    hasher.update(record);
+    hasher.finalize()
+}
+
+/// The record and the sum that a line says it has.
+pub(crate) fn parts(line: &[u8]) -> Option<(&[u8], u32)> {
+    let rest = line.strip_suffix(END.as_bytes())?;
+    let (rest, digits) = rest.split_at_checked(rest.len().checked_sub(DIGITS)?)?;
+    let record = rest.strip_suffix(SUM.as_bytes())?.strip_prefix(START.as_bytes())?;
+    let is_plain = digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+    let sum = u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    is_plain.then_some((record, sum))
 }
 
 impl Loan {

@@ -33,7 +33,13 @@ pub(crate) fn alone(hands: &dyn Hands, ours: &[&str]) -> Result<(), Error> {
 
 pub(crate) fn on(hands: &mut dyn Hands, area: &str, priority: Option<i16>) -> Result<(), Error> {
     hands.act(&Deed::FormatSwap(area)).doing(|| format!("mkswap {area}"))?;
-    hands.act(&Deed::SwapOn { area, priority }).doing(|| format!("swapon {area}"))
+    match hands.act(&Deed::SwapOn { area, priority }) {
+        // a file without holes and with a head that is in order: nothing else is wrong with it
+        Err(error) if error.kind() == ErrorKind::InvalidInput => {
+            Err(Error::Absent { what: area.to_owned(), why: "its file system holds no swap" })
+        }
+        done => done.doing(|| format!("swapon {area}")),
+    }
 }
 
 pub(crate) fn give_back(
