@@ -46,7 +46,7 @@ fn state(pids: &[u32]) -> [i64; 5] {
 /// Looks at every page several times, and prints what that changed: a row of the table in
 /// docs/scan.md, medians, as the rest of the machine does not hold still.
 fn prints_what_changes(what: &str, pids: &[u32], source: &Source) {
-    const TIMES: usize = 9;
+    const TIMES: usize = 31;
     let host = HostRoot::live().expect("a root");
     let mut changes = Vec::new();
     let mut disturbed = Vec::new();
