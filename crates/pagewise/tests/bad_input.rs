@@ -29,7 +29,6 @@ fn sum(estimates: &[Value], key: &str) -> u64 {
 #[test]
 fn in_a_storm_of_forks_totals_are_of_what_was_there() {
     let mut storm = Target::started(Command::new(program()).args(["storm", "20"]));
-    let pid = storm.pid().to_string();
     let mut ended = 0;
     for round in 0..30 {
         // by name, so that children are met at whatever they do: there are up to 64
@@ -37,7 +36,7 @@ fn in_a_storm_of_forks_totals_are_of_what_was_there() {
         let document = scan(&[how, &["--name", "target"]].concat());
         let estimates = document["estimates"].as_array().unwrap();
         let (whole, parts) = estimates.split_first().unwrap();
-        let is_storm = |part: &&Value| part["source"]["pid"].to_string() == pid;
+        let is_storm = |part: &&Value| part["source"]["pid"] == storm.pid();
         if parts.is_empty() {
             continue;
         }

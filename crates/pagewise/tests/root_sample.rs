@@ -29,6 +29,56 @@ fn looked(source: &Source, choice: Choice) -> (Vec<u8>, Sample) {
     (bytes, sampler.finish())
 }
 
+/// What is to change by a look, or not: KiB of anonymous memory of the host and of the targets (their
+/// proportional size), KiB in swap, minor and major faults of our thread.
+fn state(pids: &[u32]) -> [i64; 5] {
+    let signed = |number: u64| i64::try_from(number).expect("a size");
+    let sum = |name: &str| pids.iter().map(|pid| signed(rollup(*pid, name))).sum();
+    let meminfo = std::fs::read_to_string("/proc/meminfo").expect("meminfo");
+    let anon = meminfo.lines().find_map(|line| line.strip_prefix("AnonPages:"));
+    let anon = anon.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).expect("KiB");
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("stat");
+    let words: Vec<&str> = stat.rsplit(')').next().expect("a name").split_whitespace().collect();
+    let fault = |at: usize| words.get(at).and_then(|word| word.parse().ok()).expect("faults");
+    [anon, sum("Pss"), sum("Swap"), fault(7), fault(9)]
+}
+
+/// Looks at every page several times, and prints what that changed: a row of the table in
+/// docs/scan.md, medians, as the rest of the machine does not hold still.
+fn prints_what_changes(what: &str, pids: &[u32], source: &Source) {
+    const TIMES: usize = 31;
+    let host = HostRoot::live().expect("a root");
+    let mut changes = Vec::new();
+    let mut disturbed = Vec::new();
+    for _ in 0..TIMES {
+        let before = state(pids);
+        let options = Options { choice: Choice::Exact, others_allowed: true, ..Options::default() };
+        let mut sampler = open(&host, source, options).expect("something to look at");
+        sampler.run(&mut [|_: &Origin, _: &[u8]| ()]);
+        disturbed.push(sampler.finish().disturbed);
+        let after = state(pids);
+        changes.push([0, 1, 2, 3, 4].map(|at| after[at] - before[at]));
+    }
+    let median = |at: usize| {
+        let mut all: Vec<i64> = changes.iter().map(|change| change[at]).collect();
+        all.sort_unstable();
+        all[TIMES / 2]
+    };
+    let last = disturbed[TIMES - 1];
+    println!(
+        "| {what} | {:+} | {:+} | {:+} | {} | {} | {} | {} |",
+        median(0),
+        median(1),
+        median(2),
+        median(3),
+        median(4),
+        last.unshared_pages.get(),
+        last.referenced_pages.get()
+    );
+    assert!(median(1).abs() < 512 && median(2).abs() < 512, "{what}: {changes:?}");
+    assert_eq!(median(4), 0, "{what}: major faults: {changes:?}");
+}
+
 /// A memory cgroup of our own with a limit, and its path below the hierarchy's root.
 fn limited_group(loans: &mut Loans, limit: &str) -> (String, String) {
     let (mount, file) = if Path::new("/sys/fs/cgroup/memory").exists() {
@@ -72,6 +122,11 @@ fn root_swapped_pages_stay_swapped() {
         assert!(sample.sampled().get() > 20 * MIB, "{:?}", sample.parts);
         assert!(sample.disturbed.faults < 64, "{:?}", sample.disturbed);
     }
+    prints_what_changes(
+        "64 MiB, half of it swapped",
+        &[target.pid()],
+        &Source::Process(target.pid()),
+    );
 }
 
 #[test]
@@ -101,6 +156,17 @@ fn root_merged_pages_stay_merged_and_are_shown_once() {
     assert!(merged().abs_diff(merged_before) < 16, "{merged_before} to {}", merged());
     let pss_after = rollup(target.pid(), "Pss");
     assert!(pss_after.abs_diff(pss) < 256, "KiB: {pss} to {pss_after}");
+    prints_what_changes("16 MiB merged by KSM", &[target.pid()], &Source::Process(target.pid()));
+}
+
+#[test]
+fn root_shared_memory_and_private_memory_stay_what_they_are() {
+    for (what, arrangement) in
+        [("64 MiB private", "hold 64"), ("64 MiB of shmem, mapped three times", "shmem 64")]
+    {
+        let target = Target::start(arrangement);
+        prints_what_changes(what, &[target.pid()], &Source::Process(target.pid()));
+    }
 }
 
 #[test]
@@ -116,6 +182,7 @@ fn root_forked_memory_of_several_processes_is_shown_once() {
     let (_, sample) = looked(&both, Choice::Precise);
     assert_eq!(sample.sharing, Sharing::PerProcess);
     assert!(sample.pages().get() > 32 * MIB);
+    prints_what_changes("16 MiB shared since a fork", &[target.pid(), child], &both);
 }
 
 #[test]
@@ -169,17 +236,17 @@ fn root_other_users_are_read_on_request_only() {
 /// `pagewise scan` of a process as the user nobody: its exit status, and what it complains of.
 fn scanned_by_nobody(pid: u32) -> (Option<i32>, String) {
     // the program where nobody may find it
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("what tests need");
     let copy = folder.path().join("pagewise");
-    std::fs::copy(env!("CARGO_BIN_EXE_pagewise"), &copy).unwrap();
-    run("chmod", &["-R", "a+rX", folder.path().to_str().unwrap()]);
+    std::fs::copy(env!("CARGO_BIN_EXE_pagewise"), &copy).expect("what tests need");
+    run("chmod", &["-R", "a+rX", folder.path().to_str().expect("what tests need")]);
     let output = Command::new("setpriv")
         .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
         .arg(copy)
         .args(["scan", "--exact", "--pid", &pid.to_string()])
         .output()
-        .unwrap();
-    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+        .expect("what tests need");
+    (output.status.code(), String::from_utf8(output.stderr).expect("what tests need"))
 }
 
 #[test]

@@ -246,7 +246,7 @@ fn the_text_fits_and_says_what_to_know() {
         "same-filled 25 %",
         "duplicates 20 %",
         "cold",
-        "KSM 348.0 KiB",
+        "KSM would save 348.0 KiB",
         "most repeated: a page 40 times; a same-filled page 30 times; zeros 20 times",
     ] {
         assert!(ran.out.contains(expected), "{expected}: {}", ran.out);

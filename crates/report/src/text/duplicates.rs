@@ -44,18 +44,19 @@ pub(super) fn print(page: &mut Page, whole: &Estimate) {
 
 fn merging(whole: &Estimate, saved: Bytes) -> Vec<String> {
     let mut items = Vec::new();
-    if let Some(first) = whole.algorithms.first() {
+    let any = whole.duplicate_pages.get().is_some_and(|pages| pages > 0);
+    if let Some(first) = whole.algorithms.first().filter(|_| any) {
         let all = first.compressed_bytes;
         let of_all = share(saved.get(), all.get()).unwrap_or_else(|| "0 %".to_owned());
         items.push(format!(
-            "merging duplicates in compressed RAM would save {saved}{} of the {all} with {} ({of_all})",
+            "merged in compressed RAM they would save {saved}{} of the {all} with {} ({of_all})",
             whole.duplicate_saved_bytes_interval.map(between).unwrap_or_default(),
             first.name
         ));
     }
-    if let Some(bytes) = whole.ksm_saved_bytes.get() {
+    if let Some(bytes) = whole.ksm_saved_bytes.get().filter(|bytes| *bytes > Bytes::new(0)) {
         items.push(format!(
-            "KSM {bytes} of RAM, uncompressed: of anonymous pages alone, same-filled ones too"
+            "KSM would save {bytes} of RAM: of anonymous pages only, same-filled ones too"
         ));
     }
     items
