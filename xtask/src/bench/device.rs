@@ -31,7 +31,9 @@ impl Device {
         let id: u32 = id.trim().parse()?;
         let device = Self { id, watcher };
         device.promise(&format!("echo {id} > /sys/class/zram-control/hot_remove"))?;
-        device.promise(&format!("echo 1 > /sys/block/zram{id}/reset"))?;
+        // a program that we started may have it open for a moment longer
+        let reset = format!("echo 1 2>/dev/null > /sys/block/zram{id}/reset && break; sleep 0.2");
+        device.promise(&format!("for i in $(seq 50); do {reset}; done"))?;
         for (file, value) in [("comp_algorithm", "lz4"), ("disksize", disksize)] {
             std::fs::write(format!("/sys/block/zram{id}/{file}"), value).context(file)?;
         }
