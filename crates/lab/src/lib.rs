@@ -6,6 +6,8 @@
 //! sides say to each other is in [`wire`]. Nothing about a kernel version is compiled in: what a
 //! kernel offers is looked for.
 //!
+//! [`bench`] measures zram on this host, with devices that it is lent ([`treatment`]).
+//!
 //! A guest has no network: it begins with what the runner packs into its initramfs and the disks that
 //! it is given, and leaves by one serial line. Only x86_64 yet.
 
