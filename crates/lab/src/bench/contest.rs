@@ -11,14 +11,12 @@ use std::time::Duration;
 use pagewise_model::{Bytes, Direction, Noise, Shape};
 
 use super::noise;
+use super::pace::{Pace, Progress};
 use super::pages::Pages;
 use super::random::Random;
 use super::round::Round;
 use super::slice::{Latencies, Runner, latencies};
 use super::store::Store;
-
-/// Shorter slices measure how a thread begins.
-const SHORTEST: Duration = Duration::from_millis(4);
 
 /// Something to measure.
 pub struct Contestant<'a> {
@@ -102,33 +100,10 @@ impl Cell {
 pub struct Plan {
     /// Rounds that count.
     pub rounds: u32,
-    /// What a cell has of each.
-    pub slice: Duration,
+    /// For all of them, and the one that warms. Slices become no shorter than 4 ms, whatever it is.
+    pub budget: Duration,
     /// Of orders and offsets.
     pub seed: u64,
-}
-
-impl Plan {
-    /// Divides a budget. Slices become no shorter than 4 ms, whatever the budget.
-    #[must_use]
-    pub fn within(budget: Duration, cells: usize, rounds: u32, seed: u64) -> Self {
-        let slices =
-            u32::try_from(cells).unwrap_or(u32::MAX).saturating_mul(rounds.saturating_add(1));
-        Self { rounds, slice: (budget / slices.max(1)).max(SHORTEST), seed }
-    }
-}
-
-/// How far it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Progress {
-    /// Steps that are done.
-    pub done: u32,
-    /// All steps.
-    pub total: u32,
-    /// Until the last.
-    pub left: Duration,
-    /// What is done now.
-    pub what: String,
 }
 
 /// Who may stop it, and who is told.
@@ -167,17 +142,18 @@ pub fn measure(
     let mut cells = laid_out(contestants);
     let before = noise::Before::now();
     let mut runner = runner(&cells, plan, watch.stop);
-    let mut steps = Steps::new(&cells, plan);
+    let mut pace = Pace::new(plan, measurable(&cells));
     'rounds: for round in 0..=plan.rounds {
+        pace.begin(plan.rounds - round, round == 0, measurable(&cells));
         for at in order(&cells, plan.seed, round) {
             if runner.stopped() {
                 break 'rounds;
             }
             let cell = &mut cells[at];
             let contestant = &contestants[cell.contestant];
-            (watch.progress)(&steps.progress(&contestant.label));
-            take(&mut runner, contestant, cell, round.checked_sub(1), plan.slice);
-            steps.done += if cell.ended.is_some() { plan.rounds - round + 1 } else { 1 };
+            (watch.progress)(&pace.progress(&contestant.label));
+            take(&mut runner, contestant, cell, round.checked_sub(1), pace.slice);
+            pace.step(cell.ended.is_some());
         }
     }
     let named = |cell: &Cell| format!("{}, {}", contestants[cell.contestant].label, cell.shown());
@@ -211,25 +187,10 @@ fn order(cells: &[Cell], seed: u64, round: u32) -> Vec<usize> {
     order
 }
 
-/// Slices, those of cells that ended counted as done.
-struct Steps {
-    done: u32,
-    total: u32,
-    slice: Duration,
-}
-
-impl Steps {
-    fn new(cells: &[Cell], plan: &Plan) -> Self {
-        let measured = cells.iter().filter(|cell| cell.ended.is_none()).count();
-        let measured = u32::try_from(measured).unwrap_or(u32::MAX);
-        let total = measured.saturating_mul(plan.rounds + 1);
-        Self { done: 0, total, slice: plan.slice }
-    }
-
-    fn progress(&self, what: &str) -> Progress {
-        let Self { done, total, slice } = *self;
-        Progress { done, total, left: slice * total.saturating_sub(done), what: what.to_owned() }
-    }
+/// How many can be measured.
+fn measurable(cells: &[Cell]) -> u32 {
+    let measurable = cells.iter().filter(|cell| cell.ended.is_none());
+    u32::try_from(measurable.count()).unwrap_or(u32::MAX)
 }
 
 /// A slice of it; `number` is missing in the round that only warms.
@@ -329,7 +290,7 @@ mod tests {
             told.push(step.clone());
             stop.store(stop_at.is_some_and(|at| step.done >= at), Ordering::SeqCst);
         };
-        let plan = Plan { rounds, slice: Duration::from_millis(1), seed: 3 };
+        let plan = Plan { rounds, budget: Duration::ZERO, seed: 3 };
         let mut watch = Watch { stop: &stop, progress: &mut progress };
         (measure(contestants, &plan, 0, &mut watch), told)
     }
@@ -436,17 +397,6 @@ mod tests {
             }
             // 8 orders of 8 or more cells are all the same once in 10^32 times
             prop_assert!(naive.len() < 8 || orders.iter().any(|one| *one != orders[0]));
-        }
-
-        /// Slices fill the budget and no more, but are never shorter than the shortest.
-        #[test]
-        fn slices_fill_the_budget(seconds in 0u64..600, cells in 0usize..400, rounds in 1u32..40) {
-            let plan = Plan::within(Duration::from_secs(seconds), cells, rounds, 0);
-            let all = plan.slice * u32::try_from(cells).unwrap() * (rounds + 1);
-            let budget = Duration::from_secs(seconds);
-            prop_assert!(plan.slice >= SHORTEST);
-            prop_assert!(all <= budget || plan.slice == SHORTEST);
-            prop_assert!(cells == 0 || plan.slice == SHORTEST || all + Duration::from_millis(1) > budget);
         }
     }
 }
