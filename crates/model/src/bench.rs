@@ -218,7 +218,7 @@ pub struct ClusterEffect {
     pub page_clusters: Ends<u32>,
     /// Pages that one major fault brought, with each.
     pub pages_per_fault: Ends<f64>,
-    /// Whether the kernel reads ahead for it at all: more than 1.05 pages per fault with the largest.
+    /// Whether the kernel reads ahead for it at all: more than 1.2 pages per fault with the largest.
     pub reads_ahead: bool,
     /// Mean time of touching a page undisturbed, with each.
     pub undisturbed_ns: Ends<f64>,

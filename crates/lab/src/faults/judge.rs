@@ -22,8 +22,9 @@ use super::wanted::{Device, Wanted};
 const ENOUGH: usize = 5;
 /// A twentieth: as much as a processor's clock and the caches do to the same measurement.
 const MARGIN: f64 = 0.05;
-/// Pages per fault from which on the kernel reads ahead: beyond what a stray page makes.
-const READS_AHEAD: f64 = 1.05;
+/// Pages per fault from which on the kernel reads ahead: beyond what strangers' pages make, which are
+/// counted too, and below the 2 of page-cluster 1.
+const READS_AHEAD: f64 = 1.2;
 
 /// The rounds of one combination.
 fn of(all: &[Done], key: Key) -> BTreeMap<u32, Round> {
