@@ -15,7 +15,7 @@ pub(crate) struct Reading {
     pub(crate) records: Vec<Record>,
     /// Bytes up to the end of the last whole line.
     pub(crate) good: u64,
-    /// The first line, from 1, that is not as written although whole ones follow.
+    /// The first line, from 1, that is not as written although more follows.
     pub(crate) damaged_line: Option<usize>,
 }
 
@@ -23,16 +23,17 @@ impl Reading {
     pub(crate) fn of(bytes: &[u8]) -> Self {
         let mut reading = Self::default();
         let mut end = 0u64;
-        let mut doubtful = None;
         for (at, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
             end += line.len() as u64;
             match line.strip_suffix(b"\n").and_then(Record::of) {
                 Some(record) => {
                     reading.records.push(record);
                     reading.good = end;
-                    reading.damaged_line = reading.damaged_line.or(doubtful);
                 }
-                None => doubtful = doubtful.or(Some(at + 1)),
+                None if end < bytes.len() as u64 && reading.damaged_line.is_none() => {
+                    reading.damaged_line = Some(at + 1);
+                }
+                None => {}
             }
         }
         reading
