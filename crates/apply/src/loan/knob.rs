@@ -11,7 +11,7 @@ use pagewise_model::knob::{Access, Domain, KNOBS, Knob, Undo};
 
 use crate::error::{Doing, Error};
 use crate::hands::{Deed, Hands};
-use crate::journal::{Loan, Write};
+use crate::journal::{Loan, Open, Write};
 use crate::outcome::Outcome;
 
 /// What the journal must know before the value is written.
@@ -227,7 +227,7 @@ pub(crate) fn give_back(
     hands: &mut dyn Hands,
     name: &str,
     change: &Change<'_>,
-    is_disputed: bool,
+    it: &Open,
 ) -> Result<Outcome, Error> {
     let is_known = is_in_table(name, change.path) && is_of_table(&change.back.path);
     if !is_known {
@@ -238,10 +238,12 @@ pub(crate) fn give_back(
         Err(Error::Absent { .. }) => return Ok(Outcome::Gone),
         found => found?,
     };
-    if found == change.old {
+    // ours first: of two loans one may have left what the other found
+    let is_ours = found == change.ours && it.conflict.is_none();
+    if found == change.old || !is_ours && it.origins.contains(&found) {
         return Ok(Outcome::Gone);
     }
-    if found != change.ours || is_disputed {
+    if !is_ours {
         let (old, ours) = (change.old.to_owned(), change.ours.to_owned());
         return Ok(Outcome::Conflict { old, ours, found });
     }

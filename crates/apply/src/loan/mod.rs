@@ -31,9 +31,8 @@ pub(crate) fn give_back(hands: &mut dyn Hands, it: &Open) -> Result<Outcome, Err
         Loan::Group { folder, home } => group::give_back(hands, folder, home.as_deref()),
         Loan::Controller { folder } => group::give_back_controller(hands, folder),
         Loan::Setting { name, path, old, ours, back } => {
-            let is_disputed = it.conflict.is_some();
             let change = knob::Change { path, old, ours, back };
-            knob::give_back(hands, name, &change, is_disputed)
+            knob::give_back(hands, name, &change, it)
         }
     }
 }
