@@ -6,21 +6,29 @@
 //! sides say to each other is in [`wire`]. Nothing about a kernel version is compiled in: what a
 //! kernel offers is looked for.
 //!
+//! [`faults`] measures swap on the host that it runs on, with what it may borrow by [`treatment`].
+//!
 //! A guest has no network: it begins with what the runner packs into its initramfs and the disks that
 //! it is given, and leaves by one serial line. Only x86_64 yet.
 
 mod apt;
+pub mod bench;
 pub mod cache;
+mod calls;
+pub mod contents;
 mod cpio;
 mod debian;
 mod elf;
 mod error;
+pub mod faults;
 mod files;
 pub mod guest;
 pub mod init;
 pub mod kernel;
 mod lock;
+pub mod picks;
 mod program;
+pub mod stats;
 pub mod treatment;
 pub mod userland;
 pub mod wire;

@@ -5,7 +5,7 @@
 //! largest round. Rounds are interleaved: whatever else the machine does hits all alike.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Ends, Name, Reading};
 
@@ -45,18 +45,20 @@ pub struct Figures {
     pub bytes_per_second: f64,
     /// Mean time of a request.
     pub mean_ns: f64,
+    /// Of the fastest and the slowest round.
+    pub mean_spread: Ends<f64>,
     /// Half of the requests took at most this.
     pub p50_ns: f64,
     /// Of the fastest and the slowest round.
     pub p50_spread: Ends<f64>,
     /// 99 of 100 took at most this.
     pub p99_ns: f64,
-    /// 999 of 1,000 took at most this.
+    /// 999 of 1,000 took at most this; of all rounds together, as one round has too few.
     pub p999_ns: f64,
     /// Processor time of a request, in the kernel and outside.
     pub cpu_ns_per_io: f64,
-    /// Of it in the kernel.
-    pub kernel_ns_per_io: f64,
+    /// Of it in the kernel; nothing where requests are no system calls.
+    pub kernel_ns_per_io: Option<f64>,
     /// Processor time of a page of it.
     pub cpu_ns_per_page: f64,
 }
@@ -98,10 +100,27 @@ pub struct Reference {
     pub figures: Figures,
 }
 
+/// What else the machine did while it was measured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Noise {
+    /// How long it was looked at.
+    pub seconds: f64,
+    /// Of all processors' time, 0 to 1, what others used than this program.
+    pub others_share: Option<f64>,
+    /// Of all processors' time, 0 to 1, what the host of this virtual machine gave to others.
+    pub stolen_share: Option<f64>,
+    /// What should take the same time in every round.
+    pub calm: Option<Name>,
+    /// By how much its slowest round was slower than its fastest, 0 where they were equal: of p50.
+    pub calm_p50_spread: Option<f64>,
+}
+
 /// What kind of memory was swapped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
-pub enum MemoryKind {
+pub enum SwappedKind {
     /// Anonymous, mapped by one process.
     Private,
     /// Anonymous, mapped by a parent and its child.
@@ -111,22 +130,31 @@ pub enum MemoryKind {
 }
 
 /// In which order pages are touched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
     /// One after the other.
     Sequential,
-    /// In no order.
+    /// In no order, and only one page of eight neighbours: what is read ahead is of no use then.
     Random,
 }
 
 /// What really happens in swap, with one setting of `vm.page-cluster`.
+///
+/// Pages that were swapped, in and out, and pages read ahead are counts of the whole host: the device
+/// was the only swap in use. Rounds in which a hundredth more was swapped than was asked for are left
+/// out.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FaultRow {
     /// The device's algorithm.
     pub algorithm: Name,
+    /// Its level, where one was set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<i32>,
     /// What was swapped out and in again.
-    pub memory: MemoryKind,
+    pub memory: SwappedKind,
     /// In which order.
     pub access: Access,
     /// `vm.page-cluster`.
@@ -135,6 +163,10 @@ pub struct FaultRow {
     pub rounds: u32,
     /// Pages that were swapped out, in all rounds together.
     pub swapped_out_pages: u64,
+    /// Pages that were touched then, in all rounds together.
+    pub touched_pages: u64,
+    /// Touched pages that did not hold what they had held, in all rounds together: 0.
+    pub wrong_pages: u64,
     /// Major faults, in all rounds together.
     pub major_faults: u64,
     /// Pages swapped in, in all rounds together.
@@ -155,8 +187,137 @@ pub struct FaultRow {
     pub p99_ns: f64,
     /// 999 of 1,000.
     pub p999_ns: f64,
-    /// Processor time of bringing a page back.
+    /// Processor time of touching a page, what was read ahead for it included.
     pub in_cpu_ns_per_page: f64,
+    /// Of the least and the largest round.
+    pub in_cpu_spread: Ends<f64>,
     /// Processor time of swapping a page out.
     pub out_cpu_ns_per_page: f64,
+    /// Of the least and the largest round.
+    pub out_cpu_spread: Ends<f64>,
+}
+
+/// What a page costs to swap out, over all kinds of memory.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SwapOutCost {
+    /// The device's algorithm.
+    pub algorithm: Name,
+    /// Its level, where one was set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<i32>,
+    /// Pages that were swapped out, in all rounds together.
+    pub swapped_out_pages: u64,
+    /// Processor time of a page: the median over rounds.
+    pub cpu_ns_per_page: f64,
+    /// Of the least and the largest round.
+    pub cpu_spread: Ends<f64>,
+}
+
+/// What `vm.page-cluster` does to one kind of memory on this kernel: the largest value measured
+/// beside the least.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ClusterEffect {
+    /// The device's algorithm.
+    pub algorithm: Name,
+    /// Its level, where one was set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<i32>,
+    /// The kind.
+    pub memory: SwappedKind,
+    /// In which order it was touched.
+    pub access: Access,
+    /// The least and the largest `vm.page-cluster`.
+    pub page_clusters: Ends<u32>,
+    /// Pages that one major fault brought, with each.
+    pub pages_per_fault: Ends<f64>,
+    /// Whether the kernel reads ahead for it at all: more than 1.05 pages per fault with the largest.
+    pub reads_ahead: bool,
+    /// Mean time of touching a page, with each.
+    pub mean_ns: Ends<f64>,
+    /// How many times as long a touch takes with the largest: the median over rounds.
+    pub time_ratio: f64,
+    /// Of the least and the largest round.
+    pub time_ratio_spread: Ends<f64>,
+    /// Whether all rounds say the same: faster or slower.
+    pub verdict: ClusterVerdict,
+}
+
+/// What became of a touch with the largest `vm.page-cluster`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ClusterVerdict {
+    /// It was faster in every round.
+    Faster,
+    /// It was slower in every round.
+    Slower,
+    /// Rounds disagree, or there were fewer than five.
+    NoDifferenceShown,
+}
+
+/// The `vm.page-cluster` that the times imply. The knob is one for all memory: so a value is judged by
+/// the mean time of a touch over all kinds of memory and both orders, each weighted alike.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ClusterChoice {
+    /// The device's algorithm.
+    pub algorithm: Name,
+    /// Its level, where one was set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<i32>,
+    /// The kinds that it is of.
+    pub memory: Vec<SwappedKind>,
+    /// Rounds in which every combination was measured.
+    pub rounds: u32,
+    /// Each value that was measured.
+    pub candidates: Vec<ClusterTime>,
+    /// The value with the least time; nothing where all are alike.
+    pub implied: Option<u32>,
+}
+
+/// One value of `vm.page-cluster`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct ClusterTime {
+    /// The value.
+    pub page_cluster: u32,
+    /// Mean time of a touch: the median over rounds.
+    pub mean_ns: f64,
+    /// Of the fastest and the slowest round.
+    pub mean_spread: Ends<f64>,
+    /// Whether it is not slower than the best one in every round.
+    pub as_good_as_best: bool,
+}
+
+/// What it costs to bring a page back from swap and from a file, and what follows for `vm.swappiness`.
+///
+/// The kernel's documentation weighs them so: where swap is x times faster than the file system,
+/// swappiness is 200·x/(1+x). The pages of a file are read at random without readahead, as those of
+/// private memory are from swap with the least `vm.page-cluster`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CostRatio {
+    /// The device's algorithm.
+    pub algorithm: Name,
+    /// Its level, where one was set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<i32>,
+    /// Rounds that the medians are of.
+    pub rounds: u32,
+    /// `vm.page-cluster` while it was measured.
+    pub page_cluster: u32,
+    /// A page from swap: processor time and waiting.
+    pub swap_ns_per_page: f64,
+    /// Of the fastest and the slowest round.
+    pub swap_spread: Ends<f64>,
+    /// A page from a file.
+    pub file_ns_per_page: f64,
+    /// Of the fastest and the slowest round.
+    pub file_spread: Ends<f64>,
+    /// Major faults per page of the file that was touched: below 1 something else keeps the file.
+    pub file_faults_per_page: f64,
+    /// How many times as long a page from a file takes: the median over rounds.
+    pub file_per_swap: f64,
+    /// Of the least and the largest round.
+    pub file_per_swap_spread: Ends<f64>,
+    /// What follows for `vm.swappiness`.
+    pub swappiness: u32,
+    /// Of the least and the largest round.
+    pub swappiness_spread: Ends<u32>,
 }

@@ -7,6 +7,7 @@
 //! line that said so. Absent is never zero.
 
 mod bench;
+mod benchmark;
 mod capability;
 mod cgroup;
 mod damon;
@@ -23,6 +24,7 @@ mod limit;
 mod memory;
 mod mglru;
 mod name;
+mod picks;
 mod process;
 mod psi;
 mod quantity;
@@ -35,13 +37,18 @@ mod zone;
 mod zram;
 mod zswap;
 
-pub use bench::{Access, BenchRow, Direction, FaultRow, Figures, MemoryKind, Reference, Shape};
+pub use bench::{
+    Access, BenchRow, ClusterChoice, ClusterEffect, ClusterTime, ClusterVerdict, CostRatio,
+    Direction, FaultRow, Figures, Noise, Reference, Shape, SwapOutCost, SwappedKind,
+};
+pub use benchmark::{BenchInput, BenchLayer, Benchmark, NotMeasured};
 pub use capability::{Capability, FeatureState};
 pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
 pub use damon::{Damon, DamonModule};
 pub use document::{Cost, HostSummary};
 pub use estimate::{
-    AlgorithmEstimate, Disturbed, Effective, Ends, Estimate, EstimateSource, HugeView,
+    AlgorithmEstimate, Contents, Disturbed, Effective, Ends, Estimate, EstimateSource, HugeView,
+    MemoryKind, Repeated,
 };
 pub use finding::{Evidence, Finding, Severity};
 pub use generations::{Generation, GroupGenerations};
@@ -53,6 +60,7 @@ pub use limit::Limit;
 pub use memory::{Counters, Memory};
 pub use mglru::Mglru;
 pub use name::Name;
+pub use picks::{BreakEven, Contender, ParetoPoint, Pick, Picks, RunnerUp, TierMix};
 pub use process::{Process, Processes, SmapsOutcome, SmapsTally};
 pub use psi::{Pressure, Psi, Stall};
 pub use quantity::Quantity;

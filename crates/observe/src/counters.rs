@@ -14,7 +14,7 @@ use crate::text::{Line, number};
 const MAX_LINES: usize = 2048;
 
 /// The counters of a file; where it cannot be read, none, and each says why.
-pub(crate) fn read(host: &HostRoot, path: &str) -> Counters {
+pub fn read(host: &HostRoot, path: &str) -> Counters {
     match host.text(path) {
         Ok(text) => text.first_lines(host, MAX_LINES).map(|line| counter(host, &line)).collect(),
         Err(refusal) => Counters::unread(refusal.reading(Source::file(absolute(path)))),

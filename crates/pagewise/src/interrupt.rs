@@ -28,6 +28,11 @@ impl Stop {
         Ok(Self(stop))
     }
 
+    /// For threads that outlive who started them.
+    pub(crate) fn shared(&self) -> Arc<AtomicBool> {
+        self.0.clone()
+    }
+
     /// For whoever looks at it between two steps.
     pub(crate) fn flag(&self) -> &AtomicBool {
         &self.0

@@ -3,7 +3,8 @@
 //!
 //! Wiring only: [`cli`] is the one table that parser, help, completions and man pages come from,
 //! [`verbs`] has a file per verb, the others are what several verbs need. Inside a guest that `lab`
-//! started the same program is PID 1; that is settled before the command line is looked at.
+//! started the same program is PID 1, and `lab` starts it to be what is swapped out; that is settled
+//! before the command line is looked at.
 
 mod cli;
 mod cost;
@@ -29,6 +30,9 @@ fn main() -> ExitCode {
     }
     if pagewise_lab::init::is_unit() {
         pagewise_lab::init::unit_main();
+    }
+    if pagewise_lab::faults::is_worker() {
+        pagewise_lab::faults::worker_main();
     }
     let started = cost::Started::now();
     let cli = cli::Cli::parse();

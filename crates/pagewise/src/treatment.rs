@@ -15,7 +15,6 @@ pub(crate) struct Borrowed {
     session: Session,
 }
 
-#[expect(dead_code, reason = "the verbs that borrow come with their experiments")]
 impl Borrowed {
     /// Puts back what earlier runs left behind, and says so on standard error.
     pub(crate) fn open(allow_shared_swap: bool) -> anyhow::Result<Self> {

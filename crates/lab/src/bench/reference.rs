@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What stands beside the algorithms, each with the layer that its requests reach.
+//!
+//! Read from zram, data that does not compress is the block path and one copy; written, the algorithm
+//! still tries. A hole is the path and a page of zeros. A file of tmpfs lies in memory, behind a file
+//! system instead of a block device. A copy of memory is no request at all: it says what the memory can
+//! do, and nothing about zram. A disk is what swap would go to otherwise.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pagewise_model::Bytes;
+use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
+
+use super::pages::Pages;
+use super::random::Random;
+use super::store::{Device, Store};
+
+/// The most that a reference holds.
+pub(super) const MOST: u64 = 64 << 20;
+/// Repeated to fill more: zram looks for no pages that are alike.
+const NOISE: usize = 8 << 20;
+/// The most that is written to a disk in all.
+const WEAR: u64 = 256 << 20;
+
+/// A disk to measure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Disk {
+    /// Its device or a file on it: only read, at most 64 MiB.
+    Read(PathBuf),
+    /// A folder on it: a file of at most 64 MiB is written there, and at most 256 MiB in all. It has no
+    /// name and goes with this process.
+    Write(PathBuf),
+}
+
+/// Pages that no algorithm makes smaller.
+pub(super) fn noise(seed: u64) -> Pages {
+    let mut random = Random::new(seed);
+    let mut pages = Pages::with_room(NOISE / rustix::param::page_size());
+    let words = || random.next().to_ne_bytes();
+    let page: Vec<u8> = std::iter::repeat_with(words).take(NOISE / 8).flatten().collect();
+    page.chunks_exact(rustix::param::page_size()).for_each(|page| _ = pages.push(page));
+    pages
+}
+
+/// An unnamed file of tmpfs.
+pub(super) fn tmpfs(size: u64) -> io::Result<Device> {
+    let file = memfd_create("pagewise-bench", MemfdFlags::CLOEXEC)?;
+    rustix::fs::ftruncate(&file, size)?;
+    Device::open_file(&through_proc(&file))
+}
+
+fn through_proc(file: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// The pages as they lie in memory.
+#[derive(Debug)]
+pub(super) struct Copy<'a>(pub(super) &'a Pages);
+
+impl Store for Copy<'_> {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        into.copy_from_slice(self.0.at(offset, into.len()));
+        // else nothing would read what was copied, and the copy were left out
+        std::hint::black_box(into);
+        Ok(())
+    }
+
+    fn write_at(&self, _: u64, _: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn for_one_job(&self) -> io::Result<Box<dyn Store + '_>> {
+        Ok(Box::new(Self(self.0)))
+    }
+}
+
+/// A disk that takes no more writes once `left` is used up.
+#[derive(Debug)]
+pub(super) struct Bounded {
+    device: Device,
+    left: Arc<AtomicU64>,
+}
+
+impl Store for Bounded {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        self.device.read_at(offset, into)
+    }
+
+    fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<()> {
+        let take = |left: u64| left.checked_sub(from.len() as u64);
+        match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
+            Ok(_) => self.device.write_at(offset, from),
+            Err(_) => Err(io::Error::other(format!(
+                "all {} that may be written to it are",
+                Bytes::new(WEAR)
+            ))),
+        }
+    }
+
+    fn for_one_job(&self) -> io::Result<Box<dyn Store + '_>> {
+        Ok(Box::new(Self { device: self.device.again()?, left: Arc::clone(&self.left) }))
+    }
+
+    fn in_kernel(&self) -> bool {
+        true
+    }
+}
+
+/// A disk and how much of it is used.
+pub(super) fn disk(disk: &Disk, span: u64) -> io::Result<(Bounded, u64)> {
+    let (device, size) = match disk {
+        Disk::Read(path) => {
+            let device = Device::open_to_read(path)?;
+            let size = device.size()?;
+            (device, size.min(MOST))
+        }
+        Disk::Write(folder) => (unnamed(folder)?, span.min(MOST)),
+    };
+    Ok((Bounded { device, left: Arc::new(AtomicU64::new(WEAR)) }, size))
+}
+
+/// A file that has no name: nothing is left of it, however we end.
+fn unnamed(folder: &Path) -> io::Result<Device> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = open(folder, flags, Mode::RUSR | Mode::WUSR)?;
+    Device::open_file(&through_proc(&file))
+}

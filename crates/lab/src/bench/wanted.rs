@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the block path is to measure.
+
+use std::time::Duration;
+
+use pagewise_model::{Bytes, Direction, Shape};
+
+use super::reference::Disk;
+
+/// An algorithm to measure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// The kernel's name for it.
+    pub algorithm: String,
+    /// Its level, where one is to be set.
+    pub level: Option<i32>,
+}
+
+impl Candidate {
+    /// As `zstd` or `zstd level 3`.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let level = self.level.map(|level| format!(" level {level}"));
+        format!("{}{}", self.algorithm, level.unwrap_or_default())
+    }
+}
+
+/// What is to be measured.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// Each gets a device.
+    pub candidates: Vec<Candidate>,
+    /// Sizes of requests.
+    pub blocks: Vec<Bytes>,
+    /// How many threads ask.
+    pub jobs: Vec<u32>,
+    /// Reading, writing or both.
+    pub directions: Vec<Direction>,
+    /// Whether to measure what stands beside the algorithms; with the fewest jobs only.
+    pub references: bool,
+    /// A disk to measure beside.
+    pub disk: Option<Disk>,
+    /// Time for all of it, filling included.
+    pub budget: Duration,
+    /// Rounds that count.
+    pub rounds: u32,
+    /// Of orders and offsets.
+    pub seed: u64,
+}
+
+impl Wanted {
+    /// Blocks of 4, 8, 16 and 32 KiB, one job and one for each processor, both ways, with references.
+    #[must_use]
+    pub fn of(candidates: Vec<Candidate>, budget: Duration, rounds: u32) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let processors = u32::try_from(processors).unwrap_or(1);
+        Self {
+            candidates,
+            blocks: [4, 8, 16, 32].map(|kib| Bytes::new(kib << 10)).to_vec(),
+            jobs: if processors > 1 { vec![1, processors] } else { vec![1] },
+            directions: vec![Direction::Read, Direction::Write],
+            references: true,
+            disk: None,
+            budget,
+            rounds,
+            seed: 1,
+        }
+    }
+
+    pub(super) fn shapes(&self, jobs: &[u32], directions: &[Direction]) -> Vec<Shape> {
+        let mut shapes = Vec::new();
+        for &block_bytes in &self.blocks {
+            for &jobs in jobs {
+                let shape = |&direction: &Direction| Shape { block_bytes, jobs, direction };
+                shapes.extend(directions.iter().map(shape));
+            }
+        }
+        shapes
+    }
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The calls that have no safe wrapper: a mapping of our own that is filled, swapped out and touched,
+//! a fork that keeps it shared, and the count of our own page faults.
+//!
+//! A [`Region`] is the only memory that these calls work on. Nobody else knows its address, so what
+//! is done to it touches no Rust value. Only a worker of `faults`, which has one thread, forks.
+//!
+//! This is the only module of the crate with `unsafe`.
+
+#![expect(unsafe_code, reason = "mmap, madvise, mincore, fork and getrusage have no safe wrapper")]
+
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+
+use rustix::process::{Pid, Signal};
+
+/// What the kernel is told about a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Advice {
+    /// No huge pages.
+    Small,
+    /// Swap it out.
+    PageOut,
+    /// Read nothing ahead.
+    Random,
+}
+
+/// Pages that are mapped for us alone, and unmapped with this.
+#[derive(Debug)]
+pub(crate) struct Region {
+    start: NonNull<u8>,
+    pages: usize,
+    page: usize,
+    writable: bool,
+}
+
+impl Region {
+    /// Memory without a file; `shared` is shared memory, which a fork does not copy.
+    pub(crate) fn memory(pages: usize, shared: bool) -> io::Result<Self> {
+        let kind = if shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
+        let writable = libc::PROT_READ | libc::PROT_WRITE;
+        Self::map(pages, writable, kind | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)
+    }
+
+    /// The first pages of a file, to read. Who touches a page behind the file's end is ended by
+    /// SIGBUS: so the file is refused where it is shorter, and must be nobody else's to shorten.
+    pub(crate) fn file(file: &File, pages: usize) -> io::Result<Self> {
+        let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+        if pages.checked_mul(rustix::param::page_size()).is_none_or(|wanted| wanted > length) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Self::map(pages, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd())
+    }
+
+    fn map(pages: usize, protection: i32, flags: i32, file: i32) -> io::Result<Self> {
+        let page = rustix::param::page_size();
+        let length = pages.checked_mul(page).filter(|length| isize::try_from(*length).is_ok());
+        let length = length.ok_or(io::ErrorKind::InvalidInput)?;
+        // SAFETY: without an address (and without MAP_FIXED) the kernel chooses one where nothing is
+        // mapped, so no memory of ours changes; a wrong length or file is an error.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, file, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { start, pages, page, writable: protection & libc::PROT_WRITE != 0 })
+    }
+
+    fn length(&self) -> usize {
+        self.pages * self.page
+    }
+
+    /// The first byte of a page of ours.
+    fn at(&self, page: usize) -> *mut u8 {
+        assert!(page < self.pages, "page {page} of {}", self.pages);
+        self.start.as_ptr().wrapping_add(page * self.page)
+    }
+
+    /// Writes a page.
+    pub(crate) fn fill(&mut self, page: usize, bytes: &[u8]) {
+        assert!(self.writable && bytes.len() == self.page, "a whole page of memory");
+        // SAFETY: `at` has checked that the page lies within the mapping, which may be written and is
+        // borrowed for this alone; `bytes` is as long as a page, and elsewhere.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(page), self.page) };
+    }
+
+    /// Reads a byte of a page: a fault where the page is not there.
+    pub(crate) fn touch(&self, page: usize) -> u8 {
+        // SAFETY: `at` has checked that the page lies within the mapping, which may be read. Volatile,
+        // as the fault is what is wanted of it.
+        unsafe { self.at(page).read_volatile() }
+    }
+
+    /// Copies a page out.
+    pub(crate) fn copy(&self, page: usize, to: &mut [u8]) {
+        assert_eq!(to.len(), self.page, "a whole page");
+        // SAFETY: as for `fill`, the other way; a file's page can be read as it is ours alone.
+        unsafe { std::ptr::copy_nonoverlapping(self.at(page), to.as_mut_ptr(), self.page) };
+    }
+
+    pub(crate) fn advise(&self, advice: Advice) -> io::Result<()> {
+        let advice = match advice {
+            Advice::Small => libc::MADV_NOHUGEPAGE,
+            Advice::PageOut => libc::MADV_PAGEOUT,
+            Advice::Random => libc::MADV_RANDOM,
+        };
+        // SAFETY: exactly our mapping is named; none of the three changes what it holds.
+        let done = unsafe { libc::madvise(self.start.as_ptr().cast(), self.length(), advice) };
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// How many of its pages are in memory, the swap cache included.
+    pub(crate) fn resident(&self) -> io::Result<usize> {
+        let mut pages = vec![0u8; self.pages];
+        // SAFETY: exactly our mapping is named, and `pages` has a byte for each page of it.
+        let done =
+            unsafe { libc::mincore(self.start.as_ptr().cast(), self.length(), pages.as_mut_ptr()) };
+        if done != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(pages.iter().filter(|page| **page & 1 != 0).count())
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: exactly our mapping is named, and nobody can use it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length()) };
+    }
+}
+
+/// A child that shares our memory, does nothing, and ends with this or with our thread.
+#[derive(Debug)]
+pub(crate) struct Sleeper(Pid);
+
+impl Sleeper {
+    /// Only for a process of one thread: any other's locks could be held for ever in the child.
+    pub(crate) fn fork() -> io::Result<Self> {
+        let parent = rustix::process::getpid();
+        // SAFETY: fork has no preconditions of its own. This process has one thread, and the child
+        // makes system calls only and does not return, so nothing of ours runs twice.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            sleep_until_killed(parent);
+        }
+        let failure = io::Error::last_os_error();
+        let pid = (pid > 0).then(|| Pid::from_raw(pid)).flatten();
+        pid.map(Self).ok_or(failure)
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = rustix::process::kill_process(self.0, Signal::KILL);
+        let _ = rustix::process::waitpid(Some(self.0), rustix::process::WaitOptions::empty());
+    }
+}
+
+/// The child's life. Where its parent died before it could ask to die with it, it ends at once.
+fn sleep_until_killed(parent: Pid) -> ! {
+    let leashed = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_ok();
+    while leashed && rustix::process::getppid() == Some(parent) {
+        // SAFETY: pause has no preconditions.
+        unsafe { libc::pause() };
+    }
+    // SAFETY: _exit has no preconditions; it runs no handler of the parent's.
+    unsafe { libc::_exit(0) }
+}
+
+/// Page faults of this process so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Faults {
+    /// Something had to be read.
+    pub(crate) major: u64,
+    /// Nothing had.
+    pub(crate) minor: u64,
+}
+
+pub(crate) fn faults() -> Faults {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `usage` is ours and as large as the call expects; zeros are a valid rusage, so it may be
+    // read even if the call failed, which it cannot with this argument.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let count = |count| u64::try_from(count).unwrap_or(0);
+    Faults { major: count(usage.ru_majflt), minor: count(usage.ru_minflt) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_holds_what_it_was_filled_with() {
+        let page = rustix::param::page_size();
+        for shared in [false, true] {
+            let mut region = Region::memory(3, shared).unwrap();
+            region.advise(Advice::Small).unwrap();
+            assert_eq!(region.resident().unwrap(), 0);
+            region.fill(1, &vec![7; page]);
+            assert_eq!((region.touch(0), region.touch(1)), (0, 7));
+            let mut copied = vec![0; page];
+            region.copy(1, &mut copied);
+            assert_eq!(copied, vec![7; page]);
+            assert!(region.resident().unwrap() >= 1);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "page 3 of 3")]
+    fn what_lies_behind_a_region_is_not_touched() {
+        Region::memory(3, false).unwrap().touch(3);
+    }
+
+    #[test]
+    fn a_file_that_is_too_short_is_not_mapped() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(4096).unwrap();
+        assert!(Region::file(&file, 1).is_ok());
+        let refused = Region::file(&file, 2).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::UnexpectedEof);
+        assert!(
+            Region::file(&file, usize::MAX).is_err() && Region::memory(usize::MAX, true).is_err()
+        );
+    }
+
+    #[test]
+    fn faults_only_rise() {
+        let before = faults();
+        let mut region = Region::memory(16, false).unwrap();
+        region.advise(Advice::Small).unwrap();
+        (0..16).for_each(|page| region.fill(page, &vec![1; rustix::param::page_size()]));
+        assert!(faults().minor >= before.minor + 16);
+    }
+}

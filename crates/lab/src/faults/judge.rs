@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Rounds → what follows: whether `vm.page-cluster` matters here, which one is best, and the swappiness
+//! that the cost of swap beside that of a file implies.
+//!
+//! Two settings are compared within a round, as both were measured under about the same load. What
+//! not all of at least [`ENOUGH`] rounds agree on is no difference.
+
+use std::collections::BTreeMap;
+
+use pagewise_model::{
+    Access, ClusterChoice, ClusterEffect, ClusterTime, ClusterVerdict, CostRatio, Name, SwappedKind,
+};
+
+use super::rows::{Done, Key, Middle, per};
+use super::task::Round;
+use super::wanted::{Device, Wanted};
+
+/// Five rounds that agree by chance do so once in 16.
+const ENOUGH: usize = 5;
+/// Pages per fault from which on the kernel reads ahead: beyond what a stray page makes.
+const READS_AHEAD: f64 = 1.05;
+
+/// The rounds of one combination.
+fn of(all: &[Done], key: Key) -> BTreeMap<u32, Round> {
+    let its = all.iter().filter(|done| done.key == key);
+    its.map(|done| (done.round, done.figures)).collect()
+}
+
+/// What both have, by round.
+fn paired<'a, A, B>(
+    one: &'a BTreeMap<u32, A>,
+    other: &'a BTreeMap<u32, B>,
+) -> impl Iterator<Item = (&'a A, &'a B)> {
+    one.iter().filter_map(|(round, a)| Some((a, other.get(round)?)))
+}
+
+/// One for each device, kind of memory and order of which both ends were measured.
+pub(super) fn effects(wanted: &Wanted, all: &[Done]) -> Vec<ClusterEffect> {
+    let mut found = Vec::new();
+    for device in 0..wanted.devices.len() {
+        for &memory in &wanted.memory {
+            for &access in &wanted.access {
+                found.extend(effect(wanted, all, Key { device, memory, access, cluster: 0 }));
+            }
+        }
+    }
+    found
+}
+
+fn effect(wanted: &Wanted, all: &[Done], key: Key) -> Option<ClusterEffect> {
+    let least = *wanted.page_clusters.iter().min()?;
+    let largest = *wanted.page_clusters.iter().max().filter(|largest| **largest > least)?;
+    let with = [least, largest].map(|cluster| of(all, Key { cluster, ..key }));
+    let ratio = paired(&with[0], &with[1]).map(|(a, b)| b.times.mean_ns / a.times.mean_ns);
+    let ratios: Vec<f64> = ratio.collect();
+    let ratio = Middle::of(ratios.iter().copied())?;
+    let mean =
+        |rounds: &BTreeMap<u32, Round>| Middle::of(rounds.values().map(|one| one.times.mean_ns));
+    let pages_per_fault = with.each_ref().map(pages_per_fault);
+    let device = &wanted.devices[key.device];
+    Some(ClusterEffect {
+        algorithm: name(device),
+        level: device.level,
+        memory: key.memory,
+        access: key.access,
+        page_clusters: [least, largest],
+        pages_per_fault,
+        reads_ahead: pages_per_fault[1] > READS_AHEAD,
+        mean_ns: [mean(&with[0])?.median, mean(&with[1])?.median],
+        time_ratio: ratio.median,
+        time_ratio_spread: ratio.ends,
+        verdict: verdict(&ratios),
+    })
+}
+
+fn pages_per_fault(rounds: &BTreeMap<u32, Round>) -> f64 {
+    let sum = |pick: fn(&Round) -> u64| rounds.values().map(pick).sum();
+    per(sum(|one| one.swapped_in), sum(|one| one.major_faults))
+}
+
+fn verdict(ratios: &[f64]) -> ClusterVerdict {
+    if ratios.len() < ENOUGH {
+        ClusterVerdict::NoDifferenceShown
+    } else if ratios.iter().all(|ratio| *ratio < 1.0) {
+        ClusterVerdict::Faster
+    } else if ratios.iter().all(|ratio| *ratio > 1.0) {
+        ClusterVerdict::Slower
+    } else {
+        ClusterVerdict::NoDifferenceShown
+    }
+}
+
+/// One for each device of which every combination was measured in a round at least.
+pub(super) fn choices(wanted: &Wanted, all: &[Done]) -> Vec<ClusterChoice> {
+    (0..wanted.devices.len()).filter_map(|device| choice(wanted, all, device)).collect()
+}
+
+fn choice(wanted: &Wanted, all: &[Done], device: usize) -> Option<ClusterChoice> {
+    // A kind that could never be measured is left out, and named by not being in the list.
+    let known = |memory: &SwappedKind| {
+        all.iter().any(|done| done.key.device == device && done.key.memory == *memory)
+    };
+    let memory: Vec<SwappedKind> = wanted.memory.iter().copied().filter(known).collect();
+    let mut clusters = wanted.page_clusters.clone();
+    clusters.sort_unstable();
+    clusters.dedup();
+    let keys = |cluster| keys(device, &memory, &wanted.access, cluster);
+    let mut times: Vec<BTreeMap<u32, f64>> =
+        clusters.iter().map(|&cluster| means(all, &keys(cluster))).collect();
+    let common: Vec<u32> = times.first()?.keys().copied().collect();
+    let common: Vec<u32> = common
+        .into_iter()
+        .filter(|round| times.iter().all(|time| time.contains_key(round)))
+        .collect();
+    times.iter_mut().for_each(|time| time.retain(|round, _| common.contains(round)));
+    let middles: Option<Vec<Middle>> =
+        times.iter().map(|time| Middle::of(time.values().copied())).collect();
+    let middles = middles?;
+    let best =
+        (0..middles.len()).min_by(|&a, &b| middles[a].median.total_cmp(&middles[b].median))?;
+    let as_good = |time: &BTreeMap<u32, f64>| {
+        let ratios: Vec<f64> = paired(&times[best], time).map(|(best, one)| one / best).collect();
+        verdict(&ratios) != ClusterVerdict::Slower
+    };
+    let candidate = |(at, &page_cluster): (usize, &u32)| ClusterTime {
+        page_cluster,
+        mean_ns: middles[at].median,
+        mean_spread: middles[at].ends,
+        as_good_as_best: as_good(&times[at]),
+    };
+    let candidates: Vec<ClusterTime> = clusters.iter().enumerate().map(candidate).collect();
+    let alike = candidates.iter().all(|one| one.as_good_as_best);
+    Some(ClusterChoice {
+        algorithm: name(&wanted.devices[device]),
+        level: wanted.devices[device].level,
+        memory,
+        rounds: u32::try_from(common.len()).unwrap_or(u32::MAX),
+        implied: (!alike).then(|| clusters[best]),
+        candidates,
+    })
+}
+
+fn keys(device: usize, memory: &[SwappedKind], access: &[Access], cluster: u32) -> Vec<Key> {
+    let both = |&memory: &SwappedKind| {
+        access.iter().map(move |&access| Key { device, memory, access, cluster })
+    };
+    memory.iter().flat_map(both).collect()
+}
+
+/// The mean of a touch over all these combinations alike, for each round that has them all.
+fn means(all: &[Done], keys: &[Key]) -> BTreeMap<u32, f64> {
+    let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for key in keys {
+        for (round, figures) in of(all, *key) {
+            rounds.entry(round).or_default().push(figures.times.mean_ns);
+        }
+    }
+    let count = u32::try_from(keys.len().max(1)).map_or(f64::INFINITY, f64::from);
+    let whole = rounds.into_iter().filter(|(_, times)| times.len() == keys.len());
+    whole.map(|(round, times)| (round, times.iter().sum::<f64>() / count)).collect()
+}
+
+/// One for each device with which private memory was touched at random in a round that read the file.
+pub(super) fn ratios(wanted: &Wanted, all: &[Done], files: &[(u32, Round)]) -> Vec<CostRatio> {
+    (0..wanted.devices.len()).filter_map(|device| ratio(wanted, all, files, device)).collect()
+}
+
+fn ratio(
+    wanted: &Wanted,
+    all: &[Done],
+    files: &[(u32, Round)],
+    device: usize,
+) -> Option<CostRatio> {
+    let cluster = *wanted.page_clusters.iter().min()?;
+    let key = Key { device, memory: SwappedKind::Private, access: Access::Random, cluster };
+    let swap = of(all, key);
+    let files: BTreeMap<u32, Round> = files.iter().copied().collect();
+    let both: Vec<(f64, f64)> = paired(&files, &swap)
+        .map(|(file, swap)| (file.times.mean_ns, swap.times.mean_ns))
+        .collect();
+    let ratio = Middle::of(both.iter().map(|(file, swap)| file / swap))?;
+    let swap = Middle::of(both.iter().map(|(_, swap)| *swap))?;
+    let file = Middle::of(both.iter().map(|(file, _)| *file))?;
+    let sum = |pick: fn(&Round) -> u64| files.values().map(pick).sum();
+    Some(CostRatio {
+        algorithm: name(&wanted.devices[device]),
+        level: wanted.devices[device].level,
+        rounds: u32::try_from(both.len()).unwrap_or(u32::MAX),
+        page_cluster: cluster,
+        swap_ns_per_page: swap.median,
+        swap_spread: swap.ends,
+        file_ns_per_page: file.median,
+        file_spread: file.ends,
+        file_faults_per_page: per(sum(|one| one.major_faults), sum(|one| one.touches)),
+        file_per_swap: ratio.median,
+        file_per_swap_spread: ratio.ends,
+        swappiness: swappiness(ratio.median),
+        swappiness_spread: ratio.ends.map(swappiness),
+    })
+}
+
+/// What the kernel's documentation says of swap that is `faster` times as fast as the file system.
+fn swappiness(faster: f64) -> u32 {
+    let value = 200.0 * faster / (1.0 + faster);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "rounded, and from 0 to 200"
+    )]
+    let value = value.round().clamp(0.0, 200.0) as u32;
+    value
+}
+
+fn name(device: &Device) -> Name {
+    Name::from(device.algorithm.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::task::Times;
+    use super::super::testing::{any_rounds, wanted};
+    use super::*;
+
+    /// Rounds in which a touch took so long: by memory, order, cluster and round.
+    fn made(rounds: u32, time: impl Fn(SwappedKind, Access, u32, u32) -> f64) -> Vec<Done> {
+        let wanted = wanted();
+        let mut all = Vec::new();
+        for &cluster in &wanted.page_clusters {
+            for key in keys(0, &wanted.memory, &wanted.access, cluster) {
+                for round in 1..=rounds {
+                    let mean_ns = time(key.memory, key.access, cluster, round);
+                    let times = Times { mean_ns, ..Times::default() };
+                    let figures = Round { times, touches: 1, ..Round::default() };
+                    all.push(Done { round, key, figures });
+                }
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn the_documented_rule_of_swappiness() {
+        let known = [(0.0, 0), (0.5, 67), (1.0, 100), (2.0, 133), (3.0, 150), (1e9, 200)];
+        for (faster, value) in known {
+            assert_eq!(swappiness(faster), value, "{faster}");
+        }
+    }
+
+    #[test]
+    fn drift_over_rounds_hides_no_difference_within_them() {
+        let all = made(5, |memory, _, cluster, round| {
+            let read_ahead = if memory == SwappedKind::Private { 0.0 } else { f64::from(cluster) };
+            1000.0 * f64::from(round) - 10.0 * read_ahead
+        });
+        let effects = effects(&wanted(), &all);
+        let verdicts = |memory| {
+            let its = effects.iter().filter(move |effect| effect.memory == memory);
+            its.map(|effect| effect.verdict).collect::<Vec<_>>()
+        };
+        assert_eq!(verdicts(SwappedKind::Private), [ClusterVerdict::NoDifferenceShown; 2]);
+        assert_eq!(verdicts(SwappedKind::Forked), [ClusterVerdict::Faster; 2]);
+        assert_eq!(choices(&wanted(), &all)[0].implied, Some(3));
+    }
+
+    #[test]
+    fn what_is_good_in_order_and_bad_at_random_is_weighed() {
+        let all = made(5, |_, access, cluster, _| match access {
+            Access::Sequential => 4000.0 / f64::from(1 << cluster),
+            Access::Random => 4000.0 * f64::from(1 << cluster),
+        });
+        let choice = &choices(&wanted(), &all)[0];
+        assert_eq!(choice.implied, Some(0));
+        assert_eq!(choice.candidates[3].mean_ns, (500.0 + 32_000.0) / 2.0);
+        let verdicts: Vec<_> = effects(&wanted(), &all).iter().map(|one| one.verdict).collect();
+        assert_eq!(verdicts, [ClusterVerdict::Faster, ClusterVerdict::Slower].repeat(3));
+    }
+
+    #[test]
+    fn few_rounds_and_rounds_that_disagree_show_no_difference() {
+        let few = made(4, |_, _, cluster, _| 1000.0 + f64::from(cluster));
+        assert_eq!(choices(&wanted(), &few)[0].implied, None);
+        let torn = made(9, |_, _, cluster, round| {
+            1000.0 + if round == 4 { -f64::from(cluster) } else { f64::from(cluster) }
+        });
+        assert_eq!(choices(&wanted(), &torn)[0].implied, None);
+        assert!(choices(&wanted(), &[]).is_empty() && effects(&wanted(), &[]).is_empty());
+    }
+
+    #[test]
+    fn a_kind_that_could_not_be_measured_is_not_in_the_choice() {
+        let mut all = made(5, |_, _, cluster, _| 1000.0 + f64::from(cluster));
+        all.retain(|done| done.key.memory != SwappedKind::Shmem);
+        let choice = &choices(&wanted(), &all)[0];
+        assert_eq!(choice.memory, [SwappedKind::Private, SwappedKind::Forked]);
+        assert_eq!((choice.implied, choice.rounds), (Some(0), 5));
+    }
+
+    #[test]
+    fn swap_and_file_are_compared_within_a_round() {
+        let all = made(3, |_, _, _, round| 1000.0 * f64::from(round));
+        let file = |round: u32| {
+            let times = Times { mean_ns: 3000.0 * f64::from(round), ..Times::default() };
+            (round, Round { times, touches: 8, major_faults: 8, ..Round::default() })
+        };
+        let ratio = &ratios(&wanted(), &all, &[file(2), file(3), file(9)])[0];
+        assert_eq!((ratio.rounds, ratio.swappiness, ratio.swappiness_spread), (2, 150, [150, 150]));
+        assert_eq!((ratio.file_per_swap, ratio.file_faults_per_page), (3.0, 1.0));
+        assert!(ratios(&wanted(), &all, &[]).is_empty());
+    }
+
+    proptest! {
+        /// Whatever came through: nothing panics, what is implied is one of the candidates and the
+        /// best of them, and ends are in order.
+        #[test]
+        fn any_rounds_can_be_judged(all in any_rounds()) {
+            let wanted = wanted();
+            for effect in effects(&wanted, &all) {
+                prop_assert!(effect.time_ratio_spread[0] <= effect.time_ratio_spread[1]);
+            }
+            for choice in choices(&wanted, &all) {
+                let least = choice.candidates.iter().map(|one| one.mean_ns).fold(f64::MAX, f64::min);
+                if let Some(implied) = choice.implied {
+                    let best = choice.candidates.iter().find(|one| one.page_cluster == implied);
+                    prop_assert_eq!(best.unwrap().mean_ns, least);
+                }
+            }
+        }
+    }
+}

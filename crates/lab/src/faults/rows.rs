@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Rounds → rows: counts are summed up, times are the median over rounds.
+
+use pagewise_model::{Access, Ends, FaultRow, Name, Reading, Source, SwapOutCost, SwappedKind};
+
+use super::task::Round;
+use super::wanted::Wanted;
+
+/// What was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    /// Its place in [`Wanted::devices`].
+    pub(super) device: usize,
+    pub(super) memory: SwappedKind,
+    pub(super) access: Access,
+    pub(super) cluster: u32,
+}
+
+/// One measurement.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Done {
+    /// From 1.
+    pub(super) round: u32,
+    pub(super) key: Key,
+    pub(super) figures: Round,
+}
+
+/// Median and ends of some numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Middle {
+    pub(super) median: f64,
+    pub(super) ends: Ends<f64>,
+}
+
+impl Middle {
+    /// `None` of nothing.
+    pub(super) fn of(numbers: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut sorted: Vec<f64> = numbers.into_iter().collect();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let (first, last) = (*sorted.first()?, *sorted.last()?);
+        let upper = sorted.len() / 2;
+        let lower = (sorted.len() - 1) / 2;
+        Some(Self { median: f64::midpoint(sorted[lower], sorted[upper]), ends: [first, last] })
+    }
+}
+
+/// One row for each combination, in their own order.
+pub(super) fn rows(wanted: &Wanted, all: &[Done]) -> Vec<FaultRow> {
+    let mut keys: Vec<Key> = all.iter().map(|done| done.key).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let of = |key| all.iter().filter(move |done| done.key == key).map(|done| done.figures);
+    keys.into_iter().filter_map(|key| row(wanted, key, &of(key).collect::<Vec<_>>())).collect()
+}
+
+fn row(wanted: &Wanted, key: Key, rounds: &[Round]) -> Option<FaultRow> {
+    let sum = |pick: fn(&Round) -> u64| rounds.iter().map(pick).sum::<u64>();
+    let middle = |pick: fn(&Round) -> f64| Middle::of(rounds.iter().map(pick));
+    let device = &wanted.devices[key.device];
+    let (major_faults, swapped_in_pages) = (sum(|one| one.major_faults), sum(|one| one.swapped_in));
+    let mean = middle(|one| one.times.mean_ns)?;
+    let cpu_in = middle(|one| per(one.in_cpu_ns, one.touches))?;
+    let cpu_out = middle(|one| per(one.out_cpu_ns, one.out))?;
+    Some(FaultRow {
+        algorithm: Name::from(device.algorithm.as_str()),
+        level: device.level,
+        memory: key.memory,
+        access: key.access,
+        page_cluster: key.cluster,
+        rounds: u32::try_from(rounds.len()).unwrap_or(u32::MAX),
+        swapped_out_pages: sum(|one| one.out),
+        touched_pages: sum(|one| one.touches),
+        wrong_pages: sum(|one| one.wrong),
+        major_faults,
+        swapped_in_pages,
+        pages_per_fault: (major_faults > 0).then(|| per(swapped_in_pages, major_faults)),
+        read_ahead_pages: counted(rounds, "swap_ra", |one| one.read_ahead),
+        read_ahead_hits: counted(rounds, "swap_ra_hit", |one| one.read_ahead_hits),
+        mean_ns: mean.median,
+        mean_spread: mean.ends,
+        p50_ns: middle(|one| one.times.p50_ns)?.median,
+        p99_ns: middle(|one| one.times.p99_ns)?.median,
+        p999_ns: middle(|one| one.times.p999_ns)?.median,
+        in_cpu_ns_per_page: cpu_in.median,
+        in_cpu_spread: cpu_in.ends,
+        out_cpu_ns_per_page: cpu_out.median,
+        out_cpu_spread: cpu_out.ends,
+    })
+}
+
+/// The sum of a counter that this kernel may not have.
+fn counted(rounds: &[Round], name: &str, pick: fn(&Round) -> Option<u64>) -> Reading<u64> {
+    let source = Source::file("/proc/vmstat");
+    match rounds.iter().map(pick).sum::<Option<u64>>() {
+        Some(sum) => Reading::found(sum, source),
+        None => Reading::absent(format!("this kernel has no counter {name}"), source),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "no count or time here comes near 2⁵³")]
+pub(super) fn per(sum: u64, count: u64) -> f64 {
+    sum as f64 / count.max(1) as f64
+}
+
+/// What swapping out costs with each device. The page-cluster and the order of touching come later,
+/// so all rounds of a device count.
+pub(super) fn out(wanted: &Wanted, all: &[Done]) -> Vec<SwapOutCost> {
+    let cost = |(number, device): (usize, &super::Device)| {
+        let rounds: Vec<Round> =
+            all.iter().filter(|done| done.key.device == number).map(|done| done.figures).collect();
+        let cpu = Middle::of(rounds.iter().map(|one| per(one.out_cpu_ns, one.out)))?;
+        Some(SwapOutCost {
+            algorithm: Name::from(device.algorithm.as_str()),
+            level: device.level,
+            swapped_out_pages: rounds.iter().map(|one| one.out).sum(),
+            cpu_ns_per_page: cpu.median,
+            cpu_spread: cpu.ends,
+        })
+    };
+    wanted.devices.iter().enumerate().filter_map(cost).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::testing::{any_rounds, wanted};
+    use super::*;
+
+    proptest! {
+        /// Half of the numbers lie at or below the median, half at or above, and all within the ends.
+        #[test]
+        fn a_median_has_half_on_either_side(numbers in prop::collection::vec(0.0..1e9f64, 1..50)) {
+            let middle = Middle::of(numbers.clone()).unwrap();
+            let half = numbers.len().div_ceil(2);
+            prop_assert!(numbers.iter().filter(|&&one| one <= middle.median).count() >= half);
+            prop_assert!(numbers.iter().filter(|&&one| one >= middle.median).count() >= half);
+            prop_assert!(numbers.iter().all(|&one| middle.ends[0] <= one && one <= middle.ends[1]));
+            prop_assert!(middle.ends.iter().all(|end| numbers.contains(end)));
+        }
+
+        /// Nothing is lost and nothing counted twice, whichever combinations came through.
+        #[test]
+        fn rows_hold_every_round_once(all in any_rounds()) {
+            let wanted = wanted();
+            let rows = rows(&wanted, &all);
+            let rounds: u32 = rows.iter().map(|row| row.rounds).sum();
+            prop_assert_eq!(usize::try_from(rounds).unwrap(), all.len());
+            let faults: u64 = rows.iter().map(|row| row.major_faults).sum();
+            prop_assert_eq!(faults, all.iter().map(|done| done.figures.major_faults).sum::<u64>());
+            let out: u64 = out(&wanted, &all).iter().map(|cost| cost.swapped_out_pages).sum();
+            prop_assert_eq!(out, rows.iter().map(|row| row.swapped_out_pages).sum::<u64>());
+            for row in rows {
+                prop_assert!(row.mean_spread[0] <= row.mean_ns && row.mean_ns <= row.mean_spread[1]);
+                prop_assert_eq!(row.pages_per_fault.is_some(), row.major_faults > 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_counter_that_is_missing_once_is_absent_and_not_zero() {
+        let with = Round { read_ahead: Some(3), ..Round::default() };
+        let pick = |one: &Round| one.read_ahead;
+        assert_eq!(counted(&[with, with], "swap_ra", pick).get(), Some(6));
+        assert_eq!(counted(&[with, Round::default()], "swap_ra", pick).get(), None);
+    }
+
+    #[test]
+    fn nothing_has_no_middle() {
+        assert_eq!(Middle::of([]), None);
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Rounds that nobody measured, for tests.
+
+use pagewise_model::{Access, SwappedKind};
+use proptest::prelude::*;
+
+use super::rows::{Done, Key};
+use super::task::{Round, Times};
+use super::wanted::{Device, Wanted};
+
+pub(super) fn wanted() -> Wanted {
+    Wanted::usual(vec![Device { algorithm: "lz4".to_owned(), level: None }], 100)
+}
+
+/// Any of the combinations, each at most once in a round.
+pub(super) fn any_rounds() -> impl Strategy<Value = Vec<Done>> {
+    let one = (any::<bool>(), 0.1..1e6f64, 0u64..100, 0u64..100);
+    prop::collection::vec(one, 6 * 24).prop_map(|drawn| {
+        let all = drawn.into_iter().zip(combinations());
+        let made =
+            all.filter(|((there, ..), _)| *there).map(|((_, mean_ns, faults, pages), at)| {
+                let times = Times { mean_ns, ..Times::default() };
+                let (major_faults, swapped_in) = (faults, pages);
+                let figures =
+                    Round { times, major_faults, swapped_in, out: pages, ..Round::default() };
+                Done { round: at.0, key: at.1, figures }
+            });
+        made.collect()
+    })
+}
+
+fn combinations() -> Vec<(u32, Key)> {
+    let mut all = Vec::new();
+    for round in 1..=6 {
+        for memory in [SwappedKind::Private, SwappedKind::Forked, SwappedKind::Shmem] {
+            for access in [Access::Sequential, Access::Random] {
+                let key = |cluster| (round, Key { device: 0, memory, access, cluster });
+                all.extend((0..4).map(key));
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is to be measured, and what came of it.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use pagewise_model::{
+    Access, Bytes, ClusterChoice, ClusterEffect, CostRatio, FaultRow, SwapOutCost, SwappedKind,
+};
+use serde::Serialize;
+
+/// Pages of the file that is read for the cost ratio: 64 MiB of pages of 4 KiB, of which one in eight
+/// is touched. Its folder's disk is written no more than that in a round.
+const FILE_PAGES: usize = 16_384;
+
+/// A zram device to measure with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Device {
+    /// The kernel's name of its algorithm.
+    pub algorithm: String,
+    /// The algorithm's level, where one is set.
+    pub level: Option<i32>,
+}
+
+/// What to measure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// With each of these.
+    pub devices: Vec<Device>,
+    /// Each kind of memory.
+    pub memory: Vec<SwappedKind>,
+    /// In each order.
+    pub access: Vec<Access>,
+    /// With each `vm.page-cluster`.
+    pub page_clusters: Vec<u32>,
+    /// Pages of one measurement.
+    pub pages: usize,
+    /// Uncompressed size of a device.
+    pub disksize: Bytes,
+    /// Limit of the group that the memory is in.
+    pub group_limit: Bytes,
+    /// Rounds that count; one measurement for each device comes before them. Judgements need five.
+    pub rounds: u32,
+    /// Where the file lies whose pages swap is compared with; no comparison where there is none.
+    pub file_folder: Option<PathBuf>,
+    /// Pages of that file.
+    pub file_pages: usize,
+    /// Decides every order.
+    pub seed: u64,
+    /// The program that becomes a worker.
+    pub program: PathBuf,
+}
+
+impl Wanted {
+    /// All kinds of memory in all orders with `vm.page-cluster` 0 to 3, so many pages each time. Device
+    /// and group are as large as that needs.
+    #[must_use]
+    pub fn usual(devices: Vec<Device>, pages: usize) -> Self {
+        let bytes = |pages: usize| {
+            u64::try_from(pages.saturating_mul(rustix::param::page_size())).unwrap_or(u64::MAX)
+        };
+        const MIB: u64 = 1 << 20;
+        Self {
+            devices,
+            memory: vec![SwappedKind::Private, SwappedKind::Forked, SwappedKind::Shmem],
+            access: vec![Access::Sequential, Access::Random],
+            page_clusters: vec![0, 1, 2, 3],
+            pages,
+            // the page of mkswap's head, and what processors keep for themselves
+            disksize: Bytes::new(bytes(pages).saturating_add(8 * MIB)),
+            group_limit: Bytes::new(bytes(pages).saturating_mul(2).saturating_add(64 * MIB)),
+            rounds: 5,
+            file_folder: None,
+            file_pages: pages.min(FILE_PAGES),
+            seed: 1,
+            program: PathBuf::from("/proc/self/exe"),
+        }
+    }
+}
+
+/// How far it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Measurements made.
+    pub done: u32,
+    /// Of so many.
+    pub of: u32,
+}
+
+/// What may end it early, and who watches.
+pub struct Control<'a> {
+    /// Set by somebody else to end it: within a tenth of a second.
+    pub stop: &'a AtomicBool,
+    /// When it must be over.
+    pub until: Option<Instant>,
+    /// Called before each measurement and at the end.
+    pub progress: &'a mut dyn FnMut(Progress),
+}
+
+impl std::fmt::Debug for Control<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Control").field("until", &self.until).finish_non_exhaustive()
+    }
+}
+
+impl Control<'_> {
+    /// Why it is over, if it is.
+    pub(super) fn over(&self) -> Option<Ended> {
+        if self.stop.load(Ordering::SeqCst) {
+            return Some(Ended::Stopped);
+        }
+        self.until.is_some_and(|until| Instant::now() >= until).then_some(Ended::OutOfTime)
+    }
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// All was tried.
+    Complete,
+    /// [`Control::stop`]: what was measured until then is kept.
+    Stopped,
+    /// [`Control::until`]: the same.
+    OutOfTime,
+}
+
+/// Something that could not be measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Trouble {
+    /// What, as `lz4, shmem, random, page-cluster 3`.
+    pub what: String,
+    /// Why.
+    pub why: String,
+    /// How often.
+    pub times: u32,
+}
+
+/// What was measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Measured {
+    /// A row for each combination that was measured at least once.
+    pub rows: Vec<FaultRow>,
+    /// One for each device.
+    pub out: Vec<SwapOutCost>,
+    /// What `vm.page-cluster` does.
+    pub effects: Vec<ClusterEffect>,
+    /// The `vm.page-cluster` that the times imply.
+    pub choices: Vec<ClusterChoice>,
+    /// What swap costs beside a file.
+    pub ratios: Vec<CostRatio>,
+    /// What could not be measured.
+    pub troubles: Vec<Trouble>,
+    /// Whether it came to its end.
+    pub ended: Ended,
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Pairs of runs → how much B is of A, and between what bounds.
+//!
+//! The estimate is Hodges and Lehmann's: the median of all averages of two log ratios (Walsh
+//! averages), a pair with itself included. Its interval is the signed-rank test turned round: the
+//! ratios that the test would not reject. It needs no normal errors, only that the two runs of a
+//! pair were in random order. At seven pairs it covers 95 %; a bootstrap of the median covers 88.
+//!
+//! Source: Hollander, Wolfe, Chicken, "Nonparametric Statistical Methods", 3rd edition, 3.1 to 3.3.
+
+/// How much B is of A.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PairedRatio {
+    /// B per A.
+    pub estimate: f64,
+    /// Holds the truth in at least 95 of 100 experiments; none with fewer than six pairs, which
+    /// cannot tell as much.
+    pub interval: Option<[f64; 2]>,
+    /// How many pairs were compared.
+    pub pairs: usize,
+}
+
+/// The share of experiments whose interval may miss the truth.
+const MISSES: f64 = 0.05;
+
+impl PairedRatio {
+    /// Compares the n-th of `b` with the n-th of `a`; none where there is no pair, or a value that
+    /// is not above zero.
+    #[must_use]
+    pub fn of(a: &[f64], b: &[f64]) -> Option<Self> {
+        let sound = |value: &f64| value.is_finite() && *value > 0.0;
+        if a.is_empty() || a.len() != b.len() || !a.iter().chain(b).all(sound) {
+            return None;
+        }
+        let logs: Vec<f64> = a.iter().zip(b).map(|(a, b)| (b / a).ln()).collect();
+        let averages = walsh(&logs);
+        let interval = rank(logs.len())
+            .map(|rank| [averages[rank - 1].exp(), averages[averages.len() - rank].exp()]);
+        Some(Self { estimate: median_of_sorted(&averages).exp(), interval, pairs: logs.len() })
+    }
+
+    /// Whether A and B differ at all, as far as these pairs can tell.
+    #[must_use]
+    pub fn differs(&self) -> bool {
+        self.interval.is_some_and(|[low, high]| low > 1.0 || high < 1.0)
+    }
+}
+
+/// The average of each two values and of each with itself, in order.
+fn walsh(values: &[f64]) -> Vec<f64> {
+    let pairs = values.iter().enumerate();
+    let mut all: Vec<f64> =
+        pairs.flat_map(|(at, a)| values[at..].iter().map(move |b| f64::midpoint(*a, *b))).collect();
+    all.sort_by(f64::total_cmp);
+    all
+}
+
+/// Which Walsh average, counted from either end and from 1, is the bound of the interval; none
+/// where even the first is too near.
+fn rank(pairs: usize) -> Option<usize> {
+    let mut below = 0.0;
+    let likely = signed_rank_distribution(pairs);
+    let reached = likely.iter().position(|one| {
+        below += one;
+        below > MISSES / 2.0
+    })?;
+    (reached > 0).then_some(reached)
+}
+
+/// How likely each sum of positive ranks is where A and B are alike: every rank is as likely to
+/// count as not.
+fn signed_rank_distribution(pairs: usize) -> Vec<f64> {
+    let mut likely = vec![0.0; pairs * (pairs + 1) / 2 + 1];
+    likely[0] = 1.0;
+    let mut most = 0;
+    for rank in 1..=pairs {
+        for sum in (0..=most).rev() {
+            likely[sum] /= 2.0;
+            likely[sum + rank] += likely[sum];
+        }
+        most += rank;
+    }
+    likely
+}
+
+/// The middle value; of two middle ones their mean. None of nothing.
+#[must_use]
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    (!sorted.is_empty()).then(|| median_of_sorted(&sorted))
+}
+
+fn median_of_sorted(sorted: &[f64]) -> f64 {
+    let middle = sorted.len() / 2;
+    match sorted.len() % 2 {
+        1 => sorted[middle],
+        _ => f64::midpoint(sorted[middle - 1], sorted[middle]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The table A.4 of the book: the critical sums at 2.5 %.
+    #[test]
+    fn bounds_are_those_of_the_published_tables() {
+        let published = [(5, None), (6, Some(1)), (7, Some(3)), (8, Some(4)), (9, Some(6))];
+        for (pairs, bound) in published.into_iter().chain([(10, Some(9)), (20, Some(53))]) {
+            assert_eq!(rank(pairs), bound, "{pairs} pairs");
+        }
+    }
+
+    #[test]
+    fn the_same_everywhere_is_no_difference() {
+        let same = PairedRatio::of(&[2.0; 7], &[2.0; 7]).unwrap();
+        assert_eq!((same.estimate, same.interval, same.differs()), (1.0, Some([1.0, 1.0]), false));
+        let twice = PairedRatio::of(&[2.0; 7], &[4.0; 7]).unwrap();
+        assert!((twice.estimate - 2.0).abs() < 1e-12 && twice.differs());
+        assert!(
+            !PairedRatio::of(&[2.0; 5], &[4.0; 5]).unwrap().differs(),
+            "five pairs tell nothing"
+        );
+        assert_eq!(PairedRatio::of(&[1.0], &[0.0]), None);
+        assert_eq!(PairedRatio::of(&[1.0], &[]), None);
+    }
+
+    /// What the test does, the slow way: the share of sign patterns whose rank sum is no larger.
+    fn one_sided(differences: &[f64]) -> f64 {
+        let mut order: Vec<usize> = (0..differences.len()).collect();
+        order.sort_by(|a, b| differences[*a].abs().total_cmp(&differences[*b].abs()));
+        let mut ranks = vec![0; differences.len()];
+        order.iter().enumerate().for_each(|(rank, at)| ranks[*at] = rank + 1);
+        let seen: usize =
+            differences.iter().zip(&ranks).filter(|(d, _)| **d > 0.0).map(|(_, r)| r).sum();
+        let patterns = 1u32 << differences.len();
+        let as_low = (0..patterns).filter(|pattern| {
+            let sum: usize = ranks
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| pattern >> at & 1 == 1)
+                .map(|(_, r)| r)
+                .sum();
+            sum <= seen
+        });
+        f64::from(u32::try_from(as_low.count()).unwrap()) / f64::from(patterns)
+    }
+
+    proptest! {
+        /// A shift lies inside the interval exactly where the test does not reject it.
+        #[test]
+        fn the_interval_is_the_test_turned_round(
+            logs in prop::collection::vec(-1.0f64..1.0, 6..11),
+            shift in -1.0f64..1.0,
+        ) {
+            let ones = vec![1.0; logs.len()];
+            let ratios: Vec<f64> = logs.iter().map(|log| log.exp()).collect();
+            let [low, high] = PairedRatio::of(&ones, &ratios).unwrap().interval.unwrap();
+            let moved: Vec<f64> = logs.iter().map(|log| log - shift).collect();
+            let mirrored: Vec<f64> = moved.iter().map(|log| -log).collect();
+            let kept = one_sided(&moved) > 0.025 && one_sided(&mirrored) > 0.025;
+            prop_assert_eq!((low.ln()..=high.ln()).contains(&shift), kept);
+        }
+
+        /// Changing sides turns the ratio over.
+        #[test]
+        fn a_per_b_is_b_per_a_turned_over(
+            pairs in prop::collection::vec((0.1f64..10.0, 0.1f64..10.0), 6..20),
+        ) {
+            let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+            let (there, back) = (PairedRatio::of(&a, &b).unwrap(), PairedRatio::of(&b, &a).unwrap());
+            prop_assert!((there.estimate * back.estimate - 1.0).abs() < 1e-9);
+            let ([low, _], [_, high]) = (there.interval.unwrap(), back.interval.unwrap());
+            prop_assert!((low * high - 1.0).abs() < 1e-9);
+        }
+    }
+}

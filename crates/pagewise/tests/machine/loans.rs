@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a test borrows from the machine it runs on, and how it is given back.
+//!
+//! The way back of every loan is told to a watching shell *before* the loan is taken. The shell
+//! runs what it was told, last first, when its input ends: when the test drops [`Loans`], and just
+//! as well when the test panics or is killed. It is a session of its own, so that a Ctrl-C at the
+//! terminal does not reach it.
+
+#![allow(dead_code, reason = "each test program uses a part of this")]
+#![allow(clippy::disallowed_methods, reason = "tests prepare the machine by its own tools")]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Everything borrowed so far.
+#[derive(Debug)]
+pub(crate) struct Loans {
+    watcher: Child,
+}
+
+impl Loans {
+    pub(crate) fn new() -> Self {
+        let watcher = Command::new("setsid")
+            .args(["sh", "-c", "tac | sh"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("setsid, of util-linux");
+        Self { watcher }
+    }
+
+    /// Promises to run `command` at the end.
+    pub(crate) fn promise(&mut self, command: &str) {
+        let told = self.watcher.stdin.as_mut().expect("open until dropped");
+        writeln!(told, "{command}").expect("the watcher lives");
+    }
+
+    /// A zram device of our own with `disksize`, never one that was there. Answers its number.
+    pub(crate) fn zram(&mut self, disksize: &str) -> u32 {
+        let id: u32 = read("/sys/class/zram-control/hot_add").parse().expect("a number");
+        // between the line above and this one a kill would leave an empty, unused device behind
+        self.promise(&format!("echo {id} > /sys/class/zram-control/hot_remove"));
+        self.promise(&format!("echo 1 > /sys/block/zram{id}/reset"));
+        write(&format!("/sys/block/zram{id}/disksize"), disksize);
+        id
+    }
+
+    /// A swap file in `folder`, not switched on.
+    pub(crate) fn swap_file(&mut self, folder: &Path, megabytes: u32) -> PathBuf {
+        let path = folder.join("swapfile");
+        let shown = path.display().to_string();
+        self.promise(&format!("rm -f '{shown}'"));
+        run(
+            "dd",
+            &["if=/dev/zero", &format!("of={shown}"), "bs=1M", &format!("count={megabytes}")],
+        );
+        run("chmod", &["600", &shown]);
+        run("mkswap", &[&shown]);
+        path
+    }
+
+    /// Switches a swap area on.
+    pub(crate) fn swap_on(&mut self, area: &str, priority: i32) {
+        self.promise(&format!("swapoff '{area}'"));
+        run("swapon", &["--priority", &priority.to_string(), area]);
+    }
+
+    /// Writes a setting for a while.
+    pub(crate) fn setting(&mut self, path: &str, value: &str) {
+        let old = read(path);
+        self.promise(&format!("echo '{}' > {path}", active_word(&old)));
+        write(path, value);
+    }
+}
+
+impl Drop for Loans {
+    fn drop(&mut self) {
+        drop(self.watcher.stdin.take());
+        let ended = self.watcher.wait().expect("the watcher ends");
+        if !std::thread::panicking() {
+            assert!(ended.success(), "giving back what the test borrowed: {ended}");
+        }
+    }
+}
+
+/// Of `always [madvise] never` the word in brackets, of anything else all of it.
+fn active_word(text: &str) -> &str {
+    let inner = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    inner.map_or(text, |(word, _)| word)
+}
+
+pub(crate) fn read(path: &str) -> String {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    text.trim().to_owned()
+}
+
+pub(crate) fn write(path: &str, value: &str) {
+    std::fs::write(path, value).unwrap_or_else(|error| panic!("{path}: {error}"));
+}
+
+/// Runs a tool of the machine that must succeed.
+pub(crate) fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().expect(program);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {complaint}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

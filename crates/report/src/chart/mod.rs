@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Pictures: SVG that stands alone and needs no script, in the colours of whoever looks.
+//!
+//! Charts are drawn in a few colours that stand for roles. A style sheet inside the SVG gives each
+//! role another colour where the reader's screen is dark.
+
+mod pareto;
+
+pub use pareto::pareto;
+
+use plotters::style::RGBColor;
+
+/// What a colour is for.
+struct Role {
+    /// As it is drawn.
+    light: RGBColor,
+    /// As it looks on a dark screen.
+    dark: &'static str,
+}
+
+const INK: Role = Role { light: RGBColor(0x1f, 0x23, 0x28), dark: "#e6edf3" };
+const PAPER: Role = Role { light: RGBColor(0xfe, 0xfe, 0xfe), dark: "#0d1117" };
+const GRID: Role = Role { light: RGBColor(0xd8, 0xde, 0xe4), dark: "#30363d" };
+const GOOD: Role = Role { light: RGBColor(0x09, 0x69, 0xda), dark: "#58a6ff" };
+const REST: Role = Role { light: RGBColor(0x8c, 0x95, 0x9f), dark: "#768390" };
+
+const ROLES: [Role; 5] = [INK, PAPER, GRID, GOOD, REST];
+
+/// The style sheet that goes into each picture.
+fn style() -> String {
+    let rules = ROLES.iter().map(|Role { light: RGBColor(red, green, blue), dark }| {
+        let light = format!("#{red:02X}{green:02X}{blue:02X}");
+        format!("[fill=\"{light}\"]{{fill:{dark}}}[stroke=\"{light}\"]{{stroke:{dark}}}")
+    });
+    let rules: String = rules.collect();
+    format!("<style>@media(prefers-color-scheme:dark){{{rules}}}</style>")
+}
+
+/// Puts the style sheet behind the opening tag.
+fn styled(svg: &str) -> String {
+    let opening = svg.find("<svg").and_then(|start| Some(start + svg[start..].find('>')? + 1));
+    let (head, body) = svg.split_at(opening.unwrap_or(0));
+    format!("{head}{}{body}", style())
+}
