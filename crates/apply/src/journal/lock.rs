@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One session at a time. The kernel drops the lock with the process, so a killed one leaves none.
 
+#![expect(clippy::disallowed_methods, reason = "the lock is there before there are hands to act")]
+
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
