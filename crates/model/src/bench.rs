@@ -269,10 +269,8 @@ pub struct ClusterChoice {
     /// Its level, where one was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<i32>,
-    /// The kinds that it is of.
-    pub memory: Vec<SwappedKind>,
     /// The kinds that the kernel reads ahead for.
-    pub memory: Vec<MemoryKind>,
+    pub memory: Vec<SwappedKind>,
     /// Rounds in which every combination was measured.
     pub rounds: u32,
     /// Each value that was measured.

@@ -103,14 +103,8 @@ pub(super) fn choices(wanted: &Wanted, all: &[Done]) -> Vec<ClusterChoice> {
     (0..wanted.devices.len()).filter(measured).map(|device| choice(wanted, all, device)).collect()
 }
 
-fn choice(wanted: &Wanted, all: &[Done], device: usize) -> Option<ClusterChoice> {
-    // A kind that could never be measured is left out, and named by not being in the list.
-    let known = |memory: &SwappedKind| {
-        all.iter().any(|done| done.key.device == device && done.key.memory == *memory)
-    };
-    let memory: Vec<SwappedKind> = wanted.memory.iter().copied().filter(known).collect();
 fn choice(wanted: &Wanted, all: &[Done], device: usize) -> ClusterChoice {
-    let memory: Vec<MemoryKind> = (wanted.memory.iter().copied())
+    let memory: Vec<SwappedKind> = (wanted.memory.iter().copied())
         .filter(|memory| is_read_ahead(wanted, all, device, *memory))
         .collect();
     let mut clusters = wanted.page_clusters.clone();
@@ -132,7 +126,7 @@ fn choice(wanted: &Wanted, all: &[Done], device: usize) -> ClusterChoice {
 }
 
 /// Whether the kernel reads ahead for it in some order with some page-cluster.
-fn is_read_ahead(wanted: &Wanted, all: &[Done], device: usize, memory: MemoryKind) -> bool {
+fn is_read_ahead(wanted: &Wanted, all: &[Done], device: usize, memory: SwappedKind) -> bool {
     let all_keys = wanted.page_clusters.iter();
     let mut all_keys =
         all_keys.flat_map(|cluster| keys(device, &[memory], &wanted.access, *cluster));
@@ -260,8 +254,8 @@ mod tests {
     }
 
     /// What a kernel does that reads ahead for shared memory in order only.
-    fn window(memory: MemoryKind, access: Access, cluster: u32) -> u64 {
-        let ahead = memory != MemoryKind::Private && access == Access::Sequential;
+    fn window(memory: SwappedKind, access: Access, cluster: u32) -> u64 {
+        let ahead = memory != SwappedKind::Private && access == Access::Sequential;
         if ahead { 1 << cluster } else { 1 }
     }
 
@@ -289,34 +283,22 @@ mod tests {
         }
     }
 
-    fn verdicts(all: &[Done], memory: MemoryKind) -> Vec<ClusterVerdict> {
+    fn verdicts(all: &[Done], memory: SwappedKind) -> Vec<ClusterVerdict> {
         let effects = effects(&wanted(), all).into_iter();
         effects.filter(|effect| effect.memory == memory).map(|effect| effect.verdict).collect()
     }
 
     #[test]
     fn drift_over_rounds_hides_no_difference_within_them() {
-        let all = made(5, |memory, _, cluster, round| {
-            let read_ahead = if memory == SwappedKind::Private { 0.0 } else { f64::from(cluster) };
-            1000.0 * f64::from(round) - 10.0 * read_ahead
-        });
-        let effects = effects(&wanted(), &all);
-        let verdicts = |memory| {
-            let its = effects.iter().filter(move |effect| effect.memory == memory);
-            its.map(|effect| effect.verdict).collect::<Vec<_>>()
-        };
-        assert_eq!(verdicts(SwappedKind::Private), [ClusterVerdict::NoDifferenceShown; 2]);
-        assert_eq!(verdicts(SwappedKind::Forked), [ClusterVerdict::Faster; 2]);
-        assert_eq!(choices(&wanted(), &all)[0].implied, Some(3));
         let all = made(5, |_, access, cluster, round| {
             let ahead = if access == Access::Sequential { f64::from(cluster) } else { 0.0 };
             1000.0 * f64::from(round * round) * (1.0 - 0.1 * ahead)
         });
         let [none, faster] = [ClusterVerdict::NoDifferenceShown, ClusterVerdict::Faster];
-        assert_eq!(verdicts(&all, MemoryKind::Private), [none, none], "nothing is read ahead");
-        assert_eq!(verdicts(&all, MemoryKind::Forked), [faster, none]);
+        assert_eq!(verdicts(&all, SwappedKind::Private), [none, none], "nothing is read ahead");
+        assert_eq!(verdicts(&all, SwappedKind::Forked), [faster, none]);
         let choice = &choices(&wanted(), &all)[0];
-        assert_eq!(choice.memory, [MemoryKind::Forked, MemoryKind::Shmem]);
+        assert_eq!(choice.memory, [SwappedKind::Forked, SwappedKind::Shmem]);
         assert_eq!((choice.implied, choice.rounds), (Some(3), 5));
     }
 
@@ -341,22 +323,16 @@ mod tests {
         });
         for all in [few, little, torn] {
             assert_eq!(choices(&wanted(), &all)[0].implied, None);
-            let all = verdicts(&all, MemoryKind::Forked);
+            let all = verdicts(&all, SwappedKind::Forked);
             assert_eq!(all, [ClusterVerdict::NoDifferenceShown; 2]);
         }
         assert!(choices(&wanted(), &[]).is_empty() && effects(&wanted(), &[]).is_empty());
     }
 
     #[test]
-    fn a_kind_that_could_not_be_measured_is_not_in_the_choice() {
-        let mut all = made(5, |_, _, cluster, _| 1000.0 + f64::from(cluster));
-        all.retain(|done| done.key.memory != SwappedKind::Shmem);
-        let choice = &choices(&wanted(), &all)[0];
-        assert_eq!(choice.memory, [SwappedKind::Private, SwappedKind::Forked]);
-        assert_eq!((choice.implied, choice.rounds), (Some(0), 5));
     fn where_nothing_is_read_ahead_nothing_is_to_choose() {
         let mut all = made(5, |_, _, cluster, _| 1000.0 + 100.0 * f64::from(cluster));
-        all.retain(|done| done.key.memory == MemoryKind::Private);
+        all.retain(|done| done.key.memory == SwappedKind::Private);
         let choice = &choices(&wanted(), &all)[0];
         assert!(choice.memory.is_empty() && choice.candidates.is_empty());
         assert_eq!(choice.implied, None);
