@@ -123,6 +123,10 @@ impl Session {
         let of_area = self.open.iter().find(|open| open.area().as_deref() == Some(&area));
         let open = of_area.ok_or_else(|| Error::NotOurs(area.clone()))?;
         let diskseq = open.made.map(|device| device.diskseq);
+        // to give the second back would switch off the first
+        if open.held_by(&self.open).is_some() {
+            return Err(Error::IsOn(area));
+        }
         if !self.shares_swap {
             let ours: Vec<String> = self.open.iter().filter_map(Open::area).collect();
             let ours: Vec<&str> = ours.iter().map(String::as_str).collect();

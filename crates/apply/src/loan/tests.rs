@@ -51,6 +51,16 @@ fn swap_is_switched_on_only_where_it_is_ours() {
     assert!(matches!(refused, Error::NotOurs(area) if area == "/dev/zram0"));
 }
 
+#[test]
+fn swap_is_switched_on_once() {
+    let fake = Fake::new(false, true);
+    let mut session = session(&fake);
+    let device = session.zram(&ZramWish::of(SIZE)).unwrap().device;
+    session.swap_on(&device, None).unwrap();
+    assert!(matches!(session.swap_on(&device, None), Err(Error::IsOn(_))));
+    assert_eq!(fake.world().state.swaps.len(), 1);
+}
+
 /// Nothing is killed for room: the area stays on, and what is under it too.
 #[test]
 fn swap_that_has_no_room_in_memory_stays_and_is_named() {

@@ -44,8 +44,8 @@ impl Contestant<'_> {
     fn refuses(&self, shape: &Shape) -> Option<String> {
         let block = shape.block_bytes;
         let fits = |pages: &Pages| {
-            let repeats = self.span.get() > pages.bytes().len() as u64;
-            !repeats || pages.bytes().len() as u64 % block.get() == 0
+            let length = pages.bytes().len() as u64;
+            length > 0 && (self.span.get() <= length || length % block.get() == 0)
         };
         match (shape.direction, self.pages) {
             _ if block.get() == 0 || shape.jobs == 0 => Some("nothing is asked of it".to_owned()),
@@ -54,7 +54,7 @@ impl Contestant<'_> {
             }
             (Direction::Write, None) => Some("it is only read".to_owned()),
             (Direction::Write, Some(pages)) if !fits(pages) => {
-                Some(format!("the pages that repeat are no multiple of {block}"))
+                Some(format!("its pages repeat, and are no multiple of {block}"))
             }
             _ => None,
         }
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_asked_says_so() {
-        let pages = pages(3);
+        let (pages, empty) = (pages(3), Pages::with_room(0));
         let memory = Memory::of(&pages, usize::MAX);
         let large = shape(32 << 10, 1, Direction::Read);
         let write = shape(PAGE, 1, Direction::Write);
@@ -372,6 +372,9 @@ mod tests {
         ];
         all[1].pages = None;
         all[2].span = Bytes::new(6 * PAGE as u64);
+        all[2].pages = Some(&empty);
+        assert!(all[2].refuses(&two).is_some());
+        all[2].pages = Some(&pages);
         let (measured, told) = run(&all, 2, None);
         let ended: Vec<_> = measured.cells.iter().map(|cell| cell.ended.clone().unwrap()).collect();
         assert!(ended[0].contains("too few for blocks of 32.0 KiB"), "{ended:?}");
