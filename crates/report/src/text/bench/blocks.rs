@@ -14,14 +14,14 @@ pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
     let columns = vec![
         Column::left("algorithm"),
         Column::right("ratio"),
-        Column::right("memory used").spare(3),
+        Column::right("memory used").spare(9),
         Column::right("block size"),
         Column::right("read MiB/s"),
         Column::right("IOPS").spare(5),
         Column::right(format!("by {jobs}")).spare(2),
         Column::right("mean"),
         Column::right("p99").spare(4),
-        Column::right("write mean").spare(6),
+        Column::right("write mean").spare(3),
         Column::right("CPU/page").spare(1),
     ];
     let mut table = Table::new(2, columns);
