@@ -208,6 +208,7 @@ pub(crate) fn benchmark() -> Benchmark {
             stolen_share: Some(0.0),
             calm: Some(Name::from("block path, 4.0 KiB read by 1")),
             calm_p50_spread: Some(0.04),
+            clock_step_ns: Some(24.0),
         },
         not_measured: vec![NotMeasured {
             what: "842".to_owned(),
