@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise bench` on other kernels: every algorithm that each offers. Guests are emulated here, so
+//! no time says anything; what is measured, and that nothing is left, does.
+
+mod guest;
+
+use std::collections::BTreeSet;
+
+use guest::script;
+use serde_json::Value;
+
+/// With two processors a guest has a clock that times single requests.
+const RUN: &str = r#"
+    set -e
+    ls /sys/block > /before
+    pagewise bench --quick --size 4M --mix text:70,random:30 --json > /answer
+    ls /sys/block | cmp - /before
+    test "$(wc -l < /proc/swaps)" = 1
+    cat /answer
+"#;
+
+#[test]
+fn guest_of_every_suite_has_all_its_algorithms_measured() {
+    let suites = [
+        ("bookworm", ["lz4", "lz4hc", "lzo", "lzo-rle", "zstd"].as_slice()),
+        ("trixie", &["deflate", "lz4", "lz4hc", "zstd"]),
+        ("sid", &["deflate", "lz4", "lz4hc", "zstd"]),
+    ];
+    for (suite, expected) in suites {
+        let ran = script(&["--kernel", suite, "--cpus", "2", "--memory", "768M"], RUN);
+        assert_eq!(ran.status, 0, "{suite}: {}", ran.err);
+        let said: Value = serde_json::from_str(&ran.out).expect("an answer");
+        assert_eq!(said["layer"], "zram", "{suite}: {}", said["not_measured"]);
+        let rows = said["rows"].as_array().expect("rows");
+        let measured: BTreeSet<&str> =
+            rows.iter().filter_map(|row| row["algorithm"].as_str()).collect();
+        assert_eq!(measured, expected.iter().copied().collect(), "{suite}");
+        for row in rows {
+            let ratio = row["original_per_compressed"].as_f64();
+            assert!(ratio.is_some_and(|ratio| (1.2..2.5).contains(&ratio)), "{suite}: {row}");
+        }
+    }
+}
