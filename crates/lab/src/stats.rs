@@ -41,7 +41,12 @@ impl PairedRatio {
         }
         let logs: Vec<f64> = a.iter().zip(b).map(|(a, b)| (b / a).ln()).collect();
         let averages = walsh(&logs);
-        let ends = |rank: usize| Some([*averages.get(rank.checked_sub(1)?)?, *averages.get(averages.len().checked_sub(rank)?)?]);
+        let ends = |rank: usize| {
+            Some([
+                *averages.get(rank.checked_sub(1)?)?,
+                *averages.get(averages.len().checked_sub(rank)?)?,
+            ])
+        };
         let interval = rank.and_then(ends).map(|ends: [f64; 2]| ends.map(f64::exp));
         Some(Self { estimate: median_of_sorted(&averages).exp(), interval, pairs: logs.len() })
     }

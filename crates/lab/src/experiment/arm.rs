@@ -45,7 +45,9 @@ fn taken(domain: Domain, value: &str) -> Option<String> {
         Domain::Int { min, max } => format!("a whole number from {min} to {max}"),
         Domain::Bool => "0 or 1".to_owned(),
         Domain::Word { words } => format!("one of {}", words.join(", ")),
-        Domain::Trigger => "a setting that keeps its value: this one acts and keeps none".to_owned(),
+        Domain::Trigger => {
+            "a setting that keeps its value: this one acts and keeps none".to_owned()
+        }
         _ => "a value".to_owned(),
     })
 }

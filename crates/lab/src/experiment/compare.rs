@@ -87,6 +87,7 @@ fn half_width([low, high]: [f64; 2]) -> f64 {
     (high / low).ln() / 2.0
 }
 
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to a thousand")]
 /// So many more would probably bring the interval away from 1, or into what does not matter.
 fn more_pairs(ratio: &PairedRatio, min_effect: f64) -> Option<u32> {
     let Some(interval) = ratio.interval else {
@@ -129,12 +130,8 @@ mod tests {
 
     fn of(a: &[f64], b: &[f64], bound: Option<u32>) -> TrialMetric {
         let runs = |from: u32, values: &[f64]| (from..).take(values.len()).collect();
-        let series = Series {
-            a: a.to_vec(),
-            b: b.to_vec(),
-            a_runs: runs(1, a),
-            b_runs: runs(100, b),
-        };
+        let series =
+            Series { a: a.to_vec(), b: b.to_vec(), a_runs: runs(1, a), b_runs: runs(100, b) };
         compared(&Metric::time(), false, &series, bound, 0.02)
     }
 

@@ -231,9 +231,8 @@ impl Conductor<'_, '_> {
         let arm = &experiment.arms[arm];
         let started_seconds = self.began.elapsed().as_micros() as f64 / 1e6;
         let ran = self.treated(arm)?;
-        let said = |(name, pattern): &(String, Pattern)| {
-            Some((name.clone(), pattern.number(&ran.said)?))
-        };
+        let said =
+            |(name, pattern): &(String, Pattern)| Some((name.clone(), pattern.number(&ran.said)?));
         let mut values = ran.changed.values.clone();
         values.extend(self.patterns.iter().filter_map(said));
         let run = TrialRun {
@@ -262,9 +261,7 @@ impl Conductor<'_, '_> {
         }
         let missing = |(name, _): &&(String, Pattern)| !run.values.contains_key(name);
         match self.patterns.iter().find(missing) {
-            Some((name, _)) => {
-                Err(Trouble::NoMatch { pattern: name.clone(), said: quoted(said) })
-            }
+            Some((name, _)) => Err(Trouble::NoMatch { pattern: name.clone(), said: quoted(said) }),
             None => Ok(()),
         }
     }

@@ -104,7 +104,10 @@ impl Pattern {
     pub(super) fn new(text: &str) -> Result<Self, String> {
         let names = || KNOWN.iter().map(|known| known.name).collect::<Vec<_>>().join(", ");
         let wrong = |why: &dyn fmt::Display| {
-            format!("expected {}, or a regular expression with a group around a number: {why}", names())
+            format!(
+                "expected {}, or a regular expression with a group around a number: {why}",
+                names()
+            )
         };
         let regex = Regex::new(text).map_err(|error| wrong(&error))?;
         match regex.captures_len() {

@@ -31,7 +31,8 @@ fn failures(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
         Some(format!("{} of {name} failed (run {}: {})", runs_word(failed.len()), how.1, how.0))
     };
     let told: Vec<String> = trial.arms.iter().filter_map(|arm| of_arm(&arm.name)).collect();
-    (!told.is_empty()).then(|| format!("{}; pairs with such a run are not compared", told.join("; ")))
+    (!told.is_empty())
+        .then(|| format!("{}; pairs with such a run are not compared", told.join("; ")))
 }
 
 fn runs_word(count: usize) -> String {
@@ -84,7 +85,9 @@ fn stolen(trial: &Trial) -> Option<String> {
 
 fn others(trial: &Trial) -> Option<String> {
     let busy = trial.noise.others_processors.filter(|busy| *busy >= OTHERS)?;
-    Some(format!("others kept {busy:.1} processors busy meanwhile: times vary more than they need to"))
+    Some(format!(
+        "others kept {busy:.1} processors busy meanwhile: times vary more than they need to"
+    ))
 }
 
 fn slept(trial: &Trial) -> Option<String> {
@@ -102,7 +105,7 @@ fn left(runs: &[TrialRun]) -> Option<String> {
     let with = runs.iter().filter(|run| run.left > 0).count();
     let what = || {
         format!(
-            "{} left processes behind the command's back; they were ended, and their processor time counts",
+            "{} left processes running; they were ended, and their processor time counts",
             runs_word(with)
         )
     };
