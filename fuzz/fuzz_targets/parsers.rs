@@ -13,16 +13,29 @@ use std::process::exit;
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
+use pagewise_apply::fuzzing;
 use pagewise_observe::HostRoot;
 use pagewise_observe::parsers::{PARSERS, Parser};
 
-static CHOSEN: LazyLock<&'static Parser> = LazyLock::new(|| {
+enum Target {
+    /// Of files of a host.
+    Host(&'static Parser),
+    /// Of what a killed run left behind.
+    Journal,
+}
+
+static CHOSEN: LazyLock<Target> = LazyLock::new(|| {
     let name = std::env::var("PAGEWISE_PARSER").unwrap_or_default();
-    PARSERS
-        .iter()
-        .find(|parser| parser.name == name)
-        .unwrap_or_else(|| panic!("PAGEWISE_PARSER={name:?} is none of: {}", names().join(" ")))
+    if name == JOURNAL {
+        return Target::Journal;
+    }
+    let parser = PARSERS.iter().find(|parser| parser.name == name);
+    Target::Host(parser.unwrap_or_else(|| {
+        panic!("PAGEWISE_PARSER={name:?} is none of: {}", names().join(" "))
+    }))
 });
+
+const JOURNAL: &str = "journal";
 
 fuzz_target!(
     init: {
@@ -36,17 +49,24 @@ fuzz_target!(
         }
         LazyLock::force(&CHOSEN);
     },
-    |input: &[u8]| CHOSEN.run(input)
+    |input: &[u8]| match &*CHOSEN {
+        Target::Host(parser) => parser.run(input),
+        Target::Journal => fuzzing::run(input),
+    }
 );
 
 fn names() -> Vec<&'static str> {
-    PARSERS.iter().map(|parser| parser.name).collect()
+    PARSERS.iter().map(|parser| parser.name).chain([JOURNAL]).collect()
 }
 
 fn print_seed(folder: &Path) {
     let live = folder == Path::new("/");
     let host = if live { HostRoot::live() } else { HostRoot::folder(folder) }.expect("a folder");
-    if let Some(seed) = CHOSEN.seed(&host) {
+    let seed = match &*CHOSEN {
+        Target::Host(parser) => parser.seed(&host),
+        Target::Journal => Some(fuzzing::seed()),
+    };
+    if let Some(seed) = seed {
         std::io::stdout().write_all(&seed).expect("standard output");
     }
 }

@@ -13,6 +13,7 @@ packages=(
 	util-linux             # mkswap, swapon, unshare, setpriv
 	g++                    # libFuzzer, for fuzz/
 	default-jre-headless nodejs python3 redis-tools # whose memory is compared with zram
+	fio                    # the referee of bench's block path
 	qemu-system-x86        # tests in guests
 )
 [ "$(id -u)" = 0 ] || {

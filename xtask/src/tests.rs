@@ -78,8 +78,9 @@ fn test(rest: &[&str]) -> Command {
 /// Tests that are given the static program, and what they take into guests: its folder has both.
 fn with_program(rest: &[&str]) -> Result<Command> {
     let script = run::project().join("xtask/scripts/build-static.sh");
-    let tools = ["--package", "pagewise", "--bins", "--example", "zram_sizes"];
-    run::succeed(run::program(&script).args(tools))?;
+    let examples = ["zram_sizes", "swap_faults", "borrow"];
+    let examples = examples.into_iter().flat_map(|example| ["--example", example]);
+    run::succeed(run::program(&script).args(["--package", "pagewise", "--bins"]).args(examples))?;
     let program = run::output(run::program(&script).arg("--where"))?;
     let mut command = test(rest);
     command.env("PAGEWISE_STATIC", run::project().join(program.trim()));

@@ -120,7 +120,7 @@ pub struct Noise {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum MemoryKind {
+pub enum SwappedKind {
     /// Anonymous, mapped by one process.
     Private,
     /// Anonymous, mapped by a parent and its child.
@@ -144,7 +144,8 @@ pub enum Access {
 /// What really happens in swap, with one setting of `vm.page-cluster`.
 ///
 /// Pages that were swapped, in and out, and pages read ahead are counts of the whole host: the device
-/// was the only swap in use. Rounds in which more was swapped than was asked for are left out.
+/// was the only swap in use. Rounds in which a hundredth more was swapped than was asked for are left
+/// out.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FaultRow {
     /// The device's algorithm.
@@ -153,7 +154,7 @@ pub struct FaultRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<i32>,
     /// What was swapped out and in again.
-    pub memory: MemoryKind,
+    pub memory: SwappedKind,
     /// In which order.
     pub access: Access,
     /// `vm.page-cluster`.
@@ -222,7 +223,7 @@ pub struct ClusterEffect {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<i32>,
     /// The kind.
-    pub memory: MemoryKind,
+    pub memory: SwappedKind,
     /// In which order it was touched.
     pub access: Access,
     /// The least and the largest `vm.page-cluster`.
@@ -263,7 +264,7 @@ pub struct ClusterChoice {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<i32>,
     /// The kinds that it is of.
-    pub memory: Vec<MemoryKind>,
+    pub memory: Vec<SwappedKind>,
     /// Rounds in which every combination was measured.
     pub rounds: u32,
     /// Each value that was measured.

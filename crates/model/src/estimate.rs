@@ -36,6 +36,8 @@ pub struct Estimate {
     pub pages: u64,
     /// Pages that were.
     pub sampled_pages: u64,
+    /// Of those the ones that were compressed, drawn at random: all, but with `--duplicates`.
+    pub sized_pages: u64,
     /// Pages that are swapped out already: neither looked at nor counted above.
     pub swapped_pages: u64,
     /// Why the sample is not what was asked for, where it is not.
@@ -54,12 +56,20 @@ pub struct Estimate {
     pub duplicate_pages: Reading<u64>,
     /// Whether that is a count.
     pub duplicate_pages_exact: bool,
+    /// Its interval.
+    pub duplicate_pages_interval: Option<Ends<u64>>,
+    /// Of those the ones that are like another one of the same process; the rest is alike across
+    /// processes.
+    pub duplicate_pages_within: Reading<u64>,
     /// What storing them once would save after the first of the algorithms below.
     pub duplicate_saved_bytes: Reading<Bytes>,
-    /// What merging them uncompressed, as KSM does, would save.
+    /// Its interval.
+    pub duplicate_saved_bytes_interval: Option<Ends<Bytes>>,
+    /// What merging uncompressed, as KSM does, would save: it takes anonymous pages only, same-filled
+    /// ones too, which compressed RAM holds for nothing anyway.
     pub ksm_saved_bytes: Reading<Bytes>,
-    /// How many pages are like the one that occurs most often.
-    pub most_repeated_pages: Reading<u64>,
+    /// The contents that occur most often, at most five; absent where not all were told apart.
+    pub most_repeated: Option<Vec<Repeated>>,
     /// For each algorithm.
     pub algorithms: Vec<AlgorithmEstimate>,
     /// Huge pages among them.
@@ -68,6 +78,46 @@ pub struct Estimate {
     pub cold: Reading<u64>,
     /// What looking changed.
     pub disturbed: Disturbed,
+}
+
+/// A content that several pages have. What it is stays unsaid, except that one word fills it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Repeated {
+    /// What is told of it.
+    pub contents: Contents,
+    /// Whose pages have it.
+    pub kinds: Vec<MemoryKind>,
+    /// How many pages have it.
+    pub copies: u64,
+    /// In how many processes, or files.
+    pub sources: u64,
+}
+
+/// What is told of a page's contents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Contents {
+    /// Nothing but zeros.
+    Zeros,
+    /// One machine word again and again.
+    SameFilled,
+    /// Anything else.
+    Other,
+}
+
+/// What backs a page.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryKind {
+    /// Private memory of a process.
+    Anonymous,
+    /// Shared memory and tmpfs.
+    Shmem,
+    /// The page cache of a file.
+    File,
+    /// A piece of a file or a device.
+    #[default]
+    Stored,
 }
 
 /// What an algorithm would make of a source.

@@ -40,7 +40,7 @@ mod zswap;
 
 pub use bench::{
     Access, BenchRow, ClusterChoice, ClusterEffect, ClusterTime, ClusterVerdict, CostRatio,
-    Direction, FaultRow, Figures, MemoryKind, Noise, Reference, Shape, SwapOutCost,
+    Direction, FaultRow, Figures, Noise, Reference, Shape, SwapOutCost, SwappedKind,
 };
 pub use benchmark::{BenchInput, BenchLayer, Benchmark, NotMeasured};
 pub use capability::{Capability, FeatureState};
@@ -48,7 +48,8 @@ pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
 pub use damon::{Damon, DamonModule};
 pub use document::{Cost, HostSummary};
 pub use estimate::{
-    AlgorithmEstimate, Disturbed, Effective, Ends, Estimate, EstimateSource, HugeView,
+    AlgorithmEstimate, Contents, Disturbed, Effective, Ends, Estimate, EstimateSource, HugeView,
+    MemoryKind, Repeated,
 };
 pub use finding::{Evidence, Finding, Severity};
 pub use generations::{Generation, GroupGenerations};

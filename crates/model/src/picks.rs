@@ -52,13 +52,14 @@ pub struct RunnerUp {
 pub struct Picks {
     /// Most bytes a second: reading the largest blocks with the most jobs.
     pub throughput: Option<Pick>,
-    /// Least mean time of a request: reading the smallest blocks with the fewest jobs, as a fault does.
+    /// Least time of half of the requests (p50): reading the smallest blocks with the fewest jobs, as a
+    /// fault does. A mean would say more of what else the machine did.
     pub latency: Option<Pick>,
     /// Most requests a second: reading the smallest blocks with the most jobs.
     pub iops: Option<Pick>,
     /// Most original bytes per byte of memory used.
     pub ratio: Option<Pick>,
-    /// Least product of time to read, time to write (smallest blocks, fewest jobs) and memory used,
+    /// Least product of time to read, time to write (p50, smallest blocks, fewest jobs) and memory used,
     /// each weighing the same. Its value is the geometric mean of the three, each relative to the
     /// best there is: 1 would be the best in all three.
     pub balanced: Option<Pick>,
@@ -100,7 +101,7 @@ pub struct ParetoPoint {
     /// Which.
     #[serde(flatten)]
     pub contender: Contender,
-    /// Mean time of reading the smallest block.
+    /// Time of half of the reads of the smallest block (p50).
     pub read_ns: f64,
     /// Of the fastest and the slowest round.
     pub read_spread: Ends<f64>,

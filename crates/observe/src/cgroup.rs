@@ -19,7 +19,7 @@ use pagewise_model::{
     Source, Stall,
 };
 
-use crate::mounts::Mounts;
+use crate::mounts::{self, Mounts};
 use crate::root::{HostRoot, absolute};
 use crate::text::{number, words};
 use crate::{counters, psi};
@@ -41,6 +41,16 @@ pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Cgroups {
         cgroups.groups.sort_unstable_by(|a, b| steps(a).cmp(steps(b)));
     }
     cgroups
+}
+
+/// Where memory cgroups are mounted (absolute), and whether they are of version 2; `None` where no
+/// memory controller is.
+pub fn memory_cgroups(host: &HostRoot) -> Option<(String, bool)> {
+    let mounts = mounts::read(host);
+    let (hierarchy, mount) = detect(host, &mounts);
+    let found = mount.map(|mount| (absolute(mount), hierarchy == Hierarchy::V2));
+    host.let_go();
+    found
 }
 
 /// The parts of a group's path: in their order parents come before children, and no stranger stands

@@ -4,10 +4,15 @@
 //!
 //! The sysfs files are for root alone; that there are threads can be seen by anybody, so their
 //! states are listed and denied.
+//!
+//! What a thread saw of which address is not read: the kernel puts it into `tried_regions` only when
+//! somebody writes that it should, and does not say when that was (tried with 6.12, 6.18 and 7.2;
+//! `refresh_ms` refreshes other files). `damon_stat` keeps its numbers current by itself.
 
-use pagewise_model::{Damon, DamonModule, Name};
+use pagewise_model::{Damon, DamonModule, Millis, Name, Percent, Reading, Source};
 
-use crate::root::HostRoot;
+use crate::root::{HostRoot, NO_SUCH_FILE, absolute, explained};
+use crate::text::number;
 
 const MODULES: [&str; 3] = ["damon_reclaim", "damon_lru_sort", "damon_stat"];
 const KDAMONDS: &str = "sys/kernel/mm/damon/admin/kdamonds";
@@ -29,6 +34,53 @@ fn module(host: &HostRoot, name: &str) -> DamonModule {
         name: Name::from(name),
         enabled: host.flag_at(&format!("sys/module/{name}/parameters/enabled")),
     }
+}
+
+const IDLE: &str = "sys/module/damon_stat/parameters/memory_idle_ms_percentiles";
+/// Processes that one thread watches and that are read; it may be given any number.
+const MAX_TARGETS: usize = 64;
+
+/// Of all memory that `damon_stat` watches (free memory and the page cache too) the percentage that
+/// nobody used for so long.
+pub fn idle_share(host: &HostRoot, at_least: Millis) -> Reading<Percent> {
+    let read = host.value(IDLE, "101 numbers of milliseconds", percentiles);
+    let read = explained(read, NO_SUCH_FILE, "this kernel has no damon_stat");
+    match read.value() {
+        Some(idle) if idle.iter().all(|millis| *millis == 0) => {
+            Reading::absent("damon_stat has measured nothing yet", Source::file(absolute(IDLE)))
+        }
+        _ => read.map(|idle| share_of(&idle, at_least)),
+    }
+}
+
+/// Idle times in ascending order, of the least idle memory to the most idle; newer kernels give how
+/// long memory has been in use as a negative number.
+fn percentiles(text: &[u8]) -> Option<Vec<i64>> {
+    let all: Option<Vec<i64>> = text.split(|byte| *byte == b',').map(number).collect();
+    all.filter(|all| all.len() == 101)
+}
+
+fn share_of(idle: &[i64], at_least: Millis) -> Percent {
+    let least = i64::try_from(at_least.get()).unwrap_or(i64::MAX);
+    // the first number is the least idle memory of all, and stands for no percent
+    Percent::new(idle.iter().skip(1).filter(|millis| **millis >= least).count() as f64)
+}
+
+/// Processes that a running thread watches, as it was told by hand.
+pub fn watched(host: &HostRoot) -> Vec<u32> {
+    let ids = host.numbered(KDAMONDS, "").into_iter().take(MAX_KDAMONDS);
+    let runs = |id: &u32| {
+        let state = host.name_at(&format!("{KDAMONDS}/{id}/state"));
+        state.value().is_some_and(|state| state.as_str() == "on")
+    };
+    ids.filter(runs).flat_map(|id| targets(host, id)).collect()
+}
+
+fn targets(host: &HostRoot, kdamond: u32) -> Vec<u32> {
+    let folder = format!("{KDAMONDS}/{kdamond}/contexts/0/targets");
+    let targets = host.numbered(&folder, "").into_iter().take(MAX_TARGETS);
+    let pid = |target| host.number_at(&format!("{folder}/{target}/pid_target")).get();
+    targets.filter_map(pid).collect()
 }
 
 #[cfg(test)]
@@ -70,6 +122,35 @@ mod tests {
         assert_eq!(damon.kdamond_states.len(), MAX_KDAMONDS);
     }
 
+    #[test]
+    fn idle_memory_is_a_share_of_all() {
+        let text = |idle: &dyn Fn(i64) -> i64| {
+            (0..=100).map(|at| idle(at).to_string()).collect::<Vec<_>>().join(",")
+        };
+        let share = |text: String| {
+            idle_share(&host([(IDLE, text.as_str())]), Millis::new(120_000)).get().map(Percent::get)
+        };
+        assert_eq!(share(text(&|at| at * 2000 - 6000)), Some(38.0), "from 63 on");
+        assert_eq!(share(text(&|_| 120_000)), Some(100.0));
+        assert_eq!(share(text(&|_| -5)), Some(0.0));
+        assert_eq!(share(text(&|_| 0)), None, "nothing was measured");
+        assert_eq!(share("1,2,3".to_owned()), None);
+    }
+
+    #[test]
+    fn only_a_thread_that_runs_watches() {
+        let threads = "sys/kernel/mm/damon/admin/kdamonds";
+        let files = [
+            (format!("{threads}/0/state"), "on\n"),
+            (format!("{threads}/0/contexts/0/targets/0/pid_target"), "41\n"),
+            (format!("{threads}/0/contexts/0/targets/1/pid_target"), "42\n"),
+            (format!("{threads}/1/state"), "off\n"),
+            (format!("{threads}/1/contexts/0/targets/0/pid_target"), "43\n"),
+        ];
+        let files = files.iter().map(|(path, text)| (path.as_str(), *text));
+        assert_eq!(watched(&host(files)), [41, 42]);
+    }
+
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(flag in mangled("Y\n"), nr in mangled("1\n"), state in mangled("on\n")) {
@@ -78,6 +159,17 @@ mod tests {
                 ("sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds", nr),
                 ("sys/kernel/mm/damon/admin/kdamonds/0/state", state),
             ]));
+        }
+
+        #[test]
+        fn no_numbers_make_it_panic(idle in mangled("-5,0,120000\n"), pid in mangled("41\n")) {
+            let host = host([
+                (IDLE, idle),
+                ("sys/kernel/mm/damon/admin/kdamonds/0/state", b"on".to_vec()),
+                ("sys/kernel/mm/damon/admin/kdamonds/0/contexts/0/targets/0/pid_target", pid),
+            ]);
+            idle_share(&host, Millis::new(1));
+            watched(&host);
         }
     }
 }

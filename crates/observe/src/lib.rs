@@ -43,7 +43,9 @@ mod zram;
 mod zswap;
 
 pub use calls::ticks;
+pub use cgroup::memory_cgroups;
 pub use counters::read as counters;
+pub use damon::{idle_share, watched};
 pub use generations::generations;
 pub use record::{
     End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError, Recording, Tape, open,

@@ -223,8 +223,13 @@ pub static PARSERS: &[Parser] = &[
             "sys/kernel/mm/damon/admin/kdamonds/0/state",
             "sys/module/damon_reclaim/parameters/enabled",
             "sys/module/damon_stat/parameters/enabled",
+            "sys/module/damon_stat/parameters/memory_idle_ms_percentiles",
+            "sys/kernel/mm/damon/admin/kdamonds/0/contexts/0/targets/0/pid_target",
         ],
-        |host| keep(damon::read(host)),
+        |host| {
+            keep(damon::read(host));
+            keep((damon::idle_share(host, pagewise_model::Millis::new(1)), damon::watched(host)));
+        },
     ),
     files(
         "thp",

@@ -1,95 +1,482 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pages → how many are like another one, and what storing each once would save.
+//! Pages → how many are like another one, what storing each once would save, and which occur most.
 //!
-//! Eight bytes are kept for each page: 51 bits of a hash, and the size it would be stored with.
-//! Among 16 million pages (64 GiB) two different ones are taken for equal with a chance of one in
-//! 16. That a sample by position cannot tell the number of duplicates was measured: where half of all
-//! pages were paired, one of 5,000 pages saw 5.6 %.
+//! Eight bytes are kept for each page: 51 bits of a hash, and the size it would be stored with where it
+//! was compressed. Among 16 million pages (64 GiB) two different ones are taken for equal with a
+//! chance of one in 16. That a sample by position cannot tell the number of duplicates was measured:
+//! where half of all pages were paired, one of 5,000 pages saw 5.6 %. So every page is looked at, and:
+//!
+//! - duplicates are counted. Where eight bytes a page are too many, only contents whose hash lies in a
+//!   share of all hashes are kept, all copies together, and the share is halved as often as it has to
+//!   be. What is estimated then is the number of *different* contents, each of which counts the same:
+//!   the number of copies of those kept would hang on whether a frequent one is among them.
+//! - what they would save is known where all were compressed. Else a few drawn by position were: a
+//!   page of which there are c stands for (c−1)/c duplicates, as its copies do, so that a frequent
+//!   content is met as often as its weight asks for. `saved.rs` has the estimates.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::hash::Hasher;
+
+use pagewise_model::{Contents, MemoryKind, Repeated};
+
+use crate::interval::Sums;
+use crate::saved::{Seen, Within};
 
 /// Bits below the hash: sizes up to a page of 4 KiB, in bytes; of larger pages in as many steps.
 const SIZE_BITS: u32 = 13;
 const STEPS: usize = 4096;
+/// In place of a size: one word fills the page.
+const SAME_FILLED: u64 = (1 << SIZE_BITS) - 2;
+/// In place of a size: the page was not compressed. The largest, so that sized copies come first.
+const NOT_SIZED: u64 = (1 << SIZE_BITS) - 1;
+/// Contents that are named.
+const NAMED: usize = 5;
 
-/// Pages so far.
-#[derive(Debug, Clone, Default)]
+/// Pages of a source so far.
+#[derive(Debug, Clone)]
 pub struct Duplicates {
-    marks: Vec<u64>,
+    streams: Vec<Stream>,
     page: usize,
+    /// Of all hashes one in 2 to this power is kept.
+    halvings: u32,
 }
 
-/// What was found.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Pages of a kind.
+#[derive(Debug, Clone)]
+struct Stream {
+    kind: MemoryKind,
+    marks: Vec<u64>,
+    /// Pages of zeros, which need no mark.
+    zeros: u64,
+    /// Pages that one word fills, others than zeros.
+    same_filled: u64,
+    /// Pages that no word fills, whether their mark is kept or not.
+    pages: u64,
+    /// Sizes of those that were compressed and whose mark is not kept.
+    left_out: Sums,
+}
+
+/// What was found among pages of one or several sources.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Found {
     /// Pages that are like an earlier one.
-    pub pages: u64,
+    pub pages: Within,
     /// What those are stored with.
-    pub bytes: u64,
-    /// How often the most frequent page occurs.
-    pub most: u64,
+    pub bytes: Within,
+    /// Pages that KSM would free: it leaves out shmem and files, and takes same-filled pages.
+    pub ksm_pages: u64,
+    /// Whether all contents were kept: pages are counted then, and all contents known.
+    pub is_exact: bool,
+    /// Of the contents kept those with most copies.
+    pub repeated: Vec<Repeated>,
 }
 
 impl Duplicates {
-    /// Adds a page that would be stored with `size` bytes.
-    pub(crate) fn add(&mut self, page: &[u8], size: usize) {
-        self.page = page.len();
-        let mut hasher = rapidhash::fast::RapidHasher::default();
-        hasher.write(page);
-        let steps = (size * STEPS).div_ceil(page.len().max(1)).min(STEPS);
-        self.marks.push(hasher.finish() << SIZE_BITS | steps as u64);
-    }
-
-    pub(crate) fn merge(&mut self, mut other: Self) {
-        self.page = self.page.max(other.page);
-        self.marks.append(&mut other.marks);
-    }
-
-    /// Counts; puts the marks in order for that, where they lie.
+    /// No page of so many bytes was seen yet.
     #[must_use]
-    pub fn found(&mut self) -> Found {
-        self.marks.sort_unstable();
-        let mut found = Found::default();
-        for run in self.marks.chunk_by(|a, b| a == b) {
-            let again = run.len() as u64 - 1;
-            let steps = run[0] & ((1 << SIZE_BITS) - 1);
-            found.pages += again;
-            found.bytes += again * (steps * self.page as u64).div_ceil(STEPS as u64);
-            found.most = found.most.max(run.len() as u64);
+    pub fn new(page: usize) -> Self {
+        Self { streams: Vec::new(), page: page.max(1), halvings: 0 }
+    }
+
+    /// Adds a page that would be stored with `size` bytes, where that is known.
+    pub(crate) fn add(&mut self, kind: MemoryKind, page: &[u8], size: Option<usize>) {
+        self.mark(kind, hash(page), size);
+    }
+
+    /// Adds a page of which only these are known.
+    pub fn mark(&mut self, kind: MemoryKind, hash: u64, size: Option<usize>) {
+        let (page, halvings) = (self.page, self.halvings);
+        let stream = self.stream(kind);
+        stream.pages += 1;
+        let steps = size.map_or(NOT_SIZED, |size| steps_of(size, page));
+        stream.push(hash << SIZE_BITS | steps, page, halvings);
+    }
+
+    /// Adds a page that a word fills.
+    pub(crate) fn add_filled(&mut self, kind: MemoryKind, word: u64) {
+        let halvings = self.halvings;
+        let stream = self.stream(kind);
+        if word == 0 {
+            stream.zeros += 1;
+            return;
         }
-        found
+        stream.same_filled += 1;
+        stream.push(hash(&word.to_ne_bytes()) << SIZE_BITS | SAME_FILLED, 1, halvings);
+    }
+
+    fn stream(&mut self, kind: MemoryKind) -> &mut Stream {
+        let known = self.streams.iter().position(|stream| stream.kind == kind);
+        let at = known.unwrap_or_else(|| {
+            self.streams.push(Stream::new(kind));
+            self.streams.len() - 1
+        });
+        &mut self.streams[at]
+    }
+
+    /// Takes over what another thread saw of the same source.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.halvings = self.halvings.max(other.halvings);
+        self.streams.extend(other.streams);
+    }
+
+    /// Eight bytes are kept for each of these.
+    pub(crate) fn kept(&self) -> usize {
+        self.streams.iter().map(|stream| stream.marks.len()).sum()
+    }
+
+    /// Keeps one in 2 to this power of all contents.
+    pub fn thin(&mut self, halvings: u32) {
+        self.halvings = self.halvings.max(halvings);
+        for stream in &mut self.streams {
+            stream.thin(self.page, self.halvings);
+        }
+    }
+}
+
+impl Stream {
+    fn new(kind: MemoryKind) -> Self {
+        let (marks, left_out) = (Vec::new(), Sums::default());
+        Self { kind, marks, zeros: 0, same_filled: 0, pages: 0, left_out }
+    }
+
+    fn push(&mut self, mark: u64, page: usize, halvings: u32) {
+        match is_kept(mark, halvings) {
+            true => self.marks.push(mark),
+            false => leave_out(&mut self.left_out, mark, page),
+        }
+    }
+
+    fn thin(&mut self, page: usize, halvings: u32) {
+        let Self { marks, left_out, .. } = self;
+        marks.retain(|mark| {
+            let kept = is_kept(*mark, halvings);
+            if !kept {
+                leave_out(left_out, *mark, page);
+            }
+            kept
+        });
+        marks.shrink_to_fit();
+    }
+}
+
+/// Whether the content lies in the share of all hashes: its highest bits are zero.
+fn is_kept(mark: u64, halvings: u32) -> bool {
+    mark.leading_zeros() >= halvings
+}
+
+fn leave_out(sums: &mut Sums, mark: u64, page: usize) {
+    if let Some(size) = size_of(mark, page) {
+        sums.add(size as f64);
+    }
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = rapidhash::fast::RapidHasher::default();
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+fn steps_of(size: usize, page: usize) -> u64 {
+    (size * STEPS).div_ceil(page).min(STEPS) as u64
+}
+
+/// `None` where the page was not compressed.
+fn size_of(mark: u64, page: usize) -> Option<u64> {
+    let steps = mark & ((1 << SIZE_BITS) - 1);
+    (steps < SAME_FILLED).then(|| (steps * page as u64).div_ceil(STEPS as u64))
+}
+
+/// All pages with the same contents.
+#[derive(Debug, Clone, Copy)]
+struct Content {
+    what: Contents,
+    copies: u64,
+    /// Copies that were compressed, and what each takes.
+    sized: u64,
+    size: u64,
+    /// Copies that KSM could merge.
+    private: u64,
+    sources: u64,
+    /// A bit for each kind.
+    kinds: u8,
+}
+
+impl Content {
+    fn new(what: Contents) -> Self {
+        Self { what, copies: 0, sized: 0, size: 0, private: 0, sources: 0, kinds: 0 }
+    }
+
+    fn add(&mut self, kind: MemoryKind, copies: u64) {
+        self.copies += copies;
+        // what a dump was before is not known
+        let private = matches!(kind, MemoryKind::Anonymous | MemoryKind::Stored);
+        self.private += if private { copies } else { 0 };
+        self.kinds |= bit(kind);
+    }
+
+    /// What marks of one stream say of it: sized ones come first.
+    fn see(&mut self, marks: &[u64], page: usize) {
+        let Some(first) = marks.first() else { return };
+        if first & NOT_SIZED == SAME_FILLED {
+            self.what = Contents::SameFilled;
+        }
+        if let Some(size) = size_of(*first, page) {
+            let is_sized = |mark: &&u64| size_of(**mark, page).is_some();
+            self.sized += marks.iter().take_while(is_sized).count() as u64;
+            self.size = size;
+        }
+    }
+
+    fn named(&self) -> Repeated {
+        let all = [MemoryKind::Anonymous, MemoryKind::Shmem, MemoryKind::File, MemoryKind::Stored];
+        let kinds = all.into_iter().filter(|kind| self.kinds & bit(*kind) != 0).collect();
+        Repeated { contents: self.what, kinds, copies: self.copies, sources: self.sources }
+    }
+}
+
+fn bit(kind: MemoryKind) -> u8 {
+    1 << kind as u8
+}
+
+/// Counts over all sources; puts the marks in order for that, where they lie.
+#[must_use]
+pub fn found(sources: &mut [&mut Duplicates]) -> Found {
+    let halvings = sources.iter().map(|source| source.halvings).max().unwrap_or(0);
+    for source in &mut *sources {
+        source.thin(halvings);
+        source.streams.iter_mut().for_each(|stream| stream.marks.sort_unstable());
+    }
+    let page = sources.iter().map(|source| source.page).max().unwrap_or(0);
+    let mut count = Count::new(page, halvings);
+    sources.iter().for_each(|source| count.source(source));
+    each_content(sources, page, |content| count.content(content));
+    count.found()
+}
+
+/// Shows every content that was kept; the streams are in order.
+fn each_content(sources: &[&mut Duplicates], page: usize, mut take: impl FnMut(Content)) {
+    let mut rest: Vec<(usize, MemoryKind, &[u64])> = Vec::new();
+    for (at, source) in sources.iter().enumerate() {
+        let streams = source.streams.iter();
+        rest.extend(streams.map(|stream| (at, stream.kind, stream.marks.as_slice())));
+    }
+    let head = |(at, (_, _, marks)): (usize, &(usize, MemoryKind, &[u64]))| {
+        marks.first().map(|mark| Reverse((mark >> SIZE_BITS, at)))
+    };
+    let mut heads: BinaryHeap<_> = rest.iter().enumerate().filter_map(head).collect();
+    while let Some(Reverse((hash, _))) = heads.peek().copied() {
+        let mut content = Content::new(Contents::Other);
+        let mut last = None;
+        while let Some(mut head) = heads.peek_mut().filter(|head| head.0.0 == hash) {
+            let (source, kind, marks) = &mut rest[head.0.1];
+            let copies = marks.iter().take_while(|mark| *mark >> SIZE_BITS == hash).count();
+            let (alike, others) = marks.split_at(copies);
+            content.add(*kind, copies as u64);
+            content.sources += u64::from(last.replace(*source) != Some(*source));
+            content.see(alike, page);
+            *marks = others;
+            match others.first() {
+                Some(next) => head.0.0 = next >> SIZE_BITS,
+                None => _ = PeekMut::pop(head),
+            }
+        }
+        take(content);
+    }
+}
+
+/// What is summed over contents.
+struct Count {
+    seen: Seen,
+    zeros: Content,
+    private: u64,
+    different_private: u64,
+    most: Vec<Content>,
+}
+
+impl Count {
+    fn new(page: usize, halvings: u32) -> Self {
+        Self {
+            seen: Seen::new(page, halvings),
+            zeros: Content::new(Contents::Zeros),
+            private: 0,
+            different_private: 0,
+            most: Vec::new(),
+        }
+    }
+
+    fn source(&mut self, source: &Duplicates) {
+        let before = self.zeros.copies;
+        for stream in &source.streams {
+            self.seen.pages += stream.pages;
+            self.seen.left_out.merge(&stream.left_out);
+            let mut all = Content::new(Contents::Other);
+            all.add(stream.kind, stream.pages + stream.same_filled + stream.zeros);
+            self.private += all.private;
+            if stream.zeros > 0 {
+                self.zeros.add(stream.kind, stream.zeros);
+            }
+        }
+        self.zeros.sources += u64::from(self.zeros.copies > before);
+    }
+
+    fn content(&mut self, content: Content) {
+        self.different_private += u64::from(content.private > 0);
+        if content.what == Contents::Other {
+            self.seen.content(content.copies, content.sized, content.size);
+        }
+        self.note(content);
+    }
+
+    /// Keeps the most frequent ones.
+    fn note(&mut self, content: Content) {
+        let least = self.most.last().map_or(0, |least| least.copies);
+        if content.copies < 2 || self.most.len() == NAMED && content.copies <= least {
+            return;
+        }
+        let at = self.most.partition_point(|other| other.copies >= content.copies);
+        self.most.insert(at, content);
+        self.most.truncate(NAMED);
+    }
+
+    fn found(mut self) -> Found {
+        self.note(self.zeros);
+        let zeros = u64::from(self.zeros.private > 0);
+        let different = self.seen.of_all(self.different_private) + zeros;
+        Found {
+            pages: self.seen.duplicates(),
+            bytes: self.seen.saved(),
+            ksm_pages: self.private.saturating_sub(different),
+            is_exact: self.seen.has_all(),
+            repeated: self.most.iter().map(Content::named).collect(),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use proptest::prelude::*;
 
     use super::*;
 
-    proptest! {
-        /// As a table of all pages would count.
-        #[test]
-        fn duplicates_are_counted(kinds in prop::collection::vec(0u8..20, 1..200), cut in 0usize..200) {
-            let size = |kind: u8| usize::from(kind) * 100 + 1;
-            let cut = cut.min(kinds.len());
-            let mut found = Duplicates::default();
-            let mut other = Duplicates::default();
-            for (at, kind) in kinds.iter().enumerate() {
-                let half = if at < cut { &mut found } else { &mut other };
-                half.add(&[*kind; 4096], size(*kind));
-            }
-            found.merge(other);
-            let mut table: HashMap<u8, u64> = HashMap::new();
-            kinds.iter().for_each(|kind| *table.entry(*kind).or_default() += 1);
-            let expected = Found {
-                pages: table.values().map(|count| count - 1).sum(),
-                bytes: table.iter().map(|(kind, count)| (count - 1) * size(*kind) as u64).sum(),
-                most: table.values().copied().max().unwrap_or(0),
-            };
-            prop_assert_eq!(found.found(), expected);
+    const KINDS: [MemoryKind; 3] = [MemoryKind::Anonymous, MemoryKind::Shmem, MemoryKind::File];
+
+    /// What a table of all pages counts: of (source, kind of memory, content) the duplicates, what
+    /// they save, what KSM frees, and the numbers of copies and sources of the most frequent ones.
+    fn oracle(pages: &[(usize, usize, u8)]) -> (u64, u64, u64, Vec<(u64, u64)>) {
+        let mut table: BTreeMap<u8, (u64, u64, BTreeSet<usize>)> = BTreeMap::new();
+        for (source, kind, content) in pages {
+            let (copies, private, sources) = table.entry(*content).or_default();
+            *copies += 1;
+            *private += u64::from(*kind == 0);
+            sources.insert(*source);
         }
+        let ksm = table.values().map(|(_, private, _)| private.saturating_sub(1)).sum();
+        let others = || table.iter().filter(|(content, _)| **content > 1);
+        let pages = others().map(|(_, (copies, ..))| copies - 1).sum();
+        let bytes = others().map(|(content, (copies, ..))| (copies - 1) * size(*content) as u64);
+        let mut most: Vec<(u64, u64)> = table
+            .values()
+            .filter(|(copies, ..)| *copies > 1)
+            .map(|(copies, _, sources)| (*copies, sources.len() as u64))
+            .collect();
+        most.sort_by_key(|(copies, _)| Reverse(*copies));
+        (pages, bytes.sum(), ksm, most)
+    }
+
+    fn size(content: u8) -> usize {
+        usize::from(content) * 100 + 1
+    }
+
+    proptest! {
+        /// As a table of all pages would count; contents 0 and 1 stand for zeros and for a word.
+        #[test]
+        fn duplicates_are_counted(
+            pages in prop::collection::vec((0usize..3, 0usize..3, 0u8..20), 1..200),
+            cut in 0usize..200,
+        ) {
+            let mut sources = vec![[Duplicates::new(4096), Duplicates::new(4096)]; 3];
+            for (at, (source, kind, content)) in pages.iter().enumerate() {
+                let half = &mut sources[*source][usize::from(at < cut)];
+                match content {
+                    0 | 1 => half.add_filled(KINDS[*kind], u64::from(*content)),
+                    _ => half.add(KINDS[*kind], &[*content; 4096], Some(size(*content))),
+                }
+            }
+            let mut sources: Vec<Duplicates> = sources.into_iter().map(|[mut one, other]| {
+                one.merge(other);
+                one
+            }).collect();
+            let found = found(&mut sources.iter_mut().collect::<Vec<_>>());
+            let (pages, bytes, ksm, most) = oracle(&pages);
+            prop_assert_eq!(found.pages, Within { value: pages, ends: [pages, pages] });
+            prop_assert_eq!(found.bytes, Within { value: bytes, ends: [bytes, bytes] });
+            prop_assert_eq!((found.ksm_pages, found.is_exact), (ksm, true));
+            let copies = |named: &Repeated| named.copies;
+            let expected: Vec<u64> = most.iter().take(NAMED).map(|(copies, _)| *copies).collect();
+            prop_assert_eq!(found.repeated.iter().map(copies).collect::<Vec<_>>(), expected);
+            for named in &found.repeated {
+                prop_assert!(most.contains(&(named.copies, named.sources)), "{:?}", named);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_named_is_told_by_kind_alone() {
+        let mut one = Duplicates::new(4096);
+        let mut other = Duplicates::new(4096);
+        (0..9).for_each(|_| one.add_filled(MemoryKind::Anonymous, 0));
+        (0..7).for_each(|_| other.add_filled(MemoryKind::Anonymous, 7));
+        (0..5).for_each(|_| one.add(MemoryKind::Shmem, &[1; 4096], None));
+        other.add(MemoryKind::Anonymous, &[1; 4096], Some(100));
+        let found = found(&mut [&mut one, &mut other]);
+        let named = |contents, kinds: &[MemoryKind], copies, sources| {
+            let kinds = kinds.to_vec();
+            Repeated { contents, kinds, copies, sources }
+        };
+        assert_eq!(
+            found.repeated,
+            [
+                named(Contents::Zeros, &[MemoryKind::Anonymous], 9, 1),
+                named(Contents::SameFilled, &[MemoryKind::Anonymous], 7, 1),
+                named(Contents::Other, &[MemoryKind::Anonymous, MemoryKind::Shmem], 6, 2),
+            ]
+        );
+        assert_eq!(found.ksm_pages, 8 + 6, "shmem is not merged");
+    }
+
+    /// Of a content all copies are kept or none.
+    #[test]
+    fn a_share_of_the_contents_keeps_whole_contents() {
+        let mut all = Duplicates::new(4096);
+        for content in 0..4000u64 {
+            let hash = hash(&content.to_ne_bytes());
+            (0..3).for_each(|_| all.mark(MemoryKind::Stored, hash, Some(100)));
+        }
+        all.thin(3);
+        let kept = all.kept();
+        assert!(kept % 3 == 0 && (1200..1800).contains(&kept), "{kept} of 12,000");
+        // more pages of the same contents, whether they were kept or not
+        for content in 0..4000u64 {
+            all.mark(MemoryKind::Stored, hash(&content.to_ne_bytes()), None);
+        }
+        assert_eq!(all.kept(), kept / 3 * 4);
+        let found = found(&mut [&mut all]);
+        assert!(!found.is_exact);
+        let [low, high] = found.pages.ends;
+        assert!(low <= 12_000 && 12_000 <= high && high - low < 2000, "{:?}", found.pages);
+        let [low, high] = found.bytes.ends;
+        assert!(low <= 1_200_000 && 1_200_000 <= high, "{:?}", found.bytes);
+    }
+
+    #[test]
+    fn of_nothing_nothing_is_found() {
+        assert_eq!(found(&mut []), Found { is_exact: true, ..Found::default() });
+        let mut empty = Duplicates::new(4096);
+        empty.thin(7);
+        assert_eq!(found(&mut [&mut empty]).pages, Within::default());
     }
 }

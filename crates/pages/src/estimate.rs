@@ -8,12 +8,12 @@
 )]
 
 use pagewise_model::{
-    AlgorithmEstimate, Bytes, Disturbed, Ends, Estimate, EstimateSource, Reading, Source,
+    AlgorithmEstimate, Bytes, Disturbed, Ends, Estimate, EstimateSource, Reading, Repeated, Source,
 };
 
 use crate::aging::wear;
 use crate::codec::Algorithm;
-use crate::duplicates::{Duplicates, Found};
+use crate::duplicates::{self, Duplicates, Found};
 use crate::interval::{pages, pages_interval};
 use crate::tally::{Question, Stores, Tally};
 
@@ -32,30 +32,39 @@ pub struct Origin {
     pub disturbed: Disturbed,
 }
 
-/// What the pages of `origin` would become, judged by those in `tally`.
+/// What the pages of `origin` would become, judged by those in the tallies of its sources.
 #[must_use]
-pub fn estimate(question: &Question, origin: Origin, tally: &mut Tally) -> Estimate {
+pub fn estimate(question: &Question, origin: Origin, tallies: &mut [Tally]) -> Estimate {
+    let tally = Tally::of_all(question, tallies.iter());
     let population = origin.pages.max(tally.sampled);
     let share = |found| pages(found, tally.sampled, population);
     let interval = |found| pages_interval(found, tally.sampled, population);
-    let found = found(tally.duplicates.as_mut().map(Duplicates::found), tally, population);
+    let found = match tally.sampled < population {
+        true => Reading::absent(NOT_ALL, Source::none()),
+        false => found(tallies),
+    };
+    let bytes = |pages: u64| Bytes::new(pages * question.page as u64);
     let algorithms = question.algorithms.iter().zip(&tally.algorithms);
     Estimate {
         source: origin.source,
         page_bytes: Bytes::new(question.page as u64),
         pages: population,
         sampled_pages: tally.sampled,
+        sized_pages: tally.sized,
         swapped_pages: origin.swapped_pages,
         partial: origin.partial,
         zero_pages: share(tally.zero),
         zero_pages_interval: interval(tally.zero),
         same_filled_pages: share(tally.same_filled),
         same_filled_pages_interval: interval(tally.same_filled),
-        duplicate_pages_exact: found.value().is_some(),
-        duplicate_saved_bytes: found.clone().map(|found| Bytes::new(found.bytes)),
-        ksm_saved_bytes: found.clone().map(|found| Bytes::new(found.pages * question.page as u64)),
-        most_repeated_pages: found.clone().map(|found| found.most),
-        duplicate_pages: found.map(|found| found.pages),
+        duplicate_pages: found.clone().map(|found| found.pages.value),
+        duplicate_pages_exact: found.value().is_some_and(|found| found.is_exact),
+        duplicate_pages_interval: found.value().map(|found| found.pages.ends),
+        duplicate_pages_within: found.clone().map(|_| within(tallies)),
+        duplicate_saved_bytes: found.clone().map(|found| Bytes::new(found.bytes.value)),
+        duplicate_saved_bytes_interval: found.value().map(|found| found.bytes.ends.map(Bytes::new)),
+        ksm_saved_bytes: found.clone().map(|found| bytes(found.ksm_pages)),
+        most_repeated: all_known(&found),
         algorithms: algorithms
             .map(|(algorithm, stores)| becomes(question, *algorithm, stores, population))
             .collect(),
@@ -68,15 +77,26 @@ pub fn estimate(question: &Question, origin: Origin, tally: &mut Tally) -> Estim
     }
 }
 
-fn found(found: Option<Found>, tally: &Tally, population: u64) -> Reading<Found> {
-    let absent = |why: &'static str| Reading::absent(why, Source::none());
-    match found {
-        None => absent("pages were not told apart"),
-        Some(_) if tally.sampled < population => {
-            absent("a sample cannot tell: --exact looks at every page")
-        }
-        Some(found) => Reading::found(found, Source::none()),
+const NOT_ALL: &str = "a sample rarely meets both of a pair: --duplicates looks at every page";
+
+/// Duplicates among all sources.
+fn found(tallies: &mut [Tally]) -> Reading<Found> {
+    let mut sources: Vec<&mut Duplicates> =
+        tallies.iter_mut().filter_map(|tally| tally.duplicates.as_mut()).collect();
+    match sources.is_empty() {
+        true => Reading::absent("pages were not told apart", Source::none()),
+        false => Reading::found(duplicates::found(&mut sources), Source::none()),
     }
+}
+
+/// Duplicates within each source, added up.
+fn within(tallies: &mut [Tally]) -> u64 {
+    let each = tallies.iter_mut().filter_map(|tally| tally.duplicates.as_mut());
+    each.map(|source| duplicates::found(&mut [source]).pages.value).sum()
+}
+
+fn all_known(found: &Reading<Found>) -> Option<Vec<Repeated>> {
+    found.value().filter(|found| found.is_exact).map(|found| found.repeated.clone())
 }
 
 fn becomes(

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use pagewise_model::{HugeView, Reading, Source};
+use pagewise_model::{HugeView, MemoryKind, Reading, Source};
 
 use crate::interval::pages;
 
@@ -16,6 +16,8 @@ use crate::interval::pages;
 pub struct Place {
     /// Its address divided by the page size.
     pub number: u64,
+    /// Whose it is.
+    pub kind: MemoryKind,
     /// Whether it is mapped as part of a huge page, where that is known.
     pub huge: Option<bool>,
 }
@@ -28,6 +30,8 @@ pub(crate) struct Huge {
     zeros: u64,
     /// Pages of a range that are not part of a huge one.
     small: HashMap<u64, u32>,
+    /// Ranges worth collapsing, of sources that were added.
+    collapsible: u64,
 }
 
 impl Huge {
@@ -41,6 +45,20 @@ impl Huge {
         } else {
             *self.small.entry(place.number / per_range.max(1)).or_default() += 1;
         }
+    }
+
+    /// Adds another process, whose addresses are others: its ranges are counted and forgotten.
+    pub(crate) fn add_source(&mut self, other: &Self, per_range: u64) {
+        self.known += other.known;
+        self.mapped += other.mapped;
+        self.zeros += other.zeros;
+        self.collapsible += other.collapsible(per_range);
+    }
+
+    /// Ranges worth collapsing.
+    fn collapsible(&self, per_range: u64) -> u64 {
+        let is_worth = |pages: &&u32| u64::from(**pages) * 2 >= per_range;
+        self.collapsible + self.small.values().filter(is_worth).count() as u64
     }
 
     /// Takes over what another thread counted of the same process.
@@ -64,13 +82,12 @@ impl Huge {
             };
         }
         let found = |count| Reading::found(pages(count, sampled, population), Source::none());
-        let collapsible = self.small.values().filter(|pages| u64::from(**pages) * 2 >= per_range);
         HugeView {
             mapped_pages: found(self.mapped),
             zero_pages: found(self.zeros),
             collapsible_ranges: match sampled < population {
                 true => absent("a sample cannot tell: --exact looks at every page"),
-                false => Reading::found(collapsible.count() as u64, Source::none()),
+                false => Reading::found(self.collapsible(per_range), Source::none()),
             },
         }
     }
@@ -83,7 +100,7 @@ mod tests {
     fn seen(pages: impl IntoIterator<Item = (u64, Option<bool>, bool)>) -> Huge {
         let mut huge = Huge::default();
         for (number, is_huge, is_zero) in pages {
-            huge.add(Place { number, huge: is_huge }, is_zero, 512);
+            huge.add(Place { number, huge: is_huge, ..Place::default() }, is_zero, 512);
         }
         huge
     }
@@ -97,6 +114,17 @@ mod tests {
         let view = huge.view(1023, 1023, 512);
         assert_eq!(view.collapsible_ranges.get(), Some(1));
         assert_eq!((view.mapped_pages.get(), view.zero_pages.get()), (Some(512), Some(128)));
+    }
+
+    #[test]
+    fn ranges_of_other_processes_are_other_ranges() {
+        let one = seen((0..200).map(|at| (at, Some(false), false)));
+        let large = seen((0..300).map(|at| (at, Some(false), false)));
+        let mut all = Huge::default();
+        for source in [&one, &one, &large] {
+            all.add_source(source, 512);
+        }
+        assert_eq!(all.view(700, 700, 512).collapsible_ranges.get(), Some(1));
     }
 
     #[test]

@@ -15,7 +15,7 @@
 use pagewise_model::Ends;
 
 /// Of the normal distribution 95 % lie within so many standard deviations.
-const Z: f64 = 1.959_964;
+pub(crate) const Z: f64 = 1.959_964;
 
 /// Sums over the pages of a sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -31,6 +31,11 @@ impl Sums {
         self.count += 1;
         self.sum += value;
         self.squares += value * value;
+    }
+
+    /// Of so many pages, whose values and their squares add up to these.
+    pub(crate) fn of(count: f64, sum: f64, squares: f64) -> Self {
+        Self { count: count as u64, sum, squares }
     }
 
     /// Takes over what another thread counted.
@@ -59,13 +64,18 @@ impl Sums {
         [(self.mean() - half).max(0.0), self.mean() + half]
     }
 
+    /// The sum of squared deviations from the mean.
+    pub(crate) fn deviations(&self) -> f64 {
+        (self.squares - self.sum * self.mean()).max(0.0)
+    }
+
     /// How far the mean of the sample strays, as a standard deviation.
     fn standard_error(&self, population: u64) -> f64 {
         let count = self.count as f64;
         if self.count < 2 || self.count >= population {
             return 0.0;
         }
-        let variance = (self.squares - self.sum * self.sum / count).max(0.0) / (count - 1.0);
+        let variance = self.deviations() / (count - 1.0);
         (variance / count * left_out(self.count, population)).sqrt()
     }
 
@@ -78,7 +88,7 @@ impl Sums {
             return self.count;
         }
         let count = self.count as f64;
-        let variance = (self.squares - self.sum * self.sum / count).max(0.0) / (count - 1.0);
+        let variance = self.deviations() / (count - 1.0);
         let infinite = variance * (Z / (error * mean)).powi(2);
         let finite = infinite / (1.0 + infinite / population as f64);
         (finite.ceil() as u64).min(population)

@@ -55,19 +55,40 @@ impl Engine {
         }
     }
 
-    /// Adds a page to a tally of the same question. A page that is shorter than others, as at the end
-    /// of a file, is filled up with zeros by the caller.
+    /// Adds a page to a tally of the same question, and compresses it. A page that is shorter than
+    /// others, as at the end of a file, is filled up with zeros by the caller.
     pub fn add(&mut self, page: &[u8], place: Place, tally: &mut Tally) {
+        tally.sized += 1;
+        match self.filled(page, place, tally) {
+            true => tally.algorithms.iter_mut().for_each(Stores::nothing),
+            false => self.size(page, place, tally),
+        }
+    }
+
+    /// Adds a page without compressing it: it only counts for duplicates and what is same-filled.
+    pub fn add_unsized(&mut self, page: &[u8], place: Place, tally: &mut Tally) {
+        let filled = self.filled(page, place, tally);
+        if let (false, Some(duplicates)) = (filled, &mut tally.duplicates) {
+            duplicates.add(place.kind, page, None);
+        }
+    }
+
+    /// Whether one word fills it; then it is counted.
+    fn filled(&self, page: &[u8], place: Place, tally: &mut Tally) -> bool {
         debug_assert_eq!(page.len(), self.page);
         tally.sampled += 1;
         let filled = same::filled(page);
         tally.huge.add(place, filled == Some(0), self.pages_per_huge);
-        if let Some(word) = filled {
-            tally.same_filled += 1;
-            tally.zero += u64::from(word == 0);
-            tally.algorithms.iter_mut().for_each(Stores::nothing);
-            return;
+        let Some(word) = filled else { return false };
+        tally.same_filled += 1;
+        tally.zero += u64::from(word == 0);
+        if let Some(duplicates) = &mut tally.duplicates {
+            duplicates.add_filled(place.kind, word);
         }
+        true
+    }
+
+    fn size(&mut self, page: &[u8], place: Place, tally: &mut Tally) {
         let mut first = None;
         for (sizer, stores) in self.sizers.iter_mut().zip(&mut tally.algorithms) {
             let size = sizer.size(page);
@@ -75,7 +96,7 @@ impl Engine {
             stores.add(size, &self.pool);
         }
         if let Some(duplicates) = &mut tally.duplicates {
-            duplicates.add(page, first.unwrap_or(0));
+            duplicates.add(place.kind, page, Some(first.unwrap_or(0)));
         }
     }
 }
@@ -84,6 +105,8 @@ impl Engine {
 #[derive(Debug, Clone)]
 pub struct Tally {
     pub(crate) sampled: u64,
+    /// Of those the ones that were compressed.
+    pub(crate) sized: u64,
     pub(crate) zero: u64,
     pub(crate) same_filled: u64,
     pub(crate) algorithms: Vec<Stores>,
@@ -110,25 +133,55 @@ impl Tally {
         let stores = |_: &Algorithm| Stores::new(&pool);
         Self {
             sampled: 0,
+            sized: 0,
             zero: 0,
             same_filled: 0,
             algorithms: question.algorithms.iter().map(stores).collect(),
-            duplicates: question.duplicates.then(Duplicates::default),
+            duplicates: question.duplicates.then(|| Duplicates::new(question.page)),
             huge: Huge::default(),
         }
     }
 
-    /// Takes over what another thread, or another source, counted for the same question.
+    /// Takes over what another thread counted of the same source for the same question.
     pub fn merge(&mut self, other: Self) {
+        self.add_counts(&other);
+        self.huge.merge(&other.huge);
+        if let (Some(ours), Some(theirs)) = (&mut self.duplicates, other.duplicates) {
+            ours.merge(theirs);
+        }
+    }
+
+    /// What several sources are together; duplicates are left with them.
+    #[must_use]
+    pub fn of_all<'a>(question: &Question, sources: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut all = Self { duplicates: None, ..Self::new(question) };
+        for source in sources {
+            all.add_counts(source);
+            all.huge.add_source(&source.huge, question.pages_per_huge);
+        }
+        all
+    }
+
+    fn add_counts(&mut self, other: &Self) {
         self.sampled += other.sampled;
+        self.sized += other.sized;
         self.zero += other.zero;
         self.same_filled += other.same_filled;
-        self.huge.merge(&other.huge);
         for (ours, theirs) in self.algorithms.iter_mut().zip(&other.algorithms) {
             ours.merge(theirs);
         }
-        if let (Some(ours), Some(theirs)) = (&mut self.duplicates, other.duplicates) {
-            ours.merge(theirs);
+    }
+
+    /// Eight bytes are kept for each of these pages.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        self.duplicates.as_ref().map_or(0, Duplicates::kept)
+    }
+
+    /// Keeps one in 2 to this power of all contents, where they are told apart.
+    pub fn thin(&mut self, halvings: u32) {
+        if let Some(duplicates) = &mut self.duplicates {
+            duplicates.thin(halvings);
         }
     }
 

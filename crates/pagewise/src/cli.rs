@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use pagewise_lab::bench::Candidate;
 use pagewise_lab::cache::Item;
+use pagewise_lab::contents::Mix;
 use pagewise_lab::guest::Disk;
 use pagewise_lab::kernel::Wanted;
 use pagewise_lab::userland::Userland;
@@ -67,6 +69,17 @@ pub(crate) enum Verb {
     /// What memory in use would become: compressed, by each algorithm, with duplicates merged
     #[command(long_about = SCAN)]
     Scan(Box<Scan>),
+    /// The best zram algorithm for this memory: what each costs on borrowed devices and in real swap
+    #[command(long_about = BENCH)]
+    Bench(Box<Bench>),
+    /// Put back what a run left behind that was killed; needs root
+    #[command(long_about = "Put back what a run left behind that was killed. Needs root.\n\n\
+        Whatever pagewise borrows (a zram device, swap, a cgroup, the value of a setting) is \
+        written into a journal in /var/lib/pagewise before it is taken, and goes back when the run \
+        ends. Only a run that is killed leaves something; the next one that borrows puts it back, \
+        and so does this. What somebody else has changed since stays as it is, and is told. \
+        PAGEWISE_STATE names another folder for the journal.")]
+    Undo,
     /// Record this machine, redacted, to send or to test with
     #[command(long_about = "Record this machine, redacted, to send or to test with.\n\n\
         A recording holds both ends of an interval: the kernel's numbers about memory. It holds no \
@@ -127,11 +140,13 @@ pub(crate) enum Severity {
 const SCAN: &str = "What memory in use would become: compressed by each algorithm that this kernel \
     offers, same-filled pages and duplicates left out, and the memory that zram would use for it.\n\n\
     Anonymous memory and shmem are looked at, which is what swap would take. A sample of single pages \
-    is drawn by position until every size is within 2 %; --exact looks at every page. Looking marks \
+    is drawn by position until every size is within 2 %; --exact looks at every page, and --duplicates \
+    does so too but compresses a sample only. Looking marks \
     pages as used; it brings none back from swap and unshares none, and what it did change is counted. \
     Contents never leave the machine: nothing is kept of a page but counts.";
 
 #[derive(Debug, Args)]
+#[command(mut_group("sources", |group| group.required(true)))]
 pub(crate) struct Scan {
     #[command(flatten)]
     pub(crate) source: Sources,
@@ -141,12 +156,16 @@ pub(crate) struct Scan {
     /// Look at contents of other users' processes, as root
     #[arg(long)]
     pub(crate) measure: bool,
-    /// Look at so many pages, or so many percent of all, as 20000 or 5%
+    /// Look at so many pages, or so many percent of all, as 20000 or 5%; with --duplicates, compress
+    /// so many
     #[arg(long, value_name = "N|P%", conflicts_with = "exact")]
     pub(crate) sample: Option<Amount>,
     /// Look at every page, and count duplicates; marks every page as used
     #[arg(long)]
     pub(crate) exact: bool,
+    /// Look at every page and count duplicates, but compress a sample only; marks every page as used
+    #[arg(long, conflicts_with = "exact")]
+    pub(crate) duplicates: bool,
     /// Time that it may take, as 5s or 1m
     #[arg(long, value_name = "TIME", value_parser = parse)]
     pub(crate) budget: Option<Duration>,
@@ -168,9 +187,86 @@ pub(crate) struct Scan {
     pub(crate) dump: Option<PathBuf>,
 }
 
-/// Whose pages: exactly one of these.
+const BENCH: &str = "The best zram algorithm for this memory: what each costs on borrowed devices and in \
+    real swap, and which is best for what.\n\n\
+    Every algorithm that the kernel offers gets a zram device of our own, filled with the same pages: a \
+    sample of memory, a dump, what lies in a swap device, or made-up ones. Requests of 4 to 32 KiB are \
+    measured on them, in interleaved rounds; then memory is swapped out and touched again, in a cgroup \
+    of our own, with vm.page-cluster 0 to 3. All that is borrowed goes back, also after Ctrl-C; what a \
+    killed run left goes back with the next one, or with `pagewise undo`. Without root, or without zram, \
+    the same algorithms are measured as libraries, and that is said.\n\n\
+    A page-cluster of 3 is not a block of 32 KiB: what the kernel reads ahead in swap is measured apart.";
+
 #[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
+pub(crate) struct Bench {
+    #[command(flatten)]
+    pub(crate) source: Sources,
+    /// Pages made up of these parts of 100: zero, repeated, text, random; beside them duplicates
+    #[arg(long, value_name = "KIND:N,...", group = "sources")]
+    pub(crate) mix: Option<Mix>,
+    /// Look at contents of other users' processes, as root
+    #[arg(long)]
+    pub(crate) measure: bool,
+    /// The most memory to take a sample of, and to fill each device with
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = crate::size::parse)]
+    pub(crate) size: pagewise_model::Bytes,
+    /// An algorithm of the kernel, as lz4 or zstd:7; may be given several times [default: all]
+    #[arg(long, value_name = "NAME[:LEVEL]", value_parser = candidate)]
+    pub(crate) algorithm: Vec<Candidate>,
+    /// About 15 seconds; differences must be larger to be shown
+    #[arg(long, conflicts_with = "full")]
+    pub(crate) quick: bool,
+    /// About 10 minutes, with swap measured for every algorithm
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Also the disk that swap would go to otherwise: a device or file, which is only read, or a
+    /// folder on it, where at most 512 MiB are written
+    #[arg(long, value_name = "PATH")]
+    pub(crate) disk: Option<PathBuf>,
+    /// Leave out swap: only the block layer
+    #[arg(long)]
+    pub(crate) no_swap: bool,
+    /// Measure swap also while other swap is in use: some of its pages may pass through our device
+    #[arg(long)]
+    pub(crate) allow_shared_swap: bool,
+    /// Measure the libraries, also where there is zram
+    #[arg(long, conflicts_with_all = ["disk", "allow_shared_swap"])]
+    pub(crate) codecs: bool,
+    /// How to print it
+    #[arg(long, value_name = "FORMAT", default_value = "text", conflicts_with = "json")]
+    pub(crate) format: Format,
+    /// Put the answer, every round, the table and the picture into this folder: empty or new
+    #[arg(long, value_name = "DIR")]
+    pub(crate) evidence: Option<PathBuf>,
+    /// The same number draws the same pages of the same memory
+    #[arg(long, default_value_t = 1, hide_short_help = true)]
+    pub(crate) seed: u64,
+}
+
+/// How a table is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For a person
+    Text,
+    /// A row per algorithm and block size, with the columns that guides use
+    Csv,
+}
+
+fn candidate(text: &str) -> Result<Candidate, String> {
+    let wrong = || format!("expected a name as lz4 or zstd:7, found {text:?}");
+    let (name, level) = match text.split_once(':') {
+        Some((name, level)) => (name, Some(level.parse().map_err(|_| wrong())?)),
+        None => (text, None),
+    };
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let sane = !name.is_empty() && name.bytes().all(plain);
+    let algorithm = sane.then(|| name.to_owned()).ok_or_else(wrong)?;
+    Ok(Candidate { algorithm, level })
+}
+
+/// Whose pages: at most one of these.
+#[derive(Debug, Args)]
+#[group(id = "sources", multiple = false)]
 pub(crate) struct Sources {
     /// A process; may be given several times
     #[arg(long, value_name = "PID")]
@@ -193,6 +289,15 @@ pub(crate) struct Sources {
     /// An ELF core
     #[arg(long, value_name = "FILE")]
     pub(crate) core: Option<PathBuf>,
+}
+
+impl Sources {
+    /// Whether there is one.
+    pub(crate) fn is_named(&self) -> bool {
+        let paths = [&self.file, &self.device, &self.core].into_iter().any(Option::is_some);
+        let names = self.name.is_some() || self.cgroup.is_some();
+        self.host || !self.pid.is_empty() || names || paths
+    }
 }
 
 /// How many pages.
@@ -336,6 +441,7 @@ pub(crate) enum Noun {
     Status,
     Doctor,
     Scan,
+    Bench,
 }
 
 #[cfg(test)]

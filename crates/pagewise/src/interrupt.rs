@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Waits a while, unless Ctrl-C comes first.
+//! Ctrl-C and its kin: a wait that they end, and a flag for what has to be put in order first.
 //!
-//! Outside of the wait Ctrl-C ends the program as usual: there is nothing to put back.
+//! Outside of both Ctrl-C ends the program as usual: there is nothing to put back.
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -9,9 +9,35 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::trouble::Interrupted;
+
+/// Set by Ctrl-C and its kin; a second one ends the program as usual.
+#[derive(Debug, Clone)]
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// From now on the first of them only sets the flag.
+    pub(crate) fn listen() -> anyhow::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register_conditional_default(signal, stop.clone())?;
+            signal_hook::flag::register(signal, stop.clone())?;
+        }
+        Ok(Self(stop))
+    }
+
+    /// For threads that outlive who started them.
+    pub(crate) fn shared(&self) -> Arc<AtomicBool> {
+        self.0.clone()
+    }
+
+    /// For whoever looks at it between two steps.
+    pub(crate) fn flag(&self) -> &AtomicBool {
+        &self.0
+    }
+}
 
 /// Waits; an error where the user did not want to.
 pub(crate) fn wait(time: Duration) -> anyhow::Result<()> {

@@ -16,6 +16,7 @@ mod output;
 mod progress;
 mod screen;
 mod size;
+mod treatment;
 mod trouble;
 mod verbs;
 

@@ -68,6 +68,52 @@ impl Looking {
     }
 }
 
+/// A bar of steps of a measurement.
+#[derive(Debug)]
+pub(crate) struct Measuring(Option<ProgressBar>);
+
+impl Measuring {
+    pub(crate) fn start(global: &Global, what: &str) -> Self {
+        let watched = std::io::stderr().is_terminal() && !global.quiet;
+        let style =
+            ProgressStyle::with_template("{prefix} {bar:30} {percent} %, {msg} (Ctrl-C stops)");
+        Self(watched.then(|| {
+            let bar = ProgressBar::new(0).with_prefix(what.to_owned());
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar
+        }))
+    }
+
+    /// So far, with the time that the plan still needs.
+    pub(crate) fn at(&self, progress: &pagewise_lab::bench::Progress) {
+        self.show(progress.done, progress.total, || {
+            format!("{} s left: {}", progress.left.as_secs(), progress.what)
+        });
+    }
+
+    /// So many of so many.
+    pub(crate) fn of(&self, done: u32, all: u32) {
+        let left = |bar: &ProgressBar| format!("{} s left", bar.eta().as_secs());
+        self.show(done, all, || self.0.as_ref().map(left).unwrap_or_default());
+    }
+
+    fn show(&self, done: u32, all: u32, message: impl FnOnce() -> String) {
+        if let Some(bar) = &self.0 {
+            bar.set_length(all.into());
+            bar.set_position(done.into());
+            bar.set_message(message());
+        }
+    }
+}
+
+impl Drop for Measuring {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 impl Drop for Looking {
     fn drop(&mut self) {
         if let Some(bar) = &self.0 {

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use pagewise_lab::treatment::Refused;
 use pagewise_observe::OpenError;
 
 /// An error that knows the way on.
@@ -46,7 +47,12 @@ const INTERRUPTED: u8 = 130;
 pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
     eprintln!("pagewise: {error:#}");
     let lab = error.chain().find_map(|cause| cause.downcast_ref::<pagewise_lab::Error>());
-    if let Some(next) = next(error).map(str::to_owned).or(lab.and_then(pagewise_lab::Error::next)) {
+    let apply = error.chain().find_map(|cause| cause.downcast_ref::<pagewise_apply::Error>());
+    let refused = error.chain().find_map(|cause| cause.downcast_ref::<Refused>());
+    let next = next(error).map(str::to_owned);
+    let next = next.or_else(|| lab.and_then(pagewise_lab::Error::next));
+    let next = next.or_else(|| apply.and_then(pagewise_apply::Error::next));
+    if let Some(next) = next.or_else(|| refused.and_then(|refused| refused.next.clone())) {
         eprintln!("  next   {next}");
     }
     if error.is::<Interrupted>() { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }

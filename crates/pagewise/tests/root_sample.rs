@@ -29,6 +29,56 @@ fn looked(source: &Source, choice: Choice) -> (Vec<u8>, Sample) {
     (bytes, sampler.finish())
 }
 
+/// What is to change by a look, or not: KiB of anonymous memory of the host and of the targets (their
+/// proportional size), KiB in swap, minor and major faults of our thread.
+fn state(pids: &[u32]) -> [i64; 5] {
+    let signed = |number: u64| i64::try_from(number).expect("a size");
+    let sum = |name: &str| pids.iter().map(|pid| signed(rollup(*pid, name))).sum();
+    let meminfo = std::fs::read_to_string("/proc/meminfo").expect("meminfo");
+    let anon = meminfo.lines().find_map(|line| line.strip_prefix("AnonPages:"));
+    let anon = anon.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).expect("KiB");
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("stat");
+    let words: Vec<&str> = stat.rsplit(')').next().expect("a name").split_whitespace().collect();
+    let fault = |at: usize| words.get(at).and_then(|word| word.parse().ok()).expect("faults");
+    [anon, sum("Pss"), sum("Swap"), fault(7), fault(9)]
+}
+
+/// Looks at every page several times, and prints what that changed: a row of the table in
+/// docs/scan.md, medians, as the rest of the machine does not hold still.
+fn prints_what_changes(what: &str, pids: &[u32], source: &Source) {
+    const TIMES: usize = 31;
+    let host = HostRoot::live().expect("a root");
+    let mut changes = Vec::new();
+    let mut disturbed = Vec::new();
+    for _ in 0..TIMES {
+        let before = state(pids);
+        let options = Options { choice: Choice::Exact, others_allowed: true, ..Options::default() };
+        let mut sampler = open(&host, source, options).expect("something to look at");
+        sampler.run(&mut [|_: &Origin, _: &[u8]| ()]);
+        disturbed.push(sampler.finish().disturbed);
+        let after = state(pids);
+        changes.push([0, 1, 2, 3, 4].map(|at| after[at] - before[at]));
+    }
+    let median = |at: usize| {
+        let mut all: Vec<i64> = changes.iter().map(|change| change[at]).collect();
+        all.sort_unstable();
+        all[TIMES / 2]
+    };
+    let last = disturbed[TIMES - 1];
+    println!(
+        "| {what} | {:+} | {:+} | {:+} | {} | {} | {} | {} |",
+        median(0),
+        median(1),
+        median(2),
+        median(3),
+        median(4),
+        last.unshared_pages.get(),
+        last.referenced_pages.get()
+    );
+    assert!(median(1).abs() < 512 && median(2).abs() < 512, "{what}: {changes:?}");
+    assert_eq!(median(4), 0, "{what}: major faults: {changes:?}");
+}
+
 /// A memory cgroup of our own with a limit, and its path below the hierarchy's root.
 fn limited_group(loans: &mut Loans, limit: &str) -> (String, String) {
     let (mount, file) = if Path::new("/sys/fs/cgroup/memory").exists() {
@@ -72,6 +122,11 @@ fn root_swapped_pages_stay_swapped() {
         assert!(sample.sampled().get() > 20 * MIB, "{:?}", sample.parts);
         assert!(sample.disturbed.faults < 64, "{:?}", sample.disturbed);
     }
+    prints_what_changes(
+        "64 MiB, half of it swapped",
+        &[target.pid()],
+        &Source::Process(target.pid()),
+    );
 }
 
 #[test]
@@ -101,6 +156,17 @@ fn root_merged_pages_stay_merged_and_are_shown_once() {
     assert!(merged().abs_diff(merged_before) < 16, "{merged_before} to {}", merged());
     let pss_after = rollup(target.pid(), "Pss");
     assert!(pss_after.abs_diff(pss) < 256, "KiB: {pss} to {pss_after}");
+    prints_what_changes("16 MiB merged by KSM", &[target.pid()], &Source::Process(target.pid()));
+}
+
+#[test]
+fn root_shared_memory_and_private_memory_stay_what_they_are() {
+    for (what, arrangement) in
+        [("64 MiB private", "hold 64"), ("64 MiB of shmem, mapped three times", "shmem 64")]
+    {
+        let target = Target::start(arrangement);
+        prints_what_changes(what, &[target.pid()], &Source::Process(target.pid()));
+    }
 }
 
 #[test]
@@ -116,6 +182,7 @@ fn root_forked_memory_of_several_processes_is_shown_once() {
     let (_, sample) = looked(&both, Choice::Precise);
     assert_eq!(sample.sharing, Sharing::PerProcess);
     assert!(sample.pages().get() > 32 * MIB);
+    prints_what_changes("16 MiB shared since a fork", &[target.pid(), child], &both);
 }
 
 #[test]
@@ -164,6 +231,67 @@ fn root_other_users_are_read_on_request_only() {
     }
     let (_, sample) = looked(&source, Choice::Exact);
     assert!(sample.sampled().get() > MIB);
+}
+
+/// `pagewise scan` of a process as the user nobody: its exit status, and what it complains of.
+fn scanned_by_nobody(pid: u32) -> (Option<i32>, String) {
+    // the program where nobody may find it
+    let folder = tempfile::tempdir().expect("what tests need");
+    let copy = folder.path().join("pagewise");
+    std::fs::copy(env!("CARGO_BIN_EXE_pagewise"), &copy).expect("what tests need");
+    run("chmod", &["-R", "a+rX", folder.path().to_str().expect("what tests need")]);
+    let output = Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .arg(copy)
+        .args(["scan", "--exact", "--pid", &pid.to_string()])
+        .output()
+        .expect("what tests need");
+    (output.status.code(), String::from_utf8(output.stderr).expect("what tests need"))
+}
+
+#[test]
+fn root_who_may_not_look_is_told_why() {
+    let of_nobody = |what: &str| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        Target::started(command.arg(program()).args([what, "1"]))
+    };
+    let (open, secretive, of_root) =
+        (of_nobody("hold"), of_nobody("secretive"), Target::start("hold 1"));
+    assert_eq!(scanned_by_nobody(open.pid()), (Some(0), String::new()));
+    for (pid, why) in [
+        (secretive.pid(), "forbids tracing"),
+        (of_root.pid(), "belongs to another user"),
+        (2, "a thread of the kernel"),
+    ] {
+        let (status, complaint) = scanned_by_nobody(pid);
+        assert_eq!(status, Some(1), "{complaint}");
+        assert!(complaint.contains(why), "{why}: {complaint}");
+    }
+    // root may
+    let (_, sample) = looked(&Source::Process(secretive.pid()), Choice::Exact);
+    assert!(sample.sampled().get() > MIB);
+}
+
+#[test]
+fn root_a_frozen_process_is_looked_at() {
+    // outlives the loans: frozen it could not end
+    let target = Target::start("hold 4");
+    let mut loans = Loans::new();
+    let (mount, file, frozen, thawed) = match Path::new("/sys/fs/cgroup/freezer").exists() {
+        true => ("/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED"),
+        false => ("/sys/fs/cgroup", "cgroup.freeze", "1", "0"),
+    };
+    let folder = format!("{mount}/pagewise-test-{}", std::process::id());
+    loans.promise(&format!("for i in 1 2 3 4 5; do rmdir '{folder}' && break; sleep 0.2; done"));
+    loans.promise(&format!("kill {}", target.pid()));
+    run("mkdir", &[&folder]);
+    write(&format!("{folder}/cgroup.procs"), &target.pid().to_string());
+    loans.promise(&format!("echo {thawed} > {folder}/{file}"));
+    write(&format!("{folder}/{file}"), frozen);
+    let (_, sample) = looked(&Source::Process(target.pid()), Choice::Exact);
+    assert_eq!(sample.partial, None);
+    assert!(sample.sampled().get() >= 4 * MIB);
 }
 
 #[test]

@@ -10,6 +10,7 @@
 
 mod common;
 
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -70,8 +71,10 @@ fn every_page_of_a_file_is_counted() {
     assert_eq!((&estimate["pages"], &estimate["sampled_pages"]), (&json!(200), &json!(200)));
     assert_eq!((&estimate["zero_pages"], &estimate["same_filled_pages"]), (&json!(20), &json!(50)));
     assert_eq!(estimate["duplicate_pages"], json!({"value": 39}));
-    assert_eq!(estimate["most_repeated_pages"], json!({"value": 40}));
-    assert_eq!(estimate["ksm_saved_bytes"]["value"], json!(39 * PAGE));
+    let named = |contents, copies: u64| json!({"contents": contents, "kinds": ["stored"], "copies": copies, "sources": 1});
+    let most = json!([named("other", 40), named("same_filled", 30), named("zeros", 20)]);
+    assert_eq!(estimate["most_repeated"], most);
+    assert_eq!(estimate["ksm_saved_bytes"]["value"], json!((39 + 29 + 19) * PAGE));
     let [lz4, zstd] = estimate["algorithms"].as_array().unwrap().as_slice() else { panic!() };
     assert_eq!((&lz4["name"], &zstd["level"]), (&json!("lz4"), &json!(3)));
     assert_eq!(
@@ -93,7 +96,7 @@ fn a_sample_says_how_sure_it_is_and_the_same_seed_draws_the_same() {
     let arguments = ["--sample", "60", "--algorithm", "lz4", "--file", &image.path()];
     let estimate = &scan(&arguments)["estimates"][0];
     assert_eq!((&estimate["pages"], &estimate["sampled_pages"]), (&json!(200), &json!(60)));
-    assert!(estimate["duplicate_pages"]["absent"].as_str().unwrap().contains("--exact"));
+    assert!(estimate["duplicate_pages"]["absent"].as_str().unwrap().contains("--duplicates"));
     let [low, high] =
         [0, 1].map(|end| estimate["same_filled_pages_interval"][end].as_u64().unwrap());
     assert!(low <= 50 && (50..150).contains(&high), "{low} to {high}");
@@ -101,6 +104,32 @@ fn a_sample_says_how_sure_it_is_and_the_same_seed_draws_the_same() {
         .map(|end| estimate["algorithms"][0]["compressed_bytes_interval"][end].as_u64().unwrap());
     assert!(low < high);
     assert_eq!(scan(&arguments)["estimates"], scan(&arguments)["estimates"]);
+}
+
+#[test]
+fn duplicates_are_counted_while_a_sample_is_compressed() {
+    let image = file();
+    let path = image.path();
+    let of = |how: &[&str]| {
+        let file = ["--algorithm", "lz4", "--file", &path];
+        scan(&[how, &file[..]].concat())["estimates"][0].clone()
+    };
+    let (all, few) = (of(&["--exact"]), of(&["--duplicates", "--sample", "60"]));
+    assert_eq!((&few["pages"], &few["sampled_pages"]), (&json!(200), &json!(200)));
+    assert!((20..100).contains(&few["sized_pages"].as_u64().unwrap()), "{few:#}");
+    for counted in ["duplicate_pages", "same_filled_pages", "ksm_saved_bytes", "most_repeated"] {
+        assert_eq!(few[counted], all[counted], "{counted}");
+    }
+    assert_eq!(few["duplicate_pages_exact"], json!(true));
+    let truth = all["duplicate_saved_bytes"]["value"].as_u64().unwrap();
+    assert_eq!(all["duplicate_saved_bytes_interval"], json!([truth, truth]));
+    let [low, high] =
+        [0, 1].map(|end| few["duplicate_saved_bytes_interval"][end].as_u64().unwrap());
+    assert!(low < truth && truth < high, "{low} to {high}, {truth}");
+    // where all pages may be compressed they are, and all is known
+    let same = of(&["--duplicates"]);
+    assert_eq!(same["algorithms"], all["algorithms"]);
+    assert_eq!(same["duplicate_saved_bytes_interval"], json!([truth, truth]));
 }
 
 #[test]
@@ -183,14 +212,43 @@ fn several_processes_have_a_sum_and_a_row_each() {
     assert_eq!(pages[0], pages[1] + pages[2]);
 }
 
+/// A shell that holds 1.3 MB of numbers, as any other does.
+fn holds_numbers() -> Waits {
+    let mut command = Command::new("sh");
+    command.args(["-c", "held=$(seq 1 200000); echo ready; read line; echo $held"]);
+    let mut shell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut ready = [0; 6];
+    shell.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+    Waits(shell)
+}
+
+#[test]
+fn what_is_alike_across_processes_is_told_from_what_is_within_one() {
+    let both = [holds_numbers(), holds_numbers()];
+    let pids = both.each_ref().map(|shell| shell.0.id().to_string());
+    let scan = scan(&["--duplicates", "--pid", &pids[0], "--pid", &pids[1]]);
+    let estimates = scan["estimates"].as_array().unwrap();
+    let of = |at: usize, key: &str| estimates[at][key]["value"].as_u64().unwrap();
+    let within = of(1, "duplicate_pages") + of(2, "duplicate_pages");
+    assert_eq!(of(0, "duplicate_pages_within"), within);
+    let across = of(0, "duplicate_pages") - within;
+    assert!(across > 200, "{across} of about 316 pages in each: {:#}", estimates[0]);
+}
+
 #[test]
 fn the_text_fits_and_says_what_to_know() {
     let image = file();
     let ran = run(&["scan", "--exact", "--algorithm", "lz4", "--file", &image.path()]);
     assert_eq!(ran.status, 0, "{}", ran.err);
-    for expected in
-        ["all 200 pages looked at", "lz4", "same-filled 25 %", "duplicates 20 %", "cold"]
-    {
+    for expected in [
+        "all 200 pages looked at",
+        "lz4",
+        "same-filled 25 %",
+        "duplicates 20 %",
+        "cold",
+        "KSM would save 348.0 KiB",
+        "most repeated: a page 40 times; a same-filled page 30 times; zeros 20 times",
+    ] {
         assert!(ran.out.contains(expected), "{expected}: {}", ran.out);
     }
     assert!(ran.out.lines().all(|line| line.chars().count() <= 100), "{}", ran.out);
@@ -239,6 +297,7 @@ fn wrong_usage_exits_with_2() {
         &["--host", "--sample", "0"],
         &["--host", "--sample", "101%"],
         &["--host", "--sample", "5%", "--exact"],
+        &["--host", "--duplicates", "--exact"],
         &["--host", "--algorithm", "842"],
         &["--host", "--kernel-like", "5.4"],
     ] {

@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 
 use pagewise_model::knob::KnobReading;
 use pagewise_model::{
-    Capability, Cgroups, Cost, Counters, Damon, Effective, Estimate, Finding, FreeBlocks,
-    HostSummary, HugePool, Interval, Ksm, Memory, Mglru, Name, Problem, Processes, Psi, Reading,
-    Snapshot, Thp, Tier, Zone, Zram, Zswap,
+    Benchmark, Capability, Cgroups, Cost, Counters, Damon, Effective, Estimate, Finding,
+    FreeBlocks, HostSummary, HugePool, Interval, Ksm, Memory, Mglru, Name, Problem, Processes, Psi,
+    Reading, Snapshot, Thp, Tier, Zone, Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::Serialize;
 
-use crate::{Answer, Scanned, time};
+use crate::{Answer, Benched, Scanned, time};
 
 /// Which document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,11 +27,12 @@ pub enum Noun {
     Status,
     Doctor,
     Scan,
+    Bench,
 }
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 4] = [Self::Report, Self::Status, Self::Doctor, Self::Scan];
+    pub const ALL: [Self; 5] = [Self::Report, Self::Status, Self::Doctor, Self::Scan, Self::Bench];
 
     /// The verb that answers with it.
     pub const fn name(self) -> &'static str {
@@ -40,6 +41,7 @@ impl Noun {
             Self::Status => "status",
             Self::Doctor => "doctor",
             Self::Scan => "scan",
+            Self::Bench => "bench",
         }
     }
 
@@ -50,6 +52,7 @@ impl Noun {
             Self::Status => "pagewise/status/1",
             Self::Doctor => "pagewise/doctor/1",
             Self::Scan => "pagewise/scan/1",
+            Self::Bench => "pagewise/bench/1",
         }
     }
 }
@@ -154,6 +157,21 @@ struct Scan<'a> {
     notes: &'a [String],
 }
 
+/// What each algorithm costs, and which is best for what.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Bench<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    #[serde(flatten)]
+    benchmark: &'a Benchmark,
+}
+
+/// What `bench --json` prints, with a line end.
+pub fn bench(benched: &Benched<'_>) -> String {
+    let head = Head::of(Noun::Bench, benched.snapshot, benched.cost);
+    printed(&Bench { head, benchmark: benched.benchmark })
+}
+
 /// What `scan --json` prints, with a line end.
 pub fn scan(scanned: &Scanned<'_>) -> String {
     let head = Head::of(Noun::Scan, scanned.snapshot, scanned.cost);
@@ -188,6 +206,7 @@ pub fn schema(noun: Noun) -> String {
         Noun::Status => generator.into_root_schema_for::<Status<'_>>(),
         Noun::Doctor => generator.into_root_schema_for::<Doctor<'_>>(),
         Noun::Scan => generator.into_root_schema_for::<Scan<'_>>(),
+        Noun::Bench => generator.into_root_schema_for::<Bench<'_>>(),
     };
     name_version(&mut schema, noun);
     printed(&schema)

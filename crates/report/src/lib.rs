@@ -2,11 +2,12 @@
 //! The nouns → text and JSON. Renders and never computes: what is printed was read or decided before.
 
 pub mod chart;
+pub mod csv;
 pub mod json;
 pub mod text;
 mod time;
 
-use pagewise_model::{Cost, Effective, Estimate, Finding, Interval, Snapshot};
+use pagewise_model::{Benchmark, Cost, Effective, Estimate, Finding, Interval, Snapshot};
 
 /// Everything that an answer may show.
 #[derive(Debug, Clone, Copy)]
@@ -35,5 +36,16 @@ pub struct Scanned<'a> {
     /// What the reader should know about the sample.
     pub notes: &'a [String],
     /// What looking cost.
+    pub cost: Cost,
+}
+
+/// What `bench` found.
+#[derive(Debug, Clone, Copy)]
+pub struct Benched<'a> {
+    /// The host.
+    pub snapshot: &'a Snapshot,
+    /// What was measured and what follows.
+    pub benchmark: &'a Benchmark,
+    /// What measuring cost.
     pub cost: Cost,
 }

@@ -3,14 +3,15 @@
 //!
 //! `BLESS=1 cargo test -p pagewise-report` rewrites them; read the difference.
 
+mod bench;
 mod host;
 
 use std::path::Path;
 
 use pagewise_model::{Cost, Interval, Snapshot};
-use pagewise_report::Answer;
 use pagewise_report::json::{Noun, schema};
-use pagewise_report::text::{Look, doctor, report, status};
+use pagewise_report::text::{self, Look, doctor, report, status};
+use pagewise_report::{Answer, Benched, csv};
 
 const WIDE: Look = Look { width: 100, colour: false };
 
@@ -39,6 +40,17 @@ fn a_host_with_everything() {
     compare("tests/golden/report-60.txt", &report(&answer, Look { width: 60, colour: false }));
     compare("tests/golden/status.txt", &status(&answer, WIDE));
     compare("tests/golden/doctor.txt", &doctor(&answer, WIDE));
+}
+
+#[test]
+fn a_bench_with_everything() {
+    let interval = host::interval();
+    let (snapshot, benchmark) = (&interval.end, &bench::benchmark());
+    let benched = Benched { snapshot, benchmark, cost: host::cost() };
+    compare("tests/golden/bench.txt", &text::bench(&benched, WIDE));
+    let narrow = Look { width: 60, colour: false };
+    compare("tests/golden/bench-60.txt", &text::bench(&benched, narrow));
+    compare("tests/golden/bench.csv", &csv::bench(benchmark));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The documents obey their schemas, and mean what the design promises.
 
+mod bench;
 mod host;
 
 use boon::{Compiler, Schemas};
@@ -9,7 +10,7 @@ use pagewise_model::{
     Interval, Reading, Snapshot, Source,
 };
 use pagewise_report::json::{self, Noun, schema};
-use pagewise_report::{Answer, Scanned};
+use pagewise_report::{Answer, Benched, Scanned};
 use serde_json::{Value, json};
 
 fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
@@ -19,6 +20,10 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         Noun::Status => json::status(&answer),
         Noun::Doctor => json::doctor(&answer),
         Noun::Scan => json::scan(&scanned(&interval.end, &estimates())),
+        Noun::Bench => {
+            let (snapshot, benchmark) = (&interval.end, &bench::benchmark());
+            json::bench(&Benched { snapshot, benchmark, cost: host::cost() })
+        }
     };
     serde_json::from_str(&text).expect("a document is JSON")
 }
@@ -166,6 +171,7 @@ fn estimates() -> Vec<Estimate> {
         page_bytes: Bytes::new(4096),
         pages: 3_722_304,
         sampled_pages: 20_000,
+        sized_pages: 20_000,
         swapped_pages: 70_000,
         partial: None,
         zero_pages: 30_000,
@@ -174,9 +180,12 @@ fn estimates() -> Vec<Estimate> {
         same_filled_pages_interval: [40_000, 49_000],
         duplicate_pages: Reading::absent(unknown, Source::none()),
         duplicate_pages_exact: false,
+        duplicate_pages_interval: None,
+        duplicate_pages_within: Reading::absent(unknown, Source::none()),
         duplicate_saved_bytes: Reading::absent(unknown, Source::none()),
+        duplicate_saved_bytes_interval: None,
         ksm_saved_bytes: Reading::absent(unknown, Source::none()),
-        most_repeated_pages: Reading::absent(unknown, Source::none()),
+        most_repeated: None,
         algorithms: vec![lz4],
         huge: HugeView {
             mapped_pages: Reading::found(1_000_000, Source::none()),

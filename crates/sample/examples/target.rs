@@ -11,6 +11,9 @@
 //! target merge MIB         equal pages, given to KSM
 //! target scatter PAGES     every second page touched
 //! target sealed MIB        pages written and then made unreadable
+//! target secretive MIB     distinct pages, two of each; it forbids being traced
+//! target storm SECONDS     forks as fast as it can, 64 at one time and 20,000 at most; each child
+//!                          writes to a page that it shares and ends; an order ends it sooner
 //! ```
 //! Orders: `exec` (become `sleep`), `exit`, `drop` (unmap what was arranged).
 
@@ -92,6 +95,11 @@ fn main() {
         }
         Some("merge") => (vec![merge(pages(number(1)))], String::new()),
         Some("scatter") => (vec![scatter(number(1))], String::new()),
+        Some("secretive") => (vec![secretive(pages(number(1)))], String::new()),
+        Some("storm") => {
+            say("ready");
+            return storm(number(1));
+        }
         Some("sealed") => (vec![sealed(pages(number(1)))], String::new()),
         other => panic!("{other:?}"),
     };
@@ -191,4 +199,44 @@ fn sealed(pages: usize) -> Memory {
     let memory = written(pages, |page| page);
     memory.protect(0, memory.length, libc::PROT_NONE);
     memory
+}
+
+fn secretive(pages: usize) -> Memory {
+    // SAFETY: a plain number, about this process alone.
+    assert_eq!(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) }, 0);
+    written(pages, |page| page / 2)
+}
+
+/// Ends by itself, whatever becomes of the test: after its time, its forks, or its input.
+fn storm(seconds: usize) {
+    const AT_ONCE: usize = 64;
+    const FORKS: usize = 20_000;
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(seconds as u64);
+    let memory = written(256, |page| page);
+    let over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let told = over.clone();
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().read_line(&mut String::new());
+        told.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    for child in 0..FORKS {
+        if over.load(std::sync::atomic::Ordering::Relaxed) || std::time::Instant::now() > end {
+            break;
+        }
+        // SAFETY: the child writes to memory that was mapped before and ends at once, without
+        // running anything that another thread may have been in the middle of.
+        match unsafe { libc::fork() } {
+            0 => {
+                memory.write(child % 256, child as u64);
+                // SAFETY: waits for a moment, so that it can be met alive, and ends this process.
+                unsafe {
+                    libc::usleep(20_000);
+                    libc::_exit(0)
+                }
+            }
+            // SAFETY: no status is asked for; the oldest child has had its time.
+            _ if child >= AT_ONCE => unsafe { _ = libc::wait(std::ptr::null_mut()) },
+            _ => (),
+        }
+    }
 }

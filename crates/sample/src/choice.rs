@@ -75,7 +75,8 @@ fn share_of(share: f64, all: u64) -> u64 {
 /// find equal pages, and 32 MiB besides.
 ///
 /// [`open`](crate::open) refuses `Exact` where this is more than a quarter of what the host has
-/// available: who measures memory must not push it out.
+/// available, unless the caller is [`bounded`](Options::bounded): who measures memory must not push
+/// it out.
 #[must_use]
 pub const fn exact_needs(population: Pages) -> Bytes {
     Bytes::new(population.get().saturating_mul(8).saturating_add(32 << 20))
@@ -86,6 +87,9 @@ pub const fn exact_needs(population: Pages) -> Bytes {
 pub struct Options {
     /// How many pages.
     pub choice: Choice,
+    /// Whether the caller keeps what it needs for [`Choice::Exact`] within bounds of its own: then that
+    /// is not refused for want of memory.
+    pub bounded: bool,
     /// Pages of files too; else only what swap would take: anonymous memory and shmem.
     pub file_backed: bool,
     /// Processes of other users too. The user must have asked for exactly this.

@@ -61,6 +61,8 @@ pub(crate) struct Counted {
     pub(crate) not_searched: u64,
     /// Lines of `maps` that were not understood.
     pub(crate) garbled: u64,
+    /// How often the kernel was asked for a stretch: what the search costs.
+    pub(crate) asked: u64,
 }
 
 /// Takes runs. `false` ends the search.
@@ -201,6 +203,7 @@ impl<'a, T: Take> Hunt<'a, T> {
         let (mut start, end) = (place.mapping.start, place.mapping.end);
         while start < end {
             let search = Search { start, end, any_of, tell: any_of | known, most: MOST_AT_ONCE };
+            self.counted.asked += 1;
             let (found, stopped) = pagemap_scan(&self.pagemap.file, search, &mut regions)?;
             let found = regions.get(..found).unwrap_or_default();
             for region in found {
@@ -294,6 +297,7 @@ impl<'a, T: Take> Hunt<'a, T> {
             let mut entries = std::mem::take(&mut self.plain.entries);
             entries.clear();
             let read = self.pagemap.read(at, most, &mut entries, &mut self.plain.bytes);
+            self.counted.asked += 1;
             let done = self.entries(place, at, &entries);
             open = open.saturating_sub(certain(&entries));
             self.plain.entries = entries;

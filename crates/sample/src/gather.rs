@@ -437,6 +437,39 @@ mod tests {
         panic!("the memory of {pid} keeps changing");
     }
 
+    /// Takes all that is found, and forgets it.
+    struct Forgets;
+
+    impl Take for Forgets {
+        fn runs(&mut self, runs: &mut Vec<FoundRun>) -> bool {
+            runs.clear();
+            true
+        }
+    }
+
+    /// What a search of 100 TiB of reserved address space costs: about a question for each mapping.
+    #[test]
+    fn reserved_address_space_costs_nothing() {
+        for (arrangement, method) in [
+            ("reserve 100 1000", Method::ScanWithGuards),
+            ("sparse 100 1000", Method::ScanWithGuards),
+            ("reserve 100 1000", Method::Plain),
+        ] {
+            let target = Target::start(arrangement);
+            let mut finder =
+                Finder { method, page_size: 4096, file_backed: false, zero_frame: None };
+            let pagemap = Pagemap::open(target.pid()).unwrap();
+            let maps = open::of_process(target.pid(), "maps").unwrap();
+            let mappings = open::text_of_process(target.pid(), "maps").unwrap();
+            let mappings = mappings.iter().filter(|byte| **byte == b'\n').count() as u64;
+            let mut devices = Devices::new();
+            let counted = Hunt::new(&mut finder, target.pid(), &pagemap, &mut Forgets)
+                .search(maps, |mapping| devices.backing(target.pid(), mapping))
+                .unwrap();
+            assert!(counted.asked <= mappings + 16, "{arrangement}: {counted:?}, {mappings}");
+        }
+    }
+
     /// A mapping of which some is touched must be searched: that has an end, and it is said.
     #[test]
     fn without_the_scan_a_search_has_an_end() {

@@ -170,7 +170,7 @@ impl Sampler {
 
     /// Refuses to read everything where the host has no memory for it.
     fn carried_by(self, host: &HostRoot) -> Result<Self, OpenError> {
-        if self.sample.choice != Choice::Exact {
+        if self.sample.choice != Choice::Exact || self.pace.options().bounded {
             return Ok(self);
         }
         let (pages, needs) = (self.pages(), exact_needs(self.pages()));

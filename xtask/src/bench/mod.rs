@@ -6,12 +6,15 @@
 //! time is compared, not wall time: it bears a busy machine better. The snapshot is timed inside
 //! the process (`examples/snapshot_cost.rs`), programs as a whole by what the kernel accounts.
 
+mod device;
 mod guests;
+mod kills;
 mod load;
 pub(crate) mod measure;
 mod scan;
 mod spread;
 mod table;
+mod zram;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -47,6 +50,12 @@ pub(crate) struct Args {
     /// Instead hold the speed of scan against its peers
     #[arg(long, conflicts_with = "guests")]
     scan: bool,
+    /// Instead hold the block path of bench against fio, on one zram device
+    #[arg(long, conflicts_with_all = ["guests", "scan"])]
+    zram: bool,
+    /// Instead kill so many runs of `bench` at random moments, and look for what is left
+    #[arg(long, value_name = "RUNS", conflicts_with_all = ["guests", "scan", "zram"])]
+    kills: Option<u16>,
     /// Instead start so many guests of every suite; no root
     #[arg(long, value_name = "BOOTS", value_parser = clap::value_parser!(u16).range(1..))]
     guests: Option<u16>,
@@ -71,10 +80,16 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     if args.scan {
         return scan::main(args.runs, &machine(&format!("{} rounds", args.runs))?);
     }
+    if args.zram {
+        return zram::main(args.runs, &machine(&format!("{} rounds", args.runs))?);
+    }
+    if let Some(kills) = args.kills {
+        return kills::main(kills, &program, &machine(&format!("{kills} runs"))?);
+    }
     if let Some(boots) = args.guests {
         return guests::main(&program, boots);
     }
-    let cost = build_snapshot_cost()?;
+    let cost = example("pagewise-observe", "snapshot_cost")?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
@@ -92,14 +107,13 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Next to the program: the same target and flags, so that everything below is built once.
-fn build_snapshot_cost() -> Result<PathBuf> {
-    let example = ["--package", "pagewise-observe", "--example", "snapshot_cost"];
+/// Built next to the program: the same target and flags, so that everything below is built once.
+fn example(package: &str, name: &str) -> Result<PathBuf> {
     let script = run::project().join("xtask/scripts/build-static.sh");
-    run::succeed(run::program(&script).args(example))?;
+    run::succeed(run::program(&script).args(["--package", package, "--example", name]))?;
     let program = run::output(run::program(&script).arg("--where"))?;
     let program = run::project().join(program.trim());
-    Ok(program.parent().context("no target folder")?.join("examples/snapshot_cost"))
+    Ok(program.parent().context("no target folder")?.join("examples").join(name))
 }
 
 fn measured(args: &Args, program: &Path, cost: &Path, stop: &AtomicBool) -> Result<Rounds> {

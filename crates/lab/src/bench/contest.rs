@@ -296,6 +296,10 @@ mod tests {
             self.bytes.lock().unwrap()[start..start + from.len()].copy_from_slice(from);
             Ok(())
         }
+
+        fn for_one_job(&self) -> io::Result<Box<dyn Store + '_>> {
+            Ok(Box::new(*self))
+        }
     }
 
     fn pages(count: usize) -> Pages {

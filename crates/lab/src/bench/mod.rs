@@ -35,6 +35,7 @@ mod room;
 mod round;
 mod slice;
 mod store;
+mod stores;
 mod wanted;
 mod zram;
 
@@ -44,7 +45,8 @@ pub use outcome::{Bench, Entrant, Failure};
 pub use pages::Pages;
 pub use reference::Disk;
 pub use round::Round;
-pub use store::Store;
+pub use store::{Device, Store};
+pub use stores::{Ready, stores};
 pub use wanted::{Candidate, Wanted};
 pub use zram::Filled;
 

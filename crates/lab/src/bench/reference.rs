@@ -9,6 +9,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pagewise_model::Bytes;
@@ -71,13 +72,17 @@ impl Store for Copy<'_> {
     fn write_at(&self, _: u64, _: &[u8]) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
+
+    fn for_one_job(&self) -> io::Result<Box<dyn Store + '_>> {
+        Ok(Box::new(Self(self.0)))
+    }
 }
 
 /// A disk that takes no more writes once `left` is used up.
 #[derive(Debug)]
 pub(super) struct Bounded {
     device: Device,
-    left: AtomicU64,
+    left: Arc<AtomicU64>,
 }
 
 impl Store for Bounded {
@@ -96,6 +101,10 @@ impl Store for Bounded {
         }
     }
 
+    fn for_one_job(&self) -> io::Result<Box<dyn Store + '_>> {
+        Ok(Box::new(Self { device: self.device.again()?, left: Arc::clone(&self.left) }))
+    }
+
     fn in_kernel(&self) -> bool {
         true
     }
@@ -111,7 +120,7 @@ pub(super) fn disk(disk: &Disk, span: u64) -> io::Result<(Bounded, u64)> {
         }
         Disk::Write(folder) => (unnamed(folder)?, span.min(MOST)),
     };
-    Ok((Bounded { device, left: AtomicU64::new(WEAR) }, size))
+    Ok((Bounded { device, left: Arc::new(AtomicU64::new(WEAR)) }, size))
 }
 
 /// A file that has no name: nothing is left of it, however we end.

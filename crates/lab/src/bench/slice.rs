@@ -21,6 +21,7 @@ use super::contest::{Cell, Contestant};
 use super::pages::Aligned;
 use super::random::Random;
 use super::round::Round;
+use super::store::Store;
 
 /// Requests before the clock runs: the first find nothing in the processor's caches.
 const WARMING: u32 = 8;
@@ -105,26 +106,44 @@ impl Task<'_> {
         let block = self.cell.block();
         let slots = self.contestant.span.get() / block as u64;
         let buffer = &mut buffer.get_mut()[..block];
-        let offset = || random.below(slots) * block as u64;
-        let store = &*self.contestant.store;
-        match (self.cell.shape.direction, self.contestant.pages) {
-            (Direction::Read, _) => self.timed(offset, |at| store.read_at(at, buffer)),
-            (Direction::Write, Some(pages)) => {
-                self.timed(offset, |at| store.write_at(at, pages.at(at, block)))
+        let mut offset = || random.below(slots) * block as u64;
+        let written = match self.cell.shape.direction {
+            Direction::Read => None,
+            Direction::Write => self.contestant.pages,
+        };
+        let mut request = |store: &dyn Store, at| match written {
+            None => store.read_at(at, buffer),
+            Some(pages) => store.write_at(at, pages.at(at, block)),
+        };
+        let latencies = latencies();
+        let ready = self.contestant.store.for_one_job().and_then(|store| {
+            self.warm(|| request(&*store, offset()))?;
+            Ok(store)
+        });
+        // the others wait, whatever became of this job
+        self.start.wait();
+        let store = ready?;
+        self.timed(latencies, offset, |at| request(&*store, at))
+    }
+
+    fn warm(self, mut request: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+        let began = clock::now();
+        for _ in 0..WARMING {
+            request()?;
+            // a slow disk needs no warming
+            if clock::now() - began > self.slice_ns / 8 {
+                break;
             }
-            (Direction::Write, None) => Err(io::Error::other("nothing to write")),
         }
+        Ok(())
     }
 
     fn timed(
         self,
+        mut latencies: Latencies,
         mut offset: impl FnMut() -> u64,
         mut request: impl FnMut(u64) -> io::Result<()>,
     ) -> io::Result<Done> {
-        let mut latencies = latencies();
-        let warmed = self.warm(&mut offset, &mut request);
-        self.start.wait();
-        warmed?;
         let (mut requests, mut inside_ns) = (0, 0);
         let (began, cpu) = (clock::now(), clock::thread_cpu());
         let mut now = began;
@@ -139,22 +158,6 @@ impl Task<'_> {
         }
         let cpu_ns = clock::thread_cpu() - cpu;
         Ok(Done { requests, wall_ns: now - began, cpu_ns, inside_ns, latencies })
-    }
-
-    fn warm(
-        self,
-        offset: &mut impl FnMut() -> u64,
-        request: &mut impl FnMut(u64) -> io::Result<()>,
-    ) -> io::Result<()> {
-        let began = clock::now();
-        for _ in 0..WARMING {
-            request(offset())?;
-            // a slow disk needs no warming
-            if clock::now() - began > self.slice_ns / 8 {
-                break;
-            }
-        }
-        Ok(())
     }
 }
 

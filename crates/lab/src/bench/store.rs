@@ -3,7 +3,7 @@
 
 use std::fs::OpenOptions;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -24,22 +24,35 @@ pub trait Store: Sync {
     /// Where not all of it can be written.
     fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<()>;
 
+    /// The same for one job alone. Jobs that share an open file pass its reference count from one
+    /// processor to the other with every request; a codec keeps its working memory here.
+    ///
+    /// # Errors
+    /// Where it cannot be opened once more.
+    fn for_one_job(&self) -> io::Result<Box<dyn Store + '_>>;
+
     /// Whether a request is a system call and nothing else.
     fn in_kernel(&self) -> bool {
         false
     }
 }
 
-/// A device or file, from `base` on.
+/// A device or file, past the page cache.
 #[derive(Debug)]
-pub(super) struct Device {
+pub struct Device {
     file: OwnedFd,
+    /// What offsets count from.
     base: u64,
+    direct: bool,
+    write: bool,
 }
 
 impl Device {
-    /// Opens a device for reading and writing, past the page cache.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    /// Opens it for reading and writing.
+    ///
+    /// # Errors
+    /// Where the system refuses, as where direct I/O is not known.
+    pub fn open(path: &Path) -> io::Result<Self> {
         Self::opened(path, true, true)
     }
 
@@ -57,16 +70,26 @@ impl Device {
         let flags = if direct { OFlags::DIRECT } else { OFlags::empty() };
         let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
         let file = OpenOptions::new().read(true).write(write).custom_flags(flags).open(path)?;
-        Ok(Self { file: OwnedFd::from(file), base: 0 })
+        Ok(Self { file: OwnedFd::from(file), base: 0, direct, write })
     }
 
     /// What lies behind `base` bytes of it.
     pub(super) fn behind(&self, base: u64) -> io::Result<Self> {
-        Ok(Self { file: self.file.try_clone()?, base: self.base + base })
+        Ok(Self { base: self.base + base, ..self.again()? })
     }
 
-    /// The size of a file, or of a device, whose file has none.
-    pub(super) fn size(&self) -> io::Result<u64> {
+    /// Opened once more: nothing is shared but what it leads to.
+    pub(super) fn again(&self) -> io::Result<Self> {
+        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        Ok(Self { base: self.base, ..Self::opened(path.as_ref(), self.write, self.direct)? })
+    }
+
+    /// Its size.
+    ///
+    /// # Errors
+    /// Where it has none.
+    pub fn size(&self) -> io::Result<u64> {
+        // of a device, metadata has no size
         Ok(seek(&self.file, SeekFrom::End(0))?)
     }
 }
@@ -79,6 +102,10 @@ impl Store for Device {
 
     fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<()> {
         whole(from.len(), || pwrite(&self.file, from, self.base + offset))
+    }
+
+    fn for_one_job(&self) -> io::Result<Box<dyn Store + '_>> {
+        Ok(Box::new(self.again()?))
     }
 
     fn in_kernel(&self) -> bool {

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use pagewise_model::{
-    Access, ClusterChoice, ClusterEffect, ClusterTime, ClusterVerdict, CostRatio, MemoryKind, Name,
+    Access, ClusterChoice, ClusterEffect, ClusterTime, ClusterVerdict, CostRatio, Name, SwappedKind,
 };
 
 use super::rows::{Done, Key, Middle, per};
@@ -97,10 +97,10 @@ pub(super) fn choices(wanted: &Wanted, all: &[Done]) -> Vec<ClusterChoice> {
 
 fn choice(wanted: &Wanted, all: &[Done], device: usize) -> Option<ClusterChoice> {
     // A kind that could never be measured is left out, and named by not being in the list.
-    let known = |memory: &MemoryKind| {
+    let known = |memory: &SwappedKind| {
         all.iter().any(|done| done.key.device == device && done.key.memory == *memory)
     };
-    let memory: Vec<MemoryKind> = wanted.memory.iter().copied().filter(known).collect();
+    let memory: Vec<SwappedKind> = wanted.memory.iter().copied().filter(known).collect();
     let mut clusters = wanted.page_clusters.clone();
     clusters.sort_unstable();
     clusters.dedup();
@@ -140,8 +140,8 @@ fn choice(wanted: &Wanted, all: &[Done], device: usize) -> Option<ClusterChoice>
     })
 }
 
-fn keys(device: usize, memory: &[MemoryKind], access: &[Access], cluster: u32) -> Vec<Key> {
-    let both = |&memory: &MemoryKind| {
+fn keys(device: usize, memory: &[SwappedKind], access: &[Access], cluster: u32) -> Vec<Key> {
+    let both = |&memory: &SwappedKind| {
         access.iter().map(move |&access| Key { device, memory, access, cluster })
     };
     memory.iter().flat_map(both).collect()
@@ -172,7 +172,7 @@ fn ratio(
     device: usize,
 ) -> Option<CostRatio> {
     let cluster = *wanted.page_clusters.iter().min()?;
-    let key = Key { device, memory: MemoryKind::Private, access: Access::Random, cluster };
+    let key = Key { device, memory: SwappedKind::Private, access: Access::Random, cluster };
     let swap = of(all, key);
     let files: BTreeMap<u32, Round> = files.iter().copied().collect();
     let both: Vec<(f64, f64)> = paired(&files, &swap)
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     /// Rounds in which a touch took so long: by memory, order, cluster and round.
-    fn made(rounds: u32, time: impl Fn(MemoryKind, Access, u32, u32) -> f64) -> Vec<Done> {
+    fn made(rounds: u32, time: impl Fn(SwappedKind, Access, u32, u32) -> f64) -> Vec<Done> {
         let wanted = wanted();
         let mut all = Vec::new();
         for &cluster in &wanted.page_clusters {
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn drift_over_rounds_hides_no_difference_within_them() {
         let all = made(5, |memory, _, cluster, round| {
-            let read_ahead = if memory == MemoryKind::Private { 0.0 } else { f64::from(cluster) };
+            let read_ahead = if memory == SwappedKind::Private { 0.0 } else { f64::from(cluster) };
             1000.0 * f64::from(round) - 10.0 * read_ahead
         });
         let effects = effects(&wanted(), &all);
@@ -259,8 +259,8 @@ mod tests {
             let its = effects.iter().filter(move |effect| effect.memory == memory);
             its.map(|effect| effect.verdict).collect::<Vec<_>>()
         };
-        assert_eq!(verdicts(MemoryKind::Private), [ClusterVerdict::NoDifferenceShown; 2]);
-        assert_eq!(verdicts(MemoryKind::Forked), [ClusterVerdict::Faster; 2]);
+        assert_eq!(verdicts(SwappedKind::Private), [ClusterVerdict::NoDifferenceShown; 2]);
+        assert_eq!(verdicts(SwappedKind::Forked), [ClusterVerdict::Faster; 2]);
         assert_eq!(choices(&wanted(), &all)[0].implied, Some(3));
     }
 
@@ -291,9 +291,9 @@ mod tests {
     #[test]
     fn a_kind_that_could_not_be_measured_is_not_in_the_choice() {
         let mut all = made(5, |_, _, cluster, _| 1000.0 + f64::from(cluster));
-        all.retain(|done| done.key.memory != MemoryKind::Shmem);
+        all.retain(|done| done.key.memory != SwappedKind::Shmem);
         let choice = &choices(&wanted(), &all)[0];
-        assert_eq!(choice.memory, [MemoryKind::Private, MemoryKind::Forked]);
+        assert_eq!(choice.memory, [SwappedKind::Private, SwappedKind::Forked]);
         assert_eq!((choice.implied, choice.rounds), (Some(0), 5));
     }
 

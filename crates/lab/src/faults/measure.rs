@@ -6,7 +6,7 @@
 
 use std::fs::File;
 
-use pagewise_model::{Access, MemoryKind};
+use pagewise_model::{Access, SwappedKind};
 
 use super::order::Draw;
 use super::rows::{Done, Key};
@@ -180,11 +180,11 @@ impl Rounds<'_, '_> {
     }
 
     fn combinations(&mut self, round: u32, device: usize, cluster: u32) -> Result<(), Ended> {
-        let orders = |memory: &MemoryKind| {
+        let orders = |memory: &SwappedKind| {
             let memory = *memory;
             self.wanted.access.iter().map(move |access| (memory, *access))
         };
-        let all: Vec<(MemoryKind, Access)> = self.wanted.memory.iter().flat_map(orders).collect();
+        let all: Vec<(SwappedKind, Access)> = self.wanted.memory.iter().flat_map(orders).collect();
         let mut all = self.draw.shuffled(all);
         if round == 0 {
             all.truncate(1);
@@ -230,9 +230,9 @@ impl Rounds<'_, '_> {
 
     fn named(&self, key: Key) -> String {
         let memory = match key.memory {
-            MemoryKind::Private => "private",
-            MemoryKind::Forked => "forked",
-            MemoryKind::Shmem => "shmem",
+            SwappedKind::Private => "private",
+            SwappedKind::Forked => "forked",
+            SwappedKind::Shmem => "shmem",
         };
         let access = match key.access {
             Access::Sequential => "sequential",
@@ -256,21 +256,22 @@ fn shown(device: &Device) -> String {
     }
 }
 
-/// Nearly all, as a few pages may wait in lists of the kernel.
-fn nearly(part: u64, pages: usize) -> bool {
-    u64::try_from(pages).is_ok_and(|pages| part >= pages - pages / 100)
+/// All but a hundredth, as a few pages may wait in lists of the kernel.
+fn nearly(part: u64, pages: u64) -> bool {
+    part >= pages - pages / 100
 }
 
-/// Whether a round shows what it was to show.
+/// Whether a round shows what it was to show. A stranger's few pages do not spoil it.
 fn usable(done: Done, pages: usize) -> Result<Done, Lost> {
     let Round { gone, out, swapped_in, major_faults, .. } = done.figures;
-    let all = u64::try_from(pages).unwrap_or(u64::MAX);
+    let pages = u64::try_from(pages).unwrap_or(u64::MAX);
     let why = if !nearly(gone, pages) {
         format!("only {gone} of {pages} pages left memory: the device is full or took no more")
     } else if !nearly(out, pages) {
         format!("only {out} of {gone} pages that left memory reached the device (zswap?)")
-    } else if out > all || swapped_in > all {
-        "something else on this machine swapped at the same time".to_owned()
+    } else if !nearly(pages, out.max(swapped_in)) {
+        let counted = format!("{out} pages out and {swapped_in} in");
+        format!("something else on this machine swapped too: {counted}, and {pages} are ours")
     } else if major_faults == 0 {
         "no touch had to wait for a page".to_owned()
     } else {
@@ -280,7 +281,7 @@ fn usable(done: Done, pages: usize) -> Result<Done, Lost> {
 }
 
 fn dropped(figures: Round, pages: usize) -> Result<Round, Lost> {
-    if nearly(figures.gone, pages) {
+    if nearly(figures.gone, u64::try_from(pages).unwrap_or(u64::MAX)) {
         return Ok(figures);
     }
     let gone = figures.gone;

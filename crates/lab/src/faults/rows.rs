@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Rounds → rows: counts are summed up, times are the median over rounds.
 
-use pagewise_model::{Access, Ends, FaultRow, MemoryKind, Name, Reading, Source, SwapOutCost};
+use pagewise_model::{Access, Ends, FaultRow, Name, Reading, Source, SwapOutCost, SwappedKind};
 
 use super::task::Round;
 use super::wanted::Wanted;
@@ -11,7 +11,7 @@ use super::wanted::Wanted;
 pub(super) struct Key {
     /// Its place in [`Wanted::devices`].
     pub(super) device: usize,
-    pub(super) memory: MemoryKind,
+    pub(super) memory: SwappedKind,
     pub(super) access: Access,
     pub(super) cluster: u32,
 }

@@ -110,7 +110,7 @@ fn without_answer(status: ExitStatus) -> String {
 mod tests {
     use std::sync::atomic::AtomicBool;
 
-    use pagewise_model::{Access, MemoryKind};
+    use pagewise_model::{Access, SwappedKind};
 
     use super::super::task::What;
     use super::*;
@@ -123,7 +123,7 @@ mod tests {
         let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod 700 "$0""#;
         let written = Command::new("sh").args(["-c", write]).arg(&program).arg(script).status();
         assert!(written.unwrap().success());
-        let what = What::Swap { memory: MemoryKind::Private, access: Access::Random };
+        let what = What::Swap { memory: SwappedKind::Private, access: Access::Random };
         let group = folder.path().to_owned();
         let task = Task { parent: std::process::id(), group, pages: 1, seed: 1, what };
         let (stop, mut progress) = (AtomicBool::new(stop), |_| {});

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use pagewise_model::{Access, MemoryKind};
+use pagewise_model::{Access, SwappedKind};
 use serde::{Deserialize, Serialize};
 
 /// The variable of the environment that makes this program a worker and holds its task.
@@ -29,7 +29,7 @@ pub(super) struct Task {
 #[serde(rename_all = "snake_case")]
 pub(super) enum What {
     /// Memory that is swapped out, and touched again.
-    Swap { memory: MemoryKind, access: Access },
+    Swap { memory: SwappedKind, access: Access },
     /// A mapped file in this folder that is dropped from memory, and touched again in random order.
     File { folder: PathBuf },
 }
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_task_is_read_back() {
-        let what = What::Swap { memory: MemoryKind::Forked, access: Access::Random };
+        let what = What::Swap { memory: SwappedKind::Forked, access: Access::Random };
         let task = Task { parent: 1, group: "/g".into(), pages: 3, seed: u64::MAX, what };
         let text = serde_json::to_string(&task).unwrap();
         assert_eq!(serde_json::from_str::<Task>(&text).unwrap(), task);

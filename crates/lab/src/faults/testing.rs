@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Rounds that nobody measured, for tests.
 
-use pagewise_model::{Access, MemoryKind};
+use pagewise_model::{Access, SwappedKind};
 use proptest::prelude::*;
 
 use super::rows::{Done, Key};
@@ -32,7 +32,7 @@ pub(super) fn any_rounds() -> impl Strategy<Value = Vec<Done>> {
 fn combinations() -> Vec<(u32, Key)> {
     let mut all = Vec::new();
     for round in 1..=6 {
-        for memory in [MemoryKind::Private, MemoryKind::Forked, MemoryKind::Shmem] {
+        for memory in [SwappedKind::Private, SwappedKind::Forked, SwappedKind::Shmem] {
             for access in [Access::Sequential, Access::Random] {
                 let key = |cluster| (round, Key { device: 0, memory, access, cluster });
                 all.extend((0..4).map(key));

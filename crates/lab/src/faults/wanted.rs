@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use pagewise_model::{
-    Access, Bytes, ClusterChoice, ClusterEffect, CostRatio, FaultRow, MemoryKind, SwapOutCost,
+    Access, Bytes, ClusterChoice, ClusterEffect, CostRatio, FaultRow, SwapOutCost, SwappedKind,
 };
 use serde::Serialize;
 
@@ -29,7 +29,7 @@ pub struct Wanted {
     /// With each of these.
     pub devices: Vec<Device>,
     /// Each kind of memory.
-    pub memory: Vec<MemoryKind>,
+    pub memory: Vec<SwappedKind>,
     /// In each order.
     pub access: Vec<Access>,
     /// With each `vm.page-cluster`.
@@ -63,7 +63,7 @@ impl Wanted {
         const MIB: u64 = 1 << 20;
         Self {
             devices,
-            memory: vec![MemoryKind::Private, MemoryKind::Forked, MemoryKind::Shmem],
+            memory: vec![SwappedKind::Private, SwappedKind::Forked, SwappedKind::Shmem],
             access: vec![Access::Sequential, Access::Random],
             page_clusters: vec![0, 1, 2, 3],
             pages,

@@ -5,7 +5,8 @@
 //! It joins the cgroup before it takes memory. MADV_PAGEOUT swaps out exactly the pages that are
 //! measured, but leaves alone what several processes map. So memory that is to be shared with a child
 //! is swapped out first and forked then: each of its swap entries has two users afterwards, as if it
-//! had been forked before.
+//! had been forked before. (On 6.18 memory that was forked first and swapped out by the group's
+//! `force_empty` gave the same counts: 7.9 pages per fault, 3,582 read ahead of 4,096.)
 //!
 //! It has one thread and ends with the process that started it, as its child ends with it.
 
@@ -16,7 +17,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Instant;
 
-use pagewise_model::{Access, Counters, MemoryKind};
+use pagewise_model::{Access, Counters, SwappedKind};
 use pagewise_observe::HostRoot;
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal};
@@ -75,8 +76,8 @@ fn measured(task: &Task) -> Result<Round, String> {
     }
 }
 
-fn swap(task: &Task, pages: &Pages, memory: MemoryKind, access: Access) -> Result<Round, String> {
-    let shared = memory == MemoryKind::Shmem;
+fn swap(task: &Task, pages: &Pages, memory: SwappedKind, access: Access) -> Result<Round, String> {
+    let shared = memory == SwappedKind::Shmem;
     let mut region = Region::memory(task.pages, shared).map_err(|error| kept("memory", &error))?;
     region.advise(Advice::Small).map_err(|error| kept("MADV_NOHUGEPAGE", &error))?;
     let start = Swapped::now()?;
@@ -96,8 +97,8 @@ fn swap(task: &Task, pages: &Pages, memory: MemoryKind, access: Access) -> Resul
     let gone = task.pages - resident(&region)?;
     let out = Swapped::now()?.out - filled.out;
     let _child = match memory {
-        MemoryKind::Forked => Some(Sleeper::fork().map_err(|error| kept("fork", &error))?),
-        MemoryKind::Private | MemoryKind::Shmem => None,
+        SwappedKind::Forked => Some(Sleeper::fork().map_err(|error| kept("fork", &error))?),
+        SwappedKind::Private | SwappedKind::Shmem => None,
     };
     let order = order::of(access, task.pages, task.seed);
     let touched = touch(&region, &order)?;

@@ -12,8 +12,8 @@ pub fn front(rows: &[BenchRow], span: Bytes) -> Vec<ParetoPoint> {
         let used = row.memory_used_bytes.filter(|used| used.get() > 0)?;
         Some(ParetoPoint {
             contender: Contender { algorithm: row.algorithm.clone(), level: row.level },
-            read_ns: row.figures.mean_ns,
-            read_spread: row.figures.mean_spread,
+            read_ns: row.figures.p50_ns,
+            read_spread: row.figures.p50_spread,
             original_per_memory_used: span.get() as f64 / used.get() as f64,
             is_on_front: false,
         })

@@ -4,6 +4,7 @@
 //! Rounds of one number ran beside each other, so they are compared in pairs. Each goal is a cost,
 //! of which less is better; what is shown is turned back into the goal's own unit.
 
+mod cost;
 mod front;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use pagewise_model::{Bytes, Contender, Direction, Name, Pick, Picks, RunnerUp, S
 use crate::bench::{Bench, Entrant, Round};
 use crate::stats::{PairedRatio, median};
 
+pub use cost::{break_even, tier_mixes};
 pub use front::front;
 
 /// Two ratios of the same pages differ where one is this many times the other.
@@ -33,7 +35,7 @@ pub fn picks(bench: &Bench) -> Picks {
     let throughput = field.per_round(|shapes| shapes.most_bytes, |round| 1.0 / round.iops);
     let largest = field.shapes.map_or(0.0, |shapes| shapes.most_bytes.block_bytes.get() as f64);
     let iops = field.per_round(|shapes| shapes.most_requests, |round| 1.0 / round.iops);
-    let latency = field.per_round(|shapes| shapes.one_read, |round| round.mean_ns);
+    let latency = field.per_round(|shapes| shapes.one_read, |round| round.p50_ns);
     Picks {
         throughput: best(throughput, "bytes_per_second", |cost| largest / cost),
         latency: best(latency, "ns", |cost| cost),
@@ -114,8 +116,8 @@ impl<'a> Field<'a> {
 
     /// The geometric mean of three costs, each relative to the best algorithm's median.
     fn balanced(&self) -> Vec<Cost> {
-        let read = self.per_round(|shapes| shapes.one_read, |round| round.mean_ns);
-        let write = self.per_round(|shapes| shapes.one_write, |round| round.mean_ns);
+        let read = self.per_round(|shapes| shapes.one_read, |round| round.p50_ns);
+        let write = self.per_round(|shapes| shapes.one_write, |round| round.p50_ns);
         let memory = self.memory();
         let Some(ideal) = ideal(&read).zip(ideal(&write)).zip(ideal(&memory)) else {
             return Vec::new();

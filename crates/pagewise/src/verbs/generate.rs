@@ -36,6 +36,7 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Status => json::Noun::Status,
         Noun::Doctor => json::Noun::Doctor,
         Noun::Scan => json::Noun::Scan,
+        Noun::Bench => json::Noun::Bench,
     };
     output::print(json::schema(noun).as_bytes())?;
     Ok(Outcome::Done)

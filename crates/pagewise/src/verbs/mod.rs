@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A file per verb; what `report`, `status` and `doctor` share is here.
 
+mod bench;
 mod capture;
 mod doctor;
 mod generate;
@@ -8,6 +9,7 @@ mod lab;
 mod report;
 mod scan;
 mod status;
+mod undo;
 
 use std::process::ExitCode;
 
@@ -20,6 +22,7 @@ use crate::cli::{Cli, Global, Report, Verb};
 use crate::cost::{self, Started};
 use crate::output::{Printed, print};
 use crate::screen;
+use crate::trouble::Advised;
 
 /// How a verb ended that did what it was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,12 +52,24 @@ pub(crate) fn run(cli: &Cli, started: Started) -> anyhow::Result<Outcome> {
         Verb::Status => status::run(global, started),
         Verb::Doctor(doctor) => doctor::run(global, doctor, started),
         Verb::Scan(wanted) => scan::run(global, wanted, started),
+        Verb::Bench(wanted) => bench::run(global, wanted, started),
+        Verb::Undo => undo::run(global),
         Verb::Capture(capture) => capture::run(global, capture),
         Verb::Lab { what } => lab::run(global, what),
         Verb::Completions { shell } => generate::completions(*shell),
         Verb::Man { folder } => generate::man(folder),
         Verb::Schema { noun } => generate::schema(*noun),
     }
+}
+
+/// For verbs that look into memory.
+fn refuse_recording(global: &Global, verb: &str) -> anyhow::Result<()> {
+    if global.root.is_none() {
+        return Ok(());
+    }
+    let what = format!("{verb}: a recording holds no page contents, by design");
+    let next = "use the machine itself, or a dump, core or device: --file, --core, --device";
+    Err(Advised { what, next }.into())
 }
 
 /// What was found out beside the facts.

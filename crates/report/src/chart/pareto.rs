@@ -63,7 +63,7 @@ fn axes(plane: &mut Plane<'_>) -> Drawn {
         .axis_style(REST.light)
         .label_style(quiet(&INK.light))
         .axis_desc_style(quiet(&INK.light))
-        .x_desc("mean time of reading the smallest block, µs (less is better)")
+        .x_desc("time of reading the smallest block (p50), µs (less is better)")
         .y_desc("original per memory used (more is better)")
         .draw()
 }

@@ -6,9 +6,11 @@
 //! Sums and shares are worked out for display; whether they are good or bad is not decided here.
 
 mod bars;
+mod bench;
 mod capabilities;
 mod cgroups;
 mod doctor;
+mod duplicates;
 mod findings;
 mod header;
 mod kit;
@@ -30,7 +32,7 @@ mod words;
 mod zones;
 mod zram;
 
-use crate::{Answer, Scanned};
+use crate::{Answer, Benched, Scanned};
 use kit::Page;
 
 /// The rule whose finding says that memory is short; the verdict says so then, and only then.
@@ -53,6 +55,11 @@ pub fn report(answer: &Answer<'_>, look: Look) -> String {
 /// Facts at a glance.
 pub fn status(answer: &Answer<'_>, look: Look) -> String {
     printed(look, |page| status::print(page, answer))
+}
+
+/// What each algorithm costs, and which is best for what.
+pub fn bench(benched: &Benched<'_>, look: Look) -> String {
+    printed(look, |page| bench::print(page, benched))
 }
 
 /// Findings in full.

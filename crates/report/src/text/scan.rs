@@ -5,6 +5,7 @@ use std::fmt::Display;
 
 use pagewise_model::{AlgorithmEstimate, Bytes, Effective, Ends, Estimate, Outcome};
 
+use super::duplicates;
 use super::kit::{Line, Page, Role};
 use super::table::{Cell, Column, Table};
 use super::words::{part_of, plural, share};
@@ -58,6 +59,11 @@ fn heading(page: &mut Page, whole: &Estimate, scanned: &Scanned<'_>) {
     let pid = source.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
     let size = bytes(whole, whole.pages);
     let seen = match whole.sampled_pages == whole.pages {
+        true if whole.sized_pages < whole.pages => format!(
+            "all {} looked at, {} compressed",
+            plural(whole.pages, "page"),
+            grouped(whole.sized_pages)
+        ),
         true => format!("all {} looked at", plural(whole.pages, "page")),
         false => {
             format!("{} of {} looked at", grouped(whole.sampled_pages), plural(whole.pages, "page"))
@@ -139,16 +145,13 @@ fn kinds(page: &mut Page, whole: &Estimate) {
         of_all(whole.same_filled_pages),
         of_all(whole.zero_pages)
     )];
-    items.push(match (&whole.duplicate_pages.outcome, whole.duplicate_saved_bytes.get()) {
-        (Outcome::Value(0), _) => "duplicates none".to_owned(),
-        (Outcome::Value(pages), saved) => duplicates(whole, *pages, saved.unwrap_or_default()),
-        (Outcome::Absent(why) | Outcome::Denied(why), _) => format!("duplicates unknown: {why}"),
-    });
+    items.push(duplicates::in_short(whole));
     if whole.swapped_pages > 0 {
         items.push(format!("{} in swap already, not looked at", bytes(whole, whole.swapped_pages)));
     }
     items.extend(huge(whole));
     page.items(2, &items);
+    duplicates::print(page, whole);
 }
 
 /// Huge pages, where the kernel tells which pages are part of one.
@@ -162,34 +165,22 @@ fn huge(whole: &Estimate) -> Option<String> {
     Some(format!("in huge pages {part}{}{}", bloat.unwrap_or_default(), more.unwrap_or_default()))
 }
 
-fn duplicates(whole: &Estimate, pages: u64, saved: Bytes) -> String {
-    let of_all = share(pages, whole.pages).unwrap_or_default();
-    let first = whole.algorithms.first();
-    let name = first.map(|algorithm| algorithm.name.to_string()).unwrap_or_default();
-    let of_bytes = first.and_then(|all| share(saved.get(), all.compressed_bytes.get()));
-    let most = whole.most_repeated_pages.get().map(grouped).unwrap_or_default();
-    format!(
-        "duplicates {of_all} of pages (one page {most} times): merging would save {saved} after {name} \
-         ({} of its bytes), KSM {}",
-        of_bytes.unwrap_or_else(|| "0 %".to_owned()),
-        bytes(whole, pages)
-    )
-}
-
 fn meaning(page: &mut Page, whole: &Estimate) {
     let Some(first) = whole.algorithms.first() else { return };
     page.gap();
     let size = bytes(whole, whole.pages);
     let used = first.memory_used_bytes.saturating_add(first.slot_table_bytes);
     let freed = size.saturating_sub(used);
-    let cold = match whole.cold.get() {
-        Some(pages) => format!("{} were not used for 2 minutes", bytes(whole, pages)),
-        None => "how much is cold is not known here".to_owned(),
+    let cold = match &whole.cold.outcome {
+        Outcome::Value(pages) => format!("{} were not used for 2 minutes", bytes(whole, *pages)),
+        Outcome::Absent(why) | Outcome::Denied(why) => {
+            format!("how much is cold is unknown: {why}")
+        }
     };
     let text = format!(
         "Swapped to zram with {}, all of it would take {}, {} of slot table included: at most {freed} \
-         would be free for other things. That is gained for cold pages only ({cold}); pages in use \
-         come back. \
+         would be free for other things. That is gained for cold pages only; pages in use come back \
+         ({cold}). \
          \"memory used\" is what zram of {} would report after a fresh fill, size classes of zsmalloc \
          included; after many overwrites it is up to {}.",
         first.name,
@@ -269,7 +260,7 @@ fn notes(page: &mut Page, whole: &Estimate, scanned: &Scanned<'_>) {
     let text = format!(
         "Looking marked {} as used, unshared at most {} and caused {}.",
         plural(disturbed.referenced_pages, "page"),
-        disturbed.unshared_pages,
+        grouped(disturbed.unshared_pages),
         plural(disturbed.faults, "fault")
     );
     page.prose(2, Role::Quiet, &text);

@@ -5,22 +5,19 @@ mod cache;
 mod guest;
 mod out;
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
 use pagewise_lab::Error;
 use pagewise_lab::cache::Cache;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::Outcome;
 use crate::cli::{Global, Lab};
+use crate::interrupt::Stop;
 
 pub(super) fn run(global: &Global, what: &Lab) -> anyhow::Result<Outcome> {
     let cache = Cache::open()?;
-    let stop = stop()?;
+    let stop = Stop::listen()?;
     let done = match what {
-        Lab::Guest(wanted) => guest::run(global, wanted, &cache, &stop),
-        Lab::Cache { what } => cache::run(global, what, &cache, &stop),
+        Lab::Guest(wanted) => guest::run(global, wanted, &cache, stop.flag()),
+        Lab::Cache { what } => cache::run(global, what, &cache, stop.flag()),
     };
     match done {
         Err(error) if error.downcast_ref().is_some_and(|error| matches!(error, Error::Stopped)) => {
@@ -33,16 +30,6 @@ pub(super) fn run(global: &Global, what: &Lab) -> anyhow::Result<Outcome> {
 
 /// What a shell reports for a program that SIGINT ended.
 const STOPPED: u8 = 130;
-
-/// Set by Ctrl-C and its kin; a second one ends the program as usual.
-fn stop() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register_conditional_default(signal, stop.clone())?;
-        signal_hook::flag::register(signal, stop.clone())?;
-    }
-    Ok(stop)
-}
 
 /// A line for the user that is no answer.
 fn tell(global: &Global, line: &str) {

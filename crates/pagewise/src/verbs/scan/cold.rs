@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How much of a source nobody used for two minutes, where the kernel keeps account of that: of memory
-//! cgroups with multi-gen LRU, for root. Of one process no kernel here tells.
+//! How much of a source nobody used for two minutes, where the kernel keeps account of that and tells
+//! it without being written to; else why that is unknown, and what would tell.
+//!
+//! - Multi-gen LRU: of memory cgroups, for root. Of one process it tells nothing.
+//! - `damon_stat`: of all memory together, free memory and files too. That is said beside, as no part
+//!   of it is known to be that which was looked at.
+//! - DAMON threads for one process, and page idle tracking: both tell only when they are written to,
+//!   which is not for a scan to do.
 
-use pagewise_model::{GroupGenerations, Millis, Pages, Reading, Snapshot, Source};
-use pagewise_observe::{HostRoot, generations};
+use pagewise_model::{
+    GroupGenerations, Millis, Outcome, Pages, Percent, Reading, Snapshot, Source,
+};
+use pagewise_observe::{HostRoot, generations, idle_share, watched};
 
 use crate::cli::Sources;
 
@@ -12,18 +20,50 @@ const COLD: Millis = Millis::new(120_000);
 
 /// Cold pages of a cgroup with those below it, or of all of the host.
 pub(super) fn of(host: &HostRoot, snapshot: &Snapshot, source: &Sources) -> Reading<u64> {
-    if snapshot.mglru.is_on() == Some(false) {
-        return Reading::absent("multi-gen LRU is off", snapshot.mglru.enabled.source.clone());
-    }
     let below = match (&source.cgroup, source.host) {
         (Some(path), _) => path.trim_start_matches("/sys/fs/cgroup").trim_matches('/'),
         (None, true) => "",
         (None, false) => {
-            let why = "the kernel tells it of cgroups (--cgroup, --host), not of processes";
-            return Reading::absent(why, Source::none());
+            return Reading::absent(of_process(host, snapshot, source), Source::none());
         }
     };
-    generations(host).map(|groups| cold(&groups, below).get())
+    let read = match snapshot.mglru.is_on() {
+        Some(false) => Reading::absent(
+            "multi-gen LRU is off: /sys/kernel/mm/lru_gen/enabled",
+            snapshot.mglru.enabled.source.clone(),
+        ),
+        _ => generations(host).map(|groups| cold(&groups, below).get()),
+    };
+    match read.outcome {
+        Outcome::Absent(why) if source.host => {
+            Reading::absent(format!("{why}{}", of_all(host)), read.source)
+        }
+        _ => read,
+    }
+}
+
+/// What `damon_stat` says, where it runs.
+fn of_all(host: &HostRoot) -> String {
+    let said = |share: Percent| {
+        let share = share.get();
+        format!("; damon_stat saw {share:.0} % of all memory idle, free memory and files too")
+    };
+    idle_share(host, COLD).get().map(said).unwrap_or_default()
+}
+
+/// Why it is unknown of processes.
+fn of_process(host: &HostRoot, snapshot: &Snapshot, source: &Sources) -> String {
+    const NOT: &str = "the kernel tells it of cgroups (--cgroup, --host), not of processes";
+    let is_watched = watched(host).iter().any(|pid| source.pid.contains(pid));
+    match snapshot.damon.kdamonds.outcome {
+        _ if is_watched => {
+            "DAMON watches it, but shows what it saw to those alone who write that it \
+                            should: damo report access"
+                .to_owned()
+        }
+        Outcome::Absent(_) => NOT.to_owned(),
+        _ => format!("{NOT}; DAMON could: damo start PID, later damo report access"),
+    }
 }
 
 fn cold(groups: &[GroupGenerations], below: &str) -> Pages {

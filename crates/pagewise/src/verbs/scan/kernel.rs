@@ -6,7 +6,7 @@ use pagewise_pages::codec::{Algorithm, DEFAULTS};
 use pagewise_pages::kernel::{Kernel, Shown};
 
 /// The machine's own kernel.
-pub(super) fn own(snapshot: &Snapshot) -> Kernel {
+pub(in crate::verbs) fn own(snapshot: &Snapshot) -> Kernel {
     let has_device = !snapshot.zram.is_empty();
     let parameters = is_present(snapshot, "zram.algorithm_params");
     Kernel::of(&Shown {

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pagewise_model::{Disturbed, EstimateSource, Name, Pages, grouped};
+use pagewise_model::{Disturbed, EstimateSource, Name, grouped};
 use pagewise_observe::HostRoot;
 use pagewise_pages::estimate::{Origin, estimate};
-use pagewise_pages::huge::Place;
-use pagewise_pages::tally::{Engine, Question, Tally};
-use pagewise_sample::{Choice, Options, Part, Partial, Sample, Sampler, Target, Visit};
+use pagewise_pages::lot::Lot;
+use pagewise_pages::tally::{Question, Tally};
+use pagewise_sample::{Choice, Options, Part, Partial, Sample, Sampler, Target};
 
 use super::dump::Dump;
 use super::target;
+use super::worker::{self, Rules, Worker};
 use crate::cli::{Global, Scan};
 use crate::progress::Looking;
 
@@ -29,35 +30,6 @@ pub(super) struct Looked {
     pub(super) bytes_read: u64,
 }
 
-/// One thread's work: its encoders, and a tally for each part.
-struct Worker<'a> {
-    question: &'a Question,
-    engine: Engine,
-    tallies: Vec<Tally>,
-    dump: Option<&'a Dump>,
-    shown: &'a Looking,
-}
-
-impl<'a> Worker<'a> {
-    fn new(question: &'a Question, dump: Option<&'a Dump>, shown: &'a Looking) -> Self {
-        Self { question, engine: Engine::new(question), tallies: Vec::new(), dump, shown }
-    }
-}
-
-impl Visit for Worker<'_> {
-    fn page(&mut self, origin: &pagewise_sample::Origin, page: &[u8]) {
-        while self.tallies.len() <= origin.part {
-            self.tallies.push(Tally::new(self.question));
-        }
-        let place = Place { number: origin.page, huge: origin.huge };
-        self.engine.add(page, place, &mut self.tallies[origin.part]);
-        if let Some(dump) = self.dump {
-            dump.page(page);
-        }
-        self.shown.page();
-    }
-}
-
 pub(super) fn at(
     global: &Global,
     wanted: &Scan,
@@ -65,16 +37,25 @@ pub(super) fn at(
     snapshot: &pagewise_model::Snapshot,
     question: &Question,
 ) -> anyhow::Result<Looked> {
-    let (target, kind) = target::of(wanted, snapshot)?;
+    let (target, kind) = target::of(&wanted.source, snapshot)?;
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register_conditional_default(signal_hook::consts::SIGINT, stop.clone())?;
     signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())?;
     let mut sampler = pagewise_sample::open(host, &target, target::options(wanted, stop))?;
     let dump = wanted.dump.as_deref().map(Dump::new).transpose()?;
     let shown = Looking::start(global);
-    let threads = if wanted.exact { std::thread::available_parallelism()?.get() } else { 1 };
-    let mut workers: Vec<Worker<'_>> =
-        (0..threads).map(|_| Worker::new(question, dump.as_ref(), &shown)).collect();
+    let threads = match target::choice(wanted) {
+        Choice::Exact => std::thread::available_parallelism()?.get(),
+        _ => 1,
+    };
+    let rules = Rules {
+        question,
+        dump: dump.as_ref(),
+        shown: &shown,
+        lot: Lot::new(wanted.seed, target::sized(wanted, sampler.pages()), sampler.pages().get()),
+        most_kept: if wanted.duplicates { worker::room(snapshot) / threads } else { usize::MAX },
+    };
+    let mut workers: Vec<Worker<'_>> = (0..threads).map(|_| Worker::new(rules)).collect();
     draw(&mut sampler, &mut workers, wanted, &shown);
     let sample = sampler.finish();
     let tallies = merged(question, workers, sample.parts.len());
@@ -99,7 +80,8 @@ pub(super) fn glance(
     let options = Options { choice: Choice::Count(GLANCE), budget, ..Options::default() };
     let mut sampler = pagewise_sample::open(host, target, options)?;
     let shown = Looking::silent();
-    let mut workers = [Worker::new(question, None, &shown)];
+    let (lot, most_kept) = (Lot::all(), usize::MAX);
+    let mut workers = [Worker::new(Rules { question, dump: None, shown: &shown, lot, most_kept })];
     sampler.run(&mut workers);
     let sample = sampler.finish();
     let tallies = merged(question, workers, sample.parts.len());
@@ -129,11 +111,8 @@ fn draw(sampler: &mut Sampler, workers: &mut [Worker<'_>], wanted: &Scan, shown:
 }
 
 fn tally_of_all(workers: &[Worker<'_>]) -> Option<Tally> {
-    let question = workers.first()?.question;
-    let mut all = Tally::new(question);
-    let tallies = workers.iter().flat_map(|worker| &worker.tallies);
-    tallies.for_each(|tally| all.merge(tally.clone()));
-    Some(all)
+    let question = workers.first()?.rules.question;
+    Some(Tally::of_all(question, workers.iter().flat_map(|worker| &worker.tallies)))
 }
 
 /// Each part's tally, from all threads.
@@ -158,13 +137,11 @@ fn looked(question: &Question, kind: &str, sample: &Sample, mut tallies: Vec<Tal
         let parts = sample.parts.iter().zip(&mut tallies);
         let of_part = |(part, tally): (&Part, &mut Tally)| {
             let origin = origin(part.kind.word(), part.name.clone(), part.pid, (part, sample));
-            estimate(question, origin, tally)
+            estimate(question, origin, std::slice::from_mut(tally))
         };
         estimates = parts.map(of_part).collect();
     }
-    let mut all = Tally::new(question);
-    tallies.into_iter().for_each(|tally| all.merge(tally));
-    estimates.insert(0, estimate(question, whole(kind, sample), &mut all));
+    estimates.insert(0, estimate(question, whole(kind, sample), &mut tallies));
     Looked {
         estimates,
         notes: notes(sample),
@@ -175,11 +152,18 @@ fn looked(question: &Question, kind: &str, sample: &Sample, mut tallies: Vec<Tal
 fn origin(kind: &str, name: Name, pid: Option<u32>, (part, sample): (&Part, &Sample)) -> Origin {
     Origin {
         source: EstimateSource { kind: kind.into(), name, pid },
-        pages: population(sample, part.pages, part.sampled),
+        pages: population(sample, part),
         swapped_pages: part.swapped.get(),
         partial: part.ended.map(|_| "it ended or was replaced meanwhile".to_owned()),
         disturbed: Disturbed::default(),
     }
+}
+
+/// Pages of nobody, for tests.
+#[cfg(test)]
+pub(super) fn nowhere(pages: u64) -> Origin {
+    let source = EstimateSource { kind: "file".into(), name: Name::default(), pid: None };
+    Origin { source, pages, swapped_pages: 0, partial: None, disturbed: Disturbed::default() }
 }
 
 fn whole(kind: &str, sample: &Sample) -> Origin {
@@ -190,7 +174,7 @@ fn whole(kind: &str, sample: &Sample) -> Origin {
     let disturbed = sample.disturbed;
     Origin {
         source: EstimateSource { kind: kind.into(), name, pid },
-        pages: population(sample, sample.pages(), sample.sampled()),
+        pages: sample.parts.iter().map(|part| population(sample, part)).sum(),
         swapped_pages: sample.swapped().get(),
         partial: sample.partial.map(|why| partial(why, sample)),
         disturbed: Disturbed {
@@ -202,14 +186,18 @@ fn whole(kind: &str, sample: &Sample) -> Origin {
 }
 
 /// What an estimate is of. Where every page was asked for they come in order of address: those that
-/// were not shown are no part of it, as those that were are no sample of them.
-fn population(sample: &Sample, pages: Pages, shown: Pages) -> u64 {
-    if sample.choice == Choice::Exact { shown.get() } else { pages.get() }
+/// were not shown are no part of it, as those that were are no sample of them. Of a process that ended
+/// only what was looked at is known to have been there: the rest is given back.
+fn population(sample: &Sample, part: &Part) -> u64 {
+    let seen_alone = sample.choice == Choice::Exact || part.ended.is_some();
+    if seen_alone { part.sampled.get() } else { part.pages.get() }
 }
 
 fn partial(why: Partial, sample: &Sample) -> String {
-    if sample.choice != Choice::Exact {
-        return why.to_string();
+    match (sample.choice, why) {
+        (Choice::Exact, _) => (),
+        (_, Partial::Ended) => return format!("{why}; what was left of it is not counted"),
+        _ => return why.to_string(),
     }
     let (shown, all) = (grouped(sample.sampled().get()), grouped(sample.pages().get()));
     format!("{why} after {shown} of {all} pages; what follows is of those alone")

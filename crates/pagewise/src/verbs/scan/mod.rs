@@ -3,23 +3,23 @@
 
 mod cold;
 mod dump;
-mod kernel;
+pub(super) mod kernel;
 mod look;
-mod target;
+pub(super) mod target;
+mod worker;
 
 use pagewise_model::{Bytes, Cost, Effective, Estimate, Snapshot};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_pages::tally::Question;
 use pagewise_report::{Scanned, json, text};
 
-use super::Outcome;
+use super::{Outcome, refuse_recording};
 use crate::cli::{Global, Scan};
 use crate::cost::{self, Started};
-use crate::trouble::Advised;
 use crate::{input, output, screen};
 
 pub(super) fn run(global: &Global, wanted: &Scan, started: Started) -> anyhow::Result<Outcome> {
-    refuse_recording(global)?;
+    refuse_recording(global, "scan")?;
     let host = input::open(global)?.without_start();
     let interval =
         host.interval(&Scope::everything(std::time::Duration::ZERO), || anyhow::Ok(()))?;
@@ -31,15 +31,6 @@ pub(super) fn run(global: &Global, wanted: &Scan, started: Started) -> anyhow::R
     let bytes_read = cost.bytes_read.saturating_add(looked.bytes_read);
     show(global, &interval.end, &looked, Cost { bytes_read, ..cost })?;
     Ok(Outcome::Done)
-}
-
-fn refuse_recording(global: &Global) -> anyhow::Result<()> {
-    if global.root.is_none() {
-        return Ok(());
-    }
-    let what = "scan: a recording holds no page contents, by design".to_owned();
-    let next = "scan the machine itself, or a dump, core or device: --file, --core, --device";
-    Err(Advised { what, next }.into())
 }
 
 fn question(wanted: &Scan, snapshot: &Snapshot) -> Question {

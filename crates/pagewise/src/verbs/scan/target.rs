@@ -5,18 +5,20 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use globset::Glob;
-use pagewise_model::{Bytes, Percent, Process, Reading, Snapshot};
+use pagewise_model::{Bytes, Pages, Percent, Process, Reading, Snapshot};
 use pagewise_sample::{Choice, Options, Target};
 
-use crate::cli::{Amount, Scan};
+use crate::cli::{Amount, Scan, Sources};
 use crate::trouble::Advised;
 
 /// Whose pages, and what that is called.
-pub(super) fn of(wanted: &Scan, snapshot: &Snapshot) -> anyhow::Result<(Target, &'static str)> {
-    let source = &wanted.source;
+pub(in crate::verbs) fn of(
+    source: &Sources,
+    snapshot: &Snapshot,
+) -> anyhow::Result<(Target, &'static str)> {
     Ok(match source {
         _ if source.host => (Target::Host, "host"),
-        _ if source.name.is_some() => (Target::Processes(named(wanted, snapshot)?), "processes"),
+        _ if source.name.is_some() => (Target::Processes(named(source, snapshot)?), "processes"),
         _ => match (&source.cgroup, &source.file, &source.device, &source.core) {
             (Some(path), ..) => (Target::Cgroup(path.clone()), "cgroup"),
             (_, Some(path), ..) => (Target::File(path.clone()), "file"),
@@ -35,8 +37,8 @@ fn processes(pids: &[u32]) -> (Target, &'static str) {
 }
 
 /// The processes whose command's name matches.
-fn named(wanted: &Scan, snapshot: &Snapshot) -> anyhow::Result<Vec<u32>> {
-    let glob = wanted.source.name.as_deref().unwrap_or_default();
+fn named(source: &Sources, snapshot: &Snapshot) -> anyhow::Result<Vec<u32>> {
+    let glob = source.name.as_deref().unwrap_or_default();
     let matcher = Glob::new(glob)?.compile_matcher();
     let all = &snapshot.processes.list;
     let pids: Vec<u32> = all
@@ -72,11 +74,31 @@ pub(super) fn largest(snapshot: &Snapshot) -> Target {
 
 /// How much of it.
 pub(super) fn choice(wanted: &Scan) -> Choice {
-    match (wanted.exact, wanted.sample) {
+    match (wanted.exact || wanted.duplicates, wanted.sample) {
         (true, _) => Choice::Exact,
-        (false, Some(Amount::Pages(pages))) => Choice::Count(pages),
-        (false, Some(Amount::Percent(percent))) => Choice::Share(percent / 100.0),
+        (false, Some(amount)) => asked(amount),
         (false, None) => Choice::Precise,
+    }
+}
+
+/// Pages that are compressed where all are looked at for duplicates alone: as many as keep every size
+/// within 2 % where sizes spread by one and a half times their mean.
+const SIZED: u64 = 20_000;
+
+/// How many of `population` pages to compress.
+pub(super) fn sized(wanted: &Scan, population: Pages) -> u64 {
+    let choice = match wanted.sample {
+        _ if !wanted.duplicates => Choice::Exact,
+        Some(amount) => asked(amount),
+        None => Choice::Count(SIZED),
+    };
+    choice.pages_of(population).get()
+}
+
+fn asked(amount: Amount) -> Choice {
+    match amount {
+        Amount::Pages(pages) => Choice::Count(pages),
+        Amount::Percent(percent) => Choice::Share(percent / 100.0),
     }
 }
 
@@ -84,6 +106,7 @@ pub(super) fn choice(wanted: &Scan) -> Choice {
 pub(super) fn options(wanted: &Scan, stop: Arc<AtomicBool>) -> Options {
     Options {
         choice: choice(wanted),
+        bounded: wanted.duplicates,
         file_backed: wanted.file_backed,
         others_allowed: wanted.measure,
         seed: wanted.seed,

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Why something is not lent, or does not go back.
+
+use std::io;
+
+use pagewise_model::Bytes;
+
+/// What went wrong, with what was expected and found. What became of what had been lent is not said
+/// here: [`Session::end`](crate::Session::end) does.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Only one run borrows at a time.
+    #[error("{state}: another run of pagewise borrows from this machine ({})", holder(*.pid))]
+    Busy {
+        /// The folder that both use.
+        state: String,
+        /// The other run, where it has said so.
+        pid: Option<u32>,
+    },
+    /// The folder of journals, or a file in it.
+    #[error("{path}")]
+    State {
+        /// Which.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The kernel refused something.
+    #[error("{doing}")]
+    Kernel {
+        /// What was tried, as `zram1: disksize = 4096`.
+        doing: String,
+        /// What it said.
+        source: io::Error,
+    },
+    /// The kernel took something and made something else of it.
+    #[error("{what}: wrote {wrote:?}, found {found:?} after it")]
+    Changed {
+        /// The knob or file.
+        what: String,
+        /// What was asked for.
+        wrote: String,
+        /// What stands there.
+        found: String,
+    },
+    /// This kernel lacks it.
+    #[error("{what}: {why}")]
+    Absent {
+        /// What was asked for.
+        what: String,
+        /// What is not there.
+        why: &'static str,
+    },
+    /// The table of knobs has no such row.
+    #[error("{0}: no knob of that name")]
+    NoKnob(String),
+    /// A knob that cannot be put back is not lent.
+    #[error("{name}: it cannot be borrowed: {why}")]
+    NotLent {
+        /// The knob.
+        name: String,
+        /// Why not.
+        why: String,
+    },
+    /// A value outside of what the knob takes.
+    #[error("{name}: expected {expected}, found {found:?}")]
+    Value {
+        /// The knob.
+        name: String,
+        /// What it takes.
+        expected: String,
+        /// What was asked for.
+        found: String,
+    },
+    /// Strangers' pages would land on our area, and ours on theirs.
+    #[error("the host's own swap is on: {}", areas.join(", "))]
+    OtherSwap {
+        /// Which.
+        areas: Vec<String>,
+    },
+    /// What is in the area does not fit into memory.
+    #[error("{area}: {used} of it are in use and {available} of memory are available")]
+    NoRoom {
+        /// The swap area.
+        area: String,
+        /// What it holds.
+        used: Bytes,
+        /// What there is.
+        available: Bytes,
+    },
+    /// A file would not fit.
+    #[error("{folder}: expected room for {wanted} and some to spare, found {found}")]
+    NoSpace {
+        /// Where it was to be.
+        folder: String,
+        /// Its size.
+        wanted: Bytes,
+        /// What is free.
+        found: Bytes,
+    },
+    /// Only what was lent is used.
+    #[error("{0}: expected a device or file that this session made")]
+    NotOurs(String),
+    /// A journal that cannot be trusted.
+    #[error("{journal}: line {line} is damaged")]
+    Damaged {
+        /// Which.
+        journal: String,
+        /// The first such line.
+        line: usize,
+    },
+    /// Something that was taken later rests on it.
+    #[error("it has to wait for what rests on it: {by}")]
+    Held {
+        /// What.
+        by: String,
+    },
+    /// It went back already.
+    #[error("loan {0} is not open")]
+    NotOpen(u64),
+}
+
+fn holder(pid: Option<u32>) -> String {
+    pid.map_or_else(|| "it does not say its pid".to_owned(), |pid| format!("pid {pid}"))
+}
+
+impl Error {
+    /// What to do about it, where that is known.
+    #[must_use]
+    pub fn next(&self) -> Option<String> {
+        let next = match self {
+            Self::Busy { pid: Some(pid), .. } => {
+                return Some(format!("wait until process {pid} has ended, or end it"));
+            }
+            Self::Busy { .. } => "wait until it has ended",
+            Self::State { source, .. } | Self::Kernel { source, .. } if is_denied(source) => {
+                "run as root"
+            }
+            Self::State { .. } => "let PAGEWISE_STATE name another folder, on a disk",
+            Self::OtherSwap { .. } => {
+                "switch it off with swapoff, or allow pages of other programs on ours with \
+                 --allow-shared-swap"
+            }
+            Self::NoRoom { .. } => "end some programs, then run `pagewise undo`",
+            Self::NoSpace { .. } => "free some space, or ask for less",
+            Self::Damaged { .. } => {
+                "what its other lines name is put back; look at the file, then remove it"
+            }
+            _ => return None,
+        };
+        Some(next.to_owned())
+    }
+}
+
+fn is_denied(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
+}
+
+/// Says what was tried.
+pub(crate) trait Doing<T> {
+    /// The error of the kernel with it.
+    fn doing(self, what: impl FnOnce() -> String) -> Result<T, Error>;
+}
+
+impl<T> Doing<T> for io::Result<T> {
+    fn doing(self, what: impl FnOnce() -> String) -> Result<T, Error> {
+        self.map_err(|source| Error::Kernel { doing: what(), source })
+    }
+}

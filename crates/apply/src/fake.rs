@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A machine in memory that behaves like the kernel where loans depend on it, and that can fail or
+//! kill us at any write.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use pagewise_model::Bytes;
+
+use crate::hands::{Deed, Hands};
+use crate::loan::swap::Area;
+
+/// What happens at the write of that number, the first being 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It fails; a journal then has half a line.
+    Fail(usize),
+    /// It and every later one fail, those of the journal too.
+    FailOn(usize),
+    /// It and every later one fail, but the journal is written.
+    Stuck(usize),
+    /// We are killed before it; a journal then has half a line.
+    KillBefore(usize),
+    /// We are killed right after it.
+    KillAfter(usize),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FakeZram {
+    pub(crate) diskseq: u64,
+    pub(crate) disksize: u64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct FakeGroup {
+    pub(crate) members: BTreeSet<u32>,
+    pub(crate) limits: BTreeMap<String, String>,
+}
+
+/// What can be borrowed, as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct State {
+    pub(crate) knobs: BTreeMap<String, String>,
+    pub(crate) zrams: BTreeMap<u32, FakeZram>,
+    pub(crate) swaps: BTreeSet<String>,
+    pub(crate) groups: BTreeMap<String, FakeGroup>,
+    pub(crate) files: BTreeMap<String, u64>,
+    pub(crate) is_loaded: bool,
+    pub(crate) hands_down: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) state: State,
+    pub(crate) journals: BTreeMap<String, Vec<u8>>,
+    pub(crate) unified: bool,
+    pub(crate) boot: u32,
+    pub(crate) fault: Option<Fault>,
+    pub(crate) deeds: usize,
+    pub(crate) is_dead: bool,
+    /// Bytes of memory that are available.
+    pub(crate) available: u64,
+    /// Of every folder.
+    pub(crate) inode: u64,
+    newest_diskseq: u64,
+}
+
+/// Hands on a world that others see too.
+#[derive(Debug, Clone)]
+pub(crate) struct Fake(Arc<Mutex<World>>);
+
+pub(crate) const STATE: &str = "/state";
+pub(crate) const MOUNT: &str = "/cg";
+pub(crate) const DISK: &str = "/disk";
+/// Our own process.
+pub(crate) const PID: u32 = 4711;
+
+const VM: &str = "/proc/sys/vm";
+pub(crate) const KNOBS: [(&str, &str); 5] = [
+    ("swappiness", "60"),
+    ("page-cluster", "3"),
+    ("dirty_ratio", "20"),
+    ("dirty_bytes", "0"),
+    ("min_free_kbytes", "8192"),
+];
+
+impl Fake {
+    /// A machine with a zram device of somebody else.
+    pub(crate) fn new(unified: bool, is_loaded: bool) -> Self {
+        let knobs = KNOBS.map(|(name, value)| (format!("{VM}/{name}"), value.to_owned()));
+        let theirs = FakeZram { diskseq: 5, disksize: 1 << 20 };
+        let state = State {
+            knobs: knobs.into(),
+            zrams: is_loaded.then_some((0, theirs)).into_iter().collect(),
+            swaps: BTreeSet::new(),
+            groups: [(format!("{MOUNT}/system"), FakeGroup::default())].into(),
+            files: BTreeMap::new(),
+            is_loaded,
+            hands_down: false,
+        };
+        Self(Arc::new(Mutex::new(World {
+            state,
+            journals: BTreeMap::new(),
+            unified,
+            boot: 1,
+            fault: None,
+            deeds: 0,
+            is_dead: false,
+            available: 1 << 30,
+            inode: 2,
+            newest_diskseq: 5,
+        })))
+    }
+
+    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// A new process: nothing fails any more.
+    pub(crate) fn revive(&self) {
+        let mut world = self.world();
+        world.fault = None;
+        world.is_dead = false;
+        world.deeds = 0;
+    }
+}
+
+impl World {
+    /// The machine is started anew: what the kernel held is as it was at first.
+    pub(crate) fn boot(&mut self, at_boot: &State) {
+        self.boot += 1;
+        let files = self.state.files.clone();
+        self.state = State { files, ..at_boot.clone() };
+    }
+
+    pub(crate) fn add_zram(&mut self) -> io::Result<u32> {
+        if !self.state.is_loaded {
+            return Err(ErrorKind::NotFound.into());
+        }
+        self.newest_diskseq += 1;
+        let device = FakeZram { diskseq: self.newest_diskseq, disksize: 0 };
+        let free = (0..).find(|number| !self.state.zrams.contains_key(number));
+        let number = free.expect("numbers do not end");
+        self.state.zrams.insert(number, device);
+        Ok(number)
+    }
+
+    fn perform(&mut self, deed: &Deed<'_>) -> io::Result<()> {
+        let missing = || io::Error::from(ErrorKind::NotFound);
+        let busy = || io::Error::from(ErrorKind::ResourceBusy);
+        let there = || io::Error::from(ErrorKind::AlreadyExists);
+        let state = &mut self.state;
+        match *deed {
+            Deed::Write { path, value } => return self.write(path, value),
+            Deed::MakeGroup(folder) => {
+                if state.groups.contains_key(folder) {
+                    return Err(there());
+                }
+                state.groups.insert(folder.to_owned(), FakeGroup::default());
+            }
+            Deed::RemoveGroup(folder) => {
+                let group = state.groups.get(folder).ok_or_else(missing)?;
+                let below = format!("{folder}/");
+                let has_groups = state.groups.keys().any(|other| other.starts_with(&below));
+                if has_groups || !group.members.is_empty() {
+                    return Err(busy());
+                }
+                state.groups.remove(folder);
+            }
+            Deed::Kill { pid, group } => {
+                state.groups.get_mut(group).ok_or_else(missing)?.members.remove(&pid);
+            }
+            Deed::MakeFile { path, size } => {
+                if state.files.insert(path.to_owned(), size.get()).is_some() {
+                    return Err(there());
+                }
+            }
+            Deed::RemoveFile(path) => {
+                if state.swaps.contains(path) {
+                    return Err(io::Error::other("text file busy"));
+                }
+                state.files.remove(path).ok_or_else(missing)?;
+            }
+            Deed::FormatSwap(area) => {
+                if !self.is_area(area) {
+                    return Err(missing());
+                }
+            }
+            Deed::SwapOn { area, .. } => {
+                if !self.is_area(area) || !self.state.swaps.insert(area.to_owned()) {
+                    return Err(busy());
+                }
+            }
+            Deed::SwapOff(area) => {
+                if !state.swaps.remove(area) {
+                    return Err(ErrorKind::InvalidInput.into());
+                }
+            }
+            Deed::Load { .. } => state.is_loaded = true,
+            Deed::Unload(_) => {
+                if !state.zrams.is_empty() {
+                    return Err(busy());
+                }
+                state.is_loaded = false;
+            }
+            Deed::Begin(journal) => {
+                if self.journals.insert(journal.to_owned(), Vec::new()).is_some() {
+                    return Err(there());
+                }
+            }
+            Deed::Append { journal, line } => {
+                self.journals.get_mut(journal).ok_or_else(missing)?.extend_from_slice(line);
+            }
+            Deed::Cut { journal, length } => {
+                let length = usize::try_from(length).expect("short");
+                self.journals.get_mut(journal).ok_or_else(missing)?.truncate(length);
+            }
+            Deed::Forget(journal) => drop(self.journals.remove(journal).ok_or_else(missing)?),
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, path: &str, value: &str) -> io::Result<()> {
+        let parts: Vec<&str> = path.split('/').collect();
+        match parts.as_slice() {
+            ["", "proc", "sys", "vm", name] => self.set_knob(name, value),
+            ["", "sys", "block", disk, file] => {
+                let number: u32 = disk.strip_prefix("zram").unwrap_or_default().parse().unwrap();
+                let is_on = self.state.swaps.contains(&format!("/dev/zram{number}"));
+                let device = self.state.zrams.get_mut(&number).ok_or(ErrorKind::NotFound)?;
+                match *file {
+                    "disksize" => device.disksize = value.parse().expect("bytes"),
+                    "reset" if is_on => return Err(ErrorKind::ResourceBusy.into()),
+                    "reset" => device.disksize = 0,
+                    _ => {}
+                }
+                Ok(())
+            }
+            ["", "sys", "class", "zram-control", "hot_remove"] => {
+                let number = value.parse().expect("a number");
+                let is_empty = self.state.zrams.get(&number).is_some_and(|it| it.disksize == 0);
+                assert!(is_empty, "only a device that was reset is removed");
+                self.state.zrams.remove(&number);
+                Ok(())
+            }
+            ["", "cg", "cgroup.subtree_control"] => {
+                self.state.hands_down = value == "+memory";
+                Ok(())
+            }
+            ["", "cg", group, "cgroup.procs"] => {
+                let pid = value.parse().expect("a process");
+                for other in self.state.groups.values_mut() {
+                    other.members.remove(&pid);
+                }
+                let folder = format!("{MOUNT}/{group}");
+                let group = self.state.groups.get_mut(&folder).ok_or(ErrorKind::NotFound)?;
+                group.members.insert(pid);
+                Ok(())
+            }
+            ["", "cg", group, file] => {
+                let folder = format!("{MOUNT}/{group}");
+                let group = self.state.groups.get_mut(&folder).ok_or(ErrorKind::NotFound)?;
+                group.limits.insert((*file).to_owned(), value.to_owned());
+                Ok(())
+            }
+            _ => Err(ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// Of dirty_ratio and dirty_bytes one rules and the other is 0; min_free_kbytes is whole pages.
+    fn set_knob(&mut self, name: &str, value: &str) -> io::Result<()> {
+        let path = |name: &str| format!("{VM}/{name}");
+        let other = match name {
+            "dirty_ratio" => Some("dirty_bytes"),
+            "dirty_bytes" if value == "0" => return Err(ErrorKind::InvalidInput.into()),
+            "dirty_bytes" => Some("dirty_ratio"),
+            _ => None,
+        };
+        let rounded = |value: u64| (value / 4 * 4).to_string();
+        let value = match name {
+            "min_free_kbytes" => value.parse().map(rounded).expect("a number"),
+            _ => value.to_owned(),
+        };
+        if let Some(other) = other {
+            self.state.knobs.insert(path(other), "0".to_owned());
+        }
+        self.state.knobs.insert(path(name), value);
+        Ok(())
+    }
+
+    fn is_area(&self, area: &str) -> bool {
+        let number = area.strip_prefix("/dev/zram").and_then(|number| number.parse().ok());
+        let device = number.and_then(|number: u32| self.state.zrams.get(&number));
+        device.is_some_and(|device| device.disksize > 0) || self.state.files.contains_key(area)
+    }
+
+    fn look(&self, path: &str) -> Option<String> {
+        let state = &self.state;
+        if let Some(value) = state.knobs.get(path) {
+            return Some(value.clone());
+        }
+        let parts: Vec<&str> = path.split('/').collect();
+        match parts.as_slice() {
+            ["", "proc", "sys", "kernel", "random", "boot_id"] => Some(self.boot.to_string()),
+            ["", "proc", "self", "cgroup"] => Some("4:memory:/system\n0::/system".to_owned()),
+            ["", "sys", "block", "vda", "diskseq"] => Some("1".to_owned()),
+            ["", "sys", "block", disk, file] => {
+                let number = disk.strip_prefix("zram")?.parse().ok()?;
+                let device = state.zrams.get(&number)?;
+                match *file {
+                    "diskseq" => Some(device.diskseq.to_string()),
+                    "disksize" => Some(device.disksize.to_string()),
+                    "comp_algorithm" => Some("lzo [lz4]".to_owned()),
+                    "algorithm_params" => Some(String::new()),
+                    _ => None,
+                }
+            }
+            ["", "sys", "class", "zram-control", "hot_add"] => state.is_loaded.then(String::new),
+            ["", "sys", "module", "zram"] => state.is_loaded.then(String::new),
+            ["", "cg", "cgroup.subtree_control"] => {
+                Some(if state.hands_down { "cpu memory" } else { "cpu" }.to_owned())
+            }
+            ["", "cg", group] => {
+                state.groups.get(&format!("{MOUNT}/{group}")).map(|_| String::new())
+            }
+            ["", "cg", group, "cgroup.procs"] => {
+                let group = state.groups.get(&format!("{MOUNT}/{group}"))?;
+                let lines: Vec<String> = group.members.iter().map(u32::to_string).collect();
+                Some(lines.join("\n"))
+            }
+            ["", "cg", group, file] => {
+                let group = state.groups.get(&format!("{MOUNT}/{group}"))?;
+                let has_memory = !self.unified || state.hands_down;
+                let usual = || (has_memory && *file == "memory.max").then(|| "max".to_owned());
+                let v1 = || (*file == "memory.limit_in_bytes").then(|| "0".to_owned());
+                group.limits.get(*file).cloned().or_else(usual).or_else(v1)
+            }
+            _ => state.files.get(path).map(u64::to_string),
+        }
+    }
+}
+
+impl Hands for Fake {
+    fn act(&mut self, deed: &Deed<'_>) -> io::Result<()> {
+        self.fallible(deed, |world| world.perform(deed))
+    }
+
+    fn hot_add(&mut self) -> io::Result<u32> {
+        self.fallible(&Deed::Load { module: "", parameter: "" }, World::add_zram)
+    }
+
+    fn read(&self, path: &str) -> io::Result<String> {
+        self.world().look(path).ok_or_else(|| ErrorKind::NotFound.into())
+    }
+
+    fn journal(&self, path: &str) -> io::Result<Vec<u8>> {
+        self.world().journals.get(path).cloned().ok_or_else(|| ErrorKind::NotFound.into())
+    }
+
+    fn names(&self, folder: &str) -> io::Result<Vec<String>> {
+        let world = self.world();
+        let below = format!("{folder}/");
+        let paths: Vec<String> = match folder {
+            STATE => world.journals.keys().cloned().collect(),
+            "/sys/block" => {
+                let devices = world.state.zrams.keys().map(|n| format!("{below}zram{n}"));
+                devices.chain([format!("{below}vda")]).collect()
+            }
+            _ => world.state.groups.keys().cloned().collect(),
+        };
+        let names = paths.iter().filter_map(|path| path.strip_prefix(&below));
+        Ok(names.filter(|name| !name.contains('/')).map(str::to_owned).collect())
+    }
+
+    fn exists(&self, path: &str) -> bool {
+        self.world().look(path).is_some()
+    }
+
+    fn resolved(&self, folder: &Path) -> io::Result<String> {
+        Ok(folder.display().to_string())
+    }
+
+    fn inode(&self, _folder: &str) -> io::Result<u64> {
+        Ok(self.world().inode)
+    }
+
+    fn room(&self, _folder: &str) -> io::Result<Bytes> {
+        Ok(Bytes::new(1 << 30))
+    }
+
+    fn swaps(&self) -> Vec<Area> {
+        let area = |path: &String| Area { path: path.clone(), used: Bytes::new(4096) };
+        self.world().state.swaps.iter().map(area).collect()
+    }
+
+    fn available(&self) -> Option<Bytes> {
+        Some(Bytes::new(self.world().available))
+    }
+
+    fn groups(&self) -> Option<(String, bool)> {
+        Some((MOUNT.to_owned(), self.world().unified))
+    }
+
+    fn pid(&self) -> u32 {
+        PID
+    }
+
+    fn pause(&self, _time: Duration) {}
+}
+
+impl Fake {
+    fn fallible<T>(
+        &self,
+        deed: &Deed<'_>,
+        perform: impl FnOnce(&mut World) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let mut world = self.world();
+        let at = world.deeds;
+        world.deeds += 1;
+        if world.is_dead {
+            return Err(io::Error::other("killed"));
+        }
+        let is_journal = matches!(
+            deed,
+            Deed::Begin(_) | Deed::Append { .. } | Deed::Cut { .. } | Deed::Forget(_)
+        );
+        let half = |world: &mut World| {
+            if let Deed::Append { journal, line } = deed {
+                let half = &line[..line.len() / 2];
+                world.journals.entry((*journal).to_owned()).or_default().extend_from_slice(half);
+            }
+        };
+        match world.fault {
+            Some(Fault::Fail(when)) if at == when => {
+                half(&mut world);
+                return Err(io::Error::other("failed"));
+            }
+            Some(Fault::FailOn(when)) if at >= when => {
+                half(&mut world);
+                return Err(io::Error::other("fails"));
+            }
+            Some(Fault::Stuck(when)) if at >= when && !is_journal => {
+                return Err(io::Error::other("stuck"));
+            }
+            Some(Fault::KillBefore(when)) if at == when => {
+                half(&mut world);
+                world.is_dead = true;
+                return Err(io::Error::other("killed"));
+            }
+            _ => {}
+        }
+        let done = perform(&mut world);
+        if world.fault == Some(Fault::KillAfter(at)) {
+            world.is_dead = true;
+            return Err(io::Error::other("killed"));
+        }
+        done
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The one seam between a loan and the machine: every write is a [`Deed`].
+//!
+//! Whoever implements [`Hands`] sees each write, those of the journal included, as one call that
+//! either happens, or fails, or is the last thing that a killed process did. So the property test
+//! can fail or stop at any of them.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use pagewise_model::Bytes;
+
+use crate::loan::swap::Area;
+
+/// One change of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deed<'a> {
+    /// Writes a value into a file of the kernel.
+    Write {
+        /// The file.
+        path: &'a str,
+        /// The text, without an end of line.
+        value: &'a str,
+    },
+    /// Makes a cgroup.
+    MakeGroup(&'a str),
+    /// Removes a cgroup without processes or groups below it.
+    RemoveGroup(&'a str),
+    /// Kills a process, if it is in this cgroup.
+    Kill {
+        /// The process.
+        pid: u32,
+        /// The cgroup's folder.
+        group: &'a str,
+    },
+    /// Makes a file of zeros that only root may read, without holes.
+    MakeFile {
+        /// It must not be there yet.
+        path: &'a str,
+        /// Its size.
+        size: Bytes,
+    },
+    /// Removes a file for good.
+    RemoveFile(&'a str),
+    /// Writes the head of a swap area.
+    FormatSwap(&'a str),
+    /// Switches a swap area on.
+    SwapOn {
+        /// Device or file.
+        area: &'a str,
+        /// Higher is filled first; the kernel chooses where there is none.
+        priority: Option<i16>,
+    },
+    /// Switches a swap area off.
+    SwapOff(&'a str),
+    /// Loads a module.
+    Load {
+        /// Its name.
+        module: &'a str,
+        /// One parameter.
+        parameter: &'a str,
+    },
+    /// Unloads a module, and those that only it used.
+    Unload(&'a str),
+    /// Makes an empty journal.
+    Begin(&'a str),
+    /// Adds to a journal, and waits until the disk has it.
+    Append {
+        /// The journal.
+        journal: &'a str,
+        /// One line.
+        line: &'a [u8],
+    },
+    /// Shortens a journal.
+    Cut {
+        /// The journal.
+        journal: &'a str,
+        /// What stays.
+        length: u64,
+    },
+    /// Removes a journal.
+    Forget(&'a str),
+}
+
+/// What a machine lets us do.
+pub(crate) trait Hands {
+    /// Changes the machine. When this returns, the change is made or it is not: nothing is put off.
+    fn act(&mut self, deed: &Deed<'_>) -> io::Result<()>;
+
+    /// Makes a zram device by reading the file that makes one; answers its number.
+    fn hot_add(&mut self) -> io::Result<u32>;
+
+    /// A small file of the kernel as it is now, without white space around it.
+    fn read(&self, path: &str) -> io::Result<String>;
+
+    /// A journal, whatever is in it.
+    fn journal(&self, path: &str) -> io::Result<Vec<u8>>;
+
+    /// The names in a folder, sorted.
+    fn names(&self, folder: &str) -> io::Result<Vec<String>>;
+
+    /// Whether there is such a file or folder.
+    fn exists(&self, path: &str) -> bool;
+
+    /// A folder's path without links, as the kernel spells it.
+    fn resolved(&self, folder: &Path) -> io::Result<String>;
+
+    /// The number of a folder in its file system: it stays over a boot.
+    fn inode(&self, folder: &str) -> io::Result<u64>;
+
+    /// What more a folder's file system can hold.
+    fn room(&self, folder: &str) -> io::Result<Bytes>;
+
+    /// Swap that is switched on.
+    fn swaps(&self) -> Vec<Area>;
+
+    /// Memory that programs could still have; `None` where the kernel does not tell.
+    fn available(&self) -> Option<Bytes>;
+
+    /// Where memory cgroups are mounted, and whether they are of version 2.
+    fn groups(&self) -> Option<(String, bool)>;
+
+    /// Our own process.
+    fn pid(&self) -> u32;
+
+    /// Lets a while pass.
+    fn pause(&self, time: Duration);
+}
+
+/// How often something that is in use for a moment is tried again: for two seconds.
+const TRIES: u32 = 100;
+const BETWEEN: Duration = Duration::from_millis(20);
+
+/// Does it, again where it is in use only for a moment: udev opens each new device to look at it.
+pub(crate) fn patiently(hands: &mut dyn Hands, deed: &Deed<'_>) -> io::Result<()> {
+    let mut tried = 0;
+    loop {
+        match hands.act(deed) {
+            Err(error) if is_passing(&error) && tried < TRIES => tried += 1,
+            done => return done,
+        }
+        hands.pause(BETWEEN);
+    }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, ResourceBusy, WouldBlock};
+    matches!(error.kind(), Interrupted | ResourceBusy | WouldBlock)
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Feeds the reader of journals whatever somebody thinks of.
+//!
+//! A line whose sum is wrong is thrown away at once, and nobody guesses a right one. So the input is
+//! read twice: as it is, and with the sum of each line put right.
+
+use super::read::Reading;
+use super::record::{self, Device, Loan, Record, Write};
+
+/// Reads it. Whatever it holds, this returns.
+pub fn run(input: &[u8]) {
+    read(input);
+    let lines = input.split(|&byte| byte == b'\n');
+    read(&lines.flat_map(|line| record::summed(record_of(line))).collect::<Vec<u8>>());
+}
+
+fn read(journal: &[u8]) {
+    let reading = Reading::of(journal);
+    let good = usize::try_from(reading.good).unwrap_or(usize::MAX);
+    let again = Reading::of(&journal[..good]);
+    assert_eq!(again.records, reading.records, "what is kept says the same");
+    let open = reading.open();
+    for (at, it) in open.iter().enumerate() {
+        std::hint::black_box((it.described(), it.area(), it.held_by(&open[at + 1..])));
+    }
+}
+
+/// The record of a line of the right shape, else the line.
+fn record_of(line: &[u8]) -> &[u8] {
+    record::parts(line).map_or(line, |(record, _)| record)
+}
+
+/// A journal to begin with.
+#[must_use]
+pub fn seed() -> Vec<u8> {
+    let text = str::to_owned;
+    let back = Write { path: text("/proc/sys/vm/swappiness"), value: text("60") };
+    let device = Device { number: 1, diskseq: 9 };
+    let loans = [
+        Loan::Module { name: text("zram") },
+        Loan::Zram { others: vec![0], newest_diskseq: 8 },
+        Loan::SwapOn { area: text("/dev/zram1"), diskseq: Some(9) },
+        Loan::SwapFile { path: text("/pagewise-swap-1-1"), folder_inode: 2 },
+        Loan::Controller { folder: text("/sys/fs/cgroup") },
+        Loan::Group { folder: text("/sys/fs/cgroup/pagewise-1-2"), home: None },
+        Loan::Setting {
+            name: text("vm.swappiness"),
+            path: back.path.clone(),
+            old: text("60"),
+            ours: text("10"),
+            back,
+        },
+    ];
+    let began = Record::Began {
+        boot_id: text("b"),
+        pid: 1,
+        unix_seconds: 1,
+        pagewise: text(env!("CARGO_PKG_VERSION")),
+    };
+    let taking = (1..).zip(loans).map(|(loan, what)| Record::Taking { loan, what });
+    let more = [
+        Record::Made { loan: 2, device },
+        Record::Done { loan: 2 },
+        Record::Conflict { loan: 7, found: text("5") },
+        Record::Returned { loan: 6 },
+    ];
+    [began].into_iter().chain(taking).chain(more).flat_map(|record| record.line()).collect()
+}
+
+/// Everything that a journal says is still lent, in words.
+#[cfg(test)]
+pub(crate) fn open_in(journal: &[u8]) -> Vec<String> {
+    Reading::of(journal).open().iter().map(super::Open::described).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_seed_is_a_journal_with_everything_in_it() {
+        let reading = Reading::of(&seed());
+        assert_eq!((reading.records.len(), reading.damaged_line), (12, None));
+        assert_eq!(open_in(&seed()).len(), 6);
+        run(&seed());
+    }
+
+    /// A record alone becomes a line, so that a fuzzer need not know sums.
+    #[test]
+    fn sums_are_put_right() {
+        let line = Record::Done { loan: 1 }.line();
+        let line = line.strip_suffix(b"\n").unwrap();
+        assert_eq!(record_of(line), br#"{"event":"done","loan":1}"#);
+        assert_eq!(record::summed(record_of(line)), [line, b"\n"].concat());
+    }
+}

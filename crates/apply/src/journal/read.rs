@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The bytes of a journal → its records, and what of it is still lent.
+//!
+//! A process that is killed while it writes leaves half a line at the end. It announced nothing: the
+//! write that it was to announce comes after the whole line is on the disk. A line in the middle
+//! that is not as written means a damaged disk or another hand: the other lines are used, and it is
+//! told. Nothing here trusts what it reads beyond that.
+
+use super::record::{Device, Loan, Record};
+use crate::loan::zram;
+
+/// The records of a journal.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reading {
+    pub(crate) records: Vec<Record>,
+    /// Bytes up to the end of the last whole line.
+    pub(crate) good: u64,
+    /// The first line, from 1, that is not as written although whole ones follow.
+    pub(crate) damaged_line: Option<usize>,
+}
+
+impl Reading {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let mut reading = Self::default();
+        let mut end = 0u64;
+        let mut doubtful = None;
+        for (at, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
+            end += line.len() as u64;
+            match line.strip_suffix(b"\n").and_then(Record::of) {
+                Some(record) => {
+                    reading.records.push(record);
+                    reading.good = end;
+                    reading.damaged_line = reading.damaged_line.or(doubtful);
+                }
+                None => doubtful = doubtful.or(Some(at + 1)),
+            }
+        }
+        reading
+    }
+
+    /// Everything that was announced and has not gone back, in the order of taking.
+    pub(crate) fn open(&self) -> Vec<Open> {
+        let mut open: Vec<Open> = Vec::new();
+        for record in &self.records {
+            match record {
+                Record::Taking { loan, what } => open.push(Open::new(*loan, what.clone())),
+                Record::Returned { loan } => open.retain(|it| it.id != *loan),
+                Record::Made { loan, device } => {
+                    with(&mut open, *loan, |it| it.made = Some(*device));
+                }
+                Record::Conflict { loan, found } => {
+                    with(&mut open, *loan, |it| it.conflict = Some(found.clone()));
+                }
+                Record::Began { .. } | Record::Done { .. } => {}
+            }
+        }
+        open
+    }
+
+    /// Boot and process of the first line.
+    pub(crate) fn began(&self) -> Option<(&str, u32)> {
+        match self.records.first()? {
+            Record::Began { boot_id, pid, .. } => Some((boot_id, *pid)),
+            _ => None,
+        }
+    }
+}
+
+fn with(open: &mut [Open], loan: u64, change: impl FnOnce(&mut Open)) {
+    if let Some(it) = open.iter_mut().find(|it| it.id == loan) {
+        change(it);
+    }
+}
+
+/// A loan that has not gone back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Open {
+    pub(crate) id: u64,
+    pub(crate) what: Loan,
+    pub(crate) made: Option<Device>,
+    /// What somebody else made of it.
+    pub(crate) conflict: Option<String>,
+}
+
+impl Open {
+    pub(crate) fn new(id: u64, what: Loan) -> Self {
+        Self { id, what, made: None, conflict: None }
+    }
+
+    pub(crate) fn described(&self) -> String {
+        self.what.described(self.made)
+    }
+
+    /// What can be swapped to, of a device or file.
+    pub(crate) fn area(&self) -> Option<String> {
+        match &self.what {
+            Loan::Zram { .. } => self.made.map(|device| zram::area(device.number)),
+            Loan::SwapFile { path, .. } => Some(path.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether this, taken later, must go back before the other.
+    pub(crate) fn rests_on(&self, earlier: &Self) -> bool {
+        match (&self.what, &earlier.what) {
+            (Loan::SwapOn { area, .. }, _) => earlier.area().as_ref() == Some(area),
+            (Loan::Setting { path, back, .. }, Loan::Setting { path: other, back: way, .. }) => {
+                [other, &way.path].iter().any(|it| *it == path || **it == back.path)
+            }
+            (Loan::Zram { .. }, Loan::Module { .. }) => true,
+            (Loan::Group { folder, .. }, Loan::Controller { folder: above }) => {
+                folder.starts_with(above)
+            }
+            _ => false,
+        }
+    }
+
+    /// Of those taken later one that has not gone back and rests on this: it has to wait for that.
+    pub(crate) fn held_by<'a>(
+        &self,
+        later: impl IntoIterator<Item = &'a Self>,
+    ) -> Option<&'a Self> {
+        later.into_iter().find(|later| later.conflict.is_none() && later.rests_on(self))
+    }
+}

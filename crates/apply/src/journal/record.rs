@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a journal says, and each thing said as one line of JSON.
+//!
+//! A line is `{"record":…,"crc32":"0a1b2c3d"}`. The sum covers all that stands before it, so a line
+//! that the disk has only half of is never taken for a whole one.
+
+use serde::{Deserialize, Serialize};
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "event")]
+pub(crate) enum Record {
+    /// The first line: who writes.
+    Began { boot_id: String, pid: u32, unix_seconds: u64, pagewise: String },
+    /// Something is about to be taken.
+    Taking { loan: u64, what: Loan },
+    /// The device that was asked for has this number.
+    Made { loan: u64, device: Device },
+    /// It is taken and set up.
+    Done { loan: u64 },
+    /// Nothing of it remains.
+    Returned { loan: u64 },
+    /// Somebody else changed it: it stays as it is.
+    Conflict { loan: u64, found: String },
+}
+
+/// What is lent, with all that is needed to put it back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub(crate) enum Loan {
+    /// A kernel module that was not loaded.
+    Module { name: String },
+    /// A zram device of our own; which one is known only after it is made.
+    Zram { others: Vec<u32>, newest_diskseq: u64 },
+    /// A file to swap to.
+    SwapFile { path: String, folder_inode: u64 },
+    /// A swap area that is on; of a zram device with what tells it from another of its number.
+    SwapOn { area: String, diskseq: Option<u64> },
+    /// A memory cgroup, and the one that we came from.
+    Group { folder: String, home: Option<String> },
+    /// The memory controller for the groups below this one.
+    Controller { folder: String },
+    /// The value of a file: `back` is written to bring the old value back.
+    Setting { name: String, path: String, old: String, ours: String, back: Write },
+}
+
+/// A write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Write {
+    pub(crate) path: String,
+    pub(crate) value: String,
+}
+
+/// A block device for as long as it lives: numbers are given again, sequence numbers never.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Device {
+    pub(crate) number: u32,
+    pub(crate) diskseq: u64,
+}
+
+const START: &str = "{\"record\":";
+const SUM: &str = ",\"crc32\":\"";
+const END: &str = "\"}";
+const DIGITS: usize = 8;
+
+impl Record {
+    /// The line, with its end.
+    pub(crate) fn line(&self) -> Vec<u8> {
+        // plain text and numbers always become JSON
+        summed(&serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    /// The record of a line without its end; `None` where it is not as we write them.
+    pub(crate) fn of(line: &[u8]) -> Option<Self> {
+        let (record, sum) = parts(line)?;
+        (sum == self::sum(record)).then(|| serde_json::from_slice(record).ok())?
+    }
+}
+
+/// A record with its sum, as a line.
+pub(crate) fn summed(record: &[u8]) -> Vec<u8> {
+    let sum = format!("{SUM}{:08x}{END}\n", sum(record));
+    [START.as_bytes(), record, sum.as_bytes()].concat()
+}
+
+fn sum(record: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(START.as_bytes());
+    hasher.update(record);
+    hasher.finalize()
+}
+
+/// The record and the sum that a line says it has.
+pub(crate) fn parts(line: &[u8]) -> Option<(&[u8], u32)> {
+    let rest = line.strip_suffix(END.as_bytes())?;
+    let (rest, digits) = rest.split_at_checked(rest.len().checked_sub(DIGITS)?)?;
+    let record = rest.strip_suffix(SUM.as_bytes())?.strip_prefix(START.as_bytes())?;
+    let is_plain = digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+    let sum = u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    is_plain.then_some((record, sum))
+}
+
+impl Loan {
+    /// In words, as `swap on /dev/zram3`.
+    pub(crate) fn described(&self, made: Option<Device>) -> String {
+        match (self, made) {
+            (Self::Module { name }, _) => format!("module {name}"),
+            (Self::Zram { .. }, Some(device)) => format!("zram device zram{}", device.number),
+            (Self::Zram { .. }, None) => "a zram device".to_owned(),
+            (Self::SwapFile { path, .. }, _) => format!("swap file {path}"),
+            (Self::SwapOn { area, .. }, _) => format!("swap on {area}"),
+            (Self::Group { folder, .. }, _) => format!("memory cgroup {folder}"),
+            (Self::Controller { folder }, _) => format!("memory controller below {folder}"),
+            (Self::Setting { name, old, ours, .. }, _) => format!("{name} = {ours} (was {old})"),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What Pagewise borrows from a host, and how it goes back. The only writer of settings.
+//!
+//! A [`Session`] lends parts of the machine: an own zram device, swap, a memory cgroup, the value of
+//! a knob. Each loan is written into a journal, and the journal to the disk, *before* the machine is
+//! touched. What is lent goes back last-first when the session ends, also by a panic that unwinds.
+//! What a killed run or a power cut left behind goes back when the next session opens, or by
+//! [`recover`].
+//!
+//! Something goes back only while it is still as it was lent: a knob that somebody else has changed
+//! since keeps its value, and that is told as a conflict.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), pagewise_apply::Error> {
+//! use pagewise_apply::{Session, ZramWish, state_folder};
+//! use pagewise_model::Bytes;
+//!
+//! let (mut session, left_behind) = Session::open(&state_folder())?;
+//! let device = session.zram(&ZramWish::of(Bytes::new(64 << 20)))?;
+//! session.swap_on(&device.device, None)?;
+//! let returned = session.end();
+//! # Ok(()) }
+//! ```
+
+mod calls;
+mod error;
+mod hands;
+mod journal;
+mod live;
+mod loan;
+mod outcome;
+mod recover;
+mod session;
+
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod property;
+
+pub use error::Error;
+pub use journal::{fuzzing, state_folder};
+pub use loan::group::{Group, GroupWish};
+pub use loan::zram::{Zram, ZramWish};
+pub use outcome::{Outcome, Recovered, Return};
+pub use recover::{Conflicts, recover};
+pub use session::{LoanId, Session};

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The machine itself: the one place where Pagewise changes anything of it.
+//!
+//! What is on the host (swap, memory, mounts) is asked of `pagewise-observe`. Only what was or will
+//! be written is read here, fresh each time: the journal, and the file that a write went to. Programs
+//! are started by their names from the folders of the system, whatever PATH says, since we are root.
+
+#![expect(clippy::disallowed_methods, reason = "this is where settings are written and read back")]
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use pagewise_model::{Bytes, Snapshot};
+use pagewise_observe::{HostRoot, Scope, memory_cgroups, snapshot};
+use rustix::fs::IFlags;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::calls;
+use crate::error::Error;
+use crate::hands::{Deed, Hands};
+use crate::loan::swap::Area;
+
+/// No journal is longer: a session of a thousand loans writes half of a megabyte.
+const MAX_JOURNAL: u64 = 16 << 20;
+/// No file of a setting is longer.
+const MAX_SETTING: u64 = 64 << 10;
+
+#[derive(Debug)]
+pub(crate) struct Live {
+    host: HostRoot,
+}
+
+impl Live {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self { host: HostRoot::live()? })
+    }
+
+    fn glance(&self) -> Snapshot {
+        snapshot(&self.host, &Scope::glance())
+    }
+}
+
+/// The folder of state as it is spelled in the journal's path.
+pub(crate) fn resolved(folder: &Path) -> Result<String, Error> {
+    let said = |source| Error::State { path: folder.display().to_string(), source };
+    in_words(fs::canonicalize(folder).map_err(said)?).map_err(said)
+}
+
+fn in_words(path: std::path::PathBuf) -> io::Result<String> {
+    let strange = |_| io::Error::other("the path is no UTF-8");
+    path.into_os_string().into_string().map_err(strange)
+}
+
+impl Hands for Live {
+    fn act(&mut self, deed: &Deed<'_>) -> io::Result<()> {
+        match *deed {
+            Deed::Write { path, value } => write(path, value),
+            Deed::MakeGroup(folder) => fs::create_dir(folder),
+            Deed::RemoveGroup(folder) => fs::remove_dir(folder),
+            Deed::Kill { pid, group } => kill(pid, group),
+            Deed::MakeFile { path, size } => make_file(path, size),
+            Deed::RemoveFile(path) => remove_file(path),
+            Deed::FormatSwap(area) => run("mkswap", &[area]),
+            Deed::SwapOn { area, priority } => calls::swap_on(area, priority),
+            Deed::SwapOff(area) => calls::swap_off(area),
+            Deed::Load { module, parameter } => run("modprobe", &[module, parameter]),
+            Deed::Unload(module) => run("modprobe", &["-r", module]),
+            Deed::Begin(journal) => begin(journal),
+            Deed::Append { journal, line } => append(journal, line),
+            Deed::Cut { journal, length } => cut(journal, length),
+            Deed::Forget(journal) => remove_file(journal),
+        }
+    }
+
+    /// In a single read: each one makes a device.
+    fn hot_add(&mut self) -> io::Result<u32> {
+        let mut text = [0; 32];
+        let length = File::open("/sys/class/zram-control/hot_add")?.read(&mut text)?;
+        let text = String::from_utf8_lossy(&text[..length]);
+        let strange = |_| io::Error::other(format!("expected a number, found {text:?}"));
+        text.trim().parse().map_err(strange)
+    }
+
+    fn read(&self, path: &str) -> io::Result<String> {
+        Ok(String::from_utf8_lossy(&bytes(path, MAX_SETTING)?).trim().to_owned())
+    }
+
+    fn journal(&self, path: &str) -> io::Result<Vec<u8>> {
+        bytes(path, MAX_JOURNAL)
+    }
+
+    fn names(&self, folder: &str) -> io::Result<Vec<String>> {
+        let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name()));
+        let names: io::Result<Vec<_>> = names.collect();
+        let mut names: Vec<String> =
+            names?.into_iter().filter_map(|name| name.into_string().ok()).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn exists(&self, path: &str) -> bool {
+        fs::symlink_metadata(path).is_ok()
+    }
+
+    fn resolved(&self, folder: &Path) -> io::Result<String> {
+        in_words(fs::canonicalize(folder)?)
+    }
+
+    fn inode(&self, folder: &str) -> io::Result<u64> {
+        Ok(fs::metadata(folder)?.ino())
+    }
+
+    fn room(&self, folder: &str) -> io::Result<Bytes> {
+        let stat = rustix::fs::statvfs(folder)?;
+        Ok(Bytes::new(stat.f_bavail.saturating_mul(stat.f_frsize)))
+    }
+
+    fn swaps(&self) -> Vec<Area> {
+        let tiers = self.glance().tiers;
+        let area = |tier: pagewise_model::Tier| Area {
+            path: tier.path.as_str().to_owned(),
+            used: tier.used.get().unwrap_or_default(),
+        };
+        tiers.into_iter().map(area).collect()
+    }
+
+    fn available(&self) -> Option<Bytes> {
+        self.glance().memory.available.get()
+    }
+
+    fn groups(&self) -> Option<(String, bool)> {
+        memory_cgroups(&self.host)
+    }
+
+    fn pid(&self) -> u32 {
+        std::process::id()
+    }
+
+    fn pause(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+}
+
+fn bytes(path: &str, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("longer than {most} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// In a single write, into a file that is there.
+fn write(path: &str, value: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).open(path)?;
+    let written = file.write(value.as_bytes())?;
+    if written == value.len() {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("took {written} of {} bytes", value.len())))
+}
+
+/// A process that is looked for and killed by the same handle: its number cannot become another's.
+fn kill(pid: u32, group: &str) -> io::Result<()> {
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(()) };
+    let process = match pidfd_open(pid, PidfdFlags::empty()) {
+        Err(rustix::io::Errno::SRCH) => return Ok(()),
+        process => process?,
+    };
+    let members = bytes(&format!("{group}/cgroup.procs"), MAX_JOURNAL)?;
+    let number = pid.as_raw_nonzero().to_string();
+    if !members.split(|&byte| byte == b'\n').any(|line| line == number.as_bytes()) {
+        return Ok(());
+    }
+    match pidfd_send_signal(process, Signal::KILL) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Written and not only reserved: the kernel swaps to no file with holes.
+fn make_file(path: &str, size: Bytes) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    // btrfs swaps to no file that it copies on write; other file systems know no such flag
+    if let Ok(flags) = rustix::fs::ioctl_getflags(&file) {
+        let _ = rustix::fs::ioctl_setflags(&file, flags | IFlags::NOCOW);
+    }
+    let zeros = vec![0; 1 << 20];
+    let mut left = size.get();
+    while left > 0 {
+        let some = usize::try_from(left).map_or(zeros.len(), |left| left.min(zeros.len()));
+        file.write_all(&zeros[..some])?;
+        left -= some as u64;
+    }
+    file.sync_all()
+}
+
+fn remove_file(path: &str) -> io::Result<()> {
+    fs::remove_file(path)?;
+    sync_folder(path)
+}
+
+/// So that a power cut does not bring back or lose the name of a file.
+fn sync_folder(path: &str) -> io::Result<()> {
+    let folder = Path::new(path).parent().unwrap_or(Path::new("/"));
+    File::open(folder)?.sync_all()
+}
+
+fn begin(journal: &str) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(journal)?;
+    file.sync_all()?;
+    sync_folder(journal)
+}
+
+fn append(journal: &str, line: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().append(true).open(journal)?;
+    file.write_all(line)?;
+    file.sync_data()
+}
+
+fn cut(journal: &str, length: u64) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).open(journal)?;
+    file.set_len(length)?;
+    file.sync_all()
+}
+
+const FOLDERS: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
+
+fn run(program: &str, arguments: &[&str]) -> io::Result<()> {
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().env("PATH", FOLDERS).env("LC_ALL", "C");
+    let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => io::Error::new(error.kind(), format!("{program} is not installed")),
+        _ => error,
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>();
+    Err(io::Error::other(match said.is_empty() {
+        true => output.status.to_string(),
+        false => said.join("; "),
+    }))
+}

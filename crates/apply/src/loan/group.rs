@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A memory cgroup of our own, in version 1 and 2.
+//!
+//! Whoever is in it when it goes back is killed: nobody but our own workload was ever put there. Our
+//! own process goes back to where it came from. Version 2 offers memory in a group only where the
+//! group above hands it down; where that has to be switched on, it is a loan of its own.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pagewise_model::Bytes;
+
+use crate::error::{Doing, Error};
+use crate::hands::{Deed, Hands};
+use crate::journal::Loan;
+use crate::loan::{OURS, is_ours};
+use crate::outcome::Outcome;
+use crate::session::LoanId;
+
+/// A cgroup to make. What is `None` is left as the kernel has it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GroupWish {
+    /// The most memory of its processes.
+    pub max: Option<Bytes>,
+    /// Where reclaim begins; version 2 only.
+    pub high: Option<Bytes>,
+    /// The most of it in swap.
+    pub swap_max: Option<Bytes>,
+    /// Its own swappiness; version 1 only.
+    pub swappiness: Option<u32>,
+}
+
+/// A cgroup of our own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Gives it back; processes that are left in it are killed first.
+    pub loan: LoanId,
+    /// A process joins by writing its pid to `cgroup.procs` there.
+    pub folder: PathBuf,
+    /// Whether it is of version 2.
+    pub unified: bool,
+}
+
+/// Where memory cgroups are, and whether they are of version 2.
+pub(crate) fn mount(hands: &dyn Hands) -> Result<(String, bool), Error> {
+    hands.groups().ok_or(Error::Absent {
+        what: "a memory cgroup".to_owned(),
+        why: "no memory controller is mounted",
+    })
+}
+
+/// What the journal must know before the group is made.
+pub(crate) fn announced(hands: &dyn Hands, mount: &str, unified: bool, loan: u64) -> Loan {
+    let stem = format!("{mount}/{OURS}{}", hands.pid());
+    let names = (loan..).map(|n| format!("{stem}-{n}"));
+    let folder = names.into_iter().find(|folder| !hands.exists(folder)).unwrap_or(stem);
+    Loan::Group { folder, home: home(hands, mount, unified) }
+}
+
+/// The group that we are in.
+fn home(hands: &dyn Hands, mount: &str, unified: bool) -> Option<String> {
+    let text = hands.read("/proc/self/cgroup").ok()?;
+    let path = text.lines().find_map(|line| {
+        let mut columns = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (columns.next()?, columns.next()?);
+        let is_it = match unified {
+            true => controllers.is_empty(),
+            false => controllers.split(',').any(|controller| controller == MEMORY),
+        };
+        is_it.then_some(path)
+    })?;
+    Some(format!("{mount}{}", path.trim_end_matches('/')))
+}
+
+const MEMORY: &str = "memory";
+
+/// The controller as a loan of its own, where the groups below `mount` do not have it.
+pub(crate) fn controller(hands: &dyn Hands, mount: &str) -> Result<Option<Loan>, Error> {
+    let handed_down = handed_down(hands, mount)?;
+    Ok((!handed_down).then(|| Loan::Controller { folder: mount.to_owned() }))
+}
+
+fn handed_down(hands: &dyn Hands, folder: &str) -> Result<bool, Error> {
+    let path = subtree_control(folder);
+    let text = hands.read(&path).doing(|| path.clone())?;
+    Ok(text.split_whitespace().any(|controller| controller == MEMORY))
+}
+
+fn subtree_control(folder: &str) -> String {
+    format!("{folder}/cgroup.subtree_control")
+}
+
+pub(crate) fn hand_down(hands: &mut dyn Hands, folder: &str) -> Result<(), Error> {
+    write(hands, &subtree_control(folder), "+memory")
+}
+
+fn write(hands: &mut dyn Hands, path: &str, value: &str) -> Result<(), Error> {
+    hands.act(&Deed::Write { path, value }).doing(|| format!("{path} = {value}"))
+}
+
+pub(crate) fn give_back_controller(hands: &mut dyn Hands, folder: &str) -> Result<Outcome, Error> {
+    if !handed_down(hands, folder)? {
+        return Ok(Outcome::Gone);
+    }
+    if let Some(user) = user_of_memory(hands, folder) {
+        return Ok(Outcome::Kept { why: format!("{user} has a limit now") });
+    }
+    write(hands, &subtree_control(folder), "-memory")?;
+    Ok(Outcome::Returned)
+}
+
+/// A group of somebody else that would lose its limit, or hands memory down itself.
+fn user_of_memory(hands: &dyn Hands, folder: &str) -> Option<String> {
+    let below = hands.names(folder).ok()?.into_iter().map(|name| format!("{folder}/{name}"));
+    let is_set = |group: &String, file: &str, usual: &str| {
+        hands.read(&format!("{group}/{file}")).is_ok_and(|value| value != usual)
+    };
+    below.into_iter().find(|group| {
+        [("memory.max", "max"), ("memory.high", "max"), ("memory.low", "0"), ("memory.min", "0")]
+            .iter()
+            .any(|(file, usual)| is_set(group, file, usual))
+            || handed_down(hands, group).unwrap_or(false)
+    })
+}
+
+/// Makes the group and sets its limits.
+pub(crate) fn make(
+    hands: &mut dyn Hands,
+    folder: &str,
+    unified: bool,
+    wish: &GroupWish,
+) -> Result<(), Error> {
+    hands.act(&Deed::MakeGroup(folder)).doing(|| folder.to_owned())?;
+    for (file, value) in settings(unified, wish)? {
+        let path = format!("{folder}/{file}");
+        if !hands.exists(&path) {
+            return Err(Error::Absent { what: path, why: "this kernel has no such limit" });
+        }
+        write(hands, &path, &value.to_string())?;
+    }
+    Ok(())
+}
+
+/// In an order in which the kernel takes them: in version 1 the sum of memory and swap may never be
+/// below memory.
+fn settings(unified: bool, wish: &GroupWish) -> Result<Vec<(&'static str, u64)>, Error> {
+    let refused = |what: &str, why| Err(Error::Absent { what: what.to_owned(), why });
+    let bytes = |limit: Option<Bytes>| limit.map(Bytes::get);
+    let (max, high, swap) = (bytes(wish.max), bytes(wish.high), bytes(wish.swap_max));
+    let swappiness = wish.swappiness.map(u64::from);
+    let named: [(&'static str, Option<u64>); 3] = match (unified, high, swappiness, max) {
+        (true, _, Some(_), _) => return refused("memory.swappiness", "cgroup v2 has none"),
+        (false, Some(_), ..) => return refused("memory.high", "cgroup v1 has none"),
+        (true, ..) => [("memory.max", max), ("memory.high", high), ("memory.swap.max", swap)],
+        (false, _, _, None) if swap.is_some() => {
+            return refused("a limit on swap", "cgroup v1 has it only beside one on memory");
+        }
+        (false, ..) => [
+            ("memory.limit_in_bytes", max),
+            ("memory.memsw.limit_in_bytes", swap.and_then(|swap| max?.checked_add(swap))),
+            ("memory.swappiness", swappiness),
+        ],
+    };
+    Ok(named.into_iter().filter_map(|(file, value)| Some((file, value?))).collect())
+}
+
+/// How long processes that were killed may take to be gone: five seconds.
+const ROUNDS: u32 = 250;
+const BETWEEN: Duration = Duration::from_millis(20);
+/// Groups below ours that are looked at in one round.
+const MAX_GROUPS: usize = 1000;
+
+pub(crate) fn give_back(
+    hands: &mut dyn Hands,
+    folder: &str,
+    home: Option<&str>,
+) -> Result<Outcome, Error> {
+    if !is_ours(folder) || !hands.exists(folder) {
+        return Ok(Outcome::Gone);
+    }
+    let mut refused = None;
+    for _ in 0..ROUNDS {
+        let groups = tree(hands, folder);
+        empty(hands, &groups, home)?;
+        match remove(hands, &groups) {
+            Ok(()) => return Ok(Outcome::Returned),
+            Err(error) => refused = Some(error),
+        }
+        hands.pause(BETWEEN);
+    }
+    match refused {
+        Some(source) => Err(Error::Kernel { doing: folder.to_owned(), source }),
+        None => Ok(Outcome::Returned),
+    }
+}
+
+/// The group and all below it, each before those that it is in.
+fn tree(hands: &dyn Hands, folder: &str) -> Vec<String> {
+    let mut groups = vec![folder.to_owned()];
+    let mut at = 0;
+    while at < groups.len() && groups.len() < MAX_GROUPS {
+        let names = hands.names(&groups[at]).unwrap_or_default();
+        let below = names.into_iter().map(|name| format!("{}/{name}", groups[at]));
+        let found: Vec<String> =
+            below.filter(|group| hands.exists(&format!("{group}/cgroup.procs"))).collect();
+        groups.extend(found);
+        at += 1;
+    }
+    groups.reverse();
+    groups
+}
+
+/// Kills whoever is in a group; takes ourselves out of it.
+fn empty(hands: &mut dyn Hands, groups: &[String], home: Option<&str>) -> Result<(), Error> {
+    let ourselves = hands.pid();
+    for group in groups {
+        let text = hands.read(&format!("{group}/cgroup.procs")).unwrap_or_default();
+        for pid in text.lines().filter_map(|line| line.parse::<u32>().ok()) {
+            match home {
+                Some(home) if pid == ourselves => {
+                    write(hands, &format!("{home}/cgroup.procs"), &pid.to_string())?;
+                }
+                _ => hands.act(&Deed::Kill { pid, group }).doing(|| format!("kill {pid}"))?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn remove(hands: &mut dyn Hands, groups: &[String]) -> std::io::Result<()> {
+    groups.iter().try_for_each(|group| hands.act(&Deed::RemoveGroup(group)))
+}

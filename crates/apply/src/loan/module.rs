@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The zram module, where it is not loaded: loaded without any device, unloaded when nobody has
+//! made one meanwhile.
+
+use crate::error::{Doing, Error};
+use crate::hands::{Deed, Hands, patiently};
+use crate::loan::zram;
+use crate::outcome::Outcome;
+
+pub(crate) const ZRAM: &str = "zram";
+
+pub(crate) fn load(hands: &mut dyn Hands) -> Result<(), Error> {
+    let load = Deed::Load { module: ZRAM, parameter: "num_devices=0" };
+    hands.act(&load).doing(|| "zram is not there, and its module does not load".to_owned())?;
+    if zram::is_there(hands) {
+        return Ok(());
+    }
+    Err(Error::Absent {
+        what: "zram".to_owned(),
+        why: "the module loaded, and made no zram-control",
+    })
+}
+
+pub(crate) fn give_back(hands: &mut dyn Hands, name: &str) -> Result<Outcome, Error> {
+    let folder = format!("/sys/module/{name}");
+    if name != ZRAM || !hands.exists(&folder) {
+        return Ok(Outcome::Gone);
+    }
+    let devices = zram::numbers(hands)?;
+    if let Some(number) = devices.first() {
+        return Ok(Outcome::Kept { why: format!("zram{number} has been made since") });
+    }
+    match patiently(hands, &Deed::Unload(name)) {
+        // some modprobe complain that a module which it used is used by another too
+        Err(_) if !hands.exists(&folder) => Ok(Outcome::Returned),
+        done => done.doing(|| format!("modprobe -r {name}")).map(|()| Outcome::Returned),
+    }
+}

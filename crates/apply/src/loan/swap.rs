@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Swap switched on, on a device or file of our own.
+//!
+//! Swap belongs to the whole host. While the host swaps elsewhere too, pages of others would land on
+//! our area and those of an experiment on theirs: that is refused unless it is allowed. Switching
+//! off brings all pages back into memory; what does not fit there makes the kernel kill programs, so
+//! it is not tried.
+
+use std::io::ErrorKind;
+
+use pagewise_model::Bytes;
+
+use crate::error::{Doing, Error};
+use crate::hands::{Deed, Hands, patiently};
+use crate::loan::zram;
+use crate::outcome::Outcome;
+
+/// A swap area that is on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Area {
+    /// Device or file, as the kernel spells it.
+    pub(crate) path: String,
+    /// What it holds.
+    pub(crate) used: Bytes,
+}
+
+/// Refuses where areas are on that are not among `ours`.
+pub(crate) fn alone(hands: &dyn Hands, ours: &[&str]) -> Result<(), Error> {
+    let all = hands.swaps().into_iter().map(|area| area.path);
+    let areas: Vec<String> = all.filter(|path| !ours.contains(&path.as_str())).collect();
+    if areas.is_empty() { Ok(()) } else { Err(Error::OtherSwap { areas }) }
+}
+
+pub(crate) fn on(hands: &mut dyn Hands, area: &str, priority: Option<i16>) -> Result<(), Error> {
+    hands.act(&Deed::FormatSwap(area)).doing(|| format!("mkswap {area}"))?;
+    match hands.act(&Deed::SwapOn { area, priority }) {
+        // a file without holes and with a head that is in order: nothing else is wrong with it
+        Err(error) if error.kind() == ErrorKind::InvalidInput => {
+            Err(Error::Absent { what: area.to_owned(), why: "its file system holds no swap" })
+        }
+        done => done.doing(|| format!("swapon {area}")),
+    }
+}
+
+pub(crate) fn give_back(
+    hands: &mut dyn Hands,
+    area: &str,
+    diskseq: Option<u64>,
+) -> Result<Outcome, Error> {
+    if is_anothers(hands, area, diskseq) {
+        return Ok(Outcome::Gone);
+    }
+    let Some(found) = hands.swaps().into_iter().find(|it| it.path == area) else {
+        return Ok(Outcome::Gone);
+    };
+    let room = || Error::NoRoom {
+        area: area.to_owned(),
+        used: found.used,
+        available: hands.available().unwrap_or_default(),
+    };
+    if hands.available().is_some_and(|available| found.used > available) {
+        return Err(room());
+    }
+    let no_room = room();
+    match patiently(hands, &Deed::SwapOff(area)) {
+        Err(error) if error.kind() == ErrorKind::OutOfMemory => Err(no_room),
+        done => done.doing(|| format!("swapoff {area}")).map(|()| Outcome::Returned),
+    }
+}
+
+/// Whether a zram device of that number is not the one it was.
+fn is_anothers(hands: &dyn Hands, area: &str, diskseq: Option<u64>) -> bool {
+    let Some(diskseq) = diskseq else { return false };
+    let number = area.strip_prefix("/dev/zram").and_then(|number| number.parse().ok());
+    number.and_then(|number| zram::device(hands, number)).is_none_or(|it| it.diskseq != diskseq)
+}

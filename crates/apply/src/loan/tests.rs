@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is refused, and what is left alone, on a machine in memory.
+
+use std::path::Path;
+
+use pagewise_model::Bytes;
+
+use super::group::GroupWish;
+use super::zram::ZramWish;
+use crate::error::Error;
+use crate::fake::{DISK, Fake, Fault, MOUNT, PID, STATE};
+use crate::outcome::Outcome;
+use crate::recover::{Conflicts, recover_all};
+use crate::session::Session;
+
+const SIZE: Bytes = Bytes::new(1 << 20);
+
+fn session(fake: &Fake) -> Session {
+    Session::over(Box::new(fake.clone()), STATE)
+}
+
+fn kill(fake: &Fake, session: Session) {
+    fake.world().is_dead = true;
+    drop(session);
+    fake.revive();
+}
+
+fn recovered(fake: &Fake) -> Vec<Outcome> {
+    let runs = recover_all(&mut fake.clone(), STATE, Conflicts::Keep).unwrap();
+    runs.into_iter().flat_map(|run| run.returns).map(|it| it.outcome).collect()
+}
+
+#[test]
+fn swap_is_refused_beside_the_hosts_own_unless_it_is_allowed() {
+    let fake = Fake::new(false, true);
+    fake.world().state.swaps.insert("/dev/vdb".to_owned());
+    let mut session = session(&fake);
+    let device = session.zram(&ZramWish::of(SIZE)).unwrap().device;
+    let refused = session.swap_on(&device, None).unwrap_err();
+    assert_eq!(refused.to_string(), "the host's own swap is on: /dev/vdb");
+    session.allow_shared_swap();
+    session.swap_on(&device, None).unwrap();
+    let more = session.zram(&ZramWish::of(SIZE)).unwrap().device;
+    session.swap_on(&more, None).unwrap();
+}
+
+#[test]
+fn swap_is_switched_on_only_where_it_is_ours() {
+    let fake = Fake::new(false, true);
+    let refused = session(&fake).swap_on(Path::new("/dev/zram0"), None).unwrap_err();
+    assert!(matches!(refused, Error::NotOurs(area) if area == "/dev/zram0"));
+}
+
+/// Nothing is killed for room: the area stays on, and what is under it too.
+#[test]
+fn swap_that_has_no_room_in_memory_stays_and_is_named() {
+    let fake = Fake::new(false, true);
+    let mut session = session(&fake);
+    let zram = session.zram(&ZramWish::of(SIZE)).unwrap();
+    session.swap_on(&zram.device, None).unwrap();
+    fake.world().available = 4095;
+    let refused = session.give_back(zram.loan).unwrap_err();
+    let expected = "/dev/zram1: 4.0 KiB of it are in use and 4.0 KiB of memory are available";
+    assert_eq!(refused.to_string(), expected);
+    kill(&fake, session);
+    let outcomes = recovered(&fake);
+    assert!(matches!(&outcomes[..], [Outcome::Left { next: Some(_), .. }, Outcome::Left { .. }]));
+    fake.world().available = 1 << 20;
+    assert_eq!(recovered(&fake), [Outcome::Returned, Outcome::Returned]);
+}
+
+#[test]
+fn a_device_that_took_the_number_of_ours_is_left_alone() {
+    let fake = Fake::new(false, true);
+    let mut session = session(&fake);
+    let number = session.zram(&ZramWish::of(SIZE)).unwrap().number;
+    let mut world = fake.world();
+    world.state.zrams.remove(&number);
+    assert_eq!(world.add_zram().unwrap(), number);
+    drop(world);
+    assert_eq!(session.end()[0].outcome, Outcome::Gone);
+    assert!(fake.world().state.zrams.contains_key(&number));
+}
+
+/// The run was killed between making the device and learning its number; somebody else made one too.
+#[test]
+fn a_device_that_was_never_announced_is_told_from_others() {
+    let fake = Fake::new(false, true);
+    let mut session = session(&fake);
+    // journal begun, began, taking: the next write makes the device
+    fake.world().fault = Some(Fault::KillAfter(3));
+    session.zram(&ZramWish::of(SIZE)).unwrap_err();
+    drop(session);
+    fake.revive();
+    let mut world = fake.world();
+    assert_eq!(world.state.zrams.len(), 2);
+    let theirs = world.add_zram().unwrap();
+    drop(world);
+    assert_eq!(recovered(&fake), [Outcome::Returned]);
+    let left: Vec<u32> = fake.world().state.zrams.keys().copied().collect();
+    assert_eq!(left, [0, theirs]);
+}
+
+#[test]
+fn the_module_is_unloaded_unless_somebody_uses_it() {
+    let fake = Fake::new(false, false);
+    let mut alone = session(&fake);
+    alone.zram(&ZramWish::of(SIZE)).unwrap();
+    assert!(fake.world().state.is_loaded);
+    drop(alone);
+    assert!(!fake.world().state.is_loaded);
+
+    let mut shared = session(&fake);
+    shared.zram(&ZramWish::of(SIZE)).unwrap();
+    fake.world().add_zram().unwrap();
+    let outcomes: Vec<Outcome> = shared.end().into_iter().map(|it| it.outcome).collect();
+    assert!(matches!(&outcomes[..], [Outcome::Returned, Outcome::Kept { .. }]), "{outcomes:?}");
+    assert!(fake.world().journals.is_empty());
+}
+
+#[test]
+fn whoever_is_in_our_group_is_killed_and_we_go_home() {
+    let fake = Fake::new(false, true);
+    let mut session = session(&fake);
+    let group = session.group(&GroupWish { max: Some(SIZE), ..GroupWish::default() }).unwrap();
+    let folder = group.folder.display().to_string();
+    fake.world().state.groups.get_mut(&folder).unwrap().members.extend([9, PID]);
+    assert_eq!(session.end()[0].outcome, Outcome::Returned);
+    let groups = fake.world().state.groups.clone();
+    let home = groups.get(&format!("{MOUNT}/system")).unwrap();
+    assert_eq!((groups.len(), home.members.iter().collect::<Vec<_>>()), (1, vec![&PID]));
+}
+
+#[test]
+fn memory_is_handed_down_for_as_long_as_nobody_else_needs_it() {
+    let wish = GroupWish { max: Some(SIZE), ..GroupWish::default() };
+    let fake = Fake::new(true, true);
+    let mut alone = session(&fake);
+    alone.group(&wish).unwrap();
+    assert!(fake.world().state.hands_down);
+    drop(alone);
+    assert!(!fake.world().state.hands_down);
+
+    let mut shared = session(&fake);
+    shared.group(&wish).unwrap();
+    let limit = ("memory.max".to_owned(), "4096".to_owned());
+    let system = format!("{MOUNT}/system");
+    fake.world().state.groups.get_mut(&system).unwrap().limits.extend([limit]);
+    drop(shared);
+    assert!(fake.world().state.hands_down);
+}
+
+#[test]
+fn limits_that_the_hierarchy_lacks_are_refused_by_name() {
+    let refused = |unified, wish: GroupWish| {
+        let fake = Fake::new(unified, true);
+        let refused = session(&fake).group(&wish).unwrap_err().to_string();
+        assert_eq!(fake.world().state.groups.len(), 1);
+        refused
+    };
+    let swappiness = GroupWish { swappiness: Some(1), ..GroupWish::default() };
+    assert_eq!(refused(true, swappiness), "memory.swappiness: cgroup v2 has none");
+    let high = GroupWish { high: Some(SIZE), ..GroupWish::default() };
+    assert_eq!(refused(false, high), "memory.high: cgroup v1 has none");
+    let swap = GroupWish { swap_max: Some(SIZE), ..GroupWish::default() };
+    assert!(refused(false, swap).contains("only beside one on memory"));
+    assert!(refused(true, swap).contains("this kernel has no such limit"));
+}
+
+#[test]
+fn a_file_that_does_not_fit_is_not_begun() {
+    let fake = Fake::new(false, true);
+    let refused = session(&fake).swap_file(Path::new(DISK), Bytes::new(1 << 30)).unwrap_err();
+    assert!(matches!(refused, Error::NoSpace { .. }), "{refused}");
+    assert!(fake.world().journals.is_empty());
+}
+
+/// After a power cut the file system of the swap file may come later than we do.
+#[test]
+fn a_file_on_a_disk_that_is_not_mounted_is_not_taken_for_gone() {
+    let fake = Fake::new(false, true);
+    let mut session = session(&fake);
+    session.swap_file(Path::new(DISK), SIZE).unwrap();
+    kill(&fake, session);
+    let files = {
+        let mut world = fake.world();
+        let at_boot = world.state.clone();
+        world.boot(&at_boot);
+        world.inode = 99;
+        std::mem::take(&mut world.state.files)
+    };
+    assert!(
+        matches!(&recovered(&fake)[..], [Outcome::Left { why, .. }] if why.contains("mounted"))
+    );
+    fake.world().state.files = files;
+    fake.world().inode = 2;
+    assert_eq!(recovered(&fake), [Outcome::Returned]);
+    assert!(fake.world().state.files.is_empty());
+}
+
+/// A value that the kernel rounds cannot be told from somebody else's later: it is not lent.
+#[test]
+fn a_value_that_becomes_another_is_taken_back() {
+    let fake = Fake::new(false, true);
+    let mut session = session(&fake);
+    let refused = session.knob("vm.min_free_kbytes", None, "4099").unwrap_err();
+    let expected = "vm.min_free_kbytes: wrote \"4099\", found \"4096\" after it";
+    assert_eq!(refused.to_string(), expected);
+    assert_eq!(fake.world().state.knobs["/proc/sys/vm/min_free_kbytes"], "8192");
+    assert!(session.end().is_empty());
+}
+
+/// What was given back on the way is not given back twice.
+#[test]
+fn a_loan_goes_back_once() {
+    let fake = Fake::new(false, true);
+    let mut session = session(&fake);
+    let first = session.knob("vm.swappiness", None, "10").unwrap();
+    let second = session.knob("vm.swappiness", None, "20").unwrap();
+    assert_eq!(session.give_back(first).unwrap(), Outcome::Returned);
+    assert!(matches!(session.give_back(second), Err(Error::NotOpen(2))));
+    assert_eq!(fake.world().state.knobs["/proc/sys/vm/swappiness"], "60");
+}
+
+#[test]
+fn a_damaged_journal_gives_back_what_it_still_says_and_stays() {
+    let fake = Fake::new(false, true);
+    let mut session = session(&fake);
+    session.knob("vm.swappiness", None, "10").unwrap();
+    session.knob("vm.page-cluster", None, "0").unwrap();
+    kill(&fake, session);
+    let journal = fake.world().journals.keys().next().unwrap().clone();
+    let mut lines: Vec<Vec<u8>> = {
+        let world = fake.world();
+        world.journals[&journal]
+            .split_inclusive(|byte| *byte == b'\n')
+            .map(<[u8]>::to_vec)
+            .collect()
+    };
+    lines[2] = b"{\"record\":nonsense\n".to_vec();
+    fake.world().journals.insert(journal.clone(), lines.concat());
+    let runs = recover_all(&mut fake.clone(), STATE, Conflicts::Close).unwrap();
+    assert_eq!(runs[0].damaged_line, Some(3));
+    assert_eq!(runs[0].returns.len(), 2);
+    assert_eq!(fake.world().state.knobs["/proc/sys/vm/swappiness"], "60");
+    assert!(fake.world().journals.contains_key(&journal));
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! An own zram device.
+//!
+//! Reading `hot_add` makes a device and says which, in one step: no journal can know the number
+//! before. So the journal first gets the devices that are there and the newest sequence number of
+//! any disk; the device that was made is the first one after those. Sequence numbers are never given
+//! twice, numbers of devices are: once the number is known, the device is touched only while it has
+//! the sequence number that goes with it.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pagewise_model::Bytes;
+
+use crate::error::{Doing, Error};
+use crate::hands::{Deed, Hands, patiently};
+use crate::journal::{Device, Loan};
+use crate::outcome::Outcome;
+use crate::session::LoanId;
+
+const CONTROL: &str = "/sys/class/zram-control";
+
+/// After this time the device of anybody who lives has its size.
+const SETTLING: Duration = Duration::from_millis(250);
+
+/// A device to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ZramWish {
+    /// Its uncompressed capacity.
+    pub disksize: Bytes,
+    /// The kernel's name of the algorithm; the kernel's own choice where there is none.
+    pub algorithm: Option<String>,
+    /// The algorithm's level.
+    pub level: Option<i32>,
+    /// A file that holds a dictionary for the algorithm.
+    pub dictionary: Option<PathBuf>,
+    /// The most memory it may use.
+    pub mem_limit: Option<Bytes>,
+}
+
+impl ZramWish {
+    /// A device of this size, all else as the kernel chooses.
+    #[must_use]
+    pub fn of(disksize: Bytes) -> Self {
+        Self { disksize, algorithm: None, level: None, dictionary: None, mem_limit: None }
+    }
+}
+
+/// A device of our own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Zram {
+    /// Gives it back.
+    pub loan: LoanId,
+    /// The N of `zramN`.
+    pub number: u32,
+    /// `/dev/zramN`.
+    pub device: PathBuf,
+    /// `/sys/block/zramN`.
+    pub sysfs: PathBuf,
+}
+
+impl Zram {
+    pub(crate) fn of(loan: LoanId, number: u32) -> Self {
+        Self { loan, number, device: area(number).into(), sysfs: sysfs(number).into() }
+    }
+}
+
+pub(crate) fn area(number: u32) -> String {
+    format!("/dev/zram{number}")
+}
+
+fn sysfs(number: u32) -> String {
+    format!("/sys/block/zram{number}")
+}
+
+pub(crate) fn is_there(hands: &dyn Hands) -> bool {
+    hands.exists(&format!("{CONTROL}/hot_add"))
+}
+
+/// Devices that are there.
+pub(crate) fn numbers(hands: &dyn Hands) -> Result<Vec<u32>, Error> {
+    let disks = disks(hands)?;
+    Ok(disks.iter().filter_map(|name| name.strip_prefix("zram")?.parse().ok()).collect())
+}
+
+fn disks(hands: &dyn Hands) -> Result<Vec<String>, Error> {
+    hands.names("/sys/block").doing(|| "/sys/block".to_owned())
+}
+
+/// What the journal must know before a device is made.
+pub(crate) fn announced(hands: &dyn Hands) -> Result<Loan, Error> {
+    let disks = disks(hands)?;
+    let known: Vec<u64> = disks.iter().filter_map(|name| diskseq_of(hands, name)).collect();
+    if known.is_empty() && !disks.is_empty() {
+        let why = "this kernel has no diskseq, so that after a kill nobody could tell whose it is";
+        return Err(Error::Absent { what: "a zram device".to_owned(), why });
+    }
+    let newest_diskseq = known.into_iter().max().unwrap_or(0);
+    Ok(Loan::Zram { others: numbers(hands)?, newest_diskseq })
+}
+
+fn diskseq_of(hands: &dyn Hands, disk: &str) -> Option<u64> {
+    hands.read(&format!("/sys/block/{disk}/diskseq")).ok()?.parse().ok()
+}
+
+/// What a device of this number is now.
+pub(crate) fn device(hands: &dyn Hands, number: u32) -> Option<Device> {
+    let diskseq = diskseq_of(hands, &format!("zram{number}"))?;
+    Some(Device { number, diskseq })
+}
+
+/// Makes it.
+pub(crate) fn make(hands: &mut dyn Hands) -> Result<Device, Error> {
+    let number = hands.hot_add().doing(|| format!("{CONTROL}/hot_add"))?;
+    device(hands, number).ok_or(Error::Absent {
+        what: format!("zram{number}"),
+        why: "it was made and has no diskseq",
+    })
+}
+
+/// In the kernel's order: the size comes last and makes the device work.
+pub(crate) fn set_up(hands: &mut dyn Hands, number: u32, wish: &ZramWish) -> Result<(), Error> {
+    if let Some(algorithm) = &wish.algorithm {
+        set_algorithm(hands, number, algorithm)?;
+    }
+    if let Some(parameters) = parameters(wish) {
+        let path = format!("{}/algorithm_params", sysfs(number));
+        if !hands.exists(&path) {
+            let what = format!("zram {parameters}");
+            return Err(Error::Absent { what, why: "this kernel has no algorithm_params" });
+        }
+        set(hands, number, "algorithm_params", &parameters)?;
+    }
+    if let Some(limit) = wish.mem_limit {
+        set(hands, number, "mem_limit", &limit.get().to_string())?;
+    }
+    set(hands, number, "disksize", &wish.disksize.get().to_string())
+}
+
+fn set(hands: &mut dyn Hands, number: u32, file: &str, value: &str) -> Result<(), Error> {
+    let path = format!("{}/{file}", sysfs(number));
+    hands
+        .act(&Deed::Write { path: &path, value })
+        .doing(|| format!("zram{number}: {file} = {value}"))
+}
+
+fn set_algorithm(hands: &mut dyn Hands, number: u32, algorithm: &str) -> Result<(), Error> {
+    let path = format!("{}/comp_algorithm", sysfs(number));
+    let offered = hands.read(&path).doing(|| path.clone())?;
+    let result = set(hands, number, "comp_algorithm", algorithm);
+    match &result {
+        Err(Error::Kernel { source, .. }) if source.kind() == ErrorKind::InvalidInput => {
+            Err(Error::Value {
+                name: "zram.comp_algorithm".to_owned(),
+                expected: format!("one of {}", offered.replace(['[', ']'], "")),
+                found: algorithm.to_owned(),
+            })
+        }
+        _ => result,
+    }
+}
+
+/// A write replaces all parameters, so they go in one.
+fn parameters(wish: &ZramWish) -> Option<String> {
+    let level = wish.level.map(|level| format!("level={level}"));
+    let dictionary = wish.dictionary.as_ref().map(|path| format!("dict={}", path.display()));
+    let whose = match &wish.algorithm {
+        Some(algorithm) => format!("algo={algorithm}"),
+        None => "priority=0".to_owned(),
+    };
+    let given: Vec<String> = level.into_iter().chain(dictionary).collect();
+    (!given.is_empty()).then(|| format!("{whose} {}", given.join(" ")))
+}
+
+pub(crate) fn give_back(
+    hands: &mut dyn Hands,
+    made: Option<Device>,
+    others: &[u32],
+    newest_diskseq: u64,
+) -> Result<Outcome, Error> {
+    let ours = match made {
+        Some(made) => Some(made).filter(|made| device(hands, made.number) == Some(*made)),
+        None => unannounced(hands, others, newest_diskseq)?,
+    };
+    let Some(Device { number, .. }) = ours else { return Ok(Outcome::Gone) };
+    let reset = format!("{}/reset", sysfs(number));
+    patiently(hands, &Deed::Write { path: &reset, value: "1" })
+        .doing(|| format!("zram{number}: reset"))?;
+    let remove = format!("{CONTROL}/hot_remove");
+    patiently(hands, &Deed::Write { path: &remove, value: &number.to_string() })
+        .doing(|| format!("zram{number}: hot_remove"))?;
+    Ok(Outcome::Returned)
+}
+
+/// The device that was made by a run that was killed before it could say which: the first after
+/// those that it had seen. It never got a size; one that gets it while we wait is another's.
+fn unannounced(
+    hands: &dyn Hands,
+    others: &[u32],
+    newest_diskseq: u64,
+) -> Result<Option<Device>, Error> {
+    let Some(first) = first_without_size(hands, others, newest_diskseq)? else { return Ok(None) };
+    hands.pause(SETTLING);
+    let still = device(hands, first.number) == Some(first) && !has_size(hands, first.number);
+    Ok(still.then_some(first))
+}
+
+fn first_without_size(
+    hands: &dyn Hands,
+    others: &[u32],
+    newest_diskseq: u64,
+) -> Result<Option<Device>, Error> {
+    let new = numbers(hands)?.into_iter().filter(|number| !others.contains(number));
+    let devices = new.filter_map(|number| device(hands, number));
+    let later = devices.filter(|device| device.diskseq > newest_diskseq);
+    Ok(later.filter(|device| !has_size(hands, device.number)).min_by_key(|device| device.diskseq))
+}
+
+fn has_size(hands: &dyn Hands, number: u32) -> bool {
+    hands.read(&format!("{}/disksize", sysfs(number))).is_ok_and(|size| size != "0")
+}

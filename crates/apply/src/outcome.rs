@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What became of something that was lent.
+
+use serde::Serialize;
+
+/// How a loan ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "is")]
+pub enum Outcome {
+    /// Put back, and looked at after it.
+    Returned,
+    /// Nothing was to be put back: it had never been taken, had gone by itself, or had been put back.
+    Gone,
+    /// It stays, because somebody else uses it now.
+    Kept {
+        /// Who or what.
+        why: String,
+    },
+    /// Somebody else changed it since: theirs stays.
+    Conflict {
+        /// What it was before we borrowed it.
+        old: String,
+        /// What we had made of it.
+        ours: String,
+        /// What stands there now.
+        found: String,
+    },
+    /// It could not be put back; the journal keeps naming it.
+    Left {
+        /// Why not.
+        why: String,
+        /// What would help, where that is known.
+        next: Option<String>,
+    },
+}
+
+impl Outcome {
+    /// Whether nothing of it remains to be done or told.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        matches!(self, Self::Returned | Self::Gone | Self::Kept { .. })
+    }
+}
+
+/// One thing that was lent, and how that ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Return {
+    /// What, as `zram device zram3`.
+    pub what: String,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// What an earlier run left behind, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Recovered {
+    /// Its journal.
+    pub journal: String,
+    /// Its process, where the journal still says so.
+    pub pid: Option<u32>,
+    /// Whether the machine has been started anew since.
+    pub earlier_boot: bool,
+    /// Everything that was still lent, the last first.
+    pub returns: Vec<Return>,
+    /// The first line that cannot be understood. The journal then stays where it is.
+    pub damaged_line: Option<usize>,
+}
+
+impl Recovered {
+    /// Whether nothing remains: the journal is gone.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.damaged_line.is_none() && self.returns.iter().all(|it| it.outcome.is_settled())
+    }
+
+    /// Whether nothing remains to be done: what was in conflict has been told.
+    pub(crate) fn is_told(&self) -> bool {
+        let is_left = |it: &Return| matches!(it.outcome, Outcome::Left { .. });
+        self.damaged_line.is_none() && !self.returns.iter().any(is_left)
+    }
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Any sequence of loans, stopped at any write: after the next start all is as it was, or the journal
+//! names what is not.
+
+use std::path::{Path, PathBuf};
+
+use pagewise_model::Bytes;
+use proptest::prelude::*;
+
+use crate::fake::{DISK, Fake, Fault, MOUNT, STATE, State};
+use crate::journal::fuzzing::open_in;
+use crate::loan::group::GroupWish;
+use crate::loan::zram::ZramWish;
+use crate::outcome::{Outcome, Recovered};
+use crate::recover::{Conflicts, recover_all};
+use crate::session::{LoanId, Session};
+
+/// What a run does.
+#[derive(Debug, Clone)]
+enum Step {
+    Zram,
+    SwapFile,
+    /// On the newest thing that can be swapped to.
+    SwapOn,
+    Group,
+    /// A process joins the newest group.
+    Join(u32),
+    Knob(&'static str, u32),
+    /// One of those taken so far.
+    GiveBack(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let knob = prop_oneof![
+        Just("vm.swappiness"),
+        Just("vm.page-cluster"),
+        Just("vm.dirty_ratio"),
+        Just("vm.dirty_bytes")
+    ];
+    prop_oneof![
+        3 => Just(Step::Zram),
+        2 => Just(Step::SwapFile),
+        3 => Just(Step::SwapOn),
+        2 => Just(Step::Group),
+        2 => (100u32..110).prop_map(Step::Join),
+        4 => (knob, 0u32..4).prop_map(|(name, value)| Step::Knob(name, value * 8192)),
+        2 => (0usize..8).prop_map(Step::GiveBack),
+    ]
+}
+
+fn fault() -> impl Strategy<Value = Fault> {
+    let at = 0usize..60;
+    prop_oneof![
+        at.clone().prop_map(Fault::Fail),
+        at.clone().prop_map(Fault::FailOn),
+        at.clone().prop_map(Fault::Stuck),
+        at.clone().prop_map(Fault::KillBefore),
+        at.prop_map(Fault::KillAfter),
+    ]
+}
+
+/// A knob's value that lies in its domain.
+fn value(name: &str, seed: u32) -> String {
+    match name {
+        "vm.dirty_bytes" => (8192 + seed).to_string(),
+        "vm.page-cluster" => (seed / 8192).to_string(),
+        _ => (seed / 8192 * 10 + 10).to_string(),
+    }
+}
+
+/// Does it all, whatever fails; the session ends by itself.
+fn run(fake: &Fake, steps: &[Step]) {
+    let mut session = Session::over(Box::new(fake.clone()), STATE);
+    let mut taken: Vec<LoanId> = Vec::new();
+    let mut area: Option<PathBuf> = None;
+    let mut group: Option<PathBuf> = None;
+    for step in steps {
+        match step {
+            Step::Zram => {
+                if let Ok(device) = session.zram(&ZramWish::of(Bytes::new(1 << 20))) {
+                    taken.push(device.loan);
+                    area = Some(device.device);
+                }
+            }
+            Step::SwapFile => {
+                if let Ok((loan, path)) = session.swap_file(Path::new(DISK), Bytes::new(4096)) {
+                    taken.push(loan);
+                    area = Some(path);
+                }
+            }
+            Step::SwapOn => {
+                let on = area.as_ref().map(|area| session.swap_on(area, Some(5)));
+                taken.extend(on.and_then(Result::ok));
+            }
+            Step::Group => {
+                let wish = GroupWish { max: Some(Bytes::new(1 << 20)), ..GroupWish::default() };
+                if let Ok(made) = session.group(&wish) {
+                    taken.push(made.loan);
+                    group = Some(made.folder);
+                }
+            }
+            Step::Join(pid) => {
+                let folder = group.as_ref().map(|folder| folder.display().to_string());
+                let mut world = fake.world();
+                if !world.is_dead {
+                    let group = folder.and_then(|folder| world.state.groups.get_mut(&folder));
+                    group.map(|group| group.members.insert(*pid));
+                }
+            }
+            Step::Knob(name, seed) => {
+                taken.extend(session.knob(name, None, &value(name, *seed)));
+            }
+            Step::GiveBack(which) => {
+                if !taken.is_empty() {
+                    let _ = session.give_back(taken[which % taken.len()]);
+                }
+            }
+        }
+    }
+    session.end();
+}
+
+fn state(fake: &Fake) -> State {
+    fake.world().state.clone()
+}
+
+fn recover(fake: &Fake) -> Vec<Recovered> {
+    recover_all(&mut fake.clone(), STATE, Conflicts::Keep).expect("a folder that can be read")
+}
+
+/// Recovered, and killed at that again and again, then at peace.
+fn recover_at_last(fake: &Fake, kills: &[usize]) {
+    for kill in kills {
+        fake.revive();
+        fake.world().fault = Some(Fault::KillAfter(*kill));
+        let _ = recover_all(&mut fake.clone(), STATE, Conflicts::Keep);
+    }
+    fake.revive();
+    recover(fake);
+}
+
+fn names_of_open(fake: &Fake) -> String {
+    let journals = fake.world().journals.clone();
+    journals.values().flat_map(|bytes| open_in(bytes)).collect::<Vec<_>>().join("\n")
+}
+
+/// What differs is named in `names`.
+fn assert_named(before: &State, after: &State, names: &str) -> Result<(), TestCaseError> {
+    let named = |what: &str| prop_assert_named(names, what);
+    for number in after.zrams.keys().filter(|number| !before.zrams.contains_key(number)) {
+        // one that could not be announced is named without its number
+        if !names.contains("a zram device") {
+            named(&format!("zram{number}"))?;
+        }
+    }
+    after.swaps.difference(&before.swaps).try_for_each(|area| named(area))?;
+    let new = |key: &&String| !before.files.contains_key(*key);
+    after.files.keys().filter(new).try_for_each(|path| named(path))?;
+    let new = |key: &&String| !before.groups.contains_key(*key);
+    after.groups.keys().filter(new).try_for_each(|folder| named(folder))?;
+    for (path, value) in &after.knobs {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        if before.knobs[path] != *value && !name.starts_with("dirty") {
+            named(&format!("vm.{name}"))?;
+        }
+    }
+    if before.is_loaded != after.is_loaded {
+        named("module zram")?;
+    }
+    if before.hands_down != after.hands_down {
+        named(&format!("memory controller below {MOUNT}"))?;
+    }
+    Ok(())
+}
+
+fn prop_assert_named(names: &str, what: &str) -> Result<(), TestCaseError> {
+    prop_assert!(names.contains(what), "{what} is not named in:\n{names}");
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    /// Without any fault a session leaves nothing, not even a journal.
+    #[test]
+    fn all_goes_back(steps in prop::collection::vec(step(), 0..14), unified: bool, is_loaded: bool) {
+        let fake = Fake::new(unified, is_loaded);
+        let before = state(&fake);
+        run(&fake, &steps);
+        prop_assert_eq!(state(&fake), before);
+        prop_assert!(fake.world().journals.is_empty());
+    }
+
+    /// Wherever a write fails or the process is killed, recovery included, the next start has all
+    /// back; before it, whatever is not back is named.
+    #[test]
+    fn all_goes_back_or_is_named(
+        steps in prop::collection::vec(step(), 1..14),
+        fault in fault(),
+        kills in prop::collection::vec(0usize..20, 0..3),
+        unified: bool,
+        is_loaded: bool,
+    ) {
+        let fake = Fake::new(unified, is_loaded);
+        let before = state(&fake);
+        fake.world().fault = Some(fault);
+        run(&fake, &steps);
+        assert_named(&before, &state(&fake), &names_of_open(&fake))?;
+        recover_at_last(&fake, &kills);
+        prop_assert_eq!(state(&fake), before);
+        let journals = fake.world().journals.clone();
+        prop_assert!(journals.is_empty(), "{:?}", journals);
+    }
+
+    /// After a boot the kernel's own things are gone; files on disk are removed.
+    #[test]
+    fn after_a_boot_nothing_remains(
+        steps in prop::collection::vec(step(), 1..14),
+        at in 0usize..60,
+        unified: bool,
+    ) {
+        let fake = Fake::new(unified, true);
+        let before = state(&fake);
+        fake.world().fault = Some(Fault::KillAfter(at));
+        run(&fake, &steps);
+        fake.world().boot(&before);
+        fake.revive();
+        recover(&fake);
+        prop_assert_eq!(state(&fake), before);
+        prop_assert!(fake.world().journals.is_empty());
+    }
+
+    /// What others do between the kill and the next start stays: a device of theirs, whatever its
+    /// number, and a knob that they set, which is told until somebody has asked for it.
+    #[test]
+    fn what_others_did_stays(
+        steps in prop::collection::vec(step(), 1..14),
+        at in 0usize..60,
+        sets in any::<bool>(),
+        adds in any::<bool>(),
+    ) {
+        let fake = Fake::new(false, true);
+        let mut expected = state(&fake);
+        fake.world().fault = Some(Fault::KillAfter(at));
+        run(&fake, &steps);
+        fake.revive();
+        let swappiness = "/proc/sys/vm/swappiness".to_owned();
+        let mut is_disputed = false;
+        if sets {
+            let old = fake.world().state.knobs.insert(swappiness.clone(), "77".to_owned());
+            is_disputed = old != expected.knobs.insert(swappiness, "77".to_owned());
+        }
+        if adds {
+            let mut world = fake.world();
+            let number = world.add_zram().expect("zram is there");
+            let device = world.state.zrams.get_mut(&number).expect("just made");
+            device.disksize = 4096;
+            let device = device.clone();
+            drop(world);
+            expected.zrams.insert(number, device);
+        }
+        let told = recover(&fake);
+        let conflicts = |told: &[Recovered]| {
+            let returns = told.iter().flat_map(|it| &it.returns);
+            returns.filter(|it| matches!(it.outcome, Outcome::Conflict { .. })).count()
+        };
+        prop_assert!(!is_disputed || conflicts(&told) > 0);
+        prop_assert_eq!(state(&fake), expected.clone());
+        // it is told again, then closed, then forgotten
+        let again = recover_all(&mut fake.clone(), STATE, Conflicts::Close).expect("readable");
+        prop_assert_eq!(conflicts(&again), conflicts(&told));
+        prop_assert!(recover(&fake).is_empty());
+        prop_assert_eq!(state(&fake), expected);
+        prop_assert!(fake.world().journals.is_empty());
+    }
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What one run borrows: taken one after the other, given back last-first.
+//!
+//! Each loan is announced in the journal, taken, and noted as done. One that cannot be taken whole
+//! goes back at once, so that the run may go on without it.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pagewise_model::Bytes;
+
+use crate::error::{Doing, Error};
+use crate::hands::Hands;
+use crate::journal::{Journal, Loan, Lock, Open, Record};
+use crate::live::Live;
+use crate::loan::group::{self, Group, GroupWish};
+use crate::loan::zram::{self, Zram, ZramWish};
+use crate::loan::{file, knob, module, swap};
+use crate::outcome::{Outcome, Recovered, Return};
+use crate::recover::{Conflicts, recover_all, settle, settled_or_left};
+
+/// Names a loan of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LoanId(pub u64);
+
+/// Everything that this run has borrowed.
+pub struct Session {
+    hands: Box<dyn Hands + Send>,
+    folder: String,
+    journal: Option<Journal>,
+    open: Vec<Open>,
+    next: u64,
+    shares_swap: bool,
+    _lock: Option<Lock>,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("journal", &self.journal)
+            .field("open", &self.open)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// Makes sure that nobody else borrows, puts back what earlier runs left behind, and is ready to
+    /// lend. `state` is the folder for journals; see [`state_folder`](crate::state_folder).
+    ///
+    /// # Errors
+    /// Where another run borrows, or the folder cannot be written: only root may.
+    pub fn open(state: &Path) -> Result<(Self, Vec<Recovered>), Error> {
+        let lock = Lock::take(state)?;
+        let mut hands = Live::new().doing(|| "/".to_owned())?;
+        let folder = crate::live::resolved(state)?;
+        let recovered = recover_all(&mut hands, &folder, Conflicts::Keep)?;
+        let mut session = Self::over(Box::new(hands), &folder);
+        session._lock = Some(lock);
+        Ok((session, recovered))
+    }
+
+    pub(crate) fn over(hands: Box<dyn Hands + Send>, folder: &str) -> Self {
+        Self {
+            hands,
+            folder: folder.to_owned(),
+            journal: None,
+            open: Vec::new(),
+            next: 1,
+            shares_swap: false,
+            _lock: None,
+        }
+    }
+
+    /// Lets swap be switched on although the host has other swap.
+    pub fn allow_shared_swap(&mut self) {
+        self.shares_swap = true;
+    }
+
+    /// Makes a zram device. Where zram is a module that is not loaded, it is loaded first.
+    ///
+    /// # Errors
+    /// Where there is no zram, or the kernel refuses the algorithm or the size.
+    pub fn zram(&mut self, wish: &ZramWish) -> Result<Zram, Error> {
+        if !zram::is_there(self.hands()) {
+            let what = Loan::Module { name: module::ZRAM.to_owned() };
+            self.taken(what, |hands| module::load(hands))?;
+        }
+        let what = zram::announced(self.hands())?;
+        let id = self.announce(what)?;
+        self.finish(id, |session| {
+            let device = zram::make(session.hands.as_mut())?;
+            session.with_open(id, |open| open.made = Some(device));
+            session.note(&Record::Made { loan: id.0, device })?;
+            zram::set_up(session.hands.as_mut(), device.number, wish)?;
+            Ok(Zram::of(id, device.number))
+        })
+    }
+
+    /// Makes a file for swap in a folder, without holes.
+    ///
+    /// # Errors
+    /// Where it does not fit.
+    pub fn swap_file(
+        &mut self,
+        folder: &Path,
+        size: Bytes,
+    ) -> Result<(LoanId, std::path::PathBuf), Error> {
+        let folder = self.hands().resolved(folder).doing(|| folder.display().to_string())?;
+        let what = file::announced(self.hands(), &folder, self.next, size)?;
+        let Loan::SwapFile { path, .. } = &what else { return Err(Error::NotOurs(folder)) };
+        let path = path.clone();
+        let id = self.taken(what, |hands| file::make(hands, &path, size))?;
+        Ok((id, path.into()))
+    }
+
+    /// Writes the head of a swap area on a device or file of this session and switches it on.
+    ///
+    /// # Errors
+    /// Where the kernel refuses, or other swap of the host is on and that was not allowed.
+    pub fn swap_on(&mut self, area: &Path, priority: Option<i16>) -> Result<LoanId, Error> {
+        let area = area.display().to_string();
+        let of_area = self.open.iter().find(|open| open.area().as_deref() == Some(&area));
+        let open = of_area.ok_or_else(|| Error::NotOurs(area.clone()))?;
+        let diskseq = open.made.map(|device| device.diskseq);
+        if !self.shares_swap {
+            let ours: Vec<String> = self.open.iter().filter_map(Open::area).collect();
+            let ours: Vec<&str> = ours.iter().map(String::as_str).collect();
+            swap::alone(self.hands(), &ours)?;
+        }
+        let what = Loan::SwapOn { area: area.clone(), diskseq };
+        self.taken(what, |hands| swap::on(hands, &area, priority))
+    }
+
+    /// Makes a memory cgroup.
+    ///
+    /// # Errors
+    /// Where there is no memory controller, or the kernel refuses a limit.
+    pub fn group(&mut self, wish: &GroupWish) -> Result<Group, Error> {
+        let (mount, unified) = group::mount(self.hands())?;
+        if unified {
+            if let Some(what) = group::controller(self.hands(), &mount)? {
+                self.taken(what, |hands| group::hand_down(hands, &mount))?;
+            }
+        }
+        let what = group::announced(self.hands(), &mount, unified, self.next);
+        let Loan::Group { folder, .. } = &what else { return Err(Error::NotOurs(mount)) };
+        let folder = folder.clone();
+        let loan = self.taken(what, |hands| group::make(hands, &folder, unified, wish))?;
+        Ok(Group { loan, folder: folder.into(), unified })
+    }
+
+    /// Sets a knob of the table for a while. `instance` is what stands in its path, as `2048kB`.
+    ///
+    /// # Errors
+    /// Where the host lacks it or refuses the value, or it could not be put back.
+    pub fn knob(
+        &mut self,
+        name: &str,
+        instance: Option<&str>,
+        value: &str,
+    ) -> Result<LoanId, Error> {
+        let what = knob::announced(self.hands(), name, instance, value)?;
+        let Loan::Setting { path, old, ours, back, .. } = what.clone() else {
+            return Err(Error::NoKnob(name.to_owned()));
+        };
+        let change = knob::Change { path: &path, old: &old, ours: &ours, back: &back };
+        self.taken(what, |hands| knob::set(hands, name, &change))
+    }
+
+    /// Puts one loan back before the others; what was taken later and rests on it goes first: swap on
+    /// a device or file, another value of the same knob.
+    ///
+    /// # Errors
+    /// Where it cannot be put back. It stays lent, and is tried again at the end.
+    pub fn give_back(&mut self, loan: LoanId) -> Result<Outcome, Error> {
+        let at = self.open.iter().position(|open| open.id == loan.0);
+        let at = at.ok_or(Error::NotOpen(loan.0))?;
+        let rests = self.open[at + 1..].iter().rev().filter(|later| later.rests_on(&self.open[at]));
+        let rests: Vec<u64> = rests.map(|later| later.id).collect();
+        for later in rests {
+            self.put_back(later)?;
+        }
+        self.put_back(loan.0)
+    }
+
+    /// Puts everything back, the last first, and says what became of each.
+    pub fn end(mut self) -> Vec<Return> {
+        self.give_all_back()
+    }
+
+    fn give_all_back(&mut self) -> Vec<Return> {
+        let ids: Vec<u64> = self.open.iter().rev().map(|open| open.id).collect();
+        let returns = ids.into_iter().filter_map(|id| {
+            let what = self.open.iter().find(|open| open.id == id)?.described();
+            Some(Return { what, outcome: settled_or_left(self.put_back(id)) })
+        });
+        let returns = returns.collect();
+        if self.open.is_empty() {
+            if let Some(mut journal) = self.journal.take() {
+                // where it stays, the next start finds that nothing in it is lent
+                let _ = journal.remove(self.hands.as_mut());
+            }
+        }
+        returns
+    }
+
+    fn put_back(&mut self, id: u64) -> Result<Outcome, Error> {
+        let at = self.open.iter().position(|open| open.id == id).ok_or(Error::NotOpen(id))?;
+        let Some(journal) = &mut self.journal else { return Err(Error::NotOpen(id)) };
+        if let Some(later) = self.open[at].held_by(&self.open[at + 1..]) {
+            return Err(Error::Held { by: later.described() });
+        }
+        let outcome = settle(self.hands.as_mut(), journal, &self.open[at], false)?;
+        match &outcome {
+            Outcome::Conflict { found, .. } => self.open[at].conflict = Some(found.clone()),
+            _ => drop(self.open.remove(at)),
+        }
+        Ok(outcome)
+    }
+
+    fn hands(&self) -> &dyn Hands {
+        self.hands.as_ref()
+    }
+
+    fn with_open(&mut self, id: LoanId, change: impl FnOnce(&mut Open)) {
+        if let Some(open) = self.open.iter_mut().find(|open| open.id == id.0) {
+            change(open);
+        }
+    }
+
+    /// Announces it, takes it, notes it.
+    fn taken(
+        &mut self,
+        what: Loan,
+        take: impl FnOnce(&mut dyn Hands) -> Result<(), Error>,
+    ) -> Result<LoanId, Error> {
+        let id = self.announce(what)?;
+        self.finish(id, |session| take(session.hands.as_mut()).map(|()| id))
+    }
+
+    fn announce(&mut self, what: Loan) -> Result<LoanId, Error> {
+        let id = LoanId(self.next);
+        self.next += 1;
+        self.note(&Record::Taking { loan: id.0, what: what.clone() })?;
+        self.open.push(Open::new(id.0, what));
+        Ok(id)
+    }
+
+    /// Takes what was announced; what is not taken whole goes back at once.
+    fn finish<T>(
+        &mut self,
+        id: LoanId,
+        take: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let taken = take(self).and_then(|taken| {
+            self.note(&Record::Done { loan: id.0 })?;
+            Ok(taken)
+        });
+        if taken.is_err() {
+            // what cannot go back now is tried again at the end
+            let _ = self.put_back(id.0);
+        }
+        taken
+    }
+
+    fn note(&mut self, record: &Record) -> Result<(), Error> {
+        if self.journal.is_none() {
+            let began = began(self.hands());
+            self.journal = Some(Journal::begin(self.hands.as_mut(), &self.folder, &began)?);
+        }
+        match &mut self.journal {
+            Some(journal) => journal.add(self.hands.as_mut(), record),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.give_all_back();
+    }
+}
+
+fn began(hands: &dyn Hands) -> Record {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Record::Began {
+        boot_id: boot_id(hands).unwrap_or_default(),
+        pid: hands.pid(),
+        unix_seconds: now.as_secs(),
+        pagewise: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+pub(crate) fn boot_id(hands: &dyn Hands) -> Option<String> {
+    hands.read("/proc/sys/kernel/random/boot_id").ok()
+}

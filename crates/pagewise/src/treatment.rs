@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What experiments borrow, lent by apply: each loan in the journal before it is taken.
+
+use std::path::Path;
+
+use pagewise_apply::{Error, GroupWish, Outcome, Recovered, Session, ZramWish, state_folder};
+use pagewise_lab::treatment::{
+    Group, GroupWanted, LoanId, Refused, SwapFile, Treatment, Zram, ZramWanted,
+};
+use pagewise_model::Bytes;
+
+/// Everything that this run borrows. It goes back when this ends, whatever ends it.
+#[derive(Debug)]
+pub(crate) struct Borrowed {
+    session: Session,
+}
+
+impl Borrowed {
+    /// Puts back what earlier runs left behind, and says so on standard error.
+    pub(crate) fn open(allow_shared_swap: bool) -> anyhow::Result<Self> {
+        let (mut session, left_behind) = Session::open(&state_folder())?;
+        for line in left_behind.iter().flat_map(lines) {
+            eprintln!("pagewise: {line}");
+        }
+        if allow_shared_swap {
+            session.allow_shared_swap();
+        }
+        Ok(Self { session })
+    }
+
+    /// Gives all back; a line for each thing that did not go back as it came.
+    pub(crate) fn end(self) -> Vec<String> {
+        let returns = self.session.end();
+        let unsettled = returns.iter().filter(|it| !it.outcome.is_settled());
+        unsettled.map(|it| line(&it.what, &it.outcome)).collect()
+    }
+}
+
+/// What became of what a killed run had borrowed, in words.
+pub(crate) fn lines(run: &Recovered) -> Vec<String> {
+    let who =
+        run.pid.map_or_else(|| "an earlier run".to_owned(), |pid| format!("the run of pid {pid}"));
+    let when = if run.earlier_boot { ", before this boot" } else { "" };
+    let mut lines = vec![format!("{who}{when} was ended before it could put back:")];
+    lines.extend(run.returns.iter().map(|it| format!("  {}", line(&it.what, &it.outcome))));
+    if let Some(at) = run.damaged_line {
+        let journal = &run.journal;
+        lines.push(format!("  {journal}: line {at} is damaged; look at the file, then remove it"));
+    }
+    lines
+}
+
+fn line(what: &str, outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Returned => format!("{what}: put back"),
+        Outcome::Gone => format!("{what}: nothing to put back"),
+        Outcome::Kept { why } => format!("{what}: kept, because {why}"),
+        Outcome::Conflict { found, .. } => {
+            format!("{what}: somebody has set {found} since; that stays")
+        }
+        Outcome::Left { why, next: None } => format!("{what}: still there: {why}"),
+        Outcome::Left { why, next: Some(next) } => format!("{what}: still there: {why}; {next}"),
+    }
+}
+
+impl Treatment for Borrowed {
+    fn zram(&mut self, wanted: &ZramWanted) -> Result<Zram, Refused> {
+        let wish = ZramWish {
+            disksize: wanted.disksize,
+            algorithm: wanted.algorithm.clone(),
+            level: wanted.level,
+            dictionary: None,
+            mem_limit: wanted.mem_limit,
+        };
+        let made = self.session.zram(&wish).map_err(|error| refused("a zram device", &error))?;
+        let pagewise_apply::Zram { loan, number, device, sysfs } = made;
+        Ok(Zram { loan: LoanId(loan.0), number, device, sysfs })
+    }
+
+    fn swap_on(&mut self, area: &Path, priority: Option<i16>) -> Result<LoanId, Refused> {
+        let what = || format!("swap on {}", area.display());
+        let loan =
+            self.session.swap_on(area, priority).map_err(|error| refused(&what(), &error))?;
+        Ok(LoanId(loan.0))
+    }
+
+    fn swap_file(&mut self, folder: &Path, size: Bytes) -> Result<SwapFile, Refused> {
+        let made = self.session.swap_file(folder, size);
+        let (loan, path) = made.map_err(|error| refused("a swap file", &error))?;
+        Ok(SwapFile { loan: LoanId(loan.0), path })
+    }
+
+    fn group(&mut self, wanted: GroupWanted) -> Result<Group, Refused> {
+        let GroupWanted { limit, swappiness } = wanted;
+        let wish = GroupWish { max: limit, swappiness, ..GroupWish::default() };
+        let made = self.session.group(&wish).map_err(|error| refused("a memory cgroup", &error))?;
+        let pagewise_apply::Group { loan, folder, unified } = made;
+        Ok(Group { loan: LoanId(loan.0), folder, unified })
+    }
+
+    fn knob(&mut self, name: &str, value: &str) -> Result<LoanId, Refused> {
+        let what = || format!("{name} = {value}");
+        let loan = self.session.knob(name, None, value);
+        loan.map(|loan| LoanId(loan.0)).map_err(|error| refused(&what(), &error))
+    }
+
+    fn give_back(&mut self, loan: LoanId) -> Result<(), Refused> {
+        let outcome = self.session.give_back(pagewise_apply::LoanId(loan.0));
+        match outcome.map_err(|error| refused("giving back", &error))? {
+            Outcome::Conflict { found, .. } => Err(Refused {
+                what: "giving back".to_owned(),
+                why: format!("somebody has set {found} since; that stays"),
+                next: None,
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn refused(what: &str, error: &Error) -> Refused {
+    let why = match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    };
+    Refused { what: what.to_owned(), why, next: error.next() }
+}

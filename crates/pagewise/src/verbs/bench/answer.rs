@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What was measured → the answer: rows, and what follows from them.
+
+use pagewise_lab::picks;
+use pagewise_model::{BenchInput, BenchLayer, Benchmark, Bytes, Name};
+
+use super::Measured;
+use super::pages::Drawn;
+
+pub(super) fn of(measured: &Measured, drawn: &Drawn) -> Benchmark {
+    let block = &measured.block;
+    let (rows, swap) = (block.rows(), &measured.swap);
+    let pareto = picks::front(&rows, block.span);
+    let swap_out: Vec<_> = swap.iter().take(1).flat_map(|rounds| rounds.out.clone()).collect();
+    let cost_ratios: Vec<_> = swap.iter().flat_map(|rounds| rounds.ratios.clone()).collect();
+    Benchmark {
+        input: input(measured, drawn),
+        layer: measured.layer,
+        stopped: block.stopped,
+        references: block.references(),
+        faults: swap.iter().flat_map(|rounds| rounds.rows.clone()).collect(),
+        cluster_effects: swap.iter().flat_map(|rounds| rounds.effects.clone()).collect(),
+        cluster_choices: swap.iter().skip(1).flat_map(|rounds| rounds.choices.clone()).collect(),
+        tier_mixes: cost_ratios.first().map(picks::tier_mixes).unwrap_or_default(),
+        break_even: picks::break_even(&swap_out, &cost_ratios),
+        swap_out,
+        cost_ratios,
+        picks: picks::picks(block),
+        pareto,
+        rows,
+        noise: block.noise.clone(),
+        not_measured: measured.not_measured.clone(),
+        notes: notes(measured),
+    }
+}
+
+fn input(measured: &Measured, drawn: &Drawn) -> BenchInput {
+    BenchInput {
+        name: Name::from(drawn.name.as_str()),
+        pages: drawn.pages.count() as u64,
+        bytes: Bytes::new(drawn.pages.bytes().len() as u64),
+        same_filled_left_out: drawn.same_filled,
+        measured_bytes: measured.block.span,
+    }
+}
+
+fn notes(measured: &Measured) -> Vec<String> {
+    let mut notes = measured.notes.clone();
+    if measured.block.shortened {
+        let span = measured.block.span;
+        notes.push(format!("memory is short: the devices hold the first {span} of the pages"));
+    }
+    if measured.layer == BenchLayer::Codecs {
+        let why = "libraries, not zram: compare the algorithms with each other, not with a device";
+        notes.push(why.to_owned());
+    }
+    notes
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The same pages through the libraries that the kernel's algorithms descend from: for where no zram
+//! device can be had. No kernel, no block layer; memory used is what zsmalloc would make of the sizes.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use pagewise_lab::bench::{Candidate, Filled, Pages, Ready, Store, Wanted, stores};
+use pagewise_model::{BenchLayer, NotMeasured};
+use pagewise_pages::codec::{Algorithm, DEFAULTS};
+use pagewise_pages::packer::Packer;
+
+use super::pages::Drawn;
+use super::times::Times;
+use super::{Measured, Setting};
+use crate::verbs::scan::kernel;
+
+pub(super) fn measured(
+    setting: &Setting<'_>,
+    drawn: &Drawn,
+    mut not_measured: Vec<NotMeasured>,
+) -> anyhow::Result<Measured> {
+    let times = Times::of(setting.wanted);
+    let mut ready = Vec::new();
+    for candidate in candidates(setting) {
+        match of(setting, &candidate, &drawn.pages) {
+            Ok((store, filled)) => ready.push(Ready { candidate, store: Box::new(store), filled }),
+            Err(why) => {
+                let what = candidate.shown();
+                not_measured.push(NotMeasured { what, why: why.to_string(), next: None });
+            }
+        }
+    }
+    let seed = setting.wanted.seed;
+    let wanted = Wanted { seed, ..Wanted::of(Vec::new(), times.block, times.block_rounds) };
+    let block = setting.watched("libraries", |watch| stores(ready, &drawn.pages, &wanted, watch));
+    let notes = drawn.notes.clone();
+    Ok(Measured { layer: BenchLayer::Codecs, block, swap: Vec::new(), not_measured, notes })
+}
+
+/// What is asked for, else all that there is a library for.
+fn candidates(setting: &Setting<'_>) -> Vec<Candidate> {
+    let candidate = |algorithm: Algorithm| Candidate {
+        algorithm: algorithm.name().to_owned(),
+        level: algorithm.level(),
+    };
+    let all = DEFAULTS.into_iter().filter(|one| Packer::new(*one).is_some());
+    match setting.wanted.algorithm.is_empty() {
+        true => all.map(candidate).collect(),
+        false => setting.wanted.algorithm.clone(),
+    }
+}
+
+/// Why there is no library for it.
+#[derive(Debug, thiserror::Error)]
+enum NoLibrary {
+    #[error(transparent)]
+    Unknown(#[from] pagewise_pages::codec::NoSuchAlgorithm),
+    #[error("no library makes what the kernel's {0} makes; its sizes: pagewise scan")]
+    None(&'static str),
+    #[error("the library: {0}")]
+    Failed(#[from] io::Error),
+}
+
+fn of(
+    setting: &Setting<'_>,
+    candidate: &Candidate,
+    pages: &Pages,
+) -> Result<(Packed, Filled), NoLibrary> {
+    let level = candidate.level.map(|level| format!(":{level}")).unwrap_or_default();
+    let algorithm: Algorithm = format!("{}{level}", candidate.algorithm).parse()?;
+    let slots = (0..pages.count()).map(|_| Mutex::default()).collect();
+    let store = Packed::new(algorithm, rustix::param::page_size(), slots);
+    let store = store.ok_or(NoLibrary::None(algorithm.name()))?;
+    store.write_at(0, pages.bytes())?;
+    let filled = store.filled(kernel::own(setting.snapshot));
+    Ok((store, filled))
+}
+
+/// Compressed pages in memory, a slot each, and what compresses them.
+struct Packed {
+    algorithm: Algorithm,
+    page: usize,
+    slots: Arc<[Mutex<Vec<u8>>]>,
+    packer: Mutex<Packer>,
+}
+
+fn lock<T>(what: &Mutex<T>) -> io::Result<MutexGuard<'_, T>> {
+    what.lock().map_err(|_| io::Error::other("a thread that held it ended early"))
+}
+
+impl Packed {
+    /// The same slots, with a packer of its own; nothing where there is no library.
+    fn new(algorithm: Algorithm, page: usize, slots: Arc<[Mutex<Vec<u8>>]>) -> Option<Self> {
+        Some(Self { algorithm, page, slots, packer: Mutex::new(Packer::new(algorithm)?) })
+    }
+
+    fn slot(&self, number: usize) -> io::Result<MutexGuard<'_, Vec<u8>>> {
+        lock(self.slots.get(number).ok_or(io::ErrorKind::UnexpectedEof)?)
+    }
+
+    /// The slot that a request begins with.
+    fn first_slot(&self, offset: u64) -> io::Result<usize> {
+        usize::try_from(offset / self.page as u64).map_err(io::Error::other)
+    }
+
+    fn filled(&self, kernel: pagewise_pages::kernel::Kernel) -> Filled {
+        let pool = kernel.pool(self.page);
+        let mut stored = pool.nothing_stored();
+        let (mut packed, mut huge) = (0, 0);
+        for slot in self.slots.iter().filter_map(|slot| slot.lock().ok()) {
+            let is_huge = slot.len() >= pool.huge_from();
+            huge += u64::from(is_huge);
+            packed += if is_huge { self.page } else { slot.len() };
+            stored.add(&pool, slot.len());
+        }
+        let all = self.slots.len() * self.page;
+        Filled {
+            original_per_compressed: (packed > 0).then(|| all as f64 / packed as f64),
+            memory_used: Some(pool.used_after_fresh_fill(&stored)),
+            same_filled_pages: None,
+            huge_pages: Some(pagewise_model::Pages::new(huge)),
+            seconds: 0.0,
+        }
+    }
+}
+
+impl Store for Packed {
+    fn for_one_job(&self) -> io::Result<Box<dyn Store + '_>> {
+        let same = Self::new(self.algorithm, self.page, self.slots.clone());
+        Ok(Box::new(same.ok_or(io::ErrorKind::Unsupported)?))
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        let first = self.first_slot(offset)?;
+        for (number, page) in into.chunks_exact_mut(self.page).enumerate() {
+            let slot = self.slot(first + number)?;
+            lock(&self.packer)?.unpack(&slot, page).map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<()> {
+        let first = self.first_slot(offset)?;
+        for (number, page) in from.chunks_exact(self.page).enumerate() {
+            let mut slot = self.slot(first + number)?;
+            lock(&self.packer)?.pack(page, &mut slot).map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Pages → what borrowed zram devices make of them, at the block layer and as swap.
+
+use pagewise_lab::bench::{self, Candidate, Disk, Failure, Wanted};
+use pagewise_lab::treatment::{Refused, Treatment, ZramWanted};
+use pagewise_model::{BenchLayer, Bytes, NotMeasured};
+use pagewise_observe::Scope;
+
+use super::pages::Drawn;
+use super::times::Times;
+use super::{Measured, Setting, swap};
+use crate::treatment::Borrowed;
+
+/// Why there are no devices to measure.
+#[derive(Debug, thiserror::Error)]
+#[error("zram devices: {why}")]
+pub(super) struct NoDevices {
+    why: String,
+    next: Option<String>,
+}
+
+impl From<NoDevices> for NotMeasured {
+    fn from(NoDevices { why, next }: NoDevices) -> Self {
+        Self { what: "zram devices, and swap".to_owned(), why, next }
+    }
+}
+
+impl From<Refused> for NoDevices {
+    fn from(Refused { what, why, next }: Refused) -> Self {
+        Self { why: format!("{what}: {why}"), next }
+    }
+}
+
+/// # Errors
+/// [`NoDevices`] where the libraries can be measured instead.
+pub(super) fn measured(setting: &Setting<'_>, drawn: &Drawn) -> anyhow::Result<Measured> {
+    if !rustix::process::geteuid().is_root() {
+        let next = Some("run it as root".to_owned());
+        anyhow::bail!(NoDevices { why: "borrowing devices needs root".to_owned(), next });
+    }
+    let mut borrowed = Borrowed::open(setting.wanted.allow_shared_swap)?;
+    let measured = with(setting, drawn, &mut borrowed);
+    let left = borrowed.end();
+    let mut measured = measured?;
+    measured.notes.extend(left);
+    Ok(measured)
+}
+
+fn with(setting: &Setting<'_>, drawn: &Drawn, borrowed: &mut Borrowed) -> anyhow::Result<Measured> {
+    let times = Times::of(setting.wanted);
+    let candidates = match setting.wanted.algorithm.is_empty() {
+        true => offered(setting, borrowed).map_err(NoDevices::from)?,
+        false => setting.wanted.algorithm.clone(),
+    };
+    let wanted = Wanted {
+        disk: setting.wanted.disk.clone().map(disk),
+        seed: setting.wanted.seed,
+        ..Wanted::of(candidates, times.block, times.block_rounds)
+    };
+    let block = setting.watched("block layer", |watch| {
+        bench::block(borrowed, setting.host, &drawn.pages, &wanted, watch)
+    })?;
+    let mut measured = Measured {
+        layer: BenchLayer::Zram,
+        not_measured: block.failures.iter().map(missing).collect(),
+        block,
+        swap: Vec::new(),
+        notes: drawn.notes.clone(),
+    };
+    if !setting.wanted.no_swap && !measured.block.stopped {
+        swap::measure(setting, drawn, borrowed, &mut measured)?;
+    }
+    Ok(measured)
+}
+
+fn missing(failure: &Failure) -> NotMeasured {
+    let Failure { who, why, next } = failure.clone();
+    NotMeasured { what: who, why, next }
+}
+
+/// A folder may be written; anything else is only read.
+fn disk(path: std::path::PathBuf) -> Disk {
+    if path.is_dir() { Disk::Write(path) } else { Disk::Read(path) }
+}
+
+/// The algorithms that the kernel offers, as a device of ours says.
+fn offered(setting: &Setting<'_>, borrowed: &mut Borrowed) -> Result<Vec<Candidate>, Refused> {
+    let disksize = Bytes::new(4 << 20);
+    let wanted = ZramWanted { disksize, algorithm: None, level: None, mem_limit: None };
+    let zram = borrowed.zram(&wanted)?;
+    let devices = pagewise_observe::snapshot(setting.host, &Scope::glance()).zram;
+    borrowed.give_back(zram.loan)?;
+    let device = devices.into_iter().find(|device| device.id == zram.number);
+    let names = device.as_ref().and_then(|device| device.algorithm.value());
+    let names = names.ok_or_else(|| Refused {
+        what: "the list of algorithms".to_owned(),
+        why: format!("{} does not tell", zram.sysfs.display()),
+        next: None,
+    })?;
+    let candidate = |name: &pagewise_model::Name| Candidate {
+        algorithm: name.as_str().to_owned(),
+        level: None,
+    };
+    Ok(names.available.iter().map(candidate).collect())
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A folder that says all: the answer, every round, the table and the picture. No page contents.
+
+use std::path::{Path, PathBuf};
+
+use pagewise_lab::bench::{Cell, Entrant};
+use pagewise_report::{Benched, chart, csv, json};
+use serde_json::Value;
+
+use super::Measured;
+use crate::output;
+
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    /// Makes sure of it before anything is measured.
+    pub(super) fn new(path: &Path) -> anyhow::Result<Self> {
+        output::empty_folder(path)?;
+        Ok(Self(path.to_owned()))
+    }
+
+    pub(super) fn fill(&self, benched: &Benched<'_>, measured: &Measured) -> anyhow::Result<()> {
+        let benchmark = benched.benchmark;
+        let command: Vec<String> = std::env::args().collect();
+        let put = |name: &str, text: &str| output::new_file_below(&self.0, name, text.as_bytes());
+        put("answer.json", &json::bench(benched))?;
+        put("rounds.jsonl", &rounds(measured))?;
+        put("table.csv", &csv::bench(benchmark))?;
+        put("command.txt", &(command.join(" ") + "\n"))?;
+        let title = format!("{}: read time and ratio", benchmark.input.name);
+        chart::pareto(&title, &benchmark.pareto)
+            .map_or(Ok(()), |picture| put("pareto.svg", &picture))
+    }
+}
+
+/// A line for each round of each cell.
+fn rounds(measured: &Measured) -> String {
+    let lines = measured.block.cells.iter().flat_map(|cell| {
+        let who = label(&measured.block.entrants[cell.contestant]);
+        cell.rounds.iter().map(move |round| line(&who, cell, round).to_string() + "\n")
+    });
+    lines.collect()
+}
+
+fn label(entrant: &Entrant) -> String {
+    match entrant {
+        Entrant::Algorithm { candidate, .. } => candidate.shown(),
+        Entrant::Reference { name, .. } => (*name).to_owned(),
+    }
+}
+
+fn line(who: &str, cell: &Cell, round: &pagewise_lab::bench::Round) -> Value {
+    serde_json::json!({
+        "who": who,
+        "block_bytes": cell.shape.block_bytes,
+        "jobs": cell.shape.jobs,
+        "direction": cell.shape.direction,
+        "round": round.number,
+        "requests": round.requests,
+        "iops": round.iops,
+        "mean_ns": round.mean_ns,
+        "p50_ns": round.p50_ns,
+        "p99_ns": round.p99_ns,
+        "p999_ns": round.p999_ns,
+        "cpu_ns_per_io": round.cpu_ns_per_io,
+        "kernel_ns_per_io": round.kernel_ns_per_io,
+    })
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise bench`: the same pages in every algorithm, block by block and fault by fault.
+
+mod answer;
+mod codecs;
+mod devices;
+mod evidence;
+mod pages;
+mod swap;
+mod times;
+
+use pagewise_lab::bench::Watch;
+use pagewise_model::Snapshot;
+use pagewise_observe::Scope;
+use pagewise_report::{Benched, csv, json, text};
+
+use super::{Outcome, refuse_recording};
+use crate::cli::{Bench, Format, Global};
+use crate::cost::{self, Started};
+use crate::interrupt::Stop;
+use crate::progress::Measuring;
+use crate::{input, output, screen};
+
+pub(super) fn run(global: &Global, wanted: &Bench, started: Started) -> anyhow::Result<Outcome> {
+    refuse_recording(global, "bench")?;
+    let evidence = wanted.evidence.as_deref().map(evidence::Folder::new).transpose()?;
+    let stop = Stop::listen()?;
+    let host = input::open(global)?.without_start();
+    let scope = Scope::everything(std::time::Duration::ZERO);
+    let interval = host.interval(&scope, || anyhow::Ok(()))?;
+    let drawn = pages::draw(global, wanted, &host.end, &interval.end, &stop)?;
+    let setting = Setting { global, wanted, host: &host.end, snapshot: &interval.end, stop: &stop };
+    let measured = measured(&setting, &drawn)?;
+    let benchmark = answer::of(&measured, &drawn);
+    let benched = Benched {
+        snapshot: &interval.end,
+        benchmark: &benchmark,
+        cost: cost::so_far(started, &interval),
+    };
+    if let Some(folder) = evidence {
+        folder.fill(&benched, &measured)?;
+    }
+    show(global, wanted, &benched)?;
+    Ok(if benchmark.stopped { Outcome::Status(130) } else { Outcome::Done })
+}
+
+/// What every step needs.
+#[derive(Clone, Copy)]
+struct Setting<'a> {
+    global: &'a Global,
+    wanted: &'a Bench,
+    host: &'a pagewise_observe::HostRoot,
+    snapshot: &'a Snapshot,
+    stop: &'a Stop,
+}
+
+/// What came of all steps.
+struct Measured {
+    layer: pagewise_model::BenchLayer,
+    block: pagewise_lab::bench::Bench,
+    /// All algorithms with one kind of memory, then one algorithm with all kinds.
+    swap: Vec<pagewise_lab::faults::Measured>,
+    not_measured: Vec<pagewise_model::NotMeasured>,
+    notes: Vec<String>,
+}
+
+/// On devices where that is possible, else as libraries.
+fn measured(setting: &Setting<'_>, drawn: &pages::Drawn) -> anyhow::Result<Measured> {
+    let why = match setting.wanted.codecs {
+        true => return codecs::measured(setting, drawn, Vec::new()),
+        false => match devices::measured(setting, drawn) {
+            Err(error) => match error.downcast::<devices::NoDevices>() {
+                Ok(why) => why,
+                Err(error) => return Err(error),
+            },
+            measured => return measured,
+        },
+    };
+    codecs::measured(setting, drawn, vec![why.into()])
+}
+
+impl Setting<'_> {
+    /// Calls `work` with a watch that shows progress until it is done.
+    fn watched<T>(&self, what: &str, work: impl FnOnce(&mut Watch<'_>) -> T) -> T {
+        let shown = Measuring::start(self.global, what);
+        let mut progress = |at: &pagewise_lab::bench::Progress| shown.at(at);
+        work(&mut Watch { stop: self.stop.flag(), progress: &mut progress })
+    }
+}
+
+fn show(global: &Global, wanted: &Bench, benched: &Benched<'_>) -> anyhow::Result<()> {
+    let shown = match (global.json, wanted.format) {
+        (true, _) => json::bench(benched),
+        (false, Format::Csv) => csv::bench(benched.benchmark),
+        (false, Format::Text) => text::bench(benched, screen::look(global)),
+    };
+    output::print(shown.as_bytes())?;
+    if global.verbose {
+        eprintln!("pagewise: {}", cost::line(&benched.cost));
+    }
+    Ok(())
+}

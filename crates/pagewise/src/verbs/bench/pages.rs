@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is named → the pages that everything is measured with.
+//!
+//! Same-filled pages are left out: no algorithm ever sees one.
+
+use pagewise_lab::bench::Pages;
+use pagewise_model::{Bytes, Snapshot};
+use pagewise_observe::HostRoot;
+use pagewise_pages::same;
+use pagewise_sample::{Choice, Options, Origin, Sample, Target};
+
+use crate::cli::{Bench, Global};
+use crate::interrupt::Stop;
+use crate::progress::Looking;
+use crate::trouble::Advised;
+use crate::verbs::scan::target;
+
+/// Pages, and where they are from.
+pub(super) struct Drawn {
+    pub(super) pages: Pages,
+    pub(super) name: String,
+    pub(super) same_filled: u64,
+    pub(super) notes: Vec<String>,
+}
+
+/// The least that fills a block of 32 KiB twice.
+const FEWEST: usize = 16;
+
+pub(super) fn draw(
+    global: &Global,
+    wanted: &Bench,
+    host: &HostRoot,
+    snapshot: &Snapshot,
+    stop: &Stop,
+) -> anyhow::Result<Drawn> {
+    let page = rustix::param::page_size();
+    let most = usize::try_from(wanted.size.get())? / page;
+    let drawn = match &wanted.mix {
+        Some(mix) => made_up(mix, most, wanted.seed),
+        None => sampled(global, wanted, host, snapshot, (most, stop))?,
+    };
+    if drawn.pages.count() >= FEWEST {
+        return Ok(drawn);
+    }
+    let found = drawn.pages.count();
+    let what = format!(
+        "{}: expected at least {FEWEST} pages that are not same-filled, found {found}",
+        drawn.name
+    );
+    anyhow::bail!(Advised {
+        what,
+        next: "name other memory (--pid, --file), or make some up: --mix text:100"
+    })
+}
+
+fn made_up(mix: &pagewise_lab::contents::Mix, most: usize, seed: u64) -> Drawn {
+    let page = rustix::param::page_size();
+    let mut drawn = Drawn::empty(format!("made-up pages, {mix}"), most);
+    mix.pages(most, page, seed).chunks_exact(page).for_each(|page| drawn.add(page));
+    drawn
+}
+
+fn sampled(
+    global: &Global,
+    wanted: &Bench,
+    host: &HostRoot,
+    snapshot: &Snapshot,
+    (most, stop): (usize, &Stop),
+) -> anyhow::Result<Drawn> {
+    let target = match wanted.source.is_named() {
+        true => target::of(&wanted.source, snapshot)?.0,
+        false => Target::Host,
+    };
+    let options = Options {
+        choice: Choice::Count(most as u64),
+        others_allowed: wanted.measure,
+        seed: wanted.seed,
+        stop: Some(stop.shared()),
+        ..Options::default()
+    };
+    let mut sampler = pagewise_sample::open(host, &target, options)?;
+    let shown = Looking::start(global);
+    let expected = sampler.pages().get().min(most as u64);
+    shown.expect(expected);
+    let mut drawn = Drawn::empty(String::new(), usize::try_from(expected)?);
+    let visit = |_: &Origin, page: &[u8]| {
+        drawn.add(page);
+        shown.page();
+    };
+    sampler.run(&mut [visit]);
+    let sample = sampler.finish();
+    drawn.name = name(&sample);
+    drawn
+        .notes
+        .extend(sample.partial.map(|why| format!("the sample is smaller than asked for: {why}")));
+    drawn.notes.extend(cut_file(wanted));
+    Ok(drawn)
+}
+
+/// Of one part its name, of several how many.
+fn name(sample: &Sample) -> String {
+    match sample.parts.as_slice() {
+        [one] => match one.pid {
+            Some(pid) => format!("{} (pid {pid})", one.name),
+            None => one.name.to_string(),
+        },
+        parts => format!("{} processes", parts.len()),
+    }
+}
+
+/// What to know of a file that ends within a page.
+fn cut_file(wanted: &Bench) -> Option<String> {
+    let path = wanted.source.file.as_ref()?;
+    let page = rustix::param::page_size() as u64;
+    let over = rustix::fs::stat(path).ok().map(|stat| stat.st_size.unsigned_abs() % page)?;
+    let over = Some(over).filter(|over| *over > 0)?;
+    Some(format!("{} ends {} into a page: filled up with zeros", path.display(), Bytes::new(over)))
+}
+
+impl Drawn {
+    fn empty(name: String, most: usize) -> Self {
+        Self { pages: Pages::with_room(most), name, same_filled: 0, notes: Vec::new() }
+    }
+
+    fn add(&mut self, page: &[u8]) {
+        if same::filled(page).is_some() {
+            self.same_filled += 1;
+        } else {
+            self.pages.push(page);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The same pages swapped out and touched again: every algorithm with private memory, then one
+//! algorithm with every kind of memory and every `vm.page-cluster`.
+
+use std::fs::File;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use pagewise_lab::bench::Entrant;
+use pagewise_lab::faults::{self, Control, Device, Ended, Trouble, Wanted};
+use pagewise_model::{Access, NotMeasured, SwappedKind};
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use super::pages::Drawn;
+use super::times::Times;
+use super::{Measured, Setting};
+use crate::progress::Measuring;
+use crate::treatment::Borrowed;
+
+pub(super) fn measure(
+    setting: &Setting<'_>,
+    drawn: &Drawn,
+    borrowed: &mut Borrowed,
+    measured: &mut Measured,
+) -> anyhow::Result<()> {
+    let times = Times::of(setting.wanted);
+    let file = in_memory(drawn, times.swap_pages)?;
+    let devices = devices(measured);
+    let Some(best) = best(measured, &devices) else { return Ok(()) };
+    let every_kind = if setting.wanted.full { devices.clone() } else { vec![best] };
+    for wanted in
+        [every_algorithm(setting, devices, times), every_memory(setting, every_kind, times)]
+    {
+        if setting.stop.flag().load(std::sync::atomic::Ordering::SeqCst) {
+            break;
+        }
+        let shown = Measuring::start(setting.global, "swap");
+        let mut progress = |at: faults::Progress| shown.of(at.done, at.of);
+        let until = Some(Instant::now() + times.swap);
+        let stop = setting.stop.flag();
+        let mut control = Control { stop, until, progress: &mut progress };
+        match faults::measure(borrowed, &wanted, &file, &mut control) {
+            Ok(rounds) => add(measured, rounds, times.swap),
+            Err(refused) => measured.not_measured.push(NotMeasured {
+                what: "swap".to_owned(),
+                why: format!("{}: {}", refused.what, refused.why),
+                next: refused.next,
+            }),
+        }
+    }
+    Ok(())
+}
+
+fn add(measured: &mut Measured, rounds: faults::Measured, time: Duration) {
+    measured.not_measured.extend(rounds.troubles.iter().map(missing));
+    if rounds.ended == Ended::OutOfTime {
+        let seconds = time.as_secs();
+        measured
+            .notes
+            .push(format!("swap: not all rounds fit into {seconds} s; --full takes them"));
+    }
+    measured.block.stopped |= rounds.ended == Ended::Stopped;
+    measured.swap.push(rounds);
+}
+
+fn missing(trouble: &Trouble) -> NotMeasured {
+    let times =
+        if trouble.times > 1 { format!(" ({} times)", trouble.times) } else { String::new() };
+    let (what, why) = (format!("swap with {}", trouble.what), format!("{}{times}", trouble.why));
+    NotMeasured { what, why, next: None }
+}
+
+/// The first pages, in a file that has no name and is gone with us.
+fn in_memory(drawn: &Drawn, pages: usize) -> anyhow::Result<File> {
+    let bytes = drawn.pages.bytes();
+    let wanted = pages.saturating_mul(rustix::param::page_size()).min(bytes.len());
+    let mut file = File::from(memfd_create("pagewise-pages", MemfdFlags::CLOEXEC)?);
+    file.write_all(&bytes[..wanted]).context("the pages for swap")?;
+    Ok(file)
+}
+
+/// Those that got a device before.
+fn devices(measured: &Measured) -> Vec<Device> {
+    let device = |entrant: &Entrant| match entrant {
+        Entrant::Algorithm { candidate, .. } => {
+            Some(Device { algorithm: candidate.algorithm.clone(), level: candidate.level })
+        }
+        Entrant::Reference { .. } => None,
+    };
+    measured.block.entrants.iter().filter_map(device).collect()
+}
+
+/// The balanced pick, else the first.
+fn best(measured: &Measured, devices: &[Device]) -> Option<Device> {
+    let balanced = pagewise_lab::picks::picks(&measured.block).balanced;
+    let is_best = |device: &&Device| {
+        balanced.as_ref().is_some_and(|pick| {
+            let winner = &pick.winner;
+            device.algorithm == winner.algorithm.as_str() && device.level == winner.level
+        })
+    };
+    devices.iter().find(is_best).or(devices.first()).cloned()
+}
+
+fn every_algorithm(setting: &Setting<'_>, devices: Vec<Device>, times: Times) -> Wanted {
+    let folder = setting.wanted.disk.clone().filter(|path| path.is_dir());
+    Wanted {
+        memory: vec![SwappedKind::Private],
+        access: vec![Access::Random],
+        page_clusters: vec![0],
+        rounds: times.swap_rounds,
+        file_folder: folder,
+        seed: setting.wanted.seed,
+        ..Wanted::usual(devices, times.swap_pages)
+    }
+}
+
+fn every_memory(setting: &Setting<'_>, devices: Vec<Device>, times: Times) -> Wanted {
+    let rounds = times.swap_rounds;
+    let usual = Wanted::usual(devices, times.swap_pages / 4);
+    Wanted { rounds, seed: setting.wanted.seed, ..usual }
+}

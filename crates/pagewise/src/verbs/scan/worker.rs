@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Pages as they are shown → a tally for each part: one thread's work.
+//!
+//! Where duplicates are looked for, eight bytes are kept for each page. `--duplicates` may hold so many
+//! and no more: whenever a thread has more it keeps half the contents, for all its parts.
+
+use pagewise_model::{Bytes, MemoryKind, Snapshot};
+use pagewise_pages::huge::Place;
+use pagewise_pages::lot::Lot;
+use pagewise_pages::tally::{Engine, Question, Tally};
+use pagewise_sample::{Origin, PageKind, Visit};
+
+use super::dump::Dump;
+use crate::progress::Looking;
+
+/// What all threads go by.
+#[derive(Clone, Copy)]
+pub(super) struct Rules<'a> {
+    pub(super) question: &'a Question,
+    pub(super) dump: Option<&'a Dump>,
+    pub(super) shown: &'a Looking,
+    /// Which pages are compressed.
+    pub(super) lot: Lot,
+    /// Pages of which each thread may keep eight bytes.
+    pub(super) most_kept: usize,
+}
+
+/// One thread's work: its encoders, and a tally for each part.
+pub(super) struct Worker<'a> {
+    pub(super) rules: Rules<'a>,
+    engine: Engine,
+    pub(super) tallies: Vec<Tally>,
+    kept: usize,
+    halvings: u32,
+}
+
+impl<'a> Worker<'a> {
+    pub(super) fn new(rules: Rules<'a>) -> Self {
+        let engine = Engine::new(rules.question);
+        Self { rules, engine, tallies: Vec::new(), kept: 0, halvings: 0 }
+    }
+
+    fn tally(&mut self, part: usize) -> &mut Tally {
+        while self.tallies.len() <= part {
+            let mut tally = Tally::new(self.rules.question);
+            tally.thin(self.halvings);
+            self.tallies.push(tally);
+        }
+        &mut self.tallies[part]
+    }
+
+    /// Halves until there is room again; a single content that fills it all ends the attempt.
+    fn make_room(&mut self) {
+        while self.kept > self.rules.most_kept && self.halvings < 32 {
+            self.halvings += 1;
+            self.tallies.iter_mut().for_each(|tally| tally.thin(self.halvings));
+            self.kept = self.tallies.iter().map(Tally::kept).sum();
+        }
+    }
+}
+
+impl Visit for Worker<'_> {
+    fn page(&mut self, origin: &Origin, page: &[u8]) {
+        let kind = kind(origin.kind);
+        let place = Place { number: origin.page, kind, huge: origin.huge };
+        let Rules { lot, dump, shown, .. } = self.rules;
+        let before = self.tally(origin.part).kept();
+        let tally = &mut self.tallies[origin.part];
+        match lot.draws(origin.part, origin.page) {
+            true => self.engine.add(page, place, tally),
+            false => self.engine.add_unsized(page, place, tally),
+        }
+        self.kept += tally.kept() - before;
+        self.make_room();
+        if let Some(dump) = dump {
+            dump.page(page);
+        }
+        shown.page();
+    }
+}
+
+fn kind(kind: PageKind) -> MemoryKind {
+    match kind {
+        PageKind::Anonymous => MemoryKind::Anonymous,
+        PageKind::Shmem => MemoryKind::Shmem,
+        PageKind::File => MemoryKind::File,
+        PageKind::Stored => MemoryKind::Stored,
+    }
+}
+
+/// Pages of which eight bytes may be kept: a quarter of what the host has available holds them, and
+/// some megabytes besides.
+pub(super) fn room(snapshot: &Snapshot) -> usize {
+    const LEAST: u64 = 1 << 20;
+    const BESIDES: u64 = 32 << 20;
+    let available = snapshot.memory.available.get().map_or(0, Bytes::get);
+    let pages = (available / 4).saturating_sub(BESIDES) / 8;
+    usize::try_from(pages.max(LEAST)).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_pages::estimate::estimate;
+    use pagewise_pages::kernel::KERNELS;
+
+    use super::*;
+
+    /// However many pages there are, no more marks are kept than may be, and what is estimated then
+    /// holds the truth.
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let question = Question {
+            page: 4096,
+            kernel: KERNELS[2],
+            algorithms: Vec::new(),
+            duplicates: true,
+            pages_per_huge: 512,
+        };
+        let shown = Looking::silent();
+        let rules = Rules {
+            question: &question,
+            dump: None,
+            shown: &shown,
+            lot: Lot::new(1, 0, 1),
+            most_kept: 5000,
+        };
+        let mut worker = Worker::new(rules);
+        for number in 0..40_000u64 {
+            let mut page = vec![0u8; 4096];
+            page[..8].copy_from_slice(&(number / 2 + 1).to_ne_bytes());
+            let part = usize::from(number >= 10_000);
+            let kind = PageKind::Anonymous;
+            let origin = Origin { part, page: number, kind, exclusive: true, huge: None };
+            worker.page(&origin, &page);
+            assert!(worker.tallies.iter().map(Tally::kept).sum::<usize>() <= 5000);
+        }
+        assert_eq!(worker.halvings, 4);
+        let origin = super::super::look::nowhere(40_000);
+        let found = estimate(&question, origin, &mut worker.tallies);
+        assert!(!found.duplicate_pages_exact && found.most_repeated.is_none());
+        let [low, high] = found.duplicate_pages_interval.expect("all were looked at");
+        assert!(low <= 20_000 && 20_000 <= high && high - low < 3000, "{low} to {high}");
+    }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise bench`: the best for each goal first, then what it rests on.
+
+mod blocks;
+mod picks;
+mod swap;
+
+use pagewise_model::{BenchLayer, Benchmark, Contender, Noise};
+
+use super::kit::{Line, Page, Role};
+use super::words::plural;
+use crate::Benched;
+
+pub(super) fn print(page: &mut Page, benched: &Benched<'_>) {
+    let benchmark = benched.benchmark;
+    heading(page, benched);
+    picks::print(page, &benchmark.picks);
+    blocks::print(page, benchmark);
+    swap::print(page, benchmark);
+    remarks(page, benchmark);
+}
+
+fn heading(page: &mut Page, benched: &Benched<'_>) {
+    let (input, cost) = (&benched.benchmark.input, benched.cost);
+    let layer = match benched.benchmark.layer {
+        BenchLayer::Zram => "zram of this kernel",
+        BenchLayer::Codecs => "libraries, not zram",
+    };
+    let items = vec![
+        input.measured_bytes.to_string(),
+        plural(input.pages, "page"),
+        layer.to_owned(),
+        format!("{:.0} s", cost.wall_seconds),
+        format!("{:.0} s CPU", cost.cpu_seconds),
+    ];
+    let start = Line::default().span(Role::Strong, format!("bench of {}", input.name));
+    page.hang_items(start, 2, &items);
+    if benched.benchmark.stopped {
+        page.prose(2, Role::Warning, "stopped early: what follows is of the rounds until then");
+    }
+}
+
+/// `zstd:7`.
+fn name(contender: &Contender) -> String {
+    algorithm(contender.algorithm.as_str(), contender.level)
+}
+
+fn algorithm(name: &str, level: Option<i32>) -> String {
+    level.map_or_else(|| name.to_owned(), |level| format!("{name}:{level}"))
+}
+
+/// Nanoseconds as a person reads them.
+fn time(ns: f64) -> String {
+    match ns {
+        ..1_000.0 => format!("{ns:.0} ns"),
+        ..100_000.0 => format!("{:.2} µs", ns / 1e3),
+        ..1_000_000.0 => format!("{:.0} µs", ns / 1e3),
+        _ => format!("{:.2} ms", ns / 1e6),
+    }
+}
+
+fn remarks(page: &mut Page, benchmark: &Benchmark) {
+    page.gap();
+    noise(page, &benchmark.noise);
+    if benchmark.input.same_filled_left_out > 0 {
+        let count = plural(benchmark.input.same_filled_left_out, "same-filled page");
+        page.prose(2, Role::Quiet, &format!("{count} left out: no algorithm ever sees one."));
+    }
+    for missing in &benchmark.not_measured {
+        page.prose(2, Role::Warning, &format!("not measured: {}: {}", missing.what, missing.why));
+        missing.next.iter().for_each(|next| page.prose(4, Role::Quiet, &format!("next: {next}")));
+    }
+    benchmark.notes.iter().for_each(|note| page.prose(2, Role::Quiet, note));
+}
+
+/// From here on a spread, or what others used, is told as a warning.
+const RESTLESS: f64 = 0.2;
+
+fn noise(page: &mut Page, noise: &Noise) {
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let mut parts = Vec::new();
+    parts.extend(
+        noise.others_share.map(|share| format!("others used {} of the processors", percent(share))),
+    );
+    parts.extend(noise.stolen_share.map(|share| format!("the hypervisor took {}", percent(share))));
+    let spread = noise.calm_p50_spread;
+    let calm = noise.calm.as_ref().zip(spread);
+    parts.extend(calm.map(|(calm, spread)| {
+        format!("what should be the same in every round ({calm}) differed by {}", percent(spread))
+    }));
+    if parts.is_empty() {
+        return;
+    }
+    let restless = [spread, noise.others_share].into_iter().flatten().any(|share| share > RESTLESS);
+    let advice = if restless { ". Times are unsure: measure when less else runs" } else { "" };
+    let role = if restless { Role::Warning } else { Role::Quiet };
+    page.prose(2, role, &format!("Meanwhile {}{advice}.", parts.join(", ")));
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A line for each goal: the winner, what it reached, and whether the next best is really behind.
+
+use pagewise_model::{Pick, Picks, RunnerUp};
+
+use super::super::kit::{Page, Role};
+use super::super::table::{Cell, Column, Table};
+use super::{name, time};
+
+pub(super) fn print(page: &mut Page, picks: &Picks) {
+    let goals = [
+        ("balanced", &picks.balanced),
+        ("latency", &picks.latency),
+        ("throughput", &picks.throughput),
+        ("IOPS", &picks.iops),
+        ("ratio", &picks.ratio),
+    ];
+    let [goal, algorithm, reaches] = ["best for", "algorithm", "reaches"].map(Column::left);
+    let mut table = Table::new(2, vec![goal, algorithm, reaches, Column::words("next best")]);
+    for (goal, pick) in goals {
+        pick.iter().for_each(|pick| table.row(row(goal, pick)));
+    }
+    if !table.is_empty() {
+        page.gap();
+        table.print(page);
+        let rule =
+            "balanced: the least product of time to read 4 KiB, time to write it and memory used";
+        page.prose(2, Role::Quiet, rule);
+    }
+}
+
+fn row(goal: &str, pick: &Pick) -> Vec<Cell> {
+    let next = pick.runner_up.as_ref().map(|next| behind(next, pick.unit.as_str()));
+    vec![
+        goal.into(),
+        Cell::new(Role::Strong, name(&pick.winner)),
+        value(pick.value, pick.unit.as_str()).into(),
+        next.unwrap_or_else(|| "there is no other".to_owned()).into(),
+    ]
+}
+
+fn value(value: f64, unit: &str) -> String {
+    match unit {
+        "bytes_per_second" => format!("{:.0} MiB/s", value / f64::from(1 << 20)),
+        "ns" => format!("{} a read", time(value)),
+        "iops" => format!("{:.0} reads/s", value),
+        "original_per_memory_used" => format!("{value:.2} to 1"),
+        _ => format!("{value:.2} × ideal"),
+    }
+}
+
+/// `lzo-rle 5.01 µs a read, 1.47 times the cost (1.44 to 1.50)`.
+fn behind(next: &RunnerUp, unit: &str) -> String {
+    let who = format!("{} {}", name(&next.contender), value(next.value, unit));
+    let between = next.interval.map(|[low, high]| format!(" ({low:.2} to {high:.2})"));
+    let between = between.unwrap_or_default();
+    match next.is_real {
+        true => format!("{who}, {:.2} times the cost{between}", next.cost_per_winner),
+        false => format!("{who}: no difference shown{between}"),
+    }
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Swap itself: what a fault costs, whether `vm.page-cluster` matters, which swappiness follows.
+
+use pagewise_model::{
+    Access, Benchmark, BreakEven, ClusterChoice, ClusterEffect, ClusterVerdict, CostRatio,
+    FaultRow, SwappedKind,
+};
+
+use super::super::kit::{Page, Role};
+use super::super::table::{Cell, Column, Table};
+use super::{algorithm, name, time};
+
+pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
+    if benchmark.faults.is_empty() {
+        return;
+    }
+    page.heading("In swap", "a cgroup and devices of our own; each page touched once");
+    faults(page, benchmark);
+    effects(page, &benchmark.cluster_effects);
+    benchmark.cluster_choices.iter().for_each(|choice| cluster(page, choice));
+    match best_of(benchmark) {
+        None => page.prose(2, Role::Quiet, NO_DISK),
+        Some(ratio) => against_disk(page, benchmark, ratio),
+    }
+}
+
+/// The balanced pick's; --json has those of all.
+fn best_of(benchmark: &Benchmark) -> Option<&CostRatio> {
+    let best = benchmark.picks.balanced.as_ref().map(|pick| &pick.winner);
+    let is_best = |ratio: &&CostRatio| {
+        best.is_some_and(|best| best.algorithm == ratio.algorithm && best.level == ratio.level)
+    };
+    let ratios = &benchmark.cost_ratios;
+    ratios.iter().find(is_best).or(ratios.first())
+}
+
+fn against_disk(page: &mut Page, benchmark: &Benchmark, ratio: &CostRatio) {
+    swappiness(page, ratio);
+    mixes(page, benchmark);
+    let is_its = |one: &&BreakEven| {
+        one.contender.algorithm == ratio.algorithm && one.contender.level == ratio.level
+    };
+    benchmark.break_even.iter().filter(is_its).for_each(|one| break_even(page, one));
+}
+
+const NO_DISK: &str = "vm.swappiness weighs swap against files: --disk FOLDER measures a file on that disk \
+    too, and says which value follows.";
+
+/// Private memory touched at random without readahead: a row per algorithm.
+fn faults(page: &mut Page, benchmark: &Benchmark) {
+    let columns = vec![
+        Column::left("algorithm"),
+        Column::right("swap out, CPU"),
+        Column::right("fault, mean"),
+        Column::right("p50"),
+        Column::right("p99"),
+        Column::right("p99.9").spare(1),
+        Column::right("CPU").spare(2),
+    ];
+    let mut table = Table::new(2, columns);
+    for out in &benchmark.swap_out {
+        let is_its = |row: &&FaultRow| row.algorithm == out.algorithm && row.level == out.level;
+        let Some(row) = benchmark.faults.iter().find(is_its) else { continue };
+        let times = [
+            out.cpu_ns_per_page,
+            row.mean_ns,
+            row.p50_ns,
+            row.p99_ns,
+            row.p999_ns,
+            row.in_cpu_ns_per_page,
+        ];
+        let name = algorithm(out.algorithm.as_str(), out.level);
+        let mut cells = vec![Cell::new(Role::Strong, name)];
+        cells.extend(times.map(|ns| Cell::from(time(ns))));
+        table.row(cells);
+    }
+    table.print(page);
+}
+
+fn effects(page: &mut Page, effects: &[ClusterEffect]) {
+    let Some(first) = effects.first() else { return };
+    page.gap();
+    let [low, high] = first.page_clusters;
+    let columns = [
+        "memory".to_owned(),
+        "touched".to_owned(),
+        format!("pages per fault {low} → {high}"),
+        format!("a touch {low} → {high}"),
+        format!("with {high}"),
+    ];
+    let text = format!("vm.page-cluster from {low} to {high}, by what is touched and how:");
+    page.prose(2, Role::Plain, &text);
+    let mut table = Table::new(2, columns.map(Column::left).into());
+    effects.iter().for_each(|effect| table.row(effect_row(effect)));
+    table.print(page);
+}
+
+fn effect_row(effect: &ClusterEffect) -> Vec<Cell> {
+    let ([few, many], [short, long]) = (effect.pages_per_fault, effect.mean_ns);
+    let verdict = match effect.verdict {
+        ClusterVerdict::Faster => "faster",
+        ClusterVerdict::Slower => "slower",
+        ClusterVerdict::NoDifferenceShown => "no difference shown",
+    };
+    vec![
+        memory(effect.memory).into(),
+        access(effect.access).into(),
+        format!("{few:.2} → {many:.2}").into(),
+        format!("{} → {}", time(short), time(long)).into(),
+        verdict.into(),
+    ]
+}
+
+fn memory(kind: SwappedKind) -> &'static str {
+    match kind {
+        SwappedKind::Private => "private",
+        SwappedKind::Forked => "shared after fork",
+        SwappedKind::Shmem => "shmem",
+    }
+}
+
+fn access(access: Access) -> &'static str {
+    match access {
+        Access::Sequential => "in order",
+        Access::Random => "at random",
+    }
+}
+
+fn cluster(page: &mut Page, choice: &ClusterChoice) {
+    let text = match choice.implied {
+        Some(value) => format!(
+            "vm.page-cluster: {value} took the least time over these kinds of memory and both orders."
+        ),
+        None => "vm.page-cluster: no value was shown to be faster on this kernel.".to_owned(),
+    };
+    page.gap();
+    page.prose(2, Role::Plain, &text);
+}
+
+fn swappiness(page: &mut Page, ratio: &CostRatio) {
+    let name = algorithm(ratio.algorithm.as_str(), ratio.level);
+    let [low, high] = ratio.file_per_swap_spread;
+    let [least, most] = ratio.swappiness_spread;
+    let text = format!(
+        "vm.swappiness: with {name} a page comes back in {}, one of a file on the disk in {}: {:.1} times \
+         ({low:.1} to {high:.1}) as long. By the kernel's rule that is a swappiness of {} ({least} to {most}).",
+        time(ratio.swap_ns_per_page),
+        time(ratio.file_ns_per_page),
+        ratio.file_per_swap,
+        ratio.swappiness,
+    );
+    page.prose(2, Role::Plain, &text);
+}
+
+fn mixes(page: &mut Page, benchmark: &Benchmark) {
+    let parts: Vec<String> = benchmark
+        .tier_mixes
+        .iter()
+        .skip(1)
+        .map(|mix| {
+            let share = mix.zram_share * 100.0;
+            format!("{share:.0} % from zram: {} ({})", mix.swappiness, time(mix.fault_ns))
+        })
+        .collect();
+    if !parts.is_empty() {
+        let text = format!(
+            "Swappiness is one for all tiers. Where that disk is the tier below zram: {}.",
+            parts.join(", ")
+        );
+        page.prose(2, Role::Quiet, &text);
+    }
+}
+
+fn break_even(page: &mut Page, one: &BreakEven) {
+    let (out, fault, other) = (time(one.out_ns), time(one.fault_ns), time(one.other_fault_ns));
+    let pays = match one.faults_per_page {
+        Some(faults) => format!("it pays from {faults:.2} faults per page on"),
+        None => "it never pays in time".to_owned(),
+    };
+    let name = name(&one.contender);
+    let text = format!("{name} costs {out} once, each fault {fault} against {other}: {pays}.");
+    page.prose(2, Role::Quiet, &text);
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is alike in memory: how much of it, what merging would save in compressed RAM and with KSM, and
+//! which contents occur most.
+
+use pagewise_model::{Bytes, Contents, Ends, Estimate, MemoryKind, Outcome, Repeated};
+
+use super::kit::{Page, Role};
+use super::words::{plural, share};
+
+/// In a few words, for the row of kinds of pages.
+pub(super) fn in_short(whole: &Estimate) -> String {
+    let pages = match &whole.duplicate_pages.outcome {
+        Outcome::Value(0) => return "duplicates none".to_owned(),
+        Outcome::Value(pages) => *pages,
+        Outcome::Absent(why) | Outcome::Denied(why) => return format!("duplicates unknown: {why}"),
+    };
+    let of_all = |pages| share(pages, whole.pages).unwrap_or_default();
+    let ends = whole.duplicate_pages_interval.filter(|[low, high]| low < high);
+    let between = ends.map(|ends| {
+        let [low, high] = ends.map(|pages| pages as f64 * 100.0 / whole.pages.max(1) as f64);
+        format!(" ({low:.1} to {high:.1} %)")
+    });
+    let within = whole.duplicate_pages_within.get().filter(|within| *within < pages);
+    let within = within.map(|within| format!(", {} within one process", of_all(within)));
+    format!(
+        "duplicates {} of pages{}{}",
+        of_all(pages),
+        between.unwrap_or_default(),
+        within.unwrap_or_default()
+    )
+}
+
+/// What merging would save, here and there, and what occurs most.
+pub(super) fn print(page: &mut Page, whole: &Estimate) {
+    if let Some(saved) = whole.duplicate_saved_bytes.get() {
+        page.items(2, &merging(whole, saved));
+    }
+    let repeated = whole.most_repeated.as_deref().unwrap_or_default();
+    if !repeated.is_empty() {
+        let named: Vec<String> = repeated.iter().map(|one| named(whole, one)).collect();
+        page.prose(2, Role::Plain, &format!("most repeated: {}", named.join("; ")));
+    }
+}
+
+fn merging(whole: &Estimate, saved: Bytes) -> Vec<String> {
+    let mut items = Vec::new();
+    let any = whole.duplicate_pages.get().is_some_and(|pages| pages > 0);
+    if let Some(first) = whole.algorithms.first().filter(|_| any) {
+        let all = first.compressed_bytes;
+        let of_all = share(saved.get(), all.get()).unwrap_or_else(|| "0 %".to_owned());
+        items.push(format!(
+            "merged in compressed RAM they would save {saved}{} of the {all} with {} ({of_all})",
+            whole.duplicate_saved_bytes_interval.map(between).unwrap_or_default(),
+            first.name
+        ));
+    }
+    if let Some(bytes) = whole.ksm_saved_bytes.get().filter(|bytes| *bytes > Bytes::new(0)) {
+        items.push(format!(
+            "KSM would save {bytes} of RAM: of anonymous pages only, same-filled ones too"
+        ));
+    }
+    items
+}
+
+fn between([low, high]: Ends<Bytes>) -> String {
+    if low < high { format!(" ({low} to {high})") } else { String::new() }
+}
+
+/// `zeros 20 times in 2 processes (anonymous)`.
+fn named(whole: &Estimate, repeated: &Repeated) -> String {
+    let what = match repeated.contents {
+        Contents::Zeros => "zeros",
+        Contents::SameFilled => "a same-filled page",
+        Contents::Other => "a page",
+    };
+    let of_processes = !matches!(whole.source.kind.as_str(), "file" | "device" | "core");
+    let in_many = (of_processes && repeated.sources > 1)
+        .then(|| format!(" in {}", plural(repeated.sources, "process")));
+    let kinds: Vec<&str> = repeated.kinds.iter().map(|kind| word(*kind)).collect();
+    let kinds = of_processes.then(|| format!(" ({})", kinds.join(", ")));
+    format!(
+        "{what} {} times{}{}",
+        pagewise_model::grouped(repeated.copies),
+        in_many.unwrap_or_default(),
+        kinds.unwrap_or_default()
+    )
+}
+
+fn word(kind: MemoryKind) -> &'static str {
+    match kind {
+        MemoryKind::Anonymous => "anonymous",
+        MemoryKind::Shmem => "shmem",
+        MemoryKind::File => "file",
+        MemoryKind::Stored => "stored",
+    }
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * zmerge's core: the disk's slots, the objects they point to, and how equal ones become one.
+ *
+ * A slot is one page of the disk. An object is a page's content as it is stored: compressed, or as
+ * it is where that does not pay. A slot of one repeated word has no object. Who counts the slots
+ * that point to an object is the slot's kind:
+ *
+ *	plain		nobody: this slot alone
+ *	counted		a 16-bit counter, whose number is the slot's key (counter.c); what a merge
+ *			on request leaves behind
+ *	indexed		the object's entry in the index, under the slot's key (index.c); what
+ *			inline merging works with
+ *
+ * Hashes only nominate. An object is shared after its content was compared, byte by byte.
+ *
+ * Lock order, outermost first:
+ *	slot lock	spin	slot->value and slot->attr; one lock for many slots, never two at once
+ *	tree->lock	spin	a part of the index with the references of its objects
+ *	counters->lock	spin	all counters
+ *	reader		spin	what ops->reader_get() gives; taken under a slot lock or alone
+ *
+ * tree->lock and counters->lock are never held together with each other or with a reader. The
+ * writer of ops->writer_get() may be waited for and is taken with no lock held. Nothing sleeps
+ * under a spinlock, and nothing that may wait for memory is done while a writer is held.
+ */
+#ifndef ZM_CORE_H
+#define ZM_CORE_H
+
+#include "port.h"
+
+/* A slot's attributes: length of the object, kind, seen, and above them the key. */
+#define ZM_LEN_BITS	17
+#define ZM_LEN_MASK	((1ull << ZM_LEN_BITS) - 1)
+#define ZM_KIND_SHIFT	ZM_LEN_BITS
+#define ZM_KIND_MASK	(7ull << ZM_KIND_SHIFT)
+/* The pass has hashed this slot's object; whoever stores into the slot takes the mark away. */
+#define ZM_SEEN		(1ull << (ZM_KIND_SHIFT + 3))
+#define ZM_KEY_SHIFT	32
+
+enum zm_kind { ZM_EMPTY, ZM_SAME, ZM_PLAIN, ZM_COUNTED, ZM_INDEXED };
+
+/* A page of the disk. All zero is an empty one. */
+struct zm_slot {
+	u64 value;	/* the object's handle, or the word that fills the page */
+	u64 attr;
+};
+
+static inline enum zm_kind zm_kind(struct zm_slot slot)
+{
+	return (slot.attr & ZM_KIND_MASK) >> ZM_KIND_SHIFT;
+}
+
+static inline u32 zm_len(struct zm_slot slot)
+{
+	return slot.attr & ZM_LEN_MASK;
+}
+
+static inline u32 zm_key(struct zm_slot slot)
+{
+	return slot.attr >> ZM_KEY_SHIFT;
+}
+
+static inline bool zm_has_object(struct zm_slot slot)
+{
+	return zm_kind(slot) >= ZM_PLAIN;
+}
+
+static inline struct zm_slot zm_slot_of(enum zm_kind kind, u64 value, u32 len, u32 key)
+{
+	u64 attr = (u64)key << ZM_KEY_SHIFT | (u64)kind << ZM_KIND_SHIFT | len;
+
+	return (struct zm_slot){ .value = value, .attr = attr };
+}
+
+/* index.c: many values under 32-bit tags, in memory that grows with their number. */
+#ifndef ZM_LEAF_ENTRIES		/* the fuzzer has smaller ones */
+#define ZM_LEAF_ENTRIES	63
+#endif
+
+struct zm_leaf {
+	u8 depth;	/* how many bits of the tag all entries have in common */
+	u8 count;
+	u64 value[ZM_LEAF_ENTRIES];
+	u32 tag[ZM_LEAF_ENTRIES];
+	u32 meta[ZM_LEAF_ENTRIES];
+};
+
+struct zm_tree {
+	spinlock_t lock;
+	u8 depth;	/* the directory has 2^depth pointers */
+	struct zm_leaf **leaves;
+};
+
+struct zm_index {
+	struct zm_tree *trees;
+	u32 ntrees;
+	atomic64_t bytes;
+};
+
+/* What an entry of the inline index says beside its tag: a handle, its length, its references. */
+#define ZM_REFS_MAX	((1u << (32 - ZM_LEN_BITS)) - 1)
+
+int zm_index_init(struct zm_index *index, u64 objects);
+void zm_index_destroy(struct zm_index *index);
+bool zm_index_add(struct zm_index *index, u32 tag, u64 value, u32 meta);
+bool zm_index_peek(struct zm_index *index, u32 tag, u32 nth, u64 *value);
+bool zm_index_take(struct zm_index *index, u32 tag, u32 nth, struct zm_slot *object);
+bool zm_index_take_object(struct zm_index *index, u32 tag, u64 handle);
+bool zm_index_drop(struct zm_index *index, u32 tag, u64 handle);
+bool zm_index_forget_single(struct zm_index *index, u32 tag, u64 handle);
+
+/* counter.c: 16-bit reference counts, in chunks of a page. */
+struct zm_counters {
+	spinlock_t lock;
+	struct zm_chunk **chunks;
+	u32 nchunks;
+	struct list_head spare;		/* chunks with a free counter */
+	atomic64_t bytes;
+};
+
+int zm_counters_init(struct zm_counters *counters, u64 slots);
+void zm_counters_destroy(struct zm_counters *counters);
+void zm_counters_reserve(struct zm_counters *counters, gfp_t gfp);
+bool zm_counter_new(struct zm_counters *counters, u32 *number);
+bool zm_counter_take(struct zm_counters *counters, u32 number);
+bool zm_counter_drop(struct zm_counters *counters, u32 number);
+
+/* What one page costs to hash and compare is most of what inline merging costs: hash.c. */
+u64 zm_hash(const void *bytes, size_t len, u64 seed);
+bool zm_same_filled(const void *page, u64 *word);
+bool zm_equal(const void *a, const void *b, size_t len);
+u32 zm_fingerprint(const void *bytes, u32 len, u64 seed);
+void zm_fill(void *page, u64 word);
+
+enum zm_mode { ZM_OFF, ZM_REQUEST, ZM_INLINE, ZM_ADAPTIVE };
+
+/* Where objects are kept, and what turns pages into them. Handles are not zero. */
+struct zm_reader;
+struct zm_writer;
+
+struct zm_ops {
+	/* Zero when there is no room. Without @may_wait it returns at once. */
+	u64 (*alloc)(void *ctx, u32 len, bool may_wait);
+	void (*free)(void *ctx, u64 handle);
+	void (*store)(void *ctx, u64 handle, const void *bytes, u32 len);
+	/* A reader is held for one object: nothing sleeps meanwhile. */
+	struct zm_reader *(*reader_get)(void *ctx);
+	void (*reader_put)(void *ctx, struct zm_reader *reader);
+	void *(*reader_page)(struct zm_reader *reader);
+	const void *(*load)(void *ctx, struct zm_reader *reader, u64 handle, u32 len);
+	void (*unload)(void *ctx, struct zm_reader *reader, u64 handle, u32 len, const void *at);
+	int (*decompress)(void *ctx, struct zm_reader *reader, const void *from, u32 len, void *page);
+	/* A writer holds what it compressed last until it is put. */
+	struct zm_writer *(*writer_get)(void *ctx);
+	void (*writer_put)(void *ctx, struct zm_writer *writer);
+	/* Puts at most a page of compressed bytes into *to; ENOSPC when they are more. */
+	int (*compress)(void *ctx, struct zm_writer *writer, const void *page, const void **to, u32 *len);
+};
+
+/* Whole-device sums. Those of objects count a shared object once. */
+struct zm_stats {
+	atomic64_t pages;		/* slots that store something */
+	atomic64_t same_pages;
+	atomic64_t stored_bytes;	/* of all objects */
+	atomic64_t huge_pages;		/* slots whose object is a page as it is */
+	atomic64_t huge_pages_since;
+	atomic64_t merged_pages;	/* slots that need no object of their own */
+	atomic64_t merged_bytes;
+	atomic64_t hits;		/* writes that inline merging looked for, and found */
+	atomic64_t misses;
+};
+
+/* Whether pages come twice often enough to look at each. */
+struct zm_adapt {
+	atomic_t looked;
+	atomic_t found;
+	atomic_t asleep;
+};
+
+struct zm_core {
+	const struct zm_ops *ops;
+	void *ctx;
+	u32 huge_len;		/* from here on an object is a page as it is */
+	u64 nslots;
+	struct zm_slot *slots;
+	spinlock_t *locks;
+	u32 lock_mask;
+	u64 seed;
+	atomic_t mode;
+	struct zm_adapt adapt;
+	struct zm_index index;
+	struct zm_counters counters;
+	struct zm_stats stats;
+	/* The request pass: the slot it looks at next, and who wants it to end. */
+	atomic64_t pass_at;
+	atomic_t pass_stop;
+};
+
+/* slot.c */
+int zm_init(struct zm_core *zm, u64 nslots, const struct zm_ops *ops, void *ctx, u32 huge_len, u64 seed);
+void zm_destroy(struct zm_core *zm);
+int zm_read(struct zm_core *zm, u64 number, void *page);
+void zm_clear(struct zm_core *zm, u64 number);
+spinlock_t *zm_slot_lock(struct zm_core *zm, u64 number);
+void zm_slot_put(struct zm_core *zm, u64 number, struct zm_slot now);
+bool zm_share(struct zm_core *zm, u64 number, struct zm_slot *object);
+void zm_release(struct zm_core *zm, struct zm_slot was);
+void zm_recount(struct zm_slot *slot, enum zm_kind kind, u32 key);
+void zm_account_object(struct zm_core *zm, struct zm_slot object, int sign);
+void zm_account_shared(struct zm_core *zm, struct zm_slot object, int sign);
+u64 zm_index_bytes(struct zm_core *zm);
+
+/* write.c */
+int zm_write(struct zm_core *zm, u64 number, const void *page);
+void zm_set_mode(struct zm_core *zm, enum zm_mode mode);
+
+/* merge.c */
+int zm_merge(struct zm_core *zm, void (*progress)(void *ctx), void *ctx);
+
+#endif

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The pass on request: finds all equal objects, and leaves one of each.
+ *
+ * Slots are looked at one after the other, beside I/O. Equal pages have equal compressed bytes, so
+ * those are hashed as they lie there, and nothing is decompressed. An index of the pass's own
+ * says which slots had the same hash; every one of them is compared until one is equal. The
+ * index is dropped at the end: what stays are the counters of shared objects.
+ *
+ * No two slots are locked at once, so a slot may change between two looks at it. The slot that is
+ * looked at carries a mark that any change takes away; the other one is compared under its lock.
+ */
+#include "core.h"
+
+struct zm_pass {
+	struct zm_core *zm;
+	struct zm_index index;		/* hash -> slots whose object nobody before them had */
+	struct zm_slot slot;		/* the one that is looked at, as it was */
+	bool copied;			/* its object's bytes are in ... */
+	u8 *bytes;
+};
+
+enum zm_match { ZM_DIFFERENT, ZM_MERGED, ZM_CHANGED };
+
+static const void *zm_load(struct zm_core *zm, struct zm_slot slot, struct zm_reader **reader)
+{
+	*reader = zm->ops->reader_get(zm->ctx);
+	return zm->ops->load(zm->ctx, *reader, slot.value, zm_len(slot));
+}
+
+static void zm_unload(struct zm_core *zm, struct zm_slot slot, struct zm_reader *reader, const void *at)
+{
+	zm->ops->unload(zm->ctx, reader, slot.value, zm_len(slot), at);
+	zm->ops->reader_put(zm->ctx, reader);
+}
+
+/* Marks the slot and hashes its object into *tag; false when it has none. */
+static bool zm_pass_hash(struct zm_pass *pass, u64 number, u32 *tag)
+{
+	struct zm_core *zm = pass->zm;
+	spinlock_t *lock = zm_slot_lock(zm, number);
+	struct zm_reader *reader;
+	const void *at;
+
+	spin_lock(lock);
+	pass->slot = zm->slots[number];
+	pass->copied = false;
+	*tag = 0;
+	if (zm_has_object(pass->slot)) {
+		zm->slots[number].attr |= ZM_SEEN;
+		at = zm_load(zm, pass->slot, &reader);
+		*tag = zm_hash(at, zm_len(pass->slot), zm->seed) >> 32;
+		zm_unload(zm, pass->slot, reader, at);
+	}
+	spin_unlock(lock);
+	return zm_has_object(pass->slot);
+}
+
+/* Whether the slot still stores what was hashed. Its lock is held. */
+static bool zm_pass_unchanged(struct zm_pass *pass, u64 number)
+{
+	struct zm_slot now = pass->zm->slots[number];
+
+	lockdep_assert_held(zm_slot_lock(pass->zm, number));
+	return (now.attr & ZM_SEEN) && now.value == pass->slot.value;
+}
+
+/* The bytes of the slot's object -> pass->bytes; false when it has changed. */
+static bool zm_pass_copy(struct zm_pass *pass, u64 number)
+{
+	struct zm_core *zm = pass->zm;
+	spinlock_t *lock = zm_slot_lock(zm, number);
+	struct zm_reader *reader;
+	const void *at;
+
+	if (pass->copied)
+		return true;
+	spin_lock(lock);
+	pass->copied = zm_pass_unchanged(pass, number);
+	if (pass->copied) {
+		at = zm_load(zm, pass->slot, &reader);
+		memcpy(pass->bytes, at, zm_len(pass->slot));
+		zm_unload(zm, pass->slot, reader, at);
+	}
+	spin_unlock(lock);
+	return pass->copied;
+}
+
+/* A reference to the object of slot @other if it has the bytes that were copied. */
+static bool zm_pass_share(struct zm_pass *pass, u64 other, struct zm_slot *object)
+{
+	struct zm_core *zm = pass->zm;
+	spinlock_t *lock = zm_slot_lock(zm, other);
+	struct zm_reader *reader;
+	struct zm_slot slot;
+	bool same = false;
+	const void *at;
+
+	spin_lock(lock);
+	slot = zm->slots[other];
+	if (zm_has_object(slot) && zm_len(slot) == zm_len(pass->slot)) {
+		at = zm_load(zm, slot, &reader);
+		same = zm_equal(at, pass->bytes, zm_len(slot));
+		zm_unload(zm, slot, reader, at);
+		same = same && zm_share(zm, other, object);
+	}
+	spin_unlock(lock);
+	return same;
+}
+
+/* The slot stores @object from now on, unless it has changed. */
+static bool zm_pass_adopt(struct zm_pass *pass, u64 number, struct zm_slot object)
+{
+	spinlock_t *lock = zm_slot_lock(pass->zm, number);
+	struct zm_slot back = object;
+	bool adopted;
+
+	spin_lock(lock);
+	adopted = zm_pass_unchanged(pass, number);
+	if (adopted) {
+		back = pass->zm->slots[number];
+		pass->zm->slots[number] = object;
+	}
+	spin_unlock(lock);
+	zm_release(pass->zm, back);
+	return adopted;
+}
+
+static bool zm_same_object(struct zm_pass *pass, u64 other)
+{
+	spinlock_t *lock = zm_slot_lock(pass->zm, other);
+	struct zm_slot slot;
+
+	spin_lock(lock);
+	slot = pass->zm->slots[other];
+	spin_unlock(lock);
+	return zm_has_object(slot) && slot.value == pass->slot.value;
+}
+
+static enum zm_match zm_pass_merge(struct zm_pass *pass, u64 number, u64 other)
+{
+	struct zm_slot object;
+
+	if (zm_same_object(pass, other))
+		return ZM_MERGED;
+	if (!zm_pass_copy(pass, number))
+		return ZM_CHANGED;
+	zm_counters_reserve(&pass->zm->counters, ZM_GFP_PASS);
+	if (!zm_pass_share(pass, other, &object))
+		return ZM_DIFFERENT;
+	return zm_pass_adopt(pass, number, object) ? ZM_MERGED : ZM_CHANGED;
+}
+
+/* The index takes memory that is free; the pass may wait until some is. */
+static void zm_pass_remember(struct zm_pass *pass, u32 tag, u64 number)
+{
+	if (zm_index_add(&pass->index, tag, number, 0))
+		return;
+	kfree(kmalloc(2 * sizeof(struct zm_leaf), ZM_GFP_PASS));
+	zm_index_add(&pass->index, tag, number, 0);
+}
+
+/* Merges the slot's object with that of one before it, or lets those after it find it. */
+static void zm_pass_slot(struct zm_pass *pass, u64 number)
+{
+	enum zm_match match = ZM_DIFFERENT;
+	u64 other;
+	u32 tag, nth;
+
+	if (!zm_pass_hash(pass, number, &tag))
+		return;
+	for (nth = 0; match == ZM_DIFFERENT && zm_index_peek(&pass->index, tag, nth, &other); nth++)
+		match = zm_pass_merge(pass, number, other);
+	if (match == ZM_DIFFERENT)
+		zm_pass_remember(pass, tag, number);
+}
+
+static int zm_pass_run(struct zm_pass *pass, void (*progress)(void *ctx), void *ctx)
+{
+	struct zm_core *zm = pass->zm;
+	u64 number;
+
+	for (number = 0; number < zm->nslots; number++) {
+		if (atomic_read(&zm->pass_stop))
+			return -EINTR;
+		zm_pass_slot(pass, number);
+		if (number & 1023)
+			continue;
+		atomic64_set(&zm->pass_at, number);
+		progress(ctx);
+		cond_resched();
+	}
+	return 0;
+}
+
+/* One pass over all slots. The caller sees to it that there is one at a time. */
+int zm_merge(struct zm_core *zm, void (*progress)(void *ctx), void *ctx)
+{
+	struct zm_pass pass = { .zm = zm };
+	int err;
+
+	pass.bytes = kmalloc(PAGE_SIZE, GFP_KERNEL);
+	err = pass.bytes ? zm_index_init(&pass.index, zm->nslots) : -ENOMEM;
+	if (!err) {
+		err = zm_pass_run(&pass, progress, ctx);
+		zm_index_destroy(&pass.index);
+	}
+	kfree(pass.bytes);
+	return err;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the core takes from its surroundings: types, spinlocks, atomics, memory.
+ *
+ * In the kernel that is the kernel; in user space user/port_user.h offers the same names.
+ */
+#ifndef ZM_PORT_H
+#define ZM_PORT_H
+
+#ifdef __KERNEL__
+#include <linux/atomic.h>
+#include <linux/build_bug.h>
+#include <linux/bug.h>
+#include <linux/errno.h>
+#include <linux/gfp.h>
+#include <linux/limits.h>
+#include <linux/list.h>
+#include <linux/lockdep.h>
+#include <linux/log2.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+#include <linux/types.h>
+#include <linux/vmalloc.h>
+#else
+#include "../user/port_user.h"
+#endif
+
+/*
+ * The index may grow while memory is being freed by swapping: it takes what is there at once,
+ * leaves the reserves alone, and says nothing when there is none.
+ */
+#define ZM_GFP_INDEX (GFP_NOWAIT | __GFP_NOWARN | __GFP_NOMEMALLOC)
+
+/* For the request pass, which may wait, but not for I/O: it may be this device that swaps. */
+#define ZM_GFP_PASS (GFP_NOIO | __GFP_NOWARN)
+
+#endif

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A page -> a slot: one repeated word, a copy of what is stored, or an object of its own.
+ *
+ * Inline merging looks for a copy before it compresses: a hash nominates, the stored page is
+ * decompressed and compared. A page may change while it is written; then it is stored as some
+ * state of it, and a candidate that does not compare equal is no copy, whatever the hash said.
+ *
+ * Adaptive mode counts how many copies it finds. Where less than one page in 64 is one it looks only
+ * at a sixteenth of all pages, chosen by a few words of what they were compressed to: all copies of
+ * a page are chosen or none. A sample by position would hardly ever see two copies.
+ */
+#include "core.h"
+
+#define ZM_WINDOW	512	/* pages looked at between two decisions */
+#define ZM_WORTH	8	/* copies among them that make looking worth its cost */
+#define ZM_CANDIDATES	16	/* more than can have one seeded 32-bit hash by chance */
+#define ZM_CHOSEN	(1u << 28)	/* fingerprints below this: a sixteenth */
+
+/* What one page has taught. Whoever fills the window decides; a page more or less is no matter. */
+static void zm_learn(struct zm_core *zm, bool copy)
+{
+	struct zm_adapt *adapt = &zm->adapt;
+	int found;
+
+	if (copy)
+		atomic_inc(&adapt->found);
+	if (atomic_inc_return(&adapt->looked) != ZM_WINDOW)
+		return;
+	found = atomic_xchg(&adapt->found, 0);
+	atomic_set(&adapt->asleep, found < ZM_WORTH);
+	atomic_set(&adapt->looked, 0);
+}
+
+/* Whether @object, to which we have a reference, is @page. */
+static bool zm_is_page(struct zm_core *zm, struct zm_slot object, const void *page)
+{
+	const struct zm_ops *ops = zm->ops;
+	struct zm_reader *reader = ops->reader_get(zm->ctx);
+	const void *from = ops->load(zm->ctx, reader, object.value, zm_len(object));
+	void *room = ops->reader_page(reader);
+	bool same;
+
+	if (zm_len(object) == PAGE_SIZE)
+		same = zm_equal(from, page, PAGE_SIZE);
+	else
+		same = !ops->decompress(zm->ctx, reader, from, zm_len(object), room) &&
+		       zm_equal(room, page, PAGE_SIZE);
+	ops->unload(zm->ctx, reader, object.value, zm_len(object), from);
+	ops->reader_put(zm->ctx, reader);
+	return same;
+}
+
+/* A reference to an object that is @page. */
+static bool zm_find_copy(struct zm_core *zm, u32 tag, const void *page, struct zm_slot *object)
+{
+	u32 nth;
+
+	for (nth = 0; nth < ZM_CANDIDATES; nth++) {
+		if (!zm_index_take(&zm->index, tag, nth, object))
+			return false;
+		zm_account_shared(zm, *object, 1);
+		if (zm_is_page(zm, *object, page))
+			return true;
+		zm_release(zm, *object);
+	}
+	return false;
+}
+
+/* Compresses @page; where that does not pay the object is the page itself. */
+static int zm_compress(struct zm_core *zm, struct zm_writer *writer, const void *page,
+		       const void **bytes, u32 *len)
+{
+	int err = zm->ops->compress(zm->ctx, writer, page, bytes, len);
+
+	if (err && err != -ENOSPC)
+		return err;
+	if (err || *len >= zm->huge_len) {
+		*bytes = page;
+		*len = PAGE_SIZE;
+	}
+	return 0;
+}
+
+/* An object that is being stored: its handle, the room there, what of it is used. */
+struct zm_parcel {
+	u64 handle;
+	u32 room;
+	u32 len;
+	u32 fingerprint;
+};
+
+/* Compresses and stores; room is got first where there is none. EAGAIN: wait for more, then again. */
+static int zm_try_store(struct zm_core *zm, const void *page, struct zm_parcel *parcel)
+{
+	struct zm_writer *writer = zm->ops->writer_get(zm->ctx);
+	const void *bytes;
+	int err = zm_compress(zm, writer, page, &bytes, &parcel->len);
+
+	if (!err && !parcel->handle) {
+		parcel->room = parcel->len;
+		parcel->handle = zm->ops->alloc(zm->ctx, parcel->len, false);
+	}
+	if (!err && (!parcel->handle || parcel->len > parcel->room))
+		err = -EAGAIN;
+	if (!err) {
+		zm->ops->store(zm->ctx, parcel->handle, bytes, parcel->len);
+		parcel->fingerprint = zm_fingerprint(bytes, parcel->len, zm->seed);
+	}
+	zm->ops->writer_put(zm->ctx, writer);
+	return err;
+}
+
+/* Other room, for all of the page where it keeps growing. */
+static int zm_wait_for_room(struct zm_core *zm, struct zm_parcel *parcel, int tries)
+{
+	if (parcel->handle)
+		zm->ops->free(zm->ctx, parcel->handle);
+	parcel->room = tries ? PAGE_SIZE : parcel->len;
+	parcel->handle = zm->ops->alloc(zm->ctx, parcel->room, true);
+	return parcel->handle ? 0 : -ENOMEM;
+}
+
+/*
+ * An object of its own for @page. Memory that has to be waited for is waited for without the
+ * writer, and the page compressed anew.
+ */
+static int zm_store(struct zm_core *zm, const void *page, struct zm_slot *object, u32 *fingerprint)
+{
+	struct zm_parcel parcel = { 0 };
+	int tries = 0, err;
+
+	while ((err = zm_try_store(zm, page, &parcel)) == -EAGAIN) {
+		err = zm_wait_for_room(zm, &parcel, tries++);
+		if (err)
+			return err;
+	}
+	if (err) {
+		if (parcel.handle)
+			zm->ops->free(zm->ctx, parcel.handle);
+		return err;
+	}
+	*fingerprint = parcel.fingerprint;
+	*object = zm_slot_of(ZM_PLAIN, parcel.handle, parcel.len, 0);
+	zm_account_object(zm, *object, 1);
+	if (parcel.len == PAGE_SIZE)
+		atomic64_inc(&zm->stats.huge_pages_since);
+	return 0;
+}
+
+/* Lets later copies of @object find it, where there is memory for that. */
+static void zm_make_findable(struct zm_core *zm, u32 tag, struct zm_slot *object)
+{
+	u32 meta = zm_len(*object) | 1u << ZM_LEN_BITS;
+
+	if (zm_index_add(&zm->index, tag, object->value, meta))
+		*object = zm_slot_of(ZM_INDEXED, object->value, zm_len(*object), tag);
+}
+
+static u32 zm_tag(struct zm_core *zm, const void *page)
+{
+	return zm_hash(page, PAGE_SIZE, zm->seed) >> 32;
+}
+
+/* A reference to an object that is @page, with all sums kept. */
+static bool zm_look(struct zm_core *zm, u32 tag, const void *page, struct zm_slot *object)
+{
+	bool copy = zm_find_copy(zm, tag, page, object);
+
+	atomic64_inc(copy ? &zm->stats.hits : &zm->stats.misses);
+	zm_learn(zm, copy);
+	return copy;
+}
+
+/* Looks for a copy, and compresses only where there is none. */
+static int zm_write_inline(struct zm_core *zm, const void *page, struct zm_slot *object)
+{
+	u32 tag = zm_tag(zm, page), fingerprint;
+	int err;
+
+	if (zm_look(zm, tag, page, object))
+		return 0;
+	err = zm_store(zm, page, object, &fingerprint);
+	if (!err)
+		zm_make_findable(zm, tag, object);
+	return err;
+}
+
+/* Compresses, and looks for a copy only if the object is one of those that are always looked at. */
+static int zm_write_asleep(struct zm_core *zm, const void *page, struct zm_slot *object)
+{
+	struct zm_slot copy;
+	u32 tag, fingerprint;
+	int err = zm_store(zm, page, object, &fingerprint);
+
+	if (err || fingerprint >= ZM_CHOSEN)
+		return err;
+	tag = zm_tag(zm, page);
+	if (zm_look(zm, tag, page, &copy)) {
+		zm_release(zm, *object);
+		*object = copy;
+	} else {
+		zm_make_findable(zm, tag, object);
+	}
+	return 0;
+}
+
+static int zm_write_object(struct zm_core *zm, const void *page, struct zm_slot *object)
+{
+	u32 fingerprint;
+
+	switch (atomic_read(&zm->mode)) {
+	case ZM_INLINE:
+		return zm_write_inline(zm, page, object);
+	case ZM_ADAPTIVE:
+		return atomic_read(&zm->adapt.asleep) ? zm_write_asleep(zm, page, object) :
+							zm_write_inline(zm, page, object);
+	default:
+		return zm_store(zm, page, object, &fingerprint);
+	}
+}
+
+/* @page -> slot @number. May wait for memory. On failure the slot is as it was. */
+int zm_write(struct zm_core *zm, u64 number, const void *page)
+{
+	struct zm_slot now = zm_slot_of(ZM_SAME, 0, 0, 0);
+	int err = 0;
+
+	if (!zm_same_filled(page, &now.value))
+		err = zm_write_object(zm, page, &now);
+	if (!err)
+		zm_slot_put(zm, number, now);
+	return err;
+}
+
+/* An object that only this slot has needs no entry in the index. */
+static void zm_make_plain(struct zm_core *zm, u64 number)
+{
+	spinlock_t *lock = zm_slot_lock(zm, number);
+	struct zm_slot *slot = &zm->slots[number];
+
+	spin_lock(lock);
+	if (zm_kind(*slot) == ZM_INDEXED &&
+	    zm_index_forget_single(&zm->index, zm_key(*slot), slot->value))
+		zm_recount(slot, ZM_PLAIN, 0);
+	spin_unlock(lock);
+}
+
+/*
+ * Changes what writes do from now on. Leaving inline merging gives the index back, but for the
+ * entries of shared objects, which count the references.
+ */
+void zm_set_mode(struct zm_core *zm, enum zm_mode mode)
+{
+	enum zm_mode was = atomic_xchg(&zm->mode, mode);
+	u64 number;
+
+	atomic_set(&zm->adapt.asleep, 0);
+	atomic_set(&zm->adapt.looked, 0);
+	atomic_set(&zm->adapt.found, 0);
+	if (was < ZM_INLINE || mode >= ZM_INLINE)
+		return;
+	for (number = 0; number < zm->nslots; number++) {
+		zm_make_plain(zm, number);
+		if (!(number & 1023))
+			cond_resched();
+	}
+}

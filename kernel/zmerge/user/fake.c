@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "fake.h"
+
+static unsigned int refuse_every;
+static atomic_t asked;
+
+void fake_refuse(unsigned int n)
+{
+	atomic_set(&asked, 0);
+	__atomic_store_n(&refuse_every, n, __ATOMIC_RELAXED);
+}
+
+bool zm_test_refuses(void)
+{
+	unsigned int n = READ_ONCE(refuse_every);
+
+	return n && !(atomic_inc_return(&asked) % n);
+}
+
+struct object {
+	u32 len;
+	u8 bytes[];
+};
+
+struct zm_reader {
+	u8 page[PAGE_SIZE];
+};
+
+struct zm_writer {
+	u8 bytes[PAGE_SIZE];
+};
+
+static __thread struct zm_reader reader;
+static __thread struct zm_writer writer;
+static __thread bool reading, writing;
+
+static u64 fake_alloc(void *ctx, u32 len, bool may_wait)
+{
+	struct fake *fake = ctx;
+	struct object *object;
+
+	CHECK(len && len <= PAGE_SIZE && !reading && !(may_wait && writing));
+	if ((fake->shy && !may_wait) || zm_test_refuses())
+		return 0;
+	if (fake->limit && (u64)atomic64_read(&fake->bytes) + len > fake->limit)
+		return 0;
+	object = malloc(sizeof(*object) + len);
+	CHECK(object);
+	object->len = len;
+	atomic64_inc(&fake->objects);
+	atomic64_add(len, &fake->bytes);
+	return (u64)(uintptr_t)object;
+}
+
+static struct object *object_of(u64 handle)
+{
+	return (struct object *)(uintptr_t)handle;
+}
+
+static void fake_free(void *ctx, u64 handle)
+{
+	struct fake *fake = ctx;
+
+	CHECK(!reading);
+	atomic64_sub(1, &fake->objects);
+	atomic64_sub(object_of(handle)->len, &fake->bytes);
+	free(object_of(handle));
+}
+
+static void fake_store(void *ctx, u64 handle, const void *bytes, u32 len)
+{
+	(void)ctx;
+	CHECK(len <= object_of(handle)->len);
+	memcpy(object_of(handle)->bytes, bytes, len);
+}
+
+static struct zm_reader *fake_reader_get(void *ctx)
+{
+	(void)ctx;
+	CHECK(!reading);
+	reading = true;
+	return &reader;
+}
+
+static void fake_reader_put(void *ctx, struct zm_reader *got)
+{
+	(void)ctx;
+	CHECK(reading && got == &reader);
+	reading = false;
+}
+
+static void *fake_reader_page(struct zm_reader *got)
+{
+	return got->page;
+}
+
+static const void *fake_load(void *ctx, struct zm_reader *got, u64 handle, u32 len)
+{
+	(void)ctx;
+	CHECK(reading && got == &reader && len <= object_of(handle)->len);
+	return object_of(handle)->bytes;
+}
+
+static void fake_unload(void *ctx, struct zm_reader *got, u64 handle, u32 len, const void *at)
+{
+	(void)ctx;
+	(void)got;
+	CHECK(reading && len <= object_of(handle)->len && at == object_of(handle)->bytes);
+}
+
+static int fake_decompress(void *ctx, struct zm_reader *got, const void *from, u32 len, void *page)
+{
+	(void)ctx;
+	(void)got;
+	memcpy(page, from, len);
+	memset((u8 *)page + len, 0, PAGE_SIZE - len);
+	return 0;
+}
+
+static struct zm_writer *fake_writer_get(void *ctx)
+{
+	(void)ctx;
+	CHECK(!writing && !reading);
+	writing = true;
+	return &writer;
+}
+
+static void fake_writer_put(void *ctx, struct zm_writer *got)
+{
+	(void)ctx;
+	CHECK(writing && got == &writer);
+	writing = false;
+}
+
+static int fake_compress(void *ctx, struct zm_writer *got, const void *page, const void **to, u32 *len)
+{
+	const u8 *bytes = page;
+	u32 left = PAGE_SIZE;
+
+	(void)ctx;
+	while (left > 1 && !bytes[left - 1])
+		left--;
+	if (left == PAGE_SIZE)
+		return -ENOSPC;
+	memcpy(got->bytes, page, left);
+	*to = got->bytes;
+	*len = left;
+	return 0;
+}
+
+const struct zm_ops fake_ops = {
+	.alloc = fake_alloc,
+	.free = fake_free,
+	.store = fake_store,
+	.reader_get = fake_reader_get,
+	.reader_put = fake_reader_put,
+	.reader_page = fake_reader_page,
+	.load = fake_load,
+	.unload = fake_unload,
+	.decompress = fake_decompress,
+	.writer_get = fake_writer_get,
+	.writer_put = fake_writer_put,
+	.compress = fake_compress,
+};
+
+static int by_handle(const void *a, const void *b)
+{
+	const u64 *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Counts the table slot by slot. */
+void fake_check(struct zm_core *zm, struct fake *fake)
+{
+	u64 *handles = malloc((zm->nslots + 1) * sizeof(*handles));
+	s64 pages = 0, same = 0, huge = 0, merged = 0, merged_bytes = 0, bytes = 0;
+	u64 at, objects = 0;
+
+	for (at = 0; at < zm->nslots; at++) {
+		struct zm_slot slot = zm->slots[at];
+
+		pages += zm_kind(slot) != ZM_EMPTY;
+		same += zm_kind(slot) == ZM_SAME;
+		if (!zm_has_object(slot))
+			continue;
+		huge += zm_len(slot) == PAGE_SIZE;
+		handles[objects++] = slot.value;
+	}
+	qsort(handles, objects, sizeof(*handles), by_handle);
+	for (at = 0; at < objects; at++) {
+		bool again = at && handles[at] == handles[at - 1];
+
+		merged += again;
+		*(again ? &merged_bytes : &bytes) += object_of(handles[at])->len;
+	}
+	free(handles);
+	CHECK(atomic64_read(&zm->stats.pages) == pages);
+	CHECK(atomic64_read(&zm->stats.same_pages) == same);
+	CHECK(atomic64_read(&zm->stats.huge_pages) == huge);
+	CHECK(atomic64_read(&zm->stats.merged_pages) == merged);
+	CHECK(atomic64_read(&zm->stats.merged_bytes) == merged_bytes);
+	CHECK(atomic64_read(&zm->stats.stored_bytes) == bytes);
+	CHECK(atomic64_read(&fake->objects) == (s64)objects - merged);
+	CHECK(atomic64_read(&fake->bytes) == bytes);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Storage and a codec for the core in user space: objects are malloc()ed, and counted; a page is
+ * "compressed" by leaving out the zero bytes at its end. What cannot go on fails the test at once.
+ */
+#ifndef ZM_FAKE_H
+#define ZM_FAKE_H
+
+#include "../core/core.h"
+
+#define FAKE_HUGE_LEN ((u32)(PAGE_SIZE - PAGE_SIZE / 8))
+
+struct fake {
+	atomic64_t objects;
+	atomic64_t bytes;
+	u64 limit;		/* of bytes; zero: none */
+	bool shy;		/* nothing to be had without waiting */
+};
+
+extern const struct zm_ops fake_ops;
+
+/* Every @n-th allocation of the core's own fails; zero: none. */
+void fake_refuse(unsigned int n);
+
+/* What must hold whenever nobody is at work: sums against the table itself, leaks. */
+void fake_check(struct zm_core *zm, struct fake *fake);
+
+#define CHECK(x) do { if (!(x)) ZM_DIE("%s:%d: not so: %s", __FILE__, __LINE__, #x); } while (0)
+
+#endif

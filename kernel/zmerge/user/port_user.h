@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The names that the core takes from the kernel, for user space. Allocations fail when a test says
+ * so; a lock knows who holds it.
+ */
+#ifndef ZM_PORT_USER_H
+#define ZM_PORT_USER_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int64_t s64;
+typedef unsigned int gfp_t;
+
+#ifndef PAGE_SIZE
+#define PAGE_SIZE 4096ul
+#endif
+#define U16_MAX UINT16_MAX
+#define U32_MAX UINT32_MAX
+
+#define GFP_KERNEL 1u
+#define GFP_NOIO 2u
+#define GFP_NOWAIT 4u
+#define __GFP_NOWARN 0u
+#define __GFP_NOMEMALLOC 0u
+
+#define READ_ONCE(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
+#define BUILD_BUG_ON(x) _Static_assert(!(x), #x)
+#define max_t(type, a, b) ((type)(a) > (type)(b) ? (type)(a) : (type)(b))
+#define min_t(type, a, b) ((type)(a) < (type)(b) ? (type)(a) : (type)(b))
+#define div_u64(a, b) ((a) / (b))
+#define cond_resched() do { } while (0)
+
+#define ZM_DIE(...) (fprintf(stderr, __VA_ARGS__), fputc('\n', stderr), abort())
+#define WARN_ON_ONCE(x) ({ \
+	bool bad_ = (x); \
+	if (bad_) \
+		ZM_DIE("%s:%d: warning: %s", __FILE__, __LINE__, #x); \
+	bad_; })
+
+static inline u64 rounddown_pow_of_two(u64 n)
+{
+	return 1ull << (63 - __builtin_clzll(n));
+}
+
+/* Memory that a test can take away: every @n-th allocation fails. */
+bool zm_test_refuses(void);
+
+static inline void *kmalloc(size_t size, gfp_t gfp)
+{
+	(void)gfp;
+	return zm_test_refuses() ? NULL : malloc(size);
+}
+
+static inline void *kvcalloc(size_t n, size_t size, gfp_t gfp)
+{
+	(void)gfp;
+	return zm_test_refuses() ? NULL : calloc(n, size);
+}
+
+static inline void *vzalloc(size_t size)
+{
+	return kvcalloc(1, size, GFP_KERNEL);
+}
+
+#define kfree(p) free(p)
+#define kvfree(p) free(p)
+#define vfree(p) free(p)
+
+typedef struct {
+	pthread_mutex_t mutex;
+	pthread_t owner;
+	bool held;
+} spinlock_t;
+
+static inline void spin_lock_init(spinlock_t *lock)
+{
+	pthread_mutex_init(&lock->mutex, NULL);
+	lock->held = false;
+}
+
+static inline void spin_lock(spinlock_t *lock)
+{
+	pthread_mutex_lock(&lock->mutex);
+	lock->owner = pthread_self();
+	lock->held = true;
+}
+
+static inline void spin_unlock(spinlock_t *lock)
+{
+	lock->held = false;
+	pthread_mutex_unlock(&lock->mutex);
+}
+
+#define lockdep_assert_held(lock) \
+	WARN_ON_ONCE(!(lock)->held || !pthread_equal((lock)->owner, pthread_self()))
+
+typedef struct { s64 v; } atomic64_t;
+typedef struct { int v; } atomic_t;
+
+#define atomic64_read(a) __atomic_load_n(&(a)->v, __ATOMIC_RELAXED)
+#define atomic64_set(a, n) __atomic_store_n(&(a)->v, n, __ATOMIC_RELAXED)
+#define atomic64_add(n, a) ((void)__atomic_fetch_add(&(a)->v, n, __ATOMIC_RELAXED))
+#define atomic64_sub(n, a) ((void)__atomic_fetch_sub(&(a)->v, n, __ATOMIC_RELAXED))
+#define atomic64_inc(a) atomic64_add(1, a)
+#define atomic_read(a) __atomic_load_n(&(a)->v, __ATOMIC_RELAXED)
+#define atomic_set(a, n) __atomic_store_n(&(a)->v, n, __ATOMIC_RELAXED)
+#define atomic_inc(a) ((void)__atomic_fetch_add(&(a)->v, 1, __ATOMIC_RELAXED))
+#define atomic_inc_return(a) __atomic_add_fetch(&(a)->v, 1, __ATOMIC_SEQ_CST)
+#define atomic_xchg(a, n) __atomic_exchange_n(&(a)->v, n, __ATOMIC_SEQ_CST)
+
+struct list_head {
+	struct list_head *next, *prev;
+};
+
+static inline void INIT_LIST_HEAD(struct list_head *list)
+{
+	list->next = list->prev = list;
+}
+
+static inline void list_add(struct list_head *entry, struct list_head *head)
+{
+	entry->next = head->next;
+	entry->prev = head;
+	head->next->prev = entry;
+	head->next = entry;
+}
+
+static inline void list_del(struct list_head *entry)
+{
+	entry->next->prev = entry->prev;
+	entry->prev->next = entry->next;
+}
+
+static inline void list_del_init(struct list_head *entry)
+{
+	list_del(entry);
+	INIT_LIST_HEAD(entry);
+}
+
+static inline bool list_empty(const struct list_head *head)
+{
+	return head->next == head;
+}
+
+#define list_first_entry(head, type, member) \
+	((type *)((char *)(head)->next - offsetof(type, member)))
+
+#endif

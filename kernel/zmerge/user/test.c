@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The core's tests: each says a law in its name. */
+#include "model.h"
+
+static u64 dice_state = 88172645463325252ull;
+
+static u64 dice(void)
+{
+	dice_state ^= dice_state << 13;
+	dice_state ^= dice_state >> 7;
+	dice_state ^= dice_state << 17;
+	return dice_state;
+}
+
+static void nothing(void *ctx)
+{
+	(void)ctx;
+}
+
+struct device {
+	struct zm_core zm;
+	struct fake fake;
+};
+
+static struct device *new_device(u64 slots)
+{
+	struct device *device = calloc(1, sizeof(*device));
+
+	fake_refuse(0);
+	CHECK(!zm_init(&device->zm, slots, &fake_ops, &device->fake, FAKE_HUGE_LEN, 7));
+	return device;
+}
+
+static void end_device(struct device *device)
+{
+	fake_check(&device->zm, &device->fake);
+	zm_destroy(&device->zm);
+	CHECK(!atomic64_read(&device->fake.objects));
+	free(device);
+}
+
+/* A page of its own for each number, compressible to 24 bytes. */
+static void numbered(u64 number, void *page)
+{
+	memset(page, 0, PAGE_SIZE);
+	memcpy(page, &number, 8);
+	memcpy((u8 *)page + 16, &(u64){ ~number }, 8);
+}
+
+static void write_numbered(struct device *device, u64 slot, u64 number)
+{
+	u8 page[PAGE_SIZE];
+
+	numbered(number, page);
+	CHECK(!zm_write(&device->zm, slot, page));
+}
+
+static void read_numbered(struct device *device, u64 slot, u64 number)
+{
+	u8 page[PAGE_SIZE], want[PAGE_SIZE];
+
+	numbered(number, want);
+	CHECK(!zm_read(&device->zm, slot, page) && !memcmp(page, want, PAGE_SIZE));
+}
+
+static s64 merged(struct device *device)
+{
+	return atomic64_read(&device->zm.stats.merged_pages);
+}
+
+static void what_is_not_written_reads_as_zero(void)
+{
+	struct device *device = new_device(3);
+	u8 page[PAGE_SIZE], zero[PAGE_SIZE] = { 0 };
+
+	memset(page, 1, PAGE_SIZE);
+	CHECK(!zm_read(&device->zm, 2, page) && !memcmp(page, zero, PAGE_SIZE));
+	end_device(device);
+}
+
+static void any_operations_agree_with_the_model(void)
+{
+	u8 bytes[3000];
+	u32 round, at;
+
+	for (round = 0; round < 2000; round++) {
+		for (at = 0; at < sizeof(bytes); at++)
+			bytes[at] = dice() >> 32;
+		model_run(bytes, sizeof(bytes));
+	}
+}
+
+static void inline_merging_stores_a_copy_once(void)
+{
+	struct device *device = new_device(1000);
+	u64 at;
+
+	zm_set_mode(&device->zm, ZM_INLINE);
+	for (at = 0; at < 1000; at++)
+		write_numbered(device, at, 1 + at % 10);
+	CHECK(atomic64_read(&device->fake.objects) == 10 && merged(device) == 990);
+	CHECK(atomic64_read(&device->zm.stats.hits) == 990);
+	CHECK(atomic64_read(&device->zm.stats.misses) == 10);
+	for (at = 0; at < 1000; at++)
+		read_numbered(device, at, 1 + at % 10);
+	end_device(device);
+}
+
+static void a_pass_finds_every_copy_and_keeps_two_bytes_for_each_shared_object(void)
+{
+	const u64 slots = 1 << 16;
+	struct device *device = new_device(slots);
+	s64 before = zm_index_bytes(&device->zm);
+	u64 at;
+
+	for (at = 0; at < slots; at++)
+		write_numbered(device, at, at % (slots / 2));
+	CHECK(!zm_merge(&device->zm, nothing, NULL));
+	CHECK(merged(device) == (s64)slots / 2);
+	CHECK(zm_index_bytes(&device->zm) - before <= slots + 8192);
+	for (at = 0; at < slots; at++)
+		read_numbered(device, at, at % (slots / 2));
+	for (at = 0; at < slots; at++)
+		zm_clear(&device->zm, at);
+	CHECK((s64)zm_index_bytes(&device->zm) == before);
+	end_device(device);
+}
+
+static void inline_metadata_is_at_most_32_bytes_for_each_object(void)
+{
+	const u64 slots = 1 << 18;
+	struct device *device = new_device(slots);
+	double worst = 0, sum = 0;
+	u64 at, looked = 0;
+
+	zm_set_mode(&device->zm, ZM_INLINE);
+	for (at = 1; at < slots; at++) {
+		write_numbered(device, at, at);
+		if (at >= 4096 && !(at & 1023)) {
+			double each = (double)zm_index_bytes(&device->zm) / at;
+
+			worst = each > worst ? each : worst;
+			sum += each;
+			looked++;
+		}
+	}
+	printf("  index bytes for each object: %.1f on average, %.1f at most (4,096 to %llu objects)\n",
+	       sum / looked, worst, (unsigned long long)slots);
+	CHECK(worst <= 32.0);
+	end_device(device);
+}
+
+/* More copies than a counter can count: the next one starts a second object. */
+static void an_object_is_shared_as_often_as_can_be_counted(void)
+{
+	const u64 slots = 3 * 65535;
+	struct device *device = new_device(slots);
+	u64 at;
+
+	for (at = 0; at < slots; at++)
+		write_numbered(device, at, 5);
+	CHECK(!zm_merge(&device->zm, nothing, NULL));
+	CHECK(atomic64_read(&device->fake.objects) == 3);
+	zm_set_mode(&device->zm, ZM_INLINE);
+	for (at = 0; at < slots; at++)
+		write_numbered(device, at, 6);
+	CHECK(atomic64_read(&device->fake.objects) == (s64)(slots + ZM_REFS_MAX - 1) / ZM_REFS_MAX);
+	for (at = 0; at < slots; at++)
+		read_numbered(device, at, 6);
+	end_device(device);
+}
+
+/* Leaving inline merging gives back what only inline merging needs. */
+static void the_index_is_given_back(void)
+{
+	struct device *device = new_device(1 << 14);
+	s64 before = zm_index_bytes(&device->zm);
+	u64 at;
+
+	zm_set_mode(&device->zm, ZM_INLINE);
+	for (at = 0; at < 1 << 14; at++)
+		write_numbered(device, at, at + 1);
+	zm_set_mode(&device->zm, ZM_REQUEST);
+	/* What is left is one empty leaf and a directory for each of eight trees. */
+	CHECK((s64)zm_index_bytes(&device->zm) - before <= 8 * (2048 + 4096));
+	for (at = 0; at < 1 << 14; at++)
+		read_numbered(device, at, at + 1);
+	end_device(device);
+}
+
+static void without_memory_for_the_index_pages_are_stored_unmerged(void)
+{
+	struct device *device = new_device(100);
+	u64 at;
+
+	zm_set_mode(&device->zm, ZM_INLINE);
+	for (at = 0; at < 100; at++) {
+		u8 page[PAGE_SIZE];
+		u64 handles = atomic64_read(&device->fake.objects);
+
+		numbered(3, page);
+		/* The object is the first allocation, its entry the second and third. */
+		fake_refuse(2);
+		CHECK(!zm_write(&device->zm, at, page));
+		CHECK(atomic64_read(&device->fake.objects) == (s64)handles + 1);
+		CHECK(zm_kind(device->zm.slots[at]) == ZM_PLAIN);
+	}
+	fake_refuse(0);
+	end_device(device);
+}
+
+static void a_failed_write_leaves_the_slot_as_it_was(void)
+{
+	struct device *device = new_device(2);
+	u8 page[PAGE_SIZE];
+
+	write_numbered(device, 0, 9);
+	device->fake.limit = 24;
+	numbered(10, page);
+	CHECK(zm_write(&device->zm, 0, page) == -ENOMEM);
+	read_numbered(device, 0, 9);
+	end_device(device);
+}
+
+static void memory_that_has_to_be_waited_for_is_waited_for(void)
+{
+	struct device *device = new_device(64);
+	u64 at;
+
+	device->fake.shy = true;
+	for (at = 0; at < 64; at++)
+		write_numbered(device, at, at + 1);
+	for (at = 0; at < 64; at++)
+		read_numbered(device, at, at + 1);
+	end_device(device);
+}
+
+static void adaptive_mode_stops_looking_and_resumes(void)
+{
+	const u64 slots = 1 << 15;
+	struct device *device = new_device(slots);
+	u64 at, looked;
+
+	zm_set_mode(&device->zm, ZM_ADAPTIVE);
+	for (at = 0; at < slots; at++)
+		write_numbered(device, at, at + 1);
+	looked = atomic64_read(&device->zm.stats.misses);
+	printf("  without copies adaptive mode looked at %llu of %llu pages\n",
+	       (unsigned long long)looked, (unsigned long long)slots);
+	CHECK(looked < slots / 8 && atomic_read(&device->zm.adapt.asleep));
+	for (at = 0; at < slots; at++)
+		write_numbered(device, at, dice() % 64);
+	CHECK(!atomic_read(&device->zm.adapt.asleep));
+	CHECK(merged(device) > (s64)slots / 2);
+	end_device(device);
+}
+
+static void one_changed_bit_changes_the_hash(void)
+{
+	u8 page[PAGE_SIZE];
+	u64 before;
+	u32 at, len;
+
+	for (at = 0; at < PAGE_SIZE; at++)
+		page[at] = dice();
+	for (len = 0; len <= PAGE_SIZE; len += 1 + len / 7) {
+		before = zm_hash(page, len, 3);
+		CHECK(before != zm_hash(page, len, 4));
+		for (at = 0; at < len * 8; at += 1 + at / 64) {
+			page[at / 8] ^= 1 << at % 8;
+			CHECK(zm_hash(page, len, 3) >> 32 != before >> 32);
+			CHECK(!zm_equal(page, (u8[PAGE_SIZE]){ 0 }, len) || len < 8);
+			page[at / 8] ^= 1 << at % 8;
+		}
+	}
+}
+
+static int by_number(const void *a, const void *b)
+{
+	u32 x = *(const u32 *)a, y = *(const u32 *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Of n tags, n * n / 2^33 pairs are equal by chance; pages of counters are no worse. */
+static void tags_of_plain_pages_collide_as_by_chance(void)
+{
+	const u32 n = 1 << 18;
+	u32 *tags = malloc(n * sizeof(*tags)), at, equal = 0;
+	u8 page[PAGE_SIZE] = { 0 };
+
+	for (at = 0; at < n; at++) {
+		numbered(at, page);
+		tags[at] = zm_hash(page, PAGE_SIZE, 1) >> 32;
+	}
+	qsort(tags, n, sizeof(*tags), by_number);
+	for (at = 1; at < n; at++)
+		equal += tags[at] == tags[at - 1];
+	printf("  %u tags, %u equal pairs (8 by chance)\n", n, equal);
+	CHECK(equal <= 30);
+	free(tags);
+}
+
+static void init_survives_every_failed_allocation(void)
+{
+	struct zm_core zm;
+	struct fake fake = { 0 };
+	unsigned int n;
+
+	for (n = 1; n <= 4; n++) {
+		fake_refuse(n);
+		CHECK(zm_init(&zm, 64, &fake_ops, &fake, FAKE_HUGE_LEN, 1) == -ENOMEM);
+	}
+	fake_refuse(0);
+	CHECK(zm_init(&zm, 0, &fake_ops, &fake, FAKE_HUGE_LEN, 1) == -EINVAL);
+	CHECK(zm_init(&zm, 1ull << 32, &fake_ops, &fake, FAKE_HUGE_LEN, 1) == -EINVAL);
+}
+
+#define LAW(name) { #name, name }
+
+int main(void)
+{
+	static const struct { const char *name; void (*run)(void); } laws[] = {
+		LAW(what_is_not_written_reads_as_zero),
+		LAW(any_operations_agree_with_the_model),
+		LAW(inline_merging_stores_a_copy_once),
+		LAW(a_pass_finds_every_copy_and_keeps_two_bytes_for_each_shared_object),
+		LAW(inline_metadata_is_at_most_32_bytes_for_each_object),
+		LAW(an_object_is_shared_as_often_as_can_be_counted),
+		LAW(the_index_is_given_back),
+		LAW(without_memory_for_the_index_pages_are_stored_unmerged),
+		LAW(a_failed_write_leaves_the_slot_as_it_was),
+		LAW(memory_that_has_to_be_waited_for_is_waited_for),
+		LAW(adaptive_mode_stops_looking_and_resumes),
+		LAW(one_changed_bit_changes_the_hash),
+		LAW(tags_of_plain_pages_collide_as_by_chance),
+		LAW(init_survives_every_failed_allocation),
+	};
+	size_t at;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (at = 0; at < sizeof(laws) / sizeof(*laws); at++) {
+		printf("%s\n", laws[at].name);
+		laws[at].run();
+	}
+	printf("%zu laws hold\n", at);
+	return 0;
+}

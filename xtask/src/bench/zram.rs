@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The block path of `pagewise bench` beside fio, on the same zram device with the same pages → a
+//! table of ratios.
+//!
+//! Both run in turn, the one first in even rounds, the other in odd ones. fio's processor time is what
+//! it says of its jobs (getrusage of each, from the end of the ramp on), so neither its start nor its
+//! end count, as with ours. It divides that time by timer samples; ours divides it by the clock.
+//!
+//! fio writes the same buffer again and again, and fills it with noise. So that both write the same,
+//! its buffer is a file's shared mapping, into which the pages are put while fio still ramps up, and ours
+//! repeats the same block all over the device. What the device needs for its contents must not change.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use super::device::Device;
+use super::spread::Spread;
+use crate::run;
+
+const BLOCKS: [usize; 4] = [4 << 10, 8 << 10, 16 << 10, 32 << 10];
+const JOBS: [u32; 2] = [1, 2];
+/// What is read: as much of the machine's largest programs and libraries.
+const IMAGE: usize = 256 << 20;
+/// What is written again and again: this block of it.
+const WRITTEN: usize = 777 << 15;
+/// Seconds of each cell.
+const SECONDS: &str = "1";
+/// fio's buffer must be ours before this is over.
+const RAMP: Duration = Duration::from_millis(800);
+/// fio has filled its buffer by then.
+const SLOWEST_START: Duration = Duration::from_secs(10);
+const TRIES: u32 = 4;
+/// Fewer prove little.
+const LEAST: u16 = 7;
+
+/// One shape of requests.
+#[derive(Debug, Clone, Copy)]
+struct Shape {
+    write: bool,
+    block: usize,
+    jobs: u32,
+}
+
+/// What one side says of a shape, in nanoseconds a request.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    p50: f64,
+    kernel: f64,
+    cpu: f64,
+}
+
+/// Rounds of one shape: ours and fio's.
+#[derive(Debug)]
+struct Cell {
+    shape: Shape,
+    pairs: Vec<(Cost, Cost)>,
+}
+
+/// Where everything is.
+struct Bench {
+    device: Device,
+    ours: PathBuf,
+    folder: PathBuf,
+    image: Vec<u8>,
+}
+
+pub(super) fn main(rounds: u16, machine: &str) -> Result<()> {
+    ensure!(rounds >= LEAST, "expected at least {LEAST} rounds, found {rounds}");
+    let ours = super::example("pagewise-lab", "block_speed")?;
+    let bench = Bench::new(ours)?;
+    let mut cells: Vec<Cell> = shapes().map(|shape| Cell { shape, pairs: Vec::new() }).collect();
+    for round in 0..rounds {
+        let mut filled = None;
+        for cell in &mut cells {
+            let contents = cell.shape.write.then_some(cell.shape.block);
+            if filled != Some(contents) {
+                bench.fill(contents)?;
+                filled = Some(contents);
+            }
+            cell.pairs.push(bench.pair(cell.shape, round % 2 == 0)?);
+        }
+    }
+    println!("{machine}\n\n{}", markdown(&cells));
+    ensure!(cells.iter().all(Cell::kept), "a promise is not kept");
+    Ok(())
+}
+
+fn shapes() -> impl Iterator<Item = Shape> {
+    let of = |write| BLOCKS.map(|block| JOBS.map(|jobs| Shape { write, block, jobs }));
+    [false, true].into_iter().flat_map(of).flatten()
+}
+
+impl Bench {
+    fn new(ours: PathBuf) -> Result<Self> {
+        let image = image()?;
+        let device = Device::take(&image.len().to_string())?;
+        let folder = PathBuf::from(format!("/dev/shm/pagewise-bench-{}", std::process::id()));
+        device.promise(&format!("rm -r {}", folder.display()))?;
+        fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
+        Ok(Self { device, ours, folder, image })
+    }
+
+    /// The block of a size that is written again and again.
+    fn block(&self, size: usize) -> &[u8] {
+        let start = WRITTEN.min(self.image.len() - size);
+        &self.image[start..start + size]
+    }
+
+    /// Puts the image on the device, or one block all over it; and into the file for ours.
+    fn fill(&self, block: Option<usize>) -> Result<()> {
+        let pages = block.map_or(self.image.as_slice(), |size| self.block(size));
+        fs::write(self.folder.join("pages"), pages)?;
+        let options = fs::OpenOptions::new().write(true).open(self.device.path());
+        let mut device = options.with_context(|| self.device.path())?;
+        (0..self.image.len() / pages.len()).try_for_each(|_| device.write_all(pages))?;
+        device.sync_all()?;
+        Ok(())
+    }
+
+    /// Once more where fio's noise came onto the device: it fills a buffer that it writes at once
+    /// where the machine is so busy that the ramp is over by then.
+    fn pair(&self, shape: Shape, ours_first: bool) -> Result<(Cost, Cost)> {
+        for _ in 0..TRIES {
+            let before = self.stored()?;
+            let pair = self.taken(shape, ours_first)?;
+            if (self.stored()? / before - 1.0).abs() < 0.01 {
+                return Ok(pair);
+            }
+            self.fill(shape.write.then_some(shape.block))?;
+        }
+        bail!("{shape:?}: contents changed {TRIES} times")
+    }
+
+    fn taken(&self, shape: Shape, ours_first: bool) -> Result<(Cost, Cost)> {
+        if ours_first {
+            let ours = self.ours(shape)?;
+            return Ok((ours, self.fio(shape)?));
+        }
+        let fio = self.fio(shape)?;
+        Ok((self.ours(shape)?, fio))
+    }
+
+    /// `compr_data_size`.
+    fn stored(&self) -> Result<f64> {
+        let text = fs::read_to_string(format!("/sys/block/zram{}/mm_stat", self.device.id))?;
+        Ok(text.split_whitespace().nth(1).context("mm_stat")?.parse()?)
+    }
+
+    fn ours(&self, shape: Shape) -> Result<Cost> {
+        let mut command = run::program(&self.ours);
+        command.arg(self.device.path()).arg(self.folder.join("pages"));
+        command.args([shape.block.to_string(), shape.jobs.to_string()]);
+        command.args([if shape.write { "write" } else { "read" }, SECONDS]);
+        let said: Value = serde_json::from_str(&run::output(&mut command)?)?;
+        let number = |key: &str| said[key].as_f64().with_context(|| format!("block_speed: {key}"));
+        let [p50, kernel, cpu] = ["p50_ns", "kernel_ns_per_io", "cpu_ns_per_io"].map(number);
+        Ok(Cost { p50: p50?, kernel: kernel?, cpu: cpu? })
+    }
+
+    fn fio(&self, shape: Shape) -> Result<Cost> {
+        let buffer = self.folder.join("buffer");
+        let mut command = fio(&self.device.path(), shape);
+        if shape.write {
+            fs::write(&buffer, self.block(shape.block))?;
+            command.arg(format!("--iomem=mmapshared:{}", buffer.display()));
+        }
+        let child = command.stdout(Stdio::piped()).spawn().context("fio")?;
+        let kept = if shape.write { self.keep_contents(&buffer, shape.block) } else { Ok(()) };
+        let cost = cost_of_fio(child, shape);
+        kept.and(cost)
+    }
+
+    /// fio fills its buffers once, when each job starts.
+    fn keep_contents(&self, buffer: &Path, size: usize) -> Result<()> {
+        let (mut until, block) = (Instant::now() + SLOWEST_START, self.block(size));
+        let mut overwritten = false;
+        while Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+            if !fs::read(buffer)?.starts_with(block) {
+                fs::OpenOptions::new().write(true).open(buffer)?.write_all(block)?;
+                until = if overwritten { until } else { Instant::now() + RAMP / 2 };
+                overwritten = true;
+            }
+        }
+        ensure!(overwritten, "fio did not fill its buffer within {SLOWEST_START:?}");
+        Ok(())
+    }
+}
+
+fn fio(device: &str, shape: Shape) -> Command {
+    let mut command = run::program("fio");
+    command.args(["--name=peer", "--direct=1", "--ioengine=psync", "--norandommap"]);
+    command.args(["--randrepeat=0", "--time_based", "--group_reporting", "--output-format=json"]);
+    command.arg(format!("--filename={device}"));
+    command.arg(if shape.write { "--rw=randwrite" } else { "--rw=randread" });
+    command.arg("--scramble_buffers=0");
+    command.args([format!("--bs={}", shape.block), format!("--numjobs={}", shape.jobs)]);
+    command.args([format!("--runtime={SECONDS}"), format!("--ramp_time={}ms", RAMP.as_millis())]);
+    command
+}
+
+fn cost_of_fio(child: Child, shape: Shape) -> Result<Cost> {
+    let output = child.wait_with_output()?;
+    ensure!(output.status.success(), "fio: {}", output.status);
+    let said: Value = serde_json::from_slice(&output.stdout).context("fio")?;
+    let job = &said["jobs"][0];
+    let way = &job[if shape.write { "write" } else { "read" }];
+    let number = |value: &Value| value.as_f64().context("fio says too little");
+    let requests = number(&way["total_ios"])?;
+    // percents of the time of all jobs together, which is in milliseconds
+    let percent = number(&job["job_runtime"])? * 1e6 / 100.0 / requests;
+    let (user, kernel) = (number(&job["usr_cpu"])? * percent, number(&job["sys_cpu"])? * percent);
+    let p50 = number(&way["clat_ns"]["percentile"]["50.000000"])?;
+    Ok(Cost { p50, kernel, cpu: user + kernel })
+}
+
+/// The machine's largest programs and libraries, one behind the other.
+fn image() -> Result<Vec<u8>> {
+    let mut files = Vec::new();
+    for folder in ["/usr/bin", "/usr/lib/x86_64-linux-gnu"] {
+        for entry in fs::read_dir(folder).context(folder)?.flatten() {
+            let about = entry.metadata()?;
+            files.extend(about.is_file().then(|| (about.len(), entry.path())));
+        }
+    }
+    files.sort_unstable_by(|one, other| other.cmp(one));
+    let mut image = Vec::with_capacity(IMAGE);
+    for (_, path) in files {
+        image.extend(fs::read(&path).with_context(|| path.display().to_string())?);
+        if image.len() >= IMAGE {
+            break;
+        }
+    }
+    let largest = BLOCKS[BLOCKS.len() - 1];
+    image.truncate(IMAGE.min(image.len() / largest * largest));
+    Ok(image)
+}
+
+impl Cell {
+    fn ratio(&self, of: fn(&Cost) -> f64) -> Option<Spread> {
+        let ratios = self.pairs.iter().map(|(ours, fio)| of(ours) / of(fio));
+        Spread::of(&ratios.collect::<Vec<f64>>())
+    }
+
+    fn kept(&self) -> bool {
+        let median = |of| self.ratio(of).map(|spread: Spread| spread.median);
+        let near = |ratio: f64| (ratio - 1.0).abs() <= 0.05;
+        let [p50, kernel, cpu] =
+            [|c: &Cost| c.p50, |c: &Cost| c.kernel, |c: &Cost| c.cpu].map(median);
+        p50.is_some_and(near) && kernel.is_some_and(near) && cpu.is_some_and(|ratio| ratio <= 1.0)
+    }
+
+    fn shown(&self) -> String {
+        let Shape { write, block, jobs } = self.shape;
+        let median = |of: fn(&Cost) -> f64, side: fn(&(Cost, Cost)) -> Cost| {
+            let values: Vec<f64> = self.pairs.iter().map(|pair| of(&side(pair))).collect();
+            Spread::of(&values).map_or(f64::NAN, |spread| spread.median / 1e3)
+        };
+        let ratio = |of| {
+            let shown = |of: Spread| {
+                format!("{:.3} ({:.3} to {:.3})", of.median, of.lower_quarter, of.upper_quarter)
+            };
+            self.ratio(of).map_or("–".to_owned(), shown)
+        };
+        let both =
+            |of| format!("{:.2} / {:.2} µs", median(of, |pair| pair.0), median(of, |pair| pair.1));
+        let cells = [
+            format!("{} {} KiB, {jobs}", if write { "write" } else { "read" }, block >> 10),
+            both(|cost| cost.p50),
+            ratio(|cost| cost.p50),
+            both(|cost| cost.kernel),
+            ratio(|cost| cost.kernel),
+            both(|cost| cost.cpu),
+            ratio(|cost| cost.cpu),
+            if self.kept() { "yes" } else { "no" }.to_owned(),
+        ];
+        format!("| {} |", cells.join(" | "))
+    }
+}
+
+fn markdown(cells: &[Cell]) -> String {
+    let head = "| requests, jobs | p50 | ratio (middle half) | kernel CPU | ratio | all CPU | ratio \
+                | kept |\n| --- | --- | --- | --- | --- | --- | --- | --- |";
+    let rows = cells.iter().map(Cell::shown);
+    std::iter::once(head.to_owned()).chain(rows).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(pairs: &[(f64, f64, f64)]) -> Cell {
+        let fio = Cost { p50: 4000.0, kernel: 3000.0, cpu: 3500.0 };
+        let ours = |&(p50, kernel, cpu): &(f64, f64, f64)| Cost {
+            p50: p50 * fio.p50,
+            kernel: kernel * fio.kernel,
+            cpu: cpu * fio.cpu,
+        };
+        let shape = Shape { write: true, block: 8192, jobs: 2 };
+        Cell { shape, pairs: pairs.iter().map(|pair| (ours(pair), fio)).collect() }
+    }
+
+    #[test]
+    fn a_promise_is_held_against_the_median_of_the_rounds() {
+        assert!(cell(&[(1.0, 1.0, 0.9), (1.04, 0.96, 0.99), (9.0, 9.0, 9.0)]).kept());
+        assert!(!cell(&[(1.06, 1.0, 0.9)]).kept());
+        assert!(!cell(&[(1.0, 0.94, 0.9)]).kept());
+        assert!(!cell(&[(1.0, 1.0, 1.01)]).kept());
+        assert!(!cell(&[]).kept());
+    }
+
+    #[test]
+    fn a_row_has_both_sides_and_their_ratio() {
+        let row = cell(&[(1.0, 1.02, 0.9)]).shown();
+        assert_eq!(
+            row,
+            "| write 8 KiB, 2 | 4.00 / 4.00 µs | 1.000 (1.000 to 1.000) | 3.06 / 3.00 µs \
+             | 1.020 (1.020 to 1.020) | 3.15 / 3.50 µs | 0.900 (0.900 to 0.900) | yes |"
+        );
+    }
+
+    #[test]
+    fn every_shape_is_measured_once() {
+        let shapes: Vec<_> = shapes().map(|shape| (shape.write, shape.block, shape.jobs)).collect();
+        assert_eq!(shapes.len(), 16);
+        assert_eq!(shapes[0], (false, 4096, 1));
+        assert_eq!(shapes[15], (true, 32768, 2));
+    }
+}
