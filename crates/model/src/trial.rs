@@ -247,3 +247,64 @@ pub struct Trial {
     /// How long it took.
     pub seconds: f64,
 }
+
+/// Whether two experiments found the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Agreement {
+    /// What lies between them is no more than their intervals allow.
+    Agree,
+    /// It is more.
+    Differ,
+    /// One of them has no interval.
+    Unknown,
+}
+
+/// One metric in two experiments.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Replicated {
+    /// In the first.
+    pub first: TrialMetric,
+    /// In the second.
+    pub second: TrialMetric,
+    /// The second's B per A, per the first's.
+    pub second_per_first: Option<f64>,
+    /// Its interval.
+    pub interval: Option<Ends<f64>>,
+    /// What follows.
+    pub agreement: Agreement,
+}
+
+/// What experiments in which nothing differs say about a machine.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SelfTest {
+    /// How many there were.
+    pub trials: u32,
+    /// Pairs in each.
+    pub pairs: u32,
+    /// For each metric.
+    pub metrics: Vec<SelfTestMetric>,
+    /// Whether there were no more false alarms than in one of 100 such tests of a sound machine.
+    pub sound: bool,
+    /// What else happened.
+    pub noise: TrialNoise,
+    /// Whether somebody ended it early.
+    pub stopped: bool,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// One metric where nothing differs.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SelfTestMetric {
+    /// Its name.
+    pub name: String,
+    /// Experiments that called it better or worse.
+    pub false_alarms: u32,
+    /// How much a run varies, as 0.02 for 2 %: the median over experiments.
+    pub run_spread: Option<f64>,
+    /// The least effect that 7 pairs of so short a command would probably show here.
+    pub detectable_with_7: Option<f64>,
+    /// The least effect that 20 pairs would.
+    pub detectable_with_20: Option<f64>,
+}

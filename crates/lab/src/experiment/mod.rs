@@ -23,6 +23,7 @@ mod arm;
 mod boundary;
 mod compare;
 mod conduct;
+pub mod exercise;
 mod forecast;
 mod host;
 mod judge;
@@ -31,8 +32,10 @@ mod notes;
 mod order;
 mod output;
 mod processes;
+mod recorded;
 mod replication;
 mod run;
+mod selftest;
 #[cfg(test)]
 mod simulation;
 
@@ -45,7 +48,9 @@ pub use arm::{alike, setting, twice};
 pub use conduct::{Conducted, Control, Heard, Trouble, conduct};
 pub use judge::judge;
 pub use metric::{KNOWN, Known, Metric};
-pub use replication::{Agreement, Replicated, replicated};
+pub use recorded::{Described, EXPERIMENT, RUNS, Recorded, SUMMARY};
+pub use replication::replicated;
+pub use selftest::selftest;
 
 /// Pairs where nothing else is said: fewer than six tell nothing, and seven cover 95 %.
 pub const USUAL_PAIRS: u32 = 7;

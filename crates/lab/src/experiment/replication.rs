@@ -4,35 +4,7 @@
 //! The two are independent, so what lies between their estimates has both intervals' widths, added as
 //! squares. That two intervals overlap says less: they may, and the two still differ.
 
-use pagewise_model::{Ends, Trial, TrialMetric};
-use serde::Serialize;
-
-/// Whether two experiments found the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Agreement {
-    /// What lies between them is no more than their intervals allow.
-    Agree,
-    /// It is more.
-    Differ,
-    /// One of them has no interval.
-    Unknown,
-}
-
-/// One metric in both.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Replicated {
-    /// In the first.
-    pub first: TrialMetric,
-    /// In the second.
-    pub second: TrialMetric,
-    /// The second's B per A, per the first's.
-    pub second_per_first: Option<f64>,
-    /// Its interval.
-    pub interval: Option<Ends<f64>>,
-    /// What follows.
-    pub agreement: Agreement,
-}
+use pagewise_model::{Agreement, Ends, Replicated, Trial, TrialMetric};
 
 /// The metrics that both have, in the first's order.
 #[must_use]
@@ -67,4 +39,31 @@ fn of(first: &TrialMetric, second: &TrialMetric) -> Replicated {
 
 fn half([low, high]: Ends<f64>) -> f64 {
     (high / low).ln() / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::compare::{Series, compared};
+    use crate::experiment::metric::Metric;
+
+    fn metric(effect: f64, noise: f64) -> TrialMetric {
+        let b = [-1.0, -0.6, -0.2, 0.0, 0.2, 0.6, 1.0].map(|step| effect * (1.0 + noise * step));
+        let series = Series { a: vec![1.0; 7], b: b.to_vec(), ..Series::default() };
+        compared(&Metric::time(), false, &series, Some(3), 0.02)
+    }
+
+    /// The intervals of the third pair overlap, and yet they differ.
+    #[test]
+    fn what_lies_between_two_experiments_is_judged_by_both() {
+        assert_eq!(of(&metric(1.1, 0.05), &metric(1.12, 0.05)).agreement, Agreement::Agree);
+        assert_eq!(of(&metric(1.1, 0.01), &metric(1.2, 0.05)).agreement, Agreement::Differ);
+        let near = of(&metric(1.0, 0.05), &metric(1.06, 0.05));
+        assert!(near.first.interval.unwrap()[1] > near.second.interval.unwrap()[0]);
+        assert_eq!(near.agreement, Agreement::Differ);
+        let none = TrialMetric { interval: None, ..metric(1.0, 0.01) };
+        assert_eq!(of(&metric(1.0, 0.01), &none).agreement, Agreement::Unknown);
+        let ratio = of(&metric(1.1, 0.05), &metric(1.21, 0.05)).second_per_first.unwrap();
+        assert!((ratio - 1.1).abs() < 1e-9, "{ratio}");
+    }
 }

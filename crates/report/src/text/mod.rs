@@ -12,7 +12,7 @@ mod cgroups;
 mod doctor;
 mod duplicates;
 mod findings;
-mod header;
+pub(crate) mod header;
 mod kit;
 mod limits;
 mod memory;
@@ -27,12 +27,13 @@ mod status;
 mod table;
 mod thp;
 mod tiers;
+mod trial;
 mod verdict;
 mod words;
 mod zones;
 mod zram;
 
-use crate::{Answer, Benched, Scanned};
+use crate::{Answer, Benched, Scanned, Tried};
 use kit::Page;
 
 /// The rule whose finding says that memory is short; the verdict says so then, and only then.
@@ -70,6 +71,11 @@ pub fn doctor(answer: &Answer<'_>, look: Look) -> String {
 /// What memory would become.
 pub fn scan(scanned: &Scanned<'_>, look: Look) -> String {
     printed(look, |page| scan::print(page, scanned))
+}
+
+/// One arm against another.
+pub fn trial(tried: &Tried<'_>, look: Look) -> String {
+    printed(look, |page| trial::print(page, tried))
 }
 
 fn printed(look: Look, print: impl FnOnce(&mut Page)) -> String {
