@@ -136,9 +136,9 @@ impl Trouble {
 
 /// Runs it to its end. Without a treatment nothing is borrowed: no settings, no cgroup.
 pub fn conduct<'a>(
-    experiment: &'a Experiment,
+    experiment: &Experiment,
     treatment: Option<&'a mut (dyn Treatment + 'a)>,
-    control: &'a mut Control<'_>,
+    control: &mut Control<'_>,
 ) -> Conducted {
     let mut conductor = Conductor {
         experiment,
@@ -153,17 +153,17 @@ pub fn conduct<'a>(
     Conducted { runs: conductor.runs, trouble }
 }
 
-struct Conductor<'a, 'b> {
+struct Conductor<'a, 'b, 'c, 'd> {
     experiment: &'a Experiment,
-    treatment: Option<&'a mut (dyn Treatment + 'a)>,
-    control: &'a mut Control<'b>,
+    treatment: Option<&'b mut (dyn Treatment + 'b)>,
+    control: &'c mut Control<'d>,
     began: Instant,
     patterns: Vec<(String, Pattern)>,
     program: PathBuf,
     runs: Vec<TrialRun>,
 }
 
-impl Conductor<'_, '_> {
+impl Conductor<'_, '_, '_, '_> {
     fn all(&mut self) -> Result<(), Trouble> {
         self.prepare()?;
         self.warm_up()?;

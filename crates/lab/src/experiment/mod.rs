@@ -103,6 +103,15 @@ impl Experiment {
             if metric.higher_is_better && again.known().is_some() {
                 return Err(format!("more of {} is never wanted", metric.name));
             }
+            if self.metrics.iter().filter(|other| other.name == metric.name).count() > 1 {
+                return Err(format!("{} is asked for twice", metric.name));
+            }
+        }
+        if !(1..=MOST_PAIRS).contains(&self.pairs) || self.warm_up > MOST_PAIRS {
+            return Err(format!("expected 1 to {MOST_PAIRS} pairs, found {}", self.pairs));
+        }
+        if !(0.0..1.0).contains(&self.min_effect) {
+            return Err(format!("expected a least effect below 1, found {}", self.min_effect));
         }
         Ok(())
     }

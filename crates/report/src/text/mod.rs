@@ -9,6 +9,7 @@ mod bars;
 mod bench;
 mod capabilities;
 mod cgroups;
+mod compare;
 mod doctor;
 mod duplicates;
 mod findings;
@@ -22,6 +23,7 @@ mod processes;
 mod report;
 mod savers;
 mod scan;
+mod selftest;
 mod settings;
 mod status;
 mod table;
@@ -35,6 +37,7 @@ mod zram;
 
 use crate::{Answer, Benched, Scanned, Tried};
 use kit::Page;
+use pagewise_model::{Replicated, SelfTest, Trial};
 
 /// The rule whose finding says that memory is short; the verdict says so then, and only then.
 pub const SHORT_OF_MEMORY: &str = "memory-pressure";
@@ -76,6 +79,16 @@ pub fn scan(scanned: &Scanned<'_>, look: Look) -> String {
 /// One arm against another.
 pub fn trial(tried: &Tried<'_>, look: Look) -> String {
     printed(look, |page| trial::print(page, tried))
+}
+
+/// Two trials side by side.
+pub fn compare(trials: (&Trial, &Trial), metrics: &[Replicated], look: Look) -> String {
+    printed(look, |page| compare::print(page, trials, metrics))
+}
+
+/// What experiments in which nothing differs say about a machine.
+pub fn selftest(found: &SelfTest, look: Look) -> String {
+    printed(look, |page| selftest::print(page, found))
 }
 
 fn printed(look: Look, print: impl FnOnce(&mut Page)) -> String {
