@@ -67,7 +67,8 @@ pub(crate) fn interval([low, high]: Ends<f64>) -> String {
 
 /// An effect without a sign, as `2 %` or `0.5 %`.
 pub(crate) fn effect(effect: f64) -> String {
-    format!("{} %", digits((effect * 1000.0).round() / 10.0))
+    let percent = format!("{:.1}", effect * 100.0);
+    format!("{} %", percent.strip_suffix(".0").unwrap_or(&percent))
 }
 
 /// With a sign and one digit behind the point, where that tells anything.
@@ -177,6 +178,25 @@ fn undecided(trial: &Trial, primary: &TrialMetric, interval: Option<String>) -> 
     format!("{shown}; {more}.")
 }
 
+/// Whether it is nothing on both sides.
+pub(crate) fn is_none(metric: &TrialMetric) -> bool {
+    [metric.a, metric.b] == [Some(0.0), Some(0.0)] && metric.interval == Some([1.0, 1.0])
+}
+
+/// Those of the guards that counted nothing, in a line.
+pub(crate) fn none(metrics: &[TrialMetric]) -> Option<String> {
+    let none = metrics.iter().skip(1).filter(|metric| is_none(metric));
+    let names: Vec<&str> = none.map(|metric| metric.name.as_str()).collect();
+    (!names.is_empty()).then(|| format!("0 in both: {}.", names.join(", ")))
+}
+
+/// A note as a sentence.
+pub(crate) fn sentence(note: &str) -> String {
+    let mut letters = note.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
+
 /// How it was found out.
 pub(crate) fn method(trial: &Trial) -> String {
     let pairs = match trial.pairs {
@@ -218,7 +238,7 @@ mod tests {
         assert_eq!(all, shown);
         assert_eq!(interval([1.04, 1.083]), "+4.0 to +8.3 %");
         assert_eq!(interval([0.5, 12.0]), "−50.0 % to 12 ×");
-        assert_eq!([0.02, 0.005, 0.0412].map(effect), ["2 %", "0.50 %", "4.10 %"]);
+        assert_eq!([0.02, 0.005, 0.0412].map(effect), ["2 %", "0.5 %", "4.1 %"]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::{GOOD, GRID, INK, OTHER, PAPER, REST, Role, styled};
+use crate::told;
 
 const WIDTH: u32 = 860;
 const HEIGHT: u32 = 320;
@@ -97,7 +98,7 @@ pub fn pairs(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
 /// Each metric's estimate and interval, one below the other.
 pub fn intervals(trial: &Trial) -> Option<String> {
     let shown: Vec<&TrialMetric> =
-        trial.metrics.iter().filter(|metric| metric.interval.is_some()).collect();
+        trial.metrics.iter().filter(|it| it.interval.is_some() && !told::is_none(it)).collect();
     let least = trial.min_effect * 100.0;
     // one metric that grew a hundredfold must not make the others a line
     let far = |value: f64| value.clamp(-100.0, 200.0);
@@ -189,7 +190,11 @@ fn drawn(axes: &Axes<'_>, fill: impl FnOnce(&mut Plane<'_>) -> Drawn, into: &mut
 
 fn mesh(plane: &mut Plane<'_>, axes: &Axes<'_>) -> Drawn {
     let quiet = || (FONT, 12).into_font().color(&INK.light);
+    let (across, up) = (digits(axes.x), digits(axes.y));
+    let (across, up) =
+        (|value: &f64| format!("{value:.across$}"), |value: &f64| format!("{value:.up$}"));
     let mut mesh = plane.configure_mesh();
+    mesh.x_label_formatter(&across).y_label_formatter(&up);
     mesh.bold_line_style(GRID.light)
         .light_line_style(PAPER.light)
         .axis_style(REST.light)
@@ -203,6 +208,16 @@ fn mesh(plane: &mut Plane<'_>, axes: &Axes<'_>) -> Drawn {
         mesh.disable_y_mesh();
     }
     mesh.draw()
+}
+
+/// Behind the point, so that neighbouring labels differ.
+fn digits([least, most]: [f64; 2]) -> usize {
+    match most - least {
+        wide if wide >= 5.0 => 0,
+        some if some >= 0.5 => 1,
+        narrow if narrow >= 0.05 => 2,
+        _ => 4,
+    }
 }
 
 fn line(plane: &mut Plane<'_>, ends: [Point; 2], role: &Role, width: u32) -> Drawn {
@@ -228,5 +243,5 @@ fn label(plane: &Plane<'_>, text: &str, at: Point) -> Drawn {
     let area = plane.plotting_area().strip_coord_spec();
     let ((x, y), (left, top)) = (plane.backend_coord(&at), area.get_base_pixel());
     let shown: String = text.chars().take(24).collect();
-    area.draw(&Text::new(shown, (x - left - 8, y - top), style))
+    area.draw(&Text::new(shown, (x - left - 14, y - top), style))
 }

@@ -42,7 +42,8 @@ fn heading(trial: &Trial) -> String {
 
 fn metrics(metrics: &[TrialMetric]) -> String {
     let mut rows = String::new();
-    for (at, metric) in metrics.iter().enumerate() {
+    let told = metrics.iter().enumerate().filter(|(at, metric)| *at == 0 || !told::is_none(metric));
+    for (at, metric) in told {
         let shown = |value: Option<f64>| value.map(|it| told::value(metric, it));
         let word = told::verdict(metric.verdict);
         let said = match (&metric.lack, at) {
@@ -62,10 +63,13 @@ fn metrics(metrics: &[TrialMetric]) -> String {
         }
         let _ = writeln!(rows, "<td class=\"{word}\">{}</td></tr>", escaped(&said));
     }
+    let none =
+        told::none(metrics).map(|none| format!("<p class=\"quiet\">{}</p>\n", escaped(&none)));
     format!(
         "<div class=\"wide\"><table>\n<tr><th>metric</th><th class=\"number\">a</th>\
          <th class=\"number\">b</th><th class=\"number\">b against a</th>\
-         <th class=\"number\">95 % interval</th><th></th></tr>\n{rows}</table></div>\n"
+         <th class=\"number\">95 % interval</th><th></th></tr>\n{rows}</table></div>\n{}",
+        none.unwrap_or_default()
     )
 }
 
@@ -109,7 +113,7 @@ fn method(tried: &Tried<'_>) -> String {
          signed-rank test. Runs far from the others count like any.",
     );
     for note in &trial.notes {
-        text += &paragraph(note);
+        text += &paragraph(&told::sentence(note));
     }
     text
 }

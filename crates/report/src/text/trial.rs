@@ -63,10 +63,13 @@ fn metrics(page: &mut Page, metrics: &[TrialMetric]) {
         Column::left(""),
     ];
     let mut table = Table::new(2, columns);
-    for (at, metric) in metrics.iter().enumerate() {
-        table.row(row(metric, at == 0));
-    }
+    let shown =
+        metrics.iter().enumerate().filter(|(at, metric)| *at == 0 || !told::is_none(metric));
+    shown.for_each(|(at, metric)| table.row(row(metric, at == 0)));
     table.print(page);
+    if let Some(none) = told::none(metrics) {
+        page.prose(2, Role::Quiet, &none);
+    }
 }
 
 fn row(metric: &TrialMetric, decides: bool) -> Vec<Cell> {
@@ -116,12 +119,5 @@ fn remarks(page: &mut Page, trial: &Trial) {
             format!("Far from the others in {}: run {}. They count.", metric.name, runs.join(", "));
         page.prose(2, Role::Quiet, &text);
     }
-    trial.notes.iter().for_each(|note| page.prose(2, Role::Quiet, &sentence(note)));
-}
-
-/// A note as a sentence.
-fn sentence(note: &str) -> String {
-    let mut letters = note.chars();
-    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
-    format!("{first}{}.", letters.as_str())
+    trial.notes.iter().for_each(|note| page.prose(2, Role::Quiet, &told::sentence(note)));
 }
