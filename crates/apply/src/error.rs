@@ -102,14 +102,9 @@ pub enum Error {
     /// Only what was lent is used.
     #[error("{0}: expected a device or file that this session made")]
     NotOurs(String),
-    /// A journal that cannot be trusted.
-    #[error("{journal}: line {line} is damaged")]
-    Damaged {
-        /// Which.
-        journal: String,
-        /// The first such line.
-        line: usize,
-    },
+    /// It is switched on already.
+    #[error("{0}: it is swapped to already")]
+    IsOn(String),
     /// Something that was taken later rests on it.
     #[error("it has to wait for what rests on it: {by}")]
     Held {
@@ -144,9 +139,6 @@ impl Error {
             }
             Self::NoRoom { .. } => "end some programs, then run `pagewise undo`",
             Self::NoSpace { .. } => "free some space, or ask for less",
-            Self::Damaged { .. } => {
-                "what its other lines name is put back; look at the file, then remove it"
-            }
             _ => return None,
         };
         Some(next.to_owned())

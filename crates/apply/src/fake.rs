@@ -58,7 +58,7 @@ pub(crate) struct World {
     pub(crate) journals: BTreeMap<String, Vec<u8>>,
     pub(crate) unified: bool,
     pub(crate) boot: u32,
-    pub(crate) fault: Option<Fault>,
+    pub(crate) faults: Vec<Fault>,
     pub(crate) deeds: usize,
     pub(crate) is_dead: bool,
     /// Bytes of memory that are available.
@@ -106,7 +106,7 @@ impl Fake {
             journals: BTreeMap::new(),
             unified,
             boot: 1,
-            fault: None,
+            faults: Vec::new(),
             deeds: 0,
             is_dead: false,
             available: 1 << 30,
@@ -122,7 +122,7 @@ impl Fake {
     /// A new process: nothing fails any more.
     pub(crate) fn revive(&self) {
         let mut world = self.world();
-        world.fault = None;
+        world.faults.clear();
         world.is_dead = false;
         world.deeds = 0;
     }
@@ -433,27 +433,20 @@ impl Fake {
                 world.journals.entry((*journal).to_owned()).or_default().extend_from_slice(half);
             }
         };
-        match world.fault {
-            Some(Fault::Fail(when)) if at == when => {
-                half(&mut world);
-                return Err(io::Error::other("failed"));
-            }
-            Some(Fault::FailOn(when)) if at >= when => {
-                half(&mut world);
-                return Err(io::Error::other("fails"));
-            }
-            Some(Fault::Stuck(when)) if at >= when && !is_journal => {
-                return Err(io::Error::other("stuck"));
-            }
-            Some(Fault::KillBefore(when)) if at == when => {
-                half(&mut world);
-                world.is_dead = true;
-                return Err(io::Error::other("killed"));
-            }
-            _ => {}
+        for fault in world.faults.clone() {
+            let why = match fault {
+                Fault::Fail(when) if at == when => "failed",
+                Fault::FailOn(when) if at >= when => "fails",
+                Fault::Stuck(when) if at >= when && !is_journal => "stuck",
+                Fault::KillBefore(when) if at == when => "killed",
+                _ => continue,
+            };
+            half(&mut world);
+            world.is_dead = why == "killed";
+            return Err(io::Error::other(why));
         }
         let done = perform(&mut world);
-        if world.fault == Some(Fault::KillAfter(at)) {
+        if world.faults.contains(&Fault::KillAfter(at)) {
             world.is_dead = true;
             return Err(io::Error::other("killed"));
         }

@@ -132,7 +132,7 @@ fn recover(fake: &Fake) -> Vec<Recovered> {
 fn recover_at_last(fake: &Fake, kills: &[usize]) {
     for kill in kills {
         fake.revive();
-        fake.world().fault = Some(Fault::KillAfter(*kill));
+        fake.world().faults = vec![Fault::KillAfter(*kill)];
         let _ = recover_all(&mut fake.clone(), STATE, Conflicts::Keep);
     }
     fake.revive();
@@ -191,19 +191,19 @@ proptest! {
         prop_assert!(fake.world().journals.is_empty());
     }
 
-    /// Wherever a write fails or the process is killed, recovery included, the next start has all
+    /// Wherever writes fail or the process is killed, recovery included, the next start has all
     /// back; before it, whatever is not back is named.
     #[test]
     fn all_goes_back_or_is_named(
         steps in prop::collection::vec(step(), 1..14),
-        fault in fault(),
+        faults in prop::collection::vec(fault(), 1..4),
         kills in prop::collection::vec(0usize..20, 0..3),
         unified: bool,
         is_loaded: bool,
     ) {
         let fake = Fake::new(unified, is_loaded);
         let before = state(&fake);
-        fake.world().fault = Some(fault);
+        fake.world().faults = faults;
         run(&fake, &steps);
         assert_named(&before, &state(&fake), &names_of_open(&fake))?;
         recover_at_last(&fake, &kills);
@@ -221,7 +221,7 @@ proptest! {
     ) {
         let fake = Fake::new(unified, true);
         let before = state(&fake);
-        fake.world().fault = Some(Fault::KillAfter(at));
+        fake.world().faults = vec![Fault::KillAfter(at)];
         run(&fake, &steps);
         fake.world().boot(&before);
         fake.revive();
@@ -241,7 +241,7 @@ proptest! {
     ) {
         let fake = Fake::new(false, true);
         let mut expected = state(&fake);
-        fake.world().fault = Some(Fault::KillAfter(at));
+        fake.world().faults = vec![Fault::KillAfter(at)];
         run(&fake, &steps);
         fake.revive();
         let swappiness = "/proc/sys/vm/swappiness".to_owned();

@@ -12,7 +12,7 @@ use crate::journal::{self, Journal, Lock, Open, Reading, Record};
 use crate::live::Live;
 use crate::loan;
 use crate::outcome::{Outcome, Recovered, Return};
-use crate::session::boot_id;
+use crate::session::BOOT_ID;
 
 /// What becomes of a conflict that has been told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,10 +63,9 @@ fn recover_one(
     let state = |source| Error::State { path: path.to_owned(), source };
     let bytes = hands.journal(path).map_err(state)?;
     let reading = Reading::of(&bytes);
-    let mut journal = Journal::resume(hands, path, bytes.len() as u64, reading.good)?;
-    let boot_id = boot_id(hands);
-    let earlier_boot =
-        reading.began().is_some_and(|(began, _)| boot_id.is_some_and(|boot_id| boot_id != began));
+    let mut journal = Journal::resume(hands, path, bytes.len() as u64, &reading)?;
+    let boot_id = hands.read(BOOT_ID).doing(|| BOOT_ID.to_owned())?;
+    let earlier_boot = reading.began().is_some_and(|(began, _)| boot_id != began);
     let returns = put_back(hands, &mut journal, reading.open(), earlier_boot);
     let recovered = Recovered {
         journal: path.to_owned(),

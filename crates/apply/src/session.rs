@@ -106,6 +106,7 @@ impl Session {
         size: Bytes,
     ) -> Result<(LoanId, std::path::PathBuf), Error> {
         let folder = self.hands().resolved(folder).doing(|| folder.display().to_string())?;
+        file::plain(&folder)?;
         let what = file::announced(self.hands(), &folder, self.next, size)?;
         let Loan::SwapFile { path, .. } = &what else { return Err(Error::NotOurs(folder)) };
         let path = path.clone();
@@ -122,6 +123,10 @@ impl Session {
         let of_area = self.open.iter().find(|open| open.area().as_deref() == Some(&area));
         let open = of_area.ok_or_else(|| Error::NotOurs(area.clone()))?;
         let diskseq = open.made.map(|device| device.diskseq);
+        // to give the second back would switch off the first
+        if open.held_by(&self.open).is_some() {
+            return Err(Error::IsOn(area));
+        }
         if !self.shares_swap {
             let ours: Vec<String> = self.open.iter().filter_map(Open::area).collect();
             let ours: Vec<&str> = ours.iter().map(String::as_str).collect();
@@ -265,7 +270,7 @@ impl Session {
 
     fn note(&mut self, record: &Record) -> Result<(), Error> {
         if self.journal.is_none() {
-            let began = began(self.hands());
+            let began = began(self.hands())?;
             self.journal = Some(Journal::begin(self.hands.as_mut(), &self.folder, &began)?);
         }
         match &mut self.journal {
@@ -281,16 +286,16 @@ impl Drop for Session {
     }
 }
 
-fn began(hands: &dyn Hands) -> Record {
+fn began(hands: &dyn Hands) -> Result<Record, Error> {
+    let boot_id = hands.read(BOOT_ID).doing(|| BOOT_ID.to_owned())?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Record::Began {
-        boot_id: boot_id(hands).unwrap_or_default(),
+    Ok(Record::Began {
+        boot_id,
         pid: hands.pid(),
         unix_seconds: now.as_secs(),
         pagewise: env!("CARGO_PKG_VERSION").to_owned(),
-    }
+    })
 }
 
-pub(crate) fn boot_id(hands: &dyn Hands) -> Option<String> {
-    hands.read("/proc/sys/kernel/random/boot_id").ok()
-}
+/// Another text after each boot.
+pub(crate) const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";

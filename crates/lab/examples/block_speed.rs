@@ -30,8 +30,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         other => return Err(format!("expected read or write, found {other}").into()),
     };
     let shape = Shape { block_bytes: Bytes::new(block.parse()?), jobs: jobs.parse()?, direction };
-    let slice = Duration::from_secs_f64(seconds.parse()?);
-    println!("{}", measured(device, &pages, shape, slice)?);
+    let budget = Duration::from_secs_f64(seconds.parse()?);
+    println!("{}", measured(device, &pages, shape, budget)?);
     Ok(())
 }
 
@@ -39,7 +39,7 @@ fn measured(
     device: &str,
     pages: &Pages,
     shape: Shape,
-    slice: Duration,
+    budget: Duration,
 ) -> Result<serde_json::Value, Box<dyn Error>> {
     let device = Device::open(device.as_ref())?;
     let (span, label) = (Bytes::new(device.size()?), "device".to_owned());
@@ -47,7 +47,7 @@ fn measured(
     let contestant = Contestant { label, store, pages: Some(pages), span, shapes };
     let stop = AtomicBool::new(false);
     let mut watch = Watch { stop: &stop, progress: &mut |_| {} };
-    let plan = Plan { rounds: 1, slice, seed: u64::from(std::process::id()) };
+    let plan = Plan { rounds: 1, budget, seed: u64::from(std::process::id()) };
     let before = ticked()?;
     let cells = measure(&[contestant], &plan, 0, &mut watch).cells;
     let after = ticked()?;

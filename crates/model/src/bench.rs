@@ -181,6 +181,11 @@ pub struct FaultRow {
     pub mean_ns: f64,
     /// Of the fastest and the slowest round.
     pub mean_spread: Ends<f64>,
+    /// Mean time of touching a page without what was spent waiting for a processor that others had: by
+    /// this settings are compared. As `mean_ns` where the kernel does not count that.
+    pub undisturbed_ns: f64,
+    /// Of the fastest and the slowest round.
+    pub undisturbed_spread: Ends<f64>,
     /// Half of the touches took at most this.
     pub p50_ns: f64,
     /// 99 of 100.
@@ -230,15 +235,15 @@ pub struct ClusterEffect {
     pub page_clusters: Ends<u32>,
     /// Pages that one major fault brought, with each.
     pub pages_per_fault: Ends<f64>,
-    /// Whether the kernel reads ahead for it at all: more than 1.05 pages per fault with the largest.
+    /// Whether the kernel reads ahead for it at all: more than 1.2 pages per fault with the largest.
     pub reads_ahead: bool,
-    /// Mean time of touching a page, with each.
-    pub mean_ns: Ends<f64>,
+    /// Mean time of touching a page undisturbed, with each.
+    pub undisturbed_ns: Ends<f64>,
     /// How many times as long a touch takes with the largest: the median over rounds.
     pub time_ratio: f64,
     /// Of the least and the largest round.
     pub time_ratio_spread: Ends<f64>,
-    /// Whether all rounds say the same: faster or slower.
+    /// What became of a touch with the largest.
     pub verdict: ClusterVerdict,
 }
 
@@ -246,16 +251,17 @@ pub struct ClusterEffect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClusterVerdict {
-    /// It was faster in every round.
+    /// It was faster in every round, by a twentieth or more in half of them.
     Faster,
-    /// It was slower in every round.
+    /// It was slower in every round, by a twentieth or more in half of them.
     Slower,
-    /// Rounds disagree, or there were fewer than five.
+    /// The kernel reads nothing ahead, rounds disagree, it is less, or there were fewer than five.
     NoDifferenceShown,
 }
 
 /// The `vm.page-cluster` that the times imply. The knob is one for all memory: so a value is judged by
-/// the mean time of a touch over all kinds of memory and both orders, each weighted alike.
+/// the undisturbed time of a touch over all kinds that the kernel reads ahead for, in both orders, each
+/// weighted alike. Where there is no such kind the knob does nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ClusterChoice {
     /// The device's algorithm.
@@ -263,13 +269,13 @@ pub struct ClusterChoice {
     /// Its level, where one was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<i32>,
-    /// The kinds that it is of.
+    /// The kinds that the kernel reads ahead for.
     pub memory: Vec<SwappedKind>,
     /// Rounds in which every combination was measured.
     pub rounds: u32,
     /// Each value that was measured.
     pub candidates: Vec<ClusterTime>,
-    /// The value with the least time; nothing where all are alike.
+    /// The value with the least time; nothing where all are as good.
     pub implied: Option<u32>,
 }
 
@@ -278,11 +284,11 @@ pub struct ClusterChoice {
 pub struct ClusterTime {
     /// The value.
     pub page_cluster: u32,
-    /// Mean time of a touch: the median over rounds.
-    pub mean_ns: f64,
+    /// Mean time of a touch undisturbed: the median over rounds.
+    pub undisturbed_ns: f64,
     /// Of the fastest and the slowest round.
-    pub mean_spread: Ends<f64>,
-    /// Whether it is not slower than the best one in every round.
+    pub undisturbed_spread: Ends<f64>,
+    /// Whether it is not slower than the best one, as [`ClusterVerdict`] has it.
     pub as_good_as_best: bool,
 }
 
@@ -302,7 +308,7 @@ pub struct CostRatio {
     pub rounds: u32,
     /// `vm.page-cluster` while it was measured.
     pub page_cluster: u32,
-    /// A page from swap: processor time and waiting.
+    /// A page from swap: processor time and waiting, but for processors that others had.
     pub swap_ns_per_page: f64,
     /// Of the fastest and the slowest round.
     pub swap_spread: Ends<f64>,

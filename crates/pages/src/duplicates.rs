@@ -245,7 +245,9 @@ fn bit(kind: MemoryKind) -> u8 {
 pub fn found(sources: &mut [&mut Duplicates]) -> Found {
     let halvings = sources.iter().map(|source| source.halvings).max().unwrap_or(0);
     for source in &mut *sources {
-        source.thin(halvings);
+        if halvings > 0 {
+            source.thin(halvings);
+        }
         source.streams.iter_mut().for_each(|stream| stream.marks.sort_unstable());
     }
     let page = sources.iter().map(|source| source.page).max().unwrap_or(0);

@@ -60,7 +60,7 @@ pub fn estimate(question: &Question, origin: Origin, tallies: &mut [Tally]) -> E
         duplicate_pages: found.clone().map(|found| found.pages.value),
         duplicate_pages_exact: found.value().is_some_and(|found| found.is_exact),
         duplicate_pages_interval: found.value().map(|found| found.pages.ends),
-        duplicate_pages_within: found.clone().map(|_| within(tallies)),
+        duplicate_pages_within: found.clone().map(|found| within(tallies, &found)),
         duplicate_saved_bytes: found.clone().map(|found| Bytes::new(found.bytes.value)),
         duplicate_saved_bytes_interval: found.value().map(|found| found.bytes.ends.map(Bytes::new)),
         ksm_saved_bytes: found.clone().map(|found| bytes(found.ksm_pages)),
@@ -89,8 +89,11 @@ fn found(tallies: &mut [Tally]) -> Reading<Found> {
     }
 }
 
-/// Duplicates within each source, added up.
-fn within(tallies: &mut [Tally]) -> u64 {
+/// Duplicates within each source, added up; of one source they are all there are.
+fn within(tallies: &mut [Tally], all: &Found) -> u64 {
+    if tallies.len() == 1 {
+        return all.pages.value;
+    }
     let each = tallies.iter_mut().filter_map(|tally| tally.duplicates.as_mut());
     each.map(|source| duplicates::found(&mut [source]).pages.value).sum()
 }

@@ -29,11 +29,12 @@ fn sum(estimates: &[Value], key: &str) -> u64 {
 #[test]
 fn in_a_storm_of_forks_totals_are_of_what_was_there() {
     let mut storm = Target::started(Command::new(program()).args(["storm", "20"]));
+    let name = format!("storm-{}", storm.pid());
     let mut ended = 0;
     for round in 0..30 {
         // by name, so that children are met at whatever they do: there are up to 64
         let how = [&["--exact"][..], &["--duplicates"], &["--sample", "2000"]][round % 3];
-        let document = scan(&[how, &["--name", "target"]].concat());
+        let document = scan(&[how, &["--name", &name]].concat());
         let estimates = document["estimates"].as_array().unwrap();
         let (whole, parts) = estimates.split_first().unwrap();
         let is_storm = |part: &&Value| part["source"]["pid"] == storm.pid();

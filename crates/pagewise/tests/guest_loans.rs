@@ -2,6 +2,13 @@
 //! Loans on other kernels: with cgroup version 2 whose controller has to be handed down first, and
 //! with zram as a module that is not loaded.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::allow_attributes,
+    reason = "tests start programs and look at the machine"
+)]
+
 mod guest;
 
 use std::path::Path;

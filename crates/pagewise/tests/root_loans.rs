@@ -2,6 +2,13 @@
 //! What is borrowed from this machine goes back: at the end, after an error, a panic, a Ctrl-C, and
 //! by the next start after a kill.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::allow_attributes,
+    reason = "tests start programs and look at the machine"
+)]
+
 mod machine;
 
 use std::collections::BTreeMap;

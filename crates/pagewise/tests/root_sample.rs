@@ -9,7 +9,7 @@ mod target;
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use machine::{Loans, run, write};
 use pagewise_observe::HostRoot;
@@ -44,39 +44,38 @@ fn state(pids: &[u32]) -> [i64; 5] {
 }
 
 /// Looks at every page several times, and prints what that changed: a row of the table in
-/// docs/scan.md, medians, as the rest of the machine does not hold still.
+/// docs/scan.md. Medians, and what the host's memory did while nobody looked for as long: the rest of
+/// the machine does not hold still.
 fn prints_what_changes(what: &str, pids: &[u32], source: &Source) {
     const TIMES: usize = 31;
     let host = HostRoot::live().expect("a root");
-    let mut changes = Vec::new();
-    let mut disturbed = Vec::new();
+    let (mut changes, mut idle, mut disturbed) = (Vec::new(), Vec::new(), Vec::new());
+    let changed =
+        |before: [i64; 5], after: [i64; 5]| [0, 1, 2, 3, 4].map(|at| after[at] - before[at]);
     for _ in 0..TIMES {
-        let before = state(pids);
+        let (before, begun) = (state(pids), Instant::now());
         let options = Options { choice: Choice::Exact, others_allowed: true, ..Options::default() };
         let mut sampler = open(&host, source, options).expect("something to look at");
         sampler.run(&mut [|_: &Origin, _: &[u8]| ()]);
         disturbed.push(sampler.finish().disturbed);
-        let after = state(pids);
-        changes.push([0, 1, 2, 3, 4].map(|at| after[at] - before[at]));
+        let (after, lasted) = (state(pids), begun.elapsed());
+        changes.push(changed(before, after));
+        std::thread::sleep(lasted);
+        idle.push(changed(after, state(pids)));
     }
-    let median = |at: usize| {
-        let mut all: Vec<i64> = changes.iter().map(|change| change[at]).collect();
+    let median = |of: &[[i64; 5]], at: usize| {
+        let mut all: Vec<i64> = of.iter().map(|change| change[at]).collect();
         all.sort_unstable();
         all[TIMES / 2]
     };
-    let last = disturbed[TIMES - 1];
+    let [anon, pss, swap, minor, major] = [0, 1, 2, 3, 4].map(|at| median(&changes, at));
+    let (idle, last) = (median(&idle, 0), disturbed[TIMES - 1]);
+    let (unshared, referenced) = (last.unshared_pages.get(), last.referenced_pages.get());
     println!(
-        "| {what} | {:+} | {:+} | {:+} | {} | {} | {} | {} |",
-        median(0),
-        median(1),
-        median(2),
-        median(3),
-        median(4),
-        last.unshared_pages.get(),
-        last.referenced_pages.get()
+        "| {what} | {anon:+} ({idle:+}) | {pss:+} | {swap:+} | {minor}, {major} | {unshared} | {referenced} |"
     );
-    assert!(median(1).abs() < 512 && median(2).abs() < 512, "{what}: {changes:?}");
-    assert_eq!(median(4), 0, "{what}: major faults: {changes:?}");
+    assert!(pss.abs() < 512 && swap.abs() < 512, "{what}: {changes:?}");
+    assert_eq!(major, 0, "{what}: {changes:?}");
 }
 
 /// A memory cgroup of our own with a limit, and its path below the hierarchy's root.

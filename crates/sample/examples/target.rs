@@ -13,7 +13,8 @@
 //! target sealed MIB        pages written and then made unreadable
 //! target secretive MIB     distinct pages, two of each; it forbids being traced
 //! target storm SECONDS     forks as fast as it can, 64 at one time and 20,000 at most; each child
-//!                          writes to a page that it shares and ends; an order ends it sooner
+//!                          writes to a page that it shares and ends; an order ends it sooner. All
+//!                          are called storm-ID, for the id of the first
 //! ```
 //! Orders: `exec` (become `sleep`), `exit`, `drop` (unmap what was arranged).
 
@@ -97,6 +98,7 @@ fn main() {
         Some("scatter") => (vec![scatter(number(1))], String::new()),
         Some("secretive") => (vec![secretive(pages(number(1)))], String::new()),
         Some("storm") => {
+            rename(&format!("storm-{}", std::process::id()));
             say("ready");
             return storm(number(1));
         }
@@ -205,6 +207,12 @@ fn secretive(pages: usize) -> Memory {
     // SAFETY: a plain number, about this process alone.
     assert_eq!(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) }, 0);
     written(pages, |page| page / 2)
+}
+
+fn rename(name: &str) {
+    let name = std::ffi::CString::new(name).expect("no zero in it");
+    // SAFETY: a string that ends with a zero, of which the kernel copies 15 bytes at most.
+    assert_eq!(unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) }, 0);
 }
 
 /// Ends by itself, whatever becomes of the test: after its time, its forks, or its input.

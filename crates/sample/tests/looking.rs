@@ -167,6 +167,9 @@ fn a_forked_child_keeps_sharing() {
         read_pinning(child, run[0], run.len() as u64);
     }
     let broken = both();
+    println!(
+        "KiB of parent and child: {before:?}, looked at {after:?}, read by pinning {broken:?}"
+    );
     assert!(broken.1 > before.1 + (20 << 10), "{before:?} to {broken:?}");
 }
 

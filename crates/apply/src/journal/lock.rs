@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One session at a time. The kernel drops the lock with the process, so a killed one leaves none.
 
+#![expect(clippy::disallowed_methods, reason = "the lock is there before there are hands to act")]
+
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -24,8 +26,7 @@ impl Lock {
     /// Takes it, and says in it who has it. The folder is made where it is not there.
     pub(crate) fn take(folder: &Path) -> Result<Self, Error> {
         let said = |source| Error::State { path: folder.display().to_string(), source };
-        let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o700).create(folder).map_err(said)?;
+        make(folder).map_err(said)?;
         let mut file = open(folder).map_err(said)?;
         if !locked(&file).map_err(said)? {
             return Err(held(folder, &mut file));
@@ -33,6 +34,22 @@ impl Lock {
         sign(&mut file).map_err(said)?;
         Ok(Self { _file: file })
     }
+}
+
+/// What stands in it is done as root, so nobody else may write there.
+fn make(folder: &Path) -> io::Result<()> {
+    if !folder.is_dir() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        // so that a power cut does not take it, and the journal in it, away
+        OpenOptions::new().read(true).open(folder.join(".."))?.sync_all()?;
+    }
+    let found = folder.metadata()?;
+    let is_ours = found.uid() == rustix::process::geteuid().as_raw();
+    if is_ours && found.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    let what = "expected a folder that nobody else owns or may write to";
+    Err(io::Error::new(ErrorKind::InvalidInput, what))
 }
 
 /// One that was killed while it started a program holds the lock until that program has begun.
@@ -81,6 +98,8 @@ pub(crate) fn is_there(folder: &Path) -> Result<bool, Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -92,6 +111,16 @@ mod tests {
         assert!(matches!(refused, Error::Busy { pid: Some(pid), .. } if pid == std::process::id()));
         drop(first);
         Lock::take(&state).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_to_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(folder.path(), open).unwrap();
+        let refused = Lock::take(folder.path()).unwrap_err();
+        let source = std::error::Error::source(&refused).unwrap().to_string();
+        assert!(source.contains("nobody else"), "{source}");
     }
 
     #[test]

@@ -47,7 +47,8 @@ fn state(path: &str, source: std::io::Error) -> Error {
 pub(crate) struct Journal {
     path: String,
     length: u64,
-    /// A half line could not be cut off again: what is added after it would be lost with it.
+    /// Nothing is added any more: a half line could not be cut off again and would take what
+    /// follows with it, or it is kept as it was found.
     is_broken: bool,
 }
 
@@ -71,24 +72,29 @@ impl Journal {
         Ok(journal)
     }
 
-    /// One that an earlier run left. What it left half written is cut off.
+    /// One that an earlier run left. What it left half written is cut off; a damaged one stays as it
+    /// is, for somebody to look at.
     pub(crate) fn resume(
         hands: &mut dyn Hands,
         path: &str,
         written: u64,
-        good: u64,
+        reading: &Reading,
     ) -> Result<Self, Error> {
-        if written > good {
-            let cut = Deed::Cut { journal: path, length: good };
+        let (length, is_broken) = (reading.good, reading.damaged_line.is_some());
+        if written > length && !is_broken {
+            let cut = Deed::Cut { journal: path, length };
             hands.act(&cut).map_err(|source| state(path, source))?;
         }
-        Ok(Self { path: path.to_owned(), length: good, is_broken: false })
+        Ok(Self { path: path.to_owned(), length, is_broken })
     }
 
     /// Adds a record; when this returns, it is on the disk.
     pub(crate) fn add(&mut self, hands: &mut dyn Hands, record: &Record) -> Result<(), Error> {
         if self.is_broken {
-            return Err(state(&self.path, std::io::Error::other("an earlier write was cut short")));
+            return Err(state(
+                &self.path,
+                std::io::Error::other("it is damaged, or an earlier write was cut short"),
+            ));
         }
         let line = record.line();
         let append = Deed::Append { journal: &self.path, line: &line };

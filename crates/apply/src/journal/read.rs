@@ -15,7 +15,7 @@ pub(crate) struct Reading {
     pub(crate) records: Vec<Record>,
     /// Bytes up to the end of the last whole line.
     pub(crate) good: u64,
-    /// The first line, from 1, that is not as written although whole ones follow.
+    /// The first line, from 1, that is not as written although more follows.
     pub(crate) damaged_line: Option<usize>,
 }
 
@@ -23,16 +23,17 @@ impl Reading {
     pub(crate) fn of(bytes: &[u8]) -> Self {
         let mut reading = Self::default();
         let mut end = 0u64;
-        let mut doubtful = None;
         for (at, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
             end += line.len() as u64;
             match line.strip_suffix(b"\n").and_then(Record::of) {
                 Some(record) => {
                     reading.records.push(record);
                     reading.good = end;
-                    reading.damaged_line = reading.damaged_line.or(doubtful);
                 }
-                None => doubtful = doubtful.or(Some(at + 1)),
+                None if end < bytes.len() as u64 && reading.damaged_line.is_none() => {
+                    reading.damaged_line = Some(at + 1);
+                }
+                None => {}
             }
         }
         reading
@@ -41,10 +42,13 @@ impl Reading {
     /// Everything that was announced and has not gone back, in the order of taking.
     pub(crate) fn open(&self) -> Vec<Open> {
         let mut open: Vec<Open> = Vec::new();
-        for record in &self.records {
+        for (at, record) in self.records.iter().enumerate() {
             match record {
-                Record::Taking { loan, what } => open.push(Open::new(*loan, what.clone())),
-                Record::Returned { loan } => open.retain(|it| it.id != *loan),
+                Record::Taking { loan, what } => {
+                    let origins = origins(&self.records[..at], what);
+                    open.push(Open { origins, ..Open::new(*loan, what.clone()) });
+                }
+                Record::Returned { loan } => close(&mut open, *loan),
                 Record::Made { loan, device } => {
                     with(&mut open, *loan, |it| it.made = Some(*device));
                 }
@@ -66,6 +70,29 @@ impl Reading {
     }
 }
 
+/// What the file of a knob held before earlier loans of the same run. Where the notes that they
+/// had gone back were lost, it holds that again, and nobody else was there.
+fn origins(earlier: &[Record], what: &Loan) -> Vec<String> {
+    let Loan::Setting { path: file, .. } = what else { return Vec::new() };
+    let taken = earlier.iter().filter_map(|record| match record {
+        Record::Taking { what: Loan::Setting { path, old, back, .. }, .. } => {
+            Some([(path, old), (&back.path, &back.value)])
+        }
+        _ => None,
+    });
+    let of_file = taken.flatten().filter(|(path, _)| *path == file);
+    of_file.map(|(_, value)| value.clone()).collect()
+}
+
+/// It has gone back, and before it all that rested on it, although a note of that may be lost.
+fn close(open: &mut Vec<Open>, loan: u64) {
+    let Some(at) = open.iter().position(|it| it.id == loan) else { return };
+    let later = open.split_off(at);
+    let closed = &later[0];
+    let stays = |it: &&Open| closed.held_by([*it]).is_none();
+    open.extend(later[1..].iter().filter(stays).cloned());
+}
+
 fn with(open: &mut [Open], loan: u64, change: impl FnOnce(&mut Open)) {
     if let Some(it) = open.iter_mut().find(|it| it.id == loan) {
         change(it);
@@ -80,11 +107,13 @@ pub(crate) struct Open {
     pub(crate) made: Option<Device>,
     /// What somebody else made of it.
     pub(crate) conflict: Option<String>,
+    /// Of a knob: what it held before other loans of the run.
+    pub(crate) origins: Vec<String>,
 }
 
 impl Open {
     pub(crate) fn new(id: u64, what: Loan) -> Self {
-        Self { id, what, made: None, conflict: None }
+        Self { id, what, made: None, conflict: None, origins: Vec::new() }
     }
 
     pub(crate) fn described(&self) -> String {

@@ -4,7 +4,7 @@
 //! After a boot its file system may not be mounted yet. Then the folder that stands in its place is
 //! another one, with another number, and the file is not taken for gone.
 
-use pagewise_model::Bytes;
+use pagewise_model::{Bytes, Name};
 
 use crate::error::{Doing, Error};
 use crate::hands::{Deed, Hands};
@@ -14,6 +14,15 @@ use crate::outcome::Outcome;
 
 /// Of the room in the file system this share stays free: a sixteenth.
 const SPARE: u64 = 16;
+
+/// Swap is found again by the path that the kernel prints, so it has to be one that prints plainly.
+pub(crate) fn plain(folder: &str) -> Result<(), Error> {
+    if Name::from(folder).as_str() == folder {
+        return Ok(());
+    }
+    let why = "expected a path without control characters";
+    Err(Error::Absent { what: Name::from(folder).as_str().to_owned(), why })
+}
 
 /// What the journal must know before the file is made.
 pub(crate) fn announced(

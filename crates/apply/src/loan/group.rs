@@ -13,7 +13,7 @@ use pagewise_model::Bytes;
 use crate::error::{Doing, Error};
 use crate::hands::{Deed, Hands};
 use crate::journal::Loan;
-use crate::loan::{OURS, is_ours};
+use crate::loan::{OURS, is_ours, rounded};
 use crate::outcome::Outcome;
 use crate::session::LoanId;
 
@@ -137,6 +137,8 @@ pub(crate) fn make(
             return Err(Error::Absent { what: path, why: "this kernel has no such limit" });
         }
         write(hands, &path, &value.to_string())?;
+        let found = hands.read(&path).doing(|| path.clone())?;
+        rounded(&path, value, &found)?;
     }
     Ok(())
 }
@@ -213,6 +215,9 @@ fn tree(hands: &dyn Hands, folder: &str) -> Vec<String> {
 /// Kills whoever is in a group; takes ourselves out of it.
 fn empty(hands: &mut dyn Hands, groups: &[String], home: Option<&str>) -> Result<(), Error> {
     let ourselves = hands.pid();
+    // where home is gone, the group above ours is the nearest
+    let above = groups.last().and_then(|group| Some(group.rsplit_once('/')?.0));
+    let home = home.filter(|home| hands.exists(home)).or(above);
     for group in groups {
         let text = hands.read(&format!("{group}/cgroup.procs")).unwrap_or_default();
         for pid in text.lines().filter_map(|line| line.parse::<u32>().ok()) {

@@ -11,7 +11,7 @@ use pagewise_model::knob::{Access, Domain, KNOBS, Knob, Undo};
 
 use crate::error::{Doing, Error};
 use crate::hands::{Deed, Hands};
-use crate::journal::{Loan, Write};
+use crate::journal::{Loan, Open, Write};
 use crate::outcome::Outcome;
 
 /// What the journal must know before the value is written.
@@ -45,9 +45,8 @@ fn row(name: &str) -> Result<&'static Knob, Error> {
 fn path_of(knob: &Knob, instance: Option<&str>) -> Result<String, Error> {
     let holes = knob.path.matches('{').count();
     let parts: Vec<&str> = instance.map(|it| it.split('/').collect()).unwrap_or_default();
-    let is_plain =
-        |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    if knob.path.contains("{cgroup}") || holes != parts.len() || !parts.iter().all(is_plain) {
+    let is_plain = parts.iter().all(|part| is_plain(part));
+    if knob.path.contains("{cgroup}") || holes != parts.len() || !is_plain {
         return Err(Error::Value {
             name: knob.name.to_owned(),
             expected: format!("what stands in its path, /{}", knob.path),
@@ -61,6 +60,30 @@ fn path_of(knob: &Knob, instance: Option<&str>) -> Result<String, Error> {
         }
     }
     Ok(path)
+}
+
+/// Whether this is the file of that knob: a journal is no leave to write just anywhere.
+fn is_in_table(name: &str, path: &str) -> bool {
+    row(name).is_ok_and(|knob| is_at(knob, path))
+}
+
+fn is_of_table(path: &str) -> bool {
+    KNOBS.iter().any(|knob| row(knob.name).is_ok() && is_at(knob, path))
+}
+
+fn is_at(knob: &Knob, path: &str) -> bool {
+    let Some(path) = path.strip_prefix('/') else { return false };
+    let parts = knob.path.split('/').zip(path.split('/'));
+    let same = |(pattern, part): (&str, &str)| match pattern.split_once('{') {
+        Some((before, _)) => part.strip_prefix(before).is_some_and(is_plain),
+        None => pattern == part,
+    };
+    knob.path.split('/').count() == path.split('/').count() && parts.into_iter().all(same)
+}
+
+/// What may stand in the place of a number or size: no part of a path leaves its folder by it.
+fn is_plain(part: &str) -> bool {
+    !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 fn read(hands: &dyn Hands, path: &str) -> Result<String, Error> {
@@ -202,17 +225,25 @@ fn write_back(hands: &mut dyn Hands, back: &Write) -> Result<(), Error> {
 
 pub(crate) fn give_back(
     hands: &mut dyn Hands,
+    name: &str,
     change: &Change<'_>,
-    is_disputed: bool,
+    it: &Open,
 ) -> Result<Outcome, Error> {
+    let is_known = is_in_table(name, change.path) && is_of_table(&change.back.path);
+    if !is_known {
+        let why = "its journal names another file for it".to_owned();
+        return Err(Error::NotLent { name: name.to_owned(), why });
+    }
     let found = match current(hands, change.path, change.old) {
         Err(Error::Absent { .. }) => return Ok(Outcome::Gone),
         found => found?,
     };
-    if found == change.old {
+    // ours first: of two loans one may have left what the other found
+    let is_ours = found == change.ours && it.conflict.is_none();
+    if found == change.old || !is_ours && it.origins.contains(&found) {
         return Ok(Outcome::Gone);
     }
-    if found != change.ours || is_disputed {
+    if !is_ours {
         let (old, ours) = (change.old.to_owned(), change.ours.to_owned());
         return Ok(Outcome::Conflict { old, ours, found });
     }

@@ -30,9 +30,9 @@ pub(crate) fn give_back(hands: &mut dyn Hands, it: &Open) -> Result<Outcome, Err
         Loan::SwapOn { area, diskseq } => swap::give_back(hands, area, *diskseq),
         Loan::Group { folder, home } => group::give_back(hands, folder, home.as_deref()),
         Loan::Controller { folder } => group::give_back_controller(hands, folder),
-        Loan::Setting { path, old, ours, back, .. } => {
-            let is_disputed = it.conflict.is_some();
-            knob::give_back(hands, &knob::Change { path, old, ours, back }, is_disputed)
+        Loan::Setting { name, path, old, ours, back } => {
+            let change = knob::Change { path, old, ours, back };
+            knob::give_back(hands, name, &change, it)
         }
     }
 }
@@ -45,6 +45,20 @@ pub(crate) fn give_back_after_boot(hands: &mut dyn Hands, it: &Open) -> Result<O
         }
         _ => Ok(Outcome::Gone),
     }
+}
+
+/// Sizes become whole pages; all else, which is less than a page, stays what was written.
+const PAGES: std::ops::RangeInclusive<u64> = 4 << 10..=64 << 10;
+
+/// Refuses what the kernel made something else of.
+pub(crate) fn rounded(what: &str, wrote: u64, found: &str) -> Result<(), Error> {
+    let most = if wrote < *PAGES.start() { 1 } else { wrote.min(*PAGES.end()) };
+    let is_it = |found: u64| found.abs_diff(wrote) < most;
+    if found.parse().is_ok_and(is_it) {
+        return Ok(());
+    }
+    let (what, found) = (what.to_owned(), found.to_owned());
+    Err(Error::Changed { what, wrote: wrote.to_string(), found })
 }
 
 /// Whether the last part of a path is named as we name things.

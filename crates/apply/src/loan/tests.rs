@@ -51,6 +51,16 @@ fn swap_is_switched_on_only_where_it_is_ours() {
     assert!(matches!(refused, Error::NotOurs(area) if area == "/dev/zram0"));
 }
 
+#[test]
+fn swap_is_switched_on_once() {
+    let fake = Fake::new(false, true);
+    let mut session = session(&fake);
+    let device = session.zram(&ZramWish::of(SIZE)).unwrap().device;
+    session.swap_on(&device, None).unwrap();
+    assert!(matches!(session.swap_on(&device, None), Err(Error::IsOn(_))));
+    assert_eq!(fake.world().state.swaps.len(), 1);
+}
+
 /// Nothing is killed for room: the area stays on, and what is under it too.
 #[test]
 fn swap_that_has_no_room_in_memory_stays_and_is_named() {
@@ -88,7 +98,7 @@ fn a_device_that_was_never_announced_is_told_from_others() {
     let fake = Fake::new(false, true);
     let mut session = session(&fake);
     // journal begun, began, taking: the next write makes the device
-    fake.world().fault = Some(Fault::KillAfter(3));
+    fake.world().faults = vec![Fault::KillAfter(3)];
     session.zram(&ZramWish::of(SIZE)).unwrap_err();
     drop(session);
     fake.revive();
@@ -168,6 +178,14 @@ fn limits_that_the_hierarchy_lacks_are_refused_by_name() {
 }
 
 #[test]
+fn sizes_become_whole_pages_and_nothing_else() {
+    let taken = |wrote, found| super::rounded("it", wrote, found).is_ok();
+    assert!(taken(8192, "8192") && taken(10_000, "8192") && taken(10_000, "12288"));
+    assert!(taken(60, "60") && !taken(60, "59"));
+    assert!(taken(0, "0") && !taken(1 << 20, "0") && !taken(1 << 20, "max"));
+}
+
+#[test]
 fn a_file_that_does_not_fit_is_not_begun() {
     let fake = Fake::new(false, true);
     let refused = session(&fake).swap_file(Path::new(DISK), Bytes::new(1 << 30)).unwrap_err();
@@ -220,6 +238,42 @@ fn a_loan_goes_back_once() {
     assert_eq!(session.give_back(first).unwrap(), Outcome::Returned);
     assert!(matches!(session.give_back(second), Err(Error::NotOpen(2))));
     assert_eq!(fake.world().state.knobs["/proc/sys/vm/swappiness"], "60");
+}
+
+/// The journal lost that values had gone back; nobody else was here.
+#[test]
+fn notes_that_were_lost_are_no_conflict() {
+    // after the write that puts 10 back comes its note, which fails and is cut off; so for 60
+    for (lost, expected) in [(&[1][..], 0), (&[3], 1), (&[1, 4], 2)] {
+        let fake = Fake::new(false, true);
+        let mut session = session(&fake);
+        let first = session.knob("vm.swappiness", None, "10").unwrap();
+        session.knob("vm.swappiness", None, "20").unwrap();
+        let next = fake.world().deeds;
+        fake.world().faults = lost.iter().map(|at| Fault::Fail(next + at)).collect();
+        session.give_back(first).unwrap();
+        kill(&fake, session);
+        assert_eq!(recovered(&fake), vec![Outcome::Gone; expected], "{lost:?}");
+        assert_eq!(fake.world().state.knobs["/proc/sys/vm/swappiness"], "60");
+        assert!(fake.world().journals.is_empty());
+    }
+}
+
+/// What somebody else set between two loans of ours was never ours to take back.
+#[test]
+fn what_was_set_between_two_loans_is_a_conflict() {
+    let fake = Fake::new(false, true);
+    let mut session = session(&fake);
+    session.knob("vm.swappiness", None, "10").unwrap();
+    let swappiness = "/proc/sys/vm/swappiness".to_owned();
+    fake.world().state.knobs.insert(swappiness.clone(), "77".to_owned());
+    session.knob("vm.swappiness", None, "20").unwrap();
+    kill(&fake, session);
+    let outcomes = recovered(&fake);
+    let [Outcome::Returned, Outcome::Conflict { found, .. }] = &outcomes[..] else {
+        panic!("{outcomes:?}")
+    };
+    assert_eq!((found.as_str(), fake.world().state.knobs[&swappiness].as_str()), ("77", "77"));
 }
 
 #[test]

@@ -135,7 +135,10 @@ pub(crate) fn set_up(hands: &mut dyn Hands, number: u32, wish: &ZramWish) -> Res
     if let Some(limit) = wish.mem_limit {
         set(hands, number, "mem_limit", &limit.get().to_string())?;
     }
-    set(hands, number, "disksize", &wish.disksize.get().to_string())
+    set(hands, number, "disksize", &wish.disksize.get().to_string())?;
+    let path = format!("{}/disksize", sysfs(number));
+    let found = hands.read(&path).doing(|| path.clone())?;
+    crate::loan::rounded(&path, wish.disksize.get(), &found)
 }
 
 fn set(hands: &mut dyn Hands, number: u32, file: &str, value: &str) -> Result<(), Error> {

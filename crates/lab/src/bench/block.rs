@@ -9,8 +9,9 @@ use pagewise_model::{Bytes, Direction};
 use pagewise_observe::HostRoot;
 
 use super::Error;
-use super::contest::{Contestant, Measured, Plan, Progress, Watch, measure};
+use super::contest::{Contestant, Measured, Plan, Watch, measure};
 use super::outcome::{Bench, Entrant, Failure};
+use super::pace::Progress;
 use super::pages::Pages;
 use super::reference::{self, Disk};
 use super::room::{self, Needs};
@@ -46,7 +47,8 @@ pub fn block(
     if !field.contestants.is_empty() {
         field.references(&noise, watch);
     }
-    let plan = plan(wanted, &field.contestants, began);
+    let budget = wanted.budget.saturating_sub(began.elapsed());
+    let plan = Plan { rounds: wanted.rounds, budget, seed: wanted.seed };
     let calm = field.calm();
     let stopped = watch.stop.load(Ordering::Relaxed);
     let contestants = if stopped { &[] } else { field.contestants.as_slice() };
@@ -54,13 +56,6 @@ pub fn block(
     let (entrants, failures) = field.given_back();
     let page = pages.page_size();
     Ok(Bench { entrants, cells, failures, span, shortened: span < all, noise, stopped, page })
-}
-
-/// What is left of the budget once all devices are filled.
-fn plan(wanted: &Wanted, contestants: &[Contestant<'_>], began: Instant) -> Plan {
-    let cells = contestants.iter().map(|one| one.shapes.len()).sum();
-    let budget = wanted.budget.saturating_sub(began.elapsed());
-    Plan::within(budget, cells, wanted.rounds, wanted.seed)
 }
 
 /// All who take part, while it is made up.

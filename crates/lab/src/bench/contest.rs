@@ -11,14 +11,12 @@ use std::time::Duration;
 use pagewise_model::{Bytes, Direction, Noise, Shape};
 
 use super::noise;
+use super::pace::{Pace, Progress};
 use super::pages::Pages;
 use super::random::Random;
 use super::round::Round;
 use super::slice::{Latencies, Runner, latencies};
 use super::store::Store;
-
-/// Shorter slices measure how a thread begins.
-const SHORTEST: Duration = Duration::from_millis(4);
 
 /// Something to measure.
 pub struct Contestant<'a> {
@@ -46,8 +44,8 @@ impl Contestant<'_> {
     fn refuses(&self, shape: &Shape) -> Option<String> {
         let block = shape.block_bytes;
         let fits = |pages: &Pages| {
-            let repeats = self.span.get() > pages.bytes().len() as u64;
-            !repeats || pages.bytes().len() as u64 % block.get() == 0
+            let length = pages.bytes().len() as u64;
+            length > 0 && (self.span.get() <= length || length % block.get() == 0)
         };
         match (shape.direction, self.pages) {
             _ if block.get() == 0 || shape.jobs == 0 => Some("nothing is asked of it".to_owned()),
@@ -56,7 +54,7 @@ impl Contestant<'_> {
             }
             (Direction::Write, None) => Some("it is only read".to_owned()),
             (Direction::Write, Some(pages)) if !fits(pages) => {
-                Some(format!("the pages that repeat are no multiple of {block}"))
+                Some(format!("its pages repeat, and are no multiple of {block}"))
             }
             _ => None,
         }
@@ -102,33 +100,10 @@ impl Cell {
 pub struct Plan {
     /// Rounds that count.
     pub rounds: u32,
-    /// What a cell has of each.
-    pub slice: Duration,
+    /// For all of them, and the one that warms. Slices become no shorter than 4 ms, whatever it is.
+    pub budget: Duration,
     /// Of orders and offsets.
     pub seed: u64,
-}
-
-impl Plan {
-    /// Divides a budget. Slices become no shorter than 4 ms, whatever the budget.
-    #[must_use]
-    pub fn within(budget: Duration, cells: usize, rounds: u32, seed: u64) -> Self {
-        let slices =
-            u32::try_from(cells).unwrap_or(u32::MAX).saturating_mul(rounds.saturating_add(1));
-        Self { rounds, slice: (budget / slices.max(1)).max(SHORTEST), seed }
-    }
-}
-
-/// How far it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Progress {
-    /// Steps that are done.
-    pub done: u32,
-    /// All steps.
-    pub total: u32,
-    /// Until the last.
-    pub left: Duration,
-    /// What is done now.
-    pub what: String,
 }
 
 /// Who may stop it, and who is told.
@@ -167,17 +142,18 @@ pub fn measure(
     let mut cells = laid_out(contestants);
     let before = noise::Before::now();
     let mut runner = runner(&cells, plan, watch.stop);
-    let mut steps = Steps::new(&cells, plan);
+    let mut pace = Pace::new(plan, measurable(&cells));
     'rounds: for round in 0..=plan.rounds {
+        pace.begin(plan.rounds - round, round == 0, measurable(&cells));
         for at in order(&cells, plan.seed, round) {
             if runner.stopped() {
                 break 'rounds;
             }
             let cell = &mut cells[at];
             let contestant = &contestants[cell.contestant];
-            (watch.progress)(&steps.progress(&contestant.label));
-            take(&mut runner, contestant, cell, round.checked_sub(1), plan.slice);
-            steps.done += if cell.ended.is_some() { plan.rounds - round + 1 } else { 1 };
+            (watch.progress)(&pace.progress(&contestant.label));
+            take(&mut runner, contestant, cell, round.checked_sub(1), pace.slice);
+            pace.step(cell.ended.is_some());
         }
     }
     let named = |cell: &Cell| format!("{}, {}", contestants[cell.contestant].label, cell.shown());
@@ -211,25 +187,10 @@ fn order(cells: &[Cell], seed: u64, round: u32) -> Vec<usize> {
     order
 }
 
-/// Slices, those of cells that ended counted as done.
-struct Steps {
-    done: u32,
-    total: u32,
-    slice: Duration,
-}
-
-impl Steps {
-    fn new(cells: &[Cell], plan: &Plan) -> Self {
-        let measured = cells.iter().filter(|cell| cell.ended.is_none()).count();
-        let measured = u32::try_from(measured).unwrap_or(u32::MAX);
-        let total = measured.saturating_mul(plan.rounds + 1);
-        Self { done: 0, total, slice: plan.slice }
-    }
-
-    fn progress(&self, what: &str) -> Progress {
-        let Self { done, total, slice } = *self;
-        Progress { done, total, left: slice * total.saturating_sub(done), what: what.to_owned() }
-    }
+/// How many can be measured.
+fn measurable(cells: &[Cell]) -> u32 {
+    let measurable = cells.iter().filter(|cell| cell.ended.is_none());
+    u32::try_from(measurable.count()).unwrap_or(u32::MAX)
 }
 
 /// A slice of it; `number` is missing in the round that only warms.
@@ -329,7 +290,7 @@ mod tests {
             told.push(step.clone());
             stop.store(stop_at.is_some_and(|at| step.done >= at), Ordering::SeqCst);
         };
-        let plan = Plan { rounds, slice: Duration::from_millis(1), seed: 3 };
+        let plan = Plan { rounds, budget: Duration::ZERO, seed: 3 };
         let mut watch = Watch { stop: &stop, progress: &mut progress };
         (measure(contestants, &plan, 0, &mut watch), told)
     }
@@ -399,7 +360,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_asked_says_so() {
-        let pages = pages(3);
+        let (pages, empty) = (pages(3), Pages::with_room(0));
         let memory = Memory::of(&pages, usize::MAX);
         let large = shape(32 << 10, 1, Direction::Read);
         let write = shape(PAGE, 1, Direction::Write);
@@ -411,6 +372,9 @@ mod tests {
         ];
         all[1].pages = None;
         all[2].span = Bytes::new(6 * PAGE as u64);
+        all[2].pages = Some(&empty);
+        assert!(all[2].refuses(&two).is_some());
+        all[2].pages = Some(&pages);
         let (measured, told) = run(&all, 2, None);
         let ended: Vec<_> = measured.cells.iter().map(|cell| cell.ended.clone().unwrap()).collect();
         assert!(ended[0].contains("too few for blocks of 32.0 KiB"), "{ended:?}");
@@ -436,17 +400,6 @@ mod tests {
             }
             // 8 orders of 8 or more cells are all the same once in 10^32 times
             prop_assert!(naive.len() < 8 || orders.iter().any(|one| *one != orders[0]));
-        }
-
-        /// Slices fill the budget and no more, but are never shorter than the shortest.
-        #[test]
-        fn slices_fill_the_budget(seconds in 0u64..600, cells in 0usize..400, rounds in 1u32..40) {
-            let plan = Plan::within(Duration::from_secs(seconds), cells, rounds, 0);
-            let all = plan.slice * u32::try_from(cells).unwrap() * (rounds + 1);
-            let budget = Duration::from_secs(seconds);
-            prop_assert!(plan.slice >= SHORTEST);
-            prop_assert!(all <= budget || plan.slice == SHORTEST);
-            prop_assert!(cells == 0 || plan.slice == SHORTEST || all + Duration::from_millis(1) > budget);
         }
     }
 }

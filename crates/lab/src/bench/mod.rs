@@ -9,7 +9,8 @@
 //! Requests are `pread` and `pwrite` of random blocks that hold data, past the page cache, one at a
 //! time per job. Not io_uring: zram's requests are handed to a worker there, and the worker is what
 //! would be measured. Writes put the contents there that are there: neither ratio nor memory used
-//! means anything once contents changed.
+//! means anything once contents changed. Where they come from is as large as the span, so that they
+//! are in no cache, like memory that is swapped out.
 //!
 //! A block of 32 KiB is not what swap does with `vm.page-cluster` 3; see the fault path for that.
 //!
@@ -28,6 +29,7 @@ mod clock;
 mod contest;
 mod noise;
 mod outcome;
+mod pace;
 mod pages;
 mod random;
 mod reference;
@@ -40,8 +42,9 @@ mod wanted;
 mod zram;
 
 pub use block::block;
-pub use contest::{Cell, Contestant, Measured, Plan, Progress, Watch, measure};
+pub use contest::{Cell, Contestant, Measured, Plan, Watch, measure};
 pub use outcome::{Bench, Entrant, Failure};
+pub use pace::Progress;
 pub use pages::Pages;
 pub use reference::Disk;
 pub use round::Round;

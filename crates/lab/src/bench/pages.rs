@@ -159,6 +159,6 @@ mod tests {
     fn what_is_printed_of_pages_is_not_what_is_in_them() {
         let mut pages = Pages::with_room(1);
         pages.push(&vec![b's'; pages.page]);
-        assert!(!format!("{pages:?}").contains('s') || !format!("{pages:?}").contains("ss"));
+        assert!(!format!("{pages:?}").contains("ss"));
     }
 }

@@ -29,7 +29,7 @@ const WEAR: u64 = 256 << 20;
 /// A disk to measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Disk {
-    /// Its device or a file on it: only read, at most 64 MiB.
+    /// Its device or a file on it: only read, at most 64 MiB, and nobody looks at what was read.
     Read(PathBuf),
     /// A folder on it: a file of at most 64 MiB is written there, and at most 256 MiB in all. It has no
     /// name and goes with this process.

@@ -11,6 +11,8 @@ use super::Error;
 
 /// Smaller spans fit into a processor's cache.
 const LEAST: u64 = 2 << 20;
+/// A span that was cut holds whole ones of the largest.
+const BLOCK: u64 = 32 << 10;
 /// Of what is available, the part that is left to others.
 const LEFT: u64 = 8;
 
@@ -47,11 +49,11 @@ fn fit(available: Bytes, wanted: Bytes, needs: Needs) -> Result<Bytes, Error> {
         return Ok(wanted);
     }
     let least = LEAST.min(wanted.get());
-    // what a span needs grows with it: at most one power of two is tried twice
-    let halves = std::iter::successors(Some(wanted.get()), |span| Some(span / 8 * 7));
-    let found = halves.take_while(|&span| span >= least).find(fits);
-    let found = found.map(|span| Bytes::new(span.next_multiple_of(1 << 15).min(wanted.get())));
-    found.filter(|span| fits(&span.get())).ok_or(Error::NoRoom {
+    // ends, because each is smaller than the one before and none smaller than the least is tried
+    let smaller = std::iter::successors(Some(wanted.get()), |span| Some(span / 8 * 7));
+    let found = smaller.take_while(|&span| span >= least).find(fits);
+    let whole = |span: u64| Bytes::new(span - span % BLOCK);
+    found.map(whole).ok_or(Error::NoRoom {
         needed: Bytes::new(needs.of(least) / (LEFT - 1) * LEFT),
         devices: needs.devices + needs.references,
         least: Bytes::new(least),

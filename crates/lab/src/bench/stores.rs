@@ -45,8 +45,7 @@ pub fn stores(
             (Entrant::Algorithm { candidate, filled }, contestant)
         })
         .unzip();
-    let cells = contestants.len() * shapes.len();
-    let plan = Plan::within(wanted.budget, cells, wanted.rounds, wanted.seed);
+    let plan = Plan { rounds: wanted.rounds, budget: wanted.budget, seed: wanted.seed };
     let Measured { cells, noise, stopped } = measure(&contestants, &plan, 0, watch);
     let (failures, page) = (Vec::new(), pages.page_size());
     Bench { entrants, cells, failures, span, shortened: false, noise, stopped, page }

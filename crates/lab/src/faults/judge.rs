@@ -2,8 +2,11 @@
 //! Rounds → what follows: whether `vm.page-cluster` matters here, which one is best, and the swappiness
 //! that the cost of swap beside that of a file implies.
 //!
-//! Two settings are compared within a round, as both were measured under about the same load. What
-//! not all of at least [`ENOUGH`] rounds agree on is no difference.
+//! Two settings are compared within a round, as both were measured under about the same load, and by
+//! the time that is left without waiting for a processor that others had: on a busy machine that is most
+//! of the mean. What not all of at least [`ENOUGH`] rounds agree on, or is less than [`MARGIN`], is no
+//! difference: with a dozen comparisons one of them agrees by chance. Nor is there one where the kernel
+//! reads nothing ahead, whatever the clock says.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +14,17 @@ use pagewise_model::{
     Access, ClusterChoice, ClusterEffect, ClusterTime, ClusterVerdict, CostRatio, Name, SwappedKind,
 };
 
-use super::rows::{Done, Key, Middle, per};
+use super::rows::{Done, Key, Middle, per, undisturbed_ns};
 use super::task::Round;
 use super::wanted::{Device, Wanted};
 
 /// Five rounds that agree by chance do so once in 16.
 const ENOUGH: usize = 5;
-/// Pages per fault from which on the kernel reads ahead: beyond what a stray page makes.
-const READS_AHEAD: f64 = 1.05;
+/// A twentieth: as much as a processor's clock and the caches do to the same measurement.
+const MARGIN: f64 = 0.05;
+/// Pages per fault from which on the kernel reads ahead: beyond what strangers' pages make, which are
+/// counted too, and below the 2 of page-cluster 1.
+const READS_AHEAD: f64 = 1.2;
 
 /// The rounds of one combination.
 fn of(all: &[Done], key: Key) -> BTreeMap<u32, Round> {
@@ -51,12 +57,12 @@ fn effect(wanted: &Wanted, all: &[Done], key: Key) -> Option<ClusterEffect> {
     let least = *wanted.page_clusters.iter().min()?;
     let largest = *wanted.page_clusters.iter().max().filter(|largest| **largest > least)?;
     let with = [least, largest].map(|cluster| of(all, Key { cluster, ..key }));
-    let ratio = paired(&with[0], &with[1]).map(|(a, b)| b.times.mean_ns / a.times.mean_ns);
+    let ratio = paired(&with[0], &with[1]).map(|(a, b)| undisturbed_ns(b) / undisturbed_ns(a));
     let ratios: Vec<f64> = ratio.collect();
     let ratio = Middle::of(ratios.iter().copied())?;
-    let mean =
-        |rounds: &BTreeMap<u32, Round>| Middle::of(rounds.values().map(|one| one.times.mean_ns));
+    let mean = |rounds: &BTreeMap<u32, Round>| Middle::of(rounds.values().map(undisturbed_ns));
     let pages_per_fault = with.each_ref().map(pages_per_fault);
+    let reads_ahead = pages_per_fault[1] > READS_AHEAD;
     let device = &wanted.devices[key.device];
     Some(ClusterEffect {
         algorithm: name(device),
@@ -65,11 +71,11 @@ fn effect(wanted: &Wanted, all: &[Done], key: Key) -> Option<ClusterEffect> {
         access: key.access,
         page_clusters: [least, largest],
         pages_per_fault,
-        reads_ahead: pages_per_fault[1] > READS_AHEAD,
-        mean_ns: [mean(&with[0])?.median, mean(&with[1])?.median],
+        reads_ahead,
+        undisturbed_ns: [mean(&with[0])?.median, mean(&with[1])?.median],
         time_ratio: ratio.median,
         time_ratio_spread: ratio.ends,
-        verdict: verdict(&ratios),
+        verdict: if reads_ahead { verdict(&ratios) } else { ClusterVerdict::NoDifferenceShown },
     })
 }
 
@@ -79,65 +85,82 @@ fn pages_per_fault(rounds: &BTreeMap<u32, Round>) -> f64 {
 }
 
 fn verdict(ratios: &[f64]) -> ClusterVerdict {
+    let median = Middle::of(ratios.iter().copied()).map_or(1.0, |middle| middle.median);
     if ratios.len() < ENOUGH {
         ClusterVerdict::NoDifferenceShown
-    } else if ratios.iter().all(|ratio| *ratio < 1.0) {
+    } else if median < 1.0 - MARGIN && ratios.iter().all(|ratio| *ratio < 1.0) {
         ClusterVerdict::Faster
-    } else if ratios.iter().all(|ratio| *ratio > 1.0) {
+    } else if median > 1.0 + MARGIN && ratios.iter().all(|ratio| *ratio > 1.0) {
         ClusterVerdict::Slower
     } else {
         ClusterVerdict::NoDifferenceShown
     }
 }
 
-/// One for each device of which every combination was measured in a round at least.
+/// One for each device.
 pub(super) fn choices(wanted: &Wanted, all: &[Done]) -> Vec<ClusterChoice> {
-    (0..wanted.devices.len()).filter_map(|device| choice(wanted, all, device)).collect()
+    let measured = |device: &usize| all.iter().any(|done| done.key.device == *device);
+    (0..wanted.devices.len()).filter(measured).map(|device| choice(wanted, all, device)).collect()
 }
 
-fn choice(wanted: &Wanted, all: &[Done], device: usize) -> Option<ClusterChoice> {
-    // A kind that could never be measured is left out, and named by not being in the list.
-    let known = |memory: &SwappedKind| {
-        all.iter().any(|done| done.key.device == device && done.key.memory == *memory)
-    };
-    let memory: Vec<SwappedKind> = wanted.memory.iter().copied().filter(known).collect();
+fn choice(wanted: &Wanted, all: &[Done], device: usize) -> ClusterChoice {
+    let memory: Vec<SwappedKind> = (wanted.memory.iter().copied())
+        .filter(|memory| is_read_ahead(wanted, all, device, *memory))
+        .collect();
     let mut clusters = wanted.page_clusters.clone();
     clusters.sort_unstable();
     clusters.dedup();
-    let keys = |cluster| keys(device, &memory, &wanted.access, cluster);
-    let mut times: Vec<BTreeMap<u32, f64>> =
-        clusters.iter().map(|&cluster| means(all, &keys(cluster))).collect();
-    let common: Vec<u32> = times.first()?.keys().copied().collect();
-    let common: Vec<u32> = common
-        .into_iter()
-        .filter(|round| times.iter().all(|time| time.contains_key(round)))
-        .collect();
-    times.iter_mut().for_each(|time| time.retain(|round, _| common.contains(round)));
-    let middles: Option<Vec<Middle>> =
-        times.iter().map(|time| Middle::of(time.values().copied())).collect();
-    let middles = middles?;
-    let best =
-        (0..middles.len()).min_by(|&a, &b| middles[a].median.total_cmp(&middles[b].median))?;
-    let as_good = |time: &BTreeMap<u32, f64>| {
-        let ratios: Vec<f64> = paired(&times[best], time).map(|(best, one)| one / best).collect();
-        verdict(&ratios) != ClusterVerdict::Slower
-    };
-    let candidate = |(at, &page_cluster): (usize, &u32)| ClusterTime {
-        page_cluster,
-        mean_ns: middles[at].median,
-        mean_spread: middles[at].ends,
-        as_good_as_best: as_good(&times[at]),
-    };
-    let candidates: Vec<ClusterTime> = clusters.iter().enumerate().map(candidate).collect();
+    let times = |cluster: &u32| means(all, &keys(device, &memory, &wanted.access, *cluster));
+    let times = common(clusters.iter().map(times).collect());
+    let candidates = candidates(&clusters, &times);
     let alike = candidates.iter().all(|one| one.as_good_as_best);
-    Some(ClusterChoice {
+    let best = candidates.iter().min_by(|a, b| a.undisturbed_ns.total_cmp(&b.undisturbed_ns));
+    ClusterChoice {
         algorithm: name(&wanted.devices[device]),
         level: wanted.devices[device].level,
         memory,
-        rounds: u32::try_from(common.len()).unwrap_or(u32::MAX),
-        implied: (!alike).then(|| clusters[best]),
+        rounds: times.first().map_or(0, |rounds| u32::try_from(rounds.len()).unwrap_or(u32::MAX)),
+        implied: best.filter(|_| !alike).map(|best| best.page_cluster),
         candidates,
+    }
+}
+
+/// Whether the kernel reads ahead for it in some order with some page-cluster.
+fn is_read_ahead(wanted: &Wanted, all: &[Done], device: usize, memory: SwappedKind) -> bool {
+    let all_keys = wanted.page_clusters.iter();
+    let mut all_keys =
+        all_keys.flat_map(|cluster| keys(device, &[memory], &wanted.access, *cluster));
+    all_keys.any(|key| pages_per_fault(&of(all, key)) > READS_AHEAD)
+}
+
+/// Only the rounds that all have.
+fn common(mut times: Vec<BTreeMap<u32, f64>>) -> Vec<BTreeMap<u32, f64>> {
+    let everywhere = |round: &u32| times.iter().all(|time| time.contains_key(round));
+    let rounds = times.first().map(|first| first.keys().copied().filter(everywhere).collect());
+    let rounds: Vec<u32> = rounds.unwrap_or_default();
+    times.iter_mut().for_each(|time| time.retain(|round, _| rounds.contains(round)));
+    times
+}
+
+/// Nothing where there is no round that has them all.
+fn candidates(clusters: &[u32], times: &[BTreeMap<u32, f64>]) -> Vec<ClusterTime> {
+    let middles = times.iter().map(|time| Middle::of(time.values().copied()));
+    let Some(middles) = middles.collect::<Option<Vec<Middle>>>() else { return Vec::new() };
+    let both = times.iter().zip(&middles);
+    let best = both.min_by(|a, b| a.1.median.total_cmp(&b.1.median)).map(|(times, _)| times);
+    let Some(best) = best else { return Vec::new() };
+    let as_good = |time: &BTreeMap<u32, f64>| {
+        let ratios: Vec<f64> = paired(best, time).map(|(best, one)| one / best).collect();
+        verdict(&ratios) != ClusterVerdict::Slower
+    };
+    let all = clusters.iter().zip(times).zip(&middles);
+    all.map(|((page_cluster, time), middle)| ClusterTime {
+        page_cluster: *page_cluster,
+        undisturbed_ns: middle.median,
+        undisturbed_spread: middle.ends,
+        as_good_as_best: as_good(time),
     })
+    .collect()
 }
 
 fn keys(device: usize, memory: &[SwappedKind], access: &[Access], cluster: u32) -> Vec<Key> {
@@ -152,7 +175,7 @@ fn means(all: &[Done], keys: &[Key]) -> BTreeMap<u32, f64> {
     let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for key in keys {
         for (round, figures) in of(all, *key) {
-            rounds.entry(round).or_default().push(figures.times.mean_ns);
+            rounds.entry(round).or_default().push(undisturbed_ns(&figures));
         }
     }
     let count = u32::try_from(keys.len().max(1)).map_or(f64::INFINITY, f64::from);
@@ -176,7 +199,7 @@ fn ratio(
     let swap = of(all, key);
     let files: BTreeMap<u32, Round> = files.iter().copied().collect();
     let both: Vec<(f64, f64)> = paired(&files, &swap)
-        .map(|(file, swap)| (file.times.mean_ns, swap.times.mean_ns))
+        .map(|(file, swap)| (undisturbed_ns(file), undisturbed_ns(swap)))
         .collect();
     let ratio = Middle::of(both.iter().map(|(file, swap)| file / swap))?;
     let swap = Middle::of(both.iter().map(|(_, swap)| *swap))?;
@@ -219,9 +242,22 @@ fn name(device: &Device) -> Name {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::task::Times;
     use super::super::testing::{any_rounds, wanted};
     use super::*;
+
+    /// Touches that took so long each, with so many pages per fault.
+    fn touched(undisturbed_ns: f64, pages_per_fault: u64) -> Round {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
+        let own_ns = (8.0 * undisturbed_ns) as u64;
+        let swapped_in = 8 * pages_per_fault;
+        Round { own_ns, touches: 8, major_faults: 8, swapped_in, ..Round::default() }
+    }
+
+    /// What a kernel does that reads ahead for shared memory in order only.
+    fn window(memory: SwappedKind, access: Access, cluster: u32) -> u64 {
+        let ahead = memory != SwappedKind::Private && access == Access::Sequential;
+        if ahead { 1 << cluster } else { 1 }
+    }
 
     /// Rounds in which a touch took so long: by memory, order, cluster and round.
     fn made(rounds: u32, time: impl Fn(SwappedKind, Access, u32, u32) -> f64) -> Vec<Done> {
@@ -230,9 +266,8 @@ mod tests {
         for &cluster in &wanted.page_clusters {
             for key in keys(0, &wanted.memory, &wanted.access, cluster) {
                 for round in 1..=rounds {
-                    let mean_ns = time(key.memory, key.access, cluster, round);
-                    let times = Times { mean_ns, ..Times::default() };
-                    let figures = Round { times, touches: 1, ..Round::default() };
+                    let pages = window(key.memory, key.access, cluster);
+                    let figures = touched(time(key.memory, key.access, cluster, round), pages);
                     all.push(Done { round, key, figures });
                 }
             }
@@ -248,20 +283,23 @@ mod tests {
         }
     }
 
+    fn verdicts(all: &[Done], memory: SwappedKind) -> Vec<ClusterVerdict> {
+        let effects = effects(&wanted(), all).into_iter();
+        effects.filter(|effect| effect.memory == memory).map(|effect| effect.verdict).collect()
+    }
+
     #[test]
     fn drift_over_rounds_hides_no_difference_within_them() {
-        let all = made(5, |memory, _, cluster, round| {
-            let read_ahead = if memory == SwappedKind::Private { 0.0 } else { f64::from(cluster) };
-            1000.0 * f64::from(round) - 10.0 * read_ahead
+        let all = made(5, |_, access, cluster, round| {
+            let ahead = if access == Access::Sequential { f64::from(cluster) } else { 0.0 };
+            1000.0 * f64::from(round * round) * (1.0 - 0.1 * ahead)
         });
-        let effects = effects(&wanted(), &all);
-        let verdicts = |memory| {
-            let its = effects.iter().filter(move |effect| effect.memory == memory);
-            its.map(|effect| effect.verdict).collect::<Vec<_>>()
-        };
-        assert_eq!(verdicts(SwappedKind::Private), [ClusterVerdict::NoDifferenceShown; 2]);
-        assert_eq!(verdicts(SwappedKind::Forked), [ClusterVerdict::Faster; 2]);
-        assert_eq!(choices(&wanted(), &all)[0].implied, Some(3));
+        let [none, faster] = [ClusterVerdict::NoDifferenceShown, ClusterVerdict::Faster];
+        assert_eq!(verdicts(&all, SwappedKind::Private), [none, none], "nothing is read ahead");
+        assert_eq!(verdicts(&all, SwappedKind::Forked), [faster, none]);
+        let choice = &choices(&wanted(), &all)[0];
+        assert_eq!(choice.memory, [SwappedKind::Forked, SwappedKind::Shmem]);
+        assert_eq!((choice.implied, choice.rounds), (Some(3), 5));
     }
 
     #[test]
@@ -272,38 +310,38 @@ mod tests {
         });
         let choice = &choices(&wanted(), &all)[0];
         assert_eq!(choice.implied, Some(0));
-        assert_eq!(choice.candidates[3].mean_ns, (500.0 + 32_000.0) / 2.0);
-        let verdicts: Vec<_> = effects(&wanted(), &all).iter().map(|one| one.verdict).collect();
-        assert_eq!(verdicts, [ClusterVerdict::Faster, ClusterVerdict::Slower].repeat(3));
+        assert_eq!(choice.candidates[3].undisturbed_ns, (500.0 + 32_000.0) / 2.0);
     }
 
     #[test]
-    fn few_rounds_and_rounds_that_disagree_show_no_difference() {
-        let few = made(4, |_, _, cluster, _| 1000.0 + f64::from(cluster));
-        assert_eq!(choices(&wanted(), &few)[0].implied, None);
+    fn little_few_rounds_and_rounds_that_disagree_show_no_difference() {
+        let much = |cluster| 100.0 * f64::from(cluster);
+        let few = made(4, |_, _, cluster, _| 1000.0 + much(cluster));
+        let little = made(9, |_, _, cluster, _| 1000.0 + 0.1 * much(cluster));
         let torn = made(9, |_, _, cluster, round| {
-            1000.0 + if round == 4 { -f64::from(cluster) } else { f64::from(cluster) }
+            1000.0 + if round == 4 { -much(cluster) } else { much(cluster) }
         });
-        assert_eq!(choices(&wanted(), &torn)[0].implied, None);
+        for all in [few, little, torn] {
+            assert_eq!(choices(&wanted(), &all)[0].implied, None);
+            let all = verdicts(&all, SwappedKind::Forked);
+            assert_eq!(all, [ClusterVerdict::NoDifferenceShown; 2]);
+        }
         assert!(choices(&wanted(), &[]).is_empty() && effects(&wanted(), &[]).is_empty());
     }
 
     #[test]
-    fn a_kind_that_could_not_be_measured_is_not_in_the_choice() {
-        let mut all = made(5, |_, _, cluster, _| 1000.0 + f64::from(cluster));
-        all.retain(|done| done.key.memory != SwappedKind::Shmem);
+    fn where_nothing_is_read_ahead_nothing_is_to_choose() {
+        let mut all = made(5, |_, _, cluster, _| 1000.0 + 100.0 * f64::from(cluster));
+        all.retain(|done| done.key.memory == SwappedKind::Private);
         let choice = &choices(&wanted(), &all)[0];
-        assert_eq!(choice.memory, [SwappedKind::Private, SwappedKind::Forked]);
-        assert_eq!((choice.implied, choice.rounds), (Some(0), 5));
+        assert!(choice.memory.is_empty() && choice.candidates.is_empty());
+        assert_eq!(choice.implied, None);
     }
 
     #[test]
     fn swap_and_file_are_compared_within_a_round() {
         let all = made(3, |_, _, _, round| 1000.0 * f64::from(round));
-        let file = |round: u32| {
-            let times = Times { mean_ns: 3000.0 * f64::from(round), ..Times::default() };
-            (round, Round { times, touches: 8, major_faults: 8, ..Round::default() })
-        };
+        let file = |round: u32| (round, touched(3000.0 * f64::from(round), 1));
         let ratio = &ratios(&wanted(), &all, &[file(2), file(3), file(9)])[0];
         assert_eq!((ratio.rounds, ratio.swappiness, ratio.swappiness_spread), (2, 150, [150, 150]));
         assert_eq!((ratio.file_per_swap, ratio.file_faults_per_page), (3.0, 1.0));
@@ -320,10 +358,10 @@ mod tests {
                 prop_assert!(effect.time_ratio_spread[0] <= effect.time_ratio_spread[1]);
             }
             for choice in choices(&wanted, &all) {
-                let least = choice.candidates.iter().map(|one| one.mean_ns).fold(f64::MAX, f64::min);
+                let least = choice.candidates.iter().map(|one| one.undisturbed_ns).fold(f64::MAX, f64::min);
                 if let Some(implied) = choice.implied {
                     let best = choice.candidates.iter().find(|one| one.page_cluster == implied);
-                    prop_assert_eq!(best.unwrap().mean_ns, least);
+                    prop_assert_eq!(best.unwrap().undisturbed_ns, least);
                 }
             }
         }

