@@ -318,6 +318,7 @@ impl Conductor<'_, '_, '_, '_> {
             program: &self.program,
             arguments: &self.experiment.command[1..],
             group,
+            limited: self.experiment.memory_limit_bytes.is_some(),
             deadline: self.experiment.deadline,
         };
         run::run(&start, self.control.stop).map_err(|why| match why {

@@ -2,7 +2,9 @@
 //! Counters before and after a run → what the run did, and what else happened meanwhile.
 //!
 //! A cgroup is new for each run, so what it counts is the run's. Version 2 counts all that is wanted
-//! here; version 1 only refaults, the rest is the whole host's (`/proc/vmstat`), and says so.
+//! here; version 1 only refaults, the rest is the whole host's (`/proc/vmstat`), and says so. What a
+//! cgroup's own limit makes the kernel scan and take is not counted for the host: with such a limit and
+//! version 1 nobody knows it, and it is left out rather than called 0.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -62,7 +64,13 @@ pub(super) fn before(host: &HostRoot, group: Option<&Group>) -> Before {
 }
 
 impl Before {
-    pub(super) fn until_now(&self, host: &HostRoot, group: Option<&Group>) -> Changed {
+    /// `limited`: the group has a limit of its own.
+    pub(super) fn until_now(
+        &self,
+        host: &HostRoot,
+        group: Option<&Group>,
+        limited: bool,
+    ) -> Changed {
         let vmstat = pagewise_observe::counters(host, "proc/vmstat");
         let in_group = group.map(|group| of_group(host, group, "memory.stat"));
         let mut changed = self.noise();
@@ -72,7 +80,9 @@ impl Before {
             if own.is_none() {
                 changed.host_wide.push(name.to_owned());
             }
-            let value = own.or_else(|| grown(&self.vmstat, &vmstat, of_host));
+            let is_hidden = limited && [SCANNED, STOLEN].contains(&name);
+            let of_host = || grown(&self.vmstat, &vmstat, of_host).filter(|_| !is_hidden);
+            let value = own.or_else(of_host);
             changed.values.extend(value.map(|value| (name.to_owned(), value)));
         }
         changed.host_wide.retain(|name| changed.values.contains_key(name));
@@ -179,7 +189,7 @@ mod tests {
     #[test]
     fn counters_of_this_host_are_found_and_said_to_be_the_hosts() {
         let host = HostRoot::live().unwrap();
-        let changed = before(&host, None).until_now(&host, None);
+        let changed = before(&host, None).until_now(&host, None, false);
         for name in [REFAULTS, SCANNED, STOLEN, SWAPPED_IN, SWAPPED_OUT] {
             assert!(changed.values[name] >= 0.0);
             assert!(changed.host_wide.iter().any(|wide| wide == name));

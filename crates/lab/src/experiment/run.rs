@@ -49,6 +49,8 @@ pub(super) struct Start<'a> {
     pub(super) program: &'a Path,
     pub(super) arguments: &'a [String],
     pub(super) group: Option<&'a Group>,
+    /// Whether the group has a limit.
+    pub(super) limited: bool,
     pub(super) deadline: Duration,
 }
 
@@ -93,7 +95,7 @@ pub(super) fn run(start: &Start<'_>, stop: &AtomicBool) -> Result<Ran, NotRun> {
     let output = gate.pass()?;
     let ended = until_end(&mut gate.child, began + start.deadline, stop);
     let time = began.elapsed();
-    let mut changed = before.until_now(&host, start.group);
+    let mut changed = before.until_now(&host, start.group, start.limited);
     let left = reaper.sweep();
     let said = output.said();
     let Some(last) = ended.map_err(|error| failed("waiting for the command", &error))? else {
