@@ -36,7 +36,7 @@ fn alone() -> MutexGuard<'static, ()> {
 impl Place {
     fn new() -> Self {
         let alone = alone();
-        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
         let mut loans = Loans::new();
         let program = env!("CARGO_BIN_EXE_pagewise");
         loans.promise(&format!(
@@ -54,13 +54,13 @@ impl Place {
     }
 
     fn output(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
+        self.command(arguments).output().expect("built by cargo")
     }
 
     fn trial(&self, options: &[&str], command: &[&str]) -> Value {
         let ended = self.output(&[&["trial", "--json"], options, &["--"], command].concat());
         assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
-        serde_json::from_slice(&ended.stdout).unwrap()
+        serde_json::from_slice(&ended.stdout).expect("JSON on standard output")
     }
 }
 
@@ -69,7 +69,7 @@ fn said(output: &Output) -> String {
 }
 
 fn runs(document: &Value) -> &[Value] {
-    document["runs"].as_array().unwrap()
+    document["runs"].as_array().expect("runs")
 }
 
 #[test]

@@ -115,8 +115,10 @@ fn remarks(page: &mut Page, trial: &Trial) {
     }
     for metric in trial.metrics.iter().filter(|metric| !metric.outliers.is_empty()).take(1) {
         let runs: Vec<String> = metric.outliers.iter().map(ToString::to_string).collect();
-        let text =
-            format!("Far from the others in {}: run {}. They count.", metric.name, runs.join(", "));
+        let (noun, verb) =
+            if runs.len() == 1 { ("run", "It counts") } else { ("runs", "They count") };
+        let runs = runs.join(", ");
+        let text = format!("Far from the others in {}: {noun} {runs}. {verb}.", metric.name);
         page.prose(2, Role::Quiet, &text);
     }
     trial.notes.iter().for_each(|note| page.prose(2, Role::Quiet, &told::sentence(note)));

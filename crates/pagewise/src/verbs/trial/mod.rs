@@ -36,7 +36,7 @@ pub(super) fn run(global: &Global, wanted: &Trial, started: Started) -> anyhow::
     let conducted = conducted(global, &experiment, lent, &stop, folder.as_mut());
     let left = borrowed.map(Borrowed::end).unwrap_or_default();
     left.iter().for_each(|line| eprintln!("pagewise: {line}"));
-    ended(global, &experiment, &machine, conducted, folder, started)
+    ended(global, &experiment, &machine, conducted, folder.as_ref(), started)
 }
 
 /// The runs, told to whoever watches and kept where that is wanted.
@@ -86,18 +86,18 @@ fn ended(
     experiment: &Experiment,
     machine: &Interval,
     conducted: Conducted,
-    folder: Option<Folder>,
+    folder: Option<&Folder>,
     started: Started,
 ) -> anyhow::Result<Outcome> {
     let Conducted { runs, trouble } = conducted;
     let trial = judge(experiment, &runs);
-    let evidence = folder.as_ref().map(Folder::path);
+    let evidence = folder.map(Folder::path);
     let cost = own_cost(started, machine, &runs);
     let tried = Tried { snapshot: &machine.end, trial: &trial, runs: &runs, evidence, cost };
     if trouble.is_none() {
         show(global, &tried)?;
     }
-    let kept = folder.as_ref().map_or(Ok(()), |folder| folder.finish(&tried));
+    let kept = folder.map_or(Ok(()), |folder| folder.finish(&tried));
     match trouble {
         None => kept.map(|()| Outcome::Done),
         Some(Trouble::Stopped) => {
