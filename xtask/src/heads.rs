@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Checks that every source file of the project begins with its licence: the first line, or the
-//! second where the first names an interpreter. Data, documents and manifests need none.
+//! second where the first names an interpreter. Data, documents and manifests need none. The kernel
+//! module has a licence of its own.
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +11,16 @@ use anyhow::{Result, bail};
 use crate::run;
 
 const LICENCE: &str = "SPDX-License-Identifier: Apache-2.0 OR MIT";
+const OF_THE_KERNEL: (&str, &str) = ("kernel/", "SPDX-License-Identifier: GPL-2.0-only");
 
 pub(crate) fn main() -> Result<()> {
     let sources = sources()?;
-    let bare = sources.iter().filter(|(_, text)| !has_head(text));
+    let bare = sources.iter().filter(|(path, text)| !has_head(text, licence_of(path)));
     let bare: Vec<String> = bare.map(|(path, _)| format!("  {path}")).collect();
     if !bare.is_empty() {
-        bail!("expected \"{LICENCE}\" as the first line of:\n{}", bare.join("\n"));
+        let (folder, other) = OF_THE_KERNEL;
+        let list = bare.join("\n");
+        bail!("expected \"{LICENCE}\" (in {folder} \"{other}\") as the first line of:\n{list}");
     }
     println!("{} source files begin with their licence", sources.len());
     Ok(())
@@ -42,12 +46,17 @@ fn is_source(path: &str, text: &str) -> bool {
         || text.starts_with("#!")
 }
 
-fn has_head(text: &str) -> bool {
+fn licence_of(path: &str) -> &'static str {
+    let (folder, other) = OF_THE_KERNEL;
+    if path.starts_with(folder) { other } else { LICENCE }
+}
+
+fn has_head(text: &str, wanted: &str) -> bool {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
     let head = if first.starts_with("#!") { lines.next().unwrap_or_default() } else { first };
     let Some((mark, licence)) = head.split_once(' ') else { return false };
-    ["//", "#", "/*"].contains(&mark) && licence.trim_end_matches(" */") == LICENCE
+    ["//", "#", "/*"].contains(&mark) && licence.trim_end_matches(" */") == wanted
 }
 
 #[cfg(test)]
@@ -56,12 +65,12 @@ mod tests {
 
     #[test]
     fn the_licence_comes_first_or_after_the_interpreter() {
-        assert!(has_head(&format!("// {LICENCE}\nfn main() {{}}\n")));
-        assert!(has_head(&format!("#!/bin/bash\n# {LICENCE}\n")));
-        assert!(has_head(&format!("/* {LICENCE} */\n")));
-        assert!(!has_head(&format!("//! A module.\n// {LICENCE}\n")));
-        assert!(!has_head(&format!("// {LICENCE} or something else\n")));
-        assert!(!has_head(""));
+        assert!(has_head(&format!("// {LICENCE}\nfn main() {{}}\n"), LICENCE));
+        assert!(has_head(&format!("#!/bin/bash\n# {LICENCE}\n"), LICENCE));
+        assert!(has_head(&format!("/* {LICENCE} */\n"), LICENCE));
+        assert!(!has_head(&format!("//! A module.\n// {LICENCE}\n"), LICENCE));
+        assert!(!has_head(&format!("// {LICENCE} or something else\n"), LICENCE));
+        assert!(!has_head("", LICENCE));
     }
 
     #[test]

@@ -113,6 +113,8 @@ pub struct Noise {
     pub calm: Option<Name>,
     /// By how much its slowest round was slower than its fastest, 0 where they were equal: of p50.
     pub calm_p50_spread: Option<f64>,
+    /// By how much the clock goes forward at a time: percentiles of shorter times mean nothing.
+    pub clock_step_ns: Option<f64>,
 }
 
 /// What kind of memory was swapped.

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise bench` on this machine: real devices, real swap, and nothing of it left.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::allow_attributes,
+    reason = "tests start programs and look at the machine"
+)]
+
 mod machine;
 
 use std::collections::BTreeSet;

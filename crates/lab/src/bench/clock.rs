@@ -42,6 +42,27 @@ pub(super) fn reading_takes() -> f64 {
     (0..9).map(|_| batch()).fold(f64::INFINITY, f64::min)
 }
 
+/// By how much the clock goes forward at a time, in nanoseconds: a machine without a time stamp
+/// counter may know the time by its timer's ticks alone.
+pub(super) fn step() -> Option<f64> {
+    const LONGEST: u32 = 10_000_000;
+    let mut last = now();
+    let mut least = u64::MAX;
+    let mut steps = 0;
+    for _ in 0..LONGEST {
+        let read = now();
+        if read > last {
+            least = least.min(read - last);
+            steps += 1;
+        }
+        last = read;
+        if steps == 9 {
+            break;
+        }
+    }
+    (steps > 0).then_some(least as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,6 +72,7 @@ mod tests {
         let (time, cpu) = (now(), thread_cpu());
         let takes = reading_takes();
         assert!(takes > 0.0 && takes.is_finite());
+        assert!(step().is_some_and(|step| step > 0.0));
         assert!(now() > time && thread_cpu() > cpu && process_cpu() >= thread_cpu());
     }
 }

@@ -47,6 +47,7 @@ impl Before {
             stolen_share: shares.map(|(_, stolen)| stolen),
             calm_p50_spread: calm.as_ref().and_then(|(_, rounds)| spread(rounds)),
             calm: calm.map(|(name, _)| Name::from(name.as_str())),
+            clock_step_ns: clock::step(),
         }
     }
 }
@@ -78,7 +79,7 @@ fn spread(rounds: &[Round]) -> Option<f64> {
     let p50 = rounds.iter().map(|round| round.p50_ns);
     let (least, largest) = p50
         .fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), one| (low.min(one), high.max(one)));
-    (rounds.len() > 1).then_some(largest / least - 1.0)
+    (rounds.len() > 1 && least > 0.0).then_some(largest / least - 1.0)
 }
 
 #[cfg(test)]

@@ -82,7 +82,9 @@ mod tests {
             cpu_ns_per_page: 5000.0,
             cpu_spread: [5000.0; 2],
         };
-        let at = |swap, file| break_even(&[out.clone()], &[ratio(swap, file)])[0].faults_per_page;
+        let at = |swap, file| {
+            break_even(std::slice::from_ref(&out), &[ratio(swap, file)])[0].faults_per_page
+        };
         assert_eq!(at(2000.0, 102_000.0), Some(0.05));
         assert_eq!(at(2000.0, 2000.0), None);
     }

@@ -20,6 +20,9 @@ pub use front::front;
 /// Two ratios of the same pages differ where one is this many times the other.
 const SAME_RATIO: f64 = 1.01;
 
+/// A clock of larger steps cannot time a request of some microseconds.
+const COARSE_NS: f64 = 500.0;
+
 /// An algorithm, and what it cost in each round.
 #[derive(Debug, Clone, PartialEq)]
 struct Cost {
@@ -35,7 +38,7 @@ pub fn picks(bench: &Bench) -> Picks {
     let throughput = field.per_round(|shapes| shapes.most_bytes, |round| 1.0 / round.iops);
     let largest = field.shapes.map_or(0.0, |shapes| shapes.most_bytes.block_bytes.get() as f64);
     let iops = field.per_round(|shapes| shapes.most_requests, |round| 1.0 / round.iops);
-    let latency = field.per_round(|shapes| shapes.one_read, |round| round.p50_ns);
+    let latency = field.per_round(|shapes| shapes.one_read, field.typical());
     Picks {
         throughput: best(throughput, "bytes_per_second", |cost| largest / cost),
         latency: best(latency, "ns", |cost| cost),
@@ -82,6 +85,14 @@ impl<'a> Field<'a> {
         Self { bench, shapes: Shapes::of(bench) }
     }
 
+    /// The time of half of the requests; the mean where the clock is too coarse to tell them apart.
+    fn typical(&self) -> fn(&Round) -> f64 {
+        match self.bench.noise.clock_step_ns.is_none_or(|step| step > COARSE_NS) {
+            true => |round| round.mean_ns,
+            false => |round| round.p50_ns,
+        }
+    }
+
     /// Each algorithm, with its place and its memory per original byte.
     fn algorithms(&self) -> impl Iterator<Item = (usize, Contender, Option<f64>)> + '_ {
         let span = self.bench.span;
@@ -116,8 +127,8 @@ impl<'a> Field<'a> {
 
     /// The geometric mean of three costs, each relative to the best algorithm's median.
     fn balanced(&self) -> Vec<Cost> {
-        let read = self.per_round(|shapes| shapes.one_read, |round| round.p50_ns);
-        let write = self.per_round(|shapes| shapes.one_write, |round| round.p50_ns);
+        let read = self.per_round(|shapes| shapes.one_read, self.typical());
+        let write = self.per_round(|shapes| shapes.one_write, self.typical());
         let memory = self.memory();
         let Some(ideal) = ideal(&read).zip(ideal(&write)).zip(ideal(&memory)) else {
             return Vec::new();

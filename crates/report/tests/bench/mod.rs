@@ -27,7 +27,7 @@ fn figures(mean_ns: f64, block: f64) -> Figures {
     }
 }
 
-fn rows(name: &str, ns: f64, ratio: f64) -> Vec<BenchRow> {
+fn rows(name: &str, ns: f64, ratio: f64, used: u64) -> Vec<BenchRow> {
     let shape = |pages: u32, jobs, direction| {
         let block_bytes = Bytes::new(4096 * u64::from(pages));
         let slower = if direction == Direction::Write { 2.2 } else { 1.0 };
@@ -38,7 +38,7 @@ fn rows(name: &str, ns: f64, ratio: f64) -> Vec<BenchRow> {
             shape: Shape { block_bytes, jobs, direction },
             figures,
             original_per_compressed: Some(ratio),
-            memory_used_bytes: Some(Bytes::new((268_435_456.0 / ratio) as u64)),
+            memory_used_bytes: Some(Bytes::new(used << 20)),
         }
     };
     let both = [Direction::Read, Direction::Write];
@@ -109,6 +109,8 @@ fn fault() -> FaultRow {
         read_ahead_hits: Reading::absent("no such line", Source::file("/proc/vmstat")),
         mean_ns: 3310.0,
         mean_spread: [3290.0, 3400.0],
+        undisturbed_ns: 3250.0,
+        undisturbed_spread: [3240.0, 3270.0],
         p50_ns: 3100.0,
         p99_ns: 6200.0,
         p999_ns: 22_140.0,
@@ -138,8 +140,8 @@ fn ratio() -> CostRatio {
 }
 
 pub(crate) fn benchmark() -> Benchmark {
-    let mut rows = [rows("lz4", 3400.0, 2.63), rows("zstd", 9200.0, 3.37)].concat();
-    rows.extend(self::rows("lzo-rle", 5000.0, 2.74));
+    let mut rows = [rows("lz4", 3400.0, 2.63, 99), rows("zstd", 9200.0, 3.37, 78)].concat();
+    rows.extend(self::rows("lzo-rle", 5000.0, 2.74, 96));
     let path = Reference {
         name: Name::from("block path"),
         layer: Name::from("block"),
@@ -206,6 +208,7 @@ pub(crate) fn benchmark() -> Benchmark {
             stolen_share: Some(0.0),
             calm: Some(Name::from("block path, 4.0 KiB read by 1")),
             calm_p50_spread: Some(0.04),
+            clock_step_ns: Some(24.0),
         },
         not_measured: vec![NotMeasured {
             what: "842".to_owned(),

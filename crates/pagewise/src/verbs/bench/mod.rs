@@ -69,10 +69,7 @@ fn measured(setting: &Setting<'_>, drawn: &pages::Drawn) -> anyhow::Result<Measu
     let why = match setting.wanted.codecs {
         true => return codecs::measured(setting, drawn, Vec::new()),
         false => match devices::measured(setting, drawn) {
-            Err(error) => match error.downcast::<devices::NoDevices>() {
-                Ok(why) => why,
-                Err(error) => return Err(error),
-            },
+            Err(error) => error.downcast::<devices::NoDevices>()?,
             measured => return measured,
         },
     };

@@ -5,7 +5,7 @@ use pagewise_model::{BenchRow, Benchmark, Direction, Figures, Reference, Shape};
 
 use super::super::kit::{Page, Role};
 use super::super::table::{Cell, Column, Table};
-use super::{algorithm, time};
+use super::{algorithm, percentile, time};
 
 pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
     let rows = &benchmark.rows;
@@ -14,14 +14,14 @@ pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
     let columns = vec![
         Column::left("algorithm"),
         Column::right("ratio"),
-        Column::right("memory used").spare(3),
+        Column::right("memory used").spare(9),
         Column::right("block size"),
         Column::right("read MiB/s"),
         Column::right("IOPS").spare(5),
         Column::right(format!("by {jobs}")).spare(2),
         Column::right("mean"),
         Column::right("p99").spare(4),
-        Column::right("write mean").spare(6),
+        Column::right("write mean").spare(3),
         Column::right("CPU/page").spare(1),
     ];
     let mut table = Table::new(2, columns);
@@ -29,11 +29,11 @@ pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
     let mut last = None;
     for row in firsts {
         let who = (&row.algorithm, row.level);
-        table.row(cells(row, rows, jobs, last != Some(who)));
+        table.row(cells(row, benchmark, jobs, last != Some(who)));
         last = Some(who);
     }
     table.print(page);
-    references(page, &benchmark.references);
+    references(page, benchmark);
 }
 
 fn is_one(shape: &Shape, direction: Direction) -> bool {
@@ -48,7 +48,8 @@ fn same(rows: &[BenchRow], of: &BenchRow, shape: Shape) -> Option<Figures> {
     rows.iter().find(is_same).map(|row| row.figures)
 }
 
-fn cells(row: &BenchRow, rows: &[BenchRow], jobs: u32, is_first: bool) -> Vec<Cell> {
+fn cells(row: &BenchRow, benchmark: &Benchmark, jobs: u32, is_first: bool) -> Vec<Cell> {
+    let rows = &benchmark.rows;
     let write = same(rows, row, Shape { direction: Direction::Write, ..row.shape });
     let by_many = same(rows, row, Shape { jobs, ..row.shape });
     let once =
@@ -63,13 +64,14 @@ fn cells(row: &BenchRow, rows: &[BenchRow], jobs: u32, is_first: bool) -> Vec<Ce
         format!("{:.0}", row.figures.iops).into(),
         by_many.map(|many| format!("{:.0}", many.iops)).unwrap_or_default().into(),
         time(row.figures.mean_ns).into(),
-        time(row.figures.p99_ns).into(),
+        percentile(row.figures.p99_ns, &benchmark.noise).into(),
         write.map(|write| time(write.mean_ns)).unwrap_or_default().into(),
         write.map(|write| time(write.cpu_ns_per_page)).unwrap_or_default().into(),
     ]
 }
 
-fn references(page: &mut Page, references: &[Reference]) {
+fn references(page: &mut Page, benchmark: &Benchmark) {
+    let references = &benchmark.references;
     let Some(smallest) = references.iter().map(|one| one.shape.block_bytes).min() else { return };
     page.gap();
     let columns = vec![
@@ -83,7 +85,7 @@ fn references(page: &mut Page, references: &[Reference]) {
     let reads = references
         .iter()
         .filter(|one| is_one(&one.shape, Direction::Read) && one.shape.block_bytes == smallest);
-    reads.for_each(|one| table.row(beside(one, references)));
+    reads.for_each(|one| table.row(beside(one, benchmark)));
     table.print(page);
     page.prose(2, Role::Quiet, LAYERS);
 }
@@ -91,14 +93,15 @@ fn references(page: &mut Page, references: &[Reference]) {
 const LAYERS: &str = "block: the same way as zram's, with data that does not compress, or none at all; file and \
     memory skip that way, and are no goal for a block device.";
 
-fn beside(one: &Reference, all: &[Reference]) -> Vec<Cell> {
+fn beside(one: &Reference, benchmark: &Benchmark) -> Vec<Cell> {
     let shape = Shape { direction: Direction::Write, ..one.shape };
-    let write = all.iter().find(|other| other.name == one.name && other.shape == shape);
+    let write =
+        benchmark.references.iter().find(|other| other.name == one.name && other.shape == shape);
     vec![
         one.name.to_string().into(),
         one.layer.to_string().into(),
         time(one.figures.mean_ns).into(),
-        time(one.figures.p99_ns).into(),
+        percentile(one.figures.p99_ns, &benchmark.noise).into(),
         write.map(|write| time(write.figures.mean_ns)).unwrap_or_default().into(),
     ]
 }

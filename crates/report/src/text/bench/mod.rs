@@ -62,6 +62,13 @@ fn time(ns: f64) -> String {
 fn remarks(page: &mut Page, benchmark: &Benchmark) {
     page.gap();
     noise(page, &benchmark.noise);
+    if let Some(step) = coarse(&benchmark.noise) {
+        let text = format!(
+            "This machine's clock goes by steps of {}: only means over many requests say anything.",
+            time(step)
+        );
+        page.prose(2, Role::Warning, &text);
+    }
     if benchmark.input.same_filled_left_out > 0 {
         let count = plural(benchmark.input.same_filled_left_out, "same-filled page");
         page.prose(2, Role::Quiet, &format!("{count} left out: no algorithm ever sees one."));
@@ -71,6 +78,16 @@ fn remarks(page: &mut Page, benchmark: &Benchmark) {
         missing.next.iter().for_each(|next| page.prose(4, Role::Quiet, &format!("next: {next}")));
     }
     benchmark.notes.iter().for_each(|note| page.prose(2, Role::Quiet, note));
+}
+
+/// A percentile, where the clock can tell it.
+fn percentile(ns: f64, noise: &Noise) -> String {
+    if coarse(noise).is_some_and(|step| ns < 10.0 * step) { "–".to_owned() } else { time(ns) }
+}
+
+/// The step of a clock that cannot time single requests.
+fn coarse(noise: &Noise) -> Option<f64> {
+    noise.clock_step_ns.filter(|step| *step > 500.0)
 }
 
 /// From here on a spread, or what others used, is told as a warning.

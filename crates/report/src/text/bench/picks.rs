@@ -43,7 +43,7 @@ fn value(value: f64, unit: &str) -> String {
     match unit {
         "bytes_per_second" => format!("{:.0} MiB/s", value / f64::from(1 << 20)),
         "ns" => format!("{} a read", time(value)),
-        "iops" => format!("{:.0} reads/s", value),
+        "iops" => format!("{value:.0} reads/s"),
         "original_per_memory_used" => format!("{value:.2} to 1"),
         _ => format!("{value:.2} × ideal"),
     }

@@ -8,7 +8,7 @@ use pagewise_model::{
 
 use super::super::kit::{Page, Role};
 use super::super::table::{Cell, Column, Table};
-use super::{algorithm, name, time};
+use super::{algorithm, name, percentile, time};
 
 pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
     if benchmark.faults.is_empty() {
@@ -61,17 +61,13 @@ fn faults(page: &mut Page, benchmark: &Benchmark) {
     for out in &benchmark.swap_out {
         let is_its = |row: &&FaultRow| row.algorithm == out.algorithm && row.level == out.level;
         let Some(row) = benchmark.faults.iter().find(is_its) else { continue };
-        let times = [
-            out.cpu_ns_per_page,
-            row.mean_ns,
-            row.p50_ns,
-            row.p99_ns,
-            row.p999_ns,
-            row.in_cpu_ns_per_page,
-        ];
+        let exact = |ns| Cell::from(time(ns));
+        let of_one = |ns| Cell::from(percentile(ns, &benchmark.noise));
         let name = algorithm(out.algorithm.as_str(), out.level);
         let mut cells = vec![Cell::new(Role::Strong, name)];
-        cells.extend(times.map(|ns| Cell::from(time(ns))));
+        cells.extend([out.cpu_ns_per_page, row.mean_ns].map(exact));
+        cells.extend([row.p50_ns, row.p99_ns, row.p999_ns].map(of_one));
+        cells.push(exact(row.in_cpu_ns_per_page));
         table.row(cells);
     }
     table.print(page);
