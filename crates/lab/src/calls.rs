@@ -14,6 +14,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
@@ -170,7 +171,7 @@ fn sleep_until_killed(parent: Pid) -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// Page faults of this process so far.
+/// Page faults so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Faults {
     /// Something had to be read.
@@ -180,15 +181,41 @@ pub(crate) struct Faults {
 }
 
 pub(crate) fn faults() -> Faults {
-    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: `usage` is ours and as large as the call expects; zeros are a valid rusage, so it may be
-    // read even if the call failed, which it cannot with this argument.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
-        usage.assume_init()
-    };
+    faults_in(&usage(libc::RUSAGE_SELF))
+}
+
+fn faults_in(usage: &libc::rusage) -> Faults {
     let count = |count| u64::try_from(count).unwrap_or(0);
     Faults { major: count(usage.ru_majflt), minor: count(usage.ru_minflt) }
+}
+
+/// What all processes used that were children of ours, or of theirs, and were waited for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Waited {
+    /// Processor time, in the kernel and outside.
+    pub(crate) cpu: Duration,
+    /// Page faults.
+    pub(crate) faults: Faults,
+}
+
+pub(crate) fn waited() -> Waited {
+    let usage = usage(libc::RUSAGE_CHILDREN);
+    let time = |time: libc::timeval| {
+        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+        Duration::from_secs(seconds)
+            + Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0))
+    };
+    Waited { cpu: time(usage.ru_utime) + time(usage.ru_stime), faults: faults_in(&usage) }
+}
+
+fn usage(whose: libc::c_int) -> libc::rusage {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `usage` is ours and as large as the call expects; zeros are a valid rusage, so it may be
+    // read even if the call failed, which it cannot with the two arguments that it is given here.
+    unsafe {
+        libc::getrusage(whose, usage.as_mut_ptr());
+        usage.assume_init()
+    }
 }
 
 #[cfg(test)]

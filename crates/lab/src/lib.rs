@@ -21,6 +21,7 @@ mod cpio;
 mod debian;
 mod elf;
 mod error;
+pub mod experiment;
 pub mod faults;
 mod files;
 pub mod guest;

@@ -32,7 +32,7 @@ fn find_in(path: &OsStr, name: &str, package: &'static str) -> Result<PathBuf, E
         .ok_or_else(|| Error::Missing { program: name.to_owned(), package })
 }
 
-fn is_program(path: &std::path::Path) -> bool {
+pub(crate) fn is_program(path: &std::path::Path) -> bool {
     path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 

@@ -21,21 +21,33 @@ pub struct PairedRatio {
 }
 
 /// The share of experiments whose interval may miss the truth.
-const MISSES: f64 = 0.05;
+pub(crate) const MISSES: f64 = 0.05;
 
 impl PairedRatio {
     /// Compares the n-th of `b` with the n-th of `a`; none where there is no pair, or a value that
     /// is not above zero.
     #[must_use]
     pub fn of(a: &[f64], b: &[f64]) -> Option<Self> {
+        Self::bounded_by(a, b, rank(a.len(), MISSES))
+    }
+
+    /// The same where somebody else says which Walsh average, counted from either end and from 1, is
+    /// the bound: who looks several times must keep to wider intervals.
+    #[must_use]
+    pub fn bounded_by(a: &[f64], b: &[f64], rank: Option<usize>) -> Option<Self> {
         let sound = |value: &f64| value.is_finite() && *value > 0.0;
         if a.is_empty() || a.len() != b.len() || !a.iter().chain(b).all(sound) {
             return None;
         }
         let logs: Vec<f64> = a.iter().zip(b).map(|(a, b)| (b / a).ln()).collect();
         let averages = walsh(&logs);
-        let interval = rank(logs.len())
-            .map(|rank| [averages[rank - 1].exp(), averages[averages.len() - rank].exp()]);
+        let ends = |rank: usize| {
+            Some([
+                *averages.get(rank.checked_sub(1)?)?,
+                *averages.get(averages.len().checked_sub(rank)?)?,
+            ])
+        };
+        let interval = rank.and_then(ends).map(|ends: [f64; 2]| ends.map(f64::exp));
         Some(Self { estimate: median_of_sorted(&averages).exp(), interval, pairs: logs.len() })
     }
 
@@ -56,13 +68,13 @@ fn walsh(values: &[f64]) -> Vec<f64> {
 }
 
 /// Which Walsh average, counted from either end and from 1, is the bound of the interval; none
-/// where even the first is too near.
-fn rank(pairs: usize) -> Option<usize> {
+/// where even the first is too near. The interval misses the truth in `misses` of all experiments.
+pub(crate) fn rank(pairs: usize, misses: f64) -> Option<usize> {
     let mut below = 0.0;
     let likely = signed_rank_distribution(pairs);
     let reached = likely.iter().position(|one| {
         below += one;
-        below > MISSES / 2.0
+        below > misses / 2.0
     })?;
     (reached > 0).then_some(reached)
 }
@@ -110,7 +122,7 @@ mod tests {
     fn bounds_are_those_of_the_published_tables() {
         let published = [(5, None), (6, Some(1)), (7, Some(3)), (8, Some(4)), (9, Some(6))];
         for (pairs, bound) in published.into_iter().chain([(10, Some(9)), (20, Some(53))]) {
-            assert_eq!(rank(pairs), bound, "{pairs} pairs");
+            assert_eq!(rank(pairs, MISSES), bound, "{pairs} pairs");
         }
     }
 

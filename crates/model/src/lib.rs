@@ -32,6 +32,7 @@ mod reading;
 mod snapshot;
 mod swap;
 mod thp;
+mod trial;
 mod units;
 mod zone;
 mod zram;
@@ -68,6 +69,11 @@ pub use reading::{Outcome, Reading, Source};
 pub use snapshot::{Problem, Snapshot, Taken};
 pub use swap::{Disk, Tier, TierKind};
 pub use thp::{Choice, Khugepaged, Thp, ThpSize};
+pub use trial::{
+    Agreement, MetricKind, Replicated, RunEnd, SelfTest, SelfTestMetric, Trial, TrialArm,
+    TrialComparison, TrialForecast, TrialLook, TrialMetric, TrialNoise, TrialRun, TrialSetting,
+    Verdict,
+};
 pub use units::{Bytes, Micros, Millis, Nanos, Pages, Percent, Ratio};
 pub use zone::{FreeBlocks, Zone, ZonePressure};
 pub use zram::{Algorithms, BdStat, DebugStat, IoStat, MmStat, Secondary, Zram, ZramUse};

@@ -9,9 +9,11 @@ use clap_complete::Shell;
 use pagewise_lab::bench::Candidate;
 use pagewise_lab::cache::Item;
 use pagewise_lab::contents::Mix;
+use pagewise_lab::experiment::{self, Metric};
 use pagewise_lab::guest::Disk;
 use pagewise_lab::kernel::Wanted;
 use pagewise_lab::userland::Userland;
+use pagewise_model::TrialSetting;
 use pagewise_pages::codec::Algorithm;
 use pagewise_pages::kernel::{KERNELS, Kernel};
 
@@ -72,6 +74,9 @@ pub(crate) enum Verb {
     /// The best zram algorithm for this memory: what each costs on borrowed devices and in real swap
     #[command(long_about = BENCH)]
     Bench(Box<Bench>),
+    /// A against B with your own command on this host; "no difference shown" is an answer
+    #[command(long_about = TRIAL)]
+    Trial(Box<Trial>),
     /// Put back what a run left behind that was killed; needs root
     #[command(long_about = "Put back what a run left behind that was killed. Needs root.\n\n\
         Whatever pagewise borrows (a zram device, swap, a cgroup, the value of a setting) is \
@@ -88,7 +93,7 @@ pub(crate) enum Verb {
         elsewhere; the host's name and boot id are hashed with a random key that is not kept. \
         What was left out is counted and told.")]
     Capture(Capture),
-    /// Try things where nothing can break: in guests with stock kernels
+    /// Try things where nothing can break, in guests with stock kernels; and judge trials again
     Lab {
         /// What to do
         #[command(subcommand)]
@@ -243,6 +248,71 @@ pub(crate) struct Bench {
     pub(crate) seed: u64,
 }
 
+const TRIAL: &str = "A against B with your own command on this host: which settings it likes better, by \
+    how much, and how sure that is.\n\n\
+    The command runs in pairs of random order, in a cgroup of its own, each time with its arm's settings \
+    borrowed for that run and given back after it, also after Ctrl-C; what a killed trial left goes back \
+    with the next one, or with `pagewise undo`. The first run and the rounds of warm-up are discarded. \
+    The first metric decides; the others stand beside it. The answer is better, worse, equivalent (the \
+    difference lies within --min-effect) or undecided, with how many more pairs would probably tell. \
+    Seven pairs show an effect of 5 % where runs vary by 2 %. From 12 pairs on it ends early where a \
+    planned look, with bounds that allow for it, is clear.\n\n\
+    Metrics: time, cpu, major-faults, refaults, scanned, stolen, swapped-in, swapped-out, peak-memory, \
+    or a regular expression with a group around a number in what the command prints; its last match \
+    counts.";
+
+#[derive(Debug, Args)]
+pub(crate) struct Trial {
+    /// A setting of A, as vm.swappiness=60; may be given several times [default: as it is]
+    #[arg(long, value_name = "KNOB=VALUE", value_parser = experiment::setting)]
+    pub(crate) a: Vec<TrialSetting>,
+    /// A setting of B; may be given several times
+    #[arg(long, value_name = "KNOB=VALUE", value_parser = experiment::setting)]
+    pub(crate) b: Vec<TrialSetting>,
+    /// Allow A and B to be the same: how much do runs differ by themselves?
+    #[arg(long)]
+    pub(crate) aa: bool,
+    /// What decides, as time, cpu, major-faults or 'ops: ([0-9.]+)'; further ones stand beside it
+    /// [default: time]
+    #[arg(long, value_name = "NAME|REGEX", value_parser = Metric::parse)]
+    pub(crate) metric: Vec<Metric>,
+    /// More is better of what a regular expression finds
+    #[arg(long)]
+    pub(crate) higher_is_better: bool,
+    /// The most pairs of runs; fewer than six tell nothing
+    #[arg(long, value_name = "N", default_value_t = experiment::USUAL_PAIRS,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(experiment::MOST_PAIRS)))]
+    pub(crate) pairs: u32,
+    /// The most memory that the command may use, as 256M
+    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
+    pub(crate) memory: Option<pagewise_model::Bytes>,
+    /// Effects up to this do not matter
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = effect)]
+    pub(crate) min_effect: f64,
+    /// Rounds that are discarded, after a first run that is discarded too
+    #[arg(long, value_name = "N", default_value_t = 2,
+        value_parser = clap::value_parser!(u32).range(0..=20))]
+    pub(crate) warm_up: u32,
+    /// The most time for a run
+    #[arg(long, value_name = "TIME", default_value = "60m", value_parser = parse)]
+    pub(crate) timeout: Duration,
+    /// Keep every run, the answer and a page with pictures in this folder: empty or new
+    #[arg(long, value_name = "DIR")]
+    pub(crate) evidence: Option<PathBuf>,
+    /// The same number draws the same order [default: drawn]
+    #[arg(long, hide_short_help = true)]
+    pub(crate) seed: Option<u64>,
+    /// The command
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
+}
+
+fn effect(text: &str) -> Result<f64, String> {
+    let wrong = || format!("expected a percentage from 0 to 50 as 2%, found {text:?}");
+    let number: f64 = text.trim_end_matches('%').trim().parse().map_err(|_| wrong())?;
+    (0.0..=50.0).contains(&number).then_some(number / 100.0).ok_or_else(wrong)
+}
+
 /// How a table is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -349,6 +419,26 @@ pub(crate) enum Lab {
         systemd, and no network. The command runs as root; what it leaves in /out is brought out \
         where --out says so.")]
     Guest(Box<Guest>),
+    /// Try A against A on this machine: how often is there a false alarm, and what can be shown?
+    Selftest,
+    /// Judge the runs of a trial again, from the folder that --evidence kept
+    Replay {
+        /// The folder
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
+    /// Whether a second trial found what the first did
+    Compare {
+        /// The folder that the first one's --evidence kept
+        #[arg(value_name = "DIR")]
+        first: PathBuf,
+        /// The second one's
+        #[arg(value_name = "DIR")]
+        second: PathBuf,
+    },
+    /// What selftest runs
+    #[command(hide = true)]
+    Exercise,
     /// Kernels and userlands that were fetched
     Cache {
         /// What to do
@@ -442,6 +532,7 @@ pub(crate) enum Noun {
     Doctor,
     Scan,
     Bench,
+    Trial,
 }
 
 #[cfg(test)]

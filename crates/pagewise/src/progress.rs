@@ -91,6 +91,14 @@ impl Measuring {
         });
     }
 
+    /// A line above the bar, or where the bar would be.
+    pub(crate) fn note(&self, line: &str) {
+        match &self.0 {
+            Some(bar) => bar.println(format!("pagewise: {line}")),
+            None => eprintln!("pagewise: {line}"),
+        }
+    }
+
     /// So many of so many.
     pub(crate) fn of(&self, done: u32, all: u32) {
         let left = |bar: &ProgressBar| format!("{} s left", bar.eta().as_secs());

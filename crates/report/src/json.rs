@@ -11,13 +11,13 @@ use pagewise_model::knob::KnobReading;
 use pagewise_model::{
     Benchmark, Capability, Cgroups, Cost, Counters, Damon, Effective, Estimate, Finding,
     FreeBlocks, HostSummary, HugePool, Interval, Ksm, Memory, Mglru, Name, Problem, Processes, Psi,
-    Reading, Snapshot, Thp, Tier, Zone, Zram, Zswap,
+    Reading, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::Serialize;
 
-use crate::{Answer, Benched, Scanned, time};
+use crate::{Answer, Benched, Scanned, Tried, time};
 
 /// Which document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,11 +28,13 @@ pub enum Noun {
     Doctor,
     Scan,
     Bench,
+    Trial,
 }
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 5] = [Self::Report, Self::Status, Self::Doctor, Self::Scan, Self::Bench];
+    pub const ALL: [Self; 6] =
+        [Self::Report, Self::Status, Self::Doctor, Self::Scan, Self::Bench, Self::Trial];
 
     /// The verb that answers with it.
     pub const fn name(self) -> &'static str {
@@ -42,6 +44,7 @@ impl Noun {
             Self::Doctor => "doctor",
             Self::Scan => "scan",
             Self::Bench => "bench",
+            Self::Trial => "trial",
         }
     }
 
@@ -53,6 +56,7 @@ impl Noun {
             Self::Doctor => "pagewise/doctor/1",
             Self::Scan => "pagewise/scan/1",
             Self::Bench => "pagewise/bench/1",
+            Self::Trial => "pagewise/trial/1",
         }
     }
 }
@@ -166,6 +170,23 @@ struct Bench<'a> {
     benchmark: &'a Benchmark,
 }
 
+/// One arm against another, and every run.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Trial<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    #[serde(flatten)]
+    trial: &'a Tested,
+    /// In the order in which they ran.
+    runs: &'a [TrialRun],
+}
+
+/// What `trial --json` prints, with a line end.
+pub fn trial(tried: &Tried<'_>) -> String {
+    let head = Head::of(Noun::Trial, tried.snapshot, tried.cost);
+    printed(&Trial { head, trial: tried.trial, runs: tried.runs })
+}
+
 /// What `bench --json` prints, with a line end.
 pub fn bench(benched: &Benched<'_>) -> String {
     let head = Head::of(Noun::Bench, benched.snapshot, benched.cost);
@@ -207,6 +228,7 @@ pub fn schema(noun: Noun) -> String {
         Noun::Doctor => generator.into_root_schema_for::<Doctor<'_>>(),
         Noun::Scan => generator.into_root_schema_for::<Scan<'_>>(),
         Noun::Bench => generator.into_root_schema_for::<Bench<'_>>(),
+        Noun::Trial => generator.into_root_schema_for::<Trial<'_>>(),
     };
     name_version(&mut schema, noun);
     printed(&schema)

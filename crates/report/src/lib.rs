@@ -3,11 +3,15 @@
 
 pub mod chart;
 pub mod csv;
+pub mod html;
 pub mod json;
 pub mod text;
 mod time;
+mod told;
 
-use pagewise_model::{Benchmark, Cost, Effective, Estimate, Finding, Interval, Snapshot};
+use pagewise_model::{
+    Benchmark, Cost, Effective, Estimate, Finding, Interval, Snapshot, Trial, TrialRun,
+};
 
 /// Everything that an answer may show.
 #[derive(Debug, Clone, Copy)]
@@ -47,5 +51,20 @@ pub struct Benched<'a> {
     /// What was measured and what follows.
     pub benchmark: &'a Benchmark,
     /// What measuring cost.
+    pub cost: Cost,
+}
+
+/// What `trial` found.
+#[derive(Debug, Clone, Copy)]
+pub struct Tried<'a> {
+    /// The host.
+    pub snapshot: &'a Snapshot,
+    /// What the runs say.
+    pub trial: &'a Trial,
+    /// The runs.
+    pub runs: &'a [TrialRun],
+    /// Where they are kept.
+    pub evidence: Option<&'a std::path::Path>,
+    /// What trying cost, the command's own part left out.
     pub cost: Cost,
 }

@@ -5,13 +5,14 @@
 
 mod bench;
 mod host;
+mod trial;
 
 use std::path::Path;
 
-use pagewise_model::{Cost, Interval, Snapshot};
+use pagewise_model::{Cost, Interval, Snapshot, Trial};
 use pagewise_report::json::{Noun, schema};
 use pagewise_report::text::{self, Look, doctor, report, status};
-use pagewise_report::{Answer, Benched, csv};
+use pagewise_report::{Answer, Benched, Tried, csv, html};
 
 const WIDE: Look = Look { width: 100, colour: false };
 
@@ -51,6 +52,55 @@ fn a_bench_with_everything() {
     let narrow = Look { width: 60, colour: false };
     compare("tests/golden/bench-60.txt", &text::bench(&benched, narrow));
     compare("tests/golden/bench.csv", &csv::bench(benchmark));
+}
+
+#[test]
+fn a_trial_with_everything() {
+    let interval = host::interval();
+    let (trial, runs) = (trial::trial(), trial::runs());
+    let evidence = Some(Path::new("evidence/2026-11-20-web-07-make"));
+    let snapshot = &interval.end;
+    let tried = Tried { snapshot, trial: &trial, runs: &runs, evidence, cost: host::cost() };
+    let narrow = Look { width: 60, colour: false };
+    let undecided = trial::undecided();
+    let other = Tried { trial: &undecided, evidence: None, ..tried };
+    let texts = [text::trial(&tried, WIDE), text::trial(&tried, narrow), text::trial(&other, WIDE)];
+    compare("tests/golden/trial.txt", &texts.join("--\n"));
+    let selftest = text::selftest(&trial::selftest(), WIDE);
+    let compared = text::compare((&trial, &undecided), &trial::replicated(), WIDE);
+    compare("tests/golden/lab.txt", &[selftest, compared].join("--\n"));
+}
+
+/// The page stands alone, has all pictures, and nothing of the command can leave its text.
+#[test]
+fn a_trial_as_a_page() {
+    let (interval, runs) = (host::interval(), trial::runs());
+    let command = vec!["sh".to_owned(), "-c".to_owned(), "</code><script>x".to_owned()];
+    let trial = Trial { command, ..trial::trial() };
+    let snapshot = &interval.end;
+    let tried = Tried { snapshot, trial: &trial, runs: &runs, evidence: None, cost: host::cost() };
+    let page = html::trial(&tried);
+    assert_eq!(page.matches("<svg").count(), 3);
+    for outside in ["<script", "http-equiv", "src=", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    for word in ["worse", "peak-memory", "6.12.107", "out of memory", "prefers-color-scheme:dark"] {
+        assert!(page.contains(word), "{word}");
+    }
+    assert_eq!(page.matches("<tr>").count(), 2 + 4 + 19, "a row for each metric and run");
+}
+
+/// What never had a pair, or only runs that failed, has a page too.
+#[test]
+fn a_trial_that_came_to_nothing_is_told() {
+    let (interval, trial) = (host::interval(), trial::nothing());
+    let failed: Vec<_> = trial::runs().into_iter().filter(|run| !run.end.is_good()).collect();
+    for runs in [&[][..], &failed] {
+        let snapshot = &interval.end;
+        let tried = Tried { snapshot, trial: &trial, runs, evidence: None, cost: host::cost() };
+        assert!(html::trial(&tried).contains("undecided"));
+        assert!(text::trial(&tried, WIDE).contains("only 0 of 7 pairs"));
+    }
 }
 
 #[test]

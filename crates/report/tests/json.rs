@@ -3,6 +3,7 @@
 
 mod bench;
 mod host;
+mod trial;
 
 use boon::{Compiler, Schemas};
 use pagewise_model::{
@@ -10,7 +11,7 @@ use pagewise_model::{
     Interval, Reading, Snapshot, Source,
 };
 use pagewise_report::json::{self, Noun, schema};
-use pagewise_report::{Answer, Benched, Scanned};
+use pagewise_report::{Answer, Benched, Scanned, Tried};
 use serde_json::{Value, json};
 
 fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
@@ -24,12 +25,21 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
             let (snapshot, benchmark) = (&interval.end, &bench::benchmark());
             json::bench(&Benched { snapshot, benchmark, cost: host::cost() })
         }
+        Noun::Trial => json::trial(&tried(&interval.end, &trial::trial(), &trial::runs())),
     };
     serde_json::from_str(&text).expect("a document is JSON")
 }
 
 fn scanned<'a>(snapshot: &'a Snapshot, estimates: &'a [Estimate]) -> Scanned<'a> {
     Scanned { snapshot, estimates, effective: None, notes: &[], cost: host::cost() }
+}
+
+fn tried<'a>(
+    snapshot: &'a Snapshot,
+    trial: &'a pagewise_model::Trial,
+    runs: &'a [pagewise_model::TrialRun],
+) -> Tried<'a> {
+    Tried { snapshot, trial, runs, evidence: None, cost: host::cost() }
 }
 
 fn valid(noun: Noun, document: &Value) -> Result<(), String> {
@@ -140,6 +150,18 @@ fn an_estimate_has_the_keys_that_others_rely_on() {
     assert_eq!((&lz4["name"], &lz4["kernel"]), (&json!("lz4"), &json!("this kernel")));
     assert_eq!(lz4["original_per_compressed_interval"], json!([2.78, 2.82]));
     assert!(lz4["memory_used_bytes"].as_u64() > lz4["compressed_bytes"].as_u64());
+}
+
+#[test]
+fn a_trial_has_the_keys_that_others_rely_on() {
+    let document = document(Noun::Trial, &host::interval(), &[]);
+    assert_eq!((&document["verdict"], &document["primary"]), (&json!("worse"), &json!("time")));
+    assert_eq!(document["pairs"], json!(9));
+    let time = &document["metrics"][0];
+    assert_eq!((&time["name"], &time["unit"]), (&json!("time"), &json!("seconds")));
+    assert_eq!((&time["b_per_a"], &time["interval"]), (&json!(1.061), &json!([1.04, 1.083])));
+    assert_eq!(document["runs"].as_array().map(Vec::len), Some(19));
+    assert_eq!(document["runs"][18]["how"], json!("out_of_memory"));
 }
 
 /// A process of which a sample was looked at.

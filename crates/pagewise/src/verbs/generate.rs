@@ -37,6 +37,7 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Doctor => json::Noun::Doctor,
         Noun::Scan => json::Noun::Scan,
         Noun::Bench => json::Noun::Bench,
+        Noun::Trial => json::Noun::Trial,
     };
     output::print(json::schema(noun).as_bytes())?;
     Ok(Outcome::Done)

@@ -5,8 +5,10 @@
 //! role another colour where the reader's screen is dark.
 
 mod pareto;
+mod trial;
 
 pub use pareto::pareto;
+pub use trial::{intervals, pairs, runs};
 
 use plotters::style::RGBColor;
 
@@ -23,8 +25,9 @@ const PAPER: Role = Role { light: RGBColor(0xfe, 0xfe, 0xfe), dark: "#0d1117" };
 const GRID: Role = Role { light: RGBColor(0xd8, 0xde, 0xe4), dark: "#30363d" };
 const GOOD: Role = Role { light: RGBColor(0x09, 0x69, 0xda), dark: "#58a6ff" };
 const REST: Role = Role { light: RGBColor(0x8c, 0x95, 0x9f), dark: "#768390" };
+const OTHER: Role = Role { light: RGBColor(0xbc, 0x4c, 0x00), dark: "#f0883e" };
 
-const ROLES: [Role; 5] = [INK, PAPER, GRID, GOOD, REST];
+const ROLES: [Role; 6] = [INK, PAPER, GRID, GOOD, REST, OTHER];
 
 /// The style sheet that goes into each picture.
 fn style() -> String {

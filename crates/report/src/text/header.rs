@@ -17,7 +17,8 @@ pub(super) fn print(page: &mut Page, verb: &str, answer: &Answer<'_>) {
     page.hang_items(start, 2, &items);
 }
 
-fn machine(snapshot: &Snapshot) -> Vec<String> {
+/// The machine in a few words.
+pub(crate) fn machine(snapshot: &Snapshot) -> Vec<String> {
     let host = &snapshot.host;
     let mut items = Vec::new();
     items.extend(host.name.value().map(ToString::to_string));

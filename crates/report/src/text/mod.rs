@@ -9,10 +9,11 @@ mod bars;
 mod bench;
 mod capabilities;
 mod cgroups;
+mod compare;
 mod doctor;
 mod duplicates;
 mod findings;
-mod header;
+pub(crate) mod header;
 mod kit;
 mod limits;
 mod memory;
@@ -22,18 +23,21 @@ mod processes;
 mod report;
 mod savers;
 mod scan;
+mod selftest;
 mod settings;
 mod status;
 mod table;
 mod thp;
 mod tiers;
+mod trial;
 mod verdict;
 mod words;
 mod zones;
 mod zram;
 
-use crate::{Answer, Benched, Scanned};
+use crate::{Answer, Benched, Scanned, Tried};
 use kit::Page;
+use pagewise_model::{Replicated, SelfTest, Trial};
 
 /// The rule whose finding says that memory is short; the verdict says so then, and only then.
 pub const SHORT_OF_MEMORY: &str = "memory-pressure";
@@ -70,6 +74,21 @@ pub fn doctor(answer: &Answer<'_>, look: Look) -> String {
 /// What memory would become.
 pub fn scan(scanned: &Scanned<'_>, look: Look) -> String {
     printed(look, |page| scan::print(page, scanned))
+}
+
+/// One arm against another.
+pub fn trial(tried: &Tried<'_>, look: Look) -> String {
+    printed(look, |page| trial::print(page, tried))
+}
+
+/// Two trials side by side.
+pub fn compare(trials: (&Trial, &Trial), metrics: &[Replicated], look: Look) -> String {
+    printed(look, |page| compare::print(page, trials, metrics))
+}
+
+/// What experiments in which nothing differs say about a machine.
+pub fn selftest(found: &SelfTest, look: Look) -> String {
+    printed(look, |page| selftest::print(page, found))
 }
 
 fn printed(look: Look, print: impl FnOnce(&mut Page)) -> String {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab`: guests, and the kernels kept for them.
+//! `pagewise lab`: guests, and the kernels kept for them; trials, judged again.
 
 mod cache;
+mod compare;
 mod guest;
 mod out;
+mod replay;
+mod selftest;
 
 use pagewise_lab::Error;
 use pagewise_lab::cache::Cache;
@@ -13,11 +16,13 @@ use crate::cli::{Global, Lab};
 use crate::interrupt::Stop;
 
 pub(super) fn run(global: &Global, what: &Lab) -> anyhow::Result<Outcome> {
-    let cache = Cache::open()?;
-    let stop = Stop::listen()?;
     let done = match what {
-        Lab::Guest(wanted) => guest::run(global, wanted, &cache, stop.flag()),
-        Lab::Cache { what } => cache::run(global, what, &cache, stop.flag()),
+        Lab::Guest(wanted) => guest::run(global, wanted, &Cache::open()?, Stop::listen()?.flag()),
+        Lab::Cache { what } => cache::run(global, what, &Cache::open()?, Stop::listen()?.flag()),
+        Lab::Selftest => selftest::run(global),
+        Lab::Replay { folder } => replay::run(global, folder),
+        Lab::Compare { first, second } => compare::run(global, first, second),
+        Lab::Exercise => selftest::exercise(),
     };
     match done {
         Err(error) if error.downcast_ref().is_some_and(|error| matches!(error, Error::Stopped)) => {

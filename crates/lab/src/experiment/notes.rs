@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What was found → what a reader should know before believing it.
+
+use pagewise_model::{MetricKind, RunEnd, Trial, TrialRun, Verdict};
+
+/// Processors that others may keep busy before it is worth a word.
+const OTHERS: f64 = 0.2;
+/// Processors that a hypervisor may keep.
+const STOLEN: f64 = 0.01;
+
+pub(super) fn of(trial: &Trial, runs: &[TrialRun]) -> Vec<String> {
+    let all = [
+        failures(trial, runs),
+        contradiction(trial),
+        stolen(trial),
+        others(trial),
+        slept(trial),
+        host_wide(trial),
+        left(runs),
+        guards(trial),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// `a 0 and b 2 of 7 runs failed (b: killed for lack of memory)`.
+fn failures(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
+    let of_arm = |name: &str| {
+        let failed = runs.iter().filter(|run| run.arm == name && !run.end.is_good());
+        let failed: Vec<&TrialRun> = failed.collect();
+        let how = failed.first().map(|run| (how(run.end), run.number))?;
+        Some(format!("{} of {name} failed (run {}: {})", runs_word(failed.len()), how.1, how.0))
+    };
+    let told: Vec<String> = trial.arms.iter().filter_map(|arm| of_arm(&arm.name)).collect();
+    (!told.is_empty())
+        .then(|| format!("{}; pairs with such a run are not compared", told.join("; ")))
+}
+
+fn runs_word(count: usize) -> String {
+    if count == 1 { "1 run".to_owned() } else { format!("{count} runs") }
+}
+
+/// In words.
+pub(super) fn how(end: RunEnd) -> String {
+    match end {
+        RunEnd::Exited { status } => format!("exit status {status}"),
+        RunEnd::Killed { signal } => format!("killed by signal {signal}"),
+        RunEnd::OutOfMemory { .. } => "killed for lack of memory".to_owned(),
+        RunEnd::TimedOut => "it took too long and was ended".to_owned(),
+    }
+}
+
+/// A guard that says the opposite of what decided.
+fn contradiction(trial: &Trial) -> Option<String> {
+    let opposite = match trial.verdict {
+        Verdict::Better => Verdict::Worse,
+        Verdict::Worse => Verdict::Better,
+        Verdict::Equivalent | Verdict::Undecided => return hidden(trial),
+    };
+    let against = trial.metrics.iter().skip(1).filter(|guard| guard.verdict == opposite);
+    let names: Vec<&str> = against.map(|guard| guard.name.as_str()).collect();
+    (!names.is_empty()).then(|| format!("{} says the opposite", names.join(", ")))
+}
+
+/// Counts or processor time that differ where time does not show it.
+fn hidden(trial: &Trial) -> Option<String> {
+    let primary = trial.metrics.first().filter(|primary| primary.kind == MetricKind::Time)?;
+    let differs = trial.metrics.iter().skip(1).filter(|guard| {
+        guard.kind < MetricKind::Time && matches!(guard.verdict, Verdict::Better | Verdict::Worse)
+    });
+    let names: Vec<&str> = differs.map(|guard| guard.name.as_str()).collect();
+    let what = format!(
+        "{} does not show it, but {} differs, which is to be trusted more",
+        primary.name,
+        names.join(", ")
+    );
+    (!names.is_empty()).then_some(what)
+}
+
+fn stolen(trial: &Trial) -> Option<String> {
+    let kept = trial.noise.stolen_processors.filter(|kept| *kept >= STOLEN)?;
+    Some(format!(
+        "the host of this virtual machine kept {kept:.2} processors meanwhile: times say less than counts"
+    ))
+}
+
+fn others(trial: &Trial) -> Option<String> {
+    let busy = trial.noise.others_processors.filter(|busy| *busy >= OTHERS)?;
+    Some(format!(
+        "others kept {busy:.1} processors busy meanwhile: times vary more than they need to"
+    ))
+}
+
+fn slept(trial: &Trial) -> Option<String> {
+    let slept = trial.noise.slept_seconds;
+    (slept >= 0.1).then(|| format!("the machine slept for {slept:.1} s meanwhile"))
+}
+
+fn host_wide(trial: &Trial) -> Option<String> {
+    let wide = trial.metrics.iter().filter(|metric| metric.host_wide);
+    let names: Vec<&str> = wide.map(|metric| metric.name.as_str()).collect();
+    (!names.is_empty()).then(|| format!("counted for the whole host: {}", names.join(", ")))
+}
+
+fn left(runs: &[TrialRun]) -> Option<String> {
+    let with = runs.iter().filter(|run| run.left > 0).count();
+    let what = || {
+        format!(
+            "{} left processes running; they were ended, and their processor time counts",
+            runs_word(with)
+        )
+    };
+    (with > 0).then(what)
+}
+
+fn guards(trial: &Trial) -> Option<String> {
+    let guards = trial.metrics.iter().skip(1).filter(|metric| metric.interval.is_some()).count();
+    (guards > 0).then(|| {
+        "the first metric decides; each of the others is judged alone, so that of 20 that do not \
+         differ one seems to"
+            .to_owned()
+    })
+}

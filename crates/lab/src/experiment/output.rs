@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a command says, standard output and error in one → its end.
+//!
+//! It is read as it comes, so that nobody waits for us, and never kept in a file: that file's cache
+//! would be memory of the command's cgroup.
+
+use std::io::Read;
+use std::thread::JoinHandle;
+
+/// Kept of it.
+const KEPT: usize = 1 << 20;
+
+/// Reads until nobody holds the other end.
+#[derive(Debug)]
+pub(super) struct Output(JoinHandle<Vec<u8>>);
+
+impl Output {
+    pub(super) fn of(from: impl Read + Send + 'static) -> Self {
+        Self(std::thread::spawn(move || end_of(from)))
+    }
+
+    /// Waits for the end of it.
+    pub(super) fn said(self) -> String {
+        let end = self.0.join().unwrap_or_default();
+        String::from_utf8_lossy(&end).into_owned()
+    }
+}
+
+fn end_of(mut from: impl Read) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        match from.read(&mut piece) {
+            Ok(0) => break,
+            Ok(more) => kept.extend_from_slice(&piece[..more]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+        if kept.len() > 2 * KEPT {
+            kept.drain(..kept.len() - KEPT);
+        }
+    }
+    kept.drain(..kept.len().saturating_sub(KEPT));
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_is_kept_and_memory_is_bounded() {
+        assert_eq!(Output::of(&b"short"[..]).said(), "short");
+        let long = std::io::repeat(b'x').take(10 * KEPT as u64).chain(&b"end"[..]);
+        let said = Output::of(long).said();
+        assert!(said.len() == KEPT && said.ends_with("xend"));
+    }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The processes of a run: those that it left become our children, are ended and waited for.
+//!
+//! The kernel gives a process whose parent has ended to the nearest ancestor that asked for it. While
+//! an experiment runs that is us, so nothing that a command starts, in whatever session, gets away, and
+//! its processor time is in our account once we waited for it.
+//!
+//! Our other children (who lent us something may have some) were there before and are left alone.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, set_child_subreaper,
+    waitpid,
+};
+
+/// How long a process may take to end that was told to.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long one may take that cannot refuse: it may have to wait for a disk.
+const STUCK: Duration = Duration::from_secs(30);
+
+/// Makes us the one who gets orphans, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Reaper {
+    /// Children that are no business of ours.
+    others: BTreeSet<i32>,
+}
+
+impl Reaper {
+    pub(super) fn new() -> Self {
+        let _ = set_child_subreaper(Some(getpid()));
+        Self { others: children() }
+    }
+
+    /// Ends all that the command left; how many that were. Waits for none that is stuck.
+    pub(super) fn sweep(&self) -> u32 {
+        let deadline = Instant::now() + STUCK;
+        let mut ended: BTreeSet<i32> = BTreeSet::new();
+        while Instant::now() < deadline {
+            let left: Vec<i32> = children().difference(&self.others).copied().collect();
+            if left.is_empty() {
+                break;
+            }
+            for pid in left.into_iter().filter_map(Pid::from_raw) {
+                if self.end(pid) {
+                    ended.insert(pid.as_raw_nonzero().get());
+                }
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        u32::try_from(ended.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether it still ran: one that had ended by itself was only not waited for.
+    fn end(&self, pid: Pid) -> bool {
+        if matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(Some(_))) {
+            return false;
+        }
+        kill_process(pid, Signal::KILL).is_ok()
+    }
+}
+
+impl Drop for Reaper {
+    fn drop(&mut self) {
+        let _ = set_child_subreaper(None);
+    }
+}
+
+/// Ends a process group: it is asked to, and after a while made to.
+pub(super) fn end_group(leader: Pid, has_ended: impl Fn(Duration) -> bool) {
+    let _ = kill_process_group(leader, Signal::TERM);
+    if !has_ended(PATIENCE) {
+        let _ = kill_process_group(leader, Signal::KILL);
+        let _ = kill_process(leader, Signal::KILL);
+    }
+}
+
+/// Our children, those that have ended and were not waited for among them.
+fn children() -> BTreeSet<i32> {
+    let own = getpid().as_raw_nonzero().get();
+    let Ok(all) = fs::read_dir("/proc") else { return BTreeSet::new() };
+    let pids = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| parent(*pid) == Some(own)).collect()
+}
+
+/// The second field behind the name, which may hold anything.
+fn parent(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, behind) = stat.rsplit_once(')')?;
+    behind.split_whitespace().nth(1)?.parse().ok()
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A command → how it ended, what it used, what it said.
+//!
+//! It is started behind a gate: a shell joins the cgroup, says that it is ready and waits for a word
+//! before it becomes the command. What joining and starting take is measured at the gate and taken off.
+//!
+//! Processor time and major faults are those of the command and of all that it started, from the
+//! account that the kernel keeps of processes that were waited for; a cgroup of version 2 also knows
+//! those for which nobody waited.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use pagewise_model::RunEnd;
+use pagewise_observe::HostRoot;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::host::{self, Changed};
+use super::metric::{CPU, MAJOR_FAULTS, TIME};
+use super::output::Output;
+use super::processes::{Reaper, end_group};
+use crate::calls::{Waited, waited};
+use crate::program;
+use crate::treatment::Group;
+
+/// How often it is looked whether somebody wants to stop.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Joins `$1`, waits for a word, becomes the rest. A parent that is gone gets nothing.
+const GATE: &str = r#"[ "$PPID" = "$0" ] || exit 125
+[ -z "$1" ] || echo $$ > "$1/cgroup.procs" || exit 125
+shift
+echo
+read -r word || exit 125
+exec "$@" </dev/null"#;
+
+/// What is run, and where.
+#[derive(Debug)]
+pub(super) struct Start<'a> {
+    /// The program's own file.
+    pub(super) program: &'a Path,
+    pub(super) arguments: &'a [String],
+    pub(super) group: Option<&'a Group>,
+    /// Whether the group has a limit.
+    pub(super) limited: bool,
+    pub(super) deadline: Duration,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub(super) struct Ran {
+    pub(super) end: RunEnd,
+    pub(super) left: u32,
+    pub(super) changed: Changed,
+    pub(super) others_cpu_seconds: Option<f64>,
+    /// The end of what it said.
+    pub(super) said: String,
+}
+
+/// Why there is nothing.
+#[derive(Debug)]
+pub(super) enum NotRun {
+    /// The user stopped us; it was ended.
+    Stopped,
+    /// It could not be started.
+    Failed(String),
+}
+
+/// The file of a program that is named as in a shell.
+pub(super) fn find(name: &str) -> Option<PathBuf> {
+    if !name.contains('/') {
+        return program::find(name, "").ok();
+    }
+    let path = std::path::absolute(name).ok()?;
+    program::is_program(&path).then_some(path)
+}
+
+/// Runs it to its end, however that comes.
+pub(super) fn run(start: &Start<'_>, stop: &AtomicBool) -> Result<Ran, NotRun> {
+    let host = HostRoot::live().map_err(|error| failed("/", &error))?;
+    let reaper = Reaper::new();
+    let accounted = waited();
+    let mut gate = Gate::open(start)?;
+    let at_gate = Used::at_gate(gate.child.id());
+    let before = host::before(&host, start.group);
+    let began = Instant::now();
+    let output = gate.pass()?;
+    let ended = until_end(&mut gate.child, began + start.deadline, stop);
+    let time = began.elapsed();
+    let mut changed = before.until_now(&host, start.group, start.limited);
+    let left = reaper.sweep();
+    let said = output.said();
+    let Some(last) = ended.map_err(|error| failed("waiting for the command", &error))? else {
+        return Err(NotRun::Stopped);
+    };
+    let own = Used::since(accounted, changed.cpu_seconds).less(at_gate);
+    changed.values.insert(TIME.to_owned(), time.as_nanos() as f64 / 1e9);
+    changed.values.insert(CPU.to_owned(), own.cpu_nanos as f64 / 1e9);
+    changed.values.insert(MAJOR_FAULTS.to_owned(), own.major_faults as f64);
+    let others = changed.busy_seconds.map(|busy| (busy - own.cpu_nanos as f64 / 1e9).max(0.0));
+    let others_cpu_seconds = others.map(|seconds| (seconds * 1e6).round() / 1e6);
+    Ok(Ran { end: end(last, changed.oom_kills), left, changed, others_cpu_seconds, said })
+}
+
+fn failed(what: &str, why: &dyn std::fmt::Display) -> NotRun {
+    NotRun::Failed(format!("{what}: {why}"))
+}
+
+/// A started shell that waits.
+struct Gate {
+    child: Child,
+    said: Option<File>,
+}
+
+impl Gate {
+    /// Starts it, and returns when it is ready.
+    fn open(start: &Start<'_>) -> Result<Self, NotRun> {
+        let (from, to) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+            .map_err(|error| failed("a pipe", &error))?;
+        let child = spawn(start, to).map_err(|error| failed("starting the command", &error))?;
+        let mut gate = Self { child, said: None };
+        let mut said = File::from(from);
+        let mut first = [0];
+        if said.read(&mut first).is_ok_and(|read| read == 1) && first == *b"\n" {
+            gate.said = Some(said);
+            return Ok(gate);
+        }
+        let mut why = String::from_utf8_lossy(&first).into_owned();
+        let _ = said.take(4096).read_to_string(&mut why);
+        Err(failed("starting the command", &why.trim_matches(['\0', '\n'])))
+    }
+
+    /// Lets it become the command.
+    fn pass(&mut self) -> Result<Output, NotRun> {
+        let mut word = self.child.stdin.take().ok_or_else(|| failed("the gate", &"closed"))?;
+        word.write_all(b"go\n").map_err(|error| failed("the gate", &error))?;
+        self.said.take().map(Output::of).ok_or_else(|| failed("the gate", &"passed"))
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// In a process group of its own: a Ctrl-C at the terminal is for us alone.
+fn spawn(start: &Start<'_>, said: OwnedFd) -> Result<Child, Box<dyn std::error::Error>> {
+    let group = start.group.map_or(OsStr::new(""), |group| group.folder.as_os_str());
+    let error = said.try_clone()?;
+    let child = Command::new(program::find("setpriv", "util-linux")?)
+        .args(["--pdeathsig", "KILL", "--"])
+        .arg(program::find("sh", "dash")?)
+        .args(["-c", GATE])
+        .arg(std::process::id().to_string())
+        .arg(group)
+        .arg(start.program)
+        .args(start.arguments)
+        .stdin(Stdio::piped())
+        .stdout(said)
+        .stderr(error)
+        .process_group(0)
+        .spawn()?;
+    Ok(child)
+}
+
+/// How the command itself ended.
+#[derive(Debug, Clone, Copy)]
+enum Last {
+    Exit(ExitStatus),
+    TimedOut,
+}
+
+/// None where the user stopped us. Whatever it is, the command has ended.
+fn until_end(
+    child: &mut Child,
+    deadline: Instant,
+    stop: &AtomicBool,
+) -> std::io::Result<Option<Last>> {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| std::io::Error::other("no process id"))?;
+    let handle = pidfd_open(pid, PidfdFlags::empty())?;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if ended_within(&handle, left.min(LOOK)) {
+            return child.wait().map(|status| Some(Last::Exit(status)));
+        }
+        let stopped = stop.load(Ordering::SeqCst);
+        if stopped || Instant::now() >= deadline {
+            end_group(pid, |patience| ended_within(&handle, patience));
+            child.wait()?;
+            return Ok((!stopped).then_some(Last::TimedOut));
+        }
+    }
+}
+
+fn ended_within(handle: &OwnedFd, time: Duration) -> bool {
+    let until = Instant::now() + time;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let Ok(timeout) = Timespec::try_from(left) else { return false };
+        match poll(&mut [PollFd::new(handle, PollFlags::IN)], Some(&timeout)) {
+            Ok(ready) => return ready > 0,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+fn end(last: Last, kills: u64) -> RunEnd {
+    match last {
+        Last::TimedOut => RunEnd::TimedOut,
+        Last::Exit(_) if kills > 0 => RunEnd::OutOfMemory { kills },
+        Last::Exit(status) => match (status.code(), status.signal()) {
+            (Some(status), _) => RunEnd::Exited { status },
+            (None, signal) => RunEnd::Killed { signal: signal.unwrap_or(0) },
+        },
+    }
+}
+
+/// Processor time and major faults.
+#[derive(Debug, Clone, Copy, Default)]
+struct Used {
+    cpu_nanos: u64,
+    major_faults: u64,
+}
+
+impl Used {
+    /// Of a process that has started nothing yet. What cannot be read is nothing: it is a
+    /// millisecond or two.
+    fn at_gate(pid: u32) -> Self {
+        let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}"));
+        let scheduled = read("schedstat").unwrap_or_default();
+        let stat = read("stat").unwrap_or_default();
+        let number = |text: &str, at: usize| text.split_whitespace().nth(at)?.parse().ok();
+        let behind_name = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
+        Self {
+            cpu_nanos: number(&scheduled, 0).unwrap_or(0),
+            major_faults: number(behind_name, 9).unwrap_or(0),
+        }
+    }
+
+    /// Of all that was waited for since, or of the group where that counts it.
+    fn since(before: Waited, group_seconds: Option<f64>) -> Self {
+        let now = waited();
+        let cpu = now.cpu.saturating_sub(before.cpu);
+        let cpu = group_seconds.map_or(cpu, |seconds| Duration::from_secs_f64(seconds.max(0.0)));
+        Self {
+            cpu_nanos: u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX),
+            major_faults: now.faults.major.saturating_sub(before.faults.major),
+        }
+    }
+
+    fn less(self, other: Self) -> Self {
+        Self {
+            cpu_nanos: self.cpu_nanos.saturating_sub(other.cpu_nanos),
+            major_faults: self.major_faults.saturating_sub(other.major_faults),
+        }
+    }
+}

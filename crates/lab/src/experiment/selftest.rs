@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Experiments in which nothing differs → how often this machine raises a false alarm, and what it
+//! can show.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use pagewise_model::{SelfTest, SelfTestMetric, Trial, TrialArm, TrialNoise, Verdict};
+
+use super::compare::detectable_effect;
+use super::conduct::{Control, Heard, Trouble, conduct};
+use super::judge::judge;
+use super::metric::{CPU, MAJOR_FAULTS, Metric, TIME};
+use super::{Experiment, USUAL_PAIRS};
+use crate::stats::median;
+
+/// Experiments at most.
+const TRIALS: u32 = 12;
+/// None begins later.
+const TIME_FOR_ALL: Duration = Duration::from_secs(36);
+/// How likely a false alarm may be.
+const ALARM: f64 = 0.05;
+
+/// Runs `program` with `arguments` again and again. Nothing is borrowed.
+///
+/// # Errors
+/// Where the command fails. Who stops it gets what was found until then.
+pub fn selftest(
+    program: &Path,
+    arguments: &[&str],
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(u32, u32),
+) -> Result<SelfTest, Trouble> {
+    let began = Instant::now();
+    let mut trials: Vec<Trial> = Vec::new();
+    let mut stopped = false;
+    let runs = 1 + 2 * USUAL_PAIRS;
+    for number in 0..TRIALS {
+        if began.elapsed() > TIME_FOR_ALL {
+            break;
+        }
+        let experiment = nothing_differs(program, arguments, number);
+        let mut heard = |heard: Heard<'_>| {
+            if let Heard::Begins { run, .. } = heard {
+                progress(number * runs + run, TRIALS * runs);
+            }
+        };
+        let conducted = conduct(&experiment, None, &mut Control { stop, heard: &mut heard });
+        match conducted.trouble {
+            None => trials.push(judge(&experiment, &conducted.runs)),
+            Some(Trouble::Stopped) => {
+                stopped = true;
+                break;
+            }
+            Some(trouble) => return Err(trouble),
+        }
+    }
+    Ok(concluded(&trials, stopped, began.elapsed()))
+}
+
+fn nothing_differs(program: &Path, arguments: &[&str], number: u32) -> Experiment {
+    let arm = |name: &str| TrialArm { name: name.to_owned(), settings: Vec::new() };
+    let command = [program.to_string_lossy().into_owned()];
+    let arguments = arguments.iter().map(|&word| word.to_owned());
+    Experiment {
+        command: command.into_iter().chain(arguments).collect(),
+        arms: vec![arm("a"), arm("b")],
+        metrics: vec![Metric::time()],
+        pairs: USUAL_PAIRS,
+        min_effect: 0.0,
+        warm_up: 0,
+        seed: u64::from(number) + 1,
+        memory_limit_bytes: None,
+        deadline: Duration::from_secs(30),
+    }
+}
+
+fn concluded(trials: &[Trial], stopped: bool, time: Duration) -> SelfTest {
+    let metrics: Vec<SelfTestMetric> =
+        [TIME, CPU, MAJOR_FAULTS].iter().map(|name| of_metric(trials, name)).collect();
+    let trials_made = u32::try_from(trials.len()).unwrap_or(u32::MAX);
+    let most = metrics.iter().map(|metric| metric.false_alarms).max().unwrap_or(0);
+    let mean = |of: fn(&TrialNoise) -> Option<f64>| {
+        let all: Option<Vec<f64>> = trials.iter().map(|trial| of(&trial.noise)).collect();
+        all.filter(|all| !all.is_empty()).map(|all| all.iter().sum::<f64>() / all.len() as f64)
+    };
+    SelfTest {
+        trials: trials_made,
+        pairs: USUAL_PAIRS,
+        sound: as_many_by_chance(trials_made, most) > 0.01,
+        noise: TrialNoise {
+            others_processors: mean(|noise| noise.others_processors),
+            stolen_processors: mean(|noise| noise.stolen_processors),
+            slept_seconds: trials.iter().map(|trial| trial.noise.slept_seconds).sum(),
+            run_spread: metrics[0].run_spread,
+        },
+        metrics,
+        stopped,
+        seconds: time.as_secs_f64(),
+    }
+}
+
+fn of_metric(trials: &[Trial], name: &str) -> SelfTestMetric {
+    let all = trials.iter().flat_map(|trial| &trial.metrics).filter(|metric| metric.name == name);
+    let alarms = all.clone().filter(|it| matches!(it.verdict, Verdict::Better | Verdict::Worse));
+    // the effect that 7 pairs would show says how much their runs vary
+    let one = detectable_effect(1e-6, USUAL_PAIRS) / 1e-6;
+    let spreads = all.filter_map(|it| Some(it.detectable_effect?.ln_1p() / one));
+    let run_spread = median(&spreads.collect::<Vec<_>>());
+    SelfTestMetric {
+        name: name.to_owned(),
+        false_alarms: u32::try_from(alarms.count()).unwrap_or(u32::MAX),
+        run_spread,
+        detectable_with_7: run_spread.map(|spread| detectable_effect(spread, 7)),
+        detectable_with_20: run_spread.map(|spread| detectable_effect(spread, 20)),
+    }
+}
+
+/// How likely at least so many false alarms are where each is as likely as it may be.
+fn as_many_by_chance(trials: u32, alarms: u32) -> f64 {
+    let mut likely = (1.0 - ALARM).powi(i32::try_from(trials).unwrap_or(i32::MAX));
+    let mut fewer = 0.0;
+    for number in 0..alarms {
+        fewer += likely;
+        likely *= ALARM / (1.0 - ALARM) * f64::from(trials - number) / f64::from(number + 1);
+    }
+    1.0 - fewer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_false_alarms_are_chance_and_many_are_not() {
+        assert!((as_many_by_chance(12, 0) - 1.0).abs() < 1e-12);
+        assert!((as_many_by_chance(12, 1) - 0.4596).abs() < 1e-3);
+        assert!(as_many_by_chance(12, 3) > 0.01 && as_many_by_chance(12, 4) < 0.01);
+        assert!((as_many_by_chance(1, 1) - 0.05).abs() < 1e-12);
+        assert_eq!(as_many_by_chance(0, 0), 1.0);
+    }
+}

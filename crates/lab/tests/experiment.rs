@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Real commands in experiments, with a treatment that notes what it lends.
+//!
+//! A program of its own: while an experiment runs, all children of the process are its business. One
+//! test at a time for the same reason.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pagewise_lab::experiment::{
+    Conducted, Control, Experiment, Heard, Metric, Trouble, conduct, judge, setting,
+};
+use pagewise_lab::treatment::{
+    Group, GroupWanted, LoanId, Refused, SwapFile, Treatment, Zram, ZramWanted,
+};
+use pagewise_model::{Bytes, RunEnd, TrialArm, TrialRun, Verdict};
+
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn experiment(command: &[&str]) -> Experiment {
+    let arm = |name: &str, value: &str| TrialArm {
+        name: name.to_owned(),
+        settings: vec![setting(&format!("vm.swappiness={value}")).unwrap()],
+    };
+    Experiment {
+        command: command.iter().map(|&word| word.to_owned()).collect(),
+        arms: vec![arm("a", "60"), arm("b", "100")],
+        metrics: vec![Metric::time()],
+        pairs: 2,
+        min_effect: 0.02,
+        warm_up: 1,
+        seed: 1,
+        memory_limit_bytes: None,
+        deadline: Duration::from_secs(60),
+    }
+}
+
+/// What was lent and given back, in order.
+type Log = Rc<RefCell<Vec<String>>>;
+
+/// Lends settings that nobody feels, and no groups.
+#[derive(Default)]
+struct Noting {
+    log: Log,
+    lent: u64,
+    refuses: Option<&'static str>,
+    value: Option<&'static Path>,
+}
+
+fn refused<T>(what: &str) -> Result<T, Refused> {
+    Err(Refused { what: what.to_owned(), why: "not in this test".to_owned(), next: None })
+}
+
+impl Treatment for Noting {
+    fn zram(&mut self, _wanted: &ZramWanted) -> Result<Zram, Refused> {
+        refused("zram")
+    }
+    fn swap_on(&mut self, _area: &Path, _priority: Option<i16>) -> Result<LoanId, Refused> {
+        refused("swap")
+    }
+    fn swap_file(&mut self, _folder: &Path, _size: Bytes) -> Result<SwapFile, Refused> {
+        refused("a swap file")
+    }
+    fn group(&mut self, _wanted: GroupWanted) -> Result<Group, Refused> {
+        refused("a group")
+    }
+    fn knob(&mut self, name: &str, value: &str) -> Result<LoanId, Refused> {
+        if self.refuses == Some(value) {
+            return refused(name);
+        }
+        if let Some(path) = self.value {
+            std::fs::write(path, value).unwrap();
+        }
+        self.lent += 1;
+        self.log.borrow_mut().push(format!("{name}={value}"));
+        Ok(LoanId(self.lent))
+    }
+    fn give_back(&mut self, loan: LoanId) -> Result<(), Refused> {
+        self.log.borrow_mut().push(format!("back {}", loan.0));
+        Ok(())
+    }
+}
+
+fn run(experiment: &Experiment) -> Conducted {
+    run_with(experiment, &mut Noting::default(), &AtomicBool::new(false))
+}
+
+fn run_with(experiment: &Experiment, noting: &mut Noting, stop: &AtomicBool) -> Conducted {
+    let mut heard = |_: Heard<'_>| {};
+    conduct(experiment, Some(noting), &mut Control { stop, heard: &mut heard })
+}
+
+fn sh(script: &str) -> Experiment {
+    experiment(&["sh", "-c", script])
+}
+
+fn good(conducted: Conducted) -> Vec<TrialRun> {
+    assert!(conducted.trouble.is_none(), "{:?}", conducted.trouble);
+    conducted.runs
+}
+
+#[test]
+fn every_run_has_its_arms_settings_and_gives_them_back() {
+    let _alone = alone();
+    let mut noting = Noting::default();
+    let log = noting.log.clone();
+    let runs = good(run_with(&sh("true"), &mut noting, &AtomicBool::new(false)));
+    assert_eq!(runs.len(), 1 + 2 + 4);
+    assert_eq!(runs.iter().filter(|run| run.pair.is_none()).count(), 3);
+    let log = log.borrow();
+    assert_eq!(log.len(), 2 * runs.len());
+    for (number, (run, noted)) in (1..).zip(runs.iter().zip(log.chunks(2))) {
+        let value = if run.arm == "a" { "60" } else { "100" };
+        assert_eq!(noted, [format!("vm.swappiness={value}"), format!("back {number}")]);
+        assert_eq!((run.number, run.end), (number, RunEnd::Exited { status: 0 }));
+        assert!(run.values["time"] > 0.0 && run.values["cpu"] >= 0.0);
+    }
+}
+
+#[test]
+fn what_the_arm_changes_shows_in_what_the_command_says() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let path: &'static Path = Box::leak(folder.path().join("value").into_boxed_path());
+    let mut noting = Noting { value: Some(path), ..Noting::default() };
+    let metric = Metric::parse(r"worth (\d+)").unwrap();
+    let experiment = Experiment {
+        metrics: vec![Metric { higher_is_better: true, ..metric }],
+        pairs: 7,
+        ..sh(&format!("printf 'worth '; cat {}", path.display()))
+    };
+    let runs = good(run_with(&experiment, &mut noting, &AtomicBool::new(false)));
+    let trial = judge(&experiment, &runs);
+    assert_eq!((trial.verdict, trial.pairs, &trial.stopped), (Verdict::Better, 7, &None));
+    assert!((trial.metrics[0].b_per_a.unwrap() - 100.0 / 60.0).abs() < 1e-9);
+    assert_eq!(trial.primary, r"worth (\d+)");
+}
+
+/// Two loops one of which is handed to init: its time counts and it is ended.
+#[test]
+fn processes_that_get_away_are_counted_and_ended() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let pid = folder.path().join("pid");
+    let script = format!(
+        "rm -f {0}; setsid sh -c 'echo $$ > {0}; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; \
+         echo done >> {0}; exec sleep 1000' & \
+         while ! grep -q done {0} 2>/dev/null; do sleep 0.02; done",
+        pid.display()
+    );
+    let runs = good(run(&Experiment { warm_up: 0, pairs: 1, ..sh(&script) }));
+    for run in &runs {
+        assert_eq!(run.left, 1);
+        assert!(run.values["cpu"] > 0.02, "the loop counts: {:?}", run.values);
+    }
+    let last = std::fs::read_to_string(&pid).unwrap();
+    let last = last.lines().next().unwrap();
+    assert!(!Path::new(&format!("/proc/{last}")).exists(), "{last} is gone");
+}
+
+#[test]
+fn time_is_not_what_starting_takes() {
+    let _alone = alone();
+    let runs = good(run(&Experiment { pairs: 1, ..experiment(&["sleep", "0.2"]) }));
+    for run in runs {
+        assert!(run.values["time"] >= 0.2 && run.values["cpu"] < 0.1, "{:?}", run.values);
+    }
+}
+
+#[test]
+fn a_command_that_cannot_be_started_is_named() {
+    let _alone = alone();
+    for name in ["surely-no-program-of-that-name", "/etc/passwd", "./none"] {
+        let conducted = run(&experiment(&[name]));
+        assert!(matches!(&conducted.trouble, Some(Trouble::NoProgram(it)) if it == name));
+        assert!(conducted.runs.is_empty());
+    }
+}
+
+#[test]
+fn a_command_that_fails_at_once_ends_it_with_what_it_said() {
+    let _alone = alone();
+    let conducted = run(&sh("echo first; echo no such table >&2; exit 3"));
+    let said = conducted.trouble.unwrap().to_string();
+    assert!(said.contains("exit status 3") && said.contains("no such table"), "{said}");
+    assert_eq!(conducted.runs.len(), 1, "what was run is kept");
+    let killed = run(&sh("kill -SEGV $$")).trouble.unwrap().to_string();
+    assert!(killed.contains("killed by signal 11") && killed.contains("nothing"), "{killed}");
+}
+
+#[test]
+fn a_run_that_fails_later_costs_its_pair_and_many_end_it() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let count = folder.path().join("count");
+    let failing = |which: &str| {
+        let count = count.display();
+        sh(&format!("n=$(($(cat {count} 2>/dev/null)+1)); echo $n > {count}; [ $n {which} ]"))
+    };
+    // the fifth is of the first pair
+    let experiment = Experiment { pairs: 7, ..failing("-ne 5") };
+    let runs = good(run(&experiment));
+    let trial = judge(&experiment, &runs);
+    assert_eq!((trial.pairs, trial.failed_pairs, &trial.stopped), (6, 1, &None));
+    assert!(trial.notes.iter().any(|note| note.contains("1 run of")), "{:?}", trial.notes);
+    assert_ne!(trial.verdict, Verdict::Better, "six pairs of nothing");
+
+    std::fs::remove_file(&count).unwrap();
+    let conducted = run(&Experiment { pairs: 9, ..failing("-lt 5") });
+    let said = conducted.trouble.unwrap().to_string();
+    assert!(said.contains("no more are tried"), "{said}");
+    assert!(conducted.runs.len() < 12, "{}", conducted.runs.len());
+}
+
+#[test]
+fn a_pattern_that_never_matches_ends_it_after_the_first_run() {
+    let _alone = alone();
+    let metrics = vec![Metric::parse(r"speed (\d+)").unwrap()];
+    let conducted = run(&Experiment { metrics, ..sh("echo sped 17") });
+    let said = conducted.trouble.unwrap().to_string();
+    assert!(said.contains("speed") && said.contains("sped 17"), "{said}");
+    assert_eq!(conducted.runs.len(), 1);
+}
+
+#[test]
+fn an_arm_that_is_refused_is_named_and_what_was_lent_goes_back() {
+    let _alone = alone();
+    let mut noting = Noting { refuses: Some("100"), ..Noting::default() };
+    let log = noting.log.clone();
+    let mut experiment = sh("true");
+    experiment.arms[1].settings.insert(0, setting("vm.page-cluster=0").unwrap());
+    let conducted = run_with(&experiment, &mut noting, &AtomicBool::new(false));
+    let trouble = conducted.trouble.unwrap();
+    assert!(matches!(&trouble, Trouble::Refused { arm, .. } if arm == "b"), "{trouble}");
+    assert_eq!(log.borrow()[4..], ["vm.page-cluster=0", "back 3"]);
+}
+
+#[test]
+fn a_group_without_a_limit_may_lack_and_one_with_may_not() {
+    let _alone = alone();
+    let experiment = Experiment { memory_limit_bytes: Some(64 << 20), ..sh("true") };
+    let trouble = run(&experiment).trouble.unwrap();
+    assert!(matches!(trouble, Trouble::Refused { .. }), "{trouble}");
+}
+
+/// Also one that refuses to.
+#[test]
+fn a_run_that_lasts_too_long_is_ended() {
+    let _alone = alone();
+    let script = "trap '' TERM INT HUP; while :; do sleep 1; done";
+    let conducted = run(&Experiment { deadline: Duration::from_millis(200), ..sh(script) });
+    let trouble = conducted.trouble.unwrap().to_string();
+    assert!(trouble.contains("took too long"), "{trouble}");
+    assert_eq!(conducted.runs[0].end, RunEnd::TimedOut);
+}
+
+#[test]
+fn who_stops_it_keeps_the_runs_and_nothing_stays_lent() {
+    let _alone = alone();
+    let (stop, mut noting) = (AtomicBool::new(false), Noting::default());
+    let log = noting.log.clone();
+    let mut heard = |heard: Heard<'_>| {
+        if let Heard::Begins { pair: Some(2), .. } = heard {
+            stop.store(true, Ordering::SeqCst);
+        }
+    };
+    let experiment = sh("sleep 0.3");
+    let mut control = Control { stop: &stop, heard: &mut heard };
+    let conducted = conduct(&experiment, Some(&mut noting), &mut control);
+    assert!(matches!(conducted.trouble, Some(Trouble::Stopped)));
+    assert_eq!(conducted.runs.len(), 1 + 2 + 2);
+    assert_eq!(log.borrow().len(), 2 * (5 + 1), "the sixth was lent its setting, and gave it back");
+    let trial = judge(&experiment, &conducted.runs);
+    assert_eq!(trial.stopped.as_deref(), Some("only 1 of 2 pairs were run"));
+}
+
+/// What was written is what is read, to the last digit: who kept raw runs judges the same.
+#[test]
+fn raw_runs_survive_their_text() {
+    let _alone = alone();
+    let metrics = vec![Metric::time(), Metric::parse(r"([0-9.]+)").unwrap()];
+    let experiment = Experiment { metrics, pairs: 7, ..sh("echo 0.1234567890123456789; date +%N") };
+    let runs = good(run(&experiment));
+    let text = serde_json::to_string(&runs).unwrap();
+    let again: Vec<TrialRun> = serde_json::from_str(&text).unwrap();
+    assert_eq!(again, runs);
+    let same: Experiment =
+        serde_json::from_str(&serde_json::to_string(&experiment).unwrap()).unwrap();
+    assert_eq!(judge(&same, &again), judge(&experiment, &runs));
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise lab selftest`: A against A on this machine.
+
+use anyhow::Context;
+use pagewise_lab::experiment::{exercise::exercise as work, selftest};
+use pagewise_model::SelfTest;
+use pagewise_report::text;
+use serde_json::json;
+
+use super::Outcome;
+use crate::cli::Global;
+use crate::interrupt::Stop;
+use crate::progress::Measuring;
+use crate::{output, screen};
+
+/// The hidden verb that is measured: this program, which is certainly there.
+const EXERCISE: [&str; 2] = ["lab", "exercise"];
+
+pub(super) fn run(global: &Global) -> anyhow::Result<Outcome> {
+    let program = std::env::current_exe().context("finding this program's own file")?;
+    let stop = Stop::listen()?;
+    let shown = Measuring::start(global, "selftest");
+    let mut progress = |done: u32, of: u32| shown.of(done, of);
+    let found = selftest(&program, &EXERCISE, stop.flag(), &mut progress)?;
+    drop(shown);
+    print(global, &found)?;
+    Ok(if found.stopped { Outcome::Status(super::STOPPED) } else { Outcome::Done })
+}
+
+fn print(global: &Global, found: &SelfTest) -> anyhow::Result<()> {
+    let text = if global.json {
+        let mut document = serde_json::to_value(found)?;
+        document["schema"] = json!("pagewise/selftest/1");
+        document["pagewise"] = json!(env!("CARGO_PKG_VERSION"));
+        format!("{document:#}\n")
+    } else {
+        text::selftest(found, screen::look(global))
+    };
+    output::print(text.as_bytes())?;
+    Ok(())
+}
+
+pub(super) fn exercise() -> anyhow::Result<Outcome> {
+    std::hint::black_box(work());
+    Ok(Outcome::Done)
+}

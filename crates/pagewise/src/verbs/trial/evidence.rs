@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A folder that says all: what was run, every run as it ends, what was found, and a page to look at.
+//!
+//! A disk that is full costs the folder, never the answer: it is told at the end.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use pagewise_lab::experiment::{Described, EXPERIMENT, Experiment, RUNS, SUMMARY};
+use pagewise_model::{Snapshot, TrialRun};
+use pagewise_report::{Tried, html, json};
+use serde_json::json;
+
+use crate::output;
+
+pub(super) struct Folder {
+    path: PathBuf,
+    runs: File,
+    /// What could not be written first.
+    failed: Option<std::io::Error>,
+}
+
+impl Folder {
+    /// Makes sure of it before anything is run.
+    pub(super) fn new(
+        path: &Path,
+        experiment: &Experiment,
+        snapshot: &Snapshot,
+    ) -> anyhow::Result<Self> {
+        output::empty_folder(path)?;
+        let machine = json!({
+            "kernel": snapshot.taken.kernel,
+            "host": snapshot.host,
+            "memory": snapshot.memory.total,
+        });
+        let described = Described::new(experiment.clone(), machine);
+        let text = serde_json::to_string_pretty(&described)? + "\n";
+        output::new_file_below(path, EXPERIMENT, text.as_bytes())?;
+        let runs = output::new_file_to_fill(&path.join(RUNS))?;
+        Ok(Self { path: path.to_owned(), runs, failed: None })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// In one write: a kill leaves whole lines.
+    pub(super) fn run(&mut self, run: &TrialRun) {
+        if self.failed.is_some() {
+            return;
+        }
+        let line = serde_json::to_string(run).map(|line| line + "\n");
+        let written =
+            line.map_err(Into::into).and_then(|line| self.runs.write_all(line.as_bytes()));
+        self.failed = written.err();
+    }
+
+    pub(super) fn finish(&self, tried: &Tried<'_>) -> anyhow::Result<()> {
+        if let Some(error) = &self.failed {
+            let runs = self.path.join(RUNS);
+            anyhow::bail!("{}: {error}; the runs since are not in it", runs.display());
+        }
+        self.runs.sync_all().with_context(|| self.path.display().to_string())?;
+        output::new_file_below(&self.path, SUMMARY, json::trial(tried).as_bytes())?;
+        output::new_file_below(&self.path, "report.html", html::trial(tried).as_bytes())
+    }
+}

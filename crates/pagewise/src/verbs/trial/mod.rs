@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise trial`: A against B with the user's own command.
+
+mod evidence;
+mod wanted;
+
+use anyhow::{Context, anyhow};
+use pagewise_lab::experiment::{Conducted, Control, Experiment, Heard, Trouble, conduct, judge};
+use pagewise_lab::treatment::Treatment;
+use pagewise_model::{Cost, Interval, TrialForecast, TrialRun};
+use pagewise_observe::{HostRoot, Scope};
+use pagewise_report::{Tried, json, text};
+
+use super::Outcome;
+use crate::cli::{Global, Trial};
+use crate::cost::{self, Started};
+use crate::interrupt::Stop;
+use crate::progress::Measuring;
+use crate::treatment::Borrowed;
+use crate::{output, screen};
+use evidence::Folder;
+
+/// What a shell reports for a program that SIGINT ended.
+const STOPPED: u8 = 130;
+
+pub(super) fn run(global: &Global, wanted: &Trial, started: Started) -> anyhow::Result<Outcome> {
+    let experiment = wanted::experiment(global, wanted)?;
+    let host = HostRoot::live().context("/")?;
+    let machine = Interval::single(pagewise_observe::snapshot(&host, &Scope::glance()));
+    let stop = Stop::listen()?;
+    let mut borrowed = wanted::borrowed(&experiment)?;
+    let folder = wanted.evidence.as_deref();
+    let mut folder = folder.map(|at| Folder::new(at, &experiment, &machine.end)).transpose()?;
+    let lent: Option<&mut dyn Treatment> =
+        borrowed.as_mut().map(|borrowed| borrowed as &mut dyn Treatment);
+    let conducted = conducted(global, &experiment, lent, &stop, folder.as_mut());
+    let left = borrowed.map(Borrowed::end).unwrap_or_default();
+    left.iter().for_each(|line| eprintln!("pagewise: {line}"));
+    ended(global, &experiment, &machine, conducted, folder.as_ref(), started)
+}
+
+/// The runs, told to whoever watches and kept where that is wanted.
+fn conducted(
+    global: &Global,
+    experiment: &Experiment,
+    lent: Option<&mut dyn Treatment>,
+    stop: &Stop,
+    mut folder: Option<&mut Folder>,
+) -> Conducted {
+    let shown = Measuring::start(global, "trial");
+    let mut heard = |heard: Heard<'_>| match heard {
+        Heard::Begins { run, of, .. } => shown.of(run - 1, of),
+        Heard::Ran(run) => {
+            if let Some(folder) = &mut folder {
+                folder.run(run);
+            }
+        }
+        Heard::Forecast(Some(forecast)) if !global.quiet => {
+            shown.note(&said(experiment, &forecast));
+        }
+        Heard::Forecast(_) => {}
+    };
+    conduct(experiment, lent, &mut Control { stop: stop.flag(), heard: &mut heard })
+}
+
+/// What the warm-up tells.
+fn said(experiment: &Experiment, forecast: &TrialForecast) -> String {
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let pairs = experiment.pairs;
+    let enough = match forecast.pairs_for_min_effect {
+        few if few <= pairs => String::new(),
+        more => format!("; {} would take about {more}", percent(experiment.min_effect)),
+    };
+    format!(
+        "runs vary by about {}: {pairs} pairs (about {:.0} s) will probably show effects from {} \
+         on{enough}",
+        percent(forecast.run_spread),
+        forecast.seconds.max(1.0),
+        percent(forecast.detectable_effect)
+    )
+}
+
+/// The answer, where there is one, and where the runs are, in any case.
+fn ended(
+    global: &Global,
+    experiment: &Experiment,
+    machine: &Interval,
+    conducted: Conducted,
+    folder: Option<&Folder>,
+    started: Started,
+) -> anyhow::Result<Outcome> {
+    let Conducted { runs, trouble } = conducted;
+    let trial = judge(experiment, &runs);
+    let evidence = folder.map(Folder::path);
+    let cost = own_cost(started, machine, &runs);
+    let tried = Tried { snapshot: &machine.end, trial: &trial, runs: &runs, evidence, cost };
+    if trouble.is_none() {
+        show(global, &tried)?;
+    }
+    let kept = folder.map_or(Ok(()), |folder| folder.finish(&tried));
+    match trouble {
+        None => kept.map(|()| Outcome::Done),
+        Some(Trouble::Stopped) => {
+            stopped(&tried);
+            kept.map(|()| Outcome::Status(STOPPED))
+        }
+        Some(trouble) => Err(anyhow!(trouble)),
+    }
+}
+
+fn stopped(tried: &Tried<'_>) {
+    let (pairs, of) = (tried.trial.pairs, tried.trial.planned_pairs);
+    let kept = match tried.evidence {
+        Some(folder) => {
+            format!("the runs so far are in {}; pagewise lab replay judges them", folder.display())
+        }
+        None => "nothing was kept: --evidence DIR would".to_owned(),
+    };
+    eprintln!(
+        "pagewise: stopped after {pairs} of {of} pairs; all settings were given back; {kept}"
+    );
+}
+
+/// What we took ourselves: not the command.
+fn own_cost(started: Started, machine: &Interval, runs: &[TrialRun]) -> Cost {
+    let all = cost::so_far(started, machine);
+    let commands: f64 = runs.iter().filter_map(|run| run.values.get("cpu")).sum();
+    Cost { cpu_seconds: (all.cpu_seconds - commands).max(0.0), ..all }
+}
+
+fn show(global: &Global, tried: &Tried<'_>) -> anyhow::Result<()> {
+    let shown = match global.json {
+        true => json::trial(tried),
+        false => text::trial(tried, screen::look(global)),
+    };
+    output::print(shown.as_bytes())?;
+    if global.verbose {
+        eprintln!("pagewise: {}", cost::line(&tried.cost));
+    }
+    Ok(())
+}

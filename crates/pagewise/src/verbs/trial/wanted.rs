@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! As typed → an experiment, and who lends for it.
+
+use anyhow::bail;
+use pagewise_lab::experiment::{Experiment, Metric, alike};
+use pagewise_model::{Bytes, TrialArm};
+
+use crate::cli::{Global, Trial};
+use crate::treatment::Borrowed;
+use crate::trouble::Advised;
+
+pub(super) fn experiment(global: &Global, wanted: &Trial) -> anyhow::Result<Experiment> {
+    if global.root.is_some() {
+        let what = "trial runs a command on this machine; a recording runs nothing".to_owned();
+        bail!(Advised { what, next: "leave --root away" });
+    }
+    let arm = |name: &str, settings: &[_]| TrialArm {
+        name: name.to_owned(),
+        settings: settings.to_vec(),
+    };
+    let arms = vec![arm("a", &wanted.a), arm("b", &wanted.b)];
+    if alike(&arms[0], &arms[1]) && !wanted.aa {
+        let what = "A and B are the same: there is nothing to compare".to_owned();
+        bail!(Advised { what, next: "set something in --a or --b; --aa if you mean it" });
+    }
+    let experiment = Experiment {
+        command: wanted.command.clone(),
+        arms,
+        metrics: metrics(wanted)?,
+        pairs: wanted.pairs,
+        min_effect: wanted.min_effect,
+        warm_up: wanted.warm_up,
+        seed: wanted.seed.unwrap_or_else(drawn),
+        memory_limit_bytes: wanted.memory.map(Bytes::get),
+        deadline: wanted.timeout,
+    };
+    experiment.check().map_err(anyhow::Error::msg)?;
+    Ok(experiment)
+}
+
+/// More is better of what the command says, never of what we measure.
+fn metrics(wanted: &Trial) -> anyhow::Result<Vec<Metric>> {
+    let mut metrics = wanted.metric.clone();
+    if metrics.is_empty() {
+        metrics.push(Metric::time());
+    }
+    let mut of_command = metrics.iter_mut().filter(|metric| metric.known().is_none()).peekable();
+    if wanted.higher_is_better && of_command.peek().is_none() {
+        let what = "--higher-is-better: no --metric is a regular expression".to_owned();
+        bail!(Advised { what, next: "of times, faults and memory less is better" });
+    }
+    of_command.for_each(|metric| metric.higher_is_better = wanted.higher_is_better);
+    Ok(metrics)
+}
+
+/// Few digits, so that it can be typed again.
+fn drawn() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(1, |since| u64::from(since.subsec_micros()) + 1)
+}
+
+/// Only what sets something or limits memory needs to borrow; with root there is a cgroup for each run.
+pub(super) fn borrowed(experiment: &Experiment) -> anyhow::Result<Option<Borrowed>> {
+    let sets = experiment.arms.iter().any(|arm| !arm.settings.is_empty());
+    let needed = sets || experiment.memory_limit_bytes.is_some();
+    if rustix::process::geteuid().is_root() {
+        return Borrowed::open(true).map(Some);
+    }
+    if needed {
+        let what = "trial: settings and memory limits are borrowed by root only".to_owned();
+        bail!(Advised { what, next: "run it as root; the command runs as root then, too" });
+    }
+    Ok(None)
+}
