@@ -82,7 +82,7 @@ struct zm_leaf {
 	u8 depth;	/* how many bits of the tag all entries have in common */
 	u8 count;
 	u64 value[ZM_LEAF_ENTRIES];
-	u32 tag[ZM_LEAF_ENTRIES];
+	u32 tag[ZM_LEAF_ENTRIES + 1];	/* one more, where a search ends that finds nothing */
 	u32 meta[ZM_LEAF_ENTRIES];
 };
 
@@ -132,6 +132,7 @@ bool zm_same_filled(const void *page, u64 *word);
 bool zm_equal(const void *a, const void *b, size_t len);
 u32 zm_fingerprint(const void *bytes, u32 len, u64 seed);
 void zm_fill(void *page, u64 word);
+bool zm_lz4_same(const void *bytes, u32 len, const void *page);
 
 enum zm_mode { ZM_OFF, ZM_REQUEST, ZM_INLINE, ZM_ADAPTIVE };
 
@@ -147,10 +148,11 @@ struct zm_ops {
 	/* A reader is held for one object: nothing sleeps meanwhile. */
 	struct zm_reader *(*reader_get)(void *ctx);
 	void (*reader_put)(void *ctx, struct zm_reader *reader);
-	void *(*reader_page)(struct zm_reader *reader);
 	const void *(*load)(void *ctx, struct zm_reader *reader, u64 handle, u32 len);
 	void (*unload)(void *ctx, struct zm_reader *reader, u64 handle, u32 len, const void *at);
 	int (*decompress)(void *ctx, struct zm_reader *reader, const void *from, u32 len, void *page);
+	/* Whether these bytes decompress to @page. False where they do not decompress. */
+	bool (*same)(void *ctx, struct zm_reader *reader, const void *from, u32 len, const void *page);
 	/* A writer holds what it compressed last until it is put. */
 	struct zm_writer *(*writer_get)(void *ctx);
 	void (*writer_put)(void *ctx, struct zm_writer *writer);

@@ -227,12 +227,15 @@ static void zm_leaf_join(struct zm_index *index, struct zm_tree *tree, u32 tag)
 	zm_index_free(index, other, sizeof(*other));
 }
 
-/* Where @tag is next, from @at on; leaf->count where it is not. */
-static u32 zm_leaf_find(const struct zm_leaf *leaf, u32 tag, u32 at)
+/* Where @tag is next, from @at on, at most leaf->count; that where it is not. */
+static u32 zm_leaf_find(struct zm_leaf *leaf, u32 tag, u32 at)
 {
-	while (at < leaf->count && leaf->tag[at] != tag)
-		at++;
-	return at;
+	const u32 *look = leaf->tag + at;
+
+	leaf->tag[leaf->count] = tag;
+	while (*look != tag)
+		look++;
+	return look - leaf->tag;
 }
 
 static struct zm_leaf *zm_leaf_find_value(struct zm_tree *tree, u32 tag, u64 value, u32 *at)

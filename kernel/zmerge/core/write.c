@@ -23,6 +23,8 @@ static void zm_learn(struct zm_core *zm, bool copy)
 	struct zm_adapt *adapt = &zm->adapt;
 	int found;
 
+	if (atomic_read(&zm->mode) != ZM_ADAPTIVE)
+		return;
 	if (copy)
 		atomic_inc(&adapt->found);
 	if (atomic_inc_return(&adapt->looked) != ZM_WINDOW)
@@ -38,14 +40,12 @@ static bool zm_is_page(struct zm_core *zm, struct zm_slot object, const void *pa
 	const struct zm_ops *ops = zm->ops;
 	struct zm_reader *reader = ops->reader_get(zm->ctx);
 	const void *from = ops->load(zm->ctx, reader, object.value, zm_len(object));
-	void *room = ops->reader_page(reader);
 	bool same;
 
 	if (zm_len(object) == PAGE_SIZE)
 		same = zm_equal(from, page, PAGE_SIZE);
 	else
-		same = !ops->decompress(zm->ctx, reader, from, zm_len(object), room) &&
-		       zm_equal(room, page, PAGE_SIZE);
+		same = ops->same(zm->ctx, reader, from, zm_len(object), page);
 	ops->unload(zm->ctx, reader, object.value, zm_len(object), from);
 	ops->reader_put(zm->ctx, reader);
 	return same;

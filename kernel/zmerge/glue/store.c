@@ -112,18 +112,24 @@ static void zm_reader_put(void *ctx, struct zm_reader *reader)
 	spin_unlock(&reader->lock);
 }
 
-static void *zm_reader_page(struct zm_reader *reader)
-{
-	lockdep_assert_held(&reader->lock);
-	return reader->page;
-}
-
 static int zm_decompress_bytes(void *ctx, struct zm_reader *reader, const void *from, u32 len, void *page)
 {
 	struct zm_device *device = ctx;
 
 	lockdep_assert_held(&reader->lock);
 	return device->streams.codec->decompress(reader->work, from, len, page);
+}
+
+static bool zm_same_bytes(void *ctx, struct zm_reader *reader, const void *from, u32 len, const void *page)
+{
+	struct zm_device *device = ctx;
+	const struct zm_codec *codec = device->streams.codec;
+
+	lockdep_assert_held(&reader->lock);
+	if (codec->same)
+		return codec->same(from, len, page);
+	return !codec->decompress(reader->work, from, len, reader->page) &&
+	       zm_equal(reader->page, page, PAGE_SIZE);
 }
 
 static struct zm_writer *zm_writer_get(void *ctx)
@@ -156,10 +162,10 @@ const struct zm_ops zm_kernel_ops = {
 	.store = zm_store_bytes,
 	.reader_get = zm_reader_get,
 	.reader_put = zm_reader_put,
-	.reader_page = zm_reader_page,
 	.load = zm_load_bytes,
 	.unload = zm_unload_bytes,
 	.decompress = zm_decompress_bytes,
+	.same = zm_same_bytes,
 	.writer_get = zm_writer_get,
 	.writer_put = zm_writer_put,
 	.compress = zm_compress_page,

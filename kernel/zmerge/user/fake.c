@@ -89,11 +89,6 @@ static void fake_reader_put(void *ctx, struct zm_reader *got)
 	reading = false;
 }
 
-static void *fake_reader_page(struct zm_reader *got)
-{
-	return got->page;
-}
-
 static const void *fake_load(void *ctx, struct zm_reader *got, u64 handle, u32 len)
 {
 	(void)ctx;
@@ -115,6 +110,11 @@ static int fake_decompress(void *ctx, struct zm_reader *got, const void *from, u
 	memcpy(page, from, len);
 	memset((u8 *)page + len, 0, PAGE_SIZE - len);
 	return 0;
+}
+
+static bool fake_same(void *ctx, struct zm_reader *got, const void *from, u32 len, const void *page)
+{
+	return !fake_decompress(ctx, got, from, len, got->page) && zm_equal(got->page, page, PAGE_SIZE);
 }
 
 static struct zm_writer *fake_writer_get(void *ctx)
@@ -154,10 +154,10 @@ const struct zm_ops fake_ops = {
 	.store = fake_store,
 	.reader_get = fake_reader_get,
 	.reader_put = fake_reader_put,
-	.reader_page = fake_reader_page,
 	.load = fake_load,
 	.unload = fake_unload,
 	.decompress = fake_decompress,
+	.same = fake_same,
 	.writer_get = fake_writer_get,
 	.writer_put = fake_writer_put,
 	.compress = fake_compress,
