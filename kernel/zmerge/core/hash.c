@@ -50,23 +50,28 @@ static inline u64 zm_mix_64_bytes(u64 key, u64 sum, const u8 *at)
 	return zm_mix(key, sum, zm_word(at + 48), zm_word(at + 56));
 }
 
+/* The bytes behind the last whole block, as if zeros followed. */
+static noinline void zm_mix_rest(u64 key, u64 *a, u64 *b, const u8 *at, size_t left)
+{
+	u8 rest[128] = { 0 };
+
+	memcpy(rest, at, left);
+	*a = zm_mix_64_bytes(key, *a, rest);
+	*b = zm_mix_64_bytes(key, *b, rest + 64);
+}
+
 /* Two sums: a processor multiplies for both at the same time. */
 u64 zm_hash(const void *bytes, size_t len, u64 seed)
 {
 	const u8 *at = bytes, *end = at + (len & ~(size_t)127);
 	u64 key = seed * ZM_MIX ^ ZM_MIX2, a = seed, b = ~seed;
-	u8 rest[128];
 
 	for (; at != end; at += 128) {
 		a = zm_mix_64_bytes(key, a, at);
 		b = zm_mix_64_bytes(key, b, at + 64);
 	}
-	if (len & 127) {
-		memset(rest, 0, sizeof(rest));
-		memcpy(rest, at, len & 127);
-		a = zm_mix_64_bytes(key, a, rest);
-		b = zm_mix_64_bytes(key, b, rest + 64);
-	}
+	if (len & 127)
+		zm_mix_rest(key, &a, &b, at, len & 127);
 	return zm_mix(key, zm_mix(key, a, b, len), seed, ZM_MIX);
 }
 

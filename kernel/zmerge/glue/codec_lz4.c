@@ -31,6 +31,5 @@ const struct zm_codec zm_codec_lz4 = {
 	.writer_size = lz4_writer_size,
 	.compress = lz4_compress,
 	.decompress = lz4_decompress,
-	.same = zm_lz4_same,
 };
 #endif

@@ -111,7 +111,7 @@ static int zm_setup_parts(struct zm_device *device, u64 slots)
 	err = zm_streams_init(&device->streams, device->codec, device->level);
 	if (err)
 		goto destroy_pool;
-	err = zm_init(&device->core, slots, &zm_kernel_ops, device,
+	err = zm_init(&device->core, slots, device,
 		      min_t(size_t, zs_huge_class_size(device->pool), PAGE_SIZE), get_random_u64());
 	if (err)
 		goto destroy_streams;

@@ -30,7 +30,7 @@ static void zm_note_use(struct zm_device *device, long pages)
 		;
 }
 
-static u64 zm_alloc(void *ctx, u32 len, bool may_wait)
+u64 zm_op_alloc(void *ctx, u32 len, bool may_wait)
 {
 	struct zm_device *device = ctx;
 	long limit = atomic_long_read(&device->limit_pages), pages;
@@ -47,14 +47,14 @@ static u64 zm_alloc(void *ctx, u32 len, bool may_wait)
 	return handle;
 }
 
-static void zm_free(void *ctx, u64 handle)
+void zm_op_free(void *ctx, u64 handle)
 {
 	struct zm_device *device = ctx;
 
 	zs_free(device->pool, handle);
 }
 
-static void zm_store_bytes(void *ctx, u64 handle, const void *bytes, u32 len)
+void zm_op_store(void *ctx, u64 handle, const void *bytes, u32 len)
 {
 	struct zm_device *device = ctx;
 #if ZM_HAS_ZS_MAP_OBJECT
@@ -67,7 +67,7 @@ static void zm_store_bytes(void *ctx, u64 handle, const void *bytes, u32 len)
 #endif
 }
 
-static const void *zm_load_bytes(void *ctx, struct zm_reader *reader, u64 handle, u32 len)
+const void *zm_op_load(void *ctx, struct zm_reader *reader, u64 handle, u32 len)
 {
 	struct zm_device *device = ctx;
 #if ZM_HAS_ZS_MAP_OBJECT
@@ -79,7 +79,7 @@ static const void *zm_load_bytes(void *ctx, struct zm_reader *reader, u64 handle
 #endif
 }
 
-static void zm_unload_bytes(void *ctx, struct zm_reader *reader, u64 handle, u32 len, const void *at)
+void zm_op_unload(void *ctx, struct zm_reader *reader, u64 handle, u32 len, const void *at)
 {
 	struct zm_device *device = ctx;
 #if ZM_HAS_ZS_MAP_OBJECT
@@ -98,7 +98,7 @@ static unsigned int zm_stream_here(struct zm_streams *streams)
 	return likely(cpu < streams->count) ? cpu : cpu % streams->count;
 }
 
-static struct zm_reader *zm_reader_get(void *ctx)
+struct zm_reader *zm_op_reader_get(void *ctx)
 {
 	struct zm_device *device = ctx;
 	struct zm_reader *reader = &device->streams.readers[zm_stream_here(&device->streams)];
@@ -107,12 +107,12 @@ static struct zm_reader *zm_reader_get(void *ctx)
 	return reader;
 }
 
-static void zm_reader_put(void *ctx, struct zm_reader *reader)
+void zm_op_reader_put(void *ctx, struct zm_reader *reader)
 {
 	spin_unlock(&reader->lock);
 }
 
-static int zm_decompress_bytes(void *ctx, struct zm_reader *reader, const void *from, u32 len, void *page)
+int zm_op_decompress(void *ctx, struct zm_reader *reader, const void *from, u32 len, void *page)
 {
 	struct zm_device *device = ctx;
 
@@ -120,19 +120,16 @@ static int zm_decompress_bytes(void *ctx, struct zm_reader *reader, const void *
 	return device->streams.codec->decompress(reader->work, from, len, page);
 }
 
-static bool zm_same_bytes(void *ctx, struct zm_reader *reader, const void *from, u32 len, const void *page)
+bool zm_op_same(void *ctx, struct zm_reader *reader, const void *from, u32 len, const void *page)
 {
 	struct zm_device *device = ctx;
-	const struct zm_codec *codec = device->streams.codec;
 
 	lockdep_assert_held(&reader->lock);
-	if (codec->same)
-		return codec->same(from, len, page);
-	return !codec->decompress(reader->work, from, len, reader->page) &&
+	return !device->streams.codec->decompress(reader->work, from, len, reader->page) &&
 	       zm_equal(reader->page, page, PAGE_SIZE);
 }
 
-static struct zm_writer *zm_writer_get(void *ctx)
+struct zm_writer *zm_op_writer_get(void *ctx)
 {
 	struct zm_device *device = ctx;
 	struct zm_writer *writer = &device->streams.writers[zm_stream_here(&device->streams)];
@@ -141,12 +138,12 @@ static struct zm_writer *zm_writer_get(void *ctx)
 	return writer;
 }
 
-static void zm_writer_put(void *ctx, struct zm_writer *writer)
+void zm_op_writer_put(void *ctx, struct zm_writer *writer)
 {
 	mutex_unlock(&writer->lock);
 }
 
-static int zm_compress_page(void *ctx, struct zm_writer *writer, const void *page, const void **to, u32 *len)
+int zm_op_compress(void *ctx, struct zm_writer *writer, const void *page, const void **to, u32 *len)
 {
 	struct zm_device *device = ctx;
 
@@ -155,18 +152,3 @@ static int zm_compress_page(void *ctx, struct zm_writer *writer, const void *pag
 	return device->streams.codec->compress(writer->work, device->streams.level, page,
 					       writer->bytes, ZM_WRITER_ROOM, len);
 }
-
-const struct zm_ops zm_kernel_ops = {
-	.alloc = zm_alloc,
-	.free = zm_free,
-	.store = zm_store_bytes,
-	.reader_get = zm_reader_get,
-	.reader_put = zm_reader_put,
-	.load = zm_load_bytes,
-	.unload = zm_unload_bytes,
-	.decompress = zm_decompress_bytes,
-	.same = zm_same_bytes,
-	.writer_get = zm_writer_get,
-	.writer_put = zm_writer_put,
-	.compress = zm_compress_page,
-};

@@ -36,8 +36,6 @@ struct zm_codec {
 	int (*reader_init)(void *work);
 	int (*compress)(void *work, int level, const void *page, void *to, u32 room, u32 *len);
 	int (*decompress)(void *work, const void *from, u32 len, void *page);
-	/* Whether that would make @page; may be missing. */
-	bool (*same)(const void *from, u32 len, const void *page);
 };
 
 extern const struct zm_codec zm_codec_lz4, zm_codec_zstd, zm_codec_lzo, zm_codec_lzo_rle;
@@ -97,9 +95,6 @@ u64 zm_device_merge_left(struct zm_device *device);
 /* disk.c */
 struct gendisk *zm_disk_alloc(struct zm_device *device);
 extern const struct block_device_operations zm_disk_ops;
-
-/* store.c: the ops' context is the device. */
-extern const struct zm_ops zm_kernel_ops;
 
 /* sysfs.c, control.c */
 extern const struct attribute_group *zm_disk_groups[];

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The core's tests: each says a law in its name. */
-#include <lz4.h>
-
 #include "model.h"
 
 static u64 dice_state = 88172645463325252ull;
@@ -29,7 +27,7 @@ static struct device *new_device(u64 slots)
 	struct device *device = calloc(1, sizeof(*device));
 
 	fake_refuse(0);
-	CHECK(!zm_init(&device->zm, slots, &fake_ops, &device->fake, FAKE_HUGE_LEN, 7));
+	CHECK(!zm_init(&device->zm, slots, &device->fake, FAKE_HUGE_LEN, 7));
 	return device;
 }
 
@@ -277,51 +275,6 @@ static void one_changed_bit_changes_the_hash(void)
 	}
 }
 
-/* Pieces of earlier bytes, runs and noise: what makes literals and matches of all lengths. */
-static void patchy(u8 *page)
-{
-	u32 at = 0, len, from, i;
-
-	while (at < PAGE_SIZE) {
-		len = 1 + dice() % (dice() % 8 ? 24 : 600);
-		from = at ? dice() % at : 0;
-		for (i = 0; i < len && at < PAGE_SIZE; i++, at++)
-			page[at] = dice() % 3 && at ? page[from + i % (at - from)] : dice();
-	}
-}
-
-static void an_lz4_block_is_the_page_that_it_decompresses_to(void)
-{
-	u8 page[PAGE_SIZE], back[PAGE_SIZE];
-	char *block = malloc(LZ4_COMPRESSBOUND(PAGE_SIZE)), *exact;
-	u32 round, told = 0;
-	int len, at;
-
-	for (round = 0; round < 30000; round++) {
-		patchy(page);
-		len = LZ4_compress_default((char *)page, block, PAGE_SIZE, LZ4_COMPRESSBOUND(PAGE_SIZE));
-		CHECK(len > 0);
-		exact = malloc(len);
-		memcpy(exact, block, len);
-		CHECK(zm_lz4_same(exact, len, page));
-		at = dice() % PAGE_SIZE;
-		page[at] ^= 1 << dice() % 8;
-		CHECK(!zm_lz4_same(exact, len, page));
-		CHECK(!zm_lz4_same(exact, dice() % len, page));
-		/* A broken block is the page that it decompresses to, or none. */
-		exact[dice() % len] ^= 1 << dice() % 8;
-		if (LZ4_decompress_safe(exact, (char *)back, len, PAGE_SIZE) == (int)PAGE_SIZE) {
-			CHECK(!zm_lz4_same(exact, len, page) || !memcmp(page, back, PAGE_SIZE));
-			told += zm_lz4_same(exact, len, back);
-		} else {
-			CHECK(!zm_lz4_same(exact, len, page));
-		}
-		free(exact);
-	}
-	CHECK(told > 100);
-	free(block);
-}
-
 static int by_number(const void *a, const void *b)
 {
 	u32 x = *(const u32 *)a, y = *(const u32 *)b;
@@ -356,11 +309,11 @@ static void init_survives_every_failed_allocation(void)
 
 	for (n = 1; n <= 4; n++) {
 		fake_refuse(n);
-		CHECK(zm_init(&zm, 64, &fake_ops, &fake, FAKE_HUGE_LEN, 1) == -ENOMEM);
+		CHECK(zm_init(&zm, 64, &fake, FAKE_HUGE_LEN, 1) == -ENOMEM);
 	}
 	fake_refuse(0);
-	CHECK(zm_init(&zm, 0, &fake_ops, &fake, FAKE_HUGE_LEN, 1) == -EINVAL);
-	CHECK(zm_init(&zm, 1ull << 32, &fake_ops, &fake, FAKE_HUGE_LEN, 1) == -EINVAL);
+	CHECK(zm_init(&zm, 0, &fake, FAKE_HUGE_LEN, 1) == -EINVAL);
+	CHECK(zm_init(&zm, 1ull << 32, &fake, FAKE_HUGE_LEN, 1) == -EINVAL);
 }
 
 #define LAW(name) { #name, name }
@@ -379,7 +332,6 @@ int main(void)
 		LAW(a_failed_write_leaves_the_slot_as_it_was),
 		LAW(memory_that_has_to_be_waited_for_is_waited_for),
 		LAW(adaptive_mode_stops_looking_and_resumes),
-		LAW(an_lz4_block_is_the_page_that_it_decompresses_to),
 		LAW(one_changed_bit_changes_the_hash),
 		LAW(tags_of_plain_pages_collide_as_by_chance),
 		LAW(init_survives_every_failed_allocation),
