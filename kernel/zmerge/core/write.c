@@ -12,8 +12,12 @@
  */
 #include "core.h"
 
-#define ZM_WINDOW	512	/* pages looked at between two decisions */
-#define ZM_WORTH	8	/* copies among them that make looking worth its cost */
+/* Pages looked at between two decisions, and copies among them that make looking worth its cost. */
+#define ZM_WINDOW	512
+#define ZM_WORTH	8
+/* The same while only a sixteenth is looked at: waking up early costs little. */
+#define ZM_WINDOW_ASLEEP 64
+#define ZM_WORTH_ASLEEP	2
 #define ZM_CANDIDATES	16	/* more than can have one seeded 32-bit hash by chance */
 #define ZM_CHOSEN	(1u << 28)	/* fingerprints below this: a sixteenth */
 
@@ -21,16 +25,17 @@
 static void zm_learn(struct zm_core *zm, bool copy)
 {
 	struct zm_adapt *adapt = &zm->adapt;
+	bool asleep = atomic_read(&adapt->asleep);
 	int found;
 
 	if (atomic_read(&zm->mode) != ZM_ADAPTIVE)
 		return;
 	if (copy)
 		atomic_inc(&adapt->found);
-	if (atomic_inc_return(&adapt->looked) != ZM_WINDOW)
+	if (atomic_inc_return(&adapt->looked) < (asleep ? ZM_WINDOW_ASLEEP : ZM_WINDOW))
 		return;
 	found = atomic_xchg(&adapt->found, 0);
-	atomic_set(&adapt->asleep, found < ZM_WORTH);
+	atomic_set(&adapt->asleep, found < (asleep ? ZM_WORTH_ASLEEP : ZM_WORTH));
 	atomic_set(&adapt->looked, 0);
 }
 

@@ -4,6 +4,7 @@
  *
  *	measure write BASE PAGES PERCENT DEVICE
  *	measure read BASE PAGES PERCENT DEVICE	also compares, outside of what is counted
+ *	measure swap BASE PAGES PERCENT ROUNDS	the pages in memory, looked at and changed again and again
  *	measure merge WORD /sys/block/zmergeN/merge
  *
  * BASE holds different pages. Of the PAGES written PERCENT are copies of other ones, spread over all
@@ -107,6 +108,28 @@ static uint64_t run(bool write, const uint8_t *base, const uint32_t *which, uint
 	return sum;
 }
 
+/* Every page is compared before it becomes another one; what is wrong is counted. */
+static uint32_t swap(const uint8_t *base, uint32_t *which, uint32_t pages, uint32_t rounds)
+{
+	uint8_t *memory = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint32_t wrong = 0, at, step;
+
+	MUST(memory != MAP_FAILED && !madvise(memory, pages * PAGE, MADV_NOHUGEPAGE));
+	for (at = 0; at < pages; at++)
+		memcpy(memory + at * PAGE, base + which[at] * PAGE, PAGE);
+	for (step = 0; step < rounds * pages; step++) {
+		at = dice() % pages;
+		wrong += !!memcmp(memory + at * PAGE, base + which[at] * PAGE, PAGE);
+		if (step % 4)
+			continue;
+		which[at] = which[dice() % pages];
+		memcpy(memory + at * PAGE, base + which[at] * PAGE, PAGE);
+	}
+	for (at = 0; at < pages; at++)
+		wrong += !!memcmp(memory + at * PAGE, base + which[at] * PAGE, PAGE);
+	return wrong;
+}
+
 static int read_number(int file)
 {
 	char text[32] = { 0 };
@@ -141,9 +164,16 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	MUST(argc == 6);
-	write = !strcmp(argv[1], "write");
 	pages = atoi(argv[3]) / BATCH * BATCH;
 	percent = atoi(argv[4]);
+	if (!strcmp(argv[1], "swap")) {
+		uint64_t from = ticks();
+		uint32_t wrong = swap(map_base(argv[2], pages, percent), sequence(pages, percent), pages, atoi(argv[5]));
+
+		printf("ticks %llu wrong %u\n", (unsigned long long)(ticks() - from), wrong);
+		return wrong ? 3 : 0;
+	}
+	write = !strcmp(argv[1], "write");
 	device = open(argv[5], O_RDWR | O_DIRECT);
 	MUST(device >= 0);
 	printf("%llu\n", (unsigned long long)(run(write, map_base(argv[2], pages, percent),
