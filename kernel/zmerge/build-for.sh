@@ -30,6 +30,13 @@ headers_of() {
 	ls "$root/usr/src" | sed -n 's/^linux-headers-\(.*-cloud-amd64\)$/\1/p' | sort -V | tail -n 1
 }
 
+# Whether the module is there and nothing that it is made of has changed since.
+fresh() {
+	local module=$folder/$release/zmerge.ko
+	[ -e "$module" ] &&
+		[ -z "$(find "$here"/{Makefile,Kbuild,core,glue,probe} -newer "$module" -print -quit)" ]
+}
+
 copy_sources() {
 	mkdir -p "$root/zmerge"
 	cp -ru "$here"/{Makefile,Kbuild,core,glue,probe} "$root/zmerge/"
@@ -54,6 +61,10 @@ log "$suite: headers and compiler"
 	'?essential' make "linux-headers-${release:-cloud-amd64}" >&2
 complete
 release=${release:-$(headers_of)}
+if fresh; then
+	echo "$folder/$release/zmerge.ko"
+	exit 0
+fi
 copy_sources
 log "$suite: building for $release"
 inside make -C /zmerge KDIR="/usr/src/linux-headers-$release" >"$folder/build.log" 2>&1 || {
