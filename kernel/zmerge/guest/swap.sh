@@ -1,16 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In a guest with too little memory: the same work to its end, swapping to zram and to zmerge.
+# In a guest, with less memory than it needs: the same work to its end, swapping to zram and to zmerge.
 #
-#   swap.sh PAGES ROUNDS PERCENT MODE...      MODE: zram, or one of merge_mode's; +merge: with passes beside
+#   swap.sh LIMIT PAGES ROUNDS PERCENT MODE...      MODE: zram, or one of merge_mode's; +merge: with passes beside
 set -eu
 
-pages=$1
-rounds=$2
-percent=$3
-shift 3
+limit=$1
+pages=$2
+rounds=$3
+percent=$4
+shift 4
 insmod /zmerge.ko
+echo "$limit" >/sys/fs/cgroup/job/memory.max
 for mode; do
 	device=zmerge0
 	[ "$mode" != zram ] || device=zram0
