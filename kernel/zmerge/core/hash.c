@@ -42,42 +42,36 @@ static inline u64 zm_mix(u64 key, u64 sum, u64 a, u64 b)
 }
 #endif
 
-#define ZM_BLOCK	256
-
-static inline u64 zm_mix_half(u64 key, u64 sum, const u8 *at)
+static inline u64 zm_mix_64_bytes(u64 key, u64 sum, const u8 *at)
 {
 	sum = zm_mix(key, sum, zm_word(at), zm_word(at + 8));
 	sum = zm_mix(key, sum, zm_word(at + 16), zm_word(at + 24));
 	sum = zm_mix(key, sum, zm_word(at + 32), zm_word(at + 40));
-	sum = zm_mix(key, sum, zm_word(at + 48), zm_word(at + 56));
-	sum = zm_mix(key, sum, zm_word(at + 64), zm_word(at + 72));
-	sum = zm_mix(key, sum, zm_word(at + 80), zm_word(at + 88));
-	sum = zm_mix(key, sum, zm_word(at + 96), zm_word(at + 104));
-	return zm_mix(key, sum, zm_word(at + 112), zm_word(at + 120));
+	return zm_mix(key, sum, zm_word(at + 48), zm_word(at + 56));
 }
 
 /* The bytes behind the last whole block, as if zeros followed. */
 static noinline void zm_mix_rest(u64 key, u64 *a, u64 *b, const u8 *at, size_t left)
 {
-	u8 rest[ZM_BLOCK] = { 0 };
+	u8 rest[128] = { 0 };
 
 	memcpy(rest, at, left);
-	*a = zm_mix_half(key, *a, rest);
-	*b = zm_mix_half(key, *b, rest + ZM_BLOCK / 2);
+	*a = zm_mix_64_bytes(key, *a, rest);
+	*b = zm_mix_64_bytes(key, *b, rest + 64);
 }
 
 /* Two sums: a processor multiplies for both at the same time. */
 u64 zm_hash(const void *bytes, size_t len, u64 seed)
 {
-	const u8 *at = bytes, *end = at + (len & ~(size_t)(ZM_BLOCK - 1));
+	const u8 *at = bytes, *end = at + (len & ~(size_t)127);
 	u64 key = seed * ZM_MIX ^ ZM_MIX2, a = seed, b = ~seed;
 
-	for (; at != end; at += ZM_BLOCK) {
-		a = zm_mix_half(key, a, at);
-		b = zm_mix_half(key, b, at + ZM_BLOCK / 2);
+	for (; at != end; at += 128) {
+		a = zm_mix_64_bytes(key, a, at);
+		b = zm_mix_64_bytes(key, b, at + 64);
 	}
-	if (len & (ZM_BLOCK - 1))
-		zm_mix_rest(key, &a, &b, at, len & (ZM_BLOCK - 1));
+	if (len & 127)
+		zm_mix_rest(key, &a, &b, at, len & 127);
 	return zm_mix(key, zm_mix(key, a, b, len), seed, ZM_MIX);
 }
 
