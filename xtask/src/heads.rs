@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Checks that every source file of the project begins with its licence: the first line, or the
-//! second where the first names an interpreter. Data, documents and manifests need none. The kernel
-//! module has a licence of its own.
+//! second where the first names an interpreter. Data, documents and manifests need none.
 
 use std::fs;
 use std::path::Path;
@@ -11,16 +10,19 @@ use anyhow::{Result, bail};
 use crate::run;
 
 const LICENCE: &str = "SPDX-License-Identifier: Apache-2.0 OR MIT";
-const OF_THE_KERNEL: (&str, &str) = ("kernel/", "SPDX-License-Identifier: GPL-2.0-only");
+/// What becomes part of a kernel has the kernel's.
+const IN_KERNEL: &str = "SPDX-License-Identifier: GPL-2.0-only";
+
+fn licence(path: &str) -> &'static str {
+    if path.starts_with("kernel/") { IN_KERNEL } else { LICENCE }
+}
 
 pub(crate) fn main() -> Result<()> {
     let sources = sources()?;
-    let bare = sources.iter().filter(|(path, text)| !has_head(text, licence_of(path)));
-    let bare: Vec<String> = bare.map(|(path, _)| format!("  {path}")).collect();
+    let bare = sources.iter().filter(|(path, text)| !has_head(text, licence(path)));
+    let bare: Vec<String> = bare.map(|(path, _)| format!("  {path}: {}", licence(path))).collect();
     if !bare.is_empty() {
-        let (folder, other) = OF_THE_KERNEL;
-        let list = bare.join("\n");
-        bail!("expected \"{LICENCE}\" (in {folder} \"{other}\") as the first line of:\n{list}");
+        bail!("expected as the first line of\n{}", bare.join("\n"));
     }
     println!("{} source files begin with their licence", sources.len());
     Ok(())
@@ -46,17 +48,12 @@ fn is_source(path: &str, text: &str) -> bool {
         || text.starts_with("#!")
 }
 
-fn licence_of(path: &str) -> &'static str {
-    let (folder, other) = OF_THE_KERNEL;
-    if path.starts_with(folder) { other } else { LICENCE }
-}
-
-fn has_head(text: &str, wanted: &str) -> bool {
+fn has_head(text: &str, expected: &str) -> bool {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
     let head = if first.starts_with("#!") { lines.next().unwrap_or_default() } else { first };
     let Some((mark, licence)) = head.split_once(' ') else { return false };
-    ["//", "#", "/*"].contains(&mark) && licence.trim_end_matches(" */") == wanted
+    ["//", "#", "/*"].contains(&mark) && licence.trim_end_matches(" */") == expected
 }
 
 #[cfg(test)]
@@ -65,12 +62,20 @@ mod tests {
 
     #[test]
     fn the_licence_comes_first_or_after_the_interpreter() {
-        assert!(has_head(&format!("// {LICENCE}\nfn main() {{}}\n"), LICENCE));
-        assert!(has_head(&format!("#!/bin/bash\n# {LICENCE}\n"), LICENCE));
-        assert!(has_head(&format!("/* {LICENCE} */\n"), LICENCE));
-        assert!(!has_head(&format!("//! A module.\n// {LICENCE}\n"), LICENCE));
-        assert!(!has_head(&format!("// {LICENCE} or something else\n"), LICENCE));
-        assert!(!has_head("", LICENCE));
+        let has_head = |text: &str| has_head(text, LICENCE);
+        assert!(has_head(&format!("// {LICENCE}\nfn main() {{}}\n")));
+        assert!(has_head(&format!("#!/bin/bash\n# {LICENCE}\n")));
+        assert!(has_head(&format!("/* {LICENCE} */\n")));
+        assert!(!has_head(&format!("//! A module.\n// {LICENCE}\n")));
+        assert!(!has_head(&format!("// {LICENCE} or something else\n")));
+        assert!(!has_head(&format!("// {IN_KERNEL}\n")));
+        assert!(!has_head(""));
+    }
+
+    #[test]
+    fn what_becomes_part_of_a_kernel_has_its_licence() {
+        assert_eq!(licence("kernel/zmerge/core/slot.c"), IN_KERNEL);
+        assert_eq!(licence("crates/pagewise/tests/guest_zmerge.rs"), LICENCE);
     }
 
     #[test]

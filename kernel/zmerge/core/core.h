@@ -18,7 +18,7 @@
  *	slot lock	spin	slot->value and slot->attr; one lock for many slots, never two at once
  *	tree->lock	spin	a part of the index with the references of its objects
  *	counters->lock	spin	all counters
- *	reader		spin	what ops->reader_get() gives; taken under a slot lock or alone
+ *	reader		spin	what zm_op_reader_get() gives; taken under a slot lock or alone
  *
  * tree->lock and counters->lock are never held together with each other or with a reader. The
  * writer of ops->writer_get() may be waited for and is taken with no lock held. Nothing sleeps
@@ -75,14 +75,14 @@ static inline struct zm_slot zm_slot_of(enum zm_kind kind, u64 value, u32 len, u
 
 /* index.c: many values under 32-bit tags, in memory that grows with their number. */
 #ifndef ZM_LEAF_ENTRIES		/* the fuzzer has smaller ones */
-#define ZM_LEAF_ENTRIES	63
+#define ZM_LEAF_ENTRIES	31
 #endif
 
 struct zm_leaf {
 	u8 depth;	/* how many bits of the tag all entries have in common */
 	u8 count;
 	u64 value[ZM_LEAF_ENTRIES];
-	u32 tag[ZM_LEAF_ENTRIES];
+	u32 tag[ZM_LEAF_ENTRIES + 1];	/* one more, where a search ends that finds nothing */
 	u32 meta[ZM_LEAF_ENTRIES];
 };
 
@@ -135,28 +135,30 @@ void zm_fill(void *page, u64 word);
 
 enum zm_mode { ZM_OFF, ZM_REQUEST, ZM_INLINE, ZM_ADAPTIVE };
 
-/* Where objects are kept, and what turns pages into them. Handles are not zero. */
+/*
+ * Where objects are kept, and what turns pages into them: the operations that the core is linked
+ * with (glue/store.c in the kernel, user/fake.c in user space). A handle is never zero.
+ */
 struct zm_reader;
 struct zm_writer;
 
-struct zm_ops {
-	/* Zero when there is no room. Without @may_wait it returns at once. */
-	u64 (*alloc)(void *ctx, u32 len, bool may_wait);
-	void (*free)(void *ctx, u64 handle);
-	void (*store)(void *ctx, u64 handle, const void *bytes, u32 len);
-	/* A reader is held for one object: nothing sleeps meanwhile. */
-	struct zm_reader *(*reader_get)(void *ctx);
-	void (*reader_put)(void *ctx, struct zm_reader *reader);
-	void *(*reader_page)(struct zm_reader *reader);
-	const void *(*load)(void *ctx, struct zm_reader *reader, u64 handle, u32 len);
-	void (*unload)(void *ctx, struct zm_reader *reader, u64 handle, u32 len, const void *at);
-	int (*decompress)(void *ctx, struct zm_reader *reader, const void *from, u32 len, void *page);
-	/* A writer holds what it compressed last until it is put. */
-	struct zm_writer *(*writer_get)(void *ctx);
-	void (*writer_put)(void *ctx, struct zm_writer *writer);
-	/* Puts at most a page of compressed bytes into *to; ENOSPC when they are more. */
-	int (*compress)(void *ctx, struct zm_writer *writer, const void *page, const void **to, u32 *len);
-};
+/* Zero when there is no room. Without @may_wait it returns at once. */
+u64 zm_op_alloc(void *ctx, u32 len, bool may_wait);
+void zm_op_free(void *ctx, u64 handle);
+void zm_op_store(void *ctx, u64 handle, const void *bytes, u32 len);
+/* A reader is held for one object: nothing sleeps meanwhile. */
+struct zm_reader *zm_op_reader_get(void *ctx);
+void zm_op_reader_put(void *ctx, struct zm_reader *reader);
+const void *zm_op_load(void *ctx, struct zm_reader *reader, u64 handle, u32 len);
+void zm_op_unload(void *ctx, struct zm_reader *reader, u64 handle, u32 len, const void *at);
+int zm_op_decompress(void *ctx, struct zm_reader *reader, const void *from, u32 len, void *page);
+/* Whether these bytes decompress to @page. False where they do not decompress. */
+bool zm_op_same(void *ctx, struct zm_reader *reader, const void *from, u32 len, const void *page);
+/* A writer holds what it compressed last until it is put. */
+struct zm_writer *zm_op_writer_get(void *ctx);
+void zm_op_writer_put(void *ctx, struct zm_writer *writer);
+/* Puts the compressed bytes into *to; ENOSPC when they are too many. */
+int zm_op_compress(void *ctx, struct zm_writer *writer, const void *page, const void **to, u32 *len);
 
 /* Whole-device sums. Those of objects count a shared object once. */
 struct zm_stats {
@@ -179,7 +181,6 @@ struct zm_adapt {
 };
 
 struct zm_core {
-	const struct zm_ops *ops;
 	void *ctx;
 	u32 huge_len;		/* from here on an object is a page as it is */
 	u64 nslots;
@@ -198,7 +199,7 @@ struct zm_core {
 };
 
 /* slot.c */
-int zm_init(struct zm_core *zm, u64 nslots, const struct zm_ops *ops, void *ctx, u32 huge_len, u64 seed);
+int zm_init(struct zm_core *zm, u64 nslots, void *ctx, u32 huge_len, u64 seed);
 void zm_destroy(struct zm_core *zm);
 int zm_read(struct zm_core *zm, u64 number, void *page);
 void zm_clear(struct zm_core *zm, u64 number);

@@ -3,8 +3,8 @@
  * Tags -> entries, in memory that grows and shrinks with their number.
  *
  * The tag's high bits choose a tree, its low bits a leaf of it: an extendible hash table of up to
- * 63 entries to a leaf of 1 KiB. A full leaf is split by one more bit of the tag, two that are
- * nearly empty become one. Leaves are between half full and full, so an entry takes 16 to 32
+ * 31 entries to a leaf of 512 bytes. A full leaf is split by one more bit of the tag, two that are
+ * nearly empty become one. Leaves are between half full and full, so an entry takes 16 to 33
  * bytes, 23 on average. Where there is no memory the entry is refused, and nothing else happens.
  *
  * The same table serves inline merging (handles, with length and references) and the pass on
@@ -12,7 +12,7 @@
  */
 #include "core.h"
 
-#define ZM_OBJECTS_PER_TREE	8192
+#define ZM_OBJECTS_PER_TREE	4096
 #define ZM_TREES_MIN		8
 /* The directory of a tree stays within a page of 4 KiB. */
 #define ZM_DEPTH_MAX		9
@@ -48,7 +48,7 @@ int zm_index_init(struct zm_index *index, u64 objects)
 	u64 trees = max_t(u64, ZM_TREES_MIN, div_u64(objects, ZM_OBJECTS_PER_TREE));
 	u32 at;
 
-	BUILD_BUG_ON(sizeof(struct zm_leaf) > 1024);
+	BUILD_BUG_ON(sizeof(struct zm_leaf) > 512);
 	memset(index, 0, sizeof(*index));
 	if (trees > U32_MAX)
 		return -EFBIG;
@@ -227,12 +227,15 @@ static void zm_leaf_join(struct zm_index *index, struct zm_tree *tree, u32 tag)
 	zm_index_free(index, other, sizeof(*other));
 }
 
-/* Where @tag is next, from @at on; leaf->count where it is not. */
-static u32 zm_leaf_find(const struct zm_leaf *leaf, u32 tag, u32 at)
+/* Where @tag is next, from @at on, at most leaf->count; that where it is not. */
+static u32 zm_leaf_find(struct zm_leaf *leaf, u32 tag, u32 at)
 {
-	while (at < leaf->count && leaf->tag[at] != tag)
-		at++;
-	return at;
+	const u32 *look = leaf->tag + at;
+
+	leaf->tag[leaf->count] = tag;
+	while (*look != tag)
+		look++;
+	return look - leaf->tag;
 }
 
 static struct zm_leaf *zm_leaf_find_value(struct zm_tree *tree, u32 tag, u64 value, u32 *at)

@@ -24,14 +24,14 @@ enum zm_match { ZM_DIFFERENT, ZM_MERGED, ZM_CHANGED };
 
 static const void *zm_load(struct zm_core *zm, struct zm_slot slot, struct zm_reader **reader)
 {
-	*reader = zm->ops->reader_get(zm->ctx);
-	return zm->ops->load(zm->ctx, *reader, slot.value, zm_len(slot));
+	*reader = zm_op_reader_get(zm->ctx);
+	return zm_op_load(zm->ctx, *reader, slot.value, zm_len(slot));
 }
 
 static void zm_unload(struct zm_core *zm, struct zm_slot slot, struct zm_reader *reader, const void *at)
 {
-	zm->ops->unload(zm->ctx, reader, slot.value, zm_len(slot), at);
-	zm->ops->reader_put(zm->ctx, reader);
+	zm_op_unload(zm->ctx, reader, slot.value, zm_len(slot), at);
+	zm_op_reader_put(zm->ctx, reader);
 }
 
 /* Marks the slot and hashes its object into *tag; false when it has none. */

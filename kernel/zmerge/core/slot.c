@@ -24,14 +24,13 @@ static int zm_init_locks(struct zm_core *zm)
 }
 
 /* On failure nothing is left to destroy. */
-int zm_init(struct zm_core *zm, u64 nslots, const struct zm_ops *ops, void *ctx, u32 huge_len, u64 seed)
+int zm_init(struct zm_core *zm, u64 nslots, void *ctx, u32 huge_len, u64 seed)
 {
 	int err;
 
 	BUILD_BUG_ON(sizeof(struct zm_slot) != 16);
 	BUILD_BUG_ON(PAGE_SIZE > 1ul << (ZM_LEN_BITS - 1));
 	memset(zm, 0, sizeof(*zm));
-	zm->ops = ops;
 	zm->ctx = ctx;
 	zm->huge_len = huge_len;
 	zm->nslots = nslots;
@@ -123,7 +122,7 @@ void zm_release(struct zm_core *zm, struct zm_slot was)
 		return;
 	}
 	zm_account_object(zm, was, -1);
-	zm->ops->free(zm->ctx, was.value);
+	zm_op_free(zm->ctx, was.value);
 }
 
 /* Slot @number stores @now, whose reference it takes over, and forgets what it stored. */
@@ -195,17 +194,16 @@ bool zm_share(struct zm_core *zm, u64 number, struct zm_slot *object)
 
 static int zm_read_object(struct zm_core *zm, struct zm_slot slot, void *page)
 {
-	const struct zm_ops *ops = zm->ops;
-	struct zm_reader *reader = ops->reader_get(zm->ctx);
-	const void *from = ops->load(zm->ctx, reader, slot.value, zm_len(slot));
+	struct zm_reader *reader = zm_op_reader_get(zm->ctx);
+	const void *from = zm_op_load(zm->ctx, reader, slot.value, zm_len(slot));
 	int err = 0;
 
 	if (zm_len(slot) == PAGE_SIZE)
 		memcpy(page, from, PAGE_SIZE);
 	else
-		err = ops->decompress(zm->ctx, reader, from, zm_len(slot), page);
-	ops->unload(zm->ctx, reader, slot.value, zm_len(slot), from);
-	ops->reader_put(zm->ctx, reader);
+		err = zm_op_decompress(zm->ctx, reader, from, zm_len(slot), page);
+	zm_op_unload(zm->ctx, reader, slot.value, zm_len(slot), from);
+	zm_op_reader_put(zm->ctx, reader);
 	return err;
 }
 

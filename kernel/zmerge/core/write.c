@@ -12,8 +12,12 @@
  */
 #include "core.h"
 
-#define ZM_WINDOW	512	/* pages looked at between two decisions */
-#define ZM_WORTH	8	/* copies among them that make looking worth its cost */
+/* Pages looked at between two decisions, and copies among them that make looking worth its cost. */
+#define ZM_WINDOW	512
+#define ZM_WORTH	8
+/* The same while only a sixteenth is looked at: waking up early costs little. */
+#define ZM_WINDOW_ASLEEP 64
+#define ZM_WORTH_ASLEEP	2
 #define ZM_CANDIDATES	16	/* more than can have one seeded 32-bit hash by chance */
 #define ZM_CHOSEN	(1u << 28)	/* fingerprints below this: a sixteenth */
 
@@ -21,33 +25,33 @@
 static void zm_learn(struct zm_core *zm, bool copy)
 {
 	struct zm_adapt *adapt = &zm->adapt;
+	bool asleep = atomic_read(&adapt->asleep);
 	int found;
 
+	if (atomic_read(&zm->mode) != ZM_ADAPTIVE)
+		return;
 	if (copy)
 		atomic_inc(&adapt->found);
-	if (atomic_inc_return(&adapt->looked) != ZM_WINDOW)
+	if (atomic_inc_return(&adapt->looked) < (asleep ? ZM_WINDOW_ASLEEP : ZM_WINDOW))
 		return;
 	found = atomic_xchg(&adapt->found, 0);
-	atomic_set(&adapt->asleep, found < ZM_WORTH);
+	atomic_set(&adapt->asleep, found < (asleep ? ZM_WORTH_ASLEEP : ZM_WORTH));
 	atomic_set(&adapt->looked, 0);
 }
 
 /* Whether @object, to which we have a reference, is @page. */
 static bool zm_is_page(struct zm_core *zm, struct zm_slot object, const void *page)
 {
-	const struct zm_ops *ops = zm->ops;
-	struct zm_reader *reader = ops->reader_get(zm->ctx);
-	const void *from = ops->load(zm->ctx, reader, object.value, zm_len(object));
-	void *room = ops->reader_page(reader);
+	struct zm_reader *reader = zm_op_reader_get(zm->ctx);
+	const void *from = zm_op_load(zm->ctx, reader, object.value, zm_len(object));
 	bool same;
 
 	if (zm_len(object) == PAGE_SIZE)
 		same = zm_equal(from, page, PAGE_SIZE);
 	else
-		same = !ops->decompress(zm->ctx, reader, from, zm_len(object), room) &&
-		       zm_equal(room, page, PAGE_SIZE);
-	ops->unload(zm->ctx, reader, object.value, zm_len(object), from);
-	ops->reader_put(zm->ctx, reader);
+		same = zm_op_same(zm->ctx, reader, from, zm_len(object), page);
+	zm_op_unload(zm->ctx, reader, object.value, zm_len(object), from);
+	zm_op_reader_put(zm->ctx, reader);
 	return same;
 }
 
@@ -71,7 +75,7 @@ static bool zm_find_copy(struct zm_core *zm, u32 tag, const void *page, struct z
 static int zm_compress(struct zm_core *zm, struct zm_writer *writer, const void *page,
 		       const void **bytes, u32 *len)
 {
-	int err = zm->ops->compress(zm->ctx, writer, page, bytes, len);
+	int err = zm_op_compress(zm->ctx, writer, page, bytes, len);
 
 	if (err && err != -ENOSPC)
 		return err;
@@ -88,26 +92,28 @@ struct zm_parcel {
 	u32 room;
 	u32 len;
 	u32 fingerprint;
+	bool wants_fingerprint;
 };
 
 /* Compresses and stores; room is got first where there is none. EAGAIN: wait for more, then again. */
 static int zm_try_store(struct zm_core *zm, const void *page, struct zm_parcel *parcel)
 {
-	struct zm_writer *writer = zm->ops->writer_get(zm->ctx);
+	struct zm_writer *writer = zm_op_writer_get(zm->ctx);
 	const void *bytes;
 	int err = zm_compress(zm, writer, page, &bytes, &parcel->len);
 
 	if (!err && !parcel->handle) {
 		parcel->room = parcel->len;
-		parcel->handle = zm->ops->alloc(zm->ctx, parcel->len, false);
+		parcel->handle = zm_op_alloc(zm->ctx, parcel->len, false);
 	}
 	if (!err && (!parcel->handle || parcel->len > parcel->room))
 		err = -EAGAIN;
 	if (!err) {
-		zm->ops->store(zm->ctx, parcel->handle, bytes, parcel->len);
-		parcel->fingerprint = zm_fingerprint(bytes, parcel->len, zm->seed);
+		zm_op_store(zm->ctx, parcel->handle, bytes, parcel->len);
+		if (parcel->wants_fingerprint)
+			parcel->fingerprint = zm_fingerprint(bytes, parcel->len, zm->seed);
 	}
-	zm->ops->writer_put(zm->ctx, writer);
+	zm_op_writer_put(zm->ctx, writer);
 	return err;
 }
 
@@ -115,19 +121,19 @@ static int zm_try_store(struct zm_core *zm, const void *page, struct zm_parcel *
 static int zm_wait_for_room(struct zm_core *zm, struct zm_parcel *parcel, int tries)
 {
 	if (parcel->handle)
-		zm->ops->free(zm->ctx, parcel->handle);
+		zm_op_free(zm->ctx, parcel->handle);
 	parcel->room = tries ? PAGE_SIZE : parcel->len;
-	parcel->handle = zm->ops->alloc(zm->ctx, parcel->room, true);
+	parcel->handle = zm_op_alloc(zm->ctx, parcel->room, true);
 	return parcel->handle ? 0 : -ENOMEM;
 }
 
 /*
  * An object of its own for @page. Memory that has to be waited for is waited for without the
- * writer, and the page compressed anew.
+ * writer, and the page compressed anew. A fingerprint is taken for who asks for it.
  */
 static int zm_store(struct zm_core *zm, const void *page, struct zm_slot *object, u32 *fingerprint)
 {
-	struct zm_parcel parcel = { 0 };
+	struct zm_parcel parcel = { .wants_fingerprint = fingerprint };
 	int tries = 0, err;
 
 	while ((err = zm_try_store(zm, page, &parcel)) == -EAGAIN) {
@@ -137,10 +143,11 @@ static int zm_store(struct zm_core *zm, const void *page, struct zm_slot *object
 	}
 	if (err) {
 		if (parcel.handle)
-			zm->ops->free(zm->ctx, parcel.handle);
+			zm_op_free(zm->ctx, parcel.handle);
 		return err;
 	}
-	*fingerprint = parcel.fingerprint;
+	if (fingerprint)
+		*fingerprint = parcel.fingerprint;
 	*object = zm_slot_of(ZM_PLAIN, parcel.handle, parcel.len, 0);
 	zm_account_object(zm, *object, 1);
 	if (parcel.len == PAGE_SIZE)
@@ -175,12 +182,12 @@ static bool zm_look(struct zm_core *zm, u32 tag, const void *page, struct zm_slo
 /* Looks for a copy, and compresses only where there is none. */
 static int zm_write_inline(struct zm_core *zm, const void *page, struct zm_slot *object)
 {
-	u32 tag = zm_tag(zm, page), fingerprint;
+	u32 tag = zm_tag(zm, page);
 	int err;
 
 	if (zm_look(zm, tag, page, object))
 		return 0;
-	err = zm_store(zm, page, object, &fingerprint);
+	err = zm_store(zm, page, object, NULL);
 	if (!err)
 		zm_make_findable(zm, tag, object);
 	return err;
@@ -207,8 +214,6 @@ static int zm_write_asleep(struct zm_core *zm, const void *page, struct zm_slot 
 
 static int zm_write_object(struct zm_core *zm, const void *page, struct zm_slot *object)
 {
-	u32 fingerprint;
-
 	switch (atomic_read(&zm->mode)) {
 	case ZM_INLINE:
 		return zm_write_inline(zm, page, object);
@@ -216,7 +221,7 @@ static int zm_write_object(struct zm_core *zm, const void *page, struct zm_slot 
 		return atomic_read(&zm->adapt.asleep) ? zm_write_asleep(zm, page, object) :
 							zm_write_inline(zm, page, object);
 	default:
-		return zm_store(zm, page, object, &fingerprint);
+		return zm_store(zm, page, object, NULL);
 	}
 }
 

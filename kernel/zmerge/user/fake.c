@@ -34,7 +34,7 @@ static __thread struct zm_reader reader;
 static __thread struct zm_writer writer;
 static __thread bool reading, writing;
 
-static u64 fake_alloc(void *ctx, u32 len, bool may_wait)
+u64 zm_op_alloc(void *ctx, u32 len, bool may_wait)
 {
 	struct fake *fake = ctx;
 	struct object *object;
@@ -57,7 +57,7 @@ static struct object *object_of(u64 handle)
 	return (struct object *)(uintptr_t)handle;
 }
 
-static void fake_free(void *ctx, u64 handle)
+void zm_op_free(void *ctx, u64 handle)
 {
 	struct fake *fake = ctx;
 
@@ -67,14 +67,14 @@ static void fake_free(void *ctx, u64 handle)
 	free(object_of(handle));
 }
 
-static void fake_store(void *ctx, u64 handle, const void *bytes, u32 len)
+void zm_op_store(void *ctx, u64 handle, const void *bytes, u32 len)
 {
 	(void)ctx;
 	CHECK(len <= object_of(handle)->len);
 	memcpy(object_of(handle)->bytes, bytes, len);
 }
 
-static struct zm_reader *fake_reader_get(void *ctx)
+struct zm_reader *zm_op_reader_get(void *ctx)
 {
 	(void)ctx;
 	CHECK(!reading);
@@ -82,33 +82,28 @@ static struct zm_reader *fake_reader_get(void *ctx)
 	return &reader;
 }
 
-static void fake_reader_put(void *ctx, struct zm_reader *got)
+void zm_op_reader_put(void *ctx, struct zm_reader *got)
 {
 	(void)ctx;
 	CHECK(reading && got == &reader);
 	reading = false;
 }
 
-static void *fake_reader_page(struct zm_reader *got)
-{
-	return got->page;
-}
-
-static const void *fake_load(void *ctx, struct zm_reader *got, u64 handle, u32 len)
+const void *zm_op_load(void *ctx, struct zm_reader *got, u64 handle, u32 len)
 {
 	(void)ctx;
 	CHECK(reading && got == &reader && len <= object_of(handle)->len);
 	return object_of(handle)->bytes;
 }
 
-static void fake_unload(void *ctx, struct zm_reader *got, u64 handle, u32 len, const void *at)
+void zm_op_unload(void *ctx, struct zm_reader *got, u64 handle, u32 len, const void *at)
 {
 	(void)ctx;
 	(void)got;
 	CHECK(reading && len <= object_of(handle)->len && at == object_of(handle)->bytes);
 }
 
-static int fake_decompress(void *ctx, struct zm_reader *got, const void *from, u32 len, void *page)
+int zm_op_decompress(void *ctx, struct zm_reader *got, const void *from, u32 len, void *page)
 {
 	(void)ctx;
 	(void)got;
@@ -117,7 +112,12 @@ static int fake_decompress(void *ctx, struct zm_reader *got, const void *from, u
 	return 0;
 }
 
-static struct zm_writer *fake_writer_get(void *ctx)
+bool zm_op_same(void *ctx, struct zm_reader *got, const void *from, u32 len, const void *page)
+{
+	return !zm_op_decompress(ctx, got, from, len, got->page) && zm_equal(got->page, page, PAGE_SIZE);
+}
+
+struct zm_writer *zm_op_writer_get(void *ctx)
 {
 	(void)ctx;
 	CHECK(!writing && !reading);
@@ -125,14 +125,14 @@ static struct zm_writer *fake_writer_get(void *ctx)
 	return &writer;
 }
 
-static void fake_writer_put(void *ctx, struct zm_writer *got)
+void zm_op_writer_put(void *ctx, struct zm_writer *got)
 {
 	(void)ctx;
 	CHECK(writing && got == &writer);
 	writing = false;
 }
 
-static int fake_compress(void *ctx, struct zm_writer *got, const void *page, const void **to, u32 *len)
+int zm_op_compress(void *ctx, struct zm_writer *got, const void *page, const void **to, u32 *len)
 {
 	const u8 *bytes = page;
 	u32 left = PAGE_SIZE;
@@ -147,21 +147,6 @@ static int fake_compress(void *ctx, struct zm_writer *got, const void *page, con
 	*len = left;
 	return 0;
 }
-
-const struct zm_ops fake_ops = {
-	.alloc = fake_alloc,
-	.free = fake_free,
-	.store = fake_store,
-	.reader_get = fake_reader_get,
-	.reader_put = fake_reader_put,
-	.reader_page = fake_reader_page,
-	.load = fake_load,
-	.unload = fake_unload,
-	.decompress = fake_decompress,
-	.writer_get = fake_writer_get,
-	.writer_put = fake_writer_put,
-	.compress = fake_compress,
-};
 
 static int by_handle(const void *a, const void *b)
 {

@@ -17,8 +17,6 @@ struct fake {
 	bool shy;		/* nothing to be had without waiting */
 };
 
-extern const struct zm_ops fake_ops;
-
 /* Every @n-th allocation of the core's own fails; zero: none. */
 void fake_refuse(unsigned int n);
 

@@ -118,7 +118,7 @@ void model_run(const u8 *bytes, size_t len)
 	u32 slot;
 
 	fake_refuse(0);
-	CHECK(!zm_init(&model->zm, SLOTS, &fake_ops, &model->fake, FAKE_HUGE_LEN, 42));
+	CHECK(!zm_init(&model->zm, SLOTS, &model->fake, FAKE_HUGE_LEN, 42));
 	for (; len >= 3; bytes += 3, len -= 3) {
 		if (bytes[0] % 16 == 11)
 			model_settle(model, 0);

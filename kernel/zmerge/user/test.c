@@ -27,7 +27,7 @@ static struct device *new_device(u64 slots)
 	struct device *device = calloc(1, sizeof(*device));
 
 	fake_refuse(0);
-	CHECK(!zm_init(&device->zm, slots, &fake_ops, &device->fake, FAKE_HUGE_LEN, 7));
+	CHECK(!zm_init(&device->zm, slots, &device->fake, FAKE_HUGE_LEN, 7));
 	return device;
 }
 
@@ -309,11 +309,11 @@ static void init_survives_every_failed_allocation(void)
 
 	for (n = 1; n <= 4; n++) {
 		fake_refuse(n);
-		CHECK(zm_init(&zm, 64, &fake_ops, &fake, FAKE_HUGE_LEN, 1) == -ENOMEM);
+		CHECK(zm_init(&zm, 64, &fake, FAKE_HUGE_LEN, 1) == -ENOMEM);
 	}
 	fake_refuse(0);
-	CHECK(zm_init(&zm, 0, &fake_ops, &fake, FAKE_HUGE_LEN, 1) == -EINVAL);
-	CHECK(zm_init(&zm, 1ull << 32, &fake_ops, &fake, FAKE_HUGE_LEN, 1) == -EINVAL);
+	CHECK(zm_init(&zm, 0, &fake, FAKE_HUGE_LEN, 1) == -EINVAL);
+	CHECK(zm_init(&zm, 1ull << 32, &fake, FAKE_HUGE_LEN, 1) == -EINVAL);
 }
 
 #define LAW(name) { #name, name }

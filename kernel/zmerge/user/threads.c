@@ -90,7 +90,7 @@ int main(int argc, char **argv)
 	uintptr_t at;
 
 	steps = argc > 1 ? atoi(argv[1]) : 20000;
-	CHECK(!zm_init(&zm, WORKERS * SLOTS_EACH, &fake_ops, &fake, FAKE_HUGE_LEN, 5));
+	CHECK(!zm_init(&zm, WORKERS * SLOTS_EACH, &fake, FAKE_HUGE_LEN, 5));
 	pthread_create(&others[0], NULL, merge, &passes);
 	pthread_create(&others[1], NULL, switch_modes, &switches);
 	for (at = 0; at < WORKERS; at++)

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One device's life: added, set up by its size, merged, reset, removed.
+ *
+ * To be reset or removed a device is claimed first, which fails while it is open and keeps it from
+ * being opened and set up. So there is no I/O when what I/O uses is made and taken away.
+ */
+#include <linux/random.h>
+#include <linux/sched/mm.h>
+
+#include "zmerge.h"
+
+static int zm_claim(struct zm_device *device)
+{
+	int err = 0;
+
+	mutex_lock(&device->gate);
+	if (device->openers || device->claimed)
+		err = -EBUSY;
+	else
+		WRITE_ONCE(device->claimed, true);
+	mutex_unlock(&device->gate);
+	if (err)
+		zm_say(device, "in use: swap it off or unmount it first");
+	return err;
+}
+
+static void zm_unclaim(struct zm_device *device)
+{
+	mutex_lock(&device->gate);
+	WRITE_ONCE(device->claimed, false);
+	mutex_unlock(&device->gate);
+}
+
+static void zm_progress(void *ctx)
+{
+	struct zm_device *device = ctx;
+
+	sysfs_notify(&disk_to_dev(device->disk)->kobj, NULL, "merge");
+}
+
+static void zm_merge_work(struct work_struct *work)
+{
+	struct zm_device *device = container_of(work, struct zm_device, merge_work);
+	unsigned int noio = memalloc_noio_save();
+	int err = zm_merge(&device->core, zm_progress, device);
+
+	if (!err && device->merge_compacts)
+		zs_compact(device->pool);
+	memalloc_noio_restore(noio);
+	if (err && err != -EINTR)
+		zm_say(device, "merging ended early: error %d", err);
+	atomic_set(&device->merging, 0);
+	zm_progress(device);
+}
+
+/* Starts a pass over the device; init_lock is held. */
+int zm_device_merge(struct zm_device *device, bool compacts)
+{
+	lockdep_assert_held(&device->init_lock);
+	if (!device->ready)
+		return -EINVAL;
+	if (device->mode == ZM_OFF)
+		return -EOPNOTSUPP;
+	if (atomic_xchg(&device->merging, 1))
+		return -EBUSY;
+	device->merge_compacts = compacts;
+	atomic64_set(&device->core.pass_at, 0);
+	queue_work(zm_workqueue, &device->merge_work);
+	return 0;
+}
+
+/* How many slots the pass still has to look at; zero: there is none, and it has compacted. */
+u64 zm_device_merge_left(struct zm_device *device)
+{
+	if (!device->ready || !atomic_read(&device->merging))
+		return 0;
+	return device->core.nslots - atomic64_read(&device->core.pass_at);
+}
+
+/* The pass takes no init_lock, and none begins while that is held for writing. */
+static void zm_stop_merge(struct zm_device *device)
+{
+	lockdep_assert_held_write(&device->init_lock);
+	atomic_set(&device->core.pass_stop, 1);
+	cancel_work_sync(&device->merge_work);
+	atomic_set(&device->merging, 0);
+}
+
+static void zm_teardown(struct zm_device *device)
+{
+	lockdep_assert_held_write(&device->init_lock);
+	if (!device->ready)
+		return;
+	device->ready = false;
+	set_capacity(device->disk, 0);
+	zm_destroy(&device->core);
+	zm_streams_destroy(&device->streams);
+	zs_destroy_pool(device->pool);
+	device->pool = NULL;
+	memset(&device->core, 0, sizeof(device->core));
+}
+
+static int zm_setup_parts(struct zm_device *device, u64 slots)
+{
+	int err;
+
+	device->pool = zs_create_pool(device->disk->disk_name);
+	if (!device->pool)
+		return -ENOMEM;
+	err = zm_streams_init(&device->streams, device->codec, device->level);
+	if (err)
+		goto destroy_pool;
+	err = zm_init(&device->core, slots, device,
+		      min_t(size_t, zs_huge_class_size(device->pool), PAGE_SIZE), get_random_u64());
+	if (err)
+		goto destroy_streams;
+	zm_set_mode(&device->core, device->mode);
+	return 0;
+
+destroy_streams:
+	zm_streams_destroy(&device->streams);
+destroy_pool:
+	zs_destroy_pool(device->pool);
+	device->pool = NULL;
+	return err;
+}
+
+/* Whether the table of so many slots has a chance: the kernel would warn with a trace if not. */
+static bool zm_table_fits(u64 slots)
+{
+	struct sysinfo memory;
+
+	si_meminfo(&memory);
+	return slots <= U32_MAX && slots * sizeof(struct zm_slot) / PAGE_SIZE < memory.totalram / 2;
+}
+
+/* The device becomes a disk of @bytes, rounded up to a page; init_lock is held for writing. */
+int zm_device_setup(struct zm_device *device, u64 bytes)
+{
+	u64 slots = DIV_ROUND_UP_ULL(bytes, PAGE_SIZE);
+	int err;
+
+	lockdep_assert_held_write(&device->init_lock);
+	if (device->ready || READ_ONCE(device->claimed))
+		return -EBUSY;
+	if (!slots || bytes > U64_MAX - PAGE_SIZE)
+		return -EINVAL;
+	err = zm_table_fits(slots) ? zm_setup_parts(device, slots) : -ENOMEM;
+	if (err)
+		return err;
+	device->ready = true;
+	set_capacity_and_notify(device->disk, slots * (PAGE_SIZE >> SECTOR_SHIFT));
+	return 0;
+}
+
+static void zm_defaults(struct zm_device *device)
+{
+	device->codec = zm_codec_default();
+	device->level = device->codec->level;
+	device->mode = ZM_REQUEST;
+	atomic_long_set(&device->limit_pages, 0);
+	atomic_long_set(&device->max_pages, 0);
+	atomic64_set(&device->failed_reads, 0);
+	atomic64_set(&device->failed_writes, 0);
+	atomic64_set(&device->invalid_io, 0);
+	atomic64_set(&device->notify_free, 0);
+}
+
+/* What is claimed loses all its data and settings. */
+static void zm_reset_claimed(struct zm_device *device)
+{
+	sync_blockdev(device->disk->part0);
+	down_write(&device->init_lock);
+	zm_stop_merge(device);
+	zm_teardown(device);
+	zm_defaults(device);
+	up_write(&device->init_lock);
+}
+
+int zm_device_reset(struct zm_device *device)
+{
+	int err = zm_claim(device);
+
+	if (err)
+		return err;
+	zm_reset_claimed(device);
+	zm_unclaim(device);
+	return 0;
+}
+
+static struct zm_device *zm_device_alloc(int id)
+{
+	struct zm_device *device = kzalloc(sizeof(*device), GFP_KERNEL);
+
+	if (!device)
+		return NULL;
+	device->id = id;
+	mutex_init(&device->gate);
+	init_rwsem(&device->init_lock);
+	INIT_WORK(&device->merge_work, zm_merge_work);
+	zm_defaults(device);
+	return device;
+}
+
+struct zm_device *zm_device_add(int id)
+{
+	struct zm_device *device = zm_device_alloc(id);
+	int err = -ENOMEM;
+
+	if (!device)
+		return ERR_PTR(err);
+	device->disk = zm_disk_alloc(device);
+	if (!device->disk)
+		goto free_device;
+	err = device_add_disk(NULL, device->disk, zm_disk_groups);
+	if (err)
+		goto put_disk;
+	return device;
+
+put_disk:
+	put_disk(device->disk);
+free_device:
+	kfree(device);
+	return ERR_PTR(err);
+}
+
+/* Fails while it is open. */
+int zm_device_remove(struct zm_device *device)
+{
+	int err = zm_claim(device);
+
+	if (err)
+		return err;
+	zm_reset_claimed(device);
+	del_gendisk(device->disk);
+	put_disk(device->disk);
+	kfree(device);
+	return 0;
+}

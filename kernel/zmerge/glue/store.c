@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The core's operations: objects live in zsmalloc, codecs in the streams.
+ *
+ * zsmalloc shows an object either mapped in place until it is unmapped, or, since it lost its
+ * mappings, through calls that copy objects lying in two pages. Both are one object at a time for
+ * each processor and sleep nowhere meanwhile.
+ */
+#include "streams.h"
+
+#define ZM_GFP_STORE	(__GFP_NOWARN | __GFP_HIGHMEM | __GFP_MOVABLE)
+#define ZM_GFP_AT_ONCE	(__GFP_KSWAPD_RECLAIM | ZM_GFP_STORE)
+#define ZM_GFP_WAIT	(GFP_NOIO | ZM_GFP_STORE)
+
+static unsigned long zm_zs_malloc(struct zs_pool *pool, u32 len, gfp_t gfp)
+{
+#if ZM_HAS_ZS_MALLOC_NODE
+	return zs_malloc(pool, len, gfp, NUMA_NO_NODE);
+#else
+	return zs_malloc(pool, len, gfp);
+#endif
+}
+
+/* The highest use so far. Two who see a new one at once agree on the higher. */
+static void zm_note_use(struct zm_device *device, long pages)
+{
+	long max = atomic_long_read(&device->max_pages);
+
+	while (pages > max && !atomic_long_try_cmpxchg(&device->max_pages, &max, pages))
+		;
+}
+
+u64 zm_op_alloc(void *ctx, u32 len, bool may_wait)
+{
+	struct zm_device *device = ctx;
+	long limit = atomic_long_read(&device->limit_pages), pages;
+	unsigned long handle = zm_zs_malloc(device->pool, len, may_wait ? ZM_GFP_WAIT : ZM_GFP_AT_ONCE);
+
+	if (!handle || IS_ERR_VALUE(handle))
+		return 0;
+	pages = zs_get_total_pages(device->pool);
+	if (limit && pages > limit) {
+		zs_free(device->pool, handle);
+		return 0;
+	}
+	zm_note_use(device, pages);
+	return handle;
+}
+
+void zm_op_free(void *ctx, u64 handle)
+{
+	struct zm_device *device = ctx;
+
+	zs_free(device->pool, handle);
+}
+
+void zm_op_store(void *ctx, u64 handle, const void *bytes, u32 len)
+{
+	struct zm_device *device = ctx;
+#if ZM_HAS_ZS_MAP_OBJECT
+	void *to = zs_map_object(device->pool, handle, ZS_MM_WO);
+
+	memcpy(to, bytes, len);
+	zs_unmap_object(device->pool, handle);
+#else
+	zs_obj_write(device->pool, handle, (void *)bytes, len);
+#endif
+}
+
+const void *zm_op_load(void *ctx, struct zm_reader *reader, u64 handle, u32 len)
+{
+	struct zm_device *device = ctx;
+#if ZM_HAS_ZS_MAP_OBJECT
+	return zs_map_object(device->pool, handle, ZS_MM_RO);
+#elif ZM_HAS_ZS_READ_WITH_LENGTH
+	return zs_obj_read_begin(device->pool, handle, len, reader->copy);
+#else
+	return zs_obj_read_begin(device->pool, handle, reader->copy);
+#endif
+}
+
+void zm_op_unload(void *ctx, struct zm_reader *reader, u64 handle, u32 len, const void *at)
+{
+	struct zm_device *device = ctx;
+#if ZM_HAS_ZS_MAP_OBJECT
+	zs_unmap_object(device->pool, handle);
+#elif ZM_HAS_ZS_READ_WITH_LENGTH
+	zs_obj_read_end(device->pool, handle, len, (void *)at);
+#else
+	zs_obj_read_end(device->pool, handle, (void *)at);
+#endif
+}
+
+static unsigned int zm_stream_here(struct zm_streams *streams)
+{
+	unsigned int cpu = raw_smp_processor_id();
+
+	return likely(cpu < streams->count) ? cpu : cpu % streams->count;
+}
+
+struct zm_reader *zm_op_reader_get(void *ctx)
+{
+	struct zm_device *device = ctx;
+	struct zm_reader *reader = &device->streams.readers[zm_stream_here(&device->streams)];
+
+	spin_lock(&reader->lock);
+	return reader;
+}
+
+void zm_op_reader_put(void *ctx, struct zm_reader *reader)
+{
+	spin_unlock(&reader->lock);
+}
+
+int zm_op_decompress(void *ctx, struct zm_reader *reader, const void *from, u32 len, void *page)
+{
+	struct zm_device *device = ctx;
+
+	lockdep_assert_held(&reader->lock);
+	return device->streams.codec->decompress(reader->work, from, len, page);
+}
+
+bool zm_op_same(void *ctx, struct zm_reader *reader, const void *from, u32 len, const void *page)
+{
+	struct zm_device *device = ctx;
+
+	lockdep_assert_held(&reader->lock);
+	return !device->streams.codec->decompress(reader->work, from, len, reader->page) &&
+	       zm_equal(reader->page, page, PAGE_SIZE);
+}
+
+struct zm_writer *zm_op_writer_get(void *ctx)
+{
+	struct zm_device *device = ctx;
+	struct zm_writer *writer = &device->streams.writers[zm_stream_here(&device->streams)];
+
+	mutex_lock(&writer->lock);
+	return writer;
+}
+
+void zm_op_writer_put(void *ctx, struct zm_writer *writer)
+{
+	mutex_unlock(&writer->lock);
+}
+
+int zm_op_compress(void *ctx, struct zm_writer *writer, const void *page, const void **to, u32 *len)
+{
+	struct zm_device *device = ctx;
+
+	lockdep_assert_held(&writer->lock);
+	*to = writer->bytes;
+	return device->streams.codec->compress(writer->work, device->streams.level, page,
+					       writer->bytes, ZM_WRITER_ROOM, len);
+}

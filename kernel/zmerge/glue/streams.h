@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ZM_STREAMS_H
+#define ZM_STREAMS_H
+
+#include "zmerge.h"
+
+struct zm_writer {
+	struct mutex lock;
+	void *bytes;		/* two pages: a codec may make more of a page than it was */
+	void *work;
+};
+
+struct zm_reader {
+	spinlock_t lock;
+	void *page;		/* for a page that is only compared */
+	void *copy;		/* for an object that lies in two pages */
+	void *work;
+};
+
+#define ZM_WRITER_ROOM	(2 * PAGE_SIZE)
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the core becomes in the kernel: a disk, its objects in zsmalloc, its codecs, its files.
+ *
+ * Lock order, outermost first:
+ *	zm_devices_lock		mutex	which devices there are
+ *	device->gate		mutex	who has the disk open, and whether it may be opened
+ *	device->init_lock	rwsem	the device is set up; held for read by what looks at it
+ *	writer->lock		mutex	one compression; no memory is waited for under it
+ *	the core's		spin	see core/core.h
+ *	reader->lock		spin	one decompression
+ *
+ * I/O takes no lock of this list but the last three: a device is set up and reset only while
+ * nobody has it open.
+ */
+#ifndef ZM_GLUE_H
+#define ZM_GLUE_H
+
+#include <linux/blkdev.h>
+#include <linux/mutex.h>
+#include <linux/rwsem.h>
+#include <linux/workqueue.h>
+#include <linux/zsmalloc.h>
+
+#include "../core/core.h"
+#include "features.h"
+
+/* One way to compress. Levels are the codec's own. */
+struct zm_codec {
+	const char *name;
+	int level, level_min, level_max;
+	size_t (*writer_size)(int level);
+	size_t (*reader_size)(void);
+	/* Prepare such memory; either may be missing. */
+	int (*writer_init)(void *work, int level);
+	int (*reader_init)(void *work);
+	int (*compress)(void *work, int level, const void *page, void *to, u32 room, u32 *len);
+	int (*decompress)(void *work, const void *from, u32 len, void *page);
+};
+
+extern const struct zm_codec zm_codec_lz4, zm_codec_zstd, zm_codec_lzo, zm_codec_lzo_rle;
+
+const struct zm_codec *zm_codec_find(const char *name);
+const struct zm_codec *zm_codec_default(void);
+ssize_t zm_codec_list(const struct zm_codec *chosen, char *buf);
+
+/* What compresses and decompresses; as many as there were processors when they were made. */
+struct zm_streams {
+	const struct zm_codec *codec;
+	int level;
+	unsigned int count;
+	struct zm_writer *writers;
+	struct zm_reader *readers;
+};
+
+int zm_streams_init(struct zm_streams *streams, const struct zm_codec *codec, int level);
+void zm_streams_destroy(struct zm_streams *streams);
+
+struct zm_device {
+	int id;
+	struct gendisk *disk;
+
+	struct mutex gate;
+	unsigned int openers;
+	bool claimed;			/* being reset or removed: not to be opened */
+
+	struct rw_semaphore init_lock;
+	bool ready;			/* from here to the next gap, set under init_lock */
+	struct zm_core core;
+	struct zs_pool *pool;
+	struct zm_streams streams;
+
+	/* Settings, under init_lock as well. */
+	const struct zm_codec *codec;
+	int level;
+	enum zm_mode mode;
+	atomic_long_t limit_pages;
+	atomic_long_t max_pages;
+
+	struct work_struct merge_work;
+	atomic_t merging;
+	bool merge_compacts;
+
+	atomic64_t failed_reads, failed_writes, invalid_io, notify_free;
+};
+
+/* device.c */
+struct zm_device *zm_device_add(int id);
+int zm_device_remove(struct zm_device *device);
+int zm_device_setup(struct zm_device *device, u64 bytes);
+int zm_device_reset(struct zm_device *device);
+int zm_device_merge(struct zm_device *device, bool compacts);
+u64 zm_device_merge_left(struct zm_device *device);
+
+/* disk.c */
+struct gendisk *zm_disk_alloc(struct zm_device *device);
+extern const struct block_device_operations zm_disk_ops;
+
+/* sysfs.c, control.c */
+extern const struct attribute_group *zm_disk_groups[];
+int zm_control_init(void);
+void zm_control_exit(void);
+
+/* main.c */
+extern struct mutex zm_devices_lock;
+extern struct workqueue_struct *zm_workqueue;
+extern int zm_major;
+int zm_devices_add(int id);
+int zm_devices_remove(int id);
+int zm_devices_free_id(void);
+
+#define zm_say(device, format, ...) \
+	pr_warn("zmerge%d: " format "\n", (device)->id, ##__VA_ARGS__)
+
+#endif

@@ -1,0 +1,90 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In a guest: what is written is read back, as a disk and as swap, whatever is merged meanwhile, and
+# exactly what is there twice is merged. Ends with 1 at the first thing that is not so.
+set -eu
+
+insmod /zmerge.ko
+cd /sys/block/zmerge0
+
+die() {
+	echo "not so: $*"
+	dmesg | tail -n 5
+	exit 1
+}
+
+# compare FILE: the device begins with it, read from the device itself.
+compare() {
+	echo 1 >/proc/sys/vm/drop_caches
+	cmp -n "$(stat -c %s "$1")" "$1" /dev/zmerge0 || die "$2: other bytes"
+}
+
+merge() {
+	echo 1 >merge
+	while [ "$(cat merge)" != 0 ]; do sleep 0.1; done
+}
+
+# Of 1,500 pages 500 are there twice; 250 random ones among those do not compress.
+head -c 1024000 /dev/urandom >/tmp/random
+head -c 3072000 /init >/tmp/program
+cat /tmp/random /tmp/program /tmp/random >/tmp/twice
+cat /tmp/twice >/tmp/data
+head -c 1024000 /tmp/program >>/tmp/data
+copies=500
+
+for algorithm in $(tr -d '[]' <comp_algorithm); do
+	for mode in request inline adaptive; do
+		echo 1 >reset
+		echo "$algorithm" >comp_algorithm
+		echo $mode >merge_mode
+		echo 32M >disksize
+		dd if=/tmp/data of=/dev/zmerge0 bs=64k conv=fsync 2>/dev/null
+		compare /tmp/data "$algorithm $mode, written"
+		set -- $(cat mm_stat)
+		[ "$(cat merged_pages)" = $([ $mode = request ] && echo 0 || echo $copies) ] ||
+			[ $mode = adaptive ] || die "$algorithm $mode: $(cat merged_pages) merged inline"
+		stored=$2
+		merge
+		compare /tmp/data "$algorithm $mode, merged"
+		[ "$(cat merged_pages)" = $copies ] || die "$algorithm $mode: $(cat merged_pages) merged"
+		set -- $(cat mm_stat)
+		[ "$(($2 + $(cat merged_bytes)))" -ge "$stored" ] || die "$algorithm $mode: sums"
+		# Every second page anew, over shared ones.
+		dd if=/tmp/random of=/dev/zmerge0 bs=4k seek=1 count=200 conv=fsync 2>/dev/null
+		dd if=/tmp/data of=/dev/zmerge0 bs=4k conv=fsync 2>/dev/null
+		compare /tmp/data "$algorithm $mode, again"
+	done
+done
+blkdiscard /dev/zmerge0 2>/dev/null || dd if=/dev/zero of=/dev/zmerge0 bs=64k count=512 conv=fsync 2>/dev/null
+set -- $(cat mm_stat)
+[ "$2 $(cat merged_pages) $(cat merged_bytes)" = "0 0 0" ] || die "emptied: $*, $(cat merged_pages) merged"
+
+# As swap: files in memory, many of them equal, more than there is memory.
+echo 1 >reset
+echo inline >merge_mode
+echo 512M >disksize
+mkswap /dev/zmerge0 >/dev/null
+swapon /dev/zmerge0
+mkdir -p /tmp/many
+mount -t tmpfs -o size=400m none /tmp/many
+for n in $(seq 36); do
+	cat /init >"/tmp/many/$n"
+	[ $((n % 12)) != 0 ] || echo 1 >merge
+done
+sum=$(md5sum </init)
+for n in $(seq 36); do
+	[ "$(md5sum <"/tmp/many/$n")" = "$sum" ] || die "swap: file $n has other bytes"
+done
+hits=$(cat merge_hits)
+[ "$(cat merge_hits)" -gt 1000 ] || die "swap: $hits hits"
+set -- $(cat mm_stat)
+echo "swap: $hits hits, $(cat merge_misses) misses, $(cat merged_pages) pages merged, $3 bytes used"
+umount /tmp/many
+swapoff /dev/zmerge0
+echo 1 >reset
+[ "$(tr -s ' ' <mm_stat) $(cat index_bytes)" = " 0 0 0 0 0 0 0 0 0 0" ] || die "a reset leaves $(cat mm_stat)"
+cd /
+rmmod zmerge
+! dmesg | grep -E 'WARNING|BUG:|Oops|Call Trace' || die "the kernel complains"
+echo kept

@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In a guest that counts: instructions per page of zmerge and zram, written and read back.
+#
+#   table.sh PAGES ALGORITHM ROUNDS      /base holds the pages
+set -eu
+
+pages=$1
+algorithm=$2
+rounds=$3
+size=$((pages * 4096))
+insmod /zmerge.ko
+
+prepare() {	# DEVICE MODE
+	cd "/sys/block/$1"
+	echo 1 >reset
+	echo "$algorithm" >comp_algorithm
+	[ "$2" = zram ] || echo "$2" >merge_mode
+	echo $size >disksize
+}
+
+one() {	# DEVICE MODE PERCENT
+	prepare "$1" "$2"
+	written=$(/measure write /base "$pages" "$3" "/dev/$1")
+	read=$(/measure read /base "$pages" "$3" "/dev/$1")
+	set -- "$1" "$2" "$3" $(cat mm_stat)
+	index=0
+	[ "$2" = zram ] || index=$(cat index_bytes)
+	echo "$2 $3 write $written read $read used $6 index $index stored $5"
+}
+
+one zram0 zram 0 >/dev/null
+one zmerge0 inline 0 >/dev/null
+round=0
+while [ $round -lt "$rounds" ]; do
+	for percent in 0 25 50; do
+		for mode in zram off request adaptive inline; do
+			device=zmerge0
+			[ $mode != zram ] || device=zram0
+			one $device $mode $percent
+		done
+	done
+	round=$((round + 1))
+done
