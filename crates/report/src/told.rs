@@ -22,6 +22,7 @@ pub(crate) fn arms(trial: &Trial) -> String {
             ([one], [other]) if one.knob == other.knob => {
                 format!("{} {} → {}", one.knob, one.value, other.value)
             }
+            (one, other) if one == other => format!("{}, twice", arm(a)),
             _ => format!("{} → {}", arm(a), arm(b)),
         },
         several => several.iter().map(arm).collect::<Vec<_>>().join(" → "),
@@ -203,14 +204,18 @@ pub(crate) fn method(trial: &Trial) -> String {
         1 => "1 pair".to_owned(),
         pairs => format!("{pairs} pairs"),
     };
+    let warm_up = match trial.warm_up_runs {
+        0 => "without warm-up".to_owned(),
+        1 => "after a first run, which is discarded".to_owned(),
+        runs => format!("after {runs} runs of warm-up, which are discarded"),
+    };
     let early = match trial.pairs < trial.planned_pairs && trial.stopped.is_none() {
         true => format!(" (of {} at most: it was clear at a planned look)", trial.planned_pairs),
         false => String::new(),
     };
     format!(
-        "{pairs} in random order{early} after {} runs of warm-up, which are discarded; {} in all. \
-         Differences up to {} do not matter. Seed {}.",
-        trial.warm_up_runs,
+        "{pairs} in random order{early} {warm_up}; {} in all. Differences up to {} do not matter. \
+         Seed {}.",
         duration(trial.seconds),
         effect(trial.min_effect),
         trial.seed
