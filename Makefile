@@ -32,6 +32,7 @@ check: static-checks
 test: packages static-checks build
 	$(XTASK) artefact $$(xtask/scripts/build-static.sh --where)
 	xtask/scripts/check-oldest.sh
+	$(MAKE) --directory kernel/zmerge test-core
 	$(XTASK) fuzz --seconds 60
 	$(XTASK) test --root
 

@@ -15,6 +15,7 @@ packages=(
 	default-jre-headless nodejs python3 redis-tools # whose memory is compared with zram
 	fio                    # the referee of bench's block path
 	qemu-system-x86        # tests in guests
+	clang libclang-rt-dev  # kernel/zmerge's core in user space: sanitizers and fuzzing
 )
 [ "$(id -u)" = 0 ] || {
 	echo "packages: make test needs root (it borrows devices and cgroups); make check does not" >&2

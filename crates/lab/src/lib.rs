@@ -7,7 +7,7 @@
 //! kernel offers is looked for.
 //!
 //! [`faults`] measures swap on the host that it runs on, with what it may borrow by [`treatment`].
-//! [`bench`] measures zram on this host, with devices that it is lent ([`treatment`]).
+//! [`mod@bench`] measures zram on this host, with devices that it is lent ([`treatment`]).
 //!
 //! A guest has no network: it begins with what the runner packs into its initramfs and the disks that
 //! it is given, and leaves by one serial line. Only x86_64 yet.

@@ -2,7 +2,7 @@
 //! A small command for experiments about the machine itself: some memory is filled and hit at random.
 //!
 //! It does the same each time, in some dozens of milliseconds, and needs nothing but a processor and
-//! [`MEMORY`].
+//! `MEMORY`.
 
 /// What it fills.
 const MEMORY: usize = 8 << 20;
