@@ -41,3 +41,19 @@ fn guest_of_every_suite_has_all_its_algorithms_measured() {
         }
     }
 }
+
+/// The same pages, one algorithm, two levels: where a kernel takes levels they must show in the ratio.
+#[test]
+fn guest_bench_sets_the_level_that_is_asked_for() {
+    let run = "pagewise bench --quick --size 4M --mix text:100 --no-swap --json \
+        --algorithm zstd:-5 --algorithm zstd:12";
+    let ran = script(&["--kernel", "trixie", "--cpus", "2", "--memory", "768M"], run);
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    let said: Value = serde_json::from_str(&ran.out).expect("an answer");
+    let rows = said["rows"].as_array().expect("rows");
+    let ratio = |level: i32| {
+        let row = rows.iter().find(|row| row["level"] == level);
+        row.and_then(|row| row["original_per_compressed"].as_f64()).expect("a row of that level")
+    };
+    assert!(ratio(12) > 1.1 * ratio(-5), "{} and {}", ratio(12), ratio(-5));
+}

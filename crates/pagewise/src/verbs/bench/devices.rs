@@ -89,6 +89,7 @@ fn offered(setting: &Setting<'_>, borrowed: &mut Borrowed) -> Result<Vec<Candida
     let wanted = ZramWanted { disksize, algorithm: None, level: None, mem_limit: None };
     let zram = borrowed.zram(&wanted)?;
     let devices = pagewise_observe::snapshot(setting.host, &Scope::glance()).zram;
+    let has_levels = zram.sysfs.join("algorithm_params").exists();
     borrowed.give_back(zram.loan)?;
     let device = devices.into_iter().find(|device| device.id == zram.number);
     let names = device.as_ref().and_then(|device| device.algorithm.value());
@@ -101,5 +102,19 @@ fn offered(setting: &Setting<'_>, borrowed: &mut Borrowed) -> Result<Vec<Candida
         algorithm: name.as_str().to_owned(),
         level: None,
     };
-    Ok(names.available.iter().map(candidate).collect())
+    let mut all: Vec<Candidate> = names.available.iter().map(candidate).collect();
+    if setting.wanted.full && has_levels {
+        all.extend(levels(&all));
+    }
+    Ok(all)
+}
+
+/// The levels that people argue about, of the algorithms that there are.
+fn levels(offered: &[Candidate]) -> Vec<Candidate> {
+    const LEVELS: [(&str, i32); 4] = [("zstd", 1), ("zstd", 9), ("lz4hc", 4), ("deflate", 1)];
+    let offers = |name: &str| offered.iter().any(|one| one.algorithm == name);
+    let there = LEVELS.into_iter().filter(|(name, _)| offers(name));
+    there
+        .map(|(name, level)| Candidate { algorithm: name.to_owned(), level: Some(level) })
+        .collect()
 }
