@@ -13,7 +13,6 @@ use pagewise_model::{Bytes, Direction, Noise, Shape};
 use super::noise;
 use super::pace::{Pace, Progress};
 use super::pages::Pages;
-use super::random::Random;
 use super::round::Round;
 use super::slice::{Latencies, Runner, latencies};
 use super::store::Store;
@@ -183,7 +182,7 @@ fn runner<'a>(cells: &[Cell], plan: &Plan, stop: &'a AtomicBool) -> Runner<'a> {
 fn order(cells: &[Cell], seed: u64, round: u32) -> Vec<usize> {
     let measured = cells.iter().enumerate().filter(|(_, cell)| cell.ended.is_none());
     let mut order: Vec<usize> = measured.map(|(at, _)| at).collect();
-    Random::new(seed ^ (u64::from(round) << 32)).shuffle(&mut order);
+    fastrand::Rng::with_seed(seed ^ (u64::from(round) << 32)).shuffle(&mut order);
     order
 }
 

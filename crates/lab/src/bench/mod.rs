@@ -31,7 +31,6 @@ mod noise;
 mod outcome;
 mod pace;
 mod pages;
-mod random;
 mod reference;
 mod room;
 mod round;

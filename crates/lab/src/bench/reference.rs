@@ -16,7 +16,6 @@ use pagewise_model::Bytes;
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 
 use super::pages::Pages;
-use super::random::Random;
 use super::store::{Device, Store};
 
 /// The most that a reference holds.
@@ -38,9 +37,9 @@ pub enum Disk {
 
 /// Pages that no algorithm makes smaller.
 pub(super) fn noise(seed: u64) -> Pages {
-    let mut random = Random::new(seed);
+    let mut random = fastrand::Rng::with_seed(seed);
     let mut pages = Pages::with_room(NOISE / rustix::param::page_size());
-    let words = || random.next().to_ne_bytes();
+    let words = || random.u64(..).to_ne_bytes();
     let page: Vec<u8> = std::iter::repeat_with(words).take(NOISE / 8).flatten().collect();
     page.chunks_exact(rustix::param::page_size()).for_each(|page| _ = pages.push(page));
     pages

@@ -13,13 +13,13 @@ use std::io;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use fastrand::Rng;
 use hdrhistogram::Histogram;
 use pagewise_model::Direction;
 
 use super::clock;
 use super::contest::{Cell, Contestant};
 use super::pages::Aligned;
-use super::random::Random;
 use super::round::Round;
 use super::store::Store;
 
@@ -51,13 +51,13 @@ pub(super) struct Runner<'a> {
     stop: &'a AtomicBool,
     buffers: Vec<Aligned>,
     clock_ns: f64,
-    random: Random,
+    random: Rng,
 }
 
 impl<'a> Runner<'a> {
     pub(super) fn new(jobs: u32, largest: usize, seed: u64, stop: &'a AtomicBool) -> Self {
         let buffers = (0..jobs).map(|_| Aligned::zeroed(largest)).collect();
-        Self { stop, buffers, clock_ns: clock::reading_takes(), random: Random::new(seed) }
+        Self { stop, buffers, clock_ns: clock::reading_takes(), random: Rng::with_seed(seed) }
     }
 
     pub(super) fn stopped(&self) -> bool {
@@ -76,7 +76,7 @@ impl<'a> Runner<'a> {
         let random = &mut self.random;
         let done: Vec<Done> = std::thread::scope(|scope| {
             let buffers = self.buffers.iter_mut().take(jobs);
-            let seeded = buffers.map(|buffer| (buffer, Random::new(random.next())));
+            let seeded = buffers.map(|buffer| (buffer, random.fork()));
             let jobs: Vec<_> =
                 seeded.map(|(buffer, random)| scope.spawn(|| task.work(buffer, random))).collect();
             let ended = |job: std::thread::ScopedJoinHandle<'_, io::Result<Done>>| {
@@ -102,11 +102,11 @@ struct Task<'t> {
 }
 
 impl Task<'_> {
-    fn work(self, buffer: &mut Aligned, mut random: Random) -> io::Result<Done> {
+    fn work(self, buffer: &mut Aligned, mut random: Rng) -> io::Result<Done> {
         let block = self.cell.block();
         let slots = self.contestant.span.get() / block as u64;
         let buffer = &mut buffer.get_mut()[..block];
-        let mut offset = || random.below(slots) * block as u64;
+        let mut offset = || random.u64(..slots) * block as u64;
         let written = match self.cell.shape.direction {
             Direction::Read => None,
             Direction::Write => self.contestant.pages,

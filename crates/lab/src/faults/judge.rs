@@ -17,6 +17,7 @@ use pagewise_model::{
 use super::rows::{Done, Key, Middle, per, undisturbed_ns};
 use super::task::Round;
 use super::wanted::{Device, Wanted};
+use crate::picks::swappiness;
 
 /// Five rounds that agree by chance do so once in 16.
 const ENOUGH: usize = 5;
@@ -220,18 +221,6 @@ fn ratio(
         swappiness: swappiness(ratio.median),
         swappiness_spread: ratio.ends.map(swappiness),
     })
-}
-
-/// What the kernel's documentation says of swap that is `faster` times as fast as the file system.
-fn swappiness(faster: f64) -> u32 {
-    let value = 200.0 * faster / (1.0 + faster);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "rounded, and from 0 to 200"
-    )]
-    let value = value.round().clamp(0.0, 200.0) as u32;
-    value
 }
 
 fn name(device: &Device) -> Name {

@@ -6,9 +6,10 @@
 
 use std::fs::File;
 
+use fastrand::Rng;
 use pagewise_model::{Access, SwappedKind};
 
-use super::order::Draw;
+use super::order::shuffled;
 use super::rows::{Done, Key};
 use super::run::{Lost, run};
 use super::task::{Round, Task, What};
@@ -38,7 +39,7 @@ pub fn measure(
         pages,
         control,
         group: &group,
-        draw: Draw::new(wanted.seed),
+        rng: Rng::with_seed(wanted.seed),
         progress: Progress { done: 0, of: measurements(wanted) },
         kept: Kept::default(),
     };
@@ -100,7 +101,7 @@ struct Rounds<'a, 'b> {
     pages: &'a File,
     control: &'a mut Control<'b>,
     group: &'a Group,
-    draw: Draw,
+    rng: Rng,
     progress: Progress,
     kept: Kept,
 }
@@ -144,7 +145,7 @@ impl Rounds<'_, '_> {
         if round > 0 {
             self.file(round)?;
         }
-        for (device, zram) in self.draw.shuffled(devices.iter().collect()) {
+        for (device, zram) in shuffled(&mut self.rng, devices.iter().collect()) {
             match self.treatment.swap_on(&zram.device, None) {
                 Ok(loan) => {
                     let ended = self.clusters(round, *device);
@@ -160,7 +161,7 @@ impl Rounds<'_, '_> {
     }
 
     fn clusters(&mut self, round: u32, device: usize) -> Result<(), Ended> {
-        let mut clusters = self.draw.shuffled(self.wanted.page_clusters.clone());
+        let mut clusters = shuffled(&mut self.rng, self.wanted.page_clusters.clone());
         if round == 0 {
             clusters.truncate(1);
         }
@@ -185,7 +186,7 @@ impl Rounds<'_, '_> {
             self.wanted.access.iter().map(move |access| (memory, *access))
         };
         let all: Vec<(SwappedKind, Access)> = self.wanted.memory.iter().flat_map(orders).collect();
-        let mut all = self.draw.shuffled(all);
+        let mut all = shuffled(&mut self.rng, all);
         if round == 0 {
             all.truncate(1);
         }
@@ -223,7 +224,7 @@ impl Rounds<'_, '_> {
         }
         (self.control.progress)(self.progress);
         self.progress.done += 1;
-        let (group, seed) = (self.group.folder.clone(), self.draw.number());
+        let (group, seed) = (self.group.folder.clone(), self.rng.u64(..));
         let task = Task { parent: std::process::id(), group, pages, seed, what };
         run(&self.wanted.program, &task, self.pages, self.control)
     }

@@ -41,7 +41,7 @@ pub fn tier_mixes(ratio: &CostRatio) -> Vec<TierMix> {
 /// The rule of the kernel's documentation of `vm.swappiness`: where swap is x times as fast as the
 /// file system, x parts of 200 go against anonymous memory for one against files.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 200")]
-fn swappiness(times_faster: f64) -> u32 {
+pub(crate) fn swappiness(times_faster: f64) -> u32 {
     (200.0 * times_faster / (1.0 + times_faster)).round().clamp(0.0, 200.0) as u32
 }
 

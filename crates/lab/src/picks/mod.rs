@@ -14,6 +14,7 @@ use pagewise_model::{Bytes, Contender, Direction, Name, Pick, Picks, RunnerUp, S
 use crate::bench::{Bench, Entrant, Round};
 use crate::stats::{PairedRatio, median};
 
+pub(crate) use cost::swappiness;
 pub use cost::{break_even, tier_mixes};
 pub use front::front;
 
