@@ -105,15 +105,25 @@ fn best(measured: &Measured, devices: &[Device]) -> Option<Device> {
 
 fn every_algorithm(setting: &Setting<'_>, devices: Vec<Device>, times: Times) -> Wanted {
     let folder = setting.wanted.disk.clone().filter(|path| path.is_dir());
+    let usual = Wanted::usual(devices, times.swap_pages);
     Wanted {
+        file_pages: usual.file_pages.min(file_pages(times.swap_rounds)),
         memory: vec![SwappedKind::Private],
         access: vec![Access::Random],
         page_clusters: vec![0],
         rounds: times.swap_rounds,
         file_folder: folder,
         seed: setting.wanted.seed,
-        ..Wanted::usual(devices, times.swap_pages)
+        ..usual
     }
+}
+
+/// The most that is written to the disk here; the block layer writes as much again at most.
+const WEAR: usize = 256 << 20;
+
+/// The file is written anew in every round.
+fn file_pages(rounds: u32) -> usize {
+    WEAR / rustix::param::page_size() / usize::try_from(rounds).unwrap_or(usize::MAX).max(1)
 }
 
 fn every_memory(setting: &Setting<'_>, devices: Vec<Device>, times: Times) -> Wanted {
