@@ -34,5 +34,6 @@ pub mod stats;
 pub mod treatment;
 pub mod userland;
 pub mod wire;
+pub mod workload;
 
 pub use error::Error;

@@ -19,7 +19,7 @@ use pagewise_lab::experiment::{
 use pagewise_lab::treatment::{
     Group, GroupWanted, LoanId, Refused, SwapFile, Treatment, Zram, ZramWanted,
 };
-use pagewise_model::{Bytes, RunEnd, TrialArm, TrialRun, Verdict};
+use pagewise_model::{Bytes, Clock, RunEnd, TrialArm, TrialRun, Verdict};
 
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
@@ -30,6 +30,7 @@ fn experiment(command: &[&str]) -> Experiment {
     let arm = |name: &str, value: &str| TrialArm {
         name: name.to_owned(),
         settings: vec![setting(&format!("vm.swappiness={value}")).unwrap()],
+        ..TrialArm::default()
     };
     Experiment {
         command: command.iter().map(|&word| word.to_owned()).collect(),
@@ -41,6 +42,8 @@ fn experiment(command: &[&str]) -> Experiment {
         seed: 1,
         memory_limit_bytes: None,
         deadline: Duration::from_secs(60),
+        clock: Clock::Real,
+        profile: false,
     }
 }
 

@@ -70,9 +70,9 @@ pub use snapshot::{Problem, Snapshot, Taken};
 pub use swap::{Disk, Tier, TierKind};
 pub use thp::{Choice, Khugepaged, Thp, ThpSize};
 pub use trial::{
-    Agreement, MetricKind, Replicated, RunEnd, SelfTest, SelfTestMetric, Trial, TrialArm,
-    TrialComparison, TrialForecast, TrialLook, TrialMetric, TrialNoise, TrialRun, TrialSetting,
-    Verdict,
+    Agreement, Clock, Course, MetricKind, Replicated, RunEnd, SelfTest, SelfTestMetric, Trial,
+    TrialArm, TrialComparison, TrialDropped, TrialForecast, TrialLook, TrialMetric, TrialNoise,
+    TrialRun, TrialSetting, TrialSwap, Verdict,
 };
 pub use units::{Bytes, Micros, Millis, Nanos, Pages, Percent, Ratio};
 pub use zone::{FreeBlocks, Zone, ZonePressure};

@@ -46,6 +46,8 @@ pub enum RunEnd {
     },
     /// It lasted too long and was ended.
     TimedOut,
+    /// It was never started: something that its arm needs was refused.
+    NotRun,
 }
 
 impl RunEnd {
@@ -81,6 +83,30 @@ pub struct TrialRun {
     pub stolen_seconds: Option<f64>,
     /// Time that the machine slept meanwhile.
     pub slept_seconds: f64,
+    /// Why it was never started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// Names of the processes that the kernel killed for lack of memory, where its log tells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub victims: Vec<String>,
+    /// What a workload of ours says beside its values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub course: Option<Course>,
+    /// Where the kernel's reclaim thread spent its time: samples by function, the most first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profile: Vec<(String, u64)>,
+}
+
+/// How a workload went, beside what can be said in one number.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Course {
+    /// Seconds of each iteration, in order; where there were many, of equal numbers of them together.
+    pub iteration_seconds: Vec<f64>,
+    /// The first of them that belongs to the steady state; none where it never settled.
+    pub settled_at: Option<u32>,
+    /// Latencies of single operations in the steady state: a bound in ns, and how many lay between the
+    /// bound before it and this one.
+    pub latency_ns: Vec<(u64, u64)>,
 }
 
 /// A value of a setting.
@@ -93,14 +119,69 @@ pub struct TrialSetting {
 }
 
 /// One variant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialArm {
     /// `a`, `b` and so on.
     pub name: String,
     /// What it sets; nothing for the machine as it is.
     pub settings: Vec<TrialSetting>,
+    /// The swap that it has; missing for the machine's own, empty for none at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swap: Option<Vec<TrialSwap>>,
+    /// What it runs instead of the experiment's command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
 }
 
+/// A swap area that an arm borrows. Areas without a priority are used in the order given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum TrialSwap {
+    /// On a zram device of its own.
+    Zram {
+        /// Its uncompressed capacity.
+        size_bytes: u64,
+        /// The kernel's name of the algorithm; its own choice where there is none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        algorithm: Option<String>,
+        /// The most memory it may use.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mem_limit_bytes: Option<u64>,
+        /// Higher is used first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        priority: Option<i16>,
+    },
+    /// In a file of its own.
+    File {
+        /// How large.
+        size_bytes: u64,
+        /// Higher is used first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        priority: Option<i16>,
+    },
+    /// On a block device that the experiment's machine has for it, as a guest's disk: what it holds is lost.
+    Device {
+        /// As /dev/vda.
+        path: String,
+        /// Higher is used first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        priority: Option<i16>,
+    },
+}
+
+/// Whose clock a run was measured with, and so what may be judged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    /// A machine's: all may be.
+    #[default]
+    Real,
+    /// An emulated machine's: counts may be, processor time and time never.
+    Emulated,
+    /// An emulated machine's that goes with the instructions it executes: counts and processor time,
+    /// which is a count of instructions there; time never.
+    Counted,
+}
 /// What a metric is of, and so how far it is to be trusted.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -167,6 +248,17 @@ pub struct TrialComparison {
     pub metrics: Vec<TrialMetric>,
 }
 
+/// An arm that was given up while the others went on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TrialDropped {
+    /// Which.
+    pub arm: String,
+    /// Why, in words.
+    pub why: String,
+    /// Runs of it that ended otherwise than well.
+    pub failed_runs: u32,
+}
+
 /// Where an experiment may stop early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialLook {
@@ -228,6 +320,11 @@ pub struct Trial {
     pub others: Vec<TrialComparison>,
     /// What was run.
     pub command: Vec<String>,
+    /// Whose clock it was.
+    pub clock: Clock,
+    /// Arms that were given up, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<TrialDropped>,
     /// The most memory it had.
     pub memory_limit_bytes: Option<u64>,
     /// Effects up to this do not matter, as 0.02 for 2 %.

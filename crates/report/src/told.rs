@@ -145,6 +145,7 @@ pub(crate) fn end(end: RunEnd) -> String {
         RunEnd::Killed { signal } => format!("killed by signal {signal}"),
         RunEnd::OutOfMemory { .. } => "out of memory".to_owned(),
         RunEnd::TimedOut => "took too long".to_owned(),
+        RunEnd::NotRun => "not run".to_owned(),
     }
 }
 

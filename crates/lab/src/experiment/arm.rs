@@ -102,7 +102,7 @@ mod tests {
 
     fn arm(settings: &[&str]) -> TrialArm {
         let settings = settings.iter().map(|text| setting(text).unwrap()).collect();
-        TrialArm { name: "a".to_owned(), settings }
+        TrialArm { name: "a".to_owned(), settings, ..TrialArm::default() }
     }
 
     #[test]

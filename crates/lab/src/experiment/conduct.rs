@@ -20,6 +20,7 @@ use super::run::{self, NotRun, Ran, Start};
 use super::{Experiment, order};
 use crate::program::last_lines;
 use crate::treatment::{Group, GroupWanted, LoanId, Refused, Treatment};
+use crate::workload;
 
 /// Pairs that may fail.
 const FAILURES: usize = 3;
@@ -235,6 +236,8 @@ impl Conductor<'_, '_, '_, '_> {
             |(name, pattern): &(String, Pattern)| Some((name.clone(), pattern.number(&ran.said)?));
         let mut values = ran.changed.values.clone();
         values.extend(self.patterns.iter().filter_map(said));
+        let workload = workload::said(&ran.said);
+        values.extend(workload.iter().flat_map(|said| said.values.clone()));
         let run = TrialRun {
             number,
             pair,
@@ -247,6 +250,10 @@ impl Conductor<'_, '_, '_, '_> {
             others_cpu_seconds: ran.others_cpu_seconds,
             stolen_seconds: ran.changed.stolen_seconds,
             slept_seconds: ran.changed.slept_seconds,
+            refused: None,
+            victims: Vec::new(),
+            course: workload.map(|said| said.course),
+            profile: Vec::new(),
         };
         (self.control.heard)(Heard::Ran(&run));
         let usable = if pair.is_none() { self.is_usable(&run, &ran.said) } else { Ok(()) };

@@ -31,6 +31,8 @@ pub fn judge(experiment: &Experiment, runs: &[TrialRun]) -> Trial {
         arms: experiment.arms.clone(),
         others: all,
         command: experiment.command.clone(),
+        clock: experiment.clock,
+        dropped: Vec::new(),
         memory_limit_bytes: experiment.memory_limit_bytes,
         min_effect: experiment.min_effect,
         seed: experiment.seed,

@@ -7,6 +7,8 @@ use pagewise_model::MetricKind;
 use regex_lite::Regex;
 use serde::{Deserialize, Serialize};
 
+use crate::workload;
+
 /// A metric that every run has where the host tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Known {
@@ -16,6 +18,8 @@ pub struct Known {
     pub unit: &'static str,
     /// What it is of.
     pub kind: MetricKind,
+    /// Whether more of it is wanted.
+    pub higher_is_better: bool,
     /// One sentence: where it comes from.
     pub doc: &'static str,
 }
@@ -33,12 +37,14 @@ pub const KNOWN: &[Known] = &[
         name: CPU,
         unit: "seconds",
         kind: MetricKind::Cpu,
+        higher_is_better: false,
         doc: "user and system time of the command and all that it started",
     },
     Known {
         name: TIME,
         unit: "seconds",
         kind: MetricKind::Time,
+        higher_is_better: false,
         doc: "from the command's start to its exit",
     },
 ];
@@ -54,12 +60,12 @@ pub(super) const CPU: &str = "cpu";
 pub(super) const TIME: &str = "time";
 
 const fn count(name: &'static str, unit: &'static str, doc: &'static str) -> Known {
-    Known { name, unit, kind: MetricKind::Count, doc }
+    Known { name, unit, kind: MetricKind::Count, higher_is_better: false, doc }
 }
 
 /// The row of this name.
 pub(super) fn known(name: &str) -> Option<&'static Known> {
-    KNOWN.iter().find(|known| known.name == name)
+    KNOWN.iter().chain(workload::SAID).find(|known| known.name == name)
 }
 
 /// A metric that somebody asked for.
@@ -80,7 +86,8 @@ impl Metric {
         if known(text).is_none() {
             Pattern::new(text)?;
         }
-        Ok(Self { name: text.to_owned(), higher_is_better: false })
+        let higher_is_better = known(text).is_some_and(|known| known.higher_is_better);
+        Ok(Self { name: text.to_owned(), higher_is_better })
     }
 
     /// Time, which decides where nothing else was asked for.

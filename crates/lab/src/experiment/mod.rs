@@ -41,7 +41,7 @@ mod simulation;
 
 use std::time::Duration;
 
-use pagewise_model::TrialArm;
+use pagewise_model::{Clock, TrialArm};
 use serde::{Deserialize, Serialize};
 
 pub use arm::{alike, setting, twice};
@@ -78,6 +78,12 @@ pub struct Experiment {
     pub memory_limit_bytes: Option<u64>,
     /// A run that lasts longer is ended.
     pub deadline: Duration,
+    /// Whose clock it runs by.
+    #[serde(default)]
+    pub clock: Clock,
+    /// Look where the kernel's reclaim thread spends its time.
+    #[serde(default)]
+    pub profile: bool,
 }
 
 impl Experiment {

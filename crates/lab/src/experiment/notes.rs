@@ -46,6 +46,7 @@ pub(super) fn how(end: RunEnd) -> String {
         RunEnd::Killed { signal } => format!("killed by signal {signal}"),
         RunEnd::OutOfMemory { .. } => "killed for lack of memory".to_owned(),
         RunEnd::TimedOut => "it took too long and was ended".to_owned(),
+        RunEnd::NotRun => "it was not run".to_owned(),
     }
 }
 

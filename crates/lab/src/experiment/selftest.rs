@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use pagewise_model::{SelfTest, SelfTestMetric, Trial, TrialArm, TrialNoise, Verdict};
+use pagewise_model::{Clock, SelfTest, SelfTestMetric, Trial, TrialArm, TrialNoise, Verdict};
 
 use super::compare::detectable_effect;
 use super::conduct::{Control, Heard, Trouble, conduct};
@@ -65,7 +65,11 @@ pub fn selftest(
 
 /// In an order of its own: with the same one each time a false alarm would come back each time.
 fn nothing_differs(program: &Path, arguments: &[&str]) -> Experiment {
-    let arm = |name: &str| TrialArm { name: name.to_owned(), settings: Vec::new() };
+    let arm = |name: &str| TrialArm {
+        name: name.to_owned(),
+        settings: Vec::new(),
+        ..TrialArm::default()
+    };
     let command = [program.to_string_lossy().into_owned()];
     let arguments = arguments.iter().map(|&word| word.to_owned());
     Experiment {
@@ -78,6 +82,8 @@ fn nothing_differs(program: &Path, arguments: &[&str]) -> Experiment {
         seed: fastrand::u64(..),
         memory_limit_bytes: None,
         deadline: Duration::from_secs(30),
+        clock: Clock::Real,
+        profile: false,
     }
 }
 

@@ -8,7 +8,7 @@ use pagewise_model::*;
 
 fn arm(name: &str, value: &str) -> TrialArm {
     let setting = TrialSetting { knob: "vm.swappiness".to_owned(), value: value.to_owned() };
-    TrialArm { name: name.to_owned(), settings: vec![setting] }
+    TrialArm { name: name.to_owned(), settings: vec![setting], ..TrialArm::default() }
 }
 
 fn metric(
@@ -91,7 +91,10 @@ pub(crate) fn undecided() -> Trial {
     let mut time = metric(TIME, (12.31, 12.42), (0.985, 1.009, 1.031), Verdict::Undecided);
     time.more_pairs = Some(14);
     let command = ["sh", "-c", "make | tee log"].map(str::to_owned).to_vec();
-    let arms = vec![TrialArm { name: "a".to_owned(), settings: Vec::new() }, arm("b", "100")];
+    let arms = vec![
+        TrialArm { name: "a".to_owned(), settings: Vec::new(), ..TrialArm::default() },
+        arm("b", "100"),
+    ];
     let stopped = Some("only 7 of 9 pairs were run".to_owned());
     let (verdict, metrics) = (Verdict::Undecided, vec![time]);
     Trial { verdict, metrics, pairs: 7, planned_pairs: 9, arms, command, stopped, ..trial() }
@@ -133,6 +136,10 @@ pub(crate) fn runs() -> Vec<TrialRun> {
             others_cpu_seconds: Some(4.9),
             stolen_seconds: Some(0.0),
             slept_seconds: 0.0,
+            refused: None,
+            victims: Vec::new(),
+            course: None,
+            profile: Vec::new(),
         }
     };
     (1..=19).map(run).collect()

@@ -3,7 +3,7 @@
 
 use anyhow::bail;
 use pagewise_lab::experiment::{Experiment, Metric, alike};
-use pagewise_model::{Bytes, TrialArm};
+use pagewise_model::{Bytes, Clock, TrialArm};
 
 use crate::cli::{Global, Trial};
 use crate::treatment::Borrowed;
@@ -17,6 +17,7 @@ pub(super) fn experiment(global: &Global, wanted: &Trial) -> anyhow::Result<Expe
     let arm = |name: &str, settings: &[_]| TrialArm {
         name: name.to_owned(),
         settings: settings.to_vec(),
+        ..TrialArm::default()
     };
     let arms = vec![arm("a", &wanted.a), arm("b", &wanted.b)];
     if alike(&arms[0], &arms[1]) && !wanted.aa {
@@ -33,6 +34,8 @@ pub(super) fn experiment(global: &Global, wanted: &Trial) -> anyhow::Result<Expe
         seed: wanted.seed.unwrap_or_else(drawn),
         memory_limit_bytes: wanted.memory.map(Bytes::get),
         deadline: wanted.timeout,
+        clock: Clock::Real,
+        profile: false,
     };
     experiment.check().map_err(anyhow::Error::msg)?;
     Ok(experiment)

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a workload does, in the field's terms; what is not said has a default.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::Size;
+
+/// A workload of ours, or a command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Workload {
+    /// Code and data slightly above memory.
+    Swap(Swap),
+    /// Pages of known heat: which ones does the kernel evict?
+    Coldpages(ColdPages),
+    /// A real redis-server under redis-benchmark.
+    Redis(Redis),
+    /// Anybody's command.
+    Command {
+        /// The program and its arguments.
+        argv: Vec<String>,
+    },
+}
+
+impl Workload {
+    /// The command that runs it; `program` is this program's own file.
+    #[must_use]
+    pub fn command(&self, program: &Path) -> Vec<String> {
+        if let Self::Command { argv } = self {
+            return argv.clone();
+        }
+        let described = serde_json::to_string(self).unwrap_or_default();
+        let program = program.to_string_lossy().into_owned();
+        [program, "lab".to_owned(), "workload".to_owned(), "--described".to_owned(), described]
+            .to_vec()
+    }
+}
+
+/// Which pages of a set are touched.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pattern {
+    /// Each as likely.
+    #[default]
+    Uniform,
+    /// Few often, many seldom.
+    Zipf,
+    /// One after the other.
+    Scan,
+}
+
+/// What the kernel may read ahead of a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Readahead {
+    /// Nothing (`MADV_RANDOM`): a fault reads a page.
+    #[default]
+    None,
+    /// What it likes; a host with a large `read_ahead_kb` reads thousands of pages for one fault.
+    Kernel,
+}
+
+/// Code in a file and data in memory, together slightly more than there is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Swap {
+    /// Code: a file that is mapped and read.
+    pub code: Size,
+    /// Share of code touches that go to the hottest tenth of it.
+    pub code_hot_share: f64,
+    /// Touches of code for each touch of data.
+    pub code_per_data: f64,
+    /// What the kernel reads ahead of the code.
+    pub readahead: Readahead,
+    /// Data: anonymous memory.
+    pub data: Size,
+    /// Shared data (shmem) instead of private.
+    pub shared: bool,
+    /// The data's pages, as `zero:10,text:60,random:30,duplicates:5`.
+    pub contents: String,
+    /// Data that an iteration works on.
+    pub window: Size,
+    /// Windows at equal distances that an iteration works on: the published workload has three.
+    pub parts: u32,
+    /// How far the window moves after an iteration.
+    pub step: Size,
+    /// Which pages of the window an iteration touches: as many touches as it has pages.
+    pub pattern: Pattern,
+    /// Share of data touches that write.
+    pub write_share: f64,
+    /// At most so many iterations.
+    pub iterations: u32,
+    /// At most so long.
+    pub seconds: f64,
+    /// Draws contents and touches.
+    pub seed: u64,
+}
+
+impl Default for Swap {
+    fn default() -> Self {
+        Self {
+            code: Size::mib(48),
+            code_hot_share: 0.0,
+            code_per_data: 1.0,
+            readahead: Readahead::None,
+            data: Size::mib(224),
+            shared: false,
+            contents: "zero:5,repeated:15,text:60,random:20".to_owned(),
+            window: Size::mib(16),
+            parts: 1,
+            step: Size::mib(16),
+            pattern: Pattern::Uniform,
+            write_share: 0.2,
+            iterations: 100_000,
+            seconds: 8.0,
+            seed: 1,
+        }
+    }
+}
+
+/// Anonymous memory with a zipf access pattern, a library, and a file that is streamed through.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ColdPages {
+    /// Anonymous memory.
+    pub data: Size,
+    /// The exponent of the zipf distribution over its pages and over the library's.
+    pub exponent: f64,
+    /// The anonymous pages, as `zero:10,text:60,random:30,duplicates:5`.
+    pub contents: String,
+    /// A file that is mapped and read by the same kind of distribution.
+    pub library: Size,
+    /// Touches of the library for each touch of data.
+    pub library_per_data: f64,
+    /// A file that is read from its start to its end, again and again.
+    pub stream: Size,
+    /// Pages of it that are read for each touch of data.
+    pub stream_per_data: f64,
+    /// Processes that map the same data and touch it in turn; 1 has it for itself.
+    pub sharers: u32,
+    /// Share of data touches that write.
+    pub write_share: f64,
+    /// Touches of data.
+    pub operations: u64,
+    /// At most so long.
+    pub seconds: f64,
+    /// Draws contents and touches.
+    pub seed: u64,
+}
+
+impl Default for ColdPages {
+    fn default() -> Self {
+        Self {
+            data: Size::mib(96),
+            exponent: 0.9,
+            contents: "zero:5,repeated:15,text:60,random:20".to_owned(),
+            library: Size::mib(32),
+            library_per_data: 0.25,
+            stream: Size::mib(64),
+            stream_per_data: 0.05,
+            sharers: 1,
+            write_share: 0.2,
+            operations: 400_000,
+            seconds: 60.0,
+            seed: 1,
+        }
+    }
+}
+
+/// A redis-server whose data does not fit, and redis-benchmark beside it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Redis {
+    /// Keys that are written before anything is measured.
+    pub records: u64,
+    /// Bytes of a value.
+    pub value_bytes: u32,
+    /// Requests of each kind.
+    pub requests: u64,
+    /// Connections at a time.
+    pub clients: u32,
+    /// Requests in flight on each.
+    pub pipeline: u32,
+    /// Draws keys where redis-benchmark lets us; values are random text.
+    pub seed: u64,
+}
+
+impl Default for Redis {
+    fn default() -> Self {
+        Self {
+            records: 200_000,
+            value_bytes: 1024,
+            requests: 100_000,
+            clients: 8,
+            pipeline: 1,
+            seed: 1,
+        }
+    }
+}
