@@ -74,7 +74,7 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// Whether two arms set the same, in whatever order.
+/// Whether two arms are the same: settings in whatever order, swap, and what they run.
 #[must_use]
 pub fn alike(one: &TrialArm, other: &TrialArm) -> bool {
     let sorted = |arm: &TrialArm| {
@@ -83,7 +83,8 @@ pub fn alike(one: &TrialArm, other: &TrialArm) -> bool {
         all.sort();
         all
     };
-    sorted(one) == sorted(other)
+    let (swap, command) = (one.swap == other.swap, one.command == other.command);
+    sorted(one) == sorted(other) && swap && command
 }
 
 /// A setting that an arm sets twice.
@@ -130,6 +131,15 @@ mod tests {
         for knob in all {
             assert!(setting(&format!("{}=1", knob.name)).is_err(), "{}", knob.name);
         }
+    }
+
+    #[test]
+    fn arms_that_differ_in_swap_or_command_are_not_alike() {
+        let plain = arm(&["vm.swappiness=60"]);
+        let swapless = TrialArm { swap: Some(Vec::new()), ..plain.clone() };
+        let other = TrialArm { command: Some(vec!["true".to_owned()]), ..plain.clone() };
+        assert!(!alike(&plain, &swapless) && !alike(&plain, &other));
+        assert!(alike(&swapless, &swapless.clone()));
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod compare;
 mod conduct;
 pub mod exercise;
 mod forecast;
+mod given;
 mod host;
 mod judge;
 mod metric;
@@ -46,6 +47,7 @@ use serde::{Deserialize, Serialize};
 
 pub use arm::{alike, setting, twice};
 pub use conduct::{Conducted, Control, Heard, Trouble, conduct};
+pub use given::{Given, arm, swap};
 pub use judge::judge;
 pub use metric::{KNOWN, Known, Metric};
 pub use recorded::{Described, EXPERIMENT, RUNS, Recorded, SUMMARY};
