@@ -35,6 +35,9 @@ pub(crate) fn is_wide(trial: &Trial) -> bool {
     trial.arms.len() > 2
 }
 
+/// Said of an arm that was.
+pub(crate) const GIVEN_UP: &str = "given up";
+
 /// An arm: what was found, and how its runs ended.
 #[derive(Debug, Clone)]
 pub(crate) struct Row<'a> {
@@ -75,7 +78,7 @@ fn row<'a>(
         _ => (told::NONE.to_owned(), told::NONE.to_owned()),
     };
     let word = match (dropped, found, verdict) {
-        (Some(_), ..) => "given up",
+        (Some(_), ..) => GIVEN_UP,
         (_, None, _) => "compared with",
         (.., Some(verdict)) => told::verdict(verdict),
         _ => told::NONE,

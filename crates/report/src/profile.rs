@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use pagewise_model::{Trial, TrialRun};
+use pagewise_model::{Trial, TrialRun, grouped};
 
 /// How many functions are shown.
-pub(crate) const TOP: usize = 10;
+const TOP: usize = 10;
 
 /// An arm's samples, over all of its measured runs.
 #[derive(Debug, Clone, Default)]
@@ -19,17 +19,17 @@ pub(crate) struct Samples<'a> {
 }
 
 impl Samples<'_> {
-    pub(crate) fn sum(&self) -> u64 {
+    fn sum(&self) -> u64 {
         self.functions.values().sum()
     }
 
     /// None where nothing was sampled.
-    pub(crate) fn share(&self, function: &str) -> Option<f64> {
+    fn share(&self, function: &str) -> Option<f64> {
         self.of(self.functions.get(function).copied().unwrap_or(0))
     }
 
     /// What its own most frequent functions take together.
-    pub(crate) fn top(&self) -> Option<f64> {
+    fn top(&self) -> Option<f64> {
         let mut counts: Vec<u64> = self.functions.values().copied().collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
         self.of(counts.iter().take(TOP).sum())
@@ -56,7 +56,7 @@ pub(crate) fn samples<'a>(trial: &'a Trial, runs: &'a [TrialRun]) -> Vec<Samples
 }
 
 /// The functions that take the most in the mean over arms, the most first.
-pub(crate) fn functions<'a>(all: &[Samples<'a>]) -> Vec<&'a str> {
+fn functions<'a>(all: &[Samples<'a>]) -> Vec<&'a str> {
     let mut names: Vec<&'a str> =
         all.iter().flat_map(|one| one.functions.keys().copied()).collect();
     names.sort_unstable();
@@ -67,8 +67,23 @@ pub(crate) fn functions<'a>(all: &[Samples<'a>]) -> Vec<&'a str> {
     names
 }
 
+/// A row for each of these functions and two below; a cell for each arm.
+pub(crate) fn rows(all: &[Samples<'_>], none: &str) -> Vec<(String, Vec<String>)> {
+    let shown = |share: Option<f64>| share.map_or_else(|| none.to_owned(), percent);
+    let row = |function: &str| {
+        (function.to_owned(), all.iter().map(|of| shown(of.share(function))).collect())
+    };
+    let mut rows: Vec<_> = functions(all).into_iter().map(row).collect();
+    rows.push(("its own top ten".to_owned(), all.iter().map(|of| shown(of.top())).collect()));
+    rows.push(("samples".to_owned(), all.iter().map(|of| grouped(of.sum())).collect()));
+    rows
+}
+
+/// How the table is read.
+pub(crate) const MEANING: &str = "A share is of the thread's samples, not of the machine's time.";
+
 /// `12.3 %`; more than nothing never looks like it.
-pub(crate) fn percent(share: f64) -> String {
+fn percent(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0 %".to_owned(),
         little if little < 0.05 => "<0.1 %".to_owned(),

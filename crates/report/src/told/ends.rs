@@ -3,7 +3,7 @@
 
 use pagewise_model::{RunEnd, TrialRun};
 
-pub(crate) fn end(end: RunEnd) -> String {
+fn end(end: RunEnd) -> String {
     match end {
         RunEnd::Exited { status: 0 } => "ended well".to_owned(),
         RunEnd::Exited { status } => format!("exit status {status}"),
@@ -18,7 +18,7 @@ pub(crate) fn end(end: RunEnd) -> String {
 pub(crate) fn failures(runs: &[TrialRun], arm: &str) -> String {
     let mut ends: Vec<(String, usize, Vec<&str>)> = Vec::new();
     for run in runs.iter().filter(|run| run.arm == arm && !run.end.is_good()) {
-        let words = how(run);
+        let words = ended(run);
         let victims = run.victims.iter().map(String::as_str);
         match ends.iter_mut().find(|(known, ..)| *known == words) {
             Some((_, count, names)) => {
@@ -32,8 +32,8 @@ pub(crate) fn failures(runs: &[TrialRun], arm: &str) -> String {
     told.collect::<Vec<_>>().join(", ")
 }
 
-/// As [`end`], and why where it was never started.
-fn how(run: &TrialRun) -> String {
+/// How a run ended, and why where it was never started.
+pub(crate) fn ended(run: &TrialRun) -> String {
     match &run.refused {
         Some(why) => format!("{}: {why}", end(run.end)),
         None => end(run.end),

@@ -8,7 +8,7 @@ mod numbers;
 use pagewise_model::{Clock, MetricKind, Trial, TrialMetric, Verdict};
 
 pub(crate) use arms::{arm, arms, typed};
-pub(crate) use ends::{end, failures};
+pub(crate) use ends::{ended, failures};
 pub(crate) use numbers::{change, duration, effect, interval, seconds, value};
 
 /// What stands where there is nothing to be said.

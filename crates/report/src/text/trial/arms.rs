@@ -111,8 +111,7 @@ pub(super) fn differences(page: &mut Page, trial: &Trial, other: &Against<'_>) {
     let mut table = Table::new(2, columns.into());
     differ.iter().for_each(|metric| table.row(difference(trial, metric)));
     table.print(page);
-    for (verdict, words) in
-        [(Verdict::Equivalent, "Equivalent"), (Verdict::Undecided, "Undecided")]
+    for (verdict, words) in [(Verdict::Equivalent, "Equivalent"), (Verdict::Undecided, "Undecided")]
     {
         let of = rest.iter().filter(|metric| metric.verdict == verdict);
         let names: Vec<String> = of.map(|metric| metric.name.clone()).collect();
@@ -132,7 +131,7 @@ fn difference(trial: &Trial, metric: &TrialMetric) -> Vec<Cell> {
 /// Of two arms: which of them ended otherwise than well, where one was given up.
 pub(super) fn failures(page: &mut Page, tried: &Tried<'_>) {
     let rows = lineup::rows(tried.trial, tried.runs);
-    for row in rows.iter().filter(|row| row.word == "given up") {
+    for row in rows.iter().filter(|row| row.word == lineup::GIVEN_UP) {
         let text = format!("{} was given up: {}.", row.arm.name, row.ended);
         page.prose(2, Role::Warning, &text);
     }
