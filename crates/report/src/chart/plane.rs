@@ -9,6 +9,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::{GRID, INK, PAPER, REST, Role, styled};
+use crate::told;
 
 const WIDTH: u32 = 860;
 pub(super) const HEIGHT: u32 = 320;
@@ -163,6 +164,11 @@ pub(super) fn round(value: f64) -> String {
     format!("{value:.below$}")
 }
 
+/// A round time.
+pub(super) fn moment(seconds: f64) -> String {
+    told::seconds(seconds).replace(".00 ", " ").replace(".0 ", " ")
+}
+
 /// From the least to the largest, and some room around.
 pub(super) fn room(values: &[f64]) -> Option<[f64; 2]> {
     let least = values.iter().copied().reduce(f64::min)?;
@@ -208,11 +214,11 @@ pub(super) fn dashed(plane: &mut Plane<'_>, height: f64, last: f64, role: &Role)
 /// A name beside the axis, which has none of its own here. Nothing is drawn outside of the plane, so
 /// this is drawn on the whole picture.
 pub(super) fn label(plane: &Plane<'_>, text: &str, at: Point) -> Drawn {
-    beside(plane, text, at, (-14, 0), Pos::new(HPos::Right, VPos::Center))
+    beside(plane, text, at, (-22, 0), Pos::new(HPos::Right, VPos::Center))
 }
 
 fn below(plane: &Plane<'_>, text: &str, at: Point) -> Drawn {
-    beside(plane, text, at, (0, 6), Pos::new(HPos::Center, VPos::Top))
+    beside(plane, text, at, (0, 14), Pos::new(HPos::Center, VPos::Top))
 }
 
 fn beside(plane: &Plane<'_>, text: &str, at: Point, by: (i32, i32), anchor: Pos) -> Drawn {

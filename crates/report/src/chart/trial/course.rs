@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use pagewise_model::{Course, Trial, TrialRun};
 use plotters::prelude::*;
 
-use super::super::plane::{Axes, Axis, HEIGHT, Point, Scale, draw, faint, path, room, round};
+use super::super::plane::{
+    Axes, Axis, HEIGHT, Point, Scale, draw, faint, moment, path, room, round,
+};
 use super::{colour, names};
-use crate::told;
 
 /// Seconds of each iteration, on an axis of powers: each arm's middle run, the others faintly behind
 /// it. A ring is where the steady state begins.
@@ -22,7 +23,7 @@ pub fn settling(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
         up: Axis {
             title: "time of an iteration",
             ends: room(&points.iter().map(|point| point.1).collect::<Vec<_>>())?,
-            scale: Scale::Powers(told::seconds),
+            scale: Scale::Powers(moment),
         },
         height: HEIGHT,
         left: 72,
@@ -92,7 +93,7 @@ pub fn latencies(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
         across: Axis {
             title: "latency",
             ends: room(&of(|point| point.0))?,
-            scale: Scale::Powers(told::seconds),
+            scale: Scale::Powers(moment),
         },
         up: Axis {
             title: "share of operations",

@@ -4,9 +4,8 @@
 use pagewise_model::{Trial, TrialRun};
 use plotters::prelude::*;
 
-use super::super::plane::{Axes, Axis, HEIGHT, Point, Scale, draw, room};
+use super::super::plane::{Axes, Axis, HEIGHT, Point, Scale, draw, moment, room};
 use super::{colour, names, with_unit};
-use crate::told;
 
 /// What decides, over runs; those of the warm-up and those that failed are hollow.
 ///
@@ -25,7 +24,7 @@ pub fn runs(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
         up: Axis {
             title: &if has_powers { metric.name.clone() } else { with_unit(metric) },
             ends: room(&values.iter().copied().map(height).collect::<Vec<_>>())?,
-            scale: if has_powers { Scale::Powers(told::seconds) } else { Scale::Plain },
+            scale: if has_powers { Scale::Powers(moment) } else { Scale::Plain },
         },
         height: HEIGHT,
         left: 72,
