@@ -23,7 +23,7 @@ fn colour(trial: &Trial, arm: &str) -> &'static Role {
 }
 
 /// The arms that have something in a picture, each with its colour.
-fn names<'a>(trial: &'a Trial, has: impl Fn(&str) -> bool) -> Vec<(&'a str, &'static Role)> {
+fn names(trial: &Trial, has: impl Fn(&str) -> bool) -> Vec<(&str, &'static Role)> {
     let shown = trial.arms.iter().filter(|arm| has(&arm.name));
     shown.map(|arm| (arm.name.as_str(), colour(trial, &arm.name))).collect()
 }
