@@ -258,7 +258,8 @@ const TRIAL: &str = "A against B with your own command on this host: which setti
     planned look, with bounds that allow for it, is clear.\n\n\
     Swap of an arm: swap=off, swap=zram:SIZE:ALGORITHM, swap=file:SIZE, or several joined by a plus sign \
     in the order in which they are used, as swap=zram:512M:lz4+file:1G. Areas are made for a run and \
-    given back after it; the machine's own swap is off meanwhile.\n\n\
+    given back after it; where swap of the machine's own is in use, they are refused. swap=off keeps the \
+    command out of any swap by its cgroup.\n\n\
     Metrics: time, cpu, major-faults, refaults, scanned, stolen, swapped-in, swapped-out, peak-memory, \
     or a regular expression with a group around a number in what the command prints; its last match \
     counts.";
