@@ -35,9 +35,6 @@ pub(crate) fn is_wide(trial: &Trial) -> bool {
     trial.arms.len() > 2
 }
 
-/// Said of an arm that was.
-pub(crate) const GIVEN_UP: &str = "given up";
-
 /// An arm: what was found, and how its runs ended.
 #[derive(Debug, Clone)]
 pub(crate) struct Row<'a> {
@@ -78,14 +75,13 @@ fn row<'a>(
         _ => (told::NONE.to_owned(), told::NONE.to_owned()),
     };
     let word = match (dropped, found, verdict) {
-        (Some(_), ..) => GIVEN_UP,
+        (Some(_), ..) => "given up",
         (_, None, _) => "compared with",
         (.., Some(verdict)) => told::verdict(verdict),
         _ => told::NONE,
     };
     let failures = told::failures(runs, &arm.name);
-    let ended = dropped.map(|dropped| dropped.why.clone()).into_iter().chain([failures]);
-    let ended: Vec<String> = ended.filter(|words| !words.is_empty()).collect();
+    let why = dropped.map(|dropped| dropped.why.clone()).unwrap_or_default();
     Row {
         arm,
         verdict,
@@ -93,7 +89,7 @@ fn row<'a>(
         change,
         interval,
         median: medians(trial).into_iter().next().and_then(|of| of.shown(arm)).unwrap_or_default(),
-        ended: ended.join(": "),
+        ended: if failures.is_empty() { why } else { failures },
     }
 }
 

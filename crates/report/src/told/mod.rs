@@ -7,7 +7,7 @@ mod numbers;
 
 use pagewise_model::{Clock, MetricKind, Trial, TrialMetric, Verdict};
 
-pub(crate) use arms::{arm, arms, typed};
+pub(crate) use arms::{arm, arms, typed, workload};
 pub(crate) use ends::{ended, failures};
 pub(crate) use numbers::{change, duration, effect, interval, seconds, value};
 
@@ -35,20 +35,6 @@ pub(crate) fn is_judged(clock: Clock, metric: &TrialMetric) -> bool {
         // what a command says of itself may be a time: who judged knows, and says what lacks
         (_, MetricKind::Said) => metric.lack.is_none(),
         (_, MetricKind::Cpu | MetricKind::Time) => false,
-    }
-}
-
-/// What is not judged, and why; nothing on a machine of one's own.
-pub(crate) fn clock(clock: Clock) -> &'static str {
-    match clock {
-        Clock::Real => "",
-        Clock::Emulated => {
-            "On an emulated processor: time and processor time under emulation are shown, never judged."
-        }
-        Clock::Counted => {
-            "On an emulated processor whose clock counts instructions: time under emulation is \
-             shown, never judged; processor time is such a count."
-        }
     }
 }
 

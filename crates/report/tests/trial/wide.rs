@@ -81,6 +81,7 @@ fn metrics(name: &str) -> Vec<TrialMetric> {
     ]
 }
 
+const DESCRIBED: &str = r#"{"kind":"swap","code":"48M","data":"224M"}"#;
 pub(crate) const ARMS: [&str; 5] = ["zram", "file", "least", "tiers", "off"];
 
 pub(crate) fn trial() -> Trial {
@@ -108,10 +109,12 @@ pub(crate) fn trial() -> Trial {
             arm("off", Vec::new(), None),
         ],
         others: vec![other("least"), other("tiers"), none],
-        command: ["pagewise", "lab", "workload", "swap"].map(str::to_owned).to_vec(),
+        command: ["pagewise", "lab", "workload", "--described", DESCRIBED]
+            .map(str::to_owned)
+            .to_vec(),
         dropped: vec![TrialDropped {
             arm: "off".to_owned(),
-            why: "3 of its runs failed".to_owned(),
+            why: "killed for lack of memory in 3 of 3 runs".to_owned(),
             failed_runs: 3,
         }],
         notes: vec!["counted for the whole host: swapped-in".to_owned()],
@@ -134,6 +137,9 @@ fn lost() -> TrialComparison {
     TrialComparison { arm, verdict, pairs: 0, failed_pairs: 0, metrics: vec![lacking] }
 }
 
+pub(crate) const EMULATED: &str =
+    "the machine was emulated: neither time nor processor time is judged, only counts";
+
 /// Two arms in a guest: counts are judged, times are not.
 pub(crate) fn emulated() -> Trial {
     let whole = trial();
@@ -146,6 +152,7 @@ pub(crate) fn emulated() -> Trial {
         others: Vec::new(),
         dropped: Vec::new(),
         clock: Clock::Emulated,
+        notes: vec![EMULATED.to_owned()],
         ..whole
     }
 }

@@ -58,7 +58,9 @@ fn changes(trial: &Trial, arm: &str, metric: &TrialMetric, runs: &[TrialRun]) ->
         let run = runs.iter().find(|run| run.pair == Some(pair) && run.arm == arm)?;
         run.values.get(&metric.name).filter(|_| run.end.is_good())
     };
-    let more = if metric.kind == MetricKind::Count { 0.5 } else { 0.0 };
+    // as it was judged: a count may be 0
+    let is_whole = metric.kind == MetricKind::Count && metric.unit != "share";
+    let more = if is_whole { 0.5 } else { 0.0 };
     let change = |pair: u32| {
         let (a, b) = (value(pair, first)?, value(pair, arm)?);
         let ratio = (b + more) / (a + more);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use pagewise_model::Trial;
 
-use super::{escaped, metrics, paragraph, pictures, stopped};
+use super::{escaped, metrics, pictures, stopped};
 use crate::lineup::{self, Against, Medians, Row};
 use crate::{Tried, told};
 
@@ -22,7 +22,8 @@ pub(super) fn heading(trial: &Trial) -> String {
 pub(super) fn table(tried: &Tried<'_>) -> String {
     let trial = tried.trial;
     let first = escaped(trial.arms.first().map_or("a", |arm| &arm.name));
-    let rows: String = lineup::rows(trial, tried.runs).iter().map(row).collect();
+    let rows: String =
+        lineup::rows(trial, tried.runs).iter().map(|row| self::row(trial, row)).collect();
     format!(
         "<div class=\"wide\"><table>\n<tr><th>arm</th><th></th><th></th>\
          <th class=\"number\">{}</th><th class=\"number\">against {first}</th>\
@@ -31,8 +32,8 @@ pub(super) fn table(tried: &Tried<'_>) -> String {
     )
 }
 
-fn row(row: &Row<'_>) -> String {
-    let words = escaped(&told::arm(row.arm));
+fn row(trial: &Trial, row: &Row<'_>) -> String {
+    let words = escaped(&told::arm(&trial.command, row.arm));
     let ended = match row.ended.is_empty() {
         true => String::new(),
         false => format!("<br><span class=\"worse\">{}</span>", escaped(&row.ended)),
@@ -49,13 +50,6 @@ fn row(row: &Row<'_>) -> String {
         let _ = write!(cells, "<td class=\"number\">{number}</td>");
     }
     cells + "</tr>\n"
-}
-
-/// Of two arms, the one that was given up.
-pub(super) fn given_up(tried: &Tried<'_>) -> String {
-    let rows = lineup::rows(tried.trial, tried.runs);
-    let lost = rows.iter().filter(|row| row.word == lineup::GIVEN_UP);
-    lost.map(|row| paragraph(&format!("{} was given up: {}.", row.arm.name, row.ended))).collect()
 }
 
 /// What each arm used and did.

@@ -32,7 +32,6 @@ fn two(tried: &Tried<'_>) -> String {
     [
         heading(trial),
         metrics::table(trial, "b", &trial.metrics),
-        arms::given_up(tried),
         pictures::of_two(tried),
         pictures::courses(tried),
         profile::table(tried),
@@ -82,7 +81,10 @@ fn method(tried: &Tried<'_>) -> String {
         .map(|limit| format!("The command had at most {} of memory.", Bytes::new(limit)));
     let mut text = String::from("<h2>How it was found out</h2>\n");
     text += &paragraph(&machine(tried.snapshot).join(" · "));
-    text += &paragraph(told::clock(trial.clock));
+    let workload = told::workload(&trial.command);
+    if !workload.is_empty() {
+        text += &paragraph(&format!("The workload: {workload}."));
+    }
     text += &paragraph(&told::method(trial));
     text += &paragraph(&limit.unwrap_or_default());
     text += &paragraph(

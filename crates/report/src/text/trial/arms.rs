@@ -17,7 +17,10 @@ pub(super) fn heading(page: &mut Page, trial: &Trial) {
     stopped(page, trial);
     let mut table = Table::new(2, vec![Column::left(""), Column::words("")]);
     for arm in &trial.arms {
-        table.row(vec![Cell::new(Role::Strong, arm.name.clone()), told::arm(arm).into()]);
+        table.row(vec![
+            Cell::new(Role::Strong, arm.name.clone()),
+            told::arm(&trial.command, arm).into(),
+        ]);
     }
     table.print(page);
     page.gap();
@@ -126,13 +129,4 @@ fn difference(trial: &Trial, metric: &TrialMetric) -> Vec<Cell> {
     let mut cells = metrics::row(trial.clock, metric, metric.name == trial.primary);
     cells.drain(1..3);
     cells
-}
-
-/// Of two arms: which of them ended otherwise than well, where one was given up.
-pub(super) fn failures(page: &mut Page, tried: &Tried<'_>) {
-    let rows = lineup::rows(tried.trial, tried.runs);
-    for row in rows.iter().filter(|row| row.word == lineup::GIVEN_UP) {
-        let text = format!("{} was given up: {}.", row.arm.name, row.ended);
-        page.prose(2, Role::Warning, &text);
-    }
 }

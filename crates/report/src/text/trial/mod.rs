@@ -22,7 +22,6 @@ pub(super) fn print(page: &mut Page, tried: &Tried<'_>) {
     } else {
         heading(page, trial);
         metrics::print(page, trial.clock, &trial.metrics);
-        arms::failures(page, tried);
     }
     profile::print(page, tried);
     remarks::print(page, trial);

@@ -13,7 +13,6 @@ pub(super) fn print(page: &mut Page, trial: &Trial) {
             page.prose(2, Role::Quiet, text);
         }
     };
-    quiet(told::clock(trial.clock));
     quiet(&told::method(trial));
     // of several arms each shows another
     let primary = trial.metrics.first().filter(|_| !lineup::is_wide(trial));
