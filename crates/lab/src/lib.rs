@@ -31,6 +31,7 @@ mod lock;
 pub mod picks;
 mod program;
 pub mod stats;
+mod ticks;
 pub mod treatment;
 pub mod userland;
 pub mod wire;

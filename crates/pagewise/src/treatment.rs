@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What experiments borrow, lent by apply: each loan in the journal before it is taken.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pagewise_apply::{Error, GroupWish, Outcome, Recovered, Session, ZramWish, state_folder};
 use pagewise_lab::treatment::{
@@ -18,12 +18,20 @@ pub(crate) struct Borrowed {
 impl Borrowed {
     /// Puts back what earlier runs left behind, and says so on standard error.
     pub(crate) fn open(allow_shared_swap: bool) -> anyhow::Result<Self> {
-        let (mut session, left_behind) = Session::open(&state_folder())?;
+        Self::open_in(&state_folder(), allow_shared_swap)
+    }
+
+    /// The same with another folder for journals.
+    pub(crate) fn open_in(state: &Path, allow_shared_swap: bool) -> anyhow::Result<Self> {
+        let (mut session, left_behind) = Session::open(state)?;
         for line in left_behind.iter().flat_map(lines) {
             eprintln!("pagewise: {line}");
         }
         if allow_shared_swap {
             session.allow_shared_swap();
+        }
+        if pagewise_lab::init::is_guest() {
+            session.allow_devices();
         }
         Ok(Self { session })
     }
@@ -90,9 +98,22 @@ impl Treatment for Borrowed {
         Ok(SwapFile { loan: LoanId(loan.0), path })
     }
 
+    fn swap_device(&mut self, device: &Path, priority: Option<i16>) -> Result<LoanId, Refused> {
+        let what = || format!("swap on {}", device.display());
+        let loan = self.session.swap_device(device, priority);
+        loan.map(|loan| LoanId(loan.0)).map_err(|error| refused(&what(), &error))
+    }
+
+    /// Where the user wants what passes.
+    fn swap_folder(&self) -> Option<PathBuf> {
+        std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty()).map(PathBuf::from)
+    }
+
+    /// Version 2 has one swappiness for all: there `vm.swappiness` reaches the group by itself.
     fn group(&mut self, wanted: GroupWanted) -> Result<Group, Refused> {
-        let GroupWanted { limit, swappiness } = wanted;
-        let wish = GroupWish { max: limit, swappiness, ..GroupWish::default() };
+        let GroupWanted { limit, swap_max, swappiness } = wanted;
+        let swappiness = swappiness.filter(|_| !self.session.has_unified_groups());
+        let wish = GroupWish { max: limit, swap_max, swappiness, ..GroupWish::default() };
         let made = self.session.group(&wish).map_err(|error| refused("a memory cgroup", &error))?;
         let pagewise_apply::Group { loan, folder, unified } = made;
         Ok(Group { loan: LoanId(loan.0), folder, unified })
@@ -101,6 +122,12 @@ impl Treatment for Borrowed {
     fn knob(&mut self, name: &str, value: &str) -> Result<LoanId, Refused> {
         let what = || format!("{name} = {value}");
         let loan = self.session.knob(name, None, value);
+        loan.map(|loan| LoanId(loan.0)).map_err(|error| refused(&what(), &error))
+    }
+
+    fn knob_of(&mut self, name: &str, instance: &str, value: &str) -> Result<LoanId, Refused> {
+        let what = || format!("{name} = {value} of {instance}");
+        let loan = self.session.knob(name, Some(instance), value);
         loan.map(|loan| LoanId(loan.0)).map_err(|error| refused(&what(), &error))
     }
 

@@ -68,7 +68,9 @@ fn row<'a>(
     let dropped = trial.dropped.iter().find(|dropped| dropped.arm == arm.name);
     let primary = found.and_then(|found| found.metrics.first());
     let judged = primary.filter(|it| dropped.is_none() && told::is_judged(trial.clock, it));
-    let verdict = judged.and(found).map(|found| found.verdict);
+    // a preview's few rounds have no interval, and so no verdict
+    let certain = judged.filter(|it| it.interval.is_some());
+    let verdict = certain.and(found).map(|found| found.verdict);
     let (change, interval) = match (found, judged) {
         (None, _) => (String::new(), String::new()),
         (_, Some(judged)) => told::estimate(trial.clock, judged).into(),

@@ -63,7 +63,7 @@ pub fn swap(text: &str) -> Result<Vec<TrialSwap>, String> {
     text.split('+').map(area).collect()
 }
 
-/// `zram:512M:lz4`, `file:512M`, `device:/dev/vda`.
+/// `zram:512M:lz4`, `file:512M`. No device: what it holds would be lost.
 fn area(text: &str) -> Result<TrialSwap, String> {
     let mut parts = text.split(':');
     let (kind, first) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
@@ -72,14 +72,12 @@ fn area(text: &str) -> Result<TrialSwap, String> {
         "zram" => zram(first, &rest),
         "file" => only_priority(&rest)
             .and_then(|priority| Ok(TrialSwap::File { size_bytes: size(first)?, priority })),
-        "device" => only_priority(&rest)
-            .and_then(|priority| Ok(TrialSwap::Device { path: device(first)?, priority })),
         _ => Err("a kind that is not known".to_owned()),
     };
     read.map_err(|why| format!("swap area {text:?}: {why}; {FORMS}"))
 }
 
-const FORMS: &str = "expected off, zram:SIZE, zram:SIZE:ALGORITHM, file:SIZE or device:PATH, each \
+const FORMS: &str = "expected off, zram:SIZE, zram:SIZE:ALGORITHM or file:SIZE, each \
     also with :priority=N, zram also with :limit=SIZE, and several joined by + in the order in \
     which they are used, as zram:512M:lz4+file:1G";
 
@@ -113,7 +111,8 @@ fn only_priority(rest: &[&str]) -> Result<Option<i16>, String> {
 
 fn size(text: &str) -> Result<u64, String> {
     let Size(bytes) = text.parse()?;
-    (bytes.get() > 0).then_some(bytes.get()).ok_or_else(|| "an area of nothing".to_owned())
+    let wrong = || format!("expected at least 1M, found {text}");
+    (bytes.get() >= 1 << 20).then_some(bytes.get()).ok_or_else(wrong)
 }
 
 /// The kernel's range of what swapon may ask for.
@@ -126,11 +125,6 @@ fn word(text: &str) -> Result<String, String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let good = !text.is_empty() && text.bytes().all(plain);
     good.then(|| text.to_owned()).ok_or_else(|| format!("{text:?} names no algorithm"))
-}
-
-fn device(text: &str) -> Result<String, String> {
-    let good = text.strip_prefix("/dev/").is_some_and(|name| !name.is_empty());
-    good.then(|| text.to_owned()).ok_or_else(|| format!("expected /dev/NAME, found {text:?}"))
 }
 
 #[cfg(test)]
@@ -166,8 +160,8 @@ mod tests {
             priority: Some(5),
         };
         assert_eq!(swap("zram:64M:limit=16M:zstd:priority=5"), Ok(vec![limited]));
-        let device = TrialSwap::Device { path: "/dev/vda".to_owned(), priority: Some(0) };
-        assert_eq!(swap("device:/dev/vda:priority=0"), Ok(vec![device]));
+        let first = TrialSwap::File { size_bytes: MIB, priority: Some(0) };
+        assert_eq!(swap("file:1M:priority=0"), Ok(vec![first]));
     }
 
     #[test]
@@ -177,7 +171,7 @@ mod tests {
             ("on", "a kind that is not known"),
             ("zram", "as 256M or 2G"),
             ("zram:512", "as 256M or 2G"),
-            ("zram:0M", "an area of nothing"),
+            ("zram:0M", "expected at least 1M"),
             ("file:1G+", "a kind that is not known"),
             ("file:1G:lz4", "\"lz4\" is too much"),
             ("file:1G:priority=1:priority=2", "is too much"),
@@ -185,7 +179,7 @@ mod tests {
             ("zram:1G:lz4/../x", "names no algorithm"),
             ("zram:1G:colour=blue", "colour is not known"),
             ("zram:1G:priority=-2", "from 0 to 32767"),
-            ("device:sda", "expected /dev/NAME"),
+            ("device:/dev/sda", "a kind that is not known"),
         ] {
             let why = swap(bad).unwrap_err();
             assert!(why.contains(says) && why.contains(FORMS), "{bad}: {why}");
