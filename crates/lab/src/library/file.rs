@@ -172,6 +172,12 @@ impl File {
         self.parts.claim.as_deref()
     }
 
+    /// Where it came from.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
     /// Something that is wrong where `part` stands.
     pub(super) fn wrong<T>(&self, part: &Spanned<T>, what: impl Into<String>) -> Wrong {
         let line = Some(line(&self.text, part.span().start));

@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 use super::told::{EXPERIMENT, Lines, words};
 use super::{Cell, Machine, Scratch, Told, carried, runs, scratch};
 use crate::cache::Cache;
-use crate::error::Error;
+use crate::error::{At, Error};
 use crate::experiment::Experiment;
-use crate::guest::{self, Accelerator, Disk, Guest, Heard};
+use crate::guest::{self, Accelerator, Disk, Guest};
 use crate::kernel::Kernel;
 use crate::wire::Stream;
 use crate::workload::Workload;
@@ -39,6 +39,16 @@ pub struct Inside {
 }
 
 impl Inside {
+    /// Reads the file that the runner put into the guest.
+    ///
+    /// # Errors
+    /// Where it is not what this program writes.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let text = std::fs::read(path).at(path)?;
+        serde_json::from_slice(&text)
+            .map_err(|error| Error::Unusable { path: path.to_owned(), what: error.to_string() })
+    }
+
     /// Makes the guest ready for the workload.
     ///
     /// # Errors
@@ -47,6 +57,17 @@ impl Inside {
         scratch::loopback()?;
         self.scratch.mount()
     }
+}
+
+/// What happens while a cell runs in a guest.
+#[derive(Debug)]
+pub enum Heard<'a> {
+    /// Whose clock it will be measured with; before the first run.
+    Clock(Clock),
+    /// What the conductor says.
+    Told(&'a Told),
+    /// Something the user may want to know.
+    Note(&'a str),
 }
 
 /// What came out of a guest.
@@ -66,8 +87,7 @@ pub struct Ran {
     pub errors: String,
 }
 
-/// Runs a cell in a guest. `program` is the static program; `heard` is told what happens, and what
-/// the user may want to know.
+/// Runs a cell in a guest. `program` is the static program; `hear` is told what happens.
 ///
 /// # Errors
 /// Where no guest could be started.
@@ -76,20 +96,21 @@ pub fn run_in_guest(
     (kernel, cache): (&Kernel, &Cache),
     program: &Path,
     stop: &AtomicBool,
-    heard: &mut dyn FnMut(Result<&Told, &str>),
+    hear: &mut dyn FnMut(Heard<'_>),
 ) -> Result<Ran, Error> {
     let guest = described(cell, machine, program)?;
     let mut said = Said::default();
     let run = guest::run(&guest, kernel, cache, stop, &mut |what| match what {
-        Heard::Output(Stream::Out, bytes) => {
+        guest::Heard::Chosen(accelerator) => hear(Heard::Clock(clock(machine, accelerator))),
+        guest::Heard::Output(Stream::Out, bytes) => {
             for told in said.lines.add(&bytes) {
-                heard(Ok(&told));
+                hear(Heard::Told(&told));
                 said.take(told);
             }
         }
-        Heard::Output(Stream::Err, bytes) => said.complain(&bytes),
-        Heard::Note(line) => heard(Err(line)),
-        Heard::File(..) | Heard::Reached(_) => {}
+        guest::Heard::Output(Stream::Err, bytes) => said.complain(&bytes),
+        guest::Heard::Note(line) => hear(Heard::Note(line)),
+        guest::Heard::File(..) | guest::Heard::Reached(_) => {}
     })?;
     let clock = clock(machine, run.accelerator);
     let experiment = Experiment { clock, ..cell.experiment.clone() };

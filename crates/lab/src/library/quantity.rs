@@ -8,7 +8,7 @@ use serde::Deserialize;
 /// A share of one, typed as a percentage.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Percent(pub f64);
+pub(super) struct Percent(pub(super) f64);
 
 impl TryFrom<String> for Percent {
     type Error = String;
@@ -24,7 +24,7 @@ impl TryFrom<String> for Percent {
 /// A time, typed with its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Time(pub Duration);
+pub(super) struct Time(pub(super) Duration);
 
 /// A run that lasts longer is no experiment.
 const LONGEST: u64 = 24 * 3600;
