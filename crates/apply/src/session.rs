@@ -31,6 +31,7 @@ pub struct Session {
     open: Vec<Open>,
     next: u64,
     shares_swap: bool,
+    lends_devices: bool,
     _lock: Option<Lock>,
 }
 
@@ -67,6 +68,7 @@ impl Session {
             open: Vec::new(),
             next: 1,
             shares_swap: false,
+            lends_devices: false,
             _lock: None,
         }
     }
@@ -74,6 +76,18 @@ impl Session {
     /// Lets swap be switched on although the host has other swap.
     pub fn allow_shared_swap(&mut self) {
         self.shares_swap = true;
+    }
+
+    /// Lets whole block devices be swapped to that this session did not make: what they hold is lost. For a
+    /// machine whose disks are nobody's, as a guest's.
+    pub fn allow_devices(&mut self) {
+        self.lends_devices = true;
+    }
+
+    /// Whether memory cgroups here are of version 2.
+    #[must_use]
+    pub fn has_unified_groups(&self) -> bool {
+        group::mount(self.hands()).is_ok_and(|(_, unified)| unified)
     }
 
     /// Makes a zram device. Where zram is a module that is not loaded, it is loaded first.
@@ -127,8 +141,41 @@ impl Session {
         if open.held_by(&self.open).is_some() {
             return Err(Error::IsOn(area));
         }
+        self.switch_on(area, diskseq, priority)
+    }
+
+    /// The same on a block device that is not of this session: what it holds is lost. mkswap refuses one
+    /// that is mounted.
+    ///
+    /// # Errors
+    /// Where that was not allowed, or as for [`Session::swap_on`].
+    pub fn swap_device(&mut self, device: &Path, priority: Option<i16>) -> Result<LoanId, Error> {
+        let area = self.hands().resolved(device).doing(|| device.display().to_string())?;
+        if !self.lends_devices {
+            return Err(Error::NotOurs(area));
+        }
+        let name = area.strip_prefix("/dev/").unwrap_or_default();
+        if name.is_empty() || !self.hands().exists(&format!("/sys/class/block/{name}")) {
+            return Err(Error::Absent { what: area, why: "it is no block device" });
+        }
+        if self.hands().swaps().iter().any(|on| on.path == area) {
+            return Err(Error::IsOn(area));
+        }
+        self.switch_on(area, None, priority)
+    }
+
+    fn switch_on(
+        &mut self,
+        area: String,
+        diskseq: Option<u64>,
+        priority: Option<i16>,
+    ) -> Result<LoanId, Error> {
         if !self.shares_swap {
-            let ours: Vec<String> = self.open.iter().filter_map(Open::area).collect();
+            let on = |open: &Open| match &open.what {
+                Loan::SwapOn { area, .. } => Some(area.clone()),
+                _ => open.area(),
+            };
+            let ours: Vec<String> = self.open.iter().filter_map(on).collect();
             let ours: Vec<&str> = ours.iter().map(String::as_str).collect();
             swap::alone(self.hands(), &ours)?;
         }

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The calls that have no safe wrapper: a mapping of our own that is filled, swapped out and touched,
-//! a fork that keeps it shared, and the count of our own page faults.
+//! a fork that keeps it shared, the count of our own page faults, and samples of where a thread is.
 //!
 //! A [`Region`] is the only memory that these calls work on. Nobody else knows its address, so what
 //! is done to it touches no Rust value. Only a worker of `faults`, which has one thread, forks.
 //!
 //! This is the only module of the crate with `unsafe`.
 
-#![expect(unsafe_code, reason = "mmap, madvise, mincore, fork and getrusage have no safe wrapper")]
+#![expect(
+    unsafe_code,
+    reason = "mmap, madvise, mincore, fork, getrusage and perf_event_open have no safe wrapper"
+)]
 
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
@@ -215,6 +219,124 @@ fn usage(whose: libc::c_int) -> libc::rusage {
     unsafe {
         libc::getrusage(whose, usage.as_mut_ptr());
         usage.assume_init()
+    }
+}
+
+/// The first form of `struct perf_event_attr` in `linux/perf_event.h`, which every kernel takes.
+#[repr(C)]
+#[derive(Debug, Default)]
+struct Event {
+    kind: u32,
+    size: u32,
+    config: u64,
+    frequency: u64,
+    sample: u64,
+    read: u64,
+    flags: u64,
+    wakeup: u32,
+    breakpoint: u32,
+    breakpoint_at: u64,
+}
+
+/// `PERF_TYPE_SOFTWARE`, and of its events `PERF_COUNT_SW_CPU_CLOCK`: a timer, for which no hardware is
+/// needed.
+const SOFTWARE: u32 = 1;
+const CPU_CLOCK: u64 = 0;
+/// `PERF_SAMPLE_IP`: a sample is where the processor was.
+const PLACE: u64 = 1;
+/// The bit of `flags` by which `frequency` is one and no period.
+const IS_FREQUENCY: u64 = 1 << 10;
+/// `PERF_FLAG_FD_CLOEXEC`.
+const CLOSE_ON_EXEC: libc::c_ulong = 8;
+/// `PERF_RECORD_SAMPLE`.
+const SAMPLE: u32 = 9;
+/// Where the first page of the ring has `data_head` and `data_tail`.
+const HEAD: usize = 1024;
+const TAIL: usize = 1032;
+/// Pages of samples: 32768 of 4 KiB pages.
+const RING_PAGES: usize = 128;
+
+/// Samples where a thread is, as often in each second of its processor time.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    _event: OwnedFd,
+    ring: Region,
+}
+
+impl Sampler {
+    /// Of a thread of the kernel or of ours, from now on.
+    pub(crate) fn of(thread: u32, per_second: u64) -> io::Result<Self> {
+        let thread = libc::pid_t::try_from(thread).map_err(io::Error::other)?;
+        let event = Event {
+            kind: SOFTWARE,
+            size: u32::try_from(size_of::<Event>()).map_err(io::Error::other)?,
+            config: CPU_CLOCK,
+            frequency: per_second,
+            sample: PLACE,
+            flags: IS_FREQUENCY,
+            ..Event::default()
+        };
+        let (any_processor, no_group) = (-1, -1);
+        // SAFETY: `event` is as large as its field `size` says, is laid out as that size of the struct is
+        // in every kernel, and lives until the call is over, which only reads it.
+        let answer = unsafe {
+            let event = &raw const event;
+            libc::syscall(
+                libc::SYS_perf_event_open,
+                event,
+                thread,
+                any_processor,
+                no_group,
+                CLOSE_ON_EXEC,
+            )
+        };
+        let file = i32::try_from(answer).map_err(io::Error::other)?;
+        if file < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just made this file for us, and nobody else knows of it.
+        let file = unsafe { OwnedFd::from_raw_fd(file) };
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let ring = Region::map(1 + RING_PAGES, access, libc::MAP_SHARED, file.as_raw_fd())?;
+        Ok(Self { _event: file, ring })
+    }
+
+    /// Where it was, in all samples since the last call. What does not fit between two calls is lost.
+    pub(crate) fn drain(&mut self, mut each: impl FnMut(u64)) {
+        let head = self.place(HEAD).load(Ordering::Acquire);
+        let mut at = self.place(TAIL).load(Ordering::Relaxed);
+        while at < head {
+            let first = self.word(at).to_ne_bytes();
+            let kind = u32::from_ne_bytes([first[0], first[1], first[2], first[3]]);
+            let length = u64::from(u16::from_ne_bytes([first[6], first[7]]));
+            if length < 8 {
+                break;
+            }
+            if kind == SAMPLE {
+                each(self.word(at + 8));
+            }
+            at += length;
+        }
+        // what was read may be overwritten
+        self.place(TAIL).store(head, Ordering::Release);
+    }
+
+    /// A word of the first page that the kernel and we share.
+    fn place(&self, offset: usize) -> &AtomicU64 {
+        let word = self.ring.at(0).wrapping_add(offset).cast::<u64>();
+        // SAFETY: the offset is one of two constants within the first page, which is mapped for as long
+        // as `self` lives and whose words are aligned; kernel and we change it atomically only.
+        unsafe { AtomicU64::from_ptr(word) }
+    }
+
+    /// A word of the samples: records are of whole words, and the ring is, too, so that none is torn.
+    fn word(&self, at: u64) -> u64 {
+        let length = RING_PAGES * self.ring.page;
+        let offset = usize::try_from(at % length as u64).unwrap_or(0) & !7;
+        let word = self.ring.at(1).wrapping_add(offset).cast::<u64>();
+        // SAFETY: the offset is within the pages behind the first one, all of which are mapped, and
+        // aligned. The kernel writes no word between tail and head, so nobody writes it meanwhile.
+        unsafe { word.read_volatile() }
     }
 }
 

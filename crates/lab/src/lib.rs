@@ -32,6 +32,7 @@ mod lock;
 pub mod picks;
 mod program;
 pub mod stats;
+mod ticks;
 pub mod treatment;
 pub mod userland;
 pub mod wire;

@@ -53,6 +53,9 @@ pub struct SwapFile {
 pub struct GroupWanted {
     /// The most memory of its processes (`memory.limit_in_bytes`, `memory.max`).
     pub limit: Option<Bytes>,
+    /// The most of them in swap (`memory.swap.max`; in version 1 the part of
+    /// `memory.memsw.limit_in_bytes` beyond the limit on memory, which it needs).
+    pub swap_max: Option<Bytes>,
     /// Its own swappiness, where the hierarchy has one per group (version 1).
     pub swappiness: Option<u32>,
 }
@@ -94,6 +97,24 @@ pub trait Treatment {
     /// Where the kernel refuses, or other swap of the host is in use.
     fn swap_on(&mut self, area: &Path, priority: Option<i16>) -> Result<LoanId, Refused>;
 
+    /// Writes `mkswap`'s head on a block device that the machine has for it, and switches it on: what it
+    /// held is lost. Who lends it must know that it is nobody's.
+    ///
+    /// # Errors
+    /// Where such devices are not lent, as usual on a host, or the kernel refuses.
+    fn swap_device(&mut self, device: &Path, _priority: Option<i16>) -> Result<LoanId, Refused> {
+        Err(Refused {
+            what: format!("swap on {}", device.display()),
+            why: "devices that are not ours are not lent here".to_owned(),
+            next: None,
+        })
+    }
+
+    /// Where files for swap should be; none leaves the choice to the experiment.
+    fn swap_folder(&self) -> Option<PathBuf> {
+        None
+    }
+
     /// Makes a file for swap, without holes.
     ///
     /// # Errors
@@ -111,6 +132,19 @@ pub trait Treatment {
     /// # Errors
     /// Where the host lacks it or refuses the value.
     fn knob(&mut self, name: &str, value: &str) -> Result<LoanId, Refused>;
+
+    /// The same for a knob of which there are several: `instance` is what stands in its path, as `2048kB`
+    /// or the number of a zram device.
+    ///
+    /// # Errors
+    /// As for [`Treatment::knob`].
+    fn knob_of(&mut self, name: &str, instance: &str, _value: &str) -> Result<LoanId, Refused> {
+        Err(Refused {
+            what: format!("{name} of {instance}"),
+            why: "settings of which there are several are not lent here".to_owned(),
+            next: None,
+        })
+    }
 
     /// Gives one loan back before the others.
     ///

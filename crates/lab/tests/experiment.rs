@@ -7,7 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::cell::RefCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ use pagewise_lab::experiment::{
 use pagewise_lab::treatment::{
     Group, GroupWanted, LoanId, Refused, SwapFile, Treatment, Zram, ZramWanted,
 };
-use pagewise_model::{Bytes, Clock, RunEnd, TrialArm, TrialRun, Verdict};
+use pagewise_model::{Bytes, Clock, RunEnd, TrialArm, TrialRun, TrialSwap, Verdict};
 
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
@@ -50,31 +50,59 @@ fn experiment(command: &[&str]) -> Experiment {
 /// What was lent and given back, in order.
 type Log = Rc<RefCell<Vec<String>>>;
 
-/// Lends settings that nobody feels, and no groups.
+/// Lends settings that nobody feels, swap that nobody has, and groups where that is wanted.
 #[derive(Default)]
 struct Noting {
     log: Log,
     lent: u64,
     refuses: Option<&'static str>,
     value: Option<&'static Path>,
+    /// A folder that stands for a cgroup.
+    group: Option<&'static Path>,
 }
 
 fn refused<T>(what: &str) -> Result<T, Refused> {
     Err(Refused { what: what.to_owned(), why: "not in this test".to_owned(), next: None })
 }
 
+impl Noting {
+    fn lend(&mut self, what: String) -> LoanId {
+        self.lent += 1;
+        self.log.borrow_mut().push(what);
+        LoanId(self.lent)
+    }
+}
+
 impl Treatment for Noting {
-    fn zram(&mut self, _wanted: &ZramWanted) -> Result<Zram, Refused> {
-        refused("zram")
+    fn zram(&mut self, wanted: &ZramWanted) -> Result<Zram, Refused> {
+        if wanted.algorithm.as_deref() == Some("none") {
+            return refused("a zram device");
+        }
+        let loan = self.lend(format!("zram {}", wanted.disksize.get()));
+        let number = u32::try_from(loan.0).unwrap();
+        let name = format!("zram{number}");
+        let (device, sysfs) = (Path::new("/dev").join(&name), Path::new("/nowhere").join(&name));
+        Ok(Zram { loan, number, device, sysfs })
     }
-    fn swap_on(&mut self, _area: &Path, _priority: Option<i16>) -> Result<LoanId, Refused> {
-        refused("swap")
+    fn swap_on(&mut self, area: &Path, priority: Option<i16>) -> Result<LoanId, Refused> {
+        let priority = priority.map_or_else(|| "-".to_owned(), |it| it.to_string());
+        Ok(self.lend(format!("on {} {priority}", area.display())))
     }
-    fn swap_file(&mut self, _folder: &Path, _size: Bytes) -> Result<SwapFile, Refused> {
-        refused("a swap file")
+    fn swap_device(&mut self, area: &Path, priority: Option<i16>) -> Result<LoanId, Refused> {
+        self.swap_on(area, priority)
     }
-    fn group(&mut self, _wanted: GroupWanted) -> Result<Group, Refused> {
-        refused("a group")
+    fn swap_folder(&self) -> Option<PathBuf> {
+        Some("/swaps".into())
+    }
+    fn swap_file(&mut self, folder: &Path, size: Bytes) -> Result<SwapFile, Refused> {
+        let loan = self.lend(format!("file {}", size.get()));
+        Ok(SwapFile { loan, path: folder.join(format!("file{}", loan.0)) })
+    }
+    fn group(&mut self, wanted: GroupWanted) -> Result<Group, Refused> {
+        let Some(folder) = self.group else { return refused("a group") };
+        let swappiness = wanted.swappiness;
+        let loan = self.lend(swappiness.map_or("group".to_owned(), |it| format!("group {it}")));
+        Ok(Group { loan, folder: folder.to_owned(), unified: false })
     }
     fn knob(&mut self, name: &str, value: &str) -> Result<LoanId, Refused> {
         if self.refuses == Some(value) {
@@ -83,9 +111,10 @@ impl Treatment for Noting {
         if let Some(path) = self.value {
             std::fs::write(path, value).unwrap();
         }
-        self.lent += 1;
-        self.log.borrow_mut().push(format!("{name}={value}"));
-        Ok(LoanId(self.lent))
+        Ok(self.lend(format!("{name}={value}")))
+    }
+    fn knob_of(&mut self, name: &str, instance: &str, value: &str) -> Result<LoanId, Refused> {
+        Ok(self.lend(format!("{name}[{instance}]={value}")))
     }
     fn give_back(&mut self, loan: LoanId) -> Result<(), Refused> {
         self.log.borrow_mut().push(format!("back {}", loan.0));
@@ -284,6 +313,178 @@ fn who_stops_it_keeps_the_runs_and_nothing_stays_lent() {
     assert_eq!(log.borrow().len(), 2 * (5 + 1), "the sixth was lent its setting, and gave it back");
     let trial = judge(&experiment, &conducted.runs);
     assert_eq!(trial.stopped.as_deref(), Some("only 1 of 2 pairs were run"));
+}
+
+/// Arms of which each runs its own script, `a` the first.
+fn scripts(of: &[&str]) -> Experiment {
+    let arm = |(name, script): (char, &&str)| TrialArm {
+        name: name.to_string(),
+        command: Some(["sh", "-c", *script].map(str::to_owned).to_vec()),
+        ..TrialArm::default()
+    };
+    Experiment { arms: ('a'..).zip(of).map(arm).collect(), ..sh("exit 9") }
+}
+
+/// A folder that looks like a cgroup of version 1; a script that writes `oom_kill 1` was killed.
+fn cgroup(folder: &Path) -> &'static Path {
+    std::fs::write(folder.join("memory.oom_control"), "oom_kill 0\n").unwrap();
+    Box::leak(folder.to_owned().into_boxed_path())
+}
+
+#[test]
+fn what_a_run_borrows_comes_in_order_and_goes_back_in_turn() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let zram = TrialSwap::Zram {
+        size_bytes: 1 << 20,
+        algorithm: None,
+        mem_limit_bytes: None,
+        priority: None,
+    };
+    let areas = vec![
+        zram,
+        TrialSwap::File { size_bytes: 2 << 20, priority: None },
+        TrialSwap::Device { path: "/dev/vdz".to_owned(), priority: Some(7) },
+    ];
+    let settings =
+        ["zram.writeback_limit_enable=1", "vm.swappiness=180", "thp.size.enabled[64kB]=never"];
+    let mut experiment = sh("true");
+    experiment.arms[1].settings = settings.iter().map(|text| setting(text).unwrap()).collect();
+    experiment.arms[1].swap = Some(areas);
+    experiment.check().unwrap();
+    let mut noting = Noting { group: Some(cgroup(folder.path())), ..Noting::default() };
+    let log = noting.log.clone();
+    let runs = good(run_with(&experiment, &mut noting, &AtomicBool::new(false)));
+    let first = runs.iter().position(|run| run.arm == "b").unwrap();
+    assert_eq!(first, 2, "a, then a and b warm up");
+    let log = log.borrow();
+    assert_eq!(log[..4], ["vm.swappiness=60", "group 60", "back 2", "back 1"]);
+    let taken_for_b = [
+        "vm.swappiness=180",
+        "thp.size.enabled[64kB]=never",
+        "zram 1048576",
+        "zram.writeback_limit_enable[7]=1",
+        "on /dev/zram7 6",
+        "file 2097152",
+        "on /swaps/file10 5",
+        "on /dev/vdz 7",
+        "group 180",
+    ];
+    assert_eq!(log[8..17], taken_for_b);
+    assert_eq!(log[17..25], [13, 12, 11, 9, 8, 7, 6, 5].map(|loan| format!("back {loan}")));
+    // the file serves all runs and goes back at the end
+    assert_eq!(log.iter().filter(|line| line.starts_with("file")).count(), 1);
+    assert_eq!(log.last().unwrap(), "back 10");
+    let taken = log.iter().filter(|line| !line.starts_with("back")).count();
+    assert_eq!(log.len(), 2 * taken, "{log:?}");
+}
+
+#[test]
+fn an_arm_that_is_refused_is_dropped_where_two_others_go_on() {
+    let _alone = alone();
+    let mut experiment = scripts(&["true", "true", "true"]);
+    let no_zram = TrialSwap::Zram {
+        size_bytes: 1 << 20,
+        algorithm: Some("none".to_owned()),
+        mem_limit_bytes: None,
+        priority: None,
+    };
+    experiment.arms[1].swap = Some(vec![no_zram]);
+    let conducted = run(&experiment);
+    let runs = good(conducted);
+    let of_b: Vec<&TrialRun> = runs.iter().filter(|run| run.arm == "b").collect();
+    assert_eq!((of_b.len(), of_b[0].end), (1, RunEnd::NotRun));
+    assert_eq!(of_b[0].refused.as_deref(), Some("a zram device: not in this test"));
+    assert_eq!(runs.len(), 1 + 3 + 2 * 2);
+    let trial = judge(&experiment, &runs);
+    assert_eq!((trial.dropped.len(), &*trial.dropped[0].arm), (1, "b"));
+    let names: Vec<&str> = trial.arms.iter().map(|arm| arm.name.as_str()).collect();
+    assert_eq!((names, trial.pairs, trial.others.len()), (vec!["a", "c", "b"], 2, 0));
+    assert!(
+        trial.notes.iter().any(|note| note.contains("given up: b: a zram")),
+        "{:?}",
+        trial.notes
+    );
+    replayed(&experiment, &runs);
+}
+
+/// Who has the raw runs finds the same.
+fn replayed(experiment: &Experiment, runs: &[TrialRun]) {
+    let again: Vec<TrialRun> = serde_json::from_str(&serde_json::to_string(runs).unwrap()).unwrap();
+    let same: Experiment =
+        serde_json::from_str(&serde_json::to_string(experiment).unwrap()).unwrap();
+    assert_eq!(judge(&same, &again), judge(experiment, runs));
+}
+
+#[test]
+fn a_first_arm_that_is_killed_for_memory_leaves_its_place_to_the_next() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let group = cgroup(folder.path());
+    let control = group.join("memory.oom_control");
+    let says = |kills: u32| format!("echo oom_kill {kills} > {}", control.display());
+    let mut experiment = scripts(&[&format!("{}; kill -9 $$", says(1)), &says(0), &says(0)]);
+    experiment.pairs = 3;
+    let mut noting = Noting { group: Some(group), ..Noting::default() };
+    let runs = good(run_with(&experiment, &mut noting, &AtomicBool::new(false)));
+    let of_a: Vec<RunEnd> = runs.iter().filter(|run| run.arm == "a").map(|run| run.end).collect();
+    assert_eq!(of_a, [RunEnd::OutOfMemory { kills: 1 }; 2], "its warm-up is its answer");
+    let trial = judge(&experiment, &runs);
+    assert_eq!(trial.dropped[0].why, "killed for lack of memory in 2 of 2 runs");
+    assert_eq!((&*trial.arms[0].name, &*trial.arms[1].name, trial.pairs), ("b", "c", 3));
+    assert!(trial.notes.iter().any(|note| note.contains("compared with b")), "{:?}", trial.notes);
+    replayed(&experiment, &runs);
+}
+
+#[test]
+fn an_arm_that_hangs_is_dropped_and_one_that_fails_is_trouble() {
+    let _alone = alone();
+    let deadline = Duration::from_millis(300);
+    let hangs = Experiment { deadline, pairs: 1, ..scripts(&["true", "true", "sleep 100"]) };
+    let runs = good(run(&hangs));
+    let trial = judge(&hangs, &runs);
+    assert_eq!(trial.dropped[0].why, "it took too long in 1 of 1 runs");
+    let trouble = run(&scripts(&["true", "true", "exit 3"])).trouble.unwrap();
+    assert!(matches!(&trouble, Trouble::Failed { arm, .. } if arm == "c"), "{trouble}");
+    let two = Experiment { deadline, ..scripts(&["true", "sleep 100"]) };
+    assert!(matches!(run(&two).trouble, Some(Trouble::Failed { .. })), "with one nothing goes on");
+}
+
+#[test]
+fn time_cannot_decide_by_a_clock_that_is_none() {
+    let mut experiment = Experiment { clock: Clock::Emulated, ..sh("true") };
+    let why = experiment.check().unwrap_err();
+    assert!(why.contains("under emulation is not judged") && why.contains("refaults"), "{why}");
+    experiment.metrics = vec![Metric::parse("cpu").unwrap()];
+    assert!(experiment.check().is_err());
+    experiment.clock = Clock::Counted;
+    experiment.check().unwrap();
+    experiment.metrics.insert(0, Metric::parse("scan-efficiency").unwrap());
+    experiment.check().unwrap();
+}
+
+#[test]
+fn arms_that_make_no_sense_are_refused() {
+    let swap = |area: TrialSwap| {
+        let mut experiment = sh("true");
+        experiment.arms[1].swap = Some(vec![area]);
+        experiment.check().unwrap_err()
+    };
+    assert!(swap(TrialSwap::File { size_bytes: 0, priority: None }).contains("no size"));
+    let below = swap(TrialSwap::File { size_bytes: 1, priority: Some(-1) });
+    assert!(below.contains("from 0 on"), "{below}");
+    let mut experiment = sh("true");
+    experiment.arms[0].settings = vec![setting("zram.writeback_limit_enable=1").unwrap()];
+    assert!(experiment.check().unwrap_err().contains("no zram device"));
+}
+
+#[test]
+fn a_workloads_value_that_nobody_says_ends_it_at_once() {
+    let _alone = alone();
+    let metrics = vec![Metric::parse("precision").unwrap()];
+    let conducted = run(&Experiment { metrics, ..sh("echo nothing of it") });
+    let said = conducted.trouble.unwrap().to_string();
+    assert!(said.contains("precision") && said.contains("nothing of it"), "{said}");
 }
 
 /// What was written is what is read, to the last digit: who kept raw runs judges the same.

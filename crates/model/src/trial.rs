@@ -313,7 +313,7 @@ pub struct Trial {
     pub planned_pairs: u32,
     /// Where it might have stopped before.
     pub looks: Vec<TrialLook>,
-    /// A, B, and those of `others`.
+    /// A, B, those of `others`, and those that were given up.
     pub arms: Vec<TrialArm>,
     /// Further arms against A.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What experiments borrow, lent by apply: each loan in the journal before it is taken.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pagewise_apply::{Error, GroupWish, Outcome, Recovered, Session, ZramWish, state_folder};
 use pagewise_lab::treatment::{
@@ -13,6 +13,7 @@ use pagewise_model::Bytes;
 #[derive(Debug)]
 pub(crate) struct Borrowed {
     session: Session,
+    swap_folder: Option<PathBuf>,
 }
 
 impl Borrowed {
@@ -25,7 +26,18 @@ impl Borrowed {
         if allow_shared_swap {
             session.allow_shared_swap();
         }
-        Ok(Self { session })
+        Ok(Self { session, swap_folder: None })
+    }
+
+    /// Lends whole block devices for swap, and what they hold is lost: for a guest, whose disks are made
+    /// for that.
+    pub(crate) fn lend_devices(&mut self) {
+        self.session.allow_devices();
+    }
+
+    /// Where files for swap are made.
+    pub(crate) fn swap_in(&mut self, folder: PathBuf) {
+        self.swap_folder = Some(folder);
     }
 
     /// Gives all back; a line for each thing that did not go back as it came.
@@ -90,9 +102,21 @@ impl Treatment for Borrowed {
         Ok(SwapFile { loan: LoanId(loan.0), path })
     }
 
+    fn swap_device(&mut self, device: &Path, priority: Option<i16>) -> Result<LoanId, Refused> {
+        let what = || format!("swap on {}", device.display());
+        let loan = self.session.swap_device(device, priority);
+        loan.map(|loan| LoanId(loan.0)).map_err(|error| refused(&what(), &error))
+    }
+
+    fn swap_folder(&self) -> Option<PathBuf> {
+        self.swap_folder.clone()
+    }
+
+    /// Version 2 has one swappiness for all: there `vm.swappiness` reaches the group by itself.
     fn group(&mut self, wanted: GroupWanted) -> Result<Group, Refused> {
-        let GroupWanted { limit, swappiness } = wanted;
-        let wish = GroupWish { max: limit, swappiness, ..GroupWish::default() };
+        let GroupWanted { limit, swap_max, swappiness } = wanted;
+        let swappiness = swappiness.filter(|_| !self.session.has_unified_groups());
+        let wish = GroupWish { max: limit, swap_max, swappiness, ..GroupWish::default() };
         let made = self.session.group(&wish).map_err(|error| refused("a memory cgroup", &error))?;
         let pagewise_apply::Group { loan, folder, unified } = made;
         Ok(Group { loan: LoanId(loan.0), folder, unified })
@@ -101,6 +125,12 @@ impl Treatment for Borrowed {
     fn knob(&mut self, name: &str, value: &str) -> Result<LoanId, Refused> {
         let what = || format!("{name} = {value}");
         let loan = self.session.knob(name, None, value);
+        loan.map(|loan| LoanId(loan.0)).map_err(|error| refused(&what(), &error))
+    }
+
+    fn knob_of(&mut self, name: &str, instance: &str, value: &str) -> Result<LoanId, Refused> {
+        let what = || format!("{name} = {value} of {instance}");
+        let loan = self.session.knob(name, Some(instance), value);
         loan.map(|loan| LoanId(loan.0)).map_err(|error| refused(&what(), &error))
     }
 

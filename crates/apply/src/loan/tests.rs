@@ -52,6 +52,20 @@ fn swap_is_switched_on_only_where_it_is_ours() {
 }
 
 #[test]
+fn a_device_of_the_machine_is_swapped_to_only_where_that_is_allowed() {
+    let fake = Fake::new(false, true);
+    let mut session = session(&fake);
+    let disk = Path::new("/dev/vdb");
+    assert!(
+        matches!(session.swap_device(disk, None), Err(Error::NotOurs(area)) if area == "/dev/vdb")
+    );
+    session.allow_devices();
+    let refused = session.swap_device(Path::new("/dev/vdc"), None).unwrap_err();
+    assert_eq!(refused.to_string(), "/dev/vdc: it is no block device");
+    assert!(fake.world().state.swaps.is_empty());
+}
+
+#[test]
 fn swap_is_switched_on_once() {
     let fake = Fake::new(false, true);
     let mut session = session(&fake);

@@ -4,21 +4,11 @@
 //! `/proc/stat` counts what all processors did by the timer's ticks, while our own part of it is exact:
 //! over less than some seconds the difference means little.
 
-use std::fs;
-
 use pagewise_model::{Name, Noise};
 
 use super::clock;
 use super::round::Round;
-
-/// Ticks of all processors since boot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Ticks {
-    busy: u64,
-    stolen: u64,
-    all: u64,
-    processors: u64,
-}
+use crate::ticks::{Ticks, ticks};
 
 /// The beginning of what is looked at.
 #[derive(Debug)]
@@ -30,8 +20,7 @@ pub(super) struct Before {
 
 impl Before {
     pub(super) fn now() -> Self {
-        let text = fs::read_to_string("/proc/stat").unwrap_or_default();
-        Self { ticks: ticks(&text), wall_ns: clock::now(), cpu_ns: clock::process_cpu() }
+        Self { ticks: ticks(), wall_ns: clock::now(), cpu_ns: clock::process_cpu() }
     }
 
     /// Rounds of the `calm` cell would be equal on a quiet machine.
@@ -50,18 +39,6 @@ impl Before {
             clock_step_ns: clock::step(),
         }
     }
-}
-
-/// The first line, `cpu user nice system idle iowait irq softirq steal …`, and one line a processor.
-fn ticks(text: &str) -> Option<Ticks> {
-    let numbers = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
-    let numbers: Vec<u64> = numbers.map(|word| word.parse().ok()).collect::<Option<_>>()?;
-    let [user, nice, system, idle, iowait, irq, softirq, stolen, ..] = numbers[..] else {
-        return None;
-    };
-    let busy = user + nice + system + irq + softirq;
-    let processors = text.lines().skip(1).take_while(|line| line.starts_with("cpu")).count();
-    Some(Ticks { busy, stolen, all: busy + idle + iowait + stolen, processors: processors as u64 })
 }
 
 /// Of all processors' time: what others used, and what the host of a virtual machine kept. `ours` is
@@ -85,26 +62,20 @@ fn spread(rounds: &[Round]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ticks::ticks_in;
 
     const STAT: &str = "cpu  100 0 100 700 50 0 50 0 0 0\ncpu0 1 2\ncpu1 3 4\nintr 5\n";
 
     #[test]
     fn what_others_used_is_what_was_busy_without_us() {
-        let from = ticks(STAT).unwrap();
+        let from = ticks_in(STAT).unwrap();
         assert_eq!(from, Ticks { busy: 250, stolen: 0, all: 1000, processors: 2 });
-        let to = ticks("cpu  160 0 140 750 50 0 50 50 0 0\ncpu0\ncpu1\n").unwrap();
+        let to = ticks_in("cpu  160 0 140 750 50 0 50 50 0 0\ncpu0\ncpu1\n").unwrap();
         // of 200 ticks 100 were busy and 50 stolen; we used half of one of two processors
         assert_eq!(shares(from, to, 0.5), Some((0.25, 0.25)));
         assert_eq!(shares(from, to, 2.0), Some((0.0, 0.25)));
         assert_eq!(shares(from, from, 0.0), None);
         assert_eq!(shares(to, from, 0.0), None);
-    }
-
-    #[test]
-    fn a_file_that_is_not_understood_says_nothing() {
-        assert_eq!(ticks(""), None);
-        assert_eq!(ticks("cpu  1 2 3"), None);
-        assert_eq!(ticks("cpu  1 2 3 4 5 6 7 x"), None);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `vm.swappiness=60` as typed → a setting of an arm, checked against the knob table.
 //!
-//! Whether this host has the setting is not looked up here: who lends it says so.
+//! Whether this host has the setting is not looked up here: who lends it says so. Of settings of which
+//! there are several one is named in brackets, as `thp.size.enabled[64kB]`; those of zram are of the arm's
+//! own devices, all of them.
 
 use pagewise_model::knob::{Access, Domain, KNOBS, Knob};
 use pagewise_model::{TrialArm, TrialSetting};
@@ -15,7 +17,20 @@ pub fn setting(text: &str) -> Result<TrialSetting, String> {
         .split_once('=')
         .map(|(name, value)| (name.trim(), value.trim()))
         .ok_or_else(|| format!("expected KNOB=VALUE as vm.swappiness=60, found {text:?}"))?;
-    let knob = KNOBS.iter().find(|knob| knob.name == name).ok_or_else(|| unknown(name))?;
+    let (bare, which) = instance(name);
+    let knob = KNOBS.iter().find(|knob| knob.name == bare).ok_or_else(|| unknown(bare))?;
+    match (knob.path.contains('{') && !is_of_zram(bare), which) {
+        (true, None) => {
+            return Err(format!(
+                "{name} is there several times: say which in brackets, /{}",
+                knob.path
+            ));
+        }
+        (false, Some(_)) => {
+            return Err(format!("{bare} is there once, or is of the arm's own zram devices"));
+        }
+        _ => {}
+    }
     match knob.access {
         Access::ReadWrite => {}
         Access::ReadOnly => return Err(format!("{name} only informs: it cannot be set")),
@@ -27,6 +42,19 @@ pub fn setting(text: &str) -> Result<TrialSetting, String> {
         Some(expected) => Err(format!("{name}: expected {expected}, found {value:?}")),
         None => Ok(TrialSetting { knob: name.to_owned(), value: value.to_owned() }),
     }
+}
+
+/// A name and what stands in brackets behind it.
+pub(super) fn instance(name: &str) -> (&str, Option<&str>) {
+    match name.strip_suffix(']').and_then(|name| name.split_once('[')) {
+        Some((name, instance)) => (name, Some(instance)),
+        None => (name, None),
+    }
+}
+
+/// Whether it is a setting of each zram device.
+pub(super) fn is_of_zram(name: &str) -> bool {
+    KNOBS.iter().any(|knob| knob.name == name && knob.path.starts_with("sys/block/zram{"))
 }
 
 /// What a domain takes, where it does not take `value`. What only the host knows is left to it.
@@ -74,7 +102,7 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// Whether two arms set the same, in whatever order.
+/// Whether two arms set the same, in whatever order, and have the same swap and command.
 #[must_use]
 pub fn alike(one: &TrialArm, other: &TrialArm) -> bool {
     let sorted = |arm: &TrialArm| {
@@ -83,7 +111,7 @@ pub fn alike(one: &TrialArm, other: &TrialArm) -> bool {
         all.sort();
         all
     };
-    sorted(one) == sorted(other)
+    sorted(one) == sorted(other) && one.swap == other.swap && one.command == other.command
 }
 
 /// A setting that an arm sets twice.
@@ -119,6 +147,29 @@ mod tests {
             let why = setting(bad).unwrap_err();
             assert!(why.contains(says), "{bad}: {why}");
         }
+    }
+
+    #[test]
+    fn of_several_one_is_named_and_those_of_zram_are_of_all() {
+        let several =
+            KNOBS.iter().find(|knob| knob.path.contains("hugepages-{size}/enabled")).unwrap();
+        let set = setting(&format!("{}[64kB]=always", several.name)).unwrap();
+        assert_eq!(instance(&set.knob), (several.name, Some("64kB")));
+        let why = setting(&format!("{}=always", several.name)).unwrap_err();
+        assert!(why.contains("in brackets"), "{why}");
+        assert!(setting("vm.swappiness[1]=60").unwrap_err().contains("there once"));
+        let of_zram = KNOBS.iter().filter(|knob| is_of_zram(knob.name));
+        let settable = of_zram.filter(|knob| knob.access == Access::ReadWrite).count();
+        assert!(settable > 0);
+        assert!(setting("zram.writeback_limit_enable[1]=1").is_err());
+    }
+
+    #[test]
+    fn arms_that_differ_in_swap_or_command_differ() {
+        let one = arm(&["vm.swappiness=60"]);
+        let without = TrialArm { swap: Some(Vec::new()), ..one.clone() };
+        let other = TrialArm { command: Some(vec!["true".to_owned()]), ..one.clone() };
+        assert!(!alike(&one, &without) && !alike(&one, &other) && alike(&without, &without));
     }
 
     /// A loan must be given back, so it must be one that can be read.

@@ -5,7 +5,7 @@
 //! the least effect that matters; where both are so the effect is real and does not matter, and it is
 //! called equivalent. Nothing is dropped: the estimate bears outliers, and they are named.
 
-use pagewise_model::{MetricKind, TrialMetric, Verdict};
+use pagewise_model::{Clock, MetricKind, TrialMetric, Verdict};
 
 use super::metric::Metric;
 use crate::stats::{PairedRatio, median};
@@ -26,6 +26,34 @@ pub(super) struct Series {
     pub(super) b_runs: Vec<u32>,
 }
 
+/// Why a metric of this kind cannot be judged by this clock; none where it can.
+pub(super) fn not_judged(kind: MetricKind, clock: Clock) -> Option<&'static str> {
+    match (kind, clock) {
+        (MetricKind::Count | MetricKind::Said, _) | (_, Clock::Real) => None,
+        (MetricKind::Cpu, Clock::Counted) => None,
+        (MetricKind::Cpu, Clock::Emulated) => Some("processor time under emulation is not judged"),
+        (MetricKind::Time, _) => Some("time under emulation is not judged"),
+    }
+}
+
+/// The same where the clock may not be one: the values stay, and nothing is said of them.
+pub(super) fn compared_by(
+    clock: Clock,
+    metric: &Metric,
+    host_wide: bool,
+    series: &Series,
+    bound: Option<u32>,
+    min_effect: f64,
+) -> TrialMetric {
+    let mut found = compared(metric, host_wide, series, bound, min_effect);
+    if let Some(why) = not_judged(found.kind, clock) {
+        found.verdict = Verdict::Undecided;
+        (found.interval, found.more_pairs, found.detectable_effect) = (None, None, None);
+        found.lack = Some(why.to_owned());
+    }
+    found
+}
+
 /// What a metric says of its pairs.
 pub(super) fn compared(
     metric: &Metric,
@@ -34,8 +62,7 @@ pub(super) fn compared(
     bound: Option<u32>,
     min_effect: f64,
 ) -> TrialMetric {
-    let kind = metric.known().map_or(MetricKind::Said, |known| known.kind);
-    let [a, b] = [&series.a, &series.b].map(|values| comparable(kind, values));
+    let [a, b] = [&series.a, &series.b].map(|values| comparable(metric, values));
     let ratio = PairedRatio::bounded_by(&a, &b, bound.map(|bound| bound as usize));
     let interval = ratio.and_then(|ratio| ratio.interval);
     let verdict = verdict(interval, min_effect, metric.higher_is_better);
@@ -43,7 +70,7 @@ pub(super) fn compared(
     TrialMetric {
         name: metric.name.clone(),
         unit: metric.known().map_or("said", |known| known.unit).to_owned(),
-        kind,
+        kind: metric.kind(),
         higher_is_better: metric.higher_is_better,
         host_wide,
         a: median(&series.a),
@@ -59,8 +86,8 @@ pub(super) fn compared(
 }
 
 /// Half an event more on both sides of a count: none against some has a ratio then.
-pub(super) fn comparable(kind: MetricKind, values: &[f64]) -> Vec<f64> {
-    let more = if kind == MetricKind::Count { 0.5 } else { 0.0 };
+pub(super) fn comparable(metric: &Metric, values: &[f64]) -> Vec<f64> {
+    let more = if metric.is_whole() { 0.5 } else { 0.0 };
     values.iter().map(|value| value + more).collect()
 }
 
@@ -169,6 +196,41 @@ mod tests {
         assert_eq!((some.verdict, some.b), (Verdict::Worse, Some(40.0)));
         let time = of(&[0.0; 7], &[1.0; 7], Some(3));
         assert!(time.lack.unwrap().contains("above zero") && time.interval.is_none());
+    }
+
+    /// A share is none: half an event more would be half of it.
+    #[test]
+    fn shares_are_compared_as_they_are() {
+        let efficiency = Metric::parse("scan-efficiency").unwrap();
+        let series = Series { a: vec![0.2; 7], b: vec![0.9; 7], ..Series::default() };
+        let found = compared(&efficiency, false, &series, Some(3), 0.02);
+        assert!((found.b_per_a.unwrap() - 4.5).abs() < 1e-9 && found.verdict == Verdict::Better);
+    }
+
+    #[test]
+    fn a_clock_that_is_none_judges_no_time_and_keeps_the_values() {
+        let series = Series { a: vec![1.0; 7], b: vec![2.0; 7], ..Series::default() };
+        let judged = |clock, name: &str| {
+            let metric = Metric::parse(name).unwrap();
+            compared_by(clock, &metric, false, &series, Some(3), 0.02)
+        };
+        for (clock, name, verdict) in [
+            (Clock::Real, "time", Verdict::Worse),
+            (Clock::Emulated, "time", Verdict::Undecided),
+            (Clock::Emulated, "cpu", Verdict::Undecided),
+            (Clock::Emulated, "p99", Verdict::Undecided),
+            (Clock::Emulated, "refaults", Verdict::Worse),
+            (Clock::Emulated, "precision", Verdict::Better),
+            (Clock::Counted, "time", Verdict::Undecided),
+            (Clock::Counted, "cpu", Verdict::Worse),
+        ] {
+            let found = judged(clock, name);
+            assert_eq!(found.verdict, verdict, "{clock:?} {name}");
+            assert_eq!((found.a, found.b, found.b_per_a.is_some()), (Some(1.0), Some(2.0), true));
+            if verdict == Verdict::Undecided {
+                assert!(found.lack.unwrap().contains("emulation") && found.more_pairs.is_none());
+            }
+        }
     }
 
     #[test]

@@ -4,7 +4,11 @@
 //! Everything that a run borrows is given back after it, in turned order, and the cgroup is a new one
 //! each time: no run finds what another left in it. Where it ends early, by whatever, the runs so far
 //! are there.
+//!
+//! An arm that this machine refuses or that is killed for lack of memory is given up (`dropped`) and the
+//! others go on while there are two; one of the last two that fails so is trouble.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -12,14 +16,18 @@ use std::time::Instant;
 use pagewise_model::{RunEnd, TrialArm, TrialForecast, TrialLook, TrialRun, Verdict};
 
 use super::boundary::looks;
+use super::dropped::{self, is_outcome};
 use super::forecast::forecast;
+use super::gauges::kswapd;
 use super::judge::judge;
+use super::lend::{Files, Lent, borrow};
 use super::metric::Pattern;
 use super::notes::how;
 use super::run::{self, NotRun, Ran, Start};
+use super::trouble::{Trouble, failed, quoted};
+use super::watcher::Watcher;
 use super::{Experiment, order};
-use crate::program::last_lines;
-use crate::treatment::{Group, GroupWanted, LoanId, Refused, Treatment};
+use crate::treatment::{LoanId, Treatment};
 use crate::workload;
 
 /// Pairs that may fail.
@@ -68,75 +76,6 @@ pub struct Conducted {
     pub trouble: Option<Trouble>,
 }
 
-/// What ends an experiment early.
-#[derive(Debug, thiserror::Error)]
-pub enum Trouble {
-    /// The user.
-    #[error("stopped")]
-    Stopped,
-    /// There is no such program.
-    #[error("{0}: expected a program, found none of that name")]
-    NoProgram(String),
-    /// Something was not lent.
-    #[error("arm {arm} cannot be tried here")]
-    Refused {
-        /// Which.
-        arm: String,
-        /// What, and why.
-        source: Refused,
-    },
-    /// Something could not be given back; the treatment tries again when it ends.
-    #[error("giving back what a run of arm {arm} had borrowed")]
-    Kept {
-        /// Which.
-        arm: String,
-        /// What, and why.
-        source: Refused,
-    },
-    /// The command could not be started.
-    #[error("{0}")]
-    NotRun(String),
-    /// The command failed before anything was compared, or too often.
-    #[error("the command failed in arm {arm} ({how}){said}")]
-    Failed {
-        /// Which arm.
-        arm: String,
-        /// How.
-        how: String,
-        /// The end of what it said, as `; it said: …`.
-        said: String,
-    },
-    /// The first run said nothing that a regular expression finds.
-    #[error("{pattern:?} matches nothing that the command says{said}")]
-    NoMatch {
-        /// Which.
-        pattern: String,
-        /// The end of what it said.
-        said: String,
-    },
-}
-
-impl Trouble {
-    /// What to do about it.
-    #[must_use]
-    pub fn next(&self) -> Option<String> {
-        match self {
-            Self::Refused { source, .. } | Self::Kept { source, .. } => source.next.clone(),
-            Self::NoProgram(_) => Some("give its path, or look whether it is installed".to_owned()),
-            Self::Failed { .. } => Some(
-                "make it succeed by itself first; for one whose exit status means something else: \
-                 -- sh -c 'CMD || true'"
-                    .to_owned(),
-            ),
-            Self::NoMatch { .. } => Some(
-                "try it with grep -E on the command's output; (?m) lets ^ and $ match at lines"
-                    .to_owned(),
-            ),
-            Self::Stopped | Self::NotRun(_) => None,
-        }
-    }
-}
-
 /// Runs it to its end. Without a treatment nothing is borrowed: no settings, no cgroup.
 pub fn conduct<'a>(
     experiment: &Experiment,
@@ -149,11 +88,15 @@ pub fn conduct<'a>(
         control,
         began: Instant::now(),
         patterns: Vec::new(),
-        program: PathBuf::new(),
+        programs: Vec::new(),
+        files: Files::new(),
+        kswapd: kswapd(),
+        watcher: Watcher::new(),
         runs: Vec::new(),
     };
-    let trouble = conductor.all().err();
-    Conducted { runs: conductor.runs, trouble }
+    let ended = conductor.all();
+    let given = conductor.give_back_files();
+    Conducted { runs: conductor.runs, trouble: ended.and(given).err() }
 }
 
 struct Conductor<'a, 'b, 'c, 'd> {
@@ -162,11 +105,15 @@ struct Conductor<'a, 'b, 'c, 'd> {
     control: &'c mut Control<'d>,
     began: Instant,
     patterns: Vec<(String, Pattern)>,
-    program: PathBuf,
+    /// Of each arm.
+    programs: Vec<PathBuf>,
+    files: Files,
+    kswapd: Vec<u32>,
+    watcher: Watcher,
     runs: Vec<TrialRun>,
 }
 
-impl Conductor<'_, '_, '_, '_> {
+impl<'a> Conductor<'a, '_, '_, '_> {
     fn all(&mut self) -> Result<(), Trouble> {
         self.prepare()?;
         self.warm_up()?;
@@ -189,8 +136,11 @@ impl Conductor<'_, '_, '_, '_> {
     }
 
     fn prepare(&mut self) -> Result<(), Trouble> {
-        let name = self.experiment.command.first().map_or("", String::as_str);
-        self.program = run::find(name).ok_or_else(|| Trouble::NoProgram(name.to_owned()))?;
+        for arm in &self.experiment.arms {
+            let name = self.experiment.command_of(arm).first().map_or("", String::as_str);
+            let program = run::find(name).ok_or_else(|| Trouble::NoProgram(name.to_owned()))?;
+            self.programs.push(program);
+        }
         for metric in self.experiment.metrics.iter().filter(|metric| metric.known().is_none()) {
             let pattern = Pattern::new(&metric.name).map_err(Trouble::NotRun)?;
             self.patterns.push((metric.name.clone(), pattern));
@@ -211,10 +161,15 @@ impl Conductor<'_, '_, '_, '_> {
         Ok(())
     }
 
+    /// Arms that go on.
+    fn kept(&self) -> Vec<&'a TrialArm> {
+        dropped::kept(self.experiment, &dropped::of(self.experiment, &self.runs))
+    }
+
     /// A look that was planned, and an answer.
     fn is_clear(&self, looks: &[TrialLook]) -> bool {
         let first = looks.first().map_or(0, |look| look.pairs as usize);
-        if self.experiment.arms.len() != 2 || looks.len() < 2 || self.runs.len() < 2 * first {
+        if self.kept().len() != 2 || looks.len() < 2 || self.runs.len() < 2 * first {
             return false;
         }
         let trial = judge(self.experiment, &self.runs);
@@ -222,29 +177,67 @@ impl Conductor<'_, '_, '_, '_> {
         may_look && trial.verdict != Verdict::Undecided
     }
 
-    fn one(&mut self, arm: usize, pair: Option<u32>) -> Result<(), Trouble> {
+    fn one(&mut self, at: usize, pair: Option<u32>) -> Result<(), Trouble> {
         if self.control.stop.load(Ordering::SeqCst) {
             return Err(Trouble::Stopped);
         }
+        let arm = &self.experiment.arms[at];
+        let kept = self.kept();
+        if !kept.contains(&arm) {
+            return Ok(());
+        }
+        let begun = self.begun(arm, pair);
+        let (run, said) = match self.treated(at) {
+            Ok(ran) => (self.told(begun, &ran), ran.said),
+            Err(Trouble::Refused { source, .. }) if kept.len() > 2 => {
+                (TrialRun { refused: Some(source.to_string()), ..begun }, String::new())
+            }
+            Err(trouble) => return Err(trouble),
+        };
+        (self.control.heard)(Heard::Ran(&run));
+        let usable = match pair {
+            None => self.is_usable(&run, &said, kept.len() > 2),
+            Some(_) => Ok(()),
+        };
+        self.runs.push(run);
+        usable
+    }
+
+    /// A run that has not been made yet.
+    fn begun(&mut self, arm: &TrialArm, pair: Option<u32>) -> TrialRun {
         let experiment = self.experiment;
         let number = u32::try_from(self.runs.len() + 1).unwrap_or(u32::MAX);
         let arms = u32::try_from(experiment.arms.len()).unwrap_or(u32::MAX);
         let of = 1 + arms * (experiment.warm_up + experiment.pairs);
-        let arm = &experiment.arms[arm];
         (self.control.heard)(Heard::Begins { arm: &arm.name, pair, run: number, of });
-        let started_seconds = self.began.elapsed().as_micros() as f64 / 1e6;
-        let ran = self.treated(arm)?;
+        TrialRun {
+            number,
+            pair,
+            arm: arm.name.clone(),
+            started_seconds: self.began.elapsed().as_micros() as f64 / 1e6,
+            end: RunEnd::NotRun,
+            left: 0,
+            values: BTreeMap::new(),
+            host_wide: Vec::new(),
+            others_cpu_seconds: Some(0.0),
+            stolen_seconds: Some(0.0),
+            slept_seconds: 0.0,
+            refused: None,
+            victims: Vec::new(),
+            course: None,
+            profile: Vec::new(),
+        }
+    }
+
+    /// What became of it. What a workload of ours did not live to say is missing.
+    fn told(&self, begun: TrialRun, ran: &Ran) -> TrialRun {
         let said =
             |(name, pattern): &(String, Pattern)| Some((name.clone(), pattern.number(&ran.said)?));
         let mut values = ran.changed.values.clone();
         values.extend(self.patterns.iter().filter_map(said));
         let workload = workload::said(&ran.said);
         values.extend(workload.iter().flat_map(|said| said.values.clone()));
-        let run = TrialRun {
-            number,
-            pair,
-            arm: arm.name.clone(),
-            started_seconds,
+        TrialRun {
             end: ran.end,
             left: ran.left,
             values,
@@ -252,32 +245,40 @@ impl Conductor<'_, '_, '_, '_> {
             others_cpu_seconds: ran.others_cpu_seconds,
             stolen_seconds: ran.changed.stolen_seconds,
             slept_seconds: ran.changed.slept_seconds,
-            refused: None,
-            victims: Vec::new(),
+            victims: ran.victims.clone(),
             course: workload.map(|said| said.course),
-            profile: Vec::new(),
-        };
-        (self.control.heard)(Heard::Ran(&run));
-        let usable = if pair.is_none() { self.is_usable(&run, &ran.said) } else { Ok(()) };
-        self.runs.push(run);
-        usable
+            profile: ran.profile.clone(),
+            ..begun
+        }
     }
 
-    /// While warming up everything must be as it should.
-    fn is_usable(&self, run: &TrialRun, said: &str) -> Result<(), Trouble> {
+    /// While warming up everything must be as it should, but for what is an arm's answer where others can
+    /// go on.
+    fn is_usable(&self, run: &TrialRun, said: &str, others: bool) -> Result<(), Trouble> {
+        if run.end == RunEnd::NotRun || others && is_outcome(run.end) {
+            return Ok(());
+        }
         if !run.end.is_good() {
             return Err(failed(&run.arm, run.end, said));
         }
-        let missing = |(name, _): &&(String, Pattern)| !run.values.contains_key(name);
-        match self.patterns.iter().find(missing) {
-            Some((name, _)) => Err(Trouble::NoMatch { pattern: name.clone(), said: quoted(said) }),
-            None => Ok(()),
+        let missing = |name: &String| !run.values.contains_key(name);
+        if let Some((name, _)) = self.patterns.iter().find(|(name, _)| missing(name)) {
+            return Err(Trouble::NoMatch { pattern: name.clone(), said: quoted(said) });
         }
+        let primary = self.experiment.primary();
+        let is_said = workload::SAID.iter().any(|known| known.name == primary.name);
+        if is_said && missing(&primary.name) {
+            let metric = primary.name.clone();
+            return Err(Trouble::NotTold { metric, said: quoted(said) });
+        }
+        Ok(())
     }
 
     fn too_often(&self, pairs: u32) -> Result<(), Trouble> {
+        let kept = self.kept();
+        let is_kept = |run: &&TrialRun| kept.iter().any(|arm| arm.name == run.arm);
         let bad = self.runs.iter().filter(|run| run.pair.is_some() && !run.end.is_good());
-        let bad: Vec<&TrialRun> = bad.collect();
+        let bad: Vec<&TrialRun> = bad.filter(is_kept).collect();
         match bad.last() {
             Some(last) if bad.len() > FAILURES && pairs < self.experiment.pairs => {
                 let said = format!("; {} runs did, and no more are tried", bad.len());
@@ -288,68 +289,60 @@ impl Conductor<'_, '_, '_, '_> {
     }
 
     /// Borrows, runs, gives back.
-    fn treated(&mut self, arm: &TrialArm) -> Result<Ran, Trouble> {
-        let mut loans = Vec::new();
-        let group = self.borrowed(arm, &mut loans);
-        let ran = match &group {
-            Ok(group) => self.started(group.as_ref()),
-            Err(_) => Err(Trouble::Stopped),
+    fn treated(&mut self, at: usize) -> Result<Ran, Trouble> {
+        let arm = &self.experiment.arms[at];
+        let mut lent = Lent::default();
+        let ran = match self.borrowed(arm, &mut lent) {
+            Ok(()) => self.started(at, &lent),
+            Err(refused) => Err(refused),
         };
-        let given = self.give_back(arm, loans);
-        group?;
+        let given = self.give_back(&arm.name, std::mem::take(&mut lent.loans));
+        // what could not be given back is worse than what was refused
+        if let Err(Trouble::Refused { .. }) = &ran {
+            given?;
+            return ran;
+        }
         let ran = ran?;
         given.map(|()| ran)
     }
 
-    fn borrowed(
-        &mut self,
-        arm: &TrialArm,
-        loans: &mut Vec<LoanId>,
-    ) -> Result<Option<Group>, Trouble> {
-        let Some(treatment) = self.treatment.as_deref_mut() else { return Ok(None) };
-        let refused = |source| Trouble::Refused { arm: arm.name.clone(), source };
-        let limit = self.experiment.memory_limit_bytes.map(pagewise_model::Bytes::new);
-        let group = match treatment.group(GroupWanted { limit, swappiness: None }) {
-            Ok(group) => Some(group),
-            // without a limit the group only counts
-            Err(_) if limit.is_none() => None,
-            Err(source) => return Err(refused(source)),
-        };
-        loans.extend(group.as_ref().map(|group| group.loan));
-        for set in &arm.settings {
-            loans.push(treatment.knob(&set.knob, &set.value).map_err(refused)?);
-        }
-        Ok(group)
+    fn borrowed(&mut self, arm: &TrialArm, lent: &mut Lent) -> Result<(), Trouble> {
+        let Some(treatment) = self.treatment.as_deref_mut() else { return Ok(()) };
+        let limit = self.experiment.memory_limit_bytes;
+        borrow(treatment, arm, limit, &mut self.files, lent)
+            .map_err(|source| Trouble::Refused { arm: arm.name.clone(), source })
     }
 
-    fn started(&mut self, group: Option<&Group>) -> Result<Ran, Trouble> {
+    fn started(&mut self, at: usize, lent: &Lent) -> Result<Ran, Trouble> {
         let start = Start {
-            program: &self.program,
-            arguments: &self.experiment.command[1..],
-            group,
+            program: &self.programs[at],
+            arguments: &self.experiment.command_of(&self.experiment.arms[at])[1..],
+            group: lent.group.as_ref(),
             limited: self.experiment.memory_limit_bytes.is_some(),
             deadline: self.experiment.deadline,
+            zram: &lent.zram,
+            kswapd: &self.kswapd,
+            profile: self.experiment.profile,
         };
-        run::run(&start, self.control.stop).map_err(|why| match why {
+        run::run(&start, &mut self.watcher, self.control.stop).map_err(|why| match why {
             NotRun::Stopped => Trouble::Stopped,
             NotRun::Failed(why) => Trouble::NotRun(why),
         })
     }
 
     /// The last one first. All of them are tried.
-    fn give_back(&mut self, arm: &TrialArm, loans: Vec<LoanId>) -> Result<(), Trouble> {
+    fn give_back(&mut self, arm: &str, loans: Vec<LoanId>) -> Result<(), Trouble> {
         let Some(treatment) = self.treatment.as_deref_mut() else { return Ok(()) };
         let given = loans.into_iter().rev().map(|loan| treatment.give_back(loan));
-        let kept = given.filter_map(Result::err).next();
-        kept.map_or(Ok(()), |source| Err(Trouble::Kept { arm: arm.name.clone(), source }))
+        let kept: Vec<_> = given.filter_map(Result::err).collect();
+        let kept = kept.into_iter().next();
+        kept.map_or(Ok(()), |source| Err(Trouble::Kept { arm: arm.to_owned(), source }))
     }
-}
 
-fn failed(arm: &str, end: RunEnd, said: &str) -> Trouble {
-    Trouble::Failed { arm: arm.to_owned(), how: how(end), said: quoted(said) }
-}
-
-fn quoted(said: &str) -> String {
-    let last = last_lines(said, 3).join("; ");
-    if last.is_empty() { "; it said nothing".to_owned() } else { format!("; it said: {last}") }
+    /// Files for swap, which all runs shared.
+    fn give_back_files(&mut self) -> Result<(), Trouble> {
+        let loans: Vec<LoanId> = self.files.values().map(|file| file.loan).collect();
+        let arm = self.runs.last().map_or_else(String::new, |run| run.arm.clone());
+        self.give_back(&arm, loans)
+    }
 }

@@ -4,7 +4,7 @@
 //! Two or three differences say little about a spread: a forecast may be off by half. The first run of
 //! all fills caches and is left out.
 
-use pagewise_model::{MetricKind, TrialForecast, TrialRun};
+use pagewise_model::{TrialForecast, TrialRun};
 
 use super::Experiment;
 use super::compare::{comparable, detectable_effect};
@@ -13,10 +13,12 @@ use super::metric::TIME;
 /// More pairs than this are not counted.
 const TOO_MANY: u32 = 10_000;
 
-/// None where no arm ran twice.
+/// None where no arm ran well twice.
 pub(super) fn forecast(experiment: &Experiment, runs: &[TrialRun]) -> Option<TrialForecast> {
-    let warm: Vec<&TrialRun> =
-        runs.iter().filter(|run| run.pair.is_none() && run.number > 1).collect();
+    let warm: Vec<&TrialRun> = runs
+        .iter()
+        .filter(|run| run.pair.is_none() && run.number > 1 && run.end.is_good())
+        .collect();
     let run_spread = spread(experiment, &warm)?;
     let times = warm.iter().filter_map(|run| run.values.get(TIME));
     let mean = times.clone().sum::<f64>() / times.count() as f64;
@@ -32,13 +34,12 @@ pub(super) fn forecast(experiment: &Experiment, runs: &[TrialRun]) -> Option<Tri
 /// How much a run of the same arm varies in the primary metric: from each two that follow each other.
 fn spread(experiment: &Experiment, warm: &[&TrialRun]) -> Option<f64> {
     let metric = experiment.primary();
-    let kind = metric.known().map_or(MetricKind::Said, |known| known.kind);
     let mut squares = Vec::new();
     for arm in &experiment.arms {
         let of_arm = warm.iter().filter(|run| run.arm == arm.name);
         let values: Vec<f64> =
             of_arm.filter_map(|run| run.values.get(&metric.name).copied()).collect();
-        let values = comparable(kind, &values);
+        let values = comparable(metric, &values);
         squares.extend(values.windows(2).map(|two| (two[1] / two[0]).ln().powi(2)));
     }
     let mean = squares.iter().sum::<f64>() / squares.len() as f64;

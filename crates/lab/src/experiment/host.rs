@@ -5,37 +5,48 @@
 //! here; version 1 only refaults, the rest is the whole host's (`/proc/vmstat`), and says so. What a
 //! cgroup's own limit makes the kernel scan and take is not counted for the host: with such a limit and
 //! version 1 nobody knows it, and it is left out rather than called 0.
+//!
+//! What has to be looked at while the run lasts, as what is in swap, is in `gauges`.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use pagewise_model::Counters;
 use pagewise_observe::HostRoot;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::metric::{PEAK_MEMORY, REFAULTS, SCANNED, STOLEN, SWAPPED_IN, SWAPPED_OUT};
+use super::gauges::number;
+use super::metric::{
+    DIRECT_SCANS, KEPT_OUT, PEAK_MEMORY, REFAULTS, REFAULTS_ANON, REFAULTS_FILE, SCAN_EFFICIENCY,
+    SCANNED, STOLEN, SWAPPED_IN, SWAPPED_OUT,
+};
+use crate::ticks::{Ticks, ticks};
 use crate::treatment::Group;
 
 /// A metric, and the counters whose sum it is: the names of a cgroup, then those of the host.
 type Sum = (&'static str, &'static [&'static str], &'static [&'static str]);
 
-const SUMS: [Sum; 5] = [
-    (REFAULTS, &["workingset_refault_anon", "workingset_refault_file"], REFAULTED),
+const SUMS: [Sum; 8] = [
+    (REFAULTS, REFAULTED, REFAULTED),
+    (REFAULTS_ANON, &["workingset_refault_anon"], &["workingset_refault_anon"]),
+    (REFAULTS_FILE, &["workingset_refault_file"], &["workingset_refault_file"]),
     (SCANNED, &["pgscan"], &["pgscan_kswapd", "pgscan_direct"]),
+    (DIRECT_SCANS, &["pgscan_direct"], &["pgscan_direct"]),
     (STOLEN, &["pgsteal"], &["pgsteal_kswapd", "pgsteal_direct"]),
     (SWAPPED_IN, &["pswpin"], &["pswpin"]),
     (SWAPPED_OUT, &["pswpout"], &["pswpout"]),
 ];
 const REFAULTED: &[&str] = &["workingset_refault_anon", "workingset_refault_file"];
 
+/// What a limit makes the kernel do, and the host does not count.
+const OF_LIMIT: [&str; 3] = [SCANNED, DIRECT_SCANS, STOLEN];
+
 /// The host at the start of a run.
 #[derive(Debug)]
 pub(super) struct Before {
     vmstat: Counters,
     group: Option<Counters>,
-    busy: Option<Busy>,
+    ticks: Option<Ticks>,
     slept: Duration,
 }
 
@@ -57,7 +68,7 @@ pub(super) struct Changed {
 pub(super) fn before(host: &HostRoot, group: Option<&Group>) -> Before {
     Before {
         group: group.map(|group| of_group(host, group, "memory.stat")),
-        busy: busy(),
+        ticks: ticks(),
         slept: slept(),
         vmstat: pagewise_observe::counters(host, "proc/vmstat"),
     }
@@ -74,18 +85,9 @@ impl Before {
         let vmstat = pagewise_observe::counters(host, "proc/vmstat");
         let in_group = group.map(|group| of_group(host, group, "memory.stat"));
         let mut changed = self.noise();
-        for (name, of_group, of_host) in SUMS {
-            let own = self.group.as_ref().zip(in_group.as_ref());
-            let own = own.and_then(|(from, to)| grown(from, to, of_group));
-            if own.is_none() {
-                changed.host_wide.push(name.to_owned());
-            }
-            let is_hidden = limited && [SCANNED, STOLEN].contains(&name);
-            let of_host = || grown(&self.vmstat, &vmstat, of_host).filter(|_| !is_hidden);
-            let value = own.or_else(of_host);
-            changed.values.extend(value.map(|value| (name.to_owned(), value)));
-        }
-        changed.host_wide.retain(|name| changed.values.contains_key(name));
+        let own = self.group.as_ref().zip(in_group.as_ref());
+        let own = own.map(|(from, to)| Grown { from, to });
+        changed.count(own, Grown { from: &self.vmstat, to: &vmstat }, limited);
         if let Some(group) = group {
             changed.values.extend(peak(group).map(|peak| (PEAK_MEMORY.to_owned(), peak)));
             changed.oom_kills = oom_kills(host, group);
@@ -95,7 +97,7 @@ impl Before {
     }
 
     fn noise(&self) -> Changed {
-        let grown = self.busy.zip(busy()).and_then(|(from, to)| {
+        let grown = self.ticks.zip(ticks()).and_then(|(from, to)| {
             Some((to.busy.checked_sub(from.busy)?, to.stolen.checked_sub(from.stolen)?))
         });
         let seconds = |ticks: u64| ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
@@ -108,11 +110,53 @@ impl Before {
     }
 }
 
-/// By how much the sum of these grew; none where one of them is not counted. A host that has no
-/// `pgscan_khugepaged` or the like is not asked for it.
-fn grown(from: &Counters, to: &Counters, names: &[&str]) -> Option<f64> {
-    let one = |name: &&str| to.get(name).get()?.checked_sub(from.get(name).get()?);
-    names.iter().map(one).sum::<Option<u64>>().map(|sum| sum as f64)
+/// Counters before and after.
+#[derive(Debug, Clone, Copy)]
+struct Grown<'a> {
+    from: &'a Counters,
+    to: &'a Counters,
+}
+
+impl Changed {
+    fn count(&mut self, own: Option<Grown<'_>>, host: Grown<'_>, limited: bool) {
+        for (name, of_group, of_host) in SUMS {
+            let counted = own.and_then(|own| own.by(of_group));
+            let is_hidden = limited && OF_LIMIT.contains(&name);
+            let wide = || host.by(of_host).filter(|_| !is_hidden);
+            self.add(name, counted, wide);
+        }
+        let shares = |grown: Grown<'_>, at: fn(&Sum) -> &'static [&'static str]| {
+            let sum =
+                |name| SUMS.iter().find(|sum| sum.0 == name).and_then(|sum| grown.by(at(sum)));
+            let (scanned, stolen, refaults) = (sum(SCANNED)?, sum(STOLEN)?, sum(REFAULTS)?);
+            let efficiency = (scanned > 0.0).then(|| (stolen / scanned).min(1.0));
+            let kept_out = (stolen > 0.0).then(|| (1.0 - refaults / stolen).max(0.0));
+            Some([efficiency, kept_out])
+        };
+        let of_group = own.and_then(|own| shares(own, |sum| sum.1));
+        let of_host = shares(host, |sum| sum.2).filter(|_| !limited && of_group.is_none());
+        for (at, name) in [SCAN_EFFICIENCY, KEPT_OUT].into_iter().enumerate() {
+            self.add(name, of_group.and_then(|of| of[at]), || of_host.and_then(|of| of[at]));
+        }
+    }
+
+    /// The group's own, or else the host's, which is said then.
+    pub(super) fn add(&mut self, name: &str, own: Option<f64>, wide: impl FnOnce() -> Option<f64>) {
+        let value = own.or_else(wide);
+        if own.is_none() && value.is_some() {
+            self.host_wide.push(name.to_owned());
+        }
+        self.values.extend(value.map(|value| (name.to_owned(), value)));
+    }
+}
+
+impl Grown<'_> {
+    /// By how much the sum of these grew; none where one of them is not counted. A host that has no
+    /// `pgscan_khugepaged` or the like is not asked for it.
+    fn by(&self, names: &[&str]) -> Option<f64> {
+        let one = |name: &&str| self.to.get(name).get()?.checked_sub(self.from.get(name).get()?);
+        names.iter().map(one).sum::<Option<u64>>().map(|sum| sum as f64)
+    }
 }
 
 fn of_group(host: &HostRoot, group: &Group, file: &str) -> Counters {
@@ -126,10 +170,6 @@ fn peak(group: &Group) -> Option<f64> {
     number(&group.folder.join(file)).map(|bytes| bytes as f64)
 }
 
-fn number(path: &Path) -> Option<u64> {
-    fs::read_to_string(path).ok()?.trim().parse().ok()
-}
-
 fn oom_kills(host: &HostRoot, group: &Group) -> u64 {
     let file = if group.unified { "memory.events" } else { "memory.oom_control" };
     of_group(host, group, file).get("oom_kill").get().unwrap_or(0)
@@ -139,27 +179,6 @@ fn oom_kills(host: &HostRoot, group: &Group) -> u64 {
 fn cpu(host: &HostRoot, group: &Group) -> Option<f64> {
     let micros = of_group(host, group, "cpu.stat").get("usage_usec").get();
     micros.filter(|_| group.unified).map(|micros| micros as f64 / 1e6)
-}
-
-/// Ticks of all processors since boot.
-#[derive(Debug, Clone, Copy)]
-struct Busy {
-    busy: u64,
-    stolen: u64,
-}
-
-fn busy() -> Option<Busy> {
-    busy_in(&fs::read_to_string("/proc/stat").ok()?)
-}
-
-/// The first line: `cpu user nice system idle iowait irq softirq steal …`.
-fn busy_in(stat: &str) -> Option<Busy> {
-    let words = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
-    let ticks: Vec<u64> = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
-    let &[user, nice, system, _idle, _wait, irq, softirq, stolen, ..] = ticks.as_slice() else {
-        return None;
-    };
-    Some(Busy { busy: user + nice + system + irq + softirq, stolen })
 }
 
 /// How long this machine has slept since boot.
@@ -176,13 +195,80 @@ fn slept() -> Duration {
 mod tests {
     use super::*;
 
+    /// As a kernel 6.18 prints them, shortened.
+    const V2: [&str; 2] = [
+        "workingset_refault_anon 10\nworkingset_refault_file 20\npgscan 1000\npgsteal 900\n\
+         pgscan_kswapd 600\npgscan_direct 400\npswpin 1\npswpout 2\n",
+        "workingset_refault_anon 40\nworkingset_refault_file 30\npgscan 1500\npgsteal 1000\n\
+         pgscan_kswapd 700\npgscan_direct 800\npswpin 5\npswpout 9\n",
+    ];
+    /// Version 1 counts refaults only.
+    const V1: [&str; 2] = [
+        "workingset_refault_anon 0\nworkingset_refault_file 0\n",
+        "workingset_refault_anon 4\nworkingset_refault_file 1\n",
+    ];
+    const HOST: [&str; 2] = [
+        "pgscan_kswapd 0\npgscan_direct 0\npgsteal_kswapd 0\npgsteal_direct 0\npswpin 0\npswpout 0\n\
+         workingset_refault_anon 0\nworkingset_refault_file 0\n",
+        "pgscan_kswapd 60\npgscan_direct 40\npgsteal_kswapd 30\npgsteal_direct 20\npswpin 3\n\
+         pswpout 4\nworkingset_refault_anon 5\nworkingset_refault_file 5\n",
+    ];
+
+    /// As two files of counters that were read one after the other.
+    fn counted(group: Option<[&str; 2]>, limited: bool) -> Changed {
+        let read = |text: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("counters"), text).unwrap();
+            pagewise_observe::counters(&HostRoot::folder(folder.path()).unwrap(), "counters")
+        };
+        let [from, to] = HOST.map(read);
+        let group = group.map(|texts| texts.map(read));
+        let mut changed = Changed::default();
+        let own = group.as_ref().map(|[from, to]| Grown { from, to });
+        changed.count(own, Grown { from: &from, to: &to }, limited);
+        changed
+    }
+
     #[test]
-    fn the_line_of_all_processors_is_read() {
-        let all = busy_in("cpu  10 1 5 100 7 2 3 4 0 0\ncpu0 1 1\n").unwrap();
-        assert_eq!((all.busy, all.stolen), (21, 4));
-        for bad in ["", "cpu  1 2 3\n", "cpu0 1 2 3 4 5 6 7 8\n", "cpu  1 2 3 4 5 6 7 x\n"] {
-            assert!(busy_in(bad).is_none(), "{bad}");
+    fn a_group_of_version_2_counts_all_itself() {
+        let changed = counted(Some(V2), true);
+        assert!(changed.host_wide.is_empty(), "{:?}", changed.host_wide);
+        for (name, value) in [
+            (REFAULTS, 40.0),
+            (REFAULTS_ANON, 30.0),
+            (REFAULTS_FILE, 10.0),
+            (SCANNED, 500.0),
+            (DIRECT_SCANS, 400.0),
+            (STOLEN, 100.0),
+            (SCAN_EFFICIENCY, 0.2),
+            (KEPT_OUT, 0.6),
+            (SWAPPED_IN, 4.0),
+            (SWAPPED_OUT, 7.0),
+        ] {
+            assert!((changed.values[name] - value).abs() < 1e-12, "{name}: {changed:?}");
         }
+    }
+
+    /// What its limit makes the kernel scan nobody counts, and pages of a group are not compared with
+    /// those of a host.
+    #[test]
+    fn a_group_of_version_1_leaves_out_what_nobody_knows() {
+        let limited = counted(Some(V1), true);
+        assert_eq!((limited.values[REFAULTS], limited.values[REFAULTS_ANON]), (5.0, 4.0));
+        for name in [SCANNED, STOLEN, DIRECT_SCANS, SCAN_EFFICIENCY, KEPT_OUT] {
+            assert!(!limited.values.contains_key(name), "{name}");
+        }
+        assert_eq!(limited.host_wide, [SWAPPED_IN, SWAPPED_OUT]);
+        let free = counted(Some(V1), false);
+        assert_eq!((free.values[SCAN_EFFICIENCY], free.values[KEPT_OUT]), (0.5, 0.8));
+        assert!(free.host_wide.iter().any(|name| name == KEPT_OUT));
+    }
+
+    #[test]
+    fn where_nothing_was_scanned_there_is_no_share() {
+        let same = counted(Some([V2[0], V2[0]]), true);
+        assert!(!same.values.contains_key(SCAN_EFFICIENCY) && !same.values.contains_key(KEPT_OUT));
+        assert_eq!(same.values[SCANNED], 0.0);
     }
 
     /// The host counts at least what a reader of files does.

@@ -2,20 +2,31 @@
 //! An experiment and its raw runs → what it found.
 //!
 //! Nothing else goes in, so that who has the raw runs can judge again and finds the same. Pairs of
-//! which a run failed are not compared, and counted.
+//! which a run failed are not compared, and counted. Arms that were given up are compared with nothing;
+//! where that is the first one, the next takes its place.
 
-use pagewise_model::{Trial, TrialComparison, TrialMetric, TrialNoise, TrialRun, Verdict};
+use pagewise_model::{
+    Trial, TrialArm, TrialComparison, TrialMetric, TrialNoise, TrialRun, Verdict,
+};
 
 use super::boundary::{looks, looks_until};
-use super::compare::{Series, compared, deviation};
+use super::compare::{Series, compared_by, deviation};
+use super::dropped;
 use super::forecast::forecast;
 use super::metric::{KNOWN, Metric, TIME};
 use super::{Experiment, notes};
 use crate::stats::median;
+use crate::workload;
 
 /// What the runs say.
 #[must_use]
 pub fn judge(experiment: &Experiment, runs: &[TrialRun]) -> Trial {
+    let dropped = dropped::of(experiment, runs);
+    let gone = experiment.arms.iter().filter(|arm| dropped.iter().any(|it| it.arm == arm.name));
+    let gone: Vec<TrialArm> = gone.cloned().collect();
+    let first = experiment.arms.first().map(|arm| arm.name.clone());
+    let kept = dropped::kept(experiment, &dropped).into_iter().cloned().collect();
+    let experiment = &Experiment { arms: kept, ..experiment.clone() };
     let names = experiment.arms.iter().map(|arm| arm.name.as_str());
     let mut all: Vec<TrialComparison> =
         names.skip(1).map(|arm| comparison(experiment, runs, arm)).collect();
@@ -28,11 +39,11 @@ pub fn judge(experiment: &Experiment, runs: &[TrialRun]) -> Trial {
         failed_pairs,
         planned_pairs: experiment.pairs,
         looks: looks(experiment.pairs as usize),
-        arms: experiment.arms.clone(),
+        arms: [experiment.arms.clone(), gone].concat(),
         others: all,
         command: experiment.command.clone(),
         clock: experiment.clock,
-        dropped: Vec::new(),
+        dropped,
         memory_limit_bytes: experiment.memory_limit_bytes,
         min_effect: experiment.min_effect,
         seed: experiment.seed,
@@ -44,7 +55,7 @@ pub fn judge(experiment: &Experiment, runs: &[TrialRun]) -> Trial {
         seconds: runs.iter().map(|run| run.started_seconds + seconds(run)).fold(0.0, f64::max),
     };
     trial.stopped = stopped(&trial);
-    trial.notes = notes::of(&trial, runs);
+    trial.notes = notes::of(&trial, runs, first.as_deref(), experiment.profile);
     trial
 }
 
@@ -84,10 +95,12 @@ fn comparison(experiment: &Experiment, runs: &[TrialRun], arm: &str) -> TrialCom
         .partition(|(a, b)| a.end.is_good() && b.end.is_good());
     let bound = looks_until(experiment.pairs as usize, good.len()).last().and_then(|it| it.bound);
     let metrics: Vec<TrialMetric> = wanted(experiment, &good)
+        .into_iter()
         .map(|metric| {
             let series = series(&metric, &good);
             let host_wide = good.iter().any(|(a, _)| a.host_wide.contains(&metric.name));
-            compared(&metric, host_wide, &series, bound, experiment.min_effect)
+            let least = experiment.min_effect;
+            compared_by(experiment.clock, &metric, host_wide, &series, bound, least)
         })
         .collect();
     TrialComparison {
@@ -99,18 +112,20 @@ fn comparison(experiment: &Experiment, runs: &[TrialRun], arm: &str) -> TrialCom
     }
 }
 
-/// What was asked for, and of the others those that every run has.
-fn wanted<'a>(
-    experiment: &'a Experiment,
-    good: &'a [Pair<'_>],
-) -> impl Iterator<Item = Metric> + 'a {
+/// What was asked for, and of the others those that every run has, in the order of trust.
+fn wanted(experiment: &Experiment, good: &[Pair<'_>]) -> Vec<Metric> {
     let asked = |name: &str| experiment.metrics.iter().any(|metric| metric.name == name);
     let told = |name: &str| {
         good.iter().all(|(a, b)| a.values.contains_key(name) && b.values.contains_key(name))
     };
-    let guards = KNOWN.iter().filter(move |known| !asked(known.name) && told(known.name));
-    let guards = guards.filter_map(|known| Metric::parse(known.name).ok());
-    experiment.metrics.iter().cloned().chain(guards)
+    // without any run a workload's values would all seem to be there
+    let said = workload::SAID.iter().filter(|_| !good.is_empty());
+    let known = KNOWN.iter().chain(said);
+    let guards = known.filter(|known| !asked(known.name) && told(known.name));
+    let mut guards: Vec<Metric> =
+        guards.filter_map(|known| Metric::parse(known.name).ok()).collect();
+    guards.sort_by_key(Metric::kind);
+    experiment.metrics.iter().cloned().chain(guards).collect()
 }
 
 /// The pairs of which both runs tell it.

@@ -28,40 +28,61 @@ pub struct Known {
 pub const KNOWN: &[Known] = &[
     count(MAJOR_FAULTS, "count", "faults that had to read something, of the command's processes"),
     count(REFAULTS, "pages", "pages read again soon after they were dropped or swapped out"),
+    count(REFAULTS_ANON, "pages", "those of them that came back from swap"),
+    count(REFAULTS_FILE, "pages", "those of them that came back from files"),
     count(SCANNED, "pages", "pages that reclaim looked at"),
+    count(DIRECT_SCANS, "pages", "those of them that somebody had to wait for who wanted memory"),
     count(STOLEN, "pages", "pages that reclaim took"),
+    share(SCAN_EFFICIENCY, "of the pages that reclaim looked at the share that it took"),
+    share(KEPT_OUT, "of the pages that reclaim took the share that was not read again soon"),
     count(SWAPPED_IN, "pages", "pages read from swap"),
     count(SWAPPED_OUT, "pages", "pages written to swap"),
+    count(SWAP_USED, "bytes", "the most that it had in swap, looked at ten times a second"),
+    count(POOL, "bytes", "the most memory that the zram devices of its arm used"),
     count(PEAK_MEMORY, "bytes", "the most that its cgroup used"),
-    Known {
-        name: CPU,
-        unit: "seconds",
-        kind: MetricKind::Cpu,
-        higher_is_better: false,
-        doc: "user and system time of the command and all that it started",
-    },
-    Known {
-        name: TIME,
-        unit: "seconds",
-        kind: MetricKind::Time,
-        higher_is_better: false,
-        doc: "from the command's start to its exit",
-    },
+    seconds(CPU, MetricKind::Cpu, "user and system time of the command and all that it started"),
+    seconds(KSWAPD_CPU, MetricKind::Cpu, "processor time of kswapd, the kernel's reclaim thread"),
+    seconds(TIME, MetricKind::Time, "from the command's start to its exit"),
+    seconds(
+        MEMORY_STALL,
+        MetricKind::Time,
+        "while nobody could go on for lack of memory (PSI, full)",
+    ),
 ];
 
 pub(super) const MAJOR_FAULTS: &str = "major-faults";
 pub(super) const REFAULTS: &str = "refaults";
+pub(super) const REFAULTS_ANON: &str = "refaults-anon";
+pub(super) const REFAULTS_FILE: &str = "refaults-file";
 pub(super) const SCANNED: &str = "scanned";
+pub(super) const DIRECT_SCANS: &str = "direct-scans";
 pub(super) const STOLEN: &str = "stolen";
+pub(super) const SCAN_EFFICIENCY: &str = "scan-efficiency";
+pub(super) const KEPT_OUT: &str = "kept-out";
 pub(super) const SWAPPED_IN: &str = "swapped-in";
 pub(super) const SWAPPED_OUT: &str = "swapped-out";
+pub(super) const SWAP_USED: &str = "swap-used";
+pub(super) const POOL: &str = "pool";
 pub(super) const PEAK_MEMORY: &str = "peak-memory";
 pub(super) const CPU: &str = "cpu";
+pub(super) const KSWAPD_CPU: &str = "kswapd-cpu";
 pub(super) const TIME: &str = "time";
+pub(super) const MEMORY_STALL: &str = "memory-stall";
 
 const fn count(name: &'static str, unit: &'static str, doc: &'static str) -> Known {
     Known { name, unit, kind: MetricKind::Count, higher_is_better: false, doc }
 }
+
+const fn share(name: &'static str, doc: &'static str) -> Known {
+    Known { name, unit: SHARE, kind: MetricKind::Count, higher_is_better: true, doc }
+}
+
+const fn seconds(name: &'static str, kind: MetricKind, doc: &'static str) -> Known {
+    Known { name, unit: "seconds", kind, higher_is_better: false, doc }
+}
+
+/// The unit of a part of a whole, from 0 to 1.
+const SHARE: &str = "share";
 
 /// The row of this name.
 pub(super) fn known(name: &str) -> Option<&'static Known> {
@@ -94,6 +115,17 @@ impl Metric {
     #[must_use]
     pub fn time() -> Self {
         Self { name: TIME.to_owned(), higher_is_better: false }
+    }
+
+    /// What it is of.
+    #[must_use]
+    pub fn kind(&self) -> MetricKind {
+        self.known().map_or(MetricKind::Said, |known| known.kind)
+    }
+
+    /// Whether it counts events or bytes one by one.
+    pub(super) fn is_whole(&self) -> bool {
+        self.known().is_some_and(|known| known.kind == MetricKind::Count && known.unit != SHARE)
     }
 
     /// Its row in the table; none for a regular expression.

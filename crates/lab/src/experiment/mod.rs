@@ -10,8 +10,9 @@
 //! let trial = judge(&experiment, &conducted.runs);
 //! ```
 //!
-//! `order` draws which arm runs first, `run` starts the command in a borrowed cgroup and measures it
-//! with all its processes, `boundary` says when it may be looked, `compare` turns pairs into verdicts.
+//! `lend` borrows what an arm has, `order` draws which arm runs first, `run` starts the command in a
+//! borrowed cgroup and measures it with all its processes (`host` by counters, `gauges` by looking),
+//! `boundary` says when it may be looked, `compare` turns pairs into verdicts, `dropped` gives up arms.
 //! [`judge`] needs raw runs and nothing else: who kept them can judge again.
 //!
 //! How it is kept honest: runs come in pairs of random order, so that drift hits both sides alike; the
@@ -23,34 +24,46 @@ mod arm;
 mod boundary;
 mod compare;
 mod conduct;
+mod dropped;
 pub mod exercise;
 mod forecast;
+mod gauges;
 mod host;
 mod judge;
+mod lend;
 mod metric;
 mod notes;
 mod order;
 mod output;
 mod processes;
+mod profile;
 mod recorded;
 mod replication;
 mod run;
 mod selftest;
 #[cfg(test)]
 mod simulation;
+mod surroundings;
+#[cfg(test)]
+mod testing;
+mod trouble;
+mod victims;
+mod watcher;
 
 use std::time::Duration;
 
-use pagewise_model::{Clock, TrialArm};
+use pagewise_model::{Clock, TrialArm, TrialSwap};
 use serde::{Deserialize, Serialize};
 
 pub use arm::{alike, setting, twice};
-pub use conduct::{Conducted, Control, Heard, Trouble, conduct};
+pub use conduct::{Conducted, Control, Heard, conduct};
 pub use judge::judge;
 pub use metric::{KNOWN, Known, Metric};
 pub use recorded::{Described, EXPERIMENT, RUNS, Recorded, SUMMARY};
 pub use replication::replicated;
 pub use selftest::selftest;
+pub use surroundings::{Surroundings, surroundings};
+pub use trouble::Trouble;
 
 /// Pairs where nothing else is said: fewer than six tell nothing, and seven cover 95 %.
 pub const USUAL_PAIRS: u32 = 7;
@@ -106,8 +119,10 @@ impl Experiment {
         }
         for metric in &self.metrics {
             let again = Metric::parse(&metric.name)?;
-            if metric.higher_is_better && again.known().is_some() {
-                return Err(format!("more of {} is never wanted", metric.name));
+            let wanted = again.known().map(|known| known.higher_is_better);
+            if wanted.is_some_and(|wanted| wanted != metric.higher_is_better) {
+                let less = if metric.higher_is_better { "more" } else { "less" };
+                return Err(format!("{less} of {} is never wanted", metric.name));
             }
             if self.metrics.iter().filter(|other| other.name == metric.name).count() > 1 {
                 return Err(format!("{} is asked for twice", metric.name));
@@ -119,6 +134,63 @@ impl Experiment {
         if !(0.0..1.0).contains(&self.min_effect) {
             return Err(format!("expected a least effect below 1, found {}", self.min_effect));
         }
-        Ok(())
+        self.arms.iter().try_for_each(checked_arm)?;
+        self.checked_clock()
+    }
+
+    /// What an arm runs.
+    #[must_use]
+    pub fn command_of<'a>(&'a self, arm: &'a TrialArm) -> &'a [String] {
+        arm.command.as_ref().unwrap_or(&self.command)
+    }
+
+    /// Whether an arm brings swap: then that of the host has to be off, or to be allowed beside it.
+    #[must_use]
+    pub fn lends_swap(&self) -> bool {
+        self.arms.iter().any(|arm| arm.swap.as_ref().is_some_and(|areas| !areas.is_empty()))
+    }
+
+    /// Whether it needs somebody who lends: settings, swap or a limit on memory.
+    #[must_use]
+    pub fn borrows(&self) -> bool {
+        let of_arm = |arm: &TrialArm| !arm.settings.is_empty() || arm.swap.is_some();
+        self.memory_limit_bytes.is_some() || self.arms.iter().any(of_arm)
+    }
+
+    fn checked_clock(&self) -> Result<(), String> {
+        let primary = self.primary();
+        let Some(why) = compare::not_judged(primary.kind(), self.clock) else { return Ok(()) };
+        let instead = match self.clock {
+            Clock::Counted => "cpu (which counts instructions there), refaults or scanned",
+            _ => "refaults, scanned or major-faults",
+        };
+        Err(format!("{} cannot decide: {why}; let a count decide, as {instead}", primary.name))
+    }
+}
+
+fn checked_arm(arm: &TrialArm) -> Result<(), String> {
+    let name = &arm.name;
+    if arm.command.as_ref().is_some_and(Vec::is_empty) {
+        return Err(format!("arm {name} has an empty command"));
+    }
+    let areas = arm.swap.as_deref().unwrap_or_default();
+    for area in areas {
+        let (TrialSwap::Zram { priority, .. }
+        | TrialSwap::File { priority, .. }
+        | TrialSwap::Device { priority, .. }) = area;
+        if let Some(below) = priority.filter(|priority| *priority < 0) {
+            return Err(format!("arm {name}: expected a swap priority from 0 on, found {below}"));
+        }
+        let (TrialSwap::Zram { size_bytes: 0, .. } | TrialSwap::File { size_bytes: 0, .. }) = area
+        else {
+            continue;
+        };
+        return Err(format!("arm {name} has a swap area of no size"));
+    }
+    let has_zram = areas.iter().any(|area| matches!(area, TrialSwap::Zram { .. }));
+    let of_zram = arm.settings.iter().find(|set| arm::is_of_zram(&set.knob));
+    match of_zram.filter(|_| !has_zram) {
+        Some(set) => Err(format!("arm {name} sets {} and has no zram device of its own", set.knob)),
+        None => Ok(()),
     }
 }

@@ -1,25 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What was found → what a reader should know before believing it.
 
-use pagewise_model::{MetricKind, RunEnd, Trial, TrialRun, Verdict};
+use pagewise_model::{Clock, MetricKind, RunEnd, Trial, TrialArm, TrialRun, Verdict};
+
+use super::metric::KSWAPD_CPU;
 
 /// Processors that others may keep busy before it is worth a word.
 const OTHERS: f64 = 0.2;
 /// Processors that a hypervisor may keep.
 const STOLEN: f64 = 0.01;
 
-pub(super) fn of(trial: &Trial, runs: &[TrialRun]) -> Vec<String> {
+/// `first`: the arm with which all were to be compared; `profile`: whether samples of kswapd were wanted.
+pub(super) fn of(
+    trial: &Trial,
+    runs: &[TrialRun],
+    first: Option<&str>,
+    profile: bool,
+) -> Vec<String> {
     let all = [
+        dropped(trial),
+        baseline(trial, first),
         failures(trial, runs),
+        clock(trial),
         contradiction(trial),
         stolen(trial),
         others(trial),
         slept(trial),
         host_wide(trial),
         left(runs),
+        profile.then(|| without_profile(runs)).flatten(),
         guards(trial),
     ];
     all.into_iter().flatten().collect()
+}
+
+fn dropped(trial: &Trial) -> Option<String> {
+    let all: Vec<String> =
+        trial.dropped.iter().map(|gone| format!("{}: {}", gone.arm, gone.why)).collect();
+    (!all.is_empty()).then(|| format!("given up: {}", all.join("; ")))
+}
+
+fn baseline(trial: &Trial, first: Option<&str>) -> Option<String> {
+    let now = &trial.arms.first()?.name;
+    let first = first.filter(|first| first != now)?;
+    Some(format!("{first} was given up, so the others are compared with {now}"))
+}
+
+fn clock(trial: &Trial) -> Option<String> {
+    let what = match trial.clock {
+        Clock::Real => return None,
+        Clock::Emulated => "neither time nor processor time is judged, only counts",
+        Clock::Counted => {
+            "seconds of processor time are a count of instructions, and time is not judged"
+        }
+    };
+    let said = trial.metrics.iter().any(|metric| metric.kind == MetricKind::Said);
+    let own = if said { "; what the command says is judged and must not be a time" } else { "" };
+    Some(format!("the machine was emulated: {what}{own}"))
+}
+
+/// Samples were wanted, and no run has any.
+fn without_profile(runs: &[TrialRun]) -> Option<String> {
+    if runs.iter().any(|run| !run.profile.is_empty()) {
+        return None;
+    }
+    let ran = runs.iter().filter_map(|run| run.values.get(KSWAPD_CPU)).copied().reduce(f64::max);
+    let why = match ran {
+        None => "there is no kswapd to be seen here",
+        Some(seconds) if seconds < 0.02 => {
+            "it hardly ran: the memory limit of a cgroup does not wake it"
+        }
+        Some(_) => "this kernel does not let us take samples (perf_event_open)",
+    };
+    Some(format!("no profile of kswapd: {why}"))
 }
 
 /// `a 0 and b 2 of 7 runs failed (b: killed for lack of memory)`.
@@ -30,7 +83,9 @@ fn failures(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
         let how = failed.first().map(|run| (how(run.end), run.number))?;
         Some(format!("{} of {name} failed (run {}: {})", runs_word(failed.len()), how.1, how.0))
     };
-    let told: Vec<String> = trial.arms.iter().filter_map(|arm| of_arm(&arm.name)).collect();
+    let is_gone = |arm: &&TrialArm| trial.dropped.iter().any(|gone| gone.arm == arm.name);
+    let kept = trial.arms.iter().filter(|arm| !is_gone(arm));
+    let told: Vec<String> = kept.filter_map(|arm| of_arm(&arm.name)).collect();
     (!told.is_empty())
         .then(|| format!("{}; pairs with such a run are not compared", told.join("; ")))
 }

@@ -89,7 +89,12 @@ impl Recorded {
         // through text, as the summary went: who reads a number may lose its last digit
         let text = serde_json::to_string(found).unwrap_or_default();
         let Ok(Value::Object(found)) = serde_json::from_str(&text) else { return Vec::new() };
-        let differs = |(key, value): &(&String, &Value)| said.get(*key) != Some(*value);
+        // summaries of earlier versions do not name the clock: it was a real one
+        let is_old = |key: &str, value: &Value| key == "clock" && *value == "real";
+        let differs = |(key, value): &(&String, &Value)| match said.get(*key) {
+            Some(said) => said != *value,
+            None => !is_old(key, value),
+        };
         found.iter().filter(differs).map(|(key, _)| key.clone()).collect()
     }
 }

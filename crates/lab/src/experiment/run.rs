@@ -23,16 +23,22 @@ use pagewise_observe::HostRoot;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::gauges::Gauges;
 use super::host::{self, Changed};
 use super::metric::{CPU, MAJOR_FAULTS, TIME};
 use super::output::Output;
 use super::processes::{Reaper, end_group};
+use super::profile::Profile;
+use super::victims::Log;
+use super::watcher::Watcher;
 use crate::calls::{Waited, waited};
 use crate::program;
-use crate::treatment::Group;
+use crate::treatment::{Group, Zram};
 
-/// How often it is looked whether somebody wants to stop.
+/// How often it is looked whether somebody wants to stop, and what the command holds.
 const LOOK: Duration = Duration::from_millis(100);
+/// The first look comes so soon, and each after it twice as late: short commands are seen too.
+const FIRST_LOOK: Duration = Duration::from_millis(5);
 
 /// Joins `$1`, waits for a word, becomes the rest. A parent that is gone gets nothing.
 const GATE: &str = r#"[ "$PPID" = "$0" ] || exit 125
@@ -43,7 +49,7 @@ read -r word || exit 125
 exec "$@" </dev/null"#;
 
 /// What is run, and where.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Start<'a> {
     /// The program's own file.
     pub(super) program: &'a Path,
@@ -52,6 +58,12 @@ pub(super) struct Start<'a> {
     /// Whether the group has a limit.
     pub(super) limited: bool,
     pub(super) deadline: Duration,
+    /// Zram devices of its own.
+    pub(super) zram: &'a [Zram],
+    /// The kernel's reclaim threads.
+    pub(super) kswapd: &'a [u32],
+    /// Whether it is looked where those spend their time.
+    pub(super) profile: bool,
 }
 
 /// What became of it.
@@ -63,6 +75,10 @@ pub(super) struct Ran {
     pub(super) others_cpu_seconds: Option<f64>,
     /// The end of what it said.
     pub(super) said: String,
+    /// Who was killed for lack of memory.
+    pub(super) victims: Vec<String>,
+    /// Where the reclaim threads were.
+    pub(super) profile: Vec<(String, u64)>,
 }
 
 /// Why there is nothing.
@@ -84,19 +100,33 @@ pub(super) fn find(name: &str) -> Option<PathBuf> {
 }
 
 /// Runs it to its end, however that comes.
-pub(super) fn run(start: &Start<'_>, stop: &AtomicBool) -> Result<Ran, NotRun> {
+pub(super) fn run(
+    start: &Start<'_>,
+    watcher: &mut Watcher,
+    stop: &AtomicBool,
+) -> Result<Ran, NotRun> {
     let host = HostRoot::live().map_err(|error| failed("/", &error))?;
     let reaper = Reaper::new();
     let accounted = waited();
     let mut gate = Gate::open(start)?;
+    watcher.watch(Some(gate.child.id()));
     let at_gate = Used::at_gate(gate.child.id());
+    let log = Log::from_now();
+    let mut gauges = Gauges::new(start.group, start.zram, start.kswapd);
+    let mut profile = if start.profile { Profile::of(start.kswapd) } else { Profile::default() };
     let before = host::before(&host, start.group);
     let began = Instant::now();
     let output = gate.pass()?;
-    let ended = until_end(&mut gate.child, began + start.deadline, stop);
+    let mut look = || {
+        gauges.look();
+        profile.look();
+    };
+    let ended = until_end(&mut gate.child, began + start.deadline, stop, &mut look);
     let time = began.elapsed();
     let mut changed = before.until_now(&host, start.group, start.limited);
+    gauges.told(&mut changed);
     let left = reaper.sweep();
+    watcher.watch(None);
     let said = output.said();
     let Some(last) = ended.map_err(|error| failed("waiting for the command", &error))? else {
         return Err(NotRun::Stopped);
@@ -106,8 +136,15 @@ pub(super) fn run(start: &Start<'_>, stop: &AtomicBool) -> Result<Ran, NotRun> {
     changed.values.insert(CPU.to_owned(), own.cpu_nanos as f64 / 1e9);
     changed.values.insert(MAJOR_FAULTS.to_owned(), own.major_faults as f64);
     let others = changed.busy_seconds.map(|busy| (busy - own.cpu_nanos as f64 / 1e9).max(0.0));
-    let others_cpu_seconds = others.map(|seconds| (seconds * 1e6).round() / 1e6);
-    Ok(Ran { end: end(last, changed.oom_kills), left, changed, others_cpu_seconds, said })
+    Ok(Ran {
+        end: end(last, changed.oom_kills),
+        left,
+        changed,
+        others_cpu_seconds: others.map(|seconds| (seconds * 1e6).round() / 1e6),
+        said,
+        victims: log.victims(),
+        profile: profile.functions(),
+    })
 }
 
 fn failed(what: &str, why: &dyn std::fmt::Display) -> NotRun {
@@ -185,15 +222,19 @@ fn until_end(
     child: &mut Child,
     deadline: Instant,
     stop: &AtomicBool,
+    look: &mut dyn FnMut(),
 ) -> std::io::Result<Option<Last>> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| std::io::Error::other("no process id"))?;
     let handle = pidfd_open(pid, PidfdFlags::empty())?;
+    let mut next = FIRST_LOOK;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        if ended_within(&handle, left.min(LOOK)) {
+        if ended_within(&handle, left.min(next)) {
             return child.wait().map(|status| Some(Last::Exit(status)));
         }
+        look();
+        next = LOOK.min(next * 2);
         let stopped = stop.load(Ordering::SeqCst);
         if stopped || Instant::now() >= deadline {
             end_group(pid, |patience| ended_within(&handle, patience));

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use pagewise_model::{Clock, SelfTest, SelfTestMetric, Trial, TrialArm, TrialNoise, Verdict};
 
 use super::compare::detectable_effect;
-use super::conduct::{Control, Heard, Trouble, conduct};
+use super::conduct::{Control, Heard, conduct};
 use super::judge::judge;
 use super::metric::{CPU, MAJOR_FAULTS, Metric, TIME};
+use super::trouble::Trouble;
 use super::{Experiment, USUAL_PAIRS};
 use crate::stats::median;
 

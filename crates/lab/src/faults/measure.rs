@@ -32,7 +32,7 @@ pub fn measure(
     control: &mut Control<'_>,
 ) -> Result<Measured, Refused> {
     let limit = Some(wanted.group_limit);
-    let group = treatment.group(GroupWanted { limit, swappiness: None })?;
+    let group = treatment.group(GroupWanted { limit, ..GroupWanted::default() })?;
     let mut round = Rounds {
         treatment,
         wanted,

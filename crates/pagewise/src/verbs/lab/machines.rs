@@ -9,7 +9,7 @@ use pagewise_lab::experiment::{Conducted, Control, Experiment, Heard, Trouble, c
 use pagewise_lab::guest::Outcome;
 use pagewise_lab::kernel::{self, Kernel};
 use pagewise_lab::library::{self, Cell, Machine, Runner, Told};
-use pagewise_model::{Bytes, Name, Reading, Snapshot, TrialForecast, TrialRun};
+use pagewise_model::{Bytes, Name, Reading, Snapshot, Source, TrialForecast, TrialRun};
 
 use super::guest::in_words;
 use super::tell;
@@ -207,8 +207,8 @@ fn program() -> anyhow::Result<PathBuf> {
 /// What is known of a guest before it runs.
 fn of_guest(kernel: &Kernel, machine: &Machine) -> Snapshot {
     let mut snapshot = Snapshot::default();
-    snapshot.taken.kernel = Reading::Value(Name::from(kernel.release.as_str()));
-    snapshot.memory.total = Reading::Value(machine.memory);
+    snapshot.taken.kernel = Reading::found(Name::from(kernel.release.as_str()), Source::none());
+    snapshot.memory.total = Reading::found(machine.memory, Source::none());
     snapshot
 }
 

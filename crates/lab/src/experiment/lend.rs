@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! An arm → what its next run borrows: settings, swap, a cgroup, in this order.
+//!
+//! The cgroup comes last: one of version 1 takes its swappiness from the host when it is made and keeps it,
+//! so a setting that came after it would not be felt. It goes back first: who is in it is ended, and swap
+//! that nobody uses is switched off at once instead of being read back.
+//!
+//! A file for swap costs writing it, so it is lent once and used by all runs; every run formats it anew.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use pagewise_model::{Bytes, TrialArm, TrialSetting, TrialSwap};
+
+use super::arm::{instance, is_of_zram};
+use crate::treatment::{
+    Group, GroupWanted, LoanId, Refused, SwapFile, Treatment, Zram, ZramWanted,
+};
+
+/// Where areas that say no priority begin, downwards; below those that say one.
+const USUAL_PRIORITY: i16 = 100;
+/// The setting that a cgroup of version 1 has for itself.
+const SWAPPINESS: &str = "vm.swappiness";
+
+/// What a run has.
+#[derive(Debug, Default)]
+pub(super) struct Lent {
+    pub(super) group: Option<Group>,
+    pub(super) zram: Vec<Zram>,
+    /// In the order in which they were taken.
+    pub(super) loans: Vec<LoanId>,
+}
+
+/// Files for swap that all runs share: the how many-th of an arm, and how large.
+pub(super) type Files = BTreeMap<(usize, u64), SwapFile>;
+
+/// Borrows for one run. What was lent before something is refused is in `lent`.
+pub(super) fn borrow(
+    treatment: &mut dyn Treatment,
+    arm: &TrialArm,
+    limit: Option<u64>,
+    files: &mut Files,
+    lent: &mut Lent,
+) -> Result<(), Refused> {
+    for set in arm.settings.iter().filter(|set| !is_of_zram(&set.knob)) {
+        let (knob, instance) = instance(&set.knob);
+        let loan = match instance {
+            Some(instance) => treatment.knob_of(knob, instance, &set.value)?,
+            None => treatment.knob(knob, &set.value)?,
+        };
+        lent.loans.push(loan);
+    }
+    let areas = arm.swap.as_deref().unwrap_or_default();
+    for (at, (area, priority)) in areas.iter().zip(priorities(areas)).enumerate() {
+        swap(treatment, arm, (at, area, priority), files, lent)?;
+    }
+    lent.group = group(treatment, arm, limit)?;
+    lent.loans.extend(lent.group.as_ref().map(|group| group.loan));
+    Ok(())
+}
+
+fn group(
+    treatment: &mut dyn Treatment,
+    arm: &TrialArm,
+    limit: Option<u64>,
+) -> Result<Option<Group>, Refused> {
+    let swappiness = arm.settings.iter().find(|set| set.knob == SWAPPINESS);
+    let without_swap = arm.swap.as_ref().is_some_and(Vec::is_empty) && has_swap();
+    let wanted = GroupWanted {
+        limit: limit.map(Bytes::new),
+        swap_max: without_swap.then_some(Bytes::new(0)),
+        swappiness: swappiness.and_then(|set| set.value.parse().ok()),
+    };
+    match treatment.group(wanted) {
+        Ok(group) => Ok(Some(group)),
+        // without a limit the group only counts
+        Err(_) if limit.is_none() && !without_swap => Ok(None),
+        Err(refused) => Err(refused),
+    }
+}
+
+/// Whether this host swaps anywhere. Then an arm without swap has to be kept from it.
+fn has_swap() -> bool {
+    std::fs::read_to_string("/proc/swaps").is_ok_and(|areas| areas.lines().count() > 1)
+}
+
+fn swap(
+    treatment: &mut dyn Treatment,
+    arm: &TrialArm,
+    (at, area, priority): (usize, &TrialSwap, Option<i16>),
+    files: &mut Files,
+    lent: &mut Lent,
+) -> Result<(), Refused> {
+    let path = match area {
+        TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, .. } => {
+            let made = treatment.zram(&ZramWanted {
+                disksize: Bytes::new(*size_bytes),
+                algorithm: algorithm.clone(),
+                level: None,
+                mem_limit: mem_limit_bytes.map(Bytes::new),
+            })?;
+            lent.loans.push(made.loan);
+            set_up(treatment, &arm.settings, &made, &mut lent.loans)?;
+            lent.zram.push(made.clone());
+            made.device
+        }
+        TrialSwap::File { size_bytes, .. } => file(treatment, (at, *size_bytes), files)?,
+        TrialSwap::Device { path, .. } => {
+            lent.loans.push(treatment.swap_device(Path::new(path), priority)?);
+            return Ok(());
+        }
+    };
+    lent.loans.push(treatment.swap_on(&path, priority)?);
+    Ok(())
+}
+
+/// Settings of a zram device are those of all the arm's devices.
+fn set_up(
+    treatment: &mut dyn Treatment,
+    settings: &[TrialSetting],
+    device: &Zram,
+    loans: &mut Vec<LoanId>,
+) -> Result<(), Refused> {
+    for set in settings.iter().filter(|set| is_of_zram(&set.knob)) {
+        loans.push(treatment.knob_of(&set.knob, &device.number.to_string(), &set.value)?);
+    }
+    Ok(())
+}
+
+fn file(
+    treatment: &mut dyn Treatment,
+    which: (usize, u64),
+    files: &mut Files,
+) -> Result<PathBuf, Refused> {
+    if let Some(file) = files.get(&which) {
+        return Ok(file.path.clone());
+    }
+    let folder = treatment.swap_folder().or_else(on_disk).ok_or_else(|| Refused {
+        what: "a swap file".to_owned(),
+        why: "expected a folder on a disk, found none: /var/tmp and /tmp are memory".to_owned(),
+        next: None,
+    })?;
+    let file = treatment.swap_file(&folder, Bytes::new(which.1))?;
+    let path = file.path.clone();
+    files.insert(which, file);
+    Ok(path)
+}
+
+/// A folder for things that pass, on a file system that is no memory.
+fn on_disk() -> Option<PathBuf> {
+    let folders = ["/var/tmp", "/tmp"].map(PathBuf::from);
+    folders.into_iter().find(|folder| {
+        rustix::fs::statfs(folder).is_ok_and(|stat| !IN_MEMORY.contains(&i128::from(stat.f_type)))
+    })
+}
+
+/// tmpfs and ramfs, by the kernel's `linux/magic.h`.
+const IN_MEMORY: [i128; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// Areas without a priority come after those that have one, in the order given. The kernel's own choice
+/// would use them in turn on some kernels and one after the other on others.
+pub(super) fn priorities(areas: &[TrialSwap]) -> Vec<Option<i16>> {
+    let said = |area: &TrialSwap| match area {
+        TrialSwap::Zram { priority, .. }
+        | TrialSwap::File { priority, .. }
+        | TrialSwap::Device { priority, .. } => *priority,
+    };
+    let mut next = areas.iter().filter_map(said).min().unwrap_or(USUAL_PRIORITY);
+    let mut given = |area| {
+        said(area).or_else(|| {
+            next = next.saturating_sub(1);
+            Some(next).filter(|priority| *priority >= 0)
+        })
+    };
+    areas.iter().map(&mut given).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(priority: Option<i16>) -> TrialSwap {
+        TrialSwap::File { size_bytes: 1 << 20, priority }
+    }
+
+    #[test]
+    fn areas_without_a_priority_come_in_order_behind_the_others() {
+        let of = |all: &[Option<i16>]| {
+            priorities(&all.iter().map(|priority| file(*priority)).collect::<Vec<_>>())
+        };
+        assert_eq!(of(&[None, None]), [Some(99), Some(98)]);
+        assert_eq!(of(&[None, Some(5), None]), [Some(4), Some(5), Some(3)]);
+        assert_eq!(of(&[Some(1), None, None]), [Some(1), Some(0), None]);
+        assert!(of(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_folder_for_swap_is_on_no_file_system_in_memory() {
+        if let Some(folder) = on_disk() {
+            let stat = rustix::fs::statfs(&folder).unwrap();
+            assert!(!IN_MEMORY.contains(&i128::from(stat.f_type)));
+        }
+        let proc = rustix::fs::statfs("/dev/shm");
+        assert!(proc.is_ok_and(|stat| IN_MEMORY.contains(&i128::from(stat.f_type))));
+    }
+}
