@@ -3,7 +3,8 @@
 //! a fork that keeps it shared, the count of our own page faults, and samples of where a thread is.
 //!
 //! A [`Region`] is the only memory that these calls work on. Nobody else knows its address, so what
-//! is done to it touches no Rust value. Only a worker of `faults`, which has one thread, forks.
+//! is done to it touches no Rust value. Only a worker of `faults` and the workload `coldpages` fork:
+//! each has one thread.
 //!
 //! This is the only module of the crate with `unsafe`.
 
@@ -16,6 +17,8 @@ use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -99,6 +102,20 @@ impl Region {
         unsafe { self.at(page).read_volatile() }
     }
 
+    /// Changes a page and neither its length when compressed nor whether one word fills it: its first
+    /// two words change places. Done twice, it is as it was.
+    pub(crate) fn write(&mut self, page: usize) {
+        assert!(self.writable, "memory");
+        let words = self.at(page).cast::<[u64; 2]>();
+        // SAFETY: `at` has checked that the page lies within the mapping, which may be written and is
+        // borrowed for this alone; a page is aligned, and longer than two words. Volatile, as the
+        // write is what is wanted.
+        unsafe {
+            let [first, second] = words.read_volatile();
+            words.write_volatile([second, first]);
+        }
+    }
+
     /// Copies a page out.
     pub(crate) fn copy(&self, page: usize, to: &mut [u8]) {
         assert_eq!(to.len(), self.page, "a whole page");
@@ -119,6 +136,14 @@ impl Region {
 
     /// How many of its pages are in memory, the swap cache included.
     pub(crate) fn resident(&self) -> io::Result<usize> {
+        let mut pages = Vec::new();
+        self.residence(&mut pages)?;
+        Ok(pages.into_iter().filter(|is_there| *is_there).count())
+    }
+
+    /// Which of its pages are in memory, the swap cache included. Of a file's: in the page cache,
+    /// whoever brought them there.
+    pub(crate) fn residence(&self, to: &mut Vec<bool>) -> io::Result<()> {
         let mut pages = vec![0u8; self.pages];
         // SAFETY: exactly our mapping is named, and `pages` has a byte for each page of it.
         let done =
@@ -126,7 +151,9 @@ impl Region {
         if done != 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok(pages.iter().filter(|page| **page & 1 != 0).count())
+        to.clear();
+        to.extend(pages.iter().map(|page| page & 1 != 0));
+        Ok(())
     }
 }
 
@@ -162,6 +189,20 @@ impl Drop for Sleeper {
         let _ = rustix::process::kill_process(self.0, Signal::KILL);
         let _ = rustix::process::waitpid(Some(self.0), rustix::process::WaitOptions::empty());
     }
+}
+
+/// Makes the program end with the thread that starts it, however that ends. Needs no other program, as
+/// a guest has hardly any; where the parent is gone before the child could ask, it starts nothing.
+pub(crate) fn leash(command: &mut Command) {
+    let parent = rustix::process::getpid();
+    let ask = move || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        let is_ours = rustix::process::getppid() == Some(parent);
+        if is_ours { Ok(()) } else { Err(io::ErrorKind::NotConnected.into()) }
+    };
+    // SAFETY: `ask` runs between fork and exec. It makes two system calls, takes no memory and no
+    // lock, and owns nothing but a number.
+    unsafe { command.pre_exec(ask) };
 }
 
 /// The child's life. Where its parent died before it could ask to die with it, it ends at once.
@@ -358,6 +399,32 @@ mod tests {
             assert_eq!(copied, vec![7; page]);
             assert!(region.resident().unwrap() >= 1);
         }
+    }
+
+    #[test]
+    fn a_page_that_is_written_holds_the_same_words() {
+        let page = rustix::param::page_size();
+        let mut region = Region::memory(2, false).unwrap();
+        let numbers: Vec<u8> = (0..page).map(|at| u8::try_from(at % 251).unwrap()).collect();
+        region.fill(1, &numbers);
+        region.write(0);
+        region.write(1);
+        let mut copied = vec![0; page];
+        region.copy(1, &mut copied);
+        assert_eq!((&copied[..8], &copied[8..16]), (&numbers[8..16], &numbers[..8]));
+        assert_eq!(copied[16..], numbers[16..]);
+        region.copy(0, &mut copied);
+        assert_eq!(copied, vec![0; page]);
+        let mut there = Vec::new();
+        region.residence(&mut there).unwrap();
+        assert_eq!(there, [true, true]);
+    }
+
+    #[test]
+    fn a_leashed_program_runs_while_its_parent_does() {
+        let mut command = Command::new("echo");
+        leash(&mut command);
+        assert_eq!(command.arg("here").output().unwrap().stdout, b"here\n");
     }
 
     #[test]

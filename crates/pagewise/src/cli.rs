@@ -455,6 +455,9 @@ pub(crate) enum Lab {
     /// What selftest runs
     #[command(hide = true)]
     Exercise,
+    /// Run one of the workloads that experiments compare memory settings with
+    #[command(long_about = WORKLOAD, after_help = crate::verbs::workload_keys())]
+    Workload(Workload),
     /// Kernels and userlands that were fetched
     Cache {
         /// What to do
@@ -531,6 +534,29 @@ pub(crate) enum Runner {
 const GUEST_STATUS: &str = "Exit status: the command's own; 128 and the number of the signal that \
     ended it (137 also where memory ran out); 124 after --deadline; 125 where the kernel panicked or \
     the machine ended early; 130 stopped by Ctrl-C; 1 where no guest could be started.";
+
+const WORKLOAD: &str = "Run one of the workloads that experiments compare memory settings with, here \
+    and as it is: put it where memory is short (a cgroup, a guest) to learn anything. What it does \
+    follows from its keys; the same seed does the same. Its last line is its answer as JSON.\n\n\
+    swap touches data in memory and code in a file, together slightly more than there is: how long \
+    does an iteration take once it is steady? coldpages wants each page of memory, of a library and \
+    of a streamed file as often as is known: does the kernel evict those that are wanted least? \
+    redis fills a real redis-server and asks it by redis-benchmark.\n\n\
+    Files are made where TMPDIR says, else in /var/tmp, and have no names: nothing is left. A folder \
+    in memory (tmpfs) is refused.";
+
+#[derive(Debug, Args)]
+pub(crate) struct Workload {
+    /// Which one
+    #[arg(value_parser = pagewise_lab::workload::KINDS, required_unless_present = "described")]
+    pub(crate) kind: Option<String>,
+    /// What shall differ from the defaults below
+    #[arg(value_name = "KEY=VALUE")]
+    pub(crate) settings: Vec<String>,
+    /// The workload as JSON, as experiments start it
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["kind", "settings"])]
+    pub(crate) described: Option<String>,
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct Guest {

@@ -45,7 +45,7 @@ pub enum Pattern {
     /// Each as likely.
     #[default]
     Uniform,
-    /// Few often, many seldom.
+    /// Few often, many seldom: a zipf distribution with the exponent 1, in no order.
     Zipf,
     /// One after the other.
     Scan,
@@ -68,7 +68,7 @@ pub enum Readahead {
 pub struct Swap {
     /// Code: a file that is mapped and read.
     pub code: Size,
-    /// Share of code touches that go to the hottest tenth of it.
+    /// Share of code touches that go to the hottest tenth of it; the others go anywhere.
     pub code_hot_share: f64,
     /// Touches of code for each touch of data.
     pub code_per_data: f64,
@@ -80,9 +80,9 @@ pub struct Swap {
     pub shared: bool,
     /// The data's pages, as `zero:10,text:60,random:30,duplicates:5`.
     pub contents: String,
-    /// Data that an iteration works on.
+    /// Data that an iteration works on, all parts together.
     pub window: Size,
-    /// Windows at equal distances that an iteration works on: the published workload has three.
+    /// Parts of the window, at equal distances in the data: the published workload has three.
     pub parts: u32,
     /// How far the window moves after an iteration.
     pub step: Size,
@@ -138,7 +138,8 @@ pub struct ColdPages {
     pub stream: Size,
     /// Pages of it that are read for each touch of data.
     pub stream_per_data: f64,
-    /// Processes that map the same data and touch it in turn; 1 has it for itself.
+    /// Processes that map the same data, of which one touches it; 1 has it for itself. With more there
+    /// must be no writes: they would copy the page.
     pub sharers: u32,
     /// Share of data touches that write.
     pub write_share: f64,
@@ -183,7 +184,9 @@ pub struct Redis {
     pub clients: u32,
     /// Requests in flight on each.
     pub pipeline: u32,
-    /// Draws keys where redis-benchmark lets us; values are random text.
+    /// At most so long, filling included: where it takes longer there is no answer.
+    pub seconds: f64,
+    /// Draws values, which are text; and keys where redis-benchmark lets us.
     pub seed: u64,
 }
 
@@ -195,6 +198,7 @@ impl Default for Redis {
             requests: 100_000,
             clients: 8,
             pipeline: 1,
+            seconds: 600.0,
             seed: 1,
         }
     }

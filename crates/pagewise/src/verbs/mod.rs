@@ -12,6 +12,8 @@ mod status;
 mod trial;
 mod undo;
 
+pub(crate) use lab::workload_keys;
+
 use std::process::ExitCode;
 
 use pagewise_model::{Estimate, Finding, Interval};

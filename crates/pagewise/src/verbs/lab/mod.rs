@@ -13,9 +13,12 @@ mod replay;
 mod run;
 mod selftest;
 mod show;
+mod workload;
 
 use pagewise_lab::Error;
 use pagewise_lab::cache::Cache;
+
+pub(crate) use workload::keys as workload_keys;
 
 use super::Outcome;
 use crate::cli::{Global, Lab};
@@ -34,6 +37,7 @@ pub(super) fn run(global: &Global, what: &Lab, started: Started) -> anyhow::Resu
         Lab::Replay { folder } => replay::run(global, folder),
         Lab::Compare { first, second } => compare::run(global, first, second),
         Lab::Exercise => selftest::exercise(),
+        Lab::Workload(wanted) => workload::run(global, wanted),
     };
     match done {
         Err(error) if error.downcast_ref().is_some_and(|error| matches!(error, Error::Stopped)) => {

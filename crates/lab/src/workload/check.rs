@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a workload is to do → whether it can be done at all, said before anything is.
+
+use super::error::Error;
+use super::{ColdPages, Redis, Size, Swap};
+use crate::contents::Mix;
+
+/// Refuses with what was expected and what was found.
+fn must(holds: bool, key: &str, expected: &str, found: impl std::fmt::Display) -> Result<(), Error> {
+    let wrong = || Error::Unsound(format!("{key}: expected {expected}, found {found}"));
+    if holds { Ok(()) } else { Err(wrong()) }
+}
+
+fn share(key: &str, value: f64) -> Result<(), Error> {
+    must((0.0..=1.0).contains(&value), key, "a share from 0 to 1", value)
+}
+
+fn rate(key: &str, value: f64) -> Result<(), Error> {
+    must((0.0..=1000.0).contains(&value), key, "a rate from 0 to 1000", value)
+}
+
+fn seconds(value: f64) -> Result<(), Error> {
+    let sane = value > 0.0 && value <= 86_400.0;
+    must(sane, "seconds", "a time above 0 and up to 86400", value)
+}
+
+/// The pages of a size, one at least.
+fn some_pages(key: &str, size: Size) -> Result<usize, Error> {
+    let pages = pages(key, size)?;
+    must(pages > 0, key, "a page at least", size)?;
+    Ok(pages)
+}
+
+pub(super) fn pages(key: &str, size: Size) -> Result<usize, Error> {
+    let page = u64::try_from(rustix::param::page_size()).unwrap_or(u64::MAX);
+    let bytes = size.0.get();
+    must(bytes % page == 0, key, &format!("whole pages of {page} bytes"), size)?;
+    // Page numbers of 32 bits are kept for each page.
+    let number = u32::try_from(bytes / page).ok().and_then(|number| usize::try_from(number).ok());
+    must(number.is_some(), key, "fewer pages", size)?;
+    Ok(number.unwrap_or_default())
+}
+
+/// What the pages are to hold.
+pub(super) fn contents(text: &str) -> Result<Mix, Error> {
+    text.parse().map_err(|error| Error::Unsound(format!("contents: {error}")))
+}
+
+pub(super) fn swap(wanted: &Swap) -> Result<(), Error> {
+    let data = some_pages("data", wanted.data)?;
+    let window = some_pages("window", wanted.window)?;
+    let code = pages("code", wanted.code)?;
+    pages("step", wanted.step)?;
+    contents(&wanted.contents)?;
+    must(window <= data, "window", &format!("no more than data={}", wanted.data), wanted.window)?;
+    let parts = usize::try_from(wanted.parts).unwrap_or(usize::MAX);
+    let all = format!("from 1 part to the {window} pages of the window");
+    must((1..=window).contains(&parts), "parts", &all, parts)?;
+    share("code_hot_share", wanted.code_hot_share)?;
+    rate("code_per_data", wanted.code_per_data)?;
+    must(code > 0 || wanted.code_per_data == 0.0, "code", "a page, or code_per_data=0", "neither")?;
+    share("write_share", wanted.write_share)?;
+    must(wanted.iterations > 0, "iterations", "one at least", wanted.iterations)?;
+    seconds(wanted.seconds)
+}
+
+pub(super) fn coldpages(wanted: &ColdPages) -> Result<(), Error> {
+    some_pages("data", wanted.data)?;
+    some_pages("library", wanted.library)?;
+    some_pages("stream", wanted.stream)?;
+    contents(&wanted.contents)?;
+    let exponent = wanted.exponent;
+    must((0.0..=5.0).contains(&exponent), "exponent", "a number from 0 to 5", exponent)?;
+    rate("library_per_data", wanted.library_per_data)?;
+    rate("stream_per_data", wanted.stream_per_data)?;
+    share("write_share", wanted.write_share)?;
+    must((1..=1024).contains(&wanted.sharers), "sharers", "from 1 to 1024", wanted.sharers)?;
+    let copies = wanted.sharers > 1 && wanted.write_share > 0.0;
+    let expected = "0 with more than one of sharers, as a written page is copied and shared no more";
+    must(!copies, "write_share", expected, wanted.write_share)?;
+    must(wanted.operations > 0, "operations", "one at least", wanted.operations)?;
+    seconds(wanted.seconds)
+}
+
+pub(super) fn redis(wanted: &Redis) -> Result<(), Error> {
+    let records = (1..=1_000_000_000).contains(&wanted.records);
+    must(records, "records", "from 1 to 1000000000", wanted.records)?;
+    let bytes = (1..=1 << 20).contains(&wanted.value_bytes);
+    must(bytes, "value_bytes", "from 1 to 1048576", wanted.value_bytes)?;
+    let requests = (1..=1_000_000_000).contains(&wanted.requests);
+    must(requests, "requests", "from 1 to 1000000000", wanted.requests)?;
+    must((1..=1000).contains(&wanted.clients), "clients", "from 1 to 1000", wanted.clients)?;
+    must((1..=10_000).contains(&wanted.pipeline), "pipeline", "from 1 to 10000", wanted.pipeline)?;
+    seconds(wanted.seconds)
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is in memory of the three sets, now and then → how well the evicted pages were chosen.
+//!
+//! mincore tells. It takes a page of anonymous memory that is in the swap cache for one that is in
+//! memory; zram, which is read without that cache, has hardly any of those.
+
+use super::super::error::{About, Error};
+use super::super::precision::{Page, precision};
+use super::Sets;
+
+/// One look.
+#[derive(Debug)]
+struct Look {
+    operations: u64,
+    precision: Option<f64>,
+    stream_kept: usize,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    looks: Vec<Look>,
+    there: Vec<bool>,
+    pages: Vec<Page>,
+}
+
+impl Looks {
+    /// Looks, after so many operations.
+    pub(super) fn look(&mut self, operations: u64, sets: &mut Sets) -> Result<(), Error> {
+        let mincore = || "mincore".to_owned();
+        self.pages.clear();
+        sets.data.residence(&mut self.there).about(mincore)?;
+        let data = sets.data_hot.wanted();
+        self.pages.extend(data.map(|(page, wanted)| {
+            let evicted = !self.there[page];
+            Page { wanted, evicted }
+        }));
+        sets.library.map.residence(&mut self.there).about(mincore)?;
+        let seen = sets.library_hot.wanted().filter(|(page, _)| sets.library_seen[*page]);
+        self.pages.extend(seen.map(|(page, wanted)| {
+            let evicted = !self.there[page];
+            Page { wanted: wanted * sets.library_rate, evicted }
+        }));
+        sets.stream.map.residence(&mut self.there).about(mincore)?;
+        let read = &self.there[..sets.stream_read.min(sets.stream_pages)];
+        let wanted = sets.stream_rate / sets.stream_pages as f64;
+        self.pages.extend(read.iter().map(|there| Page { wanted, evicted: !there }));
+        let stream_kept = read.iter().filter(|there| **there).count();
+        let precision = precision(&mut self.pages);
+        self.looks.push(Look { operations, precision, stream_kept });
+        Ok(())
+    }
+
+    /// Means over the looks since then; none where there is nothing to tell.
+    pub(super) fn means(&self, since: u64) -> Vec<(String, f64)> {
+        let late = || self.looks.iter().filter(|look| look.operations > since);
+        let precision = mean(late().filter_map(|look| look.precision));
+        let kept = mean(late().map(|look| look.stream_kept as f64));
+        let named = [("precision", precision), ("cold-kept", kept)];
+        named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    (count > 0.0).then(|| sum / count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_later_looks_that_tell_something_are_averaged() {
+        let look =
+            |operations, precision, stream_kept| Look { operations, precision, stream_kept };
+        let looks = Looks {
+            looks: vec![
+                look(50, Some(0.1), 1),
+                look(60, Some(0.5), 10),
+                look(80, None, 20),
+                look(100, Some(0.7), 30),
+            ],
+            ..Looks::default()
+        };
+        let means = looks.means(50);
+        assert_eq!(means[0].0, "precision");
+        assert!((means[0].1 - 0.6).abs() < 1e-9);
+        assert_eq!(means[1], ("cold-kept".to_owned(), 20.0));
+        assert!(looks.means(100).is_empty());
+    }
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `coldpages`: memory, a library and a file that is streamed, each page wanted as often as is known →
+//! whether the kernel evicts the pages that are wanted least.
+//!
+//! A touch of data is one operation. The library is mapped and touched by the same distribution as the
+//! data; the stream is read with read(), a page at a time, and the kernel may read neither ahead
+//! (`MADV_RANDOM`, `POSIX_FADV_RANDOM`): hosts differ in that by a factor of a thousand, and a page
+//! that came unasked has no known use.
+//!
+//! With several sharers the data is mapped by as many processes; those beside this one sleep, so a
+//! page that was evicted comes back with one mapping only.
+//!
+//! Its own memory is about 6 MiB, the program included, and 40 bytes for each page of the three.
+
+mod look;
+
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use look::Looks;
+use rustix::param::page_size;
+
+use super::error::{About, Error};
+use super::pace::Pace;
+use super::record::Record;
+use super::store::{self, Stored};
+use super::swap::nanoseconds;
+use super::told::{Told, part};
+use super::zipf::Zipf;
+use super::{ColdPages, Said, check};
+use crate::calls::{Advice, Region, Sleeper};
+
+/// Iterations, so that a course can be told.
+const SLICES: u64 = 160;
+/// After every so many of them memory is looked at: 16 times in all.
+const LOOK_EVERY: u64 = 10;
+
+/// Does it. The process must have one thread where it has sharers.
+pub(super) fn run(wanted: &ColdPages, told: &mut Told<'_>) -> Result<Said, Error> {
+    check::coldpages(wanted)?;
+    let mut sets = Sets::new(wanted, told)?;
+    let fork = || Sleeper::fork().about(|| "fork".to_owned());
+    let _sharers = (1..wanted.sharers).map(|_| fork()).collect::<Result<Vec<_>, _>>()?;
+    let end = Instant::now() + Duration::from_secs_f64(wanted.seconds);
+    let (mut record, mut looks) = (Record::new(), Looks::default());
+    let mut operations = 0;
+    for slice in 1..=SLICES {
+        told("touching", part_of(operations, wanted));
+        let upto = slice_end(slice, wanted.operations);
+        let began = Instant::now();
+        let done = sets.touch(upto - operations, &mut record, end)?;
+        operations += done;
+        if operations < upto {
+            break;
+        }
+        if done > 0 {
+            record.iteration(began.elapsed().as_secs_f64(), done);
+        }
+        if slice % LOOK_EVERY == 0 {
+            looks.look(operations, &mut sets)?;
+        }
+    }
+    let (course, mut values) = record.concluded();
+    values.insert("operations".to_owned(), operations as f64);
+    values.extend(looks.means(operations / 2));
+    Ok(Said { workload: "coldpages".to_owned(), values, course })
+}
+
+fn slice_end(slice: u64, operations: u64) -> u64 {
+    let all = u128::from(operations) * u128::from(slice) / u128::from(SLICES);
+    u64::try_from(all).unwrap_or(operations)
+}
+
+fn part_of(done: u64, wanted: &ColdPages) -> f64 {
+    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    part(number(done), number(wanted.operations))
+}
+
+/// Pages that are wanted by a zipf distribution, in no order.
+#[derive(Debug)]
+struct Hot {
+    zipf: Zipf,
+    /// The page of each rank.
+    order: Vec<u32>,
+}
+
+impl Hot {
+    fn new(pages: usize, exponent: f64, rng: &mut Rng) -> Self {
+        let mut order: Vec<u32> = (0..u32::try_from(pages).unwrap_or(u32::MAX)).collect();
+        rng.shuffle(&mut order);
+        Self { zipf: Zipf::new(pages, exponent), order }
+    }
+
+    fn draw(&self, rng: &mut Rng) -> usize {
+        usize::try_from(self.order[self.zipf.draw(rng)]).unwrap_or(usize::MAX)
+    }
+
+    /// How often each page is wanted.
+    fn wanted(&self) -> impl Iterator<Item = (usize, f64)> {
+        let page = |rank: usize| usize::try_from(self.order[rank]).unwrap_or(usize::MAX);
+        (0..self.order.len()).map(move |rank| (page(rank), self.zipf.probability(rank)))
+    }
+}
+
+/// The three, and how often each is touched.
+#[derive(Debug)]
+struct Sets {
+    data: Region,
+    data_hot: Hot,
+    write_share: f64,
+    library: Stored,
+    library_hot: Hot,
+    library_seen: Vec<bool>,
+    library_rate: f64,
+    library_pace: Pace,
+    stream: Stored,
+    stream_pages: usize,
+    /// Pages read so far, all rounds together.
+    stream_read: usize,
+    stream_rate: f64,
+    stream_pace: Pace,
+    buffer: Vec<u8>,
+    rng: Rng,
+}
+
+impl Sets {
+    fn new(wanted: &ColdPages, told: &mut Told<'_>) -> Result<Self, Error> {
+        let mut rng = Rng::with_seed(wanted.seed);
+        let pages = |key, size| check::pages(key, size);
+        let library_pages = pages("library", wanted.library)?;
+        let stream_pages = pages("stream", wanted.stream)?;
+        let data_pages = pages("data", wanted.data)?;
+        let library = Stored::new(library_pages, wanted.seed, told)?;
+        library.map.advise(Advice::Random).about(|| "MADV_RANDOM".to_owned())?;
+        let stream = Stored::new(stream_pages, wanted.seed.wrapping_add(1), told)?;
+        rustix::fs::fadvise(&stream.file, 0, None, rustix::fs::Advice::Random)
+            .about(|| "POSIX_FADV_RANDOM".to_owned())?;
+        let contents = check::contents(&wanted.contents)?;
+        Ok(Self {
+            data: store::memory(data_pages, false, &contents, wanted.seed, told)?,
+            data_hot: Hot::new(data_pages, wanted.exponent, &mut rng),
+            write_share: wanted.write_share,
+            library,
+            library_hot: Hot::new(library_pages, wanted.exponent, &mut rng),
+            library_seen: vec![false; library_pages],
+            library_rate: wanted.library_per_data,
+            library_pace: Pace::default(),
+            stream,
+            stream_pages,
+            stream_read: 0,
+            stream_rate: wanted.stream_per_data,
+            stream_pace: Pace::default(),
+            buffer: vec![0; page_size()],
+            rng,
+        })
+    }
+
+    /// Touches data so often, and the others with it; fewer times where the time is over.
+    fn touch(&mut self, count: u64, record: &mut Record, end: Instant) -> Result<u64, Error> {
+        for done in 0..count {
+            for _ in 0..self.library_pace.due(self.library_rate) {
+                let page = self.library_hot.draw(&mut self.rng);
+                std::hint::black_box(self.library.map.touch(page));
+                self.library_seen[page] = true;
+            }
+            for _ in 0..self.stream_pace.due(self.stream_rate) {
+                self.read_on()?;
+            }
+            let page = self.data_hot.draw(&mut self.rng);
+            let writes = self.write_share > 0.0 && self.rng.f64() < self.write_share;
+            let began = Instant::now();
+            if writes {
+                self.data.write(page);
+            } else {
+                std::hint::black_box(self.data.touch(page));
+            }
+            let ended = Instant::now();
+            record.latency(nanoseconds(ended - began));
+            if ended >= end {
+                return Ok(done + 1);
+            }
+        }
+        Ok(count)
+    }
+
+    fn read_on(&mut self) -> Result<(), Error> {
+        let page = self.stream_read % self.stream_pages;
+        let place = u64::try_from(page * self.buffer.len()).unwrap_or(u64::MAX);
+        self.stream.file.read_exact_at(&mut self.buffer, place).about(|| "the stream".to_owned())?;
+        self.stream_read += 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Size;
+    use super::*;
+
+    fn small() -> ColdPages {
+        ColdPages {
+            data: Size::mib(2),
+            library: Size::mib(1),
+            stream: Size::mib(1),
+            operations: 10_000,
+            ..ColdPages::default()
+        }
+    }
+
+    #[test]
+    fn where_memory_is_enough_nothing_is_chosen() {
+        let said = run(&small(), &mut |_, _| {}).unwrap();
+        assert_eq!(said.values["operations"], 10_000.0);
+        assert!(!said.values.contains_key("precision"), "{said:?}");
+        // 500 pages were read of 256: all of them, once and again
+        let kept = said.values["cold-kept"];
+        assert!((200.0..=256.0).contains(&kept), "{kept}");
+        assert!(said.values["p99"] > 0.0 && said.course.iteration_seconds.len() <= 200);
+    }
+
+    #[test]
+    fn its_time_and_few_operations_end_it() {
+        let timed = ColdPages { operations: u64::MAX, seconds: 0.05, ..small() };
+        assert!(run(&timed, &mut |_, _| {}).unwrap().values["operations"] > 0.0);
+        let few = ColdPages { operations: 3, ..small() };
+        assert_eq!(run(&few, &mut |_, _| {}).unwrap().values["operations"], 3.0);
+    }
+}

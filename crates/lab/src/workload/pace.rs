@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! "0.25 of these for each of those" → how many now.
+
+/// Counts up by a rate that need not be whole; nothing is lost between two steps.
+#[derive(Debug, Default)]
+pub(super) struct Pace(f64);
+
+impl Pace {
+    /// How many are due with one more step.
+    pub(super) fn due(&mut self, rate: f64) -> u32 {
+        self.0 += rate;
+        let mut due = 0;
+        while self.0 >= 1.0 {
+            self.0 -= 1.0;
+            due += 1;
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn on_the_whole_it_is_the_rate(rate in 0.0f64..5.0, steps in 1u32..2000) {
+            let mut pace = Pace::default();
+            let all: u32 = (0..steps).map(|_| pace.due(rate)).sum();
+            prop_assert!((f64::from(all) - rate * f64::from(steps)).abs() < 1.001);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Which pages are wanted how often and which were evicted → the share of the evicted that were the
+//! least wanted.
+//!
+//! The ideal has as many pages as were evicted: those that are wanted least. Where the border of the
+//! ideal runs through pages that are wanted equally often, each of them counts by its share, so that
+//! no order among them is better than another.
+
+/// A page that was in memory at some time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Page {
+    /// How often it is wanted, by any measure that is the same for all.
+    pub(crate) wanted: f64,
+    /// It is not in memory any more.
+    pub(crate) evicted: bool,
+}
+
+/// Fewer evicted pages say nothing.
+pub(crate) const LEAST: usize = 100;
+
+/// 1 where exactly the least wanted pages were evicted; none where hardly any were.
+pub(crate) fn precision(pages: &mut [Page]) -> Option<f64> {
+    let evicted = pages.iter().filter(|page| page.evicted).count();
+    if evicted < LEAST {
+        return None;
+    }
+    pages.sort_unstable_by(|a, b| a.wanted.total_cmp(&b.wanted));
+    let border = pages[evicted - 1].wanted;
+    let below = pages.partition_point(|page| page.wanted < border);
+    let up_to = pages.partition_point(|page| page.wanted <= border);
+    let count = |part: &[Page]| part.iter().filter(|page| page.evicted).count() as f64;
+    let share = (evicted - below) as f64 / (up_to - below) as f64;
+    Some((count(&pages[..below]) + share * count(&pages[below..up_to])) / evicted as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pages(wanted: impl Iterator<Item = f64>, evicted: impl Fn(usize) -> bool) -> Vec<Page> {
+        wanted.enumerate().map(|(at, wanted)| Page { wanted, evicted: evicted(at) }).collect()
+    }
+
+    #[test]
+    fn the_best_choice_is_one_and_the_worst_none() {
+        let wanted = || (0..400u16).map(f64::from);
+        assert_eq!(precision(&mut pages(wanted(), |at| at < 200)), Some(1.0));
+        assert_eq!(precision(&mut pages(wanted(), |at| at >= 200)), Some(0.0));
+        assert_eq!(precision(&mut pages(wanted(), |at| (100..300).contains(&at))), Some(0.5));
+        assert_eq!(precision(&mut pages(wanted(), |at| at < 99)), None);
+    }
+
+    #[test]
+    fn among_equals_any_choice_is_as_good() {
+        let equal = || std::iter::repeat_n(1.0, 400);
+        for from in [0, 50, 200] {
+            let found = precision(&mut pages(equal(), |at| (from..from + 200).contains(&at)));
+            assert_eq!(found, Some(0.5), "chance: half of the equal pages are evicted");
+        }
+    }
+
+    proptest! {
+        /// The ideal is filled page by page, and equal pages take turns: the mean over all orders
+        /// among them is what the share says.
+        #[test]
+        fn a_naive_count_agrees(
+            drawn in proptest::collection::vec((0u8..20, any::<bool>()), 250..400),
+            seed: u64,
+        ) {
+            let all = || drawn.iter().map(|(wanted, evicted)| {
+                Page { wanted: f64::from(*wanted), evicted: *evicted }
+            });
+            let mut given: Vec<Page> = all().collect();
+            fastrand::Rng::with_seed(seed).shuffle(&mut given);
+            let evicted = all().filter(|page| page.evicted).count();
+            let mut ideal = 0.0;
+            let mut room = evicted as f64;
+            for wanted in (0..20).map(f64::from) {
+                let here: Vec<Page> = all().filter(|page| page.wanted == wanted).collect();
+                let taken = room.min(here.len() as f64);
+                if taken > 0.0 {
+                    let hit = here.iter().filter(|page| page.evicted).count() as f64;
+                    ideal += hit * taken / here.len() as f64;
+                }
+                room -= taken;
+            }
+            match precision(&mut given) {
+                Some(found) => prop_assert!((found - ideal / evicted as f64).abs() < 1e-9),
+                None => prop_assert!(evicted < LEAST),
+            }
+        }
+    }
+}

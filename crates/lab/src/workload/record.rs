@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Iterations as they end → how it went, and the values of the steady state.
+//!
+//! Which iterations belong to the steady state is known at the end only. So latencies are kept for
+//! each iteration, and where there are many, for equal numbers of them together: at most
+//! [`MOST`] histograms of 14 KiB, however long it lasts.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use pagewise_model::Course;
+
+use super::settle::settled;
+use crate::stats::median;
+
+/// Points of a course.
+const MOST: usize = 200;
+/// The longest latency that is told apart: 17 s.
+const LONGEST_NS: u64 = (1 << 34) - 1;
+
+/// What is known so far.
+#[derive(Debug)]
+pub(super) struct Record {
+    points: Vec<Point>,
+    /// Iterations of a point.
+    width: u32,
+    open: Point,
+}
+
+#[derive(Debug)]
+struct Point {
+    iterations: u32,
+    operations: u64,
+    seconds: f64,
+    latency: Histogram<u32>,
+}
+
+impl Point {
+    fn new() -> Self {
+        // Bounds and digits are constants that it takes: see the test.
+        let latency = Histogram::new_with_bounds(1, LONGEST_NS, 2);
+        let latency = latency.unwrap_or_else(|_| unreachable!("constant bounds"));
+        Self { iterations: 0, operations: 0, seconds: 0.0, latency }
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.iterations += other.iterations;
+        self.operations += other.operations;
+        self.seconds += other.seconds;
+        // Both have the same bounds: it cannot fail.
+        let _ = self.latency.add(&other.latency);
+    }
+
+    fn seconds_each(&self) -> f64 {
+        self.seconds / f64::from(self.iterations)
+    }
+}
+
+impl Record {
+    pub(super) fn new() -> Self {
+        Self { points: Vec::with_capacity(MOST), width: 1, open: Point::new() }
+    }
+
+    /// One operation of the iteration that runs.
+    pub(super) fn latency(&mut self, nanoseconds: u64) {
+        self.open.latency.saturating_record(nanoseconds);
+    }
+
+    /// An iteration has ended.
+    pub(super) fn iteration(&mut self, seconds: f64, operations: u64) {
+        self.open.iterations += 1;
+        self.open.operations += operations;
+        self.open.seconds += seconds;
+        if self.open.iterations < self.width {
+            return;
+        }
+        self.points.push(std::mem::replace(&mut self.open, Point::new()));
+        if self.points.len() == MOST {
+            self.halve();
+        }
+    }
+
+    fn halve(&mut self) {
+        let mut points = std::mem::take(&mut self.points).into_iter();
+        while let (Some(mut first), Some(second)) = (points.next(), points.next()) {
+            first.join(&second);
+            self.points.push(first);
+        }
+        self.width *= 2;
+    }
+
+    /// What it came to. Iterations at the end that make no whole point are left out, as is one that
+    /// was cut short. Where it never settled the values are those of the second half.
+    pub(super) fn concluded(self) -> (Course, BTreeMap<String, f64>) {
+        let each: Vec<f64> = self.points.iter().map(Point::seconds_each).collect();
+        let settled = settled(&each);
+        let steady = settled.unwrap_or(each.len() / 2);
+        let mut all = Point::new();
+        self.points[steady..].iter().for_each(|point| all.join(point));
+        let mut values = BTreeMap::new();
+        let mut say = |name: &str, value: f64| values.insert(name.to_owned(), value);
+        if let Some(middle) = median(&each[steady..]) {
+            say("steady-iteration", middle);
+            say("operations-per-second", all.operations as f64 / all.seconds);
+        }
+        if !all.latency.is_empty() {
+            say("p50", all.latency.value_at_quantile(0.5) as f64 / 1e9);
+            say("p99", all.latency.value_at_quantile(0.99) as f64 / 1e9);
+        }
+        if settled.is_some() {
+            say("settling", self.points[..steady].iter().map(|point| point.seconds).sum());
+        }
+        let settled_at = settled.and_then(|at| u32::try_from(at).ok());
+        let latency_ns = by_powers_of_two(&all.latency);
+        (Course { iteration_seconds: each, settled_at, latency_ns }, values)
+    }
+}
+
+/// Each power of two, and how many values lie between the one before it and this one.
+fn by_powers_of_two(latency: &Histogram<u32>) -> Vec<(u64, u64)> {
+    let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
+    for step in latency.iter_recorded() {
+        let bits = u64::BITS - latency.lowest_equivalent(step.value_iterated_to()).leading_zeros();
+        *counts.entry(bits).or_default() += u64::from(step.count_at_value());
+    }
+    let (first, last) = (counts.keys().next(), counts.keys().next_back());
+    let (Some(&first), Some(&last)) = (first, last) else { return Vec::new() };
+    (first..=last).map(|bits| (1 << bits, counts.get(&bits).copied().unwrap_or(0))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_slow_start_is_told_apart() {
+        let mut record = Record::new();
+        for at in 0..60u8 {
+            let slow = at < 10;
+            (0..100).for_each(|_| record.latency(if slow { 1_000_000 } else { 1000 }));
+            record.iteration(if slow { 5.0 } else { 1.0 + f64::from(at % 3) * 0.01 }, 100);
+        }
+        let (course, values) = record.concluded();
+        assert_eq!((course.settled_at, course.iteration_seconds.len()), (Some(10), 60));
+        assert_eq!(values["settling"], 50.0);
+        assert_eq!(values["steady-iteration"], 1.01);
+        assert!((values["operations-per-second"] - 99.0).abs() < 0.1, "{values:?}");
+        assert!((values["p99"] - 1e-6).abs() < 1e-8, "{values:?}");
+        assert_eq!(course.latency_ns, [(1024, 5000)]);
+    }
+
+    #[test]
+    fn nothing_is_said_of_nothing() {
+        assert_eq!(Record::new().concluded(), Default::default());
+    }
+
+    #[test]
+    fn latencies_of_any_length_are_kept() {
+        let mut record = Record::new();
+        [0, 1, 2, 3, 1023, 1024, u64::MAX].map(|ns| record.latency(ns));
+        record.iteration(1.0, 7);
+        let (course, values) = record.concluded();
+        assert_eq!(course.latency_ns.iter().map(|(_, count)| count).sum::<u64>(), 7);
+        assert_eq!(course.latency_ns.last().unwrap(), &(1 << 34, 1));
+        assert!(values["p99"] > 17.0 && !values.contains_key("settling"));
+    }
+
+    proptest! {
+        /// However many iterations there are, the course is short, and hardly any is lost.
+        #[test]
+        fn a_long_course_is_kept_short(count in 0u32..3000) {
+            let mut record = Record::new();
+            for at in 0..count {
+                record.latency(u64::from(at) + 1);
+                record.iteration(2.0, 1);
+            }
+            let width = record.width;
+            let (course, _) = record.concluded();
+            prop_assert!(course.iteration_seconds.len() < MOST);
+            let kept = u32::try_from(course.iteration_seconds.len()).unwrap() * width;
+            prop_assert!(count - kept < width && course.iteration_seconds.iter().all(|s| *s == 2.0));
+        }
+    }
+}

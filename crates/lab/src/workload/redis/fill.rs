@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Keys and values → a server that holds them, in its own protocol (RESP).
+//!
+//! redis-benchmark cannot do this: all its values are the same one. Keys are named as it names them, so
+//! that its requests find them.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+
+use fastrand::Rng;
+
+use super::super::Redis;
+use super::super::told::{Told, part};
+use crate::contents::Mix;
+
+/// Text that values are cut from.
+const TEXT: usize = 1 << 20;
+/// Bytes that are sent before answers are read.
+const BATCH: usize = 128 << 10;
+const PAGE: usize = 4096;
+
+/// Writes all of them.
+pub(super) fn fill(
+    stream: &mut UnixStream,
+    wanted: &Redis,
+    told: &mut Told<'_>,
+) -> io::Result<()> {
+    let length = usize::try_from(wanted.value_bytes).map_err(io::Error::other)?;
+    let text: Mix = "text:100".parse().map_err(io::Error::other)?;
+    let text = text.pages((TEXT + length).div_ceil(PAGE), PAGE, wanted.seed);
+    let mut rng = Rng::with_seed(wanted.seed);
+    let (mut sent, mut batch) = (Vec::with_capacity(BATCH + length), 0);
+    for record in 0..wanted.records {
+        let start = rng.usize(0..TEXT);
+        set(&mut sent, record, &text[start..start + length])?;
+        batch += 1;
+        if sent.len() >= BATCH || record + 1 == wanted.records {
+            stream.write_all(&sent)?;
+            answered(stream, batch)?;
+            sent.clear();
+            batch = 0;
+            let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+            told("filling redis", part(number(record), number(wanted.records)));
+        }
+    }
+    Ok(())
+}
+
+fn set(to: &mut Vec<u8>, record: u64, value: &[u8]) -> io::Result<()> {
+    write!(to, "*3\r\n$3\r\nSET\r\n$16\r\nkey:{record:012}\r\n${}\r\n", value.len())?;
+    to.extend_from_slice(value);
+    to.extend_from_slice(b"\r\n");
+    Ok(())
+}
+
+/// Reads so many times that all is well.
+fn answered(stream: &mut impl Read, times: usize) -> io::Result<()> {
+    const WELL: &[u8] = b"+OK\r\n";
+    let mut said = vec![0; WELL.len() * times];
+    for start in (0..said.len()).step_by(WELL.len()) {
+        let one = &mut said[start..start + WELL.len()];
+        stream.read_exact(one)?;
+        if one != WELL {
+            let mut more = [0; 200];
+            let length = stream.read(&mut more)?;
+            let all = [&*one, &more[..length]].concat();
+            let line = String::from_utf8_lossy(&all).lines().next().unwrap_or_default().to_owned();
+            return Err(io::Error::other(format!("it answered {line:?}")));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_what_the_protocol_says() {
+        let mut sent = Vec::new();
+        set(&mut sent, 12, b"a value").unwrap();
+        let text = "*3\r\n$3\r\nSET\r\n$16\r\nkey:000000000012\r\n$7\r\na value\r\n";
+        assert_eq!(String::from_utf8(sent).unwrap(), text);
+    }
+
+    #[test]
+    fn a_refusal_is_told_and_an_end_too() {
+        assert!(answered(&mut &b"+OK\r\n+OK\r\n"[..], 2).is_ok());
+        let full = &b"+OK\r\n-OOM command not allowed\r\n+OK\r\n"[..];
+        let why = answered(&mut { full }, 3).unwrap_err().to_string();
+        assert_eq!(why, "it answered \"-OOM command not allowed\"");
+        assert!(answered(&mut &b"+OK\r\n"[..], 2).is_err());
+    }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `redis`: a real redis-server that is filled, and redis-benchmark beside it → requests per second and
+//! their latencies.
+//!
+//! The values that it is filled with are text, each another. GET is asked first, and finds them. SET
+//! writes over them, and redis-benchmark writes one and the same value everywhere: a server's memory
+//! compresses better after it than before.
+//!
+//! It has no time of its own to be ended by but `seconds`, after which there is no answer at all:
+//! a rate that was cut short is no rate of this workload.
+
+mod csv;
+mod fill;
+mod server;
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use pagewise_model::Course;
+use server::{Server, TICK};
+
+use super::error::{About, Error};
+use super::told::Told;
+use super::{Redis, Said, check};
+use crate::calls::leash;
+use crate::program::{find, last_lines};
+
+const BENCHMARK: &str = "redis-benchmark";
+
+/// Does it.
+pub(super) fn run(wanted: &Redis, told: &mut Told<'_>) -> Result<Said, Error> {
+    check::redis(wanted)?;
+    let benchmark = find(BENCHMARK, "redis-tools").map_err(Error::Program)?;
+    let end = Instant::now() + Duration::from_secs_f64(wanted.seconds);
+    let mut server = Server::start(end)?;
+    filled(&mut server, wanted, end, told)?;
+    let seed = knows_seed(&benchmark).then_some(wanted.seed);
+    let mut values = BTreeMap::new();
+    for (number, test) in ["GET", "SET"].into_iter().enumerate() {
+        told(test, number as f64 / 2.0);
+        let mut command = Command::new(&benchmark);
+        command.args(arguments(wanted, test, seed)).arg("-s").arg(server.path());
+        let csv = printed(command, &mut server, end)?;
+        let measured = csv::measured(&csv, test).ok_or_else(|| {
+            Error::Ended(format!("{BENCHMARK}: expected a row of {test}, found {csv:?}"))
+        })?;
+        let mut say = |what: &str, value| {
+            values.insert(format!("{}-{what}", test.to_lowercase()), value);
+        };
+        say("per-second", measured.per_second);
+        measured.p50_seconds.into_iter().for_each(|seconds| say("p50", seconds));
+        measured.p99_seconds.into_iter().for_each(|seconds| say("p99", seconds));
+    }
+    values.insert("operations".to_owned(), 2.0 * wanted.requests as f64);
+    Ok(Said { workload: "redis".to_owned(), values, course: Course::default() })
+}
+
+fn filled(
+    server: &mut Server,
+    wanted: &Redis,
+    end: Instant,
+    told: &mut Told<'_>,
+) -> Result<(), Error> {
+    let fill = |told: &mut Told<'_>| {
+        let mut stream = server.connect()?;
+        let left = end.saturating_duration_since(Instant::now()).max(TICK);
+        stream.set_read_timeout(Some(left))?;
+        stream.set_write_timeout(Some(left))?;
+        fill::fill(&mut stream, wanted, told)
+    };
+    fill(told).about(|| "filling redis".to_owned()).map_err(|error| server.cause(error))
+}
+
+fn arguments(wanted: &Redis, test: &str, seed: Option<u64>) -> Vec<String> {
+    let pairs = [
+        ("-t", test.to_lowercase()),
+        ("-r", wanted.records.to_string()),
+        ("-n", wanted.requests.to_string()),
+        ("-c", wanted.clients.to_string()),
+        ("-P", wanted.pipeline.to_string()),
+        ("-d", wanted.value_bytes.to_string()),
+    ];
+    let seed = seed.map(|seed| ("--seed", seed.to_string()));
+    let pairs = pairs.into_iter().chain(seed);
+    pairs.flat_map(|(name, value)| [name.to_owned(), value]).chain(["--csv".to_owned()]).collect()
+}
+
+/// Newer ones can be told how to draw keys.
+fn knows_seed(benchmark: &Path) -> bool {
+    let mut command = Command::new(benchmark);
+    leash(&mut command);
+    let help = command.arg("--help").stdin(Stdio::null()).output();
+    help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("--seed "))
+}
+
+/// What the benchmark prints, where both it and the server live to its end.
+fn printed(mut command: Command, server: &mut Server, end: Instant) -> Result<String, Error> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    leash(&mut command);
+    let child = command.spawn().about(|| format!("starting {BENCHMARK}"))?;
+    let mut benchmark = Ended(child);
+    let status = loop {
+        if let Some(status) = benchmark.0.try_wait().about(|| BENCHMARK.to_owned())? {
+            break status;
+        }
+        if let Some(why) = server.ended()? {
+            return Err(why);
+        }
+        if Instant::now() >= end {
+            return Err(Error::Ended(format!(
+                "{BENCHMARK}: not done when its time was over: give it more seconds"
+            )));
+        }
+        std::thread::sleep(TICK);
+    };
+    let (out, err) = benchmark.said();
+    if status.success() {
+        return Ok(out);
+    }
+    let said = last_lines(&format!("{out}\n{err}"), 2).join("; ");
+    Err(server.cause(Error::Ended(format!("{BENCHMARK}: {said} ({status})"))))
+}
+
+/// A child that does not outlive this.
+#[derive(Debug)]
+struct Ended(Child);
+
+impl Ended {
+    /// What it printed: less than a pipe holds, or it would not have ended.
+    fn said(&mut self) -> (String, String) {
+        fn all(stream: Option<impl Read>) -> String {
+            let mut text = Vec::new();
+            // What cannot be read was not said.
+            let _ = stream.map(|mut stream| stream.read_to_end(&mut text));
+            String::from_utf8_lossy(&text).into_owned()
+        }
+        (all(self.0.stdout.take()), all(self.0.stderr.take()))
+    }
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_benchmark_hears_all_that_is_wanted() {
+        let said = arguments(&Redis::default(), "GET", Some(7)).join(" ");
+        assert_eq!(said, "-t get -r 200000 -n 100000 -c 8 -P 1 -d 1024 --seed 7 --csv");
+    }
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A redis-server of our own, on a socket that nobody else can reach and nobody has to remove.
+//!
+//! It makes its socket in a folder of ours. Once it listens, folder and name are removed: the socket
+//! is reached through `/proc/PID/fd`, as a file is that has lost its name. So nothing is left when
+//! all of us are killed, and no port has to be free. The server ends with us.
+
+use std::fs::DirBuilder;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{CWD, Mode, OFlags};
+
+use super::super::error::{About, Error};
+use crate::calls::leash;
+use crate::program::{find, last_lines};
+
+const OPTIONS: [&str; 14] = [
+    "--port",
+    "0",
+    "--unixsocket",
+    NAME,
+    "--unixsocketperm",
+    "700",
+    "--save",
+    "",
+    "--appendonly",
+    "no",
+    "--daemonize",
+    "no",
+    "--loglevel",
+    "warning",
+];
+const NAME: &str = "socket";
+/// How often is looked whether something has happened.
+pub(super) const TICK: Duration = Duration::from_millis(5);
+/// After its connections broke it may take this long until it can be told how it ended.
+const DYING: Duration = Duration::from_secs(2);
+
+/// A server that answers.
+#[derive(Debug)]
+pub(super) struct Server {
+    child: Child,
+    socket: Option<OwnedFd>,
+}
+
+impl Server {
+    /// Starts one that has nothing and saves nothing.
+    pub(super) fn start(end: Instant) -> Result<Self, Error> {
+        let program = find("redis-server", "redis-server").map_err(Error::Program)?;
+        let folder = Folder::new()?;
+        let mut command = Command::new(program);
+        command.args(OPTIONS).current_dir(&folder.0).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        leash(&mut command);
+        let child = command.spawn().about(|| "starting redis-server".to_owned())?;
+        let mut server = Self { child, socket: None };
+        while !server.listens(&folder.0) {
+            if let Some(why) = server.ended()? {
+                return Err(why);
+            }
+            if Instant::now() >= end {
+                return Err(Error::Ended("redis-server: does not answer in time".to_owned()));
+            }
+            std::thread::sleep(TICK);
+        }
+        Ok(server)
+    }
+
+    fn listens(&mut self, folder: &Path) -> bool {
+        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        self.socket = rustix::fs::openat(CWD, folder.join(NAME), flags, Mode::empty()).ok();
+        self.socket.is_some() && self.connect().is_ok()
+    }
+
+    /// A path of the socket, for any program of this user, as long as this lives.
+    pub(super) fn path(&self) -> PathBuf {
+        let number = self.socket.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        format!("/proc/{}/fd/{number}", std::process::id()).into()
+    }
+
+    pub(super) fn connect(&self) -> io::Result<UnixStream> {
+        UnixStream::connect(self.path())
+    }
+
+    /// Why it is gone, where it is.
+    pub(super) fn ended(&mut self) -> Result<Option<Error>, Error> {
+        let status = self.child.try_wait().about(|| "redis-server".to_owned())?;
+        Ok(status.map(|status| Error::Ended(self.epitaph(status))))
+    }
+
+    /// The same after something went wrong with it: it may be about to end.
+    pub(super) fn cause(&mut self, otherwise: Error) -> Error {
+        let until = Instant::now() + DYING;
+        while Instant::now() < until {
+            match self.ended() {
+                Ok(Some(why)) | Err(why) => return why,
+                Ok(None) => std::thread::sleep(TICK),
+            }
+        }
+        otherwise
+    }
+
+    fn epitaph(&mut self, status: ExitStatus) -> String {
+        let mut said = String::new();
+        if let Some(mut output) = self.child.stdout.take() {
+            // What it said cannot be more than a pipe holds, and whoever wrote it is gone.
+            let _ = output.read_to_string(&mut said);
+        }
+        let said = last_lines(&said, 2).join("; ");
+        match status.signal() {
+            Some(9) => "redis-server was killed (signal 9), as the kernel does where memory is out; \
+                 give it fewer records, or more memory or swap"
+                .to_owned(),
+            _ if said.is_empty() => format!("redis-server ended by itself ({status})"),
+            _ => format!("redis-server ended by itself ({status}): {said}"),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A folder that only we may enter, until the socket is known.
+#[derive(Debug)]
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Self, Error> {
+        let name = format!("pagewise-redis-{}-{}", std::process::id(), fastrand::u32(..));
+        let path = std::env::temp_dir().join(name);
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.about(|| path.display().to_string())?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

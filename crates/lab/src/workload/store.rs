@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A size and a seed → anonymous memory that is filled, or a file that is on disk and not in memory.
+//!
+//! Contents are made in pieces of [`PIECE`] bytes, each with a seed of its own, so that the workload's
+//! own memory stays small beside what it is about. A file holds one piece of text again and again, with
+//! a number in each page: nobody compresses it.
+//!
+//! A file lies in the folder that TMPDIR names, else in /var/tmp: /tmp is memory on many machines.
+//! Pages of a file in memory (tmpfs, a guest's initramfs) cannot be dropped and read again, so a
+//! folder there is refused by what is found, not by its name. The file has no name: nothing is left
+//! of it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use super::error::{About, Error};
+use super::told::{Told, part};
+use crate::calls::{Advice, Region};
+use crate::contents::Mix;
+
+/// What is made at a time.
+const PIECE: usize = 4 << 20;
+
+/// Memory without huge pages, filled.
+pub(super) fn memory(
+    pages: usize,
+    shared: bool,
+    contents: &Mix,
+    seed: u64,
+    told: &mut Told<'_>,
+) -> Result<Region, Error> {
+    let mut region = Region::memory(pages, shared).about(|| format!("{pages} pages of memory"))?;
+    region.advise(Advice::Small).about(|| "MADV_NOHUGEPAGE".to_owned())?;
+    let page = rustix::param::page_size();
+    let piece = PIECE / page;
+    for (number, start) in (0..pages).step_by(piece).enumerate() {
+        told("filling memory", part(start, pages));
+        let made = contents.pages(piece.min(pages - start), page, derived(seed, number));
+        made.chunks_exact(page).enumerate().for_each(|(at, bytes)| region.fill(start + at, bytes));
+    }
+    Ok(region)
+}
+
+/// A file that is on disk, and its mapping.
+#[derive(Debug)]
+pub(super) struct Stored {
+    pub(super) file: File,
+    pub(super) map: Region,
+}
+
+impl Stored {
+    pub(super) fn new(pages: usize, seed: u64, told: &mut Told<'_>) -> Result<Self, Error> {
+        let folder = folder();
+        let file = written(&folder, pages, seed, told)
+            .about(|| format!("a file of {pages} pages in {}", folder.display()))?;
+        let map = Region::file(&file, pages).about(|| "mapping it".to_owned())?;
+        let stored = Self { file, map };
+        stored.drop_from_memory(&folder, pages)?;
+        Ok(stored)
+    }
+
+    fn drop_from_memory(&self, folder: &Path, pages: usize) -> Result<(), Error> {
+        rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed)
+            .about(|| "POSIX_FADV_DONTNEED".to_owned())?;
+        let left = self.map.resident().about(|| "mincore".to_owned())?;
+        if left * 2 <= pages {
+            return Ok(());
+        }
+        Err(Error::Unsound(format!(
+            "{}: expected a folder on a disk, found {left} of {pages} pages of a file still in memory \
+             when they were dropped: let TMPDIR name a folder that is not tmpfs",
+            folder.display()
+        )))
+    }
+}
+
+/// Where files are made.
+fn folder() -> PathBuf {
+    let named = std::env::var_os("TMPDIR").filter(|name| !name.is_empty()).map(PathBuf::from);
+    let usual = || ["/var/tmp", "/tmp"].map(PathBuf::from).into_iter().find(|path| path.is_dir());
+    named.or_else(usual).unwrap_or_else(|| "/".into())
+}
+
+fn written(folder: &Path, pages: usize, seed: u64, told: &mut Told<'_>) -> io::Result<File> {
+    let page = rustix::param::page_size();
+    let piece = PIECE / page;
+    let text: Mix = "text:100".parse().map_err(io::Error::other)?;
+    let mut made = text.pages(piece.min(pages), page, derived(seed, 0));
+    let mut file = nameless(folder)?;
+    for start in (0..pages).step_by(piece) {
+        told("writing files", part(start, pages));
+        made.truncate(piece.min(pages - start) * page);
+        for (at, bytes) in made.chunks_exact_mut(page).enumerate() {
+            bytes[..8].copy_from_slice(&(start + at).to_ne_bytes());
+        }
+        file.write_all(&made)?;
+    }
+    file.sync_all()?;
+    Ok(file)
+}
+
+/// A file without a name. Where the file system knows none of those, its name is removed at once.
+fn nameless(folder: &Path) -> io::Result<File> {
+    let mut open = OpenOptions::new();
+    open.read(true).write(true).mode(0o600);
+    let flag = i32::try_from(OFlags::TMPFILE.bits()).unwrap_or(0);
+    open.clone().custom_flags(flag).open(folder).or_else(|_| {
+        let path = folder.join(format!("pagewise-workload-{}", std::process::id()));
+        let file = open.create_new(true).open(&path)?;
+        std::fs::remove_file(&path)?;
+        Ok(file)
+    })
+}
+
+/// Another seed for each piece.
+fn derived(seed: u64, number: usize) -> u64 {
+    let number = u64::try_from(number).unwrap_or(0);
+    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_repeats_with_the_seed_and_differs_from_piece_to_piece() {
+        let (page, piece) = (rustix::param::page_size(), PIECE / rustix::param::page_size());
+        let mix: Mix = "text:50,random:50".parse().unwrap();
+        let first_of_each = |seed| {
+            let region = memory(piece + 2, false, &mix, seed, &mut |_, _| {}).unwrap();
+            [0, piece, piece + 1].map(|at| {
+                let mut bytes = vec![0; page];
+                region.copy(at, &mut bytes);
+                bytes
+            })
+        };
+        let [start, next, last] = first_of_each(3);
+        assert!(start != next && next != last && last.iter().any(|byte| *byte != 0));
+        assert_eq!([start.clone(), next, last], first_of_each(3));
+        assert_ne!(start, first_of_each(4)[0]);
+    }
+
+    #[test]
+    fn a_file_is_on_disk_and_not_in_memory() {
+        let stored = Stored::new(1030, 1, &mut |_, _| {}).unwrap();
+        assert!(stored.map.resident().unwrap() < 100);
+        let number = |page| {
+            let mut bytes = vec![0; rustix::param::page_size()];
+            stored.map.copy(page, &mut bytes);
+            usize::from_ne_bytes(*bytes.first_chunk().unwrap())
+        };
+        assert_eq!([0, 1024, 1029].map(number), [0, 1024, 1029]);
+    }
+
+    #[test]
+    fn a_folder_in_memory_is_refused() {
+        let refused = |folder: &str| {
+            let file = written(folder.as_ref(), 64, 1, &mut |_, _| {}).unwrap();
+            let map = Region::file(&file, 64).unwrap();
+            Stored { file, map }.drop_from_memory(folder.as_ref(), 64).unwrap_err().to_string()
+        };
+        assert!(refused("/dev/shm").contains("found 64 of 64 pages"));
+    }
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `swap`: code in a file and data in memory, together slightly more than there is → how long an
+//! iteration takes once it is steady, and how long that took.
+//!
+//! Where the kernel may not swap data out it has only the code to take, which has to be read again
+//! from disk for each touch of it. An iteration touches the data of a window that moves.
+//!
+//! Each touch of data is timed by itself; a touch of code is not, but belongs to its iteration.
+//! Besides data and code it has about 8 MiB of memory of its own, the program included.
+
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+
+use super::error::{About, Error};
+use super::pace::Pace;
+use super::record::Record;
+use super::store::{self, Stored};
+use super::told::Told;
+use super::window::Window;
+use super::zipf::Zipf;
+use super::{Pattern, Readahead, Said, Swap, check};
+use crate::calls::{Advice, Region};
+
+/// What makes up the hottest part of the code.
+const HOT: usize = 10;
+
+/// Does it.
+pub(super) fn run(wanted: &Swap, told: &mut Told<'_>) -> Result<Said, Error> {
+    check::swap(wanted)?;
+    let contents = check::contents(&wanted.contents)?;
+    let mut code = Code::new(wanted, told)?;
+    let pages = check::pages("data", wanted.data)?;
+    let mut data = store::memory(pages, wanted.shared, &contents, wanted.seed, told)?;
+    let mut rng = Rng::with_seed(wanted.seed);
+    let mut touches = Touches::new(wanted, &mut rng)?;
+    let end = Instant::now() + Duration::from_secs_f64(wanted.seconds);
+    let (mut record, mut operations) = (Record::new(), 0);
+    for iteration in 0..wanted.iterations {
+        told("touching", progress(iteration, wanted, end));
+        let began = Instant::now();
+        let Some(done) = touches.iteration(&mut data, &mut code, &mut record, &mut rng, end) else {
+            break;
+        };
+        record.iteration(began.elapsed().as_secs_f64(), done);
+        operations += done;
+    }
+    operations += touches.of_the_last;
+    let (course, mut values) = record.concluded();
+    values.insert("operations".to_owned(), operations as f64);
+    Ok(Said { workload: "swap".to_owned(), values, course })
+}
+
+/// Whichever of its two ends is nearer.
+fn progress(iteration: u32, wanted: &Swap, end: Instant) -> f64 {
+    let left = end.saturating_duration_since(Instant::now()).as_secs_f64();
+    let of_time = 1.0 - left / wanted.seconds;
+    of_time.max(f64::from(iteration) / f64::from(wanted.iterations))
+}
+
+/// A file that is mapped as a library is.
+#[derive(Debug)]
+struct Code {
+    map: Option<Stored>,
+    pages: usize,
+    hot_share: f64,
+    per_data: f64,
+    pace: Pace,
+}
+
+impl Code {
+    fn new(wanted: &Swap, told: &mut Told<'_>) -> Result<Self, Error> {
+        let pages = check::pages("code", wanted.code)?;
+        let map = if pages > 0 { Some(Stored::new(pages, wanted.seed, told)?) } else { None };
+        if let (Some(stored), Readahead::None) = (&map, wanted.readahead) {
+            stored.map.advise(Advice::Random).about(|| "MADV_RANDOM".to_owned())?;
+        }
+        let (hot_share, per_data) = (wanted.code_hot_share, wanted.code_per_data);
+        Ok(Self { map, pages, hot_share, per_data, pace: Pace::default() })
+    }
+
+    /// Touches as many pages as are due with one touch of data.
+    fn touch(&mut self, rng: &mut Rng) {
+        let Some(stored) = &self.map else { return };
+        for _ in 0..self.pace.due(self.per_data) {
+            let hot = self.hot_share > 0.0 && rng.f64() < self.hot_share;
+            let among = if hot { self.pages.div_ceil(HOT) } else { self.pages };
+            std::hint::black_box(stored.map.touch(rng.usize(0..among)));
+        }
+    }
+}
+
+/// Which pages of the data are touched, and how.
+#[derive(Debug)]
+struct Touches {
+    window: Window,
+    step: usize,
+    pattern: Pattern,
+    /// Ranks, and the page of the window that has each: empty where all are the same.
+    zipf: Option<(Zipf, Vec<usize>)>,
+    write_share: f64,
+    of_the_last: u64,
+}
+
+impl Touches {
+    fn new(wanted: &Swap, rng: &mut Rng) -> Result<Self, Error> {
+        let pages = check::pages("window", wanted.window)?;
+        let window = Window {
+            data: check::pages("data", wanted.data)?,
+            pages,
+            parts: usize::try_from(wanted.parts).unwrap_or(1),
+            start: 0,
+        };
+        let zipf = (wanted.pattern == Pattern::Zipf).then(|| {
+            let mut order: Vec<usize> = (0..pages).collect();
+            rng.shuffle(&mut order);
+            (Zipf::new(pages, 1.0), order)
+        });
+        let step = check::pages("step", wanted.step)?;
+        let (pattern, write_share) = (wanted.pattern, wanted.write_share);
+        Ok(Self { window, step, pattern, zipf, write_share, of_the_last: 0 })
+    }
+
+    fn page(&self, touch: usize, rng: &mut Rng) -> usize {
+        let number = match (&self.zipf, self.pattern) {
+            (Some((zipf, order)), _) => order[zipf.draw(rng)],
+            (None, Pattern::Scan) => touch,
+            (None, _) => rng.usize(0..self.window.pages),
+        };
+        self.window.page(number)
+    }
+
+    /// How many touches it had; none where its time was over before.
+    fn iteration(
+        &mut self,
+        data: &mut Region,
+        code: &mut Code,
+        record: &mut Record,
+        rng: &mut Rng,
+        end: Instant,
+    ) -> Option<u64> {
+        self.of_the_last = 0;
+        for touch in 0..self.window.pages {
+            code.touch(rng);
+            let page = self.page(touch, rng);
+            let writes = self.write_share > 0.0 && rng.f64() < self.write_share;
+            let began = Instant::now();
+            if writes {
+                data.write(page);
+            } else {
+                std::hint::black_box(data.touch(page));
+            }
+            let ended = Instant::now();
+            record.latency(nanoseconds(ended - began));
+            self.of_the_last += 1;
+            if ended >= end {
+                return None;
+            }
+        }
+        self.window.step(self.step);
+        Some(std::mem::take(&mut self.of_the_last))
+    }
+}
+
+pub(super) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::param::page_size;
+
+    use super::super::Size;
+    use super::*;
+
+    fn small() -> Swap {
+        Swap {
+            code: Size::mib(1),
+            data: Size::mib(2),
+            window: Size::mib(1),
+            iterations: 30,
+            seconds: 60.0,
+            ..Swap::default()
+        }
+    }
+
+    #[test]
+    fn it_does_as_many_iterations_as_asked_for() {
+        for pattern in [Pattern::Uniform, Pattern::Zipf, Pattern::Scan] {
+            for shared in [false, true] {
+                let wanted = Swap { pattern, shared, step: "4K".parse().unwrap(), ..small() };
+                let said = run(&wanted, &mut |_, _| {}).unwrap();
+                let pages = (1 << 20) / page_size();
+                assert_eq!(said.values["operations"], (30 * pages) as f64, "{pattern:?}");
+                assert_eq!(said.course.iteration_seconds.len(), 30);
+                assert!(said.values["steady-iteration"] > 0.0 && said.values["p99"] > 0.0);
+            }
+        }
+    }
+
+    #[test]
+    fn its_time_ends_it() {
+        let wanted = Swap { iterations: u32::MAX, seconds: 0.05, ..small() };
+        let said = run(&wanted, &mut |_, _| {}).unwrap();
+        assert!(said.values["operations"] > 0.0);
+    }
+
+    #[test]
+    fn the_published_form_can_be_said() {
+        let wanted = Swap {
+            shared: true,
+            contents: "zero:100".to_owned(),
+            parts: 3,
+            step: "4K".parse().unwrap(),
+            pattern: Pattern::Scan,
+            ..small()
+        };
+        assert!(run(&wanted, &mut |_, _| {}).is_ok());
+    }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `swap data=224M seconds=8` → a [`Workload`]. What can be said, and what holds where it is not, comes
+//! from the workload itself, so that no list of it can be out of date.
+
+use serde_json::{Map, Value};
+
+use super::error::Error;
+use super::{ColdPages, Redis, Swap, Workload, check};
+
+/// The kinds that can be named.
+pub const KINDS: [&str; 3] = ["swap", "coldpages", "redis"];
+
+impl Workload {
+    /// What is typed: a kind, and `KEY=VALUE` for what shall differ from its defaults.
+    ///
+    /// # Errors
+    /// Where a key or a value is not one of that kind's, or all together make no sense.
+    pub fn typed(kind: &str, settings: &[String]) -> Result<Self, Error> {
+        let mut said = defaults(kind).ok_or_else(|| {
+            Error::Unsound(format!("expected {}, found {kind:?}", KINDS.join(", ")))
+        })?;
+        for setting in settings {
+            set(kind, &mut said, setting)?;
+        }
+        let workload = read(&said).map_err(Error::Unsound)?;
+        workload.check()?;
+        Ok(workload)
+    }
+
+    /// What [`Workload::command`] says.
+    ///
+    /// # Errors
+    /// Where it describes none, or one that makes no sense.
+    pub fn described(text: &str) -> Result<Self, Error> {
+        let wrong = |error| Error::Unsound(format!("expected a workload as JSON: {error}"));
+        let workload: Self = serde_json::from_str(text).map_err(wrong)?;
+        workload.check()?;
+        Ok(workload)
+    }
+
+    /// Whether it can be done at all.
+    ///
+    /// # Errors
+    /// What makes no sense.
+    pub fn check(&self) -> Result<(), Error> {
+        match self {
+            Self::Swap(swap) => check::swap(swap),
+            Self::Coldpages(cold) => check::coldpages(cold),
+            Self::Redis(redis) => check::redis(redis),
+            Self::Command { argv } if argv.is_empty() => {
+                Err(Error::Unsound("argv: expected a program, found nothing".to_owned()))
+            }
+            Self::Command { .. } => Ok(()),
+        }
+    }
+
+    /// What can be said of a kind, with what holds where it is not.
+    #[must_use]
+    pub fn keys(kind: &str) -> Vec<(String, String)> {
+        let said = defaults(kind).unwrap_or_default().into_iter();
+        said.filter(|(key, _)| key != "kind").map(|(key, value)| (key, shown(&value))).collect()
+    }
+}
+
+fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn defaults(kind: &str) -> Option<Map<String, Value>> {
+    let workload = match kind {
+        "swap" => Workload::Swap(Swap::default()),
+        "coldpages" => Workload::Coldpages(ColdPages::default()),
+        "redis" => Workload::Redis(Redis::default()),
+        _ => return None,
+    };
+    serde_json::to_value(workload).ok()?.as_object().cloned()
+}
+
+fn read(said: &Map<String, Value>) -> Result<Workload, String> {
+    serde_json::from_value(Value::Object(said.clone())).map_err(|error| error.to_string())
+}
+
+/// One setting; tried at once, so that what is wrong can be named.
+fn set(kind: &str, said: &mut Map<String, Value>, setting: &str) -> Result<(), Error> {
+    let wrong = |why: String| Err(Error::Unsound(why));
+    let Some((key, text)) = setting.split_once('=') else {
+        return wrong(format!("expected KEY=VALUE, found {setting:?}"));
+    };
+    let Some(value) = said.get_mut(key).filter(|_| key != "kind") else {
+        let keys: Vec<String> = Workload::keys(kind).into_iter().map(|(key, _)| key).collect();
+        return wrong(format!("expected a key of {kind}, found {key:?}: {}", keys.join(", ")));
+    };
+    let text_again = Value::String(text.to_owned());
+    *value = match value {
+        Value::String(_) => text_again,
+        _ => serde_json::from_str(text).unwrap_or(text_again),
+    };
+    read(said).map(drop).or_else(|why| wrong(format!("{key}={text}: {why}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Size;
+    use super::*;
+
+    fn typed(line: &str) -> Result<Workload, String> {
+        let mut words = line.split(' ');
+        let kind = words.next().unwrap();
+        let settings: Vec<String> = words.map(str::to_owned).collect();
+        Workload::typed(kind, &settings).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_typed_differs_from_the_defaults() {
+        let published = "swap shared=true contents=zero:100 parts=3 step=4K code_per_data=2";
+        let expected = Swap {
+            shared: true,
+            contents: "zero:100".to_owned(),
+            parts: 3,
+            step: Size(pagewise_model::Bytes::new(4096)),
+            code_per_data: 2.0,
+            ..Swap::default()
+        };
+        assert_eq!(typed(published), Ok(Workload::Swap(expected)));
+        for kind in KINDS {
+            assert!(typed(kind).is_ok() && !Workload::keys(kind).is_empty(), "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_described_workload_is_what_its_command_says() {
+        let workload = typed("coldpages sharers=16 write_share=0 data=8M").unwrap();
+        let command = workload.command("/bin/pagewise".as_ref());
+        assert_eq!(Workload::described(command.last().unwrap()).unwrap(), workload);
+        assert!(Workload::described("{\"kind\":\"swap\",\"data\":\"0M\"}").is_err());
+        assert!(Workload::described("{\"kind\":\"swap\",\"x\":1}").is_err());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named() {
+        for (line, why) in [
+            ("bench", "expected swap, coldpages, redis, found \"bench\""),
+            ("swap data", "expected KEY=VALUE, found \"data\""),
+            ("swap date=1M", "expected a key of swap, found \"date\": code, code_hot_share,"),
+            ("swap kind=redis", "expected a key of swap"),
+            ("swap data=12", "data=12: expected a size as 256M or 2G, found \"12\""),
+            ("swap data=0M", "data: expected a page at least, found 0"),
+            ("swap data=1K", "data: expected whole pages"),
+            ("swap data=8M window=16M", "window: expected no more than data=8M, found 16M"),
+            ("swap parts=0", "parts: expected from 1 part"),
+            ("swap parts=1.5", "parts=1.5: invalid type: floating point"),
+            ("swap pattern=random", "pattern=random: unknown variant `random`, expected one of"),
+            ("swap contents=text:99", "contents: expected parts of 100"),
+            ("swap write_share=2", "write_share: expected a share from 0 to 1, found 2"),
+            ("swap seconds=0", "seconds: expected a time above 0"),
+            ("swap seconds=nan", "seconds=nan: invalid type"),
+            ("swap code=0M", "code: expected a page, or code_per_data=0"),
+            ("coldpages sharers=16", "write_share: expected 0 with more than one of sharers"),
+            ("coldpages exponent=-1", "exponent: expected a number from 0 to 5, found -1"),
+            ("redis clients=0", "clients: expected from 1 to 1000, found 0"),
+        ] {
+            let said = typed(line).unwrap_err();
+            assert!(said.starts_with(why), "{line}: {said}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise lab workload`: one of the workloads of experiments, run here and now.
+//!
+//! Its last line is its answer, for whoever started it; where somebody watches, a table stands before
+//! it. This process has one thread, as `coldpages` forks: so the bar draws itself only when it hears
+//! of progress. Ctrl-C ends it as usual, as nothing has to be put back.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+use indicatif::{ProgressBar, ProgressStyle};
+use pagewise_lab::workload::{self, KINDS, SAID, Said, Workload};
+
+use super::Outcome;
+use crate::cli::{self, Cli, Global};
+use crate::output;
+
+pub(super) fn run(global: &Global, wanted: &cli::Workload) -> anyhow::Result<Outcome> {
+    let workload = match asked(wanted) {
+        Ok(workload) => workload,
+        Err(why) => Cli::command().error(ErrorKind::ValueValidation, why).exit(),
+    };
+    let mut shown = Shown::new(global);
+    let said = workload::run(&workload, &mut |what, share| shown.at(what, share));
+    drop(shown);
+    let said = said?;
+    let watched = std::io::stdout().is_terminal() && !global.json;
+    let table = if watched { table(&said) } else { String::new() };
+    let answer = serde_json::to_string(&said)?;
+    output::print(format!("{table}{answer}\n").as_bytes())?;
+    Ok(Outcome::Done)
+}
+
+fn asked(wanted: &cli::Workload) -> Result<Workload, workload::Error> {
+    match (&wanted.described, &wanted.kind) {
+        (Some(text), _) => Workload::described(text),
+        (None, kind) => Workload::typed(kind.as_deref().unwrap_or_default(), &wanted.settings),
+    }
+}
+
+/// The keys of each kind and what holds where they are not said, for the help.
+pub(crate) fn keys() -> String {
+    let of = |kind: &str| {
+        let keys = Workload::keys(kind).into_iter().map(|(key, value)| format!("{key}={value}"));
+        format!("{kind}: {}", keys.collect::<Vec<_>>().join(" "))
+    };
+    format!("Keys and their defaults:\n\n{}", KINDS.map(of).join("\n\n"))
+}
+
+/// A line for each value, and how the course went.
+fn table(said: &Said) -> String {
+    let known = SAID.iter().filter_map(|known| Some((known, said.values.get(known.name)?)));
+    let lines = known.map(|(known, value)| {
+        let shown = number(*value, known.unit);
+        format!("  {:<22} {shown:>12}  {}\n", known.name, known.doc)
+    });
+    let points = said.course.iteration_seconds.len();
+    let course = match said.course.settled_at {
+        _ if points == 0 => String::new(),
+        Some(at) => format!("  steady from point {} of {points} on\n", at + 1),
+        None => "  it never settled: the values are those of the second half\n".to_owned(),
+    };
+    format!("workload {}\n{}{course}\n", said.workload, lines.collect::<String>())
+}
+
+fn number(value: f64, unit: &str) -> String {
+    match unit {
+        "seconds" if value < 1e-3 => format!("{:.2} us", value * 1e6),
+        "seconds" if value < 1.0 => format!("{:.2} ms", value * 1e3),
+        "seconds" => format!("{value:.2} s"),
+        "share" => format!("{value:.3}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+/// Waits shorter than this show nothing.
+const WORTH_IT: Duration = Duration::from_secs(2);
+/// So often it is drawn at most.
+const DRAWN_EVERY: Duration = Duration::from_millis(100);
+
+/// A bar on standard error, where somebody watches, once it lasts.
+struct Shown {
+    watched: bool,
+    since: Instant,
+    drawn: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl Shown {
+    fn new(global: &Global) -> Self {
+        let watched = std::io::stderr().is_terminal() && !global.quiet && !global.json;
+        let now = Instant::now();
+        Self { watched, since: now, drawn: now, bar: None }
+    }
+
+    fn at(&mut self, what: &str, share: f64) {
+        let is_time = self.since.elapsed() >= WORTH_IT && self.drawn.elapsed() >= DRAWN_EVERY;
+        if !self.watched || !is_time {
+            return;
+        }
+        self.drawn = Instant::now();
+        let bar = self.bar.get_or_insert_with(bar);
+        bar.set_message(what.to_owned());
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 100")]
+        bar.set_position((share.clamp(0.0, 1.0) * 100.0) as u64);
+    }
+}
+
+fn bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("workload {bar:30} {percent} %, {msg} (Ctrl-C stops)");
+    let bar = ProgressBar::new(100);
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_names_every_key() {
+        let keys = keys();
+        for key in ["swap: code=48M code_hot_share=0.0", "sharers=1", "redis: records=200000"] {
+            assert!(keys.contains(key), "{keys}");
+        }
+    }
+
+    #[test]
+    fn a_person_sees_each_value_with_its_unit() {
+        let values = [("precision", 0.5), ("p50", 0.000_002), ("settling", 3.0)];
+        let values = values.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
+        let said = Said { workload: "swap".to_owned(), values, ..Said::default() };
+        let table = table(&said);
+        for part in ["precision", "0.500", "2.00 us", "3.00 s"] {
+            assert!(table.contains(part), "{table}");
+        }
+    }
+}
