@@ -420,9 +420,11 @@ pub(crate) enum Lab {
         where --out says so.")]
     Guest(Box<Guest>),
     /// The experiments that there are: built in, and your own
-    #[command(long_about = "The experiments that there are: those that come with pagewise, and your \
+    #[command(
+        long_about = "The experiments that there are: those that come with pagewise, and your \
         own, which are files in ~/.config/pagewise/experiments. One of yours hides one of the same \
-        name that is built in.")]
+        name that is built in."
+    )]
     List,
     /// What an experiment does: workload, arms, machines, what decides, how long it takes
     Show(Box<Picked>),

@@ -109,7 +109,8 @@ impl Measuring {
     pub(crate) fn run(&self, run: u32, of: u32, arm: &str) {
         let message = |bar: &ProgressBar| {
             let seconds = bar.elapsed().as_secs();
-            let left = if run > 1 { format!(", {} s left", bar.eta().as_secs()) } else { String::new() };
+            let left =
+                if run > 1 { format!(", {} s left", bar.eta().as_secs()) } else { String::new() };
             format!("run {run} of {of}, arm {arm}, {seconds} s{left}")
         };
         self.show(run - 1, of, || self.0.as_ref().map(message).unwrap_or_default());

@@ -34,15 +34,8 @@ pub enum Noun {
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 7] = [
-        Self::Report,
-        Self::Status,
-        Self::Doctor,
-        Self::Scan,
-        Self::Bench,
-        Self::Trial,
-        Self::Lab,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Report, Self::Status, Self::Doctor, Self::Scan, Self::Bench, Self::Trial, Self::Lab];
 
     /// The verb that answers with it.
     pub const fn name(self) -> &'static str {

@@ -11,7 +11,6 @@ use serde::Deserialize;
 use toml::{Spanned, Table, Value};
 
 use super::file::{Arm, File, Measure, Place, Wrong, entry};
-use crate::contents::Mix;
 use crate::experiment::{Experiment, Metric, alike, setting};
 use crate::kernel;
 use crate::workload::Workload;
@@ -185,17 +184,8 @@ fn table(file: &File, choice: &Choice) -> Result<Table, Wrong> {
 fn workload(table: &Table) -> Result<Workload, String> {
     let workload = Workload::deserialize(Value::Table(table.clone()))
         .map_err(|error| error.message().trim_end().replace('\n', "; "))?;
-    let contents = match &workload {
-        Workload::Swap(swap) => Some(&swap.contents),
-        Workload::Coldpages(pages) => Some(&pages.contents),
-        Workload::Redis(_) | Workload::Command { .. } => None,
-    };
-    let mix = contents.map_or(Ok(None), |text| text.parse::<Mix>().map(Some));
-    mix.map_err(|error| format!("contents: {error}"))?;
-    match &workload {
-        Workload::Command { argv } if argv.is_empty() => Err("argv: expected a program".into()),
-        _ => Ok(workload),
-    }
+    workload.check().map_err(|error| error.to_string())?;
+    Ok(workload)
 }
 
 fn arms(

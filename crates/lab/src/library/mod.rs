@@ -23,6 +23,8 @@ mod quantity;
 mod scratch;
 mod shelf;
 mod takes;
+#[cfg(test)]
+mod tests;
 mod told;
 
 pub use built_in::BUILT_IN;

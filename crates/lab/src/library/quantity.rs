@@ -34,11 +34,10 @@ impl TryFrom<String> for Time {
 
     fn try_from(text: String) -> Result<Self, String> {
         let wrong = || format!("expected a time as \"120s\" or \"10m\", found {text:?}");
-        let (digits, unit) =
-            [("s", 1), ("m", 60), ("h", 3600)]
-                .into_iter()
-                .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))
-                .ok_or_else(wrong)?;
+        let (digits, unit) = [("s", 1), ("m", 60), ("h", 3600)]
+            .into_iter()
+            .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))
+            .ok_or_else(wrong)?;
         let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
         let number: u64 = digits.parse().ok().filter(|_| plain).ok_or_else(wrong)?;
         let seconds = number.checked_mul(unit).filter(|seconds| (1..=LONGEST).contains(seconds));

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::file::{File, Wrong};
 use super::built_in::BUILT_IN;
+use super::file::{File, Wrong};
 
 const ENDING: &str = "toml";
 

@@ -87,7 +87,8 @@ mod tests {
     #[test]
     fn lines_come_whole_whatever_the_pieces_are() {
         let trouble = Told::Trouble { what: "no zram".to_owned(), next: None };
-        let said = [Told::Begins { arm: "a".to_owned(), pair: None, run: 1, of: 3 }, trouble, Told::Done];
+        let said =
+            [Told::Begins { arm: "a".to_owned(), pair: None, run: 1, of: 3 }, trouble, Told::Done];
         let text = said.iter().map(Told::line).collect::<Vec<_>>().join("what a library prints\n");
         for length in 1..text.len() {
             let mut lines = Lines::default();

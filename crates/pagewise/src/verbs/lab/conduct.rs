@@ -21,8 +21,7 @@ pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
     borrowed.swap_in(library::SCRATCH.into());
     let mut heard = |heard: Heard<'_>| say(&told(heard));
     let mut control = Control { stop: stop.flag(), heard: &mut heard };
-    let Conducted { trouble, .. } =
-        conduct(&inside.experiment, Some(&mut borrowed), &mut control);
+    let Conducted { trouble, .. } = conduct(&inside.experiment, Some(&mut borrowed), &mut control);
     borrowed.end().iter().for_each(|line| eprintln!("pagewise: {line}"));
     match trouble {
         None => say(&Told::Done),

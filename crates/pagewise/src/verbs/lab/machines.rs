@@ -148,10 +148,13 @@ impl<'a> Machines<'a> {
         let used = self.host.tiers.iter().filter_map(|tier| tier.used.get());
         let used: u64 = used.map(|bytes| bytes.get()).sum();
         if used > 0 {
-            tell(self.global, &format!(
-                "swap of this host is in use ({}): pages of others may pass through ours",
-                Bytes::new(used)
-            ));
+            tell(
+                self.global,
+                &format!(
+                    "swap of this host is in use ({}): pages of others may pass through ours",
+                    Bytes::new(used)
+                ),
+            );
         }
     }
 

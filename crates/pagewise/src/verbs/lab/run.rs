@@ -97,20 +97,29 @@ fn one(
         let text = heading + &text::trial(&tried, screen::look(global));
         output::print(text.as_bytes())?;
         if cell.preview {
-            tell(global, "a glance at three rounds: nothing is judged; leave --preview away for that");
+            tell(
+                global,
+                "a glance at three rounds: nothing is judged; leave --preview away for that",
+            );
         }
     }
     if let Some(Err(error)) = kept.as_ref().map(|kept| kept.finish(&tried)) {
         // the answer is not lost with the folder
         eprintln!("pagewise: {error:#}");
-        return Ok(Done { name: cell.name.clone(), preview: cell.preview, ran: ran.unkept(), trial });
+        return Ok(Done {
+            name: cell.name.clone(),
+            preview: cell.preview,
+            ran: ran.unkept(),
+            trial,
+        });
     }
     Ok(Done { name: cell.name.clone(), preview: cell.preview, ran, trial })
 }
 
 /// Where the experiment came from, for the evidence.
 fn source(file: &File) -> Value {
-    let line: Vec<String> = std::env::args_os().map(|it| it.to_string_lossy().into_owned()).collect();
+    let line: Vec<String> =
+        std::env::args_os().map(|it| it.to_string_lossy().into_owned()).collect();
     json!({ "experiment": file.name, "place": file.place(), "text": file.text, "command_line": line })
 }
 
@@ -144,9 +153,12 @@ fn say_time(global: &Global, file: &File, cells: &[Cell]) {
     let clock = if guests > 0 { ", by the guest's clock" } else { "" };
     let minutes = seconds / 60.0;
     let name = &file.name;
-    tell(global, &format!(
-        "{name}: {arms} arms, {runs} runs {places}, at most {minutes:.1} min{clock} (Ctrl-C stops)"
-    ));
+    tell(
+        global,
+        &format!(
+            "{name}: {arms} arms, {runs} runs {places}, at most {minutes:.1} min{clock} (Ctrl-C stops)"
+        ),
+    );
 }
 
 fn document(

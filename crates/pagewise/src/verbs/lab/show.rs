@@ -64,7 +64,8 @@ fn machine(cell: &Cell) -> String {
     let limit = limit.map(|limit| format!("; the workload in a cgroup of {limit}"));
     let limit = limit.unwrap_or_default();
     let Runner::Guest(machine) = &cell.runner else { return format!("this host{limit}") };
-    let cpus = if machine.cpus == 1 { "1 cpu".to_owned() } else { format!("{} cpus", machine.cpus) };
+    let cpus =
+        if machine.cpus == 1 { "1 cpu".to_owned() } else { format!("{} cpus", machine.cpus) };
     let disk = machine.disk.map(|size| format!(", a disk of {size}")).unwrap_or_default();
     let count = if machine.count { ", counting instructions" } else { "" };
     let (name, kernel, memory) = (&cell.name, &machine.kernel, machine.memory);

@@ -29,7 +29,9 @@ pub(super) fn run(global: &Global, wanted: &Trial, started: Started) -> anyhow::
     let stop = Stop::listen()?;
     let mut borrowed = wanted::borrowed(&experiment)?;
     let folder = wanted.evidence.as_deref();
-    let mut folder = folder.map(|at| Folder::new(at, &experiment, &machine.end, serde_json::Value::Null)).transpose()?;
+    let mut folder = folder
+        .map(|at| Folder::new(at, &experiment, &machine.end, serde_json::Value::Null))
+        .transpose()?;
     let lent: Option<&mut dyn Treatment> =
         borrowed.as_mut().map(|borrowed| borrowed as &mut dyn Treatment);
     let conducted = conducted(global, &experiment, lent, &stop, folder.as_mut());
