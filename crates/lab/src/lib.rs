@@ -27,6 +27,7 @@ mod files;
 pub mod guest;
 pub mod init;
 pub mod kernel;
+pub mod library;
 mod lock;
 pub mod picks;
 mod program;

@@ -284,7 +284,7 @@ pub struct TrialNoise {
 }
 
 /// What was said before the first pair.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialForecast {
     /// How much runs of the same arm varied while warming up.
     pub run_spread: f64,

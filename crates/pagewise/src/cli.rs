@@ -423,6 +423,24 @@ pub(crate) enum Lab {
         systemd, and no network. The command runs as root; what it leaves in /out is brought out \
         where --out says so.")]
     Guest(Box<Guest>),
+    /// The experiments that there are: built in, and your own
+    #[command(
+        long_about = "The experiments that there are: those that come with pagewise, and your \
+        own, which are files in ~/.config/pagewise/experiments. One of yours hides one of the same \
+        name that is built in."
+    )]
+    List,
+    /// What an experiment does: workload, arms, machines, what decides, how long it takes
+    Show(Box<Picked>),
+    /// Run an experiment, on this host or in guests with stock kernels
+    #[command(long_about = LAB_RUN)]
+    Run(Box<LabRun>),
+    /// What `lab run` runs in a guest
+    #[command(hide = true)]
+    Conduct {
+        /// The experiment
+        file: PathBuf,
+    },
     /// Try A against A on this machine: how often is there a false alarm, and what can be shown?
     Selftest,
     /// Judge the runs of a trial again, from the folder that --evidence kept
@@ -452,6 +470,71 @@ pub(crate) enum Lab {
         #[command(subcommand)]
         what: LabCache,
     },
+}
+
+const LAB_RUN: &str = "Run an experiment, on this host or in guests with stock kernels.\n\n\
+    An experiment is a file: a workload, arms that differ in swap, settings or the workload itself, \
+    machines, and the metric that decides. `pagewise lab show NAME` explains one; `pagewise lab list` \
+    names those that there are. The arms run in rounds of random order, each with its swap and its \
+    settings borrowed for the run and given back after it, also after Ctrl-C. The first run and the \
+    rounds of warm-up are discarded. Every kernel and memory size of guests is judged by itself; where \
+    guests are emulated counts are judged, and time never.\n\n\
+    On this host it needs root, and a workload keeps to a cgroup with the file's limit. Guests need \
+    none: they have swap, settings and files of their own.";
+
+/// Which experiment, and what of it.
+#[derive(Debug, Args)]
+pub(crate) struct Picked {
+    /// Its name, or the path of its file
+    #[arg(value_name = "NAME|FILE")]
+    pub(crate) experiment: String,
+    /// Where it runs [default: as the file says]
+    #[arg(long, value_name = "WHERE")]
+    pub(crate) runner: Option<Runner>,
+    /// A kernel for guests, as trixie; may be given several times [default: as the file says]
+    #[arg(long, value_name = "KERNEL")]
+    pub(crate) kernel: Vec<String>,
+    /// Memory of guests, as 320M; may be given several times [default: as the file says]
+    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
+    pub(crate) memory: Vec<pagewise_model::Bytes>,
+    /// This arm, and others that are named; may be given several times [default: all]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) arm: Vec<String>,
+    /// The most pairs of runs; fewer than six tell nothing [default: as the file says]
+    #[arg(long, value_name = "N", conflicts_with = "preview",
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(experiment::MOST_PAIRS)))]
+    pub(crate) pairs: Option<u32>,
+    /// A glance: some of the arms, three rounds, no verdicts
+    #[arg(long)]
+    pub(crate) preview: bool,
+    /// Another value for the workload, as workload.data=300M; may be given several times
+    #[arg(long, value_name = "workload.KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Do not count instructions in guests: only where the processor itself runs them can time be
+    /// judged
+    #[arg(long)]
+    pub(crate) no_count: bool,
+    /// The same number draws the same order [default: drawn]
+    #[arg(long, hide_short_help = true)]
+    pub(crate) seed: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabRun {
+    #[command(flatten)]
+    pub(crate) picked: Picked,
+    /// Keep every run, the answers and pages with pictures in this folder: empty or new
+    #[arg(long, value_name = "DIR")]
+    pub(crate) evidence: Option<PathBuf>,
+}
+
+/// Where an experiment runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Runner {
+    /// On this host
+    Host,
+    /// In guests
+    Guest,
 }
 
 const GUEST_STATUS: &str = "Exit status: the command's own; 128 and the number of the signal that \
@@ -563,6 +646,8 @@ pub(crate) enum Noun {
     Scan,
     Bench,
     Trial,
+    /// lab run
+    Lab,
 }
 
 #[cfg(test)]

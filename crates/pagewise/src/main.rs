@@ -10,6 +10,7 @@ mod cli;
 mod cost;
 mod disk;
 mod duration;
+mod evidence;
 mod input;
 mod interrupt;
 mod output;

@@ -105,6 +105,17 @@ impl Measuring {
         self.show(done, all, || self.0.as_ref().map(left).unwrap_or_default());
     }
 
+    /// A run of an experiment begins.
+    pub(crate) fn run(&self, run: u32, of: u32, arm: &str) {
+        let message = |bar: &ProgressBar| {
+            let seconds = bar.elapsed().as_secs();
+            let left =
+                if run > 1 { format!(", {} s left", bar.eta().as_secs()) } else { String::new() };
+            format!("run {run} of {of}, arm {arm}, {seconds} s{left}")
+        };
+        self.show(run - 1, of, || self.0.as_ref().map(message).unwrap_or_default());
+    }
+
     fn show(&self, done: u32, all: u32, message: impl FnOnce() -> String) {
         if let Some(bar) = &self.0 {
             bar.set_length(all.into());

@@ -17,7 +17,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::Serialize;
 
-use crate::{Answer, Benched, Scanned, Tried, time};
+use crate::{Answer, Benched, CellTried, Experimented, Scanned, Tried, time};
 
 /// Which document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,12 +29,13 @@ pub enum Noun {
     Scan,
     Bench,
     Trial,
+    Lab,
 }
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 6] =
-        [Self::Report, Self::Status, Self::Doctor, Self::Scan, Self::Bench, Self::Trial];
+    pub const ALL: [Self; 7] =
+        [Self::Report, Self::Status, Self::Doctor, Self::Scan, Self::Bench, Self::Trial, Self::Lab];
 
     /// The verb that answers with it.
     pub const fn name(self) -> &'static str {
@@ -45,6 +46,15 @@ impl Noun {
             Self::Scan => "scan",
             Self::Bench => "bench",
             Self::Trial => "trial",
+            Self::Lab => "lab",
+        }
+    }
+
+    /// The words that print it.
+    const fn command(self) -> &'static str {
+        match self {
+            Self::Lab => "lab run",
+            other => other.name(),
         }
     }
 
@@ -57,6 +67,7 @@ impl Noun {
             Self::Scan => "pagewise/scan/1",
             Self::Bench => "pagewise/bench/1",
             Self::Trial => "pagewise/trial/1",
+            Self::Lab => "pagewise/lab/1",
         }
     }
 }
@@ -181,6 +192,60 @@ struct Trial<'a> {
     runs: &'a [TrialRun],
 }
 
+/// What an experiment's file came to, on each machine.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Lab<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    /// Its name.
+    experiment: &'a str,
+    /// What is asked.
+    about: &'a str,
+    /// What was published about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    claim: Option<&'a str>,
+    /// A glance: nothing is to be concluded from it.
+    preview: bool,
+    /// Why there are fewer than wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped: Option<&'a str>,
+    cells: Vec<LabCell<'a>>,
+}
+
+/// An experiment on one machine.
+#[derive(Debug, Serialize, JsonSchema)]
+struct LabCell<'a> {
+    /// `host`, or kernel and memory as `trixie-320M`.
+    cell: &'a str,
+    /// The release of the kernel that it ran on.
+    kernel: &'a Reading<Name>,
+    /// All memory of that machine.
+    memory: &'a Reading<pagewise_model::Bytes>,
+    /// Why it ended early, where it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trouble: Option<&'a str>,
+    #[serde(flatten)]
+    trial: &'a Tested,
+    /// In the order in which they ran.
+    runs: &'a [TrialRun],
+}
+
+/// What `lab run --json` prints, with a line end.
+pub fn lab<'a>(answered: &Experimented<'a>) -> String {
+    let Experimented { snapshot, name, about, claim, preview, stopped, cells, cost } = *answered;
+    let cell = |cell: &CellTried<'a>| LabCell {
+        cell: cell.name,
+        kernel: &cell.snapshot.taken.kernel,
+        memory: &cell.snapshot.memory.total,
+        trouble: cell.trouble,
+        trial: cell.trial,
+        runs: cell.runs,
+    };
+    let head = Head::of(Noun::Lab, snapshot, cost);
+    let cells = cells.iter().map(cell).collect();
+    printed(&Lab { head, experiment: name, about, claim, preview, stopped, cells })
+}
+
 /// What `trial --json` prints, with a line end.
 pub fn trial(tried: &Tried<'_>) -> String {
     let head = Head::of(Noun::Trial, tried.snapshot, tried.cost);
@@ -229,6 +294,7 @@ pub fn schema(noun: Noun) -> String {
         Noun::Scan => generator.into_root_schema_for::<Scan<'_>>(),
         Noun::Bench => generator.into_root_schema_for::<Bench<'_>>(),
         Noun::Trial => generator.into_root_schema_for::<Trial<'_>>(),
+        Noun::Lab => generator.into_root_schema_for::<Lab<'_>>(),
     };
     name_version(&mut schema, noun);
     printed(&schema)
@@ -236,7 +302,7 @@ pub fn schema(noun: Noun) -> String {
 
 /// Says which document this is: the one value that a reader must check.
 fn name_version(schema: &mut Schema, noun: Noun) {
-    schema.insert("title".to_owned(), format!("pagewise {} --json", noun.name()).into());
+    schema.insert("title".to_owned(), format!("pagewise {} --json", noun.command()).into());
     let properties = schema.get_mut("properties").and_then(serde_json::Value::as_object_mut);
     if let Some(properties) = properties {
         properties.insert("schema".to_owned(), json_schema!({ "const": noun.version() }).into());

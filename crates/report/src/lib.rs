@@ -14,6 +14,7 @@ mod told;
 use pagewise_model::{
     Benchmark, Cost, Effective, Estimate, Finding, Interval, Snapshot, Trial, TrialRun,
 };
+use serde::Serialize;
 
 /// Everything that an answer may show.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +55,65 @@ pub struct Benched<'a> {
     pub benchmark: &'a Benchmark,
     /// What measuring cost.
     pub cost: Cost,
+}
+
+/// What an experiment's file came to.
+#[derive(Debug, Clone, Copy)]
+pub struct Experimented<'a> {
+    /// The host.
+    pub snapshot: &'a Snapshot,
+    /// The experiment's name.
+    pub name: &'a str,
+    /// What is asked.
+    pub about: &'a str,
+    /// What was published about it.
+    pub claim: Option<&'a str>,
+    /// Nothing is to be concluded.
+    pub preview: bool,
+    /// Why there are fewer cells than wanted.
+    pub stopped: Option<&'a str>,
+    /// On each machine.
+    pub cells: &'a [CellTried<'a>],
+    /// What experimenting cost, the workloads' own part left out.
+    pub cost: Cost,
+}
+
+/// An experiment on one machine.
+#[derive(Debug, Clone, Copy)]
+pub struct CellTried<'a> {
+    /// `host`, or kernel and memory as `trixie-320M`.
+    pub name: &'a str,
+    /// The machine: this host or a guest.
+    pub snapshot: &'a Snapshot,
+    /// Why it ended early, where it did.
+    pub trouble: Option<&'a str>,
+    /// What the runs say.
+    pub trial: &'a Trial,
+    /// The runs.
+    pub runs: &'a [TrialRun],
+}
+
+/// An experiment before it is run.
+#[derive(Debug, Clone, Serialize)]
+pub struct Planned {
+    /// Its name.
+    pub experiment: String,
+    /// What is asked.
+    pub about: String,
+    /// What was published about it.
+    pub claim: Option<String>,
+    /// The workload's parameters, in the order in which they are shown.
+    pub workload: Vec<(String, String)>,
+    /// Where it runs: a line for each cell.
+    pub machines: Vec<String>,
+    /// How it is measured, in facts.
+    pub measured: Vec<(String, String)>,
+    /// Name, swap, and what else is set, of each arm.
+    pub arms: Vec<[String; 3]>,
+    /// The runs of all cells.
+    pub runs: u32,
+    /// The most that all of it takes.
+    pub seconds: f64,
 }
 
 /// What `trial` found.

@@ -38,6 +38,8 @@ const FAILURES: usize = 3;
 pub enum Heard<'a> {
     /// A run begins: the how many-th, of at most so many.
     Begins {
+        /// Of which arm.
+        arm: &'a str,
         /// Which pair; none while warming up.
         pair: Option<u32>,
         /// From 1.
@@ -207,7 +209,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         let number = u32::try_from(self.runs.len() + 1).unwrap_or(u32::MAX);
         let arms = u32::try_from(experiment.arms.len()).unwrap_or(u32::MAX);
         let of = 1 + arms * (experiment.warm_up + experiment.pairs);
-        (self.control.heard)(Heard::Begins { pair, run: number, of });
+        (self.control.heard)(Heard::Begins { arm: &arm.name, pair, run: number, of });
         TrialRun {
             number,
             pair,

@@ -33,6 +33,9 @@ pub struct Described {
     pub pagewise: String,
     /// The machine, as in other documents.
     pub machine: Value,
+    /// Where the experiment came from: its file and the command line; nothing for a trial.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub source: Value,
     /// What was to be found out.
     pub experiment: Experiment,
 }
@@ -42,7 +45,8 @@ impl Described {
     #[must_use]
     pub fn new(experiment: Experiment, machine: Value) -> Self {
         let pagewise = env!("CARGO_PKG_VERSION").to_owned();
-        Self { schema: SCHEMA.to_owned(), pagewise, machine, experiment }
+        let (schema, source) = (SCHEMA.to_owned(), Value::Null);
+        Self { schema, pagewise, machine, source, experiment }
     }
 }
 

@@ -92,7 +92,7 @@ fn applets(busybox: &Path) -> Result<Vec<String>, Error> {
 }
 
 fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
-    let environment = BTreeMap::from(
+    let mut environment = BTreeMap::from(
         [
             ("PATH", "/bin:/sbin:/usr/bin:/usr/sbin"),
             ("HOME", "/root"),
@@ -101,6 +101,7 @@ fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned())),
     );
+    environment.extend(guest.environment.iter().cloned());
     let modules = modules.iter().map(|module| module.name.clone()).collect();
     let (argv, disks) = (guest.argv.clone(), guest.disks.len());
     let job = Job {
@@ -117,6 +118,9 @@ fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
     archive.file(JOB, &serde_json::to_vec(&job).unwrap_or_default());
     for (from, to) in &guest.files {
         archive.file(to, &fs::read(from).at(from)?);
+    }
+    for (bytes, to) in &guest.texts {
+        archive.file(to, bytes);
     }
     Ok(archive.finish())
 }

@@ -40,6 +40,10 @@ pub struct Guest {
     pub modules: Vec<String>,
     /// Host files and where they go.
     pub files: Vec<(PathBuf, String)>,
+    /// Further files: what is in them, and where they go.
+    pub texts: Vec<(Vec<u8>, String)>,
+    /// What the job finds in its environment, beside the usual.
+    pub environment: Vec<(String, String)>,
     /// Disks, in the order of their names.
     pub disks: Vec<Disk>,
     /// Keep the kernel's whole log: it says more then, and starts slower.
@@ -68,6 +72,8 @@ impl Guest {
             deadline: Userland::Minimal.deadline(),
             modules: Vec::new(),
             files: Vec::new(),
+            texts: Vec::new(),
+            environment: Vec::new(),
             disks: Vec::new(),
             whole_log: false,
             append: Vec::new(),

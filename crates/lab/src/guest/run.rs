@@ -44,6 +44,8 @@ const LONGEST_LOG: u64 = 64 << 20;
 /// What happens while a guest runs.
 #[derive(Debug)]
 pub enum Heard<'a> {
+    /// What will execute its instructions.
+    Chosen(Accelerator),
     /// It came further.
     Reached(Phase),
     /// The job printed.
@@ -76,6 +78,8 @@ pub fn run(
     }
     let (accelerator, why_emulated) =
         chosen(guest, &qemu, || comes_up(guest, kernel, cache, stop))?;
+    hear(Heard::Chosen(accelerator));
+    let mut note = |line: &str| hear(Heard::Note(line));
     let seat = Seat::take(cache, guest.cpus, guest.memory, guest.budget, stop, &mut note)?;
     if let Some(bytes) = image.unpacked.take() {
         image.path = seat.folder.join("kernel");

@@ -38,6 +38,7 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Scan => json::Noun::Scan,
         Noun::Bench => json::Noun::Bench,
         Noun::Trial => json::Noun::Trial,
+        Noun::Lab => json::Noun::Lab,
     };
     output::print(json::schema(noun).as_bytes())?;
     Ok(Outcome::Done)

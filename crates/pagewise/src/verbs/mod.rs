@@ -59,7 +59,7 @@ pub(crate) fn run(cli: &Cli, started: Started) -> anyhow::Result<Outcome> {
         Verb::Trial(wanted) => trial::run(global, wanted, started),
         Verb::Undo => undo::run(global),
         Verb::Capture(capture) => capture::run(global, capture),
-        Verb::Lab { what } => lab::run(global, what),
+        Verb::Lab { what } => lab::run(global, what, started),
         Verb::Completions { shell } => generate::completions(*shell),
         Verb::Man { folder } => generate::man(folder),
         Verb::Schema { noun } => generate::schema(*noun),

@@ -18,6 +18,7 @@ mod kit;
 mod limits;
 mod memory;
 mod movement;
+mod planned;
 mod pressure;
 mod processes;
 mod report;
@@ -35,7 +36,7 @@ mod words;
 mod zones;
 mod zram;
 
-use crate::{Answer, Benched, Scanned, Tried};
+use crate::{Answer, Benched, Planned, Scanned, Tried};
 use kit::Page;
 use pagewise_model::{Replicated, SelfTest, Trial};
 
@@ -79,6 +80,16 @@ pub fn scan(scanned: &Scanned<'_>, look: Look) -> String {
 /// One arm against another.
 pub fn trial(tried: &Tried<'_>, look: Look) -> String {
     printed(look, |page| trial::print(page, tried))
+}
+
+/// An experiment before it is run.
+pub fn planned(planned: &Planned, look: Look) -> String {
+    printed(look, |page| planned::print(page, planned))
+}
+
+/// Names of experiments and what each asks.
+pub fn experiments(listed: &[(String, String)], look: Look) -> String {
+    printed(look, |page| planned::list(page, listed))
 }
 
 /// Two trials side by side.

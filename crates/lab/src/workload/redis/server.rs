@@ -115,9 +115,11 @@ impl Server {
         }
         let said = last_lines(&said, 2).join("; ");
         match status.signal() {
-            Some(9) => "redis-server was killed (signal 9), as the kernel does where memory is out; \
+            Some(9) => {
+                "redis-server was killed (signal 9), as the kernel does where memory is out; \
                  give it fewer records, or more memory or swap"
-                .to_owned(),
+                    .to_owned()
+            }
             _ if said.is_empty() => format!("redis-server ended by itself ({status})"),
             _ => format!("redis-server ended by itself ({status}): {said}"),
         }

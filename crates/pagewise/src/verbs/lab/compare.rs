@@ -1,41 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab compare`: did a second trial find what the first did?
+//! `pagewise lab compare`: did a second trial find what the first did? Of experiments with several
+//! cells those of the same name are compared.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pagewise_lab::experiment::{Recorded, judge, replicated};
+use pagewise_lab::library::cells_in;
+use pagewise_model::Trial;
 use pagewise_report::text;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Outcome;
 use crate::cli::Global;
 use crate::{output, screen};
 
+/// A cell of the first, and the second's of that name.
+struct Two {
+    cell: String,
+    first: PathBuf,
+    second: PathBuf,
+}
+
 pub(super) fn run(global: &Global, first: &Path, second: &Path) -> anyhow::Result<Outcome> {
-    let trial = |folder: &Path| {
+    let mut documents = Vec::new();
+    for two in twos(global, first, second)? {
+        documents.extend(one(global, &two)?);
+    }
+    if let Some(last) = documents.pop() {
+        let whole = match documents.is_empty() {
+            true => last,
+            false => {
+                documents.push(last);
+                json!({ "schema": "pagewise/compare-cells/1", "cells": documents })
+            }
+        };
+        output::print(format!("{whole:#}\n").as_bytes())?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn twos(global: &Global, first: &Path, second: &Path) -> anyhow::Result<Vec<Two>> {
+    let (ones, mut others) = (cells_in(first)?, cells_in(second)?);
+    if let ([(cell, one)], [(_, other)]) = (&*ones, &*others) {
+        return Ok(vec![Two { cell: cell.clone(), first: one.clone(), second: other.clone() }]);
+    }
+    let mut twos = Vec::new();
+    for (cell, first) in ones {
+        match others.iter().position(|(name, _)| *name == cell) {
+            Some(at) => twos.push(Two { cell, first, second: others.swap_remove(at).1 }),
+            None => super::tell(global, &format!("{cell}: only in the first")),
+        }
+    }
+    for (cell, _) in others {
+        super::tell(global, &format!("{cell}: only in the second"));
+    }
+    anyhow::ensure!(!twos.is_empty(), "the two have no cell in common");
+    Ok(twos)
+}
+
+/// Prints how they compare; for --json it is the document.
+fn one(global: &Global, two: &Two) -> anyhow::Result<Option<Value>> {
+    let trial = |folder: &Path| -> anyhow::Result<Trial> {
         let recorded = Recorded::read(folder)?;
-        anyhow::Ok(judge(&recorded.experiment, &recorded.runs))
+        Ok(judge(&recorded.experiment, &recorded.runs))
     };
-    let (one, other) = (trial(first)?, trial(second)?);
+    let (one, other) = (trial(&two.first)?, trial(&two.second)?);
     let metrics = replicated(&one, &other);
     let same_question =
         one.arms == other.arms && one.command == other.command && one.primary == other.primary;
-    let text = if global.json {
-        let document = json!({
-            "schema": "pagewise/compare/1",
-            "pagewise": env!("CARGO_PKG_VERSION"),
-            "first": { "folder": first.to_string_lossy(), "verdict": one.verdict },
-            "second": { "folder": second.to_string_lossy(), "verdict": other.verdict },
-            "same_question": same_question,
-            "metrics": metrics,
-        });
-        format!("{document:#}\n")
-    } else {
-        text::compare((&one, &other), &metrics, screen::look(global))
-    };
-    output::print(text.as_bytes())?;
     if !same_question {
         super::tell(global, "the two differ in command, arms or what decides: compare with care");
     }
-    Ok(Outcome::Done)
+    if global.json {
+        let mut document = json!({
+            "schema": "pagewise/compare/1",
+            "pagewise": env!("CARGO_PKG_VERSION"),
+            "first": { "folder": two.first.to_string_lossy(), "verdict": one.verdict },
+            "second": { "folder": two.second.to_string_lossy(), "verdict": other.verdict },
+            "same_question": same_question,
+            "metrics": metrics,
+        });
+        if !two.cell.is_empty() {
+            document["cell"] = two.cell.clone().into();
+        }
+        return Ok(Some(document));
+    }
+    let heading = if two.cell.is_empty() { String::new() } else { format!("{}\n", two.cell) };
+    let text = heading + &text::compare((&one, &other), &metrics, screen::look(global));
+    output::print(text.as_bytes())?;
+    Ok(None)
 }

@@ -110,6 +110,7 @@ fn hear(heard: Heard<'_>, shown: &Shown, brought: &mut Brought, json: bool) -> P
         Heard::File(path, bytes) => brought.piece(path, &bytes),
         Heard::Note(line) => shown.note(line),
         Heard::Reached(phase) => shown.phase(phase),
+        Heard::Chosen(_) => {}
     }
     Printed::Whole
 }
@@ -196,7 +197,7 @@ fn summary(kernel: &Kernel, run: &Run) -> String {
 }
 
 /// Nothing where the command's own exit status says it all.
-fn in_words(outcome: &guest::Outcome, seconds: f64) -> Option<String> {
+pub(super) fn in_words(outcome: &guest::Outcome, seconds: f64) -> Option<String> {
     Some(match outcome {
         guest::Outcome::Exited { .. } => return None,
         guest::Outcome::Crashed { signal } => format!("the command was ended by signal {signal}"),

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab`: guests, and the kernels kept for them; trials, judged again.
+//! `pagewise lab`: experiments, guests, the kernels kept for them; trials, judged again.
 
 mod cache;
 mod compare;
+mod conduct;
 mod guest;
+mod list;
+mod machines;
 mod out;
+mod picked;
 mod replay;
+mod run;
 mod selftest;
+mod show;
 mod workload;
 
 use pagewise_lab::Error;
@@ -16,12 +22,17 @@ pub(crate) use workload::keys as workload_keys;
 
 use super::Outcome;
 use crate::cli::{Global, Lab};
+use crate::cost::Started;
 use crate::interrupt::Stop;
 
-pub(super) fn run(global: &Global, what: &Lab) -> anyhow::Result<Outcome> {
+pub(super) fn run(global: &Global, what: &Lab, started: Started) -> anyhow::Result<Outcome> {
     let done = match what {
         Lab::Guest(wanted) => guest::run(global, wanted, &Cache::open()?, Stop::listen()?.flag()),
         Lab::Cache { what } => cache::run(global, what, &Cache::open()?, Stop::listen()?.flag()),
+        Lab::List => list::run(global),
+        Lab::Show(picked) => show::run(global, picked),
+        Lab::Run(wanted) => run::run(global, wanted, started),
+        Lab::Conduct { file } => conduct::run(file),
         Lab::Selftest => selftest::run(global),
         Lab::Replay { folder } => replay::run(global, folder),
         Lab::Compare { first, second } => compare::run(global, first, second),

@@ -1,47 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab replay`: the raw runs of a trial, judged again.
+//! `pagewise lab replay`: the raw runs of a trial or an experiment, judged again.
 
 use std::path::Path;
 
 use pagewise_lab::experiment::{Recorded, judge};
-use pagewise_model::{Cost, Snapshot};
+use pagewise_lab::library::cells_in;
+use pagewise_model::{Cost, Snapshot, Trial};
 use pagewise_report::{Tried, text};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Outcome;
 use crate::cli::Global;
 use crate::{output, screen};
 
 pub(super) fn run(global: &Global, folder: &Path) -> anyhow::Result<Outcome> {
-    let recorded = Recorded::read(folder)?;
-    let trial = judge(&recorded.experiment, &recorded.runs);
-    let differences = recorded.differences(&trial);
-    let text = if global.json {
-        let document = json!({
-            "schema": "pagewise/replay/1",
-            "pagewise": env!("CARGO_PKG_VERSION"),
-            "had_summary": recorded.summary.is_some(),
-            "differs_in": differences,
-            "trial": trial,
-        });
-        format!("{document:#}\n")
-    } else {
-        let tried = Tried {
-            snapshot: &Snapshot::default(),
-            trial: &trial,
-            runs: &recorded.runs,
-            evidence: Some(folder),
-            cost: Cost::default(),
-        };
-        text::trial(&tried, screen::look(global))
-    };
-    output::print(text.as_bytes())?;
-    match (&recorded.summary, differences.is_empty()) {
-        (None, _) => super::tell(global, "the folder has no summary: the trial was ended early"),
-        (Some(_), true) => super::tell(global, "the same as the folder's summary"),
-        (Some(_), false) => {
-            anyhow::bail!("the folder's summary says otherwise in {}", differences.join(", "));
+    let mut documents = Vec::new();
+    let mut differing = Vec::new();
+    for (name, path) in cells_in(folder)? {
+        let recorded = Recorded::read(&path)?;
+        let trial = judge(&recorded.experiment, &recorded.runs);
+        let differences = recorded.differences(&trial);
+        if global.json {
+            documents.push(document(&recorded, &trial, &differences, &name));
+        } else {
+            show(global, &path, &name, &recorded, &trial)?;
+        }
+        tell(global, &name, &recorded, &differences);
+        differing.extend(differences.iter().map(|key| named(&name, key)));
+    }
+    if global.json {
+        output::print(format!("{:#}\n", whole(documents)).as_bytes())?;
+    }
+    match differing.is_empty() {
+        true => Ok(Outcome::Done),
+        false => anyhow::bail!("the folder's summary says otherwise in {}", differing.join(", ")),
+    }
+}
+
+fn document(recorded: &Recorded, trial: &Trial, differences: &[String], cell: &str) -> Value {
+    let mut document = json!({
+        "schema": "pagewise/replay/1",
+        "pagewise": env!("CARGO_PKG_VERSION"),
+        "had_summary": recorded.summary.is_some(),
+        "differs_in": differences,
+        "trial": trial,
+    });
+    if !cell.is_empty() {
+        document["cell"] = cell.into();
+    }
+    document
+}
+
+/// That of a trial stands alone; those of cells are in a list.
+fn whole(mut documents: Vec<Value>) -> Value {
+    match documents.pop() {
+        Some(one) if documents.is_empty() => one,
+        last => {
+            documents.extend(last);
+            json!({ "schema": "pagewise/replay-cells/1", "cells": documents })
         }
     }
-    Ok(Outcome::Done)
+}
+
+fn show(
+    global: &Global,
+    folder: &Path,
+    name: &str,
+    recorded: &Recorded,
+    trial: &Trial,
+) -> anyhow::Result<()> {
+    let tried = Tried {
+        snapshot: &Snapshot::default(),
+        trial,
+        runs: &recorded.runs,
+        evidence: Some(folder),
+        cost: Cost::default(),
+    };
+    let heading = if name.is_empty() { String::new() } else { format!("{name}\n") };
+    let text = heading + &text::trial(&tried, screen::look(global));
+    output::print(text.as_bytes())?;
+    Ok(())
+}
+
+fn tell(global: &Global, name: &str, recorded: &Recorded, differences: &[String]) {
+    let line = match (&recorded.summary, differences.is_empty()) {
+        (None, _) => "the folder has no summary: the trial was ended early",
+        (Some(_), true) => "the same as the folder's summary",
+        (Some(_), false) => return,
+    };
+    super::tell(global, &named(name, line));
+}
+
+fn named(cell: &str, what: &str) -> String {
+    if cell.is_empty() { what.to_owned() } else { format!("{cell}: {what}") }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise trial`: A against B with the user's own command.
 
-mod evidence;
 mod wanted;
 
 use anyhow::{Context, anyhow};
@@ -14,11 +13,11 @@ use pagewise_report::{Tried, json, text};
 use super::Outcome;
 use crate::cli::{Global, Trial};
 use crate::cost::{self, Started};
+use crate::evidence::Folder;
 use crate::interrupt::Stop;
 use crate::progress::Measuring;
 use crate::treatment::Borrowed;
 use crate::{output, screen};
-use evidence::Folder;
 
 /// What a shell reports for a program that SIGINT ended.
 const STOPPED: u8 = 130;
@@ -30,7 +29,9 @@ pub(super) fn run(global: &Global, wanted: &Trial, started: Started) -> anyhow::
     let stop = Stop::listen()?;
     let mut borrowed = wanted::borrowed(&experiment)?;
     let folder = wanted.evidence.as_deref();
-    let mut folder = folder.map(|at| Folder::new(at, &experiment, &machine.end)).transpose()?;
+    let mut folder = folder
+        .map(|at| Folder::new(at, &experiment, &machine.end, serde_json::Value::Null))
+        .transpose()?;
     let lent: Option<&mut dyn Treatment> =
         borrowed.as_mut().map(|borrowed| borrowed as &mut dyn Treatment);
     let conducted = conducted(global, &experiment, lent, &stop, folder.as_mut());
@@ -64,7 +65,7 @@ fn conducted(
 }
 
 /// What the warm-up tells.
-fn said(experiment: &Experiment, forecast: &TrialForecast) -> String {
+pub(super) fn said(experiment: &Experiment, forecast: &TrialForecast) -> String {
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let pairs = experiment.pairs;
     let enough = match forecast.pairs_for_min_effect {

@@ -11,11 +11,12 @@ use anyhow::Context;
 use pagewise_lab::experiment::{Described, EXPERIMENT, Experiment, RUNS, SUMMARY};
 use pagewise_model::{Snapshot, TrialRun};
 use pagewise_report::{Tried, html, json};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::output;
 
-pub(super) struct Folder {
+#[derive(Debug)]
+pub(crate) struct Folder {
     path: PathBuf,
     runs: File,
     /// What could not be written first.
@@ -23,11 +24,12 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Makes sure of it before anything is run.
-    pub(super) fn new(
+    /// Makes sure of it before anything is run. `source` says where the experiment came from.
+    pub(crate) fn new(
         path: &Path,
         experiment: &Experiment,
         snapshot: &Snapshot,
+        source: Value,
     ) -> anyhow::Result<Self> {
         output::empty_folder(path)?;
         let machine = json!({
@@ -35,19 +37,19 @@ impl Folder {
             "host": snapshot.host,
             "memory": snapshot.memory.total,
         });
-        let described = Described::new(experiment.clone(), machine);
+        let described = Described { source, ..Described::new(experiment.clone(), machine) };
         let text = serde_json::to_string_pretty(&described)? + "\n";
         output::new_file_below(path, EXPERIMENT, text.as_bytes())?;
         let runs = output::new_file_to_fill(&path.join(RUNS))?;
         Ok(Self { path: path.to_owned(), runs, failed: None })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// In one write: a kill leaves whole lines.
-    pub(super) fn run(&mut self, run: &TrialRun) {
+    pub(crate) fn run(&mut self, run: &TrialRun) {
         if self.failed.is_some() {
             return;
         }
@@ -57,7 +59,7 @@ impl Folder {
         self.failed = written.err();
     }
 
-    pub(super) fn finish(&self, tried: &Tried<'_>) -> anyhow::Result<()> {
+    pub(crate) fn finish(&self, tried: &Tried<'_>) -> anyhow::Result<()> {
         if let Some(error) = &self.failed {
             let runs = self.path.join(RUNS);
             anyhow::bail!("{}: {error}; the runs since are not in it", runs.display());

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `{ zram = "512M", algorithm = "lz4" }` in a file → a swap area of an arm.
+
+use pagewise_model::TrialSwap;
+use serde::{Deserialize, Serialize};
+
+use crate::workload::Size;
+
+/// The first disk of a guest.
+const DISK: &str = "/dev/vda";
+
+/// As written: one of `zram`, `file` and `disk`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Area {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    zram: Option<Size>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<Size>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    disk: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    algorithm: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<Size>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<i16>,
+}
+
+impl Area {
+    /// The area that is meant.
+    pub(super) fn wanted(&self) -> Result<TrialSwap, String> {
+        let priority = self.priority.map(checked).transpose()?;
+        let of_zram = self.algorithm.is_some() || self.limit.is_some();
+        let area = match (self.zram, self.file, self.disk) {
+            (Some(size), None, false) => {
+                return Ok(TrialSwap::Zram {
+                    size_bytes: sized(size)?,
+                    algorithm: self.algorithm.as_deref().map(named).transpose()?,
+                    mem_limit_bytes: self.limit.map(sized).transpose()?,
+                    priority,
+                });
+            }
+            (None, Some(size), false) => TrialSwap::File { size_bytes: sized(size)?, priority },
+            (None, None, true) => TrialSwap::Device { path: DISK.to_owned(), priority },
+            _ => return Err("expected one of zram, file and disk in each area of swap".to_owned()),
+        };
+        match of_zram {
+            true => Err("algorithm and limit are of zram alone".to_owned()),
+            false => Ok(area),
+        }
+    }
+}
+
+/// The kernel takes 0 to 32767; what is below 0 is its own choice.
+fn checked(priority: i16) -> Result<i16, String> {
+    let wrong = || format!("expected a priority from 0 to 32767, found {priority}");
+    (priority >= 0).then_some(priority).ok_or_else(wrong)
+}
+
+fn sized(size: Size) -> Result<u64, String> {
+    let bytes = size.0.get();
+    match bytes < 1 << 20 {
+        true => Err(format!("expected at least 1M, found {size}")),
+        false => Ok(bytes),
+    }
+}
+
+fn named(name: &str) -> Result<String, String> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    match !name.is_empty() && name.bytes().all(plain) {
+        true => Ok(name.to_owned()),
+        false => Err(format!("expected the name of an algorithm as lz4, found {name:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn area(text: &str) -> Result<TrialSwap, String> {
+        toml::from_str::<Area>(text).map_err(|error| error.to_string())?.wanted()
+    }
+
+    #[test]
+    fn each_kind_has_its_keys() {
+        let zram = area("zram = '512M'\nalgorithm = 'lz4'\nlimit = '100M'\npriority = 10").unwrap();
+        let expected = TrialSwap::Zram {
+            size_bytes: 512 << 20,
+            algorithm: Some("lz4".to_owned()),
+            mem_limit_bytes: Some(100 << 20),
+            priority: Some(10),
+        };
+        assert_eq!(zram, expected);
+        let file = TrialSwap::File { size_bytes: 512 << 20, priority: None };
+        assert_eq!(area("file = '512M'"), Ok(file));
+        let disk = TrialSwap::Device { path: DISK.to_owned(), priority: None };
+        assert_eq!(area("disk = true"), Ok(disk));
+    }
+
+    #[test]
+    fn what_is_no_area_is_refused() {
+        for (bad, says) in [
+            ("", "one of zram, file and disk"),
+            ("zram = '1M'\nfile = '1M'", "one of zram, file and disk"),
+            ("file = '1M'\nlimit = '1M'", "of zram alone"),
+            ("file = '1K'", "at least 1M"),
+            ("file = '512'", "as 256M or 2G"),
+            ("zram = '1M'\npriority = -2", "0 to 32767"),
+            ("zram = '1M'\nalgorithm = '../x'", "name of an algorithm"),
+            ("ram = '1M'", "unknown field"),
+        ] {
+            let why = area(bad).unwrap_err();
+            assert!(why.contains(says), "{bad}: {why}");
+        }
+    }
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The experiments that come with the program: files like those of a user.
+
+macro_rules! built_in {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../../lab/experiments/", $name, ".toml")))),*]
+    };
+}
+
+/// Name and text of each.
+pub const BUILT_IN: &[(&str, &str)] = built_in![
+    "swap",
+    "swap-published",
+    "zram-contents",
+    "zram-tiers",
+    "page-cluster",
+    "swappiness-zram",
+    "swappiness-tiers",
+    "extfrag",
+    "coldpages",
+    "coldpages-min-ttl",
+    "coldpages-shared",
+    "coldpages-profile",
+    "redis-mglru",
+    "redis-zram",
+    "redis-swap",
+];

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! An experiment's file and the user's choice → cells: one for each kernel and memory size.
+//!
+//! Nothing is asked of this machine here: whether it has the swap, the settings and the kernels is
+//! found out by whoever runs a cell.
+
+use std::path::Path;
+
+use pagewise_model::{Bytes, Clock, TrialArm, TrialSwap};
+use serde::Deserialize;
+use toml::{Spanned, Table, Value};
+
+use super::file::{Arm, File, Measure, Place, Wrong, entry};
+use crate::experiment::{Experiment, Metric, alike, setting};
+use crate::kernel;
+use crate::workload::Workload;
+
+/// Rounds of a preview: a glance, no verdicts.
+pub const PREVIEW_PAIRS: u32 = 3;
+/// Arms of a preview where none is marked.
+const PREVIEW_ARMS: usize = 5;
+/// More is no experiment.
+const MOST_ARMS: usize = 16;
+/// This program in a guest.
+const INSIDE: &str = "/init";
+/// A guest's memory where nothing is said.
+const USUAL_MEMORY: Bytes = Bytes::new(512 << 20);
+
+/// What the user wants of an experiment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// Elsewhere than the file says.
+    pub place: Option<Place>,
+    /// Other kernels.
+    pub kernels: Vec<String>,
+    /// Other memory sizes of guests.
+    pub memory: Vec<Bytes>,
+    /// Guests that do not count instructions: where the processor itself runs them, time can be
+    /// judged.
+    pub no_count: bool,
+    /// These arms alone.
+    pub arms: Vec<String>,
+    /// Another number of pairs.
+    pub pairs: Option<u32>,
+    /// A few arms, a few rounds, no verdicts.
+    pub preview: bool,
+    /// Draws the order of the runs.
+    pub seed: u64,
+    /// `workload.KEY=VALUE`.
+    pub set: Vec<String>,
+}
+
+/// An experiment and the machine for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// `host`, or kernel and memory as `trixie-320M`.
+    pub name: String,
+    /// Where it runs.
+    pub runner: Runner,
+    /// What runs in arms that say nothing else.
+    pub workload: Workload,
+    /// What is run, and what is to be found out.
+    pub experiment: Experiment,
+    /// Nothing is to be judged.
+    pub preview: bool,
+}
+
+/// Where a cell runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Runner {
+    /// On this host.
+    Host,
+    /// In a guest.
+    Guest(Machine),
+}
+
+/// A guest's machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    /// As `--kernel` takes it.
+    pub kernel: String,
+    /// All of it.
+    pub memory: Bytes,
+    /// Virtual processors.
+    pub cpus: u32,
+    /// Its clock goes with the instructions it executes.
+    pub count: bool,
+    /// An empty disk, /dev/vda.
+    pub disk: Option<Bytes>,
+}
+
+/// The cells that the file and the choice mean. `program` is this program's own file.
+///
+/// # Errors
+/// What makes no sense, and where it stands.
+pub fn cells(file: &File, choice: &Choice, program: &Path) -> Result<Vec<Cell>, Wrong> {
+    let runners = runners(file, choice)?;
+    let inside = |runner: &Runner| matches!(runner, Runner::Guest(_));
+    let program = if runners.iter().all(inside) { Path::new(INSIDE) } else { program };
+    let table = table(file, choice)?;
+    let workload = workload(&table).map_err(|what| file.wrong(&file.parts.workload, what))?;
+    let arms = arms(file, choice, &table, program)?;
+    check_places(file, &runners[0], &arms, &workload)?;
+    let experiment = experiment(file, choice, workload.command(program), arms)?;
+    let cell = |(name, runner)| Cell {
+        name,
+        runner,
+        workload: workload.clone(),
+        experiment: experiment.clone(),
+        preview: choice.preview,
+    };
+    Ok(runners.into_iter().map(|runner| (named(&runner), runner)).map(cell).collect())
+}
+
+fn named(runner: &Runner) -> String {
+    let Runner::Guest(machine) = runner else { return "host".to_owned() };
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+    let kernel = machine.kernel.rsplit('/').next().unwrap_or_default();
+    let kernel: String = kernel.chars().map(plain).collect();
+    format!("{kernel}-{}M", machine.memory.get() >> 20)
+}
+
+/// One for the host; for guests one for each kernel and memory size.
+fn runners(file: &File, choice: &Choice) -> Result<Vec<Runner>, Wrong> {
+    let usual = super::file::Machine::default();
+    let machine = file.parts.machine.as_ref().map_or(&usual, Spanned::get_ref);
+    let wrong = |what: String| match &file.parts.machine {
+        Some(part) => file.wrong(part, what),
+        None => file.wrong_in_all(what),
+    };
+    if choice.place.unwrap_or(machine.runner) == Place::Host {
+        let of_guests = !choice.kernels.is_empty() || !choice.memory.is_empty();
+        let what = "kernels and memory sizes are those of guests: add --runner guest";
+        return if of_guests { Err(file.wrong_in_all(what)) } else { Ok(vec![Runner::Host]) };
+    }
+    let (cpus, count) = (machine.cpus.unwrap_or(1), machine.count && !choice.no_count);
+    if !(1..=64).contains(&cpus) || (count && cpus > 1) {
+        return Err(wrong(format!("expected 1 to 64 cpus, and 1 with count, found {cpus}")));
+    }
+    if count && machine.disk.is_some() {
+        return Err(wrong("count: a disk takes no instructions, only time: leave one away".into()));
+    }
+    let mut runners = Vec::new();
+    for kernel in &chosen(&choice.kernels, &machine.kernels, "trixie".to_owned()) {
+        kernel.parse::<kernel::Wanted>().map_err(&wrong)?;
+        let sizes: Vec<Bytes> = machine.memory.iter().map(|size| size.0).collect();
+        for memory in chosen(&choice.memory, &sizes, memory_for(machine.limit.map(|it| it.0))) {
+            let disk = machine.disk.map(|size| size.0);
+            let kernel = kernel.clone();
+            let machine = Machine { kernel, memory, cpus, count, disk };
+            runners.push(Runner::Guest(machine));
+        }
+    }
+    let twice = (1..runners.len()).find(|&at| runners[..at].contains(&runners[at]));
+    let what = |at: usize| wrong(format!("{} is asked for twice", named(&runners[at])));
+    twice.map_or(Ok(()), |at| Err(what(at)))?;
+    Ok(runners)
+}
+
+fn chosen<T: Clone>(typed: &[T], written: &[T], usual: T) -> Vec<T> {
+    match (typed.is_empty(), written.is_empty()) {
+        (false, _) => typed.to_vec(),
+        (true, false) => written.to_vec(),
+        (true, true) => vec![usual],
+    }
+}
+
+/// What fills a group leaves the guest as much again.
+fn memory_for(limit: Option<Bytes>) -> Bytes {
+    let twice = limit.map_or(0, |limit| limit.get().saturating_mul(2));
+    Bytes::new(twice.max(USUAL_MEMORY.get()))
+}
+
+/// The workload as it is written, with what was typed put over it.
+fn table(file: &File, choice: &Choice) -> Result<Table, Wrong> {
+    let mut table = file.parts.workload.get_ref().clone();
+    for text in &choice.set {
+        let (key, value) = entry(text).map_err(|what| file.wrong_in_all(what))?;
+        table.insert(key, value);
+    }
+    Ok(table)
+}
+
+fn workload(table: &Table) -> Result<Workload, String> {
+    let workload = Workload::deserialize(Value::Table(table.clone()))
+        .map_err(|error| error.message().trim_end().replace('\n', "; "))?;
+    workload.check().map_err(|error| error.to_string())?;
+    Ok(workload)
+}
+
+fn arms(
+    file: &File,
+    choice: &Choice,
+    table: &Table,
+    program: &Path,
+) -> Result<Vec<TrialArm>, Wrong> {
+    let mut arms: Vec<(&Spanned<Arm>, TrialArm)> = Vec::new();
+    for written in &file.parts.arms {
+        let arm = arm(written.get_ref(), table, program);
+        let arm = arm.map_err(|what| {
+            file.wrong(written, format!("arm {:?}: {what}", written.get_ref().name))
+        })?;
+        if let Some((_, other)) = arms.iter().find(|(_, other)| other.name == arm.name) {
+            return Err(file.wrong(written, format!("two arms are called {:?}", other.name)));
+        }
+        if let Some((_, other)) = arms.iter().find(|(_, other)| same(other, &arm)) {
+            let what = format!("arms {:?} and {:?} are the same", other.name, arm.name);
+            return Err(file.wrong(written, what));
+        }
+        arms.push((written, arm));
+    }
+    if !(2..=MOST_ARMS).contains(&arms.len()) {
+        let what = format!("expected 2 to {MOST_ARMS} arms ([[arm]]), found {}", arms.len());
+        return Err(file.wrong_in_all(what));
+    }
+    picked(file, choice, arms)
+}
+
+/// The arms that the user wants, in the file's order: the first is what the others stand against.
+fn picked(
+    file: &File,
+    choice: &Choice,
+    arms: Vec<(&Spanned<Arm>, TrialArm)>,
+) -> Result<Vec<TrialArm>, Wrong> {
+    let names: Vec<String> = arms.iter().map(|(_, arm)| arm.name.clone()).collect();
+    if let Some(name) = choice.arms.iter().find(|name| !names.contains(name)) {
+        let what = format!("no arm {name:?}; its arms are {}", names.join(", "));
+        return Err(file.wrong_in_all(what));
+    }
+    let marked = arms.iter().any(|(written, _)| written.get_ref().preview);
+    let wanted = |at: usize, written: &Arm| match (choice.arms.is_empty(), choice.preview) {
+        (false, _) => choice.arms.contains(&written.name),
+        (true, false) => true,
+        (true, true) if marked => written.preview,
+        (true, true) => at < PREVIEW_ARMS,
+    };
+    let all = arms.into_iter().enumerate();
+    let kept = all.filter(|(at, (written, _))| wanted(*at, written.get_ref()));
+    let kept: Vec<TrialArm> = kept.map(|(_, (_, arm))| arm).collect();
+    match kept.len() {
+        0 | 1 => Err(file.wrong_in_all("expected two arms to compare: name another with --arm")),
+        _ => Ok(kept),
+    }
+}
+
+fn arm(written: &Arm, table: &Table, program: &Path) -> Result<TrialArm, String> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if !(1..=24).contains(&written.name.len()) || !written.name.bytes().all(plain) {
+        return Err("expected a name of at most 24 letters, digits, - and _".to_owned());
+    }
+    let set = written.set.iter().map(|(knob, value)| setting(&format!("{knob}={value}")));
+    let areas = |areas: &Vec<super::area::Area>| areas.iter().map(|area| area.wanted()).collect();
+    let own = (!written.workload.is_empty()).then(|| overridden(table, &written.workload));
+    Ok(TrialArm {
+        name: written.name.clone(),
+        settings: set.collect::<Result<_, _>>()?,
+        swap: written.swap.as_ref().map(areas).transpose()?,
+        command: own.transpose()?.map(|workload| workload.command(program)),
+    })
+}
+
+fn overridden(table: &Table, over: &Table) -> Result<Workload, String> {
+    let mut table = table.clone();
+    table.extend(over.iter().map(|(key, value)| (key.clone(), value.clone())));
+    workload(&table).map_err(|what| format!("workload: {what}"))
+}
+
+fn same(one: &TrialArm, other: &TrialArm) -> bool {
+    alike(one, other) && one.swap == other.swap && one.command == other.command
+}
+
+/// Whether this kind of machine has what the arms and the workload ask for.
+fn check_places(
+    file: &File,
+    runner: &Runner,
+    arms: &[TrialArm],
+    workload: &Workload,
+) -> Result<(), Wrong> {
+    let areas = || arms.iter().filter_map(|arm| arm.swap.as_ref()).flatten();
+    let disk = areas().any(|area| matches!(area, TrialSwap::Device { .. }));
+    let in_file = areas().any(|area| matches!(area, TrialSwap::File { .. }));
+    let limited = file.parts.machine.as_ref().is_some_and(|it| it.get_ref().limit.is_some());
+    let ours = !matches!(workload, Workload::Command { .. });
+    let what = match runner {
+        Runner::Host if disk => "disk: swap on a disk is for guests; { file = \"512M\" } is a file",
+        Runner::Host if ours && !limited => {
+            "expected a limit in [machine]: without one it would fill this host's memory"
+        }
+        Runner::Guest(machine) if disk && machine.disk.is_none() => {
+            "disk: this guest has none; [machine] disk = \"512M\" gives it one"
+        }
+        Runner::Guest(machine) if in_file && machine.count => {
+            "count: a guest that counts has no disk, and so no file for swap"
+        }
+        _ => return Ok(()),
+    };
+    Err(file.wrong_in_all(what))
+}
+
+fn experiment(
+    file: &File,
+    choice: &Choice,
+    command: Vec<String>,
+    arms: Vec<TrialArm>,
+) -> Result<Experiment, Wrong> {
+    let measure = file.parts.measure.get_ref();
+    let wrong = |what: String| file.wrong(&file.parts.measure, what);
+    let limit = file.parts.machine.as_ref().and_then(|machine| machine.get_ref().limit);
+    let (pairs, warm_up) = match choice.preview {
+        true => (PREVIEW_PAIRS, 0),
+        false => (choice.pairs.unwrap_or(measure.pairs), measure.warm_up),
+    };
+    let experiment = Experiment {
+        command,
+        arms,
+        metrics: metrics(measure).map_err(wrong)?,
+        pairs,
+        min_effect: measure.min_effect.0,
+        warm_up,
+        seed: choice.seed,
+        memory_limit_bytes: limit.map(|size| size.0.get()),
+        deadline: measure.deadline.0,
+        clock: Clock::Real,
+        profile: measure.profile,
+    };
+    experiment.check().map_err(wrong)?;
+    Ok(experiment)
+}
+
+/// More is better of what a command says only where the file says so.
+fn metrics(measure: &Measure) -> Result<Vec<Metric>, String> {
+    let names = [&measure.primary].into_iter().chain(&measure.guards);
+    let mut metrics = names.map(|name| Metric::parse(name)).collect::<Result<Vec<_>, _>>()?;
+    let mut said = metrics.iter_mut().filter(|metric| metric.known().is_none()).peekable();
+    if measure.higher_is_better && said.peek().is_none() {
+        return Err("higher_is_better: no metric is a regular expression".to_owned());
+    }
+    said.for_each(|metric| metric.higher_is_better = measure.higher_is_better);
+    Ok(metrics)
+}

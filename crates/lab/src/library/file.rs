@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The text of an experiment → its parts, each with the line where it stands.
+//!
+//! Only what can be told from the text alone is told here: keys, units, words. What the parts mean
+//! together is found out in [`super::cells`].
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::{Spanned, Table, Value};
+
+use super::area::Area;
+use super::quantity::{Percent, Time};
+use crate::experiment::USUAL_PAIRS;
+use crate::workload::Size;
+
+/// What is wrong with an experiment's file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name}{}: {what}", line.map(|line| format!(":{line}")).unwrap_or_default())]
+pub struct Wrong {
+    /// The file, or the name of one that is built in.
+    pub name: String,
+    /// Where, from 1.
+    pub line: Option<usize>,
+    /// Expected and found.
+    pub what: String,
+}
+
+/// An experiment as it is written.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// What it is called: its file's name without `.toml`.
+    pub name: String,
+    /// All of it, for the evidence.
+    pub text: String,
+    /// Where it came from, as errors name it.
+    pub(super) place: String,
+    pub(super) parts: Parts,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Parts {
+    pub(super) about: String,
+    #[serde(default)]
+    pub(super) claim: Option<String>,
+    pub(super) workload: Spanned<Table>,
+    #[serde(default)]
+    pub(super) machine: Option<Spanned<Machine>>,
+    pub(super) measure: Spanned<Measure>,
+    #[serde(default, rename = "arm")]
+    pub(super) arms: Vec<Spanned<Arm>>,
+}
+
+/// Where an experiment runs when nothing else is said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// On this host, with what it lends.
+    #[default]
+    Host,
+    /// In guests.
+    Guest,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Machine {
+    pub(super) limit: Option<Size>,
+    pub(super) memory: Vec<Size>,
+    pub(super) kernels: Vec<String>,
+    pub(super) cpus: Option<u32>,
+    pub(super) count: bool,
+    pub(super) disk: Option<Size>,
+    pub(super) runner: Place,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Measure {
+    pub(super) primary: String,
+    #[serde(default)]
+    pub(super) guards: Vec<String>,
+    #[serde(default)]
+    pub(super) higher_is_better: bool,
+    #[serde(default = "usual_pairs")]
+    pub(super) pairs: u32,
+    #[serde(default = "usual_effect")]
+    pub(super) min_effect: Percent,
+    #[serde(default = "usual_warm_up")]
+    pub(super) warm_up: u32,
+    #[serde(default = "usual_deadline")]
+    pub(super) deadline: Time,
+    #[serde(default)]
+    pub(super) profile: bool,
+}
+
+fn usual_pairs() -> u32 {
+    USUAL_PAIRS
+}
+
+fn usual_effect() -> Percent {
+    Percent(0.02)
+}
+
+fn usual_warm_up() -> u32 {
+    1
+}
+
+fn usual_deadline() -> Time {
+    Time(std::time::Duration::from_secs(600))
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arm {
+    pub(super) name: String,
+    /// Missing for the machine's own, empty for none.
+    #[serde(default)]
+    pub(super) swap: Option<Vec<Area>>,
+    #[serde(default)]
+    pub(super) set: BTreeMap<String, Word>,
+    #[serde(default)]
+    pub(super) workload: Table,
+    #[serde(default)]
+    pub(super) preview: bool,
+}
+
+/// The value of a setting: the kernel takes text.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "expected a number, true, false or text")]
+pub(super) enum Word {
+    Number(i64),
+    Truth(bool),
+    Text(String),
+}
+
+impl std::fmt::Display for Word {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Truth(truth) => u8::from(*truth).fmt(f),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl File {
+    /// Reads an experiment; `place` is what errors call it.
+    ///
+    /// # Errors
+    /// What is wrong, and in which line.
+    pub fn read(name: &str, place: &str, text: &str) -> Result<Self, Wrong> {
+        let parts: Parts = toml::from_str(text).map_err(|error| Wrong {
+            name: place.to_owned(),
+            line: error.span().map(|span| line(text, span.start)),
+            what: error.message().trim_end().replace('\n', "; "),
+        })?;
+        let (name, place, text) = (name.to_owned(), place.to_owned(), text.to_owned());
+        Ok(Self { name, text, place, parts })
+    }
+
+    /// What is asked.
+    #[must_use]
+    pub fn about(&self) -> &str {
+        &self.parts.about
+    }
+
+    /// What was published about it.
+    #[must_use]
+    pub fn claim(&self) -> Option<&str> {
+        self.parts.claim.as_deref()
+    }
+
+    /// Where it came from.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// Something that is wrong where `part` stands.
+    pub(super) fn wrong<T>(&self, part: &Spanned<T>, what: impl Into<String>) -> Wrong {
+        let line = Some(line(&self.text, part.span().start));
+        Wrong { name: self.place.clone(), line, what: what.into() }
+    }
+
+    /// Something that no part of it alone is to blame for.
+    pub(super) fn wrong_in_all(&self, what: impl Into<String>) -> Wrong {
+        Wrong { name: self.place.clone(), line: None, what: what.into() }
+    }
+}
+
+/// The line of a place in a text, from 1.
+fn line(text: &str, at: usize) -> usize {
+    let before = text.as_bytes().get(..at).unwrap_or(text.as_bytes());
+    1 + before.iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// `KEY=VALUE` as typed → an entry of a table: a number or truth where it reads as one.
+pub(super) fn entry(text: &str) -> Result<(String, Value), String> {
+    let wrong = || format!("expected workload.KEY=VALUE, found {text:?}");
+    let (key, value) = text.split_once('=').ok_or_else(wrong)?;
+    let key = key.strip_prefix("workload.").filter(|key| !key.is_empty()).ok_or_else(wrong)?;
+    let plain = toml::from_str::<Table>(&format!("value = {value}"));
+    let parsed = plain.ok().filter(|table| table.len() == 1);
+    let parsed = parsed.and_then(|mut table| table.remove("value"));
+    Ok((key.to_owned(), parsed.unwrap_or_else(|| Value::String(value.to_owned()))))
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A cell → its runs, conducted in a guest by this very program.
+//!
+//! The guest finds the experiment in a file and says each run as it ends ([`Told`]); judging is done
+//! outside. Its clock is known only when it has run: whether the processor itself did.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use pagewise_model::{Clock, TrialRun};
+use serde::{Deserialize, Serialize};
+
+use super::told::{EXPERIMENT, Lines, words};
+use super::{Cell, Machine, Scratch, Told, carried, runs, scratch};
+use crate::cache::Cache;
+use crate::error::{At, Error};
+use crate::experiment::Experiment;
+use crate::guest::{self, Accelerator, Disk, Guest};
+use crate::kernel::Kernel;
+use crate::wire::Stream;
+use crate::workload::Workload;
+
+/// busybox's setpriv cannot kill a child with its parent; in a guest nobody outlives anybody.
+const SETPRIV: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n";
+/// A guest that is emulated is so much slower than its deadline allows for.
+const SLOWER: u32 = 4;
+/// What start and end take, and a run around the command.
+const START: Duration = Duration::from_secs(180);
+const AROUND: Duration = Duration::from_secs(20);
+
+/// What the conductor inside finds in its file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Inside {
+    /// What is to be found out.
+    pub experiment: Experiment,
+    /// For the files of workloads.
+    pub scratch: Scratch,
+}
+
+impl Inside {
+    /// Reads the file that the runner put into the guest.
+    ///
+    /// # Errors
+    /// Where it is not what this program writes.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let text = std::fs::read(path).at(path)?;
+        serde_json::from_slice(&text)
+            .map_err(|error| Error::Unusable { path: path.to_owned(), what: error.to_string() })
+    }
+
+    /// Makes the guest ready for the workload.
+    ///
+    /// # Errors
+    /// What did not work, in words.
+    pub fn prepare(&self) -> Result<(), String> {
+        scratch::loopback()?;
+        self.scratch.mount()
+    }
+}
+
+/// What happens while a cell runs in a guest.
+#[derive(Debug)]
+pub enum Heard<'a> {
+    /// Whose clock it will be measured with; before the first run.
+    Clock(Clock),
+    /// What the conductor says.
+    Told(&'a Told),
+    /// Something the user may want to know.
+    Note(&'a str),
+}
+
+/// What came out of a guest.
+#[derive(Debug)]
+pub struct Ran {
+    /// The experiment, by the clock of the guest that it had.
+    pub experiment: Experiment,
+    /// The guest.
+    pub guest: guest::Run,
+    /// Every run that was said.
+    pub runs: Vec<TrialRun>,
+    /// What ended it early as the conductor said it, and what would help.
+    pub trouble: Option<(String, Option<String>)>,
+    /// The conductor said that it was done.
+    pub done: bool,
+    /// The end of what it printed as errors.
+    pub errors: String,
+}
+
+/// Runs a cell in a guest. `program` is the static program; `hear` is told what happens.
+///
+/// # Errors
+/// Where no guest could be started.
+pub fn run_in_guest(
+    (cell, machine): (&Cell, &Machine),
+    (kernel, cache): (&Kernel, &Cache),
+    program: &Path,
+    stop: &AtomicBool,
+    hear: &mut dyn FnMut(Heard<'_>),
+) -> Result<Ran, Error> {
+    let guest = described(cell, machine, program)?;
+    let mut said = Said::default();
+    let run = guest::run(&guest, kernel, cache, stop, &mut |what| match what {
+        guest::Heard::Chosen(accelerator) => hear(Heard::Clock(clock(machine, accelerator))),
+        guest::Heard::Output(Stream::Out, bytes) => {
+            for told in said.lines.add(&bytes) {
+                hear(Heard::Told(&told));
+                said.take(told);
+            }
+        }
+        guest::Heard::Output(Stream::Err, bytes) => said.complain(&bytes),
+        guest::Heard::Note(line) => hear(Heard::Note(line)),
+        guest::Heard::File(..) | guest::Heard::Reached(_) => {}
+    })?;
+    let clock = clock(machine, run.accelerator);
+    let experiment = Experiment { clock, ..cell.experiment.clone() };
+    let Said { runs, trouble, done, errors, .. } = said;
+    Ok(Ran { experiment, guest: run, runs, trouble, done, errors })
+}
+
+fn clock(machine: &Machine, accelerator: Accelerator) -> Clock {
+    match (machine.count, accelerator) {
+        (true, _) => Clock::Counted,
+        (false, Accelerator::Tcg) => Clock::Emulated,
+        (false, Accelerator::Kvm) => Clock::Real,
+    }
+}
+
+/// What was heard so far.
+#[derive(Debug, Default)]
+struct Said {
+    lines: Lines,
+    runs: Vec<TrialRun>,
+    trouble: Option<(String, Option<String>)>,
+    done: bool,
+    errors: String,
+}
+
+/// So much of what it complains of is kept.
+const ERRORS: usize = 4096;
+
+impl Said {
+    fn take(&mut self, told: Told) {
+        match told {
+            Told::Ran(run) => self.runs.push(*run),
+            Told::Trouble { what, next } => self.trouble = Some((what, next)),
+            Told::Done => self.done = true,
+            Told::Begins { .. } | Told::Forecast(_) => {}
+        }
+    }
+
+    fn complain(&mut self, bytes: &[u8]) {
+        let room = ERRORS.saturating_sub(self.errors.len());
+        self.errors.push_str(&String::from_utf8_lossy(&bytes[..bytes.len().min(room)]));
+    }
+}
+
+/// The cell's machine, with all that its workload needs.
+fn described(cell: &Cell, machine: &Machine, program: &Path) -> Result<Guest, Error> {
+    let mut disks: Vec<Disk> = machine.disk.into_iter().map(Disk::Empty).collect();
+    let size = scratch::size(cell);
+    let scratch = match machine.count {
+        true => Scratch::Zram(size.get()),
+        false => {
+            disks.push(Disk::Empty(size));
+            Scratch::Disk(scratch::disk(disks.len() - 1))
+        }
+    };
+    let inside = Inside { experiment: cell.experiment.clone(), scratch };
+    let text = serde_json::to_vec(&inside).unwrap_or_default();
+    let argv = ["/init"].into_iter().chain(words()).map(str::to_owned).collect();
+    Ok(Guest {
+        memory: machine.memory,
+        cpus: machine.cpus,
+        deadline: deadline(cell),
+        modules: vec![scratch::MODULE.to_owned()],
+        files: programs(cell)?,
+        texts: vec![
+            (text, EXPERIMENT.trim_start_matches('/').to_owned()),
+            (SETPRIV.as_bytes().to_vec(), "bin/setpriv".to_owned()),
+        ],
+        environment: vec![("TMPDIR".to_owned(), scratch::FOLDER.to_owned())],
+        disks,
+        count: machine.count,
+        ..Guest::new(program.to_owned(), argv)
+    })
+}
+
+fn deadline(cell: &Cell) -> Duration {
+    let run = cell.experiment.deadline.saturating_mul(SLOWER) + AROUND;
+    START + run.saturating_mul(runs(cell))
+}
+
+/// Of this host; anything else that a guest runs is in its busybox.
+fn programs(cell: &Cell) -> Result<Vec<(PathBuf, String)>, Error> {
+    if !matches!(cell.workload, Workload::Redis(_)) {
+        return Ok(Vec::new());
+    }
+    let mut files = carried::carried("redis-server", "redis-server")?;
+    files.extend(carried::carried("redis-benchmark", "redis-tools")?);
+    files.sort();
+    files.dedup();
+    Ok(files)
+}

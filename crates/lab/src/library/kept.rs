@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A folder of evidence → the cells in it.
+//!
+//! One cell's folder is like that of a trial. Several have a folder each, and beside them an index,
+//! which is written before the first of them runs: who was killed left those that were begun.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{At, Error};
+use crate::experiment::{EXPERIMENT, SUMMARY};
+
+/// What the index begins with.
+const SCHEMA: &str = "pagewise/lab-index/1";
+
+/// The summary of a folder with several cells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Index {
+    /// Which document this is.
+    pub schema: String,
+    /// The version of the program.
+    pub pagewise: String,
+    /// What was run.
+    pub experiment: String,
+    /// Their folders.
+    pub cells: Vec<String>,
+}
+
+impl Index {
+    /// Of cells that are to be run.
+    #[must_use]
+    pub fn new(experiment: &str, cells: Vec<String>) -> Self {
+        let pagewise = env!("CARGO_PKG_VERSION").to_owned();
+        Self { schema: SCHEMA.to_owned(), pagewise, experiment: experiment.to_owned(), cells }
+    }
+}
+
+/// The cells of a folder, by name; that of a trial has one, without a name.
+///
+/// # Errors
+/// Where it is no folder of evidence.
+pub fn cells_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
+    let summary = folder.join(SUMMARY);
+    if folder.join(EXPERIMENT).exists() || !summary.exists() {
+        return Ok(vec![(String::new(), folder.to_owned())]);
+    }
+    let text = fs::read(&summary).at(&summary)?;
+    let unusable = |what: String| Error::Unusable { path: summary.clone(), what };
+    let index: Index =
+        serde_json::from_slice(&text).map_err(|error| unusable(error.to_string()))?;
+    if index.schema != SCHEMA {
+        return Err(unusable(format!("expected {SCHEMA}, found {:?}", index.schema)));
+    }
+    let plain = |name: &&String| !name.contains('/') && !matches!(name.as_str(), "" | "." | "..");
+    let named = |name: String| (name.clone(), folder.join(name));
+    let cells = index.cells.iter().filter(plain).cloned().map(named);
+    let begun: Vec<_> = cells.filter(|(_, path)| path.join(EXPERIMENT).exists()).collect();
+    match begun.is_empty() {
+        true => Err(unusable("none of its cells was begun".to_owned())),
+        false => Ok(begun),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(cells: &[&str], begun: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let index = Index::new("swap", cells.iter().map(|&name| name.to_owned()).collect());
+        fs::write(folder.path().join(SUMMARY), serde_json::to_vec(&index).unwrap()).unwrap();
+        for name in begun {
+            fs::create_dir(folder.path().join(name)).unwrap();
+            fs::write(folder.path().join(name).join(EXPERIMENT), "{}").unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn cells_that_were_begun_are_found_and_none_outside() {
+        let many = folder(&["a-1M", "b-2M", "../c", ".."], &["a-1M"]);
+        let found = cells_in(many.path()).unwrap();
+        assert_eq!(found, [("a-1M".to_owned(), many.path().join("a-1M"))]);
+        assert!(cells_in(folder(&["a-1M"], &[]).path()).is_err());
+    }
+
+    #[test]
+    fn a_trials_folder_is_its_own_cell() {
+        let one = tempfile::tempdir().unwrap();
+        fs::write(one.path().join(EXPERIMENT), "{}").unwrap();
+        fs::write(one.path().join(SUMMARY), "{}").unwrap();
+        assert_eq!(cells_in(one.path()).unwrap(), [(String::new(), one.path().to_owned())]);
+    }
+}

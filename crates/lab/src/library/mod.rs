@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! An experiment's file, and what the user wants of it → cells: an experiment each, on one machine.
+//!
+//! ```text
+//! let file = File::read(name, place, text)?;           the text alone: keys, units, words
+//! let cells = cells(&file, &choice, &program)?;        what it means: arms, metrics, machines
+//! ```
+//!
+//! A cell is run by whoever has its machine: on this host with [`experiment::conduct`], in a guest
+//! with [`run_in_guest`], where this very program conducts it inside and says each run as it ends. The
+//! experiments that come with the program are files too ([`BUILT_IN`]).
+//!
+//! [`experiment::conduct`]: crate::experiment::conduct
+
+mod area;
+mod built_in;
+mod carried;
+mod cells;
+mod file;
+mod guest;
+mod kept;
+mod quantity;
+mod scratch;
+mod shelf;
+mod takes;
+#[cfg(test)]
+mod tests;
+mod told;
+
+pub use built_in::BUILT_IN;
+pub use cells::{Cell, Choice, Machine, PREVIEW_PAIRS, Runner, cells};
+pub use file::{File, Place, Wrong};
+pub use guest::{Heard, Inside, Ran, run_in_guest};
+pub use kept::{Index, cells_in};
+pub use scratch::{FOLDER as SCRATCH, Scratch};
+pub use shelf::{all, find, own_folder};
+pub use takes::{runs, seconds};
+pub use told::Told;

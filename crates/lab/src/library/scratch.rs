@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A file system in a guest for what workloads read from files.
+//!
+//! The guest's root is memory: its files are shmem, which is swapped and never dropped, so nothing
+//! that is read from there shows what the kernel does with files. A disk is what files lie on; but a
+//! guest whose clock counts instructions has none, as reading one takes time and no instructions. It
+//! gets the zram device that was there when the module came (the arms' own are others), with ext2,
+//! which the driver of ext4 reads: its pages are read, dropped and read again like those of a disk.
+
+use std::ffi::CStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use pagewise_model::{Bytes, TrialSwap};
+use rustix::mount::{MountFlags, mount};
+use serde::{Deserialize, Serialize};
+
+use super::Cell;
+use crate::workload::Workload;
+
+/// Where it is mounted.
+pub const FOLDER: &str = "/scratch";
+/// The module of its file system.
+pub(super) const MODULE: &str = "ext4";
+/// What a file system keeps for itself, and room for a workload's odds and ends.
+const SPARE: u64 = 64 << 20;
+const FIRST_ZRAM: &str = "/sys/block/zram0/disksize";
+const FIRST_ZRAM_DEVICE: &str = "/dev/zram0";
+
+/// What it lies on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scratch {
+    /// The guest's first zram device, of so many bytes.
+    Zram(u64),
+    /// A disk.
+    Disk(PathBuf),
+}
+
+impl Scratch {
+    /// Makes it and mounts it, in a guest.
+    ///
+    /// # Errors
+    /// What did not work, in words.
+    pub fn mount(&self) -> Result<(), String> {
+        let device = self.device()?;
+        let mut make = Command::new("mke2fs");
+        make.args(["-F", "-b", "4096", "-m", "0"]).arg(&device);
+        let made = make.output().map_err(|error| format!("mke2fs: {error}"))?;
+        if !made.status.success() {
+            return Err(format!("mke2fs: {}", String::from_utf8_lossy(&made.stderr).trim()));
+        }
+        fs::create_dir_all(FOLDER).map_err(|error| format!("{FOLDER}: {error}"))?;
+        // what a run deletes goes back to the pool at once
+        let options: Option<&CStr> = matches!(self, Self::Zram(_)).then_some(c"discard");
+        mount(&device, FOLDER, MODULE, MountFlags::NOATIME, options)
+            .map_err(|error| format!("{FOLDER}: {MODULE} is not mounted: {error}"))
+    }
+
+    fn device(&self) -> Result<PathBuf, String> {
+        match self {
+            Self::Disk(path) => Ok(path.clone()),
+            Self::Zram(bytes) => {
+                fs::write(FIRST_ZRAM, bytes.to_string())
+                    .map_err(|error| format!("{FIRST_ZRAM}: {error}"))?;
+                Ok(PathBuf::from(FIRST_ZRAM_DEVICE))
+            }
+        }
+    }
+}
+
+/// As large as the cell's runs need it.
+pub(super) fn size(cell: &Cell) -> Bytes {
+    let files = match &cell.workload {
+        Workload::Swap(swap) => swap.code.0.get(),
+        Workload::Coldpages(pages) => pages.library.0.get() + pages.stream.0.get(),
+        Workload::Redis(_) | Workload::Command { .. } => 0,
+    };
+    let of_arm = |areas: &Vec<TrialSwap>| areas.iter().map(in_file).sum::<u64>();
+    let arms = cell.experiment.arms.iter().filter_map(|arm| arm.swap.as_ref());
+    let swap = arms.map(of_arm).max().unwrap_or(0);
+    // a file for swap must leave a sixteenth of it free
+    Bytes::new((files + swap) / 8 * 10 + SPARE)
+}
+
+fn in_file(area: &TrialSwap) -> u64 {
+    match area {
+        TrialSwap::File { size_bytes, .. } => *size_bytes,
+        TrialSwap::Zram { .. } | TrialSwap::Device { .. } => 0,
+    }
+}
+
+/// Addresses of a guest's own: redis-server listens there.
+pub(super) fn loopback() -> Result<(), String> {
+    let mut up = Command::new("ip");
+    let ended = up.args(["link", "set", "lo", "up"]).output();
+    match ended {
+        Ok(ended) if ended.status.success() => Ok(()),
+        Ok(ended) => Err(format!("ip: {}", String::from_utf8_lossy(&ended.stderr).trim())),
+        Err(error) => Err(format!("ip: {error}")),
+    }
+}
+
+/// The disk behind those that an experiment asked for.
+pub(super) fn disk(before: usize) -> PathBuf {
+    let letter = ('a'..='z').nth(before).unwrap_or('z');
+    Path::new("/dev").join(format!("vd{letter}"))
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Where experiments are: built in, in the user's own folder, or in a file that the user names.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::built_in::BUILT_IN;
+use super::file::{File, Wrong};
+
+const ENDING: &str = "toml";
+
+/// The user's folder for experiments: `$XDG_CONFIG_HOME/pagewise/experiments` or that in `~/.config`.
+#[must_use]
+pub fn own_folder() -> Option<PathBuf> {
+    let named = |name: &str| std::env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
+    let config = named("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
+    let config = config.or_else(|| named("HOME").map(|home| home.join(".config")));
+    config.map(|config| config.join("pagewise/experiments"))
+}
+
+/// Finds an experiment: a path, one of the user's, or one that is built in.
+///
+/// # Errors
+/// Where there is none, or what is wrong with it.
+pub fn find(wanted: &str) -> Result<File, Wrong> {
+    if wanted.contains('/') || wanted.ends_with(".toml") {
+        return at(Path::new(wanted));
+    }
+    let own = own_folder().map(|folder| folder.join(wanted).with_extension(ENDING));
+    if let Some(own) = own.filter(|own| own.is_file()) {
+        return at(&own);
+    }
+    match BUILT_IN.iter().find(|(name, _)| *name == wanted) {
+        Some((name, text)) => File::read(name, &format!("{name} (built in)"), text),
+        None => Err(nowhere(wanted)),
+    }
+}
+
+fn nowhere(wanted: &str) -> Wrong {
+    let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+    let what = format!("expected the path of a file or one of {}", names.join(", "));
+    Wrong { name: wanted.to_owned(), line: None, what }
+}
+
+/// The longest file that can be meant.
+const LONGEST: u64 = 1 << 20;
+
+fn at(path: &Path) -> Result<File, Wrong> {
+    let place = path.display().to_string();
+    let wrong = |what: String| Wrong { name: place.clone(), line: None, what };
+    let data = fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
+    if !data.is_file() || data.len() > LONGEST {
+        return Err(wrong("expected a file of at most 1 MiB".to_owned()));
+    }
+    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    File::read(&name, &place, &text)
+}
+
+/// Every experiment that can be named: the user's own first.
+#[must_use]
+pub fn all() -> Vec<Result<File, Wrong>> {
+    let own = own_folder().and_then(|folder| fs::read_dir(folder).ok());
+    let paths = own.into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut paths: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|it| it == ENDING)).collect();
+    paths.sort();
+    let mut all: Vec<_> = paths.iter().map(|path| at(path)).collect();
+    for (name, text) in BUILT_IN {
+        let hidden = all.iter().any(|one| one.as_ref().is_ok_and(|file| file.name == *name));
+        if !hidden {
+            all.push(File::read(name, &format!("{name} (built in)"), text));
+        }
+    }
+    all
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What comes with the program makes sense, and what makes none is told with its line.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use pagewise_model::{Bytes, TrialSwap};
+use proptest::prelude::*;
+
+use super::{BUILT_IN, Cell, Choice, File, Place, Runner, cells, runs, seconds};
+
+const PROGRAM: &str = "/usr/bin/pagewise";
+
+/// An experiment on the host; `more` goes behind its two arms.
+fn host(more: &str) -> String {
+    format!(
+        "about = \"x\"\n[workload]\nkind = \"swap\"\n[machine]\nlimit = \"64M\"\n\
+         [measure]\nprimary = \"time\"\n[[arm]]\nname = \"off\"\nswap = []\n\
+         [[arm]]\nname = \"file\"\nswap = [{{ file = \"64M\" }}]\n{more}"
+    )
+}
+
+fn read(text: &str, choice: &Choice) -> Result<Vec<Cell>, String> {
+    let file = File::read("x", "x.toml", text).map_err(|wrong| wrong.to_string())?;
+    cells(&file, choice, Path::new(PROGRAM)).map_err(|wrong| wrong.to_string())
+}
+
+fn refused(text: &str, says: &str) {
+    let why = read(text, &Choice::default()).expect_err(text);
+    assert!(why.contains(says), "expected {says:?}, found {why:?} for\n{text}");
+}
+
+#[test]
+fn every_experiment_that_comes_with_the_program_makes_sense() {
+    for (name, text) in BUILT_IN {
+        let file = File::read(name, name, text).unwrap();
+        for preview in [false, true] {
+            let choice = Choice { preview, ..Choice::default() };
+            let all = cells(&file, &choice, Path::new(PROGRAM)).unwrap();
+            assert!(!all.is_empty() && all.iter().all(|cell| cell.experiment.check().is_ok()));
+            assert!(file.about().len() > 20 && !file.text.contains('\t'), "{name}");
+        }
+    }
+}
+
+/// So that it can be said before: at most 3 minutes, and what all of it takes.
+#[test]
+fn a_preview_of_swap_is_a_matter_of_minutes() {
+    let (name, text) = BUILT_IN.iter().find(|(name, _)| *name == "swap").unwrap();
+    let file = File::read(name, name, text).unwrap();
+    let choice = Choice { preview: true, ..Choice::default() };
+    let all = cells(&file, &choice, Path::new(PROGRAM)).unwrap();
+    let names: Vec<&str> = all[0].experiment.arms.iter().map(|arm| arm.name.as_str()).collect();
+    assert_eq!(names, ["off", "file-0", "file-60", "file-200", "zram"]);
+    assert_eq!((runs(&all[0]), all[0].experiment.warm_up), (16, 0));
+    assert!(seconds(&all[0]) <= 180.0, "{}", seconds(&all[0]));
+}
+
+#[test]
+fn guests_have_a_cell_for_each_kernel_and_memory_size() {
+    let text = host("").replace(
+        "limit = \"64M\"",
+        "kernels = [\"bookworm\", \"sid\"]\nmemory = [\"320M\", \"1G\"]",
+    );
+    let choice = Choice { place: Some(Place::Guest), ..Choice::default() };
+    let all = read(&text, &choice).unwrap();
+    let names: Vec<&str> = all.iter().map(|cell| cell.name.as_str()).collect();
+    assert_eq!(names, ["bookworm-320M", "bookworm-1024M", "sid-320M", "sid-1024M"]);
+    assert!(all.iter().all(|cell| cell.experiment.command[0] == "/init"));
+    let one =
+        Choice { kernels: vec!["trixie".into()], memory: vec![Bytes::new(512 << 20)], ..choice };
+    assert_eq!(read(&text, &one).unwrap()[0].name, "trixie-512M");
+}
+
+#[test]
+fn what_is_typed_goes_over_what_is_written() {
+    let more = "[[arm]]\nname = \"big\"\nswap = []\nworkload = { data = \"300M\" }\n";
+    let typed = |set: &[&str]| Choice {
+        arms: vec!["big".into(), "off".into()],
+        pairs: Some(9),
+        set: set.iter().map(|&text| text.to_owned()).collect(),
+        ..Choice::default()
+    };
+    let all = read(&host(more), &typed(&["workload.seconds=2.5", "workload.contents=text:100"]));
+    let experiment = &all.unwrap()[0].experiment;
+    assert_eq!(experiment.pairs, 9);
+    assert_eq!(
+        experiment.arms.iter().map(|arm| arm.name.as_str()).collect::<Vec<_>>(),
+        ["off", "big"]
+    );
+    let own = experiment.arms[1].command.as_ref().unwrap().last().unwrap();
+    assert!(own.contains("\"300M\"") && own.contains("2.5") && own.contains("text:100"), "{own}");
+    for bad in ["data=1M", "workload.=1", "workload.dta=1", "workload.data=many"] {
+        assert!(read(&host(more), &typed(&[bad])).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_line() {
+    refused("about = 1", "x.toml:1: invalid type");
+    refused("about = \"x\"\nabout = \"y\"", "x.toml:2: duplicate key");
+    refused(&host("nmae = 1\n"), "x.toml:14: unknown field `nmae`");
+    refused(
+        &host("").replace("kind = \"swap\"", "kind = \"swap\"\ndta = 1"),
+        "x.toml:2: unknown field `dta`",
+    );
+    refused(&host("").replace("\"swap\"", "\"swop\""), "x.toml:2: unknown variant `swop`");
+    refused(&host("").replace("\"64M\"", "\"64\""), "expected a size as 256M or 2G");
+    refused(&host("").replace("\"time\"", "\"tiem\""), "x.toml:6: expected major-faults");
+    refused(&host("set = { \"vm.swappines\" = 1 }"), "x.toml:11: arm \"file\": no setting");
+    refused(&host("set = { \"vm.swappiness\" = 900 }"), "from 0 to 200");
+    refused(&host("set = { \"vm.swappiness\" = 1.5 }"), "expected a number, true, false or text");
+    refused(&host("workload = { contents = \"tekst:100\" }"), "workload: contents: expected parts");
+    refused(&host("[[arm]]\nname = \"off\"\n"), "x.toml:14: two arms are called \"off\"");
+    refused(
+        &host("[[arm]]\nname = \"none\"\nswap = []\n"),
+        "arms \"off\" and \"none\" are the same",
+    );
+    refused(&host("[[arm]]\nname = \"a b\"\n"), "expected a name of at most 24");
+    refused(
+        &host("[[arm]]\nname = \"d\"\nswap = [{ disk = true }]\n"),
+        "swap on a disk is for guests",
+    );
+    refused(
+        &host("").replace("limit", "memory").replace("\"64M\"\n", "[\"64M\"]\n"),
+        "expected a limit",
+    );
+    refused(&host("").replace("primary", "pairs = 0\nprimary"), "expected 1 to 100 pairs");
+    refused(
+        &host("").replace("primary", "guards = [\"time\"]\nprimary"),
+        "time is asked for twice",
+    );
+    refused(
+        &host("").replace("primary", "higher_is_better = true\nprimary"),
+        "no metric is a regular",
+    );
+    refused("about = \"x\"\n[workload]\nkind = \"swap\"\n[measure]\nprimary = \"time\"", "found 0");
+    refused("about = \"x\"\n[workload]\nkind = \"swap\"", "missing field `measure`");
+}
+
+#[test]
+fn a_guest_that_counts_has_no_disk() {
+    let guest = |machine: &str| {
+        host("").replace("limit = \"64M\"", &format!("runner = \"guest\"\n{machine}"))
+    };
+    refused(
+        &guest("count = true\ndisk = \"64M\""),
+        "x.toml:4: count: a disk takes no instructions",
+    );
+    refused(&guest("count = true"), "and so no file for swap");
+    refused(&guest("count = true\ncpus = 2"), "1 with count");
+    refused(&guest("kernels = [\"-x\"]"), "expected a suite, a version");
+    refused(&guest("kernels = [\"sid\", \"sid\"]"), "sid-512M is asked for twice");
+    let disk = guest("").replace("file = \"64M\"", "disk = true");
+    refused(&disk, "this guest has none");
+    let choice = Choice { no_count: true, ..Choice::default() };
+    assert!(read(&guest("count = true"), &choice).is_ok());
+}
+
+/// The file of some arms: swap areas and swappiness of each.
+fn text(arms: &[(Vec<(u64, Option<i16>)>, u8)]) -> String {
+    let mut text = "about = \"x\"\n[workload]\nkind = \"swap\"\n[machine]\nlimit = \"64M\"\n\
+        [measure]\nprimary = \"cpu\"\n"
+        .to_owned();
+    for (at, (areas, swappiness)) in arms.iter().enumerate() {
+        let area = |(mib, priority): &(u64, Option<i16>)| {
+            let kind = if mib % 2 == 0 { "file" } else { "zram" };
+            let priority = priority.map(|it| format!(", priority = {it}")).unwrap_or_default();
+            format!("{{ {kind} = \"{mib}M\"{priority} }}")
+        };
+        let areas: Vec<String> = areas.iter().map(area).collect();
+        let _ = write!(
+            text,
+            "[[arm]]\nname = \"arm-{at}\"\nswap = [{}]\nset = {{ \"vm.swappiness\" = {swappiness}, \
+             \"vm.page-cluster\" = {at} }}\n",
+            areas.join(", ")
+        );
+    }
+    text
+}
+
+proptest! {
+    /// Whatever arms are written, those and no others are run, in that order.
+    #[test]
+    fn arms_survive_their_text(
+        arms in prop::collection::vec(
+            (prop::collection::vec((1u64..5000, prop::option::of(0i16..)), 0..4), 0u8..=200),
+            2..=16,
+        ),
+    ) {
+        let all = read(&text(&arms), &Choice::default()).unwrap();
+        prop_assert_eq!(all.len(), 1);
+        prop_assert!(matches!(all[0].runner, Runner::Host));
+        let found = &all[0].experiment.arms;
+        prop_assert_eq!(found.len(), arms.len());
+        for ((areas, swappiness), arm) in arms.iter().zip(found) {
+            let expected: Vec<TrialSwap> = areas
+                .iter()
+                .map(|&(mib, priority)| match mib % 2 {
+                    0 => TrialSwap::File { size_bytes: mib << 20, priority },
+                    _ => TrialSwap::Zram {
+                        size_bytes: mib << 20,
+                        algorithm: None,
+                        mem_limit_bytes: None,
+                        priority,
+                    },
+                })
+                .collect();
+            prop_assert_eq!(arm.swap.as_ref(), Some(&expected));
+            let set = arm.settings.iter().find(|set| set.knob == "vm.swappiness").unwrap();
+            prop_assert_eq!(&set.value, &swappiness.to_string());
+            prop_assert_eq!(arm.settings.len(), 2);
+        }
+    }
+
+    /// No text, however it is broken, does more than be refused.
+    #[test]
+    fn broken_text_is_refused_or_makes_sense(at in 0usize..400, with in "[ -~\n]{0,3}") {
+        let mut text = host("");
+        let at = at.min(text.len());
+        text.replace_range(at..(at + 1).min(text.len()), &with);
+        if let Ok(all) = read(&text, &Choice::default()) {
+            prop_assert!(all.iter().all(|cell| cell.experiment.check().is_ok()));
+        }
+    }
+}

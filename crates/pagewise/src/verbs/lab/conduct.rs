@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise lab conduct`: the conductor in a guest. It says each run as it ends.
+
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use pagewise_lab::experiment::{Conducted, Control, Heard, Trouble, conduct};
+use pagewise_lab::library::{self, Inside, Told};
+
+use super::Outcome;
+use crate::interrupt::Stop;
+use crate::output;
+use crate::treatment::Borrowed;
+
+pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
+    let inside = Inside::read(file)?;
+    inside.prepare().map_err(|what| anyhow!(what)).context("making the guest ready")?;
+    let stop = Stop::listen()?;
+    let mut borrowed = Borrowed::open(true)?;
+    borrowed.lend_devices();
+    borrowed.swap_in(library::SCRATCH.into());
+    let mut heard = |heard: Heard<'_>| say(&told(heard));
+    let mut control = Control { stop: stop.flag(), heard: &mut heard };
+    let Conducted { trouble, .. } = conduct(&inside.experiment, Some(&mut borrowed), &mut control);
+    borrowed.end().iter().for_each(|line| eprintln!("pagewise: {line}"));
+    match trouble {
+        None => say(&Told::Done),
+        Some(trouble) => say(&in_words(trouble)),
+    }
+    Ok(Outcome::Done)
+}
+
+fn told(heard: Heard<'_>) -> Told {
+    match heard {
+        Heard::Begins { arm, pair, run, of } => Told::Begins { arm: arm.to_owned(), pair, run, of },
+        Heard::Ran(run) => Told::Ran(Box::new(run.clone())),
+        Heard::Forecast(forecast) => Told::Forecast(forecast),
+    }
+}
+
+fn in_words(trouble: Trouble) -> Told {
+    let next = trouble.next();
+    Told::Trouble { what: format!("{:#}", anyhow!(trouble)), next }
+}
+
+/// Who does not listen has gone, and the guest with it.
+fn say(told: &Told) {
+    let _ = output::print(told.line().as_bytes());
+}

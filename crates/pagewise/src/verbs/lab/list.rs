@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise lab list`: the experiments that there are.
+
+use pagewise_lab::library::{self, File};
+use pagewise_report::text;
+use serde_json::json;
+
+use super::Outcome;
+use crate::cli::Global;
+use crate::{output, screen};
+
+pub(super) fn run(global: &Global) -> anyhow::Result<Outcome> {
+    let mut files: Vec<File> = Vec::new();
+    for found in library::all() {
+        match found {
+            Ok(file) => files.push(file),
+            Err(wrong) => super::tell(global, &wrong.to_string()),
+        }
+    }
+    let text = if global.json {
+        let entry = |file: &File| {
+            json!({ "experiment": file.name, "about": file.about(), "claim": file.claim(),
+                "place": file.place() })
+        };
+        let listed: Vec<_> = files.iter().map(entry).collect();
+        let document = json!({
+            "schema": "pagewise/lab-list/1",
+            "pagewise": env!("CARGO_PKG_VERSION"),
+            "experiments": listed,
+        });
+        format!("{document:#}\n")
+    } else {
+        let entry = |file: &File| (file.name.clone(), file.about().to_owned());
+        let listed: Vec<_> = files.iter().map(entry).collect();
+        text::experiments(&listed, screen::look(global))
+    };
+    output::print(text.as_bytes())?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A cell → its runs, on the machine that it is for: this host, with what it lends, or a guest.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow, bail};
+use pagewise_lab::cache::Cache;
+use pagewise_lab::experiment::{Conducted, Control, Experiment, Heard, Trouble, conduct};
+use pagewise_lab::guest::Outcome;
+use pagewise_lab::kernel::{self, Kernel};
+use pagewise_lab::library::{self, Cell, Machine, Runner, Told};
+use pagewise_model::{Bytes, Name, Reading, Snapshot, Source, TrialForecast, TrialRun};
+
+use super::guest::in_words;
+use super::tell;
+use crate::cli::Global;
+use crate::evidence::Folder;
+use crate::interrupt::Stop;
+use crate::progress::Measuring;
+use crate::treatment::Borrowed;
+use crate::trouble::Advised;
+
+/// Who runs cells.
+pub(super) struct Machines<'a> {
+    global: &'a Global,
+    host: &'a Snapshot,
+    stop: &'a Stop,
+}
+
+/// What became of a cell.
+pub(super) struct Ran {
+    /// By the clock that it had.
+    pub(super) experiment: Experiment,
+    pub(super) runs: Vec<TrialRun>,
+    /// The machine.
+    pub(super) snapshot: Snapshot,
+    /// What ended it early.
+    pub(super) trouble: Option<Ended>,
+    /// By the user.
+    pub(super) stopped: bool,
+    /// The evidence is not whole.
+    pub(super) unkept: bool,
+    on_host: bool,
+}
+
+/// Why a cell ended early.
+pub(super) struct Ended {
+    pub(super) what: String,
+    next: Option<String>,
+}
+
+impl Ended {
+    pub(super) fn tell(&self, cell: &str) {
+        eprintln!("pagewise: {cell}: {}", self.what);
+        if let Some(next) = &self.next {
+            eprintln!("  next   {next}");
+        }
+    }
+}
+
+impl Ran {
+    /// Whether there is anything to show.
+    pub(super) fn has_pairs(&self) -> bool {
+        self.runs.iter().any(|run| run.pair.is_some())
+    }
+
+    /// Processor time of workloads, as far as it was this host's own.
+    pub(super) fn own_cpu_seconds(&self) -> f64 {
+        let runs = self.runs.iter().filter(|_| self.on_host);
+        runs.filter_map(|run| run.values.get("cpu")).sum()
+    }
+
+    pub(super) fn unkept(self) -> Self {
+        Self { unkept: true, ..self }
+    }
+}
+
+/// Makes the folder for evidence, of an experiment on a machine.
+type Keep<'a> = dyn FnMut(&Experiment, &Snapshot) -> anyhow::Result<Option<Folder>> + 'a;
+
+/// Refuses what certainly fails, before anything is made.
+pub(super) fn check(cells: &[Cell]) -> anyhow::Result<()> {
+    let on_host = cells.iter().any(|cell| cell.runner == Runner::Host);
+    if on_host && !rustix::process::geteuid().is_root() {
+        let what = "lab run: swap, settings and cgroups of this host are borrowed by root only";
+        let next = "run it as root, or in guests, which need no root: --runner guest";
+        bail!(Advised { what: what.to_owned(), next });
+    }
+    Ok(())
+}
+
+impl<'a> Machines<'a> {
+    pub(super) fn new(global: &'a Global, host: &'a Snapshot, stop: &'a Stop) -> Self {
+        Self { global, host, stop }
+    }
+
+    /// Runs it to its end, however that comes. The folder is made before the first run.
+    pub(super) fn run(
+        &self,
+        cell: &Cell,
+        keep: &mut Keep<'_>,
+        kept: &mut Option<Folder>,
+    ) -> anyhow::Result<Ran> {
+        match &cell.runner {
+            Runner::Host => self.on_host(cell, keep, kept),
+            Runner::Guest(machine) => self.in_guest(cell, machine, keep, kept),
+        }
+    }
+
+    fn on_host(
+        &self,
+        cell: &Cell,
+        keep: &mut Keep<'_>,
+        kept: &mut Option<Folder>,
+    ) -> anyhow::Result<Ran> {
+        self.warn_of_swap();
+        let mut borrowed = Borrowed::open(true)?;
+        *kept = keep(&cell.experiment, self.host)?;
+        let shown = Shown::start(self.global, cell);
+        let mut heard = |heard: Heard<'_>| match heard {
+            Heard::Begins { arm, run, of, .. } => shown.run(run, of, arm),
+            Heard::Ran(run) => keep_run(kept, run),
+            Heard::Forecast(forecast) => shown.forecast(forecast),
+        };
+        let mut control = Control { stop: self.stop.flag(), heard: &mut heard };
+        let Conducted { runs, trouble, .. } =
+            conduct(&cell.experiment, Some(&mut borrowed), &mut control);
+        drop(shown);
+        borrowed.end().iter().for_each(|line| eprintln!("pagewise: {line}"));
+        let stopped = matches!(trouble, Some(Trouble::Stopped));
+        let ended = |trouble: Trouble| {
+            let next = trouble.next();
+            Ended { what: format!("{:#}", anyhow!(trouble)), next }
+        };
+        Ok(Ran {
+            experiment: cell.experiment.clone(),
+            runs,
+            snapshot: self.host.clone(),
+            trouble: trouble.map(ended),
+            stopped,
+            unkept: false,
+            on_host: true,
+        })
+    }
+
+    /// The areas of an arm come before others of the same host, but what lies in those may move.
+    fn warn_of_swap(&self) {
+        let used = self.host.tiers.iter().filter_map(|tier| tier.used.get());
+        let used: u64 = used.map(|bytes| bytes.get()).sum();
+        if used > 0 {
+            tell(
+                self.global,
+                &format!(
+                    "swap of this host is in use ({}): pages of others may pass through ours",
+                    Bytes::new(used)
+                ),
+            );
+        }
+    }
+
+    fn in_guest(
+        &self,
+        cell: &Cell,
+        machine: &Machine,
+        keep: &mut Keep<'_>,
+        kept: &mut Option<Folder>,
+    ) -> anyhow::Result<Ran> {
+        let cache = Cache::open()?;
+        let program = program()?;
+        let wanted: kernel::Wanted = machine.kernel.parse().map_err(|why: String| anyhow!(why))?;
+        let shown = Shown::start(self.global, cell);
+        let kernel = kernel::find(&wanted, &cache, self.stop.flag(), &mut |line| shown.note(line))?;
+        let snapshot = of_guest(&kernel, machine);
+        let mut failed = None;
+        let mut hear = |heard: library::Heard<'_>| match heard {
+            library::Heard::Clock(clock) => {
+                let experiment = Experiment { clock, ..cell.experiment.clone() };
+                match keep(&experiment, &snapshot) {
+                    Ok(folder) => *kept = folder,
+                    Err(error) => {
+                        failed = Some(error);
+                        self.stop.flag().store(true, std::sync::atomic::Ordering::SeqCst);
+                    }
+                }
+            }
+            library::Heard::Told(told) => shown.told(told, kept),
+            library::Heard::Note(line) => shown.note(line),
+        };
+        let ran = library::run_in_guest(
+            (cell, machine),
+            (&kernel, &cache),
+            &program,
+            self.stop.flag(),
+            &mut hear,
+        )?;
+        drop(shown);
+        failed.map_or(Ok(()), Err)?;
+        let stopped = ran.guest.outcome == Outcome::Stopped;
+        let trouble = ended(&ran).filter(|_| !stopped);
+        let library::Ran { experiment, runs, .. } = ran;
+        Ok(Ran { experiment, runs, snapshot, trouble, stopped, unkept: false, on_host: false })
+    }
+}
+
+/// The guest's program is this very file.
+fn program() -> anyhow::Result<PathBuf> {
+    std::env::current_exe().context("finding this program's own file")
+}
+
+/// What is known of a guest before it runs.
+fn of_guest(kernel: &Kernel, machine: &Machine) -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    snapshot.taken.kernel = Reading::found(Name::from(kernel.release.as_str()), Source::none());
+    snapshot.memory.total = Reading::found(machine.memory, Source::none());
+    snapshot
+}
+
+/// Why a guest's runs are not all: what its conductor said, or what became of the guest.
+fn ended(ran: &library::Ran) -> Option<Ended> {
+    if let Some((what, next)) = &ran.trouble {
+        return Some(Ended { what: what.clone(), next: next.clone() });
+    }
+    if ran.done {
+        return None;
+    }
+    let how = in_words(&ran.guest.outcome, ran.guest.seconds);
+    let how = how.unwrap_or_else(|| "the conductor in the guest ended early".to_owned());
+    let last = ran.errors.lines().chain(ran.guest.log.iter().map(String::as_str)).last();
+    let said = last.map(|line| format!("; last it said: {line}")).unwrap_or_default();
+    let what = format!("{how}{said}");
+    Some(Ended { what, next: Some("the runs until then are kept with --evidence DIR".to_owned()) })
+}
+
+fn keep_run(kept: &mut Option<Folder>, run: &TrialRun) {
+    if let Some(folder) = kept {
+        folder.run(run);
+    }
+}
+
+/// A bar, and lines above it.
+struct Shown<'a> {
+    bar: Measuring,
+    global: &'a Global,
+    cell: &'a Cell,
+}
+
+impl<'a> Shown<'a> {
+    fn start(global: &'a Global, cell: &'a Cell) -> Self {
+        Self { bar: Measuring::start(global, &cell.name), global, cell }
+    }
+
+    fn run(&self, run: u32, of: u32, arm: &str) {
+        self.bar.run(run, of, arm);
+    }
+
+    fn told(&self, told: &Told, kept: &mut Option<Folder>) {
+        match told {
+            Told::Begins { arm, run, of, .. } => self.run(*run, *of, arm),
+            Told::Ran(run) => keep_run(kept, run),
+            Told::Forecast(forecast) => self.forecast(*forecast),
+            Told::Trouble { .. } | Told::Done => {}
+        }
+    }
+
+    fn note(&self, line: &str) {
+        if !self.global.quiet {
+            self.bar.note(line);
+        }
+    }
+
+    fn forecast(&self, forecast: Option<TrialForecast>) {
+        let Some(forecast) = forecast.filter(|_| !self.cell.preview) else { return };
+        self.note(&crate::verbs::trial::said(&self.cell.experiment, &forecast));
+    }
+}

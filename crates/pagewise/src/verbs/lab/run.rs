@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise lab run`: the cells of an experiment, one after the other, and what each came to.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use pagewise_lab::experiment::{SUMMARY, judge};
+use pagewise_lab::library::{self, Cell, File, Index, Runner};
+use pagewise_model::{Cost, Interval, Trial};
+use pagewise_observe::{HostRoot, Scope};
+use pagewise_report::{CellTried, Experimented, Tried, json, text};
+use serde_json::{Value, json};
+
+use super::machines::{self, Machines, Ran};
+use super::picked::picked;
+use super::{Outcome, STOPPED, tell};
+use crate::cli::{Global, LabRun};
+use crate::cost::{self, Started};
+use crate::evidence::Folder;
+use crate::interrupt::Stop;
+use crate::trouble::Advised;
+use crate::{output, screen};
+
+pub(super) fn run(global: &Global, wanted: &LabRun, started: Started) -> anyhow::Result<Outcome> {
+    refuse_recording(global)?;
+    let (file, cells) = picked(&wanted.picked)?;
+    let host = HostRoot::live().context("/")?;
+    let machine = Interval::single(pagewise_observe::snapshot(&host, &Scope::glance()));
+    machines::check(&cells)?;
+    let folders = folders(wanted.evidence.as_deref(), &file, &cells)?;
+    let stop = Stop::listen()?;
+    say_time(global, &file, &cells);
+    let machines = Machines::new(global, &machine.end, &stop);
+    let mut done: Vec<Done> = Vec::new();
+    for (cell, folder) in cells.iter().zip(folders) {
+        let named = cells.len() > 1;
+        let one = one(global, &machines, &file, cell, folder.as_deref(), named)?;
+        let go_on = !one.ran.stopped;
+        done.push(one);
+        if !go_on {
+            break;
+        }
+    }
+    if global.json {
+        document(&file, &machine, &done, cells.len(), started)?;
+    }
+    ended(&done)
+}
+
+fn refuse_recording(global: &Global) -> anyhow::Result<()> {
+    if global.root.is_none() {
+        return Ok(());
+    }
+    let what = "lab run runs workloads; a recording runs nothing".to_owned();
+    bail!(Advised { what, next: "leave --root away" });
+}
+
+/// A cell that was run, and what its runs say.
+struct Done {
+    name: String,
+    preview: bool,
+    ran: Ran,
+    trial: Trial,
+}
+
+/// Runs a cell, keeps its evidence and, but for --json, prints its answer.
+fn one(
+    global: &Global,
+    machines: &Machines<'_>,
+    file: &File,
+    cell: &Cell,
+    folder: Option<&Path>,
+    named: bool,
+) -> anyhow::Result<Done> {
+    if named {
+        tell(global, &format!("{} begins", cell.name));
+    }
+    let mut kept: Option<Folder> = None;
+    let mut keep = |experiment: &_, snapshot: &_| -> anyhow::Result<Option<Folder>> {
+        folder.map(|at| Folder::new(at, experiment, snapshot, source(file))).transpose()
+    };
+    let ran = machines.run(cell, &mut keep, &mut kept)?;
+    let trial = judge(&ran.experiment, &ran.runs);
+    let evidence = kept.as_ref().map(Folder::path);
+    let tried = Tried {
+        snapshot: &ran.snapshot,
+        trial: &trial,
+        runs: &ran.runs,
+        evidence,
+        cost: Cost::default(),
+    };
+    if let (Some(trouble), false) = (&ran.trouble, ran.stopped) {
+        trouble.tell(&cell.name);
+    }
+    if !global.json && !ran.stopped && ran.has_pairs() {
+        let heading = if named { format!("{}\n", cell.name) } else { String::new() };
+        let text = heading + &text::trial(&tried, screen::look(global));
+        output::print(text.as_bytes())?;
+        if cell.preview {
+            tell(
+                global,
+                "a glance at three rounds: nothing is judged; leave --preview away for that",
+            );
+        }
+    }
+    if let Some(Err(error)) = kept.as_ref().map(|kept| kept.finish(&tried)) {
+        // the answer is not lost with the folder
+        eprintln!("pagewise: {error:#}");
+        return Ok(Done {
+            name: cell.name.clone(),
+            preview: cell.preview,
+            ran: ran.unkept(),
+            trial,
+        });
+    }
+    Ok(Done { name: cell.name.clone(), preview: cell.preview, ran, trial })
+}
+
+/// Where the experiment came from, for the evidence.
+fn source(file: &File) -> Value {
+    let line: Vec<String> =
+        std::env::args_os().map(|it| it.to_string_lossy().into_owned()).collect();
+    json!({ "experiment": file.name, "place": file.place(), "text": file.text, "command_line": line })
+}
+
+/// The folder of each cell. Several have an index, which is written before any of them.
+fn folders(
+    folder: Option<&Path>,
+    file: &File,
+    cells: &[Cell],
+) -> anyhow::Result<Vec<Option<PathBuf>>> {
+    let Some(folder) = folder else { return Ok(vec![None; cells.len()]) };
+    if cells.len() == 1 {
+        return Ok(vec![Some(folder.to_owned())]);
+    }
+    output::empty_folder(folder)?;
+    let index = Index::new(&file.name, cells.iter().map(|cell| cell.name.clone()).collect());
+    let text = serde_json::to_string_pretty(&index)? + "\n";
+    output::new_file_below(folder, SUMMARY, text.as_bytes())?;
+    Ok(cells.iter().map(|cell| Some(folder.join(&cell.name))).collect())
+}
+
+fn say_time(global: &Global, file: &File, cells: &[Cell]) {
+    let runs: u32 = cells.iter().map(library::runs).sum();
+    let seconds: f64 = cells.iter().map(library::seconds).sum();
+    let arms = cells.first().map_or(0, |cell| cell.experiment.arms.len());
+    let guests = cells.iter().filter(|cell| matches!(cell.runner, Runner::Guest(_))).count();
+    let places = match guests {
+        0 => "on this host".to_owned(),
+        1 => "in a guest".to_owned(),
+        many => format!("in {many} guests"),
+    };
+    let clock = if guests > 0 { ", by the guest's clock" } else { "" };
+    let minutes = seconds / 60.0;
+    let name = &file.name;
+    tell(
+        global,
+        &format!(
+            "{name}: {arms} arms, {runs} runs {places}, at most {minutes:.1} min{clock} (Ctrl-C stops)"
+        ),
+    );
+}
+
+fn document(
+    file: &File,
+    machine: &Interval,
+    done: &[Done],
+    wanted: usize,
+    started: Started,
+) -> anyhow::Result<()> {
+    let troubles: Vec<Option<String>> = done.iter().map(Done::trouble).collect();
+    let cells: Vec<CellTried<'_>> = done
+        .iter()
+        .zip(&troubles)
+        .map(|(done, trouble)| CellTried {
+            name: &done.name,
+            snapshot: &done.ran.snapshot,
+            trouble: trouble.as_deref(),
+            trial: &done.trial,
+            runs: &done.ran.runs,
+        })
+        .collect();
+    let stopped = format!("only {} of {wanted} cells were run to their end", done.len());
+    let is_short = done.len() < wanted || done.iter().any(|one| one.ran.stopped);
+    let commands: f64 = done.iter().map(|one| one.ran.own_cpu_seconds()).sum();
+    let all = cost::so_far(started, machine);
+    let text = json::lab(&Experimented {
+        snapshot: &machine.end,
+        name: &file.name,
+        about: file.about(),
+        claim: file.claim(),
+        preview: done.iter().any(|one| one.preview),
+        stopped: is_short.then_some(&*stopped),
+        cells: &cells,
+        cost: Cost { cpu_seconds: (all.cpu_seconds - commands).max(0.0), ..all },
+    });
+    output::print(text.as_bytes())?;
+    Ok(())
+}
+
+impl Done {
+    fn trouble(&self) -> Option<String> {
+        self.ran.trouble.as_ref().map(|trouble| trouble.what.clone())
+    }
+}
+
+fn ended(done: &[Done]) -> anyhow::Result<Outcome> {
+    if let Some(stopped) = done.iter().find(|one| one.ran.stopped) {
+        let (pairs, of) = (stopped.trial.pairs, stopped.trial.planned_pairs);
+        eprintln!(
+            "pagewise: {}: stopped after {pairs} of {of} pairs; all that was borrowed was given back",
+            stopped.name
+        );
+        return Ok(Outcome::Status(STOPPED));
+    }
+    match done.iter().any(|one| one.ran.trouble.is_some() || one.ran.unkept) {
+        true => Ok(Outcome::Status(1)),
+        false => Ok(Outcome::Done),
+    }
+}

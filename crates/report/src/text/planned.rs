@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise lab show` and `lab list`: what an experiment would do.
+
+use super::kit::{Line, Page, Role};
+use super::table::{Cell, Column, Table};
+use crate::Planned;
+
+pub(super) fn print(page: &mut Page, planned: &Planned) {
+    let title = Line::default().span(Role::Strong, format!("{}: ", planned.experiment));
+    page.hang(title, 2, Role::Plain, &planned.about);
+    if let Some(claim) = &planned.claim {
+        page.prose(2, Role::Quiet, claim);
+    }
+    page.heading("Workload", "");
+    for (name, value) in &planned.workload {
+        page.fact(name, value);
+    }
+    arms(page, planned);
+    page.heading("Machine", "");
+    planned.machines.iter().for_each(|machine| page.prose(2, Role::Plain, machine));
+    page.heading("Measured", "");
+    for (name, value) in &planned.measured {
+        page.fact(name, value);
+    }
+    page.fact("Runs", &planned.runs.to_string());
+    page.fact("Takes", &format!("at most {}", time(planned.seconds)));
+}
+
+fn arms(page: &mut Page, planned: &Planned) {
+    page.heading("Arms", "the first is what the others are held against");
+    let columns = vec![Column::name("arm"), Column::left("swap"), Column::words("sets")];
+    let mut table = Table::new(2, columns);
+    for [name, swap, sets] in &planned.arms {
+        table.row(vec![
+            Cell::new(Role::Strong, name.clone()),
+            swap.clone().into(),
+            sets.clone().into(),
+        ]);
+    }
+    table.print(page);
+}
+
+/// Minutes are near enough.
+fn time(seconds: f64) -> String {
+    match seconds {
+        ..=99.0 => format!("{seconds:.0} s"),
+        ..=5400.0 => format!("{:.0} min", seconds / 60.0),
+        _ => format!("{:.1} h", seconds / 3600.0),
+    }
+}
+
+pub(super) fn list(page: &mut Page, listed: &[(String, String)]) {
+    let widest = listed.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    for (name, about) in listed {
+        let name = Line::default().span(Role::Strong, name.clone()).pad_to(widest + 2);
+        page.hang(name, widest + 2, Role::Plain, about);
+    }
+}
