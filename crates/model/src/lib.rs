@@ -10,6 +10,8 @@ mod bench;
 mod benchmark;
 mod capability;
 mod cgroup;
+mod collapse;
+mod coverage;
 mod damon;
 mod document;
 mod estimate;
@@ -45,6 +47,10 @@ pub use bench::{
 pub use benchmark::{BenchInput, BenchLayer, Benchmark, NotMeasured};
 pub use capability::{Capability, FeatureState};
 pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
+pub use collapse::{BudgetMeasure, Collapse, CollapsedProcess, Failed, LeftAlone};
+pub use coverage::{
+    Blocks, Coverage, MappingCoverage, MappingKind, ProcessCoverage, ScanMethod,
+};
 pub use damon::{Damon, DamonModule};
 pub use document::{Cost, HostSummary};
 pub use estimate::{

@@ -5,6 +5,8 @@
 //! in the schema by itself. Sizes are bytes; what a host lacks is `{"absent": why}`, never 0.
 //! Everything is borrowed: a document is written without a second copy of the snapshot.
 
+mod thp;
+
 use std::collections::BTreeMap;
 
 use pagewise_model::knob::KnobReading;
@@ -19,9 +21,11 @@ use serde::Serialize;
 
 use crate::{Answer, Benched, Scanned, Tried, time};
 
+pub use thp::{collapse, thp};
+
 /// Which document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is the verb of the same name")]
+#[expect(missing_docs, reason = "each is the verb of the same name; collapse is that of thp")]
 pub enum Noun {
     Report,
     Status,
@@ -29,12 +33,22 @@ pub enum Noun {
     Scan,
     Bench,
     Trial,
+    Thp,
+    Collapse,
 }
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 6] =
-        [Self::Report, Self::Status, Self::Doctor, Self::Scan, Self::Bench, Self::Trial];
+    pub const ALL: [Self; 8] = [
+        Self::Report,
+        Self::Status,
+        Self::Doctor,
+        Self::Scan,
+        Self::Bench,
+        Self::Trial,
+        Self::Thp,
+        Self::Collapse,
+    ];
 
     /// The verb that answers with it.
     pub const fn name(self) -> &'static str {
@@ -45,6 +59,8 @@ impl Noun {
             Self::Scan => "scan",
             Self::Bench => "bench",
             Self::Trial => "trial",
+            Self::Thp => "thp",
+            Self::Collapse => "collapse",
         }
     }
 
@@ -57,6 +73,8 @@ impl Noun {
             Self::Scan => "pagewise/scan/1",
             Self::Bench => "pagewise/bench/1",
             Self::Trial => "pagewise/trial/1",
+            Self::Thp => "pagewise/thp/1",
+            Self::Collapse => "pagewise/collapse/1",
         }
     }
 }
@@ -229,6 +247,8 @@ pub fn schema(noun: Noun) -> String {
         Noun::Scan => generator.into_root_schema_for::<Scan<'_>>(),
         Noun::Bench => generator.into_root_schema_for::<Bench<'_>>(),
         Noun::Trial => generator.into_root_schema_for::<Trial<'_>>(),
+        Noun::Thp => generator.into_root_schema_for::<thp::Thp<'_>>(),
+        Noun::Collapse => generator.into_root_schema_for::<thp::Collapse<'_>>(),
     };
     name_version(&mut schema, noun);
     printed(&schema)

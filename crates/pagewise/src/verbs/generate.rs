@@ -38,6 +38,8 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Scan => json::Noun::Scan,
         Noun::Bench => json::Noun::Bench,
         Noun::Trial => json::Noun::Trial,
+        Noun::Thp => json::Noun::Thp,
+        Noun::Collapse => json::Noun::Collapse,
     };
     output::print(json::schema(noun).as_bytes())?;
     Ok(Outcome::Done)

@@ -14,6 +14,7 @@ mod doctor;
 mod duplicates;
 mod findings;
 pub(crate) mod header;
+mod huge;
 mod kit;
 mod limits;
 mod memory;
@@ -35,7 +36,7 @@ mod words;
 mod zones;
 mod zram;
 
-use crate::{Answer, Benched, Scanned, Tried};
+use crate::{Answer, Benched, Collapsed, HugeSeen, Scanned, Tried};
 use kit::Page;
 use pagewise_model::{Replicated, SelfTest, Trial};
 
@@ -79,6 +80,16 @@ pub fn scan(scanned: &Scanned<'_>, look: Look) -> String {
 /// One arm against another.
 pub fn trial(tried: &Tried<'_>, look: Look) -> String {
     printed(look, |page| trial::print(page, tried))
+}
+
+/// Where huge pages are.
+pub fn thp(seen: &HugeSeen<'_>, look: Look) -> String {
+    printed(look, |page| huge::print(page, seen))
+}
+
+/// What a collapse did.
+pub fn collapse(done: &Collapsed<'_>, look: Look) -> String {
+    printed(look, |page| huge::collapse::print(page, done))
 }
 
 /// Two trials side by side.
