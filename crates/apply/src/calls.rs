@@ -84,3 +84,19 @@ fn advise(pidfd: &OwnedFd, address: u64, length: u64, advice: libc::c_int) -> io
     };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
+
+/// `PR_THP_DISABLE_EXCEPT_ADVISED`, of Linux 6.18.
+const EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
+
+/// Lets this process, and all that it starts, have huge pages only where a program asks for them
+/// with MADV_HUGEPAGE, or nowhere; goes on over exec.
+///
+/// # Errors
+/// EINVAL where the kernel does not know the distinction.
+pub(crate) fn disable_thp(except_advised: bool) -> io::Result<()> {
+    let flags = if except_advised { EXCEPT_ADVISED } else { 0 };
+    let (on, none): (libc::c_ulong, libc::c_ulong) = (1, 0);
+    // SAFETY: this prctl takes four numbers and no pointer; it changes how this process gets memory
+    // from now on, and none that it has.
+    answered(unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, on, flags, none, none) })
+}

@@ -113,3 +113,26 @@ pub struct Failed {
     /// Some page was in use just then.
     pub busy: u64,
 }
+
+/// Huge pages that are mostly empty, and what became of them.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct Restrain {
+    /// Whose memory.
+    pub processes: Vec<CollapsedProcess>,
+    /// Huge pages of which pages were looked at.
+    pub huge_pages: u64,
+    /// Of those, with more than half of what was seen all zeros.
+    pub bloated: u64,
+    /// What holds only zeros, in all of them.
+    pub zeros: Bytes,
+    /// Of that, in those that are bloated.
+    pub zeros_in_bloated: Bytes,
+    /// How many were split; absent where nothing was to be split.
+    pub split: Option<u64>,
+    /// Proportional size of the processes before splitting.
+    pub memory_before: Option<Bytes>,
+    /// The same after it.
+    pub memory_after: Option<Bytes>,
+    /// Why not everything was looked at.
+    pub partial: Option<String>,
+}

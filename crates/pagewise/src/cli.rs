@@ -236,6 +236,68 @@ pub(crate) enum ThpAct {
     /// Collapse memory of running processes into huge pages, within a memory budget; needs root
     #[command(long_about = COLLAPSE)]
     Collapse(CollapseArgs),
+    /// Run a command with huge pages on, off or only where it asks for them
+    #[command(long_about = RUN, after_help = RUN_STATUS)]
+    Run(RunArgs),
+    /// Find huge pages that are mostly empty, and split them
+    #[command(long_about = RESTRAIN)]
+    Restrain(RestrainArgs),
+    /// Settings of the machine that belong together, as data
+    Profiles,
+}
+
+const RUN: &str = "Run a command with huge pages on, off, or only where it asks for them.\n\n\
+    Each allocator has a switch of its own, in the environment: glibc, jemalloc, mimalloc, Go and the \
+    JVM are told (GLIBC_TUNABLES, MALLOC_CONF, MIMALLOC_*, GODEBUG, JAVA_TOOL_OPTIONS); what is set \
+    there already stays. --off and --advised also tell the kernel, which holds for all that the \
+    command starts. What has no switch, as Go or a static program, is collapsed from outside once it \
+    has run for a while, which needs root. After that time it is looked at whether huge pages really \
+    came, and what is found is said on standard error.\n\n\
+    PAGEWISE_THP=on, off or advised does the same, for containers; an option counts more.";
+
+const RUN_STATUS: &str = "Exit status: the command's own; 128 and the number of the signal that ended \
+    it; 127 where there is no such command.";
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Huge pages wherever the allocator can ask for them; the default
+    #[arg(long, group = "switch")]
+    pub(crate) on: bool,
+    /// No huge pages
+    #[arg(long, group = "switch")]
+    pub(crate) off: bool,
+    /// Only where the program itself asks for them
+    #[arg(long, group = "switch")]
+    pub(crate) advised: bool,
+    /// When to look whether they came; 0 does not look, and becomes the command
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse)]
+    pub(crate) check: Duration,
+    /// The command
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
+}
+
+const RESTRAIN: &str = "Find huge pages that are mostly empty, and split them.\n\n\
+    A huge page of which most was never written to wastes what it holds of zeros. Contents of the \
+    target's huge pages are looked at, counted and not kept; other users' only with --measure. With \
+    --split those pages are split from outside, as advice about a part of a huge page makes the \
+    kernel do; newer kernels (6.12 and later) give back what holds only zeros. The kernel can do this \
+    by itself: the settings for it are named.";
+
+#[derive(Debug, Args)]
+#[command(mut_group("whose", |group| group.required(true)))]
+pub(crate) struct RestrainArgs {
+    #[command(flatten)]
+    pub(crate) whose: Whose,
+    /// Split them; else only say what is found
+    #[arg(long)]
+    pub(crate) split: bool,
+    /// Look at contents of other users' processes, as root
+    #[arg(long)]
+    pub(crate) measure: bool,
+    /// Time that looking may take
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse)]
+    pub(crate) budget: Duration,
 }
 
 const COLLAPSE: &str = "Collapse memory of running processes into huge pages, from outside and within a \
@@ -619,6 +681,7 @@ pub(crate) enum Noun {
     Trial,
     Thp,
     Collapse,
+    Restrain,
 }
 
 #[cfg(test)]

@@ -21,11 +21,11 @@ use serde::Serialize;
 
 use crate::{Answer, Benched, Scanned, Tried, time};
 
-pub use thp::{collapse, thp};
+pub use thp::{collapse, restrain, thp};
 
 /// Which document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is the verb of the same name; collapse is that of thp")]
+#[expect(missing_docs, reason = "each is the verb of the same name; collapse and restrain are those of thp")]
 pub enum Noun {
     Report,
     Status,
@@ -35,11 +35,12 @@ pub enum Noun {
     Trial,
     Thp,
     Collapse,
+    Restrain,
 }
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Report,
         Self::Status,
         Self::Doctor,
@@ -48,6 +49,7 @@ impl Noun {
         Self::Trial,
         Self::Thp,
         Self::Collapse,
+        Self::Restrain,
     ];
 
     /// The verb that answers with it.
@@ -61,6 +63,7 @@ impl Noun {
             Self::Trial => "trial",
             Self::Thp => "thp",
             Self::Collapse => "collapse",
+            Self::Restrain => "restrain",
         }
     }
 
@@ -75,6 +78,7 @@ impl Noun {
             Self::Trial => "pagewise/trial/1",
             Self::Thp => "pagewise/thp/1",
             Self::Collapse => "pagewise/collapse/1",
+            Self::Restrain => "pagewise/restrain/1",
         }
     }
 }
@@ -249,6 +253,7 @@ pub fn schema(noun: Noun) -> String {
         Noun::Trial => generator.into_root_schema_for::<Trial<'_>>(),
         Noun::Thp => generator.into_root_schema_for::<thp::Thp<'_>>(),
         Noun::Collapse => generator.into_root_schema_for::<thp::Collapse<'_>>(),
+        Noun::Restrain => generator.into_root_schema_for::<thp::Restrain<'_>>(),
     };
     name_version(&mut schema, noun);
     printed(&schema)

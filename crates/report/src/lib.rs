@@ -11,7 +11,7 @@ mod time;
 mod told;
 
 use pagewise_model::{
-    Benchmark, Collapse, Cost, Effective, Estimate, Finding, Interval, ProcessCoverage, Snapshot, Trial, TrialRun,
+    Benchmark, Collapse, Cost, Effective, Estimate, Finding, Interval, ProcessCoverage, Restrain, Snapshot, Trial, TrialRun,
 };
 
 /// Everything that an answer may show.
@@ -94,6 +94,17 @@ pub struct Collapsed<'a> {
     pub snapshot: &'a Snapshot,
     /// What was done.
     pub collapse: &'a Collapse,
+    /// What it cost in all.
+    pub cost: Cost,
+}
+
+/// What `thp restrain` found and did.
+#[derive(Debug, Clone, Copy)]
+pub struct Restrained<'a> {
+    /// The host.
+    pub snapshot: &'a Snapshot,
+    /// What was found and done.
+    pub restrain: &'a Restrain,
     /// What it cost in all.
     pub cost: Cost,
 }

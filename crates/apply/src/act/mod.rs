@@ -10,7 +10,9 @@
 //! - [`budget`](self::budget): how much memory may grow, counted before and measured as it goes;
 //! - [`brake`](self::brake): when the machine or the cgroup needs its memory for something else;
 //! - [`subject`](self::subject): one process, its rights checked before anything is done;
-//! - [`collapse`](self::collapse): the loop over all of these, once or watching.
+//! - [`collapse`](self::collapse): the loop over all of these, once or watching;
+//! - [`split`](self::split): the way back, for huge pages that are mostly empty;
+//! - [`switch`](self::switch): none at all, for ourselves and what we start.
 
 mod brake;
 mod budget;
@@ -18,7 +20,9 @@ mod collapse;
 mod pick;
 mod split;
 mod subject;
+mod switch;
 
 pub use collapse::{CollapseWish, Whom, collapse};
 pub use split::{SplitError, split};
 pub use subject::ActError;
+pub use switch::{Allowed, switch_off};

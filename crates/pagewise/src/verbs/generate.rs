@@ -40,6 +40,7 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Trial => json::Noun::Trial,
         Noun::Thp => json::Noun::Thp,
         Noun::Collapse => json::Noun::Collapse,
+        Noun::Restrain => json::Noun::Restrain,
     };
     output::print(json::schema(noun).as_bytes())?;
     Ok(Outcome::Done)

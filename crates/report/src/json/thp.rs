@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Head, Noun, printed};
-use crate::{Collapsed, HugeSeen, huge};
+use crate::{Collapsed, HugeSeen, Restrained, huge};
 
 /// Where huge pages are.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -95,4 +95,19 @@ impl<'a> Group<'a> {
 pub fn collapse(done: &Collapsed<'_>) -> String {
     let head = Head::of(Noun::Collapse, done.snapshot, done.cost);
     printed(&Collapse { head, collapse: done.collapse })
+}
+
+/// Huge pages that are mostly empty.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Restrain<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    #[serde(flatten)]
+    restrain: &'a pagewise_model::Restrain,
+}
+
+/// What `thp restrain --json` prints, with a line end.
+pub fn restrain(done: &Restrained<'_>) -> String {
+    let head = Head::of(Noun::Restrain, done.snapshot, done.cost);
+    printed(&Restrain { head, restrain: done.restrain })
 }

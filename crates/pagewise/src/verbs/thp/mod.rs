@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise thp`: huge pages, seen and made.
 
+mod canary;
 mod collapse;
+mod profiles;
+mod restrain;
+mod run;
 mod see;
 mod whom;
 
@@ -14,8 +18,12 @@ use crate::trouble::Advised;
 
 pub(super) fn run(global: &Global, wanted: &Thp, started: Started) -> anyhow::Result<Outcome> {
     match &wanted.what {
+        None if wanted.canary => canary::run(global),
         None => see::run(global, &wanted.whose, started),
         Some(ThpAct::Collapse(wanted)) => collapse::run(global, wanted, started),
+        Some(ThpAct::Run(wanted)) => run::run(global, wanted),
+        Some(ThpAct::Restrain(wanted)) => restrain::run(global, wanted, started),
+        Some(ThpAct::Profiles) => profiles::run(global),
     }
 }
 

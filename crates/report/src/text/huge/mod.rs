@@ -3,6 +3,8 @@
 
 pub(super) mod collapse;
 mod looked;
+pub(super) mod profiles;
+pub(super) mod restrain;
 
 use pagewise_model::{Bytes, Cgroup, Interval, Process, Reading, Snapshot};
 
