@@ -36,6 +36,8 @@ struct zm_codec {
 	int (*reader_init)(void *work);
 	int (*compress)(void *work, int level, const void *page, void *to, u32 room, u32 *len);
 	int (*decompress)(void *work, const void *from, u32 len, void *page);
+	/* Whether it would decompress to @page; may be missing. */
+	bool (*equal)(const void *from, u32 len, const void *page);
 };
 
 extern const struct zm_codec zm_codec_lz4, zm_codec_zstd, zm_codec_lzo, zm_codec_lzo_rle;
