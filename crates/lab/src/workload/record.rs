@@ -108,7 +108,8 @@ impl Record {
             say("p99", all.latency.value_at_quantile(0.99) as f64 / 1e9);
         }
         if settled.is_some() {
-            say("settling", self.points[..steady].iter().map(|point| point.seconds).sum());
+            let before = self.points[..steady].iter();
+            say("settling", before.fold(0.0, |sum, point| sum + point.seconds));
         }
         let settled_at = settled.and_then(|at| u32::try_from(at).ok());
         let latency_ns = by_powers_of_two(&all.latency);

@@ -72,8 +72,7 @@ mod tests {
 
     #[test]
     fn only_later_looks_that_tell_something_are_averaged() {
-        let look =
-            |operations, precision, stream_kept| Look { operations, precision, stream_kept };
+        let look = |operations, precision, stream_kept| Look { operations, precision, stream_kept };
         let looks = Looks {
             looks: vec![
                 look(50, Some(0.1), 1),

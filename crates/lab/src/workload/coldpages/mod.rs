@@ -187,7 +187,10 @@ impl Sets {
     fn read_on(&mut self) -> Result<(), Error> {
         let page = self.stream_read % self.stream_pages;
         let place = u64::try_from(page * self.buffer.len()).unwrap_or(u64::MAX);
-        self.stream.file.read_exact_at(&mut self.buffer, place).about(|| "the stream".to_owned())?;
+        self.stream
+            .file
+            .read_exact_at(&mut self.buffer, place)
+            .about(|| "the stream".to_owned())?;
         self.stream_read += 1;
         Ok(())
     }

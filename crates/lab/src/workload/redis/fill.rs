@@ -20,11 +20,7 @@ const BATCH: usize = 128 << 10;
 const PAGE: usize = 4096;
 
 /// Writes all of them.
-pub(super) fn fill(
-    stream: &mut UnixStream,
-    wanted: &Redis,
-    told: &mut Told<'_>,
-) -> io::Result<()> {
+pub(super) fn fill(stream: &mut UnixStream, wanted: &Redis, told: &mut Told<'_>) -> io::Result<()> {
     let length = usize::try_from(wanted.value_bytes).map_err(io::Error::other)?;
     let text: Mix = "text:100".parse().map_err(io::Error::other)?;
     let text = text.pages((TEXT + length).div_ceil(PAGE), PAGE, wanted.seed);
