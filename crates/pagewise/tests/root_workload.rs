@@ -34,7 +34,7 @@ impl Short {
         let mut lender = Lender::new(tokens.path());
         if with_swap {
             let disksize = Bytes::new(256 << 20);
-            let wanted = ZramWanted { disksize, ..ZramWanted::default() };
+            let wanted = ZramWanted { disksize, algorithm: None, level: None, mem_limit: None };
             let zram = lender.zram(&wanted).unwrap();
             lender.swap_on(&zram.device, Some(10)).unwrap();
         }

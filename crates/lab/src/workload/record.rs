@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn latencies_of_any_length_are_kept() {
         let mut record = Record::new();
-        [0, 1, 2, 3, 1023, 1024, u64::MAX].map(|ns| record.latency(ns));
+        [0, 1, 2, 3, 1023, 1024, u64::MAX].into_iter().for_each(|ns| record.latency(ns));
         record.iteration(1.0, 7);
         let (course, values) = record.concluded();
         assert_eq!(course.latency_ns.iter().map(|(_, count)| count).sum::<u64>(), 7);
