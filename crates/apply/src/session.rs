@@ -141,7 +141,7 @@ impl Session {
         if open.held_by(&self.open).is_some() {
             return Err(Error::IsOn(area));
         }
-        self.switch_on(area, diskseq, priority)
+        self.switch_on(&area, diskseq, priority)
     }
 
     /// The same on a block device that is not of this session: what it holds is lost. mkswap refuses one
@@ -161,12 +161,12 @@ impl Session {
         if self.hands().swaps().iter().any(|on| on.path == area) {
             return Err(Error::IsOn(area));
         }
-        self.switch_on(area, None, priority)
+        self.switch_on(&area, None, priority)
     }
 
     fn switch_on(
         &mut self,
-        area: String,
+        area: &str,
         diskseq: Option<u64>,
         priority: Option<i16>,
     ) -> Result<LoanId, Error> {
@@ -179,8 +179,8 @@ impl Session {
             let ours: Vec<&str> = ours.iter().map(String::as_str).collect();
             swap::alone(self.hands(), &ours)?;
         }
-        let what = Loan::SwapOn { area: area.clone(), diskseq };
-        self.taken(what, |hands| swap::on(hands, &area, priority))
+        let what = Loan::SwapOn { area: area.to_owned(), diskseq };
+        self.taken(what, |hands| swap::on(hands, area, priority))
     }
 
     /// Makes a memory cgroup.

@@ -13,31 +13,27 @@ use pagewise_model::Bytes;
 #[derive(Debug)]
 pub(crate) struct Borrowed {
     session: Session,
-    swap_folder: Option<PathBuf>,
 }
 
 impl Borrowed {
     /// Puts back what earlier runs left behind, and says so on standard error.
     pub(crate) fn open(allow_shared_swap: bool) -> anyhow::Result<Self> {
-        let (mut session, left_behind) = Session::open(&state_folder())?;
+        Self::open_in(&state_folder(), allow_shared_swap)
+    }
+
+    /// The same with another folder for journals.
+    pub(crate) fn open_in(state: &Path, allow_shared_swap: bool) -> anyhow::Result<Self> {
+        let (mut session, left_behind) = Session::open(state)?;
         for line in left_behind.iter().flat_map(lines) {
             eprintln!("pagewise: {line}");
         }
         if allow_shared_swap {
             session.allow_shared_swap();
         }
-        Ok(Self { session, swap_folder: None })
-    }
-
-    /// Lends whole block devices for swap, and what they hold is lost: for a guest, whose disks are made
-    /// for that.
-    pub(crate) fn lend_devices(&mut self) {
-        self.session.allow_devices();
-    }
-
-    /// Where files for swap are made.
-    pub(crate) fn swap_in(&mut self, folder: PathBuf) {
-        self.swap_folder = Some(folder);
+        if pagewise_lab::init::is_guest() {
+            session.allow_devices();
+        }
+        Ok(Self { session })
     }
 
     /// Gives all back; a line for each thing that did not go back as it came.
@@ -108,8 +104,9 @@ impl Treatment for Borrowed {
         loan.map(|loan| LoanId(loan.0)).map_err(|error| refused(&what(), &error))
     }
 
+    /// Where the user wants what passes.
     fn swap_folder(&self) -> Option<PathBuf> {
-        self.swap_folder.clone()
+        std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty()).map(PathBuf::from)
     }
 
     /// Version 2 has one swappiness for all: there `vm.swappiness` reaches the group by itself.

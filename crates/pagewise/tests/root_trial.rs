@@ -2,18 +2,29 @@
 //! `pagewise trial` with real settings and cgroups: each run has what its arm says, and all goes back.
 
 #![allow(clippy::disallowed_methods, reason = "tests look at the machine by its own means")]
+#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(dead_code, reason = "they lend by a part of what the program does")]
 
 mod machine;
+#[path = "../src/treatment.rs"]
+mod treatment;
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use std::sync::atomic::AtomicBool;
+
 use machine::{Loans, read};
+use pagewise_lab::experiment::{
+    Conducted, Control, Experiment, Heard, Metric, conduct, judge, setting,
+};
 use pagewise_model::knob::{Access, Domain, KNOBS};
+use pagewise_model::{Clock, RunEnd, TrialArm, TrialRun, TrialSwap};
 use serde_json::Value;
 use tempfile::TempDir;
+use treatment::Borrowed;
 
 /// A knob whose change for a moment nobody feels.
 const KNOB: &str = "/proc/sys/vm/extfrag_threshold";
@@ -108,6 +119,172 @@ fn root_swappiness_of_a_command_in_a_limited_cgroup() {
         let told = values["scanned"].as_f64();
         assert!(told.is_none_or(|scanned| scanned > 0.0), "{run}");
     }
+}
+
+/// A cgroup of version 1 keeps the swappiness that it was made with.
+#[test]
+fn root_swappiness_reaches_the_cgroup() {
+    let place = Place::new();
+    let script = "at=$(sed -n 's/^[0-9]*:[a-z,_]*memory[a-z,_]*://p' /proc/self/cgroup); \
+                  cat /sys/fs/cgroup/memory$at/memory.swappiness 2>/dev/null \
+                  || cat /proc/sys/vm/swappiness";
+    let options = ["--a", "vm.swappiness=33", "--b", "vm.swappiness=144", "--memory", "24M"];
+    let metric = ["--metric", "^([0-9]+)", "--higher-is-better"];
+    let document = place.trial(&[&options[..], &metric].concat(), &["sh", "-c", script]);
+    for run in runs(&document) {
+        let expected = if run["arm"] == "a" { 33.0 } else { 144.0 };
+        assert_eq!(run["values"]["^([0-9]+)"], expected, "{run}");
+    }
+}
+
+/// Text without an end of line, which tail keeps until there is one: half as much again as the limit.
+const EATER: &str = "yes 'text of some length' | tr '\\n' ' ' | head -c 96M | tail > /dev/null";
+const LIMIT: u64 = 64 << 20;
+
+fn arm(name: &str, swap: Option<Vec<TrialSwap>>) -> TrialArm {
+    TrialArm { name: name.to_owned(), swap, ..TrialArm::default() }
+}
+
+fn eating(arms: Vec<TrialArm>) -> Experiment {
+    Experiment {
+        command: ["sh", "-c", EATER].map(str::to_owned).to_vec(),
+        arms,
+        metrics: vec![Metric::parse("swapped-out").unwrap()],
+        pairs: 2,
+        min_effect: 0.02,
+        warm_up: 1,
+        seed: 1,
+        memory_limit_bytes: Some(LIMIT),
+        deadline: Duration::from_secs(60),
+        clock: Clock::Real,
+        profile: true,
+    }
+}
+
+impl Place {
+    /// With what the program itself lends by, in this very process.
+    fn conducted(&self, experiment: &Experiment) -> Vec<TrialRun> {
+        experiment.check().unwrap();
+        let state = self.folder.path().join("state");
+        std::fs::create_dir_all(&state).unwrap();
+        let mut borrowed = Borrowed::open_in(&state, false).unwrap();
+        let (stop, mut heard) = (AtomicBool::new(false), |_: Heard<'_>| {});
+        let mut control = Control { stop: &stop, heard: &mut heard };
+        let Conducted { runs, trouble } = conduct(experiment, Some(&mut borrowed), &mut control);
+        assert_eq!(borrowed.end(), Vec::<String>::new(), "all went back as it came");
+        assert!(trouble.is_none(), "{trouble:?}");
+        runs
+    }
+}
+
+/// What swaps, and the zram devices that are there.
+fn swap_and_devices() -> (String, Vec<String>) {
+    let disks = std::fs::read_dir("/sys/block").unwrap().flatten();
+    let names = disks.map(|disk| disk.file_name().to_string_lossy().into_owned());
+    let mut zram: Vec<String> = names.filter(|name| name.starts_with("zram")).collect();
+    zram.sort();
+    (read("/proc/swaps"), zram)
+}
+
+/// Two tiers, a file, and none at all, for a command that does not fit.
+#[test]
+fn root_arms_bring_their_own_swap_and_the_one_without_is_killed() {
+    let (place, before) = (Place::new(), swap_and_devices());
+    let zram = TrialSwap::Zram {
+        size_bytes: 16 << 20,
+        algorithm: None,
+        mem_limit_bytes: None,
+        priority: None,
+    };
+    let file = TrialSwap::File { size_bytes: 128 << 20, priority: None };
+    let experiment = eating(vec![
+        arm("off", Some(Vec::new())),
+        arm("tiers", Some(vec![zram, file.clone()])),
+        arm("file", Some(vec![file])),
+    ]);
+    let runs = place.conducted(&experiment);
+    assert_eq!(swap_and_devices(), before);
+    assert!(!place.folder.path().join("state").read_dir().unwrap().any(is_journal));
+    assert!(!Path::new("/var/tmp").read_dir().unwrap().any(is_swap_of_ours));
+    let of = |name: &str| runs.iter().filter(move |run| run.arm == name).collect::<Vec<_>>();
+    assert_eq!(of("off").len(), 2, "its warm-up is its answer");
+    for run in of("off") {
+        assert!(matches!(run.end, RunEnd::OutOfMemory { .. }), "{run:?}");
+        assert_eq!(run.victims, ["tail"], "{run:?}");
+        assert_eq!(run.values["swap-used"], 0.0);
+    }
+    for run in [of("tiers"), of("file")].concat() {
+        assert_eq!(run.end, RunEnd::Exited { status: 0 });
+        assert!(run.victims.is_empty(), "{run:?}");
+        let used = run.values["swap-used"];
+        assert!(used > f64::from(8 << 20) && used <= f64::from(144 << 20), "{used}");
+        assert!(run.values["swapped-out"] > 2048.0, "{run:?}");
+        let pool = run.values.get("pool").copied();
+        // text shrinks
+        let is_small = |pool: f64| pool > 0.0 && pool < f64::from(16 << 20);
+        assert_eq!(pool.is_some_and(is_small), run.arm == "tiers", "{run:?}");
+        assert_eq!(pool.is_some(), run.arm == "tiers", "{run:?}");
+    }
+    let trial = judge(&experiment, &runs);
+    assert_eq!(trial.dropped[0].why, "killed for lack of memory in 2 of 2 runs");
+    assert_eq!((&*trial.arms[0].name, trial.pairs), ("tiers", 2));
+    assert!(trial.notes.iter().any(|note| note.contains("compared with tiers")));
+}
+
+fn is_swap_of_ours(entry: std::io::Result<std::fs::DirEntry>) -> bool {
+    let ours = format!("pagewise-swap-{}-", std::process::id());
+    entry.unwrap().file_name().to_string_lossy().starts_with(&ours)
+}
+
+fn is_journal(entry: std::io::Result<std::fs::DirEntry>) -> bool {
+    entry.unwrap().file_name().to_string_lossy().ends_with(".journal")
+}
+
+/// Somebody else's swap, here a file of the test, is on: an arm without any must not use it.
+#[test]
+fn root_an_arm_without_swap_uses_none_although_the_host_has_some() {
+    let mut place = Place::new();
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let area = place.loans.swap_file(folder.path(), 128);
+    place.loans.swap_on(&area.display().to_string(), 5);
+    let swappiness = vec![setting("vm.swappiness=100").unwrap()];
+    let own = TrialArm { settings: swappiness, ..arm("hosts", None) };
+    let twice = arm("again", None);
+    let runs = place.conducted(&eating(vec![own, twice, arm("none", Some(Vec::new()))]));
+    for run in &runs {
+        let is_none = run.arm == "none";
+        assert_eq!(matches!(run.end, RunEnd::OutOfMemory { .. }), is_none, "{run:?}");
+        assert_eq!(run.values["swap-used"] == 0.0, is_none, "{run:?}");
+    }
+    // and one that brings swap would share it: that is refused
+    let shares = vec![TrialSwap::File { size_bytes: 1 << 20, priority: None }];
+    let runs =
+        place.conducted(&eating(vec![arm("a", None), arm("b", None), arm("c", Some(shares))]));
+    let refused = runs.iter().find_map(|run| run.refused.clone()).unwrap();
+    assert!(refused.contains("the host's own swap is on"), "{refused}");
+    drop(place);
+}
+
+/// Without a cgroup nobody but the process group knows them.
+#[test]
+fn root_killed_without_root_it_leaves_no_processes() {
+    let place = Place::new();
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let copy = folder.path().join("pagewise");
+    let program = std::env::var("PAGEWISE_STATIC");
+    let program = program.unwrap_or_else(|_| env!("CARGO_BIN_EXE_pagewise").to_owned());
+    std::fs::copy(program, &copy).unwrap();
+    machine::run("chmod", &["777", &folder.path().display().to_string()]);
+    let pids = folder.path().join("pids");
+    let script = format!("echo $$ > {0}; sleep 999 & echo $! >> {0}; wait", pids.display());
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(&copy);
+    command.args(["trial", "--aa", "--", "sh", "-c", &script]);
+    let mut trial = Killed(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    wait_for(|| pids_in(&pids).len() == 2);
+    trial.kill();
+    wait_for(|| pids_in(&pids).iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists()));
+    drop(place);
 }
 
 #[test]

@@ -171,4 +171,29 @@ mod tests {
         }
         panic!("only {seen} samples of a busy thread");
     }
+
+    /// A thread that lives in system calls is seen in functions of the kernel, by name where we may know
+    /// them.
+    #[test]
+    fn functions_of_the_kernel_are_named() {
+        let own = u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+        let mut profile = Profile::of(&[own]);
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while profile.places.len() < 20 && std::time::Instant::now() < until {
+            (0..2000).for_each(|_| drop(std::fs::metadata("/proc/self/stat")));
+            profile.look();
+            if profile.samplers.is_empty() {
+                break;
+            }
+        }
+        let sampled: u64 = profile.places.values().sum();
+        let found = profile.functions();
+        assert!(
+            found.len() <= MOST
+                && found.iter().map(|(_, count)| count).sum::<u64>() <= sampled + 1000
+        );
+        if rustix::process::geteuid().is_root() && sampled > 0 {
+            assert!(found.iter().any(|(name, _)| name != "(unknown)"), "{found:?}");
+        }
+    }
 }

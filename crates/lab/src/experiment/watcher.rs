@@ -14,9 +14,8 @@ use std::os::unix::process::CommandExt;
 
 use crate::program;
 
-/// The last line without a farewell is who is killed.
-const SCRIPT: &str =
-    r#"last=; while read -r group; do last=$group; done; [ -z "$last" ] || kill -KILL -- "-$last""#;
+/// The last line without a farewell is who is killed. dash knows `--` only behind `-s`.
+const SCRIPT: &str = r#"last=; while read -r group; do last=$group; done; [ -z "$last" ] || kill -s KILL -- "-$last""#;
 
 /// Dropped at the end, which tells it that all is well.
 #[derive(Debug)]
@@ -50,5 +49,43 @@ impl Drop for Watcher {
             drop(child.stdin.take());
             let _ = child.wait();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(mut child: Child) -> bool {
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while std::time::Instant::now() < until {
+            if child.try_wait().unwrap().is_some() {
+                return true;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let _ = child.kill();
+        false
+    }
+
+    /// As when we are killed: the pipe ends and nobody has said that the run was over.
+    #[test]
+    fn the_group_of_one_who_is_gone_is_killed_and_no_other() {
+        let sleeper = || Command::new("sleep").arg("999").process_group(0).spawn().unwrap();
+        let (ours, mut others) = (sleeper(), sleeper());
+        let mut watcher = Watcher::new();
+        watcher.watch(Some(others.id()));
+        watcher.watch(None);
+        watcher.watch(Some(ours.id()));
+        drop(watcher.0.as_mut().unwrap().stdin.take());
+        assert!(ends(ours));
+        watcher.0.take().unwrap().wait().unwrap();
+        assert!(others.try_wait().unwrap().is_none(), "its run was over");
+        let mut calm = Watcher::new();
+        calm.watch(Some(others.id()));
+        drop(calm);
+        assert!(others.try_wait().unwrap().is_none(), "a farewell is no death");
+        others.kill().unwrap();
+        others.wait().unwrap();
     }
 }

@@ -30,6 +30,17 @@ pub fn is_wanted() -> bool {
     is_pid_1() && std::env::var_os(MARK).is_some()
 }
 
+/// Whether this machine is a guest of ours, whatever has become PID 1 of it: its disks were made for its
+/// job and are nobody's.
+#[must_use]
+pub fn is_guest() -> bool {
+    fs::read_to_string("/proc/cmdline").is_ok_and(|line| is_marked(&line))
+}
+
+fn is_marked(line: &str) -> bool {
+    line.split_whitespace().any(|word| word.split('=').next() == Some(MARK))
+}
+
 fn is_pid_1() -> bool {
     rustix::process::getpid().as_raw_nonzero().get() == 1
 }
@@ -109,5 +120,20 @@ fn end() -> ! {
     loop {
         let _ = rustix::system::reboot(RebootCommand::Restart);
         std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_is_known_by_its_command_line() {
+        assert!(is_marked(&format!("console=ttyS0 {MARK}=1 quiet\n")));
+        assert!(!is_marked(&format!(
+            "console=ttyS0 not{MARK}=1 quiet {}\n",
+            MARK.to_lowercase() + "x"
+        )));
+        assert!(!is_guest() || is_marked(&fs::read_to_string("/proc/cmdline").unwrap()));
     }
 }

@@ -18,9 +18,8 @@ impl Window {
     /// Where its n-th page lies in the data.
     pub(super) fn page(&self, number: usize) -> usize {
         let piece = number * self.parts / self.pages;
-        let first_of_piece = (piece * self.pages).div_ceil(self.parts);
-        let distance = piece * self.data / self.parts;
-        (self.start + distance + number - first_of_piece) % self.data
+        let between = piece * (self.data - self.pages) / self.parts;
+        (self.start + number + between) % self.data
     }
 
     /// Moves on; behind the end it comes in again at the start.
