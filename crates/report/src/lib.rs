@@ -11,7 +11,8 @@ mod time;
 mod told;
 
 use pagewise_model::{
-    Benchmark, Collapse, Cost, Effective, Estimate, Finding, Interval, ProcessCoverage, Restrain, Snapshot, Trial, TrialRun,
+    Benchmark, Collapse, Cost, Effective, Estimate, Finding, Interval, ProcessCoverage, Restrain,
+    Snapshot, Trial, TrialRun,
 };
 
 /// Everything that an answer may show.
