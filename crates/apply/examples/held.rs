@@ -5,6 +5,7 @@
 //! ```text
 //! held map MIB OF EACH     of EACH pages one after the other, OF are written; aligned to 2 MiB
 //! held heap MIB            memory from the allocator, in pieces of 64 KiB
+//! held cut PIECES          so many mappings of a page each, beside each other
 //! ```
 //! Orders: `check` (answers `wrong` where contents changed), `fork` (a child shares all of it; `done`
 //! is followed by its id), `reap` (the child ends), `write` (every 16th page is written again, with
@@ -31,9 +32,8 @@ impl Held {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: without MAP_FIXED a new place is chosen, so nothing that is used is replaced.
-        let at = unsafe {
-            libc::mmap(std::ptr::null_mut(), length + BLOCK, protection, flags, -1, 0)
-        };
+        let at =
+            unsafe { libc::mmap(std::ptr::null_mut(), length + BLOCK, protection, flags, -1, 0) };
         assert_ne!(at, libc::MAP_FAILED, "mmap: {}", std::io::Error::last_os_error());
         let offset = at.cast::<u8>().align_offset(BLOCK);
         // SAFETY: the mapping is `BLOCK` longer than what is used of it, is never unmapped, and
@@ -91,6 +91,16 @@ impl Held {
         assert_eq!(locked, 0, "mlock: {}", std::io::Error::last_os_error());
     }
 
+    /// Makes every second of the first pages unreadable: each border is one between mappings.
+    fn cut(&self, pieces: usize) {
+        for page in (0..pieces).step_by(2) {
+            let at = self.memory.as_ptr().wrapping_add(page * PAGE).cast_mut().cast();
+            // SAFETY: the page is ours, within `memory`, and is not looked at any more.
+            let done = unsafe { libc::mprotect(at, PAGE, libc::PROT_NONE) };
+            assert_eq!(done, 0, "mprotect: {}", std::io::Error::last_os_error());
+        }
+    }
+
     fn obey(&mut self, order: &str) -> String {
         match order {
             "check" if !self.is_unchanged() => return "wrong".to_owned(),
@@ -121,8 +131,12 @@ fn main() {
         Some("map") => {
             held = Some(Held::map(number(&words, 1), number(&words, 2), number(&words, 3)));
         }
+        Some("cut") => {
+            let mapped = Held::map(number(&words, 1) * 2 * PAGE / (1 << 20) + 2, 1, 1);
+            mapped.cut(number(&words, 1));
+        }
         Some("heap") => heap = (0..number(&words, 1) * 16).map(|_| vec![7u8; 64 << 10]).collect(),
-        _ => panic!("held map MIB OF EACH, or held heap MIB"),
+        _ => panic!("held map MIB OF EACH, held heap MIB, or held cut PIECES"),
     }
     say("ready");
     for order in std::io::stdin().lock().lines().map_while(Result::ok) {

@@ -10,7 +10,10 @@
 //!
 //! This is the only module of the crate with `unsafe`.
 
-#![expect(unsafe_code, reason = "fork, the signal mask, _exit, rdtsc and an ioctl have no safe wrapper")]
+#![expect(
+    unsafe_code,
+    reason = "fork, the signal mask, _exit, rdtsc and an ioctl have no safe wrapper"
+)]
 
 use std::ffi::CString;
 use std::fs::File;

@@ -47,9 +47,8 @@ pub(crate) fn khugepaged(interval: &Interval) -> Option<(f64, f64)> {
     if pid(interval.start.as_deref()?)? != pid(&interval.end)? {
         return None;
     }
-    let seconds = |pick: fn(&Snapshot) -> Reading<Nanos>| {
-        Some(interval.change(pick)?.delta as f64 / 1e9)
-    };
+    let seconds =
+        |pick: fn(&Snapshot) -> Reading<Nanos>| Some(interval.change(pick)?.delta as f64 / 1e9);
     let cpu = seconds(|snapshot| snapshot.thp.khugepaged.cpu_time.clone())?;
     Some((cpu, seconds(|snapshot| snapshot.thp.khugepaged.run_queue_wait.clone())?))
 }
@@ -73,9 +72,8 @@ mod tests {
 
     #[test]
     fn another_thread_has_no_rate() {
-        let between = |before, after| {
-            khugepaged(&Interval { start: Some(Box::new(before)), end: after })
-        };
+        let between =
+            |before, after| khugepaged(&Interval { start: Some(Box::new(before)), end: after });
         assert_eq!(between(at(1.0, 38, 0), at(2.0, 38, 500_000_000)), Some((0.5, 1.0)));
         assert_eq!(between(at(1.0, 38, 0), at(2.0, 99, 500_000_000)), None);
     }

@@ -25,7 +25,10 @@ pub use thp::{collapse, restrain, thp};
 
 /// Which document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is the verb of the same name; collapse and restrain are those of thp")]
+#[expect(
+    missing_docs,
+    reason = "each is the verb of the same name; collapse and restrain are those of thp"
+)]
 pub enum Noun {
     Report,
     Status,

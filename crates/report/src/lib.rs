@@ -13,7 +13,8 @@ mod time;
 mod told;
 
 use pagewise_model::{
-    Benchmark, Collapse, Cost, Effective, Estimate, Finding, Interval, ProcessCoverage, Restrain, Snapshot, Trial, TrialRun,
+    Benchmark, Collapse, Cost, Effective, Estimate, Finding, Interval, ProcessCoverage, Restrain,
+    Snapshot, Trial, TrialRun,
 };
 use serde::Serialize;
 

@@ -4,9 +4,9 @@
 //! Looked at a few times a second. Facts and rule are apart: [`Signs`] are read, [`Signs::why`] says
 //! what they mean, with limits that leave room for what else happens before we look again.
 
-use pagewise_model::{Bytes, Percent, Reading};
-use pagewise_observe::coverage::{Charge, charge};
-use pagewise_observe::{HostRoot, Scope, snapshot};
+use pagewise_model::Bytes;
+use pagewise_observe::HostRoot;
+use pagewise_observe::coverage::{Charge, Shortage, charge, shortage};
 
 /// Some task waits for memory for so many percent of the time.
 const MOST_STALLED: f64 = 10.0;
@@ -19,9 +19,7 @@ const BLOCKS_BELOW_LIMIT: u64 = 4;
 /// What there is to look at.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Signs {
-    pub(super) stalled: Reading<Percent>,
-    pub(super) available: Reading<Bytes>,
-    pub(super) total: Reading<Bytes>,
+    pub(super) machine: Shortage,
     pub(super) charges: Vec<Charge>,
     pub(super) block: u64,
 }
@@ -29,15 +27,8 @@ pub(super) struct Signs {
 impl Signs {
     /// Reads the machine and the cgroups that the targets are in.
     pub(super) fn read(host: &HostRoot, groups: &[String], block: u64) -> Self {
-        let seen = snapshot(host, &Scope::glance());
         let charges = groups.iter().filter_map(|path| charge(host, path)).collect();
-        Self {
-            stalled: seen.psi.memory.some.avg10,
-            available: seen.memory.available,
-            total: seen.memory.total,
-            charges,
-            block,
-        }
+        Self { machine: shortage(host), charges, block }
     }
 
     /// Why to stop; `None` where all is well, or nothing is known.
@@ -46,15 +37,19 @@ impl Signs {
     }
 
     fn stall(&self) -> Option<String> {
-        let stalled = self.stalled.get()?.get();
-        (stalled > MOST_STALLED)
-            .then(|| format!("tasks wait for memory {stalled:.0} % of the time (at most {MOST_STALLED:.0} %)"))
+        let stalled = self.machine.stalled.get()?.get();
+        (stalled > MOST_STALLED).then(|| {
+            format!(
+                "tasks wait for memory {stalled:.0} % of the time (at most {MOST_STALLED:.0} %)"
+            )
+        })
     }
 
     fn short(&self) -> Option<String> {
-        let (available, total) = (self.available.get()?, self.total.get()?);
+        let (available, total) = (self.machine.available.get()?, self.machine.total.get()?);
         let least = Bytes::new((total.get() / LEAST_SHARE).max(LEAST_FREE));
-        (available < least).then(|| format!("only {available} of memory are available (at least {least})"))
+        (available < least)
+            .then(|| format!("only {available} of memory are available (at least {least})"))
     }
 
     fn full(&self) -> Option<String> {
@@ -64,20 +59,25 @@ impl Signs {
         };
         let charge = self.charges.iter().find(near)?;
         let limit = charge.limit.unwrap_or_default();
-        Some(format!("its cgroup is at its limit: {} of {limit}, {room} must be free", charge.current))
+        Some(format!(
+            "its cgroup is at its limit: {} of {limit}, {room} must be free",
+            charge.current
+        ))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagewise_model::Source;
+    use pagewise_model::{Percent, Reading, Source};
 
     fn calm() -> Signs {
         let of = |bytes| Reading::found(Bytes::new(bytes), Source::none());
         let stalled = Reading::found(Percent::new(0.5), Source::none());
-        let charges = vec![Charge { current: Bytes::new(1 << 30), limit: Some(Bytes::new(2 << 30)) }];
-        Signs { stalled, available: of(8 << 30), total: of(16 << 30), charges, block: 2 << 20 }
+        let charges =
+            vec![Charge { current: Bytes::new(1 << 30), limit: Some(Bytes::new(2 << 30)) }];
+        let machine = Shortage { stalled, available: of(8 << 30), total: of(16 << 30) };
+        Signs { machine, charges, block: 2 << 20 }
     }
 
     #[test]
@@ -89,10 +89,12 @@ mod tests {
     #[test]
     fn each_sign_stops_by_itself_and_says_why() {
         let stalled = Reading::found(Percent::new(11.0), Source::none());
-        let told = Signs { stalled, ..calm() }.why().unwrap();
+        let told =
+            Signs { machine: Shortage { stalled, ..calm().machine }, ..calm() }.why().unwrap();
         assert_eq!(told, "tasks wait for memory 11 % of the time (at most 10 %)");
         let available = Reading::found(Bytes::new(100 << 20), Source::none());
-        let told = Signs { available, ..calm() }.why().unwrap();
+        let told =
+            Signs { machine: Shortage { available, ..calm().machine }, ..calm() }.why().unwrap();
         assert_eq!(told, "only 100.0 MiB of memory are available (at least 512.0 MiB)");
         let limit = Some(Bytes::new((1 << 30) + (7 << 20)));
         let charges = vec![Charge { current: Bytes::new(1 << 30), limit }];

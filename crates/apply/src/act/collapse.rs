@@ -26,8 +26,10 @@ use super::subject::{ActError, Called, Subject};
 
 /// Blocks that get no huge page in a row, after which there are none.
 const MOST_WITHOUT: u32 = 16;
-/// How often the brake is looked at, and memory measured at least.
+/// How often the brake is looked at.
 const GLANCE: Duration = Duration::from_millis(250);
+/// How often memory is measured at least: a walk over all pages of the target.
+const MEASURE: Duration = Duration::from_secs(2);
 /// How long a look may take before we believe that something holds the memory lock.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -94,6 +96,7 @@ struct Act<'a> {
     /// Blocks in a row that got no huge page.
     without: u32,
     glanced: Instant,
+    weighed: Instant,
     /// When this pass must end.
     until: Instant,
 }
@@ -112,15 +115,29 @@ impl<'a> Act<'a> {
         };
         let before = measured(host, whom, &subjects)?;
         let budget = Budget::new(before, wish.max_growth);
-        let done =
-            Collapse { processes, measure, dry_run: wish.dry_run, ..Collapse::default() };
+        let done = Collapse { processes, measure, dry_run: wish.dry_run, ..Collapse::default() };
         let now = Instant::now();
-        let (glanced, until) = (now, now + wish.deadline);
-        Ok(Self { host, whom, wish, stop, subjects, budget, done, without: 0, glanced, until })
+        let (glanced, weighed, until) = (now, now, now + wish.deadline);
+        let without = 0;
+        let own = Self {
+            host,
+            whom,
+            wish,
+            stop,
+            subjects,
+            budget,
+            done,
+            without,
+            glanced,
+            weighed,
+            until,
+        };
+        Ok(own)
     }
 
     /// Looks at every process, and collapses what is worth it.
     fn pass(&mut self, tell: &mut dyn FnMut(u64, u64, &Collapse)) -> Result<(), ActError> {
+        self.glanced = self.glanced.checked_sub(GLANCE).unwrap_or(self.glanced);
         let first = self.done.passes == 0 && self.done.anon_before == Bytes::new(0);
         self.until = Instant::now() + self.wish.deadline;
         self.without = 0;
@@ -243,19 +260,18 @@ impl<'a> Act<'a> {
             let why = "no free huge pages: memory is fragmented, or the cgroup has no room";
             return Ok(Some(why.to_owned()));
         }
-        if self.budget.is_due() || self.glanced.elapsed() >= GLANCE {
-            return self.glance();
+        if self.budget.is_due() || self.weighed.elapsed() >= MEASURE {
+            self.weighed = Instant::now();
+            let Some(now) = alive_act(measured(self.host, self.whom, &self.subjects))? else {
+                return Ok(Some(GONE.to_owned()));
+            };
+            self.budget.measure(now);
+        }
+        if self.glanced.elapsed() >= GLANCE {
+            self.glanced = Instant::now();
+            return Ok(Signs::read(self.host, &self.whom.cgroups, self.wish.block).why());
         }
         Ok(None)
-    }
-
-    fn glance(&mut self) -> Result<Option<String>, ActError> {
-        self.glanced = Instant::now();
-        let Some(now) = alive_act(measured(self.host, self.whom, &self.subjects))? else {
-            return Ok(Some(GONE.to_owned()));
-        };
-        self.budget.measure(now);
-        Ok(Signs::read(self.host, &self.whom.cgroups, self.wish.block).why())
     }
 
     fn taste(&self) -> Taste {

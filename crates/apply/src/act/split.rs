@@ -23,7 +23,12 @@ pub type SplitError = ActError;
 ///
 /// # Errors
 /// Where the process is gone or another user's. What was split before that stays split.
-pub fn split(pid: u32, block: u64, addresses: &[u64], stop: &AtomicBool) -> Result<u64, SplitError> {
+pub fn split(
+    pid: u32,
+    block: u64,
+    addresses: &[u64],
+    stop: &AtomicBool,
+) -> Result<u64, SplitError> {
     let handle = handle(pid)?;
     let memory = Memory::open(pid, block)?;
     let scans = memory.can_scan();

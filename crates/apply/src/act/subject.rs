@@ -24,10 +24,14 @@ pub enum ActError {
     #[error(transparent)]
     Look(#[from] LookError),
     /// Another user's process, or we lack the right.
-    #[error("process {0}: not allowed to collapse its memory: that takes CAP_SYS_NICE and the right to trace it")]
+    #[error(
+        "process {0}: not allowed to collapse its memory: that takes CAP_SYS_NICE and the right to trace it"
+    )]
     NotAllowed(u32),
     /// It was told to have no huge pages.
-    #[error("process {0}: it has huge pages switched off (PR_SET_THP_DISABLE), which counts for a collapse too")]
+    #[error(
+        "process {0}: it has huge pages switched off (PR_SET_THP_DISABLE), which counts for a collapse too"
+    )]
     SwitchedOff(u32),
     /// Nobody is there.
     #[error("no process to collapse the memory of")]
@@ -56,7 +60,9 @@ impl ActError {
             }
             Self::NotAllowed(_) | Self::Look(LookError::Denied(_)) => "run as root",
             Self::SwitchedOff(_) => "start the program without it: pagewise thp run --on -- CMD",
-            Self::Look(LookError::Stuck(_)) => "see what it waits for: cat /proc/PID/stack, as root",
+            Self::Look(LookError::Stuck(_)) => {
+                "see what it waits for: cat /proc/PID/stack, as root"
+            }
             Self::Look(LookError::Gone(_)) | Self::Nobody => "ps -eo pid,comm lists processes",
             Self::NoGroup(_) => "pagewise status lists memory cgroups",
             _ => return None,

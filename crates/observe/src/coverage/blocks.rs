@@ -302,7 +302,8 @@ mod tests {
 
     /// Pages at these numbers, each a run of its own or joined with the next.
     fn runs(pages: &[(u64, What)]) -> Vec<Run> {
-        let one = |(at, what): &(u64, What)| Run { start: at * PAGE, end: (at + 1) * PAGE, what: *what };
+        let one =
+            |(at, what): &(u64, What)| Run { start: at * PAGE, end: (at + 1) * PAGE, what: *what };
         let mut runs: Vec<Run> = Vec::new();
         for run in pages.iter().map(one) {
             match runs.last_mut() {
@@ -346,8 +347,13 @@ mod tests {
     #[test]
     fn blocks_are_sorted_by_how_full_they_are() {
         let block = |present, huge| Block { present, huge, ..Block::default() };
-        let blocks =
-            [block(512, true), block(512, false), block(300, false), block(64, false), block(1, false)];
+        let blocks = [
+            block(512, true),
+            block(512, false),
+            block(300, false),
+            block(64, false),
+            block(1, false),
+        ];
         let counted = counted(&blocks, 512, PAGE);
         assert_eq!((counted.huge, counted.full, counted.half), (1, 1, 1));
         assert_eq!((counted.eighth, counted.sparse), (1, 1));

@@ -131,9 +131,11 @@ mod tests {
         assert_eq!(kind_of(private), MappingKind::PrivateFile);
         let shared = "1000-3000 rw-s 00000000 00:01 12          /dev/zero (deleted)";
         assert_eq!(kind_of(shared), MappingKind::Shared);
-        for special in
-            ["r-xp 00000000 00:00 0   [vdso]", "rw-p 0 00:06 5 /dev/mem", "rw-p 0 00:10 9 anon_inode:x"]
-        {
+        for special in [
+            "r-xp 00000000 00:00 0   [vdso]",
+            "rw-p 0 00:06 5 /dev/mem",
+            "rw-p 0 00:10 9 anon_inode:x",
+        ] {
             assert_eq!(kind_of(&format!("1000-3000 {special}")), MappingKind::Special, "{special}");
         }
     }

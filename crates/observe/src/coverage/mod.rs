@@ -25,7 +25,7 @@ use std::time::Duration;
 pub use blocks::{Block, Exclusive};
 pub use look::process;
 pub use memory::{LookError, Memory};
-pub use pss::{Charge, charge, proportional, thp_allowed};
+pub use pss::{Charge, Shortage, charge, proportional, shortage, thp_allowed};
 
 /// What `look` answers, on a thread of its own; `None` where it did not answer in time: then
 /// something holds the process's memory lock, and the thread is left behind waiting for it.

@@ -4,7 +4,7 @@
 
 use std::io::Read;
 
-use pagewise_model::{Bytes, Reading};
+use pagewise_model::{Bytes, Percent, Reading};
 
 use super::memory::{LookError, open, refused};
 use crate::root::HostRoot;
@@ -37,6 +37,24 @@ fn text(pid: u32, name: &'static str) -> Result<Vec<u8>, LookError> {
 
 fn field<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     lines(text).find_map(|line| line.strip_prefix(key)).map(<[u8]>::trim_ascii)
+}
+
+/// How short of memory the machine is: two small files.
+#[derive(Debug, Clone, Default)]
+pub struct Shortage {
+    /// Part of the last 10 s in which some task waited for memory.
+    pub stalled: Reading<Percent>,
+    /// Memory that programs could still get.
+    pub available: Reading<Bytes>,
+    /// All memory.
+    pub total: Reading<Bytes>,
+}
+
+/// Looks at it. Cheap, as it is asked a few times a second.
+pub fn shortage(host: &HostRoot) -> Shortage {
+    let stalled = crate::psi::pressure(host, "proc/pressure/memory").some.avg10;
+    let memory = crate::memory::read(host);
+    Shortage { stalled, available: memory.available, total: memory.total }
 }
 
 /// What a cgroup is charged for, and the most that it may be.
@@ -81,9 +99,8 @@ mod tests {
     #[test]
     fn a_charge_has_the_lowest_limit_of_either_version() {
         const V2: &str = "25 1 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
-        let of = |files: &[(&'static str, &'static str)]| {
-            charge(&host(files.iter().copied()), "/a/b")
-        };
+        let of =
+            |files: &[(&'static str, &'static str)]| charge(&host(files.iter().copied()), "/a/b");
         let found = of(&[
             ("proc/self/mountinfo", V2),
             ("sys/fs/cgroup/cgroup.controllers", "cpu memory\n"),

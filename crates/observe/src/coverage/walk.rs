@@ -94,7 +94,9 @@ impl Memory {
         let read = self.pagemap.read_at(&mut bytes, address / self.page * 8)?;
         entries.clear();
         let whole = bytes.get(..read).unwrap_or_default().chunks_exact(8);
-        entries.extend(whole.filter_map(|entry| entry.try_into().ok()).map(u64::from_ne_bytes).map(Entry));
+        entries.extend(
+            whole.filter_map(|entry| entry.try_into().ok()).map(u64::from_ne_bytes).map(Entry),
+        );
         Ok(entries.len())
     }
 }

@@ -68,12 +68,6 @@ impl Held {
         rollup(self.pid(), "Pss")
     }
 
-    /// KiB of anonymous memory of the whole machine.
-    pub(crate) fn anonymous_of_host(&self) -> u64 {
-        let text = std::fs::read_to_string("/proc/meminfo").expect("meminfo");
-        kib(&text, "AnonPages")
-    }
-
     /// Waits until something is so, for 10 s at most.
     pub(crate) fn wait_until(&mut self, what: &str, so: impl Fn(&Self) -> bool) {
         let until = Instant::now() + Duration::from_secs(10);

@@ -23,8 +23,7 @@ pub(super) fn run(
     let scope = Scope { settings: false, ..Scope::everything(std::time::Duration::ZERO) };
     let interval = host.interval(&scope, || anyhow::Ok(()))?;
     let found = whom::of(&wanted.whose, &interval.end)?.unwrap_or_default();
-    let whom =
-        Whom { processes: found.processes, cgroup: found.cgroup, cgroups: found.cgroups };
+    let whom = Whom { processes: found.processes, cgroup: found.cgroup, cgroups: found.cgroups };
     let stop = Stop::listen()?;
     let shown = Measuring::start(global, "collapsing");
     let mut tell = |done: u64, all: u64, _: &Collapse| shown.of(narrow(done), narrow(all));

@@ -101,7 +101,9 @@ mod tests {
         for path in ["/", "/a", "/a/b"] {
             snapshot.cgroups.groups.push(Cgroup { path: Name::from(path), ..Cgroup::default() });
         }
-        for (pid, path, name) in [(2, "/a", "redis-server"), (3, "/a/b", "redis-cli"), (4, "/ab", "x")] {
+        for (pid, path, name) in
+            [(2, "/a", "redis-server"), (3, "/a/b", "redis-cli"), (4, "/ab", "x")]
+        {
             let cgroup = Reading::found(Name::from(path), Source::none());
             let name = Name::from(name);
             snapshot.processes.list.push(Process { pid, name, cgroup, ..Process::default() });

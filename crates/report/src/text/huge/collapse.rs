@@ -14,7 +14,10 @@ pub(in crate::text) fn print(page: &mut Page, done: &Collapsed<'_>) {
     let start = Line::default().span(Role::Strong, format!("{what} {whom}"));
     page.hang_items(start, 2, &made(collapse));
     page.fact_items("  memory", &memory(collapse));
-    page.fact_items("  left alone", &left(collapse));
+    let left = left(collapse);
+    if !left.is_empty() {
+        page.fact_items("  left alone", &left);
+    }
     for process in &collapse.processes {
         if let Some(why) = &process.left_out {
             page.prose(2, Role::Warning, why);

@@ -32,8 +32,10 @@ pub(super) fn print(page: &mut Page, seen: &HugeSeen<'_>) {
 
 fn host(page: &mut Page, interval: &Interval) {
     super::thp::print(page, &interval.end);
-    page.fact_items("  khugepaged now", &now(interval));
-    page.fact_items("  since boot", &counters(&interval.end));
+    let facts = [("  khugepaged now", now(interval)), ("  since boot", counters(&interval.end))];
+    for (label, items) in facts.iter().filter(|(_, items)| !items.is_empty()) {
+        page.fact_items(label, items);
+    }
 }
 
 /// What khugepaged did in the interval: it may want to run and not be let.
@@ -150,6 +152,8 @@ fn coverage(huge: &Reading<Bytes>, all: Option<Bytes>) -> Cell {
 
 fn more(page: &mut Page, all: usize) {
     if all > MOST {
-        page.line(&Line::indented(4).span(Role::Quiet, format!("and {} more (--json)", all - MOST)));
+        page.line(
+            &Line::indented(4).span(Role::Quiet, format!("and {} more (--json)", all - MOST)),
+        );
     }
 }

@@ -15,7 +15,10 @@ pub(in crate::text) fn print(page: &mut Page, done: &Restrained<'_>) {
     };
     let start = Line::default().span(Role::Strong, format!("huge pages of {whom}"));
     page.hang_items(start, 2, &found(restrain));
-    page.fact_items("  split", &split(restrain));
+    let split = split(restrain);
+    if !split.is_empty() {
+        page.fact_items("  split", &split);
+    }
     for process in &restrain.processes {
         if let Some(why) = &process.left_out {
             page.prose(2, Role::Warning, why);
@@ -62,9 +65,11 @@ fn advice(page: &mut Page, done: &Restrained<'_>) {
             "The kernel splits pages with more than {none} small pages of zeros by itself, when \
              memory is short."
         ),
-        _ => "The kernel would split them by itself when memory is short, with max_ptes_none below \
+        _ => {
+            "The kernel would split them by itself when memory is short, with max_ptes_none below \
               511 and shrink_underused on; khugepaged then leaves such memory alone, too:"
-            .to_owned(),
+                .to_owned()
+        }
     };
     page.prose(2, Role::Plain, &told);
     if told.ends_with(':') {

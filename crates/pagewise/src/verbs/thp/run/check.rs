@@ -82,14 +82,17 @@ impl Check {
         }
         let percent = share(found)?;
         let who = self.program.allocator.name();
-        let told = format!("pid {pid} ({who}): {percent:.0} % of {} in huge pages{how}", found.anon);
+        let told =
+            format!("pid {pid} ({who}): {percent:.0} % of {} in huge pages{how}", found.anon);
         let seconds = self.wait.as_secs_f64();
         Some(match self.switch {
             Switch::On if percent < ENOUGH => format!(
                 "{told} after {seconds} s: they did not come. Next: pagewise thp --pid {pid}, or \
                  pagewise thp collapse --pid {pid} as root"
             ),
-            Switch::Off if percent > 0.0 => format!("{told} after {seconds} s, though they are off"),
+            Switch::Off if percent > 0.0 => {
+                format!("{told} after {seconds} s, though they are off")
+            }
             _ => format!("{told} after {seconds} s"),
         })
     }

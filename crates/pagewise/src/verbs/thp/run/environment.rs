@@ -19,7 +19,7 @@ struct Row {
     between: &'static str,
 }
 
-const ROWS: [Row; 6] = [
+const ROWS: [Row; 7] = [
     Row {
         name: "GLIBC_TUNABLES",
         on: Some("glibc.malloc.hugetlb=1"),
@@ -34,7 +34,14 @@ const ROWS: [Row; 6] = [
         decided: "thp:",
         between: ",",
     },
-    // version 2 asks for huge pages with this; version 3 does with the next
+    // version 2.0 reads the first of these, later ones the second, version 3 the third
+    Row {
+        name: "MIMALLOC_LARGE_OS_PAGES",
+        on: Some("1"),
+        off: Some("0"),
+        decided: "",
+        between: "",
+    },
     Row {
         name: "MIMALLOC_ALLOW_LARGE_OS_PAGES",
         on: Some("1"),
@@ -65,9 +72,8 @@ pub(super) fn of(
     allocator: Allocator,
     has: impl Fn(&str) -> Option<String>,
 ) -> Vec<(&'static str, String)> {
-    let wanted = ROWS.iter().filter(|row| {
-        row.name != "JAVA_TOOL_OPTIONS" || allocator == Allocator::Jvm
-    });
+    let wanted =
+        ROWS.iter().filter(|row| row.name != "JAVA_TOOL_OPTIONS" || allocator == Allocator::Jvm);
     wanted.filter_map(|row| Some((row.name, value(row, switch, has(row.name))?))).collect()
 }
 
@@ -88,7 +94,11 @@ fn value(row: &Row, switch: Switch, had: Option<String>) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn set(switch: Switch, allocator: Allocator, had: &[(&str, &str)]) -> Vec<(&'static str, String)> {
+    fn set(
+        switch: Switch,
+        allocator: Allocator,
+        had: &[(&str, &str)],
+    ) -> Vec<(&'static str, String)> {
         let has = |name: &str| {
             had.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };

@@ -40,8 +40,7 @@ pub(super) fn become_it(words: &[String], set: &Set) -> anyhow::Result<Outcome> 
 /// Starts it, looks at it once, and ends as it ends.
 pub(super) fn run(words: &[String], set: &Set, check: Check) -> anyhow::Result<Outcome> {
     // before it is started, so that its end is not missed
-    let mut signals =
-        Signals::new([SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2])?;
+    let mut signals = Signals::new([SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2])?;
     let mut child = match command(words, set)?.spawn() {
         Ok(child) => child,
         Err(error) => return not_started(words, error),
@@ -69,7 +68,8 @@ fn not_started(words: &[String], error: std::io::Error) -> anyhow::Result<Outcom
 fn hand_on(child: &Child, signal: i32) {
     let from_terminal = [SIGINT, SIGQUIT].contains(&signal) && std::io::stderr().is_terminal();
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    if let Some((pid, signal)) = pid.zip(Signal::from_named_raw(signal)).filter(|_| !from_terminal) {
+    if let Some((pid, signal)) = pid.zip(Signal::from_named_raw(signal)).filter(|_| !from_terminal)
+    {
         // it may have ended just now
         let _ = kill_process(pid, signal);
     }
