@@ -93,9 +93,9 @@ fn undecided(trial: &Trial, primary: &TrialMetric, interval: Option<String>) -> 
     format!("{shown}; {more}.")
 }
 
-/// Whether it is nothing on both sides.
+/// Whether it is nothing on both sides, however few pairs say so.
 pub(crate) fn is_none(metric: &TrialMetric) -> bool {
-    [metric.a, metric.b] == [Some(0.0), Some(0.0)] && metric.interval == Some([1.0, 1.0])
+    [metric.a, metric.b] == [Some(0.0), Some(0.0)]
 }
 
 /// Those of the guards that counted nothing, in a line.
