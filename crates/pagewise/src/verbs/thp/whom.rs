@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `--pid`, `--cgroup` or `--name` → processes, as a snapshot has them.
 
-use globset::Glob;
+use glob::Pattern;
 use pagewise_model::{Name, Process, Snapshot};
 
 use crate::cli::Whose;
@@ -24,8 +24,8 @@ pub(super) fn of(whose: &Whose, snapshot: &Snapshot) -> anyhow::Result<Option<Wh
         return in_cgroup(path, snapshot).map(Some);
     }
     if let Some(glob) = &whose.name {
-        let matcher = Glob::new(glob)?.compile_matcher();
-        let found = all.iter().filter(|process| matcher.is_match(process.name.as_str()));
+        let pattern = Pattern::new(glob)?;
+        let found = all.iter().filter(|process| pattern.matches(process.name.as_str()));
         return some(found, &format!("--name {glob}: expected a process of that name, found none"))
             .map(Some);
     }
