@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! held map MIB OF EACH     of EACH pages one after the other, OF are written; aligned to 2 MiB
+//! held huge MIB OF EACH    the same, in huge pages from the beginning
 //! held heap MIB            memory from the allocator, in pieces of 64 KiB
 //! held cut PIECES          so many mappings of a page each, beside each other
 //! ```
@@ -27,7 +28,7 @@ struct Held {
 }
 
 impl Held {
-    fn map(mib: usize, of: usize, each: usize) -> Self {
+    fn map(mib: usize, of: usize, each: usize, huge: bool) -> Self {
         let length = mib << 20;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -39,6 +40,10 @@ impl Held {
         // SAFETY: the mapping is `BLOCK` longer than what is used of it, is never unmapped, and
         // nobody else has a reference into it.
         let memory = unsafe { std::slice::from_raw_parts_mut(at.cast::<u8>().add(offset), length) };
+        if huge {
+            // SAFETY: the range is ours; this advice changes no contents.
+            unsafe { libc::madvise(memory.as_mut_ptr().cast(), length, libc::MADV_HUGEPAGE) };
+        }
         let mut held = Self { memory, of, each, child: 0 };
         held.write(1);
         held
@@ -128,11 +133,12 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let (mut held, mut heap) = (None, Vec::new());
     match words.first().map(String::as_str) {
-        Some("map") => {
-            held = Some(Held::map(number(&words, 1), number(&words, 2), number(&words, 3)));
+        Some(kind @ ("map" | "huge")) => {
+            let [mib, of, each] = [1, 2, 3].map(|at| number(&words, at));
+            held = Some(Held::map(mib, of, each, kind == "huge"));
         }
         Some("cut") => {
-            let mapped = Held::map(number(&words, 1) * 2 * PAGE / (1 << 20) + 2, 1, 1);
+            let mapped = Held::map(number(&words, 1) * 2 * PAGE / (1 << 20) + 2, 1, 1, false);
             mapped.cut(number(&words, 1));
         }
         Some("heap") => heap = (0..number(&words, 1) * 16).map(|_| vec![7u8; 64 << 10]).collect(),

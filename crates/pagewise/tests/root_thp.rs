@@ -158,8 +158,8 @@ fn root_a_process_is_shown_mapping_by_mapping() {
 fn root_bloat_is_found_by_contents_and_split() {
     let mut held = Held::start("map 32 3 4");
     collapse(held.pid(), &["--max-growth", "50%"]);
-    let mut sparse = Held::start("map 32 1 1");
-    collapse(sparse.pid(), &[]);
+    let mut full = Held::start("map 32 1 1");
+    collapse(full.pid(), &[]);
     let restrain = |pid: u32, options: &[&str]| -> Value {
         let pid = pid.to_string();
         let ran = run(&[&["--json", "thp", "restrain", "--pid", &pid], options].concat());
@@ -170,8 +170,17 @@ fn root_bloat_is_found_by_contents_and_split() {
     let found = restrain(held.pid(), &[]);
     assert_eq!((number(&found, "/huge_pages"), number(&found, "/bloated")), (16, 0), "{found}");
     assert_eq!(number(&found, "/zeros"), 8 * MIB);
-    assert_eq!(number(&restrain(sparse.pid(), &["--split"]), "/split"), 0);
-    assert_eq!((held.obey("check"), sparse.obey("check")), ("done".into(), "done".into()));
+    assert_eq!(number(&restrain(full.pid(), &["--split"]), "/split"), 0);
+    let mut bloated = Held::start("huge 32 1 8");
+    let found = restrain(bloated.pid(), &[]);
+    assert_eq!((number(&found, "/bloated"), number(&found, "/zeros")), (16, 28 * MIB), "{found}");
+    assert_eq!(bloated.huge(), 32 * 1024, "looking splits nothing");
+    let done = restrain(bloated.pid(), &["--split"]);
+    assert_eq!((number(&done, "/split"), bloated.huge()), (16, 0), "{done}");
+    assert!(number(&done, "/memory_after") <= number(&done, "/memory_before"), "{done}");
+    for held in [&mut held, &mut full, &mut bloated] {
+        assert_eq!(held.obey("check"), "done");
+    }
 }
 
 #[test]

@@ -95,6 +95,8 @@ struct Act<'a> {
     done: Collapse,
     /// Blocks in a row that got no huge page.
     without: u32,
+    /// Blocks that were in use just then.
+    busy: Vec<(usize, u64)>,
     glanced: Instant,
     weighed: Instant,
     /// When this pass must end.
@@ -118,7 +120,7 @@ impl<'a> Act<'a> {
         let done = Collapse { processes, measure, dry_run: wish.dry_run, ..Collapse::default() };
         let now = Instant::now();
         let (glanced, weighed, until) = (now, now, now + wish.deadline);
-        let without = 0;
+        let (without, busy) = (0, Vec::new());
         let own = Self {
             host,
             whom,
@@ -128,6 +130,7 @@ impl<'a> Act<'a> {
             budget,
             done,
             without,
+            busy,
             glanced,
             weighed,
             until,
@@ -205,12 +208,33 @@ impl<'a> Act<'a> {
             if let Some(why) = self.why_stop()? {
                 return Ok(Some((why, reached)));
             }
-            let cpu = cpu_time();
-            self.block(*at, block.address)?;
-            self.pace(cpu_time().saturating_sub(cpu));
+            self.paced(*at, block.address)?;
             tell(reached as u64 + 1, found.len() as u64, &self.done);
         }
+        self.again()
+    }
+
+    /// Blocks that were in use just then, a second time.
+    fn again(&mut self) -> Result<Option<(String, usize)>, ActError> {
+        let busy = std::mem::take(&mut self.busy);
+        self.done.failed.busy -= busy.len() as u64;
+        for (at, address) in busy {
+            // they count as busy, and not as never reached
+            if self.why_stop()?.is_some() {
+                self.done.failed.busy += 1;
+                continue;
+            }
+            self.paced(at, address)?;
+        }
+        self.busy.clear();
         Ok(None)
+    }
+
+    fn paced(&mut self, at: usize, address: u64) -> Result<(), ActError> {
+        let cpu = cpu_time();
+        self.block(at, address)?;
+        self.pace(cpu_time().saturating_sub(cpu));
+        Ok(())
     }
 
     /// One block: asked about once more, then collapsed.
@@ -227,6 +251,9 @@ impl<'a> Act<'a> {
         } else if self.budget.has_room(growth) {
             let called = subject.collapse(address)?;
             self.called(called, growth);
+            if called == Called::Busy {
+                self.busy.push((at, address));
+            }
         } else {
             self.done.left_alone.over_budget += 1;
         }

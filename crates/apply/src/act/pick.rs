@@ -104,7 +104,8 @@ mod tests {
             let mut left = LeftAlone::default();
             let picked = pick(blocks.clone(), TASTE, &mut left);
             let nothing = blocks.iter().filter(|block| block.huge || block.present == 0).count();
-            prop_assert_eq!(picked.len() + nothing + left.total() as usize, blocks.len());
+            let seen = (picked.len() + nothing) as u64 + left.total();
+            prop_assert_eq!(seen, blocks.len() as u64);
             prop_assert!(picked.iter().all(|b| !b.huge && b.swapped == 0 && b.present >= 256));
             prop_assert!(picked.is_sorted_by(|a, b| a.present >= b.present));
         }

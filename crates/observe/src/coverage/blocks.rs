@@ -330,10 +330,11 @@ mod tests {
                 let whole = first >= from && first + 8 <= from + length;
                 let count = |wanted: What| pages.iter()
                     .filter(|(at, what)| whole && (first..first + 8).contains(at) && *what == wanted)
-                    .count() as u32;
+                    .count();
                 let expected = (count(what[0]), count(what[1]), count(what[2]));
                 let found = joined.summed.blocks.iter().find(|block| block.address == first * PAGE);
-                let found = found.map_or((0, 0, 0), |b| (b.present, b.swapped, b.zero));
+                let wide = |number: u32| usize::try_from(number).unwrap();
+                let found = found.map_or((0, 0, 0), |b| (wide(b.present), wide(b.swapped), wide(b.zero)));
                 prop_assert_eq!(found, expected);
             }
             let inside = |wanted: What| pages.iter()

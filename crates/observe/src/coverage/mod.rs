@@ -19,7 +19,7 @@ mod memory;
 mod pss;
 mod walk;
 
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 pub use blocks::{Block, Exclusive};
@@ -39,8 +39,5 @@ pub fn within<T: Send + 'static>(
         let _ = tell.send(look());
     });
     begun.ok()?;
-    match told.recv_timeout(patience) {
-        Ok(answer) => Some(answer),
-        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-    }
+    told.recv_timeout(patience).ok()
 }

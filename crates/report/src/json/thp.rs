@@ -70,7 +70,7 @@ pub fn thp(seen: &HugeSeen<'_>) -> String {
         head: Head::of(Noun::Thp, end, seen.cost),
         thp: &end.thp,
         memory: &end.memory,
-        vmstat: end.vmstat.iter().map(|(name, value)| (name, value)).filter(about_thp).collect(),
+        vmstat: end.vmstat.iter().filter(about_thp).collect(),
         khugepaged: khugepaged(seen),
         cgroups: huge::groups(seen).into_iter().map(Group::of).collect(),
         processes: huge::processes(seen),

@@ -111,8 +111,8 @@ mod tests {
         snapshot
     }
 
-    fn pids(whose: Whose) -> Vec<u32> {
-        let whom = of(&whose, &host()).unwrap().unwrap();
+    fn pids(whose: &Whose) -> Vec<u32> {
+        let whom = of(whose, &host()).unwrap().unwrap();
         whom.processes.iter().map(|(pid, _)| *pid).collect()
     }
 
@@ -123,10 +123,10 @@ mod tests {
     #[test]
     fn groups_names_and_ids_are_processes() {
         let group = |path: &str| Whose { cgroup: Some(path.to_owned()), ..nobody() };
-        assert_eq!(pids(group("/a")), [2, 3]);
-        assert_eq!(pids(group("/sys/fs/cgroup/memory/a/b")), [3]);
-        assert_eq!(pids(Whose { name: Some("redis*".to_owned()), ..nobody() }), [2, 3]);
-        assert_eq!(pids(Whose { pid: vec![4], ..nobody() }), [4]);
+        assert_eq!(pids(&group("/a")), [2, 3]);
+        assert_eq!(pids(&group("/sys/fs/cgroup/memory/a/b")), [3]);
+        assert_eq!(pids(&Whose { name: Some("redis*".to_owned()), ..nobody() }), [2, 3]);
+        assert_eq!(pids(&Whose { pid: vec![4], ..nobody() }), [4]);
         assert!(of(&nobody(), &host()).unwrap().is_none());
     }
 
