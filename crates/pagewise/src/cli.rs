@@ -9,11 +9,10 @@ use clap_complete::Shell;
 use pagewise_lab::bench::Candidate;
 use pagewise_lab::cache::Item;
 use pagewise_lab::contents::Mix;
-use pagewise_lab::experiment::{self, Metric};
+use pagewise_lab::experiment::{self, Given, Metric};
 use pagewise_lab::guest::Disk;
 use pagewise_lab::kernel::Wanted;
 use pagewise_lab::userland::Userland;
-use pagewise_model::TrialSetting;
 use pagewise_pages::codec::Algorithm;
 use pagewise_pages::kernel::{KERNELS, Kernel};
 
@@ -257,18 +256,25 @@ const TRIAL: &str = "A against B with your own command on this host: which setti
     difference lies within --min-effect) or undecided, with how many more pairs would probably tell. \
     Seven pairs show an effect of 5 % where runs vary by 2 %. From 12 pairs on it ends early where a \
     planned look, with bounds that allow for it, is clear.\n\n\
-    Metrics: time, cpu, major-faults, refaults, scanned, stolen, swapped-in, swapped-out, peak-memory, \
+    Swap of an arm: swap=off, swap=zram:SIZE:ALGORITHM, swap=file:SIZE, or several joined by a plus sign \
+    in the order in which they are used, as swap=zram:512M:lz4+file:1G. Areas are made for a run and \
+    given back after it; where swap of the machine's own is in use, they are refused. swap=off keeps the \
+    command out of any swap by its cgroup.\n\n\
+    Metrics: time, memory-stall, cpu, kswapd-cpu, major-faults, refaults, refaults-anon, refaults-file, \
+    scanned, direct-scans, stolen, scan-efficiency, kept-out, swapped-in, swapped-out, swap-used, pool, \
+    peak-memory, \
     or a regular expression with a group around a number in what the command prints; its last match \
     counts.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Trial {
-    /// A setting of A, as vm.swappiness=60; may be given several times [default: as it is]
-    #[arg(long, value_name = "KNOB=VALUE", value_parser = experiment::setting)]
-    pub(crate) a: Vec<TrialSetting>,
-    /// A setting of B; may be given several times
-    #[arg(long, value_name = "KNOB=VALUE", value_parser = experiment::setting)]
-    pub(crate) b: Vec<TrialSetting>,
+    /// What A has, as vm.swappiness=60 or swap=zram:512M:lz4; may be given several times
+    /// [default: as it is]
+    #[arg(long, value_name = "KNOB=VALUE|swap=AREAS")]
+    pub(crate) a: Vec<Given>,
+    /// What B has; may be given several times
+    #[arg(long, value_name = "KNOB=VALUE|swap=AREAS")]
+    pub(crate) b: Vec<Given>,
     /// Allow A and B to be the same: how much do runs differ by themselves?
     #[arg(long)]
     pub(crate) aa: bool,

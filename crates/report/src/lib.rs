@@ -5,6 +5,8 @@ pub mod chart;
 pub mod csv;
 pub mod html;
 pub mod json;
+mod lineup;
+mod profile;
 pub mod text;
 mod time;
 mod told;

@@ -66,6 +66,13 @@ fn a_trial_with_everything() {
     let other = Tried { trial: &undecided, evidence: None, ..tried };
     let texts = [text::trial(&tried, WIDE), text::trial(&tried, narrow), text::trial(&other, WIDE)];
     compare("tests/golden/trial.txt", &texts.join("--\n"));
+    let (wide, emulated, runs) =
+        (trial::wide::trial(), trial::wide::emulated(), trial::wide::runs());
+    let several = Tried { trial: &wide, runs: &runs, ..tried };
+    let guest = Tried { trial: &emulated, runs: &[], evidence: None, ..tried };
+    let texts =
+        [text::trial(&several, WIDE), text::trial(&several, narrow), text::trial(&guest, WIDE)];
+    compare("tests/golden/trial-arms.txt", &texts.join("--\n"));
     let selftest = text::selftest(&trial::selftest(), WIDE);
     let compared = text::compare((&trial, &undecided), &trial::replicated(), WIDE);
     compare("tests/golden/lab.txt", &[selftest, compared].join("--\n"));
@@ -84,7 +91,8 @@ fn a_trial_as_a_page() {
     for outside in ["<script", "http-equiv", "src=", "@import", "url("] {
         assert!(!page.contains(outside), "{outside}");
     }
-    for word in ["worse", "peak-memory", "6.12.107", "out of memory", "prefers-color-scheme:dark"] {
+    for word in ["worse", "peak-memory", "6.12.107", "lack of memory", "prefers-color-scheme:dark"]
+    {
         assert!(page.contains(word), "{word}");
     }
     assert_eq!(page.matches("<tr>").count(), 2 + 4 + 19, "a row for each metric and run");

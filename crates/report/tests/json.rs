@@ -164,6 +164,19 @@ fn a_trial_has_the_keys_that_others_rely_on() {
     assert_eq!(document["runs"][18]["how"], json!("out_of_memory"));
 }
 
+#[test]
+fn a_trial_with_several_arms_obeys_its_schema() {
+    let (interval, trial, runs) = (host::interval(), trial::wide::trial(), trial::wide::runs());
+    let text = json::trial(&tried(&interval.end, &trial, &runs));
+    let document: Value = serde_json::from_str(&text).expect("a document is JSON");
+    valid(Noun::Trial, &document).unwrap();
+    assert_eq!(document["arms"][0]["swap"][0]["algorithm"], json!("lz4"));
+    assert_eq!(document["arms"][4]["swap"], json!([]));
+    assert_eq!(document["dropped"][0]["failed_runs"], json!(3));
+    assert_eq!(document["runs"][0]["course"]["settled_at"], json!(4));
+    assert_eq!(document["clock"], json!("real"));
+}
+
 /// A process of which a sample was looked at.
 fn estimates() -> Vec<Estimate> {
     let lz4 = AlgorithmEstimate {

@@ -28,6 +28,7 @@ mod dropped;
 pub mod exercise;
 mod forecast;
 mod gauges;
+mod given;
 mod host;
 mod judge;
 mod lend;
@@ -57,6 +58,7 @@ use serde::{Deserialize, Serialize};
 
 pub use arm::{alike, setting, twice};
 pub use conduct::{Conducted, Control, Heard, conduct};
+pub use given::{Given, arm, swap};
 pub use judge::judge;
 pub use metric::{KNOWN, Known, Metric};
 pub use recorded::{Described, EXPERIMENT, RUNS, Recorded, SUMMARY};

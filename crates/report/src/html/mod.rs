@@ -16,7 +16,7 @@ p{margin:.4rem 0}svg{max-width:100%;height:auto}figure{margin:1rem 0}\
 figcaption,.quiet{color:var(--quiet);font-size:.9rem}\
 table{border-collapse:collapse;width:100%}th{text-align:left;color:var(--quiet);font-weight:normal}\
 td,th{padding:.25rem .6rem .25rem 0;border-bottom:1px solid var(--line)}\
-.number{text-align:right;font-variant-numeric:tabular-nums}\
+.number{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}\
 code{font-size:.95em;overflow-wrap:anywhere}.verdict{font-weight:bold}\
 .better{color:var(--good)}.worse{color:var(--bad)}.undecided{color:var(--open)}\
 div.wide{overflow-x:auto}";

@@ -6,6 +6,8 @@
 
 use pagewise_model::*;
 
+pub(crate) mod wide;
+
 fn arm(name: &str, value: &str) -> TrialArm {
     let setting = TrialSetting { knob: "vm.swappiness".to_owned(), value: value.to_owned() };
     TrialArm { name: name.to_owned(), settings: vec![setting], ..TrialArm::default() }
@@ -70,6 +72,8 @@ pub(crate) fn trial() -> Trial {
         arms: vec![arm("a", "60"), arm("b", "100")],
         others: Vec::new(),
         command: ["make", "-j2"].map(str::to_owned).to_vec(),
+        clock: Clock::Real,
+        dropped: Vec::new(),
         memory_limit_bytes: Some(256 << 20),
         min_effect: 0.02,
         seed: 4711,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use globset::Glob;
+use glob::Pattern;
 use pagewise_model::{Bytes, Pages, Percent, Process, Reading, Snapshot};
 use pagewise_sample::{Choice, Options, Target};
 
@@ -39,11 +39,11 @@ fn processes(pids: &[u32]) -> (Target, &'static str) {
 /// The processes whose command's name matches.
 fn named(source: &Sources, snapshot: &Snapshot) -> anyhow::Result<Vec<u32>> {
     let glob = source.name.as_deref().unwrap_or_default();
-    let matcher = Glob::new(glob)?.compile_matcher();
+    let pattern = Pattern::new(glob)?;
     let all = &snapshot.processes.list;
     let pids: Vec<u32> = all
         .iter()
-        .filter(|process| matcher.is_match(process.name.as_str()))
+        .filter(|process| pattern.matches(process.name.as_str()))
         .map(|process| process.pid)
         .collect();
     if pids.is_empty() {

@@ -2,8 +2,8 @@
 //! As typed → an experiment, and who lends for it.
 
 use anyhow::bail;
-use pagewise_lab::experiment::{Experiment, Metric, alike};
-use pagewise_model::{Bytes, Clock, TrialArm};
+use pagewise_lab::experiment::{Experiment, Metric, alike, arm};
+use pagewise_model::{Bytes, Clock};
 
 use crate::cli::{Global, Trial};
 use crate::treatment::Borrowed;
@@ -14,12 +14,8 @@ pub(super) fn experiment(global: &Global, wanted: &Trial) -> anyhow::Result<Expe
         let what = "trial runs a command on this machine; a recording runs nothing".to_owned();
         bail!(Advised { what, next: "leave --root away" });
     }
-    let arm = |name: &str, settings: &[_]| TrialArm {
-        name: name.to_owned(),
-        settings: settings.to_vec(),
-        ..TrialArm::default()
-    };
-    let arms = vec![arm("a", &wanted.a), arm("b", &wanted.b)];
+    let arm = |name: &str, given: &[_]| arm(name, given).map_err(anyhow::Error::msg);
+    let arms = vec![arm("a", &wanted.a)?, arm("b", &wanted.b)?];
     if alike(&arms[0], &arms[1]) && !wanted.aa {
         let what = "A and B are the same: there is nothing to compare".to_owned();
         bail!(Advised { what, next: "set something in --a or --b; --aa if you mean it" });
@@ -64,13 +60,13 @@ fn drawn() -> u64 {
 
 /// Only what sets something or limits memory needs to borrow; with root there is a cgroup for each run.
 pub(super) fn borrowed(experiment: &Experiment) -> anyhow::Result<Option<Borrowed>> {
-    let sets = experiment.arms.iter().any(|arm| !arm.settings.is_empty());
+    let sets = experiment.arms.iter().any(|arm| !arm.settings.is_empty() || arm.swap.is_some());
     let needed = sets || experiment.memory_limit_bytes.is_some();
     if rustix::process::geteuid().is_root() {
         return Borrowed::open(true).map(Some);
     }
     if needed {
-        let what = "trial: settings and memory limits are borrowed by root only".to_owned();
+        let what = "trial: settings, swap and memory limits are borrowed by root only".to_owned();
         bail!(Advised { what, next: "run it as root; the command runs as root then, too" });
     }
     Ok(None)

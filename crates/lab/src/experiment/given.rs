@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `vm.swappiness=60` and `swap=zram:512M:lz4+file:1G` as typed → what an arm has.
+//!
+//! Areas are used in the order in which they stand, unless a priority is named. Whether this host has
+//! the algorithm, or room for the file, is not looked up here: who lends it says so.
+
+use std::str::FromStr;
+
+use pagewise_model::{TrialArm, TrialSetting, TrialSwap};
+
+use super::arm::setting;
+use crate::workload::Size;
+
+/// What stands behind `--a` or `--b`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Given {
+    /// A row of the knob table and its value.
+    Setting(TrialSetting),
+    /// All swap areas of the arm; none for no swap at all.
+    Swap(Vec<TrialSwap>),
+}
+
+impl FromStr for Given {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((name, areas)) if name.trim() == "swap" => swap(areas.trim()).map(Self::Swap),
+            _ => setting(text).map(Self::Setting),
+        }
+    }
+}
+
+/// An arm that has all of this.
+///
+/// # Errors
+/// Where its swap is said twice.
+pub fn arm(name: &str, given: &[Given]) -> Result<TrialArm, String> {
+    let mut arm = TrialArm { name: name.to_owned(), ..TrialArm::default() };
+    for given in given {
+        match given {
+            Given::Setting(set) => arm.settings.push(set.clone()),
+            Given::Swap(areas) if arm.swap.is_none() => arm.swap = Some(areas.clone()),
+            Given::Swap(_) => {
+                return Err(format!(
+                    "arm {name} says twice what swap it has; several areas are joined by a plus \
+                     sign, as swap=zram:512M+file:1G"
+                ));
+            }
+        }
+    }
+    Ok(arm)
+}
+
+/// Reads `off`, or areas joined by `+`.
+///
+/// # Errors
+/// What is wrong, and the forms that there are.
+pub fn swap(text: &str) -> Result<Vec<TrialSwap>, String> {
+    if text == "off" {
+        return Ok(Vec::new());
+    }
+    text.split('+').map(area).collect()
+}
+
+/// `zram:512M:lz4`, `file:512M`. No device: what it holds would be lost.
+fn area(text: &str) -> Result<TrialSwap, String> {
+    let mut parts = text.split(':');
+    let (kind, first) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let rest: Vec<&str> = parts.collect();
+    let read = match kind {
+        "zram" => zram(first, &rest),
+        "file" => only_priority(&rest)
+            .and_then(|priority| Ok(TrialSwap::File { size_bytes: size(first)?, priority })),
+        _ => Err("a kind that is not known".to_owned()),
+    };
+    read.map_err(|why| format!("swap area {text:?}: {why}; {FORMS}"))
+}
+
+const FORMS: &str = "expected off, zram:SIZE, zram:SIZE:ALGORITHM or file:SIZE, each \
+    also with :priority=N, zram also with :limit=SIZE, and several joined by + in the order in \
+    which they are used, as zram:512M:lz4+file:1G";
+
+fn zram(first: &str, rest: &[&str]) -> Result<TrialSwap, String> {
+    let size_bytes = size(first)?;
+    let (mut algorithm, mut mem_limit_bytes, mut priority) = (None, None, None);
+    for part in rest {
+        let again = match part.split_once('=') {
+            Some(("limit", limit)) => mem_limit_bytes.replace(size(limit)?).is_some(),
+            Some(("priority", number)) => priority.replace(self::priority(number)?).is_some(),
+            Some((name, _)) => return Err(format!("{name} is not known")),
+            None => algorithm.replace(word(part)?).is_some(),
+        };
+        if again {
+            return Err(format!("{part} comes after another of its kind"));
+        }
+    }
+    Ok(TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, priority })
+}
+
+fn only_priority(rest: &[&str]) -> Result<Option<i16>, String> {
+    match rest {
+        [] => Ok(None),
+        [one] => {
+            let number = one.strip_prefix("priority=").ok_or(format!("{one:?} is too much"))?;
+            priority(number).map(Some)
+        }
+        [_, more, ..] => Err(format!("{more:?} is too much")),
+    }
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let Size(bytes) = text.parse()?;
+    let wrong = || format!("expected at least 1M, found {text}");
+    (bytes.get() >= 1 << 20).then_some(bytes.get()).ok_or_else(wrong)
+}
+
+/// The kernel's range of what swapon may ask for.
+fn priority(text: &str) -> Result<i16, String> {
+    let number = text.parse().ok().filter(|number| (0..=i16::MAX).contains(number));
+    number.ok_or_else(|| format!("expected a priority from 0 to 32767, found {text:?}"))
+}
+
+fn word(text: &str) -> Result<String, String> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let good = !text.is_empty() && text.bytes().all(plain);
+    good.then(|| text.to_owned()).ok_or_else(|| format!("{text:?} names no algorithm"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn file(mib: u64) -> TrialSwap {
+        TrialSwap::File { size_bytes: mib * MIB, priority: None }
+    }
+
+    fn zram(mib: u64, algorithm: Option<&str>) -> TrialSwap {
+        TrialSwap::Zram {
+            size_bytes: mib * MIB,
+            algorithm: algorithm.map(str::to_owned),
+            mem_limit_bytes: None,
+            priority: None,
+        }
+    }
+
+    #[test]
+    fn areas_stand_in_the_order_in_which_they_are_used() {
+        assert_eq!(swap("off"), Ok(vec![]));
+        assert_eq!(swap("zram:512M:lz4"), Ok(vec![zram(512, Some("lz4"))]));
+        assert_eq!(swap("zram:100M+file:1G"), Ok(vec![zram(100, None), file(1024)]));
+        let limited = TrialSwap::Zram {
+            size_bytes: 64 * MIB,
+            algorithm: Some("zstd".to_owned()),
+            mem_limit_bytes: Some(16 * MIB),
+            priority: Some(5),
+        };
+        assert_eq!(swap("zram:64M:limit=16M:zstd:priority=5"), Ok(vec![limited]));
+        let first = TrialSwap::File { size_bytes: MIB, priority: Some(0) };
+        assert_eq!(swap("file:1M:priority=0"), Ok(vec![first]));
+    }
+
+    #[test]
+    fn what_is_no_area_is_told_the_forms() {
+        for (bad, says) in [
+            ("", "a kind that is not known"),
+            ("on", "a kind that is not known"),
+            ("zram", "as 256M or 2G"),
+            ("zram:512", "as 256M or 2G"),
+            ("zram:0M", "expected at least 1M"),
+            ("file:1G+", "a kind that is not known"),
+            ("file:1G:lz4", "\"lz4\" is too much"),
+            ("file:1G:priority=1:priority=2", "is too much"),
+            ("zram:1G:lz4:zstd", "comes after another"),
+            ("zram:1G:lz4/../x", "names no algorithm"),
+            ("zram:1G:colour=blue", "colour is not known"),
+            ("zram:1G:priority=-2", "from 0 to 32767"),
+            ("device:/dev/sda", "a kind that is not known"),
+        ] {
+            let why = swap(bad).unwrap_err();
+            assert!(why.contains(says) && why.contains(FORMS), "{bad}: {why}");
+        }
+    }
+
+    #[test]
+    fn an_arm_has_one_swap_and_any_settings() {
+        let given = |text: &[&str]| -> Vec<Given> {
+            text.iter().map(|text| text.parse().unwrap()).collect()
+        };
+        let made = arm("b", &given(&["vm.swappiness=60", "swap=off"])).unwrap();
+        assert_eq!((made.settings.len(), made.swap), (1, Some(Vec::new())));
+        assert_eq!(arm("a", &[]).unwrap().swap, None);
+        let why = arm("b", &given(&["swap=off", "swap=file:1G"])).unwrap_err();
+        assert!(why.contains("arm b says twice"), "{why}");
+        let why = "swapp=off".parse::<Given>().unwrap_err();
+        assert!(why.contains("no setting"), "{why}");
+    }
+
+    proptest! {
+        /// Each area says as much as it says alone.
+        #[test]
+        fn areas_are_read_one_by_one(sizes in proptest::collection::vec((1u64..4096, any::<bool>()), 1..5)) {
+            let (texts, areas): (Vec<String>, Vec<TrialSwap>) = sizes
+                .into_iter()
+                .map(|(mib, is_file)| match is_file {
+                    true => (format!("file:{mib}M"), file(mib)),
+                    false => (format!("zram:{mib}M:lzo-rle"), zram(mib, Some("lzo-rle"))),
+                })
+                .unzip();
+            prop_assert_eq!(swap(&texts.join("+")), Ok(areas));
+        }
+
+        #[test]
+        fn no_text_is_a_panic(text in "[a-z:=+0-9MG/]{0,40}") {
+            let _ = swap(&text);
+        }
+    }
+}

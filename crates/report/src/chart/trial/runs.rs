@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Each run as a point, in the order in which they ran.
+
+use pagewise_model::{Trial, TrialRun};
+use plotters::prelude::*;
+
+use super::super::plane::{Axes, Axis, HEIGHT, Point, Scale, draw, moment, room};
+use super::{colour, names, with_unit};
+
+/// What decides, over runs; those of the warm-up and those that failed are hollow.
+///
+/// Where arms are far apart the axis is one of powers.
+pub fn runs(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
+    let metric = trial.metrics.first()?;
+    let told: Vec<(&TrialRun, f64)> =
+        runs.iter().filter_map(|run| Some((run, *run.values.get(&metric.name)?))).collect();
+    let values: Vec<f64> = told.iter().map(|(_, value)| *value).collect();
+    let last = told.last()?.0.number;
+    let has_powers = metric.unit == "seconds" && is_far(&values);
+    let height = |value: f64| if has_powers { value.log10() } else { value };
+    let axes = Axes {
+        title: "Every run",
+        across: Axis { title: "run", ends: [0.0, f64::from(last) + 1.0], scale: Scale::Plain },
+        up: Axis {
+            title: &if has_powers { metric.name.clone() } else { with_unit(metric) },
+            ends: room(&values.iter().copied().map(height).collect::<Vec<_>>())?,
+            scale: if has_powers { Scale::Powers(moment) } else { Scale::Plain },
+        },
+        height: HEIGHT,
+        left: 72,
+        names: names(trial, |arm| told.iter().any(|(run, _)| run.arm == arm)),
+    };
+    draw(&axes, |plane| {
+        for (run, value) in &told {
+            let at: Point = (f64::from(run.number), height(*value));
+            let role = colour(trial, &run.arm);
+            let style = if run.pair.is_some() && run.end.is_good() {
+                role.light.filled()
+            } else {
+                role.light.stroke_width(1)
+            };
+            plane.draw_series([Circle::new(at, 4, style)])?;
+        }
+        Ok(())
+    })
+}
+
+/// More than a plain axis can show.
+fn is_far(values: &[f64]) -> bool {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(0.0, f64::max);
+    least > 0.0 && most / least >= 4.0
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A row for each metric: the first arm, another, and what follows.
+
+use std::fmt::Write as _;
+
+use pagewise_model::{Trial, TrialMetric};
+
+use super::escaped;
+use crate::told;
+
+pub(super) fn table(trial: &Trial, arm: &str, metrics: &[TrialMetric]) -> String {
+    let told = metrics.iter().enumerate().filter(|(at, metric)| *at == 0 || !told::is_none(metric));
+    let rows: String = told.map(|(at, metric)| row(trial, metric, at == 0)).collect();
+    let none =
+        told::none(metrics).map(|none| format!("<p class=\"quiet\">{}</p>\n", escaped(&none)));
+    let first = trial.arms.first().map_or("a", |arm| &arm.name);
+    let (first, arm) = (escaped(first), escaped(arm));
+    format!(
+        "<div class=\"wide\"><table>\n<tr><th>metric</th><th class=\"number\">{first}</th>\
+         <th class=\"number\">{arm}</th><th class=\"number\">{arm} against {first}</th>\
+         <th class=\"number\">95 % interval</th><th></th></tr>\n{rows}</table></div>\n{}",
+        none.unwrap_or_default()
+    )
+}
+
+fn row(trial: &Trial, metric: &TrialMetric, decides: bool) -> String {
+    let shown = |value: Option<f64>| value.map(|it| told::value(metric, it)).unwrap_or_default();
+    let [change, interval] = told::estimate(trial.clock, metric);
+    let mut row = format!("<tr><td>{}</td>", escaped(&metric.name));
+    for number in [shown(metric.a), shown(metric.b), change, interval] {
+        let _ = write!(row, "<td class=\"number\">{number}</td>");
+    }
+    let judged = told::is_judged(trial.clock, metric) && metric.lack.is_none();
+    let word = if judged { told::verdict(metric.verdict) } else { "quiet" };
+    let said = escaped(&told::judgement(trial.clock, metric, decides));
+    row + &format!("<td class=\"{word}\">{said}</td></tr>\n")
+}

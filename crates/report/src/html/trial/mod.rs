@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! An experiment on a page: the verdict, every arm and metric, how it was found out, and every run.
+
+mod arms;
+mod metrics;
+mod pictures;
+mod profile;
+mod runs;
+
+use pagewise_model::{Bytes, Trial};
+
+use super::{escaped, page};
+use crate::text::header::machine;
+use crate::{Tried, lineup, told};
+
+/// What a reader may keep.
+pub fn trial(tried: &Tried<'_>) -> String {
+    let trial = tried.trial;
+    let body = if lineup::is_wide(trial) { several(tried) } else { two(tried) };
+    page(&title(trial), &(body + &method(tried) + &runs::table(tried)))
+}
+
+fn title(trial: &Trial) -> String {
+    match lineup::is_wide(trial) {
+        true => format!("{} on {}", told::arms(trial), told::command(trial)),
+        false => format!("{}: {}", told::arms(trial), told::verdict(trial.verdict)),
+    }
+}
+
+fn two(tried: &Tried<'_>) -> String {
+    let trial = tried.trial;
+    [
+        heading(trial),
+        metrics::table(trial, "b", &trial.metrics),
+        pictures::of_two(tried),
+        pictures::courses(tried),
+        profile::table(tried),
+    ]
+    .concat()
+}
+
+fn several(tried: &Tried<'_>) -> String {
+    let trial = tried.trial;
+    [
+        arms::heading(trial),
+        arms::table(tried),
+        pictures::of_arms(tried),
+        arms::medians(trial),
+        pictures::courses(tried),
+        profile::table(tried),
+        arms::each(trial),
+    ]
+    .concat()
+}
+
+fn paragraph(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("<p>{}</p>\n", escaped(text)) }
+}
+
+fn stopped(trial: &Trial) -> String {
+    let stopped = trial.stopped.as_ref().map(|why| format!("Stopped early: {why}."));
+    paragraph(&stopped.unwrap_or_default())
+}
+
+fn heading(trial: &Trial) -> String {
+    let word = told::verdict(trial.verdict);
+    format!(
+        "<h1>{}: <span class=\"verdict {word}\">{word}</span></h1>\n\
+         <p class=\"quiet\">on <code>{}</code></p>\n{}{}",
+        escaped(&told::arms(trial)),
+        escaped(&told::command(trial)),
+        stopped(trial),
+        paragraph(&told::meaning(trial))
+    )
+}
+
+fn method(tried: &Tried<'_>) -> String {
+    let trial = tried.trial;
+    let limit = trial
+        .memory_limit_bytes
+        .map(|limit| format!("The command had at most {} of memory.", Bytes::new(limit)));
+    let mut text = String::from("<h2>How it was found out</h2>\n");
+    text += &paragraph(&machine(tried.snapshot).join(" · "));
+    let workload = told::workload(&trial.command);
+    if !workload.is_empty() {
+        text += &paragraph(&format!("The workload: {workload}."));
+    }
+    text += &paragraph(&told::method(trial));
+    text += &paragraph(&limit.unwrap_or_default());
+    text += &paragraph(
+        "The estimate is Hodges and Lehmann's of the paired ratio, the interval that of the \
+         signed-rank test. Runs far from the others count like any.",
+    );
+    for note in &trial.notes {
+        text += &paragraph(&told::sentence(note));
+    }
+    text
+}

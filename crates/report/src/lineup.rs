@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A trial and its runs → a row for each arm, and a row for each metric with the medians of all arms.
+//!
+//! A trial holds its second arm apart from further ones, because most have two. Here they stand side
+//! by side. The medians are those of the pairs that were compared: an arm of which no run went well
+//! has none, however much its runs used before they ended.
+
+use pagewise_model::{Trial, TrialArm, TrialComparison, TrialMetric, TrialRun, Verdict};
+
+use crate::told;
+
+/// An arm against the first.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Against<'a> {
+    pub(crate) arm: &'a str,
+    pub(crate) verdict: Verdict,
+    pub(crate) metrics: &'a [TrialMetric],
+}
+
+/// All arms but the first, in order.
+pub(crate) fn against(trial: &Trial) -> Vec<Against<'_>> {
+    let second = trial.arms.get(1).map(|arm| Against {
+        arm: &arm.name,
+        verdict: trial.verdict,
+        metrics: &trial.metrics,
+    });
+    let further = trial.others.iter().map(|TrialComparison { arm, verdict, metrics, .. }| {
+        Against { arm, verdict: *verdict, metrics }
+    });
+    second.into_iter().chain(further).collect()
+}
+
+/// Whether there is more than A and B.
+pub(crate) fn is_wide(trial: &Trial) -> bool {
+    trial.arms.len() > 2
+}
+
+/// An arm: what was found, and how its runs ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Row<'a> {
+    pub(crate) arm: &'a TrialArm,
+    /// None for the first arm, for one that was given up, and where it may not be judged.
+    pub(crate) verdict: Option<Verdict>,
+    pub(crate) word: String,
+    pub(crate) change: String,
+    pub(crate) interval: String,
+    pub(crate) median: String,
+    /// What went wrong; empty where nothing did.
+    pub(crate) ended: String,
+}
+
+/// A row for each arm, in order.
+pub(crate) fn rows<'a>(trial: &'a Trial, runs: &[TrialRun]) -> Vec<Row<'a>> {
+    let others = against(trial);
+    let row = |arm: &'a TrialArm| {
+        let found = others.iter().find(|other| other.arm == arm.name);
+        row(trial, runs, arm, found)
+    };
+    trial.arms.iter().map(row).collect()
+}
+
+fn row<'a>(
+    trial: &'a Trial,
+    runs: &[TrialRun],
+    arm: &'a TrialArm,
+    found: Option<&Against<'_>>,
+) -> Row<'a> {
+    let dropped = trial.dropped.iter().find(|dropped| dropped.arm == arm.name);
+    let primary = found.and_then(|found| found.metrics.first());
+    let judged = primary.filter(|it| dropped.is_none() && told::is_judged(trial.clock, it));
+    // a preview's few rounds have no interval, and so no verdict
+    let certain = judged.filter(|it| it.interval.is_some());
+    let verdict = certain.and(found).map(|found| found.verdict);
+    let (change, interval) = match (found, judged) {
+        (None, _) => (String::new(), String::new()),
+        (_, Some(judged)) => told::estimate(trial.clock, judged).into(),
+        _ => (told::NONE.to_owned(), told::NONE.to_owned()),
+    };
+    let word = match (dropped, found, verdict) {
+        (Some(_), ..) => "given up",
+        (_, None, _) => "compared with",
+        (.., Some(verdict)) => told::verdict(verdict),
+        _ => told::NONE,
+    };
+    let failures = told::failures(runs, &arm.name);
+    let why = dropped.map(|dropped| dropped.why.clone()).unwrap_or_default();
+    Row {
+        arm,
+        verdict,
+        word: word.to_owned(),
+        change,
+        interval,
+        median: medians(trial).into_iter().next().and_then(|of| of.shown(arm)).unwrap_or_default(),
+        ended: if failures.is_empty() { why } else { failures },
+    }
+}
+
+/// One metric of all arms.
+#[derive(Debug, Clone)]
+pub(crate) struct Medians<'a> {
+    pub(crate) metric: &'a TrialMetric,
+    pub(crate) values: Vec<(&'a str, f64)>,
+}
+
+impl Medians<'_> {
+    pub(crate) fn value(&self, arm: &TrialArm) -> Option<f64> {
+        self.values.iter().find(|(name, _)| *name == arm.name).map(|(_, value)| *value)
+    }
+
+    pub(crate) fn shown(&self, arm: &TrialArm) -> Option<String> {
+        self.value(arm).map(|value| told::value(self.metric, value))
+    }
+}
+
+/// A row for each metric, what decides first; those of which no arm has a median are left out.
+pub(crate) fn medians(trial: &Trial) -> Vec<Medians<'_>> {
+    let mut all: Vec<Medians<'_>> = Vec::new();
+    for Against { arm, metrics, .. } in against(trial) {
+        for metric in metrics {
+            let at = all.iter().position(|known| known.metric.name == metric.name);
+            let at = at.unwrap_or_else(|| {
+                all.push(Medians { metric, values: Vec::new() });
+                all.len() - 1
+            });
+            let first = trial.arms.first().map(|first| first.name.as_str());
+            // the first arm's is that of the first comparison that has any
+            if let (Some(first), Some(value)) = (first, metric.a) {
+                if !all[at].values.iter().any(|(name, _)| *name == first) {
+                    all[at].values.push((first, value));
+                }
+            }
+            all[at].values.extend(metric.b.map(|value| (arm, value)));
+        }
+    }
+    all.retain(|of| !of.values.is_empty());
+    all
+}
+
+/// Those that counted nothing in any arm, apart from what decides.
+pub(crate) fn is_nothing(medians: &Medians<'_>) -> bool {
+    medians.values.iter().all(|(_, value)| *value == 0.0)
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Samples of the kernel's reclaim thread → where it spent its time, arm beside arm.
+//!
+//! A share is one of the samples in the thread, not of the machine's time: a thread that hardly runs
+//! spends the same shares of less.
+
+use std::collections::BTreeMap;
+
+use pagewise_model::{Trial, TrialRun, grouped};
+
+/// How many functions are shown.
+const TOP: usize = 10;
+
+/// An arm's samples, over all of its measured runs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Samples<'a> {
+    pub(crate) arm: &'a str,
+    functions: BTreeMap<&'a str, u64>,
+}
+
+impl Samples<'_> {
+    fn sum(&self) -> u64 {
+        self.functions.values().sum()
+    }
+
+    /// None where nothing was sampled.
+    fn share(&self, function: &str) -> Option<f64> {
+        self.of(self.functions.get(function).copied().unwrap_or(0))
+    }
+
+    /// What its own most frequent functions take together.
+    fn top(&self) -> Option<f64> {
+        let mut counts: Vec<u64> = self.functions.values().copied().collect();
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        self.of(counts.iter().take(TOP).sum())
+    }
+
+    fn of(&self, count: u64) -> Option<f64> {
+        let sum = self.sum();
+        (sum > 0).then(|| count as f64 / sum as f64)
+    }
+}
+
+/// One for each arm that has any.
+pub(crate) fn samples<'a>(trial: &'a Trial, runs: &'a [TrialRun]) -> Vec<Samples<'a>> {
+    let of_arm = |arm: &'a str| {
+        let mut all = Samples { arm, ..Samples::default() };
+        let measured = runs.iter().filter(|run| run.arm == arm && run.pair.is_some());
+        for (function, count) in measured.flat_map(|run| &run.profile) {
+            *all.functions.entry(function).or_default() += count;
+        }
+        all
+    };
+    let all = trial.arms.iter().map(|arm| of_arm(&arm.name));
+    all.filter(|samples| samples.sum() > 0).collect()
+}
+
+/// The functions that take the most in the mean over arms, the most first.
+fn functions<'a>(all: &[Samples<'a>]) -> Vec<&'a str> {
+    let mut names: Vec<&'a str> =
+        all.iter().flat_map(|one| one.functions.keys().copied()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let share = |name: &str| all.iter().filter_map(|one| one.share(name)).sum::<f64>();
+    names.sort_by(|a, b| share(b).total_cmp(&share(a)));
+    names.truncate(TOP);
+    names
+}
+
+/// A row for each of these functions and two below; a cell for each arm.
+pub(crate) fn rows(all: &[Samples<'_>], none: &str) -> Vec<(String, Vec<String>)> {
+    let shown = |share: Option<f64>| share.map_or_else(|| none.to_owned(), percent);
+    let row = |function: &str| {
+        (function.to_owned(), all.iter().map(|of| shown(of.share(function))).collect())
+    };
+    let mut rows: Vec<_> = functions(all).into_iter().map(row).collect();
+    rows.push(("its own top ten".to_owned(), all.iter().map(|of| shown(of.top())).collect()));
+    rows.push(("samples".to_owned(), all.iter().map(|of| grouped(of.sum())).collect()));
+    rows
+}
+
+/// How the table is read.
+pub(crate) const MEANING: &str = "A share is of the thread's samples, not of the machine's time.";
+
+/// `12.3 %`; more than nothing never looks like it.
+fn percent(share: f64) -> String {
+    match share * 100.0 {
+        0.0 => "0 %".to_owned(),
+        little if little < 0.05 => "<0.1 %".to_owned(),
+        percent => format!("{percent:.1} %"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples<'a>(arm: &'a str, counts: &[(&'a str, u64)]) -> Samples<'a> {
+        Samples { arm, functions: counts.iter().copied().collect() }
+    }
+
+    #[test]
+    fn shares_are_of_the_thread_and_the_top_is_each_arms_own() {
+        let names: Vec<String> = (0..12).map(|at| format!("f{at}")).collect();
+        let counts: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 10)).collect();
+        let (flat, steep) = (samples("a", &counts), samples("b", &[("f3", 30), ("g", 10)]));
+        assert_eq!(flat.top(), Some(100.0 / 120.0));
+        assert_eq!(
+            (steep.share("f3"), steep.share("f1"), steep.top()),
+            (Some(0.75), Some(0.0), Some(1.0))
+        );
+        let all = [flat, steep, samples("c", &[])];
+        assert_eq!(functions(&all)[..2], ["f3", "g"]);
+        assert_eq!((functions(&all).len(), all[2].top()), (TOP, None));
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise trial`: the verdict, then what every metric says, then how it was found out.
+
+mod arms;
+mod metrics;
+mod profile;
+mod remarks;
+
+use pagewise_model::{Trial, Verdict};
+
+use super::kit::{Line, Page, Role};
+use crate::{Tried, lineup, told};
+
+pub(super) fn print(page: &mut Page, tried: &Tried<'_>) {
+    let trial = tried.trial;
+    if lineup::is_wide(trial) {
+        arms::heading(page, trial);
+        arms::print(page, tried);
+        for other in lineup::against(trial) {
+            arms::differences(page, trial, &other);
+        }
+    } else {
+        heading(page, trial);
+        metrics::print(page, trial.clock, &trial.metrics);
+    }
+    profile::print(page, tried);
+    remarks::print(page, trial);
+    if let Some(folder) = tried.evidence {
+        page.gap();
+        page.fact("Evidence", &format!("{}: report.html, every run", folder.display()));
+    }
+}
+
+fn role(verdict: Verdict) -> Role {
+    match verdict {
+        Verdict::Better => Role::Good,
+        Verdict::Worse => Role::Critical,
+        Verdict::Equivalent => Role::Strong,
+        Verdict::Undecided => Role::Info,
+    }
+}
+
+fn heading(page: &mut Page, trial: &Trial) {
+    let line = Line::default()
+        .span(Role::Strong, told::arms(trial))
+        .plain(format!(" on {}: ", told::command(trial)))
+        .span(role(trial.verdict), told::verdict(trial.verdict).to_uppercase());
+    if line.width() <= page.width() {
+        page.line(&line);
+    } else {
+        page.hang(Line::default(), 2, Role::Strong, &format!("{} on", told::arms(trial)));
+        page.hang(Line::indented(2), 4, Role::Plain, &told::command(trial));
+        let verdict = told::verdict(trial.verdict).to_uppercase();
+        page.line(&Line::indented(2).span(role(trial.verdict), verdict));
+    }
+    stopped(page, trial);
+    let meaning = told::meaning(trial);
+    if !meaning.is_empty() {
+        page.prose(2, Role::Plain, &meaning);
+    }
+    page.gap();
+}
+
+fn stopped(page: &mut Page, trial: &Trial) {
+    if let Some(stopped) = &trial.stopped {
+        page.prose(2, Role::Warning, &format!("stopped early: {stopped}"));
+    }
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Where kswapd spent its time: its most frequent functions, arm beside arm.
+
+use super::arms::beside;
+use crate::text::kit::{Page, Role};
+use crate::text::table::NONE;
+use crate::{Tried, profile};
+
+pub(super) fn print(page: &mut Page, tried: &Tried<'_>) {
+    let all = profile::samples(tried.trial, tried.runs);
+    if all.is_empty() {
+        return;
+    }
+    page.heading("kswapd", "share of its samples");
+    let names: Vec<&str> = all.iter().map(|samples| samples.arm).collect();
+    beside(page, "function", &names, &profile::rows(&all, NONE));
+    page.prose(2, Role::Quiet, profile::MEANING);
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What stands below: how it was found out, and what makes it less sure.
+
+use pagewise_model::{Trial, TrialMetric};
+
+use crate::text::kit::{Page, Role};
+use crate::{lineup, told};
+
+pub(super) fn print(page: &mut Page, trial: &Trial) {
+    page.gap();
+    let mut quiet = |text: &str| {
+        if !text.is_empty() {
+            page.prose(2, Role::Quiet, text);
+        }
+    };
+    quiet(&told::method(trial));
+    // of several arms each shows another
+    let primary = trial.metrics.first().filter(|_| !lineup::is_wide(trial));
+    let judged = primary.filter(|primary| told::is_judged(trial.clock, primary));
+    if let Some(detectable) = judged.and_then(|it| it.detectable_effect) {
+        quiet(&format!(
+            "So many pairs of runs that vary like these show effects from about {} on.",
+            told::effect(detectable)
+        ));
+    }
+    quiet(&primary.map(outliers).unwrap_or_default());
+    trial.notes.iter().for_each(|note| quiet(&told::sentence(note)));
+}
+
+fn outliers(metric: &TrialMetric) -> String {
+    let runs: Vec<String> = metric.outliers.iter().map(ToString::to_string).collect();
+    let (noun, verb) = match runs.len() {
+        0 => return String::new(),
+        1 => ("run", "It counts"),
+        _ => ("runs", "They count"),
+    };
+    format!("Far from the others in {}: {noun} {}. {verb}.", metric.name, runs.join(", "))
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How the findings of an experiment are spelled, wherever they are shown.
+
+mod arms;
+mod ends;
+mod numbers;
+
+use pagewise_model::{Clock, MetricKind, Trial, TrialMetric, Verdict};
+
+pub(crate) use arms::{arm, arms, typed, workload};
+pub(crate) use ends::{ended, failures};
+pub(crate) use numbers::{change, duration, effect, interval, seconds, value};
+
+/// What stands where there is nothing to be said.
+pub(crate) const NONE: &str = "–";
+
+pub(crate) fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::Equivalent => "equivalent",
+        Verdict::Undecided => "undecided",
+    }
+}
+
+/// The command as it could be typed.
+pub(crate) fn command(trial: &Trial) -> String {
+    typed(&trial.command)
+}
+
+/// Whether this clock lets it be judged; what is not is shown all the same.
+pub(crate) fn is_judged(clock: Clock, metric: &TrialMetric) -> bool {
+    match (clock, metric.kind) {
+        (Clock::Real, _) | (_, MetricKind::Count) | (Clock::Counted, MetricKind::Cpu) => true,
+        // what a command says of itself may be a time: who judged knows, and says what lacks
+        (_, MetricKind::Said) => metric.lack.is_none(),
+        (_, MetricKind::Cpu | MetricKind::Time) => false,
+    }
+}
+
+/// What follows from a metric, or that nothing may.
+pub(crate) fn judgement(clock: Clock, metric: &TrialMetric, decides: bool) -> String {
+    match &metric.lack {
+        _ if !is_judged(clock, metric) => NONE.to_owned(),
+        Some(lack) => lack.clone(),
+        None if decides => format!("{}, decides", verdict(metric.verdict)),
+        None => verdict(metric.verdict).to_owned(),
+    }
+}
+
+/// B per A and its interval, where they may be judged by.
+pub(crate) fn estimate(clock: Clock, metric: &TrialMetric) -> [String; 2] {
+    if !is_judged(clock, metric) {
+        return [NONE.to_owned(), NONE.to_owned()];
+    }
+    [
+        metric.b_per_a.map(change).unwrap_or_default(),
+        metric.interval.map(interval).unwrap_or_default(),
+    ]
+}
+
+/// What the verdict means, in a sentence or two.
+pub(crate) fn meaning(trial: &Trial) -> String {
+    let Some(primary) = trial.metrics.first() else { return String::new() };
+    if !is_judged(trial.clock, primary) {
+        return format!("{} is shown and not judged: nothing decides here.", primary.name);
+    }
+    let interval = primary.interval.map(interval);
+    match (trial.verdict, interval, &primary.lack) {
+        (_, _, Some(lack)) => format!("{} cannot be compared: {lack}.", primary.name),
+        (Verdict::Equivalent, Some(interval), _) => format!(
+            "No difference that matters: {interval} in {}, all within {}.",
+            primary.name,
+            effect(trial.min_effect)
+        ),
+        (Verdict::Undecided, interval, _) => undecided(trial, primary, interval),
+        _ => String::new(),
+    }
+}
+
+fn undecided(trial: &Trial, primary: &TrialMetric, interval: Option<String>) -> String {
+    let shown = match interval {
+        Some(interval) => format!("No difference shown in {}: {interval}", primary.name),
+        None => format!("{} pairs tell nothing", trial.pairs),
+    };
+    let more = match primary.more_pairs {
+        Some(more) => format!(
+            "about {more} more pairs would probably tell: the same with --pairs {}",
+            trial.planned_pairs.max(trial.pairs) + more
+        ),
+        None => "no number of pairs that is worth it would tell".to_owned(),
+    };
+    format!("{shown}; {more}.")
+}
+
+/// Whether it is nothing on both sides, however few pairs say so.
+pub(crate) fn is_none(metric: &TrialMetric) -> bool {
+    [metric.a, metric.b] == [Some(0.0), Some(0.0)]
+}
+
+/// Those of the guards that counted nothing, in a line.
+pub(crate) fn none(metrics: &[TrialMetric]) -> Option<String> {
+    let none = metrics.iter().skip(1).filter(|metric| is_none(metric));
+    let names: Vec<&str> = none.map(|metric| metric.name.as_str()).collect();
+    (!names.is_empty()).then(|| format!("0 in both: {}.", names.join(", ")))
+}
+
+/// A note as a sentence.
+pub(crate) fn sentence(note: &str) -> String {
+    let mut letters = note.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
+
+/// How it was found out.
+pub(crate) fn method(trial: &Trial) -> String {
+    let pairs = match trial.pairs {
+        1 => "1 pair".to_owned(),
+        pairs => format!("{pairs} pairs"),
+    };
+    let warm_up = match trial.warm_up_runs {
+        0 => "without warm-up".to_owned(),
+        1 => "after a first run, which is discarded".to_owned(),
+        runs => format!("after {runs} runs of warm-up, which are discarded"),
+    };
+    let early = match trial.pairs < trial.planned_pairs && trial.stopped.is_none() {
+        true => format!(" (of {} at most: it was clear at a planned look)", trial.planned_pairs),
+        false => String::new(),
+    };
+    format!(
+        "{pairs} in random order{early} {warm_up}; {} in all. Differences up to {} do not matter. \
+         Seed {}.",
+        duration(trial.seconds),
+        effect(trial.min_effect),
+        trial.seed
+    )
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The page of an experiment with several arms. `PAGE=FILE cargo test -p pagewise-report --test page`
+//! leaves it where a person can look at it.
+
+mod trial;
+
+use pagewise_model::{Cost, Snapshot, Trial, TrialRun};
+use pagewise_report::{Tried, html};
+
+fn page(trial: &Trial, runs: &[TrialRun]) -> String {
+    let (snapshot, cost) = (&Snapshot::default(), Cost::default());
+    html::trial(&Tried { snapshot, trial, runs, evidence: None, cost })
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a person may want to look at it")]
+fn several_arms_have_all_pictures_and_tables() {
+    let (trial, runs) = (trial::wide::trial(), trial::wide::runs());
+    let page = page(&trial, &runs);
+    if let Some(path) = std::env::var_os("PAGE") {
+        std::fs::write(path, &page).expect("a file that can be written");
+    }
+    // arms, runs, three pairs, settling, latencies, three times every metric
+    assert_eq!(page.matches("<svg").count(), 1 + 1 + 3 + 2 + 3);
+    for word in [
+        "swap on zram 100 MiB zstd, then a file of 1 GiB; vm.swappiness = 100",
+        "killed for lack of memory ×3 (pagewise)",
+        "on <code>the workload swap</code>",
+        "data = 224M",
+        "given up",
+        "compared with",
+        "12.0 MiB",
+        "lzo1x_1_do_compress",
+        "its own top ten",
+        "Settling",
+        "Latency of operations",
+        "tiers against zram",
+    ] {
+        assert!(page.contains(word), "{word}");
+    }
+    for outside in ["<script", "http-equiv", "src=", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    for arm in trial::wide::ARMS {
+        let lines = page.matches(&format!("<tr><td><strong>{arm}</strong>")).count();
+        assert_eq!(lines, 1, "{arm}");
+    }
+}
+
+#[test]
+fn what_an_emulated_clock_cannot_judge_has_no_verdict() {
+    let page = page(&trial::wide::emulated(), &[]);
+    assert!(page.contains("only counts."));
+    let row = page.lines().find(|line| line.contains("<td>settling</td>")).expect("a row");
+    assert!(row.contains("5.77 s") && row.contains("<td class=\"quiet\">–</td>"), "{row}");
+    let row = page.lines().find(|line| line.contains("<td>major-faults</td>")).expect("a row");
+    assert!(row.contains("worse, decides"), "{row}");
+}
+
+/// Names come from a file of the user's and from the kernel.
+#[test]
+fn no_name_leaves_its_text() {
+    let (mut trial, mut runs) = (trial::wide::trial(), trial::wide::runs());
+    let evil = "</td></svg><script>x";
+    for arm in &mut trial.arms {
+        if arm.name == "file" {
+            arm.name = evil.to_owned();
+        }
+    }
+    for run in &mut runs {
+        if run.arm == "file" {
+            run.arm = evil.to_owned();
+        }
+        run.profile.push((evil.to_owned(), 1_000));
+        run.refused = Some(evil.to_owned());
+    }
+    trial.dropped[0].why = evil.to_owned();
+    assert!(!page(&trial, &runs).contains("<script"));
+}
+
+/// A preview, an arm without a course, no runs at all.
+#[test]
+fn little_is_shown_as_little() {
+    let (whole, runs) = (trial::wide::trial(), trial::wide::runs());
+    assert!(page(&whole, &[]).contains("Medians"));
+    let plain: Vec<TrialRun> =
+        runs.into_iter().map(|run| TrialRun { course: None, profile: Vec::new(), ..run }).collect();
+    let page = page(&whole, &plain);
+    assert!(!page.contains("Settling") && !page.contains("kswapd spent"));
+}
