@@ -108,7 +108,8 @@ impl Record {
             say("p99", all.latency.value_at_quantile(0.99) as f64 / 1e9);
         }
         if settled.is_some() {
-            say("settling", self.points[..steady].iter().map(|point| point.seconds).sum());
+            let before = self.points[..steady].iter();
+            say("settling", before.fold(0.0, |sum, point| sum + point.seconds));
         }
         let settled_at = settled.and_then(|at| u32::try_from(at).ok());
         let latency_ns = by_powers_of_two(&all.latency);
@@ -159,7 +160,7 @@ mod tests {
     #[test]
     fn latencies_of_any_length_are_kept() {
         let mut record = Record::new();
-        [0, 1, 2, 3, 1023, 1024, u64::MAX].map(|ns| record.latency(ns));
+        [0, 1, 2, 3, 1023, 1024, u64::MAX].into_iter().for_each(|ns| record.latency(ns));
         record.iteration(1.0, 7);
         let (course, values) = record.concluded();
         assert_eq!(course.latency_ns.iter().map(|(_, count)| count).sum::<u64>(), 7);

@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -38,6 +38,7 @@ const OPTIONS: [&str; 14] = [
     "warning",
 ];
 const NAME: &str = "socket";
+const SERVER: &str = "redis-server";
 /// How often is looked whether something has happened.
 pub(super) const TICK: Duration = Duration::from_millis(5);
 /// After its connections broke it may take this long until it can be told how it ended.
@@ -53,10 +54,10 @@ pub(super) struct Server {
 impl Server {
     /// Starts one that has nothing and saves nothing.
     pub(super) fn start(end: Instant) -> Result<Self, Error> {
-        let program = find("redis-server", "redis-server").map_err(Error::Program)?;
+        let program = program()?;
         let folder = Folder::new()?;
         let mut command = Command::new(program);
-        command.args(OPTIONS).current_dir(&folder.0).stdin(Stdio::null());
+        command.arg0(SERVER).args(OPTIONS).current_dir(&folder.0).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         leash(&mut command);
         let child = command.spawn().about(|| "starting redis-server".to_owned())?;
@@ -131,6 +132,13 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// In Debian the server is the program that checks its files, by another name; that one comes with
+/// redis-benchmark, and the name is enough.
+fn program() -> Result<PathBuf, Error> {
+    let other = |missing| find("redis-check-rdb", SERVER).map_err(|_| missing);
+    find(SERVER, SERVER).or_else(other).map_err(Error::Program)
 }
 
 /// A folder that only we may enter, until the socket is known.
