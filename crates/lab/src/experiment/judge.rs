@@ -6,14 +6,14 @@
 //! where that is the first one, the next takes its place.
 
 use pagewise_model::{
-    Trial, TrialArm, TrialComparison, TrialMetric, TrialNoise, TrialRun, Verdict,
+    MetricKind, Trial, TrialArm, TrialComparison, TrialMetric, TrialNoise, TrialRun, Verdict,
 };
 
 use super::boundary::{looks, looks_until};
 use super::compare::{Series, compared_by, deviation};
 use super::dropped;
 use super::forecast::forecast;
-use super::metric::{KNOWN, Metric, TIME};
+use super::metric::{KNOWN, Known, Metric, TIME};
 use super::{Experiment, notes};
 use crate::stats::median;
 use crate::workload;
@@ -115,13 +115,17 @@ fn comparison(experiment: &Experiment, runs: &[TrialRun], arm: &str) -> TrialCom
 /// What was asked for, and of the others those that every run has, in the order of trust.
 fn wanted(experiment: &Experiment, good: &[Pair<'_>]) -> Vec<Metric> {
     let asked = |name: &str| experiment.metrics.iter().any(|metric| metric.name == name);
-    let told = |name: &str| {
-        good.iter().all(|(a, b)| a.values.contains_key(name) && b.values.contains_key(name))
+    let runs = || good.iter().flat_map(|(a, b)| [a, b]);
+    let told = |known: &Known| {
+        let values = || runs().map(|run| run.values.get(known.name).copied());
+        // no time at all is nothing to compare, as where kswapd never ran
+        let is_some = known.kind == MetricKind::Count || values().flatten().any(|it| it > 0.0);
+        values().all(|value| value.is_some()) && (is_some || good.is_empty())
     };
     // without any run a workload's values would all seem to be there
     let said = workload::SAID.iter().filter(|_| !good.is_empty());
     let known = KNOWN.iter().chain(said);
-    let guards = known.filter(|known| !asked(known.name) && told(known.name));
+    let guards = known.filter(|known| !asked(known.name) && told(known));
     let mut guards: Vec<Metric> =
         guards.filter_map(|known| Metric::parse(known.name).ok()).collect();
     guards.sort_by_key(Metric::kind);

@@ -172,6 +172,15 @@ mod tests {
         panic!("only {seen} samples of a busy thread");
     }
 
+    /// It sleeps on a machine with memory to spare, and has no samples then.
+    #[test]
+    fn root_may_look_at_reclaim_threads() {
+        if rustix::process::geteuid().is_root() {
+            let threads = crate::experiment::gauges::kswapd();
+            assert_eq!(Profile::of(&threads).samplers.len(), threads.len());
+        }
+    }
+
     /// A thread that lives in system calls is seen in functions of the kernel, by name where we may know
     /// them.
     #[test]
