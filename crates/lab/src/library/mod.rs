@@ -32,7 +32,7 @@ pub use cells::{Cell, Choice, Machine, PREVIEW_PAIRS, Runner, cells};
 pub use file::{File, Place, Wrong};
 pub use guest::{Heard, Inside, Ran, run_in_guest};
 pub use kept::{Index, cells_in};
-pub use scratch::{FOLDER as SCRATCH, Scratch};
+pub use scratch::Scratch;
 pub use shelf::{all, find, own_folder};
 pub use takes::{runs, seconds};
 pub use told::Told;

@@ -20,7 +20,7 @@ use super::Cell;
 use crate::workload::Workload;
 
 /// Where it is mounted.
-pub const FOLDER: &str = "/scratch";
+pub(super) const FOLDER: &str = "/scratch";
 /// The module of its file system.
 pub(super) const MODULE: &str = "ext4";
 /// What a file system keeps for itself, and room for a workload's odds and ends.

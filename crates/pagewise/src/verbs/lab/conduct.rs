@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use pagewise_lab::experiment::{Conducted, Control, Heard, Trouble, conduct};
-use pagewise_lab::library::{self, Inside, Told};
+use pagewise_lab::library::{Inside, Told};
 
 use super::Outcome;
 use crate::interrupt::Stop;
@@ -17,8 +17,6 @@ pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
     inside.prepare().map_err(|what| anyhow!(what)).context("making the guest ready")?;
     let stop = Stop::listen()?;
     let mut borrowed = Borrowed::open(true)?;
-    borrowed.lend_devices();
-    borrowed.swap_in(library::SCRATCH.into());
     let mut heard = |heard: Heard<'_>| say(&told(heard));
     let mut control = Control { stop: stop.flag(), heard: &mut heard };
     let Conducted { trouble, .. } = conduct(&inside.experiment, Some(&mut borrowed), &mut control);
