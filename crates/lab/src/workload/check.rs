@@ -6,7 +6,12 @@ use super::{ColdPages, Redis, Size, Swap};
 use crate::contents::Mix;
 
 /// Refuses with what was expected and what was found.
-fn must(holds: bool, key: &str, expected: &str, found: impl std::fmt::Display) -> Result<(), Error> {
+fn must(
+    holds: bool,
+    key: &str,
+    expected: &str,
+    found: impl std::fmt::Display,
+) -> Result<(), Error> {
     let wrong = || Error::Unsound(format!("{key}: expected {expected}, found {found}"));
     if holds { Ok(()) } else { Err(wrong()) }
 }
@@ -76,7 +81,8 @@ pub(super) fn coldpages(wanted: &ColdPages) -> Result<(), Error> {
     share("write_share", wanted.write_share)?;
     must((1..=1024).contains(&wanted.sharers), "sharers", "from 1 to 1024", wanted.sharers)?;
     let copies = wanted.sharers > 1 && wanted.write_share > 0.0;
-    let expected = "0 with more than one of sharers, as a written page is copied and shared no more";
+    let expected =
+        "0 with more than one of sharers, as a written page is copied and shared no more";
     must(!copies, "write_share", expected, wanted.write_share)?;
     must(wanted.operations > 0, "operations", "one at least", wanted.operations)?;
     seconds(wanted.seconds)
