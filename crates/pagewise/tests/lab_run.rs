@@ -37,8 +37,12 @@ fn home(name: &str, text: &str) -> tempfile::TempDir {
 fn the_users_own_experiments_stand_beside_those_built_in() {
     let home = home("mine.toml", OWN);
     let listed = document(&lab(home.path(), &["list", "--json"]));
-    let names: Vec<&str> =
-        listed["experiments"].as_array().unwrap().iter().flat_map(|it| it["experiment"].as_str()).collect();
+    let names: Vec<&str> = listed["experiments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|it| it["experiment"].as_str())
+        .collect();
     assert_eq!(names[0], "mine");
     for name in ["swap", "coldpages", "redis-mglru", "zram-contents"] {
         assert!(names.contains(&name), "{names:?}");
@@ -61,12 +65,17 @@ fn show_says_what_would_be_done() {
     let home = home("mine.toml", OWN);
     let ran = lab(home.path(), &["show", "swap"]);
     assert_eq!(ran.status, 0, "{}", ran.err);
-    for part in ["steady-iteration", "file-200", "zram 512M lz4", "vm.swappiness = 60", "none", "256.0 MiB"] {
+    for part in
+        ["steady-iteration", "file-200", "zram 512M lz4", "vm.swappiness = 60", "none", "256.0 MiB"]
+    {
         assert!(ran.out.contains(part), "{part}: {}", ran.out);
     }
     assert!(ran.out.lines().all(|line| line.chars().count() <= 100), "{}", ran.out);
     let shown = document(&lab(home.path(), &["show", "coldpages", "--json", "--kernel", "trixie"]));
-    assert_eq!((&shown["cells"], &shown["runs"]), (&serde_json::json!(["trixie-256M"]), &17.into()));
+    assert_eq!(
+        (&shown["cells"], &shown["runs"]),
+        (&serde_json::json!(["trixie-256M"]), &17.into())
+    );
     assert_eq!(document(&lab(home.path(), &["show", "mine", "--json"]))["experiment"], "mine");
 }
 
