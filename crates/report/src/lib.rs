@@ -114,7 +114,7 @@ pub struct Planned {
     pub arms: Vec<[String; 3]>,
     /// The runs of all cells.
     pub runs: u32,
-    /// The most that all of it takes.
+    /// About what all of it takes.
     pub seconds: f64,
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cell → how many runs it has, and how long they take at most.
+//! A cell → how many runs it has, and about how long they take on a machine with nothing else to do.
 
 use super::{Cell, Runner};
 use crate::workload::Workload;
 
-/// What borrowing, files and giving back take for a run.
+/// What borrowing and giving back take for a run.
 const AROUND: f64 = 1.0;
+/// Bytes that are made up and written in a second, before a workload begins.
+const FILLED: f64 = (200 << 20) as f64;
 /// What a guest takes to start.
 const START: f64 = 15.0;
 
@@ -17,16 +19,17 @@ pub fn runs(cell: &Cell) -> u32 {
     1 + arms.saturating_mul(experiment.warm_up + experiment.pairs)
 }
 
-/// What they take, by the clock of the machine that runs them. A workload that ends when its work is
-/// done may be ready much sooner.
+/// About what they take, by the clock of the machine that runs them. A command, and a workload that ends
+/// when its work is done, may be ready much sooner.
 #[must_use]
 pub fn seconds(cell: &Cell) -> f64 {
     let deadline = cell.experiment.deadline.as_secs_f64();
-    let run = match &cell.workload {
-        Workload::Swap(swap) => swap.seconds,
-        Workload::Coldpages(pages) => pages.seconds,
-        Workload::Redis(_) | Workload::Command { .. } => deadline,
+    let (run, files) = match &cell.workload {
+        Workload::Swap(swap) => (swap.seconds, vec![swap.data, swap.code]),
+        Workload::Coldpages(cold) => (cold.seconds, vec![cold.data, cold.library, cold.stream]),
+        Workload::Redis(_) | Workload::Command { .. } => (deadline, Vec::new()),
     };
+    let filled: f64 = files.iter().map(|size| size.0.get() as f64 / FILLED).sum();
     let start = if matches!(cell.runner, Runner::Guest(_)) { START } else { 0.0 };
-    start + f64::from(runs(cell)) * (run.min(deadline) + AROUND)
+    start + f64::from(runs(cell)) * ((run + filled).min(deadline) + AROUND)
 }

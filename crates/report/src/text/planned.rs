@@ -23,7 +23,7 @@ pub(super) fn print(page: &mut Page, planned: &Planned) {
         page.fact(name, value);
     }
     page.fact("Runs", &planned.runs.to_string());
-    page.fact("Takes", &format!("at most {}", time(planned.seconds)));
+    page.fact("Takes", &format!("about {}", time(planned.seconds)));
 }
 
 fn arms(page: &mut Page, planned: &Planned) {

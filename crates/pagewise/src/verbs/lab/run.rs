@@ -156,7 +156,7 @@ fn say_time(global: &Global, file: &File, cells: &[Cell]) {
     tell(
         global,
         &format!(
-            "{name}: {arms} arms, {runs} runs {places}, at most {minutes:.1} min{clock} (Ctrl-C stops)"
+            "{name}: {arms} arms, {runs} runs {places}, about {minutes:.1} min{clock} (Ctrl-C stops)"
         ),
     );
 }
