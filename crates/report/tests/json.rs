@@ -12,7 +12,7 @@ use pagewise_model::{
     Interval, Reading, Snapshot, Source,
 };
 use pagewise_report::json::{self, Noun, schema};
-use pagewise_report::{Answer, Benched, Scanned, Tried};
+use pagewise_report::{Answer, Benched, CellTried, Experimented, Scanned, Tried};
 use serde_json::{Value, json};
 
 fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
@@ -27,6 +27,7 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
             json::bench(&Benched { snapshot, benchmark, cost: host::cost() })
         }
         Noun::Trial => json::trial(&tried(&interval.end, &trial::trial(), &trial::runs())),
+        Noun::Lab => json::lab(&experimented(&interval.end, &[cell(&interval.end)])),
         Noun::Thp => json::thp(&huge::seen(interval, &[huge::looked()])),
         Noun::Collapse => json::collapse(&huge::collapsed(&interval.end, &huge::collapse())),
         Noun::Restrain => json::restrain(&huge::restrained(&interval.end, &huge::restrain())),
@@ -36,6 +37,26 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
 
 fn scanned<'a>(snapshot: &'a Snapshot, estimates: &'a [Estimate]) -> Scanned<'a> {
     Scanned { snapshot, estimates, effective: None, notes: &[], cost: host::cost() }
+}
+
+fn cell(snapshot: &Snapshot) -> CellTried<'_> {
+    let (trial, runs) = (Box::leak(Box::new(trial::trial())), trial::runs().leak());
+    CellTried { name: "trixie-320M", snapshot, trouble: Some("the kernel panicked"), trial, runs }
+}
+
+fn experimented<'a>(snapshot: &'a Snapshot, cells: &'a [CellTried<'a>]) -> Experimented<'a> {
+    let (name, about, claim) = ("coldpages", "what is asked", Some("what was published"));
+    let stopped = Some("only 1 of 2 cells were run to their end");
+    Experimented {
+        snapshot,
+        name,
+        about,
+        claim,
+        preview: false,
+        stopped,
+        cells,
+        cost: host::cost(),
+    }
 }
 
 fn tried<'a>(
