@@ -35,8 +35,9 @@ modules() { find "$root/usr/lib/modules" "$root/var/lib/dkms/zmerge" -name 'zmer
 inside "$root" dkms add "zmerge/$version"
 inside "$root" dkms install "zmerge/$version" -k "$release"
 inside "$root" dkms status
-inside "$root" modinfo -k "$release" zmerge | grep -E '^(filename|version|license|vermagic|sig_hashalgo|signer):'
-[ -n "$(modules)" ] || { echo "no module was installed" >&2; exit 1; }
+module=$(find "$root/usr/lib/modules/$release" -name 'zmerge.ko*' -printf "/usr/lib/modules/$release/%P")
+[ -n "$module" ] || { echo "no module was installed" >&2; exit 1; }
+inside "$root" modinfo "$module" | grep -E '^(filename|version|license|vermagic|sig_hashalgo|signer):'
 inside "$root" dkms remove "zmerge/$version" --all
 [ -z "$(modules)" ] || { echo "left: $(modules)" >&2; exit 1; }
 [ -z "$(inside "$root" dkms status)" ]
