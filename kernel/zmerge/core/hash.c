@@ -81,7 +81,8 @@ static noinline void zm_mix_rest(u64 key, u64 *a, u64 *b, const u8 *at, size_t l
 u64 zm_hash(const void *bytes, size_t len, u64 seed)
 {
 	const u8 *at = bytes, *end = at + (len & ~(size_t)(ZM_BLOCK - 1));
-	u64 key = seed * ZM_MIX ^ ZM_MIX2, a = seed, b = ~seed;
+	/* A small factor would lose what it is multiplied with: the key is large, and the sums begin so. */
+	u64 key = (seed * ZM_MIX ^ ZM_MIX2) | 1ull << 63 | 1, a = key * ZM_MIX ^ seed, b = ~a;
 
 	for (; at != end; at += ZM_BLOCK)
 		zm_mix_block(key, &a, &b, at);

@@ -46,12 +46,11 @@ static inline u64 zm_load(const u8 *at)
 #define ZM_FIRST(n)	(~0ull << (64 - 8 * (n)))
 #endif
 
-static const u64 zm_first[] = {
+/* By half a token: the bytes of so many literals, and of a match, which is 4 longer. */
+static const u64 zm_first[16] = {
 	0, ZM_FIRST(1), ZM_FIRST(2), ZM_FIRST(3), ZM_FIRST(4), ZM_FIRST(5), ZM_FIRST(6), ZM_FIRST(7), ~0ull,
 };
-
-/* By a match's half of the token. One table would do; the compiler would add 4 once more. */
-static const u64 zm_first_of_match[] = { ZM_FIRST(4), ZM_FIRST(5), ZM_FIRST(6), ZM_FIRST(7), ~0ull };
+static const u64 zm_first_of_match[16] = { ZM_FIRST(4), ZM_FIRST(5), ZM_FIRST(6), ZM_FIRST(7), ~0ull };
 
 /* How far back a match lies: two bytes, the low one first. */
 static inline size_t zm_distance(const u8 *in)
@@ -66,13 +65,13 @@ static inline size_t zm_distance(const u8 *in)
 }
 
 /* The bytes of @which; 8 can be read of both. */
-static inline bool zm_few_equal(const u8 *a, const u8 *b, u64 which)
+static __always_inline bool zm_few_equal(const u8 *a, const u8 *b, u64 which)
 {
 	return !((zm_load(a) ^ zm_load(b)) & which);
 }
 
 /* At least 8 bytes. The last word may have bytes in common with the one before. */
-static inline bool zm_many_equal(const u8 *a, const u8 *b, size_t count)
+static __always_inline bool zm_many_equal(const u8 *a, const u8 *b, size_t count)
 {
 	size_t at;
 
@@ -84,7 +83,7 @@ static inline bool zm_many_equal(const u8 *a, const u8 *b, size_t count)
 	return zm_load(a + count - 8) == zm_load(b + count - 8);
 }
 
-static bool zm_bytes_equal(const u8 *a, const u8 *b, size_t count)
+static noinline bool zm_bytes_equal(const u8 *a, const u8 *b, size_t count)
 {
 	if (count >= 8)
 		return zm_many_equal(a, b, count);
@@ -157,21 +156,25 @@ static noinline struct zm_place zm_sequence(const u8 *in, const u8 *in_end, cons
  * The literals and the distance of a sequence whose token is at @in, with at most 8 literals: where
  * the match lies, and where what it repeats.
  */
-static inline bool zm_head(const u8 *in, const u8 *page, size_t at, size_t run, size_t *to, size_t *from)
+static __always_inline bool zm_head(const u8 *in, const u8 *page, size_t at, size_t run, size_t *to, size_t *from)
 {
+	/* Not as an array: kernels that check bounds would check this one, which no half token leaves. */
+	const u64 *first = zm_first;
+
 	*to = at + run;
 	*from = *to - zm_distance(in + run + 1);
-	return zm_few_equal(in + 1, page + at, zm_first[run]) && *from < *to;
+	return zm_few_equal(in + 1, page + at, first[run]) && *from < *to;
 }
 
 /* A match of more than 8 bytes. @in is behind the distance, and goes behind the length. */
-static inline bool zm_long_match(const u8 **in, const u8 *page, size_t to, size_t from, size_t *length)
+static __always_inline bool zm_long_match(const u8 **in, const u8 *page, size_t to, size_t from, size_t *length)
 {
 	const u8 *a = page + to, *b = page + from;
+	const u64 *first = zm_first;
 
 	if (*length <= 16 - ZM_MATCH_MIN)
 		return zm_load(a) == zm_load(b) &&
-		       zm_few_equal(a + 8, b + 8, zm_first[*length + ZM_MATCH_MIN - 8]);
+		       zm_few_equal(a + 8, b + 8, first[*length + ZM_MATCH_MIN - 8]);
 	if (*length == ZM_TOKEN_FULL) {
 		*length += **in;
 		if (*(*in)++ == 255 || *length > PAGE_SIZE - ZM_LAST_RUN - ZM_MATCH_MIN - to)
@@ -187,17 +190,18 @@ static const bool zm_short[256] = {
 };
 
 /* Sequences up to one that is not usual or not equal, or is near the ends: zm_sequence() looks at that. */
-static inline struct zm_place zm_usual_sequences(const u8 *in, const u8 *in_near, const u8 *page, size_t at)
+static __always_inline struct zm_place zm_usual_sequences(const u8 *in, const u8 *in_near, const u8 *page, size_t at)
 {
 	while (in < in_near && at < ZM_AT_NEAR) {
 		size_t token = *in, run = token >> 4, length = token & ZM_TOKEN_FULL, to, from;
+		const u64 *first_of_match = zm_first_of_match;
 		const u8 *next;
 
 		/* Or the compiler keeps it twice, and adds to it twice. */
 		asm("" : "+r"(length));
 		if (likely(zm_short[token])) {
 			if (!zm_head(in, page, at, run, &to, &from) ||
-			    !zm_few_equal(page + to, page + from, zm_first_of_match[length]))
+			    !zm_few_equal(page + to, page + from, first_of_match[length]))
 				break;
 			in += run + 3;
 			at = to + length + ZM_MATCH_MIN;
