@@ -216,7 +216,12 @@ fn root_signals_reach_the_command_that_is_run() {
     let began = Instant::now();
     let mut run = Command::new(env!("CARGO_BIN_EXE_pagewise"));
     let mut run = run.args(["thp", "run", "--", "sleep", "60"]).spawn().expect("it runs");
-    std::thread::sleep(Duration::from_millis(500));
+    // from then on it hands signals on
+    let children = format!("/proc/{0}/task/{0}/children", run.id());
+    while std::fs::read_to_string(&children).is_ok_and(|list| list.trim().is_empty()) {
+        assert!(began.elapsed() < Duration::from_secs(20), "nothing was started");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     let pid = run.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill").success());
     assert_eq!(run.wait().expect("an end").code(), Some(143));

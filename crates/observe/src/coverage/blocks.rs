@@ -100,7 +100,7 @@ impl Memory {
         let mut filler = Filler::new(self, [address, address.saturating_add(self.block)]);
         let range = filler.range;
         let walked = match scans {
-            true => self.scan(range, |run| filler.run(run)),
+            true => self.scan(range, MappingKind::Anonymous, |run| filler.run(run)),
             false => self.read(range, |run| filler.run(run)),
         };
         walked.map_err(|error| refused(self.pid, "pagemap", error))?;
@@ -122,7 +122,7 @@ impl Memory {
         walked.map_err(|error| refused(self.pid, "pagemap", error))
     }
 
-    /// One walk for all mappings: runs come in order of address, as mappings do.
+    /// One walk for all mappings of a kind that stand beside each other.
     fn each_scanned(
         &self,
         mappings: &[Mapping],
@@ -130,11 +130,21 @@ impl Memory {
     ) -> io::Result<()> {
         let user = mappings.iter().take_while(|mapping| mapping.end < 1 << 63).count();
         let mappings = mappings.get(..user).unwrap_or_default();
+        let mut groups = mappings.chunk_by(|a, b| a.kind == b.kind);
+        groups.try_for_each(|group| self.group(group, see))
+    }
+
+    /// Runs come in order of address, as mappings do.
+    fn group(
+        &self,
+        mappings: &[Mapping],
+        see: &mut impl FnMut(&Mapping, &mut Summed),
+    ) -> io::Result<()> {
         let (Some(first), Some(last)) = (mappings.first(), mappings.last()) else { return Ok(()) };
         let range = [first.start, last.end];
         let mut rest = mappings.iter();
         let mut open = rest.next().map(|mapping| (mapping, Filler::of(self, mapping)));
-        self.scan(range, |run| {
+        self.scan(range, first.kind, |run| {
             let mut run = run;
             while let Some((mapping, filler)) = &mut open {
                 if run.start < mapping.end {

@@ -7,6 +7,7 @@
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use pagewise_model::MappingKind;
 use rustix::io::Errno;
 
 use super::memory::Memory;
@@ -40,19 +41,31 @@ impl Memory {
     /// Whether this kernel has PAGEMAP_SCAN.
     pub fn can_scan(&self) -> bool {
         let mut region = [Region::default()];
-        let asked = pagemap_scan(&self.pagemap, [0, self.page], 1, &mut region);
+        let asked = pagemap_scan(&self.pagemap, [0, self.page], 1, false, &mut region);
         !matches!(asked, Err(error) if Errno::from_io_error(&error) == Some(Errno::NOTTY))
     }
 
-    /// Shows every run between two addresses by PAGEMAP_SCAN.
-    pub(super) fn scan(&self, [start, end]: [u64; 2], mut see: impl FnMut(Run)) -> io::Result<()> {
+    /// Shows every run between two addresses by PAGEMAP_SCAN. Where all that is mapped there is of
+    /// one kind, the kernel need not be asked what each page is.
+    pub(super) fn scan(
+        &self,
+        [start, end]: [u64; 2],
+        kind: MappingKind,
+        mut see: impl FnMut(Run),
+    ) -> io::Result<()> {
+        let files = matches!(kind, MappingKind::PrivateFile | MappingKind::Special);
+        let all = if kind == MappingKind::Shared { category::FILE } else { 0 };
         let mut regions = [Region::default(); REGIONS];
         let mut at = start;
         while at < end {
             let (found, stopped) =
-                pagemap_scan(&self.pagemap, [at, end], MOST_AT_ONCE, &mut regions)?;
+                pagemap_scan(&self.pagemap, [at, end], MOST_AT_ONCE, files, &mut regions)?;
             for region in regions.get(..found).unwrap_or_default() {
-                see(Run { start: region.start, end: region.end, what: what(region.categories) });
+                see(Run {
+                    start: region.start,
+                    end: region.end,
+                    what: what(region.categories | all),
+                });
             }
             // no progress would be an endless loop
             if stopped <= at {
