@@ -114,7 +114,7 @@ impl Default for Swap {
             pattern: Pattern::Uniform,
             write_share: 0.2,
             iterations: 100_000,
-            seconds: 6.0,
+            seconds: 8.0,
             seed: 1,
         }
     }
