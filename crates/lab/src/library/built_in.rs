@@ -12,6 +12,7 @@ pub const BUILT_IN: &[(&str, &str)] = built_in![
     "swap",
     "swap-published",
     "zram-contents",
+    "zram-disk",
     "zram-tiers",
     "page-cluster",
     "swappiness-zram",
