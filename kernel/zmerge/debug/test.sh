@@ -20,7 +20,7 @@ gcc -O2 -static -o "$work/measure" "$here/../guest/measure.c"
 /sbin/mke2fs -q -t ext4 -F "$work/ext4" 60M
 gzip -9 "$work/ext4"
 "$pagewise" lab guest --emulate --kernel "$folder/bzImage" --cpus 2 --memory 1G --deadline "${DEADLINE:-2h}" \
-	--append "kasan.fault=report log_buf_len=4M workqueue.watchdog_thresh=120" \
+	--append "kunit.enable=1 log_buf_len=4M workqueue.watchdog_thresh=120" \
 	--file "$folder/zmerge.ko:/zmerge.ko" --file "$work/soak:/soak" --file "$work/measure:/measure" \
 	--file "$work/ext4.gz:/ext4.gz" --file "$here/soak.sh:/soak.sh" -- \
 	sh /soak.sh "$operations" "${EPOCH:-40000}"
