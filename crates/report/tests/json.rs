@@ -43,7 +43,16 @@ fn cell(snapshot: &Snapshot) -> CellTried<'_> {
 fn experimented<'a>(snapshot: &'a Snapshot, cells: &'a [CellTried<'a>]) -> Experimented<'a> {
     let (name, about, claim) = ("coldpages", "what is asked", Some("what was published"));
     let stopped = Some("only 1 of 2 cells were run to their end");
-    Experimented { snapshot, name, about, claim, preview: false, stopped, cells, cost: host::cost() }
+    Experimented {
+        snapshot,
+        name,
+        about,
+        claim,
+        preview: false,
+        stopped,
+        cells,
+        cost: host::cost(),
+    }
 }
 
 fn tried<'a>(
