@@ -4,6 +4,7 @@
 # make check          what every commit passes; no root
 # make test           everything, as CI runs it; root (installs what the tests need)
 # make bench          measure the promised numbers; root (BENCH="--runs 41": options of the chore)
+# make test-kernel-debug   zmerge under KASAN, lockdep, kmemleak and failing allocations; root (OPERATIONS=2000000)
 # make build          only the static program; prints where it is
 
 CARGO ?= cargo
@@ -14,7 +15,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 XTASK := $(CARGO) run --quiet --locked --package xtask --
 
-.PHONY: run build check test bench static-checks tools packages
+.PHONY: run build check test test-kernel-debug bench static-checks tools packages
 .NOTPARALLEL:
 
 run: build
@@ -35,6 +36,10 @@ test: packages static-checks build
 	$(MAKE) --directory kernel/zmerge test-core
 	$(XTASK) fuzz --seconds 60
 	$(XTASK) test --root
+
+# The kernel is built once, in 10 CPU-minutes; the guest then takes as long as OPERATIONS says.
+test-kernel-debug: packages build
+	kernel/zmerge/debug/test.sh $$(xtask/scripts/build-static.sh --where) $(OPERATIONS)
 
 static-checks:
 	@xtask/scripts/toolchain.sh --checks

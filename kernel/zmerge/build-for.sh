@@ -16,15 +16,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 project=$(cd "$here/../.." && pwd)
 folder=${ZMERGE_CACHE:-$project/.cache/zmerge}/$suite
 root=$folder/root
+. "$here/inside.sh"
 
 log() { printf 'build-for: %s\n' "$*" >&2; }
-
-# What maintainer scripts would have done of what a build needs.
-complete() {
-	[ -e "$root/usr/bin/awk" ] || ln -s mawk "$root/usr/bin/awk"
-	mkdir -p "$root/proc" "$root/tmp" "$root/dev"
-	[ -e "$root/dev/null" ] || : >"$root/dev/null"
-}
 
 headers_of() {
 	ls "$root/usr/src" | sed -n 's/^linux-headers-\(.*-cloud-amd64\)$/\1/p' | sort -V | tail -n 1
@@ -37,20 +31,11 @@ fresh() {
 		[ -z "$(find "$here"/{Makefile,Kbuild,core,glue,probe} -newer "$module" -print -quit)" ]
 }
 
+# All anew: another tree's may be there, and newer.
 copy_sources() {
+	rm -rf "$root/zmerge"
 	mkdir -p "$root/zmerge"
-	cp -ru "$here"/{Makefile,Kbuild,core,glue,probe} "$root/zmerge/"
-}
-
-# A root of its own with the host's /dev and /proc. Users other than root get it in a user namespace.
-inside() {
-	local map=
-	[ "$(id -u)" = 0 ] || map=--map-root-user
-	unshare $map --mount --pid --fork sh -ec '
-		mount --rbind /dev "$1/dev"
-		mount -t proc proc "$1/proc"
-		root=$1; shift
-		exec env -i PATH=/usr/bin:/bin:/usr/sbin HOME=/tmp chroot "$root" "$@"' - "$root" "$@"
+	cp -r "$here"/{Makefile,Kbuild,core,glue,probe} "$root/zmerge/"
 }
 
 mkdir -p "$folder"
@@ -59,7 +44,7 @@ flock 9
 log "$suite: headers and compiler"
 "$project/xtask/scripts/debian-suite.sh" --with-dependencies "$suite" "$folder" \
 	'?essential' make "linux-headers-${release:-cloud-amd64}" >&2
-complete
+complete "$root"
 release=${release:-$(headers_of)}
 if fresh; then
 	echo "$folder/$release/zmerge.ko"
@@ -67,7 +52,7 @@ if fresh; then
 fi
 copy_sources
 log "$suite: building for $release"
-inside make -C /zmerge KDIR="/usr/src/linux-headers-$release" >"$folder/build.log" 2>&1 || {
+inside "$root" make -C /zmerge KDIR="/usr/src/linux-headers-$release" >"$folder/build.log" 2>&1 || {
 	tail -n 40 "$folder/build.log" >&2
 	log "$suite: the build failed ($folder/build.log)"
 	exit 1

@@ -16,6 +16,7 @@ packages=(
 	fio                    # the referee of bench's block path
 	qemu-system-x86        # tests in guests
 	clang libclang-rt-dev  # kernel/zmerge's core in user space: sanitizers and fuzzing
+	liblz4-dev             # what its comparing of LZ4 blocks is held against
 )
 [ "$(id -u)" = 0 ] || {
 	echo "packages: make test needs root (it borrows devices and cgroups); make check does not" >&2

@@ -22,6 +22,7 @@
 //! # Ok(()) }
 //! ```
 
+pub mod act;
 mod calls;
 mod error;
 mod hands;

@@ -10,6 +10,8 @@ mod bench;
 mod benchmark;
 mod capability;
 mod cgroup;
+mod collapse;
+mod coverage;
 mod damon;
 mod document;
 mod estimate;
@@ -32,6 +34,7 @@ mod reading;
 mod snapshot;
 mod swap;
 mod thp;
+mod thp_profile;
 mod trial;
 mod units;
 mod zone;
@@ -45,6 +48,8 @@ pub use bench::{
 pub use benchmark::{BenchInput, BenchLayer, Benchmark, NotMeasured};
 pub use capability::{Capability, FeatureState};
 pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
+pub use collapse::{BudgetMeasure, Collapse, CollapsedProcess, Failed, LeftAlone, Restrain};
+pub use coverage::{Blocks, Coverage, MappingCoverage, MappingKind, ProcessCoverage, ScanMethod};
 pub use damon::{Damon, DamonModule};
 pub use document::{Cost, HostSummary};
 pub use estimate::{
@@ -69,6 +74,7 @@ pub use reading::{Outcome, Reading, Source};
 pub use snapshot::{Problem, Snapshot, Taken};
 pub use swap::{Disk, Tier, TierKind};
 pub use thp::{Choice, Khugepaged, Thp, ThpSize};
+pub use thp_profile::{PROFILES, ThpProfile};
 pub use trial::{
     Agreement, Clock, Course, MetricKind, Replicated, RunEnd, SelfTest, SelfTestMetric, Trial,
     TrialArm, TrialComparison, TrialDropped, TrialForecast, TrialLook, TrialMetric, TrialNoise,

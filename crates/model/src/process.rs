@@ -45,6 +45,8 @@ pub struct Process {
     pub rss_shmem: Reading<Bytes>,
     /// Anonymous memory in swap.
     pub swap: Reading<Bytes>,
+    /// Memory for its page tables.
+    pub page_tables: Reading<Bytes>,
     /// Whether this process may have huge pages at all (`PR_SET_THP_DISABLE`).
     pub thp_allowed: Reading<bool>,
     /// Proportional size (`Pss` of smaps_rollup).
@@ -55,6 +57,8 @@ pub struct Process {
     pub anon_huge: Reading<Bytes>,
     /// Resident memory in huge pages: shmem.
     pub shmem_huge: Reading<Bytes>,
+    /// Resident memory in huge pages: files.
+    pub file_huge: Reading<Bytes>,
     /// How reading smaps_rollup went.
     pub smaps: SmapsOutcome,
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The calls that have no safe wrapper: one process is forked, to read files that may block; and the
-//! processor's time stamp counter is read, by which guests count instructions.
+//! The calls that have no safe wrapper: one process is forked, to read files that may block; the
+//! processor's time stamp counter is read, by which guests count instructions; and PAGEMAP_SCAN is
+//! asked which pages are where.
 //!
 //! The child shares nothing with us but a pipe. Other threads may exist when it is forked (a
 //! progress display), and one of them may have held the allocator's lock: so the child allocates
@@ -9,11 +10,16 @@
 //!
 //! This is the only module of the crate with `unsafe`.
 
-#![expect(unsafe_code, reason = "fork, the signal mask, _exit and rdtsc have no safe wrapper")]
+#![expect(
+    unsafe_code,
+    reason = "fork, the signal mask, _exit, rdtsc and an ioctl have no safe wrapper"
+)]
 
 use std::ffi::CString;
+use std::fs::File;
+use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
@@ -164,4 +170,79 @@ fn restore_signals(before: &MaybeUninit<libc::sigset_t>) {
     // SAFETY: `before` was written by block_signals, whose pthread_sigmask cannot fail: its only
     // error is an unknown first argument. No old set is asked for.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
+}
+
+/// What the kernel says of the pages of a region: bits of its PAGE_IS_… list.
+pub(crate) mod category {
+    pub(crate) const FILE: u64 = 1 << 2;
+    pub(crate) const PRESENT: u64 = 1 << 3;
+    pub(crate) const SWAPPED: u64 = 1 << 4;
+    pub(crate) const ZERO_PAGE: u64 = 1 << 5;
+    pub(crate) const HUGE: u64 = 1 << 6;
+}
+
+/// `struct page_region`: pages one after the other of which the same is true. Addresses in bytes.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Region {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) categories: u64,
+}
+
+/// `struct pm_scan_arg`.
+#[repr(C)]
+#[derive(Debug, Default)]
+struct ScanArgument {
+    size: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    walk_end: u64,
+    vec: u64,
+    vec_len: u64,
+    max_pages: u64,
+    category_inverted: u64,
+    category_mask: u64,
+    category_anyof_mask: u64,
+    return_mask: u64,
+}
+
+const PAGEMAP_SCAN: libc::Ioctl = libc::_IOWR::<ScanArgument>(b'f' as u32, 16);
+
+/// Fills `regions` with the pages between two addresses that are in RAM or in swap, after at most
+/// `most` of them; answers how many regions, and the address where it stopped. Telling files apart
+/// makes the kernel look at each page's own record: ten times as slow.
+///
+/// # Errors
+/// ENOTTY where the kernel has no such call.
+pub(crate) fn pagemap_scan(
+    pagemap: &File,
+    [start, end]: [u64; 2],
+    most: u64,
+    files: bool,
+    regions: &mut [Region],
+) -> io::Result<(usize, u64)> {
+    use category::{FILE, HUGE, PRESENT, SWAPPED, ZERO_PAGE};
+    let mut argument = ScanArgument {
+        size: size_of::<ScanArgument>() as u64,
+        start,
+        end,
+        vec: regions.as_mut_ptr() as u64,
+        vec_len: regions.len() as u64,
+        max_pages: most,
+        category_anyof_mask: PRESENT | SWAPPED,
+        return_mask: PRESENT | SWAPPED | ZERO_PAGE | HUGE | if files { FILE } else { 0 },
+        ..ScanArgument::default()
+    };
+    // SAFETY: the request number holds the size of `argument`, which the kernel reads and writes
+    // as this struct (layout repr(C), twelve 64-bit numbers, as in linux/fs.h). It writes at most
+    // `vec_len` regions to `vec`, which is exactly the slice that we borrow mutably; any bit
+    // pattern is a Region. With `flags` zero it changes nothing in the target. On a file that is
+    // no pagemap the number belongs to nobody ('f' 16) and is refused.
+    let found = unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN, &raw mut argument) };
+    match usize::try_from(found) {
+        Ok(found) => Ok((found.min(regions.len()), argument.walk_end)),
+        Err(_) => Err(io::Error::last_os_error()),
+    }
 }

@@ -12,6 +12,7 @@ mod capability;
 mod cgroup;
 mod container;
 mod counters;
+pub mod coverage;
 mod damon;
 mod disk;
 mod feature;

@@ -76,6 +76,9 @@ pub(crate) enum Verb {
     /// A against B with your own command on this host; "no difference shown" is an answer
     #[command(long_about = TRIAL)]
     Trial(Box<Trial>),
+    /// Huge pages: which memory is in them, and what else could be; collapse, run, restrain
+    #[command(long_about = THP)]
+    Thp(Box<Thp>),
     /// Put back what a run left behind that was killed; needs root
     #[command(long_about = "Put back what a run left behind that was killed. Needs root.\n\n\
         Whatever pagewise borrows (a zram device, swap, a cgroup, the value of a setting) is \
@@ -189,6 +192,149 @@ pub(crate) struct Scan {
     /// Write the pages that were looked at to a new file, for `bench`: it holds what they held
     #[arg(long, value_name = "FILE")]
     pub(crate) dump: Option<PathBuf>,
+}
+
+const THP: &str = "Huge pages: which memory is in them, and what else could be.\n\n\
+    A page of 2 MiB needs one entry where small ones need 512, so a program with much memory spends \
+    less time on finding it. Shown are the host's settings and what khugepaged does, cgroups, \
+    processes, and for a named process each mapping: what is huge, how full the rest is, and what \
+    collapsing it would cost. Looking takes 1 to 2 ms per GiB of small pages and reads no contents.";
+
+/// Where huge pages are, and what can be done about it.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct Thp {
+    #[command(flatten)]
+    pub(crate) whose: Whose,
+    /// Measure what huge pages save on this machine: a pointer chase through 240 MiB of our own,
+    /// half of it in small pages; takes a few seconds
+    #[arg(long, conflicts_with = "whose")]
+    pub(crate) canary: bool,
+    /// What to do; without it, only look
+    #[command(subcommand)]
+    pub(crate) what: Option<ThpAct>,
+}
+
+/// Whose memory: at most one of these.
+#[derive(Debug, Args)]
+#[group(id = "whose", multiple = false)]
+pub(crate) struct Whose {
+    /// A process; may be given several times
+    #[arg(long, value_name = "PID")]
+    pub(crate) pid: Vec<u32>,
+    /// The processes of a memory cgroup and of those below it
+    #[arg(long, value_name = "PATH")]
+    pub(crate) cgroup: Option<String>,
+    /// Processes of this name, as redis-server or postgres*
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ThpAct {
+    /// Collapse memory of running processes into huge pages, within a memory budget; needs root
+    #[command(long_about = COLLAPSE)]
+    Collapse(CollapseArgs),
+    /// Run a command with huge pages on, off or only where it asks for them
+    #[command(long_about = RUN, after_help = RUN_STATUS)]
+    Run(RunArgs),
+    /// Find huge pages that are mostly empty, and split them
+    #[command(long_about = RESTRAIN)]
+    Restrain(RestrainArgs),
+    /// Settings of the machine that belong together, as data
+    Profiles,
+}
+
+const RUN: &str = "Run a command with huge pages on, off, or only where it asks for them.\n\n\
+    Each allocator has a switch of its own, in the environment: glibc, jemalloc, mimalloc, Go and the \
+    JVM are told (GLIBC_TUNABLES, MALLOC_CONF, MIMALLOC_*, GODEBUG, JAVA_TOOL_OPTIONS); what is set \
+    there already stays. --off and --advised also tell the kernel, which holds for all that the \
+    command starts. What has no switch, as Go or a static program, is collapsed from outside once it \
+    has run for a while, which needs root. After that time it is looked at whether huge pages really \
+    came, and what is found is said on standard error.\n\n\
+    PAGEWISE_THP=on, off or advised does the same, for containers; an option counts more.";
+
+const RUN_STATUS: &str = "Exit status: the command's own; 128 and the number of the signal that ended \
+    it; 127 where there is no such command.";
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Huge pages wherever the allocator can ask for them; the default
+    #[arg(long, group = "switch")]
+    pub(crate) on: bool,
+    /// No huge pages
+    #[arg(long, group = "switch")]
+    pub(crate) off: bool,
+    /// Only where the program itself asks for them
+    #[arg(long, group = "switch")]
+    pub(crate) advised: bool,
+    /// When to look whether they came; 0 does not look, and becomes the command
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse)]
+    pub(crate) check: Duration,
+    /// The command
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
+}
+
+const RESTRAIN: &str = "Find huge pages that are mostly empty, and split them.\n\n\
+    A huge page of which most was never written to wastes what it holds of zeros. Contents of the \
+    target's huge pages are looked at, counted and not kept; other users' only with --measure. With \
+    --split those pages are split from outside, as advice about a part of a huge page makes the \
+    kernel do; newer kernels (6.12 and later) give back what holds only zeros. The kernel can do this \
+    by itself: the settings for it are named.";
+
+#[derive(Debug, Args)]
+#[command(mut_group("whose", |group| group.required(true)))]
+pub(crate) struct RestrainArgs {
+    #[command(flatten)]
+    pub(crate) whose: Whose,
+    /// Split them; else only say what is found
+    #[arg(long)]
+    pub(crate) split: bool,
+    /// Look at contents of other users' processes, as root
+    #[arg(long)]
+    pub(crate) measure: bool,
+    /// Time that looking may take
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse)]
+    pub(crate) budget: Duration,
+}
+
+const COLLAPSE: &str = "Collapse memory of running processes into huge pages, from outside and within a \
+    memory budget. Needs root.\n\n\
+    Private anonymous memory is collapsed in pieces of 2 MiB, the fullest first: only where at least \
+    half of the pages are there, and all of them are the process's alone, as collapsing shared memory \
+    would copy it. It stops where tasks wait for memory, where little is left, at the limit of a \
+    cgroup, and where no huge pages are free. There is no undo: the kernel splits huge pages again \
+    where it must. Pages stay as they are in content and address.\n\n\
+    A program that forks to save its data loses its huge pages to copying on write; --watch collapses \
+    again once the other process has gone.";
+
+#[derive(Debug, Args)]
+#[command(mut_group("whose", |group| group.required(true)))]
+pub(crate) struct CollapseArgs {
+    #[command(flatten)]
+    pub(crate) whose: Whose,
+    /// How much memory may grow: the processes' proportional size or, with --cgroup, its charge
+    #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = effect)]
+    pub(crate) max_growth: f64,
+    /// The most time for a pass
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse)]
+    pub(crate) deadline: Duration,
+    /// Most processor time, in percent of one processor
+    #[arg(long, value_name = "PERCENT", default_value = "100%", value_parser = percent)]
+    pub(crate) pace: f64,
+    /// Look again every few seconds, and collapse again where coverage fell, until the target ends
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(crate) watch: bool,
+    /// Time between two looks
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse, requires = "watch")]
+    pub(crate) every: Duration,
+    /// Also where pages are in swap: brings them back into memory
+    #[arg(long)]
+    pub(crate) swapped: bool,
+    /// Only say what would be done
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 const BENCH: &str = "The best zram algorithm for this memory: what each costs on borrowed devices and in \
@@ -650,6 +796,9 @@ pub(crate) enum Noun {
     Trial,
     /// lab run
     Lab,
+    Thp,
+    Collapse,
+    Restrain,
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use pagewise_apply::act::ActError;
 use pagewise_lab::experiment::Trouble;
 use pagewise_lab::treatment::Refused;
 use pagewise_observe::OpenError;
@@ -53,6 +54,8 @@ pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
     let next = next(error).map(str::to_owned);
     let next = next.or_else(|| lab.and_then(pagewise_lab::Error::next));
     let next = next.or_else(|| apply.and_then(pagewise_apply::Error::next));
+    let act = error.chain().find_map(|cause| cause.downcast_ref::<ActError>());
+    let next = next.or_else(|| act.and_then(ActError::next).map(str::to_owned));
     let trial = error.chain().find_map(|cause| cause.downcast_ref::<Trouble>());
     let next = next.or_else(|| trial.and_then(Trouble::next));
     if let Some(next) = next.or_else(|| refused.and_then(|refused| refused.next.clone())) {

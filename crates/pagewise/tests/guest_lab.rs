@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise lab run` in guests: this very program conducts there, and what it says comes out.
 
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "experiments of the test's own")]
+
 mod guest;
 
 use std::path::Path;

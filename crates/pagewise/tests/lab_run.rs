@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise lab list`, `show` and `run` as far as they go without root and without a guest.
 
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "experiments of the test's own")]
+
 mod common;
 
 use std::path::Path;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise lab run` on this host: its swap is real, and whatever the workloads do, nothing is left.
 
-#![allow(clippy::disallowed_methods, reason = "tests look at the machine by its own means")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests look at the machine by its own means"
+)]
 
 mod machine;
 

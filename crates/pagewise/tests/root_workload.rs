@@ -39,7 +39,9 @@ impl Short {
             lender.swap_on(&zram.device, Some(10)).unwrap();
         }
         let limit = Some(Bytes::new(mebibytes << 20));
-        let group = lender.group(GroupWanted { limit, swappiness: None }).unwrap();
+        let group = lender
+            .group(GroupWanted { limit, swappiness: None, ..GroupWanted::default() })
+            .unwrap();
         let group = group.folder.display().to_string();
         Self { group, _lender: lender, _tokens: tokens, _alone: alone }
     }

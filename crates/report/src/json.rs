@@ -5,6 +5,8 @@
 //! in the schema by itself. Sizes are bytes; what a host lacks is `{"absent": why}`, never 0.
 //! Everything is borrowed: a document is written without a second copy of the snapshot.
 
+mod thp;
+
 use std::collections::BTreeMap;
 
 use pagewise_model::knob::KnobReading;
@@ -19,9 +21,14 @@ use serde::Serialize;
 
 use crate::{Answer, Benched, CellTried, Experimented, Scanned, Tried, time};
 
+pub use thp::{collapse, restrain, thp};
+
 /// Which document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is the verb of the same name")]
+#[expect(
+    missing_docs,
+    reason = "each is the verb of the same name; collapse and restrain are those of thp"
+)]
 pub enum Noun {
     Report,
     Status,
@@ -30,12 +37,25 @@ pub enum Noun {
     Bench,
     Trial,
     Lab,
+    Thp,
+    Collapse,
+    Restrain,
 }
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 7] =
-        [Self::Report, Self::Status, Self::Doctor, Self::Scan, Self::Bench, Self::Trial, Self::Lab];
+    pub const ALL: [Self; 10] = [
+        Self::Report,
+        Self::Status,
+        Self::Doctor,
+        Self::Scan,
+        Self::Bench,
+        Self::Trial,
+        Self::Lab,
+        Self::Thp,
+        Self::Collapse,
+        Self::Restrain,
+    ];
 
     /// The verb that answers with it.
     pub const fn name(self) -> &'static str {
@@ -47,6 +67,9 @@ impl Noun {
             Self::Bench => "bench",
             Self::Trial => "trial",
             Self::Lab => "lab",
+            Self::Thp => "thp",
+            Self::Collapse => "collapse",
+            Self::Restrain => "restrain",
         }
     }
 
@@ -54,6 +77,8 @@ impl Noun {
     const fn command(self) -> &'static str {
         match self {
             Self::Lab => "lab run",
+            Self::Collapse => "thp collapse",
+            Self::Restrain => "thp restrain",
             other => other.name(),
         }
     }
@@ -68,6 +93,9 @@ impl Noun {
             Self::Bench => "pagewise/bench/1",
             Self::Trial => "pagewise/trial/1",
             Self::Lab => "pagewise/lab/1",
+            Self::Thp => "pagewise/thp/1",
+            Self::Collapse => "pagewise/collapse/1",
+            Self::Restrain => "pagewise/restrain/1",
         }
     }
 }
@@ -295,6 +323,9 @@ pub fn schema(noun: Noun) -> String {
         Noun::Bench => generator.into_root_schema_for::<Bench<'_>>(),
         Noun::Trial => generator.into_root_schema_for::<Trial<'_>>(),
         Noun::Lab => generator.into_root_schema_for::<Lab<'_>>(),
+        Noun::Thp => generator.into_root_schema_for::<thp::Thp<'_>>(),
+        Noun::Collapse => generator.into_root_schema_for::<thp::Collapse<'_>>(),
+        Noun::Restrain => generator.into_root_schema_for::<thp::Restrain<'_>>(),
     };
     name_version(&mut schema, noun);
     printed(&schema)

@@ -4,6 +4,7 @@
 pub mod chart;
 pub mod csv;
 pub mod html;
+mod huge;
 pub mod json;
 mod lineup;
 mod profile;
@@ -12,7 +13,8 @@ mod time;
 mod told;
 
 use pagewise_model::{
-    Benchmark, Cost, Effective, Estimate, Finding, Interval, Snapshot, Trial, TrialRun,
+    Benchmark, Collapse, Cost, Effective, Estimate, Finding, Interval, ProcessCoverage, Restrain,
+    Snapshot, Trial, TrialRun,
 };
 use serde::Serialize;
 
@@ -128,5 +130,44 @@ pub struct Tried<'a> {
     /// Where they are kept.
     pub evidence: Option<&'a std::path::Path>,
     /// What trying cost, the command's own part left out.
+    pub cost: Cost,
+}
+
+/// What `thp` found.
+#[derive(Debug, Clone, Copy)]
+pub struct HugeSeen<'a> {
+    /// The host.
+    pub interval: &'a Interval,
+    /// Processes of interest, by id; `None` means all.
+    pub pids: Option<&'a [u32]>,
+    /// The cgroup of interest; `None` means all.
+    pub cgroup: Option<&'a str>,
+    /// Processes that were looked at mapping by mapping.
+    pub looked: &'a [ProcessCoverage],
+    /// Processes that could not be, and why.
+    pub not_looked: &'a [String],
+    /// What looking cost.
+    pub cost: Cost,
+}
+
+/// What `thp collapse` did.
+#[derive(Debug, Clone, Copy)]
+pub struct Collapsed<'a> {
+    /// The host.
+    pub snapshot: &'a Snapshot,
+    /// What was done.
+    pub collapse: &'a Collapse,
+    /// What it cost in all.
+    pub cost: Cost,
+}
+
+/// What `thp restrain` found and did.
+#[derive(Debug, Clone, Copy)]
+pub struct Restrained<'a> {
+    /// The host.
+    pub snapshot: &'a Snapshot,
+    /// What was found and done.
+    pub restrain: &'a Restrain,
+    /// What it cost in all.
     pub cost: Cost,
 }

@@ -5,6 +5,7 @@
 
 mod bench;
 mod host;
+mod huge;
 mod trial;
 
 use std::path::Path;
@@ -52,6 +53,18 @@ fn a_bench_with_everything() {
     let narrow = Look { width: 60, colour: false };
     compare("tests/golden/bench-60.txt", &text::bench(&benched, narrow));
     compare("tests/golden/bench.csv", &csv::bench(benchmark));
+}
+
+#[test]
+fn huge_pages_and_what_was_done_about_them() {
+    let interval = host::interval();
+    let looked = [huge::looked()];
+    compare("tests/golden/thp.txt", &text::thp(&huge::seen(&interval, &looked), WIDE));
+    let (collapse, restrain) = (huge::collapse(), huge::restrain());
+    let done = huge::collapsed(&interval.end, &collapse);
+    let found = huge::restrained(&interval.end, &restrain);
+    let both = text::collapse(&done, WIDE) + "\n" + &text::restrain(&found, WIDE);
+    compare("tests/golden/collapse.txt", &both);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod bench;
 mod host;
+mod huge;
 mod trial;
 
 use boon::{Compiler, Schemas};
@@ -27,6 +28,9 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         }
         Noun::Trial => json::trial(&tried(&interval.end, &trial::trial(), &trial::runs())),
         Noun::Lab => json::lab(&experimented(&interval.end, &[cell(&interval.end)])),
+        Noun::Thp => json::thp(&huge::seen(interval, &[huge::looked()])),
+        Noun::Collapse => json::collapse(&huge::collapsed(&interval.end, &huge::collapse())),
+        Noun::Restrain => json::restrain(&huge::restrained(&interval.end, &huge::restrain())),
     };
     serde_json::from_str(&text).expect("a document is JSON")
 }

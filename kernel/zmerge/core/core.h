@@ -133,6 +133,9 @@ bool zm_equal(const void *a, const void *b, size_t len);
 u32 zm_fingerprint(const void *bytes, u32 len, u64 seed);
 void zm_fill(void *page, u64 word);
 
+/* Whether an LZ4 block decompresses to a page, told without decompressing: lz4_equal.c. */
+bool zm_lz4_equal(const void *from, u32 len, const void *page);
+
 enum zm_mode { ZM_OFF, ZM_REQUEST, ZM_INLINE, ZM_ADAPTIVE };
 
 /*

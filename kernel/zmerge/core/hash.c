@@ -2,8 +2,8 @@
 /*
  * Bytes -> a hash that nominates; a page -> whether one word fills it; two pages -> whether equal.
  *
- * The hash multiplies pairs of words with what came before, five instructions for 16 bytes. It is
- * seeded, so that nobody outside can know which pages collide, and it never decides anything.
+ * The hash multiplies words with what came before, four instructions for 16 bytes. It is seeded,
+ * so that nobody outside can know which pages collide, and it never decides anything.
  */
 #include "core.h"
 
@@ -19,60 +19,76 @@ static inline u64 zm_word(const u8 *at)
 }
 
 /*
- * The halves of the product, folded. A word that equals the key would end all memory of what came
- * before: the key is secret, and no word is likely to be it.
+ * Mixes a word into each half, and makes their product the halves. Where one instruction does that and
+ * has its own places for the halves, compilers take them away from there and back: half more instructions.
  */
-#ifdef __SIZEOF_INT128__
-static inline u64 zm_mix(u64 key, u64 sum, u64 a, u64 b)
+static inline void zm_multiply(u64 *low, u64 *high, const u8 *at)
 {
-	unsigned __int128 product = (unsigned __int128)(a ^ key) * (sum ^ b);
+	u64 x = *low ^ zm_word(at), y = *high ^ zm_word(at + 8);
+#if defined(__x86_64__)
+	asm("mulq %1" : "+a"(x), "+d"(y) : : "cc");
+	*low = x;
+	*high = y;
+#elif defined(__SIZEOF_INT128__)
+	unsigned __int128 product = (unsigned __int128)x * y;
 
-	sum = (u64)product ^ (u64)(product >> 64);
-	/* Or the compiler folds in another order, with two instructions more. */
-	asm("" : "+r"(sum));
-	return sum;
-}
+	*low = product;
+	*high = product >> 64;
 #else
-static inline u64 zm_mix(u64 key, u64 sum, u64 a, u64 b)
-{
-	u64 x = a ^ key, y = sum ^ b;
-	u64 cross = (x >> 32) * (u32)y ^ (y >> 32) * (u32)x;
+	u64 a = (u32)x, b = x >> 32, c = (u32)y, d = y >> 32;
+	u64 middle = b * c + (a * c >> 32), other = a * d + (u32)middle;
 
-	return (x >> 32) * (y >> 32) ^ (u64)(u32)x * (u32)y ^ (cross << 32 | cross >> 32);
-}
+	*low = other << 32 | (u32)(a * c);
+	*high = b * d + (middle >> 32) + (other >> 32);
 #endif
-
-static inline u64 zm_mix_64_bytes(u64 key, u64 sum, const u8 *at)
-{
-	sum = zm_mix(key, sum, zm_word(at), zm_word(at + 8));
-	sum = zm_mix(key, sum, zm_word(at + 16), zm_word(at + 24));
-	sum = zm_mix(key, sum, zm_word(at + 32), zm_word(at + 40));
-	return zm_mix(key, sum, zm_word(at + 48), zm_word(at + 56));
 }
+
+/*
+ * Four products, each of both halves of the one before. Where the words are zero its upper half gets
+ * smaller and its lower half gets zeros at the end, so they are folded before that tells; and one
+ * factor of the first is the key. A word that makes a factor zero would end all memory of what came
+ * before: the key and the halves are secret, and no word is likely to be that.
+ */
+static inline u64 zm_mix(u64 key, u64 sum, const u8 *at)
+{
+	u64 low = sum, high = key;
+
+	zm_multiply(&low, &high, at);
+	zm_multiply(&low, &high, at + 16);
+	zm_multiply(&low, &high, at + 32);
+	zm_multiply(&low, &high, at + 48);
+	return low ^ high;
+}
+
+/* Two sums: a processor multiplies for both at the same time. */
+static inline void zm_mix_block(u64 key, u64 *a, u64 *b, const u8 *at)
+{
+	*a = zm_mix(key, zm_mix(key, *a, at), at + 64);
+	*b = zm_mix(key, zm_mix(key, *b, at + 128), at + 192);
+}
+
+#define ZM_BLOCK	256
 
 /* The bytes behind the last whole block, as if zeros followed. */
 static noinline void zm_mix_rest(u64 key, u64 *a, u64 *b, const u8 *at, size_t left)
 {
-	u8 rest[128] = { 0 };
+	u8 rest[ZM_BLOCK] = { 0 };
 
 	memcpy(rest, at, left);
-	*a = zm_mix_64_bytes(key, *a, rest);
-	*b = zm_mix_64_bytes(key, *b, rest + 64);
+	zm_mix_block(key, a, b, rest);
 }
 
-/* Two sums: a processor multiplies for both at the same time. */
 u64 zm_hash(const void *bytes, size_t len, u64 seed)
 {
-	const u8 *at = bytes, *end = at + (len & ~(size_t)127);
-	u64 key = seed * ZM_MIX ^ ZM_MIX2, a = seed, b = ~seed;
+	const u8 *at = bytes, *end = at + (len & ~(size_t)(ZM_BLOCK - 1));
+	/* A small factor would lose what it is multiplied with: the key is large, and the sums begin so. */
+	u64 key = (seed * ZM_MIX ^ ZM_MIX2) | 1ull << 63 | 1, a = key * ZM_MIX ^ seed, b = ~a;
 
-	for (; at != end; at += 128) {
-		a = zm_mix_64_bytes(key, a, at);
-		b = zm_mix_64_bytes(key, b, at + 64);
-	}
-	if (len & 127)
-		zm_mix_rest(key, &a, &b, at, len & 127);
-	return zm_mix(key, zm_mix(key, a, b, len), seed, ZM_MIX);
+	for (; at != end; at += ZM_BLOCK)
+		zm_mix_block(key, &a, &b, at);
+	if (len & (ZM_BLOCK - 1))
+		zm_mix_rest(key, &a, &b, at, len & (ZM_BLOCK - 1));
+	return zm_mix(key, a, (const u8 *)(u64[8]){ b, len });
 }
 
 /* A few words from all over an object: enough to choose some objects by what is in them. */

@@ -2,9 +2,9 @@
 /*
  * A page -> a slot: one repeated word, a copy of what is stored, or an object of its own.
  *
- * Inline merging looks for a copy before it compresses: a hash nominates, the stored page is
- * decompressed and compared. A page may change while it is written; then it is stored as some
- * state of it, and a candidate that does not compare equal is no copy, whatever the hash said.
+ * Inline merging looks for a copy before it compresses: a hash nominates, and the stored page is
+ * compared. A page may change while it is written; then there is no content to expect, and a
+ * candidate that does not compare equal is no copy, whatever the hash said.
  *
  * Adaptive mode counts how many copies it finds. Where less than one page in 64 is one it looks only
  * at a sixteenth of all pages, chosen by a few words of what they were compressed to: all copies of

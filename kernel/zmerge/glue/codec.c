@@ -25,6 +25,12 @@ const struct zm_codec *zm_codec_default(void)
 	return zm_codecs[0];
 }
 
+/* One after the other; NULL behind the last. */
+const struct zm_codec *zm_codec_at(size_t number)
+{
+	return number < ARRAY_SIZE(zm_codecs) ? zm_codecs[number] : NULL;
+}
+
 const struct zm_codec *zm_codec_find(const char *name)
 {
 	size_t at;

@@ -31,5 +31,6 @@ const struct zm_codec zm_codec_lz4 = {
 	.writer_size = lz4_writer_size,
 	.compress = lz4_compress,
 	.decompress = lz4_decompress,
+	.equal = zm_lz4_equal,
 };
 #endif

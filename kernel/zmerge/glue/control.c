@@ -17,16 +17,13 @@
 #define ZM_CLASS_ARGS	struct class *class, struct class_attribute *attr
 #endif
 
-/* As many minor numbers as a major number has. */
-static int zm_parse_id(const char *buf, int *id)
+static int zm_id_of(const char *buf, int *id)
 {
-	int err = kstrtoint(buf, 10, id);
+	int err = zm_parse_id(buf, id);
 
-	if (err || *id < 0 || *id >> MINORBITS) {
+	if (err)
 		pr_warn("zmerge-control: expected a device's number, 0 to %u\n", (1u << MINORBITS) - 1);
-		return -EINVAL;
-	}
-	return 0;
+	return err;
 }
 
 static ssize_t hot_add_show(ZM_CLASS_ARGS, char *buf)
@@ -36,7 +33,7 @@ static ssize_t hot_add_show(ZM_CLASS_ARGS, char *buf)
 
 static ssize_t hot_add_store(ZM_CLASS_ARGS, const char *buf, size_t count)
 {
-	int id, err = zm_parse_id(buf, &id);
+	int id, err = zm_id_of(buf, &id);
 
 	if (err)
 		return err;
@@ -48,7 +45,7 @@ static ssize_t hot_add_store(ZM_CLASS_ARGS, const char *buf, size_t count)
 
 static ssize_t hot_remove_store(ZM_CLASS_ARGS, const char *buf, size_t count)
 {
-	int id, err = zm_parse_id(buf, &id);
+	int id, err = zm_id_of(buf, &id);
 
 	if (err)
 		return err;

@@ -123,9 +123,12 @@ int zm_op_decompress(void *ctx, struct zm_reader *reader, const void *from, u32 
 bool zm_op_same(void *ctx, struct zm_reader *reader, const void *from, u32 len, const void *page)
 {
 	struct zm_device *device = ctx;
+	const struct zm_codec *codec = device->streams.codec;
 
 	lockdep_assert_held(&reader->lock);
-	return !device->streams.codec->decompress(reader->work, from, len, reader->page) &&
+	if (codec->equal)
+		return codec->equal(from, len, page);
+	return !codec->decompress(reader->work, from, len, reader->page) &&
 	       zm_equal(reader->page, page, PAGE_SIZE);
 }
 

@@ -23,19 +23,6 @@ static ssize_t zm_result(struct zm_device *device, const char *file, int err, co
 	return err;
 }
 
-/* "1G" -> bytes. Nothing may follow but a newline. */
-static int zm_parse_size(const char *buf, u64 *bytes)
-{
-	char *end;
-
-	if (buf[0] < '0' || buf[0] > '9')
-		return -EINVAL;
-	*bytes = memparse(buf, &end);
-	if (*end == '\n')
-		end++;
-	return *end ? -EINVAL : 0;
-}
-
 static ssize_t disksize_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
 	struct zm_device *device = zm_of(dev);
@@ -120,30 +107,6 @@ static ssize_t comp_algorithm_store(struct device *dev, struct device_attribute 
 	err = zm_choose_codec(device, codec, codec->level);
 	up_write(&device->init_lock);
 	return zm_result(device, "comp_algorithm", err, "in use: reset it first", count);
-}
-
-/* "algo=NAME level=N", each of which may be missing. */
-static int zm_parse_params(char *text, const struct zm_codec **codec, int *level, bool *has_level)
-{
-	char *word, *value;
-
-	while ((word = strsep(&text, " \n"))) {
-		if (!*word)
-			continue;
-		value = strchr(word, '=');
-		if (!value)
-			return -EINVAL;
-		*value++ = '\0';
-		if (!strcmp(word, "algo"))
-			*codec = zm_codec_find(value);
-		else if (strcmp(word, "level") || kstrtoint(value, 10, level))
-			return -EINVAL;
-		else
-			*has_level = true;
-		if (!*codec)
-			return -EINVAL;
-	}
-	return 0;
 }
 
 static ssize_t algorithm_params_store(struct device *dev, struct device_attribute *attr,

@@ -36,13 +36,21 @@ struct zm_codec {
 	int (*reader_init)(void *work);
 	int (*compress)(void *work, int level, const void *page, void *to, u32 room, u32 *len);
 	int (*decompress)(void *work, const void *from, u32 len, void *page);
+	/* Whether it would decompress to @page; may be missing. */
+	bool (*equal)(const void *from, u32 len, const void *page);
 };
 
 extern const struct zm_codec zm_codec_lz4, zm_codec_zstd, zm_codec_lzo, zm_codec_lzo_rle;
 
 const struct zm_codec *zm_codec_find(const char *name);
 const struct zm_codec *zm_codec_default(void);
+const struct zm_codec *zm_codec_at(size_t number);
 ssize_t zm_codec_list(const struct zm_codec *chosen, char *buf);
+
+/* parse.c */
+int zm_parse_size(const char *text, u64 *bytes);
+int zm_parse_id(const char *text, int *id);
+int zm_parse_params(char *text, const struct zm_codec **codec, int *level, bool *has_level);
 
 /* What compresses and decompresses; as many as there were processors when they were made. */
 struct zm_streams {

@@ -3,13 +3,15 @@
 #
 # In a guest that counts: instructions per page of zmerge and zram, written and read back.
 #
-#   table.sh PAGES ALGORITHM ROUNDS      /base holds the pages
+#   table.sh PAGES ALGORITHM ROUNDS [MODE...]      /base holds the pages; all modes, and zram, without
 set -eu
 
 pages=$1
 algorithm=$2
 rounds=$3
 size=$((pages * 4096))
+shift 3
+modes=${*:-zram off request adaptive inline}
 insmod /zmerge.ko
 
 prepare() {	# DEVICE MODE
@@ -35,7 +37,7 @@ one zmerge0 inline 0 >/dev/null
 round=0
 while [ $round -lt "$rounds" ]; do
 	for percent in 0 25 50; do
-		for mode in zram off request adaptive inline; do
+		for mode in $modes; do
 			device=zmerge0
 			[ $mode != zram ] || device=zram0
 			one $device $mode $percent

@@ -40,6 +40,7 @@ typedef unsigned int gfp_t;
 #define min_t(type, a, b) ((type)(a) < (type)(b) ? (type)(a) : (type)(b))
 #define div_u64(a, b) ((a) / (b))
 #define noinline __attribute__((noinline))
+#define likely(x) __builtin_expect(!!(x), 1)
 #define cond_resched() do { } while (0)
 
 #define ZM_DIE(...) (fprintf(stderr, __VA_ARGS__), fputc('\n', stderr), abort())

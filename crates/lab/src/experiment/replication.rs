@@ -6,12 +6,12 @@
 
 use pagewise_model::{Agreement, Ends, Replicated, Trial, TrialMetric};
 
-/// The metrics that both have, in the first's order.
+/// The metrics that both have and one of them could estimate, in the first's order.
 #[must_use]
 pub fn replicated(first: &Trial, second: &Trial) -> Vec<Replicated> {
     let both = |one: &TrialMetric| {
         let other = second.metrics.iter().find(|other| other.name == one.name)?;
-        Some(of(one, other))
+        (one.b_per_a.is_some() || other.b_per_a.is_some()).then(|| of(one, other))
     };
     first.metrics.iter().filter_map(both).collect()
 }

@@ -10,7 +10,6 @@ use pagewise_model::{Bytes, Clock, TrialArm, TrialSwap};
 use serde::Deserialize;
 use toml::{Spanned, Table, Value};
 
-use super::area::Area;
 use super::file::{Arm, File, Measure, Place, Wrong, entry};
 use crate::experiment::{Experiment, Metric, alike, setting};
 use crate::kernel;
@@ -250,7 +249,8 @@ fn arm(written: &Arm, table: &Table, program: &Path) -> Result<TrialArm, String>
         return Err("expected a name of at most 24 letters, digits, - and _".to_owned());
     }
     let set = written.set.iter().map(|(knob, value)| setting(&format!("{knob}={value}")));
-    let areas = |areas: &Vec<Area>| areas.iter().map(Area::wanted).collect();
+    let areas =
+        |areas: &Vec<super::area::Area>| areas.iter().map(super::area::Area::wanted).collect();
     let own = (!written.workload.is_empty()).then(|| overridden(table, &written.workload));
     Ok(TrialArm {
         name: written.name.clone(),

@@ -157,8 +157,11 @@ fn a_guest_that_counts_has_no_disk() {
     assert!(read(&guest("count = true"), &choice).is_ok());
 }
 
-/// The file of some arms: swap areas and swappiness of each.
-fn text(arms: &[(Vec<(u64, Option<i16>)>, u8)]) -> String {
+/// MiB and priority of each swap area, and swappiness.
+type Drawn = (Vec<(u64, Option<i16>)>, u8);
+
+/// The file of some arms.
+fn text(arms: &[Drawn]) -> String {
     let mut text = "about = \"x\"\n[workload]\nkind = \"swap\"\n[machine]\nlimit = \"64M\"\n\
         [measure]\nprimary = \"cpu\"\n"
         .to_owned();

@@ -20,6 +20,12 @@ impl Size {
     pub const fn mib(count: u64) -> Self {
         Self(Bytes::new(count << 20))
     }
+
+    /// Of so many KiB.
+    #[must_use]
+    pub const fn kib(count: u64) -> Self {
+        Self(Bytes::new(count << 10))
+    }
 }
 
 impl FromStr for Size {

@@ -110,7 +110,7 @@ impl Default for Swap {
             contents: "zero:5,repeated:15,text:60,random:20".to_owned(),
             window: Size::mib(16),
             parts: 1,
-            step: Size::mib(16),
+            step: Size::kib(64),
             pattern: Pattern::Uniform,
             write_share: 0.2,
             iterations: 100_000,

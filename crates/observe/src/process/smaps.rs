@@ -133,8 +133,8 @@ fn fill(host: &HostRoot, process: &mut Process, path: &str, answer: Answered) {
 }
 
 fn mark(process: &mut Process, refusal: &Refusal, source: &Source) {
-    let Process { proportional, swap_proportional, anon_huge, shmem_huge, .. } = process;
-    for field in [proportional, swap_proportional, anon_huge, shmem_huge] {
+    let Process { proportional, swap_proportional, anon_huge, shmem_huge, file_huge, .. } = process;
+    for field in [proportional, swap_proportional, anon_huge, shmem_huge, file_huge] {
         *field = refusal.clone().reading(source.clone());
     }
 }
@@ -149,6 +149,7 @@ fn parse(host: &HostRoot, process: &mut Process, text: &Text) {
             b"SwapPss" => &mut process.swap_proportional,
             b"AnonHugePages" => &mut process.anon_huge,
             b"ShmemPmdMapped" => &mut process.shmem_huge,
+            b"FilePmdMapped" => &mut process.file_huge,
             _ => continue,
         };
         *field = line.size(host, rest);

@@ -39,6 +39,9 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Bench => json::Noun::Bench,
         Noun::Trial => json::Noun::Trial,
         Noun::Lab => json::Noun::Lab,
+        Noun::Thp => json::Noun::Thp,
+        Noun::Collapse => json::Noun::Collapse,
+        Noun::Restrain => json::Noun::Restrain,
     };
     output::print(json::schema(noun).as_bytes())?;
     Ok(Outcome::Done)

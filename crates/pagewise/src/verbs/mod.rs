@@ -9,6 +9,7 @@ mod lab;
 mod report;
 mod scan;
 mod status;
+mod thp;
 mod trial;
 mod undo;
 
@@ -57,6 +58,7 @@ pub(crate) fn run(cli: &Cli, started: Started) -> anyhow::Result<Outcome> {
         Verb::Scan(wanted) => scan::run(global, wanted, started),
         Verb::Bench(wanted) => bench::run(global, wanted, started),
         Verb::Trial(wanted) => trial::run(global, wanted, started),
+        Verb::Thp(wanted) => thp::run(global, wanted, started),
         Verb::Undo => undo::run(global),
         Verb::Capture(capture) => capture::run(global, capture),
         Verb::Lab { what } => lab::run(global, what, started),

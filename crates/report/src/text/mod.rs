@@ -14,6 +14,7 @@ mod doctor;
 mod duplicates;
 mod findings;
 pub(crate) mod header;
+mod huge;
 mod kit;
 mod limits;
 mod memory;
@@ -36,8 +37,9 @@ mod words;
 mod zones;
 mod zram;
 
-use crate::{Answer, Benched, Planned, Scanned, Tried};
+use crate::{Answer, Benched, Collapsed, HugeSeen, Planned, Restrained, Scanned, Tried};
 use kit::Page;
+use pagewise_model::knob::KnobReading;
 use pagewise_model::{Replicated, SelfTest, Trial};
 
 /// The rule whose finding says that memory is short; the verdict says so then, and only then.
@@ -90,6 +92,26 @@ pub fn planned(planned: &Planned, look: Look) -> String {
 /// Names of experiments and what each asks.
 pub fn experiments(listed: &[(String, String)], look: Look) -> String {
     printed(look, |page| planned::list(page, listed))
+}
+
+/// Where huge pages are.
+pub fn thp(seen: &HugeSeen<'_>, look: Look) -> String {
+    printed(look, |page| huge::print(page, seen))
+}
+
+/// What a collapse did.
+pub fn collapse(done: &Collapsed<'_>, look: Look) -> String {
+    printed(look, |page| huge::collapse::print(page, done))
+}
+
+/// Huge pages that are mostly empty.
+pub fn restrain(done: &Restrained<'_>, look: Look) -> String {
+    printed(look, |page| huge::restrain::print(page, done))
+}
+
+/// Settings that belong together, beside what this host has.
+pub fn thp_profiles(knobs: &[KnobReading], look: Look) -> String {
+    printed(look, |page| huge::profiles::print(page, knobs))
 }
 
 /// Two trials side by side.

@@ -286,13 +286,20 @@ fn process(pid: u32, comm: &str, sizes: [u64; 5], smaps: SmapsOutcome) -> Proces
         rss_file: file,
         rss_shmem: shmem,
         swap,
+        page_tables: found(Bytes::new(sizes_in_tables(sizes[1])), &path),
         thp_allowed: found(true, &path),
         proportional: rest(sizes[1] + sizes[2] / 3 + sizes[3] / 9),
         swap_proportional: rest(sizes[4]),
         anon_huge: rest(sizes[1] / 20),
         shmem_huge: rest(0),
+        file_huge: rest(0),
         smaps,
     }
+}
+
+/// 8 bytes for each small page.
+fn sizes_in_tables(anon_mib: u64) -> u64 {
+    anon_mib * MIB / 512
 }
 
 fn processes() -> Processes {

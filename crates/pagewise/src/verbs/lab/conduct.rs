@@ -17,7 +17,7 @@ pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
     inside.prepare().map_err(|what| anyhow!(what)).context("making the guest ready")?;
     let stop = Stop::listen()?;
     let mut borrowed = Borrowed::open(true)?;
-    let mut heard = |heard: Heard<'_>| say(&told(heard));
+    let mut heard = |heard: Heard<'_>| say(&told(&heard));
     let mut control = Control { stop: stop.flag(), heard: &mut heard };
     let Conducted { trouble, .. } = conduct(&inside.experiment, Some(&mut borrowed), &mut control);
     borrowed.end().iter().for_each(|line| eprintln!("pagewise: {line}"));
@@ -28,8 +28,8 @@ pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn told(heard: Heard<'_>) -> Told {
-    match heard {
+fn told(heard: &Heard<'_>) -> Told {
+    match *heard {
         Heard::Begins { arm, pair, run, of } => Told::Begins { arm: arm.to_owned(), pair, run, of },
         Heard::Ran(run) => Told::Ran(Box::new(run.clone())),
         Heard::Forecast(forecast) => Told::Forecast(forecast),

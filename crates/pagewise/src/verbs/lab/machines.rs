@@ -146,7 +146,7 @@ impl<'a> Machines<'a> {
     /// The areas of an arm come before others of the same host, but what lies in those may move.
     fn warn_of_swap(&self) {
         let used = self.host.tiers.iter().filter_map(|tier| tier.used.get());
-        let used: u64 = used.map(|bytes| bytes.get()).sum();
+        let used: u64 = used.map(Bytes::get).sum();
         if used > 0 {
             tell(
                 self.global,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise lab show`: an experiment in the field's terms, before anything is run.
 
+use pagewise_lab::experiment::Metric;
 use pagewise_lab::library::{self, Cell, File, Runner};
 use pagewise_lab::workload::{Size, Workload};
 use pagewise_model::{Bytes, TrialArm, TrialSwap};
@@ -75,7 +76,7 @@ fn machine(cell: &Cell) -> String {
 fn measured(file: &File, cell: &Cell) -> Vec<(String, String)> {
     let experiment = &cell.experiment;
     let names: Vec<&str> = experiment.metrics.iter().map(|metric| metric.name.as_str()).collect();
-    let doc = experiment.metrics.first().and_then(|metric| metric.known()).map(|known| known.doc);
+    let doc = experiment.metrics.first().and_then(Metric::known).map(|known| known.doc);
     let decides = [names.first().copied(), doc].into_iter().flatten().collect::<Vec<_>>();
     let fact = |name: &str, value: String| (name.to_owned(), value);
     let mut facts = vec![fact("decides", decides.join(": "))];

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A program to be collapsed by the tests: it holds memory as it is told, says `ready` and waits
+//! until its input ends. Each further line on its input is an order, answered by `done`.
+//!
+//! ```text
+//! held map MIB OF EACH     of EACH pages one after the other, OF are written; aligned to 2 MiB
+//! held huge MIB OF EACH    the same, in huge pages from the beginning
+//! held heap MIB            memory from the allocator, in pieces of 64 KiB
+//! held cut PIECES          so many mappings of a page each, beside each other
+//! ```
+//! Orders: `check` (answers `wrong` where contents changed), `fork` (a child shares all of it; `done`
+//! is followed by its id), `reap` (the child ends), `write` (every 16th page is written again, with
+//! the same), `lock` (it may not leave RAM).
+
+#![expect(unsafe_code, reason = "arranges memory in ways that no safe wrapper offers")]
+#![allow(clippy::disallowed_methods, reason = "a program of the tests, not of the product")]
+
+use std::io::{BufRead, Write};
+
+const PAGE: usize = 4096;
+const BLOCK: usize = 2 << 20;
+
+struct Held {
+    memory: &'static mut [u8],
+    of: usize,
+    each: usize,
+    child: libc::pid_t,
+}
+
+impl Held {
+    fn map(mib: usize, of: usize, each: usize, huge: bool) -> Self {
+        let length = mib << 20;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: without MAP_FIXED a new place is chosen, so nothing that is used is replaced.
+        let at =
+            unsafe { libc::mmap(std::ptr::null_mut(), length + BLOCK, protection, flags, -1, 0) };
+        assert_ne!(at, libc::MAP_FAILED, "mmap: {}", std::io::Error::last_os_error());
+        let offset = at.cast::<u8>().align_offset(BLOCK);
+        // SAFETY: the mapping is `BLOCK` longer than what is used of it, is never unmapped, and
+        // nobody else has a reference into it.
+        let memory = unsafe { std::slice::from_raw_parts_mut(at.cast::<u8>().add(offset), length) };
+        if huge {
+            // SAFETY: the range is ours; this advice changes no contents.
+            unsafe { libc::madvise(memory.as_mut_ptr().cast(), length, libc::MADV_HUGEPAGE) };
+        }
+        let mut held = Self { memory, of, each, child: 0 };
+        held.write(1);
+        held
+    }
+
+    fn is_written(&self, page: usize) -> bool {
+        page % self.each < self.of
+    }
+
+    /// Writes every `step`th of its pages.
+    fn write(&mut self, step: usize) {
+        let (of, each) = (self.of, self.each);
+        let pages = self.memory.chunks_exact_mut(PAGE).enumerate();
+        for (page, bytes) in pages.filter(|(page, _)| page % each < of && page % step == 0) {
+            bytes.fill(content(page));
+        }
+    }
+
+    fn is_unchanged(&self) -> bool {
+        let mut pages = self.memory.chunks_exact(PAGE).enumerate();
+        pages.all(|(page, bytes)| {
+            let expected = if self.is_written(page) { content(page) } else { 0 };
+            bytes.iter().all(|byte| *byte == expected)
+        })
+    }
+
+    fn fork(&mut self) -> libc::pid_t {
+        // SAFETY: this process has one thread; the child only waits to be killed.
+        self.child = unsafe { libc::fork() };
+        if self.child == 0 {
+            loop {
+                // SAFETY: waiting has no preconditions.
+                unsafe { libc::pause() };
+            }
+        }
+        self.child
+    }
+
+    fn reap(&mut self) {
+        // SAFETY: the child is ours and not waited for yet, so its id is still its own.
+        unsafe {
+            libc::kill(self.child, libc::SIGKILL);
+            libc::waitpid(self.child, std::ptr::null_mut(), 0);
+        }
+    }
+
+    fn lock(&self) {
+        // SAFETY: the range is ours; locking changes no contents.
+        let locked = unsafe { libc::mlock(self.memory.as_ptr().cast(), self.memory.len()) };
+        assert_eq!(locked, 0, "mlock: {}", std::io::Error::last_os_error());
+    }
+
+    /// Makes every second of the first pages unreadable: each border is one between mappings.
+    fn cut(&self, pieces: usize) {
+        for page in (0..pieces).step_by(2) {
+            let at = self.memory.as_ptr().wrapping_add(page * PAGE).cast_mut().cast();
+            // SAFETY: the page is ours, within `memory`, and is not looked at any more.
+            let done = unsafe { libc::mprotect(at, PAGE, libc::PROT_NONE) };
+            assert_eq!(done, 0, "mprotect: {}", std::io::Error::last_os_error());
+        }
+    }
+
+    fn obey(&mut self, order: &str) -> String {
+        match order {
+            "check" if !self.is_unchanged() => return "wrong".to_owned(),
+            "check" => (),
+            "fork" => return format!("done {}", self.fork()),
+            "reap" => self.reap(),
+            "write" => self.write(16),
+            "lock" => self.lock(),
+            other => return format!("no order {other}"),
+        }
+        "done".to_owned()
+    }
+}
+
+/// Never zero.
+fn content(page: usize) -> u8 {
+    u8::try_from(page % 251 + 1).unwrap_or(1)
+}
+
+fn number(words: &[String], at: usize) -> usize {
+    words.get(at).and_then(|word| word.parse().ok()).expect("a number")
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let (mut held, mut heap) = (None, Vec::new());
+    match words.first().map(String::as_str) {
+        Some(kind @ ("map" | "huge")) => {
+            let [mib, of, each] = [1, 2, 3].map(|at| number(&words, at));
+            held = Some(Held::map(mib, of, each, kind == "huge"));
+        }
+        Some("cut") => {
+            let mapped = Held::map(number(&words, 1) * 2 * PAGE / (1 << 20) + 2, 1, 1, false);
+            mapped.cut(number(&words, 1));
+        }
+        Some("heap") => heap = (0..number(&words, 1) * 16).map(|_| vec![7u8; 64 << 10]).collect(),
+        _ => panic!("held map MIB OF EACH, held heap MIB, or held cut PIECES"),
+    }
+    say("ready");
+    for order in std::io::stdin().lock().lines().map_while(Result::ok) {
+        say(&held.as_mut().map_or_else(|| "done".to_owned(), |held| held.obey(&order)));
+    }
+    drop(heap);
+}
+
+fn say(answer: &str) {
+    println!("{answer}");
+    std::io::stdout().flush().expect("somebody listens");
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Whether the machine, or the target's cgroup, needs its memory for something else just now.
+//!
+//! Looked at a few times a second. Facts and rule are apart: [`Signs`] are read, [`Signs::why`] says
+//! what they mean, with limits that leave room for what else happens before we look again.
+
+use pagewise_model::Bytes;
+use pagewise_observe::HostRoot;
+use pagewise_observe::coverage::{Charge, Shortage, charge, shortage};
+
+/// Some task waits for memory for so many percent of the time.
+const MOST_STALLED: f64 = 10.0;
+/// Free memory that must be left: a part of all, and never less than this.
+const LEAST_SHARE: u64 = 32;
+const LEAST_FREE: u64 = 128 << 20;
+/// Room below a cgroup's limit, in blocks: a collapse holds the new page and the old ones at once.
+const BLOCKS_BELOW_LIMIT: u64 = 4;
+
+/// What there is to look at.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Signs {
+    pub(super) machine: Shortage,
+    pub(super) charges: Vec<Charge>,
+    pub(super) block: u64,
+}
+
+impl Signs {
+    /// Reads the machine and the cgroups that the targets are in.
+    pub(super) fn read(host: &HostRoot, groups: &[String], block: u64) -> Self {
+        let charges = groups.iter().filter_map(|path| charge(host, path)).collect();
+        Self { machine: shortage(host), charges, block }
+    }
+
+    /// Why to stop; `None` where all is well, or nothing is known.
+    pub(super) fn why(&self) -> Option<String> {
+        self.stall().or_else(|| self.short()).or_else(|| self.full())
+    }
+
+    fn stall(&self) -> Option<String> {
+        let stalled = self.machine.stalled.get()?.get();
+        (stalled > MOST_STALLED).then(|| {
+            format!(
+                "tasks wait for memory {stalled:.0} % of the time (at most {MOST_STALLED:.0} %)"
+            )
+        })
+    }
+
+    fn short(&self) -> Option<String> {
+        let (available, total) = (self.machine.available.get()?, self.machine.total.get()?);
+        let least = Bytes::new((total.get() / LEAST_SHARE).max(LEAST_FREE));
+        (available < least)
+            .then(|| format!("only {available} of memory are available (at least {least})"))
+    }
+
+    fn full(&self) -> Option<String> {
+        let room = Bytes::new(self.block.saturating_mul(BLOCKS_BELOW_LIMIT));
+        let near = |charge: &&Charge| {
+            charge.limit.is_some_and(|limit| charge.current.saturating_add(room) > limit)
+        };
+        let charge = self.charges.iter().find(near)?;
+        let limit = charge.limit.unwrap_or_default();
+        Some(format!(
+            "its cgroup is at its limit: {} of {limit}, {room} must be free",
+            charge.current
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_model::{Percent, Reading, Source};
+
+    fn calm() -> Signs {
+        let of = |bytes| Reading::found(Bytes::new(bytes), Source::none());
+        let stalled = Reading::found(Percent::new(0.5), Source::none());
+        let charges =
+            vec![Charge { current: Bytes::new(1 << 30), limit: Some(Bytes::new(2 << 30)) }];
+        let machine = Shortage { stalled, available: of(8 << 30), total: of(16 << 30) };
+        Signs { machine, charges, block: 2 << 20 }
+    }
+
+    #[test]
+    fn a_calm_machine_is_no_reason() {
+        assert_eq!(calm().why(), None);
+        assert_eq!(Signs::default().why(), None, "nothing known");
+    }
+
+    #[test]
+    fn each_sign_stops_by_itself_and_says_why() {
+        let stalled = Reading::found(Percent::new(11.0), Source::none());
+        let told =
+            Signs { machine: Shortage { stalled, ..calm().machine }, ..calm() }.why().unwrap();
+        assert_eq!(told, "tasks wait for memory 11 % of the time (at most 10 %)");
+        let available = Reading::found(Bytes::new(100 << 20), Source::none());
+        let told =
+            Signs { machine: Shortage { available, ..calm().machine }, ..calm() }.why().unwrap();
+        assert_eq!(told, "only 100.0 MiB of memory are available (at least 512.0 MiB)");
+        let limit = Some(Bytes::new((1 << 30) + (7 << 20)));
+        let charges = vec![Charge { current: Bytes::new(1 << 30), limit }];
+        assert!(Signs { charges, ..calm() }.why().unwrap().contains("at its limit"));
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How much memory may grow: a hard limit, held before each call and measured as it goes.
+//!
+//! Two accounts, and a call must fit into both. *Ours* counts the pages that our calls had to make,
+//! for as long as we run: a process that shares half its memory with a fork looks smaller than it
+//! is (proportional size), and must not get a larger budget by that. The *measured* one sees what
+//! the program itself does meanwhile: where it grows, less is left for us.
+//!
+//! A block whose every page is there adds nothing, and is always within the budget: the kernel needs
+//! room for it while it copies, and gives back the same.
+
+use pagewise_model::Bytes;
+
+/// The budget of one act.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budget {
+    before: u64,
+    allowance: u64,
+    /// What our calls have added so far.
+    spent: u64,
+    measured: u64,
+    peak: u64,
+    /// What our calls have added since it was measured.
+    since: u64,
+}
+
+impl Budget {
+    /// `share` of what is measured now.
+    pub(super) fn new(before: Bytes, share: f64) -> Self {
+        let before = before.get();
+        let allowance = allowance(before, share);
+        Self { before, allowance, spent: 0, measured: before, peak: before, since: 0 }
+    }
+
+    /// Whether a call that adds so much is within it.
+    pub(super) fn has_room(&self, growth: Bytes) -> bool {
+        let growth = growth.get();
+        let expected = self.measured.saturating_add(self.since).saturating_add(growth);
+        growth == 0 || (self.spent + growth <= self.allowance && expected <= self.limit().get())
+    }
+
+    /// A call was made that added so much.
+    pub(super) fn spend(&mut self, growth: Bytes) {
+        self.spent = self.spent.saturating_add(growth.get());
+        self.since = self.since.saturating_add(growth.get());
+    }
+
+    /// What it is now.
+    pub(super) fn measure(&mut self, now: Bytes) {
+        self.measured = now.get();
+        self.peak = self.peak.max(self.measured);
+        self.since = 0;
+    }
+
+    /// Whether it is time to measure again: an eighth of the allowance was added since.
+    pub(super) fn is_due(&self) -> bool {
+        self.since > self.allowance / 8
+    }
+
+    pub(super) fn before(&self) -> Bytes {
+        Bytes::new(self.before)
+    }
+
+    pub(super) fn limit(&self) -> Bytes {
+        Bytes::new(self.before.saturating_add(self.allowance))
+    }
+
+    pub(super) fn measured(&self) -> Bytes {
+        Bytes::new(self.measured)
+    }
+
+    pub(super) fn peak(&self) -> Bytes {
+        Bytes::new(self.peak)
+    }
+
+    pub(super) fn spent(&self) -> Bytes {
+        Bytes::new(self.spent)
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share of what fits into memory, at most all of it, and not negative"
+)]
+fn allowance(before: u64, share: f64) -> u64 {
+    (before as f64 * share.clamp(0.0, 10.0)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever is asked, in whatever order, and whatever the process does by itself: what we
+        /// add in all is never more than the share; and where we have just measured, the next call
+        /// never brings memory above the limit.
+        #[test]
+        fn the_budget_is_never_exceeded(
+            before in 0u64..1 << 30, share in 0.0..0.5f64,
+            asks in prop::collection::vec((0u64..1 << 21, -(1i64 << 20)..1i64 << 20, any::<bool>()), 0..200),
+        ) {
+            let mut budget = Budget::new(Bytes::new(before), share);
+            let limit = budget.limit().get();
+            let (mut truth, mut added) = (before, 0);
+            for (growth, own, measure) in asks {
+                truth = truth.saturating_add_signed(own);
+                if measure {
+                    budget.measure(Bytes::new(truth));
+                }
+                if budget.has_room(Bytes::new(growth)) {
+                    budget.spend(Bytes::new(growth));
+                    truth += growth;
+                    added += growth;
+                    prop_assert!(!measure || growth == 0 || truth <= limit);
+                }
+                prop_assert!(added as f64 <= before as f64 * share);
+            }
+            prop_assert_eq!(budget.spent().get(), added);
+        }
+    }
+
+    #[test]
+    fn what_adds_nothing_is_always_within() {
+        let mut budget = Budget::new(Bytes::new(1000), 0.0);
+        budget.measure(Bytes::new(5000));
+        assert!(budget.has_room(Bytes::new(0)));
+        assert!(!budget.has_room(Bytes::new(1)));
+    }
+}

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Processes and a budget → their memory collapsed into huge pages, block by block; once, or again
+//! whenever coverage falls.
+//!
+//! Each block is a call of its own, and right before it pagemap is asked once more whether every
+//! page of it is the process's alone: a fork in the middle makes collapsing a copy. What is shared
+//! is left alone; while watching it is found again when the sharer has gone.
+//!
+//! Between calls we rest as long as the pace says: each takes the target's memory lock, and a target
+//! that wants to map memory just then waits for it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use pagewise_model::{
+    BudgetMeasure, Bytes, Collapse, CollapsedProcess, Coverage, Failed, LeftAlone, Name,
+};
+use pagewise_observe::HostRoot;
+use pagewise_observe::coverage::{Block, LookError, charge, proportional};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::brake::Signs;
+use super::budget::Budget;
+use super::pick::{self, Taste, Why};
+use super::subject::{ActError, Called, Subject};
+
+/// Blocks that get no huge page in a row, after which there are none.
+const MOST_WITHOUT: u32 = 16;
+/// How often the brake is looked at.
+const GLANCE: Duration = Duration::from_millis(250);
+/// How often memory is measured at least: a walk over all pages of the target.
+const MEASURE: Duration = Duration::from_secs(2);
+/// How long a look may take before we believe that something holds the memory lock.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct CollapseWish {
+    /// How much memory may grow, as a part of what it is.
+    pub max_growth: f64,
+    /// The most time for a pass.
+    pub deadline: Duration,
+    /// The part of a processor that may be used, 0 to 1.
+    pub pace: f64,
+    /// Bring back what is in swap, too.
+    pub swapped: bool,
+    /// Only look.
+    pub dry_run: bool,
+    /// Look again after this time, until the target ends.
+    pub watch: Option<Duration>,
+    /// Size of a huge page.
+    pub block: u64,
+}
+
+/// Whose memory.
+#[derive(Debug, Clone, Default)]
+pub struct Whom {
+    /// Processes and their names.
+    pub processes: Vec<(u32, Name)>,
+    /// The cgroup that was named: its charge is the budget's measure.
+    pub cgroup: Option<String>,
+    /// Cgroups that the processes are in: their limits count.
+    pub cgroups: Vec<String>,
+}
+
+/// Collapses; `tell` is told how far each pass is: blocks done and blocks in all.
+///
+/// # Errors
+/// Where nothing could be begun. What ended it later is in [`Collapse::stopped`].
+pub fn collapse(
+    host: &HostRoot,
+    whom: &Whom,
+    wish: &CollapseWish,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(u64, u64, &Collapse),
+) -> Result<Collapse, ActError> {
+    let began = (Instant::now(), cpu_time());
+    let mut act = Act::begin(host, whom, wish, stop)?;
+    act.pass(tell)?;
+    while let Some(rest) = act.watches() {
+        if act.rest(rest) {
+            act.pass(tell)?;
+        }
+    }
+    Ok(act.end(began))
+}
+
+struct Act<'a> {
+    host: &'a HostRoot,
+    whom: &'a Whom,
+    wish: &'a CollapseWish,
+    stop: &'a AtomicBool,
+    subjects: Vec<Subject>,
+    budget: Budget,
+    done: Collapse,
+    /// Blocks in a row that got no huge page.
+    without: u32,
+    /// Blocks that were in use just then.
+    busy: Vec<(usize, u64)>,
+    glanced: Instant,
+    weighed: Instant,
+    /// When this pass must end.
+    until: Instant,
+}
+
+impl<'a> Act<'a> {
+    fn begin(
+        host: &'a HostRoot,
+        whom: &'a Whom,
+        wish: &'a CollapseWish,
+        stop: &'a AtomicBool,
+    ) -> Result<Self, ActError> {
+        let (subjects, processes) = subjects(whom, wish.block)?;
+        let measure = match whom.cgroup {
+            Some(_) => BudgetMeasure::CgroupCharge,
+            None => BudgetMeasure::ProportionalSize,
+        };
+        let before = measured(host, whom, &subjects)?;
+        let budget = Budget::new(before, wish.max_growth);
+        let done = Collapse { processes, measure, dry_run: wish.dry_run, ..Collapse::default() };
+        let now = Instant::now();
+        let (glanced, weighed, until) = (now, now, now + wish.deadline);
+        let (without, busy) = (0, Vec::new());
+        let own = Self {
+            host,
+            whom,
+            wish,
+            stop,
+            subjects,
+            budget,
+            done,
+            without,
+            busy,
+            glanced,
+            weighed,
+            until,
+        };
+        Ok(own)
+    }
+
+    /// Looks at every process, and collapses what is worth it.
+    fn pass(&mut self, tell: &mut dyn FnMut(u64, u64, &Collapse)) -> Result<(), ActError> {
+        self.glanced = self.glanced.checked_sub(GLANCE).unwrap_or(self.glanced);
+        let first = self.done.passes == 0 && self.done.anon_before == Bytes::new(0);
+        self.until = Instant::now() + self.wish.deadline;
+        self.without = 0;
+        self.done.stopped = None;
+        let mut left = LeftAlone::default();
+        let mut found = Vec::new();
+        let mut coverage = Coverage::default();
+        for (at, subject) in self.subjects.iter().enumerate() {
+            let Some((blocks, sizes)) = alive(subject.memory.blocks())? else { continue };
+            coverage = coverage.plus(sizes);
+            let picked = pick::pick(blocks, self.taste(), &mut left);
+            found.extend(picked.into_iter().map(|block| (at, block)));
+        }
+        // best first over all processes, as the budget may not do for all
+        found.sort_by_key(|(_, block)| std::cmp::Reverse(block.present));
+        if first {
+            (self.done.huge_before, self.done.anon_before) = (coverage.anon_huge, coverage.anon);
+        }
+        self.done.left_alone = left;
+        let before = self.done.collapsed;
+        let halted = match self.wish.dry_run {
+            true => self.would(&found),
+            false => self.blocks(&found, tell)?,
+        };
+        self.done.passes += u64::from(self.done.collapsed > before);
+        if let Some((why, reached)) = halted {
+            self.done.left_alone.not_reached += (found.len() - reached) as u64;
+            self.done.stopped = Some(why);
+        }
+        if first || self.done.collapsed > before {
+            self.look_after()?;
+        }
+        Ok(())
+    }
+
+    /// Counts what would be done.
+    fn would(&mut self, found: &[(usize, Block)]) -> Option<(String, usize)> {
+        for (at, block) in found {
+            let growth = self.growth(block);
+            let Some(subject) = self.subjects.get(*at) else { continue };
+            match subject.memory.exclusive(block.address) {
+                Err(_) => self.done.left_alone.changed += 1,
+                Ok(pages) => match self.taste().judge_again(block, pages) {
+                    Err(why) => pick::note(&mut self.done.left_alone, why),
+                    Ok(()) if !self.budget.has_room(growth) => {
+                        self.done.left_alone.over_budget += 1;
+                    }
+                    Ok(()) => {
+                        self.budget.spend(growth);
+                        self.done.would_collapse += 1;
+                    }
+                },
+            }
+        }
+        None
+    }
+
+    /// Collapses these; answers why it ended early, and before which.
+    fn blocks(
+        &mut self,
+        found: &[(usize, Block)],
+        tell: &mut dyn FnMut(u64, u64, &Collapse),
+    ) -> Result<Option<(String, usize)>, ActError> {
+        for (reached, (at, block)) in found.iter().enumerate() {
+            if let Some(why) = self.why_stop()? {
+                return Ok(Some((why, reached)));
+            }
+            self.paced(*at, block.address)?;
+            tell(reached as u64 + 1, found.len() as u64, &self.done);
+        }
+        self.again()
+    }
+
+    /// Blocks that were in use just then, a second time.
+    fn again(&mut self) -> Result<Option<(String, usize)>, ActError> {
+        let busy = std::mem::take(&mut self.busy);
+        self.done.failed.busy -= busy.len() as u64;
+        for (at, address) in busy {
+            // they count as busy, and not as never reached
+            if self.why_stop()?.is_some() {
+                self.done.failed.busy += 1;
+                continue;
+            }
+            self.paced(at, address)?;
+        }
+        self.busy.clear();
+        Ok(None)
+    }
+
+    fn paced(&mut self, at: usize, address: u64) -> Result<(), ActError> {
+        let cpu = cpu_time();
+        self.block(at, address)?;
+        self.pace(cpu_time().saturating_sub(cpu));
+        Ok(())
+    }
+
+    /// One block: asked about once more, then collapsed.
+    fn block(&mut self, at: usize, address: u64) -> Result<(), ActError> {
+        let Some(subject) = self.subjects.get(at) else { return Ok(()) };
+        let Some(block) = alive(subject.memory.block_at(address, subject.scans))? else {
+            return Ok(());
+        };
+        let growth = self.growth(&block);
+        let Some(pages) = alive(subject.memory.exclusive(address))? else { return Ok(()) };
+        if let Err(why) = self.taste().judge_again(&block, pages) {
+            let why = if why == Why::Nothing { Why::Changed } else { why };
+            pick::note(&mut self.done.left_alone, why);
+        } else if self.budget.has_room(growth) {
+            let called = subject.collapse(address)?;
+            self.called(called, growth);
+            if called == Called::Busy {
+                self.busy.push((at, address));
+            }
+        } else {
+            self.done.left_alone.over_budget += 1;
+        }
+        Ok(())
+    }
+
+    fn called(&mut self, called: Called, growth: Bytes) {
+        self.without = if called == Called::NoMemory { self.without + 1 } else { 0 };
+        let Failed { no_memory, busy } = &mut self.done.failed;
+        match called {
+            Called::Collapsed => {
+                self.budget.spend(growth);
+                self.done.collapsed += 1;
+            }
+            Called::NoMemory => *no_memory += 1,
+            Called::Busy => *busy += 1,
+            Called::Refused => self.done.left_alone.refused += 1,
+            Called::Gone => self.done.left_alone.changed += 1,
+        }
+    }
+
+    /// Looked at before each call; the costly signs a few times a second.
+    fn why_stop(&mut self) -> Result<Option<String>, ActError> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(Some("stopped by Ctrl-C".to_owned()));
+        }
+        if Instant::now() >= self.until {
+            return Ok(Some(format!("the deadline of {} s", self.wish.deadline.as_secs_f64())));
+        }
+        if self.without >= MOST_WITHOUT {
+            let why = "no free huge pages: memory is fragmented, or the cgroup has no room";
+            return Ok(Some(why.to_owned()));
+        }
+        if self.budget.is_due() || self.weighed.elapsed() >= MEASURE {
+            self.weighed = Instant::now();
+            let Some(now) = alive_act(measured(self.host, self.whom, &self.subjects))? else {
+                return Ok(Some(GONE.to_owned()));
+            };
+            self.budget.measure(now);
+        }
+        if self.glanced.elapsed() >= GLANCE {
+            self.glanced = Instant::now();
+            return Ok(Signs::read(self.host, &self.whom.cgroups, self.wish.block).why());
+        }
+        Ok(None)
+    }
+
+    fn taste(&self) -> Taste {
+        let page = rustix::param::page_size() as u64;
+        let pages = u32::try_from(self.wish.block / page).unwrap_or(u32::MAX);
+        Taste { pages, swapped: self.wish.swapped }
+    }
+
+    /// What collapsing a block adds: the pages that are not there.
+    fn growth(&self, block: &Block) -> Bytes {
+        let page = rustix::param::page_size() as u64;
+        Bytes::new(u64::from(block.missing(self.taste().pages)) * page)
+    }
+
+    /// Rests, so that no more than the wanted part of a processor is used.
+    fn pace(&self, used: Duration) {
+        let pace = self.wish.pace.clamp(0.01, 1.0);
+        if pace < 1.0 {
+            std::thread::sleep(used.mul_f64((1.0 - pace) / pace).min(Duration::from_secs(1)));
+        }
+    }
+
+    /// How long to rest before looking again; `None` where this is the end.
+    fn watches(&self) -> Option<Duration> {
+        let any = self.subjects.iter().any(|subject| subject.memory.is_alive());
+        let stopped = self.stop.load(Ordering::Relaxed);
+        self.wish.watch.filter(|_| any && !stopped && !self.wish.dry_run)
+    }
+
+    /// Rests in small pieces; whether there is still something to watch after it.
+    fn rest(&self, time: Duration) -> bool {
+        const PIECE: Duration = Duration::from_millis(100);
+        let until = Instant::now() + time;
+        while Instant::now() < until && self.watches().is_some() {
+            std::thread::sleep(PIECE.min(time));
+        }
+        self.watches().is_some()
+    }
+
+    /// What it became, as far as the processes still live.
+    fn look_after(&mut self) -> Result<(), ActError> {
+        let mut coverage = Coverage::default();
+        for subject in &self.subjects {
+            let sizes = alive(subject.memory.blocks())?.map(|(_, sizes)| sizes);
+            coverage = coverage.plus(sizes.unwrap_or_default());
+        }
+        if coverage.anon > Bytes::new(0) {
+            (self.done.huge_after, self.done.anon_after) = (coverage.anon_huge, coverage.anon);
+        }
+        if let Some(now) = alive_act(measured(self.host, self.whom, &self.subjects))? {
+            self.budget.measure(now);
+        }
+        Ok(())
+    }
+
+    fn end(mut self, (began, cpu): (Instant, Duration)) -> Collapse {
+        let stopped = self.stop.load(Ordering::Relaxed);
+        if self.subjects.iter().all(|subject| !subject.memory.is_alive()) {
+            self.done.stopped = Some(GONE.to_owned());
+        } else if self.wish.watch.is_some() && stopped {
+            self.done.stopped = Some("stopped by Ctrl-C".to_owned());
+        }
+        Collapse {
+            memory_before: self.budget.before(),
+            memory_limit: self.budget.limit(),
+            memory_after: self.budget.measured(),
+            memory_peak: self.budget.peak(),
+            growth: self.budget.spent(),
+            cpu_seconds: cpu_time().saturating_sub(cpu).as_secs_f64(),
+            wall_seconds: began.elapsed().as_secs_f64(),
+            ..self.done
+        }
+    }
+}
+
+const GONE: &str = "the target has ended";
+
+/// Opens every process; of several, those that refuse are left out and named.
+fn subjects(whom: &Whom, block: u64) -> Result<(Vec<Subject>, Vec<CollapsedProcess>), ActError> {
+    let (mut subjects, mut named, mut first) = (Vec::new(), Vec::new(), None);
+    for (pid, name) in &whom.processes {
+        let opened = open(*pid, block);
+        let left_out = opened.as_ref().err().map(ToString::to_string);
+        named.push(CollapsedProcess { pid: *pid, name: name.clone(), left_out });
+        match opened {
+            Ok(subject) => subjects.push(subject),
+            Err(error) => first = first.or(Some(error)),
+        }
+    }
+    match first {
+        _ if !subjects.is_empty() => Ok((subjects, named)),
+        Some(error) => Err(error),
+        None => Err(ActError::Nobody),
+    }
+}
+
+/// Whoever holds the process's memory lock stops a thread of ours, and not us.
+fn open(pid: u32, block: u64) -> Result<Subject, ActError> {
+    let subject = Subject::open(pid, block)?;
+    match pagewise_observe::coverage::within(PATIENCE, move || proportional(pid)) {
+        Some(answered) => answered.map(|_| subject).map_err(ActError::Look),
+        None => Err(LookError::Stuck(pid).into()),
+    }
+}
+
+/// What the budget is counted on.
+fn measured(host: &HostRoot, whom: &Whom, subjects: &[Subject]) -> Result<Bytes, ActError> {
+    if let Some(path) = &whom.cgroup {
+        let charge = charge(host, path).ok_or_else(|| ActError::NoGroup(path.clone()))?;
+        return Ok(charge.current);
+    }
+    let living = subjects.iter().filter(|subject| subject.memory.is_alive());
+    let sizes = living.map(|subject| alive(proportional(subject.pid)));
+    let sizes: Result<Vec<Option<Bytes>>, ActError> = sizes.collect();
+    let known: Vec<Bytes> = sizes?.into_iter().flatten().collect();
+    match known.is_empty() {
+        true => Err(ActError::Look(LookError::Gone(subjects.first().map_or(0, |it| it.pid)))),
+        false => Ok(known.into_iter().sum()),
+    }
+}
+
+/// `None` for a process that has ended meanwhile, which is no error.
+fn alive<T>(answer: Result<T, LookError>) -> Result<Option<T>, ActError> {
+    match answer {
+        Ok(value) => Ok(Some(value)),
+        Err(LookError::Gone(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn alive_act<T>(answer: Result<T, ActError>) -> Result<Option<T>, ActError> {
+    match answer {
+        Err(ActError::Look(LookError::Gone(_)) | ActError::NoGroup(_)) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), nanos)
+}

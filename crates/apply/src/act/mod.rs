@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Acts: what is done to memory with a budget and a brake, and cannot be undone.
+//!
+//! A loan changes a setting and puts it back. An act changes what memory is: collapsed pages stay
+//! huge, whatever happens to us. So an act is small (one block at a time), is asked before each
+//! piece whether it still may, and says what it did. Killed in the middle it leaves whole blocks
+//! behind, each of which is good by itself: nothing is half-done.
+//!
+//! - [`pick`](self::pick): which blocks of a process are worth a collapse, best first;
+//! - [`budget`](self::budget): how much memory may grow, counted before and measured as it goes;
+//! - [`brake`](self::brake): when the machine or the cgroup needs its memory for something else;
+//! - [`subject`](self::subject): one process, its rights checked before anything is done;
+//! - [`collapse`](self::collapse): the loop over all of these, once or watching;
+//! - [`split`](self::split): the way back, for huge pages that are mostly empty;
+//! - [`switch`](self::switch): none at all, for ourselves and what we start.
+
+mod brake;
+mod budget;
+mod collapse;
+mod pick;
+mod split;
+mod subject;
+mod switch;
+
+pub use collapse::{CollapseWish, Whom, collapse};
+pub use split::{SplitError, split};
+pub use subject::ActError;
+pub use switch::{Allowed, switch_off};

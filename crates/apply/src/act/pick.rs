@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Blocks → those worth a collapse, the fullest first; and why the others are not.
+//!
+//! The kernel's own limit for filling gaps (`max_ptes_none`) does not count for a collapse from
+//! outside: it would fill a block that holds one page. So half of the pages must be there.
+
+use pagewise_model::LeftAlone;
+use pagewise_observe::coverage::{Block, Exclusive};
+
+/// What is wanted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Taste {
+    /// Pages of a block.
+    pub(super) pages: u32,
+    /// Also blocks with pages in swap, which would come back into memory.
+    pub(super) swapped: bool,
+}
+
+/// Why a block is left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    /// It is huge, or holds nothing.
+    Nothing,
+    Sparse,
+    Swapped,
+    Shared,
+    /// It belongs to a file now.
+    Changed,
+}
+
+impl Taste {
+    /// Whether a block is worth it, as far as a walk over page tables tells.
+    pub(super) fn judge(self, block: &Block) -> Result<(), Why> {
+        match () {
+            () if block.huge || block.present == 0 => Err(Why::Nothing),
+            () if block.swapped > 0 && !self.swapped => Err(Why::Swapped),
+            () if block.present < self.pages.div_ceil(2) => Err(Why::Sparse),
+            () => Ok(()),
+        }
+    }
+
+    /// The same right before the call, with what pagemap says of each page. The page of zeros is
+    /// mapped by everybody and is no sharing: collapsing replaces it.
+    pub(super) fn judge_again(self, block: &Block, pages: Exclusive) -> Result<(), Why> {
+        self.judge(block)?;
+        match () {
+            () if pages.of_file > 0 => Err(Why::Changed),
+            () if pages.present.saturating_sub(pages.exclusive) > block.zero => Err(Why::Shared),
+            () if pages.swapped > 0 && !self.swapped => Err(Why::Swapped),
+            () => Ok(()),
+        }
+    }
+}
+
+/// The blocks worth it, fullest first, and in order of address where they are equal.
+pub(super) fn pick(blocks: Vec<Block>, taste: Taste, left: &mut LeftAlone) -> Vec<Block> {
+    let worth = |block: &Block| match taste.judge(block) {
+        Ok(()) => true,
+        Err(why) => {
+            note(left, why);
+            false
+        }
+    };
+    let mut picked: Vec<Block> = blocks.into_iter().filter(worth).collect();
+    picked.sort_by_key(|block| (std::cmp::Reverse(block.present), block.address));
+    picked
+}
+
+/// Counts a block that is left alone.
+pub(super) fn note(left: &mut LeftAlone, why: Why) {
+    match why {
+        Why::Nothing => (),
+        Why::Sparse => left.sparse += 1,
+        Why::Swapped => left.swapped += 1,
+        Why::Shared => left.shared += 1,
+        Why::Changed => left.changed += 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TASTE: Taste = Taste { pages: 512, swapped: false };
+
+    fn block() -> impl Strategy<Value = Block> {
+        let parts = (0u64..64, 0u32..=512, 0u32..=4, 0u32..=4, any::<bool>());
+        parts.prop_map(|(at, present, zero, swapped, huge)| Block {
+            address: at << 21,
+            present,
+            zero: zero.min(512 - present),
+            swapped: swapped.min(512 - present),
+            huge,
+        })
+    }
+
+    proptest! {
+        /// Every block is picked or counted, but those that are huge or empty; and of two that are
+        /// picked the fuller one comes first.
+        #[test]
+        fn each_block_is_picked_or_counted(blocks in prop::collection::vec(block(), 0..60)) {
+            let mut left = LeftAlone::default();
+            let picked = pick(blocks.clone(), TASTE, &mut left);
+            let nothing = blocks.iter().filter(|block| block.huge || block.present == 0).count();
+            let seen = (picked.len() + nothing) as u64 + left.total();
+            prop_assert_eq!(seen, blocks.len() as u64);
+            prop_assert!(picked.iter().all(|b| !b.huge && b.swapped == 0 && b.present >= 256));
+            prop_assert!(picked.is_sorted_by(|a, b| a.present >= b.present));
+        }
+    }
+
+    #[test]
+    fn a_page_that_somebody_else_maps_is_enough_to_leave_it() {
+        let block = Block { present: 500, zero: 3, ..Block::default() };
+        let all_ours = Exclusive { present: 503, exclusive: 500, ..Exclusive::default() };
+        assert_eq!(TASTE.judge_again(&block, all_ours), Ok(()));
+        let one_shared = Exclusive { exclusive: 499, ..all_ours };
+        assert_eq!(TASTE.judge_again(&block, one_shared), Err(Why::Shared));
+        let a_file = Exclusive { of_file: 1, ..all_ours };
+        assert_eq!(TASTE.judge_again(&block, a_file), Err(Why::Changed));
+        let swapped = Exclusive { swapped: 1, ..all_ours };
+        assert_eq!(TASTE.judge_again(&block, swapped), Err(Why::Swapped));
+    }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A process id → a [`Subject`]: somebody whose memory we may collapse, or why not.
+//!
+//! Held by a pidfd and by the open pagemap: a process id that was given to somebody else meanwhile is
+//! never touched. Rights are tried with an empty request, which does nothing, before anything is done.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use pagewise_observe::coverage::{LookError, Memory, thp_allowed};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::calls::{collapse_range, knows_collapse};
+
+/// Why an act is not done. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ActError {
+    /// The kernel has no MADV_COLLAPSE.
+    #[error("this kernel cannot collapse memory from outside (MADV_COLLAPSE)")]
+    NoCollapse,
+    /// It could not be looked at.
+    #[error(transparent)]
+    Look(#[from] LookError),
+    /// Another user's process, or we lack the right.
+    #[error(
+        "process {0}: not allowed to collapse its memory: that takes CAP_SYS_NICE and the right to trace it"
+    )]
+    NotAllowed(u32),
+    /// It was told to have no huge pages.
+    #[error(
+        "process {0}: it has huge pages switched off (PR_SET_THP_DISABLE), which counts for a collapse too"
+    )]
+    SwitchedOff(u32),
+    /// Nobody is there.
+    #[error("no process to collapse the memory of")]
+    Nobody,
+    /// There is no such group.
+    #[error("{0}: no memory cgroup of that path")]
+    NoGroup(String),
+    /// The kernel said something else.
+    #[error("process {pid}: collapse")]
+    Kernel {
+        /// The process.
+        pid: u32,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+impl ActError {
+    /// What to do about it.
+    #[must_use]
+    pub fn next(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::NoCollapse => {
+                "let khugepaged do it: advise the program (pagewise thp run --on), and raise \
+                 khugepaged/pages_to_scan (pagewise thp profiles)"
+            }
+            Self::NotAllowed(_) | Self::Look(LookError::Denied(_)) => "run as root",
+            Self::SwitchedOff(_) => "start the program without it: pagewise thp run --on -- CMD",
+            Self::Look(LookError::Stuck(_)) => {
+                "see what it waits for: cat /proc/PID/stack, as root"
+            }
+            Self::Look(LookError::Gone(_)) | Self::Nobody => "ps -eo pid,comm lists processes",
+            Self::NoGroup(_) => "pagewise status lists memory cgroups",
+            _ => return None,
+        })
+    }
+}
+
+/// A process whose memory we may collapse.
+#[derive(Debug)]
+pub(super) struct Subject {
+    pub(super) pid: u32,
+    pub(super) memory: Memory,
+    pub(super) scans: bool,
+    handle: OwnedFd,
+}
+
+/// What became of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Called {
+    Collapsed,
+    /// No huge page could be had, or charged to the cgroup.
+    NoMemory,
+    /// Some page was in use; it may go another time.
+    Busy,
+    /// Not for this mapping.
+    Refused,
+    Gone,
+}
+
+impl Subject {
+    pub(super) fn open(pid: u32, block: u64) -> Result<Self, ActError> {
+        if !knows_collapse() {
+            return Err(ActError::NoCollapse);
+        }
+        let handle = handle(pid)?;
+        let memory = Memory::open(pid, block)?;
+        if thp_allowed(pid) == Some(false) {
+            return Err(ActError::SwitchedOff(pid));
+        }
+        may(pid, collapse_range(&handle, 0, 0))?;
+        let scans = memory.can_scan();
+        Ok(Self { pid, memory, scans, handle })
+    }
+
+    /// Collapses one block.
+    pub(super) fn collapse(&self, address: u64) -> Result<Called, ActError> {
+        let block = self.memory.block();
+        let error = match collapse_range(&self.handle, address, block) {
+            Ok(()) => return Ok(Called::Collapsed),
+            Err(error) => error,
+        };
+        Ok(match Errno::from_io_error(&error) {
+            Some(Errno::NOMEM) => Called::NoMemory,
+            Some(Errno::AGAIN | Errno::BUSY | Errno::INTR) => Called::Busy,
+            Some(Errno::INVAL) => Called::Refused,
+            Some(Errno::SRCH) => Called::Gone,
+            Some(Errno::PERM | Errno::ACCESS) => return Err(ActError::NotAllowed(self.pid)),
+            _ => return Err(ActError::Kernel { pid: self.pid, source: error }),
+        })
+    }
+}
+
+pub(super) fn handle(pid: u32) -> Result<OwnedFd, ActError> {
+    let gone = || ActError::Look(LookError::Gone(pid));
+    let id = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
+    pidfd_open(id, PidfdFlags::empty()).map_err(|errno| match errno {
+        Errno::SRCH | Errno::INVAL => gone(),
+        Errno::NOSYS => ActError::NoCollapse,
+        errno => ActError::Kernel { pid, source: errno.into() },
+    })
+}
+
+fn may(pid: u32, tried: io::Result<()>) -> Result<(), ActError> {
+    let Err(error) = tried else { return Ok(()) };
+    Err(match Errno::from_io_error(&error) {
+        Some(Errno::PERM | Errno::ACCESS) => ActError::NotAllowed(pid),
+        Some(Errno::SRCH) => ActError::Look(LookError::Gone(pid)),
+        Some(Errno::INVAL | Errno::NOSYS) => ActError::NoCollapse,
+        _ => ActError::Kernel { pid, source: error },
+    })
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a collapse from outside did: made, left alone, and at which price.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{Bytes, Name};
+
+/// One collapse, of one process or of all in a cgroup.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct Collapse {
+    /// Whose memory.
+    pub processes: Vec<CollapsedProcess>,
+    /// What the budget was counted on.
+    pub measure: BudgetMeasure,
+    /// That measure before anything was done.
+    pub memory_before: Bytes,
+    /// The most that it may become.
+    pub memory_limit: Bytes,
+    /// Afterwards.
+    pub memory_after: Bytes,
+    /// The most that was measured in between.
+    pub memory_peak: Bytes,
+    /// What the collapses themselves added, counted page by page.
+    pub growth: Bytes,
+    /// Anonymous memory in huge pages: before, and of how much.
+    pub huge_before: Bytes,
+    #[expect(missing_docs, reason = "the memory that huge_before is a part of")]
+    pub anon_before: Bytes,
+    /// The same afterwards.
+    pub huge_after: Bytes,
+    #[expect(missing_docs, reason = "the memory that huge_after is a part of")]
+    pub anon_after: Bytes,
+    /// Blocks that were collapsed, each time that they were.
+    pub collapsed: u64,
+    /// Blocks that were not, and why: those of the last pass.
+    pub left_alone: LeftAlone,
+    /// What the kernel refused, all passes together.
+    pub failed: Failed,
+    /// Processor time that it took, looking included.
+    pub cpu_seconds: f64,
+    /// Time from begin to end.
+    pub wall_seconds: f64,
+    /// Passes with something to do; more than one only where it went on watching.
+    pub passes: u64,
+    /// Nothing was done: only looked.
+    pub dry_run: bool,
+    /// What it would do, where nothing was done.
+    pub would_collapse: u64,
+    /// Why it ended before all was done.
+    pub stopped: Option<String>,
+}
+
+/// A process among those.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct CollapsedProcess {
+    /// Process id.
+    pub pid: u32,
+    /// The command's name.
+    pub name: Name,
+    /// Why it was left out.
+    pub left_out: Option<String>,
+}
+
+/// What a budget is counted on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BudgetMeasure {
+    /// Proportional size of the processes (`Pss` of smaps_rollup).
+    #[default]
+    ProportionalSize,
+    /// What the cgroup is charged for.
+    CgroupCharge,
+}
+
+/// Blocks that hold memory and were not collapsed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LeftAlone {
+    /// Some page is mapped by another process too: collapsing would copy it.
+    pub shared: u64,
+    /// Less than half of the pages are there.
+    pub sparse: u64,
+    /// Some page is in swap.
+    pub swapped: u64,
+    /// The budget had no room for the pages that are missing.
+    pub over_budget: u64,
+    /// The program, or the kernel for this mapping, does not want huge pages.
+    pub refused: u64,
+    /// It was stopped before their turn.
+    pub not_reached: u64,
+    /// They changed between look and call, so that they fit none of the above any more.
+    pub changed: u64,
+}
+
+impl LeftAlone {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.shared
+            + self.sparse
+            + self.swapped
+            + self.over_budget
+            + self.refused
+            + self.not_reached
+            + self.changed
+    }
+}
+
+/// Calls that the kernel refused.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Failed {
+    /// There was no free huge page, or none could be charged.
+    pub no_memory: u64,
+    /// Some page was in use just then.
+    pub busy: u64,
+}
+
+/// Huge pages that are mostly empty, and what became of them.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct Restrain {
+    /// Whose memory.
+    pub processes: Vec<CollapsedProcess>,
+    /// Huge pages of which pages were looked at.
+    pub huge_pages: u64,
+    /// Of those, with more than half of what was seen all zeros.
+    pub bloated: u64,
+    /// What holds only zeros, in all of them.
+    pub zeros: Bytes,
+    /// Of that, in those that are bloated.
+    pub zeros_in_bloated: Bytes,
+    /// How many were split; absent where nothing was to be split.
+    pub split: Option<u64>,
+    /// Proportional size of the processes before splitting.
+    pub memory_before: Option<Bytes>,
+    /// The same after it.
+    pub memory_after: Option<Bytes>,
+    /// Why not everything was looked at.
+    pub partial: Option<String>,
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Lines of `/proc/PID/maps` and `/proc/PID/smaps` → [`Mapping`]s.
+//!
+//! `smaps` has the lines of `maps` with sizes below each. Reading it makes the kernel walk every page,
+//! at 12 ms per GiB of small ones; so it is read only where somebody wants to know what it alone says.
+
+use pagewise_model::{Bytes, MappingKind, Name};
+
+use crate::text::{flag, kib, words};
+
+/// Part of a process's address space.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Mapping {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) kind: MappingKind,
+    pub(super) name: Name,
+    /// What smaps says of it, where that was read.
+    pub(super) told: Told,
+}
+
+/// What smaps alone says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) eligible: Option<bool>,
+    pub(super) anon_huge: Option<Bytes>,
+    pub(super) file_huge: Option<Bytes>,
+    /// Resident and in swap.
+    pub(super) held: Option<Bytes>,
+    pub(super) advised: Option<bool>,
+}
+
+/// What a line is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Line {
+    Mapping(Mapping),
+    /// One that is about the mapping before it.
+    About,
+    Garbled,
+}
+
+/// Understands one line of either file; sizes go to `last`.
+pub(super) fn line(line: &[u8], last: Option<&mut Mapping>) -> Line {
+    // a mapping begins with a hexadecimal digit in lower case, a size with a capital
+    if !line.first().is_some_and(u8::is_ascii_uppercase) {
+        return mapping(line).map_or(Line::Garbled, Line::Mapping);
+    }
+    if let Some(mapping) = last {
+        about(line, &mut mapping.told);
+    }
+    Line::About
+}
+
+fn mapping(line: &[u8]) -> Option<Mapping> {
+    let mut parts = line.splitn(6, |&byte| byte == b' ');
+    let (start, end) = ends(parts.next()?)?;
+    let rights = parts.next().filter(|rights| rights.len() == 4)?;
+    let (_offset, _device, inode) = (parts.next()?, parts.next()?, parts.next()?);
+    let name = parts.next().unwrap_or_default().trim_ascii_start();
+    let kind = kind(rights[3] == b's', inode == b"0", name);
+    Some(Mapping { start, end, kind, name: Name::from_bytes(name), told: Told::default() })
+}
+
+/// Names in brackets are the kernel's, but for those of heap, stacks and what programs name.
+fn kind(shared: bool, no_file: bool, name: &[u8]) -> MappingKind {
+    const MEMORY: [&[u8]; 3] = [b"[heap]", b"[stack", b"[anon:"];
+    let memory = name.is_empty() || MEMORY.iter().any(|known| name.starts_with(known));
+    match (shared, no_file) {
+        (false, true) if memory => MappingKind::Anonymous,
+        (true, _) if memory || name.first() == Some(&b'/') => MappingKind::Shared,
+        (false, false) if name.starts_with(b"/dev/") => MappingKind::Special,
+        (false, false) if name.first() == Some(&b'/') => MappingKind::PrivateFile,
+        _ => MappingKind::Special,
+    }
+}
+
+fn ends(word: &[u8]) -> Option<(u64, u64)> {
+    let text = std::str::from_utf8(word).ok()?;
+    let (start, end) = text.split_once('-')?;
+    let plain = text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    let number = |digits: &str| u64::from_str_radix(digits, 16).ok().filter(|_| plain);
+    let (start, end) = (number(start)?, number(end)?);
+    (start < end).then_some((start, end))
+}
+
+fn about(line: &[u8], told: &mut Told) {
+    let Some(at) = line.iter().position(|&byte| byte == b':') else { return };
+    let (key, rest) = (&line[..at], line[at + 1..].trim_ascii());
+    let add = |to: &mut Option<Bytes>, rest: &[u8]| {
+        if let Some(size) = kib(rest) {
+            *to = Some(to.unwrap_or_default().saturating_add(size));
+        }
+    };
+    match key {
+        b"Rss" | b"Swap" => add(&mut told.held, rest),
+        b"AnonHugePages" => told.anon_huge = kib(rest),
+        b"ShmemPmdMapped" | b"FilePmdMapped" => add(&mut told.file_huge, rest),
+        b"THPeligible" => told.eligible = flag(rest),
+        b"VmFlags" => told.advised = advised(rest),
+        _ => (),
+    }
+}
+
+/// `hg` is MADV_HUGEPAGE, `nh` MADV_NOHUGEPAGE.
+fn advised(flags: &[u8]) -> Option<bool> {
+    words(flags).find_map(|flag| match flag {
+        b"hg" => Some(true),
+        b"nh" => Some(false),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn kind_of(line: &str) -> MappingKind {
+        mapping(line.as_bytes()).unwrap().kind
+    }
+
+    #[test]
+    fn what_a_mapping_is_follows_from_rights_inode_and_name() {
+        let anonymous = ["", "[heap]", "[stack]", "[anon:glibc: malloc]"];
+        for name in anonymous {
+            let line = format!("1000-3000 rw-p 00000000 00:00 0        {name}");
+            assert_eq!(kind_of(&line), MappingKind::Anonymous, "{name}");
+        }
+        let private = "1000-3000 rw-p 00000000 fe:01 12          /usr/lib/a b.so";
+        assert_eq!(kind_of(private), MappingKind::PrivateFile);
+        let shared = "1000-3000 rw-s 00000000 00:01 12          /dev/zero (deleted)";
+        assert_eq!(kind_of(shared), MappingKind::Shared);
+        for special in [
+            "r-xp 00000000 00:00 0   [vdso]",
+            "rw-p 0 00:06 5 /dev/mem",
+            "rw-p 0 00:10 9 anon_inode:x",
+        ] {
+            assert_eq!(kind_of(&format!("1000-3000 {special}")), MappingKind::Special, "{special}");
+        }
+    }
+
+    #[test]
+    fn sizes_and_flags_go_to_the_mapping_before_them() {
+        let Line::Mapping(mut last) = line(b"1000-3000 rw-p 0 00:00 0 ", None) else { panic!() };
+        for text in [
+            "Rss:                  12 kB",
+            "Swap:                  4 kB",
+            "AnonHugePages:      2048 kB",
+            "ShmemPmdMapped:        8 kB",
+            "FilePmdMapped:         1 kB",
+            "THPeligible:           1",
+            "VmFlags: rd wr mr mw me ac hg sd",
+        ] {
+            assert_eq!(line(text.as_bytes(), Some(&mut last)), Line::About);
+        }
+        let kib = Bytes::from_kib;
+        let expected = Told {
+            eligible: Some(true),
+            anon_huge: kib(2048),
+            file_huge: kib(9),
+            held: kib(16),
+            advised: Some(true),
+        };
+        assert_eq!(last.told, expected);
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_is_no_mapping(bytes: Vec<u8>, digits in "[0-9a-f]{0,20}") {
+            let _ = line(&bytes, Some(&mut Mapping::default()));
+            let _ = line(format!("{digits}-{digits} rw-p {digits} 0:0 0").as_bytes(), None);
+        }
+    }
+}

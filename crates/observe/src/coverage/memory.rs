@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A process id → its [`Memory`]: pagemap held open, and mappings when they are asked for.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::{Mode, OFlags};
+
+use super::maps::{self, Line, Mapping};
+
+/// Longest line that is understood: a path has at most 4096 bytes, escaped four times as many.
+const MOST_LINE: u64 = 1 << 15;
+/// Mappings looked at; the kernel's own limit is 65,530 unless it was raised.
+const MOST_MAPPINGS: usize = 1 << 20;
+
+/// Why a process could not be looked at.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LookError {
+    /// There is no such process, or it has no memory any more.
+    #[error("process {0}: it has ended")]
+    Gone(u32),
+    /// Another user's.
+    #[error("process {0}: not allowed to look at its memory")]
+    Denied(u32),
+    /// Something holds its memory lock.
+    #[error("process {0}: no answer in time: something holds its memory lock")]
+    Stuck(u32),
+    /// The kernel said something else.
+    #[error("process {pid}: {what}")]
+    Kernel {
+        /// The process.
+        pid: u32,
+        /// Which file.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+/// The memory of a process that is alive when this is made.
+#[derive(Debug)]
+pub struct Memory {
+    pub(super) pid: u32,
+    pub(super) pagemap: File,
+    pub(super) page: u64,
+    pub(super) block: u64,
+}
+
+impl Memory {
+    /// Opens it; blocks are `block` bytes large, the size of a huge page.
+    ///
+    /// # Errors
+    /// Where the process is gone or another user's.
+    pub fn open(pid: u32, block: u64) -> Result<Self, LookError> {
+        let pagemap = open(pid, "pagemap")?;
+        let page = rustix::param::page_size() as u64;
+        let block = block.max(page).next_power_of_two();
+        let memory = Self { pid, pagemap, page, block };
+        // opened and empty: a kernel thread, or a process that has just ended
+        if memory.is_alive() { Ok(memory) } else { Err(LookError::Gone(pid)) }
+    }
+
+    /// The process.
+    pub const fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Size of a block.
+    pub const fn block(&self) -> u64 {
+        self.block
+    }
+
+    /// Whether the memory that this was opened for still exists.
+    pub fn is_alive(&self) -> bool {
+        matches!(self.pagemap.read_at(&mut [0; 8], 0), Ok(8))
+    }
+
+    /// Its mappings by address; with what only smaps says, where that is wanted.
+    pub(super) fn mappings(&self, detailed: bool) -> Result<Vec<Mapping>, LookError> {
+        let name = if detailed { "smaps" } else { "maps" };
+        let file = open(self.pid, name)?;
+        let read = read(file).map_err(|error| refused(self.pid, name, error))?;
+        if read.is_empty() && !self.is_alive() {
+            return Err(LookError::Gone(self.pid));
+        }
+        Ok(read)
+    }
+}
+
+fn read(file: File) -> io::Result<Vec<Mapping>> {
+    let mut lines = BufReader::with_capacity(1 << 16, file);
+    let (mut line, mut found) = (Vec::with_capacity(256), Vec::<Mapping>::new());
+    while found.len() < MOST_MAPPINGS {
+        line.clear();
+        if lines.by_ref().take(MOST_LINE).read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        if let Line::Mapping(mapping) = maps::line(line.trim_ascii_end(), found.last_mut()) {
+            found.push(mapping);
+        }
+    }
+    Ok(found)
+}
+
+/// A file of `/proc/PID`.
+pub(super) fn open(pid: u32, name: &'static str) -> Result<File, LookError> {
+    let path = format!("/proc/{pid}/{name}");
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(path.as_str(), flags, Mode::empty());
+    let opened: Result<OwnedFd, _> = opened.map_err(|errno| refused(pid, name, errno.into()));
+    opened.map(File::from)
+}
+
+pub(super) fn refused(pid: u32, what: &'static str, source: io::Error) -> LookError {
+    use rustix::io::Errno;
+    match Errno::from_io_error(&source) {
+        Some(Errno::NOENT | Errno::SRCH) => LookError::Gone(pid),
+        Some(Errno::ACCESS | Errno::PERM) => LookError::Denied(pid),
+        _ => LookError::Kernel { pid, what, source },
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a budget is counted on, read again and again: the proportional size of a process, or what a
+//! cgroup is charged for and may be.
+
+use std::io::Read;
+
+use pagewise_model::{Bytes, Percent, Reading};
+
+use super::memory::{LookError, open, refused};
+use crate::root::HostRoot;
+use crate::text::{flag, kib, lines, number};
+
+/// Longest smaps_rollup or status.
+const MOST_TEXT: u64 = 1 << 14;
+
+/// A process's proportional size: `Pss` of smaps_rollup.
+///
+/// # Errors
+/// Where it is gone, may not be looked at, or the kernel has no smaps_rollup.
+pub fn proportional(pid: u32) -> Result<Bytes, LookError> {
+    let text = text(pid, "smaps_rollup")?;
+    field(&text, b"Pss:").and_then(kib).ok_or(LookError::Gone(pid))
+}
+
+/// Whether a process may have huge pages at all (`THP_enabled` of its status): `None` where the
+/// kernel does not say.
+pub fn thp_allowed(pid: u32) -> Option<bool> {
+    field(&text(pid, "status").ok()?, b"THP_enabled:").and_then(flag)
+}
+
+fn text(pid: u32, name: &'static str) -> Result<Vec<u8>, LookError> {
+    let mut text = Vec::new();
+    let read = open(pid, name)?.take(MOST_TEXT).read_to_end(&mut text);
+    read.map_err(|error| refused(pid, name, error))?;
+    Ok(text)
+}
+
+fn field<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    lines(text).find_map(|line| line.strip_prefix(key)).map(<[u8]>::trim_ascii)
+}
+
+/// How short of memory the machine is: two small files.
+#[derive(Debug, Clone, Default)]
+pub struct Shortage {
+    /// Part of the last 10 s in which some task waited for memory.
+    pub stalled: Reading<Percent>,
+    /// Memory that programs could still get.
+    pub available: Reading<Bytes>,
+    /// All memory.
+    pub total: Reading<Bytes>,
+}
+
+/// Looks at it. Cheap, as it is asked a few times a second.
+pub fn shortage(host: &HostRoot) -> Shortage {
+    let stalled = crate::psi::pressure(host, "proc/pressure/memory").some.avg10;
+    let memory = crate::memory::read(host);
+    Shortage { stalled, available: memory.available, total: memory.total }
+}
+
+/// What a cgroup is charged for, and the most that it may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Charge {
+    /// Now.
+    pub current: Bytes,
+    /// The lowest of its own limits, where there is one.
+    pub limit: Option<Bytes>,
+}
+
+/// The charge of the memory cgroup with this path below its hierarchy's root; `None` where there is
+/// no such group.
+pub fn charge(host: &HostRoot, path: &str) -> Option<Charge> {
+    let (root, is_v2) = crate::cgroup::memory_cgroups(host)?;
+    let folder = format!("{}/{}", root.trim_matches('/'), path.trim_matches('/'));
+    let folder = folder.trim_end_matches('/');
+    let size = |name: &str| -> Reading<Bytes> { host.bytes_at(&format!("{folder}/{name}")) };
+    let limit = |name: &str| {
+        let text = host.bytes(&format!("{folder}/{name}")).ok()?;
+        number(text.trim_ascii()).filter(|bytes| *bytes < 1 << 62).map(Bytes::new)
+    };
+    let (current, limits) = match is_v2 {
+        true => (size("memory.current"), [limit("memory.high"), limit("memory.max")]),
+        false => (size("memory.usage_in_bytes"), [limit("memory.limit_in_bytes"), None]),
+    };
+    Some(Charge { current: current.get()?, limit: limits.into_iter().flatten().min() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::testing::host;
+
+    #[test]
+    fn our_own_size_is_known() {
+        assert!(proportional(std::process::id()).unwrap() > Bytes::new(100_000));
+        assert_eq!(thp_allowed(std::process::id()), Some(true));
+        assert!(matches!(proportional(u32::MAX), Err(LookError::Gone(_))));
+    }
+
+    #[test]
+    fn a_charge_has_the_lowest_limit_of_either_version() {
+        const V2: &str = "25 1 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+        let of =
+            |files: &[(&'static str, &'static str)]| charge(&host(files.iter().copied()), "/a/b");
+        let found = of(&[
+            ("proc/self/mountinfo", V2),
+            ("sys/fs/cgroup/cgroup.controllers", "cpu memory\n"),
+            ("sys/fs/cgroup/a/b/memory.current", "5000\n"),
+            ("sys/fs/cgroup/a/b/memory.high", "7000\n"),
+            ("sys/fs/cgroup/a/b/memory.max", "max\n"),
+        ]);
+        let expected = Charge { current: Bytes::new(5000), limit: Some(Bytes::new(7000)) };
+        assert_eq!(found, Some(expected));
+        const V1: &str = "26 1 0:23 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
+        let found = of(&[
+            ("proc/self/mountinfo", V1),
+            ("sys/fs/cgroup/memory/a/b/memory.usage_in_bytes", "5000\n"),
+            ("sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "9223372036854771712\n"),
+        ]);
+        assert_eq!(found, Some(Charge { current: Bytes::new(5000), limit: None }));
+        assert_eq!(of(&[("proc/self/mountinfo", V1)]), None, "no such group");
+    }
+}

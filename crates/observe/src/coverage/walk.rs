@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A range of addresses → runs of pages that are in RAM or swap, in order.
+//!
+//! With PAGEMAP_SCAN the kernel tells runs. Without it each entry of pagemap is read and told from
+//! its bits: then nobody says which pages are huge or the page of zeros.
+
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use pagewise_model::MappingKind;
+use rustix::io::Errno;
+
+use super::memory::Memory;
+use crate::calls::{Region, category, pagemap_scan};
+
+/// Regions asked for at one time.
+const REGIONS: usize = 512;
+/// Pages after which the kernel lets go of the memory lock: under a millisecond of small ones.
+const MOST_AT_ONCE: u64 = 1 << 14;
+/// Entries of pagemap read at one time.
+const ENTRIES: usize = 1 << 12;
+
+/// Pages one after the other of which the same is true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) what: What,
+}
+
+/// What a page is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    Anonymous { huge: bool },
+    File { huge: bool },
+    Swapped,
+    Zero,
+}
+
+impl Memory {
+    /// Whether this kernel has PAGEMAP_SCAN.
+    pub fn can_scan(&self) -> bool {
+        let mut region = [Region::default()];
+        let asked = pagemap_scan(&self.pagemap, [0, self.page], 1, false, &mut region);
+        !matches!(asked, Err(error) if Errno::from_io_error(&error) == Some(Errno::NOTTY))
+    }
+
+    /// Shows every run between two addresses by PAGEMAP_SCAN. Where all that is mapped there is of
+    /// one kind, the kernel need not be asked what each page is.
+    pub(super) fn scan(
+        &self,
+        [start, end]: [u64; 2],
+        kind: MappingKind,
+        mut see: impl FnMut(Run),
+    ) -> io::Result<()> {
+        let files = matches!(kind, MappingKind::PrivateFile | MappingKind::Special);
+        let all = if kind == MappingKind::Shared { category::FILE } else { 0 };
+        let mut regions = [Region::default(); REGIONS];
+        let mut at = start;
+        while at < end {
+            let (found, stopped) =
+                pagemap_scan(&self.pagemap, [at, end], MOST_AT_ONCE, files, &mut regions)?;
+            for region in regions.get(..found).unwrap_or_default() {
+                see(Run {
+                    start: region.start,
+                    end: region.end,
+                    what: what(region.categories | all),
+                });
+            }
+            // no progress would be an endless loop
+            if stopped <= at {
+                break;
+            }
+            at = stopped;
+        }
+        Ok(())
+    }
+
+    /// The same by reading pagemap.
+    pub(super) fn read(&self, [start, end]: [u64; 2], mut see: impl FnMut(Run)) -> io::Result<()> {
+        let mut entries = Vec::new();
+        let mut at = start;
+        while at < end {
+            let most = usize::try_from((end - at) / self.page).unwrap_or(ENTRIES).min(ENTRIES);
+            if self.entries(at, most, &mut entries)? == 0 {
+                break;
+            }
+            for alike in entries.chunk_by(|a, b| a.what() == b.what()) {
+                let next = at + alike.len() as u64 * self.page;
+                if let Some(what) = alike.first().and_then(|entry| entry.what()) {
+                    see(Run { start: at, end: next, what });
+                }
+                at = next;
+            }
+        }
+        Ok(())
+    }
+
+    /// Entries of pagemap from `address` on, at most `most`.
+    pub(super) fn entries(
+        &self,
+        address: u64,
+        most: usize,
+        entries: &mut Vec<Entry>,
+    ) -> io::Result<usize> {
+        let mut bytes = vec![0; most * 8];
+        let read = self.pagemap.read_at(&mut bytes, address / self.page * 8)?;
+        entries.clear();
+        let whole = bytes.get(..read).unwrap_or_default().chunks_exact(8);
+        entries.extend(
+            whole.filter_map(|entry| entry.try_into().ok()).map(u64::from_ne_bytes).map(Entry),
+        );
+        Ok(entries.len())
+    }
+}
+
+fn what(categories: u64) -> What {
+    let is = |category| categories & category != 0;
+    let huge = is(category::HUGE);
+    match () {
+        () if !is(category::PRESENT) => What::Swapped,
+        () if is(category::ZERO_PAGE) => What::Zero,
+        () if is(category::FILE) => What::File { huge },
+        () => What::Anonymous { huge },
+    }
+}
+
+/// What pagemap says of one page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry(pub(super) u64);
+
+impl Entry {
+    pub(super) const fn is_present(self) -> bool {
+        self.0 >> 63 & 1 == 1
+    }
+
+    /// In swap; guard pages (bit 58) look like it to kernels that do not tell.
+    pub(super) const fn is_swapped(self) -> bool {
+        self.0 >> 62 & 1 == 1 && self.0 >> 58 & 1 == 0
+    }
+
+    pub(super) const fn is_of_file(self) -> bool {
+        self.0 >> 61 & 1 == 1
+    }
+
+    /// Nobody else maps it.
+    pub(super) const fn is_exclusive(self) -> bool {
+        self.0 >> 56 & 1 == 1
+    }
+
+    fn what(self) -> Option<What> {
+        match () {
+            () if self.is_present() && self.is_of_file() => Some(What::File { huge: false }),
+            () if self.is_present() => Some(What::Anonymous { huge: false }),
+            () if self.is_swapped() => Some(What::Swapped),
+            () => None,
+        }
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise thp collapse`: huge pages made from outside.
+
+use pagewise_apply::act::{self, CollapseWish, Whom};
+use pagewise_model::{Collapse, Snapshot};
+use pagewise_observe::Scope;
+use pagewise_report::{Collapsed, json, text};
+
+use super::{Outcome, block, refuse_recording, whom};
+use crate::cli::{CollapseArgs, Global};
+use crate::cost::{self, Started};
+use crate::interrupt::Stop;
+use crate::progress::Measuring;
+use crate::{input, output, screen};
+
+pub(super) fn run(
+    global: &Global,
+    wanted: &CollapseArgs,
+    started: Started,
+) -> anyhow::Result<Outcome> {
+    refuse_recording(global, "thp collapse")?;
+    let host = input::open(global)?.without_start();
+    let scope = Scope { settings: false, ..Scope::everything(std::time::Duration::ZERO) };
+    let interval = host.interval(&scope, || anyhow::Ok(()))?;
+    let found = whom::of(&wanted.whose, &interval.end)?.unwrap_or_default();
+    let whom = Whom { processes: found.processes, cgroup: found.cgroup, cgroups: found.cgroups };
+    let stop = Stop::listen()?;
+    let shown = Measuring::start(global, "collapsing");
+    let mut tell = |done: u64, all: u64, _: &Collapse| shown.of(narrow(done), narrow(all));
+    let wish = wish(wanted, &interval.end);
+    let collapse = act::collapse(&host.end, &whom, &wish, stop.flag(), &mut tell)?;
+    drop(shown);
+    let done = Collapsed {
+        snapshot: &interval.end,
+        collapse: &collapse,
+        cost: cost::so_far(started, &interval),
+    };
+    show(global, &done)?;
+    Ok(Outcome::Done)
+}
+
+fn narrow(blocks: u64) -> u32 {
+    u32::try_from(blocks).unwrap_or(u32::MAX)
+}
+
+fn wish(wanted: &CollapseArgs, snapshot: &Snapshot) -> CollapseWish {
+    CollapseWish {
+        max_growth: wanted.max_growth,
+        deadline: wanted.deadline,
+        pace: wanted.pace / 100.0,
+        swapped: wanted.swapped,
+        dry_run: wanted.dry_run,
+        watch: wanted.watch.then_some(wanted.every),
+        block: block(snapshot),
+    }
+}
+
+fn show(global: &Global, done: &Collapsed<'_>) -> anyhow::Result<()> {
+    let shown = match global.json {
+        true => json::collapse(done),
+        false => text::collapse(done, screen::look(global)),
+    };
+    output::print(shown.as_bytes())?;
+    if global.verbose {
+        eprintln!("pagewise: {}", cost::line(&done.cost));
+    }
+    Ok(())
+}

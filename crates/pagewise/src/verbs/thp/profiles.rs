@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise thp profiles`: settings that belong together, beside what this host has.
+
+use pagewise_model::PROFILES;
+use pagewise_observe::Scope;
+use pagewise_report::text;
+
+use super::Outcome;
+use crate::cli::Global;
+use crate::{input, output, screen};
+
+pub(super) fn run(global: &Global) -> anyhow::Result<Outcome> {
+    let host = input::open(global)?.without_start();
+    let scope = Scope { settings: true, ..Scope::glance() };
+    let interval = host.interval(&scope, || anyhow::Ok(()))?;
+    let shown = match global.json {
+        true => serde_json::to_string_pretty(&PROFILES)? + "\n",
+        false => text::thp_profiles(&interval.end.knobs, screen::look(global)),
+    };
+    output::print(shown.as_bytes())?;
+    Ok(Outcome::Done)
+}

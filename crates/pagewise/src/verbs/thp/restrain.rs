@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise thp restrain`: huge pages that are mostly zeros, found and split.
+//!
+//! Only contents tell: a huge page is in RAM as a whole. Every page is looked at by
+//! pagewise-sample, under its rules: other users' only with --measure; nothing is kept but counts.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use pagewise_apply::act;
+use pagewise_model::{Bytes, CollapsedProcess, Restrain, Snapshot};
+use pagewise_observe::{HostRoot, Scope, coverage};
+use pagewise_report::{Restrained, json, text};
+use pagewise_sample::{Choice, Options, Origin, Target, open};
+
+use super::whom::{self, Whom};
+use super::{Outcome, block, refuse_recording};
+use crate::cli::{Global, RestrainArgs};
+use crate::cost::{self, Started};
+use crate::interrupt::Stop;
+use crate::{input, output, screen};
+
+pub(super) fn run(
+    global: &Global,
+    wanted: &RestrainArgs,
+    started: Started,
+) -> anyhow::Result<Outcome> {
+    refuse_recording(global, "thp restrain")?;
+    let host = input::open(global)?.without_start();
+    let scope = Scope { settings: false, ..Scope::everything(std::time::Duration::ZERO) };
+    let interval = host.interval(&scope, || anyhow::Ok(()))?;
+    let whom = whom::of(&wanted.whose, &interval.end)?.unwrap_or_default();
+    let stop = Stop::listen()?;
+    let restrain = all(&host.end, &interval.end, &whom, wanted, &stop)?;
+    let done = Restrained {
+        snapshot: &interval.end,
+        restrain: &restrain,
+        cost: cost::so_far(started, &interval),
+    };
+    let shown = match global.json {
+        true => json::restrain(&done),
+        false => text::restrain(&done, screen::look(global)),
+    };
+    output::print(shown.as_bytes())?;
+    Ok(Outcome::Done)
+}
+
+fn all(
+    host: &HostRoot,
+    snapshot: &Snapshot,
+    whom: &Whom,
+    wanted: &RestrainArgs,
+    stop: &Stop,
+) -> anyhow::Result<Restrain> {
+    let mut restrain = Restrain::default();
+    for (pid, name) in &whom.processes {
+        let looked = one(host, *pid, block(snapshot), wanted, stop, &mut restrain);
+        let left_out = match looked {
+            Err(error) if whom.processes.len() == 1 => return Err(error),
+            other => other.err().map(|error| format!("{error:#}")),
+        };
+        restrain.processes.push(CollapsedProcess { pid: *pid, name: name.clone(), left_out });
+    }
+    Ok(restrain)
+}
+
+/// What was seen of a huge page.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    pages: u32,
+    zeros: u32,
+}
+
+fn one(
+    host: &HostRoot,
+    pid: u32,
+    block: u64,
+    wanted: &RestrainArgs,
+    stop: &Stop,
+    restrain: &mut Restrain,
+) -> anyhow::Result<()> {
+    let before = coverage::proportional(pid)?;
+    let page = rustix::param::page_size() as u64;
+    let (seen, partial) = contents(host, pid, block / page, wanted, stop)?;
+    restrain.partial = restrain.partial.take().or(partial);
+    let bloated: Vec<u64> = tally(&seen, page, restrain).iter().map(|at| at * block).collect();
+    if wanted.split {
+        let split = act::split(pid, block, &bloated, stop.flag())?;
+        let after = coverage::proportional(pid)?;
+        restrain.split = Some(restrain.split.unwrap_or(0) + split);
+        restrain.memory_before = sum(restrain.memory_before, before);
+        restrain.memory_after = sum(restrain.memory_after, after);
+    }
+    Ok(())
+}
+
+fn sum(so_far: Option<Bytes>, more: Bytes) -> Option<Bytes> {
+    Some(so_far.unwrap_or_default().saturating_add(more))
+}
+
+/// Counts zeros in every huge page; by its number.
+fn contents(
+    host: &HostRoot,
+    pid: u32,
+    pages_per_block: u64,
+    wanted: &RestrainArgs,
+    stop: &Stop,
+) -> anyhow::Result<(HashMap<u64, Seen>, Option<String>)> {
+    let options = Options {
+        choice: Choice::Exact,
+        bounded: true,
+        others_allowed: wanted.measure,
+        seed: 1,
+        budget: Some(wanted.budget),
+        stop: Some(stop.shared()),
+        ..Options::default()
+    };
+    let mut sampler = open(host, &Target::Process(pid), options)?;
+    let seen: Mutex<HashMap<u64, Seen>> = Mutex::default();
+    let visit = |origin: &Origin, page: &[u8]| {
+        if origin.huge == Some(true) {
+            let mut seen = seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let block = seen.entry(origin.page / pages_per_block.max(1)).or_default();
+            block.pages += 1;
+            block.zeros += u32::from(page.iter().all(|byte| *byte == 0));
+        }
+    };
+    sampler.run(&mut [visit]);
+    let sample = sampler.finish();
+    let partial = sample.partial.as_ref().map(ToString::to_string);
+    Ok((seen.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner), partial))
+}
+
+/// Adds up, and answers the blocks that are zeros for more than half.
+fn tally(seen: &HashMap<u64, Seen>, page: u64, restrain: &mut Restrain) -> Vec<u64> {
+    let mut bloated = Vec::new();
+    for (&at, block) in seen {
+        let zeros = Bytes::new(u64::from(block.zeros) * page);
+        restrain.huge_pages += 1;
+        restrain.zeros = restrain.zeros.saturating_add(zeros);
+        if block.zeros * 2 > block.pages {
+            restrain.bloated += 1;
+            restrain.zeros_in_bloated = restrain.zeros_in_bloated.saturating_add(zeros);
+            bloated.push(at);
+        }
+    }
+    bloated.sort_unstable();
+    bloated
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_half_of_zeros_is_bloat() {
+        let seen = [(7, 512, 257), (3, 512, 256), (1, 512, 512)];
+        let seen = seen.map(|(at, pages, zeros)| (at, Seen { pages, zeros })).into_iter().collect();
+        let mut restrain = Restrain::default();
+        assert_eq!(tally(&seen, 4096, &mut restrain), [1, 7]);
+        assert_eq!((restrain.huge_pages, restrain.bloated), (3, 2));
+        assert_eq!(restrain.zeros, Bytes::new((257 + 256 + 512) * 4096));
+        assert_eq!(restrain.zeros_in_bloated, Bytes::new((257 + 512) * 4096));
+    }
+}

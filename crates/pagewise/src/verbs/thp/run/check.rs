@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! After a while: did huge pages come? What is found is said on standard error.
+//!
+//! What has no switch of its own (Go, a static program) is collapsed from outside first, where we
+//! have the right to; it is told when that was not possible.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use pagewise_apply::act::{self, CollapseWish, Whom};
+use pagewise_model::{Bytes, Coverage, Name, Percent};
+use pagewise_observe::{HostRoot, coverage};
+
+use super::Switch;
+use super::program::Program;
+
+/// Less memory than this is not worth a word.
+const LEAST: Bytes = Bytes::new(16 << 20);
+/// With less than this in huge pages they did not come.
+const ENOUGH: f64 = 50.0;
+const GROWTH: f64 = 0.1;
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// What to look at, and when.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Check {
+    pub(super) switch: Switch,
+    pub(super) program: Program,
+    pub(super) wait: Duration,
+    pub(super) block: u64,
+    pub(super) quiet: bool,
+}
+
+impl Check {
+    /// Looks from a thread of its own: the command's end must not wait for it.
+    pub(super) fn begin(self, pid: u32) {
+        let look = move || {
+            std::thread::sleep(self.wait);
+            if let Some(told) = self.look(pid).filter(|_| !self.quiet) {
+                eprintln!("pagewise: {told}");
+            }
+        };
+        // where there can be no thread the command runs all the same
+        let _ = std::thread::Builder::new().name("check".to_owned()).spawn(look);
+    }
+
+    fn look(&self, pid: u32) -> Option<String> {
+        let found = coverage::process(pid, self.block, false).ok()?.coverage;
+        let came = share(&found).is_some_and(|share| share >= ENOUGH);
+        if self.switch != Switch::On || came || self.program.allocator.has_switch() {
+            return self.said(pid, &found, "");
+        }
+        match self.collapse(pid) {
+            Ok(after) => self.said(pid, &after, ", collapsed from outside"),
+            Err(error) => {
+                let told = self.said(pid, &found, "")?;
+                Some(format!("{told}; it could not be collapsed from outside: {error:#}"))
+            }
+        }
+    }
+
+    fn collapse(&self, pid: u32) -> anyhow::Result<Coverage> {
+        let whom = Whom { processes: vec![(pid, Name::default())], ..Whom::default() };
+        let wish = CollapseWish {
+            max_growth: GROWTH,
+            deadline: DEADLINE,
+            pace: 1.0,
+            swapped: false,
+            dry_run: false,
+            watch: None,
+            block: self.block,
+        };
+        let host = HostRoot::live()?;
+        act::collapse(&host, &whom, &wish, &AtomicBool::new(false), &mut |_, _, _| ())?;
+        Ok(coverage::process(pid, self.block, false)?.coverage)
+    }
+
+    /// What is worth saying.
+    fn said(&self, pid: u32, found: &Coverage, how: &str) -> Option<String> {
+        if found.anon < LEAST {
+            return None;
+        }
+        let percent = share(found)?;
+        let who = self.program.allocator.name();
+        let told =
+            format!("pid {pid} ({who}): {percent:.0} % of {} in huge pages{how}", found.anon);
+        let seconds = self.wait.as_secs_f64();
+        Some(match self.switch {
+            Switch::On if percent < ENOUGH => format!(
+                "{told} after {seconds} s: they did not come. Next: pagewise thp --pid {pid}, or \
+                 pagewise thp collapse --pid {pid} as root"
+            ),
+            Switch::Off if percent > 0.0 => {
+                format!("{told} after {seconds} s, though they are off")
+            }
+            _ => format!("{told} after {seconds} s"),
+        })
+    }
+}
+
+fn share(found: &Coverage) -> Option<f64> {
+    found.anon_huge.percent_of(found.anon).map(Percent::get)
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise thp run`: a command with huge pages on, off, or only where it asks for them.
+//!
+//! [`program`] says what a program gets its memory from, [`environment`] which variables that means,
+//! [`start`] starts it, hands signals on and waits, [`check`] looks whether huge pages came.
+
+mod check;
+mod environment;
+mod program;
+mod start;
+
+use std::io::ErrorKind;
+
+use pagewise_apply::act::{Allowed, switch_off};
+use pagewise_observe::Scope;
+
+use super::Outcome;
+use crate::cli::{Global, RunArgs};
+use crate::input;
+use crate::trouble::Advised;
+
+/// What is wanted of huge pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Switch {
+    On,
+    Off,
+    Advised,
+}
+
+pub(super) fn run(global: &Global, wanted: &RunArgs) -> anyhow::Result<Outcome> {
+    super::refuse_recording(global, "thp run")?;
+    let switch = switch(wanted, std::env::var("PAGEWISE_THP").ok().as_deref())?;
+    let program = program::of(&wanted.command);
+    let host = input::open(global)?.without_start();
+    let seen = host.interval(&Scope::glance(), || anyhow::Ok(()))?.end;
+    tell_kernel(switch, &seen)?;
+    let set = environment::of(switch, program.allocator, |name| std::env::var(name).ok());
+    if wanted.check.is_zero() {
+        return start::become_it(&wanted.command, &set);
+    }
+    let block = super::block(&seen);
+    let check = check::Check { switch, program, wait: wanted.check, block, quiet: global.quiet };
+    start::run(&wanted.command, &set, check)
+}
+
+fn switch(wanted: &RunArgs, said: Option<&str>) -> anyhow::Result<Switch> {
+    Ok(match (wanted.on, wanted.off, wanted.advised, said) {
+        (true, ..) => Switch::On,
+        (_, true, ..) => Switch::Off,
+        (_, _, true, _) => Switch::Advised,
+        (.., None | Some("" | "on")) => Switch::On,
+        (.., Some("off")) => Switch::Off,
+        (.., Some("advised")) => Switch::Advised,
+        (.., Some(other)) => {
+            let what = format!("PAGEWISE_THP: expected on, off or advised, found {other:?}");
+            anyhow::bail!(Advised { what, next: "set it to one of these, or give --on" })
+        }
+    })
+}
+
+/// What the kernel itself can be told. Where it does not know "only advised", a machine whose
+/// policy is madvise does just that.
+fn tell_kernel(switch: Switch, seen: &pagewise_model::Snapshot) -> anyhow::Result<()> {
+    match switch {
+        Switch::On => Ok(()),
+        Switch::Off => Ok(switch_off(Allowed::Nothing)?),
+        Switch::Advised => match switch_off(Allowed::Advised) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::InvalidInput => by_policy(seen),
+            Err(error) => Err(error.into()),
+        },
+    }
+}
+
+fn by_policy(seen: &pagewise_model::Snapshot) -> anyhow::Result<()> {
+    let policy = seen.thp.enabled.value().map(|choice| choice.active.as_str());
+    if policy != Some("always") {
+        return Ok(());
+    }
+    let what = "--advised: this kernel gives huge pages to all or none of a process, and the \
+                machine's policy is always"
+        .to_owned();
+    let next = "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled; or use --off";
+    Err(Advised { what, next }.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn an_option_counts_more_than_the_environment() {
+        let asked = |on, off, advised, said| {
+            let (check, command) = (Duration::ZERO, Vec::new());
+            switch(&RunArgs { on, off, advised, check, command }, said).ok()
+        };
+        assert_eq!(asked(false, false, false, None), Some(Switch::On));
+        assert_eq!(asked(false, false, false, Some("off")), Some(Switch::Off));
+        assert_eq!(asked(true, false, false, Some("off")), Some(Switch::On));
+        assert_eq!(asked(false, false, true, Some("on")), Some(Switch::Advised));
+        assert_eq!(asked(false, false, false, Some("perhaps")), None);
+    }
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A command → what it gets its memory from, as far as its file tells.
+//!
+//! Looked for are marks in the file: libraries that it names, Go's note about how it was built, and
+//! names that only one allocator has, for those that are linked in. A script tells nothing about
+//! what it starts, so it counts as dynamic: what is set for glibc and the others harms nobody.
+
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use memchr::memmem;
+
+/// No more of a file is looked at.
+const MOST: u64 = 256 << 20;
+
+/// What gives a program its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Allocator {
+    Jemalloc,
+    Mimalloc,
+    Tcmalloc,
+    Go,
+    Jvm,
+    /// glibc, or what a script starts.
+    Glibc,
+    /// Linked in as a whole, and not known.
+    Static,
+}
+
+impl Allocator {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Jemalloc => "jemalloc",
+            Self::Mimalloc => "mimalloc",
+            Self::Tcmalloc => "tcmalloc",
+            Self::Go => "Go",
+            Self::Jvm => "the JVM",
+            Self::Glibc => "glibc",
+            Self::Static => "an allocator of its own",
+        }
+    }
+
+    /// Whether its environment can make it ask for huge pages.
+    pub(super) const fn has_switch(self) -> bool {
+        matches!(self, Self::Jemalloc | Self::Mimalloc | Self::Jvm | Self::Glibc)
+    }
+}
+
+/// What is started.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Program {
+    pub(super) allocator: Allocator,
+}
+
+pub(super) fn of(command: &[String]) -> Program {
+    let preloaded = std::env::var("LD_PRELOAD").unwrap_or_default();
+    let file = command.first().and_then(|name| found(name)).and_then(|path| head(&path));
+    let allocator = named(preloaded.as_bytes());
+    let allocator = allocator.or_else(|| file.as_deref().map(judged));
+    Program { allocator: allocator.unwrap_or(Allocator::Glibc) }
+}
+
+/// The file that a shell would start.
+fn found(name: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(PathBuf::from(name));
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| runs(path))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a program that the user named, not the host")]
+fn runs(path: &Path) -> bool {
+    let file = std::fs::File::open(path).and_then(|file| file.metadata());
+    file.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a program that the user named, not the host")]
+fn head(path: &Path) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path).ok()?.take(MOST).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+fn judged(file: &[u8]) -> Allocator {
+    if !file.starts_with(b"\x7fELF") {
+        return Allocator::Glibc;
+    }
+    let has = |mark: &[u8]| memmem::find(file, mark).is_some();
+    match () {
+        () if has(b"\xff Go buildinf:") => Allocator::Go,
+        () if has(b"libjli.so") || has(b"libjvm.so\0") => Allocator::Jvm,
+        () => named(file).unwrap_or(match has(b"ld-linux") || has(b"ld-musl") {
+            true => Allocator::Glibc,
+            false => Allocator::Static,
+        }),
+    }
+}
+
+/// Libraries by name, and symbols that nobody else has.
+fn named(bytes: &[u8]) -> Option<Allocator> {
+    const MARKS: [(&[u8], Allocator); 6] = [
+        (b"libjemalloc.so", Allocator::Jemalloc),
+        (b"libmimalloc.so", Allocator::Mimalloc),
+        (b"libtcmalloc", Allocator::Tcmalloc),
+        (b"<jemalloc>: ", Allocator::Jemalloc),
+        (b"mi_heap_malloc_aligned\0", Allocator::Mimalloc),
+        (b"TCMALLOC_SAMPLE_PARAMETER\0", Allocator::Tcmalloc),
+    ];
+    MARKS.iter().find(|(mark, _)| memmem::find(bytes, mark).is_some()).map(|(_, found)| *found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_tell_allocators_apart() {
+        let elf = |text: &[u8]| judged(&[b"\x7fELF...", text].concat());
+        assert_eq!(elf(b"/lib64/ld-linux-x86-64.so.2\0libc.so.6\0"), Allocator::Glibc);
+        assert_eq!(elf(b"ld-linux-x86-64.so.2\0libjemalloc.so.2\0"), Allocator::Jemalloc);
+        assert_eq!(elf(b"nothing"), Allocator::Static);
+        assert_eq!(elf(b"\xff Go buildinf:"), Allocator::Go);
+        assert_eq!(elf(b"ld-linux libjli.so"), Allocator::Jvm);
+        assert_eq!(judged(b"#!/bin/sh\n"), Allocator::Glibc);
+    }
+
+    #[test]
+    fn our_own_program_is_found_and_judged() {
+        let own = std::env::current_exe().unwrap();
+        let program = of(&[own.to_str().unwrap().to_owned()]);
+        // this very file holds every mark as text: it must be one of them, and no panic
+        assert!(!program.allocator.name().is_empty());
+        assert!(found("sh").is_some() && found("no-such-program-anywhere").is_none());
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Starts the command, hands signals on to it, and ends as it ends.
+//!
+//! Ctrl-C in a terminal reaches the command by itself: handing it on would be a second one.
+
+use std::io::{ErrorKind, IsTerminal};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus};
+
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::iterator::Signals;
+
+use super::check::Check;
+use crate::trouble::Advised;
+use crate::verbs::Outcome;
+
+/// What a shell reports for a command that is not there.
+const NOT_FOUND: u8 = 127;
+
+type Set = [(&'static str, String)];
+
+#[expect(clippy::disallowed_methods, reason = "the user's own command")]
+fn command(words: &[String], set: &Set) -> anyhow::Result<Command> {
+    let Some((program, arguments)) = words.split_first() else {
+        let what = "expected a command after --".to_owned();
+        anyhow::bail!(Advised { what, next: "pagewise thp run -- CMD" })
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).envs(set.iter().map(|(name, value)| (name, value)));
+    Ok(command)
+}
+
+/// Becomes the command: there is nobody left who could look.
+pub(super) fn become_it(words: &[String], set: &Set) -> anyhow::Result<Outcome> {
+    let error = command(words, set)?.exec();
+    not_started(words, error)
+}
+
+/// Starts it, looks at it once, and ends as it ends.
+pub(super) fn run(words: &[String], set: &Set, check: Check) -> anyhow::Result<Outcome> {
+    // before it is started, so that its end is not missed
+    let mut signals = Signals::new([SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2])?;
+    let mut child = match command(words, set)?.spawn() {
+        Ok(child) => child,
+        Err(error) => return not_started(words, error),
+    };
+    check.begin(child.id());
+    for signal in signals.forever() {
+        if signal != SIGCHLD {
+            hand_on(&child, signal);
+        } else if let Some(status) = child.try_wait()? {
+            return Ok(Outcome::Status(as_shell(status)));
+        }
+    }
+    Ok(Outcome::Status(as_shell(child.wait()?)))
+}
+
+fn not_started(words: &[String], error: std::io::Error) -> anyhow::Result<Outcome> {
+    let name = words.first().map_or("", String::as_str);
+    if error.kind() == ErrorKind::NotFound {
+        eprintln!("pagewise: {name}: no such command");
+        return Ok(Outcome::Status(NOT_FOUND));
+    }
+    Err(anyhow::Error::new(error).context(name.to_owned()))
+}
+
+fn hand_on(child: &Child, signal: i32) {
+    let from_terminal = [SIGINT, SIGQUIT].contains(&signal) && std::io::stderr().is_terminal();
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    if let Some((pid, signal)) = pid.zip(Signal::from_named_raw(signal)).filter(|_| !from_terminal)
+    {
+        // it may have ended just now
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// The status that a shell would give.
+fn as_shell(status: ExitStatus) -> u8 {
+    let signalled = status.signal().map(|signal| 128 + signal);
+    u8::try_from(status.code().or(signalled).unwrap_or(1)).unwrap_or(1)
+}

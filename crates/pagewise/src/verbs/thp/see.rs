@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise thp`: where huge pages are. A named process is looked at mapping by mapping, which
+//! only the machine itself allows: a recording holds no addresses.
+
+use std::time::Duration;
+
+use pagewise_model::{Interval, Name, ProcessCoverage};
+use pagewise_observe::Scope;
+use pagewise_observe::coverage;
+use pagewise_report::{HugeSeen, json, text};
+
+use super::{Outcome, block, whom};
+use crate::cli::{Global, Whose};
+use crate::cost::{self, Started};
+use crate::progress::Waiting;
+use crate::{input, interrupt, output, screen};
+
+/// Processes that are looked at mapping by mapping.
+const MOST: usize = 8;
+/// How long one may take: what does not answer has its memory lock held by somebody.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(super) fn run(global: &Global, whose: &Whose, started: Started) -> anyhow::Result<Outcome> {
+    let host = input::open(global)?;
+    let scope = Scope { settings: false, ..Scope::everything(global.smaps_budget) };
+    // only the host's own line has rates
+    let named = !whose.pid.is_empty() || whose.name.is_some();
+    let host = if named && host.end.is_live() { host.without_start() } else { host };
+    let interval = host.interval(&scope, || {
+        let _shown = Waiting::start(global, global.interval);
+        interrupt::wait(global.interval)
+    })?;
+    let whom = whom::of(whose, &interval.end)?;
+    let (looked, not_looked) = match &whom {
+        Some(whom) if host.end.is_live() => look(&whom.processes, &interval),
+        Some(_) => (Vec::new(), vec![RECORDED.to_owned()]),
+        None => (Vec::new(), Vec::new()),
+    };
+    let pids = whom.as_ref().map(|whom| pids(&whom.processes));
+    let seen = HugeSeen {
+        interval: &interval,
+        pids: pids.as_deref(),
+        cgroup: whom.as_ref().and_then(|whom| whom.cgroup.as_deref()),
+        looked: &looked,
+        not_looked: &not_looked,
+        cost: cost::so_far(started, &interval),
+    };
+    show(global, &seen)?;
+    Ok(Outcome::Done)
+}
+
+const RECORDED: &str = "mappings are not in a recording: it holds no addresses";
+
+fn pids(processes: &[(u32, Name)]) -> Vec<u32> {
+    processes.iter().map(|(pid, _)| *pid).collect()
+}
+
+fn look(processes: &[(u32, Name)], interval: &Interval) -> (Vec<ProcessCoverage>, Vec<String>) {
+    let (mut looked, mut not) = (Vec::new(), Vec::new());
+    let size = block(&interval.end);
+    for (pid, name) in processes.iter().take(MOST) {
+        let pid = *pid;
+        match coverage::within(PATIENCE, move || coverage::process(pid, size, true)) {
+            Some(Ok(found)) => looked.push(ProcessCoverage { name: name.clone(), ..found }),
+            Some(Err(error)) => not.push(error.to_string()),
+            None => not.push(coverage::LookError::Stuck(pid).to_string()),
+        }
+    }
+    if processes.len() > MOST {
+        not.push(format!("only {MOST} of {} processes looked at by mapping", processes.len()));
+    }
+    (looked, not)
+}
+
+fn show(global: &Global, seen: &HugeSeen<'_>) -> anyhow::Result<()> {
+    let shown = match global.json {
+        true => json::thp(seen),
+        false => text::thp(seen, screen::look(global)),
+    };
+    output::print(shown.as_bytes())?;
+    if global.verbose {
+        eprintln!("pagewise: {}", cost::line(&seen.cost));
+    }
+    Ok(())
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `--pid`, `--cgroup` or `--name` → processes, as a snapshot has them.
+
+use glob::Pattern;
+use pagewise_model::{Name, Process, Snapshot};
+
+use crate::cli::Whose;
+use crate::trouble::Advised;
+
+/// Who was meant.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Whom {
+    pub(super) processes: Vec<(u32, Name)>,
+    /// The cgroup's path, as the snapshot has it.
+    pub(super) cgroup: Option<String>,
+    /// Every cgroup that one of them is in.
+    pub(super) cgroups: Vec<String>,
+}
+
+/// `None` where nobody in particular was named.
+pub(super) fn of(whose: &Whose, snapshot: &Snapshot) -> anyhow::Result<Option<Whom>> {
+    let all = &snapshot.processes.list;
+    if let Some(path) = &whose.cgroup {
+        return in_cgroup(path, snapshot).map(Some);
+    }
+    if let Some(glob) = &whose.name {
+        let pattern = Pattern::new(glob)?;
+        let found = all.iter().filter(|process| pattern.matches(process.name.as_str()));
+        return some(found, &format!("--name {glob}: expected a process of that name, found none"))
+            .map(Some);
+    }
+    let named = |pid: &u32| {
+        let known = all.iter().find(|process| process.pid == *pid);
+        let what = || format!("process {pid}: it has ended, or has no memory of its own");
+        known.ok_or_else(|| Advised { what: what(), next: LIST })
+    };
+    let found: Result<Vec<&Process>, Advised> = whose.pid.iter().map(named).collect();
+    let found = found?;
+    Ok((!found.is_empty()).then(|| whom(found.into_iter())))
+}
+
+const LIST: &str = "ps -eo pid,comm lists processes; in a name * and ? stand for others";
+
+fn some<'a>(found: impl Iterator<Item = &'a Process>, none: &str) -> anyhow::Result<Whom> {
+    let own = std::process::id();
+    let whom = whom(found.filter(|process| process.pid != own));
+    if whom.processes.is_empty() {
+        anyhow::bail!(Advised { what: none.to_owned(), next: LIST });
+    }
+    Ok(whom)
+}
+
+fn whom<'a>(found: impl Iterator<Item = &'a Process>) -> Whom {
+    let mut whom = Whom::default();
+    for process in found {
+        whom.processes.push((process.pid, process.name.clone()));
+        whom.cgroups.extend(process.cgroup.value().map(|path| path.as_str().to_owned()));
+    }
+    whom.cgroups.sort_unstable();
+    whom.cgroups.dedup();
+    whom
+}
+
+fn in_cgroup(path: &str, snapshot: &Snapshot) -> anyhow::Result<Whom> {
+    let none = format!("--cgroup {path}: expected a memory cgroup with processes, found none");
+    let group = resolved(path, snapshot).unwrap_or_else(|| path.to_owned());
+    let inside = |process: &&Process| {
+        process.cgroup.value().is_some_and(|cgroup| is_below(cgroup.as_str(), &group))
+    };
+    let found = snapshot.processes.list.iter().filter(inside);
+    Ok(Whom { cgroup: Some(group.clone()), ..some(found, &none)? })
+}
+
+/// A folder below `/sys/fs/cgroup` is a group too; version 1 has the controller's name in it.
+fn resolved(path: &str, snapshot: &Snapshot) -> Option<String> {
+    let below = path.strip_prefix("/sys/fs/cgroup");
+    let controller = below.and_then(|below| below.strip_prefix("/memory"));
+    let same = |path: &&str| {
+        let groups = &snapshot.cgroups.groups;
+        groups.iter().any(|group| trimmed(group.path.as_str()) == trimmed(path))
+    };
+    [Some(path), below, controller].into_iter().flatten().find(same).map(str::to_owned)
+}
+
+fn trimmed(path: &str) -> &str {
+    path.trim_matches('/')
+}
+
+fn is_below(path: &str, group: &str) -> bool {
+    let rest = trimmed(path).strip_prefix(trimmed(group));
+    trimmed(group).is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_model::{Cgroup, Reading, Source};
+
+    fn host() -> Snapshot {
+        let mut snapshot = Snapshot::default();
+        for path in ["/", "/a", "/a/b"] {
+            snapshot.cgroups.groups.push(Cgroup { path: Name::from(path), ..Cgroup::default() });
+        }
+        for (pid, path, name) in
+            [(2, "/a", "redis-server"), (3, "/a/b", "redis-cli"), (4, "/ab", "x")]
+        {
+            let cgroup = Reading::found(Name::from(path), Source::none());
+            let name = Name::from(name);
+            snapshot.processes.list.push(Process { pid, name, cgroup, ..Process::default() });
+        }
+        snapshot
+    }
+
+    fn pids(whose: &Whose) -> Vec<u32> {
+        let whom = of(whose, &host()).unwrap().unwrap();
+        whom.processes.iter().map(|(pid, _)| *pid).collect()
+    }
+
+    fn nobody() -> Whose {
+        Whose { pid: Vec::new(), cgroup: None, name: None }
+    }
+
+    #[test]
+    fn groups_names_and_ids_are_processes() {
+        let group = |path: &str| Whose { cgroup: Some(path.to_owned()), ..nobody() };
+        assert_eq!(pids(&group("/a")), [2, 3]);
+        assert_eq!(pids(&group("/sys/fs/cgroup/memory/a/b")), [3]);
+        assert_eq!(pids(&Whose { name: Some("redis*".to_owned()), ..nobody() }), [2, 3]);
+        assert_eq!(pids(&Whose { pid: vec![4], ..nobody() }), [4]);
+        assert!(of(&nobody(), &host()).unwrap().is_none());
+    }
+
+    #[test]
+    fn who_is_not_there_is_named() {
+        let error = of(&Whose { pid: vec![9], ..nobody() }, &host()).unwrap_err();
+        assert_eq!(error.to_string(), "process 9: it has ended, or has no memory of its own");
+        assert!(of(&Whose { name: Some("nobody".to_owned()), ..nobody() }, &host()).is_err());
+    }
+}

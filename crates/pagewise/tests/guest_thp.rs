@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Huge pages on other kernels: without PAGEMAP_SCAN (6.1), where splitting gives nothing back
+//! (before 6.12), and where it does.
+
+mod guest;
+
+use guest::script;
+use serde_json::Value;
+
+/// A shell that holds 16 MiB of numbers: looked at, collapsed, looked at again; then what happens
+/// where the machine's policy is never.
+const COLLAPSE: &str = r"
+    echo madvise > /sys/kernel/mm/transparent_hugepage/enabled
+    sh -c 'held=$(seq 1 3000000 | head -c 16000000); touch /ready; sleep 60; echo $held' &
+    until [ -e /ready ]; do sleep 0.2; done
+    line() { tr -d '\n'; echo; }
+    pagewise --json thp --pid $! | line
+    pagewise --json thp collapse --pid $! --max-growth 30% | line
+    pagewise --json thp --pid $! | line
+    echo never > /sys/kernel/mm/transparent_hugepage/enabled
+    pagewise --json thp collapse --pid $! | line";
+
+fn documents(suite: &str) -> Vec<Value> {
+    let ran = script(&["--kernel", suite, "--memory", "768M"], COLLAPSE);
+    assert_eq!(ran.status, 0, "{suite}: {}", ran.err);
+    let lines = ran.out.lines().filter(|line| !line.is_empty());
+    lines.map(|line| serde_json::from_str(line).expect(line)).collect()
+}
+
+fn number(document: &Value, path: &str) -> u64 {
+    document.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path}: {document}"))
+}
+
+#[test]
+fn guest_of_every_suite_collapses_from_outside() {
+    for (suite, method) in
+        [("bookworm", "pagemap"), ("trixie", "pagemap-scan"), ("sid", "pagemap-scan")]
+    {
+        let all = documents(suite);
+        let [before, done, after, _never] = all.as_slice() else { panic!("{suite}: {all:?}") };
+        let looked = |document: &Value| document["looked"][0].clone();
+        assert_eq!(looked(before)["method"], method, "{suite}");
+        assert!(number(done, "/collapsed") >= 4, "{suite}: {done}");
+        assert!(number(done, "/memory_after") <= number(done, "/memory_limit"), "{suite}: {done}");
+        let huge = |document: &Value| number(&looked(document), "/coverage/anon_huge");
+        let collapsed = number(done, "/collapsed") * (2 << 20);
+        assert!(huge(after) >= huge(before) + collapsed, "{suite}: {done}");
+    }
+}

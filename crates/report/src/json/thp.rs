@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The documents of `thp` and of `thp collapse`.
+
+use std::collections::BTreeMap;
+
+use pagewise_model::{Bytes, Cgroup, Memory, Name, Process, ProcessCoverage, Reading};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Head, Noun, printed};
+use crate::{Collapsed, HugeSeen, Restrained, huge};
+
+/// Where huge pages are.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Thp<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    /// Settings, sizes with their counters, and khugepaged.
+    thp: &'a pagewise_model::Thp,
+    memory: &'a Memory,
+    /// Counters of `/proc/vmstat` about transparent huge pages, since boot.
+    vmstat: BTreeMap<&'a Name, &'a Reading<u64>>,
+    /// What khugepaged did between two looks; left out where the host was looked at once, or it is
+    /// another thread now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    khugepaged: Option<Khugepaged>,
+    /// Memory cgroups with anonymous memory.
+    cgroups: Vec<Group<'a>>,
+    /// Processes with memory of their own.
+    processes: Vec<&'a Process>,
+    /// Those that were named, mapping by mapping.
+    looked: &'a [ProcessCoverage],
+    /// Those that could not be looked at, and why.
+    not_looked: &'a [String],
+}
+
+/// khugepaged over an interval.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+struct Khugepaged {
+    /// Time between the looks.
+    seconds: f64,
+    /// Processor time that it used.
+    cpu_seconds: f64,
+    /// Time that it waited for a processor.
+    waited_seconds: f64,
+}
+
+/// A cgroup's anonymous memory.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Group<'a> {
+    path: &'a Name,
+    anon: &'a Reading<Bytes>,
+    anon_thp: &'a Reading<Bytes>,
+}
+
+/// What a collapse did.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Collapse<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    #[serde(flatten)]
+    collapse: &'a pagewise_model::Collapse,
+}
+
+/// What `thp --json` prints, with a line end.
+pub fn thp(seen: &HugeSeen<'_>) -> String {
+    let end = &seen.interval.end;
+    let about_thp = |(name, _): &(&Name, &Reading<u64>)| name.as_str().starts_with("thp_");
+    printed(&Thp {
+        head: Head::of(Noun::Thp, end, seen.cost),
+        thp: &end.thp,
+        memory: &end.memory,
+        vmstat: end.vmstat.iter().filter(about_thp).collect(),
+        khugepaged: khugepaged(seen),
+        cgroups: huge::groups(seen).into_iter().map(Group::of).collect(),
+        processes: huge::processes(seen),
+        looked: seen.looked,
+        not_looked: seen.not_looked,
+    })
+}
+
+fn khugepaged(seen: &HugeSeen<'_>) -> Option<Khugepaged> {
+    let (cpu, waited) = huge::khugepaged(seen.interval)?;
+    let seconds = seen.interval.seconds()?;
+    Some(Khugepaged { seconds, cpu_seconds: cpu, waited_seconds: waited })
+}
+
+impl<'a> Group<'a> {
+    fn of(group: &'a Cgroup) -> Self {
+        Self { path: &group.path, anon: &group.anon, anon_thp: &group.anon_thp }
+    }
+}
+
+/// What `thp collapse --json` prints, with a line end.
+pub fn collapse(done: &Collapsed<'_>) -> String {
+    let head = Head::of(Noun::Collapse, done.snapshot, done.cost);
+    printed(&Collapse { head, collapse: done.collapse })
+}
+
+/// Huge pages that are mostly empty.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Restrain<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    #[serde(flatten)]
+    restrain: &'a pagewise_model::Restrain,
+}
+
+/// What `thp restrain --json` prints, with a line end.
+pub fn restrain(done: &Restrained<'_>) -> String {
+    let head = Head::of(Noun::Restrain, done.snapshot, done.cost);
+    printed(&Restrain { head, restrain: done.restrain })
+}

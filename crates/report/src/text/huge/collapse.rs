@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise thp collapse`: what was done, what was left alone, and at which price.
+
+use pagewise_model::{BudgetMeasure, Bytes, Collapse, CollapsedProcess};
+
+use crate::Collapsed;
+use crate::text::kit::{Line, Page, Role};
+use crate::text::words::{count, plural, share};
+
+pub(in crate::text) fn print(page: &mut Page, done: &Collapsed<'_>) {
+    let collapse = done.collapse;
+    let whom = whom(&collapse.processes);
+    let what = if collapse.dry_run { "would collapse in" } else { "collapse of" };
+    let start = Line::default().span(Role::Strong, format!("{what} {whom}"));
+    page.hang_items(start, 2, &made(collapse));
+    page.fact_items("  memory", &memory(collapse));
+    let left = left(collapse);
+    if !left.is_empty() {
+        page.fact_items("  left alone", &left);
+    }
+    for process in &collapse.processes {
+        if let Some(why) = &process.left_out {
+            page.prose(2, Role::Warning, why);
+        }
+    }
+    if let Some(why) = &collapse.stopped {
+        page.prose(2, Role::Warning, &format!("ended early: {why}"));
+    }
+}
+
+fn whom(processes: &[CollapsedProcess]) -> String {
+    let done = || processes.iter().filter(|process| process.left_out.is_none());
+    match (done().next(), done().count()) {
+        (Some(one), 1) => format!("{} (pid {})", one.name, one.pid),
+        (_, many) => plural(many as u64, "process"),
+    }
+}
+
+fn made(collapse: &Collapse) -> Vec<String> {
+    let of = |huge: Bytes, all: Bytes| share(huge.get(), all.get()).unwrap_or("0 %".to_owned());
+    let before = of(collapse.huge_before, collapse.anon_before);
+    let after = of(collapse.huge_after, collapse.anon_after);
+    let mut items = match collapse.dry_run {
+        true => vec![
+            format!("coverage {before} of {}", collapse.anon_before),
+            plural(collapse.would_collapse, "block"),
+        ],
+        false => vec![
+            format!("coverage {before} → {after} of {}", collapse.anon_after),
+            plural(collapse.collapsed, "block"),
+        ],
+    };
+    if collapse.passes > 1 {
+        items.push(format!("in {} passes", count(collapse.passes)));
+    }
+    items.push(format!("{:.2} s CPU in {:.1} s", collapse.cpu_seconds, collapse.wall_seconds));
+    items
+}
+
+fn memory(collapse: &Collapse) -> Vec<String> {
+    let measure = match collapse.measure {
+        BudgetMeasure::ProportionalSize => "proportional size",
+        BudgetMeasure::CgroupCharge => "the cgroup's charge",
+    };
+    let (before, after) = (collapse.memory_before, collapse.memory_after);
+    let growth = match collapse.dry_run {
+        true => format!("{} would be added", collapse.growth),
+        false => format!("{} added by collapsing", collapse.growth),
+    };
+    let mut items = vec![growth];
+    if !collapse.dry_run {
+        items.push(format!("{measure} {before} → {after}"));
+    }
+    items.push(format!("at most {} allowed", collapse.memory_limit));
+    items
+}
+
+fn left(collapse: &Collapse) -> Vec<String> {
+    let left = &collapse.left_alone;
+    let kinds = [
+        (left.shared, "shared with another process"),
+        (left.sparse, "less than half full"),
+        (left.swapped, "partly in swap"),
+        (left.over_budget, "over the budget"),
+        (left.refused, "refused by the kernel for their mapping"),
+        (left.not_reached, "not reached"),
+        (left.changed, "changed meanwhile"),
+        (collapse.failed.no_memory, "without a free huge page"),
+        (collapse.failed.busy, "busy"),
+    ];
+    let some = kinds.iter().filter(|(number, _)| *number > 0);
+    some.map(|(number, why)| format!("{} {why}", count(*number))).collect()
+}

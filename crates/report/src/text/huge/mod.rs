@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise thp`: where huge pages are, from the host down to a mapping, and what a collapse did.
+
+pub(super) mod collapse;
+mod looked;
+pub(super) mod profiles;
+pub(super) mod restrain;
+
+use pagewise_model::{Bytes, Cgroup, Interval, Process, Reading, Snapshot};
+
+use super::kit::{Line, Page, Role};
+use super::table::{Cell, Column, NONE, Table};
+use super::words::{cell, count, seconds, share, shown};
+use crate::{HugeSeen, huge};
+
+/// Rows of a table.
+const MOST: usize = 10;
+
+pub(super) fn print(page: &mut Page, seen: &HugeSeen<'_>) {
+    if seen.pids.is_none() || seen.cgroup.is_some() {
+        host(page, seen.interval);
+        groups(page, &huge::groups(seen));
+    }
+    processes(page, &huge::processes(seen), &seen.interval.end);
+    seen.looked.iter().for_each(|process| looked::print(page, process));
+    for why in seen.not_looked {
+        page.prose(2, Role::Warning, why);
+    }
+    page.gap();
+    page.prose(0, Role::Quiet, &format!("looking took {:.3} s of CPU", seen.cost.cpu_seconds));
+}
+
+fn host(page: &mut Page, interval: &Interval) {
+    super::thp::print(page, &interval.end);
+    let facts = [("  khugepaged now", now(interval)), ("  since boot", counters(&interval.end))];
+    for (label, items) in facts.iter().filter(|(_, items)| !items.is_empty()) {
+        page.fact_items(label, items);
+    }
+}
+
+/// What khugepaged did in the interval: it may want to run and not be let.
+fn now(interval: &Interval) -> Vec<String> {
+    let Some(((cpu, waited), over)) = huge::khugepaged(interval).zip(interval.seconds()) else {
+        return Vec::new();
+    };
+    let of = |part: f64| format!("{:.1} % of {}", part * 100.0 / over, seconds(over));
+    vec![format!("ran {}", of(cpu)), format!("waited for a processor {}", of(waited))]
+}
+
+/// What all sizes together did, as `/proc/vmstat` counts it.
+fn counters(end: &Snapshot) -> Vec<String> {
+    const SHOWN: [(&str, &str); 8] = [
+        ("thp_fault_alloc", "made at fault"),
+        ("thp_fault_fallback", "fell back at fault"),
+        ("thp_collapse_alloc", "collapsed"),
+        ("thp_collapse_alloc_failed", "no page to collapse into"),
+        ("thp_split_page", "split"),
+        ("thp_split_pmd", "mappings split"),
+        ("thp_underused_split_page", "split as underused"),
+        ("thp_swpout", "swapped out whole"),
+    ];
+    let number = |name: &str| end.vmstat.get(name).get().filter(|number| *number > 0);
+    let told = |(name, words): &(&str, &str)| Some(format!("{} {words}", count(number(name)?)));
+    SHOWN.iter().filter_map(told).collect()
+}
+
+fn groups(page: &mut Page, groups: &[&Cgroup]) {
+    if groups.is_empty() {
+        return;
+    }
+    page.heading("Memory cgroups", "anonymous memory and how much of it is in huge pages");
+    let columns = vec![
+        Column::path("cgroup"),
+        Column::right("anon"),
+        Column::right("huge"),
+        Column::right("coverage"),
+    ];
+    let mut table = Table::new(4, columns);
+    for group in groups.iter().take(MOST) {
+        table.row(vec![
+            Cell::new(Role::Plain, group.path.as_str()),
+            cell(&group.anon),
+            cell(&group.anon_thp),
+            coverage(&group.anon_thp, group.anon.get()),
+        ]);
+    }
+    table.print(page);
+    more(page, groups.len());
+}
+
+fn processes(page: &mut Page, processes: &[&Process], end: &Snapshot) {
+    if processes.is_empty() {
+        return;
+    }
+    page.heading("Processes", "those with most memory in small pages first");
+    let columns = vec![
+        Column::right("pid"),
+        Column::name("name"),
+        Column::right("anon"),
+        Column::right("huge"),
+        Column::right("coverage"),
+        Column::right("shmem huge").spare(2),
+        Column::right("file huge").spare(3),
+        Column::right("page tables").spare(1),
+        Column::left("").spare(4),
+    ];
+    let mut table = Table::new(4, columns);
+    processes.iter().take(MOST).for_each(|process| table.row(row(process)));
+    table.print(page);
+    more(page, processes.len());
+    let tally = &end.processes.smaps;
+    if tally.not_read > 0 {
+        let told = format!(
+            "{} not looked into: they did not fit into {} ms (--smaps-budget)",
+            super::words::plural(tally.not_read, "process"),
+            tally.budget.get()
+        );
+        page.prose(4, Role::Quiet, &told);
+    }
+}
+
+fn row(process: &Process) -> Vec<Cell> {
+    let forbidden = process.thp_allowed.get() == Some(false);
+    vec![
+        process.pid.to_string().into(),
+        Cell::new(Role::Strong, process.name.as_str()),
+        cell(&process.rss_anon),
+        cell(&process.anon_huge),
+        coverage(&process.anon_huge, process.rss_anon.get()),
+        some(&process.shmem_huge),
+        some(&process.file_huge),
+        cell(&process.page_tables),
+        if forbidden { "switched off".into() } else { Cell::default() },
+    ]
+}
+
+/// What is nothing is not shown.
+fn some(size: &Reading<Bytes>) -> Cell {
+    match size.get() {
+        Some(size) if size > Bytes::new(0) => size.to_string().into(),
+        Some(_) => Cell::default(),
+        None => Cell::new(Role::Quiet, shown(size)),
+    }
+}
+
+fn coverage(huge: &Reading<Bytes>, all: Option<Bytes>) -> Cell {
+    let part = huge.get().zip(all);
+    // what a process has may have changed between two files
+    let part = part.and_then(|(huge, all)| share(huge.get().min(all.get()), all.get()));
+    part.map_or_else(|| Cell::new(Role::Quiet, NONE), Cell::from)
+}
+
+fn more(page: &mut Page, all: usize) {
+    if all > MOST {
+        page.line(
+            &Line::indented(4).span(Role::Quiet, format!("and {} more (--json)", all - MOST)),
+        );
+    }
+}

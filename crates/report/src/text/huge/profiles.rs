@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise thp profiles`: settings that belong together, beside what this host has.
+
+use pagewise_model::knob::KnobReading;
+use pagewise_model::{PROFILES, ThpProfile};
+
+use crate::text::kit::{Line, Page, Role};
+use crate::text::table::{Cell, Column, NONE, Table};
+
+pub(in crate::text) fn print(page: &mut Page, knobs: &[KnobReading]) {
+    for (at, profile) in PROFILES.iter().enumerate() {
+        if at > 0 {
+            page.gap();
+        }
+        let start = Line::default().span(Role::Strong, profile.name);
+        page.hang(start.plain("  "), 2, Role::Plain, profile.purpose);
+        values(page, profile, knobs);
+        page.prose(2, Role::Quiet, &format!("from: {}", profile.source));
+    }
+}
+
+fn values(page: &mut Page, profile: &ThpProfile, knobs: &[KnobReading]) {
+    let columns = vec![Column::left("knob"), Column::right("value"), Column::right("here")];
+    let mut table = Table::new(4, columns);
+    for (name, value) in profile.knobs {
+        let here = knobs.iter().find(|knob| knob.knob.name == *name);
+        let here = here.and_then(KnobReading::active).map(str::to_owned);
+        let same = here.as_deref() == Some(*value);
+        let role = if same { Role::Quiet } else { Role::Strong };
+        table.row(vec![
+            (*name).into(),
+            (*value).into(),
+            Cell::new(role, here.unwrap_or_else(|| NONE.to_owned())),
+        ]);
+    }
+    table.print(page);
+}

@@ -1,0 +1,116 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In a guest with the debugging kernel and two processors: everything that zmerge does, for long, while
+# allocations fail; then as a disk under ext4 and as swap. Ends with "quiet" where the kernel had nothing to report.
+#
+#   soak.sh OPERATIONS EPOCH
+set -eu
+
+cd /sys/kernel/debug
+die() {
+	echo "not so: $*"
+	dmesg | tail -n 60
+	exit 1
+}
+
+# Everything that the kernel's checks print, whoever is at fault.
+reports() {
+	dmesg | grep -E 'BUG|WARNING|KASAN|UBSAN|Oops|Call Trace|possible .* detected|stall|hung_task|blocked for more|memory leak' || true
+}
+
+quiet() {
+	found=$(reports)
+	[ -z "$found" ] || die "$1: the kernel reports"
+	grep -q 'debug_locks: *1' /proc/lockdep_stats || die "$1: lockdep has given up"
+	echo "$1: quiet"
+}
+
+# fail PERCENT: so many of the allocations that come from the module, at any depth, fail.
+fail() {
+	start=$(cat /sys/module/zmerge/sections/.text)
+	size=$(awk '$1 == "zmerge" { print $2 }' /proc/modules)
+	for what in failslab fail_page_alloc; do
+		echo "$start" >$what/require-start
+		printf '0x%x\n' $((start + size)) >$what/require-end
+		echo 24 >$what/stacktrace-depth
+		echo N >$what/ignore-gfp-wait
+		echo 0 >$what/verbose
+		echo -1 >$what/times
+		echo 1 >$what/interval
+		echo "$1" >$what/probability
+	done
+	echo N >fail_page_alloc/ignore-gfp-highmem
+	echo 0 >fail_page_alloc/min-order
+}
+
+leaks() {
+	for turn in 1 2; do
+		echo scan >kmemleak
+		sleep 6
+	done
+	[ -z "$(cat kmemleak)" ] || { cat kmemleak; die "$1: leaks"; }
+	echo "$1: no leaks"
+}
+
+insmod /zmerge.ko
+grep -E '^# zmerge: |^# Totals: ' kunit/zmerge/results
+grep -q '^# Totals: pass:[1-9][0-9]* fail:0 ' kunit/zmerge/results || { cat kunit/zmerge/results; die "KUnit"; }
+quiet "unit tests"
+
+fail 1
+/soak disk "$1" "$2" >/tmp/soak.log || { tail -n 3 /tmp/soak.log; die "soak"; }
+tail -n 1 /tmp/soak.log
+fail 0
+quiet "disk"
+leaks "disk"
+
+# Files on ext4, while it is merged and modes change beside.
+device=/sys/block/zmerge0
+beside() {
+	while [ ! -e /tmp/over ]; do
+		for mode in inline request adaptive; do
+			echo $mode >$device/merge_mode
+			echo 1 >$device/merge 2>/dev/null || true
+			sleep 0.2
+		done
+	done
+}
+
+echo inline >$device/merge_mode
+echo 64M >$device/disksize
+zcat /ext4.gz | dd of=/dev/zmerge0 bs=64k conv=fsync 2>/dev/null
+mkdir -p /tmp/files
+mount -t ext4 -o discard /dev/zmerge0 /tmp/files
+beside &
+/soak files /tmp/files $(($1 / 20)) || die "files"
+touch /tmp/over
+wait
+umount /tmp/files
+mount -t ext4 /dev/zmerge0 /tmp/files
+umount /tmp/files
+! dmesg | grep -E 'EXT4-fs.*(error|warning)' || die "ext4"
+quiet "ext4"
+
+# Swap under pressure, the same beside.
+while ! echo 1 >$device/reset; do sleep 0.1; done
+rm /tmp/over
+echo inline >$device/merge_mode
+echo 32M >$device/disksize
+mkswap /dev/zmerge0 >/dev/null
+swapon /dev/zmerge0
+echo 5M >/sys/fs/cgroup/job/memory.high
+beside &
+/measure swap /init 1800 25 6 || die "swap: wrong pages"
+touch /tmp/over
+wait
+awk '/^pswp/ { printf "%s %s ", $1, $2 } END { print "" }' /proc/vmstat
+echo max >/sys/fs/cgroup/job/memory.high
+swapoff /dev/zmerge0
+quiet "swap"
+
+while ! echo 1 >$device/reset; do sleep 0.1; done
+[ "$(tr -s ' ' <$device/mm_stat) $(cat $device/index_bytes)" = " 0 0 0 0 0 0 0 0 0 0" ] || die "a reset leaves $(cat $device/mm_stat)"
+rmmod zmerge
+leaks "after unloading"
+quiet "all"

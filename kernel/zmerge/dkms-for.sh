@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What DKMS makes of this folder on a Debian suite: adds, builds, signs, installs and removes it there, in a
+# folder that stands for the machine. Prints what DKMS says, and ends with 1 where a module is missing or left.
+#
+#   dkms-for.sh SUITE
+#
+# Kept in .cache/zmerge/dkms-SUITE (or below $ZMERGE_CACHE), some 550 MB. Needs root, or user namespaces.
+set -euo pipefail
+
+suite=${1:?usage: dkms-for.sh SUITE}
+here=$(cd "$(dirname "$0")" && pwd)
+project=$(cd "$here/../.." && pwd)
+folder=${ZMERGE_CACHE:-$project/.cache/zmerge}/dkms-$suite
+root=$folder/root
+. "$here/inside.sh"
+
+mkdir -p "$folder"
+exec 9>"$folder/lock"
+flock 9
+"$project/xtask/scripts/debian-suite.sh" --with-dependencies "$suite" "$folder" \
+	'?essential' make dkms openssl linux-headers-cloud-amd64 >&2
+complete "$root"
+release=$(ls "$root/usr/src" | sed -n 's/^linux-headers-\(.*-cloud-amd64\)$/\1/p' | sort -V | tail -n 1)
+version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' "$here/dkms.conf")
+source=$root/usr/src/zmerge-$version
+rm -rf "$source" "$root/var/lib/dkms"
+mkdir -p "$source" "$root/usr/lib/modules/$release" "$root/var/lib/dkms"
+touch "$root/usr/lib/modules/$release"/modules.{order,builtin}
+cp -r "$here"/{Makefile,Kbuild,LICENSE,dkms.conf,core,glue,probe} "$source/"
+
+modules() { find "$root/usr/lib/modules" "$root/var/lib/dkms/zmerge" -name 'zmerge.ko*' -printf '%P\n' 2>/dev/null; }
+
+inside "$root" dkms add "zmerge/$version"
+inside "$root" dkms install "zmerge/$version" -k "$release"
+inside "$root" dkms status
+module=$(find "$root/usr/lib/modules/$release" -name 'zmerge.ko*' -printf "/usr/lib/modules/$release/%P")
+[ -n "$module" ] || { echo "no module was installed" >&2; exit 1; }
+inside "$root" modinfo "$module" | grep -E '^(filename|version|license|vermagic|sig_hashalgo|signer):'
+inside "$root" dkms remove "zmerge/$version" --all
+[ -z "$(modules)" ] || { echo "left: $(modules)" >&2; exit 1; }
+[ -z "$(inside "$root" dkms status)" ]
+echo "installed and removed for $release"

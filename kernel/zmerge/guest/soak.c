@@ -1,0 +1,566 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Work on /dev/zmerge0 from four threads that know what every page must hold, while another one does to the
+ * device whatever its files allow; then a reset, and all its sums must be zero. Again and again.
+ *
+ *	soak disk OPERATIONS EPOCH
+ *	soak files FOLDER OPERATIONS	four files there, written, cut, punched and mapped, against copies in memory
+ *
+ * An I/O may fail (that is what failing allocations and a limit are for): what it was to change is then as
+ * before or as wanted. Ends with 1 where anything is not as it must be.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <linux/fs.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGE 4096
+#define WORKERS 4
+#define CHUNK 8			/* pages; one worker's chunks lie between the others' */
+#define CHUNKS_EACH 128
+#define PAGES (WORKERS * CHUNKS_EACH * CHUNK)
+#define IDS 512
+#define DEVICE "/dev/zmerge0"
+#define FILES "/sys/block/zmerge0/"
+#define CONTROL "/sys/class/zmerge-control/"
+
+#define DIE(...) do { printf("not so: " __VA_ARGS__); printf(" (%s:%d)\n", __func__, __LINE__); exit(1); } while (0)
+#define MUST(x) do { if (!(x)) DIE("%s: %s", #x, strerror(errno)); } while (0)
+
+struct worker {
+	pthread_t thread;
+	unsigned int me;
+	uint64_t dice;
+	unsigned long operations, wanted, failed;
+	int device;
+	uint8_t *buffer, *other;
+	uint16_t ids[CHUNKS_EACH][CHUNK];
+};
+
+static uint8_t (*contents)[PAGE];	/* by id; 0 is zeros */
+static volatile bool over;
+static unsigned long refusals, turns, resets, removals;
+
+static uint64_t roll(uint64_t *dice)
+{
+	*dice ^= *dice << 13;
+	*dice ^= *dice >> 7;
+	*dice ^= *dice << 17;
+	return *dice >> 8;
+}
+
+static void make_contents(void)
+{
+	uint64_t dice = 4711;
+	int id, at;
+
+	contents = mmap(NULL, IDS * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	MUST(contents != MAP_FAILED);
+	for (id = 1; id < IDS; id++) {
+		uint8_t *page = contents[id];
+
+		for (at = 0; at < PAGE; at++)
+			page[at] = id % 8 == 1 ? (uint64_t)id : id % 8 == 2 ? roll(&dice) :
+				   at % (8 + id % 5 * 16) ? (uint64_t)at / (1 + id % 7) : roll(&dice) % 16;
+		/* Some differ in one byte at their end. */
+		if (id % 8 == 5) {
+			memcpy(page, contents[id - 1], PAGE);
+			page[PAGE - 1 - id % 3] ^= 0x55;
+		}
+	}
+}
+
+static uint16_t some_id(struct worker *worker)
+{
+	return roll(&worker->dice) % (roll(&worker->dice) % 2 ? 48 : IDS);
+}
+
+static off_t place(struct worker *worker, int chunk, int page)
+{
+	return ((off_t)(chunk * WORKERS + worker->me) * CHUNK + page) * PAGE;
+}
+
+static void read_all(struct worker *worker, uint8_t *to, int chunk, int page, int count)
+{
+	int tries;
+
+	for (tries = 0; tries < 10000; tries++)
+		if (pread(worker->device, to, count * PAGE, place(worker, chunk, page)) == count * PAGE)
+			return;
+	DIE("worker %u cannot read: %s", worker->me, strerror(errno));
+}
+
+static void look(struct worker *worker, int chunk, int page, int count, bool split)
+{
+	uint8_t *to = worker->buffer + (split ? 512 : 0);
+	int at;
+
+	read_all(worker, to, chunk, page, count);
+	for (at = 0; at < count; at++)
+		if (memcmp(to + at * PAGE, contents[worker->ids[chunk][page + at]], PAGE))
+			DIE("worker %u, chunk %d, page %d: other bytes", worker->me, chunk, page + at);
+}
+
+/* Of a request that failed each page is as it was or as it was to be. */
+static void settle(struct worker *worker, int chunk, int page, int count, const uint16_t *wanted)
+{
+	int at;
+
+	worker->failed++;
+	for (at = 0; at < count; at++) {
+		uint16_t *id = &worker->ids[chunk][page + at];
+
+		read_all(worker, worker->other, chunk, page + at, 1);
+		if (!memcmp(worker->other, contents[wanted[at]], PAGE))
+			*id = wanted[at];
+		else if (memcmp(worker->other, contents[*id], PAGE))
+			DIE("worker %u: a failed write left other bytes", worker->me);
+	}
+}
+
+static void change(struct worker *worker, int chunk, int page, int count, bool split)
+{
+	uint8_t *from = worker->buffer + (split ? 512 : 0);
+	uint16_t wanted[CHUNK];
+	int at;
+
+	for (at = 0; at < count; at++) {
+		wanted[at] = some_id(worker);
+		memcpy(from + at * PAGE, contents[wanted[at]], PAGE);
+	}
+	if (pwrite(worker->device, from, count * PAGE, place(worker, chunk, page)) == count * PAGE)
+		memcpy(&worker->ids[chunk][page], wanted, count * sizeof(*wanted));
+	else
+		settle(worker, chunk, page, count, wanted);
+}
+
+static void empty(struct worker *worker, int chunk, int page, int count, unsigned long how)
+{
+	uint64_t range[2] = { place(worker, chunk, page), (uint64_t)count * PAGE };
+	uint16_t zeros[CHUNK] = { 0 };
+
+	if (!ioctl(worker->device, how, range))
+		memset(&worker->ids[chunk][page], 0, count * sizeof(*zeros));
+	else
+		settle(worker, chunk, page, count, zeros);
+}
+
+static void *work(void *arg)
+{
+	struct worker *worker = arg;
+
+	for (; worker->operations < worker->wanted; worker->operations++) {
+		int chunk = roll(&worker->dice) % CHUNKS_EACH, page = roll(&worker->dice) % CHUNK;
+		int many = roll(&worker->dice) % 4 ? 1 : 1 + roll(&worker->dice) % (CHUNK - page);
+		bool split = roll(&worker->dice) % 32 == 0;
+		int what = roll(&worker->dice) % 16;
+
+		if (what < 8)
+			change(worker, chunk, page, many, split);
+		else if (what < 14)
+			look(worker, chunk, page, many, split);
+		else
+			empty(worker, chunk, page, many, what == 14 ? BLKDISCARD : BLKZEROOUT);
+	}
+	return NULL;
+}
+
+static int put(const char *path, const char *text)
+{
+	int file = open(path, O_WRONLY), err = 0;
+
+	if (file < 0)
+		return errno;
+	if (write(file, text, strlen(text)) < 0)
+		err = errno;
+	close(file);
+	return err;
+}
+
+static void get(const char *name, char *text, size_t size)
+{
+	char path[128];
+	ssize_t len;
+	int file;
+
+	snprintf(path, sizeof(path), FILES "%s", name);
+	file = open(path, O_RDONLY);
+	MUST(file >= 0);
+	len = read(file, text, size - 1);
+	MUST(len >= 0);
+	text[len] = 0;
+	close(file);
+}
+
+static const char *const values[] = {
+	"mm_stat", "io_stat", "merge", "merge_mode", "merged_pages", "merged_bytes", "index_bytes", "merge_hits",
+	"merge_misses", "comp_algorithm", "disksize", "initstate",
+};
+static const char *const modes[] = { "off", "request", "inline", "adaptive" };
+static const char *const junk[] = { "x", "-1", "", "99999999999999999999", "1 1", "lz4", "\xff\x01" };
+
+#define OF(list, dice) list[roll(dice) % (sizeof(list) / sizeof(*list))]
+
+/* What must be refused while the device is open, and is. */
+static void refuse(uint64_t *dice)
+{
+	static const char *const settings[] = { "disksize", "comp_algorithm", "merge_mode", "mem_limit", "algorithm_params" };
+	char path[128];
+
+	snprintf(path, sizeof(path), FILES "%s", OF(settings, dice));
+	switch (roll(dice) % 3) {
+	case 0:
+		if (put(FILES "reset", "1") != EBUSY)
+			DIE("an open device was reset");
+		break;
+	case 1:
+		if (put(CONTROL "hot_remove", "0") != EBUSY)
+			DIE("an open device was removed");
+		break;
+	default:
+		put(path, OF(junk, dice));
+	}
+	refusals++;
+}
+
+static void turn(uint64_t *dice)
+{
+	char text[4096];
+
+	switch (roll(dice) % 12) {
+	case 0 ... 2:
+		put(FILES "merge", roll(dice) % 2 ? "1" : "keep");
+		break;
+	case 3 ... 4:
+		MUST(!put(FILES "merge_mode", OF(modes, dice)));
+		break;
+	case 5:
+		MUST(!put(FILES "compact", "1"));
+		break;
+	case 6:
+		MUST(!put(FILES "mem_limit", "1M"));
+		usleep(2000);
+		MUST(!put(FILES "mem_limit", "0"));
+		break;
+	case 7:
+		put("/proc/sys/vm/drop_caches", "3");
+		break;
+	case 8:
+		put("/sys/devices/system/cpu/cpu1/online", "0");
+		usleep(1000);
+		put("/sys/devices/system/cpu/cpu1/online", "1");
+		break;
+	case 9:
+		refuse(dice);
+		break;
+	default:
+		get(OF(values, dice), text, sizeof(text));
+	}
+	turns++;
+}
+
+static void *disturb(void *arg)
+{
+	uint64_t dice = 77 + (uintptr_t)arg;
+
+	while (!over) {
+		turn(&dice);
+		usleep(500);
+	}
+	put(FILES "mem_limit", "0");
+	return NULL;
+}
+
+/* Opens and closes, so that resets and removals meet somebody. */
+static void *knock(void *arg)
+{
+	char byte[512];
+
+	(void)arg;
+	while (!over) {
+		int device = open(DEVICE, O_RDONLY);
+
+		if (device >= 0 && read(device, byte, sizeof(byte)) < 0 && errno != EIO)
+			DIE("read: %s", strerror(errno));
+		if (device >= 0)
+			close(device);
+		usleep(300);
+	}
+	return NULL;
+}
+
+static void insist(const char *path, const char *text)
+{
+	int tries, err = 0;
+
+	for (tries = 0; tries < 100000; tries++) {
+		err = put(path, text);
+		if (!err)
+			return;
+		if (err != EBUSY && err != ENOMEM)
+			break;
+	}
+	DIE("%s: %s", path, strerror(err));
+}
+
+static void expect(const char *name, const char *wanted)
+{
+	char text[4096], squeezed[4096];
+	size_t from, to = 0;
+
+	get(name, text, sizeof(text));
+	for (from = 0; text[from]; from++)
+		if (text[from] != '\n' && (text[from] != ' ' || (to && squeezed[to - 1] != ' ')))
+			squeezed[to++] = text[from];
+	squeezed[to] = 0;
+	if (strcmp(squeezed, wanted))
+		DIE("after a reset %s is '%s'", name, squeezed);
+}
+
+static void reset(bool remove)
+{
+	pthread_t knocker;
+
+	over = false;
+	MUST(!pthread_create(&knocker, NULL, knock, NULL));
+	insist(FILES "reset", "1");
+	resets++;
+	if (remove) {
+		insist(CONTROL "hot_remove", "0");
+		insist(CONTROL "hot_add", "0");
+		removals++;
+	}
+	over = true;
+	pthread_join(knocker, NULL);
+	expect("mm_stat", "0 0 0 0 0 0 0 0 0");
+	expect("merged_pages", "0");
+	expect("merged_bytes", "0");
+	expect("index_bytes", "0");
+	expect("merge_hits", "0");
+	expect("merge_misses", "0");
+}
+
+static void set_up(uint64_t *dice)
+{
+	static const char *const algorithms[] = { "lz4", "lz4", "lzo", "lzo-rle", "zstd" };
+	char size[32];
+
+	snprintf(size, sizeof(size), "%d", PAGES * PAGE);
+	insist(FILES "comp_algorithm", OF(algorithms, dice));
+	insist(FILES "merge_mode", OF(modes, dice));
+	insist(FILES "disksize", size);
+}
+
+static void wait_for_pass(void)
+{
+	char text[64];
+	int tries;
+
+	for (tries = 0; tries < 100000; tries++) {
+		get("merge", text, sizeof(text));
+		if (!atoi(text))
+			return;
+		usleep(1000);
+	}
+	DIE("a pass does not end");
+}
+
+static void check_all(struct worker *workers)
+{
+	int me, chunk;
+
+	for (me = 0; me < WORKERS; me++)
+		for (chunk = 0; chunk < CHUNKS_EACH; chunk++)
+			look(&workers[me], chunk, 0, CHUNK, false);
+}
+
+static void epoch(struct worker *workers, unsigned long operations, uint64_t *dice)
+{
+	pthread_t disturber;
+	int me, device;
+
+	set_up(dice);
+	device = open(DEVICE, O_RDWR | O_DIRECT);
+	MUST(device >= 0);
+	over = false;
+	MUST(!pthread_create(&disturber, NULL, disturb, (void *)(uintptr_t)roll(dice)));
+	for (me = 0; me < WORKERS; me++) {
+		workers[me].device = device;
+		workers[me].wanted = workers[me].operations + operations / WORKERS;
+		memset(workers[me].ids, 0, sizeof(workers[me].ids));
+		MUST(!pthread_create(&workers[me].thread, NULL, work, &workers[me]));
+	}
+	for (me = 0; me < WORKERS; me++)
+		pthread_join(workers[me].thread, NULL);
+	over = true;
+	pthread_join(disturber, NULL);
+	check_all(workers);
+	/* Half of the resets stop a pass. */
+	put(FILES "merge", "1");
+	if (roll(dice) % 2) {
+		wait_for_pass();
+		check_all(workers);
+	}
+	close(device);
+}
+
+static int soak_disk(unsigned long operations, unsigned long each)
+{
+	static struct worker workers[WORKERS];
+	unsigned long done = 0, failed = 0;
+	uint64_t dice = 20261121;
+	unsigned int at, epochs = 0;
+
+	for (at = 0; at < WORKERS; at++) {
+		workers[at].me = at;
+		workers[at].dice = 1000 + at;
+		workers[at].buffer = aligned_alloc(PAGE, (CHUNK + 1) * PAGE);
+		workers[at].other = aligned_alloc(PAGE, PAGE);
+	}
+	while (done < operations) {
+		epoch(workers, each, &dice);
+		reset(++epochs % 4 == 0);
+		for (done = failed = 0, at = 0; at < WORKERS; at++) {
+			done += workers[at].operations;
+			failed += workers[at].failed;
+		}
+		printf("%lu operations, %lu failed as told, %lu turns of the files, %lu refusals, %lu resets, %lu removals\n",
+		       done, failed, turns, refusals, resets, removals);
+		fflush(stdout);
+	}
+	return 0;
+}
+
+#define FILE_MAX (1 << 20)
+
+/* One file and its copy in memory. */
+struct copy {
+	pthread_t thread;
+	char path[256];
+	uint64_t dice;
+	unsigned long wanted;
+	int file;
+	uint32_t size;
+	uint8_t *bytes, *found;
+};
+
+static void copy_grow(struct copy *copy, uint32_t size)
+{
+	if (size < copy->size)
+		memset(copy->bytes + size, 0, copy->size - size);
+	copy->size = size;
+}
+
+static void copy_write(struct copy *copy, uint32_t at, uint32_t len, bool mapped)
+{
+	const uint8_t *from = contents[roll(&copy->dice) % IDS];
+	uint8_t *map;
+
+	len = len > PAGE ? PAGE : len;
+	memcpy(copy->bytes + at, from, len);
+	if (at + len > copy->size)
+		copy->size = at + len;
+	if (!mapped) {
+		MUST(pwrite(copy->file, from, len, at) == (ssize_t)len);
+		return;
+	}
+	MUST(!ftruncate(copy->file, copy->size));
+	map = mmap(NULL, copy->size, PROT_READ | PROT_WRITE, MAP_SHARED, copy->file, 0);
+	MUST(map != MAP_FAILED);
+	memcpy(map + at, from, len);
+	munmap(map, copy->size);
+}
+
+static void copy_compare(struct copy *copy)
+{
+	MUST(pread(copy->file, copy->found, FILE_MAX, 0) == (ssize_t)copy->size);
+	if (memcmp(copy->found, copy->bytes, copy->size))
+		DIE("%s: other bytes", copy->path);
+}
+
+static void copy_step(struct copy *copy)
+{
+	uint32_t at = roll(&copy->dice) % (FILE_MAX - PAGE), len = 1 + roll(&copy->dice) % PAGE;
+
+	switch (roll(&copy->dice) % 32) {
+	case 0 ... 17:
+		return copy_write(copy, at, len, false);
+	case 18 ... 21:
+		return copy_write(copy, at, len, true);
+	case 22 ... 24:
+		copy_grow(copy, at);
+		MUST(!ftruncate(copy->file, at));
+		return;
+	case 25 ... 27:
+		len *= 8;
+		if (at + len > copy->size)
+			return;
+		memset(copy->bytes + at, 0, len);
+		MUST(!fallocate(copy->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, len));
+		return;
+	case 28:
+		MUST(!fsync(copy->file));
+		MUST(!posix_fadvise(copy->file, 0, 0, POSIX_FADV_DONTNEED));
+		return;
+	default:
+		copy_compare(copy);
+	}
+}
+
+static void *copy_work(void *arg)
+{
+	struct copy *copy = arg;
+
+	while (copy->wanted--)
+		copy_step(copy);
+	copy_compare(copy);
+	return NULL;
+}
+
+static int soak_files(const char *folder, unsigned long operations)
+{
+	static struct copy copies[WORKERS];
+	int at;
+
+	for (at = 0; at < WORKERS; at++) {
+		struct copy *copy = &copies[at];
+
+		snprintf(copy->path, sizeof(copy->path), "%s/%d", folder, at);
+		copy->dice = 500 + at;
+		copy->wanted = operations / WORKERS;
+		copy->bytes = calloc(1, FILE_MAX);
+		copy->found = calloc(1, FILE_MAX);
+		copy->file = open(copy->path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+		MUST(copy->file >= 0);
+		MUST(!pthread_create(&copy->thread, NULL, copy_work, copy));
+	}
+	for (at = 0; at < WORKERS; at++) {
+		pthread_join(copies[at].thread, NULL);
+		MUST(!fsync(copies[at].file));
+		MUST(!posix_fadvise(copies[at].file, 0, 0, POSIX_FADV_DONTNEED));
+		copy_compare(&copies[at]);
+	}
+	printf("%lu operations on four files: as in memory\n", operations);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	make_contents();
+	if (argc == 4 && !strcmp(argv[1], "disk"))
+		return soak_disk(atol(argv[2]), atol(argv[3]));
+	if (argc == 4 && !strcmp(argv[1], "files"))
+		return soak_files(argv[2], atol(argv[3]));
+	fprintf(stderr, "usage: soak disk OPERATIONS EPOCH | soak files FOLDER OPERATIONS\n");
+	return 2;
+}
