@@ -6,13 +6,13 @@
 //! piece whether it still may, and says what it did. Killed in the middle it leaves whole blocks
 //! behind, each of which is good by itself: nothing is half-done.
 //!
-//! - [`pick`](self::pick): which blocks of a process are worth a collapse, best first;
-//! - [`budget`](self::budget): how much memory may grow, counted before and measured as it goes;
-//! - [`brake`](self::brake): when the machine or the cgroup needs its memory for something else;
-//! - [`subject`](self::subject): one process, its rights checked before anything is done;
-//! - [`collapse`](self::collapse): the loop over all of these, once or watching;
-//! - [`split`](self::split): the way back, for huge pages that are mostly empty;
-//! - [`switch`](self::switch): none at all, for ourselves and what we start.
+//! - `pick`: which blocks of a process are worth a collapse, best first;
+//! - `budget`: how much memory may grow, counted before and measured as it goes;
+//! - `brake`: when the machine or the cgroup needs its memory for something else;
+//! - `subject`: one process, its rights checked before anything is done;
+//! - `collapse`: the loop over all of these, once or watching;
+//! - `split`: the way back, for huge pages that are mostly empty;
+//! - `switch`: none at all, for ourselves and what we start.
 
 mod brake;
 mod budget;

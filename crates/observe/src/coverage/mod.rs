@@ -7,7 +7,7 @@
 //!
 //! Where the kernel has PAGEMAP_SCAN, one pass over the page tables finds everything, at 1 to 2 ms
 //! per GiB of small pages; `maps` tells where mappings begin and end. Elsewhere smaps tells how much
-//! of each mapping is huge, and pagemap is read entry by entry ([`walk`]).
+//! of each mapping is huge, and pagemap is read entry by entry (`walk`).
 //!
 //! All of this takes the process's memory lock for reading, for a millisecond at a time at most. Who
 //! cannot wait for a lock that somebody else holds asks through [`within`].
