@@ -97,6 +97,30 @@ pub struct TrialRun {
     pub profile: Vec<(String, u64)>,
 }
 
+impl TrialRun {
+    /// One that has not been made, of which nothing is known yet.
+    #[must_use]
+    pub fn not_yet(number: u32, pair: Option<u32>, arm: &str) -> Self {
+        Self {
+            number,
+            pair,
+            arm: arm.to_owned(),
+            started_seconds: 0.0,
+            end: RunEnd::NotRun,
+            left: 0,
+            values: BTreeMap::new(),
+            host_wide: Vec::new(),
+            others_cpu_seconds: Some(0.0),
+            stolen_seconds: Some(0.0),
+            slept_seconds: 0.0,
+            refused: None,
+            victims: Vec::new(),
+            course: None,
+            profile: Vec::new(),
+        }
+    }
+}
+
 /// How a workload went, beside what can be said in one number.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Course {

@@ -28,6 +28,8 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Signal};
 use rustix::time::ClockId;
 
+use crate::pagemap::{Region, Search};
+
 /// One file that the child is to read.
 #[derive(Debug, Clone)]
 pub(crate) struct Job {
@@ -172,24 +174,6 @@ fn restore_signals(before: &MaybeUninit<libc::sigset_t>) {
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
 }
 
-/// What the kernel says of the pages of a region: bits of its PAGE_IS_… list.
-pub(crate) mod category {
-    pub(crate) const FILE: u64 = 1 << 2;
-    pub(crate) const PRESENT: u64 = 1 << 3;
-    pub(crate) const SWAPPED: u64 = 1 << 4;
-    pub(crate) const ZERO_PAGE: u64 = 1 << 5;
-    pub(crate) const HUGE: u64 = 1 << 6;
-}
-
-/// `struct page_region`: pages one after the other of which the same is true. Addresses in bytes.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Region {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    pub(crate) categories: u64,
-}
-
 /// `struct pm_scan_arg`.
 #[repr(C)]
 #[derive(Debug, Default)]
@@ -210,29 +194,24 @@ struct ScanArgument {
 
 const PAGEMAP_SCAN: libc::Ioctl = libc::_IOWR::<ScanArgument>(b'f' as u32, 16);
 
-/// Fills `regions` with the pages between two addresses that are in RAM or in swap, after at most
-/// `most` of them; answers how many regions, and the address where it stopped. Telling files apart
-/// makes the kernel look at each page's own record: ten times as slow.
+/// Fills `regions`; answers how many, and the address where it stopped.
 ///
 /// # Errors
-/// ENOTTY where the kernel has no such call.
+/// ENOTTY where the kernel has no such call, EINVAL where it does not know a category.
 pub(crate) fn pagemap_scan(
     pagemap: &File,
-    [start, end]: [u64; 2],
-    most: u64,
-    files: bool,
+    search: Search,
     regions: &mut [Region],
 ) -> io::Result<(usize, u64)> {
-    use category::{FILE, HUGE, PRESENT, SWAPPED, ZERO_PAGE};
     let mut argument = ScanArgument {
         size: size_of::<ScanArgument>() as u64,
-        start,
-        end,
+        start: search.start,
+        end: search.end,
         vec: regions.as_mut_ptr() as u64,
         vec_len: regions.len() as u64,
-        max_pages: most,
-        category_anyof_mask: PRESENT | SWAPPED,
-        return_mask: PRESENT | SWAPPED | ZERO_PAGE | HUGE | if files { FILE } else { 0 },
+        max_pages: search.most,
+        category_anyof_mask: search.any_of,
+        return_mask: search.tell,
         ..ScanArgument::default()
     };
     // SAFETY: the request number holds the size of `argument`, which the kernel reads and writes

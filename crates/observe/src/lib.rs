@@ -27,6 +27,7 @@ mod mglru;
 mod module;
 mod mounts;
 mod near;
+pub mod pagemap;
 pub mod parsers;
 mod process;
 mod psi;

@@ -1,101 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The calls that have no safe wrapper: PAGEMAP_SCAN, process_vm_readv, and the count of our own
-//! thread's page faults.
+//! The calls that have no safe wrapper: process_vm_readv, and the count of our own thread's page
+//! faults.
 //!
 //! Each is wrapped so that no argument that its callers can form makes it unsound. This is the only
 //! module of the crate with `unsafe`.
 
-#![expect(unsafe_code, reason = "two system calls and getrusage have no safe wrapper")]
+#![expect(unsafe_code, reason = "process_vm_readv and getrusage have no safe wrapper")]
 
-use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::AsRawFd;
-
-/// What the kernel says of the pages of a region: bits of its PAGE_IS_… list.
-pub(crate) mod category {
-    pub(crate) const FILE: u64 = 1 << 2;
-    pub(crate) const PRESENT: u64 = 1 << 3;
-    pub(crate) const SWAPPED: u64 = 1 << 4;
-    pub(crate) const ZERO_PAGE: u64 = 1 << 5;
-    pub(crate) const HUGE: u64 = 1 << 6;
-    /// Known to fewer kernels than the others.
-    pub(crate) const GUARD: u64 = 1 << 8;
-}
-
-/// `struct page_region`: pages one after the other of which the same is true. Addresses in bytes.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Region {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    pub(crate) categories: u64,
-}
-
-/// `struct pm_scan_arg`.
-#[repr(C)]
-#[derive(Debug, Default)]
-struct ScanArgument {
-    size: u64,
-    flags: u64,
-    start: u64,
-    end: u64,
-    walk_end: u64,
-    vec: u64,
-    vec_len: u64,
-    max_pages: u64,
-    category_inverted: u64,
-    category_mask: u64,
-    category_anyof_mask: u64,
-    return_mask: u64,
-}
-
-const PAGEMAP_SCAN: libc::Ioctl = libc::_IOWR::<ScanArgument>(b'f' as u32, 16);
-
-/// What to look for, in bytes of address.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Search {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    /// Pages in any of these categories.
-    pub(crate) any_of: u64,
-    /// Which categories to tell of them.
-    pub(crate) tell: u64,
-    /// Pages after which to come back.
-    pub(crate) most: u64,
-}
-
-/// Fills `regions`; answers how many, and the address where it stopped.
-///
-/// # Errors
-/// ENOTTY where the kernel has no such call, EINVAL where it does not know a category.
-pub(crate) fn pagemap_scan(
-    pagemap: &File,
-    search: Search,
-    regions: &mut [Region],
-) -> io::Result<(usize, u64)> {
-    let mut argument = ScanArgument {
-        size: size_of::<ScanArgument>() as u64,
-        start: search.start,
-        end: search.end,
-        vec: regions.as_mut_ptr() as u64,
-        vec_len: regions.len() as u64,
-        max_pages: search.most,
-        category_anyof_mask: search.any_of,
-        return_mask: search.tell,
-        ..ScanArgument::default()
-    };
-    // SAFETY: the request number holds the size of `argument`, which the kernel reads and writes
-    // as this struct (layout repr(C), twelve 64-bit numbers, as in linux/fs.h). It writes at most
-    // `vec_len` regions to `vec`, which is exactly the slice we borrow mutably; any bit pattern is
-    // a Region. With `flags` zero it changes nothing in the target. On a file that is no pagemap
-    // the number belongs to nobody ('f' 16) and is refused.
-    let found = unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN, &raw mut argument) };
-    match usize::try_from(found) {
-        Ok(found) => Ok((found.min(regions.len()), argument.walk_end)),
-        Err(_) => Err(io::Error::last_os_error()),
-    }
-}
 
 /// A piece of a process's memory, and where in our buffer it goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,8 +15,10 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 
+use pagewise_observe::pagemap::{Region, Search, category, scan as pagemap_scan};
+
 use crate::PageKind;
-use crate::calls::{Region, Search, category, pagemap_scan};
+
 use crate::maps::{Backing, Mapping};
 use crate::pagemap::{Entry, Pagemap};
 use crate::smaps;

@@ -23,6 +23,6 @@ mod subject;
 mod switch;
 
 pub use collapse::{CollapseWish, Whom, collapse};
-pub use split::{SplitError, split};
+pub use split::split;
 pub use subject::ActError;
 pub use switch::{Allowed, switch_off};

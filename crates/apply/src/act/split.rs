@@ -16,19 +16,11 @@ use rustix::io::Errno;
 use super::subject::{ActError, handle};
 use crate::calls::cool_range;
 
-/// Why splitting ended early.
-pub type SplitError = ActError;
-
 /// Splits the huge pages at these addresses; answers how many were told to the kernel.
 ///
 /// # Errors
 /// Where the process is gone or another user's. What was split before that stays split.
-pub fn split(
-    pid: u32,
-    block: u64,
-    addresses: &[u64],
-    stop: &AtomicBool,
-) -> Result<u64, SplitError> {
+pub fn split(pid: u32, block: u64, addresses: &[u64], stop: &AtomicBool) -> Result<u64, ActError> {
     let handle = handle(pid)?;
     let memory = Memory::open(pid, block)?;
     let scans = memory.can_scan();
@@ -51,7 +43,7 @@ pub fn split(
 }
 
 /// A mapping that does not take the advice (locked memory) is passed over.
-fn refused(pid: u32, error: io::Error) -> Result<(), SplitError> {
+fn refused(pid: u32, error: io::Error) -> Result<(), ActError> {
     match Errno::from_io_error(&error) {
         Some(Errno::INVAL | Errno::NOMEM | Errno::AGAIN) => Ok(()),
         Some(Errno::SRCH) => Err(LookError::Gone(pid).into()),

@@ -87,7 +87,7 @@ pub(super) enum Called {
     NoMemory,
     /// Some page was in use; it may go another time.
     Busy,
-    /// Not for this mapping.
+    /// Not for this mapping; or, up to Linux 6.12, no page of it was written since a fork.
     Refused,
     Gone,
 }

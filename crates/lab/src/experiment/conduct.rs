@@ -8,7 +8,6 @@
 //! An arm that this machine refuses or that is killed for lack of memory is given up (`dropped`) and the
 //! others go on while there are two; one of the last two that fails so is trouble.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -210,23 +209,8 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         let arms = u32::try_from(experiment.arms.len()).unwrap_or(u32::MAX);
         let of = 1 + arms * (experiment.warm_up + experiment.pairs);
         (self.control.heard)(Heard::Begins { arm: &arm.name, pair, run: number, of });
-        TrialRun {
-            number,
-            pair,
-            arm: arm.name.clone(),
-            started_seconds: self.began.elapsed().as_micros() as f64 / 1e6,
-            end: RunEnd::NotRun,
-            left: 0,
-            values: BTreeMap::new(),
-            host_wide: Vec::new(),
-            others_cpu_seconds: Some(0.0),
-            stolen_seconds: Some(0.0),
-            slept_seconds: 0.0,
-            refused: None,
-            victims: Vec::new(),
-            course: None,
-            profile: Vec::new(),
-        }
+        let started_seconds = self.began.elapsed().as_micros() as f64 / 1e6;
+        TrialRun { started_seconds, ..TrialRun::not_yet(number, pair, &arm.name) }
     }
 
     /// What became of it. What a workload of ours did not live to say is missing.
@@ -335,8 +319,9 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         let Some(treatment) = self.treatment.as_deref_mut() else { return Ok(()) };
         let given = loans.into_iter().rev().map(|loan| treatment.give_back(loan));
         let kept: Vec<_> = given.filter_map(Result::err).collect();
-        let kept = kept.into_iter().next();
-        kept.map_or(Ok(()), |source| Err(Trouble::Kept { arm: arm.to_owned(), source }))
+        kept.into_iter()
+            .next()
+            .map_or(Ok(()), |source| Err(Trouble::Kept { arm: arm.to_owned(), source }))
     }
 
     /// Files for swap, which all runs shared.

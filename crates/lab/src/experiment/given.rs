@@ -110,21 +110,35 @@ fn only_priority(rest: &[&str]) -> Result<Option<i16>, String> {
 }
 
 fn size(text: &str) -> Result<u64, String> {
-    let Size(bytes) = text.parse()?;
-    let wrong = || format!("expected at least 1M, found {text}");
-    (bytes.get() >= 1 << 20).then_some(bytes.get()).ok_or_else(wrong)
+    large_enough(text.parse()?)
 }
 
-/// The kernel's range of what swapon may ask for.
 fn priority(text: &str) -> Result<i16, String> {
-    let number = text.parse().ok().filter(|number| (0..=i16::MAX).contains(number));
-    number.ok_or_else(|| format!("expected a priority from 0 to 32767, found {text:?}"))
+    text.parse().ok().and_then(|number| in_range(number).ok()).ok_or_else(|| no_priority(&text))
 }
 
-fn word(text: &str) -> Result<String, String> {
+fn no_priority(found: &dyn std::fmt::Display) -> String {
+    format!("expected a priority from 0 to 32767, found {found}")
+}
+
+/// The size of an area, in bytes.
+pub(crate) fn large_enough(size: Size) -> Result<u64, String> {
+    let bytes = size.0.get();
+    (bytes >= 1 << 20).then_some(bytes).ok_or_else(|| format!("expected at least 1M, found {size}"))
+}
+
+/// The kernel's range of what swapon may ask for; below it is its own choice.
+pub(crate) fn in_range(priority: i16) -> Result<i16, String> {
+    (priority >= 0).then_some(priority).ok_or_else(|| no_priority(&priority))
+}
+
+/// A word that may name an algorithm; nothing that leads elsewhere.
+pub(crate) fn word(text: &str) -> Result<String, String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let good = !text.is_empty() && text.bytes().all(plain);
-    good.then(|| text.to_owned()).ok_or_else(|| format!("{text:?} names no algorithm"))
+    good.then(|| text.to_owned()).ok_or_else(|| {
+        format!("{text:?} names no algorithm: expected the name of an algorithm as lz4")
+    })
 }
 
 #[cfg(test)]

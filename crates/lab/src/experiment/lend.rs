@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use pagewise_model::{Bytes, TrialArm, TrialSetting, TrialSwap};
 
 use super::arm::{instance, is_of_zram};
+use crate::files::on_disk;
 use crate::treatment::{
     Group, GroupWanted, LoanId, Refused, SwapFile, Treatment, Zram, ZramWanted,
 };
@@ -146,17 +147,6 @@ fn file(
     Ok(path)
 }
 
-/// A folder for things that pass, on a file system that is no memory.
-fn on_disk() -> Option<PathBuf> {
-    let folders = ["/var/tmp", "/tmp"].map(PathBuf::from);
-    folders.into_iter().find(|folder| {
-        rustix::fs::statfs(folder).is_ok_and(|stat| !IN_MEMORY.contains(&i128::from(stat.f_type)))
-    })
-}
-
-/// tmpfs and ramfs, by the kernel's `linux/magic.h`.
-const IN_MEMORY: [i128; 2] = [0x0102_1994, 0x8584_58f6];
-
 /// Areas without a priority come after those that have one, in the order given. The kernel's own choice
 /// would use them in turn on some kernels and one after the other on others.
 pub(super) fn priorities(areas: &[TrialSwap]) -> Vec<Option<i16>> {
@@ -192,15 +182,5 @@ mod tests {
         assert_eq!(of(&[None, Some(5), None]), [Some(4), Some(5), Some(3)]);
         assert_eq!(of(&[Some(1), None, None]), [Some(1), Some(0), None]);
         assert!(of(&[]).is_empty());
-    }
-
-    #[test]
-    fn a_folder_for_swap_is_on_no_file_system_in_memory() {
-        if let Some(folder) = on_disk() {
-            let stat = rustix::fs::statfs(&folder).unwrap();
-            assert!(!IN_MEMORY.contains(&i128::from(stat.f_type)));
-        }
-        let proc = rustix::fs::statfs("/dev/shm");
-        assert!(proc.is_ok_and(|stat| IN_MEMORY.contains(&i128::from(stat.f_type))));
     }
 }

@@ -135,6 +135,15 @@ impl Metric {
     }
 }
 
+/// More is better of all that the command says itself, which nobody else can know; false where there is
+/// none of those.
+pub fn prefer_more(metrics: &mut [Metric]) -> bool {
+    let mut said = metrics.iter_mut().filter(|metric| metric.known().is_none()).peekable();
+    let any = said.peek().is_some();
+    said.for_each(|metric| metric.higher_is_better = true);
+    any
+}
+
 /// Finds a number in what a command says.
 #[derive(Debug, Clone)]
 pub(super) struct Pattern(Regex);

@@ -29,20 +29,9 @@ pub(super) fn experiment(arms: &[&str]) -> Experiment {
 /// One that took a second.
 pub(super) fn run(number: u32, arm: &str, pair: Option<u32>, end: RunEnd) -> TrialRun {
     TrialRun {
-        number,
-        pair,
-        arm: arm.to_owned(),
         started_seconds: f64::from(number),
         end,
-        left: 0,
         values: BTreeMap::from([("time".to_owned(), 1.0), ("cpu".to_owned(), 0.5)]),
-        host_wide: Vec::new(),
-        others_cpu_seconds: Some(0.0),
-        stolen_seconds: Some(0.0),
-        slept_seconds: 0.0,
-        refused: None,
-        victims: Vec::new(),
-        course: None,
-        profile: Vec::new(),
+        ..TrialRun::not_yet(number, pair, arm)
     }
 }

@@ -10,16 +10,15 @@
 //!
 //! It has one thread and ends with the process that started it, as its child ends with it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Instant;
 
 use pagewise_model::{Access, Counters, SwappedKind};
 use pagewise_observe::HostRoot;
-use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal};
 use rustix::time::ClockId;
 
@@ -27,6 +26,7 @@ use super::order;
 use super::pages::Pages;
 use super::task::{Answer, Round, TASK, Task, Times, What};
 use crate::calls::{Advice, Region, Sleeper, faults};
+use crate::files::nameless;
 
 /// How often pages that stay are asked to leave: those that were just filled may wait in a list of
 /// another processor.
@@ -135,12 +135,6 @@ fn file(task: &Task, pages: &Pages, folder: &Path) -> Result<Round, String> {
     let touched = touch(&region, &order)?;
     let wrong = pages.wrong(&region, &order, &origin)?;
     Ok(Round { gone, out: gone, wrong, ..touched })
-}
-
-/// A file without a name, so that nothing is left of it when this process is killed.
-fn nameless(folder: &Path) -> std::io::Result<File> {
-    let flag = i32::try_from(OFlags::TMPFILE.bits()).unwrap_or(0);
-    OpenOptions::new().read(true).write(true).mode(0o600).custom_flags(flag).open(folder)
 }
 
 /// Touches each page once; between two looks at the clock lies one touch.

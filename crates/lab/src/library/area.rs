@@ -4,6 +4,7 @@
 use pagewise_model::TrialSwap;
 use serde::{Deserialize, Serialize};
 
+use crate::experiment::{in_range, large_enough, word};
 use crate::workload::Size;
 
 /// The first disk of a guest.
@@ -30,18 +31,20 @@ pub(super) struct Area {
 impl Area {
     /// The area that is meant.
     pub(super) fn wanted(&self) -> Result<TrialSwap, String> {
-        let priority = self.priority.map(checked).transpose()?;
+        let priority = self.priority.map(in_range).transpose()?;
         let of_zram = self.algorithm.is_some() || self.limit.is_some();
         let area = match (self.zram, self.file, self.disk) {
             (Some(size), None, false) => {
                 return Ok(TrialSwap::Zram {
-                    size_bytes: sized(size)?,
-                    algorithm: self.algorithm.as_deref().map(named).transpose()?,
-                    mem_limit_bytes: self.limit.map(sized).transpose()?,
+                    size_bytes: large_enough(size)?,
+                    algorithm: self.algorithm.as_deref().map(word).transpose()?,
+                    mem_limit_bytes: self.limit.map(large_enough).transpose()?,
                     priority,
                 });
             }
-            (None, Some(size), false) => TrialSwap::File { size_bytes: sized(size)?, priority },
+            (None, Some(size), false) => {
+                TrialSwap::File { size_bytes: large_enough(size)?, priority }
+            }
             (None, None, true) => TrialSwap::Device { path: DISK.to_owned(), priority },
             _ => return Err("expected one of zram, file and disk in each area of swap".to_owned()),
         };
@@ -49,28 +52,6 @@ impl Area {
             true => Err("algorithm and limit are of zram alone".to_owned()),
             false => Ok(area),
         }
-    }
-}
-
-/// The kernel takes 0 to 32767; what is below 0 is its own choice.
-fn checked(priority: i16) -> Result<i16, String> {
-    let wrong = || format!("expected a priority from 0 to 32767, found {priority}");
-    (priority >= 0).then_some(priority).ok_or_else(wrong)
-}
-
-fn sized(size: Size) -> Result<u64, String> {
-    let bytes = size.0.get();
-    match bytes < 1 << 20 {
-        true => Err(format!("expected at least 1M, found {size}")),
-        false => Ok(bytes),
-    }
-}
-
-fn named(name: &str) -> Result<String, String> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-    match !name.is_empty() && name.bytes().all(plain) {
-        true => Ok(name.to_owned()),
-        false => Err(format!("expected the name of an algorithm as lz4, found {name:?}")),
     }
 }
 

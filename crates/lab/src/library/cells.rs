@@ -10,8 +10,9 @@ use pagewise_model::{Bytes, Clock, TrialArm, TrialSwap};
 use serde::Deserialize;
 use toml::{Spanned, Table, Value};
 
+use super::area::Area;
 use super::file::{Arm, File, Measure, Place, Wrong, entry};
-use crate::experiment::{Experiment, Metric, alike, setting};
+use crate::experiment::{Experiment, Metric, alike, prefer_more, setting};
 use crate::kernel;
 use crate::workload::Workload;
 
@@ -203,7 +204,7 @@ fn arms(
         if let Some((_, other)) = arms.iter().find(|(_, other)| other.name == arm.name) {
             return Err(file.wrong(written, format!("two arms are called {:?}", other.name)));
         }
-        if let Some((_, other)) = arms.iter().find(|(_, other)| same(other, &arm)) {
+        if let Some((_, other)) = arms.iter().find(|(_, other)| alike(other, &arm)) {
             let what = format!("arms {:?} and {:?} are the same", other.name, arm.name);
             return Err(file.wrong(written, what));
         }
@@ -249,8 +250,7 @@ fn arm(written: &Arm, table: &Table, program: &Path) -> Result<TrialArm, String>
         return Err("expected a name of at most 24 letters, digits, - and _".to_owned());
     }
     let set = written.set.iter().map(|(knob, value)| setting(&format!("{knob}={value}")));
-    let areas =
-        |areas: &Vec<super::area::Area>| areas.iter().map(super::area::Area::wanted).collect();
+    let areas = |areas: &Vec<Area>| areas.iter().map(Area::wanted).collect();
     let own = (!written.workload.is_empty()).then(|| overridden(table, &written.workload));
     Ok(TrialArm {
         name: written.name.clone(),
@@ -264,10 +264,6 @@ fn overridden(table: &Table, over: &Table) -> Result<Workload, String> {
     let mut table = table.clone();
     table.extend(over.iter().map(|(key, value)| (key.clone(), value.clone())));
     workload(&table).map_err(|what| format!("workload: {what}"))
-}
-
-fn same(one: &TrialArm, other: &TrialArm) -> bool {
-    alike(one, other) && one.swap == other.swap && one.command == other.command
 }
 
 /// Whether this kind of machine has what the arms and the workload ask for.
@@ -332,10 +328,8 @@ fn experiment(
 fn metrics(measure: &Measure) -> Result<Vec<Metric>, String> {
     let names = [&measure.primary].into_iter().chain(&measure.guards);
     let mut metrics = names.map(|name| Metric::parse(name)).collect::<Result<Vec<_>, _>>()?;
-    let mut said = metrics.iter_mut().filter(|metric| metric.known().is_none()).peekable();
-    if measure.higher_is_better && said.peek().is_none() {
+    if measure.higher_is_better && !prefer_more(&mut metrics) {
         return Err("higher_is_better: no metric is a regular expression".to_owned());
     }
-    said.for_each(|metric| metric.higher_is_better = measure.higher_is_better);
     Ok(metrics)
 }

@@ -5,22 +5,20 @@
 //! own memory stays small beside what it is about. A file holds one piece of text again and again, with
 //! a number in each page: nobody compresses it.
 //!
-//! A file lies in the folder that TMPDIR names, else in /var/tmp: /tmp is memory on many machines.
+//! A file lies in the folder that TMPDIR names, else where a disk is (`crate::files`).
 //! Pages of a file in memory (tmpfs, a guest's initramfs) cannot be dropped and read again, so a
 //! folder there is refused by what is found, not by its name. The file has no name: nothing is left
 //! of it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::OFlags;
 
 use super::error::{About, Error};
 use super::told::{Told, part};
 use crate::calls::{Advice, Region};
 use crate::contents::Mix;
+use crate::files::{nameless, on_disk};
 
 /// What is made at a time.
 const PIECE: usize = 4 << 20;
@@ -81,8 +79,7 @@ impl Stored {
 /// Where files are made.
 fn folder() -> PathBuf {
     let named = std::env::var_os("TMPDIR").filter(|name| !name.is_empty()).map(PathBuf::from);
-    let usual = || ["/var/tmp", "/tmp"].map(PathBuf::from).into_iter().find(|path| path.is_dir());
-    named.or_else(usual).unwrap_or_else(|| "/".into())
+    named.or_else(on_disk).unwrap_or_else(|| "/var/tmp".into())
 }
 
 fn written(folder: &Path, pages: usize, seed: u64, told: &mut Told<'_>) -> io::Result<File> {
@@ -101,19 +98,6 @@ fn written(folder: &Path, pages: usize, seed: u64, told: &mut Told<'_>) -> io::R
     }
     file.sync_all()?;
     Ok(file)
-}
-
-/// A file without a name. Where the file system knows none of those, its name is removed at once.
-fn nameless(folder: &Path) -> io::Result<File> {
-    let mut open = OpenOptions::new();
-    open.read(true).write(true).mode(0o600);
-    let flag = i32::try_from(OFlags::TMPFILE.bits()).unwrap_or(0);
-    open.clone().custom_flags(flag).open(folder).or_else(|_| {
-        let path = folder.join(format!("pagewise-workload-{}", std::process::id()));
-        let file = open.create_new(true).open(&path)?;
-        std::fs::remove_file(&path)?;
-        Ok(file)
-    })
 }
 
 /// Another seed for each piece.

@@ -11,7 +11,7 @@ use pagewise_model::MappingKind;
 use rustix::io::Errno;
 
 use super::memory::Memory;
-use crate::calls::{Region, category, pagemap_scan};
+use crate::pagemap::{self, Region, Search, category};
 
 /// Regions asked for at one time.
 const REGIONS: usize = 512;
@@ -37,11 +37,18 @@ pub(super) enum What {
     Zero,
 }
 
+/// Pages in RAM or in swap, and what each is; `more` to be told of them costs more.
+fn in_use(start: u64, end: u64, more: u64) -> Search {
+    use category::{HUGE, PRESENT, SWAPPED, ZERO_PAGE};
+    let any_of = PRESENT | SWAPPED;
+    Search { start, end, any_of, tell: any_of | ZERO_PAGE | HUGE | more, most: MOST_AT_ONCE }
+}
+
 impl Memory {
     /// Whether this kernel has PAGEMAP_SCAN.
     pub fn can_scan(&self) -> bool {
         let mut region = [Region::default()];
-        let asked = pagemap_scan(&self.pagemap, [0, self.page], 1, false, &mut region);
+        let asked = pagemap::scan(&self.pagemap, in_use(0, self.page, 0), &mut region);
         !matches!(asked, Err(error) if Errno::from_io_error(&error) == Some(Errno::NOTTY))
     }
 
@@ -53,13 +60,14 @@ impl Memory {
         kind: MappingKind,
         mut see: impl FnMut(Run),
     ) -> io::Result<()> {
-        let files = matches!(kind, MappingKind::PrivateFile | MappingKind::Special);
+        let of_file = matches!(kind, MappingKind::PrivateFile | MappingKind::Special);
+        let files = if of_file { category::FILE } else { 0 };
         let all = if kind == MappingKind::Shared { category::FILE } else { 0 };
         let mut regions = [Region::default(); REGIONS];
         let mut at = start;
         while at < end {
             let (found, stopped) =
-                pagemap_scan(&self.pagemap, [at, end], MOST_AT_ONCE, files, &mut regions)?;
+                pagemap::scan(&self.pagemap, in_use(at, end, files), &mut regions)?;
             for region in regions.get(..found).unwrap_or_default() {
                 see(Run {
                     start: region.start,

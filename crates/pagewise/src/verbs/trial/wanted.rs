@@ -2,7 +2,7 @@
 //! As typed → an experiment, and who lends for it.
 
 use anyhow::bail;
-use pagewise_lab::experiment::{Experiment, Metric, alike, arm};
+use pagewise_lab::experiment::{Experiment, Metric, alike, arm, prefer_more};
 use pagewise_model::{Bytes, Clock};
 
 use crate::cli::{Global, Trial};
@@ -43,12 +43,10 @@ fn metrics(wanted: &Trial) -> anyhow::Result<Vec<Metric>> {
     if metrics.is_empty() {
         metrics.push(Metric::time());
     }
-    let mut of_command = metrics.iter_mut().filter(|metric| metric.known().is_none()).peekable();
-    if wanted.higher_is_better && of_command.peek().is_none() {
+    if wanted.higher_is_better && !prefer_more(&mut metrics) {
         let what = "--higher-is-better: no --metric is a regular expression".to_owned();
         bail!(Advised { what, next: "of times, faults and memory less is better" });
     }
-    of_command.for_each(|metric| metric.higher_is_better = wanted.higher_is_better);
     Ok(metrics)
 }
 

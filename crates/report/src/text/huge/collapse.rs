@@ -82,7 +82,10 @@ fn left(collapse: &Collapse) -> Vec<String> {
         (left.sparse, "less than half full"),
         (left.swapped, "partly in swap"),
         (left.over_budget, "over the budget"),
-        (left.refused, "refused by the kernel for their mapping"),
+        (
+            left.refused,
+            "refused by the kernel (up to 6.12 also where nothing was written since a fork)",
+        ),
         (left.not_reached, "not reached"),
         (left.changed, "changed meanwhile"),
         (collapse.failed.no_memory, "without a free huge page"),
