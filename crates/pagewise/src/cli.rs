@@ -448,6 +448,9 @@ pub(crate) struct Trial {
     /// The most time for a run
     #[arg(long, value_name = "TIME", default_value = "60m", value_parser = parse)]
     pub(crate) timeout: Duration,
+    /// Lend swap also while other swap is in use: pages of others may pass through ours
+    #[arg(long)]
+    pub(crate) allow_shared_swap: bool,
     /// Keep every run, the answer and a page with pictures in this folder: empty or new
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,
@@ -671,6 +674,9 @@ pub(crate) struct Picked {
 pub(crate) struct LabRun {
     #[command(flatten)]
     pub(crate) picked: Picked,
+    /// Lend swap of this host also while other swap is in use: pages of others may pass through ours
+    #[arg(long)]
+    pub(crate) allow_shared_swap: bool,
     /// Keep every run, the answers and pages with pictures in this folder: empty or new
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use pagewise_lab::experiment::{Described, EXPERIMENT, Experiment, RUNS, SUMMARY};
+use pagewise_lab::experiment::{Described, EXPERIMENT, Experiment, RUNS, SUMMARY, surroundings};
 use pagewise_model::{Snapshot, TrialRun};
 use pagewise_report::{Tried, html, json};
 use serde_json::{Value, json};
@@ -36,6 +36,7 @@ impl Folder {
             "kernel": snapshot.taken.kernel,
             "host": snapshot.host,
             "memory": snapshot.memory.total,
+            "surroundings": surroundings(),
         });
         let described = Described { source, ..Described::new(experiment.clone(), machine) };
         let text = serde_json::to_string_pretty(&described)? + "\n";

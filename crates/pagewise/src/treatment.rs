@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use pagewise_apply::{Error, GroupWish, Outcome, Recovered, Session, ZramWish, state_folder};
+use pagewise_lab::experiment::Experiment;
 use pagewise_lab::treatment::{
     Group, GroupWanted, LoanId, Refused, SwapFile, Treatment, Zram, ZramWanted,
 };
@@ -19,6 +20,14 @@ impl Borrowed {
     /// Puts back what earlier runs left behind, and says so on standard error.
     pub(crate) fn open(allow_shared_swap: bool) -> anyhow::Result<Self> {
         Self::open_in(&state_folder(), allow_shared_swap)
+    }
+
+    /// For an experiment. Arms that have no swap of their own leave that of the host as it is.
+    pub(crate) fn for_arms(
+        experiment: &Experiment,
+        allow_shared_swap: bool,
+    ) -> anyhow::Result<Self> {
+        Self::open(allow_shared_swap || !experiment.lends_swap())
     }
 
     /// The same with another folder for journals.

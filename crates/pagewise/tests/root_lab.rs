@@ -10,68 +10,28 @@
 mod machine;
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use machine::{Loans, read};
+use machine::{Place, read, said};
 use pagewise_model::knob::{Access, Domain, KNOBS};
 use serde_json::Value;
-use tempfile::TempDir;
 
 const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
 
-/// A folder for state, files and evidence, and the promise to put back what is left.
-struct Place {
-    // dropped first: it needs the folder
-    _loans: Loans,
-    folder: TempDir,
-    before: String,
-    _alone: MutexGuard<'static, ()>,
+/// Runs a file of that text, which must end with that status, and leave nothing.
+fn lab(place: &Place, text: &str, options: &[&str], status: i32) -> Value {
+    let (file, before) = (file(place, text).display().to_string(), borrowable());
+    let ended = place.output(&[&["lab", "run", &file, "--json"], options].concat());
+    assert_eq!(ended.status.code(), Some(status), "{}", said(&ended));
+    assert_eq!(borrowable(), before, "{}", said(&ended));
+    serde_json::from_slice(&ended.stdout).expect("JSON on standard output")
 }
 
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Place {
-    fn new() -> Self {
-        let alone = alone();
-        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-        let mut loans = Loans::new();
-        let program = env!("CARGO_BIN_EXE_pagewise");
-        loans.promise(&format!(
-            "for i in 1 2 3 4 5; do PAGEWISE_STATE='{}' '{program}' undo > /dev/null && break; \
-             sleep 1; done",
-            folder.path().join("state").display()
-        ));
-        Self { _loans: loans, folder, before: borrowable(), _alone: alone }
-    }
-
-    fn file(&self, text: &str) -> PathBuf {
-        let path = self.folder.path().join("own.toml");
-        std::fs::write(&path, text).unwrap();
-        path
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pagewise"));
-        command.args(arguments).env("PAGEWISE_STATE", self.folder.path().join("state"));
-        command
-    }
-
-    fn output(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().expect("built by cargo")
-    }
-
-    fn run(&self, text: &str, options: &[&str], status: i32) -> Value {
-        let file = self.file(text).display().to_string();
-        let ended = self.output(&[&["lab", "run", &file, "--json"], options].concat());
-        assert_eq!(ended.status.code(), Some(status), "{}", said(&ended));
-        assert_eq!(borrowable(), self.before, "{}", said(&ended));
-        serde_json::from_slice(&ended.stdout).expect("JSON on standard output")
-    }
+fn file(place: &Place, text: &str) -> PathBuf {
+    let path = place.folder.path().join("own.toml");
+    std::fs::write(&path, text).unwrap();
+    path
 }
 
 /// All that is lent: swap areas, zram devices, cgroups of ours, a setting.
@@ -86,10 +46,6 @@ fn borrowable() -> String {
     }
     all.sort();
     format!("{all:?} {}", read(SWAPPINESS))
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn runs<'a>(document: &'a Value, arm: &str) -> Vec<&'a Value> {
@@ -107,7 +63,7 @@ const TINY: &str = "about = \"tiny\"\n[workload]\nkind = \"swap\"\ncode = \"4M\"
 fn root_an_own_experiment_swaps_and_gives_all_back() {
     let place = Place::new();
     let evidence = place.folder.path().join("evidence").display().to_string();
-    let document = place.run(TINY, &["--evidence", &evidence], 0);
+    let document = lab(&place, TINY, &["--evidence", &evidence], 0);
     assert_eq!(document["schema"], "pagewise/lab/1");
     assert_eq!(document["cells"][0]["cell"], "host");
     for arm in ["zram", "file"] {
@@ -147,7 +103,7 @@ fn root_workloads_that_misbehave_cost_their_own_arm() {
         arm("deaf", "trap '' TERM INT HUP; while :; do sleep 1; done"),
         arm("full", "exec dd if=/dev/zero of=/dev/null bs=64M count=1"),
     ];
-    let document = place.run(&commands(&arms.concat()), &[], 0);
+    let document = lab(&place, &commands(&arms.concat()), &[], 0);
     let how = |arm: &str| runs(&document, arm).last().map(|run| run["how"].clone()).unwrap();
     assert_eq!(how("good"), "exited");
     assert_eq!(how("crash"), "killed");
@@ -167,7 +123,7 @@ fn root_an_arm_whose_knob_this_kernel_lacks_is_refused_and_the_others_run() {
     });
     let name = missing.expect("no kernel has all settings, new ones and removed ones").name;
     let arm = format!("[[arm]]\nname = \"lacks\"\nset = {{ \"{name}\" = 1 }}\n");
-    let document = place.run(&commands(&arm), &[], 0);
+    let document = lab(&place, &commands(&arm), &[], 0);
     let refused = runs(&document, "lacks");
     assert!(refused[0]["refused"].as_str().unwrap().contains(name), "{refused:?}");
     assert_eq!(refused[0]["how"], "not_run");
@@ -193,34 +149,34 @@ fn wait_for(what: impl Fn() -> bool) {
 }
 
 fn sleeping(place: &Place) -> Running {
+    let before = borrowable();
     let text = "about = \"x\"\n[workload]\nkind = \"command\"\nargv = [\"sleep\", \"987\"]\n\
         [measure]\nprimary = \"cpu\"\n[[arm]]\nname = \"a\"\nswap = [{ zram = \"32M\" }]\n\
         set = { \"vm.swappiness\" = 61 }\n[[arm]]\nname = \"b\"\n";
-    let file = place.file(text).display().to_string();
+    let file = file(place, text).display().to_string();
     let mut command = place.command(&["lab", "run", &file]);
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let running = Running(child);
-    wait_for(|| read("/proc/swaps").lines().count() > place.before.matches("/dev/").count() + 1);
-    assert_eq!(read(SWAPPINESS), "61");
+    wait_for(|| borrowable() != before && read(SWAPPINESS) == "61");
     running
 }
 
 #[test]
 fn root_ctrl_c_gives_all_back() {
-    let place = Place::new();
+    let (place, before) = (Place::new(), borrowable());
     let mut running = sleeping(&place);
     machine::run("kill", &["-INT", &running.0.id().to_string()]);
     assert_eq!(running.0.wait().unwrap().code(), Some(130));
-    assert_eq!(borrowable(), place.before);
+    assert_eq!(borrowable(), before);
 }
 
 #[test]
 fn root_killed_it_leaves_nothing_that_undo_does_not_find() {
-    let place = Place::new();
+    let (place, before) = (Place::new(), borrowable());
     let mut running = sleeping(&place);
     running.0.kill().unwrap();
     running.0.wait().unwrap();
     let undone = place.output(&["undo"]);
     assert!(undone.status.success(), "{}", said(&undone));
-    assert_eq!(borrowable(), place.before);
+    assert_eq!(borrowable(), before);
 }

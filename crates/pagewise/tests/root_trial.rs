@@ -10,73 +10,28 @@ mod machine;
 mod treatment;
 
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use std::sync::atomic::AtomicBool;
 
-use machine::{Loans, read};
+use machine::{Place, read, said};
 use pagewise_lab::experiment::{
     Conducted, Control, Experiment, Heard, Metric, conduct, judge, setting,
 };
 use pagewise_model::knob::{Access, Domain, KNOBS};
 use pagewise_model::{Clock, RunEnd, TrialArm, TrialRun, TrialSwap};
 use serde_json::Value;
-use tempfile::TempDir;
 use treatment::Borrowed;
 
 /// A knob whose change for a moment nobody feels.
 const KNOB: &str = "/proc/sys/vm/extfrag_threshold";
 const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
 
-/// A folder for state and evidence, and the promise to put back what is left.
-struct Place {
-    // dropped first: it needs the folder
-    loans: Loans,
-    folder: TempDir,
-    _alone: MutexGuard<'static, ()>,
-}
-
-/// One at a time: they set the same knob, and each would spoil the other's times.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Place {
-    fn new() -> Self {
-        let alone = alone();
-        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-        let mut loans = Loans::new();
-        let program = env!("CARGO_BIN_EXE_pagewise");
-        loans.promise(&format!(
-            "for i in 1 2 3 4 5; do PAGEWISE_STATE='{}' '{program}' undo > /dev/null && break; \
-             sleep 1; done",
-            folder.path().join("state").display()
-        ));
-        Self { loans, folder, _alone: alone }
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pagewise"));
-        command.args(arguments).env("PAGEWISE_STATE", self.folder.path().join("state"));
-        command
-    }
-
-    fn output(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().expect("built by cargo")
-    }
-
-    fn trial(&self, options: &[&str], command: &[&str]) -> Value {
-        let ended = self.output(&[&["trial", "--json"], options, &["--"], command].concat());
-        assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
-        serde_json::from_slice(&ended.stdout).expect("JSON on standard output")
-    }
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+fn trial(place: &Place, options: &[&str], command: &[&str]) -> Value {
+    let ended = place.output(&[&["trial", "--json"], options, &["--"], command].concat());
+    assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
+    serde_json::from_slice(&ended.stdout).expect("JSON on standard output")
 }
 
 fn runs(document: &Value) -> &[Value] {
@@ -88,7 +43,7 @@ fn root_each_run_has_what_its_arm_says() {
     let (place, before) = (Place::new(), read(KNOB));
     let options = ["--a", "vm.extfrag_threshold=400", "--b", "vm.extfrag_threshold=600"];
     let metric = ["--metric", "^([0-9]+)", "--higher-is-better"];
-    let document = place.trial(&[&options[..], &metric].concat(), &["cat", KNOB]);
+    let document = trial(&place, &[&options[..], &metric].concat(), &["cat", KNOB]);
     for run in runs(&document) {
         let expected = if run["arm"] == "a" { 400.0 } else { 600.0 };
         assert_eq!(run["values"]["^([0-9]+)"], expected, "{run}");
@@ -108,7 +63,7 @@ fn root_swappiness_of_a_command_in_a_limited_cgroup() {
     let file = folder.path().join("file");
     let script = format!("dd if=/dev/zero of={0} bs=1M count=64; cat {0} {0}", file.display());
     let options = ["--a", "vm.swappiness=60", "--b", "vm.swappiness=100", "--memory", "24M"];
-    let document = place.trial(&options, &["sh", "-c", &script]);
+    let document = trial(&place, &options, &["sh", "-c", &script]);
     assert_eq!(document["memory_limit_bytes"], 24 << 20);
     assert_eq!(read(SWAPPINESS), before);
     for run in runs(&document) {
@@ -130,7 +85,7 @@ fn root_swappiness_reaches_the_cgroup() {
                   || cat /proc/sys/vm/swappiness";
     let options = ["--a", "vm.swappiness=33", "--b", "vm.swappiness=144", "--memory", "24M"];
     let metric = ["--metric", "^([0-9]+)", "--higher-is-better"];
-    let document = place.trial(&[&options[..], &metric].concat(), &["sh", "-c", script]);
+    let document = trial(&place, &[&options[..], &metric].concat(), &["sh", "-c", script]);
     for run in runs(&document) {
         let expected = if run["arm"] == "a" { 33.0 } else { 144.0 };
         assert_eq!(run["values"]["^([0-9]+)"], expected, "{run}");

@@ -121,6 +121,8 @@ pub struct Planned {
 /// What `trial` found.
 #[derive(Debug, Clone, Copy)]
 pub struct Tried<'a> {
+    /// The experiment's, where it has one.
+    pub name: Option<&'a str>,
     /// The host.
     pub snapshot: &'a Snapshot,
     /// What the runs say.

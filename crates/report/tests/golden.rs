@@ -73,7 +73,8 @@ fn a_trial_with_everything() {
     let (trial, runs) = (trial::trial(), trial::runs());
     let evidence = Some(Path::new("evidence/2026-11-20-web-07-make"));
     let snapshot = &interval.end;
-    let tried = Tried { snapshot, trial: &trial, runs: &runs, evidence, cost: host::cost() };
+    let tried =
+        Tried { name: None, snapshot, trial: &trial, runs: &runs, evidence, cost: host::cost() };
     let narrow = Look { width: 60, colour: false };
     let undecided = trial::undecided();
     let other = Tried { trial: &undecided, evidence: None, ..tried };
@@ -81,8 +82,9 @@ fn a_trial_with_everything() {
     compare("tests/golden/trial.txt", &texts.join("--\n"));
     let (wide, emulated, runs) =
         (trial::wide::trial(), trial::wide::emulated(), trial::wide::runs());
-    let several = Tried { trial: &wide, runs: &runs, ..tried };
-    let guest = Tried { trial: &emulated, runs: &[], evidence: None, ..tried };
+    let several = Tried { name: Some("swap"), trial: &wide, runs: &runs, ..tried };
+    let guest =
+        Tried { name: Some("coldpages"), trial: &emulated, runs: &[], evidence: None, ..tried };
     let texts =
         [text::trial(&several, WIDE), text::trial(&several, narrow), text::trial(&guest, WIDE)];
     compare("tests/golden/trial-arms.txt", &texts.join("--\n"));
@@ -98,7 +100,14 @@ fn a_trial_as_a_page() {
     let command = vec!["sh".to_owned(), "-c".to_owned(), "</code><script>x".to_owned()];
     let trial = Trial { command, ..trial::trial() };
     let snapshot = &interval.end;
-    let tried = Tried { snapshot, trial: &trial, runs: &runs, evidence: None, cost: host::cost() };
+    let tried = Tried {
+        name: None,
+        snapshot,
+        trial: &trial,
+        runs: &runs,
+        evidence: None,
+        cost: host::cost(),
+    };
     let page = html::trial(&tried);
     assert_eq!(page.matches("<svg").count(), 3);
     for outside in ["<script", "http-equiv", "src=", "@import", "url("] {
@@ -118,7 +127,8 @@ fn a_trial_that_came_to_nothing_is_told() {
     let failed: Vec<_> = trial::runs().into_iter().filter(|run| !run.end.is_good()).collect();
     for runs in [&[][..], &failed] {
         let snapshot = &interval.end;
-        let tried = Tried { snapshot, trial: &trial, runs, evidence: None, cost: host::cost() };
+        let tried =
+            Tried { name: None, snapshot, trial: &trial, runs, evidence: None, cost: host::cost() };
         assert!(html::trial(&tried).contains("undecided"));
         assert!(text::trial(&tried, WIDE).contains("only 0 of 7 pairs"));
     }

@@ -64,7 +64,7 @@ fn tried<'a>(
     trial: &'a pagewise_model::Trial,
     runs: &'a [pagewise_model::TrialRun],
 ) -> Tried<'a> {
-    Tried { snapshot, trial, runs, evidence: None, cost: host::cost() }
+    Tried { name: None, snapshot, trial, runs, evidence: None, cost: host::cost() }
 }
 
 fn valid(noun: Noun, document: &Value) -> Result<(), String> {

@@ -9,7 +9,7 @@ use pagewise_report::{Tried, html};
 
 fn page(trial: &Trial, runs: &[TrialRun]) -> String {
     let (snapshot, cost) = (&Snapshot::default(), Cost::default());
-    html::trial(&Tried { snapshot, trial, runs, evidence: None, cost })
+    html::trial(&Tried { name: None, snapshot, trial, runs, evidence: None, cost })
 }
 
 #[test]

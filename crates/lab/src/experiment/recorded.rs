@@ -53,6 +53,8 @@ impl Described {
 /// A folder that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
+    /// Its name; a trial has none.
+    pub name: Option<String>,
     /// What was run.
     pub experiment: Experiment,
     /// Its runs.
@@ -72,6 +74,7 @@ impl Recorded {
             let what = format!("expected {SCHEMA}, found {:?}", described.schema);
             return Err(Error::Unusable { path: folder.join(EXPERIMENT), what });
         }
+        let name = described.source["experiment"].as_str().map(str::to_owned);
         let experiment = described.experiment;
         if let Err(what) = experiment.check() {
             return Err(Error::Unusable { path: folder.join(EXPERIMENT), what });
@@ -79,7 +82,7 @@ impl Recorded {
         let runs = runs(&folder.join(RUNS))?;
         let summary = folder.join(SUMMARY);
         let summary = summary.exists().then(|| parsed(&summary)).transpose()?;
-        Ok(Self { experiment, runs, summary })
+        Ok(Self { name, experiment, runs, summary })
     }
 
     /// What the summary says otherwise than `found`, by key; nothing where it says the same.

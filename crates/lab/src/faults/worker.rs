@@ -20,6 +20,7 @@ use std::time::Instant;
 use pagewise_model::{Access, Counters, SwappedKind};
 use pagewise_observe::HostRoot;
 use rustix::process::{Pid, Signal};
+use rustix::thread::CpuSet;
 use rustix::time::ClockId;
 
 use super::order;
@@ -28,8 +29,7 @@ use super::task::{Answer, Round, TASK, Task, Times, What};
 use crate::calls::{Advice, Region, Sleeper, faults};
 use crate::files::nameless;
 
-/// How often pages that stay are asked to leave: those that were just filled may wait in a list of
-/// another processor.
+/// How often pages that stay are asked to leave: the kernel may hold one for a moment.
 const ATTEMPTS: u32 = 4;
 
 /// Whether this process was started to be a worker.
@@ -81,6 +81,7 @@ fn swap(task: &Task, pages: &Pages, memory: SwappedKind, access: Access) -> Resu
     let mut region = Region::memory(task.pages, shared).map_err(|error| kept("memory", &error))?;
     region.advise(Advice::Small).map_err(|error| kept("MADV_NOHUGEPAGE", &error))?;
     let start = Swapped::now()?;
+    let here = OneProcessor::stay();
     let origin = pages.each(task.pages, |at, page| {
         region.fill(at, page);
         Ok(())
@@ -94,6 +95,7 @@ fn swap(task: &Task, pages: &Pages, memory: SwappedKind, access: Access) -> Resu
         ));
     }
     let out_cpu_ns = page_out(&region)?;
+    drop(here);
     let gone = task.pages - resident(&region)?;
     let out = Swapped::now()?.out - filled.out;
     let _child = match memory {
@@ -104,6 +106,30 @@ fn swap(task: &Task, pages: &Pages, memory: SwappedKind, access: Access) -> Resu
     let touched = touch(&region, &order)?;
     let wrong = pages.wrong(&region, &order, &origin)?;
     Ok(Round { gone: count(gone), out, out_cpu_ns, wrong, ..touched })
+}
+
+/// Stays on one processor for as long as this lives, where it may. Pages that were just filled wait in a
+/// list of the processor that filled them, up to 31 on each, and MADV_PAGEOUT empties only its own.
+#[derive(Debug)]
+struct OneProcessor(Option<CpuSet>);
+
+impl OneProcessor {
+    fn stay() -> Self {
+        let before = rustix::thread::sched_getaffinity(None).ok();
+        let mut here = CpuSet::new();
+        here.set(rustix::thread::sched_getcpu());
+        let stays = rustix::thread::sched_setaffinity(None, &here).is_ok();
+        Self(before.filter(|_| stays))
+    }
+}
+
+impl Drop for OneProcessor {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            // Where it is refused, what follows is measured on one processor.
+            let _ = rustix::thread::sched_setaffinity(None, before);
+        }
+    }
 }
 
 /// Swaps it out, for the processor time of that. What stays is the caller's to see.

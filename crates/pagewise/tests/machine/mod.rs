@@ -5,10 +5,12 @@
 #![allow(clippy::disallowed_methods, reason = "tests start the program")]
 
 mod loans;
+mod place;
 
 use std::process::{Command, Output};
 
 pub(crate) use loans::{Loans, read, run, write};
+pub(crate) use place::{Place, said};
 
 /// Runs pagewise, whatever its exit status.
 pub(crate) fn pagewise(arguments: &[&str]) -> Output {

@@ -23,6 +23,11 @@ pub(crate) fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
+/// After the experiment's name, where it has one.
+pub(crate) fn named(name: Option<&str>, text: &str) -> String {
+    name.map_or_else(|| text.to_owned(), |name| format!("{name}: {text}"))
+}
+
 /// The command as it could be typed.
 pub(crate) fn command(trial: &Trial) -> String {
     typed(&trial.command)

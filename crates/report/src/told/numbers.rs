@@ -6,9 +6,15 @@ use pagewise_model::{Bytes, Ends, TrialMetric, grouped};
 /// From here on a ratio is a factor rather than a percentage.
 const FACTOR: f64 = 3.0;
 
-/// `+6.1 %`, `−24.9 %`, or `12 ×` where a percentage would not be read.
+/// From here on a ratio is only said to be beyond it: next to nothing was there before, or after.
+const MOST: f64 = 1000.0;
+
+/// `+6.1 %`, `−24.9 %`, `12 ×` where a percentage would not be read, or `> 1000 ×`.
 pub(crate) fn change(ratio: f64) -> String {
     let factor = if ratio < 1.0 { 1.0 / ratio } else { ratio };
+    if factor > MOST {
+        return if ratio > 1.0 { "> 1000 ×" } else { "< 0.001 ×" }.to_owned();
+    }
     if factor >= FACTOR {
         return format!("{} ×", digits(ratio));
     }
@@ -108,7 +114,7 @@ mod tests {
 
     #[test]
     fn small_changes_are_percentages_and_large_ones_factors() {
-        let all = [1.061, 0.751, 1.0, 0.99999, 2.5, 3.0, 12.34, 0.01, 150.0].map(change);
+        let all = [1.061, 0.751, 1.0, 0.99999, 2.5, 3.0, 12.34, 0.01, 150.0, 5e6, 0.0].map(change);
         let shown = [
             "+6.1 %",
             "−24.9 %",
@@ -119,6 +125,8 @@ mod tests {
             "12.3 ×",
             "0.0100 ×",
             "150 ×",
+            "> 1000 ×",
+            "< 0.001 ×",
         ];
         assert_eq!(all, shown);
         assert_eq!(interval([1.04, 1.083]), "+4.0 to +8.3 %");

@@ -125,25 +125,18 @@ pub(crate) fn runs() -> Vec<TrialRun> {
         let is_b = number % 2 == 1;
         let time = if is_b { 13.06 } else { 12.31 } + f64::from(number) * 0.03;
         let values = [("time", time), ("scanned", if is_b { 31_000.0 } else { 2.0 })];
+        let end = match number {
+            19 => RunEnd::OutOfMemory { kills: 1 },
+            _ => RunEnd::Exited { status: 0 },
+        };
+        let arm = if is_b { "b" } else { "a" };
         TrialRun {
-            number,
-            pair: (number > 5).then(|| (number - 4) / 2),
-            arm: if is_b { "b" } else { "a" }.to_owned(),
             started_seconds: f64::from(number) * 14.0,
-            end: match number {
-                19 => RunEnd::OutOfMemory { kills: 1 },
-                _ => RunEnd::Exited { status: 0 },
-            },
-            left: 0,
+            end,
             values: values.map(|(name, value)| (name.to_owned(), value)).into(),
             host_wide: vec!["swapped-in".to_owned()],
             others_cpu_seconds: Some(4.9),
-            stolen_seconds: Some(0.0),
-            slept_seconds: 0.0,
-            refused: None,
-            victims: Vec::new(),
-            course: None,
-            profile: Vec::new(),
+            ..TrialRun::not_yet(number, (number > 5).then(|| (number - 4) / 2), arm)
         }
     };
     (1..=19).map(run).collect()

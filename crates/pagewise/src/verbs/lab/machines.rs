@@ -9,11 +9,10 @@ use pagewise_lab::experiment::{Conducted, Control, Experiment, Heard, Trouble, c
 use pagewise_lab::guest::Outcome;
 use pagewise_lab::kernel::{self, Kernel};
 use pagewise_lab::library::{self, Cell, Machine, Runner, Told};
-use pagewise_model::{Bytes, Name, Reading, Snapshot, Source, TrialForecast, TrialRun};
+use pagewise_model::{Name, Reading, Snapshot, Source, TrialForecast, TrialRun};
 
 use super::guest::in_words;
-use super::tell;
-use crate::cli::Global;
+use crate::cli::{Global, LabRun};
 use crate::evidence::Folder;
 use crate::interrupt::Stop;
 use crate::progress::Measuring;
@@ -25,6 +24,8 @@ pub(super) struct Machines<'a> {
     global: &'a Global,
     host: &'a Snapshot,
     stop: &'a Stop,
+    /// Swap is lent although the host uses other swap.
+    shares_swap: bool,
 }
 
 /// What became of a cell.
@@ -38,8 +39,6 @@ pub(super) struct Ran {
     pub(super) trouble: Option<Ended>,
     /// By the user.
     pub(super) stopped: bool,
-    /// The evidence is not whole.
-    pub(super) unkept: bool,
     on_host: bool,
 }
 
@@ -69,10 +68,6 @@ impl Ran {
         let runs = self.runs.iter().filter(|_| self.on_host);
         runs.filter_map(|run| run.values.get("cpu")).sum()
     }
-
-    pub(super) fn unkept(self) -> Self {
-        Self { unkept: true, ..self }
-    }
 }
 
 /// Makes the folder for evidence, of an experiment on a machine.
@@ -90,8 +85,12 @@ pub(super) fn check(cells: &[Cell]) -> anyhow::Result<()> {
 }
 
 impl<'a> Machines<'a> {
-    pub(super) fn new(global: &'a Global, host: &'a Snapshot, stop: &'a Stop) -> Self {
-        Self { global, host, stop }
+    pub(super) fn new(
+        (global, wanted): (&'a Global, &LabRun),
+        host: &'a Snapshot,
+        stop: &'a Stop,
+    ) -> Self {
+        Self { global, host, stop, shares_swap: wanted.allow_shared_swap }
     }
 
     /// Runs it to its end, however that comes. The folder is made before the first run.
@@ -113,8 +112,7 @@ impl<'a> Machines<'a> {
         keep: &mut Keep<'_>,
         kept: &mut Option<Folder>,
     ) -> anyhow::Result<Ran> {
-        self.warn_of_swap();
-        let mut borrowed = Borrowed::open(true)?;
+        let mut borrowed = Borrowed::for_arms(&cell.experiment, self.shares_swap)?;
         *kept = keep(&cell.experiment, self.host)?;
         let shown = Shown::start(self.global, cell);
         let mut heard = |heard: Heard<'_>| match heard {
@@ -138,24 +136,8 @@ impl<'a> Machines<'a> {
             snapshot: self.host.clone(),
             trouble: trouble.map(ended),
             stopped,
-            unkept: false,
             on_host: true,
         })
-    }
-
-    /// The areas of an arm come before others of the same host, but what lies in those may move.
-    fn warn_of_swap(&self) {
-        let used = self.host.tiers.iter().filter_map(|tier| tier.used.get());
-        let used: u64 = used.map(Bytes::get).sum();
-        if used > 0 {
-            tell(
-                self.global,
-                &format!(
-                    "swap of this host is in use ({}): pages of others may pass through ours",
-                    Bytes::new(used)
-                ),
-            );
-        }
     }
 
     fn in_guest(
@@ -198,7 +180,7 @@ impl<'a> Machines<'a> {
         let stopped = ran.guest.outcome == Outcome::Stopped;
         let trouble = ended(&ran).filter(|_| !stopped);
         let library::Ran { experiment, runs, .. } = ran;
-        Ok(Ran { experiment, runs, snapshot, trouble, stopped, unkept: false, on_host: false })
+        Ok(Ran { experiment, runs, snapshot, trouble, stopped, on_host: false })
     }
 }
 

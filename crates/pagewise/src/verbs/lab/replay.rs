@@ -70,6 +70,7 @@ fn show(
     trial: &Trial,
 ) -> anyhow::Result<()> {
     let tried = Tried {
+        name: recorded.name.as_deref(),
         snapshot: &Snapshot::default(),
         trial,
         runs: &recorded.runs,

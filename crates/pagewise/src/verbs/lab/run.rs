@@ -30,11 +30,11 @@ pub(super) fn run(global: &Global, wanted: &LabRun, started: Started) -> anyhow:
     let folders = folders(wanted.evidence.as_deref(), &file, &cells)?;
     let stop = Stop::listen()?;
     say_time(global, &file, &cells);
-    let machines = Machines::new(global, &machine.end, &stop);
+    let machines = Machines::new((global, wanted), &machine.end, &stop);
     let mut done: Vec<Done> = Vec::new();
     for (cell, folder) in cells.iter().zip(folders) {
         let named = cells.len() > 1;
-        let one = one(global, &machines, &file, cell, folder.as_deref(), named)?;
+        let one = one((global, &machines), &file, (cell, folder.as_deref()), named)?;
         let go_on = !one.ran.stopped;
         done.push(one);
         if !go_on {
@@ -61,15 +61,15 @@ struct Done {
     preview: bool,
     ran: Ran,
     trial: Trial,
+    /// The evidence is not whole.
+    unkept: bool,
 }
 
 /// Runs a cell, keeps its evidence and, but for --json, prints its answer.
 fn one(
-    global: &Global,
-    machines: &Machines<'_>,
+    (global, machines): (&Global, &Machines<'_>),
     file: &File,
-    cell: &Cell,
-    folder: Option<&Path>,
+    (cell, folder): (&Cell, Option<&Path>),
     named: bool,
 ) -> anyhow::Result<Done> {
     if named {
@@ -81,39 +81,48 @@ fn one(
     };
     let ran = machines.run(cell, &mut keep, &mut kept)?;
     let trial = judge(&ran.experiment, &ran.runs);
-    let evidence = kept.as_ref().map(Folder::path);
     let tried = Tried {
+        name: Some(&file.name),
         snapshot: &ran.snapshot,
         trial: &trial,
         runs: &ran.runs,
-        evidence,
+        evidence: kept.as_ref().map(Folder::path),
         cost: Cost::default(),
     };
-    if let (Some(trouble), false) = (&ran.trouble, ran.stopped) {
-        trouble.tell(&cell.name);
-    }
-    if !global.json && !ran.stopped && ran.has_pairs() {
-        let heading = if named { format!("{}\n", cell.name) } else { String::new() };
-        let text = heading + &text::trial(&tried, screen::look(global));
-        output::print(text.as_bytes())?;
-        if cell.preview {
-            tell(
-                global,
-                "a glance at three rounds: nothing is judged; leave --preview away for that",
-            );
-        }
-    }
-    if let Some(Err(error)) = kept.as_ref().map(|kept| kept.finish(&tried)) {
+    show(global, cell, &ran, &tried, named)?;
+    let unkept = kept.as_ref().and_then(|kept| kept.finish(&tried).err());
+    if let Some(error) = &unkept {
         // the answer is not lost with the folder
         eprintln!("pagewise: {error:#}");
-        return Ok(Done {
-            name: cell.name.clone(),
-            preview: cell.preview,
-            ran: ran.unkept(),
-            trial,
-        });
     }
-    Ok(Done { name: cell.name.clone(), preview: cell.preview, ran, trial })
+    let (name, preview, unkept) = (cell.name.clone(), cell.preview, unkept.is_some());
+    Ok(Done { name, preview, ran, trial, unkept })
+}
+
+/// What ended it early, and what was found all the same.
+fn show(
+    global: &Global,
+    cell: &Cell,
+    ran: &Ran,
+    tried: &Tried<'_>,
+    named: bool,
+) -> anyhow::Result<()> {
+    if ran.stopped {
+        return Ok(());
+    }
+    if let Some(trouble) = &ran.trouble {
+        trouble.tell(&cell.name);
+    }
+    if global.json || !ran.has_pairs() {
+        return Ok(());
+    }
+    let heading = if named { format!("{}\n", cell.name) } else { String::new() };
+    output::print((heading + &text::trial(tried, screen::look(global))).as_bytes())?;
+    if cell.preview {
+        let glance = "a glance at three rounds: nothing is judged; leave --preview away for that";
+        tell(global, glance);
+    }
+    Ok(())
 }
 
 /// Where the experiment came from, for the evidence.
@@ -213,7 +222,7 @@ fn ended(done: &[Done]) -> anyhow::Result<Outcome> {
         );
         return Ok(Outcome::Status(STOPPED));
     }
-    match done.iter().any(|one| one.ran.trouble.is_some() || one.ran.unkept) {
+    match done.iter().any(|one| one.ran.trouble.is_some() || one.unkept) {
         true => Ok(Outcome::Status(1)),
         false => Ok(Outcome::Done),
     }

@@ -27,7 +27,7 @@ pub(super) fn run(global: &Global, wanted: &Trial, started: Started) -> anyhow::
     let host = HostRoot::live().context("/")?;
     let machine = Interval::single(pagewise_observe::snapshot(&host, &Scope::glance()));
     let stop = Stop::listen()?;
-    let mut borrowed = wanted::borrowed(&experiment)?;
+    let mut borrowed = wanted::borrowed(&experiment, wanted)?;
     let folder = wanted.evidence.as_deref();
     let mut folder = folder
         .map(|at| Folder::new(at, &experiment, &machine.end, serde_json::Value::Null))
@@ -94,7 +94,8 @@ fn ended(
     let trial = judge(experiment, &runs);
     let evidence = folder.map(Folder::path);
     let cost = own_cost(started, machine, &runs);
-    let tried = Tried { snapshot: &machine.end, trial: &trial, runs: &runs, evidence, cost };
+    let snapshot = &machine.end;
+    let tried = Tried { name: None, snapshot, trial: &trial, runs: &runs, evidence, cost };
     if trouble.is_none() {
         show(global, &tried)?;
     }

@@ -57,13 +57,14 @@ fn drawn() -> u64 {
 }
 
 /// Only what sets something or limits memory needs to borrow; with root there is a cgroup for each run.
-pub(super) fn borrowed(experiment: &Experiment) -> anyhow::Result<Option<Borrowed>> {
-    let sets = experiment.arms.iter().any(|arm| !arm.settings.is_empty() || arm.swap.is_some());
-    let needed = sets || experiment.memory_limit_bytes.is_some();
+pub(super) fn borrowed(
+    experiment: &Experiment,
+    wanted: &Trial,
+) -> anyhow::Result<Option<Borrowed>> {
     if rustix::process::geteuid().is_root() {
-        return Borrowed::open(true).map(Some);
+        return Borrowed::for_arms(experiment, wanted.allow_shared_swap).map(Some);
     }
-    if needed {
+    if experiment.borrows() {
         let what = "trial: settings, swap and memory limits are borrowed by root only".to_owned();
         bail!(Advised { what, next: "run it as root; the command runs as root then, too" });
     }

@@ -9,11 +9,13 @@ use super::{escaped, metrics, pictures, stopped};
 use crate::lineup::{self, Against, Medians, Row};
 use crate::{Tried, told};
 
-pub(super) fn heading(trial: &Trial) -> String {
+pub(super) fn heading(tried: &Tried<'_>) -> String {
+    let trial = tried.trial;
     let command = escaped(&told::command(trial));
+    let arms = told::named(tried.name, &format!("{} arms", trial.arms.len()));
     format!(
-        "<h1>{} arms</h1>\n<p class=\"quiet\">on <code>{command}</code></p>\n{}",
-        trial.arms.len(),
+        "<h1>{}</h1>\n<p class=\"quiet\">on <code>{command}</code></p>\n{}",
+        escaped(&arms),
         stopped(trial)
     )
 }

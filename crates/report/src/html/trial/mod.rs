@@ -17,7 +17,7 @@ use crate::{Tried, lineup, told};
 pub fn trial(tried: &Tried<'_>) -> String {
     let trial = tried.trial;
     let body = if lineup::is_wide(trial) { several(tried) } else { two(tried) };
-    page(&title(trial), &(body + &method(tried) + &runs::table(tried)))
+    page(&told::named(tried.name, &title(trial)), &(body + &method(tried) + &runs::table(tried)))
 }
 
 fn title(trial: &Trial) -> String {
@@ -30,7 +30,7 @@ fn title(trial: &Trial) -> String {
 fn two(tried: &Tried<'_>) -> String {
     let trial = tried.trial;
     [
-        heading(trial),
+        heading(tried),
         metrics::table(trial, "b", &trial.metrics),
         pictures::of_two(tried),
         pictures::courses(tried),
@@ -42,7 +42,7 @@ fn two(tried: &Tried<'_>) -> String {
 fn several(tried: &Tried<'_>) -> String {
     let trial = tried.trial;
     [
-        arms::heading(trial),
+        arms::heading(tried),
         arms::table(tried),
         pictures::of_arms(tried),
         arms::medians(trial),
@@ -62,12 +62,13 @@ fn stopped(trial: &Trial) -> String {
     paragraph(&stopped.unwrap_or_default())
 }
 
-fn heading(trial: &Trial) -> String {
+fn heading(tried: &Tried<'_>) -> String {
+    let trial = tried.trial;
     let word = told::verdict(trial.verdict);
     format!(
         "<h1>{}: <span class=\"verdict {word}\">{word}</span></h1>\n\
          <p class=\"quiet\">on <code>{}</code></p>\n{}{}",
-        escaped(&told::arms(trial)),
+        escaped(&told::named(tried.name, &told::arms(trial))),
         escaped(&told::command(trial)),
         stopped(trial),
         paragraph(&told::meaning(trial))

@@ -11,8 +11,10 @@ use crate::text::words::listed;
 use crate::{Tried, told};
 
 /// How many arms there are, and what they have.
-pub(super) fn heading(page: &mut Page, trial: &Trial) {
-    let start = Line::default().span(Role::Strong, format!("{} arms on", trial.arms.len()));
+pub(super) fn heading(page: &mut Page, tried: &Tried<'_>) {
+    let trial = tried.trial;
+    let arms = told::named(tried.name, &format!("{} arms on", trial.arms.len()));
+    let start = Line::default().span(Role::Strong, arms);
     page.hang(start.plain(" "), 2, Role::Plain, &told::command(trial));
     stopped(page, trial);
     let mut table = Table::new(2, vec![Column::left(""), Column::words("")]);

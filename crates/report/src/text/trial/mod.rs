@@ -14,13 +14,13 @@ use crate::{Tried, lineup, told};
 pub(super) fn print(page: &mut Page, tried: &Tried<'_>) {
     let trial = tried.trial;
     if lineup::is_wide(trial) {
-        arms::heading(page, trial);
+        arms::heading(page, tried);
         arms::print(page, tried);
         for other in lineup::against(trial) {
             arms::differences(page, trial, &other);
         }
     } else {
-        heading(page, trial);
+        heading(page, tried);
         metrics::print(page, trial.clock, &trial.metrics);
     }
     profile::print(page, tried);
@@ -40,15 +40,17 @@ fn role(verdict: Verdict) -> Role {
     }
 }
 
-fn heading(page: &mut Page, trial: &Trial) {
+fn heading(page: &mut Page, tried: &Tried<'_>) {
+    let trial = tried.trial;
+    let arms = told::named(tried.name, &told::arms(trial));
     let line = Line::default()
-        .span(Role::Strong, told::arms(trial))
+        .span(Role::Strong, arms.clone())
         .plain(format!(" on {}: ", told::command(trial)))
         .span(role(trial.verdict), told::verdict(trial.verdict).to_uppercase());
     if line.width() <= page.width() {
         page.line(&line);
     } else {
-        page.hang(Line::default(), 2, Role::Strong, &format!("{} on", told::arms(trial)));
+        page.hang(Line::default(), 2, Role::Strong, &format!("{arms} on"));
         page.hang(Line::indented(2), 4, Role::Plain, &told::command(trial));
         let verdict = told::verdict(trial.verdict).to_uppercase();
         page.line(&Line::indented(2).span(role(trial.verdict), verdict));

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Where a test runs pagewise: state and files of its own, alone, and with the promise to put back.
+
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tempfile::TempDir;
+
+use super::Loans;
+
+/// One at a time: they set the same knobs, and each would spoil the other's times.
+pub(crate) struct Place {
+    // dropped first: it needs the folder
+    pub(crate) loans: Loans,
+    pub(crate) folder: TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let alone = alone();
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+        let mut loans = Loans::new();
+        let program = env!("CARGO_BIN_EXE_pagewise");
+        loans.promise(&format!(
+            "for i in 1 2 3 4 5; do PAGEWISE_STATE='{}' '{program}' undo > /dev/null && break; \
+             sleep 1; done",
+            folder.path().join("state").display()
+        ));
+        Self { loans, folder, _alone: alone }
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pagewise"));
+        command.args(arguments).env("PAGEWISE_STATE", self.folder.path().join("state"));
+        command
+    }
+
+    pub(crate) fn output(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("built by cargo")
+    }
+}
+
+/// What a program told on standard error.
+pub(crate) fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
