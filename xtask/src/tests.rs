@@ -2,15 +2,16 @@
 //! Runs all tests and adds up what every test program says of itself.
 //!
 //! Tests named `root_` borrow devices and cgroups of the machine, one after the other. Those named
-//! `guest_` start QEMU, two at a time, with kernels that are kept under `.cache`; guests get the
-//! static program, as they have no libraries. Both run only when asked for. The totals are the last
+//! `guest_` start QEMU, two at a time, with kernels that are kept under `.cache`; guests run the
+//! static program, as they have no libraries of their own. Both run only when asked for. The totals are the last
 //! line, and are kept in `target/test-totals` for callers whose own tools (make) print below it.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 
 use crate::run;
 
@@ -48,9 +49,9 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     let mut totals = Totals::default();
     let mut succeeded = tested(&mut test(ANYWHERE), &mut totals)?;
     if args.root {
+        run::succeed(&mut run::program(run::project().join("xtask/scripts/build-static.sh")))?;
         succeeded &= tested(&mut with_program(&["root_", "--", "--test-threads=1"])?, &mut totals)?;
-        succeeded &=
-            tested(&mut with_program(&["guest_", "--", "--test-threads=2"])?, &mut totals)?;
+        succeeded &= guests(&mut totals)?;
     }
     let line = format!("{} passed, {} failed", totals.passed, totals.failed);
     fs::write(run::project().join("target/test-totals"), format!("{line}\n"))?;
@@ -75,12 +76,50 @@ fn test(rest: &[&str]) -> Command {
     command
 }
 
-/// Tests that are given the static program, and what they take into guests: its folder has both.
+/// Two test programs at a time, each with one guest at a time. By itself cargo would start a program
+/// when all tests of the one before have ended, and most have one that takes long.
+fn guests(totals: &mut Totals) -> Result<bool> {
+    let todo = Mutex::new(guest_programs()?.into_iter());
+    let next = || todo.lock().ok().and_then(|mut names| names.next());
+    let lane = || -> Result<(Totals, bool)> {
+        let (mut totals, mut succeeded) = (Totals::default(), true);
+        while let Some(name) = next() {
+            let one = ["--test", &name, "guest_", "--", "--test-threads=1"];
+            succeeded &= tested(&mut with_program(&one)?, &mut totals)?;
+        }
+        Ok((totals, succeeded))
+    };
+    let lanes = std::thread::scope(|scope| {
+        [scope.spawn(lane), scope.spawn(lane)].map(std::thread::ScopedJoinHandle::join)
+    });
+    let mut all = true;
+    for ended in lanes {
+        let (of_lane, succeeded) = ended.map_err(|_| anyhow!("a lane panicked"))??;
+        totals.passed += of_lane.passed;
+        totals.failed += of_lane.failed;
+        all &= succeeded;
+    }
+    Ok(all)
+}
+
+/// Those that start guests, the one with most of them first.
+fn guest_programs() -> Result<Vec<String>> {
+    let folder = run::project().join("crates/pagewise/tests");
+    let mut programs = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.starts_with("guest_") {
+            programs.push((fs::metadata(&path)?.len(), name.to_owned()));
+        }
+    }
+    programs.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(programs.into_iter().map(|(_, name)| name).collect())
+}
+
+/// Tests that are given the static program.
 fn with_program(rest: &[&str]) -> Result<Command> {
     let script = run::project().join("xtask/scripts/build-static.sh");
-    let examples = ["zram_sizes", "swap_faults", "borrow"];
-    let examples = examples.into_iter().flat_map(|example| ["--example", example]);
-    run::succeed(run::program(&script).args(["--package", "pagewise", "--bins"]).args(examples))?;
     let program = run::output(run::program(&script).arg("--where"))?;
     let mut command = test(rest);
     command.env("PAGEWISE_STATIC", run::project().join(program.trim()));

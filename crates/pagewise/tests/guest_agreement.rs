@@ -4,11 +4,13 @@
 #![allow(clippy::disallowed_methods, reason = "images for the guests, and what they say")]
 
 mod agreement;
+mod example;
 mod guest;
 
 use std::collections::BTreeMap;
 
-use agreement::{Compared, Said, apart, built, images};
+use agreement::{Compared, Said, apart, images};
+use example::into_guest;
 use pagewise_pages::codec::Algorithm;
 use pagewise_pages::kernel::Kernel;
 
@@ -45,8 +47,8 @@ fn guest_zram_of_every_suite_stores_what_scan_says() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     for (suite, kernel) in SUITES {
         let out = folder.path().join(suite);
-        let tool = format!("{}:/zram_sizes", built("zram_sizes").display());
-        let mut options = vec!["--kernel".to_owned(), suite.to_owned(), "--file".to_owned(), tool];
+        let mut options = vec!["--kernel".to_owned(), suite.to_owned()];
+        options.extend(into_guest("zram_sizes"));
         options.extend(["--out".to_owned(), out.display().to_string()]);
         options.extend(["--memory", "768M", "--deadline", "5m"].map(str::to_owned));
         for (name, image) in &images {

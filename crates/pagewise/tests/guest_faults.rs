@@ -3,10 +3,12 @@
 
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "the pages for the guests")]
 
+mod example;
 mod faults;
 mod guest;
 
-use faults::{KINDS, check, image, is_read_ahead, pages_per_fault, tell, tool};
+use example::into_guest;
+use faults::{KINDS, check, image, is_read_ahead, pages_per_fault, tell};
 use guest::script;
 use serde_json::Value;
 
@@ -15,10 +17,10 @@ const PAGES: u64 = 1024;
 
 fn measured(suite: &str) -> Value {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let tool = format!("{}:/swap_faults", tool().display());
+    let tool = into_guest("swap_faults");
     let image = format!("{}:/image", image(folder.path(), PAGES).display());
-    let options =
-        ["--emulate", "--kernel", suite, "--file", &tool, "--file", &image, "--deadline", "5m"];
+    let options = ["--emulate", "--kernel", suite, "--file", &image, "--deadline", "5m"];
+    let options = options.into_iter().chain(tool.iter().map(String::as_str)).collect::<Vec<_>>();
     let measure = "mkdir /tmp/tokens; /swap_faults image=/image tokens=/tmp/tokens pages=1024 \
                    rounds=2 2> /tmp/told || { cat /tmp/told >&2; exit 1; }";
     let ran = script(&options, measure);

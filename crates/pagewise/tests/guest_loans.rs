@@ -9,10 +9,10 @@
     reason = "tests start programs and look at the machine"
 )]
 
+mod example;
 mod guest;
 
-use std::path::Path;
-
+use example::into_guest;
 use guest::script;
 
 /// A machine as a distribution installs it, and what loans may change of it.
@@ -51,10 +51,9 @@ const KILLED: &str = r#"
 "#;
 
 fn told(suite: &str, what: &str) -> String {
-    let program = std::env::var_os("PAGEWISE_STATIC").expect("run by cargo xtask test --root");
-    let borrow = Path::new(&program).with_file_name("examples").join("borrow");
-    let options = ["--kernel", suite, "--file", &format!("{}:/borrow", borrow.display())];
-    let ran = script(&options, &format!("{MACHINE}{what}"));
+    let borrow = into_guest("borrow");
+    let options = ["--kernel", suite].into_iter().chain(borrow.iter().map(String::as_str));
+    let ran = script(&options.collect::<Vec<_>>(), &format!("{MACHINE}{what}"));
     assert_eq!(ran.status, 0, "{suite}: {}{}", ran.out, ran.err);
     ran.out
 }

@@ -4,9 +4,11 @@
 #![allow(clippy::disallowed_methods, reason = "an image for the device")]
 
 mod agreement;
+mod example;
 mod machine;
 
-use agreement::{Compared, Said, apart, built, images};
+use agreement::{Compared, Said, apart, images};
+use example::example;
 use machine::{Loans, read, run, write};
 use pagewise_pages::codec::Algorithm;
 use pagewise_pages::kernel::Kernel;
@@ -22,7 +24,7 @@ fn root_zram_stores_what_scan_says() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let mut loans = Loans::new();
     let id = loans.zram("64M");
-    let tool = built("zram_sizes");
+    let tool = example("zram_sizes");
     let images = images();
     for algorithm in offered(id) {
         let mut compared = Compared::default();

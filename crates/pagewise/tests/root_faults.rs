@@ -3,6 +3,7 @@
 
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests look at the machine")]
 
+mod example;
 mod faults;
 
 use std::io::{BufRead, BufReader, Read};
@@ -10,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
-use faults::{check, image, number, pages_per_fault, tell, tool};
+use example::example;
+use faults::{check, image, number, pages_per_fault, tell};
 use serde_json::Value;
 
 const CLUSTERS: [u64; 4] = [0, 1, 2, 3];
@@ -57,7 +59,7 @@ struct Run {
 impl Run {
     fn start(image: &Path, arguments: &[&str]) -> Self {
         let tokens = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let mut command = Command::new(tool());
+        let mut command = Command::new(example("swap_faults"));
         command.arg(format!("image={}", image.display()));
         command.arg(format!("tokens={}", tokens.path().display())).args(arguments);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -9,6 +9,7 @@
     reason = "tests start programs and look at the machine"
 )]
 
+mod example;
 mod machine;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use example::example;
 use machine::Loans;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -56,8 +58,7 @@ impl Place {
     }
 
     fn borrow(&self, arguments: &[&str]) -> Command {
-        let program = Path::new(env!("CARGO_BIN_EXE_pagewise"));
-        let mut command = Command::new(program.with_file_name("examples").join("borrow"));
+        let mut command = Command::new(example("borrow"));
         command.args(arguments).env("PAGEWISE_STATE", self.state());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command

@@ -8,6 +8,8 @@ use crate::workload::Workload;
 const AROUND: f64 = 1.0;
 /// Bytes that are made up and written in a second, before a workload begins.
 const FILLED: f64 = (200 << 20) as f64;
+/// Requests that a redis answers in a second while its memory is short.
+const ASKED: f64 = 10_000.0;
 /// What a guest takes to start.
 const START: f64 = 15.0;
 
@@ -27,7 +29,11 @@ pub fn seconds(cell: &Cell) -> f64 {
     let (run, files) = match &cell.workload {
         Workload::Swap(swap) => (swap.seconds, vec![swap.data, swap.code]),
         Workload::Coldpages(cold) => (cold.seconds, vec![cold.data, cold.library, cold.stream]),
-        Workload::Redis(_) | Workload::Command { .. } => (deadline, Vec::new()),
+        Workload::Redis(redis) => {
+            let asked = redis.records + 2 * redis.requests;
+            ((asked as f64 / ASKED).min(redis.seconds), Vec::new())
+        }
+        Workload::Command { .. } => (deadline, Vec::new()),
     };
     let filled: f64 = files.iter().map(|size| size.0.get() as f64 / FILLED).sum();
     let start = if matches!(cell.runner, Runner::Guest(_)) { START } else { 0.0 };

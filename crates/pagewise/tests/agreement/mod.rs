@@ -7,7 +7,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use pagewise_pages::codec::{Algorithm, Sizer};
@@ -17,13 +17,6 @@ use pagewise_pages::{aging, same};
 pub(crate) const PAGE: usize = 4096;
 /// Of each kind of memory, taken evenly over all of it.
 const PAGES: usize = 800;
-
-/// The static program and what was built with it.
-pub(crate) fn built(name: &str) -> PathBuf {
-    let program = std::env::var_os("PAGEWISE_STATIC").expect("run by cargo xtask test --root");
-    let folder = Path::new(&program).parent().unwrap();
-    if name == "pagewise" { program.into() } else { folder.join("examples").join(name) }
-}
 
 /// A program that waits with its memory in use, and ends with the test.
 struct Alive(Child);
@@ -82,7 +75,7 @@ fn dumped(pid: u32) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("dump");
     let scan = ["scan", "--exact", "--measure", "--quiet", "--json", "--pid"];
-    let output = Command::new(built("pagewise"))
+    let output = Command::new(env!("CARGO_BIN_EXE_pagewise"))
         .args(scan)
         .args([&pid.to_string(), "--dump", path.to_str().unwrap()])
         .output()

@@ -11,12 +11,6 @@ use serde_json::Value;
 pub(crate) const KINDS: [&str; 3] = ["private", "forked", "shmem"];
 pub(crate) const ORDERS: [&str; 2] = ["sequential", "random"];
 
-/// Where `cargo xtask test --root` built it.
-pub(crate) fn tool() -> PathBuf {
-    let program = std::env::var_os("PAGEWISE_STATIC").expect("run by cargo xtask test --root");
-    Path::new(&program).parent().unwrap().join("examples/swap_faults")
-}
-
 /// Writes pages that are all different, half of them noise; each sixteenth is zeros.
 pub(crate) fn image(folder: &Path, pages: u64) -> PathBuf {
     let mut state = 88_172_645_463_325_252_u64;

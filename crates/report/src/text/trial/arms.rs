@@ -112,10 +112,12 @@ pub(super) fn differences(page: &mut Page, trial: &Trial, other: &Against<'_>) {
     }
     let first = trial.arms.first().map_or("a", |arm| &arm.name);
     page.heading(&format!("{} against {first}", other.arm), "");
-    let columns = ["metric", "change", "95 % interval", ""].map(Column::left);
-    let mut table = Table::new(2, columns.into());
-    differ.iter().for_each(|metric| table.row(difference(trial, metric)));
-    table.print(page);
+    if !differ.is_empty() {
+        let columns = ["metric", "change", "95 % interval", ""].map(Column::left);
+        let mut table = Table::new(2, columns.into());
+        differ.iter().for_each(|metric| table.row(difference(trial, metric)));
+        table.print(page);
+    }
     for (verdict, words) in [(Verdict::Equivalent, "Equivalent"), (Verdict::Undecided, "Undecided")]
     {
         let of = rest.iter().filter(|metric| metric.verdict == verdict);
