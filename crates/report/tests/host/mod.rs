@@ -209,8 +209,8 @@ pub(crate) fn zmerge_device(id: u32, mode: &str, merged: u64) -> Zram {
     let mm = |value: u64| found(Bytes::new(value), &at("mm_stat"));
     let count = |value: u64| found(Pages::new(value), &at("mm_stat"));
     let available = ["off", "request", "inline", "adaptive"].map(Name::from).to_vec();
+    let looked_for = if mode == "inline" { 131_072 } else { 0 };
     let mode = found(Choice { active: Name::from(mode), available }, &at("merge_mode"));
-    let looked_for = if mode.value().unwrap().active.as_str() == "inline" { 131_072 } else { 0 };
     let merging = Merging {
         mode,
         slots_left: found(0, &at("merge")),
