@@ -9,13 +9,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use pagewise_model::{Bytes, Snapshot};
 use pagewise_observe::{HostRoot, Scope, memory_cgroups, snapshot};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::IFlags;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -154,8 +155,41 @@ fn bytes(path: &str, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// A file of the kernel that wakes whoever waits for it when it has changed.
+#[derive(Debug)]
+pub(crate) struct Watched(File);
+
+impl Watched {
+    pub(crate) fn open(path: &str) -> io::Result<Self> {
+        File::open(path).map(Self)
+    }
+
+    /// What it says now; from here on a change wakes.
+    pub(crate) fn number(&mut self) -> io::Result<u64> {
+        let mut text = [0; 32];
+        let length = self.0.read_at(&mut text, 0)?;
+        let text = String::from_utf8_lossy(&text[..length]);
+        let strange = |_| io::Error::other(format!("expected a number, found {text:?}"));
+        text.trim().parse().map_err(strange)
+    }
+
+    /// Until it has changed, a signal came, or the time is over.
+    pub(crate) fn wait(&self, most: Duration) -> io::Result<()> {
+        let timeout = Timespec::try_from(most).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&self.0, PollFlags::PRI)], Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+/// Whether we may write into a file that is there; it is opened and left as it is.
+pub(crate) fn may_write(path: &str) -> io::Result<()> {
+    OpenOptions::new().write(true).open(path).map(drop)
+}
+
 /// In a single write, into a file that is there.
-fn write(path: &str, value: &str) -> io::Result<()> {
+pub(crate) fn write(path: &str, value: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).open(path)?;
     let written = file.write(value.as_bytes())?;
     if written == value.len() {

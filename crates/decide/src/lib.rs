@@ -4,6 +4,7 @@
 //! One file per rule under `rules/`, and one row per rule in [`RULES`]. A rule is silent when a
 //! Reading that it needs is absent or denied.
 
+mod commands;
 mod facts;
 mod proof;
 mod rules;

@@ -3,9 +3,9 @@
 
 use pagewise_model::knob::{KNOBS, KnobReading};
 use pagewise_model::{
-    Algorithms, Bytes, Capability, Cgroup, Choice, Disk, FeatureState, Finding, FreeBlocks,
-    Hierarchy, HugePool, Interval, Limit, Name, Nanos, Pages, Percent, Process, Quantity, Reading,
-    Snapshot, Source, Stall, Tier, TierKind, Zone, Zram, ZramUse,
+    Algorithms, Bytes, Capability, Cgroup, Choice, Disk, Driver, FeatureState, Finding, FreeBlocks,
+    Hierarchy, HugePool, Interval, Limit, Merging, Name, Nanos, Pages, Percent, Process, Quantity,
+    Reading, Snapshot, Source, Stall, Tier, TierKind, Zone, Zram, ZramUse,
 };
 
 use crate::Rule;
@@ -119,6 +119,23 @@ pub(crate) fn zram(id: u32, used_as: ZramUse, stored: Bytes) -> Zram {
     zram.io_stat.failed_writes = line(&format!("{path}/io_stat"), 1, 0);
     zram.backing_device = word(&format!("{path}/backing_dev"), "none");
     zram
+}
+
+/// A zmerge device of 4 GiB that is a swap tier, in this mode, and what it looked for.
+pub(crate) fn zmerge(mode: &str, hits: u64, misses: u64) -> Zram {
+    const FOLDER: &str = "/sys/block/zmerge0";
+    let at = |name: &str, value| file(&format!("{FOLDER}/{name}"), value);
+    let merging = Merging {
+        mode: choice(&format!("{FOLDER}/merge_mode"), mode),
+        hits: at("merge_hits", hits),
+        misses: at("merge_misses", misses),
+        merged_bytes: file(&format!("{FOLDER}/merged_bytes"), mib(1)),
+        index_bytes: file(&format!("{FOLDER}/index_bytes"), mib(2)),
+        hit_percent: Some(Percent::new(hits as f64 * 100.0 / (hits + misses) as f64)),
+        ..Merging::default()
+    };
+    let device = zram(0, ZramUse::Swap { priority: 100 }, mib(512));
+    Zram { driver: Driver::Zmerge, merging: Some(merging), ..device }
 }
 
 /// A zone of 8 GiB with low at 64 MiB.
@@ -336,6 +353,14 @@ pub(crate) fn erasers() -> Vec<Eraser> {
             })));
         )* };
     }
+    macro_rules! merging {
+        ($($field:ident),*) => { $(
+            all.push((concat!("merging.", stringify!($field)).into(), Box::new(|host| {
+                let devices = host.zmerge.iter_mut().filter_map(|device| device.merging.as_mut());
+                devices.for_each(|merging| erase(&mut merging.$field));
+            })));
+        )* };
+    }
     one!(
         memory.total,
         memory.free,
@@ -376,6 +401,8 @@ pub(crate) fn erasers() -> Vec<Eraser> {
     each!(|host| &mut host.zram => initialised, disksize, algorithm, slot_table, backing_device,
         used_as, mm_stat.original, mm_stat.memory_used, mm_stat.memory_limit, mm_stat.huge_pages,
         io_stat.failed_writes);
+    each!(|host| &mut host.zmerge => initialised, disksize, used_as, mm_stat.original);
+    merging!(mode, hits, misses, index_bytes, merged_bytes);
     each!(|host| &mut host.zones => free_pages, min_pages, low_pages, high_pages, managed_pages);
     each!(|host| &mut host.free_blocks => blocks);
     each!(|host| &mut host.hugetlb => total, free, reserved, surplus);

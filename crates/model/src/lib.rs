@@ -37,6 +37,7 @@ mod thp;
 mod thp_profile;
 mod trial;
 mod units;
+mod zmerge;
 mod zone;
 mod zram;
 mod zswap;
@@ -81,6 +82,7 @@ pub use trial::{
     TrialRun, TrialSetting, TrialSwap, Verdict,
 };
 pub use units::{Bytes, Micros, Millis, Nanos, Pages, Percent, Ratio};
+pub use zmerge::{LeftOut, Merge, MergedDevice, Merging};
 pub use zone::{FreeBlocks, Zone, ZonePressure};
-pub use zram::{Algorithms, BdStat, DebugStat, IoStat, MmStat, Secondary, Zram, ZramUse};
+pub use zram::{Algorithms, BdStat, DebugStat, Driver, IoStat, MmStat, Secondary, Zram, ZramUse};
 pub use zswap::Zswap;

@@ -23,6 +23,7 @@ pub struct Snapshot {
     pub free_blocks: Vec<FreeBlocks>,
     pub tiers: Vec<Tier>,
     pub zram: Vec<Zram>,
+    pub zmerge: Vec<Zram>,
     pub zswap: Zswap,
     pub ksm: Ksm,
     pub hugetlb: Vec<HugePool>,
@@ -45,6 +46,11 @@ impl Snapshot {
     /// The live value of a setting by its name in the knob table; for settings that exist once.
     pub fn knob(&self, name: &str) -> Option<&KnobReading> {
         self.knobs.iter().find(|reading| reading.knob.name == name)
+    }
+
+    /// Every block device in compressed RAM, zram's first.
+    pub fn compressed(&self) -> impl DoubleEndedIterator<Item = &Zram> {
+        self.zram.iter().chain(&self.zmerge)
     }
 
     /// The host's page size, or 4 KiB where it is not known.

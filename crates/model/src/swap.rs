@@ -12,10 +12,19 @@ use crate::{Bytes, Name, Reading};
 pub enum TierKind {
     /// Compressed RAM: `/dev/zramN`.
     Zram,
+    /// Compressed RAM with equal pages merged: `/dev/zmergeN`.
+    Zmerge,
     /// A disk or a partition of one.
     Partition,
     /// A file in a file system.
     File,
+}
+
+impl TierKind {
+    /// Whether it is compressed RAM, and no disk.
+    pub const fn is_ram(self) -> bool {
+        matches!(self, Self::Zram | Self::Zmerge)
+    }
 }
 
 /// The disk under a tier.
@@ -42,7 +51,7 @@ pub struct Tier {
     pub used: Reading<Bytes>,
     /// Higher is filled first; equal priorities are filled in turn.
     pub priority: Reading<i32>,
-    /// The disk under it; every field absent for zram.
+    /// The disk under it; every field absent for compressed RAM.
     pub disk: Disk,
     /// Whether zswap keeps what it can in RAM before writing here.
     pub zswap_in_front: Reading<bool>,

@@ -1,16 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zram devices.
+//! Block devices in compressed RAM: zram's, and zmerge's, which are alike but for merging.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{Bytes, Name, Pages, Quantity, Ratio, Reading};
+use crate::{Bytes, Merging, Name, Pages, Quantity, Ratio, Reading};
 
-/// One `/sys/block/zramN`.
+/// Which module makes devices in compressed RAM.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Driver {
+    /// The kernel's own.
+    #[default]
+    Zram,
+    /// `kernel/zmerge`: stores each distinct page once.
+    Zmerge,
+}
+
+impl Driver {
+    /// What its devices are called, before their number.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Zram => "zram",
+            Self::Zmerge => "zmerge",
+        }
+    }
+}
+
+/// One `/sys/block/zramN`, or `/sys/block/zmergeN`: what that has not is absent.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Zram {
+    /// Whose device it is.
+    pub driver: Driver,
     /// The N of zramN.
     pub id: u32,
     /// Whether a disksize was set (`initstate`).
@@ -39,12 +62,15 @@ pub struct Zram {
     pub original_per_memory_used: Option<Ratio>,
     /// What it is used for.
     pub used_as: Reading<ZramUse>,
+    /// How equal pages are merged; left out for zram, which merges none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merging: Option<Merging>,
 }
 
 impl Zram {
     /// The device's name under `/dev` and `/sys/block`.
     pub fn name(&self) -> String {
-        format!("zram{}", self.id)
+        format!("{}{}", self.driver.name(), self.id)
     }
 }
 

@@ -40,6 +40,7 @@ mod swap;
 mod text;
 mod thp;
 mod virt;
+mod zmerge;
 mod zone;
 mod zram;
 mod zswap;
@@ -49,9 +50,11 @@ pub use cgroup::memory_cgroups;
 pub use counters::read as counters;
 pub use damon::{idle_share, watched};
 pub use generations::generations;
+pub use psi::read as psi;
 pub use record::{
     End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError, Recording, Tape, open,
 };
 pub use redact::Capture;
 pub use root::{Entry, HostRoot, Refusal};
 pub use snapshot::{Scope, snapshot};
+pub use zmerge::zmerge_is_loaded;

@@ -18,7 +18,7 @@ use crate::root::{Entry, HostRoot, Refusal};
 use crate::snapshot::Scope;
 use crate::{
     capability, cgroup, counters, damon, generations, host, hugetlb, knob, ksm, memory, mglru,
-    mounts, process, psi, swap, thp, zone, zram, zswap,
+    mounts, process, psi, swap, thp, zmerge, zone, zram, zswap,
 };
 
 const BETWEEN: u8 = 0xFF;
@@ -167,6 +167,25 @@ pub static PARSERS: &[Parser] = &[
             let mounts = mounts::read(host);
             keep(zram::read(host, &swap::read(host, &mounts), &mounts));
         },
+    ),
+    files(
+        "zmerge",
+        below!(
+            "sys/block/zmerge0/",
+            "mm_stat",
+            "io_stat",
+            "comp_algorithm",
+            "disksize",
+            "initstate",
+            "merge_mode",
+            "merge",
+            "merged_pages",
+            "merged_bytes",
+            "index_bytes",
+            "merge_hits",
+            "merge_misses",
+        ),
+        |host| keep(zmerge::read(host, &[], &mounts::read(host))),
     ),
     files(
         "zswap",

@@ -10,7 +10,8 @@ use pagewise_model::{Micros, Percent, Pressure, Psi, Reading, Source, Stall};
 use crate::root::{HostRoot, Refusal, SWITCHED_OFF, absolute, explained};
 use crate::text::{Line, NO_LINE, Text, number};
 
-pub(crate) fn read(host: &HostRoot) -> Psi {
+/// Who waits for what, on the host as a whole.
+pub fn read(host: &HostRoot) -> Psi {
     Psi {
         cpu: pressure(host, "proc/pressure/cpu"),
         memory: pressure(host, "proc/pressure/memory"),

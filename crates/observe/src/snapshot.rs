@@ -10,7 +10,7 @@ use crate::mounts::Mounts;
 use crate::root::HostRoot;
 use crate::{
     capability, cgroup, counters, damon, host, hugetlb, knob, ksm, memory, mglru, mounts, process,
-    psi, swap, thp, zone, zram, zswap,
+    psi, swap, thp, zmerge, zone, zram, zswap,
 };
 
 /// How much of a host is looked at.
@@ -77,6 +77,7 @@ fn glance(host: &HostRoot, mounts: &Mounts) -> Snapshot {
         zones: zone::read_zones(host),
         free_blocks: zone::read_free_blocks(host),
         zram: zram::read(host, &tiers, mounts),
+        zmerge: zmerge::read(host, &tiers, mounts),
         zswap: zswap::read(host, &memory, &vmstat),
         ksm: ksm::read(host),
         hugetlb: hugetlb::read(host),

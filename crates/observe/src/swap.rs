@@ -34,7 +34,9 @@ fn tier(host: &HostRoot, mounts: &Mounts, zswap: &Reading<bool>, line: &Line<'_>
         used: size(host, line, column()),
         priority: line.reading(host, "a priority", number(column())),
         disk: match kind {
-            TierKind::Zram => disk::nowhere("compressed RAM, no disk", &line.source()),
+            TierKind::Zram | TierKind::Zmerge => {
+                disk::nowhere("compressed RAM, no disk", &line.source())
+            }
             TierKind::Partition => disk::of_device(host, &path),
             TierKind::File => disk::of_file(host, mounts, undeleted(&path)),
         },
@@ -46,16 +48,17 @@ fn tier(host: &HostRoot, mounts: &Mounts, zswap: &Reading<bool>, line: &Line<'_>
 
 fn kind(path: &str, word: &[u8]) -> Option<TierKind> {
     match word {
-        b"partition" if zram_id(path).is_some() => Some(TierKind::Zram),
+        b"partition" if is_numbered(path, "/dev/zram") => Some(TierKind::Zram),
+        b"partition" if is_numbered(path, "/dev/zmerge") => Some(TierKind::Zmerge),
         b"partition" => Some(TierKind::Partition),
         b"file" => Some(TierKind::File),
         _ => None,
     }
 }
 
-/// The N of `/dev/zramN`.
-pub(crate) fn zram_id(path: &str) -> Option<u32> {
-    number(path.strip_prefix("/dev/zram")?.as_bytes())
+/// Whether the path is `device` and a number.
+fn is_numbered(path: &str, device: &str) -> bool {
+    path.strip_prefix(device).is_some_and(|id| number::<u32>(id.as_bytes()).is_some())
 }
 
 /// The path that a swap file had before somebody deleted it.
@@ -107,6 +110,17 @@ Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority
             Reading::found(Bytes::new(512 << 20), Source::line("/proc/swaps", 4))
         );
         assert_eq!(tiers[2].size.get(), Bytes::from_kib(4_194_300));
+        assert!(tiers[0].disk.name.value().is_none());
+    }
+
+    #[test]
+    fn zmerge_is_compressed_ram_and_no_disk() {
+        let lines = "Filename Type Size Used Priority\n/dev/zmerge0 partition 8 4 100\n\
+                     /dev/zmerged partition 8 4 5\n/dev/zmerge1 file 8 4 3\n";
+        let tiers = tiers(&host([("proc/swaps", lines)]));
+        let kinds: Vec<_> = tiers.iter().map(|tier| tier.kind).collect();
+        assert_eq!(kinds, [TierKind::Zmerge, TierKind::Partition, TierKind::File]);
+        assert!(tiers[0].kind.is_ram() && !tiers[1].kind.is_ram());
         assert!(tiers[0].disk.name.value().is_none());
     }
 

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads every `/sys/block/zramN` into [`Zram`].
+//! Reads every `/sys/block/zramN`, and `zmergeN`, into [`Zram`].
 //!
 //! `mm_stat` has nine nameless columns, seven or eight on older kernels; limit and peak are bytes,
 //! although the kernel's document does not say so. `bd_stat` counts units of 4 KiB whatever the
 //! page size. The slot table is not part of any file: it is computed from disksize, 16 bytes a page,
 //! and 24 where the kernel notes access times, unless it is one that packs them (since 7.0). Measured
-//! as memory taken by an empty device: 24.0 on 6.1 and 6.12, 16.1 on 7.2, on 64 bits.
+//! as memory taken by an empty device: 24.0 on 6.1 and 6.12, 16.1 on 7.2, on 64 bits. zmerge's is 16.
+//!
+//! zmerge has zram's files under the same names where it has them; the others are absent. What it has
+//! of its own is in `zmerge.rs`.
 //!
 //! What an idle device is used for is asked of the device itself as the very last: reading one in
 //! use would clear its idle marks.
 
 use pagewise_model::{
-    Algorithms, BdStat, Bytes, Choice, DebugStat, IoStat, MmStat, Name, Pages, Ratio, Reading,
-    Secondary, Source, Tier, Zram, ZramUse,
+    Algorithms, BdStat, Bytes, Choice, DebugStat, Driver, IoStat, MmStat, Name, Pages, Ratio,
+    Reading, Secondary, Source, Tier, Zram, ZramUse,
 };
 
 use crate::mounts::Mounts;
@@ -20,19 +23,31 @@ use crate::root::{HostRoot, absolute};
 use crate::text::{Line, Text, choice, number, only_lines, words};
 
 pub(crate) fn read(host: &HostRoot, tiers: &[Tier], mounts: &Mounts) -> Vec<Zram> {
-    let ids = host.numbered("sys/block", "zram").into_iter();
-    ids.map(|id| device(host, id, tiers, mounts)).collect()
+    read_of(Driver::Zram, host, tiers, mounts)
 }
 
-fn device(host: &HostRoot, id: u32, tiers: &[Tier], mounts: &Mounts) -> Zram {
-    let file = |name: &str| format!("sys/block/zram{id}/{name}");
+/// The devices of one driver, by number.
+pub(crate) fn read_of(
+    driver: Driver,
+    host: &HostRoot,
+    tiers: &[Tier],
+    mounts: &Mounts,
+) -> Vec<Zram> {
+    let ids = host.numbered("sys/block", driver.name()).into_iter();
+    ids.map(|id| device(host, (driver, id), tiers, mounts)).collect()
+}
+
+fn device(host: &HostRoot, which: (Driver, u32), tiers: &[Tier], mounts: &Mounts) -> Zram {
+    let (driver, id) = which;
+    let file = |name: &str| format!("sys/block/{}{id}/{name}", driver.name());
     let disksize = host.bytes_at(&file("disksize"));
     let mm_stat = mm_stat(host, &file("mm_stat"));
     let per = |whole: &Reading<Bytes>| Ratio::of(mm_stat.original.get()?, whole.get()?);
     let mut zram = Zram {
+        driver,
         id,
         initialised: host.flag_at(&file("initstate")),
-        slot_table: slot_table(host, id, &disksize),
+        slot_table: slot_table(host, which, &disksize),
         disksize,
         algorithm: host.value(&file("comp_algorithm"), "algorithms, one in brackets", algorithms),
         secondary: secondary(host, &file("recomp_algorithm")),
@@ -44,6 +59,7 @@ fn device(host: &HostRoot, id: u32, tiers: &[Tier], mounts: &Mounts) -> Zram {
         original_per_memory_used: per(&mm_stat.memory_used),
         mm_stat,
         used_as: Reading::not_read(),
+        merging: None,
     };
     zram.used_as = used_as(host, &zram, tiers, mounts);
     zram
@@ -53,15 +69,18 @@ fn page_size(host: &HostRoot) -> u64 {
     host.facts().page_size.unwrap_or(4096)
 }
 
-fn slot_table(host: &HostRoot, id: u32, disksize: &Reading<Bytes>) -> Reading<Bytes> {
+fn slot_table(host: &HostRoot, which: (Driver, u32), disksize: &Reading<Bytes>) -> Reading<Bytes> {
     let slots = disksize.clone().map(|size| size.get() / page_size(host).max(1));
     slots.map(|slots| match slots {
         0 => Bytes::new(0),
-        slots => Bytes::new(slots.saturating_mul(slot_bytes(host, id))),
+        slots => Bytes::new(slots.saturating_mul(slot_bytes(host, which))),
     })
 }
 
-fn slot_bytes(host: &HostRoot, id: u32) -> u64 {
+fn slot_bytes(host: &HostRoot, (driver, id): (Driver, u32)) -> u64 {
+    if driver == Driver::Zmerge {
+        return 16;
+    }
     // came with the packed slots, in the same release
     let packs = || host.exists(&format!("sys/block/zram{id}/compressed_writeback"));
     if notes_access(host, id) && !packs() { 24 } else { 16 }

@@ -79,6 +79,9 @@ pub(crate) enum Verb {
     /// Huge pages: which memory is in them, and what else could be; collapse, run, restrain
     #[command(long_about = THP)]
     Thp(Box<Thp>),
+    /// Store identical pages of zmerge devices once, now; needs root
+    #[command(long_about = MERGE)]
+    Merge(Merge),
     /// Put back what a run left behind that was killed; needs root
     #[command(long_about = "Put back what a run left behind that was killed. Needs root.\n\n\
         Whatever pagewise borrows (a zram device, swap, a cgroup, the value of a setting) is \
@@ -152,7 +155,7 @@ const SCAN: &str = "What memory in use would become: compressed by each algorith
     pages as used; it brings none back from swap and unshares none, and what it did change is counted. \
     Contents never leave the machine: nothing is kept of a page but counts.";
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(mut_group("sources", |group| group.required(true)))]
 pub(crate) struct Scan {
     #[command(flatten)]
@@ -192,6 +195,33 @@ pub(crate) struct Scan {
     /// Write the pages that were looked at to a new file, for `bench`: it holds what they held
     #[arg(long, value_name = "FILE")]
     pub(crate) dump: Option<PathBuf>,
+}
+
+const MERGE: &str = "Store identical pages of zmerge devices once, now. Needs root.\n\n\
+    A pass goes over all that a device of the module zmerge holds, as swap or as a disk, merges what is \
+    there more than once and gives the memory back. It runs beside reading and writing and changes \
+    neither content nor setting; what is written again later is a page of its own again. The kernel runs \
+    a pass to its end and cannot call it off: Ctrl-C leaves it running. Said are memory and merged pages \
+    before and after; --predict counts first what is there twice, which `scan --device` does by itself.";
+
+#[derive(Debug, Args)]
+pub(crate) struct Merge {
+    /// A device, as zmerge0; may be given several times [default: all that can be merged]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) device: Vec<String>,
+    /// Begin when hardly anybody waits for memory or a processor
+    #[arg(long)]
+    pub(crate) when_calm: bool,
+    /// The most time to wait for that; nothing is merged where it does not come
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse,
+        requires = "when_calm")]
+    pub(crate) timeout: Duration,
+    /// Start the pass and do not wait for its end
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+    /// Count first which pages a device holds twice: reads all of it
+    #[arg(long, conflicts_with = "no_wait")]
+    pub(crate) predict: bool,
 }
 
 const THP: &str = "Huge pages: which memory is in them, and what else could be.\n\n\
@@ -490,7 +520,7 @@ fn candidate(text: &str) -> Result<Candidate, String> {
 }
 
 /// Whose pages: at most one of these.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[group(id = "sources", multiple = false)]
 pub(crate) struct Sources {
     /// A process; may be given several times
@@ -805,6 +835,7 @@ pub(crate) enum Noun {
     Thp,
     Collapse,
     Restrain,
+    Merge,
 }
 
 #[cfg(test)]

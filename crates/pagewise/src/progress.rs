@@ -125,6 +125,72 @@ impl Measuring {
     }
 }
 
+/// A bar of what goes on in the kernel.
+#[derive(Debug)]
+pub(crate) struct Following(Option<ProgressBar>);
+
+impl Following {
+    pub(crate) fn start(global: &Global, what: String) -> Self {
+        let watched = std::io::stderr().is_terminal() && !global.quiet;
+        let style = ProgressStyle::with_template(
+            "{prefix} {bar:30} {percent} %, {elapsed} (Ctrl-C leaves it running)",
+        );
+        Self(watched.then(|| {
+            let bar = ProgressBar::new(0).with_prefix(what);
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar
+        }))
+    }
+
+    /// So many of so many are to go.
+    pub(crate) fn left(&self, left: u64, all: u64) {
+        if let Some(bar) = &self.0 {
+            bar.set_length(all);
+            bar.set_position(all.saturating_sub(left));
+        }
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A line that says what is waited for.
+#[derive(Debug)]
+pub(crate) struct Idling(Option<ProgressBar>);
+
+impl Idling {
+    pub(crate) fn start(global: &Global) -> Self {
+        let watched = std::io::stderr().is_terminal() && !global.quiet;
+        let style = ProgressStyle::with_template("{spinner} waiting: {msg} (Ctrl-C stops)");
+        Self(watched.then(|| {
+            let bar = ProgressBar::new_spinner();
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            bar
+        }))
+    }
+
+    /// Why.
+    pub(crate) fn because(&self, why: String) {
+        if let Some(bar) = &self.0 {
+            bar.set_message(why);
+            bar.tick();
+        }
+    }
+}
+
+impl Drop for Idling {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 impl Drop for Measuring {
     fn drop(&mut self) {
         if let Some(bar) = &self.0 {

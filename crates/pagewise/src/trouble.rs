@@ -4,7 +4,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use pagewise_apply::act::ActError;
+use pagewise_apply::act::{ActError, MergeError};
 use pagewise_lab::experiment::Trouble;
 use pagewise_lab::treatment::Refused;
 use pagewise_observe::OpenError;
@@ -42,6 +42,25 @@ impl fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
+/// The user stopped us, and what we had started goes on.
+#[derive(Debug)]
+pub(crate) struct LeftRunning {
+    /// As `zmerge0`.
+    pub(crate) device: String,
+}
+
+impl fmt::Display for LeftRunning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "stopped by Ctrl-C; the pass over {} goes on in the kernel, which cannot call it off",
+            self.device
+        )
+    }
+}
+
+impl std::error::Error for LeftRunning {}
+
 /// What a shell reports for a program that SIGINT ended.
 const INTERRUPTED: u8 = 130;
 
@@ -56,15 +75,21 @@ pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
     let next = next.or_else(|| apply.and_then(pagewise_apply::Error::next));
     let act = error.chain().find_map(|cause| cause.downcast_ref::<ActError>());
     let next = next.or_else(|| act.and_then(ActError::next).map(str::to_owned));
+    let merge = error.chain().find_map(|cause| cause.downcast_ref::<MergeError>());
+    let next = next.or_else(|| merge.and_then(MergeError::next).map(str::to_owned));
     let trial = error.chain().find_map(|cause| cause.downcast_ref::<Trouble>());
     let next = next.or_else(|| trial.and_then(Trouble::next));
     if let Some(next) = next.or_else(|| refused.and_then(|refused| refused.next.clone())) {
         eprintln!("  next   {next}");
     }
-    if error.is::<Interrupted>() { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }
+    let stopped = error.is::<Interrupted>() || error.is::<LeftRunning>();
+    if stopped { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }
 }
 
 fn next(error: &anyhow::Error) -> Option<&'static str> {
+    if error.is::<LeftRunning>() {
+        return Some("`pagewise status` says how far it is");
+    }
     let advised = error.chain().find_map(|cause| cause.downcast_ref::<Advised>());
     let opening = error.chain().find_map(|cause| cause.downcast_ref::<OpenError>());
     advised.map(|advised| advised.next).or(opening.map(OpenError::next))

@@ -19,7 +19,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::Serialize;
 
-use crate::{Answer, Benched, CellTried, Experimented, Scanned, Tried, time};
+use crate::{Answer, Benched, CellTried, Experimented, Merged, Scanned, Tried, time};
 
 pub use thp::{collapse, restrain, thp};
 
@@ -40,11 +40,12 @@ pub enum Noun {
     Thp,
     Collapse,
     Restrain,
+    Merge,
 }
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Report,
         Self::Status,
         Self::Doctor,
@@ -55,6 +56,7 @@ impl Noun {
         Self::Thp,
         Self::Collapse,
         Self::Restrain,
+        Self::Merge,
     ];
 
     /// The verb that answers with it.
@@ -70,6 +72,7 @@ impl Noun {
             Self::Thp => "thp",
             Self::Collapse => "collapse",
             Self::Restrain => "restrain",
+            Self::Merge => "merge",
         }
     }
 
@@ -96,6 +99,7 @@ impl Noun {
             Self::Thp => "pagewise/thp/1",
             Self::Collapse => "pagewise/collapse/1",
             Self::Restrain => "pagewise/restrain/1",
+            Self::Merge => "pagewise/merge/1",
         }
     }
 }
@@ -128,6 +132,8 @@ struct Facts<'a> {
     /// In the order in which the kernel fills them.
     tiers: &'a [Tier],
     zram: &'a [Zram],
+    /// Devices of the module zmerge: as those of zram, and how they merge.
+    zmerge: &'a [Zram],
     zswap: &'a Zswap,
     ksm: &'a Ksm,
     hugetlb: &'a [HugePool],
@@ -274,6 +280,21 @@ pub fn lab<'a>(answered: &Experimented<'a>) -> String {
     printed(&Lab { head, experiment: name, about, claim, preview, stopped, cells })
 }
 
+/// What a pass over zmerge devices gave back.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Merge<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    #[serde(flatten)]
+    merge: &'a pagewise_model::Merge,
+}
+
+/// What `merge --json` prints, with a line end.
+pub fn merge(merged: &Merged<'_>) -> String {
+    let head = Head::of(Noun::Merge, merged.snapshot, merged.cost);
+    printed(&Merge { head, merge: merged.merge })
+}
+
 /// What `trial --json` prints, with a line end.
 pub fn trial(tried: &Tried<'_>) -> String {
     let head = Head::of(Noun::Trial, tried.snapshot, tried.cost);
@@ -326,6 +347,7 @@ pub fn schema(noun: Noun) -> String {
         Noun::Thp => generator.into_root_schema_for::<thp::Thp<'_>>(),
         Noun::Collapse => generator.into_root_schema_for::<thp::Collapse<'_>>(),
         Noun::Restrain => generator.into_root_schema_for::<thp::Restrain<'_>>(),
+        Noun::Merge => generator.into_root_schema_for::<Merge<'_>>(),
     };
     name_version(&mut schema, noun);
     printed(&schema)
@@ -377,6 +399,7 @@ impl<'a> Facts<'a> {
             free_blocks: &end.free_blocks,
             tiers: &end.tiers,
             zram: &end.zram,
+            zmerge: &end.zmerge,
             zswap: &end.zswap,
             ksm: &end.ksm,
             hugetlb: &end.hugetlb,

@@ -13,8 +13,8 @@ mod time;
 mod told;
 
 use pagewise_model::{
-    Benchmark, Collapse, Cost, Effective, Estimate, Finding, Interval, ProcessCoverage, Restrain,
-    Snapshot, Trial, TrialRun,
+    Benchmark, Collapse, Cost, Effective, Estimate, Finding, Interval, Merge, ProcessCoverage,
+    Restrain, Snapshot, Trial, TrialRun,
 };
 use serde::Serialize;
 
@@ -160,6 +160,17 @@ pub struct Collapsed<'a> {
     /// What was done.
     pub collapse: &'a Collapse,
     /// What it cost in all.
+    pub cost: Cost,
+}
+
+/// What `merge` did.
+#[derive(Debug, Clone, Copy)]
+pub struct Merged<'a> {
+    /// The host.
+    pub snapshot: &'a Snapshot,
+    /// What was done.
+    pub merge: &'a Merge,
+    /// What it cost in all, the kernel's own part left out.
     pub cost: Cost,
 }
 

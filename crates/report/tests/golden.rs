@@ -6,6 +6,7 @@
 mod bench;
 mod host;
 mod huge;
+mod merge;
 mod trial;
 
 use std::path::Path;
@@ -65,6 +66,15 @@ fn huge_pages_and_what_was_done_about_them() {
     let found = huge::restrained(&interval.end, &restrain);
     let both = text::collapse(&done, WIDE) + "\n" + &text::restrain(&found, WIDE);
     compare("tests/golden/collapse.txt", &both);
+}
+
+#[test]
+fn what_merging_gave_back() {
+    let (interval, merge) = (host::interval(), merge::merge());
+    let merged = merge::merged(&interval.end, &merge);
+    let narrow = Look { width: 60, colour: false };
+    let both = text::merge(&merged, WIDE) + "--\n" + &text::merge(&merged, narrow);
+    compare("tests/golden/merge.txt", &both);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod bench;
 mod host;
 mod huge;
+mod merge;
 mod trial;
 
 use boon::{Compiler, Schemas};
@@ -30,6 +31,7 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         Noun::Lab => json::lab(&experimented(&interval.end, &[cell(&interval.end)])),
         Noun::Thp => json::thp(&huge::seen(interval, &[huge::looked()])),
         Noun::Collapse => json::collapse(&huge::collapsed(&interval.end, &huge::collapse())),
+        Noun::Merge => json::merge(&merge::merged(&interval.end, &merge::merge())),
         Noun::Restrain => json::restrain(&huge::restrained(&interval.end, &huge::restrain())),
     };
     serde_json::from_str(&text).expect("a document is JSON")

@@ -274,3 +274,41 @@ fn the_same_difference_in_many_places_is_one_line_and_many_lines_are_counted() {
     assert_eq!(text.matches("vm.number").count(), 15);
     assert!(text.contains("and 5 more"));
 }
+
+/// Swap on zmerge is compressed RAM wherever it is told of, and how it merges stands beside it.
+#[test]
+fn a_swap_tier_of_zmerge_is_compressed_ram() {
+    let mut end = rich();
+    end.zram.clear();
+    end.tiers.truncate(1);
+    let tier = &mut end.tiers[0];
+    (tier.path, tier.kind) = (Name::from("/dev/zmerge0"), pagewise_model::TierKind::Zmerge);
+    tier.disk = pagewise_model::Disk::default();
+    let text = report_of(end.clone(), &[]);
+    let line = text.lines().find(|line| line.contains(" zmerge0  ")).unwrap();
+    assert!(line.contains("compressed RAM") && line.ends_with("costs 4.0 MiB empty"), "{line}");
+    assert!(text.contains("what zram, zmerge and zswap hold, after compression"), "{text}");
+    assert!(text.contains("\n  zmerge   compressed RAM as a block device that stores"), "{text}");
+    assert!(!text.contains("zramctl"), "it does not know zmerge: {text}");
+    let interval = Interval::single(end);
+    let glance = status(&facts_of(&interval), LOOK);
+    let words: Vec<&str> = glance.split_whitespace().collect();
+    let expected = "zmerge0 (lz4) holds 512.0 MiB in 142.6 MiB, 3.59 to 1; merging inline, 32,768 \
+                    pages merged save 46.9 MiB, 25 % of 131,072 pages looked for";
+    assert!(words.join(" ").contains(expected), "{glance}");
+}
+
+#[test]
+fn how_zmerge_merges_is_told_mode_by_mode() {
+    let glance_of = |mode: &str, merged, left| {
+        let mut end = rich();
+        end.zmerge = vec![host::zmerge_device(0, mode, merged)];
+        end.zmerge[0].merging.as_mut().unwrap().slots_left = host::found(left, "/sys/x");
+        let text = status(&facts_of(&Interval::single(end)), LOOK);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(glance_of("request", 0, 0).contains("; merging on request, none merged"));
+    assert!(glance_of("off", 0, 0).contains("; merging off, none merged"));
+    let running = glance_of("request", 1, 12_000);
+    assert!(running.contains("; merging now, 12,000 slots to go, 1 page merged save"), "{running}");
+}

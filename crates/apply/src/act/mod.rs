@@ -11,18 +11,21 @@
 //! - `brake`: when the machine or the cgroup needs its memory for something else;
 //! - `subject`: one process, its rights checked before anything is done;
 //! - `collapse`: the loop over all of these, once or watching;
+//! - `merge`: a pass of zmerge over a device, which the kernel runs to its end;
 //! - `split`: the way back, for huge pages that are mostly empty;
 //! - `switch`: none at all, for ourselves and what we start.
 
 mod brake;
 mod budget;
 mod collapse;
+mod merge;
 mod pick;
 mod split;
 mod subject;
 mod switch;
 
 pub use collapse::{CollapseWish, Whom, collapse};
+pub use merge::{MergeError, may_merge, merge, start_merge};
 pub use split::split;
 pub use subject::ActError;
 pub use switch::{Allowed, switch_off};

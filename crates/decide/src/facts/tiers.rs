@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Swap tiers: which is full, which is fast, which zram device stands behind one.
+//! Swap tiers: which is full, which is fast, which device stands behind one.
 
 use pagewise_model::{Bytes, Percent, Snapshot, Tier, TierKind, Zram};
 
@@ -11,7 +11,7 @@ const FULL_PERCENT: f64 = 99.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Speed {
     /// Compressed RAM: microseconds.
-    Zram,
+    Ram,
     /// A disk without moving parts: tens of microseconds and more.
     Flash,
     /// A spinning disk: milliseconds.
@@ -21,7 +21,7 @@ pub(crate) enum Speed {
 /// Its speed; `None` for a disk of which the kernel does not say whether it spins.
 pub(crate) fn speed(tier: &Tier) -> Option<Speed> {
     match tier.kind {
-        TierKind::Zram => Some(Speed::Zram),
+        TierKind::Zram | TierKind::Zmerge => Some(Speed::Ram),
         TierKind::Partition | TierKind::File => {
             let spins = tier.disk.rotational.get()?;
             Some(if spins { Speed::Spinning } else { Speed::Flash })
@@ -29,11 +29,11 @@ pub(crate) fn speed(tier: &Tier) -> Option<Speed> {
     }
 }
 
-/// Whether this tier is surely faster than that: zram beats any disk, even one unknown.
+/// Whether this tier is surely faster than that: RAM beats any disk, even one unknown.
 pub(crate) fn is_faster(this: &Tier, that: &Tier) -> bool {
     match (speed(this), speed(that)) {
         (Some(this), Some(that)) => this < that,
-        (Some(Speed::Zram), None) => true,
+        (Some(Speed::Ram), None) => true,
         _ => false,
     }
 }
@@ -50,12 +50,12 @@ pub(crate) fn is_full(tier: &Tier) -> Option<bool> {
 
 /// The tiers that lie on a disk.
 pub(crate) fn on_disk(host: &Snapshot) -> impl Iterator<Item = &Tier> {
-    host.tiers.iter().filter(|tier| tier.kind != TierKind::Zram)
+    host.tiers.iter().filter(|tier| !tier.kind.is_ram())
 }
 
 /// The tiers in compressed RAM.
-pub(crate) fn in_zram(host: &Snapshot) -> impl Iterator<Item = &Tier> {
-    host.tiers.iter().filter(|tier| tier.kind == TierKind::Zram)
+pub(crate) fn in_ram(host: &Snapshot) -> impl Iterator<Item = &Tier> {
+    host.tiers.iter().filter(|tier| tier.kind.is_ram())
 }
 
 /// What all disk tiers hold, as far as it is known.
@@ -66,12 +66,12 @@ pub(crate) fn held_on_disk(host: &Snapshot) -> Bytes {
 /// The tier that this device is.
 pub(crate) fn tier_of<'a>(host: &'a Snapshot, device: &Zram) -> Option<&'a Tier> {
     let path = format!("/dev/{}", device.name());
-    in_zram(host).find(|tier| tier.path.as_str() == path)
+    in_ram(host).find(|tier| tier.path.as_str() == path)
 }
 
 /// The device that this tier is.
 pub(crate) fn device_of<'a>(host: &'a Snapshot, tier: &Tier) -> Option<&'a Zram> {
-    host.zram.iter().find(|zram| tier.path.as_str() == format!("/dev/{}", zram.name()))
+    host.compressed().find(|zram| tier.path.as_str() == format!("/dev/{}", zram.name()))
 }
 
 /// Whether the host has no swap at all.

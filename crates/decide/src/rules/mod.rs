@@ -12,6 +12,7 @@ mod swap_avoids_anon;
 mod thp_bloat_guard_off;
 mod thp_coverage;
 mod tier_order;
+mod zmerge_few_copies;
 mod zram_full;
 mod zram_incompressible;
 mod zram_oversized;
@@ -29,6 +30,7 @@ pub(crate) static ALL: &[Rule] = &[
     zram_zswap_stacked::RULE,
     zram_incompressible::RULE,
     zram_oversized::RULE,
+    zmerge_few_copies::RULE,
     thp_coverage::RULE,
     khugepaged_starves::RULE,
     thp_bloat_guard_off::RULE,
@@ -65,6 +67,7 @@ pub(crate) static FIRING: &[Firing] = &[
     ("zram-zswap-stacked", zram_zswap_stacked::tests::firing),
     ("zram-incompressible", zram_incompressible::tests::firing),
     ("zram-oversized", zram_oversized::tests::firing),
+    ("zmerge-few-copies", zmerge_few_copies::tests::firing),
     ("thp-coverage", thp_coverage::tests::firing),
     ("thp-coverage", thp_coverage::tests::firing_on_faults),
     ("khugepaged-starves", khugepaged_starves::tests::firing),

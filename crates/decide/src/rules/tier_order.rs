@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A slower swap tier is filled before, or in turn with, a faster one.
 //!
-//! Left out: a zram device that holds nothing behind a disk that is not full is `zram-unused`, and
+//! Left out: a device in compressed RAM that holds nothing behind a disk that is not full is `zram-unused`, and
 //! disks with zswap in front of them are RAM first, so `zram-zswap-stacked` speaks of those.
 
-use pagewise_model::{Bytes, Finding, Interval, Severity, Snapshot, Tier, TierKind};
+use pagewise_model::{Bytes, Finding, Interval, Severity, Snapshot, Tier};
 
 use crate::Rule;
 use crate::facts::{groups, pressure, tiers};
@@ -40,7 +40,7 @@ fn inversion<'a>(slow: &'a Tier, fast: &'a Tier) -> Option<Inversion<'a>> {
     let inverted = tiers::is_faster(fast, slow) && slow_priority >= fast_priority;
     let told_elsewhere = slow_priority > fast_priority
         && fast.used.get()? == Bytes::new(0)
-        && fast.kind == TierKind::Zram
+        && fast.kind.is_ram()
         && !tiers::is_full(slow)?;
     (inverted && !compressed_first && !told_elsewhere).then_some(Inversion {
         slow,
@@ -125,6 +125,8 @@ fn next(host: &Snapshot, inversion: &Inversion<'_>) -> Vec<String> {
 #[cfg(test)]
 pub(super) mod tests {
     use pagewise_model::Limit;
+
+    use pagewise_model::TierKind;
 
     use super::*;
     use crate::testing::{assert_silent, calm, file, gib, line, mib, only, tier, with};

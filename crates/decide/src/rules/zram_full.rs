@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A zram swap device that takes no more: its size is used up, or its memory limit is near.
+//! A swap device in compressed RAM that takes no more: its size is used up, or its memory limit is near.
 
 use pagewise_model::{
-    Bytes, Change, Evidence, Finding, Interval, Reading, Severity, Snapshot, Tier, Zram,
+    Bytes, Change, Driver, Evidence, Finding, Interval, Reading, Severity, Snapshot, Tier, Zram,
 };
 
 use crate::Rule;
+use crate::commands;
 use crate::facts::tiers;
 use crate::proof::Proof;
 use crate::text::{count, short, writes_and};
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-full",
-    doc: "A zram swap device has no room left, or the memory it takes is near its mem_limit.",
+    doc: "A zram or zmerge swap device has no room left, or the memory it takes is near its mem_limit.",
     look,
 };
 
@@ -21,7 +22,7 @@ const NEAR_LIMIT_PERCENT: f64 = 90.0;
 
 fn look(interval: &Interval) -> Vec<Finding> {
     let host = &interval.end;
-    let looked = tiers::in_zram(host).filter_map(|tier| {
+    let looked = tiers::in_ram(host).filter_map(|tier| {
         let device = tiers::device_of(host, tier);
         device
             .and_then(|device| near_limit(interval, device))
@@ -42,18 +43,23 @@ fn size_used_up(host: &Snapshot, tier: &Tier, device: Option<&Zram>) -> Option<F
     let ratio = ratio.map_or_else(String::new, |ratio| {
         format!(", taking 1 byte of RAM for every {:.1} stored", ratio.get())
     });
+    let driver = device.map_or(Driver::Zram, |device| device.driver).name();
     Some(Finding {
         id: RULE.id,
         severity: if overflow.is_some() { Severity::Warning } else { Severity::Critical },
         title: format!("{} is full", short(tier.path.as_str())),
         what: format!("It holds {used} of {size}{ratio}; {after}."),
-        why: "The size of a zram device bounds the uncompressed data in it, so it can be full while \
-              the memory it takes is small. From then on pages go to a slower tier or, without one, \
-              stay in RAM until something is killed."
-            .to_owned(),
+        why: format!(
+            "The size of a {driver} device bounds the uncompressed data in it, so it can be full while \
+             the memory it takes is small. From then on pages go to a slower tier or, without one, \
+             stay in RAM until something is killed."
+        ),
         evidence: size_proof(tier, device),
         next: vec![
-            "zramctl --output NAME,DISKSIZE,DATA,COMPR,TOTAL,MEM-LIMIT,ALGORITHM".to_owned(),
+            commands::look(
+                device.unwrap_or(&Zram::default()),
+                "NAME,DISKSIZE,DATA,COMPR,TOTAL,MEM-LIMIT,ALGORITHM",
+            ),
             "grep VmSwap /proc/[0-9]*/status | sort -k2 -n | tail".to_owned(),
         ],
     })
@@ -97,14 +103,16 @@ fn near_limit(interval: &Interval, device: &Zram) -> Option<Finding> {
         },
         title: format!("{name} has used {percent:.0} % of the memory it may take"),
         what: format!("Its pool takes {used} of a mem_limit of {limit}{lost}."),
-        why: "At mem_limit a zram device refuses pages, and the kernel sees failing swap writes \
-              instead of a full tier. It does not move on to the next tier then: the pages stay in \
-              RAM and are tried again."
-            .to_owned(),
+        why: format!(
+            "At mem_limit a {} device refuses pages, and the kernel sees failing swap writes \
+             instead of a full tier. It does not move on to the next tier then: the pages stay in \
+             RAM and are tried again.",
+            device.driver.name()
+        ),
         evidence: limit_proof(device, failing.as_ref()),
         next: vec![
             writes_and(format!("echo 0 | sudo tee /sys/block/{name}/mem_limit"), "0 is no limit"),
-            "zramctl --output NAME,DISKSIZE,DATA,COMPR,TOTAL,MEM-LIMIT,MEM-USED".to_owned(),
+            commands::look(device, "NAME,DISKSIZE,DATA,COMPR,TOTAL,MEM-LIMIT,MEM-USED"),
         ],
     })
 }
@@ -124,7 +132,7 @@ fn limit_proof(device: &Zram, failing: Option<&Change>) -> Vec<Evidence> {
 /// Writes that failed over the interval, where any did.
 fn failing(interval: &Interval, device: &Zram) -> Option<Change> {
     let failed = |host: &Snapshot| {
-        let same = host.zram.iter().find(|other| other.id == device.id);
+        let same = host.compressed().find(|other| other.name() == device.name());
         same.map_or_else(Reading::not_read, |zram| zram.io_stat.failed_writes.clone())
     };
     interval.change(failed).filter(|change| change.delta > 0)
@@ -173,6 +181,18 @@ pub(super) mod tests {
         assert_eq!(finding.title, "zram0 has used 93 % of the memory it may take");
         assert!(finding.what.ends_with(", and 7 writes failed in 10.0 s."), "{}", finding.what);
         assert_eq!(finding.severity, Severity::Critical);
+    }
+
+    #[test]
+    fn a_full_zmerge_device_is_told_by_its_own_name_and_files() {
+        let mut interval = firing();
+        let host = &mut interval.end;
+        host.tiers = vec![tier("/dev/zmerge0", TierKind::Zmerge, gib(4), 100)];
+        host.zmerge = host.zram.drain(..).map(|it| Zram { driver: Driver::Zmerge, ..it }).collect();
+        let finding = only(&RULE, &interval);
+        assert_eq!(finding.title, "/dev/zmerge0 is full");
+        assert!(finding.why.starts_with("The size of a zmerge device bounds"), "{}", finding.why);
+        assert!(finding.next[0].starts_with("grep . /sys/block/zmerge0/disksize"));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zram devices that are mostly filled with pages that do not compress.
+//! Devices in compressed RAM that are mostly filled with pages that do not compress.
 
 use pagewise_model::{Bytes, FeatureState, Finding, Interval, Severity, Snapshot, Zram};
 
@@ -9,7 +9,7 @@ use crate::text::{count, put};
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-incompressible",
-    doc: "More than half of the memory that a zram device takes holds pages that would not compress.",
+    doc: "More than half of the memory that a zram or zmerge device takes holds pages that would not compress.",
     look,
 };
 
@@ -20,7 +20,7 @@ const WORTH: Bytes = Bytes::new(64 << 20);
 
 fn look(interval: &Interval) -> Vec<Finding> {
     let host = &interval.end;
-    host.zram.iter().filter_map(|device| finding(host, device)).collect()
+    host.compressed().filter_map(|device| finding(host, device)).collect()
 }
 
 fn finding(host: &Snapshot, device: &Zram) -> Option<Finding> {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zram devices that promise more than RAM could hold even at a good ratio.
+//! Devices in compressed RAM that promise more than RAM could hold even at a good ratio.
 
-use pagewise_model::{Bytes, Evidence, Finding, Interval, Severity, Snapshot, Zram};
+use pagewise_model::{Bytes, Driver, Evidence, Finding, Interval, Severity, Snapshot, Zram};
 
 use crate::Rule;
+use crate::commands;
 use crate::facts::tiers;
 use crate::proof::Proof;
-use crate::text::{counted, quoted, writes};
+use crate::text::{counted, writes};
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-oversized",
-    doc: "All zram devices together promise more than twice RAM, and their slot tables are paid at once.",
+    doc: "All zram and zmerge devices together promise more than twice RAM, and their slot tables are paid at once.",
     look,
 };
 
@@ -26,7 +27,7 @@ fn look(interval: &Interval) -> Vec<Finding> {
 
 /// The devices that have a size; the others promise nothing and cost nothing.
 fn sized(host: &Snapshot) -> impl Iterator<Item = (&Zram, Bytes)> {
-    let known = host.zram.iter().filter_map(|device| Some((device, device.disksize.get()?)));
+    let known = host.compressed().filter_map(|device| Some((device, device.disksize.get()?)));
     known.filter(|&(_, size)| size > Bytes::new(0))
 }
 
@@ -43,8 +44,8 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: if heavy { Severity::Warning } else { Severity::Info },
-        title: format!("zram promises {times:.1} times the RAM there is"),
-        what: what(promised, ram, tables, sized(host).count()),
+        title: format!("{} promises {times:.1} times the RAM there is", maker(host)),
+        what: what(maker(host), promised, ram, tables, sized(host).count()),
         why: "The disksize bounds uncompressed data, and the table of slots for all of it is \
               allocated when it is set, used or not. Filled with data that halves such a device takes \
               all RAM before it is full, so the size protects nothing; mem_limit would."
@@ -54,15 +55,28 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-fn what(promised: Bytes, ram: Bytes, tables: Bytes, devices: usize) -> String {
+/// Who made the devices that have a size.
+fn maker(host: &Snapshot) -> &'static str {
+    let of = |driver| sized(host).any(|(device, _)| device.driver == driver);
+    match (of(Driver::Zram), of(Driver::Zmerge)) {
+        (true, true) => "compressed RAM",
+        (false, true) => Driver::Zmerge.name(),
+        _ => Driver::Zram.name(),
+    }
+}
+
+fn what(maker: &str, promised: Bytes, ram: Bytes, tables: Bytes, devices: usize) -> String {
     let cost = if tables > Bytes::new(0) {
         format!("; the slot tables cost {tables} even while empty")
     } else {
         String::new()
     };
     let promise = match devices {
-        1 => "The disksize of the zram device is".to_owned(),
-        more => format!("The disksize of {} adds up to", counted(more as u64, "zram device")),
+        1 => format!("The disksize of the {maker} device is"),
+        more => {
+            let devices = counted(more as u64, &format!("{maker} device"));
+            format!("The disksize of {devices} adds up to")
+        }
     };
     format!("{promise} {promised} on {ram} of RAM{cost}.")
 }
@@ -77,21 +91,17 @@ fn proof(host: &Snapshot) -> Vec<Evidence> {
 
 /// A new size needs a reset, which discards what is stored: only an empty swap tier may be offered.
 fn next(host: &Snapshot, ram: Bytes, device: &Zram) -> Vec<String> {
-    let look = "zramctl --output NAME,DISKSIZE,DATA,TOTAL,MOUNTPOINT".to_owned();
+    let look = commands::look(device, "NAME,DISKSIZE,DATA,TOTAL,MOUNTPOINT");
     let tier = tiers::tier_of(host, device);
     let empty = tier.and_then(|tier| tier.used.get()) == Some(Bytes::new(0));
     let Some(priority) = tier.and_then(|tier| tier.priority.get()).filter(|_| empty) else {
         return vec![look];
     };
     let path = format!("/dev/{}", device.name());
-    let size = ram.get() >> 20;
-    let algorithm = device.algorithm.value().map_or_else(String::new, |algorithm| {
-        format!("--algorithm {} ", quoted(algorithm.active.as_str()))
-    });
     let command = format!(
-        "sudo swapoff {path} && sudo zramctl --reset {path} && \
-         sudo zramctl --size {size}M {algorithm}{path} && sudo mkswap {path} && \
-         sudo swapon -p {} {path}",
+        "sudo swapoff {path} && {} && {} && sudo mkswap {path} && sudo swapon -p {} {path}",
+        commands::reset(device),
+        commands::set_size(device, ram.get() >> 20),
         priority.max(0)
     );
     vec![writes(command), look]

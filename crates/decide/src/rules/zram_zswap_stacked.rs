@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zswap compresses pages on their way to a zram device, which compresses them again.
+//! zswap compresses pages on their way to a zram or zmerge device, which compresses them again.
 
-use pagewise_model::{Finding, Interval, Severity};
+use pagewise_model::{Driver, Finding, Interval, Severity, TierKind};
 
 use crate::Rule;
 use crate::facts::tiers;
@@ -10,7 +10,7 @@ use crate::text::put;
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-zswap-stacked",
-    doc: "zswap is on while a zram device is a swap tier: pages are compressed twice.",
+    doc: "zswap is on while a zram or zmerge device is a swap tier: pages are compressed twice.",
     look,
 };
 
@@ -22,23 +22,26 @@ fn finding(interval: &Interval) -> Option<Finding> {
     let host = &interval.end;
     let zswap = &host.zswap;
     zswap.enabled.get().filter(|&on| on)?;
-    let tier = tiers::in_zram(host).next()?;
+    let tier = tiers::in_ram(host).next()?;
     let held = match (zswap.stored.get(), tier.used.get()) {
         (Some(stored), Some(used)) => {
             format!(": of the {used} swapped to it, zswap holds {stored}")
         }
         _ => String::new(),
     };
+    let driver = if tier.kind == TierKind::Zmerge { Driver::Zmerge } else { Driver::Zram }.name();
     Some(Finding {
         id: RULE.id,
         severity: Severity::Warning,
-        title: "zswap stands in front of zram: two compressed caches for the same pages".to_owned(),
+        title: format!(
+            "zswap stands in front of {driver}: two compressed caches for the same pages"
+        ),
         what: format!("zswap is on and {} is a swap tier{held}.", tier.path),
-        why:
+        why: format!(
             "zswap takes every page that is swapped out, whatever tier it was meant for, and hands \
-              its coldest ones on to that tier. With zram behind it a page is decompressed to be \
-              compressed again, and neither its memory nor its fill level says what is stored."
-                .to_owned(),
+             its coldest ones on to that tier. With {driver} behind it a page is decompressed to be \
+             compressed again, and neither its memory nor its fill level says what is stored."
+        ),
         evidence: Proof::new()
             .value(&zswap.enabled)
             .named("Zswapped", &zswap.stored)
@@ -55,8 +58,6 @@ fn finding(interval: &Interval) -> Option<Finding> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use pagewise_model::TierKind;
-
     use super::*;
     use crate::testing::{assert_silent, calm, file, only, with};
 

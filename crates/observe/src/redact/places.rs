@@ -151,6 +151,7 @@ impl Places {
     fn concerns_memory(&self, mount: &Columns<'_>, point: &[u8], source: &[u8]) -> bool {
         is_cgroup(mount)
             || source.starts_with(b"/dev/zram")
+            || source.starts_with(b"/dev/zmerge")
             || STANDARD.contains(&point)
             || self.needed.iter().any(|needed| needed == point)
     }

@@ -57,6 +57,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("sys/class/zram-control", by::presence),
     ("sys/kernel/debug/zram/zram{n}/block_state", by::presence),
     ("sys/block/zram{n}/backing_dev", by::place), ("sys/block/zram{n}/{any}", by::verbatim),
+    ("sys/block/zmerge{n}/{any}", by::verbatim),
     ("sys/module/zswap/parameters/{any}", by::verbatim),
     // memory management
     ("proc/sys/vm/{any}", by::numbers), ("proc/sys/kernel/numa_balancing", by::numbers),
@@ -219,6 +220,8 @@ mod tests {
             "proc/meminfo",
             "proc/4711/status",
             "sys/block/zram12/mm_stat",
+            "sys/block/zmerge0/merge_mode",
+            "dev/zmerge0",
             "dev/sda2",
             "sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled",
             "sys/dev/block/8:1/uevent",

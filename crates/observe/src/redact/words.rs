@@ -156,7 +156,8 @@ pub(super) fn is_short_number(text: &str) -> bool {
 
 /// A block device's own name, as the kernel makes them: `zram0`, `sda2`, `nvme0n1p3`, `dm-0`.
 pub(super) fn is_disk(name: &str) -> bool {
-    const NUMBERED: [&str; 9] = ["zram", "loop", "dm-", "md", "nbd", "pmem", "ram", "sr", "bcache"];
+    const NUMBERED: [&str; 10] =
+        ["zram", "zmerge", "loop", "dm-", "md", "nbd", "pmem", "ram", "sr", "bcache"];
     const LETTERED: [&str; 4] = ["sd", "vd", "xvd", "hd"];
     NUMBERED.iter().any(|kind| digits_after(name, kind))
         || LETTERED.iter().filter_map(|kind| name.strip_prefix(kind)).any(is_letters_and_number)
@@ -206,8 +207,17 @@ mod tests {
 
     #[test]
     fn disks_are_known_by_the_kernels_shapes_only() {
-        for disk in ["zram0", "sda", "sdab12", "vda1", "nvme0n1", "nvme0n1p3", "mmcblk0p1", "dm-0"]
-        {
+        for disk in [
+            "zram0",
+            "sda",
+            "sdab12",
+            "vda1",
+            "nvme0n1",
+            "nvme0n1p3",
+            "mmcblk0p1",
+            "dm-0",
+            "zmerge0",
+        ] {
             assert!(is_disk(disk), "{disk}");
         }
         for other in ["zram-bob", "sd", "sda-bob", "nvme0bob", "sdabcd", "zram00000", "mybox", ""] {

@@ -42,6 +42,7 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Thp => json::Noun::Thp,
         Noun::Collapse => json::Noun::Collapse,
         Noun::Restrain => json::Noun::Restrain,
+        Noun::Merge => json::Noun::Merge,
     };
     output::print(json::schema(noun).as_bytes())?;
     Ok(Outcome::Done)

@@ -6,6 +6,7 @@ mod capture;
 mod doctor;
 mod generate;
 mod lab;
+mod merge;
 mod report;
 mod scan;
 mod status;
@@ -59,6 +60,7 @@ pub(crate) fn run(cli: &Cli, started: Started) -> anyhow::Result<Outcome> {
         Verb::Bench(wanted) => bench::run(global, wanted, started),
         Verb::Trial(wanted) => trial::run(global, wanted, started),
         Verb::Thp(wanted) => thp::run(global, wanted, started),
+        Verb::Merge(wanted) => merge::run(global, wanted, started),
         Verb::Undo => undo::run(global),
         Verb::Capture(capture) => capture::run(global, capture),
         Verb::Lab { what } => lab::run(global, what, started),

@@ -265,6 +265,26 @@ pub(super) static CASES: &[Case] = &[
         ),
     },
     Case {
+        id: "zmerge-few-copies",
+        reason: "every page is looked for, and hardly any is found",
+        host: ZRAM_SWAP,
+        fires: |host| zmerge(host, "off request [inline] adaptive", 163),
+        severity: Info,
+        title: "zmerge0 looks for copies of pages and finds 0.99 %",
+        also: &[],
+        near: Near::Silent(|host| zmerge(host, "off request [inline] adaptive", 165)),
+    },
+    Case {
+        id: "zmerge-few-copies",
+        reason: "all of many pages were looked for in vain",
+        host: ZRAM_SWAP,
+        fires: |host| zmerge(host, "off request [inline] adaptive", 0),
+        severity: Info,
+        title: "zmerge0 looks for copies of pages and finds 0.00 %",
+        also: &[],
+        near: Near::Silent(|host| zmerge(host, "off request inline [adaptive]", 0)),
+    },
+    Case {
         id: "thp-coverage",
         reason: "a large process with small pages, though all memory asks",
         host: THP,
@@ -516,6 +536,22 @@ fn zram_holds(host: Scene, used: u32, others: &[&str]) -> Scene {
 fn at_limit(host: Scene, limit: u64) -> Scene {
     let host = zram_holds(host, 200_000, &[]);
     mm_stat(host, &format!("2000000000 900000000 996147200 {limit} 996147200 0 0 0 0"))
+}
+
+/// A device of zmerge with 64 MiB in it, of which so many pages were found when they were written.
+fn zmerge(host: Scene, mode: &str, found: u32) -> Scene {
+    let file = |host: Scene, name: &str, text: String| {
+        host.file(&format!("sys/block/zmerge0/{name}"), text + "\n")
+    };
+    let merged = [("merged_pages", found), ("merged_bytes", found * 1500), ("merge_hits", found)];
+    let numbers =
+        [("initstate", 1), ("disksize", 134_217_728), ("merge", 0), ("index_bytes", 408_576)];
+    let numbers = numbers.into_iter().chain(merged).chain([("merge_misses", 16_384 - found)]);
+    let host = numbers.fold(host, |host, (name, number)| file(host, name, number.to_string()));
+    let host = file(host, "comp_algorithm", "[lz4] zstd".to_owned());
+    let host = file(host, "mm_stat", "67108864 24000000 25000000 0 25000000 0 0 0 0".to_owned());
+    let host = file(host, "io_stat", "0 0 0 0".to_owned());
+    file(host, "merge_mode", mode.to_owned())
 }
 
 fn zswap_on(host: Scene) -> Scene {

@@ -28,6 +28,10 @@ const COLUMNS: &[Row] = &[
     ("/mm_stat", "mem_limit", 3, Unit::Size),
     ("/mm_stat", "huge_pages", 7, Unit::Pages),
     ("/io_stat", "failed_writes", 1, Unit::Plain),
+    ("/merge_hits", "merge_hits", 0, Unit::Plain),
+    ("/merge_misses", "merge_misses", 0, Unit::Plain),
+    ("/merged_bytes", "", 0, Unit::Size),
+    ("/index_bytes", "", 0, Unit::Size),
     ("/initstate", "initialised", 0, Unit::Switch),
     ("/disksize", "", 0, Unit::Size),
     ("/sys/vm/swappiness", "", 0, Unit::Plain),
@@ -69,7 +73,9 @@ pub(super) fn expected(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<St
         () if ends("/memory.stat") || ends("/memory.events") => group_counters(place, seconds),
         () if ends("/memory.memsw.limit_in_bytes") => swap_of_version_1(place),
         () if ends("/lru_gen/enabled") => bits(place),
-        () if ends("/transparent_hugepage/enabled") || ends("/defrag") => choice(place),
+        () if ends("/transparent_hugepage/enabled") || ends("/defrag") || ends("/merge_mode") => {
+            choice(place)
+        }
         () if ends("/config.gz") => Ok(vec![place.there()?.to_owned()]),
         () if ends("/modules.dep") => Ok(vec![place.word(0)?.trim_end_matches(':').to_owned()]),
         () if ends("/run/systemd/container") => Ok(vec![format!("container {}", place.word(0)?)]),

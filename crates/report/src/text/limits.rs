@@ -51,6 +51,7 @@ fn denied_sections(snapshot: &Snapshot) -> Vec<String> {
         ("fragmentation", has_denied(&s.free_blocks)),
         ("swap tiers", has_denied(&s.tiers)),
         ("details of zram", has_denied(&s.zram)),
+        ("details of zmerge", has_denied(&s.zmerge)),
         ("zswap", has_denied(&s.zswap)),
         ("KSM", has_denied(&s.ksm)),
         ("hugetlb pools", has_denied(&s.hugetlb)),

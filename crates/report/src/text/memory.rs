@@ -4,7 +4,8 @@
 //! The parts are sums of what `/proc/meminfo` says and need not add up: what is left of the total is
 //! shown as "the rest" (drivers, firmware, pages on their way). Page cache is shown without shmem,
 //! which the kernel's "Cached" includes although it can only be swapped. Compressed memory is in no
-//! line of meminfo on most kernels; it comes from the zram devices and from zswap.
+//! line of meminfo on most kernels; it comes from the devices of zram and zmerge and from
+//! zswap.
 
 use pagewise_model::{Bytes, Memory, Reading, Snapshot};
 
@@ -103,7 +104,7 @@ pub(super) fn parts(snapshot: &Snapshot, total: Bytes) -> Vec<Part> {
             "▞",
             Role::Compressed,
             compressed(snapshot),
-            "what zram and zswap hold, after compression",
+            compressed_meaning(snapshot),
         ),
         part(
             "huge pages",
@@ -176,8 +177,15 @@ fn kernel_meaning(memory: &Memory) -> String {
 }
 
 fn compressed(snapshot: &Snapshot) -> Option<Bytes> {
-    let zram = snapshot.zram.iter().map(|zram| &zram.mm_stat.memory_used);
+    let zram = snapshot.compressed().map(|zram| &zram.mm_stat.memory_used);
     zram.chain([&snapshot.zswap.pool]).filter_map(Reading::get).reduce(Bytes::saturating_add)
+}
+
+fn compressed_meaning(snapshot: &Snapshot) -> &'static str {
+    match snapshot.zmerge.is_empty() {
+        true => "what zram and zswap hold, after compression",
+        false => "what zram, zmerge and zswap hold, after compression",
+    }
 }
 
 /// `60.1 of 62.8 GiB` in use, where both are known.

@@ -18,6 +18,7 @@ mod huge;
 mod kit;
 mod limits;
 mod memory;
+mod merge;
 mod movement;
 mod planned;
 mod pressure;
@@ -37,7 +38,7 @@ mod words;
 mod zones;
 mod zram;
 
-use crate::{Answer, Benched, Collapsed, HugeSeen, Planned, Restrained, Scanned, Tried};
+use crate::{Answer, Benched, Collapsed, HugeSeen, Merged, Planned, Restrained, Scanned, Tried};
 use kit::Page;
 use pagewise_model::knob::KnobReading;
 use pagewise_model::{Replicated, SelfTest, Trial};
@@ -102,6 +103,11 @@ pub fn thp(seen: &HugeSeen<'_>, look: Look) -> String {
 /// What a collapse did.
 pub fn collapse(done: &Collapsed<'_>, look: Look) -> String {
     printed(look, |page| huge::collapse::print(page, done))
+}
+
+/// What a pass over zmerge devices gave back.
+pub fn merge(merged: &Merged<'_>, look: Look) -> String {
+    printed(look, |page| merge::print(page, merged))
 }
 
 /// Huge pages that are mostly empty.

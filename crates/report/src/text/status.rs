@@ -60,8 +60,10 @@ fn tier(tier: &Tier) -> String {
 }
 
 fn zram_devices(page: &mut Page, snapshot: &Snapshot) {
-    if !snapshot.zram.is_empty() {
-        page.fact_items("zram", &snapshot.zram.iter().map(zram::glance).collect::<Vec<_>>());
+    for (label, devices) in [("zram", &snapshot.zram), ("zmerge", &snapshot.zmerge)] {
+        if !devices.is_empty() {
+            page.fact_items(label, &devices.iter().map(zram::glance).collect::<Vec<_>>());
+        }
     }
 }
 

@@ -64,7 +64,7 @@ fn short(tier: &Tier) -> &str {
 
 /// What stands behind the tier: `ssd nvme0n1, ext4`. What tells most comes first: the end may be cut.
 fn kind(tier: &Tier, in_guest: bool) -> String {
-    if tier.kind == TierKind::Zram {
+    if tier.kind.is_ram() {
         return "compressed RAM".to_owned();
     }
     let medium = medium(tier.disk.rotational.get(), in_guest);
@@ -99,7 +99,7 @@ fn note(tier: &Tier, snapshot: &Snapshot) -> String {
     notes.join(", ")
 }
 
-/// The zram device behind the tier.
+/// The device in compressed RAM behind the tier.
 fn device<'a>(tier: &Tier, snapshot: &'a Snapshot) -> Option<&'a Zram> {
-    snapshot.zram.iter().find(|zram| tier.kind == TierKind::Zram && zram.name() == short(tier))
+    snapshot.compressed().find(|zram| tier.kind.is_ram() && zram.name() == short(tier))
 }

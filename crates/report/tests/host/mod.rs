@@ -201,6 +201,56 @@ fn zram() -> Vec<Zram> {
     vec![busy, empty]
 }
 
+/// 512 MiB on a device of zmerge of which a quarter was there twice, as `merge` finds it; `merged` of
+/// its pages are merged.
+pub(crate) fn zmerge_device(id: u32, mode: &str, merged: u64) -> Zram {
+    let folder = format!("/sys/block/zmerge{id}");
+    let at = |name: &str| format!("{folder}/{name}");
+    let mm = |value: u64| found(Bytes::new(value), &at("mm_stat"));
+    let count = |value: u64| found(Pages::new(value), &at("mm_stat"));
+    let available = ["off", "request", "inline", "adaptive"].map(Name::from).to_vec();
+    let looked_for = if mode == "inline" { 131_072 } else { 0 };
+    let mode = found(Choice { active: Name::from(mode), available }, &at("merge_mode"));
+    let merging = Merging {
+        mode,
+        slots_left: found(0, &at("merge")),
+        merged_pages: found(Pages::new(merged), &at("merged_pages")),
+        merged_bytes: found(Bytes::new(merged * 1500), &at("merged_bytes")),
+        index_bytes: found(Bytes::new(merged * 2), &at("index_bytes")),
+        hits: found(looked_for / 4, &at("merge_hits")),
+        misses: found(looked_for / 4 * 3, &at("merge_misses")),
+        hit_percent: (looked_for > 0).then(|| Percent::new(25.0)),
+    };
+    let compressed = 196_608_000 - merged * 1500;
+    Zram {
+        driver: Driver::Zmerge,
+        id,
+        initialised: found(true, &at("initstate")),
+        disksize: mm(GIB),
+        algorithm: algorithms("lz4"),
+        slot_table: mm(4 * MIB),
+        mm_stat: MmStat {
+            original: mm(512 * MIB),
+            compressed: mm(compressed),
+            memory_used: mm(compressed + 2 * MIB),
+            memory_limit: mm(0),
+            memory_used_max: mm(200 * MIB),
+            same_filled_pages: count(1024),
+            compacted_pages: count(merged / 4),
+            huge_pages: count(100),
+            huge_pages_since: count(100),
+        },
+        original_per_compressed: Ratio::of(Bytes::new(512 * MIB), Bytes::new(compressed)),
+        original_per_memory_used: Ratio::of(
+            Bytes::new(512 * MIB),
+            Bytes::new(compressed + 2 * MIB),
+        ),
+        used_as: found(ZramUse::FileSystem { kind: Name::from("ext4") }, "/proc/self/mountinfo"),
+        merging: Some(merging),
+        ..Zram::default()
+    }
+}
+
 fn thp() -> Thp {
     let thp_size = |bytes: u64, policy: &str, used: u64| ThpSize {
         bytes: Bytes::new(bytes),
@@ -413,6 +463,7 @@ fn end(moment: u64) -> Snapshot {
         ],
         tiers: tiers(),
         zram: zram(),
+        zmerge: vec![zmerge_device(0, "inline", 32_768)],
         zswap: Zswap {
             enabled: found(false, "/sys/module/zswap/parameters/enabled"),
             compressor: name("zstd"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zram could be used, or is set up, and holds nothing: which reason holds.
+//! zram or zmerge could be used, or is set up, and holds nothing: which reason holds.
 //!
 //! One finding per host, for the device that is nearest to being used, with the most fundamental
 //! reason. A device that a file system lies on is in use; so is one of which we cannot tell. One
@@ -20,7 +20,7 @@ use crate::proof::Proof;
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-unused",
-    doc: "zram is there or could be and holds nothing, and which reason holds.",
+    doc: "zram or zmerge is there or could be and holds nothing, and which reason holds.",
     look,
 };
 
@@ -43,7 +43,7 @@ const REASONS: [fn(Case<'_>) -> Option<Finding>; 5] =
 
 fn look(interval: &Interval) -> Vec<Finding> {
     let host = &interval.end;
-    let finding = if host.zram.is_empty() {
+    let finding = if host.compressed().next().is_none() {
         missing::reason(interval)
     } else {
         unused_device(host).and_then(|device| {
@@ -57,13 +57,13 @@ fn look(interval: &Interval) -> Vec<Finding> {
 /// The device nearest to being used; `None` where one is in use. Where a device serves as file
 /// system, only one that is swap already is asked about.
 fn unused_device(host: &Snapshot) -> Option<&Zram> {
-    if host.zram.iter().any(|device| holds_data(host, device)) {
+    if host.compressed().any(|device| holds_data(host, device)) {
         return None;
     }
     let mounted =
         |device: &Zram| matches!(device.used_as.value(), Some(ZramUse::FileSystem { .. }));
-    let at_least = if host.zram.iter().any(mounted) { Readiness::Swap } else { Readiness::Raw };
-    let ready = host.zram.iter().filter_map(|device| Some((readiness(device)?, device)));
+    let at_least = if host.compressed().any(mounted) { Readiness::Swap } else { Readiness::Raw };
+    let ready = host.compressed().filter_map(|device| Some((readiness(device)?, device)));
     let asked = ready.filter(|&(readiness, _)| readiness >= at_least);
     // the first of equals: `max_by_key` would give the last
     asked.rev().max_by_key(|&(readiness, _)| readiness).map(|(_, device)| device)
@@ -133,7 +133,7 @@ fn with_disk(proof: Proof, host: &Snapshot) -> Vec<Evidence> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use pagewise_model::{Name, TierKind};
+    use pagewise_model::{Driver, Name, TierKind};
 
     use super::*;
     use crate::testing::{assert_silent, calm, host, mib, only, set, still, tier, zram};
@@ -178,6 +178,16 @@ pub(super) mod tests {
         let mut two = host();
         two.zram.push(zram(1, ZramUse::NotInitialised, Bytes::new(0)));
         assert_silent(&RULE, &still(two));
+    }
+
+    #[test]
+    fn zmerge_in_use_is_as_good_as_zram() {
+        let mut host = host();
+        host.zmerge = host.zram.drain(..).map(|it| Zram { driver: Driver::Zmerge, ..it }).collect();
+        host.tiers = vec![tier("/dev/zmerge0", TierKind::Zmerge, mib(300), 100)];
+        assert_silent(&RULE, &still(host.clone()));
+        host.zram = vec![zram(0, ZramUse::NotInitialised, Bytes::new(0))];
+        assert_silent(&RULE, &still(host));
     }
 
     #[test]

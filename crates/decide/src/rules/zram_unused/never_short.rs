@@ -27,11 +27,12 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
             None => format!("{name} is empty: no zone is under its low watermark"),
         },
         what: what(host, scanned.as_ref()),
-        why:
+        why: format!(
             "kswapd starts to reclaim when a zone's free memory falls under its low watermark, and \
-              only reclaim swaps. Until then an empty zram device is ready and costs its table of \
-              slots, nothing else."
-                .to_owned(),
+             only reclaim swaps. Until then an empty {} device is ready and costs its table of \
+             slots, nothing else.",
+            case.device.driver.name()
+        ),
         evidence: proof(case, scanned, stalls).all(zones::distances(host)).done(),
         next: vec!["pagewise status".to_owned(), "cat /proc/pressure/memory".to_owned()],
     })

@@ -4,8 +4,9 @@
 use pagewise_model::{Bytes, Finding, Snapshot, Zram, ZramUse};
 
 use super::{Case, RULE, holds_nothing, severity, with_disk};
+use crate::commands;
 use crate::proof::Proof;
-use crate::text::{quoted, writes};
+use crate::text::writes;
 
 /// Above what the kernel gives by itself (negative numbers), so that it is filled before any disk.
 const PRIORITY: i32 = 100;
@@ -34,7 +35,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         what: step.what,
         why: step.why.to_owned(),
         evidence: with_disk(step.proof, host),
-        next: vec![writes(step.command), "zramctl".to_owned()],
+        next: vec![writes(step.command), commands::look(device, "")],
     })
 }
 
@@ -53,8 +54,8 @@ fn no_size(host: &Snapshot, device: &Zram) -> Option<Step> {
               tiers.",
         proof: Proof::new().named("initialised", &device.initialised).value(&device.disksize),
         command: format!(
-            "sudo zramctl {}{path} && sudo mkswap {path} && sudo swapon -p {PRIORITY} {path}",
-            options(host, device)
+            "{} && sudo mkswap {path} && sudo swapon -p {PRIORITY} {path}",
+            commands::set_size(device, size(host))
         ),
     })
 }
@@ -69,15 +70,9 @@ fn sized_and_empty(case: Case<'_>) -> Proof {
     proof.all(holds_nothing(case).done())
 }
 
-/// Half of RAM: filled with data that compresses two to one, a quarter of RAM.
-fn options(host: &Snapshot, device: &Zram) -> String {
-    let size = host.memory.total.get().map_or_else(
-        || "--size 512M ".to_owned(),
-        |ram| format!("--size {}M ", (ram.get() >> 21).max(1)),
-    );
-    let algorithm = device.algorithm.value().map(|algorithm| quoted(algorithm.active.as_str()));
-    let algorithm = algorithm.map_or_else(String::new, |name| format!("--algorithm {name} "));
-    format!("{size}{algorithm}")
+/// Half of RAM in MiB: filled with data that compresses two to one, a quarter of RAM.
+fn size(host: &Snapshot) -> u64 {
+    host.memory.total.get().map_or(512, |ram| (ram.get() >> 21).max(1))
 }
 
 fn no_signature(case: Case<'_>) -> Option<Step> {
@@ -111,7 +106,7 @@ fn not_on(case: Case<'_>) -> Option<Step> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use pagewise_model::{Interval, Severity, TierKind};
+    use pagewise_model::{Driver, Interval, Severity, TierKind};
 
     use super::super::tests::device;
     use super::*;
@@ -151,6 +146,19 @@ pub(super) mod tests {
         let finding = only(&RULE, &still(host));
         assert_eq!(finding.severity, Severity::Warning);
         assert!(proof_of(&finding).contains("/swapfile used 1.0 GiB"));
+    }
+
+    #[test]
+    fn zmerge_without_a_size_is_set_up_through_its_files() {
+        let mut host = device(ZramUse::NotInitialised, Bytes::new(0));
+        host.zmerge = host.zram.drain(..).map(|it| Zram { driver: Driver::Zmerge, ..it }).collect();
+        let finding = only(&RULE, &still(host));
+        assert_eq!(finding.title, "zmerge0 is not initialised: its disksize was never set");
+        let command = "echo lz4 | sudo tee /sys/block/zmerge0/comp_algorithm && \
+                       echo 8192M | sudo tee /sys/block/zmerge0/disksize && \
+                       sudo mkswap /dev/zmerge0 && sudo swapon -p 100 /dev/zmerge0  # writes";
+        assert_eq!(finding.next[0], command);
+        assert!(!finding.next.iter().any(|command| command.contains("zramctl")));
     }
 
     #[test]

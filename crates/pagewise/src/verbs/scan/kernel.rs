@@ -31,10 +31,10 @@ fn is_present(snapshot: &Snapshot, feature: &str) -> bool {
     known.any(|known| known.feature == feature && known.state == FeatureState::Present)
 }
 
-/// What its first zram device offers, the active one first; where there is no device, all that any
-/// kernel offers.
+/// What its first device in compressed RAM offers, the active one first; where there is no device, all
+/// that any kernel offers.
 pub(super) fn offered(snapshot: &Snapshot) -> Vec<Algorithm> {
-    let Some(device) = snapshot.zram.iter().find_map(|zram| zram.algorithm.value()) else {
+    let Some(device) = snapshot.compressed().find_map(|zram| zram.algorithm.value()) else {
         return DEFAULTS.to_vec();
     };
     let known = |name: &str| DEFAULTS.into_iter().find(|algorithm| algorithm.name() == name);

@@ -85,6 +85,17 @@ fn effective(snapshot: &Snapshot, estimates: &[Estimate]) -> Option<Effective> {
 /// The estimate of everything comes first.
 type Estimates = Vec<Estimate>;
 
+/// For another verb: what is found, of everything together.
+pub(super) fn whole(
+    global: &Global,
+    wanted: &Scan,
+    host: &HostRoot,
+    snapshot: &Snapshot,
+) -> anyhow::Result<Option<Estimate>> {
+    let looked = look::at(global, wanted, host, snapshot, &question(wanted, snapshot))?;
+    Ok(looked.estimates.into_iter().next())
+}
+
 /// For the report: a small sample of the largest processes that may be read. Nothing where none may.
 pub(super) fn glance(host: &HostRoot, snapshot: &Snapshot) -> Estimates {
     let question = Question { algorithms: kernel::cheap(snapshot), ..own_question(snapshot) };

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A pass of zmerge over one device: identical pages are stored once, and freed pages given back.
+//!
+//! It changes no setting and no content, so there is nothing to undo; writing a page again takes it
+//! apart by itself. The kernel runs it beside I/O and to its end, whatever becomes of us: it cannot be
+//! called off. `merge` reads as the slots to go, zero once it has compacted, and wakes whoever polls it.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use crate::live::{self, Watched};
+
+/// How long we sleep at most before the flag is looked at again: a signal may come to another thread.
+const NEWS: Duration = Duration::from_millis(250);
+
+/// Why no pass was started, or what became of it is not known.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// We may not write the file.
+    #[error("zmerge{0}: not allowed to start a pass: /sys/block/zmerge{0}/merge is for root")]
+    NotAllowed(u32),
+    /// Somebody else's is not done yet.
+    #[error("zmerge{0}: a pass is running already")]
+    Running(u32),
+    /// Nothing can be stored in it.
+    #[error("zmerge{0}: it has no disksize, so it holds nothing to merge")]
+    NoSize(u32),
+    /// `merge_mode` is off.
+    #[error("zmerge{0}: its merge_mode is off")]
+    Off(u32),
+    /// It was removed.
+    #[error("zmerge{0}: no such device any more")]
+    Gone(u32),
+    /// The kernel said something else.
+    #[error("zmerge{id}: merge")]
+    Kernel {
+        /// The device.
+        id: u32,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+impl MergeError {
+    /// What to do about it.
+    #[must_use]
+    pub fn next(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::NotAllowed(_) => "run as root",
+            Self::Running(_) => "wait for it: `pagewise status` says how far it is",
+            Self::NoSize(_) => "give it a size first: kernel/zmerge/README.md",
+            Self::Off(_) => "allow it: echo request > merge_mode, in the device's folder",
+            Self::Gone(_) => "`pagewise status` names the devices",
+            Self::Kernel { .. } => "dmesg says more: zmerge writes a line for what it refuses",
+        })
+    }
+
+    fn of(id: u32, source: io::Error) -> Self {
+        match Errno::from_io_error(&source) {
+            Some(Errno::ACCESS | Errno::PERM) => Self::NotAllowed(id),
+            Some(Errno::BUSY) => Self::Running(id),
+            Some(Errno::INVAL) => Self::NoSize(id),
+            Some(Errno::OPNOTSUPP) => Self::Off(id),
+            Some(Errno::NOENT | Errno::NODEV) => Self::Gone(id),
+            _ => Self::Kernel { id, source },
+        }
+    }
+}
+
+/// Where a pass is started and followed.
+fn file(id: u32) -> String {
+    format!("/sys/block/zmerge{id}/merge")
+}
+
+/// Whether we could start a pass over zmerge `id`: nothing is done.
+///
+/// # Errors
+/// Where we may not, or there is no such device.
+pub fn may_merge(id: u32) -> Result<(), MergeError> {
+    live::may_write(&file(id)).map_err(|error| MergeError::of(id, error))
+}
+
+/// Starts a pass over zmerge `id`, which goes on by itself.
+///
+/// # Errors
+/// Where the kernel refuses; nothing was done then.
+pub fn start_merge(id: u32) -> Result<(), MergeError> {
+    live::write(&file(id), "1").map_err(|error| MergeError::of(id, error))
+}
+
+/// Starts a pass and follows it to its end; `tell` hears how many slots it has to go. Answers the time
+/// that it took, or nothing where `stop` was set before: the pass goes on.
+///
+/// # Errors
+/// Where it is refused, or the device vanishes meanwhile.
+pub fn merge(
+    id: u32,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(u64),
+) -> Result<Option<Duration>, MergeError> {
+    let of = |error| MergeError::of(id, error);
+    let mut progress = Watched::open(&file(id)).map_err(of)?;
+    let started = Instant::now();
+    start_merge(id)?;
+    loop {
+        match progress.number().map_err(of)? {
+            0 => return Ok(Some(started.elapsed())),
+            left => tell(left),
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        progress.wait(NEWS).map_err(of)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_refusal_of_the_kernel_is_told_apart_and_knows_the_way_on() {
+        let of = |errno: Errno| MergeError::of(3, errno.into()).to_string();
+        assert!(of(Errno::ACCESS).contains("is for root"));
+        assert_eq!(of(Errno::BUSY), "zmerge3: a pass is running already");
+        assert!(of(Errno::INVAL).contains("no disksize"));
+        assert_eq!(of(Errno::OPNOTSUPP), "zmerge3: its merge_mode is off");
+        assert!(of(Errno::NOENT).contains("no such device"));
+        assert_eq!(of(Errno::IO), "zmerge3: merge");
+        for errno in [Errno::PERM, Errno::BUSY, Errno::INVAL, Errno::OPNOTSUPP, Errno::NODEV] {
+            assert!(MergeError::of(3, errno.into()).next().is_some());
+        }
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_said_to_be_gone() {
+        for refused in [may_merge(4_000_000), start_merge(4_000_000)] {
+            assert!(matches!(refused, Err(MergeError::Gone(4_000_000))), "{refused:?}");
+        }
+        let stop = AtomicBool::new(false);
+        let refused = merge(4_000_000, &stop, &mut |_| panic!("nothing runs"));
+        assert!(matches!(refused, Err(MergeError::Gone(_))), "{refused:?}");
+    }
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Commands that look at a device in compressed RAM or give it a size: zramctl knows zram's alone.
+
+use pagewise_model::{Driver, Zram};
+
+use crate::text::quoted;
+
+/// Shows what is in the device; `columns` are those of zramctl.
+pub(crate) fn look(device: &Zram, columns: &str) -> String {
+    match (device.driver, columns) {
+        (Driver::Zram, "") => "zramctl".to_owned(),
+        (Driver::Zram, columns) => format!("zramctl --output {columns}"),
+        (Driver::Zmerge, _) => {
+            let folder = format!("/sys/block/{}", device.name());
+            format!("grep . {folder}/disksize {folder}/mm_stat {folder}/merged_bytes")
+        }
+    }
+}
+
+/// Gives it a size of so many MiB, and the algorithm that it has now.
+pub(crate) fn set_size(device: &Zram, mib: u64) -> String {
+    let algorithm = device.algorithm.value().map(|algorithm| quoted(algorithm.active.as_str()));
+    let name = device.name();
+    match device.driver {
+        Driver::Zram => {
+            let algorithm = algorithm.map(|algorithm| format!("--algorithm {algorithm} "));
+            format!("sudo zramctl --size {mib}M {}/dev/{name}", algorithm.unwrap_or_default())
+        }
+        Driver::Zmerge => {
+            let folder = format!("/sys/block/{name}");
+            let put =
+                |algorithm| format!("echo {algorithm} | sudo tee {folder}/comp_algorithm && ");
+            let algorithm = algorithm.map(put).unwrap_or_default();
+            format!("{algorithm}echo {mib}M | sudo tee {folder}/disksize")
+        }
+    }
+}
+
+/// Takes its size and all that is in it away.
+pub(crate) fn reset(device: &Zram) -> String {
+    let name = device.name();
+    match device.driver {
+        Driver::Zram => format!("sudo zramctl --reset /dev/{name}"),
+        Driver::Zmerge => format!("echo 1 | sudo tee /sys/block/{name}/reset"),
+    }
+}

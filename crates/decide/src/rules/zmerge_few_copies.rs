@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! zmerge looks for a copy of every page that is written, and hardly finds any.
+//!
+//! Left out: whether a pass on request would pay. That is known once page contents were looked at,
+//! which is `scan --device`, and no counter tells it.
+
+use pagewise_model::{Finding, Interval, Severity, Zram};
+
+use crate::Rule;
+use crate::proof::Proof;
+use crate::text::{count, put};
+
+pub(super) const RULE: Rule = Rule {
+    id: "zmerge-few-copies",
+    doc: "A zmerge device looks for a copy of every page that is written, and finds hardly any.",
+    look,
+};
+
+/// Below this looking costs more than it saves by any measure: `adaptive` gives up under 1.6 %.
+const WORTH_PERCENT: f64 = 1.0;
+/// Fewer than 64 MiB of pages of 4 KiB tell little about the next ones.
+const ENOUGH: u64 = 16_384;
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    interval.end.zmerge.iter().filter_map(finding).collect()
+}
+
+fn finding(device: &Zram) -> Option<Finding> {
+    let merging = device.merging.as_ref()?;
+    let always = merging.mode.value().is_some_and(|mode| mode.active.as_str() == "inline");
+    let looked_for = merging.looked_for().filter(|&pages| always && pages >= ENOUGH)?;
+    let percent = merging.hit_percent?.get();
+    if percent >= WORTH_PERCENT {
+        return None;
+    }
+    let name = device.name();
+    let (index, saved) = (merging.index_bytes.get()?, merging.merged_bytes.get()?);
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Info,
+        title: format!("{name} looks for copies of pages and finds {percent:.2} %"),
+        what: format!(
+            "Of {} pages that were looked for before they were stored {} had a copy; the index takes \
+             {index} and merging saves {saved}.",
+            count(looked_for),
+            count(merging.hits.get()?)
+        ),
+        why: "Looking for a page that has no copy makes writing it some 4 % dearer and keeps an \
+              entry of an index for it. Adaptive stops looking while copies are few, tries a \
+              sixteenth of all pages, and goes back to all of them by itself."
+            .to_owned(),
+        evidence: Proof::new()
+            .value(&merging.mode)
+            .named("merge_hits", &merging.hits)
+            .named("merge_misses", &merging.misses)
+            .value(&merging.index_bytes)
+            .value(&merging.merged_bytes)
+            .done(),
+        next: vec![
+            put("adaptive", &format!("/sys/block/{name}/merge_mode")),
+            format!("sudo pagewise scan --device /dev/{name} --duplicates"),
+        ],
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::testing::{assert_silent, file, only, with, zmerge};
+
+    /// A swap tier in this mode that found so many of 100,000 pages.
+    fn found(mode: &str, hits: u64) -> Interval {
+        with(|host| {
+            host.zram.clear();
+            host.tiers[0].path = pagewise_model::Name::from("/dev/zmerge0");
+            host.tiers[0].kind = pagewise_model::TierKind::Zmerge;
+            host.zmerge = vec![zmerge(mode, hits, 100_000 - hits)];
+        })
+    }
+
+    pub(crate) fn firing() -> Interval {
+        found("inline", 120)
+    }
+
+    #[test]
+    fn looking_for_every_page_in_vain() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "zmerge0 looks for copies of pages and finds 0.12 %");
+        assert_eq!(
+            finding.what,
+            "Of 100,000 pages that were looked for before they were stored 120 had a copy; the \
+             index takes 2.0 MiB and merging saves 1.0 MiB."
+        );
+        let command = "echo adaptive | sudo tee /sys/block/zmerge0/merge_mode  # writes";
+        assert_eq!(finding.next[0], command);
+        assert_eq!(finding.evidence.len(), 5);
+    }
+
+    #[test]
+    fn copies_enough_other_modes_and_few_pages_are_silent() {
+        assert_silent(&RULE, &found("inline", 1_000));
+        for mode in ["off", "request", "adaptive"] {
+            assert_silent(&RULE, &found(mode, 0));
+        }
+        let mut few = firing();
+        let merging = few.end.zmerge[0].merging.as_mut().unwrap();
+        merging.misses = file("/sys/block/zmerge0/merge_misses", 16_000);
+        assert_silent(&RULE, &few);
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise merge`: identical pages of zmerge devices stored once, now.
+
+mod calm;
+mod predict;
+mod which;
+
+use std::sync::atomic::Ordering;
+
+use pagewise_apply::act::{self, MergeError};
+use pagewise_model::{Interval, LeftOut, Merge, MergedDevice, Name, Snapshot, Zram};
+use pagewise_observe::{HostRoot, Recording, Scope, snapshot};
+use pagewise_report::{Merged, json, text};
+
+use super::Outcome;
+use crate::cli::{Global, Merge as Wanted};
+use crate::cost::{self, Started};
+use crate::interrupt::Stop;
+use crate::progress::Following;
+use crate::trouble::{Advised, LeftRunning};
+use crate::{input, output, screen};
+
+pub(super) fn run(global: &Global, wanted: &Wanted, started: Started) -> anyhow::Result<Outcome> {
+    if global.root.is_some() {
+        let what = "merge changes this machine; a recording has nothing to merge".to_owned();
+        anyhow::bail!(Advised { what, next: "leave --root away" });
+    }
+    let host = input::open(global)?.without_start();
+    let interval = host.interval(&Scope::glance(), || anyhow::Ok(()))?;
+    let chosen = which::of(&wanted.device, &interval.end, &host.end)?;
+    chosen.devices.iter().try_for_each(|device| act::may_merge(device.id))?;
+    let stop = Stop::listen()?;
+    let waited_seconds = wanted
+        .when_calm
+        .then(|| calm::wait(global, &host.end, wanted.timeout, &stop))
+        .transpose()?;
+    let mut done = Merge { left_out: chosen.left_out, waited_seconds, devices: Vec::new() };
+    let mut still_runs = None;
+    for device in chosen.devices {
+        match one(global, wanted, &host, &interval.end, device, &stop) {
+            Ok(merged) => done.devices.push(merged),
+            // somebody was faster, or it is gone: the others can be merged all the same
+            Err(error) if wanted.device.is_empty() => done.left_out.push(left_out(device, error)?),
+            Err(error) => return Err(error),
+        }
+        if stop.flag().load(Ordering::Relaxed) {
+            still_runs =
+                done.devices.last().filter(|it| it.after.is_none()).map(|it| it.name.clone());
+            break;
+        }
+    }
+    show(global, &interval, &done, started)?;
+    match still_runs {
+        Some(name) => Err(LeftRunning { device: name.to_string() }.into()),
+        None => Ok(Outcome::Done),
+    }
+}
+
+/// The error as a reason, where it is about this device alone.
+fn left_out(device: &Zram, error: anyhow::Error) -> anyhow::Result<LeftOut> {
+    let of_device = error.downcast::<MergeError>()?;
+    let name = Name::from(device.name().as_str());
+    let why = of_device.to_string();
+    let why = why.split_once(": ").map_or(why.as_str(), |(_, why)| why).to_owned();
+    Ok(LeftOut { name, why })
+}
+
+fn one(
+    global: &Global,
+    wanted: &Wanted,
+    host: &Recording,
+    snapshot: &Snapshot,
+    device: &Zram,
+    stop: &Stop,
+) -> anyhow::Result<MergedDevice> {
+    let name = device.name();
+    let predicted_pages = match wanted.predict {
+        true => Some(predict::copies(global, &host.end, snapshot, &name)?),
+        false => None,
+    };
+    let before = now(&host.end, &name).unwrap_or_else(|| device.clone());
+    let merged = MergedDevice {
+        name: Name::from(name.as_str()),
+        predicted_pages,
+        before,
+        after: None,
+        seconds: None,
+    };
+    if wanted.no_wait {
+        act::start_merge(device.id)?;
+        return Ok(merged);
+    }
+    let all = slots(device, snapshot);
+    let shown = Following::start(global, format!("merging {name}"));
+    let took = act::merge(device.id, stop.flag(), &mut |left| shown.left(left, all))?;
+    drop(shown);
+    let after = took.and_then(|_| now(&host.end, &name));
+    Ok(MergedDevice { after, seconds: took.map(|took| took.as_secs_f64()), ..merged })
+}
+
+fn slots(device: &Zram, snapshot: &Snapshot) -> u64 {
+    let size = device.disksize.get().unwrap_or_default();
+    size.get() / snapshot.page_size().get().max(1)
+}
+
+/// The device as it is at this moment; `None` where it is gone.
+fn now(host: &HostRoot, name: &str) -> Option<Zram> {
+    let devices = snapshot(host, &Scope::glance()).zmerge;
+    devices.into_iter().find(|device| device.name() == name)
+}
+
+fn show(
+    global: &Global,
+    interval: &Interval,
+    merge: &Merge,
+    started: Started,
+) -> anyhow::Result<()> {
+    let cost = cost::so_far(started, interval);
+    let merged = Merged { snapshot: &interval.end, merge, cost };
+    let shown = match global.json {
+        true => json::merge(&merged),
+        false => text::merge(&merged, screen::look(global)),
+    };
+    output::print(shown.as_bytes())?;
+    if global.verbose {
+        eprintln!("pagewise: {}", cost::line(&cost));
+    }
+    Ok(())
+}

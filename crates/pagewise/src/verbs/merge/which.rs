@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! As typed → the devices to merge, or why there is none.
+
+use pagewise_model::{LeftOut, Name, Snapshot, Zram};
+use pagewise_observe::{HostRoot, zmerge_is_loaded};
+
+use crate::trouble::Advised;
+
+/// What is to be merged.
+#[derive(Debug)]
+pub(super) struct Chosen<'a> {
+    pub(super) devices: Vec<&'a Zram>,
+    /// Where all were asked for: those that cannot be, and why.
+    pub(super) left_out: Vec<LeftOut>,
+}
+
+/// Those that are named, each of which must do; without names all that do.
+pub(super) fn of<'a>(
+    wanted: &[String],
+    snapshot: &'a Snapshot,
+    host: &HostRoot,
+) -> anyhow::Result<Chosen<'a>> {
+    if snapshot.zmerge.is_empty() {
+        anyhow::bail!(no_device(zmerge_is_loaded(host)));
+    }
+    match wanted.is_empty() {
+        true => all(&snapshot.zmerge),
+        false => named(wanted, &snapshot.zmerge),
+    }
+}
+
+fn no_device(loaded: bool) -> Advised {
+    match loaded {
+        false => Advised {
+            what: "the module zmerge is not loaded, and only its devices can be merged".to_owned(),
+            next: "kernel/zmerge/README.md says how to build, load and set it up; zram merges nothing",
+        },
+        true => Advised {
+            what: "the module zmerge is loaded and has no device".to_owned(),
+            next: "cd /sys/class/zmerge-control && n=$(cat hot_add) && echo $n > hot_add adds one",
+        },
+    }
+}
+
+fn named<'a>(wanted: &[String], devices: &'a [Zram]) -> anyhow::Result<Chosen<'a>> {
+    let mut chosen: Vec<&Zram> = Vec::new();
+    for name in wanted {
+        let device = find(name, devices)?;
+        if let Some(Hindrance { why, next }) = hindrance(device) {
+            anyhow::bail!(Advised { what: format!("{}: {why}", device.name()), next });
+        }
+        if !chosen.iter().any(|known| known.id == device.id) {
+            chosen.push(device);
+        }
+    }
+    Ok(Chosen { devices: chosen, left_out: Vec::new() })
+}
+
+fn find<'a>(name: &str, devices: &'a [Zram]) -> anyhow::Result<&'a Zram> {
+    let plain = name.strip_prefix("/dev/").unwrap_or(name);
+    if let Some(device) = devices.iter().find(|device| device.name() == plain) {
+        return Ok(device);
+    }
+    let known: Vec<String> = devices.iter().map(Zram::name).collect();
+    let what = format!(
+        "--device {}: expected a device of zmerge ({}), found none of that name",
+        Name::from(name),
+        known.join(", ")
+    );
+    Err(Advised { what, next: "`pagewise status` names the devices; zram merges nothing" }.into())
+}
+
+fn all(devices: &[Zram]) -> anyhow::Result<Chosen<'_>> {
+    let (mut can, mut left_out, mut first) = (Vec::new(), Vec::new(), None);
+    for device in devices {
+        match hindrance(device) {
+            None => can.push(device),
+            Some(Hindrance { why, next }) => {
+                let what = format!("{}: {why}", device.name());
+                first.get_or_insert(Advised { what, next });
+                left_out.push(LeftOut { name: Name::from(device.name().as_str()), why });
+            }
+        }
+    }
+    match first.filter(|_| can.is_empty()) {
+        Some(only) => Err(only.into()),
+        None => Ok(Chosen { devices: can, left_out }),
+    }
+}
+
+/// Why a device cannot be merged now.
+#[derive(Debug, PartialEq, Eq)]
+struct Hindrance {
+    why: String,
+    next: &'static str,
+}
+
+fn hindrance(device: &Zram) -> Option<Hindrance> {
+    let merging = device.merging.as_ref();
+    let mode = merging.and_then(|merging| merging.mode.value());
+    let left = merging.and_then(|merging| merging.slots_left.get()).unwrap_or(0);
+    let is = |why: &str, next| Some(Hindrance { why: why.to_owned(), next });
+    if device.initialised.get() == Some(false) {
+        return is(
+            "it has no disksize, so it holds nothing to merge",
+            "give it a size first: echo 2G > disksize, in its folder in /sys/block",
+        );
+    }
+    if mode.is_some_and(|mode| mode.active.as_str() == "off") {
+        return is(
+            "its merge_mode is off",
+            "allow it: echo request > merge_mode, in its folder in /sys/block",
+        );
+    }
+    if left > 0 {
+        let slots = pagewise_model::grouped(left);
+        return is(
+            &format!("a pass is running already, with {slots} slots to go"),
+            "wait for it: `pagewise status` says how far it is",
+        );
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::{Choice, Driver, Merging, Reading, Source};
+
+    use super::*;
+
+    fn found<T>(value: T) -> Reading<T> {
+        Reading::found(value, Source::none())
+    }
+
+    fn device(id: u32, mode: &str, left: u64) -> Zram {
+        let active = Name::from(mode);
+        let merging = Merging {
+            mode: found(Choice { active, available: Vec::new() }),
+            slots_left: found(left),
+            ..Merging::default()
+        };
+        let (driver, merging) = (Driver::Zmerge, Some(merging));
+        Zram { id, driver, initialised: found(true), merging, ..Zram::default() }
+    }
+
+    fn raw(id: u32) -> Zram {
+        Zram { initialised: found(false), ..device(id, "request", 0) }
+    }
+
+    fn said(chosen: anyhow::Result<Chosen<'_>>) -> String {
+        chosen.unwrap_err().to_string()
+    }
+
+    fn nothing() -> HostRoot {
+        HostRoot::memory([])
+    }
+
+    #[test]
+    fn all_that_can_be_merged_are_and_the_others_are_told() {
+        let devices =
+            [device(0, "request", 0), device(1, "off", 0), raw(2), device(3, "inline", 0)];
+        let chosen = all(&devices).unwrap();
+        assert_eq!(chosen.devices.iter().map(|it| it.id).collect::<Vec<_>>(), [0, 3]);
+        let told: Vec<_> = chosen.left_out.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(told, ["zmerge1", "zmerge2"]);
+    }
+
+    #[test]
+    fn where_none_can_be_the_first_reason_is_an_error() {
+        assert_eq!(said(all(&[device(1, "off", 0), raw(2)])), "zmerge1: its merge_mode is off");
+        let running = said(all(&[device(0, "request", 12_000)]));
+        assert_eq!(running, "zmerge0: a pass is running already, with 12,000 slots to go");
+    }
+
+    #[test]
+    fn a_device_that_is_named_must_do() {
+        let devices = [device(0, "request", 0), raw(1)];
+        let names =
+            |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let twice = names(&["zmerge0", "/dev/zmerge0"]);
+        assert_eq!(named(&twice, &devices).unwrap().devices.len(), 1);
+        let no_size = said(named(&names(&["zmerge0", "zmerge1"]), &devices));
+        assert_eq!(no_size, "zmerge1: it has no disksize, so it holds nothing to merge");
+        let unknown = said(named(&names(&["zram0"]), &devices));
+        let expected = "--device zram0: expected a device of zmerge (zmerge0, zmerge1), \
+                        found none of that name";
+        assert_eq!(unknown, expected);
+    }
+
+    #[test]
+    fn no_module_is_told_from_no_device() {
+        let none = Snapshot::default();
+        let module = said(of(&[], &none, &nothing()));
+        assert!(module.starts_with("the module zmerge is not loaded"), "{module}");
+        let empty = pagewise_observe::Entry::File(Vec::new());
+        let loaded = HostRoot::memory([("sys/class/zmerge-control/hot_add".to_owned(), empty)]);
+        assert_eq!(said(of(&[], &none, &loaded)), "the module zmerge is loaded and has no device");
+    }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise merge`: what a pass gave back, before and after side by side.
+//!
+//! What is written meanwhile is in both numbers: a device in use may hold more afterwards.
+
+use pagewise_model::{Bytes, MergedDevice, Merging, Zram};
+
+use super::kit::{Line, Page, Role};
+use super::words::{plural, seconds, shown};
+use crate::Merged;
+
+pub(super) fn print(page: &mut Page, merged: &Merged<'_>) {
+    let merge = merged.merge;
+    if let Some(waited) = merge.waited_seconds {
+        let text = format!("waited {} for a calm moment", seconds(waited));
+        page.prose(0, Role::Quiet, &text);
+    }
+    for device in &merge.devices {
+        let start = Line::default().span(Role::Strong, format!("merge of {}", device.name));
+        page.hang_items(start, 2, &[outcome(device)]);
+        if let Some(after) = &device.after {
+            page.fact_items("  memory", &memory(&device.before, after));
+            page.fact_items("  merged", &in_all(after));
+        }
+        if let Some(pages) = device.predicted_pages {
+            page.fact("  predicted", &predicted(pages, device));
+        }
+    }
+    for left in &merge.left_out {
+        page.fact("  left out", &format!("{}: {}", left.name, left.why));
+    }
+}
+
+fn merged_pages(device: &Zram) -> Option<u64> {
+    Some(device.merging.as_ref()?.merged_pages.get()?.get())
+}
+
+/// What the pass merged: more than before.
+fn outcome(device: &MergedDevice) -> String {
+    let Some(after) = &device.after else {
+        return match device.seconds {
+            Some(_) => "done, and the device is gone since".to_owned(),
+            None => "started; `pagewise status` says how far it is".to_owned(),
+        };
+    };
+    let more = merged_pages(&device.before).zip(merged_pages(after));
+    let more = more.map_or(0, |(before, after)| after.saturating_sub(before));
+    let took = device.seconds.map(|took| format!(" in {}", seconds(took))).unwrap_or_default();
+    match more {
+        0 => format!("no identical pages beyond those merged before{took}"),
+        some => format!("{} merged{took}", plural(some, "page")),
+    }
+}
+
+fn memory(before: &Zram, after: &Zram) -> Vec<String> {
+    let mut items = Vec::new();
+    if let Some((was, is)) = before.mm_stat.memory_used.get().zip(after.mm_stat.memory_used.get()) {
+        items.push(freed(was, is));
+        items.push(format!("{was} → {is} for {} stored", shown(&after.mm_stat.original)));
+    }
+    let compacted = before.mm_stat.compacted_pages.get().zip(after.mm_stat.compacted_pages.get());
+    let compacted = compacted.map(|(before, after)| after.get().saturating_sub(before.get()));
+    items.extend(
+        compacted
+            .filter(|&pages| pages > 0)
+            .map(|pages| format!("{} given back by compaction", plural(pages, "page"))),
+    );
+    items
+}
+
+fn freed(was: Bytes, is: Bytes) -> String {
+    match is > was {
+        true => format!("{} more, written meanwhile", is.saturating_sub(was)),
+        false => format!("{} freed", was.saturating_sub(is)),
+    }
+}
+
+/// What is shared now, in all, and what keeping count of it takes.
+fn in_all(after: &Zram) -> Vec<String> {
+    let of = |merging: &Merging| {
+        let (pages, bytes) = merging.merged_pages.get().zip(merging.merged_bytes.get())?;
+        let pages = plural(pages.get(), "page");
+        Some(vec![
+            format!("{pages} in all share what is there, which saves {bytes}"),
+            format!("{} to count them", shown(&merging.index_bytes)),
+        ])
+    };
+    after.merging.as_ref().and_then(of).unwrap_or_default()
+}
+
+/// The count just before, beside what is merged now.
+fn predicted(pages: u64, device: &MergedDevice) -> String {
+    let counted = format!("{} with a copy, counted on the device before", plural(pages, "page"));
+    match device.after.as_ref().and_then(merged_pages) {
+        Some(merged) => format!("{counted}; {} are merged now", pagewise_model::grouped(merged)),
+        None => counted,
+    }
+}
