@@ -47,7 +47,7 @@ build_kernel() {
 	cp "$here/config" "$tree/debug.config"
 	in_tree KCONFIG_ALLCONFIG=debug.config allnoconfig >"$folder/build.log"
 	check_config
-	in_tree -j"$(nproc)" bzImage modules >>"$folder/build.log" 2>&1 || {
+	in_tree -j"${JOBS:-$(nproc)}" bzImage modules >>"$folder/build.log" 2>&1 || {
 		tail -n 30 "$folder/build.log" >&2
 		return 1
 	}

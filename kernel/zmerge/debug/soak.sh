@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In a guest with the debugging kernel and two processors: everything that zmerge does, for long, while
-# allocations fail; then as a disk under ext4 and as swap. Ends with "quiet" where the kernel had nothing to report.
+# allocations fail; then as a disk under ext4 and fio, and as swap. Ends with "quiet" where the kernel had nothing to report.
 #
 #   soak.sh OPERATIONS EPOCH
 set -eu
@@ -77,6 +77,20 @@ beside() {
 	done
 }
 
+# verify WHAT OPTION...: fio writes at random and reads what it wrote, and all of it again at the end.
+verify() {
+	what=$1
+	shift
+	LD_LIBRARY_PATH=/tmp/fio /tmp/fio/ld-linux-x86-64.so.2 /tmp/fio/fio --name=verify --rw=randwrite --loops=3 \
+		--verify_backlog=64 --ioengine=psync --thread --randseed=4711 --verify_fatal=1 --verify_state_save=0 --minimal "$@" >/tmp/fio.log 2>&1 ||
+		{ tail -n 5 /tmp/fio.log; die "fio: $what"; }
+	awk -F ';' -v what="$what" 'NF > 50 { read += $6; written += $47 }
+		END { if (!read || !written) exit 1; print "fio, " what ": " read " KiB read, " written " KiB written" }' \
+		/tmp/fio.log || die "fio: $what: did nothing"
+}
+
+mkdir -p /tmp/fio
+mount -t ext4 -o ro /dev/vda /tmp/fio
 echo inline >$device/merge_mode
 echo 64M >$device/disksize
 zcat /ext4.gz | dd of=/dev/zmerge0 bs=64k conv=fsync 2>/dev/null
@@ -84,6 +98,8 @@ mkdir -p /tmp/files
 mount -t ext4 -o discard /dev/zmerge0 /tmp/files
 beside &
 /soak files /tmp/files $(($1 / 20)) || die "files"
+rm /tmp/files/[0-3]
+verify "ext4, no copies" --directory=/tmp/files --size=6M --numjobs=2 --bs=4k --verify=crc32c
 touch /tmp/over
 wait
 umount /tmp/files
@@ -91,6 +107,16 @@ mount -t ext4 /dev/zmerge0 /tmp/files
 umount /tmp/files
 ! dmesg | grep -E 'EXT4-fs.*(error|warning)' || die "ext4"
 quiet "ext4"
+
+# The disk itself: pages all alike, and none.
+rm /tmp/over
+beside &
+verify "disk, copies" --filename=/dev/zmerge0 --direct=1 --size=24M --bs=4k --verify=pattern \
+	--verify_pattern='"zmerge stores each page once; "'
+verify "disk, no copies" --filename=/dev/zmerge0 --direct=1 --size=24M --bs=16k --verify=crc32c
+touch /tmp/over
+wait
+quiet "fio"
 
 # Swap under pressure, the same beside.
 while ! echo 1 >$device/reset; do sleep 0.1; done

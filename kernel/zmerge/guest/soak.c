@@ -41,7 +41,7 @@ struct worker {
 	pthread_t thread;
 	unsigned int me;
 	uint64_t dice;
-	unsigned long operations, wanted, failed;
+	unsigned long operations, wanted, failed, pages;
 	int device;
 	uint8_t *buffer, *other;
 	uint16_t ids[CHUNKS_EACH][CHUNK];
@@ -165,6 +165,7 @@ static void *work(void *arg)
 		bool split = roll(&worker->dice) % 32 == 0;
 		int what = roll(&worker->dice) % 16;
 
+		worker->pages += many;
 		if (what < 8)
 			change(worker, chunk, page, many, split);
 		else if (what < 14)
@@ -417,7 +418,7 @@ static void epoch(struct worker *workers, unsigned long operations, uint64_t *di
 static int soak_disk(unsigned long operations, unsigned long each)
 {
 	static struct worker workers[WORKERS];
-	unsigned long done = 0, failed = 0;
+	unsigned long done = 0, failed = 0, pages = 0;
 	uint64_t dice = 20261121;
 	unsigned int at, epochs = 0;
 
@@ -430,12 +431,13 @@ static int soak_disk(unsigned long operations, unsigned long each)
 	while (done < operations) {
 		epoch(workers, each, &dice);
 		reset(++epochs % 4 == 0);
-		for (done = failed = 0, at = 0; at < WORKERS; at++) {
+		for (done = failed = pages = 0, at = 0; at < WORKERS; at++) {
 			done += workers[at].operations;
 			failed += workers[at].failed;
+			pages += workers[at].pages;
 		}
-		printf("%lu operations, %lu failed as told, %lu turns of the files, %lu refusals, %lu resets, %lu removals\n",
-		       done, failed, turns, refusals, resets, removals);
+		printf("%lu operations on %lu pages, %lu failed as told, %lu turns of the files, %lu refusals, %lu resets, %lu removals\n",
+		       done, pages, failed, turns, refusals, resets, removals);
 		fflush(stdout);
 	}
 	return 0;
