@@ -38,16 +38,22 @@ script=$1
 shift
 
 fetch() {
-	"$here/build-for.sh" trixie >/dev/null
-	release=$(sed -n 's/.*UTS_RELEASE "\(.*\)-cloud-amd64".*/\1/p' \
-		"$root"/usr/src/linux-headers-*-cloud-amd64/include/generated/utsrelease.h)-cloud-arm64
 	local suite=$project/xtask/scripts/debian-suite.sh
+	"$suite" --with-dependencies trixie "$cache/trixie" '?essential' make linux-headers-cloud-amd64 >&2
 	"$suite" --with-dependencies trixie "$cache/trixie" gcc-14-aarch64-linux-gnu >&2
+	release=$(ls "$root/usr/src" | sed -n 's/^linux-headers-\(.*\)-cloud-amd64$/\1/p' | sort -V | tail -n 1)-cloud-arm64
 	"$suite" trixie "$cache/trixie" "linux-headers-$release:arm64" >&2
 	"$suite" trixie "$machine" "linux-image-$release:arm64" busybox-static:arm64 >&2
 }
 
+fresh() {
+	[ -e "$machine/zmerge.ko" ] &&
+		[ -z "$(find "$here"/{Makefile,Kbuild,core,glue,probe} -newer "$machine/zmerge.ko" -print -quit)" ]
+}
+
 build() {
+	! fresh || return 0
+	complete "$root"
 	rm -rf "$root/zmerge-arm64"
 	mkdir -p "$root/zmerge-arm64"
 	cp -r "$here"/{Makefile,Kbuild,core,glue,probe} "$root/zmerge-arm64/"
@@ -117,12 +123,12 @@ run() {
 	[ -z "$count" ] || steady="-icount shift=0,sleep=off"
 	timeout "${DEADLINE:-1h}" qemu-system-aarch64 -M virt -cpu cortex-a35 -m "$memory" -smp 1 $steady \
 		-nodefaults -display none -no-reboot -nic none -serial stdio -kernel "$kernel" -initrd "$work/initramfs" \
-		-append "console=ttyAMA0 quiet panic=-1 rdinit=/start nokaslr norandmaps cgroup_no_v1=all" |
+		-append "console=ttyAMA0 loglevel=2 panic=-1 rdinit=/start nokaslr norandmaps cgroup_no_v1=all" |
 		tr -d '\r' | tee "$work/said"
 }
 
-mkdir -p "$machine"
-exec 9>"$machine/lock"
+mkdir -p "$machine" "$cache/trixie"
+exec 9>"$cache/trixie/lock"
 flock 9
 fetch
 build
@@ -130,6 +136,7 @@ kernel=$machine/root/boot/vmlinuz-$release
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 initramfs "$@"
+exec 9>&-
 run
 status=$(sed -n 's/^guest: ended with //p' "$work/said")
 exit "${status:-125}"
