@@ -51,12 +51,17 @@ fail() {
 	echo 0 >fail_page_alloc/min-order
 }
 
+# But for one that is the kernel's own: slab forgets the name of a cache that it could not make after all.
 leaks() {
 	for turn in 1 2; do
 		echo scan >kmemleak
 		sleep 6
 	done
-	[ -z "$(cat kmemleak)" ] || { cat kmemleak; die "$1: leaks"; }
+	awk '/^unreferenced/ { if (text && !own) print text; text = ""; own = 0 }
+		/sysfs_slab_add/ { own = 1 }
+		{ text = text $0 "\n" }
+		END { if (text && !own) print text }' kmemleak >/tmp/leaks
+	[ ! -s /tmp/leaks ] || { cat /tmp/leaks; die "$1: leaks"; }
 	echo "$1: no leaks"
 }
 
