@@ -6,6 +6,8 @@
 # What maintainer scripts would have done of what a build needs.
 complete() {	# ROOT
 	[ -e "$1/usr/bin/awk" ] || ln -s mawk "$1/usr/bin/awk"
+	# A make that was killed leaves its job server there, and the next one has the same number.
+	rm -rf "$1/tmp"
 	mkdir -p "$1/proc" "$1/tmp" "$1/dev"
 	[ -e "$1/dev/null" ] || : >"$1/dev/null"
 }

@@ -31,7 +31,7 @@ int zm_counters_init(struct zm_counters *counters, u64 slots)
 	INIT_LIST_HEAD(&counters->spare);
 	if (chunks > U32_MAX / ZM_CHUNK_COUNTERS)
 		return -EFBIG;
-	counters->chunks = kvcalloc(chunks, sizeof(*counters->chunks), GFP_KERNEL);
+	counters->chunks = kvcalloc(chunks, sizeof(*counters->chunks), ZM_GFP_SETUP);
 	if (!counters->chunks)
 		return -ENOMEM;
 	counters->nchunks = chunks;

@@ -52,7 +52,7 @@ int zm_index_init(struct zm_index *index, u64 objects)
 	memset(index, 0, sizeof(*index));
 	if (trees > U32_MAX)
 		return -EFBIG;
-	index->trees = kvcalloc(trees, sizeof(*index->trees), GFP_KERNEL);
+	index->trees = kvcalloc(trees, sizeof(*index->trees), ZM_GFP_SETUP);
 	if (!index->trees)
 		return -ENOMEM;
 	index->ntrees = trees;

@@ -30,6 +30,9 @@
 #include "../user/port_user.h"
 #endif
 
+/* For what a device is made of: who asks for it is told by an error, not by the kernel's log. */
+#define ZM_GFP_SETUP (GFP_KERNEL | __GFP_NOWARN)
+
 /*
  * The index may grow while memory is being freed by swapping: it takes what is there at once,
  * leaves the reserves alone, and says nothing when there is none.

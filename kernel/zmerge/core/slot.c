@@ -14,7 +14,7 @@ static int zm_init_locks(struct zm_core *zm)
 {
 	u32 at, count = min_t(u64, ZM_LOCKS_MAX, rounddown_pow_of_two(zm->nslots));
 
-	zm->locks = kvcalloc(count, sizeof(*zm->locks), GFP_KERNEL);
+	zm->locks = kvcalloc(count, sizeof(*zm->locks), ZM_GFP_SETUP);
 	if (!zm->locks)
 		return -ENOMEM;
 	zm->lock_mask = count - 1;
@@ -38,7 +38,7 @@ int zm_init(struct zm_core *zm, u64 nslots, void *ctx, u32 huge_len, u64 seed)
 	atomic_set(&zm->mode, ZM_REQUEST);
 	if (!nslots || nslots > U32_MAX)
 		return -EINVAL;
-	zm->slots = vzalloc(nslots * sizeof(*zm->slots));
+	zm->slots = __vmalloc(nslots * sizeof(*zm->slots), ZM_GFP_SETUP | __GFP_ZERO);
 	if (!zm->slots)
 		return -ENOMEM;
 	err = zm_init_locks(zm);

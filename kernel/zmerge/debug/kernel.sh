@@ -47,7 +47,7 @@ build_kernel() {
 	cp "$here/config" "$tree/debug.config"
 	in_tree KCONFIG_ALLCONFIG=debug.config allnoconfig >"$folder/build.log"
 	check_config
-	in_tree -j"$(nproc)" bzImage modules >>"$folder/build.log" 2>&1 || {
+	in_tree -j"${JOBS:-$(nproc)}" bzImage modules >>"$folder/build.log" 2>&1 || {
 		tail -n 30 "$folder/build.log" >&2
 		return 1
 	}
@@ -55,7 +55,14 @@ build_kernel() {
 	cp "$here/config" "$folder/config"
 }
 
+# Whether the module is newer than the kernel and all that it is made of.
+fresh() {
+	[ -e "$folder/zmerge.ko" ] && [ "$folder/zmerge.ko" -nt "$folder/bzImage" ] &&
+		[ -z "$(find "$module"/{Makefile,Kbuild,core,glue,probe} -newer "$folder/zmerge.ko" -print -quit)" ]
+}
+
 build_module() {
+	! fresh || return 0
 	rm -rf "$root/zmerge"
 	mkdir -p "$root/zmerge"
 	cp -r "$module"/{Makefile,Kbuild,core,glue,probe} "$root/zmerge/"

@@ -1,26 +1,38 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# zmerge in a guest with the debugging kernel: unit tests of its glue, a soak, ext4 and swap on it.
+# zmerge in a guest with the debugging kernel: unit tests of its glue, a soak, ext4, fio and swap on it.
 #
-#   test.sh PAGEWISE [OPERATIONS]      PAGEWISE: the static program, which runs the guest
+#   test.sh PAGEWISE [PAGES]      PAGEWISE: the static program, which runs the guest; PAGES: see soak.c
 #
-# Needs what kernel.sh needs, gcc with a static libc, and mke2fs.
+# Needs what kernel.sh needs, gcc with a static libc, mke2fs, fio and busybox-static.
 set -euo pipefail
 
-pagewise=${1:?usage: test.sh PAGEWISE [OPERATIONS]}
-operations=${2:-2000000}
+pagewise=${1:?usage: test.sh PAGEWISE [PAGES]}
+pages=${2:-2000000}
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$("$here/kernel.sh")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+# This machine's fio with all that it is linked with, as a disk.
+fio_disk() {
+	mkdir -p "$work/fio"
+	cp "$(command -v fio)" "$work/fio/"
+	ldd "$work/fio/fio" | grep -o '/[^ ]*' | xargs -I{} cp -L {} "$work/fio/"
+	/sbin/mke2fs -q -t ext4 -d "$work/fio" "$work/fio.img" 256M
+}
+
+# An emulated processor on a busy machine stands still for seconds: no report of that.
+patience="no_timer_check workqueue.watchdog_thresh=600 watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=300 sysctl.kernel.hung_task_timeout_secs=600"
+
 gcc -O2 -static -pthread -o "$work/soak" "$here/../guest/soak.c"
 gcc -O2 -static -o "$work/measure" "$here/../guest/measure.c"
 /sbin/mke2fs -q -t ext4 -F "$work/ext4" 60M
 gzip -9 "$work/ext4"
+fio_disk
 "$pagewise" lab guest --emulate --kernel "$folder/bzImage" --cpus 2 --memory 1G --deadline "${DEADLINE:-2h}" \
-	--append "kunit.enable=1 log_buf_len=4M workqueue.watchdog_thresh=120" \
+	--append "kunit.enable=1 log_buf_len=4M $patience" \
 	--file "$folder/zmerge.ko:/zmerge.ko" --file "$work/soak:/soak" --file "$work/measure:/measure" \
-	--file "$work/ext4.gz:/ext4.gz" --file "$here/soak.sh:/soak.sh" -- \
-	sh /soak.sh "$operations" "${EPOCH:-40000}"
+	--file "$work/ext4.gz:/ext4.gz" --disk "$work/fio.img,ro" --file "$here/soak.sh:/soak.sh" -- \
+	sh /soak.sh "$pages" "${EPOCH:-12000}"

@@ -10,8 +10,8 @@
 static int zm_writer_init(struct zm_writer *writer, const struct zm_codec *codec, int level)
 {
 	mutex_init(&writer->lock);
-	writer->bytes = kvmalloc(ZM_WRITER_ROOM, GFP_KERNEL);
-	writer->work = kvzalloc(codec->writer_size(level), GFP_KERNEL);
+	writer->bytes = kvmalloc(ZM_WRITER_ROOM, ZM_GFP_SETUP);
+	writer->work = kvzalloc(codec->writer_size(level), ZM_GFP_SETUP);
 	if (!writer->bytes || !writer->work)
 		return -ENOMEM;
 	return codec->writer_init ? codec->writer_init(writer->work, level) : 0;
@@ -20,13 +20,13 @@ static int zm_writer_init(struct zm_writer *writer, const struct zm_codec *codec
 static int zm_reader_init(struct zm_reader *reader, const struct zm_codec *codec)
 {
 	spin_lock_init(&reader->lock);
-	reader->page = (void *)__get_free_page(GFP_KERNEL);
-	reader->copy = (void *)__get_free_page(GFP_KERNEL);
+	reader->page = (void *)__get_free_page(ZM_GFP_SETUP);
+	reader->copy = (void *)__get_free_page(ZM_GFP_SETUP);
 	if (!reader->page || !reader->copy)
 		return -ENOMEM;
 	if (!codec->reader_size)
 		return 0;
-	reader->work = kvzalloc(codec->reader_size(), GFP_KERNEL);
+	reader->work = kvzalloc(codec->reader_size(), ZM_GFP_SETUP);
 	if (!reader->work)
 		return -ENOMEM;
 	return codec->reader_init ? codec->reader_init(reader->work) : 0;
@@ -52,8 +52,8 @@ int zm_streams_init(struct zm_streams *streams, const struct zm_codec *codec, in
 	streams->codec = codec;
 	streams->level = level;
 	streams->count = num_online_cpus();
-	streams->writers = kvcalloc(streams->count, sizeof(*streams->writers), GFP_KERNEL);
-	streams->readers = kvcalloc(streams->count, sizeof(*streams->readers), GFP_KERNEL);
+	streams->writers = kvcalloc(streams->count, sizeof(*streams->writers), ZM_GFP_SETUP);
+	streams->readers = kvcalloc(streams->count, sizeof(*streams->readers), ZM_GFP_SETUP);
 	if (streams->writers && streams->readers)
 		err = zm_streams_fill(streams);
 	if (err)

@@ -3,7 +3,7 @@
  * Work on /dev/zmerge0 from four threads that know what every page must hold, while another one does to the
  * device whatever its files allow; then a reset, and all its sums must be zero. Again and again.
  *
- *	soak disk OPERATIONS EPOCH
+ *	soak disk PAGES EPOCH		until pages were written, read or emptied so many times; EPOCH calls to a reset
  *	soak files FOLDER OPERATIONS	four files there, written, cut, punched and mapped, against copies in memory
  *
  * An I/O may fail (that is what failing allocations and a limit are for): what it was to change is then as
@@ -26,8 +26,8 @@
 
 #define PAGE 4096
 #define WORKERS 4
-#define CHUNK 8			/* pages; one worker's chunks lie between the others' */
-#define CHUNKS_EACH 128
+#define CHUNK 32			/* pages; one worker's chunks lie between the others' */
+#define CHUNKS_EACH 32
 #define PAGES (WORKERS * CHUNKS_EACH * CHUNK)
 #define IDS 512
 #define DEVICE "/dev/zmerge0"
@@ -41,7 +41,7 @@ struct worker {
 	pthread_t thread;
 	unsigned int me;
 	uint64_t dice;
-	unsigned long operations, wanted, failed;
+	unsigned long operations, wanted, failed, pages;
 	int device;
 	uint8_t *buffer, *other;
 	uint16_t ids[CHUNKS_EACH][CHUNK];
@@ -105,6 +105,7 @@ static void look(struct worker *worker, int chunk, int page, int count, bool spl
 	uint8_t *to = worker->buffer + (split ? 512 : 0);
 	int at;
 
+	worker->pages += count;
 	read_all(worker, to, chunk, page, count);
 	for (at = 0; at < count; at++)
 		if (memcmp(to + at * PAGE, contents[worker->ids[chunk][page + at]], PAGE))
@@ -134,6 +135,7 @@ static void change(struct worker *worker, int chunk, int page, int count, bool s
 	uint16_t wanted[CHUNK];
 	int at;
 
+	worker->pages += count;
 	for (at = 0; at < count; at++) {
 		wanted[at] = some_id(worker);
 		memcpy(from + at * PAGE, contents[wanted[at]], PAGE);
@@ -149,6 +151,7 @@ static void empty(struct worker *worker, int chunk, int page, int count, unsigne
 	uint64_t range[2] = { place(worker, chunk, page), (uint64_t)count * PAGE };
 	uint16_t zeros[CHUNK] = { 0 };
 
+	worker->pages += count;
 	if (!ioctl(worker->device, how, range))
 		memset(&worker->ids[chunk][page], 0, count * sizeof(*zeros));
 	else
@@ -161,7 +164,7 @@ static void *work(void *arg)
 
 	for (; worker->operations < worker->wanted; worker->operations++) {
 		int chunk = roll(&worker->dice) % CHUNKS_EACH, page = roll(&worker->dice) % CHUNK;
-		int many = roll(&worker->dice) % 4 ? 1 : 1 + roll(&worker->dice) % (CHUNK - page);
+		int many = roll(&worker->dice) % 2 ? 1 : 1 + roll(&worker->dice) % (CHUNK - page);
 		bool split = roll(&worker->dice) % 32 == 0;
 		int what = roll(&worker->dice) % 16;
 
@@ -275,7 +278,7 @@ static void *disturb(void *arg)
 
 	while (!over) {
 		turn(&dice);
-		usleep(500);
+		usleep(200000);
 	}
 	put(FILES "mem_limit", "0");
 	return NULL;
@@ -414,10 +417,11 @@ static void epoch(struct worker *workers, unsigned long operations, uint64_t *di
 	close(device);
 }
 
-static int soak_disk(unsigned long operations, unsigned long each)
+/* Until pages have been written, read and compared, or emptied so many times; @each is calls of an epoch. */
+static int soak_disk(unsigned long wanted, unsigned long each)
 {
 	static struct worker workers[WORKERS];
-	unsigned long done = 0, failed = 0;
+	unsigned long done = 0, failed = 0, pages = 0;
 	uint64_t dice = 20261121;
 	unsigned int at, epochs = 0;
 
@@ -427,15 +431,16 @@ static int soak_disk(unsigned long operations, unsigned long each)
 		workers[at].buffer = aligned_alloc(PAGE, (CHUNK + 1) * PAGE);
 		workers[at].other = aligned_alloc(PAGE, PAGE);
 	}
-	while (done < operations) {
+	while (pages < wanted) {
 		epoch(workers, each, &dice);
 		reset(++epochs % 4 == 0);
-		for (done = failed = 0, at = 0; at < WORKERS; at++) {
+		for (done = failed = pages = 0, at = 0; at < WORKERS; at++) {
 			done += workers[at].operations;
 			failed += workers[at].failed;
+			pages += workers[at].pages;
 		}
-		printf("%lu operations, %lu failed as told, %lu turns of the files, %lu refusals, %lu resets, %lu removals\n",
-		       done, failed, turns, refusals, resets, removals);
+		printf("%lu operations, pages done %lu times, %lu failed as told, %lu turns of the files, %lu refusals, %lu resets, %lu removals\n",
+		       done, pages, failed, turns, refusals, resets, removals);
 		fflush(stdout);
 	}
 	return 0;
@@ -561,6 +566,6 @@ int main(int argc, char **argv)
 		return soak_disk(atol(argv[2]), atol(argv[3]));
 	if (argc == 4 && !strcmp(argv[1], "files"))
 		return soak_files(argv[2], atol(argv[3]));
-	fprintf(stderr, "usage: soak disk OPERATIONS EPOCH | soak files FOLDER OPERATIONS\n");
+	fprintf(stderr, "usage: soak disk PAGES EPOCH | soak files FOLDER OPERATIONS\n");
 	return 2;
 }

@@ -22,14 +22,6 @@ struct object {
 	u8 bytes[];
 };
 
-struct zm_reader {
-	u8 page[PAGE_SIZE];
-};
-
-struct zm_writer {
-	u8 bytes[PAGE_SIZE];
-};
-
 static __thread struct zm_reader reader;
 static __thread struct zm_writer writer;
 static __thread bool reading, writing;
@@ -103,20 +95,6 @@ void zm_op_unload(void *ctx, struct zm_reader *got, u64 handle, u32 len, const v
 	CHECK(reading && len <= object_of(handle)->len && at == object_of(handle)->bytes);
 }
 
-int zm_op_decompress(void *ctx, struct zm_reader *got, const void *from, u32 len, void *page)
-{
-	(void)ctx;
-	(void)got;
-	memcpy(page, from, len);
-	memset((u8 *)page + len, 0, PAGE_SIZE - len);
-	return 0;
-}
-
-bool zm_op_same(void *ctx, struct zm_reader *got, const void *from, u32 len, const void *page)
-{
-	return !zm_op_decompress(ctx, got, from, len, got->page) && zm_equal(got->page, page, PAGE_SIZE);
-}
-
 struct zm_writer *zm_op_writer_get(void *ctx)
 {
 	(void)ctx;
@@ -130,22 +108,6 @@ void zm_op_writer_put(void *ctx, struct zm_writer *got)
 	(void)ctx;
 	CHECK(writing && got == &writer);
 	writing = false;
-}
-
-int zm_op_compress(void *ctx, struct zm_writer *got, const void *page, const void **to, u32 *len)
-{
-	const u8 *bytes = page;
-	u32 left = PAGE_SIZE;
-
-	(void)ctx;
-	while (left > 1 && !bytes[left - 1])
-		left--;
-	if (left == PAGE_SIZE)
-		return -ENOSPC;
-	memcpy(got->bytes, page, left);
-	*to = got->bytes;
-	*len = left;
-	return 0;
 }
 
 static int by_handle(const void *a, const void *b)

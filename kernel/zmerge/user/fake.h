@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Storage and a codec for the core in user space: objects are malloc()ed, and counted; a page is
- * "compressed" by leaving out the zero bytes at its end. What cannot go on fails the test at once.
+ * Storage for the core in user space: objects are malloc()ed, and counted. What cannot go on fails
+ * the test at once. The codec is one of codec_*.c.
  */
 #ifndef ZM_FAKE_H
 #define ZM_FAKE_H
@@ -15,6 +15,14 @@ struct fake {
 	atomic64_t bytes;
 	u64 limit;		/* of bytes; zero: none */
 	bool shy;		/* nothing to be had without waiting */
+};
+
+struct zm_reader {
+	u8 page[PAGE_SIZE];
+};
+
+struct zm_writer {
+	u8 bytes[2 * PAGE_SIZE];
 };
 
 /* Every @n-th allocation of the core's own fails; zero: none. */

@@ -33,6 +33,7 @@ typedef unsigned int gfp_t;
 #define GFP_NOWAIT 4u
 #define __GFP_NOWARN 0u
 #define __GFP_NOMEMALLOC 0u
+#define __GFP_ZERO 8u
 
 #define READ_ONCE(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define BUILD_BUG_ON(x) _Static_assert(!(x), #x)
@@ -70,9 +71,10 @@ static inline void *kvcalloc(size_t n, size_t size, gfp_t gfp)
 	return zm_test_refuses() ? NULL : calloc(n, size);
 }
 
-static inline void *vzalloc(size_t size)
+/* All callers want zeros. */
+static inline void *__vmalloc(size_t size, gfp_t gfp)
 {
-	return kvcalloc(1, size, GFP_KERNEL);
+	return kvcalloc(1, size, gfp);
 }
 
 #define kfree(p) free(p)
