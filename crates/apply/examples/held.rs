@@ -10,7 +10,7 @@
 //! ```
 //! Orders: `check` (answers `wrong` where contents changed), `fork` (a child shares all of it; `done`
 //! is followed by its id), `reap` (the child ends), `write` (every 16th page is written again, with
-//! the same), `lock` (it may not leave RAM).
+//! the same), `lock` (it may not leave RAM), `off` and `on` (whether it may have huge pages at all).
 
 #![expect(unsafe_code, reason = "arranges memory in ways that no safe wrapper offers")]
 #![allow(clippy::disallowed_methods, reason = "a program of the tests, not of the product")]
@@ -114,10 +114,19 @@ impl Held {
             "reap" => self.reap(),
             "write" => self.write(16),
             "lock" => self.lock(),
+            "off" => disable(1),
+            "on" => disable(0),
             other => return format!("no order {other}"),
         }
         "done".to_owned()
     }
+}
+
+fn disable(disabled: libc::c_ulong) {
+    let none: libc::c_ulong = 0;
+    // SAFETY: this prctl takes four numbers and no pointer.
+    let done = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, disabled, none, none, none) };
+    assert_eq!(done, 0, "prctl: {}", std::io::Error::last_os_error());
 }
 
 /// Never zero.

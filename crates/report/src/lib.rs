@@ -11,10 +11,11 @@ mod profile;
 pub mod text;
 mod time;
 mod told;
+mod watched;
 
 use pagewise_model::{
-    Benchmark, Collapse, Cost, Effective, Estimate, Finding, Interval, ProcessCoverage, Restrain,
-    Snapshot, Trial, TrialRun,
+    Benchmark, Collapse, Cost, Effective, Estimate, Finding, Interval, Moment, ProcessCoverage,
+    Restrain, Snapshot, Trial, TrialRun,
 };
 use serde::Serialize;
 
@@ -159,6 +160,17 @@ pub struct Collapsed<'a> {
     pub collapse: &'a Collapse,
     /// What it cost in all.
     pub cost: Cost,
+}
+
+/// What `thp collapse --watch` saw over time.
+#[derive(Debug, Clone, Copy)]
+pub struct Watched<'a> {
+    /// What was done.
+    pub done: Collapsed<'a>,
+    /// In order of time.
+    pub moments: &'a [Moment],
+    /// The command that counts requests.
+    pub counter: Option<&'a str>,
 }
 
 /// What `thp restrain` found and did.

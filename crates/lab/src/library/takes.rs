@@ -27,6 +27,7 @@ pub fn seconds(cell: &Cell) -> f64 {
     let (run, files) = match &cell.workload {
         Workload::Swap(swap) => (swap.seconds, vec![swap.data, swap.code]),
         Workload::Coldpages(cold) => (cold.seconds, vec![cold.data, cold.library, cold.stream]),
+        Workload::Hugepages(huge) => (huge.seconds, vec![huge.data, huge.fragment]),
         Workload::Redis(_) | Workload::Command { .. } => (deadline, Vec::new()),
     };
     let filled: f64 = files.iter().map(|size| size.0.get() as f64 / FILLED).sum();
