@@ -7,6 +7,8 @@
 //! held huge MIB OF EACH    the same, in huge pages from the beginning
 //! held heap MIB            memory from the allocator, in pieces of 64 KiB
 //! held cut PIECES          so many mappings of a page each, beside each other
+//! held threads COUNT MIB   so many threads, of which each in its turn fills MIB in pieces of 1 KiB,
+//!                          keeps one of 64 and frees the others; all of them stay
 //! ```
 //! Orders: `check` (answers `wrong` where contents changed), `fork` (a child shares all of it; `done`
 //! is followed by its id), `reap` (the child ends), `write` (every 16th page is written again, with
@@ -16,6 +18,7 @@
 #![allow(clippy::disallowed_methods, reason = "a program of the tests, not of the product")]
 
 use std::io::{BufRead, Write};
+use std::sync::{Arc, Barrier, Mutex};
 
 const PAGE: usize = 4096;
 const BLOCK: usize = 2 << 20;
@@ -129,6 +132,27 @@ fn disable(disabled: libc::c_ulong) {
     assert_eq!(done, 0, "prctl: {}", std::io::Error::last_os_error());
 }
 
+/// Each has an arena of its own, where the allocator has that many.
+fn threads(count: usize, mib: usize) {
+    let (turn, filled) = (Arc::new(Mutex::new(())), Arc::new(Barrier::new(count + 1)));
+    for _ in 0..count {
+        let (turn, filled) = (turn.clone(), filled.clone());
+        std::thread::spawn(move || {
+            let first = vec![1u8; 64];
+            let mine = turn.lock().expect("nobody panics");
+            let pieces: Vec<Vec<u8>> = (0..mib << 10).map(|_| vec![7u8; 1 << 10]).collect();
+            let kept: Vec<Vec<u8>> = pieces.into_iter().step_by(64).collect();
+            drop(mine);
+            filled.wait();
+            loop {
+                std::thread::park();
+                std::hint::black_box((&first, &kept));
+            }
+        });
+    }
+    filled.wait();
+}
+
 /// Never zero.
 fn content(page: usize) -> u8 {
     u8::try_from(page % 251 + 1).unwrap_or(1)
@@ -150,8 +174,9 @@ fn main() {
             let mapped = Held::map(number(&words, 1) * 2 * PAGE / (1 << 20) + 2, 1, 1, false);
             mapped.cut(number(&words, 1));
         }
+        Some("threads") => threads(number(&words, 1), number(&words, 2)),
         Some("heap") => heap = (0..number(&words, 1) * 16).map(|_| vec![7u8; 64 << 10]).collect(),
-        _ => panic!("held map MIB OF EACH, held heap MIB, or held cut PIECES"),
+        _ => panic!("held map MIB OF EACH, held heap MIB, held threads COUNT MIB, or held cut PIECES"),
     }
     say("ready");
     for order in std::io::stdin().lock().lines().map_while(Result::ok) {

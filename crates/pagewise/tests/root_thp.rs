@@ -168,6 +168,34 @@ fn root_evidence_has_a_moment_for_each_phase_and_a_page() {
 }
 
 #[test]
+fn root_a_neighbour_that_did_not_opt_in_stays_as_it_is() {
+    let mut neighbour = Held::start("map 32 1 1");
+    let (huge, pss) = (neighbour.huge(), neighbour.pss());
+    let words = ["thp", "run", "--on", "--check", "1s", "--"];
+    let held = Held::started(pagewise(&words).arg(program()).args(["heap", "64"]));
+    assert!(held::rollup(held.child_of(), "AnonHugePages") > 48 * 1024);
+    let other = Held::start("map 32 1 1");
+    collapse(other.pid(), &[]);
+    assert!(other.huge() >= 32 * 1024);
+    assert_eq!(neighbour.huge(), huge);
+    assert!(neighbour.pss().abs_diff(pss) < 1024, "{pss} → {}", neighbour.pss());
+    assert_eq!(neighbour.obey("check"), "done");
+}
+
+#[test]
+fn root_fewer_arenas_hold_less_and_too_many_are_named() {
+    let resident = |options: &[&str]| {
+        let words = [&["thp", "run", "--check", "1s"], options, &["--"]].concat();
+        let mut run = pagewise(&words);
+        let run = run.arg(program()).args(["threads", "16", "16"]).env_remove("MALLOC_ARENA_MAX");
+        let held = Held::started(run);
+        held::rollup(held.child_of(), "Pss")
+    };
+    let (many, one) = (resident(&[]), resident(&["--arenas", "1"]));
+    assert!(one * 2 < many, "{one} of {many} KiB");
+}
+
+#[test]
 fn root_locked_memory_is_collapsed_like_any_other() {
     let mut held = Held::start("map 16 1 1");
     held.obey("lock");

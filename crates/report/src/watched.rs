@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Moments of a program that is watched → what it used between them, and the phases that it went through.
 //!
-//! A phase begins where a fork that shares memory comes or goes, and where blocks were collapsed.
+//! A phase begins where a fork that shares memory comes or goes, and where a good part was collapsed.
+//! Processor time is told in ticks of 10 ms: so moments are joined until there is enough of it.
 
 use pagewise_model::{Bytes, Moment};
 
 /// A fork shares more than this part of the memory.
-const SHARED: u64 = 8;
-/// Phases shorter than this are a part of the next one.
-const SHORTEST: usize = 3;
+const SHARED: u64 = 50;
+/// More than this part of the memory was collapsed.
+const COLLAPSED: u64 = 20;
+/// Less processor time tells too little.
+const LEAST: f64 = 0.05;
 
 /// Moments in which the same is true.
 #[derive(Debug, Clone, Copy)]
@@ -28,39 +31,72 @@ pub(crate) fn is_shared(moment: &Moment) -> bool {
 
 /// All of them, in order.
 pub(crate) fn phases(moments: &[Moment]) -> Vec<Phase<'_>> {
-    let same = |a: &Moment, b: &Moment| a.collapsed == b.collapsed && is_shared(a) == is_shared(b);
-    let (mut phases, mut start, mut end, mut before) = (Vec::new(), 0, 0, 0);
-    for run in moments.chunk_by(same) {
-        end += run.len();
-        if run.len() < SHORTEST && end < moments.len() {
-            continue;
+    let (mut phases, mut start, mut before) = (Vec::new(), 0, 0);
+    for (at, moment) in moments.iter().enumerate() {
+        let Some(first) = moments.get(start) else { break };
+        let has_begun = is_shared(moment) != is_shared(first)
+            || (!is_much(before, first) && is_much(before, moment));
+        if has_begun && at > start {
+            phases.extend(phase(moments.get(start..at), before));
+            before = moments.get(at - 1).map_or(0, |last| last.collapsed);
+            start = at;
         }
-        let Some((last, moments)) = run.last().zip(moments.get(start..end)) else { continue };
-        let collapsed = last.collapsed.saturating_sub(before);
-        phases.push(Phase { moments, shared: is_shared(last), collapsed });
-        (start, before) = (end, last.collapsed);
     }
+    phases.extend(phase(moments.get(start..), before));
     phases
 }
 
-/// The time in the middle of two neighbours, and what was used between them: processor seconds for a
-/// request, or for a second where nobody counts requests. None where nothing was asked.
-pub(crate) fn used(moments: &[Moment]) -> Vec<(f64, f64)> {
-    let per = |pair: &[Moment]| {
-        let [before, after] = pair else { return None };
-        Some(((before.seconds + after.seconds) / 2.0, between(before, after)?))
-    };
-    moments.windows(2).filter_map(per).collect()
+fn phase(moments: Option<&[Moment]>, before: u64) -> Option<Phase<'_>> {
+    let moments = moments?;
+    let last = moments.last()?;
+    let much = is_much(before, last);
+    let collapsed = if much { last.collapsed.saturating_sub(before) } else { 0 };
+    Some(Phase { moments, shared: is_shared(last), collapsed })
 }
 
-/// From one moment to a later one.
-pub(crate) fn between(before: &Moment, after: &Moment) -> Option<f64> {
+/// Whether what was collapsed since is a good part of the memory.
+fn is_much(before: u64, now: &Moment) -> bool {
+    let blocks = now.coverage.anon.get() >> 21;
+    now.collapsed.saturating_sub(before) > blocks / COLLAPSED
+}
+
+/// The time in the middle of neighbours that are joined, and what was used between them: processor
+/// seconds for a request, or for a second where nobody counts requests.
+pub(crate) fn used(moments: &[Moment]) -> Vec<(f64, f64)> {
+    let counted = is_counted(moments);
+    let (mut found, mut rest) = (Vec::new(), moments);
+    while let Some(first) = rest.first() {
+        let enough = |later: &Moment| between(first, later, counted).is_some();
+        // what a second brings nothing of is left out: nothing was asked of the program
+        let mut near = rest.iter().take_while(|later| later.seconds - first.seconds < 5.0);
+        let Some(at) = near.position(enough) else {
+            rest = rest.get(1..).unwrap_or_default();
+            continue;
+        };
+        let Some((last, used)) =
+            rest.get(at).and_then(|last| Some((last, between(first, last, counted)?)))
+        else {
+            break;
+        };
+        found.push(((first.seconds + last.seconds) / 2.0, used));
+        rest = rest.get(at..).unwrap_or_default();
+    }
+    found
+}
+
+/// Whether somebody counts requests.
+pub(crate) fn is_counted(moments: &[Moment]) -> bool {
+    moments.iter().any(|moment| moment.requests.is_some())
+}
+
+/// From one moment to a later one; none where too little was used to say.
+fn between(before: &Moment, after: &Moment, counted: bool) -> Option<f64> {
     let cpu = after.cpu_seconds? - before.cpu_seconds?;
-    let units = match (before.requests, after.requests) {
-        (Some(before), Some(after)) => after.checked_sub(before)? as f64,
-        _ => after.seconds - before.seconds,
+    let units = match counted {
+        true => after.requests?.checked_sub(before.requests?)? as f64,
+        false => after.seconds - before.seconds,
     };
-    (units > 0.0 && cpu >= 0.0).then(|| cpu / units)
+    (units > 0.0 && cpu >= LEAST - 1e-9).then(|| cpu / units)
 }
 
 /// The part of anonymous memory that is in huge pages, in percent.
@@ -97,9 +133,18 @@ impl Phase<'_> {
         self.moments.iter().filter_map(|moment| moment.memory).max()
     }
 
-    /// What was used over all of it.
+    /// What was used in it; where blocks were collapsed, after that.
     pub(crate) fn used(&self) -> Option<f64> {
-        between(self.moments.first()?, self.moments.last()?)
+        let counted = is_counted(self.moments);
+        let last = self.moments.last()?;
+        let known = self.moments.iter().filter(|moment| {
+            moment.cpu_seconds.is_some() && (!counted || moment.requests.is_some())
+        });
+        let (first, end) = (known.clone().next()?, known.clone().next_back()?);
+        let mut known = known;
+        let after = known.find(|moment| !is_much(moment.collapsed, last));
+        let after = after.and_then(|first| between(first, end, counted));
+        after.or_else(|| between(first, end, counted))
     }
 }
 
@@ -154,7 +199,7 @@ mod tests {
         assert_eq!(names, expected);
         assert_eq!(phases[1].seconds(), Some([5.0, 9.0]));
         assert!(phases[1].covered().unwrap() > 99.0);
-        assert_eq!(phases[0].used(), Some(2e-6));
+        assert!(phases.iter().all(|phase| (phase.used().unwrap() - 2e-6).abs() < 1e-12));
         assert_eq!(phases.iter().map(|phase| phase.moments.len()).sum::<usize>(), 25);
     }
 
@@ -164,7 +209,20 @@ mod tests {
         moments.iter_mut().for_each(|moment| moment.requests = None);
         assert_eq!(used(&moments)[0], (0.5, 0.5));
         moments[1].cpu_seconds = None;
-        assert_eq!(used(&moments).len(), 22);
+        assert_eq!((used(&moments).len(), used(&moments)[0]), (23, (1.0, 0.5)));
+        // an idle program used nothing that could be told
+        moments.iter_mut().for_each(|moment| moment.cpu_seconds = Some(7.0));
+        assert_eq!(used(&moments), []);
+    }
+
+    #[test]
+    fn one_look_without_an_answer_is_left_out() {
+        let mut moments = testing::server();
+        moments[7].requests = None;
+        moments[24].requests = None;
+        let all = used(&moments);
+        assert!(all.iter().all(|(_, used)| (used - 2e-6).abs() < 1e-12), "{all:?}");
+        assert!(phases(&moments).iter().all(|phase| phase.used().is_some()));
         assert!(used(&[]).is_empty() && super::phases(&[]).is_empty());
     }
 }

@@ -6,12 +6,12 @@ use plotters::prelude::*;
 
 use super::plane::{Axes, Axis, LOW, Plane, Point, Scale, draw, path, room};
 use super::{GOOD, OTHER, REST, Role, THIRD};
-use crate::watched::{covered, is_shared, used};
+use crate::watched::{covered, is_counted, is_shared, used};
 
 /// Three pictures below each other with the same time across. Grey behind them: a fork shares the
 /// memory. Dashed: blocks were collapsed.
 pub fn watched(moments: &[Moment]) -> Vec<String> {
-    let counted = moments.iter().any(|moment| moment.requests.is_some());
+    let counted = is_counted(moments);
     let line = |value: &dyn Fn(&Moment) -> Option<f64>| -> Vec<Point> {
         moments.iter().filter_map(|moment| Some((moment.seconds, value(moment)?))).collect()
     };

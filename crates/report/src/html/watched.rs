@@ -3,7 +3,7 @@
 
 use super::{escaped, page};
 use crate::text::header::machine;
-use crate::watched::{Phase, phases};
+use crate::watched::{Phase, is_counted, phases};
 use crate::{Watched, chart, told};
 
 /// What a reader may keep.
@@ -65,7 +65,7 @@ fn pictures(watched: &Watched<'_>) -> String {
 }
 
 fn table(watched: &Watched<'_>) -> String {
-    let counted = watched.moments.iter().any(|moment| moment.requests.is_some());
+    let counted = is_counted(watched.moments);
     let used = if counted { "CPU for a request" } else { "CPU in a second" };
     let phases = phases(watched.moments);
     let rows: String =

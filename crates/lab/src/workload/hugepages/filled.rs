@@ -54,9 +54,14 @@ impl Filled {
         self.pages as f64 * rustix::param::page_size() as f64
     }
 
+    /// Where it begins.
+    pub(super) fn start(&self) -> u64 {
+        self.region.address(self.first)
+    }
+
     /// Whether an address is one of its own.
     pub(super) fn has(&self, address: u64) -> bool {
-        let start = self.region.address(self.first);
+        let start = self.start();
         let length = self.pages as u64 * rustix::param::page_size() as u64;
         (start..start + length).contains(&address)
     }

@@ -139,15 +139,22 @@ impl Filled {
     /// Bytes of it in RAM, and in huge pages.
     fn huge(&self) -> Result<(f64, f64), Error> {
         let kept = |error: coverage::LookError| Error::Ended(error.to_string());
-        let memory = coverage::Memory::open(std::process::id(), BLOCK as u64).map_err(kept)?;
+        let (own, block) = (std::process::id(), BLOCK as u64);
+        let memory = coverage::Memory::open(own, block).map_err(kept)?;
         let (blocks, _) = memory.blocks().map_err(kept)?;
-        let own = blocks.iter().filter(|block| self.has(block.address));
-        let page = rustix::param::page_size() as f64;
-        let sum = own.fold((0.0, 0.0), |(held, huge), block| {
-            let size = f64::from(block.present) * page;
-            (held + size, if block.huge { huge + size } else { huge })
+        let blocks = || blocks.iter().filter(|block| self.has(block.address));
+        let size = |block: &coverage::Block| f64::from(block.present) * rustix::param::page_size() as f64;
+        let held = blocks().map(size).sum();
+        if memory.can_scan() {
+            return Ok((held, blocks().filter(|block| block.huge).map(size).sum()));
+        }
+        // there only a mapping as a whole tells, which may have more in it than this
+        let found = coverage::process(own, block, false).map_err(kept)?;
+        let around = found.largest.iter().filter(|mapping| {
+            (mapping.start..mapping.start + mapping.size.get()).contains(&self.start())
         });
-        Ok(sum)
+        let huge: f64 = around.map(|mapping| mapping.coverage.anon_huge.get() as f64).sum();
+        Ok((held, huge.min(self.length())))
     }
 }
 
