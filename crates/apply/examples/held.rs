@@ -176,7 +176,9 @@ fn main() {
         }
         Some("threads") => threads(number(&words, 1), number(&words, 2)),
         Some("heap") => heap = (0..number(&words, 1) * 16).map(|_| vec![7u8; 64 << 10]).collect(),
-        _ => panic!("held map MIB OF EACH, held heap MIB, held threads COUNT MIB, or held cut PIECES"),
+        _ => panic!(
+            "held map MIB OF EACH, held heap MIB, held threads COUNT MIB, or held cut PIECES"
+        ),
     }
     say("ready");
     for order in std::io::stdin().lock().lines().map_while(Result::ok) {

@@ -40,7 +40,9 @@ fn guest_of_every_suite_collapses_from_outside() {
         [("bookworm", "pagemap"), ("trixie", "pagemap-scan"), ("sid", "pagemap-scan")]
     {
         let all = documents(suite);
-        let [before, done, after, filled, _never] = all.as_slice() else { panic!("{suite}: {all:?}") };
+        let [before, done, after, filled, _never] = all.as_slice() else {
+            panic!("{suite}: {all:?}")
+        };
         let value = |name: &str| filled["values"][name].as_f64().unwrap_or(f64::NAN);
         assert!(value("coverage") > 0.5, "{suite}: {filled}");
         assert_eq!(value("neighbour-huge"), 0.0, "{suite}: nobody wanted that: {filled}");

@@ -40,7 +40,9 @@ pub fn heaps(pid: u32, block: u64) -> Result<Heaps, LookError> {
 
 /// Where heaps begin: at a border, with what is used and what is not yet up to the next one.
 fn starts(mappings: &[Mapping]) -> impl Iterator<Item = u64> {
-    let is_own = |mapping: &Mapping| mapping.kind == MappingKind::Anonymous && mapping.name.as_str().is_empty();
+    let is_own = |mapping: &Mapping| {
+        mapping.kind == MappingKind::Anonymous && mapping.name.as_str().is_empty()
+    };
     let heap = move |pair: &[Mapping]| match pair {
         [used, rest] if is_own(used) && is_own(rest) => {
             let whole = used.start % HEAP == 0 && used.end == rest.start;

@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use std::time::Instant;
 
 use pagewise_model::{
-    Blocks, Bytes, Coverage, MappingCoverage, MappingKind, Name, ProcessCoverage, Reading, ScanMethod, Source,
+    Blocks, Bytes, Coverage, MappingCoverage, MappingKind, Name, ProcessCoverage, Reading,
+    ScanMethod, Source,
 };
 
 use super::blocks::counted;

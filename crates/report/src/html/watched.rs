@@ -68,8 +68,7 @@ fn table(watched: &Watched<'_>) -> String {
     let counted = is_counted(watched.moments);
     let used = if counted { "CPU for a request" } else { "CPU in a second" };
     let phases = phases(watched.moments);
-    let rows: String =
-        phases.iter().enumerate().map(|(at, phase)| row(phase, at == 0)).collect();
+    let rows: String = phases.iter().enumerate().map(|(at, phase)| row(phase, at == 0)).collect();
     format!(
         "<h2>Phases</h2>\n<div class=\"wide\"><table>\n<tr><th>phase</th><th class=\"number\">seconds</th>\
          <th class=\"number\">in huge pages, at its end</th><th class=\"number\">memory, at most</th>\
@@ -108,8 +107,7 @@ mod tests {
         let process = CollapsedProcess { pid: 7, name: Name::from("<b>"), left_out: None };
         let collapse = Collapse { processes: vec![process], collapsed: 350, ..Collapse::default() };
         let snapshot = Snapshot::default();
-        let done =
-            Collapsed { snapshot: &snapshot, collapse: &collapse, cost: Cost::default() };
+        let done = Collapsed { snapshot: &snapshot, collapse: &collapse, cost: Cost::default() };
         let moments = server();
         let page = watched(&Watched { done, moments: &moments, counter: Some("count <x>") });
         for text in ["&lt;b&gt; (pid 7)", "350 blocks", "the fork is gone", "count &lt;x&gt;"] {

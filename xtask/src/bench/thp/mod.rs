@@ -71,12 +71,10 @@ impl<'a> Pair<'a> {
         for run in 0..runs {
             self.cycle(run, &mut cycles)?;
         }
-        let times = |what, values: &[f64], most| {
-            Row::median(what, Unit::Times, Spread::of(values), most)
-        };
-        let part = |what, values: &[f64], most| {
-            Row::median(what, Unit::Percent, Spread::of(values), most)
-        };
+        let times =
+            |what, values: &[f64], most| Row::median(what, Unit::Times, Spread::of(values), most);
+        let part =
+            |what, values: &[f64], most| Row::median(what, Unit::Percent, Spread::of(values), most);
         [
             times("redis GET per that of an equal server, CPU", &equal, None),
             times("redis GET collapsed per small, CPU", &collapsed, Some(0.8)),

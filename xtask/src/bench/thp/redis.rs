@@ -129,7 +129,8 @@ impl Redis {
     pub(super) fn size(&self, key: &str) -> Result<f64> {
         let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid()))?;
         let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
-        let kib: f64 = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse().ok())
+        let kib: f64 = line
+            .and_then(|rest| rest.trim().strip_suffix(" kB")?.parse().ok())
             .with_context(|| format!("smaps_rollup: no {key}"))?;
         Ok(kib * 1024.0)
     }

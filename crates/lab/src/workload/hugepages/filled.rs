@@ -40,7 +40,8 @@ impl Filled {
         for start in (0..self.pages).step_by(piece) {
             told(start as f64 / self.pages as f64);
             let began = Instant::now();
-            let pages = (start..self.pages.min(start + piece)).filter(|page| page % touch_each == 0);
+            let pages =
+                (start..self.pages.min(start + piece)).filter(|page| page % touch_each == 0);
             for page in pages {
                 let touched = Instant::now();
                 self.region.write_first(self.first + page);

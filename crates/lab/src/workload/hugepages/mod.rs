@@ -77,7 +77,9 @@ fn fragmented(pages: usize, told: &mut Told<'_>) -> Result<Option<Region>, Error
             told("fragmenting", part(page, pages));
         }
     }
-    (0..pages).step_by(2).try_for_each(|page| region.drop_page(page))
+    (0..pages)
+        .step_by(2)
+        .try_for_each(|page| region.drop_page(page))
         .about(|| "MADV_DONTNEED".to_owned())?;
     Ok(Some(region))
 }
@@ -143,7 +145,8 @@ impl Filled {
         let memory = coverage::Memory::open(own, block).map_err(kept)?;
         let (blocks, _) = memory.blocks().map_err(kept)?;
         let blocks = || blocks.iter().filter(|block| self.has(block.address));
-        let size = |block: &coverage::Block| f64::from(block.present) * rustix::param::page_size() as f64;
+        let size =
+            |block: &coverage::Block| f64::from(block.present) * rustix::param::page_size() as f64;
         let held = blocks().map(size).sum();
         if memory.can_scan() {
             return Ok((held, blocks().filter(|block| block.huge).map(size).sum()));

@@ -48,11 +48,7 @@ pub(super) fn run(
     Ok(Outcome::Done)
 }
 
-fn evidence(
-    wanted: &CollapseArgs,
-    whom: &Whom,
-    block: u64,
-) -> anyhow::Result<Option<Evidence>> {
+fn evidence(wanted: &CollapseArgs, whom: &Whom, block: u64) -> anyhow::Result<Option<Evidence>> {
     let Some(folder) = &wanted.evidence else { return Ok(None) };
     let pids = whom.processes.iter().map(|(pid, _)| *pid).collect();
     Evidence::begin(folder, wanted.counter.as_deref(), pids, block).map(Some)

@@ -27,7 +27,9 @@ impl Pools {
             match pools.of(pool, bytes) {
                 Ok(memory) => pools.memory.push((pool.page_bytes, memory)),
                 Err(why) => {
-                    pools.left_out.push(format!("Pages of {} are left out: {why}.", pool.page_bytes));
+                    pools
+                        .left_out
+                        .push(format!("Pages of {} are left out: {why}.", pool.page_bytes));
                 }
             }
         }

@@ -75,9 +75,8 @@ impl Evidence {
         let moments = self.thread.join().unwrap_or_default();
         let watched = Watched { done, moments: &moments, counter: self.counter.as_deref() };
         let command: Vec<String> = std::env::args().collect();
-        let put = |name: &str, text: &str| {
-            output::new_file_below(&self.folder, name, text.as_bytes())
-        };
+        let put =
+            |name: &str, text: &str| output::new_file_below(&self.folder, name, text.as_bytes());
         put("moments.jsonl", &lines(&moments)?)?;
         put("answer.json", &json::collapse(&done))?;
         put("command.txt", &(command.join(" ") + "\n"))?;

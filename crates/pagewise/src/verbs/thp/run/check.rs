@@ -37,7 +37,10 @@ impl Check {
         let look = move || {
             std::thread::sleep(self.wait);
             let told = [self.look(pid), self.arenas(pid)];
-            told.iter().flatten().filter(|_| !self.quiet).for_each(|told| eprintln!("pagewise: {told}"));
+            told.iter()
+                .flatten()
+                .filter(|_| !self.quiet)
+                .for_each(|told| eprintln!("pagewise: {told}"));
         };
         // where there can be no thread the command runs all the same
         let _ = std::thread::Builder::new().name("check".to_owned()).spawn(look);
