@@ -7,15 +7,18 @@
 //! held huge MIB OF EACH    the same, in huge pages from the beginning
 //! held heap MIB            memory from the allocator, in pieces of 64 KiB
 //! held cut PIECES          so many mappings of a page each, beside each other
+//! held threads COUNT MIB   so many threads, of which each in its turn fills MIB in pieces of 1 KiB,
+//!                          keeps one of 64 and frees the others; all of them stay
 //! ```
 //! Orders: `check` (answers `wrong` where contents changed), `fork` (a child shares all of it; `done`
 //! is followed by its id), `reap` (the child ends), `write` (every 16th page is written again, with
-//! the same), `lock` (it may not leave RAM).
+//! the same), `lock` (it may not leave RAM), `off` and `on` (whether it may have huge pages at all).
 
 #![expect(unsafe_code, reason = "arranges memory in ways that no safe wrapper offers")]
 #![allow(clippy::disallowed_methods, reason = "a program of the tests, not of the product")]
 
 use std::io::{BufRead, Write};
+use std::sync::{Arc, Barrier, Mutex};
 
 const PAGE: usize = 4096;
 const BLOCK: usize = 2 << 20;
@@ -114,10 +117,40 @@ impl Held {
             "reap" => self.reap(),
             "write" => self.write(16),
             "lock" => self.lock(),
+            "off" => disable(1),
+            "on" => disable(0),
             other => return format!("no order {other}"),
         }
         "done".to_owned()
     }
+}
+
+fn disable(disabled: libc::c_ulong) {
+    let none: libc::c_ulong = 0;
+    // SAFETY: this prctl takes four numbers and no pointer.
+    let done = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, disabled, none, none, none) };
+    assert_eq!(done, 0, "prctl: {}", std::io::Error::last_os_error());
+}
+
+/// Each has an arena of its own, where the allocator has that many.
+fn threads(count: usize, mib: usize) {
+    let (turn, filled) = (Arc::new(Mutex::new(())), Arc::new(Barrier::new(count + 1)));
+    for _ in 0..count {
+        let (turn, filled) = (turn.clone(), filled.clone());
+        std::thread::spawn(move || {
+            let first = vec![1u8; 64];
+            let mine = turn.lock().expect("nobody panics");
+            let pieces: Vec<Vec<u8>> = (0..mib << 10).map(|_| vec![7u8; 1 << 10]).collect();
+            let kept: Vec<Vec<u8>> = pieces.into_iter().step_by(64).collect();
+            drop(mine);
+            filled.wait();
+            loop {
+                std::thread::park();
+                std::hint::black_box((&first, &kept));
+            }
+        });
+    }
+    filled.wait();
 }
 
 /// Never zero.
@@ -141,8 +174,11 @@ fn main() {
             let mapped = Held::map(number(&words, 1) * 2 * PAGE / (1 << 20) + 2, 1, 1, false);
             mapped.cut(number(&words, 1));
         }
+        Some("threads") => threads(number(&words, 1), number(&words, 2)),
         Some("heap") => heap = (0..number(&words, 1) * 16).map(|_| vec![7u8; 64 << 10]).collect(),
-        _ => panic!("held map MIB OF EACH, held heap MIB, or held cut PIECES"),
+        _ => panic!(
+            "held map MIB OF EACH, held heap MIB, held threads COUNT MIB, or held cut PIECES"
+        ),
     }
     say("ready");
     for order in std::io::stdin().lock().lines().map_while(Result::ok) {

@@ -34,7 +34,12 @@ pub(crate) enum Advice {
     PageOut,
     /// Read nothing ahead.
     Random,
+    /// Huge pages, please.
+    Huge,
 }
+
+/// `MAP_HUGE_SHIFT`: where the flags of a mapping say how large its huge pages are.
+const HUGE_SHIFT: u32 = 26;
 
 /// Pages that are mapped for us alone, and unmapped with this.
 #[derive(Debug)]
@@ -61,6 +66,36 @@ impl Region {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         Self::map(pages, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd())
+    }
+
+    /// Memory from the pool of huge pages of this size, which must have them free.
+    pub(crate) fn pool(bytes: usize, huge: u64) -> io::Result<Self> {
+        let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
+        let page = rustix::param::page_size();
+        let huge = usize::try_from(huge).ok().filter(|huge| huge.is_power_of_two() && *huge > page);
+        let huge = huge.ok_or_else(wrong)?;
+        let length = bytes.checked_next_multiple_of(huge).ok_or_else(wrong)?;
+        let size = i32::try_from(huge.trailing_zeros()).map_err(|_| wrong())?;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB;
+        let flags = flags | size << HUGE_SHIFT;
+        Self::map(length / page, libc::PROT_READ | libc::PROT_WRITE, flags, -1)
+    }
+
+    /// What it holds, where it is memory of ours alone.
+    pub(crate) fn words(&self) -> &[u64] {
+        assert!(self.writable, "memory");
+        let words = self.start.as_ptr().cast::<u64>();
+        // SAFETY: exactly our mapping is named. A page is aligned for words, any bytes are one, and
+        // memory that was never written holds zeros. Whoever writes borrows all of it mutably.
+        unsafe { std::slice::from_raw_parts(words, self.length() / size_of::<u64>()) }
+    }
+
+    /// The same, to be written.
+    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
+        assert!(self.writable, "memory");
+        let words = self.start.as_ptr().cast::<u64>();
+        // SAFETY: as for `words`; it is borrowed for this alone.
+        unsafe { std::slice::from_raw_parts_mut(words, self.length() / size_of::<u64>()) }
     }
 
     fn map(pages: usize, protection: i32, flags: i32, file: i32) -> io::Result<Self> {
@@ -116,6 +151,33 @@ impl Region {
         }
     }
 
+    /// Writes a page that was never written, without reading it before: one fault.
+    pub(crate) fn write_first(&mut self, page: usize) {
+        assert!(self.writable, "memory");
+        // SAFETY: as for `write`.
+        unsafe { self.at(page).cast::<u64>().write_volatile(1) };
+    }
+
+    /// Gives a page back: its next touch finds zeros.
+    pub(crate) fn drop_page(&mut self, page: usize) -> io::Result<()> {
+        let start = self.at(page).cast();
+        // SAFETY: `at` has checked that the page lies within the mapping, which is borrowed for this
+        // alone: nobody relies on what it held.
+        let done = unsafe { libc::madvise(start, self.page, libc::MADV_DONTNEED) };
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Where a page lies, to find it in what the kernel tells of us.
+    pub(crate) fn address(&self, page: usize) -> u64 {
+        self.at(page).addr() as u64
+    }
+
+    /// Pages before the first whose address is a multiple of `alignment`.
+    pub(crate) fn pages_to(&self, alignment: usize) -> usize {
+        let start = self.start.as_ptr().addr();
+        (start.next_multiple_of(alignment) - start) / self.page
+    }
+
     /// Copies a page out.
     pub(crate) fn copy(&self, page: usize, to: &mut [u8]) {
         assert_eq!(to.len(), self.page, "a whole page");
@@ -128,8 +190,9 @@ impl Region {
             Advice::Small => libc::MADV_NOHUGEPAGE,
             Advice::PageOut => libc::MADV_PAGEOUT,
             Advice::Random => libc::MADV_RANDOM,
+            Advice::Huge => libc::MADV_HUGEPAGE,
         };
-        // SAFETY: exactly our mapping is named; none of the three changes what it holds.
+        // SAFETY: exactly our mapping is named; none of the four changes what it holds.
         let done = unsafe { libc::madvise(self.start.as_ptr().cast(), self.length(), advice) };
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }

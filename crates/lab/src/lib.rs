@@ -30,6 +30,7 @@ pub mod kernel;
 pub mod library;
 mod lock;
 pub mod picks;
+pub mod pool;
 mod program;
 pub mod stats;
 mod ticks;

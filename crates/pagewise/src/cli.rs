@@ -240,6 +240,10 @@ pub(crate) struct Thp {
     /// half of it in small pages; takes a few seconds
     #[arg(long, conflicts_with = "whose")]
     pub(crate) canary: bool,
+    /// With --canary: pages of the pools (hugetlb), too; makes a pool larger where it has none free,
+    /// which takes root, and smaller again at the end
+    #[arg(long, requires = "canary")]
+    pub(crate) hugetlb: bool,
     /// What to do; without it, only look
     #[command(subcommand)]
     pub(crate) what: Option<ThpAct>,
@@ -301,6 +305,10 @@ pub(crate) struct RunArgs {
     /// When to look whether they came; 0 does not look, and becomes the command
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse)]
     pub(crate) check: Duration,
+    /// Most arenas of glibc's malloc (MALLOC_ARENA_MAX): it makes up to eight for each core, and what one
+    /// holds free is of no use to another. As many as cores is where to begin; not set by itself
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) arenas: Option<u16>,
     /// The command
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<String>,
@@ -359,6 +367,13 @@ pub(crate) struct CollapseArgs {
     /// Time between two looks
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse, requires = "watch")]
     pub(crate) every: Duration,
+    /// Put what the target was, twice a second, and a page with the picture of it into this folder:
+    /// empty or new. Looks for the time of --every before the first collapse
+    #[arg(long, value_name = "DIR", requires = "watch")]
+    pub(crate) evidence: Option<PathBuf>,
+    /// A command that prints how many requests the target has served, for processor time per request
+    #[arg(long, value_name = "CMD", requires = "evidence")]
+    pub(crate) counter: Option<String>,
     /// Also where pages are in swap: brings them back into memory
     #[arg(long)]
     pub(crate) swapped: bool,

@@ -19,6 +19,7 @@ const COLLAPSE: &str = r"
     pagewise --json thp --pid $! | line
     pagewise --json thp collapse --pid $! --max-growth 30% | line
     pagewise --json thp --pid $! | line
+    pagewise lab workload hugepages data=32M neighbour=8M fragment=16M seconds=0.1
     echo never > /sys/kernel/mm/transparent_hugepage/enabled
     pagewise --json thp collapse --pid $! | line";
 
@@ -39,7 +40,12 @@ fn guest_of_every_suite_collapses_from_outside() {
         [("bookworm", "pagemap"), ("trixie", "pagemap-scan"), ("sid", "pagemap-scan")]
     {
         let all = documents(suite);
-        let [before, done, after, _never] = all.as_slice() else { panic!("{suite}: {all:?}") };
+        let [before, done, after, filled, _never] = all.as_slice() else {
+            panic!("{suite}: {all:?}")
+        };
+        let value = |name: &str| filled["values"][name].as_f64().unwrap_or(f64::NAN);
+        assert!(value("coverage") > 0.5, "{suite}: {filled}");
+        assert_eq!(value("neighbour-huge"), 0.0, "{suite}: nobody wanted that: {filled}");
         let looked = |document: &Value| document["looked"][0].clone();
         assert_eq!(looked(before)["method"], method, "{suite}");
         assert!(number(done, "/collapsed") >= 4, "{suite}: {done}");

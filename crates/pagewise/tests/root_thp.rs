@@ -113,6 +113,94 @@ fn root_watching_collapses_again_once_the_sharer_is_gone() {
 }
 
 #[test]
+fn root_who_switches_huge_pages_off_while_watched_is_left_alone_until_it_takes_that_back() {
+    let mut held = Held::start("map 32 1 1");
+    collapse(held.pid(), &[]);
+    let pid = held.pid().to_string();
+    let words = ["--json", "thp", "collapse", "--pid", &pid, "--watch", "--every", "100ms"];
+    let watch = pagewise(&words).stdout(Stdio::piped()).spawn().expect("a watch");
+    // it has begun when it makes good what a fork has cost
+    for order in ["fork", "write", "reap"] {
+        held.obey(order);
+    }
+    held.wait_until("huge again", |held| held.huge() >= 32 * 1024);
+    for order in ["fork", "write", "off", "reap"] {
+        held.obey(order);
+    }
+    // ten looks: the machine is never that slow that all of them are still to come
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(held.huge() <= 1024, "{} KiB", held.huge());
+    held.obey("on");
+    held.wait_until("huge again", |held| held.huge() >= 32 * 1024);
+    drop(held);
+    let ended = watch.wait_with_output().expect("an end");
+    let done: Value = serde_json::from_slice(&ended.stdout).expect("JSON");
+    assert!(number(&done, "/collapsed") >= 32, "{done}");
+}
+
+#[test]
+fn root_evidence_has_a_moment_for_each_phase_and_a_page() {
+    let mut held = Held::start("map 64 1 1");
+    let folder = std::env::temp_dir().join(format!("pagewise-evidence-{}", std::process::id()));
+    let path = folder.to_str().expect("UTF-8");
+    let pid = held.pid().to_string();
+    let words = ["--json", "thp", "collapse", "--pid", &pid, "--watch", "--every", "1s"];
+    let evidence = ["--evidence", path, "--counter", "cut -d. -f1 /proc/uptime"];
+    let watch = pagewise(&[&words[..], &evidence].concat()).stdout(Stdio::piped()).spawn();
+    let watch = watch.expect("a watch");
+    held.wait_until("huge", |held| held.huge() >= 64 * 1024);
+    // so that both are seen, and not as one
+    std::thread::sleep(Duration::from_secs(2));
+    held.obey("fork");
+    std::thread::sleep(Duration::from_secs(2));
+    // a fork that nobody ends would stay
+    held.obey("reap");
+    drop(held);
+    let ended = watch.wait_with_output().expect("an end");
+    assert!(ended.status.success());
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("it is there");
+    let lines = read("moments.jsonl");
+    let moments: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(number(&moments[0], "/collapsed"), 0, "{}", moments[0]);
+    assert!(number(&moments[0], "/coverage/anon") >= 64 * MIB, "{}", moments[0]);
+    let shared = moments.iter().any(|moment| number(moment, "/shared") >= 60 * MIB);
+    let last = moments.last().expect("moments");
+    assert!(shared && number(last, "/collapsed") == 32 && number(last, "/requests") > 0, "{lines}");
+    let page = read("report.html");
+    assert!(page.matches("<svg").count() >= 2 && page.contains("a fork shares its memory"));
+    serde_json::from_str::<Value>(&read("answer.json")).expect("JSON");
+    std::fs::remove_dir_all(&folder).expect("it is ours");
+}
+
+#[test]
+fn root_a_neighbour_that_did_not_opt_in_stays_as_it_is() {
+    let mut neighbour = Held::start("map 32 1 1");
+    let (huge, pss) = (neighbour.huge(), neighbour.pss());
+    let advised = Held::start("huge 32 1 1");
+    assert!(advised.huge() > 0);
+    let other = Held::start("map 32 1 1");
+    collapse(other.pid(), &[]);
+    assert!(other.huge() >= 32 * 1024);
+    assert_eq!(neighbour.huge(), huge);
+    assert!(neighbour.pss().abs_diff(pss) < 1024, "{pss} → {}", neighbour.pss());
+    assert_eq!(neighbour.obey("check"), "done");
+}
+
+#[test]
+fn root_fewer_arenas_hold_less_and_too_many_are_named() {
+    let resident = |options: &[&str]| {
+        let words = [&["thp", "run", "--check", "1s"], options, &["--"]].concat();
+        let mut run = pagewise(&words);
+        let run = run.arg(program()).args(["threads", "16", "16"]).env_remove("MALLOC_ARENA_MAX");
+        let held = Held::started(run);
+        held::rollup(held.child_of(), "Pss")
+    };
+    let (many, one) = (resident(&[]), resident(&["--arenas", "1"]));
+    assert!(one * 2 < many, "{one} of {many} KiB");
+}
+
+#[test]
 fn root_locked_memory_is_collapsed_like_any_other() {
     let mut held = Held::start("map 16 1 1");
     held.obey("lock");

@@ -77,7 +77,7 @@ fn what_makes_no_sense_is_wrong_usage() {
         (&["swap", "contents=gold:100"], "contents: expected parts of 100"),
         (&["coldpages", "sharers=2"], "expected 0 with more than one of sharers"),
         (&["redis", "pipeline=0"], "pipeline: expected from 1 to 10000"),
-        (&["quicksort"], "[possible values: swap, coldpages, redis]"),
+        (&["quicksort"], "[possible values: swap, coldpages, hugepages, redis]"),
         (&["--described", "{}"], "expected a workload as JSON"),
         (&["--described", "{}", "swap"], "cannot be used with"),
         (&[], "required"),

@@ -11,10 +11,11 @@ mod profile;
 pub mod text;
 mod time;
 mod told;
+mod watched;
 
 use pagewise_model::{
-    Benchmark, Collapse, Cost, Effective, Estimate, Finding, Interval, Merge, ProcessCoverage,
-    Restrain, Snapshot, Trial, TrialRun,
+    Benchmark, Collapse, Cost, Effective, Estimate, Finding, Interval, Merge, Moment,
+    ProcessCoverage, Restrain, Snapshot, Trial, TrialRun,
 };
 use serde::Serialize;
 
@@ -172,6 +173,17 @@ pub struct Merged<'a> {
     pub merge: &'a Merge,
     /// What it cost in all, the kernel's own part left out.
     pub cost: Cost,
+}
+
+/// What `thp collapse --watch` saw over time.
+#[derive(Debug, Clone, Copy)]
+pub struct Watched<'a> {
+    /// What was done.
+    pub done: Collapsed<'a>,
+    /// In order of time.
+    pub moments: &'a [Moment],
+    /// The command that counts requests.
+    pub counter: Option<&'a str>,
 }
 
 /// What `thp restrain` found and did.

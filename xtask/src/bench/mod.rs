@@ -14,6 +14,7 @@ pub(crate) mod measure;
 mod scan;
 mod spread;
 mod table;
+mod thp;
 mod zram;
 
 use std::path::{Path, PathBuf};
@@ -53,8 +54,11 @@ pub(crate) struct Args {
     /// Instead hold the block path of bench against fio, on one zram device
     #[arg(long, conflicts_with_all = ["guests", "scan"])]
     zram: bool,
+    /// Instead hold what finding and making huge pages costs and gains, on two redis-servers
+    #[arg(long, conflicts_with_all = ["guests", "scan", "zram"])]
+    thp: bool,
     /// Instead kill so many runs of `bench` at random moments, and look for what is left
-    #[arg(long, value_name = "RUNS", conflicts_with_all = ["guests", "scan", "zram"])]
+    #[arg(long, value_name = "RUNS", conflicts_with_all = ["guests", "scan", "zram", "thp"])]
     kills: Option<u16>,
     /// Instead start so many guests of every suite; no root
     #[arg(long, value_name = "BOOTS", value_parser = clap::value_parser!(u16).range(1..))]
@@ -82,6 +86,9 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     }
     if args.zram {
         return zram::main(args.runs, &machine(&format!("{} rounds", args.runs))?);
+    }
+    if args.thp {
+        return thp::main(args.runs, &program, &machine(&format!("{} pairs", args.runs))?);
     }
     if let Some(kills) = args.kills {
         return kills::main(kills, &program, &machine(&format!("{kills} runs"))?);

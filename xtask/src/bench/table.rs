@@ -6,7 +6,9 @@ use super::spread::Spread;
 /// How a value is shown; values themselves are seconds, bytes or plain.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Unit {
+    Seconds,
     Milliseconds,
+    Percent,
     Kibibytes,
     Mebibytes,
     Times,
@@ -15,6 +17,8 @@ pub(crate) enum Unit {
 impl Unit {
     fn show(self, value: f64) -> String {
         match self {
+            Self::Seconds => format!("{value:.2} s"),
+            Self::Percent => format!("{:.1} %", value * 100.0),
             Self::Milliseconds => format!("{:.2} ms", value * 1e3),
             Self::Kibibytes => format!("{:.0} KiB", value / 1024.0),
             Self::Mebibytes => format!("{:.2} MiB", value / f64::from(1 << 20)),

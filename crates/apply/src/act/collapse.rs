@@ -145,12 +145,16 @@ impl<'a> Act<'a> {
         self.until = Instant::now() + self.wish.deadline;
         self.without = 0;
         self.done.stopped = None;
+        self.recheck();
         let mut left = LeftAlone::default();
         let mut found = Vec::new();
         let mut coverage = Coverage::default();
         for (at, subject) in self.subjects.iter().enumerate() {
             let Some((blocks, sizes)) = alive(subject.memory.blocks())? else { continue };
             coverage = coverage.plus(sizes);
+            if !subject.allowed {
+                continue;
+            }
             let picked = pick::pick(blocks, self.taste(), &mut left);
             found.extend(picked.into_iter().map(|block| (at, block)));
         }
@@ -174,6 +178,17 @@ impl<'a> Act<'a> {
             self.look_after()?;
         }
         Ok(())
+    }
+
+    /// A program may switch huge pages off, and on again, while it is watched.
+    fn recheck(&mut self) {
+        for subject in self.subjects.iter_mut().filter(|subject| subject.memory.is_alive()) {
+            let why = subject.recheck();
+            let named = self.done.processes.iter_mut().find(|named| named.pid == subject.pid);
+            if let Some(named) = named {
+                named.left_out = why;
+            }
+        }
     }
 
     /// Counts what would be done.

@@ -76,6 +76,8 @@ pub(super) struct Subject {
     pub(super) pid: u32,
     pub(super) memory: Memory,
     pub(super) scans: bool,
+    /// It may have huge pages at all; it can say otherwise at any time.
+    pub(super) allowed: bool,
     handle: OwnedFd,
 }
 
@@ -104,7 +106,13 @@ impl Subject {
         }
         may(pid, collapse_range(&handle, 0, 0))?;
         let scans = memory.can_scan();
-        Ok(Self { pid, memory, scans, handle })
+        Ok(Self { pid, memory, scans, allowed: true, handle })
+    }
+
+    /// Asks once more whether it may have huge pages; why not, where that is so.
+    pub(super) fn recheck(&mut self) -> Option<String> {
+        self.allowed = thp_allowed(self.pid) != Some(false);
+        (!self.allowed).then(|| ActError::SwitchedOff(self.pid).to_string())
     }
 
     /// Collapses one block.

@@ -34,6 +34,7 @@ pub fn seconds(cell: &Cell) -> f64 {
             ((asked as f64 / ASKED).min(redis.seconds), Vec::new())
         }
         Workload::Command { .. } => (deadline, Vec::new()),
+        Workload::Hugepages(huge) => (huge.seconds, vec![huge.data, huge.fragment]),
     };
     let filled: f64 = files.iter().map(|size| size.0.get() as f64 / FILLED).sum();
     let start = if matches!(cell.runner, Runner::Guest(_)) { START } else { 0.0 };

@@ -2,7 +2,7 @@
 //! What a workload is to do → whether it can be done at all, said before anything is.
 
 use super::error::Error;
-use super::{ColdPages, Redis, Size, Swap};
+use super::{ColdPages, HugePages, Redis, Size, Swap};
 use crate::contents::Mix;
 
 /// Refuses with what was expected and what was found.
@@ -85,6 +85,15 @@ pub(super) fn coldpages(wanted: &ColdPages) -> Result<(), Error> {
         "0 with more than one of sharers, as a written page is copied and shared no more";
     must(!copies, "write_share", expected, wanted.write_share)?;
     must(wanted.operations > 0, "operations", "one at least", wanted.operations)?;
+    seconds(wanted.seconds)
+}
+
+pub(super) fn hugepages(wanted: &HugePages) -> Result<(), Error> {
+    some_pages("data", wanted.data)?;
+    pages("fragment", wanted.fragment)?;
+    pages("neighbour", wanted.neighbour)?;
+    let each = wanted.touch_each;
+    must((1..=512).contains(&each), "touch_each", "from 1 to 512", each)?;
     seconds(wanted.seconds)
 }
 

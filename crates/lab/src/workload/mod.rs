@@ -10,6 +10,7 @@
 mod check;
 mod coldpages;
 mod error;
+mod hugepages;
 mod pace;
 mod precision;
 mod record;
@@ -30,7 +31,7 @@ pub use said::{SAID, Said, said};
 pub use size::Size;
 pub use told::Told;
 pub use typed::KINDS;
-pub use wanted::{ColdPages, Pattern, Readahead, Redis, Swap, Workload};
+pub use wanted::{Advise, ColdPages, HugePages, Pattern, Readahead, Redis, Swap, Workload};
 
 /// Runs it, here and now; one thread must be all that this process has.
 ///
@@ -40,6 +41,7 @@ pub fn run(workload: &Workload, told: &mut Told<'_>) -> Result<Said, Error> {
     match workload {
         Workload::Swap(wanted) => swap::run(wanted, told),
         Workload::Coldpages(wanted) => coldpages::run(wanted, told),
+        Workload::Hugepages(wanted) => hugepages::run(wanted, told),
         Workload::Redis(wanted) => redis::run(wanted, told),
         Workload::Command { argv } => Err(Error::Unsound(format!(
             "expected a workload of ours, found the command {}",

@@ -37,10 +37,7 @@ struct Point {
 
 impl Point {
     fn new() -> Self {
-        // Bounds and digits are constants that it takes: see the test.
-        let latency = Histogram::new_with_bounds(1, LONGEST_NS, 2);
-        let latency = latency.unwrap_or_else(|_| unreachable!("constant bounds"));
-        Self { iterations: 0, operations: 0, seconds: 0.0, latency }
+        Self { iterations: 0, operations: 0, seconds: 0.0, latency: latencies() }
     }
 
     fn join(&mut self, other: &Self) {
@@ -117,8 +114,15 @@ impl Record {
     }
 }
 
+/// None yet.
+pub(super) fn latencies() -> Histogram<u32> {
+    // Bounds and digits are constants that it takes: see the test.
+    let latency = Histogram::new_with_bounds(1, LONGEST_NS, 2);
+    latency.unwrap_or_else(|_| unreachable!("constant bounds"))
+}
+
 /// Each power of two, and how many values lie between the one before it and this one.
-fn by_powers_of_two(latency: &Histogram<u32>) -> Vec<(u64, u64)> {
+pub(super) fn by_powers_of_two(latency: &Histogram<u32>) -> Vec<(u64, u64)> {
     let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
     for step in latency.iter_recorded() {
         let bits = u64::BITS - latency.lowest_equivalent(step.value_iterated_to()).leading_zeros();

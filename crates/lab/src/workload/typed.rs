@@ -5,10 +5,10 @@
 use serde_json::{Map, Value};
 
 use super::error::Error;
-use super::{ColdPages, Redis, Swap, Workload, check};
+use super::{ColdPages, HugePages, Redis, Swap, Workload, check};
 
 /// The kinds that can be named.
-pub const KINDS: [&str; 3] = ["swap", "coldpages", "redis"];
+pub const KINDS: [&str; 4] = ["swap", "coldpages", "hugepages", "redis"];
 
 impl Workload {
     /// What is typed: a kind, and `KEY=VALUE` for what shall differ from its defaults.
@@ -46,6 +46,7 @@ impl Workload {
         match self {
             Self::Swap(swap) => check::swap(swap),
             Self::Coldpages(cold) => check::coldpages(cold),
+            Self::Hugepages(huge) => check::hugepages(huge),
             Self::Redis(redis) => check::redis(redis),
             Self::Command { argv } if argv.is_empty() => {
                 Err(Error::Unsound("argv: expected a program, found nothing".to_owned()))
@@ -70,6 +71,7 @@ fn defaults(kind: &str) -> Option<Map<String, Value>> {
     let workload = match kind {
         "swap" => Workload::Swap(Swap::default()),
         "coldpages" => Workload::Coldpages(ColdPages::default()),
+        "hugepages" => Workload::Hugepages(HugePages::default()),
         "redis" => Workload::Redis(Redis::default()),
         _ => return None,
     };
@@ -139,7 +141,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_named() {
         for (line, why) in [
-            ("bench", "expected swap, coldpages, redis, found \"bench\""),
+            ("bench", "expected swap, coldpages, hugepages, redis, found \"bench\""),
             ("swap data", "expected KEY=VALUE, found \"data\""),
             ("swap date=1M", "expected a key of swap, found \"date\": code, code_hot_share,"),
             ("swap kind=redis", "expected a key of swap"),

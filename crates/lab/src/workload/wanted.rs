@@ -15,6 +15,8 @@ pub enum Workload {
     Swap(Swap),
     /// Pages of known heat: which ones does the kernel evict?
     Coldpages(ColdPages),
+    /// Memory filled for the first time: what huge pages cost and bring.
+    Hugepages(HugePages),
     /// A real redis-server under redis-benchmark.
     Redis(Redis),
     /// Anybody's command.
@@ -166,6 +168,50 @@ impl Default for ColdPages {
             operations: 400_000,
             seconds: 60.0,
             seed: 1,
+        }
+    }
+}
+
+/// When the kernel is told that huge pages are wanted (`MADV_HUGEPAGE`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Advise {
+    /// Before memory is touched: faults make them.
+    #[default]
+    Before,
+    /// Once it is there: khugepaged makes them.
+    After,
+    /// Never: what the machine's policy does.
+    Never,
+}
+
+/// Memory that is filled for the first time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HugePages {
+    /// Memory to fill.
+    pub data: Size,
+    /// When the kernel is told that it shall be in huge pages.
+    pub advise: Advise,
+    /// Every so many-th page of it is written: 8 leaves seven of eight out.
+    pub touch_each: u32,
+    /// Memory of which every second page is given back before: free memory in single pages.
+    pub fragment: Size,
+    /// Memory beside it that is never advised.
+    pub neighbour: Size,
+    /// How long to wait for huge pages after it was filled, at most.
+    pub seconds: f64,
+}
+
+impl Default for HugePages {
+    fn default() -> Self {
+        Self {
+            data: Size::mib(128),
+            advise: Advise::Before,
+            touch_each: 1,
+            fragment: Size::mib(0),
+            neighbour: Size::mib(8),
+            seconds: 8.0,
         }
     }
 }

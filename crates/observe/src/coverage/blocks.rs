@@ -109,11 +109,11 @@ impl Memory {
     }
 
     /// Shows each mapping with its sums.
-    pub(super) fn each(
+    pub(super) fn each<'a>(
         &self,
-        mappings: &[Mapping],
+        mappings: &'a [Mapping],
         scans: bool,
-        mut see: impl FnMut(&Mapping, &mut Summed),
+        mut see: impl FnMut(&'a Mapping, &mut Summed),
     ) -> Result<(), LookError> {
         let walked = match scans {
             true => self.each_scanned(mappings, &mut see),
@@ -123,10 +123,10 @@ impl Memory {
     }
 
     /// One walk for all mappings of a kind that stand beside each other.
-    fn each_scanned(
+    fn each_scanned<'a>(
         &self,
-        mappings: &[Mapping],
-        see: &mut impl FnMut(&Mapping, &mut Summed),
+        mappings: &'a [Mapping],
+        see: &mut impl FnMut(&'a Mapping, &mut Summed),
     ) -> io::Result<()> {
         let user = mappings.iter().take_while(|mapping| mapping.end < 1 << 63).count();
         let mappings = mappings.get(..user).unwrap_or_default();
@@ -135,10 +135,10 @@ impl Memory {
     }
 
     /// Runs come in order of address, as mappings do.
-    fn group(
+    fn group<'a>(
         &self,
-        mappings: &[Mapping],
-        see: &mut impl FnMut(&Mapping, &mut Summed),
+        mappings: &'a [Mapping],
+        see: &mut impl FnMut(&'a Mapping, &mut Summed),
     ) -> io::Result<()> {
         let (Some(first), Some(last)) = (mappings.first(), mappings.last()) else { return Ok(()) };
         let range = [first.start, last.end];
@@ -167,10 +167,10 @@ impl Memory {
     }
 
     /// A read for each mapping that smaps says holds anything.
-    fn each_read(
+    fn each_read<'a>(
         &self,
-        mappings: &[Mapping],
-        see: &mut impl FnMut(&Mapping, &mut Summed),
+        mappings: &'a [Mapping],
+        see: &mut impl FnMut(&'a Mapping, &mut Summed),
     ) -> io::Result<()> {
         let nothing = Bytes::new(0);
         let holds = |mapping: &&Mapping| mapping.told.held.is_none_or(|held| held > nothing);

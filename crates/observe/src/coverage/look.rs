@@ -5,10 +5,11 @@ use std::cmp::Reverse;
 use std::time::Instant;
 
 use pagewise_model::{
-    Bytes, MappingCoverage, MappingKind, Name, ProcessCoverage, Reading, ScanMethod, Source,
+    Blocks, Bytes, Coverage, MappingCoverage, MappingKind, Name, ProcessCoverage, Reading,
+    ScanMethod, Source,
 };
 
-use super::blocks::{Summed, counted};
+use super::blocks::counted;
 use super::maps::Mapping;
 use super::memory::{LookError, Memory};
 
@@ -33,38 +34,43 @@ pub fn process(pid: u32, block: u64, detailed: bool) -> Result<ProcessCoverage, 
         method: if scans { ScanMethod::PagemapScan } else { ScanMethod::Pagemap },
         ..ProcessCoverage::default()
     };
+    let mut largest = Vec::new();
     memory.each(&mappings, scans, |mapping, summed| {
         let of_mapping = counted(&summed.blocks, pages, memory.page);
         found.coverage = found.coverage.plus(summed.coverage);
         found.blocks = found.blocks.plus(of_mapping);
-        if mapping.kind != MappingKind::Special && held(summed) > Bytes::new(0) {
-            let blocks = of_mapping;
-            found.largest.push(MappingCoverage { blocks, ..shown(pid, mapping, summed) });
+        let held = summed.coverage.anon.saturating_add(summed.coverage.file);
+        if mapping.kind != MappingKind::Special && held > Bytes::new(0) {
+            let (coverage, blocks) = (summed.coverage, of_mapping);
+            largest.push(Large { held, mapping, coverage, blocks });
         }
         // ten thousand mappings are not kept to show twenty
-        if found.largest.len() >= 64 * LARGEST {
-            keep_largest(&mut found.largest);
+        if largest.len() >= 64 * LARGEST {
+            keep_largest(&mut largest);
         }
     })?;
-    keep_largest(&mut found.largest);
+    keep_largest(&mut largest);
+    found.largest = largest.iter().map(|large| shown(pid, large)).collect();
     found.seconds = began.elapsed().as_secs_f64();
     Ok(found)
 }
 
-/// Memory that huge pages could hold.
-fn held(summed: &Summed) -> Bytes {
-    summed.coverage.anon.saturating_add(summed.coverage.file)
+/// A mapping that may be among the largest.
+struct Large<'a> {
+    /// Memory that huge pages could hold.
+    held: Bytes,
+    mapping: &'a Mapping,
+    coverage: Coverage,
+    blocks: Blocks,
 }
 
-fn keep_largest(largest: &mut Vec<MappingCoverage>) {
-    let memory = |mapping: &MappingCoverage| {
-        mapping.coverage.anon.saturating_add(mapping.coverage.file).get()
-    };
-    largest.sort_by_key(|mapping| (Reverse(memory(mapping)), mapping.start));
+fn keep_largest(largest: &mut Vec<Large<'_>>) {
+    largest.sort_by_key(|large| (Reverse(large.held), large.mapping.start));
     largest.truncate(LARGEST);
 }
 
-fn shown(pid: u32, mapping: &Mapping, summed: &Summed) -> MappingCoverage {
+fn shown(pid: u32, large: &Large<'_>) -> MappingCoverage {
+    let mapping = large.mapping;
     let source = Source::file(format!("/proc/{pid}/smaps"));
     let reading = |value: Option<bool>, why: &'static str| match value {
         Some(value) => Reading::found(value, source.clone()),
@@ -79,8 +85,8 @@ fn shown(pid: u32, mapping: &Mapping, summed: &Summed) -> MappingCoverage {
         kind: mapping.kind,
         eligible: reading(told.eligible, "smaps was not read, or this kernel does not say"),
         advised: reading(told.advised, "the program asked for nothing"),
-        coverage: summed.coverage,
-        blocks: Default::default(),
+        coverage: large.coverage,
+        blocks: large.blocks,
     }
 }
 

@@ -51,14 +51,45 @@ pub(super) fn line(line: &[u8], last: Option<&mut Mapping>) -> Line {
     Line::About
 }
 
+/// Ten thousand lines are not rare, so each is gone through once, and no text is made of numbers.
 fn mapping(line: &[u8]) -> Option<Mapping> {
-    let mut parts = line.splitn(6, |&byte| byte == b' ');
-    let (start, end) = ends(parts.next()?)?;
-    let rights = parts.next().filter(|rights| rights.len() == 4)?;
-    let (_offset, _device, inode) = (parts.next()?, parts.next()?, parts.next()?);
-    let name = parts.next().unwrap_or_default().trim_ascii_start();
+    let (start, rest) = hexadecimal(line)?;
+    let (end, rest) = hexadecimal(rest.strip_prefix(b"-")?)?;
+    let (rights, rest) = word(rest.strip_prefix(b" ")?);
+    let (_offset, rest) = word(rest);
+    let (_device, rest) = word(rest);
+    let (inode, rest) = word(rest);
+    if start >= end || rights.len() != 4 || inode.is_empty() {
+        return None;
+    }
+    let name = rest.trim_ascii_start();
     let kind = kind(rights[3] == b's', inode == b"0", name);
     Some(Mapping { start, end, kind, name: Name::from_bytes(name), told: Told::default() })
+}
+
+/// Up to the next space, and what is behind it.
+fn word(text: &[u8]) -> (&[u8], &[u8]) {
+    let end = text.iter().position(|&byte| byte == b' ').unwrap_or(text.len());
+    (&text[..end], text.get(end + 1..).unwrap_or_default())
+}
+
+/// A number that text begins with, and the rest; none that 64 bits do not hold.
+fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let mut value = 0u64;
+    let mut digits = 0;
+    while let Some(next) = text.get(digits).copied().and_then(digit) {
+        if value >> 60 != 0 {
+            return None;
+        }
+        value = value << 4 | u64::from(next);
+        digits += 1;
+    }
+    (digits > 0).then(|| (value, &text[digits..]))
 }
 
 /// Names in brackets are the kernel's, but for those of heap, stacks and what programs name.
@@ -72,15 +103,6 @@ fn kind(shared: bool, no_file: bool, name: &[u8]) -> MappingKind {
         (false, false) if name.first() == Some(&b'/') => MappingKind::PrivateFile,
         _ => MappingKind::Special,
     }
-}
-
-fn ends(word: &[u8]) -> Option<(u64, u64)> {
-    let text = std::str::from_utf8(word).ok()?;
-    let (start, end) = text.split_once('-')?;
-    let plain = text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-    let number = |digits: &str| u64::from_str_radix(digits, 16).ok().filter(|_| plain);
-    let (start, end) = (number(start)?, number(end)?);
-    (start < end).then_some((start, end))
 }
 
 fn about(line: &[u8], told: &mut Told) {
@@ -166,6 +188,20 @@ mod tests {
     }
 
     proptest! {
+        /// Whatever is written by a kernel is read as it was meant.
+        #[test]
+        fn ends_are_read_as_they_are_written(start: u64, length in 1u64..1 << 40, name in "[a-z]{0,9}") {
+            let end = start.saturating_add(length);
+            let text = format!("{start:08x}-{end:08x} rw-p 0000f000 fe:01 77      /{name}");
+            let read = mapping(text.as_bytes());
+            prop_assert_eq!(read.is_some(), start < end);
+            if let Some(read) = read {
+                prop_assert_eq!((read.start, read.end), (start, end));
+                prop_assert_eq!(read.name.as_str(), format!("/{name}"));
+                prop_assert_eq!(read.kind, MappingKind::PrivateFile);
+            }
+        }
+
         #[test]
         fn garbage_is_no_mapping(bytes: Vec<u8>, digits in "[0-9a-f]{0,20}") {
             let _ = line(&bytes, Some(&mut Mapping::default()));

@@ -13,9 +13,11 @@
 //! cannot wait for a lock that somebody else holds asks through [`within`].
 
 mod blocks;
+mod heaps;
 mod look;
 mod maps;
 mod memory;
+mod moment;
 mod pss;
 mod walk;
 
@@ -23,8 +25,10 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 pub use blocks::{Block, Exclusive};
+pub use heaps::{Heaps, heaps};
 pub use look::process;
 pub use memory::{LookError, Memory};
+pub use moment::moment;
 pub use pss::{Charge, Shortage, charge, proportional, shortage, thp_allowed};
 
 /// What `look` answers, on a thread of its own; `None` where it did not answer in time: then

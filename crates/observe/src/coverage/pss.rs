@@ -28,14 +28,14 @@ pub fn thp_allowed(pid: u32) -> Option<bool> {
     field(&text(pid, "status").ok()?, b"THP_enabled:").and_then(flag)
 }
 
-fn text(pid: u32, name: &'static str) -> Result<Vec<u8>, LookError> {
+pub(super) fn text(pid: u32, name: &'static str) -> Result<Vec<u8>, LookError> {
     let mut text = Vec::new();
     let read = open(pid, name)?.take(MOST_TEXT).read_to_end(&mut text);
     read.map_err(|error| refused(pid, name, error))?;
     Ok(text)
 }
 
-fn field<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+pub(super) fn field<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     lines(text).find_map(|line| line.strip_prefix(key)).map(<[u8]>::trim_ascii)
 }
 

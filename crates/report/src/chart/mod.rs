@@ -7,9 +7,11 @@
 mod pareto;
 mod plane;
 mod trial;
+mod watched;
 
 pub use pareto::pareto;
 pub use trial::{arms, intervals, latencies, pairs, runs, settling};
+pub use watched::watched;
 
 use plotters::style::RGBColor;
 

@@ -2,8 +2,10 @@
 //! Pages that stand alone: no script, nothing fetched, in the colours of whoever looks.
 
 mod trial;
+mod watched;
 
 pub use trial::trial;
+pub use watched::watched;
 
 const STYLE: &str = ":root{color-scheme:light dark;--ink:#1f2328;--quiet:#59636e;--paper:#fefefe;\
 --line:#d8dee4;--good:#1a7f37;--bad:#cf222e;--open:#0969da}\

@@ -5,18 +5,22 @@
 //! random order of cache lines, in turns. Each step waits for the one before, so the difference
 //! between the two is what huge pages save for memory that is used like that: an upper bound, as
 //! programs that walk through memory in order, or whose working set is small, gain less. Counting
-//! page walks themselves takes a PMU, which many virtual machines do not show.
+//! page walks themselves takes a PMU, which many virtual machines do not show. With `--hugetlb` pages
+//! of the pools are chased through in the same turns.
 
 use std::hint::black_box;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use pagewise_apply::act::{self, CollapseWish, Whom};
 use pagewise_model::{Bytes, Name};
-use pagewise_observe::{HostRoot, coverage};
+use pagewise_observe::{HostRoot, Scope, coverage};
 
 use super::Outcome;
-use crate::cli::Global;
+use super::pools::Pools;
+use crate::cli::{Global, Thp};
+use crate::interrupt::Stop;
 use crate::progress::Measuring;
 use crate::{input, output};
 
@@ -28,47 +32,84 @@ const STEPS: u32 = 400_000;
 const ROUNDS: u32 = 9;
 
 /// What was measured.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Chased {
     small_ns: f64,
-    huge_ns: f64,
-    /// The middle of the ratios, and the lowest and highest.
-    ratio: [f64; 3],
+    huge: Against,
     coverage: f64,
+    /// Page size and what it took.
+    pools: Vec<(Bytes, Against)>,
+    left_out: Vec<String>,
 }
 
-pub(super) fn run(global: &Global) -> anyhow::Result<Outcome> {
+/// Beside the same in small pages.
+#[derive(Debug, Clone, Copy)]
+struct Against {
+    ns: f64,
+    /// The middle of the ratios, and the lowest and highest.
+    ratio: [f64; 3],
+}
+
+pub(super) fn run(global: &Global, wanted: &Thp) -> anyhow::Result<Outcome> {
     super::refuse_recording(global, "thp --canary")?;
     let host = input::open(global)?;
-    let chased = measure(global, &host.end)?;
+    let mut pools = Pools::default();
+    if wanted.hugetlb {
+        // the first Ctrl-C waits for what is borrowed to go back, which is a matter of seconds
+        let _stop = Stop::listen()?;
+        let seen = host.without_start().interval(&Scope::glance(), || anyhow::Ok(()))?.end;
+        pools = Pools::open(&seen, SIZE);
+        let chased = measure(global, &HostRoot::live()?, &mut pools);
+        pools.end();
+        return show(global, &chased?);
+    }
+    show(global, &measure(global, &host.end, &mut pools)?)
+}
+
+fn show(global: &Global, chased: &Chased) -> anyhow::Result<Outcome> {
     let text = match global.json {
-        true => json(&chased),
-        false => text(&chased),
+        true => json(chased),
+        false => text(chased),
     };
     output::print(text.as_bytes())?;
     Ok(Outcome::Done)
 }
 
-fn measure(global: &Global, host: &HostRoot) -> anyhow::Result<Chased> {
+fn measure(global: &Global, host: &HostRoot, pools: &mut Pools) -> anyhow::Result<Chased> {
     let shown = Measuring::start(global, "canary");
     // made first and collapsed, before there is anything else that could be
-    let mut huge = chain(1);
+    let huge = chain(1);
     shown.of(1, ROUNDS + 2);
     let coverage = collapse_own(host)?;
     rustix::thread::disable_transparent_huge_pages(true)?;
     let small = chain(2);
+    for (at, pool) in pools.memory.iter_mut().enumerate() {
+        let ring = chain(3 + at as u64);
+        pool.1.words_mut().iter_mut().zip(ring).for_each(|(word, next)| *word = next);
+    }
     rustix::thread::disable_transparent_huge_pages(false)?;
-    let (mut smalls, mut huges, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let others: Vec<&[u64]> =
+        std::iter::once(&huge[..]).chain(pools.memory.iter().map(|(_, it)| it.words())).collect();
+    let mut smalls = Vec::new();
+    let mut turns = vec![Vec::new(); others.len()];
     for round in 0..ROUNDS {
         shown.of(round + 2, ROUNDS + 2);
-        let (a, b) = (chase(&small), chase(&huge));
-        smalls.push(a);
-        huges.push(b);
-        ratios.push(b / a);
+        smalls.push(chase(&small));
+        others.iter().zip(&mut turns).for_each(|(ring, turns)| turns.push(chase(ring)));
     }
-    black_box(huge.pop());
-    let ratio = [middle(&mut ratios), lowest(&ratios), highest(&ratios)];
-    Ok(Chased { small_ns: middle(&mut smalls), huge_ns: middle(&mut huges), ratio, coverage })
+    let mut against = turns.into_iter().map(|turns| Against::of(turns, &smalls));
+    let huge = against.next().context("no turn")?;
+    let pools_against = pools.memory.iter().map(|(size, _)| *size).zip(against).collect();
+    let left_out = std::mem::take(&mut pools.left_out);
+    Ok(Chased { small_ns: middle(&mut smalls), huge, coverage, pools: pools_against, left_out })
+}
+
+impl Against {
+    fn of(mut turns: Vec<f64>, smalls: &[f64]) -> Self {
+        let mut ratios: Vec<f64> = turns.iter().zip(smalls).map(|(ns, small)| ns / small).collect();
+        let ratio = [middle(&mut ratios), lowest(&ratios), highest(&ratios)];
+        Self { ns: middle(&mut turns), ratio }
+    }
 }
 
 /// Collapses our own memory; the part of it that is huge afterwards.
@@ -141,34 +182,55 @@ fn highest(numbers: &[f64]) -> f64 {
 }
 
 fn json(chased: &Chased) -> String {
-    let [ratio, low, high] = chased.ratio;
+    let [ratio, low, high] = chased.huge.ratio;
+    let pool = |(size, against): &(Bytes, Against)| {
+        let [ratio, low, high] = against.ratio;
+        serde_json::json!({
+            "page_bytes": size.get(),
+            "ns_per_access": against.ns,
+            "per_small": ratio,
+            "per_small_range": [low, high],
+        })
+    };
     let document = serde_json::json!({
         "schema": "pagewise/canary/1",
         "small_ns_per_access": chased.small_ns,
-        "huge_ns_per_access": chased.huge_ns,
+        "huge_ns_per_access": chased.huge.ns,
         "huge_per_small": ratio,
         "huge_per_small_range": [low, high],
         "huge_coverage": chased.coverage,
+        "hugetlb": chased.pools.iter().map(pool).collect::<Vec<_>>(),
+        "left_out": chased.left_out,
         "bytes_each": SIZE,
     });
     format!("{document:#}\n")
 }
 
 fn text(chased: &Chased) -> String {
-    let [ratio, low, high] = chased.ratio;
-    format!(
+    let less = |ratio: f64| (1.0 - ratio) * 100.0;
+    let [ratio, low, high] = chased.huge.ratio;
+    let mut text = format!(
         "A random access to {size} of memory takes {:.0} ns in small pages and {:.0} ns in huge ones:\n\
-         {:.0} % less (of {ROUNDS} turns, {:.0} to {:.0} %; {:.0} % of the second piece is huge).\n\
-         This is the most that a program can gain: one that walks through memory in order, or whose\n\
-         working set is small, gains less or nothing. Page walks themselves are not counted here.\n",
+         {:.0} % less (of {ROUNDS} turns, {:.0} to {:.0} %; {:.0} % of the second piece is huge).\n",
         chased.small_ns,
-        chased.huge_ns,
-        (1.0 - ratio) * 100.0,
-        (1.0 - high) * 100.0,
-        (1.0 - low) * 100.0,
+        chased.huge.ns,
+        less(ratio),
+        less(high),
+        less(low),
         chased.coverage * 100.0,
         size = Bytes::new(SIZE as u64),
-    )
+    );
+    for (size, Against { ns, ratio: [ratio, low, high] }) in &chased.pools {
+        text += &format!(
+            "In pages of {size} from the pool (hugetlb) it takes {ns:.0} ns: {:.0} % less ({:.0} to {:.0} %).\n",
+            less(*ratio),
+            less(*high),
+            less(*low),
+        );
+    }
+    chased.left_out.iter().for_each(|why| text += &format!("{why}\n"));
+    text + "This is the most that a program can gain: one that walks through memory in order, or whose\n\
+            working set is small, gains less or nothing. Page walks themselves are not counted here.\n"
 }
 
 #[cfg(test)]

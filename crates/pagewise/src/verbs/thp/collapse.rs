@@ -6,6 +6,7 @@ use pagewise_model::{Collapse, Snapshot};
 use pagewise_observe::Scope;
 use pagewise_report::{Collapsed, json, text};
 
+use super::watch::{self, Evidence};
 use super::{Outcome, block, refuse_recording, whom};
 use crate::cli::{CollapseArgs, Global};
 use crate::cost::{self, Started};
@@ -26,8 +27,15 @@ pub(super) fn run(
     let whom = Whom { processes: found.processes, cgroup: found.cgroup, cgroups: found.cgroups };
     let stop = Stop::listen()?;
     let shown = Measuring::start(global, "collapsing");
-    let mut tell = |done: u64, all: u64, _: &Collapse| shown.of(narrow(done), narrow(all));
     let wish = wish(wanted, &interval.end);
+    let evidence = evidence(wanted, &whom, wish.block)?;
+    if evidence.is_some() {
+        watch::before(wanted.every, stop.flag());
+    }
+    let mut tell = |done: u64, all: u64, so_far: &Collapse| {
+        shown.of(narrow(done), narrow(all));
+        evidence.iter().for_each(|evidence| evidence.tell(so_far.collapsed));
+    };
     let collapse = act::collapse(&host.end, &whom, &wish, stop.flag(), &mut tell)?;
     drop(shown);
     let done = Collapsed {
@@ -35,8 +43,15 @@ pub(super) fn run(
         collapse: &collapse,
         cost: cost::so_far(started, &interval),
     };
+    evidence.map_or(Ok(()), |evidence| evidence.fill(done))?;
     show(global, &done)?;
     Ok(Outcome::Done)
+}
+
+fn evidence(wanted: &CollapseArgs, whom: &Whom, block: u64) -> anyhow::Result<Option<Evidence>> {
+    let Some(folder) = &wanted.evidence else { return Ok(None) };
+    let pids = whom.processes.iter().map(|(pid, _)| *pid).collect();
+    Evidence::begin(folder, wanted.counter.as_deref(), pids, block).map(Some)
 }
 
 fn narrow(blocks: u64) -> u32 {

@@ -3,10 +3,13 @@
 
 mod canary;
 mod collapse;
+mod counter;
+mod pools;
 mod profiles;
 mod restrain;
 mod run;
 mod see;
+mod watch;
 mod whom;
 
 use pagewise_model::{Bytes, Snapshot};
@@ -18,7 +21,7 @@ use crate::trouble::Advised;
 
 pub(super) fn run(global: &Global, wanted: &Thp, started: Started) -> anyhow::Result<Outcome> {
     match &wanted.what {
-        None if wanted.canary => canary::run(global),
+        None if wanted.canary => canary::run(global, wanted),
         None => see::run(global, &wanted.whose, started),
         Some(ThpAct::Collapse(wanted)) => collapse::run(global, wanted, started),
         Some(ThpAct::Run(wanted)) => run::run(global, wanted),

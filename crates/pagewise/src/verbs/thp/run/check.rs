@@ -12,7 +12,7 @@ use pagewise_model::{Bytes, Coverage, Name, Percent};
 use pagewise_observe::{HostRoot, coverage};
 
 use super::Switch;
-use super::program::Program;
+use super::program::{Allocator, Program};
 
 /// Less memory than this is not worth a word.
 const LEAST: Bytes = Bytes::new(16 << 20);
@@ -36,9 +36,11 @@ impl Check {
     pub(super) fn begin(self, pid: u32) {
         let look = move || {
             std::thread::sleep(self.wait);
-            if let Some(told) = self.look(pid).filter(|_| !self.quiet) {
-                eprintln!("pagewise: {told}");
-            }
+            let told = [self.look(pid), self.arenas(pid)];
+            told.iter()
+                .flatten()
+                .filter(|_| !self.quiet)
+                .for_each(|told| eprintln!("pagewise: {told}"));
         };
         // where there can be no thread the command runs all the same
         let _ = std::thread::Builder::new().name("check".to_owned()).spawn(look);
@@ -57,6 +59,23 @@ impl Check {
                 Some(format!("{told}; it could not be collapsed from outside: {error:#}"))
             }
         }
+    }
+
+    /// More arenas than cores hold memory that is free for one thread only.
+    fn arenas(&self, pid: u32) -> Option<String> {
+        let cores = std::thread::available_parallelism().ok()?.get();
+        let asks = matches!(self.program.allocator, Allocator::Glibc | Allocator::Static);
+        let heaps = coverage::heaps(pid, self.block).ok().filter(|_| asks)?;
+        if heaps.count <= cores as u64 || heaps.held < LEAST {
+            return None;
+        }
+        let resident = coverage::proportional(pid).ok()?;
+        Some(format!(
+            "pid {pid}: malloc holds {} of its {resident} in {} heaps for threads, on {cores} cores. Next: \
+             compare with pagewise thp run --arenas {cores} -- CMD: less memory, where threads do not \
+             wait for each other",
+            heaps.held, heaps.count
+        ))
     }
 
     fn collapse(&self, pid: u32) -> anyhow::Result<Coverage> {

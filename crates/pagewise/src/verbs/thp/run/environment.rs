@@ -9,6 +9,9 @@
 use super::Switch;
 use super::program::Allocator;
 
+/// How many arenas glibc's malloc may have.
+pub(super) const ARENAS: &str = "MALLOC_ARENA_MAX";
+
 /// A variable, the words for on and off, the word that shows that the user has decided, and what
 /// stands between words.
 struct Row {

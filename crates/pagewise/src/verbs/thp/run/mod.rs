@@ -34,7 +34,8 @@ pub(super) fn run(global: &Global, wanted: &RunArgs) -> anyhow::Result<Outcome> 
     let host = input::open(global)?.without_start();
     let seen = host.interval(&Scope::glance(), || anyhow::Ok(()))?.end;
     tell_kernel(switch, &seen)?;
-    let set = environment::of(switch, program.allocator, |name| std::env::var(name).ok());
+    let mut set = environment::of(switch, program.allocator, |name| std::env::var(name).ok());
+    set.extend(wanted.arenas.map(|count| (environment::ARENAS, count.to_string())));
     if wanted.check.is_zero() {
         return start::become_it(&wanted.command, &set);
     }
@@ -92,8 +93,8 @@ mod tests {
     #[test]
     fn an_option_counts_more_than_the_environment() {
         let asked = |on, off, advised, said| {
-            let (check, command) = (Duration::ZERO, Vec::new());
-            switch(&RunArgs { on, off, advised, check, command }, said).ok()
+            let (check, arenas, command) = (Duration::ZERO, None, Vec::new());
+            switch(&RunArgs { on, off, advised, check, arenas, command }, said).ok()
         };
         assert_eq!(asked(false, false, false, None), Some(Switch::On));
         assert_eq!(asked(false, false, false, Some("off")), Some(Switch::Off));

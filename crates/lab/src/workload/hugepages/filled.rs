@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Memory that begins where a huge page can, and how long each first touch of it took.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Instant;
+
+use hdrhistogram::Histogram;
+use pagewise_model::Course;
+
+use super::super::record::{by_powers_of_two, latencies};
+use super::super::swap::nanoseconds;
+use super::BLOCK;
+use crate::calls::Region;
+
+/// Points of a course.
+const MOST: usize = 200;
+
+pub(super) struct Filled {
+    pub(super) region: Region,
+    /// The first page that is used.
+    first: usize,
+    pub(super) pages: usize,
+    latency: Histogram<u32>,
+    pieces: Vec<f64>,
+}
+
+impl Filled {
+    /// Of so many pages, none of them touched.
+    pub(super) fn new(pages: usize) -> io::Result<Self> {
+        let block = BLOCK / rustix::param::page_size();
+        let region = Region::memory(pages + block, false)?;
+        let first = region.pages_to(BLOCK);
+        Ok(Self { region, first, pages, latency: latencies(), pieces: Vec::new() })
+    }
+
+    /// Writes every so many-th page.
+    pub(super) fn fill(&mut self, touch_each: usize, told: &mut dyn FnMut(f64)) {
+        let piece = self.pages.div_ceil(MOST).max(1);
+        for start in (0..self.pages).step_by(piece) {
+            told(start as f64 / self.pages as f64);
+            let began = Instant::now();
+            let pages =
+                (start..self.pages.min(start + piece)).filter(|page| page % touch_each == 0);
+            for page in pages {
+                let touched = Instant::now();
+                self.region.write_first(self.first + page);
+                self.latency.saturating_record(nanoseconds(touched.elapsed()));
+            }
+            self.pieces.push(began.elapsed().as_secs_f64());
+        }
+    }
+
+    pub(super) fn length(&self) -> f64 {
+        self.pages as f64 * rustix::param::page_size() as f64
+    }
+
+    /// Where it begins.
+    pub(super) fn start(&self) -> u64 {
+        self.region.address(self.first)
+    }
+
+    /// Whether an address is one of its own.
+    pub(super) fn has(&self, address: u64) -> bool {
+        let start = self.start();
+        let length = self.pages as u64 * rustix::param::page_size() as u64;
+        (start..start + length).contains(&address)
+    }
+
+    pub(super) fn values(&self) -> BTreeMap<String, f64> {
+        let at = |share| self.latency.value_at_quantile(share) as f64 / 1e9;
+        let sum = self.pieces.iter().sum();
+        let values = [("p50", at(0.5)), ("p99", at(0.99)), ("p99.9", at(0.999)), ("start-up", sum)];
+        values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    /// All of it counts: there is no steady state to wait for.
+    pub(super) fn course(self) -> Course {
+        let latency_ns = by_powers_of_two(&self.latency);
+        Course { iteration_seconds: self.pieces, settled_at: Some(0), latency_ns }
+    }
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `hugepages`: memory that is filled for the first time → how long each first touch takes, how much of it
+//! comes to be in huge pages and when, and what it grows to.
+//!
+//! With `advise=before` page faults make huge pages, and `thp.defrag` says how hard they try. With
+//! `advise=after` the memory is there in small pages, and only khugepaged can make it huge. A second piece
+//! of memory, the neighbour, is never advised: with a policy of `madvise` nothing may happen to it.
+//!
+//! `fragment` takes memory before, and gives every second page of it back: what is free then lies in
+//! single pages. The kernel can move what is between them, at a price: that is what is to be measured.
+//! It holds for free memory as a whole, so it makes sense in a guest, where there is little.
+
+mod filled;
+mod khugepaged;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use filled::Filled;
+use pagewise_observe::coverage;
+
+use super::error::{About, Error};
+use super::told::{Told, part};
+use super::{Advise, HugePages, Said, check};
+use crate::calls::{Advice, Region};
+
+/// Size of a huge page, where the kernel's is another one the nearest that is told.
+const BLOCK: usize = 2 << 20;
+/// How often is looked how much is huge.
+const LOOK: Duration = Duration::from_millis(250);
+/// With this much in huge pages they have come.
+const ENOUGH: f64 = 0.9;
+
+/// Does it.
+pub(super) fn run(wanted: &HugePages, told: &mut Told<'_>) -> Result<Said, Error> {
+    check::hugepages(wanted)?;
+    let _holes = fragmented(check::pages("fragment", wanted.fragment)?, told)?;
+    let mut neighbour = memory(check::pages("neighbour", wanted.neighbour)?, Advise::Never)?;
+    neighbour.fill(1, &mut |_| ());
+    let before = khugepaged::processor_time();
+    let mut data = memory(check::pages("data", wanted.data)?, wanted.advise)?;
+    let touch_each = usize::try_from(wanted.touch_each).unwrap_or(1);
+    data.fill(touch_each, &mut |share| told("filling", share));
+    if wanted.advise == Advise::After {
+        data.region.advise(Advice::Huge).about(|| "MADV_HUGEPAGE".to_owned())?;
+    }
+    let mut seen = Seen::begin(&data)?;
+    seen.wait(wanted, &data, told)?;
+    let mut values = data.values();
+    values.extend(seen.values());
+    if neighbour.pages > 0 {
+        values.insert("neighbour-huge".to_owned(), neighbour.huge()?.1);
+    }
+    let used = khugepaged::processor_time().zip(before).map(|(now, then)| now - then);
+    values.extend(used.map(|seconds| ("khugepaged-cpu".to_owned(), seconds.max(0.0))));
+    Ok(Said { workload: "hugepages".to_owned(), values, course: data.course() })
+}
+
+fn memory(pages: usize, advise: Advise) -> Result<Filled, Error> {
+    let filled = Filled::new(pages).about(|| "memory".to_owned())?;
+    if advise == Advise::Before {
+        filled.region.advise(Advice::Huge).about(|| "MADV_HUGEPAGE".to_owned())?;
+    }
+    Ok(filled)
+}
+
+/// Small pages with a hole beside each.
+fn fragmented(pages: usize, told: &mut Told<'_>) -> Result<Option<Region>, Error> {
+    if pages == 0 {
+        return Ok(None);
+    }
+    let mut region = Region::memory(pages, false).about(|| "memory".to_owned())?;
+    region.advise(Advice::Small).about(|| "MADV_NOHUGEPAGE".to_owned())?;
+    for page in 0..pages {
+        region.write_first(page);
+        if page % 4096 == 0 {
+            told("fragmenting", part(page, pages));
+        }
+    }
+    (0..pages)
+        .step_by(2)
+        .try_for_each(|page| region.drop_page(page))
+        .about(|| "MADV_DONTNEED".to_owned())?;
+    Ok(Some(region))
+}
+
+/// How much came to be huge, and when.
+struct Seen {
+    began: Instant,
+    covered: f64,
+    /// Bytes in RAM.
+    held: f64,
+    since: Option<f64>,
+}
+
+impl Seen {
+    fn begin(data: &Filled) -> Result<Self, Error> {
+        let mut seen = Self { began: Instant::now(), covered: 0.0, held: 0.0, since: None };
+        seen.look(data)?;
+        Ok(seen)
+    }
+
+    fn look(&mut self, data: &Filled) -> Result<(), Error> {
+        let (held, huge) = data.huge()?;
+        (self.held, self.covered) = (held, huge / data.length());
+        if self.covered >= ENOUGH && self.since.is_none() {
+            self.since = Some(self.began.elapsed().as_secs_f64());
+        }
+        Ok(())
+    }
+
+    /// Until nearly all is huge, or the time is over.
+    fn wait(
+        &mut self,
+        wanted: &HugePages,
+        data: &Filled,
+        told: &mut Told<'_>,
+    ) -> Result<(), Error> {
+        let time = Duration::from_secs_f64(wanted.seconds);
+        while self.since.is_none() && self.began.elapsed() < time {
+            told("waiting", self.began.elapsed().as_secs_f64() / wanted.seconds);
+            std::thread::sleep(LOOK.min(time.saturating_sub(self.began.elapsed())));
+            self.look(data)?;
+        }
+        Ok(())
+    }
+
+    fn values(&self) -> BTreeMap<String, f64> {
+        let mut values = BTreeMap::new();
+        let mut say = |name: &str, value: f64| values.insert(name.to_owned(), value);
+        say("coverage", self.covered);
+        say("held", self.held);
+        if let Some(seconds) = self.since {
+            say("time-to-coverage", seconds);
+        }
+        values
+    }
+}
+
+impl Filled {
+    /// Bytes of it in RAM, and in huge pages.
+    fn huge(&self) -> Result<(f64, f64), Error> {
+        let kept = |error: coverage::LookError| Error::Ended(error.to_string());
+        let (own, block) = (std::process::id(), BLOCK as u64);
+        let memory = coverage::Memory::open(own, block).map_err(kept)?;
+        let (blocks, _) = memory.blocks().map_err(kept)?;
+        let blocks = || blocks.iter().filter(|block| self.has(block.address));
+        let size =
+            |block: &coverage::Block| f64::from(block.present) * rustix::param::page_size() as f64;
+        let held = blocks().map(size).sum();
+        if memory.can_scan() {
+            return Ok((held, blocks().filter(|block| block.huge).map(size).sum()));
+        }
+        // there only a mapping as a whole tells, which may have more in it than this
+        let found = coverage::process(own, block, false).map_err(kept)?;
+        let around = found.largest.iter().filter(|mapping| {
+            (mapping.start..mapping.start + mapping.size.get()).contains(&self.start())
+        });
+        let huge: f64 = around.map(|mapping| mapping.coverage.anon_huge.get() as f64).sum();
+        Ok((held, huge.min(self.length())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Size;
+    use super::*;
+
+    fn small() -> HugePages {
+        let data = Size::mib(8);
+        HugePages { data, neighbour: Size::mib(4), seconds: 0.3, ..HugePages::default() }
+    }
+
+    #[test]
+    fn what_is_filled_is_there_and_no_more_is_said_than_is_known() {
+        let wanted = HugePages { advise: Advise::Never, fragment: Size::mib(1), ..small() };
+        let said = run(&wanted, &mut |_, _| {}).unwrap();
+        let values = &said.values;
+        assert!(values["held"] >= f64::from(8 << 20) && values["start-up"] > 0.0, "{values:?}");
+        assert!((0.0..=1.0).contains(&values["coverage"]), "{values:?}");
+        assert_eq!(values.contains_key("time-to-coverage"), values["coverage"] >= ENOUGH);
+        let touches: u64 = said.course.latency_ns.iter().map(|(_, count)| count).sum();
+        assert_eq!(touches, (8 << 20) / rustix::param::page_size() as u64);
+        assert!(values["p50"] <= values["p99"] && values["p99"] <= values["p99.9"]);
+    }
+
+    #[test]
+    fn sparse_memory_is_as_large_as_what_was_written() {
+        let wanted = HugePages { advise: Advise::Never, touch_each: 8, ..small() };
+        let values = run(&wanted, &mut |_, _| {}).unwrap().values;
+        // with a policy of always a fault makes all of it
+        let policy = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+        if !policy.is_ok_and(|policy| policy.contains("[always]")) {
+            let found = (values["held"], values["neighbour-huge"]);
+            assert_eq!(found, (f64::from(1 << 20), 0.0), "{values:?}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `--counter CMD` → how many requests the target has served so far: the last number that the command
+//! prints. It is the user's own, runs in a shell twice a second, and has a second for it.
+
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::trouble::Advised;
+
+const PATIENCE: Duration = Duration::from_secs(1);
+/// What is longer is no number.
+const MOST: u64 = 1 << 16;
+
+/// Whether it counts at all, asked before anything is done.
+pub(super) fn tried(counter: &str) -> anyhow::Result<()> {
+    if asked(counter).is_some() {
+        return Ok(());
+    }
+    let what = format!("--counter {counter}: expected a number within a second, found none");
+    let next = "try it in a shell; as: --counter 'redis-cli info stats | grep total_commands'";
+    anyhow::bail!(Advised { what, next })
+}
+
+/// What it says now; `None` where it fails or takes too long.
+pub(super) fn asked(counter: &str) -> Option<u64> {
+    let mut child = started(counter).ok()?;
+    let answered = until_it_ends(&mut child);
+    if !answered {
+        let _ = child.kill();
+        let _ = child.wait();
+        return None;
+    }
+    let mut said = String::new();
+    child.stdout.take()?.take(MOST).read_to_string(&mut said).ok()?;
+    last_number(&said)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the user's own command")]
+fn started(counter: &str) -> std::io::Result<Child> {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", counter]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    shell.spawn()
+}
+
+fn until_it_ends(child: &mut Child) -> bool {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        match child.try_wait() {
+            Ok(Some(status)) => return status.success(),
+            Ok(None) => std::thread::sleep(Duration::from_millis(5)),
+            Err(_) => return false,
+        }
+    }
+    false
+}
+
+fn last_number(said: &str) -> Option<u64> {
+    let mut numbers = said.split(|letter: char| !letter.is_ascii_digit());
+    numbers.rfind(|digits| !digits.is_empty())?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_number_counts() {
+        assert_eq!(last_number("# Stats\r\ntotal_commands_processed:123\r\n"), Some(123));
+        assert_eq!(last_number("1 of 20"), Some(20));
+        assert_eq!(last_number("none"), None);
+        assert_eq!(last_number("99999999999999999999999"), None);
+    }
+
+    #[test]
+    fn a_command_is_asked_and_one_that_fails_is_refused() {
+        assert_eq!(asked("echo served: 42"), Some(42));
+        assert_eq!(asked("echo 42; exit 1"), None);
+        assert!(tried("echo 7").is_ok());
+        let told = tried("true").unwrap_err().to_string();
+        assert!(told.contains("--counter true: expected a number"), "{told}");
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Pages of the pools (hugetlb) for the canary: those that are free, or else borrowed by making a pool
+//! larger for as long as it runs. What cannot be had is said, and the others are measured.
+
+use pagewise_lab::pool::PoolMemory;
+use pagewise_lab::treatment::Treatment;
+use pagewise_model::{Bytes, HugePool, Snapshot};
+
+use crate::treatment::Borrowed;
+
+/// Memory of each pool, and what was borrowed for it.
+#[derive(Debug, Default)]
+pub(super) struct Pools {
+    /// The size of its pages.
+    pub(super) memory: Vec<(Bytes, PoolMemory)>,
+    /// Why others are not among it.
+    pub(super) left_out: Vec<String>,
+    borrowed: Option<Borrowed>,
+}
+
+impl Pools {
+    /// So many bytes of every pool that this machine has.
+    pub(super) fn open(seen: &Snapshot, bytes: usize) -> Self {
+        let mut pools = Self::default();
+        let known = seen.hugetlb.iter().filter(|pool| pool.node.is_none());
+        for pool in known {
+            match pools.of(pool, bytes) {
+                Ok(memory) => pools.memory.push((pool.page_bytes, memory)),
+                Err(why) => {
+                    pools
+                        .left_out
+                        .push(format!("Pages of {} are left out: {why}.", pool.page_bytes));
+                }
+            }
+        }
+        if pools.memory.is_empty() && pools.left_out.is_empty() {
+            pools.left_out.push("This kernel has no pools of huge pages.".to_owned());
+        }
+        pools
+    }
+
+    fn of(&mut self, pool: &HugePool, bytes: usize) -> Result<PoolMemory, String> {
+        if let Ok(memory) = PoolMemory::map(bytes, pool.page_bytes) {
+            return Ok(memory);
+        }
+        let needed = (bytes as u64).div_ceil(pool.page_bytes.get());
+        let total = pool.total.get().ok_or("the size of its pool is not known")?;
+        self.borrow(pool.page_bytes, total + needed)?;
+        PoolMemory::map(bytes, pool.page_bytes).map_err(|error| error.to_string())
+    }
+
+    /// Makes the pool larger; where memory is too fragmented for that, it is as it was.
+    fn borrow(&mut self, page: Bytes, pages: u64) -> Result<(), String> {
+        if self.borrowed.is_none() {
+            let opened = Borrowed::open(false).map_err(|error| format!("{error:#}"))?;
+            self.borrowed = Some(opened);
+        }
+        let Some(borrowed) = &mut self.borrowed else { return Ok(()) };
+        let instance = format!("{}kB", page.get() >> 10);
+        let lent = borrowed.knob_of("hugetlb.nr_hugepages", &instance, &pages.to_string());
+        lent.map(drop).map_err(|refused| format!("{}: {}", refused.what, refused.why))
+    }
+
+    /// Gives all back: first the pages, then what the pools were made larger by.
+    pub(super) fn end(mut self) {
+        self.memory.clear();
+        let left = self.borrowed.take().map(Borrowed::end);
+        left.into_iter().flatten().for_each(|line| eprintln!("pagewise: {line}"));
+    }
+}

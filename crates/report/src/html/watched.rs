@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A collapse that was watched, on a page: what was done, the picture over time, and its phases.
+
+use super::{escaped, page};
+use crate::text::header::machine;
+use crate::watched::{Phase, is_counted, phases};
+use crate::{Watched, chart, told};
+
+/// What a reader may keep.
+pub fn watched(watched: &Watched<'_>) -> String {
+    let collapse = watched.done.collapse;
+    let names: Vec<String> = collapse
+        .processes
+        .iter()
+        .map(|process| format!("{} (pid {})", process.name, process.pid))
+        .collect();
+    let title = format!("Huge pages of {}", names.join(", "));
+    let body = [
+        format!("<h1>{}</h1>\n", escaped(&title)),
+        quiet(&machine(watched.done.snapshot).join(" · ")),
+        summary(watched),
+        pictures(watched),
+        table(watched),
+    ]
+    .concat();
+    page(&title, &body)
+}
+
+fn quiet(text: &str) -> String {
+    format!("<p class=\"quiet\">{}</p>\n", escaped(text))
+}
+
+fn summary(watched: &Watched<'_>) -> String {
+    let collapse = watched.done.collapse;
+    let text = format!(
+        "{} blocks were collapsed in {} passes, which took {} of processor time and added {}. Memory \
+         was {} before and {} at most, {} were allowed. It ended: {}.",
+        collapse.collapsed,
+        collapse.passes,
+        told::seconds(collapse.cpu_seconds),
+        collapse.growth,
+        collapse.memory_before,
+        collapse.memory_peak,
+        collapse.memory_limit,
+        collapse.stopped.as_deref().unwrap_or("all was done"),
+    );
+    format!("<p>{}</p>\n", escaped(&text))
+}
+
+fn pictures(watched: &Watched<'_>) -> String {
+    let all = chart::watched(watched.moments);
+    if all.is_empty() {
+        return quiet("It ended before there was anything to draw.");
+    }
+    let counted = watched.counter.map_or_else(
+        || "Nobody counts its requests: --counter does.".to_owned(),
+        |counter| format!("Requests are counted by: {counter}."),
+    );
+    let caption = format!(
+        "Grey behind the lines: another process, as a fork that saves, maps its memory too. Lines from \
+         top to bottom: blocks were collapsed. {counted}"
+    );
+    let caption = escaped(&caption);
+    format!("<figure>\n{}\n<figcaption>{caption}</figcaption>\n</figure>\n", all.join("\n"))
+}
+
+fn table(watched: &Watched<'_>) -> String {
+    let counted = is_counted(watched.moments);
+    let used = if counted { "CPU for a request" } else { "CPU in a second" };
+    let phases = phases(watched.moments);
+    let rows: String = phases.iter().enumerate().map(|(at, phase)| row(phase, at == 0)).collect();
+    format!(
+        "<h2>Phases</h2>\n<div class=\"wide\"><table>\n<tr><th>phase</th><th class=\"number\">seconds</th>\
+         <th class=\"number\">in huge pages, at its end</th><th class=\"number\">memory, at most</th>\
+         <th class=\"number\">{used}</th></tr>\n{rows}</table></div>\n"
+    )
+}
+
+fn row(phase: &Phase<'_>, is_first: bool) -> String {
+    let none = || "–".to_owned();
+    let cells = [
+        phase.seconds().map_or_else(none, |[from, to]| format!("{from:.1} to {to:.1}")),
+        phase.covered().map_or_else(none, |percent| format!("{percent:.1} %")),
+        phase.most().map_or_else(none, |most| most.to_string()),
+        phase.used().map_or_else(none, time),
+    ];
+    let cells: String =
+        cells.iter().map(|cell| format!("<td class=\"number\">{}</td>", escaped(cell))).collect();
+    format!("<tr><td>{}</td>{cells}</tr>\n", escaped(&phase.name(is_first)))
+}
+
+/// A request takes so little that two digits behind the point count.
+fn time(seconds: f64) -> String {
+    if seconds < 1e-4 { format!("{:.2} µs", seconds * 1e6) } else { told::seconds(seconds) }
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::{Collapse, CollapsedProcess, Cost, Name, Snapshot};
+
+    use super::*;
+    use crate::Collapsed;
+    use crate::watched::testing::server;
+
+    #[test]
+    fn the_page_says_what_was_done_and_stays_text() {
+        let process = CollapsedProcess { pid: 7, name: Name::from("<b>"), left_out: None };
+        let collapse = Collapse { processes: vec![process], collapsed: 350, ..Collapse::default() };
+        let snapshot = Snapshot::default();
+        let done = Collapsed { snapshot: &snapshot, collapse: &collapse, cost: Cost::default() };
+        let moments = server();
+        let page = watched(&Watched { done, moments: &moments, counter: Some("count <x>") });
+        for text in ["&lt;b&gt; (pid 7)", "350 blocks", "the fork is gone", "count &lt;x&gt;"] {
+            assert!(page.contains(text), "{text}: {page}");
+        }
+        assert_eq!((page.matches("<svg").count(), page.matches("2.00 µs").count()), (3, 5));
+        let empty = watched(&Watched { done, moments: &[], counter: None });
+        assert!(empty.contains("before there was anything"), "{empty}");
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What finding a process's huge pages costs: half a GiB of small pages, and ten thousand mappings.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::bench::spread::Spread;
+use crate::bench::table::{Row, Unit};
+use crate::run;
+
+/// A program that holds memory as it is told, until this is dropped.
+struct Held(Child);
+
+impl Held {
+    fn start(program: &Path, arguments: &str) -> Result<Self> {
+        let mut command = run::program(program);
+        command.args(arguments.split(' ')).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut held = Self(command.spawn()?);
+        let said = held.0.stdout.as_mut().context("its output")?;
+        let mut line = String::new();
+        BufReader::new(said.take(64)).read_line(&mut line)?;
+        ensure!(line.trim() == "ready", "{}: {line:?}", program.display());
+        Ok(held)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// `cost` looks so often at each; a row for both.
+pub(super) fn rows(cost: &Path, held: &Path, rounds: u16) -> Result<Vec<Row>> {
+    let small = looked(cost, &Held::start(held, "map 512 1 1")?, rounds, "median_ms_per_gib")?;
+    let many = looked(cost, &Held::start(held, "cut 10000")?, rounds, "median_ms")?;
+    let rows = [
+        ("coverage of 1 GiB in small pages, CPU", small, 0.002),
+        ("coverage of 10,000 mappings, CPU", many, 0.005),
+    ];
+    let row = |(what, seconds, most): (&'static str, Vec<f64>, f64)| {
+        Row::median(what, Unit::Milliseconds, Spread::of(&seconds), Some(most))
+    };
+    rows.into_iter().map(row).collect::<Option<_>>().context("no round was measured")
+}
+
+/// Each round is a process of its own, which looks five times and tells the middle.
+fn looked(cost: &Path, held: &Held, rounds: u16, key: &str) -> Result<Vec<f64>> {
+    let pid = held.0.id().to_string();
+    let round = |_| {
+        let said = run::output(run::program(cost).args([&pid, "5"]))?;
+        let said: Value = serde_json::from_str(&said)?;
+        let milliseconds = said[key].as_f64().with_context(|| format!("no {key}: {said}"))?;
+        Ok(milliseconds / 1e3)
+    };
+    (0..rounds).map(round).collect()
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Huge pages made from outside: what looking costs, and what a real redis-server gains, keeps over a
+//! BGSAVE and gets back.
+//!
+//! Two equal servers run side by side and only the second one is collapsed; each is asked in turn, so
+//! that a pair of numbers saw the same machine. What is compared is the server's own processor time.
+
+mod coverage;
+mod redis;
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::spread::Spread;
+use super::table::{self, Row, Unit};
+use crate::run;
+use redis::Redis;
+
+const KEYS: u64 = 2_000_000;
+/// Batches of a thousand for each number of a pair.
+const ASKED: usize = 60;
+const CHANGED: usize = 60;
+/// Fewer pairs than these are no answer.
+const LEAST: u16 = 7;
+
+pub(super) fn main(runs: u16, program: &Path, machine: &str) -> Result<()> {
+    ensure!(runs >= LEAST, "--runs: expected {LEAST} pairs at least, found {runs}");
+    let cost = super::example("pagewise-observe", "coverage_cost")?;
+    let held = super::example("pagewise-apply", "held")?;
+    let mut rows = coverage::rows(&cost, &held, runs)?;
+    rows.extend(Pair::start(program)?.rows(runs)?);
+    println!("{machine}\n\n{}", table::markdown(&rows));
+    ensure!(rows.iter().all(Row::kept), "a promise is not kept");
+    Ok(())
+}
+
+/// Two servers that hold the same; the second one is collapsed.
+struct Pair<'a> {
+    program: &'a Path,
+    small: Redis,
+    huge: Redis,
+}
+
+/// What every cycle of saving and collapsing again adds to.
+#[derive(Default)]
+struct Cycles {
+    left_by_save: Vec<f64>,
+    after_save: Vec<f64>,
+    small_again: Vec<f64>,
+    cost: Vec<f64>,
+    budget: Vec<f64>,
+    again: Vec<f64>,
+}
+
+impl<'a> Pair<'a> {
+    fn start(program: &'a Path) -> Result<Self> {
+        let small = Redis::start("small", KEYS)?;
+        Ok(Self { program, small, huge: Redis::start("huge", KEYS)? })
+    }
+
+    fn rows(mut self, runs: u16) -> Result<Vec<Row>> {
+        let equal = (0..runs).map(|run| self.per_small(run)).collect::<Result<Vec<_>>>()?;
+        let before = self.huge.size("Pss")?;
+        self.collapse()?;
+        let growth = self.huge.size("Pss")? / before;
+        let small = 1.0 - self.huge.coverage()?;
+        let collapsed = (0..runs).map(|run| self.per_small(run)).collect::<Result<Vec<_>>>()?;
+        let mut cycles = Cycles::default();
+        for run in 0..runs {
+            self.cycle(run, &mut cycles)?;
+        }
+        let times =
+            |what, values: &[f64], most| Row::median(what, Unit::Times, Spread::of(values), most);
+        let part =
+            |what, values: &[f64], most| Row::median(what, Unit::Percent, Spread::of(values), most);
+        [
+            times("redis GET per that of an equal server, CPU", &equal, None),
+            times("redis GET collapsed per small, CPU", &collapsed, Some(0.8)),
+            times("its memory collapsed per small", &[growth], Some(1.03)),
+            part("its memory still in small pages", &[small], Some(0.05)),
+            part("after BGSAVE with writes: in huge pages", &cycles.left_by_save, None),
+            times("GET then per small, CPU", &cycles.after_save, None),
+            Row::largest(
+                "memory at most per its limit, also while it saves",
+                Unit::Times,
+                Spread::of(&cycles.budget),
+                Some(1.0),
+            ),
+            Row::median(
+                "collapsed again, CPU for 1 GiB",
+                Unit::Seconds,
+                Spread::of(&cycles.cost),
+                Some(0.7),
+            ),
+            part("its memory still in small pages then", &cycles.small_again, Some(0.05)),
+            times("GET collapsed again per small, CPU", &cycles.again, Some(0.8)),
+        ]
+        .into_iter()
+        .collect::<Option<_>>()
+        .context("no pair was measured")
+    }
+
+    /// The CPU of a GET of the second server per that of the first, in changing order.
+    fn per_small(&mut self, run: u16) -> Result<f64> {
+        if run % 2 == 0 {
+            let small = self.small.gets(ASKED)?;
+            return Ok(self.huge.gets(ASKED)? / small);
+        }
+        let huge = self.huge.gets(ASKED)?;
+        Ok(huge / self.small.gets(ASKED)?)
+    }
+
+    /// Saves while keys change and a collapse is asked for; then collapses again.
+    fn cycle(&mut self, run: u16, cycles: &mut Cycles) -> Result<()> {
+        self.huge.save()?;
+        self.huge.change(CHANGED)?;
+        let meanwhile = self.collapse()?;
+        self.huge.until_saved()?;
+        cycles.left_by_save.push(self.huge.coverage()?);
+        cycles.after_save.push(self.per_small(run)?);
+        let again = self.collapse()?;
+        let gib = number(&again, "/collapsed")? * 2.0 / 1024.0;
+        ensure!(gib > 0.0, "nothing was collapsed again: {again}");
+        cycles.cost.push(number(&again, "/cpu_seconds")? / gib);
+        for done in [meanwhile, again] {
+            cycles.budget.push(number(&done, "/memory_peak")? / number(&done, "/memory_limit")?);
+        }
+        cycles.small_again.push(1.0 - self.huge.coverage()?);
+        cycles.again.push(self.per_small(run)?);
+        Ok(())
+    }
+
+    fn collapse(&self) -> Result<Value> {
+        let pid = self.huge.pid().to_string();
+        let mut collapse = run::program(self.program);
+        let said = run::output(collapse.args(["--json", "thp", "collapse", "--pid", &pid]))?;
+        Ok(serde_json::from_str(&said)?)
+    }
+}
+
+fn number(document: &Value, path: &str) -> Result<f64> {
+    let number = document.pointer(path).and_then(Value::as_f64);
+    number.with_context(|| format!("collapse: no {path}"))
+}
