@@ -273,13 +273,21 @@ fn root_bloat_is_found_by_contents_and_split() {
 
 #[test]
 fn root_run_makes_glibc_ask_and_hands_on_how_it_ended() {
-    let huge = |switch: &str| {
+    let started = |switch: &str| {
         let words = ["thp", "run", switch, "--check", "1s", "--"];
-        let held = Held::started(pagewise(&words).arg(program()).args(["heap", "64"]));
-        held::rollup(held.child_of(), "AnonHugePages")
+        Held::started(pagewise(&words).arg(program()).args(["heap", "64"]))
     };
-    assert!(huge("--on") > 48 * 1024);
-    assert_eq!(huge("--off"), 0);
+    let huge = |held: &Held| held::rollup(held.child_of(), "AnonHugePages");
+    let on = started("--on");
+    // glibc forgets to ask in some starts; the check then collapses
+    let came = (0..600).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        huge(&on) > 48 * 1024
+    });
+    assert!(came, "{} KiB", huge(&on));
+    let off = started("--off");
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(huge(&off), 0);
     let script = run(&["thp", "run", "--", "sh", "-c", "exit 42"]);
     assert_eq!(script.status, 42);
     let killed = run(&["thp", "run", "--", "sh", "-c", "kill -TERM $$"]);

@@ -40,11 +40,6 @@ impl Allocator {
             Self::Static => "an allocator of its own",
         }
     }
-
-    /// Whether its environment can make it ask for huge pages.
-    pub(super) const fn has_switch(self) -> bool {
-        matches!(self, Self::Jemalloc | Self::Mimalloc | Self::Jvm | Self::Glibc)
-    }
 }
 
 /// What is started.
