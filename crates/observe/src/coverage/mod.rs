@@ -5,7 +5,7 @@
 //! and reads as empty once that is gone, whatever has become of the process id. No page contents
 //! are read. A recording holds no addresses, so this is for the machine itself only.
 //!
-//! Where the kernel has PAGEMAP_SCAN, one pass over the page tables finds everything, at 1 to 2 ms
+//! Where the kernel has PAGEMAP_SCAN, one pass over the page tables finds everything, at 2 to 4 ms
 //! per GiB of small pages; `maps` tells where mappings begin and end. Elsewhere smaps tells how much
 //! of each mapping is huge, and pagemap is read entry by entry (`walk`).
 //!
