@@ -76,15 +76,14 @@ pub(super) fn number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// Version 1 counts memory and both together; a page that is in both places counts there once.
+/// Version 1 says it among its statistics, which lag by some pages. Its two usages are read one
+/// after the other: what is charged in between would look like swap.
 fn swap_of(group: &Group) -> Option<u64> {
-    let read = |file: &str| number(&group.folder.join(file));
     if group.unified {
-        return read("memory.swap.current");
+        return number(&group.folder.join("memory.swap.current"));
     }
-    // both are read at different times: memory first, so that what moves to swap is not missed twice
-    let memory = read("memory.usage_in_bytes")?;
-    Some(read("memory.memsw.usage_in_bytes")?.saturating_sub(memory))
+    let stat = fs::read_to_string(group.folder.join("memory.stat")).ok()?;
+    stat.lines().find_map(|line| line.strip_prefix("total_swap ")?.trim().parse().ok())
 }
 
 /// Swap of the whole host that is in use.
@@ -190,11 +189,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let loan = crate::treatment::LoanId(1);
         let group = Group { loan, folder: folder.path().to_owned(), unified: false };
-        let write = |file: &str, value: &str| fs::write(folder.path().join(file), value).unwrap();
-        write("memory.usage_in_bytes", "1000\n");
         let mut gauges = Gauges::new(Some(&group), &[], &[]);
-        for both in ["1500\n", "9000\n", "1000\n", "900\n"] {
-            write("memory.memsw.usage_in_bytes", both);
+        for swap in [500, 8000, 0] {
+            let stat = format!("cache 77\nswap 12\ntotal_cache 77\ntotal_swap {swap}\n");
+            fs::write(folder.path().join("memory.stat"), stat).unwrap();
             gauges.look();
         }
         let mut changed = Changed::default();

@@ -5,7 +5,7 @@
 //! is reached through `/proc/PID/fd`, as a file is that has lost its name. So nothing is left when
 //! all of us are killed, and no port has to be free. The server ends with us.
 
-use std::fs::DirBuilder;
+use std::fs::{self, DirBuilder};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
@@ -61,6 +61,7 @@ impl Server {
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         leash(&mut command);
         let child = command.spawn().about(|| "starting redis-server".to_owned())?;
+        goes_first(child.id());
         let mut server = Self { child, socket: None };
         while !server.listens(&folder.0) {
             if let Some(why) = server.ended()? {
@@ -141,6 +142,12 @@ fn program() -> Result<PathBuf, Error> {
     find(SERVER, SERVER).or_else(other).map_err(Error::Program)
 }
 
+/// Where memory is out the kernel ends the server before us, who then tell it. Nothing else depends on
+/// it, and where it cannot be asked for, the larger one of us goes.
+fn goes_first(server: u32) {
+    let _ = fs::write(format!("/proc/{server}/oom_score_adj"), "1000");
+}
+
 /// A folder that only we may enter, until the socket is known.
 #[derive(Debug)]
 struct Folder(PathBuf);
@@ -157,6 +164,6 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
