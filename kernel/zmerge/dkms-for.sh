@@ -25,7 +25,8 @@ complete "$root"
 release=$(ls "$root/usr/src" | sed -n 's/^linux-headers-\(.*-cloud-amd64\)$/\1/p' | sort -V | tail -n 1)
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' "$here/dkms.conf")
 source=$root/usr/src/zmerge-$version
-rm -rf "$source" "$root/var/lib/dkms"
+# What a run that was killed installed would be put back as the original.
+rm -rf "$source" "$root/var/lib/dkms" "$root/usr/lib/modules/$release/updates"
 mkdir -p "$source" "$root/usr/lib/modules/$release" "$root/var/lib/dkms"
 touch "$root/usr/lib/modules/$release"/modules.{order,builtin}
 cp -r "$here"/{Makefile,Kbuild,LICENSE,dkms.conf,core,glue,probe} "$source/"

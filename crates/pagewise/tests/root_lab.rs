@@ -114,6 +114,15 @@ fn root_workloads_that_misbehave_cost_their_own_arm() {
 }
 
 #[test]
+fn root_a_full_disk_costs_the_folder_and_not_the_answer() {
+    let mut place = Place::new();
+    let evidence = place.small_disk().join("evidence").display().to_string();
+    let many = commands("").replace("pairs = 1", "pairs = 12");
+    let document = lab(&place, &many, &["--evidence", &evidence], 1);
+    assert_eq!((runs(&document, "good").len(), runs(&document, "same").len()), (12, 12));
+}
+
+#[test]
 fn root_an_arm_whose_knob_this_kernel_lacks_is_refused_and_the_others_run() {
     let place = Place::new();
     let lacks = |path: &str| !path.contains('{') && !Path::new("/").join(path).exists();

@@ -302,12 +302,7 @@ fn wait_for(what: impl Fn() -> bool) {
 #[test]
 fn root_a_full_disk_costs_the_folder_and_not_the_answer() {
     let mut place = Place::new();
-    let disk = place.folder.path().join("disk");
-    std::fs::create_dir(&disk).unwrap();
-    let shown = disk.display().to_string();
-    place.loans.promise(&format!("umount '{shown}'"));
-    machine::run("mount", &["-t", "tmpfs", "-o", "size=8k", "none", &shown]);
-    let evidence = disk.join("evidence").display().to_string();
+    let evidence = place.small_disk().join("evidence").display().to_string();
     let ended = place.output(&["trial", "--aa", "--evidence", &evidence, "--", "true"]);
     assert_eq!(ended.status.code(), Some(1), "{}", said(&ended));
     let answer = String::from_utf8_lossy(&ended.stdout);

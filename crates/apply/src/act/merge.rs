@@ -52,8 +52,10 @@ impl MergeError {
         Some(match self {
             Self::NotAllowed(_) => "run as root",
             Self::Running(_) => "wait for it: `pagewise status` says how far it is",
-            Self::NoSize(_) => "give it a size first: kernel/zmerge/README.md",
-            Self::Off(_) => "allow it: echo request > merge_mode, in the device's folder",
+            Self::NoSize(_) => {
+                "give it a size first: echo 2G > disksize, in its folder in /sys/block"
+            }
+            Self::Off(_) => "allow it: echo request > merge_mode, in its folder in /sys/block",
             Self::Gone(_) => "`pagewise status` names the devices",
             Self::Kernel { .. } => "dmesg says more: zmerge writes a line for what it refuses",
         })

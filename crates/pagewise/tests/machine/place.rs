@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Where a test runs pagewise: state and files of its own, alone, and with the promise to put back.
 
+use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -33,6 +34,16 @@ impl Place {
             folder.path().join("state").display()
         ));
         Self { loans, folder, _alone: alone }
+    }
+
+    /// A disk with hardly any room, until this ends.
+    pub(crate) fn small_disk(&mut self) -> PathBuf {
+        let disk = self.folder.path().join("disk");
+        std::fs::create_dir(&disk).expect("a folder");
+        let shown = disk.display().to_string();
+        self.loans.promise(&format!("umount '{shown}'"));
+        super::run("mount", &["-t", "tmpfs", "-o", "size=8k", "none", &shown]);
+        disk
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {

@@ -7,8 +7,8 @@ mod which;
 
 use std::sync::atomic::Ordering;
 
-use pagewise_apply::act::{self, MergeError};
-use pagewise_model::{Interval, LeftOut, Merge, MergedDevice, Name, Snapshot, Zram};
+use pagewise_apply::act;
+use pagewise_model::{Interval, Merge, MergedDevice, Name, Snapshot, Zram};
 use pagewise_observe::{HostRoot, Recording, Scope, snapshot};
 use pagewise_report::{Merged, json, text};
 
@@ -40,7 +40,9 @@ pub(super) fn run(global: &Global, wanted: &Wanted, started: Started) -> anyhow:
         match one(global, wanted, &host, &interval.end, device, &stop) {
             Ok(merged) => done.devices.push(merged),
             // somebody was faster, or it is gone: the others can be merged all the same
-            Err(error) if wanted.device.is_empty() => done.left_out.push(left_out(device, error)?),
+            Err(error) if wanted.device.is_empty() => {
+                done.left_out.push(which::left_out(device, &error.downcast()?));
+            }
             Err(error) => return Err(error),
         }
         if stop.flag().load(Ordering::Relaxed) {
@@ -54,15 +56,6 @@ pub(super) fn run(global: &Global, wanted: &Wanted, started: Started) -> anyhow:
         Some(name) => Err(LeftRunning { device: name.to_string() }.into()),
         None => Ok(Outcome::Done),
     }
-}
-
-/// The error as a reason, where it is about this device alone.
-fn left_out(device: &Zram, error: anyhow::Error) -> anyhow::Result<LeftOut> {
-    let of_device = error.downcast::<MergeError>()?;
-    let name = Name::from(device.name().as_str());
-    let why = of_device.to_string();
-    let why = why.split_once(": ").map_or(why.as_str(), |(_, why)| why).to_owned();
-    Ok(LeftOut { name, why })
 }
 
 fn one(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! As typed → the devices to merge, or why there is none.
 
+use pagewise_apply::act::MergeError;
 use pagewise_model::{LeftOut, Name, Snapshot, Zram};
 use pagewise_observe::{HostRoot, zmerge_is_loaded};
 
@@ -46,9 +47,7 @@ fn named<'a>(wanted: &[String], devices: &'a [Zram]) -> anyhow::Result<Chosen<'a
     let mut chosen: Vec<&Zram> = Vec::new();
     for name in wanted {
         let device = find(name, devices)?;
-        if let Some(Hindrance { why, next }) = hindrance(device) {
-            anyhow::bail!(Advised { what: format!("{}: {why}", device.name()), next });
-        }
+        hindrance(device).map_or(Ok(()), Err)?;
         if !chosen.iter().any(|known| known.id == device.id) {
             chosen.push(device);
         }
@@ -71,55 +70,41 @@ fn find<'a>(name: &str, devices: &'a [Zram]) -> anyhow::Result<&'a Zram> {
 }
 
 fn all(devices: &[Zram]) -> anyhow::Result<Chosen<'_>> {
-    let (mut can, mut left_out, mut first) = (Vec::new(), Vec::new(), None);
+    let (mut can, mut others, mut first) = (Vec::new(), Vec::new(), None);
     for device in devices {
         match hindrance(device) {
             None => can.push(device),
-            Some(Hindrance { why, next }) => {
-                let what = format!("{}: {why}", device.name());
-                first.get_or_insert(Advised { what, next });
-                left_out.push(LeftOut { name: Name::from(device.name().as_str()), why });
+            Some(why) => {
+                others.push(left_out(device, &why));
+                first.get_or_insert(why);
             }
         }
     }
     match first.filter(|_| can.is_empty()) {
         Some(only) => Err(only.into()),
-        None => Ok(Chosen { devices: can, left_out }),
+        None => Ok(Chosen { devices: can, left_out: others }),
     }
 }
 
-/// Why a device cannot be merged now.
-#[derive(Debug, PartialEq, Eq)]
-struct Hindrance {
-    why: String,
-    next: &'static str,
-}
-
-fn hindrance(device: &Zram) -> Option<Hindrance> {
+/// Why a device cannot be merged now, as far as looking tells.
+fn hindrance(device: &Zram) -> Option<MergeError> {
     let merging = device.merging.as_ref();
     let mode = merging.and_then(|merging| merging.mode.value());
     let left = merging.and_then(|merging| merging.slots_left.get()).unwrap_or(0);
-    let is = |why: &str, next| Some(Hindrance { why: why.to_owned(), next });
     if device.initialised.get() == Some(false) {
-        return is(
-            "it has no disksize, so it holds nothing to merge",
-            "give it a size first: echo 2G > disksize, in its folder in /sys/block",
-        );
+        return Some(MergeError::NoSize(device.id));
     }
     if mode.is_some_and(|mode| mode.active.as_str() == "off") {
-        return is(
-            "its merge_mode is off",
-            "allow it: echo request > merge_mode, in its folder in /sys/block",
-        );
+        return Some(MergeError::Off(device.id));
     }
-    if left > 0 {
-        let slots = pagewise_model::grouped(left);
-        return is(
-            &format!("a pass is running already, with {slots} slots to go"),
-            "wait for it: `pagewise status` says how far it is",
-        );
-    }
-    None
+    (left > 0).then_some(MergeError::Running(device.id))
+}
+
+/// A device that is left out, and the reason without its name.
+pub(super) fn left_out(device: &Zram, error: &MergeError) -> LeftOut {
+    let why = error.to_string();
+    let why = why.split_once(": ").map_or(why.as_str(), |(_, why)| why).to_owned();
+    LeftOut { name: Name::from(device.name().as_str()), why }
 }
 
 #[cfg(test)]
@@ -169,7 +154,7 @@ mod tests {
     fn where_none_can_be_the_first_reason_is_an_error() {
         assert_eq!(said(all(&[device(1, "off", 0), raw(2)])), "zmerge1: its merge_mode is off");
         let running = said(all(&[device(0, "request", 12_000)]));
-        assert_eq!(running, "zmerge0: a pass is running already, with 12,000 slots to go");
+        assert_eq!(running, "zmerge0: a pass is running already");
     }
 
     #[test]
