@@ -14,7 +14,7 @@ die() {
 	exit 1
 }
 
-# Everything that the kernel's checks print, whoever is at fault, with the line before. But for one: where a
+# Everything that the kernel's checks print, whoever is at fault, with the line before and some after it. But for one: where a
 # pool of zsmalloc cannot have its caches, as is to be when allocations fail, the kernel's slab says so with a trace.
 reports() {
 	dmesg | awk '
@@ -22,7 +22,9 @@ reports() {
 		refused && /<\/TASK>/ { refused = 0; next }
 		refused { next }
 		/BUG|WARNING|KASAN|UBSAN|Oops|Call Trace|possible .* detected|stall|hung_task|blocked for more|memory leak/ {
-			print before; print }
+			if (more <= 0) print before
+			more = 40 }
+		more-- > 0 { print }
 		{ before = $0 }'
 }
 

@@ -5,6 +5,7 @@
 #
 #   test.sh PAGEWISE [PAGES]      PAGEWISE: the static program, which runs the guest; PAGES: see soak.c
 #
+# The kernel's log is kept beside the kernel, as kernel.log.
 # Needs what kernel.sh needs, gcc with a static libc, mke2fs, fio and busybox-static.
 set -euo pipefail
 
@@ -31,8 +32,9 @@ gcc -O2 -static -o "$work/measure" "$here/../guest/measure.c"
 /sbin/mke2fs -q -t ext4 -F "$work/ext4" 60M
 gzip -9 "$work/ext4"
 fio_disk
+rm -f "$folder/kernel.log"
 "$pagewise" lab guest --emulate --kernel "$folder/bzImage" --cpus 2 --memory 1G --deadline "${DEADLINE:-2h}" \
-	--append "kunit.enable=1 log_buf_len=4M $patience" \
+	--kernel-log "$folder/kernel.log" --append "kunit.enable=1 log_buf_len=4M $patience" \
 	--file "$folder/zmerge.ko:/zmerge.ko" --file "$work/soak:/soak" --file "$work/measure:/measure" \
 	--file "$work/ext4.gz:/ext4.gz" --disk "$work/fio.img,ro" --file "$here/soak.sh:/soak.sh" -- \
 	sh /soak.sh "$pages" "${EPOCH:-12000}"
