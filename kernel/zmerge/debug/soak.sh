@@ -14,14 +14,15 @@ die() {
 	exit 1
 }
 
-# Everything that the kernel's checks print, whoever is at fault, with the line before and some after it. But for one: where a
-# pool of zsmalloc cannot have its caches, as is to be when allocations fail, the kernel's slab says so with a trace.
+# Everything that the kernel's checks print, whoever is at fault, with the line before and some after it; leaks are looked
+# at below. But for one: where a pool of zsmalloc cannot have its caches, as is to be when allocations fail, the kernel's
+# slab says so with a trace.
 reports() {
 	dmesg | awk '
 		/kmem_cache_create[a-z_]*\(zs[a-z]*[-_].*failed with error -12/ { refused = 1; next }
 		refused && /<\/TASK>/ { refused = 0; next }
 		refused { next }
-		/BUG|WARNING|KASAN|UBSAN|Oops|Call Trace|possible .* detected|stall|hung_task|blocked for more|memory leak/ {
+		/BUG|WARNING|KASAN|UBSAN|Oops|Call Trace|possible .* detected|stall|hung_task|blocked for more/ {
 			if (more <= 0) print before
 			more = 40 }
 		more-- > 0 { print }
@@ -112,7 +113,7 @@ zcat /ext4.gz | dd of=/dev/zmerge0 bs=64k conv=fsync 2>/dev/null
 mkdir -p /tmp/files
 mount -t ext4 -o discard /dev/zmerge0 /tmp/files
 beside &
-/soak files /tmp/files $(($1 / 20)) || die "files"
+/soak files /tmp/files $(($1 / 100)) || die "files"
 rm /tmp/files/[0-3]
 verify "ext4, no copies" --directory=/tmp/files --size=6M --numjobs=2 --bs=4k --verify=crc32c
 touch /tmp/over

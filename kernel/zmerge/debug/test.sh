@@ -29,7 +29,7 @@ patience="no_timer_check workqueue.watchdog_thresh=600 watchdog_thresh=60 rcupda
 
 gcc -O2 -static -pthread -o "$work/soak" "$here/../guest/soak.c"
 gcc -O2 -static -o "$work/measure" "$here/../guest/measure.c"
-/sbin/mke2fs -q -t ext4 -F "$work/ext4" 60M
+/sbin/mke2fs -q -t ext4 -b 4096 -F "$work/ext4" 60M
 gzip -9 "$work/ext4"
 fio_disk
 rm -f "$folder/kernel.log"

@@ -146,18 +146,19 @@ impl Filled {
         let (blocks, _) = memory.blocks().map_err(kept)?;
         let blocks = || blocks.iter().filter(|block| self.has(block.address));
         let size =
-            |block: &coverage::Block| f64::from(block.present) * rustix::param::page_size() as f64;
-        let held = blocks().map(size).sum();
+            |block: &coverage::Block| u64::from(block.present) * rustix::param::page_size() as u64;
+        let held = blocks().map(size).sum::<u64>() as f64;
         if memory.can_scan() {
-            return Ok((held, blocks().filter(|block| block.huge).map(size).sum()));
+            let huge: u64 = blocks().filter(|block| block.huge).map(size).sum();
+            return Ok((held, huge as f64));
         }
         // there only a mapping as a whole tells, which may have more in it than this
         let found = coverage::process(own, block, false).map_err(kept)?;
         let around = found.largest.iter().filter(|mapping| {
             (mapping.start..mapping.start + mapping.size.get()).contains(&self.start())
         });
-        let huge: f64 = around.map(|mapping| mapping.coverage.anon_huge.get() as f64).sum();
-        Ok((held, huge.min(self.length())))
+        let huge: u64 = around.map(|mapping| mapping.coverage.anon_huge.get()).sum();
+        Ok((held, (huge as f64).min(self.length())))
     }
 }
 
