@@ -4,7 +4,7 @@
 # make check          what every commit passes; no root
 # make test           everything, as CI runs it; root (installs what the tests need)
 # make bench          measure the promised numbers; root (BENCH="--runs 41": options of the chore)
-# make test-kernel-debug   zmerge under KASAN, lockdep, kmemleak and failing allocations; root (OPERATIONS=2000000)
+# make test-kernel-debug   zmerge under KASAN, lockdep, kmemleak and failing allocations; root (PAGES=2000000)
 # make build          only the static program; prints where it is
 
 CARGO ?= cargo
@@ -38,9 +38,9 @@ test: packages static-checks
 	$(XTASK) fuzz --seconds 60
 	$(XTASK) test --root
 
-# The kernel is built once, in 10 CPU-minutes; the guest then takes as long as OPERATIONS says.
+# The kernel is built once, in 10 CPU-minutes; the guest then writes, reads or empties pages PAGES times.
 test-kernel-debug: packages build
-	kernel/zmerge/debug/test.sh $$(xtask/scripts/build-static.sh --where) $(OPERATIONS)
+	kernel/zmerge/debug/test.sh $$(xtask/scripts/build-static.sh --where) $(PAGES)
 
 static-checks:
 	@xtask/scripts/toolchain.sh --checks

@@ -194,6 +194,7 @@ mod tests {
         if !policy.is_ok_and(|policy| policy.contains("[always]")) {
             let found = (values["held"], values["neighbour-huge"]);
             assert_eq!(found, (f64::from(1 << 20), 0.0), "{values:?}");
+            assert!(values["coverage"].is_sign_positive(), "shown as -0.0 %: {values:?}");
         }
     }
 }
