@@ -7,7 +7,8 @@
 #   arm64.sh [--count] [--memory SIZE] [--file FILE:PATH]... SCRIPT [ARGUMENT]...
 #
 # The processor is emulated: with --count it executes one instruction a nanosecond of its clock, which is what
-# measure.c reads; without, nothing is told of speed. The guest has /zmerge.ko, /measure, busybox and zram.
+# measure.c reads; without, nothing is told of speed. The guest has /zmerge.ko, /measure, busybox and zram; its /init
+# is busybox, too, and never run: keep.sh wants a program of 4 MiB or more there, of whatever machine (--file FILE:/init).
 # Packages are kept in .cache/zmerge (or $ZMERGE_CACHE): trixie's, with a cross compiler, and arm64's.
 # Needs what build-for.sh needs, qemu-system-aarch64, gcc-aarch64-linux-gnu, cpio, kmod and xz.
 set -euo pipefail

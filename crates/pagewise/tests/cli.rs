@@ -31,7 +31,7 @@ fn wrong_usage_exits_with_2_and_prints_no_answer() {
         &["--nonsense"][..],
         &["nonsense"],
         &["--interval", "soon"],
-        &["--interval", "2h"],
+        &["--interval", "25h"],
         &["report", "-q", "-v"],
         &["capture", "-o", "a", "--folder", "b"],
         &["completions", "tcsh-of-bob"],

@@ -302,15 +302,17 @@ static void *knock(void *arg)
 	return NULL;
 }
 
+/* Where allocations fail, again; a disk that the kernel could not make a name for is EINVAL to it. */
 static void insist(const char *path, const char *text)
 {
+	bool adds = !strcmp(path, CONTROL "hot_add");
 	int tries, err = 0;
 
 	for (tries = 0; tries < 100000; tries++) {
 		err = put(path, text);
 		if (!err)
 			return;
-		if (err != EBUSY && err != ENOMEM)
+		if (err != EBUSY && err != ENOMEM && !(adds && err == EINVAL))
 			break;
 	}
 	DIE("%s: %s", path, strerror(err));
