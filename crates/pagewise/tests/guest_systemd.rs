@@ -59,8 +59,10 @@ fn guest_systemd_of_every_suite_comes_up_whole() {
 
 #[test]
 fn guest_systemd_runs_under_another_kernel_than_its_own() {
-    let ran = script(&["--kernel", "sid"], "systemctl is-system-running");
-    assert_eq!((ran.status, ran.out.as_str()), (0, "running\n"), "{}", ran.err);
+    for suite in ["bookworm", "sid"] {
+        let ran = script(&["--kernel", suite], "systemctl is-system-running");
+        assert_eq!((ran.status, ran.out.as_str()), (0, "running\n"), "{suite}: {}", ran.err);
+    }
 }
 
 #[test]
@@ -121,9 +123,12 @@ fn guest_systemd_passes_output_status_and_files_on() {
 }
 
 #[test]
-fn guest_systemd_tells_a_crash() {
+fn guest_systemd_tells_crash_and_absence() {
     let crashed = run(&[], &["sh", "-c", "kill -SEGV $$"]);
     assert_eq!((&crashed["outcome"], &crashed["signal"]), (&json!("crashed"), &json!(11)));
+    let absent = run(&[], &["nonesuch"]);
+    assert_eq!(absent["outcome"], "not_started", "{absent:#}");
+    assert!(absent["why"].as_str().unwrap().contains("nonesuch"), "{absent:#}");
 }
 
 #[test]

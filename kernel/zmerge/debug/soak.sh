@@ -16,7 +16,7 @@ die() {
 
 # Everything that the kernel's checks print, whoever is at fault, with the line before and some after it; leaks are looked
 # at below. But for one: where a pool of zsmalloc cannot have its caches, as is to be when allocations fail, the kernel's
-# slab says so with a trace (SLUB tells some of its own failed allocations as -22).
+# slab says so with a trace (and an error of -12 or -22).
 reports() {
 	dmesg | awk '
 		/kmem_cache_create[a-z_]*\(zs[a-z]*[-_].*failed with error -(12|22)/ { refused = 1; next }

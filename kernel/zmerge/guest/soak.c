@@ -302,7 +302,7 @@ static void *knock(void *arg)
 	return NULL;
 }
 
-/* Where allocations fail, again; a disk that the kernel could not make a name for is EINVAL to it. */
+/* Where allocations fail, again; adding a disk may then be EINVAL, too. */
 static void insist(const char *path, const char *text)
 {
 	bool adds = !strcmp(path, CONTROL "hot_add");
