@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{CWD, Mode, OFlags};
 
 use super::super::error::{About, Error};
+use super::oom::{Spared, goes_first};
 use crate::calls::leash;
 use crate::program::{find, last_lines};
 
@@ -49,6 +50,7 @@ const DYING: Duration = Duration::from_secs(2);
 pub(super) struct Server {
     child: Child,
     socket: Option<OwnedFd>,
+    _spared: Spared,
 }
 
 impl Server {
@@ -62,7 +64,7 @@ impl Server {
         leash(&mut command);
         let child = command.spawn().about(|| "starting redis-server".to_owned())?;
         goes_first(child.id());
-        let mut server = Self { child, socket: None };
+        let mut server = Self { child, socket: None, _spared: Spared::new() };
         while !server.listens(&folder.0) {
             if let Some(why) = server.ended()? {
                 return Err(why);
@@ -140,12 +142,6 @@ impl Drop for Server {
 fn program() -> Result<PathBuf, Error> {
     let other = |missing| find("redis-check-rdb", SERVER).map_err(|_| missing);
     find(SERVER, SERVER).or_else(other).map_err(Error::Program)
-}
-
-/// Where memory is out the kernel ends the server before us, who then tell it. Nothing else depends on
-/// it, and where it cannot be asked for, the larger one of us goes.
-fn goes_first(server: u32) {
-    let _ = fs::write(format!("/proc/{server}/oom_score_adj"), "1000");
 }
 
 /// A folder that only we may enter, until the socket is known.
