@@ -66,6 +66,8 @@ pub(crate) struct World {
     /// Of every folder.
     pub(crate) inode: u64,
     newest_diskseq: u64,
+    /// Words that only made the kernel tell something.
+    pub(crate) told: Vec<String>,
 }
 
 /// Hands on a world that others see too.
@@ -112,6 +114,7 @@ impl Fake {
             available: 1 << 30,
             inode: 2,
             newest_diskseq: 5,
+            told: Vec::new(),
         })))
     }
 
@@ -227,6 +230,15 @@ impl World {
         let parts: Vec<&str> = path.split('/').collect();
         match parts.as_slice() {
             ["", "proc", "sys", "vm", name] => self.set_knob(name, value),
+            // a thread of DAMON, whose state stays what it is when it is told to tell
+            [.., "kdamonds", _, "state"] if value.starts_with("update_") => {
+                self.told.push(value.to_owned());
+                Ok(())
+            }
+            [.., "kdamonds", _, "state"] => {
+                self.state.knobs.insert(path.to_owned(), value.to_owned());
+                Ok(())
+            }
             ["", "sys", "block", disk, file] => {
                 let number: u32 = disk.strip_prefix("zram").unwrap_or_default().parse().unwrap();
                 let is_on = self.state.swaps.contains(&format!("/dev/zram{number}"));

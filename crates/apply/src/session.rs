@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use pagewise_model::Bytes;
 
 use crate::error::{Doing, Error};
-use crate::hands::Hands;
+use crate::hands::{Deed, Hands};
 use crate::journal::{Journal, Loan, Lock, Open, Record};
 use crate::live::Live;
 use crate::loan::group::{self, Group, GroupWish};
@@ -217,6 +217,21 @@ impl Session {
         };
         let change = knob::Change { path: &path, old: &old, ours: &ours, back: &back };
         self.taken(what, |hands| knob::set(hands, name, &change))
+    }
+
+    /// Writes a word to the file of a knob that is lent, where the word only makes the kernel say more:
+    /// as `update_schemes_tried_regions` to `damon.kdamond.state`. It changes no setting, so nothing is
+    /// put back.
+    ///
+    /// # Errors
+    /// Where the knob has no such word, or the kernel refuses it.
+    pub fn trigger(&mut self, loan: LoanId, word: &str) -> Result<(), Error> {
+        let open = self.open.iter().find(|open| open.id == loan.0);
+        let Some(Loan::Setting { name, path, .. }) = open.map(|open| &open.what) else {
+            return Err(Error::NotOpen(loan.0));
+        };
+        knob::tells(name, word)?;
+        self.hands.act(&Deed::Write { path, value: word }).doing(|| format!("{name} = {word}"))
     }
 
     /// Puts one loan back before the others; what was taken later and rests on it goes first: swap on

@@ -49,6 +49,19 @@ pub struct Collapse {
     pub would_collapse: u64,
     /// Why it ended before all was done.
     pub stopped: Option<String>,
+    /// What was found out about access, where that was asked for.
+    pub by_access: Option<ByAccess>,
+}
+
+/// Which memory was in use, in the first pass.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct ByAccess {
+    /// Blocks worth a collapse.
+    pub blocks: u64,
+    /// Those of them that were seen in use, with which it began.
+    pub used: u64,
+    /// Why nothing is known, where that is so: then the fullest blocks came first.
+    pub unknown: Option<String>,
 }
 
 /// A process among those.

@@ -50,7 +50,9 @@ pub use bench::{
 pub use benchmark::{BenchInput, BenchLayer, Benchmark, NotMeasured};
 pub use capability::{Capability, FeatureState};
 pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
-pub use collapse::{BudgetMeasure, Collapse, CollapsedProcess, Failed, LeftAlone, Restrain};
+pub use collapse::{
+    BudgetMeasure, ByAccess, Collapse, CollapsedProcess, Failed, LeftAlone, Restrain,
+};
 pub use coverage::{Blocks, Coverage, MappingCoverage, MappingKind, ProcessCoverage, ScanMethod};
 pub use damon::{Damon, DamonModule};
 pub use document::{Cost, HostSummary};

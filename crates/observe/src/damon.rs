@@ -5,9 +5,10 @@
 //! The sysfs files are for root alone; that there are threads can be seen by anybody, so their
 //! states are listed and denied.
 //!
-//! What a thread saw of which address is not read: the kernel puts it into `tried_regions` only when
-//! somebody writes that it should, and does not say when that was (tried with 6.12, 6.18 and 7.2;
-//! `refresh_ms` refreshes other files). `damon_stat` keeps its numbers current by itself.
+//! What somebody else's thread saw of which address is not read: the kernel puts it into `tried_regions`
+//! only when somebody writes that it should, and does not say when that was (tried with 6.12, 6.18 and
+//! 7.2; `refresh_ms` refreshes other files). Who borrows a thread writes so, and reads [`regions`].
+//! `damon_stat` keeps its numbers current by itself.
 
 use pagewise_model::{Damon, DamonModule, Millis, Name, Percent, Reading, Source};
 
@@ -83,6 +84,35 @@ fn targets(host: &HostRoot, kdamond: u32) -> Vec<u32> {
     targets.filter_map(pid).collect()
 }
 
+/// Addresses that were used alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region {
+    /// The first.
+    pub start: u64,
+    /// The first behind.
+    pub end: u64,
+    /// In how many looks of the last aggregation it was seen in use.
+    pub accesses: u64,
+}
+
+/// Regions that are read; a thread is told to keep fewer.
+const MAX_REGIONS: usize = 4096;
+
+/// What a thread's first scheme found, as of the last time that it was told to say so; in order of
+/// address.
+pub fn regions(host: &HostRoot, kdamond: u32) -> Vec<Region> {
+    let folder = format!("{KDAMONDS}/{kdamond}/contexts/0/schemes/0/tried_regions");
+    let number = |id: u32, file: &str| host.number_at(&format!("{folder}/{id}/{file}")).get();
+    let region = |id| {
+        let (start, end) = (number(id, "start")?, number(id, "end")?);
+        Some(Region { start, end, accesses: number(id, "nr_accesses")? })
+    };
+    let ids = host.numbered(&folder, "").into_iter().take(MAX_REGIONS);
+    let mut regions: Vec<Region> = ids.filter_map(region).collect();
+    regions.sort_by_key(|region| region.start);
+    regions
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -149,6 +179,20 @@ mod tests {
         ];
         let files = files.iter().map(|(path, text)| (path.as_str(), *text));
         assert_eq!(watched(&host(files)), [41, 42]);
+    }
+
+    #[test]
+    fn regions_come_in_order_of_address_and_those_without_numbers_not_at_all() {
+        let of = |id: u32, start, end, accesses| {
+            let folder = format!("{KDAMONDS}/1/contexts/0/schemes/0/tried_regions/{id}");
+            [("start", start), ("end", end), ("nr_accesses", accesses)]
+                .map(|(file, text)| (format!("{folder}/{file}"), text))
+        };
+        let files = [of(9, "4096", "8192", "3"), of(10, "0", "4096", "0"), of(11, "x", "1", "1")];
+        let files = files.as_flattened().iter().map(|(path, text)| (path.as_str(), *text));
+        let region = |start, end, accesses| Region { start, end, accesses };
+        assert_eq!(regions(&host(files), 1), [region(0, 4096, 0), region(4096, 8192, 3)]);
+        assert!(regions(&HostRoot::memory([]), 1).is_empty());
     }
 
     proptest! {

@@ -48,7 +48,7 @@ mod zswap;
 pub use calls::ticks;
 pub use cgroup::memory_cgroups;
 pub use counters::read as counters;
-pub use damon::{idle_share, watched};
+pub use damon::{Region as DamonRegion, idle_share, regions as damon_regions, watched};
 pub use generations::generations;
 pub use psi::read as psi;
 pub use record::{

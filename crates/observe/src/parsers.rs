@@ -244,10 +244,14 @@ pub static PARSERS: &[Parser] = &[
             "sys/module/damon_stat/parameters/enabled",
             "sys/module/damon_stat/parameters/memory_idle_ms_percentiles",
             "sys/kernel/mm/damon/admin/kdamonds/0/contexts/0/targets/0/pid_target",
+            "sys/kernel/mm/damon/admin/kdamonds/0/contexts/0/schemes/0/tried_regions/0/start",
+            "sys/kernel/mm/damon/admin/kdamonds/0/contexts/0/schemes/0/tried_regions/0/end",
+            "sys/kernel/mm/damon/admin/kdamonds/0/contexts/0/schemes/0/tried_regions/0/nr_accesses",
         ],
         |host| {
             keep(damon::read(host));
             keep((damon::idle_share(host, pagewise_model::Millis::new(1)), damon::watched(host)));
+            keep(damon::regions(host, 0));
         },
     ),
     files(

@@ -361,6 +361,9 @@ pub(crate) struct CollapseArgs {
     /// Most processor time, in percent of one processor
     #[arg(long, value_name = "PERCENT", default_value = "100%", value_parser = percent)]
     pub(crate) pace: f64,
+    /// Look for so long which memory is in use (DAMON), and begin with that; else with what is fullest
+    #[arg(long, value_name = "TIME", value_parser = parse)]
+    pub(crate) by_access: Option<Duration>,
     /// Look again every few seconds, and collapse again where coverage fell, until the target ends
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) watch: bool,

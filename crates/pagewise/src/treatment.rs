@@ -45,6 +45,12 @@ impl Borrowed {
         Ok(Self { session })
     }
 
+    /// Makes the kernel say more, by a word to the file of a knob that is lent.
+    pub(crate) fn trigger(&mut self, loan: LoanId, word: &str) -> Result<(), Refused> {
+        let told = self.session.trigger(pagewise_apply::LoanId(loan.0), word);
+        told.map_err(|error| refused(word, &error))
+    }
+
     /// Gives all back; a line for each thing that did not go back as it came.
     pub(crate) fn end(self) -> Vec<String> {
         let returns = self.session.end();

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pagewise_model::{
-    BudgetMeasure, Bytes, Collapse, CollapsedProcess, Coverage, Failed, LeftAlone, Name,
+    BudgetMeasure, ByAccess, Bytes, Collapse, CollapsedProcess, Coverage, Failed, LeftAlone, Name,
 };
 use pagewise_observe::HostRoot;
 use pagewise_observe::coverage::{Block, LookError, charge, proportional};
@@ -21,6 +21,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::brake::Signs;
 use super::budget::Budget;
+use super::heat::Heat;
 use super::pick::{self, Taste, Why};
 use super::subject::{ActError, Called, Subject};
 
@@ -61,6 +62,8 @@ pub struct Whom {
     pub cgroup: Option<String>,
     /// Cgroups that the processes are in: their limits count.
     pub cgroups: Vec<String>,
+    /// Which of their memory is in use, where it was looked at: that comes first.
+    pub heat: Option<Heat>,
 }
 
 /// Collapses; `tell` is told how far each pass is: blocks done and blocks in all.
@@ -159,7 +162,10 @@ impl<'a> Act<'a> {
             found.extend(picked.into_iter().map(|block| (at, block)));
         }
         // best first over all processes, as the budget may not do for all
-        found.sort_by_key(|(_, block)| std::cmp::Reverse(block.present));
+        found.sort_by_cached_key(|it| std::cmp::Reverse((self.heat(it), it.1.present)));
+        if first {
+            self.done.by_access = self.by_access(&found);
+        }
         if first {
             (self.done.huge_before, self.done.anon_before) = (coverage.anon_huge, coverage.anon);
         }
@@ -178,6 +184,18 @@ impl<'a> Act<'a> {
             self.look_after()?;
         }
         Ok(())
+    }
+
+    fn heat(&self, (at, block): &(usize, Block)) -> u128 {
+        let pid = self.subjects.get(*at).map(|subject| subject.pid);
+        let heat = self.whom.heat.as_ref().zip(pid);
+        heat.map_or(0, |(heat, pid)| heat.of(pid, block.address, self.wish.block))
+    }
+
+    fn by_access(&self, found: &[(usize, Block)]) -> Option<ByAccess> {
+        self.whom.heat.as_ref()?;
+        let used = found.iter().filter(|it| self.heat(it) > 0).count() as u64;
+        Some(ByAccess { blocks: found.len() as u64, used, unknown: None })
     }
 
     /// A program may switch huge pages off, and on again, while it is watched.

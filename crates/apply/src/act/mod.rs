@@ -7,6 +7,7 @@
 //! behind, each of which is good by itself: nothing is half-done.
 //!
 //! - `pick`: which blocks of a process are worth a collapse, best first;
+//! - `heat`: which of them are in use, where that was looked at;
 //! - `budget`: how much memory may grow, counted before and measured as it goes;
 //! - `brake`: when the machine or the cgroup needs its memory for something else;
 //! - `subject`: one process, its rights checked before anything is done;
@@ -18,6 +19,7 @@
 mod brake;
 mod budget;
 mod collapse;
+mod heat;
 mod merge;
 mod pick;
 mod split;
@@ -25,6 +27,7 @@ mod subject;
 mod switch;
 
 pub use collapse::{CollapseWish, Whom, collapse};
+pub use heat::Heat;
 pub use merge::{MergeError, may_merge, merge, start_merge};
 pub use split::split;
 pub use subject::ActError;

@@ -41,6 +41,18 @@ fn row(name: &str) -> Result<&'static Knob, Error> {
     Err(Error::NotLent { name: name.to_owned(), why: why.to_owned() })
 }
 
+/// Whether a word makes the kernel refresh what it shows, and does nothing else.
+pub(crate) fn tells(name: &str, word: &str) -> Result<(), Error> {
+    let Domain::Word { words } = row(name)?.domain else {
+        return Err(Error::NoKnob(name.to_owned()));
+    };
+    if words.contains(&word) && word.starts_with("update_") {
+        return Ok(());
+    }
+    let expected = "a word that only refreshes what is shown".to_owned();
+    Err(Error::Value { name: name.to_owned(), expected, found: word.to_owned() })
+}
+
 /// The file, with the parts of `instance` (as `2048kB`, or `0/64kB`) in the places for them.
 fn path_of(knob: &Knob, instance: Option<&str>) -> Result<String, Error> {
     let holes = knob.path.matches('{').count();

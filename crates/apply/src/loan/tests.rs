@@ -313,3 +313,21 @@ fn a_damaged_journal_gives_back_what_it_still_says_and_stays() {
     assert_eq!(fake.world().state.knobs["/proc/sys/vm/swappiness"], "60");
     assert!(fake.world().journals.contains_key(&journal));
 }
+
+/// Such a word is no setting: the journal stays as it is, and what else a knob takes is refused.
+#[test]
+fn a_word_that_makes_the_kernel_tell_is_none_that_sets() {
+    let fake = Fake::new(false, true);
+    let mut session = session(&fake);
+    let state = "/sys/kernel/mm/damon/admin/kdamonds/0/state".to_owned();
+    fake.world().state.knobs.insert(state.clone(), "off".to_owned());
+    let thread = session.knob("damon.kdamond.state", Some("0"), "on").unwrap();
+    let before = fake.world().journals.clone();
+    for word in ["off", "update_all", "\noff"] {
+        assert!(session.trigger(thread, word).is_err(), "{word}");
+    }
+    assert_eq!(fake.world().state.knobs[&state], "on");
+    session.trigger(thread, "update_schemes_tried_regions").unwrap();
+    assert_eq!(fake.world().told, ["update_schemes_tried_regions"]);
+    assert_eq!(fake.world().journals, before);
+}

@@ -2,7 +2,7 @@
 //! Huge pages seen, collapsed and restrained: a made-up Redis.
 
 use pagewise_model::{
-    Blocks, Bytes, Collapse, CollapsedProcess, Coverage, Failed, Interval, LeftAlone,
+    Blocks, ByAccess, Bytes, Collapse, CollapsedProcess, Coverage, Failed, Interval, LeftAlone,
     MappingCoverage, MappingKind, Name, ProcessCoverage, Reading, Restrain, Snapshot, Source,
 };
 use pagewise_report::{Collapsed, HugeSeen, Restrained};
@@ -84,6 +84,7 @@ pub(crate) fn collapse() -> Collapse {
         cpu_seconds: 0.19,
         wall_seconds: 0.5,
         passes: 1,
+        by_access: Some(ByAccess { blocks: 185, used: 61, unknown: None }),
         stopped: Some("tasks wait for memory 14 % of the time (at most 10 %)".to_owned()),
         ..Collapse::default()
     }

@@ -2,16 +2,16 @@
 //! `pagewise thp collapse`: huge pages made from outside.
 
 use pagewise_apply::act::{self, CollapseWish, Whom};
-use pagewise_model::{Collapse, Snapshot};
+use pagewise_model::{ByAccess, Collapse, Snapshot};
 use pagewise_observe::Scope;
 use pagewise_report::{Collapsed, json, text};
 
 use super::watch::{self, Evidence};
-use super::{Outcome, block, refuse_recording, whom};
+use super::{Outcome, block, heat, refuse_recording, whom};
 use crate::cli::{CollapseArgs, Global};
 use crate::cost::{self, Started};
 use crate::interrupt::Stop;
-use crate::progress::Measuring;
+use crate::progress::{Measuring, Waiting};
 use crate::{input, output, screen};
 
 pub(super) fn run(
@@ -24,8 +24,18 @@ pub(super) fn run(
     let scope = Scope { settings: false, ..Scope::everything(std::time::Duration::ZERO) };
     let interval = host.interval(&scope, || anyhow::Ok(()))?;
     let found = whom::of(&wanted.whose, &interval.end)?.unwrap_or_default();
-    let whom = Whom { processes: found.processes, cgroup: found.cgroup, cgroups: found.cgroups };
+    let mut whom = Whom {
+        processes: found.processes,
+        cgroup: found.cgroup,
+        cgroups: found.cgroups,
+        heat: None,
+    };
     let stop = Stop::listen()?;
+    let unknown = wanted.by_access.and_then(|time| {
+        let _shown = Waiting::start(global, time);
+        let heat = heat::look(&host.end, &interval.end.damon, &whom, time, stop.flag());
+        heat.map(|heat| whom.heat = Some(heat)).err()
+    });
     let shown = Measuring::start(global, "collapsing");
     let wish = wish(wanted, &interval.end);
     let evidence = evidence(wanted, &whom, wish.block)?;
@@ -36,7 +46,10 @@ pub(super) fn run(
         shown.of(narrow(done), narrow(all));
         evidence.iter().for_each(|evidence| evidence.tell(so_far.collapsed));
     };
-    let collapse = act::collapse(&host.end, &whom, &wish, stop.flag(), &mut tell)?;
+    let mut collapse = act::collapse(&host.end, &whom, &wish, stop.flag(), &mut tell)?;
+    if unknown.is_some() {
+        collapse.by_access = Some(ByAccess { unknown, ..ByAccess::default() });
+    }
     drop(shown);
     let done = Collapsed {
         snapshot: &interval.end,

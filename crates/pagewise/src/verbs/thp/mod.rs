@@ -4,6 +4,7 @@
 mod canary;
 mod collapse;
 mod counter;
+mod heat;
 mod pools;
 mod profiles;
 mod restrain;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise thp collapse`: what was done, what was left alone, and at which price.
 
-use pagewise_model::{BudgetMeasure, Bytes, Collapse, CollapsedProcess};
+use pagewise_model::{BudgetMeasure, ByAccess, Bytes, Collapse, CollapsedProcess};
 
 use crate::Collapsed;
 use crate::text::kit::{Line, Page, Role};
@@ -14,6 +14,9 @@ pub(in crate::text) fn print(page: &mut Page, done: &Collapsed<'_>) {
     let start = Line::default().span(Role::Strong, format!("{what} {whom}"));
     page.hang_items(start, 2, &made(collapse));
     page.fact_items("  memory", &memory(collapse));
+    if let Some(by_access) = &collapse.by_access {
+        page.fact_items("  first", &[first(by_access)]);
+    }
     let left = left(collapse);
     if !left.is_empty() {
         page.fact_items("  left alone", &left);
@@ -73,6 +76,14 @@ fn memory(collapse: &Collapse) -> Vec<String> {
     }
     items.push(format!("at most {} allowed", collapse.memory_limit));
     items
+}
+
+fn first(by_access: &ByAccess) -> String {
+    let ByAccess { blocks, used, unknown } = by_access;
+    match unknown {
+        Some(why) => format!("what is fullest; access is not known: {why}"),
+        None => format!("what is in use: {} of {}", count(*used), plural(*blocks, "block")),
+    }
 }
 
 fn left(collapse: &Collapse) -> Vec<String> {

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Looks at which addresses were in use → how much each block was.
+//!
+//! A look is a list of regions, and how often each was seen in use; the next look may draw them
+//! otherwise. What a block gets is the sum over all looks, by the part of it that a region covers.
+
+use std::collections::BTreeMap;
+
+use pagewise_observe::DamonRegion;
+
+/// What is known of some processes; nothing of the others.
+#[derive(Debug, Clone, Default)]
+pub struct Heat {
+    looks: BTreeMap<u32, Vec<Vec<DamonRegion>>>,
+}
+
+impl Heat {
+    /// Adds a look at a process: regions in order of address, none over another.
+    pub fn add(&mut self, pid: u32, regions: Vec<DamonRegion>) {
+        self.looks.entry(pid).or_default().push(regions);
+    }
+
+    /// Whether there was a look at anything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.looks.values().flatten().all(Vec::is_empty)
+    }
+
+    /// Bytes of these addresses, times how often they were seen in use; 0 also where nobody looked.
+    pub(super) fn of(&self, pid: u32, start: u64, length: u64) -> u128 {
+        let end = start.saturating_add(length);
+        let looks = self.looks.get(&pid).into_iter().flatten();
+        looks.map(|regions| in_use(regions, start, end)).sum()
+    }
+}
+
+fn in_use(regions: &[DamonRegion], start: u64, end: u64) -> u128 {
+    let first = regions.partition_point(|region| region.end <= start);
+    let within = regions[first..].iter().take_while(|region| region.start < end);
+    let bytes = |region: &DamonRegion| region.end.min(end).saturating_sub(region.start.max(start));
+    within.map(|region| u128::from(bytes(region)) * u128::from(region.accesses)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn regions() -> impl Strategy<Value = Vec<DamonRegion>> {
+        let parts = prop::collection::vec((0u64..6, 1u64..6, 0u64..4), 0..12);
+        parts.prop_map(|parts| {
+            let mut at = 0;
+            let region = |(gap, length, accesses)| {
+                let start = at + gap;
+                at = start + length;
+                DamonRegion { start, end: at, accesses }
+            };
+            parts.into_iter().map(region).collect()
+        })
+    }
+
+    proptest! {
+        /// Byte by byte it is the same.
+        #[test]
+        fn a_block_has_what_its_bytes_have(
+            looks in prop::collection::vec(regions(), 0..4),
+            start in 0u64..70,
+            length in 0u64..20,
+        ) {
+            let mut heat = Heat::default();
+            looks.iter().for_each(|regions| heat.add(7, regions.clone()));
+            let all = looks.iter().flatten();
+            let at = |byte| {
+                let covers = |region: &&DamonRegion| region.start <= byte && byte < region.end;
+                all.clone().filter(covers).map(|region| u128::from(region.accesses)).sum::<u128>()
+            };
+            let naive: u128 = (start..start + length).map(at).sum();
+            prop_assert_eq!(heat.of(7, start, length), naive);
+            prop_assert_eq!(heat.of(8, start, length), 0);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `thp collapse --by-access`: which memory of the targets is in use, by DAMON.
+//!
+//! A thread of the kernel looks whether one page of each region was used, again and again, and draws
+//! regions anew so that what is in one is used alike. We borrow one for each target, ask them a few
+//! times what they saw and give them back. Looking clears the mark that a page was used, which reclaim
+//! goes by too: so it is done only where it was asked for.
+//!
+//! There is one set of threads for the whole machine: where somebody else has made some we leave it
+//! alone. `damon_stat`, which newer kernels start by themselves and which only counts, is stopped
+//! meanwhile, as it excludes all others. A page counts as used in a look of at least 5 ms, so memory
+//! that is used seldom is told from memory that is not only by looking for long.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use pagewise_apply::act::{Heat, Whom};
+use pagewise_lab::treatment::{LoanId, Refused, Treatment};
+use pagewise_model::{Damon, DamonModule};
+use pagewise_observe::{HostRoot, damon_regions};
+
+use crate::treatment::Borrowed;
+
+/// Processes that are looked at: each takes a thread.
+const MOST: usize = 4;
+/// How often they are asked.
+const ASKED: u32 = 6;
+/// Looks at one page of a region, for each time that they are asked.
+const LOOKS: u32 = 10;
+const SHORTEST: Duration = Duration::from_millis(5);
+const PIECE: Duration = Duration::from_millis(50);
+/// How many regions a target is drawn in: each is read as three files.
+const REGIONS: [(&str, &str); 2] =
+    [("damon.context.nr_regions.max", "1000"), ("damon.context.nr_regions.min", "100")];
+/// A scheme that does nothing to any region, so that what was seen of it is told.
+const SCHEME: [(&str, &str); 4] = [
+    ("damon.scheme.action", "stat"),
+    ("damon.scheme.sz.max", "9223372036854775807"),
+    ("damon.scheme.nr_accesses.max", "1000000"),
+    ("damon.scheme.age.max", "1000000"),
+];
+const TELL: &str = "update_schemes_tried_regions";
+
+/// Looks for so long; or why that cannot be.
+pub(super) fn look(
+    host: &HostRoot,
+    seen: &Damon,
+    whom: &Whom,
+    time: Duration,
+    stop: &AtomicBool,
+) -> Result<Heat, String> {
+    match seen.kdamonds.get() {
+        Some(0) => (),
+        Some(_) => return Err("somebody else has threads of DAMON (nr_kdamonds)".to_owned()),
+        None => return Err("this kernel has no DAMON that can be asked".to_owned()),
+    }
+    let mut borrowed = Borrowed::open(true).map_err(|error| format!("{error:#}"))?;
+    let pids: Vec<u32> = whom.processes.iter().map(|(pid, _)| *pid).take(MOST).collect();
+    let looked = threads(&mut borrowed, seen, &pids, time / ASKED)
+        .map_err(|refused| format!("{}: {}", refused.what, refused.why))
+        .map(|threads| asked(&mut borrowed, host, &pids, &threads, time / ASKED, stop));
+    borrowed.end().iter().for_each(|line| eprintln!("pagewise: {line}"));
+    match looked? {
+        heat if heat.is_empty() => Err("DAMON has told nothing".to_owned()),
+        heat => Ok(heat),
+    }
+}
+
+/// A thread for each, which runs.
+fn threads(
+    borrowed: &mut Borrowed,
+    seen: &Damon,
+    pids: &[u32],
+    every: Duration,
+) -> Result<Vec<LoanId>, Refused> {
+    let counts = |module: &DamonModule| {
+        module.name.as_str() == "damon_stat" && module.enabled.get() == Some(true)
+    };
+    if seen.modules.iter().any(counts) {
+        borrowed.knob("damon_stat.enabled", "N")?;
+    }
+    borrowed.knob("damon.nr_kdamonds", &pids.len().to_string())?;
+    let of = pids.iter().enumerate();
+    of.map(|(number, pid)| thread(borrowed, number, *pid, every)).collect()
+}
+
+fn thread(
+    borrowed: &mut Borrowed,
+    number: usize,
+    pid: u32,
+    every: Duration,
+) -> Result<LoanId, Refused> {
+    let thread = number.to_string();
+    let context = format!("{thread}/0");
+    let micros = |time: Duration| time.as_micros().to_string();
+    borrowed.knob_of("damon.kdamond.nr_contexts", &thread, "1")?;
+    borrowed.knob_of("damon.context.operations", &context, "vaddr")?;
+    borrowed.knob_of("damon.context.intervals.aggr_us", &context, &micros(every))?;
+    let look = (every / LOOKS).max(SHORTEST);
+    borrowed.knob_of("damon.context.intervals.sample_us", &context, &micros(look))?;
+    for (name, value) in REGIONS {
+        borrowed.knob_of(name, &context, value)?;
+    }
+    borrowed.knob_of("damon.context.nr_targets", &context, "1")?;
+    borrowed.knob_of("damon.target.pid", &format!("{context}/0"), &pid.to_string())?;
+    borrowed.knob_of("damon.context.nr_schemes", &context, "1")?;
+    for (name, value) in SCHEME {
+        borrowed.knob_of(name, &format!("{context}/0"), value)?;
+    }
+    borrowed.knob_of("damon.kdamond.state", &thread, "on")
+}
+
+/// What they tell, again and again. One whose target has ended tells no more.
+fn asked(
+    borrowed: &mut Borrowed,
+    host: &HostRoot,
+    pids: &[u32],
+    threads: &[LoanId],
+    every: Duration,
+    stop: &AtomicBool,
+) -> Heat {
+    let mut heat = Heat::default();
+    for _ in 0..ASKED {
+        rest(every, stop);
+        for (number, (pid, thread)) in (0..).zip(pids.iter().zip(threads)) {
+            if borrowed.trigger(*thread, TELL).is_ok() {
+                heat.add(*pid, damon_regions(host, number));
+            }
+        }
+    }
+    heat
+}
+
+fn rest(time: Duration, stop: &AtomicBool) {
+    let until = Instant::now() + time;
+    while Instant::now() < until && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(PIECE.min(time));
+    }
+}
