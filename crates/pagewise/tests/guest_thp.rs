@@ -75,7 +75,9 @@ fn what_is_in_use_comes_first(suite: &str, seen: &Value) {
         assert!(seen["by_access"]["unknown"].is_string(), "{suite}: {seen}");
         return;
     }
+    assert!(seen["by_access"]["unknown"].is_null(), "{suite}: {seen}");
     let (blocks, used) = (number(seen, "/by_access/blocks"), number(seen, "/by_access/used"));
-    // most of 5 MiB; of the other 16 nothing, but for what lies in a region with something used
-    assert!(used >= 1 && used + 5 <= blocks, "{suite}: {seen}");
+    // of the 16 MiB that sleep nothing, but for what lies in a region with something used; of the
+    // other 5 most, where the guest gets enough of a processor to go through them in so short a time
+    assert!(used + 5 <= blocks, "{suite}: {seen}");
 }
