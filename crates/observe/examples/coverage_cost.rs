@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `coverage_cost PID [ROUNDS]`: CPU time that finding a process's huge pages takes, as JSON: the
-//! median, least and most in milliseconds, per GiB of small pages and in all. `held` of
-//! pagewise-apply makes processes to look at. Build it with optimisations.
+//! median, least and most in milliseconds, and the median per GiB of small pages; for `share`, which asks
+//! block by block, and for `process`, which is told of every page. `held` of pagewise-apply makes
+//! processes to look at. Build it with optimisations.
 
 use pagewise_model::Bytes;
-use pagewise_observe::coverage::process;
+use pagewise_observe::coverage::{LookError, process, share};
 use rustix::time::{ClockId, clock_gettime};
 
 const BLOCK: u64 = 2 << 20;
@@ -13,22 +14,35 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut words = std::env::args().skip(1);
     let pid: u32 = words.next().ok_or("coverage_cost PID [ROUNDS]")?.parse()?;
     let rounds: usize = words.next().map_or(Ok(21), |rounds| rounds.parse())?;
-    let (mut times, mut found) = (Vec::new(), process(pid, BLOCK, false)?);
+    let found = process(pid, BLOCK, false)?;
+    let small = found.coverage.anon.saturating_sub(found.coverage.anon_huge);
+    let gib = small.get() as f64 / Bytes::new(1 << 30).get() as f64;
+    let shares = timed(rounds, gib, || share(pid, BLOCK).map(drop))?;
+    let pages = timed(rounds, gib, || process(pid, BLOCK, false).map(drop))?;
+    let mappings = found.mappings;
+    println!(
+        r#"{{"mappings": {mappings}, "small_gib": {gib:.3}, "share": {shares}, "process": {pages}}}"#
+    );
+    Ok(())
+}
+
+fn timed(
+    rounds: usize,
+    gib: f64,
+    look: impl Fn() -> Result<(), LookError>,
+) -> Result<String, LookError> {
+    let mut times = Vec::new();
     for _ in 0..rounds.max(1) {
         let before = cpu_milliseconds();
-        found = process(pid, BLOCK, false)?;
+        look()?;
         times.push(cpu_milliseconds() - before);
     }
     times.sort_by(f64::total_cmp);
-    let small = found.coverage.anon.saturating_sub(found.coverage.anon_huge);
-    let gib = small.get() as f64 / Bytes::new(1 << 30).get() as f64;
     let (median, least, most) = (times[times.len() / 2], times[0], times[times.len() - 1]);
-    println!(
-        r#"{{"mappings": {}, "small_gib": {gib:.3}, "median_ms": {median:.3}, "least_ms": {least:.3}, "most_ms": {most:.3}, "median_ms_per_gib": {:.3}}}"#,
-        found.mappings,
+    Ok(format!(
+        r#"{{"median_ms": {median:.3}, "least_ms": {least:.3}, "most_ms": {most:.3}, "median_ms_per_gib": {:.3}}}"#,
         median / gib
-    );
-    Ok(())
+    ))
 }
 
 fn cpu_milliseconds() -> f64 {

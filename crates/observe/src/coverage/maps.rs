@@ -51,15 +51,21 @@ pub(super) fn line(line: &[u8], last: Option<&mut Mapping>) -> Line {
     Line::About
 }
 
-/// Ten thousand lines are not rare, so each is gone through once, and no text is made of numbers.
-fn mapping(line: &[u8]) -> Option<Mapping> {
+/// Where the mapping of a line begins and ends, and what is behind that.
+pub(super) fn ends(line: &[u8]) -> Option<(u64, u64, &[u8])> {
     let (start, rest) = hexadecimal(line)?;
     let (end, rest) = hexadecimal(rest.strip_prefix(b"-")?)?;
+    (start < end).then_some((start, end, rest))
+}
+
+/// Ten thousand lines are not rare, so each is gone through once, and no text is made of numbers.
+fn mapping(line: &[u8]) -> Option<Mapping> {
+    let (start, end, rest) = ends(line)?;
     let (rights, rest) = word(rest.strip_prefix(b" ")?);
     let (_offset, rest) = word(rest);
     let (_device, rest) = word(rest);
     let (inode, rest) = word(rest);
-    if start >= end || rights.len() != 4 || inode.is_empty() {
+    if rights.len() != 4 || inode.is_empty() {
         return None;
     }
     let name = rest.trim_ascii_start();
@@ -75,14 +81,11 @@ fn word(text: &[u8]) -> (&[u8], &[u8]) {
 
 /// A number that text begins with, and the rest; none that 64 bits do not hold.
 fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
     let mut value = 0u64;
     let mut digits = 0;
-    while let Some(next) = text.get(digits).copied().and_then(digit) {
+    while let Some(next) =
+        text.get(digits).map(|&byte| DIGITS[usize::from(byte)]).filter(|&it| it < 16)
+    {
         if value >> 60 != 0 {
             return None;
         }
@@ -91,6 +94,18 @@ fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
     }
     (digits > 0).then(|| (value, &text[digits..]))
 }
+
+/// What a byte counts as a digit, 16 where it is none. A table, as nobody can guess whether the next is a
+/// letter, and a processor that guesses wrong loses ten times the look-up.
+const DIGITS: [u8; 256] = {
+    let mut digits = [16; 256];
+    let mut value = 0;
+    while value < 16 {
+        digits[b"0123456789abcdef"[value as usize] as usize] = value;
+        value += 1;
+    }
+    digits
+};
 
 /// Names in brackets are the kernel's, but for those of heap, stacks and what programs name.
 fn kind(shared: bool, no_file: bool, name: &[u8]) -> MappingKind {

@@ -14,6 +14,8 @@ use super::maps::{self, Line, Mapping};
 const MOST_LINE: u64 = 1 << 15;
 /// Mappings looked at; the kernel's own limit is 65,530 unless it was raised.
 const MOST_MAPPINGS: usize = 1 << 20;
+/// Lines of smaps for each, at most.
+const LINES_EACH: usize = 32;
 
 /// Why a process could not be looked at.
 #[derive(Debug, thiserror::Error)]
@@ -80,29 +82,54 @@ impl Memory {
 
     /// Its mappings by address; with what only smaps says, where that is wanted.
     pub(super) fn mappings(&self, detailed: bool) -> Result<Vec<Mapping>, LookError> {
-        let name = if detailed { "smaps" } else { "maps" };
+        let mut found = Vec::<Mapping>::new();
+        let (name, lines) = if detailed { ("smaps", LINES_EACH) } else { ("maps", 1) };
+        self.each_line(name, MOST_MAPPINGS * lines, |line| {
+            if let Line::Mapping(mapping) = maps::line(line, found.last_mut()) {
+                found.push(mapping);
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// Those that may hold a block. Of the others, of which there may be thousands, only the ends are read.
+    pub(super) fn large_mappings(&self) -> Result<Vec<Mapping>, LookError> {
+        let mut found = Vec::new();
+        self.each_line("maps", MOST_MAPPINGS, |line| {
+            let large = maps::ends(line).is_some_and(|(start, end, _)| end - start >= self.block);
+            if let Some(Line::Mapping(mapping)) = large.then(|| maps::line(line, None)) {
+                found.push(mapping);
+            }
+        })?;
+        Ok(found)
+    }
+
+    fn each_line(
+        &self,
+        name: &'static str,
+        most: usize,
+        see: impl FnMut(&[u8]),
+    ) -> Result<(), LookError> {
         let file = open(self.pid, name)?;
-        let read = read(file).map_err(|error| refused(self.pid, name, error))?;
-        if read.is_empty() && !self.is_alive() {
-            return Err(LookError::Gone(self.pid));
+        match read(file, most, see).map_err(|error| refused(self.pid, name, error))? {
+            0 if !self.is_alive() => Err(LookError::Gone(self.pid)),
+            _ => Ok(()),
         }
-        Ok(read)
     }
 }
 
-fn read(file: File) -> io::Result<Vec<Mapping>> {
+/// Shows each line, at most so many; answers how many there were.
+fn read(file: File, most: usize, mut see: impl FnMut(&[u8])) -> io::Result<usize> {
     let mut lines = BufReader::with_capacity(1 << 16, file);
-    let (mut line, mut found) = (Vec::with_capacity(256), Vec::<Mapping>::new());
-    while found.len() < MOST_MAPPINGS {
+    let mut line = Vec::with_capacity(256);
+    for seen in 0..most {
         line.clear();
         if lines.by_ref().take(MOST_LINE).read_until(b'\n', &mut line)? == 0 {
-            break;
+            return Ok(seen);
         }
-        if let Line::Mapping(mapping) = maps::line(line.trim_ascii_end(), found.last_mut()) {
-            found.push(mapping);
-        }
+        see(line.trim_ascii_end());
     }
-    Ok(found)
+    Ok(most)
 }
 
 /// A file of `/proc/PID`.

@@ -9,8 +9,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pagewise_apply::act::{self, CollapseWish, Whom};
-use pagewise_model::{Bytes, Coverage, Name, Percent};
-use pagewise_observe::{HostRoot, coverage};
+use pagewise_model::{Bytes, Name, Percent};
+use pagewise_observe::HostRoot;
+use pagewise_observe::coverage::{self, Share};
 
 use super::Switch;
 use super::program::{Allocator, Program};
@@ -48,8 +49,8 @@ impl Check {
     }
 
     fn look(&self, pid: u32) -> Option<String> {
-        let found = coverage::process(pid, self.block, false).ok()?.coverage;
-        let came = share(&found).is_some_and(|share| share >= ENOUGH);
+        let found = coverage::share(pid, self.block).ok()?;
+        let came = found.percent().map(Percent::get).is_some_and(|share| share >= ENOUGH);
         if self.switch != Switch::On || came {
             return self.said(pid, &found, "");
         }
@@ -79,7 +80,7 @@ impl Check {
         ))
     }
 
-    fn collapse(&self, pid: u32) -> anyhow::Result<Coverage> {
+    fn collapse(&self, pid: u32) -> anyhow::Result<Share> {
         let whom = Whom { processes: vec![(pid, Name::default())], ..Whom::default() };
         let wish = CollapseWish {
             max_growth: GROWTH,
@@ -92,15 +93,15 @@ impl Check {
         };
         let host = HostRoot::live()?;
         act::collapse(&host, &whom, &wish, &AtomicBool::new(false), &mut |_, _, _| ())?;
-        Ok(coverage::process(pid, self.block, false)?.coverage)
+        Ok(coverage::share(pid, self.block)?)
     }
 
     /// What is worth saying.
-    fn said(&self, pid: u32, found: &Coverage, how: &str) -> Option<String> {
+    fn said(&self, pid: u32, found: &Share, how: &str) -> Option<String> {
         if found.anon < LEAST {
             return None;
         }
-        let percent = share(found)?;
+        let percent = found.percent().map(Percent::get)?;
         let who = self.program.allocator.name();
         let told =
             format!("pid {pid} ({who}): {percent:.0} % of {} in huge pages{how}", found.anon);
@@ -116,8 +117,4 @@ impl Check {
             _ => format!("{told} after {seconds} s"),
         })
     }
-}
-
-fn share(found: &Coverage) -> Option<f64> {
-    found.anon_huge.percent_of(found.anon).map(Percent::get)
 }
