@@ -5,6 +5,7 @@
 # make test           everything, as CI runs it; root (installs what the tests need)
 # make bench          measure the promised numbers; root (BENCH="--runs 41": options of the chore)
 # make test-kernel-debug   zmerge under KASAN, lockdep, kmemleak and failing allocations; root (PAGES=2000000)
+# make test-riscv64        the program on another processor, emulated; root
 # make build          only the static program; prints where it is
 
 CARGO ?= cargo
@@ -15,7 +16,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 XTASK := $(CARGO) run --quiet --locked --package xtask --
 
-.PHONY: run build check test test-kernel-debug bench static-checks tools packages
+.PHONY: run build check test test-kernel-debug test-riscv64 bench static-checks tools packages
 .NOTPARALLEL:
 
 run: build
@@ -41,6 +42,10 @@ test: packages static-checks
 # The kernel is built once, in 10 CPU-minutes; the guest then writes, reads or empties pages PAGES times.
 test-kernel-debug: packages build
 	kernel/zmerge/debug/test.sh $$(xtask/scripts/build-static.sh --where) $(PAGES)
+
+# Builds for RISC-V with Debian 13's compiler, in 10 CPU-minutes.
+test-riscv64: packages
+	xtask/riscv64/test.sh
 
 static-checks:
 	@xtask/scripts/toolchain.sh --checks

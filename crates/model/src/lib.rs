@@ -38,6 +38,7 @@ mod thp;
 mod thp_profile;
 mod trial;
 mod units;
+mod walks;
 mod zmerge;
 mod zone;
 mod zram;
@@ -86,6 +87,7 @@ pub use trial::{
     TrialRun, TrialSetting, TrialSwap, Verdict,
 };
 pub use units::{Bytes, Micros, Millis, Nanos, Pages, Percent, Ratio};
+pub use walks::PageWalks;
 pub use zmerge::{LeftOut, Merge, MergedDevice, Merging};
 pub use zone::{FreeBlocks, Zone, ZonePressure};
 pub use zram::{Algorithms, BdStat, DebugStat, Driver, IoStat, MmStat, Secondary, Zram, ZramUse};

@@ -40,6 +40,7 @@ mod swap;
 mod text;
 mod thp;
 mod virt;
+pub mod walks;
 mod zmerge;
 mod zone;
 mod zram;

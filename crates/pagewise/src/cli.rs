@@ -236,9 +236,13 @@ const THP: &str = "Huge pages: which memory is in them, and what else could be.\
 pub(crate) struct Thp {
     #[command(flatten)]
     pub(crate) whose: Whose,
+    /// Count for so long what finding pages costs them, or the machine where nobody is named: TLB misses
+    /// and page walks, where the processor shows its counters
+    #[arg(long, value_name = "TIME", value_parser = parse)]
+    pub(crate) page_walks: Option<Duration>,
     /// Measure what huge pages save on this machine: a pointer chase through 240 MiB of our own,
     /// half of it in small pages; takes a few seconds
-    #[arg(long, conflicts_with = "whose")]
+    #[arg(long, conflicts_with_all = ["whose", "page_walks"])]
     pub(crate) canary: bool,
     /// With --canary: pages of the pools (hugetlb), too; makes a pool larger where it has none free,
     /// which takes root, and smaller again at the end

@@ -14,7 +14,7 @@ mod told;
 mod watched;
 
 use pagewise_model::{
-    Benchmark, Collapse, Cost, Effective, Estimate, Finding, Interval, Merge, Moment,
+    Benchmark, Collapse, Cost, Effective, Estimate, Finding, Interval, Merge, Moment, PageWalks,
     ProcessCoverage, Restrain, Snapshot, Trial, TrialRun,
 };
 use serde::Serialize;
@@ -149,6 +149,8 @@ pub struct HugeSeen<'a> {
     pub looked: &'a [ProcessCoverage],
     /// Processes that could not be, and why.
     pub not_looked: &'a [String],
+    /// What finding pages cost, where it was asked for.
+    pub page_walks: Option<&'a PageWalks>,
     /// What looking cost.
     pub cost: Cost,
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pagewise_model::{Bytes, Cgroup, Memory, Name, Process, ProcessCoverage, Reading};
+use pagewise_model::{Bytes, Cgroup, Memory, Name, PageWalks, Process, ProcessCoverage, Reading};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -32,6 +32,10 @@ pub(super) struct Thp<'a> {
     looked: &'a [ProcessCoverage],
     /// Those that could not be looked at, and why.
     not_looked: &'a [String],
+    /// What finding pages costs them, or the machine where nobody was named; left out where it was not
+    /// asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page_walks: Option<&'a PageWalks>,
 }
 
 /// khugepaged over an interval.
@@ -76,6 +80,7 @@ pub fn thp(seen: &HugeSeen<'_>) -> String {
         processes: huge::processes(seen),
         looked: seen.looked,
         not_looked: seen.not_looked,
+        page_walks: seen.page_walks,
     })
 }
 

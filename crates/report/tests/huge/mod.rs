@@ -59,7 +59,15 @@ pub(crate) fn looked() -> ProcessCoverage {
 
 pub(crate) fn seen<'a>(interval: &'a Interval, looked: &'a [ProcessCoverage]) -> HugeSeen<'a> {
     let not_looked = &[];
-    HugeSeen { interval, pids: None, cgroup: None, looked, not_looked, cost: host::cost() }
+    HugeSeen {
+        interval,
+        pids: None,
+        cgroup: None,
+        looked,
+        not_looked,
+        page_walks: None,
+        cost: host::cost(),
+    }
 }
 
 fn redis() -> Vec<CollapsedProcess> {

@@ -10,6 +10,7 @@ mod profiles;
 mod restrain;
 mod run;
 mod see;
+mod walks;
 mod watch;
 mod whom;
 
@@ -23,7 +24,7 @@ use crate::trouble::Advised;
 pub(super) fn run(global: &Global, wanted: &Thp, started: Started) -> anyhow::Result<Outcome> {
     match &wanted.what {
         None if wanted.canary => canary::run(global, wanted),
-        None => see::run(global, &wanted.whose, started),
+        None => see::run(global, wanted, started),
         Some(ThpAct::Collapse(wanted)) => collapse::run(global, wanted, started),
         Some(ThpAct::Run(wanted)) => run::run(global, wanted),
         Some(ThpAct::Restrain(wanted)) => restrain::run(global, wanted, started),

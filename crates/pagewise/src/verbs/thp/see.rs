@@ -9,8 +9,8 @@ use pagewise_observe::Scope;
 use pagewise_observe::coverage;
 use pagewise_report::{HugeSeen, json, text};
 
-use super::{Outcome, block, whom};
-use crate::cli::{Global, Whose};
+use super::{Outcome, block, walks, whom};
+use crate::cli::{Global, Thp};
 use crate::cost::{self, Started};
 use crate::progress::Waiting;
 use crate::{input, interrupt, output, screen};
@@ -20,7 +20,11 @@ const MOST: usize = 8;
 /// How long one may take: what does not answer has its memory lock held by somebody.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-pub(super) fn run(global: &Global, whose: &Whose, started: Started) -> anyhow::Result<Outcome> {
+pub(super) fn run(global: &Global, wanted: &Thp, started: Started) -> anyhow::Result<Outcome> {
+    let whose = &wanted.whose;
+    if wanted.page_walks.is_some() {
+        super::refuse_recording(global, "thp --page-walks")?;
+    }
     let host = input::open(global)?;
     let scope = Scope { settings: false, ..Scope::everything(global.smaps_budget) };
     // only the host's own line has rates
@@ -31,18 +35,21 @@ pub(super) fn run(global: &Global, whose: &Whose, started: Started) -> anyhow::R
         interrupt::wait(global.interval)
     })?;
     let whom = whom::of(whose, &interval.end)?;
+    let pids = whom.as_ref().map(|whom| pids(&whom.processes));
+    let counted = |time| walks::count(global, &host.end, pids.as_deref(), time);
+    let walks = wanted.page_walks.map(counted).transpose()?;
     let (looked, not_looked) = match &whom {
         Some(whom) if host.end.is_live() => look(&whom.processes, &interval),
         Some(_) => (Vec::new(), vec![RECORDED.to_owned()]),
         None => (Vec::new(), Vec::new()),
     };
-    let pids = whom.as_ref().map(|whom| pids(&whom.processes));
     let seen = HugeSeen {
         interval: &interval,
         pids: pids.as_deref(),
         cgroup: whom.as_ref().and_then(|whom| whom.cgroup.as_deref()),
         looked: &looked,
         not_looked: &not_looked,
+        page_walks: walks.as_ref(),
         cost: cost::so_far(started, &interval),
     };
     show(global, &seen)?;

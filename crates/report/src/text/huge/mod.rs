@@ -5,6 +5,7 @@ pub(super) mod collapse;
 mod looked;
 pub(super) mod profiles;
 pub(super) mod restrain;
+mod walks;
 
 use pagewise_model::{Bytes, Cgroup, Interval, Process, Reading, Snapshot};
 
@@ -25,6 +26,9 @@ pub(super) fn print(page: &mut Page, seen: &HugeSeen<'_>) {
     seen.looked.iter().for_each(|process| looked::print(page, process));
     for why in seen.not_looked {
         page.prose(2, Role::Warning, why);
+    }
+    if let Some(walks) = seen.page_walks {
+        walks::print(page, walks, seen.pids.is_some());
     }
     page.gap();
     page.prose(0, Role::Quiet, &format!("looking took {:.3} s of CPU", seen.cost.cpu_seconds));

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What finding pages costs, as the processor counted it.
+
+use pagewise_model::{Outcome, PageWalks, Reading};
+
+use crate::text::kit::{Page, Role};
+use crate::text::words::{plural, seconds};
+
+/// Of processes where some were `named`, else of the machine.
+pub(super) fn print(page: &mut Page, walks: &PageWalks, named: bool) {
+    if walks.is_blank() {
+        page.heading("Page walks", "not counted");
+        page.prose(4, Role::Warning, why(&walks.cycles));
+        page.prose(4, Role::Quiet, CANARY);
+        return;
+    }
+    let of = plural(walks.counted, if named { "thread" } else { "processor" });
+    page.heading("Page walks", &format!("counted for {} on {of}", seconds(walks.seconds)));
+    for (label, items) in [("  TLB misses", misses(walks)), ("  cycles", cycles(walks))] {
+        if !items.is_empty() {
+            page.fact_items(label, &items);
+        }
+    }
+    short(walks).iter().for_each(|told| page.prose(4, Role::Quiet, told));
+}
+
+const CANARY: &str = "pagewise thp --canary measures the most that huge pages could save here";
+
+fn misses(walks: &PageWalks) -> Vec<String> {
+    let kinds = [
+        (&walks.load_misses, "loads"),
+        (&walks.store_misses, "stores"),
+        (&walks.fetch_misses, "fetches"),
+    ];
+    let told = |(count, kind): &(&Reading<u64>, &str)| match walks.per_thousand(count) {
+        Some(rate) => Some(format!("{rate:.2} {kind} of 1,000 instructions")),
+        None => count.get().map(|count| format!("{count} {kind}")),
+    };
+    kinds.iter().filter_map(told).collect()
+}
+
+fn cycles(walks: &PageWalks) -> Vec<String> {
+    let walking = walks.walking_share().map(|share| {
+        format!("{:.1} % spent walking, the most that huge pages could save", share.get())
+    });
+    let each = walks.per_thousand(&walks.cycles);
+    let each = each.map(|cycles| format!("{:.2} for an instruction", cycles / 1000.0));
+    walking.into_iter().chain(each).collect()
+}
+
+/// What the numbers leave out.
+fn short(walks: &PageWalks) -> Vec<String> {
+    let left_out = (walks.left_out > 0)
+        .then(|| format!("{} more were not counted: too many files would be open", walks.left_out));
+    let user =
+        walks.user_only.then(|| "without the kernel's work for them: root may count that".into());
+    let turns = walks.counting.filter(|share| share.get() < 99.0);
+    let turns = turns.map(|share| {
+        format!(
+            "counters took turns: each counted {:.0} % of the time, and was scaled",
+            share.get()
+        )
+    });
+    let walking = (walks.walking.get().is_none())
+        .then(|| format!("time spent walking: {}", why(&walks.walking)));
+    [left_out, user, turns, walking].into_iter().flatten().collect()
+}
+
+fn why(count: &Reading<u64>) -> &str {
+    match &count.outcome {
+        Outcome::Value(_) => "",
+        Outcome::Absent(why) | Outcome::Denied(why) => why,
+    }
+}

@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+#
+# The program on another processor: built for RISC-V (riscv64) and run on Debian 13's kernel for it, emulated.
+# QEMU's RISC-V is the one emulated processor that counts TLB misses, so `thp --page-walks` is tried here.
+#
+# Needs root. Builds with Debian 13's compiler; everything but QEMU is unpacked under .cache.
+set -euo pipefail
+
+cd "$(dirname "$0")/../.."
+
+die() {
+	printf 'riscv64: %s\n' "$*" >&2
+	exit 1
+}
+
+. xtask/scripts/trixie.sh
+
+triple=riscv64gc-unknown-linux-gnu
+guest=$PWD/.cache/debian/trixie-riscv64
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+programs() {
+	export CARGO_TARGET_RISCV64GC_UNKNOWN_LINUX_GNU_LINKER=riscv64-linux-gnu-gcc
+	export CARGO_TARGET_RISCV64GC_UNKNOWN_LINUX_GNU_RUSTFLAGS="-C target-feature=+crt-static"
+	export CC_riscv64gc_unknown_linux_gnu=riscv64-linux-gnu-gcc
+	trixie cargo build --manifest-path "$PWD/Cargo.toml" --package pagewise \
+		--locked --offline --target $triple
+	mkdir -p "$work/bin"
+	trixie riscv64-linux-gnu-strip -o "$work/bin/pagewise" "$PWD/target/oldest/$triple/debug/pagewise"
+	trixie riscv64-linux-gnu-gcc -O2 -Wall -Wextra -static -o "$work/bin/chase" "$PWD/xtask/riscv64/chase.c"
+}
+
+initramfs() {
+	cp "$guest/root/usr/bin/busybox" "$work/bin/"
+	ln -s busybox "$work/bin/sh"
+	cp xtask/riscv64/init.sh "$work/init"
+	(cd "$work" && printf '%s\n' init bin bin/* | busybox cpio -o -H newc 2>/dev/null | gzip -1) >"$work.cpio.gz"
+	mv "$work.cpio.gz" "$work/initramfs"
+}
+
+command -v qemu-system-riscv64 >/dev/null || {
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get update --quiet=2
+	apt-get install --quiet=2 --yes --no-install-recommends qemu-system-misc opensbi
+}
+trixie_compiler riscv64:riscv64
+xtask/scripts/debian-suite.sh --with-dependencies trixie "$guest" \
+	linux-image-riscv64:riscv64 busybox-static:riscv64
+programs
+initramfs
+
+# 10 s to boot, and as much again for each test, on a machine with nothing else to do
+timeout 900 qemu-system-riscv64 -machine virt -cpu rv64,sscofpmf=true -m 1G -nographic -no-reboot \
+	-kernel "$guest"/root/boot/vmlinux-* -initrd "$work/initramfs" \
+	-append "console=ttyS0 quiet panic=-1 rdinit=/init PATH=/bin" </dev/null | tr -d '\r' | tee "$work/said"
+grep -q "^riscv64: [1-9][0-9]* passed, 0 failed" "$work/said" || die "some failed, or the guest did not end"
