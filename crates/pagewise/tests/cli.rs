@@ -219,3 +219,29 @@ fn man_pages_are_written_for_every_verb() {
         assert!(text.unwrap().contains(".SH NAME"), "{page}");
     }
 }
+
+/// Which of both it is depends on the machine; that counts are counts is held in `make test-riscv64`.
+#[test]
+fn page_walks_are_counted_or_it_is_said_why_not() {
+    let pid = std::process::id().to_string();
+    let words = ["thp", "--interval", "0s", "--page-walks", "100ms"];
+    let ran = run(&[&words[..], &["--pid", &pid, "--json"]].concat());
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let cycles = &document["page_walks"]["cycles"];
+    let counted = cycles["value"].as_u64().is_some();
+    let why = cycles["absent"].as_str().or(cycles["denied"].as_str());
+    assert!(counted != why.is_some_and(|why| !why.is_empty()), "{cycles}");
+    let text = run(&words).out;
+    assert_eq!(text.contains("not counted"), text.contains("--canary"), "{text}");
+    assert!(text.contains("  Page walks   "), "{text}");
+}
+
+#[test]
+fn nothing_can_be_counted_in_a_recording() {
+    let folder = empty_folder();
+    let root = folder.path().to_str().unwrap();
+    let ran = run(&["--root", root, "thp", "--page-walks", "100ms"]);
+    assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{}", ran.err);
+    assert!(ran.err.contains("thp --page-walks"), "{}", ran.err);
+}

@@ -11,7 +11,7 @@ mod trial;
 
 use std::path::Path;
 
-use pagewise_model::{Cost, Interval, Snapshot, Trial};
+use pagewise_model::{Cost, Interval, PageWalks, Reading, Snapshot, Source, Trial};
 use pagewise_report::json::{Noun, schema};
 use pagewise_report::text::{self, Look, doctor, report, status};
 use pagewise_report::{Answer, Benched, Tried, csv, html};
@@ -60,12 +60,31 @@ fn a_bench_with_everything() {
 fn huge_pages_and_what_was_done_about_them() {
     let interval = host::interval();
     let looked = [huge::looked()];
-    compare("tests/golden/thp.txt", &text::thp(&huge::seen(&interval, &looked), WIDE));
+    compare(
+        "tests/golden/thp.txt",
+        &text::thp(&huge::seen(&interval, &looked, &huge::walks()), WIDE),
+    );
     let (collapse, restrain) = (huge::collapse(), huge::restrain());
     let done = huge::collapsed(&interval.end, &collapse);
     let found = huge::restrained(&interval.end, &restrain);
     let both = text::collapse(&done, WIDE) + "\n" + &text::restrain(&found, WIDE);
     compare("tests/golden/collapse.txt", &both);
+}
+
+#[test]
+fn a_machine_without_counters_says_so_and_names_the_canary() {
+    let interval = host::interval();
+    let none = || Reading::<u64>::denied("root may", Source::file("perf event"));
+    let blank = PageWalks {
+        cycles: none(),
+        load_misses: none(),
+        store_misses: none(),
+        fetch_misses: none(),
+        ..huge::walks()
+    };
+    let text = text::thp(&huge::seen(&interval, &[], &blank), WIDE);
+    assert!(text.contains("Page walks   not counted\n    root may\n"), "{text}");
+    assert!(text.contains("pagewise thp --canary") && !text.contains("TLB misses"), "{text}");
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         }
         Noun::Trial => json::trial(&tried(&interval.end, &trial::trial(), &trial::runs())),
         Noun::Lab => json::lab(&experimented(&interval.end, &[cell(&interval.end)])),
-        Noun::Thp => json::thp(&huge::seen(interval, &[huge::looked()])),
+        Noun::Thp => json::thp(&huge::seen(interval, &[huge::looked()], &huge::walks())),
         Noun::Collapse => json::collapse(&huge::collapsed(&interval.end, &huge::collapse())),
         Noun::Merge => json::merge(&merge::merged(&interval.end, &merge::merge())),
         Noun::Restrain => json::restrain(&huge::restrained(&interval.end, &huge::restrain())),

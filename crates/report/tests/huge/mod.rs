@@ -3,7 +3,8 @@
 
 use pagewise_model::{
     Blocks, ByAccess, Bytes, Collapse, CollapsedProcess, Coverage, Failed, Interval, LeftAlone,
-    MappingCoverage, MappingKind, Name, ProcessCoverage, Reading, Restrain, Snapshot, Source,
+    MappingCoverage, MappingKind, Name, PageWalks, Percent, ProcessCoverage, Reading, Restrain,
+    Snapshot, Source,
 };
 use pagewise_report::{Collapsed, HugeSeen, Restrained};
 
@@ -57,7 +58,29 @@ pub(crate) fn looked() -> ProcessCoverage {
     }
 }
 
-pub(crate) fn seen<'a>(interval: &'a Interval, looked: &'a [ProcessCoverage]) -> HugeSeen<'a> {
+/// Counters that took turns, on a processor that does not say how long it walks.
+pub(crate) fn walks() -> PageWalks {
+    let found = |count: u64| Reading::found(count, Source::file("perf event"));
+    PageWalks {
+        seconds: 2.0,
+        counted: 5,
+        left_out: 0,
+        user_only: false,
+        counting: Some(Percent::new(83.4)),
+        cycles: found(6_400_000_000),
+        instructions: found(3_200_000_000),
+        load_misses: found(45_440_000),
+        store_misses: found(960_000),
+        fetch_misses: Reading::absent("this machine shows no such counter", Source::none()),
+        walking: found(723_200_000),
+    }
+}
+
+pub(crate) fn seen<'a>(
+    interval: &'a Interval,
+    looked: &'a [ProcessCoverage],
+    walks: &'a PageWalks,
+) -> HugeSeen<'a> {
     let not_looked = &[];
     HugeSeen {
         interval,
@@ -65,7 +88,7 @@ pub(crate) fn seen<'a>(interval: &'a Interval, looked: &'a [ProcessCoverage]) ->
         cgroup: None,
         looked,
         not_looked,
-        page_walks: None,
+        page_walks: Some(walks),
         cost: host::cost(),
     }
 }
