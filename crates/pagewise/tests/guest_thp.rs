@@ -13,7 +13,8 @@ use serde_json::Value;
 ///
 /// Beside it another goes through its 5 MiB again and again, so that access can be told. A third needs
 /// the processor now and then: only when it changes hands the emulated one looks into page tables again.
-const COLLAPSE: &str = r"
+/// A guest that gets little of a processor goes through them seldom, so it is looked at longer then.
+const COLLAPSE: &str = r#"
     echo madvise > /sys/kernel/mm/transparent_hugepage/enabled
     mkfifo /wait
     sh -c 'held=$(seq 1 3000000 | head -c 16000000); : > /ready; read x < /wait; echo $held' &
@@ -24,7 +25,11 @@ const COLLAPSE: &str = r"
     HOT=$!
     until [ -e /hot ]; do sleep 0.2; done
     while :; do :; done &
-    pagewise --json thp collapse --pid $COLD --pid $HOT --by-access 2s --dry-run | line
+    for time in 2s 8s 32s; do
+        SEEN=$(pagewise --json thp collapse --pid $COLD --pid $HOT --by-access $time --dry-run | line)
+        case $SEEN in *'"used": 0'*) ;; *) break ;; esac
+    done
+    echo "$SEEN"
     kill $! $HOT
     cat /sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds || echo 0
     pagewise --json thp --pid $COLD | line
@@ -32,7 +37,7 @@ const COLLAPSE: &str = r"
     pagewise --json thp --pid $COLD | line
     pagewise lab workload hugepages data=32M neighbour=8M fragment=16M seconds=0.1
     echo never > /sys/kernel/mm/transparent_hugepage/enabled
-    pagewise --json thp collapse --pid $COLD | line";
+    pagewise --json thp collapse --pid $COLD | line"#;
 
 fn documents(suite: &str) -> Vec<Value> {
     let ran = script(&["--kernel", suite, "--memory", "768M", "--deadline", "300s"], COLLAPSE);
@@ -77,7 +82,6 @@ fn what_is_in_use_comes_first(suite: &str, seen: &Value) {
     }
     assert!(seen["by_access"]["unknown"].is_null(), "{suite}: {seen}");
     let (blocks, used) = (number(seen, "/by_access/blocks"), number(seen, "/by_access/used"));
-    // of the 16 MiB that sleep nothing, but for what lies in a region with something used; of the
-    // other 5 most, where the guest gets enough of a processor to go through them in so short a time
-    assert!(used + 5 <= blocks, "{suite}: {seen}");
+    // of the 16 MiB that sleep nothing, but for what lies in a region with something used
+    assert!(used >= 1 && used + 5 <= blocks, "{suite}: {seen}");
 }
