@@ -228,7 +228,7 @@ const THP: &str = "Huge pages: which memory is in them, and what else could be.\
     A page of 2 MiB needs one entry where small ones need 512, so a program with much memory spends \
     less time on finding it. Shown are the host's settings and what khugepaged does, cgroups, \
     processes, and for a named process each mapping: what is huge, how full the rest is, and what \
-    collapsing it would cost. Looking takes 2 to 4 ms per GiB of small pages and reads no contents.";
+    collapsing it would cost. Looking takes 3 to 6 ms per GiB of small pages and reads no contents.";
 
 /// Where huge pages are, and what can be done about it.
 #[derive(Debug, Args)]

@@ -58,6 +58,20 @@ fn redis_is_filled_and_asked() {
         assert!(said.values[name] > 0.0, "{name}: {said:?}");
     }
     assert_eq!(said.values["operations"], 2000.0);
+    assert!(!said.values.contains_key("coverage"), "it may have none: {said:?}");
+}
+
+/// Its allocator is told to ask for them; but for `thp` redis-server would refuse them all the same.
+#[test]
+fn redis_may_have_huge_pages() {
+    let mut command =
+        pagewise(&["lab", "workload", "redis", "records=40000", "requests=1000", "thp=true"]);
+    let ran = finish(command.env("MALLOC_CONF", "thp:always"));
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""));
+    let coverage = said(&ran.out).unwrap().values["coverage"];
+    let policy = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    let never = policy.is_ok_and(|policy| policy.contains("[never]"));
+    assert_eq!(coverage > 0.3, !never, "{coverage}");
 }
 
 #[test]

@@ -24,6 +24,7 @@ pub const BUILT_IN: &[(&str, &str)] = built_in![
     "coldpages-profile",
     "thp-defrag",
     "thp-defrag-fragmented",
+    "thp-defrag-redis",
     "thp-khugepaged",
     "thp-sparse",
     "redis-mglru",

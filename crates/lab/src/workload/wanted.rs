@@ -230,6 +230,8 @@ pub struct Redis {
     pub clients: u32,
     /// Requests in flight on each.
     pub pipeline: u32,
+    /// Huge pages as the machine's policy has them; redis-server refuses them where it is not told.
+    pub thp: bool,
     /// At most so long, filling included: where it takes longer there is no answer.
     pub seconds: f64,
     /// Draws values, which are text; and keys where redis-benchmark lets us.
@@ -244,6 +246,7 @@ impl Default for Redis {
             requests: 100_000,
             clients: 8,
             pipeline: 1,
+            thp: false,
             seconds: 600.0,
             seed: 1,
         }

@@ -23,7 +23,7 @@ const MOST_COUNTERS: usize = 900;
 /// Who is counted.
 #[derive(Debug, Clone, Copy)]
 pub enum Counted<'a> {
-    /// The threads of these processes, and those that they start meanwhile.
+    /// The threads of these processes, and the threads and processes that they start meanwhile.
     Processes(&'a [u32]),
     /// Everything on all processors.
     Machine,

@@ -31,13 +31,15 @@ use crate::calls::leash;
 use crate::program::{find, last_lines};
 
 const BENCHMARK: &str = "redis-benchmark";
+/// Where the kernel's is another one the nearest that is told.
+const HUGE_PAGE: u64 = 2 << 20;
 
 /// Does it.
 pub(super) fn run(wanted: &Redis, told: &mut Told<'_>) -> Result<Said, Error> {
     check::redis(wanted)?;
     let benchmark = find(BENCHMARK, "redis-tools").map_err(Error::Program)?;
     let end = Instant::now() + Duration::from_secs_f64(wanted.seconds);
-    let mut server = Server::start(end)?;
+    let mut server = Server::start(wanted.thp, end)?;
     filled(&mut server, wanted, end, told)?;
     let seed = knows_seed(&benchmark).then_some(wanted.seed);
     let mut values = BTreeMap::new();
@@ -57,6 +59,8 @@ pub(super) fn run(wanted: &Redis, told: &mut Told<'_>) -> Result<Said, Error> {
         measured.p99_seconds.into_iter().for_each(|seconds| say("p99", seconds));
     }
     values.insert("operations".to_owned(), 2.0 * wanted.requests as f64);
+    let covered = if wanted.thp { server.coverage(HUGE_PAGE) } else { None };
+    values.extend(covered.map(|share| ("coverage".to_owned(), share)));
     Ok(Said { workload: "redis".to_owned(), values, course: Course::default() })
 }
 

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use pagewise_observe::coverage;
 use rustix::fs::{CWD, Mode, OFlags};
 
 use super::super::error::{About, Error};
@@ -54,12 +55,13 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts one that has nothing and saves nothing.
-    pub(super) fn start(end: Instant) -> Result<Self, Error> {
+    /// Starts one that has nothing and saves nothing; with `thp` it may have huge pages.
+    pub(super) fn start(thp: bool, end: Instant) -> Result<Self, Error> {
         let program = program()?;
         let folder = Folder::new()?;
         let mut command = Command::new(program);
         command.arg0(SERVER).args(OPTIONS).current_dir(&folder.0).stdin(Stdio::null());
+        command.args(thp.then_some(["--disable-thp", "no"]).iter().flatten());
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         leash(&mut command);
         let child = command.spawn().about(|| "starting redis-server".to_owned())?;
@@ -87,6 +89,12 @@ impl Server {
     pub(super) fn path(&self) -> PathBuf {
         let number = self.socket.as_ref().map_or(-1, AsRawFd::as_raw_fd);
         format!("/proc/{}/fd/{number}", std::process::id()).into()
+    }
+
+    /// The part of its memory that is in huge pages.
+    pub(super) fn coverage(&self, block: u64) -> Option<f64> {
+        let share = coverage::share(self.child.id(), block).ok()?;
+        Some(share.percent()?.get() / 100.0)
     }
 
     pub(super) fn connect(&self) -> io::Result<UnixStream> {
