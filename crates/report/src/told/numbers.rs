@@ -93,7 +93,9 @@ pub(crate) fn seconds(seconds: f64) -> String {
         ten if ten >= 9.95 => format!("{ten:.1} s"),
         one if one >= 0.995 => format!("{one:.2} s"),
         some if some >= 0.0995 => format!("{:.0} ms", some * 1000.0),
-        few if few >= 0.000_095 => format!("{:.1} ms", few * 1000.0),
+        few if few >= 0.009_95 => format!("{:.1} ms", few * 1000.0),
+        fewer if fewer >= 0.000_995 => format!("{:.2} ms", fewer * 1000.0),
+        part if part >= 0.000_099_5 => format!("{:.0} µs", part * 1e6),
         0.0 => "0 s".to_owned(),
         moment => format!("{:.1} µs", moment * 1e6),
     }
@@ -138,6 +140,10 @@ mod tests {
     fn times_have_three_digits() {
         let all = [0.0123, 0.123, 1.234, 12.34, 123.4].map(seconds);
         assert_eq!(all, ["12.3 ms", "123 ms", "1.23 s", "12.3 s", "123 s"]);
-        assert_eq!([0.0, 0.000_004_2, 0.000_42].map(seconds), ["0 s", "4.2 µs", "0.4 ms"]);
+        assert_eq!(
+            [0.001_234, 0.000_143, 0.000_047].map(seconds),
+            ["1.23 ms", "143 µs", "47.0 µs"]
+        );
+        assert_eq!([0.0, 0.000_004_2, 0.000_999_9].map(seconds), ["0 s", "4.2 µs", "1.00 ms"]);
     }
 }
