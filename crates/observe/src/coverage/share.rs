@@ -83,15 +83,22 @@ mod tests {
     use super::*;
     use crate::coverage::process;
 
-    /// A look at every page says the same of this very process.
+    /// A look at every page says the same of this very process; other tests may change it between two looks.
     #[test]
     fn blocks_say_what_pages_say() {
         let held = vec![1u8; 64 << 20];
         let own = std::process::id();
-        let found = share(own, 2 << 20).unwrap();
-        let all = process(own, 2 << 20, false).unwrap().coverage;
-        assert_eq!(found.huge, all.anon_huge, "{}", held[4096]);
-        assert!(found.anon >= Bytes::new(64 << 20) && found.anon >= found.huge, "{found:?}");
+        let looks = || {
+            let found = share(own, 2 << 20).unwrap();
+            (found, process(own, 2 << 20, false).unwrap().coverage.anon_huge)
+        };
+        let alike = |(found, huge): &(Share, Bytes)| found.huge == *huge;
+        let (found, _) = (0..50).map(|_| looks()).find(alike).expect("two looks that say the same");
+        assert!(
+            found.anon >= Bytes::new(64 << 20) && found.anon >= found.huge,
+            "{found:?} {}",
+            held[77]
+        );
         assert!(found.percent().is_some());
     }
 
