@@ -27,24 +27,24 @@ programs() {
 	export CC_riscv64gc_unknown_linux_gnu=riscv64-linux-gnu-gcc
 	trixie cargo build --manifest-path "$PWD/Cargo.toml" --package pagewise \
 		--locked --offline --target $triple
-	mkdir -p "$work/bin"
-	trixie riscv64-linux-gnu-strip -o "$work/bin/pagewise" "$PWD/target/oldest/$triple/debug/pagewise"
-	trixie riscv64-linux-gnu-gcc -O2 -Wall -Wextra -static -o "$work/bin/chase" "$PWD/xtask/riscv64/chase.c"
+	mkdir -p "$work/root/bin"
+	trixie riscv64-linux-gnu-strip -o "$work/root/bin/pagewise" "$PWD/target/oldest/$triple/debug/pagewise"
+	trixie riscv64-linux-gnu-gcc -O2 -Wall -Wextra -static -o "$work/root/bin/chase" "$PWD/xtask/riscv64/chase.c"
 }
 
 initramfs() {
-	cp "$guest/root/usr/bin/busybox" "$work/bin/"
-	ln -s busybox "$work/bin/sh"
-	cp xtask/riscv64/init.sh "$work/init"
-	(cd "$work" && printf '%s\n' init bin bin/* | busybox cpio -o -H newc 2>/dev/null | gzip -1) >"$work.cpio.gz"
-	mv "$work.cpio.gz" "$work/initramfs"
+	cp "$guest/root/usr/bin/busybox" "$work/root/bin/"
+	ln -s busybox "$work/root/bin/sh"
+	cp xtask/riscv64/init.sh "$work/root/init"
+	(cd "$work/root" && find . | cpio --quiet -o -H newc | gzip -1) >"$work/initramfs"
 }
 
-command -v qemu-system-riscv64 >/dev/null || {
+# opensbi is the firmware, cpio packs what the guest begins with
+if ! { command -v qemu-system-riscv64 && command -v cpio; } >/dev/null; then
 	export DEBIAN_FRONTEND=noninteractive
 	apt-get update --quiet=2
-	apt-get install --quiet=2 --yes --no-install-recommends qemu-system-misc opensbi
-}
+	apt-get install --quiet=2 --yes --no-install-recommends qemu-system-misc opensbi cpio
+fi
 trixie_compiler riscv64:riscv64
 xtask/scripts/debian-suite.sh --with-dependencies trixie "$guest" \
 	linux-image-riscv64:riscv64 busybox-static:riscv64
