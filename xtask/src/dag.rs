@@ -36,9 +36,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "pagewise-lab",
         ],
     ),
+    ("pagewise-testkit", &[]),
     ("hugepool", &[]),
     ("xtask", &[]),
 ];
+
+/// What tests share: any of our crates may use it, for its tests alone.
+const FOR_TESTS: &str = "pagewise-testkit";
 
 /// One of our crates uses another.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,8 +109,10 @@ fn wrong(crates: &BTreeSet<String>, arrows: &BTreeSet<Arrow>) -> Vec<String> {
     let row = |name: &str| ALLOWED.iter().find(|(from, _)| *from == name);
     let strangers = crates.iter().filter(|name| row(name).is_none());
     let strangers = strangers.map(|name| format!("  {name}: has no row in the table"));
-    let allowed =
-        |arrow: &Arrow| row(&arrow.from).is_none_or(|(_, to)| to.contains(&arrow.to.as_str()));
+    let allowed = |arrow: &Arrow| match (arrow.to.as_str(), arrow.kind.as_str()) {
+        (FOR_TESTS, kind) => kind == "dev",
+        (to, _) => row(&arrow.from).is_none_or(|(_, allowed)| allowed.contains(&to)),
+    };
     let forbidden = arrows.iter().filter(|arrow| !allowed(arrow)).map(|arrow| format!("  {arrow}"));
     strangers.chain(forbidden).collect()
 }
@@ -146,6 +152,15 @@ mod tests {
         let report = package("pagewise-report", &[("pagewise-decide", Some("dev"))]);
         let decide = package("pagewise-decide", &[]);
         assert_eq!(judged(&[report, decide]), ["  pagewise-report -> pagewise-decide (dev)"]);
+    }
+
+    #[test]
+    fn what_tests_share_is_for_tests_alone() {
+        let kit = package(FOR_TESTS, &[]);
+        let test = package("pagewise-decide", &[(FOR_TESTS, Some("dev"))]);
+        assert_eq!(judged(&[kit.clone(), test]), Vec::<String>::new());
+        let product = package("pagewise-decide", &[(FOR_TESTS, None)]);
+        assert_eq!(judged(&[kit, product]), ["  pagewise-decide -> pagewise-testkit"]);
     }
 
     #[test]

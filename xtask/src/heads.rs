@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn what_becomes_part_of_a_kernel_has_its_licence() {
         assert_eq!(licence("kernel/zmerge/core/slot.c"), IN_KERNEL);
-        assert_eq!(licence("crates/pagewise/tests/guest_zmerge.rs"), LICENCE);
+        assert_eq!(licence("crates/pagewise/tests/guest/zmerge.rs"), LICENCE);
     }
 
     #[test]

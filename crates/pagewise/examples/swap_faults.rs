@@ -6,10 +6,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests open the pages that they wrote")]
 
-#[path = "../tests/machine/lender.rs"]
+#[path = "../tests/root/machine/lender.rs"]
 mod lender;
-#[path = "../tests/machine/loans.rs"]
-mod loans;
 
 use std::collections::BTreeMap;
 use std::error::Error;

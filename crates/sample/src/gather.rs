@@ -374,16 +374,12 @@ fn why(error: &std::io::Error) -> WhyUnread {
 }
 
 #[cfg(test)]
-#[path = "../tests/common/mod.rs"]
-mod target;
-
-#[cfg(test)]
 mod tests {
-    use super::target::Target;
     use super::*;
     use crate::Options;
     use crate::find::Method;
     use crate::pagemap::zero_frame;
+    use pagewise_testkit::Target;
 
     fn gathered(pids: &[u32], method: Method) -> Gathered {
         let page_size = rustix::param::page_size() as u64;

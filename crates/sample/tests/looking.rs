@@ -6,18 +6,16 @@
 
 #![expect(unsafe_code, reason = "the control reads as we must not")]
 
-mod common;
-
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{Target, rollup};
 use pagewise_model::{Pages, Percent};
 use pagewise_observe::HostRoot;
 use pagewise_sample::{
     Choice, Ended, OpenError, Options, Origin, PageKind, Partial, Sample, Sampler, WhyUnread, open,
 };
+use pagewise_testkit::{Target, rollup};
 
 const MIB: u64 = 256;
 

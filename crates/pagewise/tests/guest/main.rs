@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What happens in guests with the kernels of three Debian suites. They need QEMU, and the network
+//! where kernels and userlands are not kept yet, but no root; run by `cargo xtask test --root`.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::allow_attributes,
+    reason = "tests start programs and prepare the machine by its own tools"
+)]
+
+#[path = "../shared/agreement.rs"]
+mod agreement;
+#[path = "../shared/example.rs"]
+mod example;
+#[path = "../shared/faults.rs"]
+mod faults;
+
+mod bench;
+mod boot;
+mod lab;
+mod loans;
+mod outcomes;
+mod scan;
+mod sizes;
+mod swap_faults;
+mod systemd;
+mod thp;
+mod zmerge;

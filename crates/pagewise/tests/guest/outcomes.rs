@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Guests with the kernels of three Debian suites: what a command comes to, whatever it does.
+//!
+//! They need QEMU, and the network where the kernels are not kept yet, but no root.
+
+use std::fs::Permissions;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::boot::{Ran, finish, lab, program};
+use rustix::process::{Pid, Signal};
+
+const SUITES: [&str; 3] = ["bookworm", "trixie", "sid"];
+
+/// A shell script in a guest of that suite.
+fn script(suite: &str, options: &[&str], script: &str) -> Ran {
+    crate::boot::script(&[&["--kernel", suite], options].concat(), script)
+}
+
+/// One run as --json tells it.
+fn run(suite: &str, options: &[&str], command: &[&str]) -> serde_json::Value {
+    crate::boot::run(&[&["--kernel", suite], options].concat(), command)
+}
+
+#[test]
+fn guest_of_every_suite_comes_up() {
+    for suite in SUITES {
+        let run = run(suite, &["--emulate"], &["true"]);
+        assert_eq!((&run["outcome"], &run["status"]), (&"exited".into(), &0.into()), "{run:#}");
+        assert!(run["boot_cpu_seconds"].as_f64().unwrap() > 0.0, "{run:#}");
+        assert!(run["initramfs_bytes"].as_u64().unwrap() <= 16 << 20, "{run:#}");
+        assert_eq!(run["troubles"], serde_json::json!([]), "{run:#}");
+    }
+}
+
+#[test]
+fn guest_of_every_suite_has_processors_zram_cgroups_and_pressure() {
+    let look = "nproc; cat /sys/block/zram0/comp_algorithm /sys/fs/cgroup/job/cgroup.controllers \
+                /proc/pressure/memory /proc/self/cgroup && pagewise doctor --interval 0; id -u";
+    for suite in SUITES {
+        let ran = script(suite, &["--cpus", "2"], look);
+        for wanted in ["lz4", "zstd", "memory", "some avg10=", "0::/job"] {
+            assert!(ran.out.contains(wanted), "{suite}: no {wanted}: {} {}", ran.out, ran.err);
+        }
+        assert!(ran.out.starts_with("2\n") && ran.out.ends_with("0\n"), "{suite}: {}", ran.out);
+    }
+}
+
+#[test]
+fn guest_passes_output_and_status_on() {
+    let ran = script("trixie", &[], "printf 'a\\tb'; echo c >&2; exit 7");
+    assert_eq!((ran.status, ran.out.as_str()), (7, "a\tb"), "{}", ran.err);
+    assert!(ran.err.lines().any(|line| line == "c"), "{}", ran.err);
+    assert_eq!(finish(&mut lab(&["--kernel", "trixie", "--", "false"])).status, 1);
+    let ran = finish(&mut lab(&["--kernel", "trixie", "--", "nonesuch"]));
+    assert!(ran.status == 125 && ran.err.contains("nonesuch: No such file"), "{}", ran.err);
+}
+
+#[test]
+fn guest_tells_a_crash() {
+    let run = run("trixie", &[], &["sh", "-c", "kill -SEGV $$"]);
+    assert_eq!((&run["outcome"], &run["signal"]), (&"crashed".into(), &11.into()), "{run:#}");
+}
+
+#[test]
+fn guest_that_ignores_signals_is_ended_by_the_deadline() {
+    let stubborn = "trap '' TERM INT HUP; while :; do sleep 1; done";
+    let ran = script("trixie", &["--deadline", "40s"], stubborn);
+    assert_eq!(ran.status, 124, "{}", ran.err);
+    assert!(ran.err.contains("still running the command"), "{}", ran.err);
+}
+
+#[test]
+fn guest_panic_is_told_with_the_kernels_words() {
+    for suite in SUITES {
+        let ran = script(suite, &[], "echo c > /proc/sysrq-trigger; sleep 60");
+        assert_eq!(ran.status, 125, "{suite}: {}", ran.err);
+        assert!(ran.err.contains("the kernel panicked: sysrq triggered crash"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn guest_that_fills_memory_is_told_from_a_crash() {
+    let run = run("trixie", &["--memory", "160M"], &["tail", "/dev/zero"]);
+    assert_eq!(run["outcome"], "out_of_memory", "{run:#}");
+    assert!(run["kills"].as_u64().unwrap() >= 1, "{run:#}");
+    let log = run["log"].to_string();
+    assert!(log.contains("Out of memory"), "{log}");
+}
+
+#[test]
+fn guest_kills_what_the_command_leaves() {
+    let run = run("trixie", &[], &["sh", "-c", "sleep 1000 & setsid sleep 1000 & exit 0"]);
+    assert_eq!((&run["outcome"], &run["left"]), (&"exited".into(), &2.into()), "{run:#}");
+}
+
+#[test]
+fn guest_with_too_little_memory_is_refused_or_told() {
+    let ran = script("trixie", &["--memory", "32M"], "true");
+    assert!(ran.status == 1 && ran.err.contains("kernel and initramfs alone take"), "{}", ran.err);
+    // Enough for the images, too little to live: whatever it comes to, it comes to an end.
+    let ran = script("trixie", &["--memory", "90M", "--deadline", "30s"], "true");
+    assert!([0, 124, 125, 137].contains(&ran.status), "{} {}", ran.status, ran.err);
+}
+
+#[test]
+fn guest_brings_files_in_and_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let sent = folder.path().join("sent");
+    let bytes: Vec<u8> = (0..200_000_u32).flat_map(|n| (n * 7919).to_le_bytes()).collect();
+    std::fs::write(&sent, &bytes).unwrap();
+    let out = folder.path().join("out");
+    let options =
+        ["--file", &format!("{}:/root/x", sent.display()), "--out", out.to_str().unwrap()];
+    let ran = script("trixie", &options, "mkdir /out/d; cp x /out/d/y; : > /out/empty");
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    assert!(std::fs::read(out.join("d/y")).unwrap() == bytes);
+    assert_eq!(std::fs::read(out.join("empty")).unwrap(), b"");
+}
+
+#[test]
+fn guest_records_a_host_that_opens_here() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let options = ["--out", out.to_str().unwrap()];
+    let ran = script("sid", &options, "pagewise capture --quiet --folder /out/host");
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    let host = out.join("host");
+    let report = finish(program().args(["--root", host.to_str().unwrap(), "status"]));
+    assert!(report.status == 0 && report.out.contains("RAM"), "{} {}", report.out, report.err);
+}
+
+/// Four disks: what is written to an image stays only where that was asked for.
+#[test]
+fn guest_of_every_suite_has_disks() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = |name: &str| folder.path().join(name);
+    let work = "mke2fs /dev/vda 2>&1 > /dev/null; mkdir /m; mount -t ext4 /dev/vda /m && echo a > /m/a; \
+                for disk in b c d; do cat /sys/block/vd$disk/size; head -c 4 /dev/vd$disk; \
+                printf new | dd of=/dev/vd$disk 2> /dev/null; echo; done; cat /m/a";
+    for suite in SUITES {
+        for name in ["copied", "read", "written"] {
+            std::fs::write(image(name), [&b"old!"[..], &[0; 65532]].concat()).unwrap();
+        }
+        let (copied, read) = (image("copied"), format!("{},ro", image("read").display()));
+        let written = format!("{},rw", image("written").display());
+        let options = ["--disk", "64M", "--disk", copied.to_str().unwrap(), "--disk", &read];
+        let ran = script(suite, &[&options[..], &["--disk", &written]].concat(), work);
+        let expected = "128\nold!\n128\nold!\n128\nold!\na\n";
+        assert_eq!((ran.status, ran.out.as_str()), (0, expected), "{suite}: {}", ran.err);
+        let start = |name: &str| std::fs::read(image(name)).unwrap()[..4].to_vec();
+        assert_eq!(
+            (start("copied"), start("read")),
+            (b"old!".to_vec(), b"old!".to_vec()),
+            "{suite}"
+        );
+        assert_eq!(start("written"), b"new!", "{suite}");
+    }
+}
+
+#[test]
+fn guest_without_qemu_says_what_to_install() {
+    let ran = finish(lab(&["--kernel", "trixie", "--", "true"]).env("PATH", "/nowhere"));
+    assert_eq!(ran.status, 1);
+    assert!(ran.err.contains("apt-get install qemu-system-x86"), "{}", ran.err);
+}
+
+#[test]
+fn guest_that_forks_without_end_is_ended() {
+    let ran = script("trixie", &["--deadline", "30s"], "f() { f | f & }; f; sleep 5");
+    assert!([0, 124, 137].contains(&ran.status), "{} {}", ran.status, ran.err);
+}
+
+#[test]
+fn guest_that_is_restarted_or_halted_from_inside_is_told() {
+    let ran = script("trixie", &[], "reboot -f; sleep 60");
+    assert_eq!(ran.status, 125, "{}", ran.err);
+    assert!(ran.err.contains("ended early: the command restarted it"), "{}", ran.err);
+    let ran = script("trixie", &["--deadline", "20s"], "halt -f; sleep 60");
+    assert!(ran.status == 124 && ran.err.contains("System halted"), "{}", ran.err);
+}
+
+/// Nothing is gathered for a reader who is slow, and who went away ends the guest.
+#[test]
+fn guest_that_prints_without_end_is_read_as_it_prints() {
+    let mut yes = lab(&["--kernel", "trixie", "--deadline", "10m", "--", "yes"]);
+    let mut yes = yes.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut out = yes.stdout.take().unwrap();
+    let mut bytes = vec![0; 1 << 20];
+    out.read_exact(&mut bytes).unwrap();
+    assert!(bytes.chunks(2).all(|line| line == b"y\n"));
+    drop(out);
+    let ended = yes.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success() && !told.contains("--deadline"), "{told}");
+}
+
+#[test]
+fn guest_kernel_log_is_kept_whole_where_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let options = ["--kernel-log", log.to_str().unwrap()];
+    let ran = script("bookworm", &options, "echo c > /proc/sysrq-trigger; sleep 60");
+    assert_eq!(ran.status, 125, "{}", ran.err);
+    let text = String::from_utf8_lossy(&std::fs::read(&log).unwrap()).into_owned();
+    for wanted in ["Linux version 6.1", "Command line: ", "Run /init", "sysrq triggered crash"] {
+        assert!(text.contains(wanted), "no {wanted} in {text}");
+    }
+    let again = script("bookworm", &options, "true");
+    assert!(
+        again.status == 1 && again.err.contains("expected no file of that name"),
+        "{}",
+        again.err
+    );
+}
+
+/// Copies of the program and of a kernel, for somebody who may read nothing else.
+fn for_anybody(folder: &Path) -> (PathBuf, PathBuf) {
+    let (program, cache) = (folder.join("pagewise"), folder.join("cache"));
+    std::fs::copy(std::env::var_os("PAGEWISE_STATIC").unwrap(), &program).unwrap();
+    let kept = shared_cache("bookworm").join("bookworm");
+    let script = "mkdir -p $1/kernels && cp -r $0 $1/kernels && chmod -R a+rwX $2";
+    let copied = Command::new("sh").args(["-c", script]).arg(kept).arg(&cache).arg(folder).status();
+    assert!(copied.unwrap().success());
+    (program, cache)
+}
+
+#[test]
+fn guest_needs_no_rights() {
+    let folder = tempfile::tempdir().unwrap();
+    let (program, cache) = for_anybody(folder.path());
+    let mut command = match rustix::process::geteuid().is_root() {
+        true => Command::new("setpriv"),
+        false => Command::new("env"),
+    };
+    if rustix::process::geteuid().is_root() {
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
+    }
+    command
+        .arg(&program)
+        .args(["--json", "lab", "guest", "--kernel", "bookworm", "--", "id", "-u"]);
+    let ran = finish(command.env("PAGEWISE_CACHE", &cache).current_dir("/"));
+    let document: serde_json::Value = serde_json::from_str(&ran.out).expect(&ran.err);
+    let run = &document["runs"][0];
+    assert_eq!((&run["outcome"], &run["status"]), (&"exited".into(), &0.into()), "{run:#}");
+    let why = run["why_emulated"].as_str().unwrap_or_default();
+    assert!((run["accelerator"] == "kvm") != why.starts_with("/dev/kvm"), "{run:#}");
+}
+
+/// A cache on a disk of that size, in a mount namespace of its own: it is gone with the command.
+fn on_small_disk(size: &str, arguments: &str) -> Ran {
+    let shared = shared_cache("trixie");
+    let program = std::env::var("PAGEWISE_STATIC").unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size={size} none $0 && ln -s {} $0/kernels && {{ PAGEWISE_CACHE=$0 \
+         {program} lab guest --kernel trixie {arguments}; status=$?; ls $0/runs; exit $status; }}",
+        shared.display()
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let own = ["--user", "--map-root-user", "--mount", "sh", "-c", &script];
+    finish(Command::new("unshare").args(own).arg(folder.path()))
+}
+
+#[test]
+fn guest_without_room_on_the_disk_is_told() {
+    let ran = on_small_disk("4M", "-- true");
+    assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{}", ran.err);
+    for wanted in ["No space left on device", "let PAGEWISE_CACHE name a folder elsewhere"] {
+        assert!(ran.err.contains(wanted), "{}", ran.err);
+    }
+}
+
+#[test]
+fn guest_whose_disk_finds_no_room_sees_an_error() {
+    let fill =
+        "--disk 1G --deadline 2m -- dd if=/dev/urandom of=/dev/vda bs=1M count=64 conv=fsync";
+    let ran = on_small_disk("48M", fill);
+    assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{}", ran.err);
+    assert!(ran.err.contains("dd: ") && !ran.err.contains("--deadline"), "{}", ran.err);
+}
+
+#[test]
+fn guest_kernel_that_is_none_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("text");
+    std::fs::write(&text, "no kernel").unwrap();
+    for path in ["/bin/sh", text.to_str().unwrap()] {
+        let ran = script(path, &[], "true");
+        assert!(ran.status == 1 && ran.err.contains("expected a Linux image"), "{}", ran.err);
+    }
+    let ran = script("9.9", &[], "true");
+    assert!(ran.status == 1 && ran.err.contains("no kernel 9.9: looked for 9.9"), "{}", ran.err);
+}
+
+/// The image alone, without the folder of modules beside it.
+#[test]
+fn guest_kernel_without_drivers_is_told() {
+    let image = shared_cache("bookworm").join("bookworm/image");
+    let image = image.to_str().unwrap();
+    let ran = finish(&mut lab(&["--kernel", image, "--", "pagewise", "--version"]));
+    assert!(ran.status == 0 && ran.out.starts_with("pagewise "), "{}", ran.err);
+    let ran = finish(&mut lab(&["--kernel", image, "--disk", "8M", "--", "pagewise", "--version"]));
+    assert!(ran.status == 125 && ran.err.contains("0 of 1 disks came up"), "{}", ran.err);
+    let ran = finish(&mut lab(&["--kernel", image, "--module", "zram", "--", "true"]));
+    assert!(ran.status == 1 && ran.err.contains("no modules of this kernel"), "{}", ran.err);
+    let ran = script("bookworm", &["--module", "nonesuch"], "true");
+    assert!(ran.status == 1 && ran.err.contains("no module nonesuch"), "{}", ran.err);
+}
+
+/// A packed image that nobody unpacks is started as it is, by the larger machine's firmware.
+#[test]
+fn guest_of_a_packed_image_comes_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("vmlinuz");
+    let mut bytes = std::fs::read(shared_cache("sid").join("sid/modules/vmlinuz")).unwrap();
+    // Where the packed kernel is; the image itself knows without that.
+    bytes[0x248..0x24c].copy_from_slice(&[0; 4]);
+    std::fs::write(&image, bytes).unwrap();
+    let ran =
+        finish(&mut lab(&["--kernel", image.to_str().unwrap(), "--", "pagewise", "--version"]));
+    assert!(ran.status == 0 && ran.out.starts_with("pagewise "), "{}", ran.err);
+}
+
+/// A folder of programs that stand before the real ones: an apt that says what the real one said.
+fn apt_that(update: &str, show: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let get = format!(
+        "#!/bin/sh\ncase \"$*\" in *indextargets*) printf 'Debian\\thttp://mirror.test/debian/\\n';; \
+         *update) {update};; *) exit 100;; esac\n"
+    );
+    for (name, text) in [("apt-get", get), ("apt-cache", format!("#!/bin/sh\n{show}\n"))] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+    }
+    folder
+}
+
+/// The program with an empty cache and that apt.
+fn with_apt(apt: &Path, cache: &Path, arguments: &[&str]) -> Command {
+    let mut command = program();
+    let path = std::env::var("PATH").unwrap();
+    command.env("PATH", format!("{}:{path}", apt.display())).env("PAGEWISE_CACHE", cache);
+    command.arg("lab").args(arguments);
+    command
+}
+
+#[test]
+fn guest_of_a_suite_that_is_gone_is_told() {
+    let said = "E: The repository 'http://mirror.test/debian nosuch Release' does not have a Release file.";
+    let update = format!("echo \"{said}\" >&2; exit 100");
+    for (update, show, told) in [
+        (update.as_str(), "exit 0", "does not have a Release file"),
+        ("exit 0", "echo 'E: No packages found' >&2; exit 100", "apt-cache: E: No packages found"),
+        ("exit 0", "echo 'Depends: linux-image-1 (= 1)'", "apt-get: exit status: 100"),
+    ] {
+        let (apt, cache) = (apt_that(update, show), tempfile::tempdir().unwrap());
+        let guest = ["guest", "--kernel", "nosuch", "--", "true"];
+        let ran = finish(&mut with_apt(apt.path(), cache.path(), &guest));
+        assert!(ran.status == 1 && ran.err.contains(told), "{told}: {}", ran.err);
+        assert!(ran.err.contains("next   look whether that suite is there"), "{}", ran.err);
+        let left = names(&cache.path().join("new")).into_iter().filter(|name| name == "nosuch");
+        assert_eq!((left.count(), names(&cache.path().join("kernels")).len()), (0, 0));
+    }
+}
+
+#[test]
+fn guest_of_a_damaged_cache_is_told_and_fetched_again() {
+    let cache = tempfile::tempdir().unwrap();
+    let kept = shared_cache("trixie").join("trixie");
+    let script = "mkdir $1/kernels && cp -r $0 $1/kernels && printf x >> $1/kernels/trixie/image";
+    let copied = Command::new("sh").args(["-c", script]).arg(kept).arg(cache.path()).status();
+    assert!(copied.unwrap().success());
+    let apt = apt_that("echo 'E: no network' >&2; exit 100", "exit 1");
+    let listed = finish(&mut with_apt(apt.path(), cache.path(), &["cache", "list"]));
+    assert!(listed.out.contains("damaged: fetched again when it is wanted"), "{}", listed.out);
+    let guest = ["guest", "--kernel", "trixie", "--", "true"];
+    let ran = finish(&mut with_apt(apt.path(), cache.path(), &guest));
+    assert_eq!(ran.status, 1, "{}", ran.err);
+    for wanted in ["the cached kernel is damaged and is fetched again", "apt-get: E: no network"] {
+        assert!(ran.err.contains(wanted), "{}", ran.err);
+    }
+}
+
+#[test]
+fn guest_counts_repeat_within_one_percent() {
+    let sum = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done";
+    for (suite, boots) in SUITES.into_iter().zip([2, 5, 2]) {
+        let often = boots.to_string();
+        let count = ["--count", "--boots", &often, "--", "sh", "-c", sum];
+        let all = [&["--json", "--kernel", suite], &count[..]].concat();
+        let ran = finish(&mut lab(&all));
+        let document: serde_json::Value = serde_json::from_str(&ran.out).expect(&ran.err);
+        let runs = document["runs"].as_array().unwrap();
+        let counts: Vec<u64> =
+            runs.iter().map(|run| run["counted"]["ticks"].as_u64().unwrap()).collect();
+        println!("{suite}: {counts:?}");
+        let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+        assert!(counts.len() == boots && *least > 1_000_000, "{counts:?}");
+        assert!((most - least) * 100 <= *least, "{counts:?}");
+    }
+}
+
+/// Where the kernels of the shared cache are, this suite's among them.
+fn shared_cache(suite: &str) -> PathBuf {
+    let shared = std::env::var_os("PAGEWISE_CACHE").expect("set by cargo xtask test");
+    let shared = Path::new(&shared).join("kernels");
+    if !shared.join(suite).exists() {
+        assert!(program().args(["lab", "cache", "fetch", suite]).status().unwrap().success());
+    }
+    shared.canonicalize().unwrap()
+}
+
+/// A cache of its own with the kernels of the shared one: what other tests run is not seen in it.
+fn own_cache() -> tempfile::TempDir {
+    let own = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(shared_cache("bookworm"), own.path().join("kernels")).unwrap();
+    own
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// Processes whose command line names this folder.
+fn processes(folder: &Path) -> usize {
+    let folder = folder.to_string_lossy().into_owned();
+    let all = names(Path::new("/proc")).into_iter();
+    let lines = all.filter_map(|pid| std::fs::read(format!("/proc/{pid}/cmdline")).ok());
+    lines.filter(|line| String::from_utf8_lossy(line).contains(&folder)).count()
+}
+
+/// Waits for what the kernel does in its own time.
+fn in_the_end(mut done: impl FnMut() -> bool) -> bool {
+    let until = Instant::now() + Duration::from_secs(20);
+    while Instant::now() < until {
+        if done() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    false
+}
+
+/// A runner whose guest lives for a few seconds.
+fn short_lived(cache: &Path) -> Child {
+    let mut runner = lab(&["--kernel", "bookworm", "--", "sleep", "1"]);
+    runner.env("PAGEWISE_CACHE", cache).stdout(Stdio::null()).stderr(Stdio::piped());
+    runner.spawn().unwrap()
+}
+
+/// Whether every lock of the cache can be had at once.
+fn all_locks_are_free(cache: &Path) -> bool {
+    let free = |path: PathBuf| {
+        let file = std::fs::File::open(path).unwrap();
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok()
+    };
+    let locks = cache.join("locks");
+    names(&locks).into_iter().all(|name| free(locks.join(name)))
+}
+
+/// What the next start says; nothing may be left behind it.
+fn next_start(cache: &Path) -> String {
+    let mut next = program();
+    let next = finish(next.args(["lab", "cache", "prune", "none"]).env("PAGEWISE_CACHE", cache));
+    assert_eq!((next.status, names(&cache.join("runs"))), (0, Vec::new()), "{}", next.err);
+    assert!(all_locks_are_free(cache));
+    next.err
+}
+
+/// Ends a runner; answers how many folders it left, and of how many the next start told.
+fn ended(runner: &mut Child, cache: &Path, signal: Signal, place: &str) -> (usize, usize) {
+    let runs = cache.join("runs");
+    let pid = Pid::from_raw(i32::try_from(runner.id()).unwrap()).unwrap();
+    let _ = rustix::process::kill_process(pid, signal);
+    let ended = runner.wait().unwrap();
+    assert!(in_the_end(|| processes(&runs) == 0), "{place}: {ended}");
+    let folders = if runs.exists() { names(&runs).len() } else { 0 };
+    assert!(signal == Signal::KILL || folders == 0, "{place}: {ended}");
+    (folders, next_start(cache).matches("left by a run that was killed").count())
+}
+
+/// Ten runners, ended at random in all of their life, by turns with SIGKILL and SIGINT.
+#[test]
+fn guest_killed_at_any_time_leaves_nothing() {
+    let cache = own_cache();
+    let runs = cache.path().join("runs");
+    let started = Instant::now();
+    assert!(short_lived(cache.path()).wait().unwrap().success());
+    let life = u64::try_from(started.elapsed().as_millis()).unwrap();
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let (mut left, mut told) = (0, 0);
+    for signal in [Signal::KILL, Signal::INT].into_iter().cycle().take(10) {
+        // xorshift: the same moments in every run of the test, as far as a life lasts as long.
+        for (up, by) in [(true, 13), (false, 7), (true, 17)] {
+            random ^= if up { random << by } else { random >> by };
+        }
+        let mut runner = short_lived(cache.path());
+        std::thread::sleep(Duration::from_millis(random % life));
+        let place = format!("{signal:?} after {} of {life} ms", random % life);
+        let (folders, said) = ended(&mut runner, cache.path(), signal, &place);
+        (left, told) = (left + folders, told + said);
+    }
+    // however fast this machine is now, one is killed while its folder is there
+    let mut runner = short_lived(cache.path());
+    assert!(in_the_end(|| runs.exists() && !names(&runs).is_empty()));
+    let (folders, said) = ended(&mut runner, cache.path(), Signal::KILL, "with its folder");
+    (left, told) = (left + folders, told + said);
+    println!("{left} of 6 killed runners left a folder; the next starts told of {told}");
+    assert!(left > 0 && told == left, "{told} of {left} were told");
+    assert!(short_lived(cache.path()).wait().unwrap().success());
+}
+
+#[test]
+fn guest_fetch_that_is_killed_leaves_nothing() {
+    let (apt, cache) = (apt_that("exec sleep 60", "exit 1"), tempfile::tempdir().unwrap());
+    let new = cache.path().join("new");
+    for signal in [Signal::KILL, Signal::INT] {
+        let mut fetch = with_apt(apt.path(), cache.path(), &["cache", "fetch", "trixie"]);
+        let mut fetch = fetch.stderr(Stdio::null()).process_group(0).spawn().unwrap();
+        assert!(in_the_end(|| new.join("trixie").is_dir()));
+        let pid = Pid::from_raw(i32::try_from(fetch.id()).unwrap()).unwrap();
+        match signal {
+            Signal::KILL => rustix::process::kill_process(pid, signal).unwrap(),
+            // As a terminal does it.
+            _ => rustix::process::kill_process_group(pid, signal).unwrap(),
+        }
+        let ended = fetch.wait().unwrap();
+        assert!(signal == Signal::KILL || ended.code() == Some(130), "{ended}");
+        assert!(in_the_end(|| processes(&new) == 0));
+        let said = next_start(cache.path());
+        let told = said.contains("left by a fetch that was killed");
+        assert_eq!(told, signal == Signal::KILL, "{said}");
+        assert!(!new.join("trixie").exists());
+    }
+}
+
+#[test]
+fn guest_stopped_by_the_user_leaves_nothing() {
+    let cache = own_cache();
+    let runs = cache.path().join("runs");
+    let mut runner = lab(&["--kernel", "bookworm", "--", "sleep", "60"]);
+    runner.env("PAGEWISE_CACHE", cache.path()).stderr(Stdio::piped());
+    let runner = runner.spawn().unwrap();
+    assert!(in_the_end(|| processes(&runs) == 1));
+    let pid = Pid::from_raw(i32::try_from(runner.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, Signal::INT).unwrap();
+    let ended = runner.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.code() == Some(130) && told.contains("stopped by the user"), "{told}");
+    assert_eq!((processes(&runs), names(&runs)), (0, Vec::new()));
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The kernel module zmerge, built for the kernels of three Debian suites, in guests with them.
+//!
+//! `kernel/zmerge/build-for.sh` builds it with each suite's own compiler and headers, which it keeps
+//! below `.cache/zmerge` (some 430 MB a suite); a module whose sources have not changed is not
+//! built again. What is tried is in the scripts of `kernel/zmerge/guest`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::boot::{Ran, finish, lab, run};
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernel/zmerge")
+}
+
+/// The module for exactly the kernel that a guest of the suite has.
+fn module(suite: &str) -> String {
+    let guest = run(&["--emulate", "--kernel", suite], &["true"]);
+    let release = guest["release"].as_str().unwrap();
+    let mut build = Command::new(sources().join("build-for.sh"));
+    let built = finish(build.args([suite, release]));
+    assert_eq!(built.status, 0, "{suite}: {}", built.err);
+    format!("{}:/zmerge.ko", built.out.trim_end())
+}
+
+/// A shell script in a guest of the suite that has the module.
+fn guest(suite: &str, files: &[String], script: &str) -> Ran {
+    let module = module(suite);
+    let options = ["--emulate", "--kernel", suite, "--memory", "256M", "--deadline", "5m"];
+    let files = files.iter().chain([&module]).flat_map(|file| ["--file", file]);
+    let command = ["--", "sh", "-c", script];
+    finish(&mut lab(&options.into_iter().chain(files).chain(command).collect::<Vec<_>>()))
+}
+
+/// What it keeps and what it refuses, one after the other in one boot: each loads the module anew.
+fn keeps_and_refuses(suite: &str) {
+    let scripts = ["keep", "refuse"].map(|name| {
+        let path = sources().join(format!("guest/{name}.sh"));
+        format!("{}:/{name}.sh", path.display())
+    });
+    let ran = guest(suite, &scripts, "sh /keep.sh && sh /refuse.sh");
+    assert_eq!(ran.status, 0, "{suite}: {} {}", ran.out, ran.err);
+    assert!(ran.out.ends_with("kept\nrefused 72\nwrong 0\n"), "{suite}: {} {}", ran.out, ran.err);
+}
+
+#[test]
+fn guest_zmerge_keeps_every_page_and_refuses_what_it_must_on_bookworm() {
+    keeps_and_refuses("bookworm");
+}
+
+#[test]
+fn guest_zmerge_keeps_every_page_and_refuses_what_it_must_on_trixie() {
+    keeps_and_refuses("trixie");
+}
+
+#[test]
+fn guest_zmerge_keeps_every_page_and_refuses_what_it_must_on_sid() {
+    keeps_and_refuses("sid");
+}
+
+/// A swap session: 10 MB in a group that may hold 2; the first 2 MB of the first file are the second
+/// one, and the third pushes both out. Each answer stands behind `== NAME`, its exit status at its end.
+const SESSION: &str = r#"
+say() { name=$1; shift; echo "== $name"; "$@" 2>&1; echo "-- $?"; }
+say no-module pagewise merge
+insmod /zmerge.ko
+cd /sys/block/zmerge0
+say no-size pagewise merge
+say unknown pagewise merge --device zram0
+echo 64M >disksize
+mkswap /dev/zmerge0 >/dev/null
+swapon /dev/zmerge0
+mkdir /many /sys/fs/cgroup/a
+mount -t tmpfs none /many
+echo +memory >/sys/fs/cgroup/cgroup.subtree_control
+echo 2M >/sys/fs/cgroup/a/memory.max
+(echo 0 >/sys/fs/cgroup/a/cgroup.procs; head -c 6000640 /init >/many/1; head -c 2002944 /init >/many/2
+    head -c 2500000 /dev/urandom >/many/3)
+sync
+say status pagewise status
+say report pagewise report --no-contents --interval 0
+say facts pagewise status --json
+say merge pagewise merge --device /dev/zmerge0 --predict --json
+say again pagewise merge
+say after pagewise status
+head -c 6000640 /init | cmp - /many/1 && head -c 2002944 /init | cmp - /many/2 && echo "== same"
+echo 'nobody:x:65534:65534::/:/bin/sh' >>/etc/passwd
+say stranger su nobody -c 'pagewise merge'
+echo off >merge_mode
+say off pagewise merge
+say doctor pagewise doctor --interval 0
+"#;
+
+/// The answer of this name: what was printed, and the exit status.
+fn answer<'a>(session: &'a str, name: &str) -> (&'a str, &'a str) {
+    let start =
+        session.split_once(&format!("== {name}\n")).unwrap_or_else(|| panic!("{session}")).1;
+    let (text, rest) = start.split_once("-- ").unwrap_or((start, ""));
+    (text, rest.lines().next().unwrap_or_default())
+}
+
+fn document(session: &str, name: &str) -> serde_json::Value {
+    let (text, status) = answer(session, name);
+    assert_eq!(status, "0", "{name}: {text}");
+    serde_json::from_str(text).unwrap_or_else(|_| panic!("{name}: {text}"))
+}
+
+#[track_caller]
+fn assert_refused(session: &str, name: &str, why: &str) {
+    let (text, status) = answer(session, name);
+    assert!(
+        status == "1" && text.starts_with("pagewise: ") && text.contains(why),
+        "{text} {status}"
+    );
+    assert!(text.contains("\n  next   "), "{name}: {text}");
+}
+
+#[test]
+fn guest_zmerge_is_told_of_and_merged_by_pagewise() {
+    let ran = guest("trixie", &[], SESSION);
+    let session = ran.out.as_str();
+    assert_eq!(ran.status, 0, "{session} {}", ran.err);
+    assert_refused(session, "no-module", "the module zmerge is not loaded");
+    assert_refused(session, "no-size", "zmerge0: it has no disksize");
+    assert_refused(session, "unknown", "--device zram0: expected a device of zmerge (zmerge0)");
+    assert_refused(session, "stranger", "/sys/block/zmerge0/merge is for root");
+    assert_refused(session, "off", "zmerge0: its merge_mode is off");
+    let (status, _) = answer(session, "status");
+    assert!(status.contains("merging on request, none merged"), "{status}");
+    let (report, _) = answer(session, "report");
+    let tier = report.lines().find(|line| line.trim_start().starts_with("1  zmerge0"));
+    assert!(tier.is_some_and(|line| line.contains("compressed RAM")), "{report}");
+    assert_eq!(document(session, "facts")["tiers"][0]["kind"], "zmerge");
+    merged_as_predicted(&document(session, "merge")["devices"][0]);
+    assert!(answer(session, "again").0.contains("no identical pages beyond those merged before"));
+    let (after, _) = answer(session, "after");
+    let words: Vec<&str> = after.split_whitespace().collect();
+    assert!(words.join(" ").contains(" pages merged save "), "{after}");
+    assert!(session.contains("== same"), "{session}");
+    let (doctor, _) = answer(session, "doctor");
+    assert!(!doctor.contains("zram") && !doctor.contains("zmerge0 "), "{doctor}");
+}
+
+/// All copies that a look at the device found are merged, and memory came back for them.
+fn merged_as_predicted(device: &serde_json::Value) {
+    let of = |end: &str, file: &str| device[end]["merging"][file]["value"].as_u64().unwrap();
+    let used = |end: &str| device[end]["mm_stat"]["memory_used"]["value"].as_u64().unwrap();
+    let merged = of("after", "merged_pages");
+    assert_eq!(device["predicted_pages"], merged, "{device:#}");
+    // of the 489 pages that are there twice, the limit may leave some in memory
+    assert!((200..700).contains(&merged) && of("before", "merged_pages") == 0, "{device:#}");
+    assert!(used("after") < used("before") && of("after", "merged_bytes") > 0, "{device:#}");
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Findings over the real readers: recorded hosts, changed file by file, replayed and diagnosed.
+//!
+//! Each rule fires for each of its reasons, and not on what nearly is one; what it gives as proof
+//! stands in the files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use crate::cases::{Case, Near};
+use crate::program::run_in;
+use crate::scene::Scene;
+use pagewise_decide::{RULES, diagnose};
+use pagewise_model::{Evidence, Finding, Severity};
+
+type Ids = BTreeSet<&'static str>;
+
+/// What each recording is expected to be told, in this order.
+const EXPECTED: [(&str, &[&str]); 15] = [
+    (crate::cases::PLAIN, &["zram-unused", "cgroup-v1-limits"]),
+    (crate::cases::THP, &["zram-unused", "cgroup-v1-limits"]),
+    (crate::cases::BEHIND_FILE, &["zram-unused", "cgroup-v1-limits"]),
+    (crate::cases::BEHIND_FILE_USED, &["zram-unused", "cgroup-v1-limits"]),
+    (crate::cases::ZRAM_SWAP, &["cgroup-v1-limits"]),
+    (crate::cases::ZRAM_SWAP_USED, &["cgroup-v1-limits"]),
+    (
+        "debian-bookworm-6.1-x86_64-1g-thp",
+        &["hugetlb-unused", "zram-unused", "thp-coverage", "khugepaged-starves", "mglru-off"],
+    ),
+    ("debian-bookworm-6.1-x86_64-512m-zram-behind-disk", &["memory-pressure", "tier-order"]),
+    ("debian-bookworm-6.1-x86_64-512m-zram-pressure", &["memory-pressure", "mglru-off"]),
+    (
+        "debian-trixie-6.12-x86_64-1g-thp",
+        &[
+            "hugetlb-unused",
+            "zram-unused",
+            "thp-coverage",
+            "khugepaged-starves",
+            "thp-bloat-guard-off",
+        ],
+    ),
+    (
+        "debian-trixie-6.12-x86_64-512m-swap-off",
+        &["memory-pressure", "swap-avoids-anon", "cache-not-cache", "zram-unused"],
+    ),
+    ("debian-trixie-6.12-x86_64-512m-zram-pressure-no-mglru", &["memory-pressure", "mglru-off"]),
+    (
+        "debian-sid-7.2-x86_64-512m-zram-full",
+        &["memory-pressure", "zram-full", "zram-incompressible", "zram-oversized"],
+    ),
+    ("debian-sid-7.2-x86_64-512m-zram-pressure", &["memory-pressure"]),
+    ("debian-sid-7.2-x86_64-512m-zswap-zram", &["memory-pressure", "zram-zswap-stacked"]),
+];
+
+/// What was made of a scene.
+struct Replayed {
+    name: String,
+    findings: Vec<Finding>,
+    /// Lines that no reader understood.
+    problems: Vec<String>,
+    /// Evidence that does not stand where it points.
+    untraced: Vec<String>,
+}
+
+impl Replayed {
+    fn new(name: String, scene: &Scene) -> Self {
+        let interval = scene.replay();
+        let findings = diagnose(&interval);
+        let start = interval.start.iter().flat_map(|start| &start.problems);
+        let problems = start.chain(&interval.end.problems).map(ToString::to_string).collect();
+        let evidence = findings.iter().flat_map(|finding| &finding.evidence);
+        let look_up = |evidence| crate::witness::check(scene, interval.seconds(), evidence).err();
+        let untraced = evidence.filter_map(look_up).collect();
+        Self { name, findings, problems, untraced }
+    }
+
+    fn of_case(case: &Case, change: crate::cases::Change) -> Self {
+        let name = format!("{}: {}", case.id, case.reason);
+        Self::new(name, &change(Scene::of(case.host)))
+    }
+}
+
+/// Every case with what fires and what nearly does.
+static CASES: LazyLock<Vec<(&Case, Replayed, Replayed)>> = LazyLock::new(|| {
+    let replayed = |case: &'static Case| {
+        let [fires, near] = [case.fires, case.near.change()].map(|it| Replayed::of_case(case, it));
+        (case, fires, near)
+    };
+    crate::cases::all().map(replayed).collect()
+});
+
+/// Every recording as it is.
+static UNCHANGED: LazyLock<Vec<Replayed>> = LazyLock::new(|| {
+    let replayed = |slug: String| {
+        let scene = Scene::of(&slug);
+        Replayed::new(slug, &scene)
+    };
+    crate::scene::slugs().into_iter().map(replayed).collect()
+});
+
+fn all() -> impl Iterator<Item = &'static Replayed> {
+    UNCHANGED.iter().chain(CASES.iter().flat_map(|(_, fires, near)| [fires, near]))
+}
+
+fn ids(findings: &[Finding]) -> Ids {
+    findings.iter().map(|finding| finding.id).collect()
+}
+
+fn told<'a>(case: &Case, findings: &'a [Finding]) -> Vec<&'a Finding> {
+    findings.iter().filter(|finding| finding.id == case.id).collect()
+}
+
+/// Exactly one finding of the rule, of this severity and with these words in its title.
+fn assert_told(case: &Case, findings: &[Finding], severity: Severity, title: &str) {
+    let told = told(case, findings);
+    let [finding] = told.as_slice() else { panic!("{}, {}: {told:#?}", case.id, case.reason) };
+    assert_eq!(finding.severity, severity, "{}: {finding:#?}", case.reason);
+    assert!(finding.title.contains(title), "{}: {finding:#?}", case.reason);
+}
+
+/// Besides what the recording says as it is, some of which the change may end, these rules fire.
+fn assert_new(case: &Case, findings: &[Finding], expected: &[&'static str]) {
+    let (_, known) = EXPECTED.iter().find(|(host, _)| *host == case.host).unwrap();
+    let is_new = |id: &&str| *id == case.id || !known.contains(id);
+    let new: Ids = ids(findings).into_iter().filter(is_new).collect();
+    assert_eq!(new, expected.iter().copied().collect(), "{}: {}", case.id, case.reason);
+}
+
+#[test]
+fn each_reason_fires_and_nothing_else_does() {
+    for (case, Replayed { findings, .. }, _) in CASES.iter() {
+        assert_told(case, findings, case.severity, case.title);
+        assert_new(case, findings, &[&[case.id], case.also].concat());
+    }
+}
+
+#[test]
+fn what_is_nearly_a_reason_is_none() {
+    for (case, _, Replayed { findings, .. }) in CASES.iter() {
+        match case.near {
+            Near::Silent(_) => assert_new(case, findings, case.also),
+            Near::But(_, others) => assert_new(case, findings, others),
+            Near::Told(_, severity, title) => assert_told(case, findings, severity, title),
+        }
+    }
+}
+
+/// A rule without a machine that it fires on, or without one that it must leave alone, is no rule.
+#[test]
+fn every_rule_has_a_case_that_fires_and_one_that_must_not() {
+    let all: Ids = RULES.iter().map(|rule| rule.id).collect();
+    let firing: Ids = crate::cases::all().map(|case| case.id).collect();
+    let is_silent = |case: &&Case| !matches!(case.near, Near::Told(..));
+    let silent: Ids = crate::cases::all().filter(is_silent).map(|case| case.id).collect();
+    assert_eq!((&firing, &silent), (&all, &all));
+    let reasons: BTreeSet<_> = crate::cases::all().map(|case| (case.id, case.reason)).collect();
+    assert_eq!(reasons.len(), crate::cases::all().count(), "two cases are one");
+}
+
+#[test]
+fn every_number_in_evidence_stands_where_it_points() {
+    let wrong: BTreeSet<&String> = all().flat_map(|replayed| &replayed.untraced).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let findings = || all().flat_map(|replayed| &replayed.findings);
+    let looked_up = findings().map(|finding| finding.evidence.len()).sum::<usize>();
+    assert!(looked_up > 400, "only {looked_up} looked up");
+}
+
+#[test]
+fn nothing_is_said_twice() {
+    for Replayed { name, findings, .. } in all() {
+        for finding in findings {
+            let told = |evidence: &Evidence| format!("{evidence:?}");
+            let distinct: BTreeSet<String> = finding.evidence.iter().map(told).collect();
+            assert_eq!(distinct.len(), finding.evidence.len(), "{name}: {finding:#?}");
+        }
+    }
+}
+
+#[test]
+fn every_file_recorded_or_changed_is_understood() {
+    for Replayed { name, problems, .. } in all() {
+        assert!(problems.is_empty(), "{name}: {problems:#?}");
+    }
+}
+
+#[test]
+fn recordings_say_what_is_expected_of_them() {
+    let known: BTreeMap<&str, &[&str]> = EXPECTED.into_iter().collect();
+    for Replayed { name, findings, .. } in UNCHANGED.iter() {
+        let found: Vec<&str> = findings.iter().map(|finding| finding.id).collect();
+        let expected = known.get(name.as_str()).copied();
+        assert_eq!(Some(found.as_slice()), expected, "{name}: is it new? add it to the table");
+    }
+    assert_eq!(UNCHANGED.len(), EXPECTED.len());
+}
+
+#[test]
+fn a_recording_replays_to_the_same_always() {
+    for slug in crate::scene::slugs() {
+        let path = crate::scene::recordings().join(&slug);
+        let label = path.display().to_string();
+        let once = format!("{:?}", Scene::of(&slug).replay_as(&label));
+        let again = format!("{:?}", Scene::of(&slug).replay_as(&label));
+        // from the folder that the fixture is, as a user would name it
+        let opened =
+            format!("{:?}", crate::scene::interval(&pagewise_observe::open(&path).unwrap()));
+        assert!(once.len() > 100_000, "{slug}: {once}");
+        for other in [again, opened] {
+            let at = once.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+            let around = |text: &str| {
+                text.get(at.saturating_sub(200)..(at + 100).min(text.len())).map(str::to_owned)
+            };
+            assert!(once == other, "{slug}: {:?} against {:?}", around(&once), around(&other));
+        }
+    }
+}
+
+/// What the program prints about a recording, without what the run itself took.
+fn printed(verb: &str, slug: &str) -> String {
+    let ran = run_in(&crate::scene::recordings(), &[verb, "--root", slug]);
+    assert_eq!(ran.err, "", "{verb} {slug}");
+    assert_eq!(ran.out.matches(" took ").count(), 1, "{verb} {slug}: {}", ran.out);
+    // it stands behind the time of the recording, or on a line of its own where that is too long
+    let kept = ran.out.lines().filter_map(|line| match line.split_once(" took ") {
+        Some((before, _)) => before.strip_suffix(" ·"),
+        None => Some(line),
+    });
+    kept.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// `BLESS=1` rewrites the files; a person reads the difference.
+#[test]
+fn the_program_prints_what_it_did() {
+    let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    for slug in crate::scene::slugs() {
+        for verb in ["doctor", "status"] {
+            let path = golden.join(&slug).join(format!("{verb}.txt"));
+            let printed = printed(verb, &slug);
+            if std::env::var_os("BLESS").is_some() {
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(&path, &printed).unwrap();
+            }
+            let known = std::fs::read_to_string(&path).unwrap_or_default();
+            assert_eq!(printed, known, "{}: `cargo xtask bless` rewrites it", path.display());
+        }
+    }
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What holds for every recorded host, and what no recording may hold.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::allow_attributes,
+    reason = "tests start programs and prepare the machine by its own tools"
+)]
+
+#[path = "../shared/program.rs"]
+#[expect(dead_code, unused_imports, reason = "a law needs one way to run it")]
+mod program;
+
+mod cases;
+mod findings;
+mod redaction;
+mod scene;
+mod witness;

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The program as its user meets it: exit status, streams, files. Needs no privilege.
+
+use std::io::Read;
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::program::{empty_folder, pagewise, run, run_in};
+
+#[test]
+fn help_and_version_are_no_errors() {
+    for option in ["--help", "--version", "-h", "-V"] {
+        let ran = run(&[option]);
+        assert_eq!(ran.status, 0, "{option}");
+        assert!(ran.out.contains("pagewise") || ran.out.contains("memory"), "{}", ran.out);
+    }
+}
+
+#[test]
+fn wrong_usage_exits_with_2_and_prints_no_answer() {
+    for line in [
+        &["--nonsense"][..],
+        &["nonsense"],
+        &["--interval", "soon"],
+        &["--interval", "25h"],
+        &["report", "-q", "-v"],
+        &["capture", "-o", "a", "--folder", "b"],
+        &["completions", "tcsh-of-bob"],
+        &["schema", "everything"],
+        &["man"],
+    ] {
+        let ran = run(line);
+        assert_eq!((ran.status, ran.out.as_str()), (2, ""), "{line:?}");
+        assert!(ran.err.starts_with("error:"), "{line:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn without_a_verb_it_reports() {
+    for line in [&["--interval", "20ms"][..], &["report", "--interval", "20ms"]] {
+        let ran = run(line);
+        assert_eq!(ran.status, 0, "{}", ran.err);
+        assert!(!ran.out.is_empty());
+    }
+}
+
+#[test]
+fn what_is_piped_has_no_colours() {
+    for verb in ["report", "status", "doctor"] {
+        let ran = run(&[verb, "--interval", "20ms"]);
+        assert!(!ran.out.contains('\x1b'), "{verb}");
+        assert!(ran.out.lines().all(|line| line.chars().count() <= 100), "{verb}");
+    }
+}
+
+#[test]
+fn json_is_one_document_with_its_schemas_name() {
+    for verb in ["report", "status", "doctor"] {
+        let ran = run(&[verb, "--json", "--interval", "20ms"]);
+        assert!(ran.status == 0 || verb == "doctor" && ran.status == 3, "{}", ran.err);
+        let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(document["schema"], format!("pagewise/{verb}/1"));
+        let cost = &document["cost"];
+        assert!(cost["cpu_seconds"].as_f64().unwrap() > 0.0);
+        assert!(cost["bytes_read"].as_u64().unwrap() > 1000);
+    }
+}
+
+#[test]
+fn a_schema_is_json() {
+    for noun in ["report", "status", "doctor"] {
+        let ran = run(&["schema", noun]);
+        assert_eq!(ran.status, 0);
+        let schema: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        assert!(schema.is_object());
+    }
+}
+
+#[test]
+fn what_looking_cost_is_told_on_request_and_not_otherwise() {
+    let told = run(&["status", "-v"]);
+    assert!(told.err.contains(" s CPU; read "), "{}", told.err);
+    assert_eq!(run(&["status"]).err, "");
+}
+
+/// The doctor's exit status says whether there are findings.
+#[test]
+fn the_doctor_exits_with_3_when_there_are_findings() {
+    let ran = run(&["doctor", "--json", "--interval", "20ms"]);
+    let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let none = document["findings"].as_array().unwrap().is_empty();
+    assert_eq!(ran.status, if none { 0 } else { 3 });
+}
+
+/// Findings that are not asked for are neither printed nor counted.
+#[test]
+fn the_doctor_leaves_out_what_matters_less() {
+    let severities = |least: &str| {
+        let ran = run(&["doctor", "--json", "--interval", "0", "--min-severity", least]);
+        let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        let findings = document["findings"].as_array().unwrap();
+        let found = findings.iter().map(|one| one["severity"].as_str().unwrap().to_owned());
+        let found: Vec<String> = found.collect();
+        assert_eq!(ran.status, if found.is_empty() { 0 } else { 3 }, "{least}: {}", ran.err);
+        found
+    };
+    assert!(severities("warning").iter().all(|one| one != "info"));
+    assert!(severities("critical").iter().all(|one| one == "critical"));
+    assert!(severities("info").len() >= severities("critical").len());
+    assert_eq!(run(&["doctor", "--min-severity", "grave"]).status, 2);
+    assert!(run(&["doctor", "--help"]).out.contains("--min-severity"));
+}
+
+#[test]
+fn a_mistyped_command_is_guessed() {
+    assert!(run(&["reprot"]).err.contains("'report'"));
+}
+
+#[test]
+fn places_that_cannot_be_written_to_are_named_with_the_way_on() {
+    let folder = empty_folder();
+    for line in [&["capture", "-o", "none/x", "--interval", "0"][..], &["man", "/dev/null"]] {
+        let ran = run_in(folder.path(), line);
+        assert_eq!(ran.status, 1, "{line:?}");
+        assert!(
+            ran.err.contains("expected a folder") && ran.err.contains("\n  next   "),
+            "{}",
+            ran.err
+        );
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    for line in [&["status"][..], &["report", "--interval", "20ms"], &["completions", "bash"]] {
+        let mut child =
+            pagewise(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(0), ""), "{line:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let ended = pagewise(&["status"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(ended.status.code(), Some(1));
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(said.starts_with("pagewise: standard output: No space left"), "{said}");
+}
+
+#[test]
+fn ctrl_c_ends_the_wait_and_says_so() {
+    let child = pagewise(&["report", "--interval", "60s"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = rustix::process::Pid::from_child(&child);
+    assert!(
+        (0..1000).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            catches_ctrl_c(child.id())
+        }),
+        "it never asked for the signal"
+    );
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    // a report would have been printed, had the whole minute passed
+    assert_eq!((ended.status.code(), ended.stdout.len()), (Some(130), 0), "{said}");
+    assert!(said.starts_with("pagewise: stopped by Ctrl-C after "), "{said}");
+}
+
+/// Whether a process has a handler for the interrupt signal, number 2, by its mask of caught ones.
+fn catches_ctrl_c(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(mask.trim(), 16).unwrap() & 0b10 != 0
+}
+
+#[test]
+fn the_interval_is_waited_for() {
+    let ran = run(&["report", "--json", "--interval", "400ms"]);
+    let report: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert!(report["interval"]["seconds"].as_f64().unwrap() >= 0.4, "{}", report["interval"]);
+}
+
+#[test]
+fn completions_know_every_verb() {
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = run(&["completions", shell]);
+        assert_eq!(ran.status, 0);
+        for verb in ["report", "status", "doctor", "capture", "--smaps-budget"] {
+            assert!(ran.out.contains(verb.trim_start_matches('-')), "{shell}: {verb}");
+        }
+    }
+}
+
+#[test]
+fn man_pages_are_written_for_every_verb() {
+    let folder = empty_folder();
+    let ran = run_in(folder.path(), &["man", "pages/man1"]);
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    for page in ["pagewise", "pagewise-report", "pagewise-doctor", "pagewise-capture"] {
+        let text =
+            std::fs::read_to_string(folder.path().join("pages/man1").join(page.to_owned() + ".1"));
+        assert!(text.unwrap().contains(".SH NAME"), "{page}");
+    }
+}
+
+/// Which of both it is depends on the machine; that counts are counts is held in `make test-riscv64`.
+#[test]
+fn page_walks_are_counted_or_it_is_said_why_not() {
+    let pid = std::process::id().to_string();
+    let words = ["thp", "--interval", "0s", "--page-walks", "100ms"];
+    let ran = run(&[&words[..], &["--pid", &pid, "--json"]].concat());
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let cycles = &document["page_walks"]["cycles"];
+    let counted = cycles["value"].as_u64().is_some();
+    let why = cycles["absent"].as_str().or(cycles["denied"].as_str());
+    assert!(counted != why.is_some_and(|why| !why.is_empty()), "{cycles}");
+    let text = run(&words).out;
+    assert_eq!(text.contains("not counted"), text.contains("--canary"), "{text}");
+    assert!(text.contains("  Page walks   "), "{text}");
+}
+
+#[test]
+fn nothing_can_be_counted_in_a_recording() {
+    let folder = empty_folder();
+    let root = folder.path().to_str().unwrap();
+    let ran = run(&["--root", root, "thp", "--page-walks", "100ms"]);
+    assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{}", ran.err);
+    assert!(ran.err.contains("thp --page-walks"), "{}", ran.err);
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the program says and takes, as anybody runs it: no root, no guests.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::allow_attributes,
+    reason = "tests start programs and prepare the machine by its own tools"
+)]
+
+#[path = "../shared/program.rs"]
+mod program;
+
+mod bad_input;
+mod bench;
+mod cli;
+mod lab_run;
+mod recordings;
+mod scan;
+mod trial;
+mod undo;
+mod workload;

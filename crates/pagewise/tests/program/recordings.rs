@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Recordings made and read by the program, good and bad. What exactly becomes of each hostile
+//! entry is tested where recordings are read; here it is that the user hears of it.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::program::{empty_folder, run, run_in};
+
+const MANIFEST: &str = "format = \"pagewise-recording/1\"\nname = \"host-1\"\nkernel = \"6.12\"\n\
+    page_size = 4096\n[ends.end]\nunix_seconds = 12.0\nmonotonic_seconds = 3.0\n";
+const MEMINFO: &str = "MemTotal:  16303412 kB\nMemFree:  400 kB\n";
+
+/// A folder with a recording of one end.
+fn recording() -> tempfile::TempDir {
+    let folder = empty_folder();
+    std::fs::create_dir_all(folder.path().join("end/proc")).unwrap();
+    std::fs::write(folder.path().join("host.toml"), MANIFEST).unwrap();
+    std::fs::write(folder.path().join("end/proc/meminfo"), MEMINFO).unwrap();
+    folder
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// `status` of a recording: it must always come, and it must say `problem`.
+fn status_with_problem(path: &Path, problem: &str) {
+    let ran = run(&["status", "-v", "--root", text(path)]);
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    assert!(!ran.out.is_empty());
+    assert!(ran.err.contains(problem), "{problem:?} is not in {}", ran.err);
+    assert!(!ran.err.contains('\x1b') && !ran.out.contains('\x1b'));
+}
+
+#[test]
+fn a_capture_can_be_reported_on_and_is_private() {
+    let folder = empty_folder();
+    let made = run_in(folder.path(), &["capture", "-o", "x.tar.zst", "--interval", "50ms"]);
+    assert_eq!(made.status, 0, "{}", made.err);
+    assert!(made.out.contains("inside") && made.out.contains("left out"), "{}", made.out);
+    let path = folder.path().join("x.tar.zst");
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    for verb in ["report", "status", "doctor"] {
+        let ran = run(&[verb, "--root", text(&path)]);
+        assert!(ran.status == 0 || verb == "doctor" && ran.status == 3, "{verb}: {}", ran.err);
+        assert!(!ran.out.is_empty());
+    }
+}
+
+#[test]
+fn nothing_is_overwritten() {
+    let folder = empty_folder();
+    std::fs::write(folder.path().join("x"), "mine").unwrap();
+    let ran = run_in(folder.path(), &["capture", "-o", "x", "--interval", "0"]);
+    assert_eq!(ran.status, 1);
+    assert!(ran.err.starts_with("pagewise: x: expected no file of that name"), "{}", ran.err);
+    assert!(ran.err.contains("\n  next   "), "{}", ran.err);
+    assert_eq!(std::fs::read_to_string(folder.path().join("x")).unwrap(), "mine");
+    let into = run_in(folder.path(), &["capture", "--folder", ".", "--interval", "0"]);
+    assert!(into.err.contains("expected an empty folder"), "{}", into.err);
+}
+
+#[test]
+fn the_default_name_holds_no_host_name() {
+    let folder = empty_folder();
+    let ran = run_in(folder.path(), &["capture", "-q", "--interval", "0"]);
+    let name = ran.out.trim();
+    assert!(name.starts_with("pagewise-") && name.ends_with(".tar.zst"), "{name}");
+    assert!(folder.path().join(name).is_file());
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    assert!(host.trim().len() < 3 || !name.contains(host.trim()));
+}
+
+#[test]
+fn a_folder_and_an_archive_say_the_same() {
+    let folder = empty_folder();
+    let made = run_in(folder.path(), &["capture", "--folder", "new/host", "--interval", "50ms"]);
+    assert_eq!(made.status, 0, "{}", made.err);
+    let kept = folder.path().join("new/host");
+    assert!(kept.join("host.toml").is_file() && kept.join("start/proc/vmstat").is_file());
+    let packed = folder.path().join("again.tar.zst");
+    let again = run(&["capture", "--root", text(&kept), "-o", text(&packed)]);
+    assert_eq!(again.status, 0, "{}", again.err);
+    let status = |root: &Path| run(&["status", "--json", "--root", text(root)]).out;
+    let memory = |text: String| -> serde_json::Value {
+        let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        document["memory"].clone()
+    };
+    assert_eq!(memory(status(&kept)), memory(status(&packed)));
+}
+
+#[test]
+fn errors_name_the_file_what_was_expected_and_the_way_on() {
+    let folder = empty_folder();
+    std::fs::write(folder.path().join("text"), "this is no recording at all\n").unwrap();
+    for (path, expected) in [
+        ("none", "none: No such file or directory"),
+        (
+            "text",
+            "text: expected a recording (.tar.zst with host.toml in it), found something that \
+            begins with \"this is no recording at \"",
+        ),
+        (".", ".: expected host.toml or a folder proc in it, found neither"),
+        ("/dev/null", "/dev/null: expected a folder or a .tar.zst file, found a character device"),
+    ] {
+        let ran = run_in(folder.path(), &["report", "--root", path]);
+        assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{path}");
+        assert!(ran.err.starts_with(&format!("pagewise: {expected}")), "{}", ran.err);
+        assert!(ran.err.contains("\n  next   "), "{}", ran.err);
+    }
+}
+
+#[test]
+fn a_garbled_description_is_told_and_the_rest_comes() {
+    let folder = recording();
+    std::fs::write(folder.path().join("host.toml"), "format = [[[\n\x1b[2J").unwrap();
+    status_with_problem(folder.path(), "host.toml:2: expected the description of a recording");
+}
+
+#[test]
+fn a_huge_file_is_told_and_the_rest_comes() {
+    let folder = recording();
+    let file = std::fs::File::create(folder.path().join("end/proc/vmstat")).unwrap();
+    file.set_len(200 << 20).unwrap();
+    status_with_problem(folder.path(), "end/proc/vmstat: expected at most 8 MiB in one file");
+}
+
+#[test]
+fn links_and_pipes_are_told_and_the_rest_comes() {
+    let folder = recording();
+    std::os::unix::fs::symlink(".", folder.path().join("end/loop")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", folder.path().join("end/proc/vmstat")).unwrap();
+    status_with_problem(folder.path(), "end/proc/vmstat: expected a plain file");
+    status_with_problem(folder.path(), "end/loop: expected a plain file");
+}
+
+#[test]
+fn numbers_of_32_digits_are_told_and_the_rest_comes() {
+    let folder = recording();
+    let text = format!("MemTotal:  {} kB\nMemFree:  400 kB\n", "9".repeat(32));
+    std::fs::write(folder.path().join("end/proc/meminfo"), text).unwrap();
+    status_with_problem(folder.path(), "/proc/meminfo:1: expected a size in kB");
+}
+
+#[test]
+fn an_archive_cut_in_the_middle_is_told() {
+    let folder = empty_folder();
+    let made = run_in(folder.path(), &["capture", "-o", "x.tar.zst", "--interval", "0"]);
+    assert_eq!(made.status, 0, "{}", made.err);
+    let whole = std::fs::read(folder.path().join("x.tar.zst")).unwrap();
+    let plain = zstd::decode_all(whole.as_slice()).unwrap();
+    let cut = folder.path().join("cut.tar");
+    std::fs::write(&cut, &plain[..plain.len() / 2]).unwrap();
+    status_with_problem(&cut, "recording: expected a whole archive");
+    std::fs::write(&cut, &plain[..300]).unwrap();
+    let ran = run(&["status", "--root", text(&cut)]);
+    assert_eq!(ran.status, 1);
+    assert!(ran.err.contains("expected a recording"), "{}", ran.err);
+}
+
+/// A fixture with two findings, none of which is a warning.
+const FIXTURE: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/hosts/debian12-6.18-x86_64-24g-plain");
+
+#[test]
+fn findings_below_the_wanted_severity_are_counted_and_not_shown() {
+    let all = run(&["doctor", "--root", FIXTURE]);
+    assert_eq!(all.status, 3, "{}", all.out);
+    assert!(!all.out.contains("not shown"), "{}", all.out);
+    let few = run(&["doctor", "--root", FIXTURE, "--min-severity", "critical"]);
+    assert_eq!(few.status, 0, "{}", few.out);
+    assert!(few.out.contains("below --min-severity not shown"), "{}", few.out);
+    assert!(!few.out.contains("INFO") && !few.out.contains("No findings"), "{}", few.out);
+}
+
+#[test]
+fn a_host_that_could_not_be_examined_is_not_called_healthy() {
+    let folder = empty_folder();
+    std::fs::create_dir(folder.path().join("proc")).unwrap();
+    for line in [&["doctor"][..], &["doctor", "--json"], &["doctor", "--min-severity", "warning"]] {
+        let ran = run(&[line, &["--root", text(folder.path())]].concat());
+        assert_eq!(ran.status, 1, "{}", ran.out);
+        assert!(ran.err.contains("nothing could be examined"), "{}", ran.err);
+        assert!(ran.err.contains("\n  next   see what is missing: pagewise report"));
+        assert!(!ran.out.contains("No findings"), "{}", ran.out);
+    }
+}

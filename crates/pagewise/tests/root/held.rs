@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Processes whose memory is arranged by `crates/apply/examples/held.rs`, and cgroups for them.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A running program; it ends with this.
+#[derive(Debug)]
+pub(crate) struct Held {
+    child: Child,
+    orders: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Held {
+    pub(crate) fn start(arguments: &str) -> Self {
+        Self::started(Command::new(program()).args(arguments.split(' ')))
+    }
+
+    /// Starts it as the command says; it has arranged its memory when this returns.
+    pub(crate) fn started(command: &mut Command) -> Self {
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
+        let orders = child.stdin.take();
+        let mut answers = BufReader::new(child.stdout.take().expect("piped"));
+        let mut line = String::new();
+        answers.read_line(&mut line).expect("an answer");
+        assert_eq!(line.trim(), "ready");
+        Self { child, orders, answers }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The process that it started: where it is `thp run`.
+    pub(crate) fn child_of(&self) -> u32 {
+        let path = format!("/proc/{0}/task/{0}/children", self.pid());
+        let children = std::fs::read_to_string(path).expect("children");
+        children.split_whitespace().next().and_then(|pid| pid.parse().ok()).expect("a child")
+    }
+
+    pub(crate) fn obey(&mut self, order: &str) -> String {
+        writeln!(self.orders.as_mut().expect("open"), "{order}").expect("it lives");
+        let mut line = String::new();
+        self.answers.read_line(&mut line).expect("an answer");
+        let answer = line.trim().to_owned();
+        assert!(!answer.starts_with("no order"), "{answer}");
+        answer
+    }
+
+    /// KiB in huge pages.
+    pub(crate) fn huge(&self) -> u64 {
+        rollup(self.pid(), "AnonHugePages")
+    }
+
+    /// KiB of proportional size.
+    pub(crate) fn pss(&self) -> u64 {
+        rollup(self.pid(), "Pss")
+    }
+
+    /// Waits until something is so, for 10 s at most.
+    pub(crate) fn wait_until(&mut self, what: &str, so: impl Fn(&Self) -> bool) {
+        let until = Instant::now() + Duration::from_secs(10);
+        while !so(self) {
+            assert!(Instant::now() < until, "not {what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        drop(self.orders.take());
+        let until = Instant::now() + Duration::from_secs(5);
+        while Instant::now() < until && matches!(self.child.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn rollup(pid: u32, name: &str) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("smaps_rollup");
+    kib(&text, name)
+}
+
+fn kib(text: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).expect(name)
+}
+
+/// A memory cgroup of our own, gone with this.
+#[derive(Debug)]
+pub(crate) struct Group {
+    folder: PathBuf,
+    /// Below the hierarchy's root.
+    pub(crate) path: String,
+}
+
+impl Group {
+    pub(crate) fn with_limit(bytes: u64) -> Self {
+        let v1 = PathBuf::from("/sys/fs/cgroup/memory");
+        let is_v1 = v1.exists();
+        let root = if is_v1 { v1 } else { PathBuf::from("/sys/fs/cgroup") };
+        let name = format!("pagewise-test-thp-{}", std::process::id());
+        let folder = root.join(&name);
+        std::fs::create_dir(&folder).expect("a cgroup");
+        let limit = if is_v1 { "memory.limit_in_bytes" } else { "memory.max" };
+        std::fs::write(folder.join(limit), bytes.to_string()).expect("a limit");
+        Self { folder, path: format!("/{name}") }
+    }
+
+    pub(crate) fn start(&self, arguments: &str) -> Held {
+        let join = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", self.folder.display());
+        let mut command = Command::new("sh");
+        command.args(["-c", &join, "sh"]).arg(program()).args(arguments.split(' '));
+        Held::started(&mut command)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        for _ in 0..100 {
+            if std::fs::remove_dir(&self.folder).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// The program beside this test program, built where that has not been done.
+pub(crate) fn program() -> PathBuf {
+    let mut path = std::env::current_exe().expect("a path");
+    path.pop();
+    path.pop();
+    path.push("examples/held");
+    if !path.exists() {
+        let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
+        let arguments = ["build", "--quiet", "--package", "pagewise-apply", "--example", "held"];
+        assert!(Command::new(cargo).args(arguments).status().expect("cargo").success());
+    }
+    path
+}

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is borrowed from this machine goes back: at the end, after an error, a panic, a Ctrl-C, and
+//! by the next start after a kill.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use crate::example::example;
+use crate::machine::Loans;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The size of every device of `examples/borrow.rs`, and of no other.
+const SIZE: u64 = (8 << 20) + (17 << 12);
+
+/// Knobs whose change for a moment nobody feels.
+const KNOBS: [(&str, &str); 3] = [
+    ("vm.extfrag_threshold", "/proc/sys/vm/extfrag_threshold"),
+    ("vm.dirty_background_bytes", "/proc/sys/vm/dirty_background_bytes"),
+    ("vm.dirty_background_ratio", "/proc/sys/vm/dirty_background_ratio"),
+];
+
+/// A folder of state of our own, and the promise to empty it.
+struct Place {
+    // dropped first: it needs the folder
+    _loans: Loans,
+    folder: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let mut loans = Loans::new();
+        let (state, program) = (folder.path().join("state"), env!("CARGO_BIN_EXE_pagewise"));
+        // a borrower ends when we do, but perhaps not at once
+        loans.promise(&format!(
+            "for i in 1 2 3 4 5; do PAGEWISE_STATE='{}' '{program}' undo > /dev/null && break; \
+             sleep 1; done",
+            state.display()
+        ));
+        Self { folder, _loans: loans }
+    }
+
+    fn state(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
+    fn borrow(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(example("borrow"));
+        command.args(arguments).env("PAGEWISE_STATE", self.state());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+    }
+
+    /// One that has taken everything and waits.
+    fn borrower(&self, loans: &[&str]) -> Borrower {
+        let mut child = self.borrow(&[&["once"], loans].concat()).spawn().unwrap();
+        let mut told = Vec::new();
+        let out = child.stdout.take().unwrap();
+        for line in BufReader::new(out).lines().map_while(Result::ok) {
+            if line == "ready" {
+                return Borrower { child, told };
+            }
+            told.push(line);
+        }
+        panic!("not ready, {}: {told:?}", child.wait().unwrap());
+    }
+
+    /// One that comes to its end by itself.
+    fn borrowed(&self, loans: &[&str]) -> Output {
+        let mut command = self.borrow(&[&["once"], loans].concat());
+        command.stdin(Stdio::null()).stderr(Stdio::piped()).output().unwrap()
+    }
+
+    fn undo(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pagewise"));
+        command.arg("undo").args(arguments).env("PAGEWISE_STATE", self.state());
+        command.output().unwrap()
+    }
+
+    /// What an undo that goes well did: each thing, and how it ended.
+    fn undone(&self) -> Vec<(String, String)> {
+        let ended = self.undo(&["--json"]);
+        let complaint = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{complaint}");
+        let document: Value = serde_json::from_slice(&ended.stdout).unwrap();
+        assert_eq!(document["schema"], "pagewise/undo/1");
+        let runs = document["runs"].as_array().unwrap();
+        let returns = runs.iter().flat_map(|run| run["returns"].as_array().unwrap());
+        let word = |value: &Value| value.as_str().unwrap().to_owned();
+        returns.map(|it| (word(&it["what"]), word(&it["outcome"]["is"]))).collect()
+    }
+
+    fn journals(&self) -> usize {
+        let names = std::fs::read_dir(self.state()).unwrap().map(|entry| entry.unwrap().path());
+        names.filter(|path| path.extension().is_some_and(|it| it == "journal")).count()
+    }
+
+    fn swap_files(&self) -> usize {
+        let names = std::fs::read_dir(self.folder.path()).unwrap();
+        names.filter(|entry| entry.as_ref().unwrap().file_type().unwrap().is_file()).count()
+    }
+
+    /// Nothing of ours is left on the machine, and the knobs are as they were.
+    fn assert_nothing_left(&self, before: &Machine) {
+        assert_eq!(&Machine::now(), before);
+        assert_eq!((self.journals(), self.swap_files()), (0, 0));
+    }
+}
+
+struct Borrower {
+    child: Child,
+    told: Vec<String>,
+}
+
+impl Borrower {
+    /// What it said of the newest loan of that kind.
+    fn place(&self, kind: &str) -> String {
+        let said = self.told.iter().rev().find_map(|line| line.strip_prefix(kind));
+        said.unwrap_or_else(|| panic!("no {kind} in {:?}", self.told)).trim().to_owned()
+    }
+
+    fn finish(mut self) {
+        drop(self.child.stdin.take());
+        assert!(self.child.wait().unwrap().success());
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// What a loan may change. Of zram devices those that are empty or of our size: other tests and
+/// people have devices too.
+#[derive(Debug, PartialEq, Eq)]
+struct Machine {
+    zram: BTreeMap<String, u64>,
+    swaps: Vec<String>,
+    groups: Vec<String>,
+    knobs: Vec<String>,
+}
+
+impl Machine {
+    fn now() -> Self {
+        let knobs = KNOBS.map(|(_, path)| crate::machine::read(path)).to_vec();
+        Self { zram: devices(), swaps: swaps(), groups: groups(), knobs }
+    }
+}
+
+fn names(folder: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    entries.map(|name| name.into_string().unwrap()).collect()
+}
+
+fn devices() -> BTreeMap<String, u64> {
+    let zram = names("/sys/block").into_iter().filter(|name| name.starts_with("zram"));
+    let sized = zram.filter_map(|name| {
+        let size = std::fs::read_to_string(format!("/sys/block/{name}/disksize")).ok()?;
+        Some((name, size.trim().parse().ok()?))
+    });
+    sized.filter(|(_, size)| [0, SIZE].contains(size)).collect()
+}
+
+/// Areas of our devices' size: the kernel takes a page of it for itself.
+fn swaps() -> Vec<String> {
+    let text = crate::machine::read("/proc/swaps");
+    let ours = ((SIZE >> 10) - 4).to_string();
+    let lines = text.lines().filter(|line| line.split_whitespace().nth(2) == Some(&ours));
+    lines.map(str::to_owned).collect()
+}
+
+/// Named as apply names them: by a process and a number.
+fn groups() -> Vec<String> {
+    let is_ours = |name: &String| {
+        let rest = name.strip_prefix("pagewise-").unwrap_or("no");
+        rest.chars().all(|c| c.is_ascii_digit() || c == '-')
+    };
+    names(MEMORY).into_iter().filter(is_ours).collect()
+}
+
+const MEMORY: &str = "/sys/fs/cgroup/memory";
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn every_loan_is_taken_and_goes_back() {
+    let place = Place::new();
+    let before = Machine::now();
+    let file = format!("file:{}", place.folder.path().display());
+    let knobs = ["vm.extfrag_threshold=499", "vm.dirty_background_bytes=67108864"];
+    let loans = ["zram:lz4", "swap", &file, "swap", "group", "member", knobs[0], knobs[1]];
+    let borrower = place.borrower(&loans);
+
+    let device = borrower.place("zram").replace("/dev", "/sys/block");
+    assert_eq!(crate::machine::read(&format!("{device}/disksize")), SIZE.to_string());
+    assert!(crate::machine::read(&format!("{device}/comp_algorithm")).contains("[lz4]"));
+    let areas = swaps();
+    assert!(areas.iter().any(|area| area.starts_with(&borrower.place("zram"))), "{areas:?}");
+    assert!(areas.iter().any(|area| area.starts_with(&borrower.place("file"))), "{areas:?}");
+    let group = borrower.place("group");
+    assert_eq!(crate::machine::read(&format!("{group}/memory.limit_in_bytes")), SIZE.to_string());
+    assert_eq!(crate::machine::read(KNOBS[0].1), "499");
+    assert_eq!(
+        (crate::machine::read(KNOBS[1].1).as_str(), crate::machine::read(KNOBS[2].1).as_str()),
+        ("67108864", "0")
+    );
+    assert_eq!(place.journals(), 1);
+
+    borrower.finish();
+    place.assert_nothing_left(&before);
+}
+
+#[test]
+fn what_a_killed_run_left_is_put_back_by_undo() {
+    let place = Place::new();
+    let before = Machine::now();
+    let file = format!("file:{}", place.folder.path().display());
+    let loans =
+        ["zram", "swap", &file, "swap", "group", "member", "vm.dirty_background_bytes=67108864"];
+    let borrower = place.borrower(&loans);
+    let group = borrower.place("group");
+    let member = wait_for_member(&group);
+    borrower.kill();
+    assert_ne!(Machine::now(), before);
+
+    let undone = place.undone();
+    assert_eq!(undone.len(), 6, "{undone:?}");
+    assert!(undone.iter().all(|(_, how)| how == "returned"), "{undone:?}");
+    assert!(undone[0].0.contains("vm.dirty_background_bytes"), "the last goes first: {undone:?}");
+    place.assert_nothing_left(&before);
+    assert!(!Path::new(&format!("/proc/{member}/root")).exists(), "{member} lives");
+    assert_eq!(place.undone(), []);
+    assert_eq!(place.undo(&[]).stdout, b"nothing to put back\n");
+}
+
+/// The process that joined; it takes a moment to.
+fn wait_for_member(group: &str) -> String {
+    for _ in 0..500 {
+        let members = crate::machine::read(&format!("{group}/cgroup.procs"));
+        if let Some(member) = members.lines().next() {
+            return member.to_owned();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("nobody joined {group}")
+}
+
+#[test]
+fn ctrl_c_a_panic_and_an_error_give_back() {
+    let place = Place::new();
+    let before = Machine::now();
+    let mut stopped = place.borrower(&["zram", "group", "vm.extfrag_threshold=499"]);
+    crate::machine::run("kill", &["-INT", &stopped.child.id().to_string()]);
+    assert!(stopped.child.wait().unwrap().success());
+    place.assert_nothing_left(&before);
+
+    let panicked = place.borrowed(&["zram", "group", "vm.extfrag_threshold=499", "panic"]);
+    assert_eq!(panicked.status.code(), Some(101), "{}", said(&panicked));
+    place.assert_nothing_left(&before);
+
+    let refused = place.borrowed(&["group", "vm.extfrag_threshold=499", "zram:no-such"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(said(&refused).contains("no-such"), "{}", said(&refused));
+    place.assert_nothing_left(&before);
+}
+
+#[test]
+fn a_second_run_is_refused_and_told_who_borrows() {
+    let place = Place::new();
+    let first = place.borrower(&["group"]);
+    let pid = format!("pid {}", first.child.id());
+    let second = place.borrowed(&["zram"]);
+    assert!(!second.status.success());
+    let undo = place.undo(&[]);
+    assert_eq!(undo.status.code(), Some(1));
+    assert!(said(&undo).contains(&pid) && said(&undo).contains("next"), "{}", said(&undo));
+    first.finish();
+    assert!(place.borrowed(&["zram"]).status.success());
+}
+
+#[test]
+fn a_knob_that_somebody_else_changed_stays_and_is_told_until_undo_was_asked() {
+    let place = Place::new();
+    let (knob, old) = (KNOBS[0].1, crate::machine::read(KNOBS[0].1));
+    let mut loans = Loans::new();
+    loans.setting(knob, &old);
+    let borrower = place.borrower(&["vm.extfrag_threshold=499", "group"]);
+    crate::machine::write(knob, "498");
+    borrower.kill();
+
+    let next_start = place.borrowed(&["zram"]);
+    let told = String::from_utf8_lossy(&next_start.stdout).into_owned();
+    assert!(told.contains("Conflict") && told.contains("498"), "{told}");
+    assert_eq!((crate::machine::read(knob).as_str(), place.journals()), ("498", 1));
+
+    let undo = place.undo(&[]);
+    let told = String::from_utf8_lossy(&undo.stdout).into_owned();
+    assert!(undo.status.success() && told.contains("somebody has set 498 since"), "{told}");
+    assert_eq!((crate::machine::read(knob).as_str(), place.journals()), ("498", 0));
+    assert_eq!(place.undone(), []);
+}
+
+#[test]
+fn swap_is_refused_beside_the_hosts_own_unless_it_is_allowed() {
+    let place = Place::new();
+    let mut loans = Loans::new();
+    let id = loans.zram("16M");
+    crate::machine::run("mkswap", &[&format!("/dev/zram{id}")]);
+    loans.swap_on(&format!("/dev/zram{id}"), 5);
+
+    let before = Machine::now();
+    let refused = place.borrowed(&["zram", "swap"]);
+    assert!(!refused.status.success());
+    assert!(said(&refused).contains(&format!("/dev/zram{id}")), "{}", said(&refused));
+    place.assert_nothing_left(&before);
+    let allowed = place.borrower(&["zram", "shared-swap"]);
+    assert_eq!(swaps().len(), 1);
+    allowed.finish();
+    place.assert_nothing_left(&before);
+}
+
+/// Kills at any moment leave nothing after the next start. PAGEWISE_KILLS says how often.
+#[test]
+fn killed_at_random_moments_nothing_is_left() {
+    let kills = std::env::var("PAGEWISE_KILLS").map_or(30, |kills| kills.parse().unwrap());
+    let place = Place::new();
+    let before = Machine::now();
+    let file = format!("file:{}", place.folder.path().display());
+    let loans = ["vm.extfrag_threshold=499", "zram:lz4", "swap", "group", "member", "zram", &file];
+    let more = ["swap", "vm.dirty_background_bytes=67108864", "vm.dirty_background_ratio=9"];
+    let mut recovered = 0;
+    for seed in 1..=kills {
+        let seed_word = u64::to_string(&seed);
+        let arguments = [&["ever", &seed_word], &loans[..], &more[..]].concat();
+        let mut child = place.borrow(&arguments).stdout(Stdio::null()).spawn().unwrap();
+        // a golden ratio's steps spread the moments evenly
+        let moment = seed * 618_034 % 1_000_000;
+        std::thread::sleep(std::time::Duration::from_micros(5_000 + moment / 4));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if place.state().exists() {
+            recovered += place.undone().len();
+            place.assert_nothing_left(&before);
+        }
+    }
+    assert!(recovered > 0, "no kill came while anything was lent");
+    println!("{kills} kills, {recovered} loans put back after them");
+}

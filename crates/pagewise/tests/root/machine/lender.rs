@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A [`Treatment`] of [`Loans`]: what an experiment borrows is given back also when it is killed.
+//!
+//! The way back of a loan holds only as long as its token, a file, is there: a number of a zram device
+//! that was given back early may be somebody else's when the others go back.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use pagewise_lab::treatment::{
+    Group, GroupWanted, LoanId, Refused, SwapFile, Treatment, Zram, ZramWanted,
+};
+use pagewise_model::Bytes;
+
+use pagewise_testkit::Loans;
+
+/// Where version 1 keeps the memory groups, and version 2 all of them.
+const HIERARCHIES: [(&str, &str); 2] =
+    [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
+
+#[derive(Debug)]
+pub(crate) struct Lender {
+    loans: Loans,
+    tokens: PathBuf,
+    next: u64,
+    ways_back: BTreeMap<LoanId, String>,
+}
+
+impl Lender {
+    /// Keeps its tokens in this folder.
+    pub(crate) fn new(tokens: &Path) -> Self {
+        let tokens = tokens.to_owned();
+        Self { loans: Loans::new(), tokens, next: 0, ways_back: BTreeMap::new() }
+    }
+
+    fn token(&self, loan: LoanId) -> PathBuf {
+        self.tokens.join(loan.0.to_string())
+    }
+
+    fn promise(&mut self, way_back: String) -> LoanId {
+        let loan = LoanId(self.next);
+        self.next += 1;
+        std::fs::write(self.token(loan), "").expect("a folder for tokens");
+        let token = self.token(loan).display().to_string();
+        self.loans.promise(&format!("if [ -e '{token}' ]; then {way_back}; fi; true"));
+        self.ways_back.insert(loan, way_back);
+        loan
+    }
+
+    fn promised(&mut self, way_back: String, take: &str) -> Result<LoanId, Refused> {
+        let loan = self.promise(way_back);
+        shell(take).inspect_err(|_| drop(self.give_back(loan)))?;
+        Ok(loan)
+    }
+}
+
+fn shell(script: &str) -> Result<(), Refused> {
+    let ended = Command::new("sh").args(["-ec", script]).output().expect("sh");
+    if ended.status.success() {
+        return Ok(());
+    }
+    let why = String::from_utf8_lossy(&ended.stderr).trim().to_owned();
+    Err(Refused { what: script.to_owned(), why, next: None })
+}
+
+impl Treatment for Lender {
+    fn zram(&mut self, wanted: &ZramWanted) -> Result<Zram, Refused> {
+        assert_eq!(wanted.level, None, "no test sets a level");
+        let number: u32 = pagewise_testkit::read("/sys/class/zram-control/hot_add")
+            .parse()
+            .expect("the number of a new device");
+        let sysfs = PathBuf::from(format!("/sys/block/zram{number}"));
+        let shown = sysfs.display();
+        let loan = self.promise(format!(
+            "echo 1 > {shown}/reset; echo {number} > /sys/class/zram-control/hot_remove"
+        ));
+        let mut set_up = String::new();
+        if let Some(algorithm) = &wanted.algorithm {
+            set_up += &format!("echo {algorithm} > {shown}/comp_algorithm; ");
+        }
+        if let Some(limit) = wanted.mem_limit {
+            set_up += &format!("echo {} > {shown}/mem_limit; ", limit.get());
+        }
+        set_up += &format!("echo {} > {shown}/disksize", wanted.disksize.get());
+        shell(&set_up).inspect_err(|_| drop(self.give_back(loan)))?;
+        Ok(Zram { loan, number, device: format!("/dev/zram{number}").into(), sysfs })
+    }
+
+    fn swap_on(&mut self, area: &Path, priority: Option<i16>) -> Result<LoanId, Refused> {
+        let area = area.display();
+        let priority = priority.map_or(String::new(), |number| format!("-p {number}"));
+        let take = format!("mkswap {area}; swapon {priority} {area}");
+        self.promised(format!("swapoff {area}"), &take)
+    }
+
+    fn swap_file(&mut self, folder: &Path, size: Bytes) -> Result<SwapFile, Refused> {
+        let path = folder.join("swapfile");
+        let shown = path.display();
+        let blocks = size.get() / 4096;
+        let take =
+            format!("dd if=/dev/zero of='{shown}' bs=4096 count={blocks}; chmod 600 '{shown}'");
+        let loan = self.promised(format!("rm -f '{shown}'"), &take)?;
+        Ok(SwapFile { loan, path })
+    }
+
+    fn group(&mut self, wanted: GroupWanted) -> Result<Group, Refused> {
+        let there = |(folder, limit): &&(&str, &str)| {
+            Path::new(folder).join("cgroup.procs").exists()
+                && (*limit == "memory.max") != is_version_1()
+        };
+        let (parent, limit) = HIERARCHIES.iter().find(there).expect("a memory controller");
+        let folder = Path::new(parent).join(format!("pagewise-faults-{}", std::process::id()));
+        let shown = folder.display();
+        let way_back = format!(
+            "for pid in $(cat {shown}/cgroup.procs); do kill -9 $pid; done; \
+             for wait in 1 2 3 4 5 6 7 8 9; do rmdir {shown} && break; sleep 0.2; done; \
+             [ ! -e {shown} ]"
+        );
+        let mut take = format!("mkdir {shown}; ");
+        if let Some(bytes) = wanted.limit {
+            take += &format!("echo {} > {shown}/{limit}; ", bytes.get());
+        }
+        if let Some(swappiness) = wanted.swappiness {
+            take += &format!("echo {swappiness} > {shown}/memory.swappiness; ");
+        }
+        let loan = self.promised(way_back, &take)?;
+        Ok(Group { loan, folder, unified: *limit == "memory.max" })
+    }
+
+    fn knob(&mut self, name: &str, value: &str) -> Result<LoanId, Refused> {
+        let path = format!("/proc/sys/{}", name.replace('.', "/"));
+        let old = pagewise_testkit::read(&path);
+        self.promised(format!("echo {old} > {path}"), &format!("echo {value} > {path}"))
+    }
+
+    fn give_back(&mut self, loan: LoanId) -> Result<(), Refused> {
+        let way_back = self.ways_back.remove(&loan).expect("lent, and not given back yet");
+        shell(&way_back)?;
+        std::fs::remove_file(self.token(loan)).expect("its token");
+        Ok(())
+    }
+}
+
+fn is_version_1() -> bool {
+    Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists()
+}

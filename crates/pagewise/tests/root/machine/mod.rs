@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a test borrows from the machine it runs on, and what pagewise says there.
+
+pub(crate) mod lender;
+mod place;
+
+use std::process::{Command, Output};
+
+pub(crate) use pagewise_testkit::{Loans, read, run, write};
+pub(crate) use place::{Place, said};
+
+/// Runs pagewise, whatever its exit status.
+pub(crate) fn pagewise(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_pagewise")).args(arguments).output().expect("built by cargo")
+}
+
+/// What pagewise says as JSON; its exit status must be one of `allowed`.
+pub(crate) fn pagewise_json(arguments: &[&str], allowed: &[i32]) -> serde_json::Value {
+    let output = pagewise(arguments);
+    let status = output.status.code();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(status.is_some_and(|code| allowed.contains(&code)), "{status:?}: {complaint}");
+    serde_json::from_slice(&output.stdout).expect("JSON on standard output")
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What borrows devices and cgroups of this machine, one test after the other. Root; run by
+//! `cargo xtask test --root`, or `cargo test -p pagewise --test root thp::` for some of them.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::allow_attributes,
+    reason = "tests start programs and prepare the machine by its own tools"
+)]
+
+#[path = "../shared/agreement.rs"]
+mod agreement;
+#[path = "../shared/example.rs"]
+mod example;
+#[path = "../shared/faults.rs"]
+mod faults;
+#[path = "../shared/program.rs"]
+mod program;
+#[path = "../../src/treatment.rs"]
+mod treatment;
+
+mod bench;
+mod bench_block;
+mod held;
+mod lab;
+mod lent;
+mod loans;
+mod machine;
+mod sample;
+mod sizes;
+mod stuck;
+mod swap_faults;
+mod thp;
+mod trial;
+mod workload;
+mod zram;

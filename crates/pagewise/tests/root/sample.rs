@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Memory that only root can arrange or read, looked at: swapped, merged, on devices, of others.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::machine::{Loans, run, write};
+use pagewise_observe::HostRoot;
+use pagewise_sample::{
+    Choice, OpenError, Options, Origin, Sample, Sharing, Target as Source, WhyUnread, open,
+};
+use pagewise_testkit::{Target, rollup, target_program as program};
+
+const MIB: u64 = 256;
+
+fn looked(source: &Source, choice: Choice) -> (Vec<u8>, Sample) {
+    let host = HostRoot::live().expect("a root");
+    let options = Options { choice, others_allowed: true, ..Options::default() };
+    let mut sampler = open(&host, source, options).expect("something to look at");
+    let mut bytes = Vec::new();
+    sampler.run(&mut [|_: &Origin, page: &[u8]| bytes.extend_from_slice(page)]);
+    (bytes, sampler.finish())
+}
+
+/// What is to change by a look, or not: KiB of anonymous memory of the host and of the targets (their
+/// proportional size), KiB in swap, minor and major faults of our thread.
+fn state(pids: &[u32]) -> [i64; 5] {
+    let signed = |number: u64| i64::try_from(number).expect("a size");
+    let sum = |name: &str| pids.iter().map(|pid| signed(rollup(*pid, name))).sum();
+    let meminfo = std::fs::read_to_string("/proc/meminfo").expect("meminfo");
+    let anon = meminfo.lines().find_map(|line| line.strip_prefix("AnonPages:"));
+    let anon = anon.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).expect("KiB");
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("stat");
+    let words: Vec<&str> = stat.rsplit(')').next().expect("a name").split_whitespace().collect();
+    let fault = |at: usize| words.get(at).and_then(|word| word.parse().ok()).expect("faults");
+    [anon, sum("Pss"), sum("Swap"), fault(7), fault(9)]
+}
+
+/// Looks at every page several times, and prints what that changed: a row of the table in
+/// docs/scan.md. Medians, and what the host's memory did while nobody looked for as long: the rest of
+/// the machine does not hold still.
+fn prints_what_changes(what: &str, pids: &[u32], source: &Source) {
+    const TIMES: usize = 31;
+    let host = HostRoot::live().expect("a root");
+    let (mut changes, mut idle, mut disturbed) = (Vec::new(), Vec::new(), Vec::new());
+    let changed =
+        |before: [i64; 5], after: [i64; 5]| [0, 1, 2, 3, 4].map(|at| after[at] - before[at]);
+    for _ in 0..TIMES {
+        let (before, begun) = (state(pids), Instant::now());
+        let options = Options { choice: Choice::Exact, others_allowed: true, ..Options::default() };
+        let mut sampler = open(&host, source, options).expect("something to look at");
+        sampler.run(&mut [|_: &Origin, _: &[u8]| ()]);
+        disturbed.push(sampler.finish().disturbed);
+        let (after, lasted) = (state(pids), begun.elapsed());
+        changes.push(changed(before, after));
+        std::thread::sleep(lasted);
+        idle.push(changed(after, state(pids)));
+    }
+    let median = |of: &[[i64; 5]], at: usize| {
+        let mut all: Vec<i64> = of.iter().map(|change| change[at]).collect();
+        all.sort_unstable();
+        all[TIMES / 2]
+    };
+    let [anon, pss, swap, minor, major] = [0, 1, 2, 3, 4].map(|at| median(&changes, at));
+    let (idle, last) = (median(&idle, 0), disturbed[TIMES - 1]);
+    let (unshared, referenced) = (last.unshared_pages.get(), last.referenced_pages.get());
+    println!(
+        "| {what} | {anon:+} ({idle:+}) | {pss:+} | {swap:+} | {minor}, {major} | {unshared} | {referenced} |"
+    );
+    assert!(pss.abs() < 512 && swap.abs() < 512, "{what}: {changes:?}");
+    assert_eq!(major, 0, "{what}: {changes:?}");
+}
+
+/// A memory cgroup of our own with a limit, and its path below the hierarchy's root.
+fn limited_group(loans: &mut Loans, limit: &str) -> (String, String) {
+    let (mount, file) = if Path::new("/sys/fs/cgroup/memory").exists() {
+        ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+    } else {
+        ("/sys/fs/cgroup", "memory.max")
+    };
+    let path = format!("/pagewise-test-{}", std::process::id());
+    let folder = format!("{mount}{path}");
+    // what was in it may take a moment to be gone
+    loans.promise(&format!(
+        "for i in 1 2 3 4 5 6 7 8 9; do rmdir '{folder}' && break; sleep 0.3; done"
+    ));
+    run("mkdir", &[&folder]);
+    write(&format!("{folder}/{file}"), limit);
+    (folder, path)
+}
+
+#[test]
+fn swapped_pages_stay_swapped() {
+    let mut loans = Loans::new();
+    let device = format!("/dev/zram{}", loans.zram("128M"));
+    run("mkswap", &[&device]);
+    loans.swap_on(&device, 100);
+    let (folder, group) = limited_group(&mut loans, "32M");
+    let script = format!("echo $$ > {folder}/cgroup.procs && exec \"$0\" hold 64");
+    let target = Target::started(Command::new("sh").arg("-c").arg(script).arg(program()));
+
+    let swap = || rollup(target.pid(), "Swap");
+    let before = swap();
+    assert!(before >= 30 << 10, "KiB in swap: {before}");
+    for source in [Source::Process(target.pid()), Source::Cgroup(group)] {
+        let (bytes, sample) = looked(&source, Choice::Exact);
+        assert_eq!(sample.parts.len(), 1, "{:?}", sample.parts);
+        assert_eq!(sample.parts[0].pid, Some(target.pid()));
+        assert_eq!(sample.partial, None);
+        let swapped = sample.swapped().get() + sample.parts[0].skipped.swapped.get();
+        assert!((swapped * 4).abs_diff(before) < 1024, "{swapped} pages, {before} KiB");
+        assert!(swap().abs_diff(before) < 1024, "KiB in swap: {before} to {}", swap());
+        assert_eq!(bytes.len() as u64, sample.sampled().get() * 4096);
+        assert!(sample.sampled().get() > 20 * MIB, "{:?}", sample.parts);
+        assert!(sample.disturbed.faults < 64, "{:?}", sample.disturbed);
+    }
+    prints_what_changes(
+        "64 MiB, half of it swapped",
+        &[target.pid()],
+        &Source::Process(target.pid()),
+    );
+}
+
+#[test]
+fn merged_pages_stay_merged_and_are_shown_once() {
+    let mut loans = Loans::new();
+    loans.setting("/sys/kernel/mm/ksm/run", "1");
+    loans.setting("/sys/kernel/mm/ksm/pages_to_scan", "20000");
+    loans.setting("/sys/kernel/mm/ksm/sleep_millisecs", "10");
+    let target = Target::start("merge 16");
+    let merged = || -> u64 {
+        target::read(target.pid(), "ksm_merging_pages").trim().parse().expect("a number")
+    };
+    let all = 16 * MIB - 64;
+    let done = (0..600).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        merged() >= all
+    });
+    assert!(done, "{} merged", merged());
+    let (merged_before, pss) = (merged(), rollup(target.pid(), "Pss"));
+
+    let (_, sample) = looked(&Source::Process(target.pid()), Choice::Exact);
+    assert_eq!(sample.sharing, Sharing::ByFrame);
+    assert!(sample.parts[0].skipped.duplicate.get() > 15 * MIB, "{:?}", sample.parts);
+    let (_, sample) = looked(&Source::Process(target.pid()), Choice::Count(4000));
+    assert!(sample.parts[0].sampled_shared.get() > 3000, "{:?}", sample.parts);
+
+    assert!(merged().abs_diff(merged_before) < 16, "{merged_before} to {}", merged());
+    let pss_after = rollup(target.pid(), "Pss");
+    assert!(pss_after.abs_diff(pss) < 256, "KiB: {pss} to {pss_after}");
+    prints_what_changes("16 MiB merged by KSM", &[target.pid()], &Source::Process(target.pid()));
+}
+
+#[test]
+fn shared_memory_and_private_memory_stay_what_they_are() {
+    for (what, arrangement) in
+        [("64 MiB private", "hold 64"), ("64 MiB of shmem, mapped three times", "shmem 64")]
+    {
+        let target = Target::start(arrangement);
+        prints_what_changes(what, &[target.pid()], &Source::Process(target.pid()));
+    }
+}
+
+#[test]
+fn forked_memory_of_several_processes_is_shown_once() {
+    let target = Target::start("fork 16");
+    let child = target.said.parse().expect("a process id");
+    let both = Source::Processes(vec![target.pid(), child]);
+    let (_, sample) = looked(&both, Choice::Exact);
+    assert_eq!((sample.parts.len(), sample.sharing), (2, Sharing::ByFrame));
+    let duplicates: u64 = sample.parts.iter().map(|part| part.skipped.duplicate.get()).sum();
+    assert!(duplicates >= 16 * MIB, "{:?}", sample.parts);
+    assert!(sample.sampled().get() < 18 * MIB, "{:?}", sample.parts);
+    let (_, sample) = looked(&both, Choice::Precise);
+    assert_eq!(sample.sharing, Sharing::PerProcess);
+    assert!(sample.pages().get() > 32 * MIB);
+    prints_what_changes("16 MiB shared since a fork", &[target.pid(), child], &both);
+}
+
+#[test]
+fn a_device_of_odd_size_is_shown_to_its_end() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = folder.path().join("disk");
+    let contents: Vec<u8> = (0..10 * 4096 + 512).map(|n: u32| (n % 251) as u8).collect();
+    std::fs::write(&file, &contents).unwrap();
+    let mut loans = Loans::new();
+    let device = run("losetup", &["--find", "--show", "--read-only", file.to_str().unwrap()]);
+    let device = device.trim();
+    loans.promise(&format!("losetup --detach '{device}'"));
+    let (bytes, sample) = looked(&Source::Device(device.into()), Choice::Exact);
+    assert_eq!(sample.sampled().get(), 11);
+    assert_eq!(bytes[..contents.len()], contents);
+    assert!(bytes[contents.len()..].iter().all(|&byte| byte == 0));
+    assert_eq!(bytes.len(), 11 * 4096);
+}
+
+#[test]
+fn a_live_zram_device_is_shown_as_it_is() {
+    let mut loans = Loans::new();
+    let id = loans.zram("4M");
+    let device = format!("/dev/zram{id}");
+    run("dd", &["if=/dev/urandom", &format!("of={device}"), "bs=4k", "count=100", "oflag=direct"]);
+    let (bytes, sample) = looked(&Source::Device(device.clone().into()), Choice::Exact);
+    assert_eq!(sample.sampled().get(), 4 * MIB);
+    assert!(bytes == std::fs::read(&device).unwrap());
+    let (_, sample) = looked(&Source::Device(device.into()), Choice::Count(50));
+    assert_eq!(sample.sampled().get(), 50);
+}
+
+#[test]
+fn other_users_are_read_on_request_only() {
+    let target = Target::started(
+        Command::new("setpriv")
+            .args(["--reuid", "65534", "--clear-groups"])
+            .arg(program())
+            .args(["hold", "1"]),
+    );
+    let host = HostRoot::live().unwrap();
+    let source = Source::Process(target.pid());
+    match open(&host, &source, Options::default()) {
+        Err(OpenError::Process { why, .. }) => assert_eq!(why, WhyUnread::OtherUser),
+        other => panic!("{other:?}"),
+    }
+    let (_, sample) = looked(&source, Choice::Exact);
+    assert!(sample.sampled().get() > MIB);
+}
+
+/// `pagewise scan` of a process as the user nobody: its exit status, and what it complains of.
+fn scanned_by_nobody(pid: u32) -> (Option<i32>, String) {
+    // the program where nobody may find it
+    let folder = tempfile::tempdir().expect("what tests need");
+    let copy = folder.path().join("pagewise");
+    std::fs::copy(env!("CARGO_BIN_EXE_pagewise"), &copy).expect("what tests need");
+    run("chmod", &["-R", "a+rX", folder.path().to_str().expect("what tests need")]);
+    let output = Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .arg(copy)
+        .args(["scan", "--exact", "--pid", &pid.to_string()])
+        .output()
+        .expect("what tests need");
+    (output.status.code(), String::from_utf8(output.stderr).expect("what tests need"))
+}
+
+#[test]
+fn who_may_not_look_is_told_why() {
+    let of_nobody = |what: &str| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        Target::started(command.arg(program()).args([what, "1"]))
+    };
+    let (open, secretive, of_root) =
+        (of_nobody("hold"), of_nobody("secretive"), Target::start("hold 1"));
+    assert_eq!(scanned_by_nobody(open.pid()), (Some(0), String::new()));
+    for (pid, why) in [
+        (secretive.pid(), "forbids tracing"),
+        (of_root.pid(), "belongs to another user"),
+        (2, "a thread of the kernel"),
+    ] {
+        let (status, complaint) = scanned_by_nobody(pid);
+        assert_eq!(status, Some(1), "{complaint}");
+        assert!(complaint.contains(why), "{why}: {complaint}");
+    }
+    // root may
+    let (_, sample) = looked(&Source::Process(secretive.pid()), Choice::Exact);
+    assert!(sample.sampled().get() > MIB);
+}
+
+#[test]
+fn a_frozen_process_is_looked_at() {
+    // outlives the loans: frozen it could not end
+    let target = Target::start("hold 4");
+    let mut loans = Loans::new();
+    let (mount, file, frozen, thawed) = match Path::new("/sys/fs/cgroup/freezer").exists() {
+        true => ("/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED"),
+        false => ("/sys/fs/cgroup", "cgroup.freeze", "1", "0"),
+    };
+    let folder = format!("{mount}/pagewise-test-{}", std::process::id());
+    loans.promise(&format!("for i in 1 2 3 4 5; do rmdir '{folder}' && break; sleep 0.2; done"));
+    loans.promise(&format!("kill {}", target.pid()));
+    run("mkdir", &[&folder]);
+    write(&format!("{folder}/cgroup.procs"), &target.pid().to_string());
+    loans.promise(&format!("echo {thawed} > {folder}/{file}"));
+    write(&format!("{folder}/{file}"), frozen);
+    let (_, sample) = looked(&Source::Process(target.pid()), Choice::Exact);
+    assert_eq!(sample.partial, None);
+    assert!(sample.sampled().get() >= 4 * MIB);
+}
+
+#[test]
+fn threads_of_the_kernel_have_no_memory() {
+    let host = HostRoot::live().unwrap();
+    match open(&host, &Source::Process(2), Options::default()) {
+        Err(error) => assert_eq!(
+            error.to_string(),
+            "process 2: a thread of the kernel, which has no memory of its own"
+        ),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn all_of_the_host_is_one_population() {
+    let target = Target::start("hold 16");
+    let host = HostRoot::live().unwrap();
+    let mut sampler = open(&host, &Source::Host, Options::default()).unwrap();
+    let mut part_of_target = 0u64;
+    let at = sampler.parts().iter().position(|part| part.pid == Some(target.pid())).unwrap();
+    let visit = |origin: &Origin, _: &[u8]| part_of_target += u64::from(origin.part == at);
+    let drawn = sampler.run(&mut [visit]);
+    assert!(drawn.shown.get() > 1000, "{drawn:?}");
+    let sample = sampler.finish();
+    assert!(sample.parts.len() > 1);
+    assert_eq!(sample.parts[at].sampled.get(), part_of_target);
+    assert!(sample.pages().get() >= 16 * MIB);
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What happens in swap, measured on this machine; and that nothing of it is left.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
+
+use crate::example::example;
+use crate::faults::{check, image, number, pages_per_fault, tell};
+use serde_json::Value;
+
+const CLUSTERS: [u64; 4] = [0, 1, 2, 3];
+const PAGES: u64 = 2048;
+
+/// What nothing may be left of.
+#[derive(Debug, PartialEq, Eq)]
+struct Machine {
+    cluster: String,
+    swaps: String,
+    blocks: Vec<String>,
+    groups: Vec<String>,
+}
+
+impl Machine {
+    fn now() -> Self {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let names = |folder: &str, part: &str| {
+            let all = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            let mut names: Vec<String> =
+                all.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+            names.retain(|name| name.contains(part));
+            names.sort_unstable();
+            names
+        };
+        let mut groups = names("/sys/fs/cgroup/memory", "pagewise-faults");
+        groups.extend(names("/sys/fs/cgroup", "pagewise-faults"));
+        Self {
+            cluster: read("/proc/sys/vm/page-cluster"),
+            swaps: read("/proc/swaps"),
+            blocks: names("/sys/block", "zram"),
+            groups,
+        }
+    }
+}
+
+/// A run of the example, and the folder that it keeps its tokens in.
+struct Run {
+    child: Child,
+    told: BufReader<ChildStderr>,
+    _tokens: tempfile::TempDir,
+}
+
+impl Run {
+    fn start(image: &Path, arguments: &[&str]) -> Self {
+        let tokens = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let mut command = Command::new(example("swap_faults"));
+        command.arg(format!("image={}", image.display()));
+        command.arg(format!("tokens={}", tokens.path().display())).args(arguments);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let told = BufReader::new(child.stderr.take().unwrap());
+        Self { child, told, _tokens: tokens }
+    }
+
+    /// Waits until so many measurements were made.
+    fn until(&mut self, done: u32) {
+        let wanted = format!("{done} of ");
+        let mut line = String::new();
+        while !line.starts_with(&wanted) {
+            line.clear();
+            assert!(self.told.read_line(&mut line).unwrap() > 0, "it ended before {done}");
+        }
+    }
+
+    fn finish(mut self) -> Value {
+        let mut told = String::new();
+        self.told.read_to_string(&mut told).unwrap();
+        let output = self.child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}: {told}", output.status);
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Its children in the group: the worker, not the worker's own child.
+    fn workers(&self) -> Vec<u32> {
+        let own = self.child.id();
+        let is_child = |pid: &u32| {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            status.lines().any(|line| line == format!("PPid:\t{own}"))
+        };
+        let folders = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"];
+        let members = folders.map(|folder| {
+            let path = format!("{folder}/pagewise-faults-{own}/cgroup.procs");
+            std::fs::read_to_string(path).unwrap_or_default()
+        });
+        let pids = members.iter().flat_map(|text| text.lines()).filter_map(|pid| pid.parse().ok());
+        pids.filter(is_child).collect()
+    }
+}
+
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let image = image(folder.path(), PAGES);
+    (folder, image)
+}
+
+fn kill(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok()
+}
+
+/// What was measured and what was not, each combination once per round.
+fn accounted(found: &Value) -> (u64, u64) {
+    let sum = |list: &str, name: &str| {
+        found[list].as_array().unwrap().iter().map(|one| one[name].as_u64().unwrap()).sum()
+    };
+    (sum("rows", "rounds"), sum("troubles", "times"))
+}
+
+fn reasons(found: &Value) -> Vec<&str> {
+    let all = found["troubles"].as_array().unwrap().iter();
+    all.map(|trouble| trouble["why"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn swap_is_measured_and_nothing_is_left() {
+    let before = Machine::now();
+    let (folder, image) = folder();
+    let on_disk = format!("folder={}", folder.path().display());
+    let found = Run::start(&image, &["pages=2048", "rounds=2", &on_disk]).finish();
+    assert_eq!(Machine::now(), before);
+    check(&found, 2, PAGES, &CLUSTERS);
+    tell("here", &found, &CLUSTERS);
+    for row in found["rows"].as_array().unwrap() {
+        // a guest's clock of the processor may be too coarse for this
+        let times = ["p50_ns", "mean_ns", "in_cpu_ns_per_page", "out_cpu_ns_per_page"];
+        assert!(times.iter().all(|name| number(&row[*name]) > 0.0), "{row}");
+    }
+    for order in crate::faults::ORDERS {
+        let private = pages_per_fault(&found, "private", order, &CLUSTERS);
+        assert!(private.iter().all(|one| (0.98..=1.02).contains(one)), "{order}: {private:?}");
+    }
+    let ratio = &found["ratios"][0];
+    assert!((0.95..=1.01).contains(&number(&ratio["file_faults_per_page"])), "{ratio}");
+    assert!(number(&ratio["swap_ns_per_page"]) > 0.0 && number(&ratio["swappiness"]) <= 200.0);
+    assert!(folder.path().read_dir().unwrap().count() == 1, "only the image is there");
+}
+
+#[test]
+fn killed_at_any_moment_nothing_is_left() {
+    let before = Machine::now();
+    let (_folder, image) = folder();
+    for (done, milliseconds) in [(0, 0), (1, 0), (1, 20), (4, 5), (7, 40), (12, 10)] {
+        let mut run = Run::start(&image, &["pages=2048", "rounds=5"]);
+        run.until(done);
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        let workers = run.workers();
+        run.child.kill().unwrap();
+        run.child.wait().unwrap();
+        // the watcher of the loans and the kernel's signals to the workers take their time
+        let is_back = (0..200).any(|_| {
+            std::thread::sleep(Duration::from_millis(50));
+            Machine::now() == before
+        });
+        assert!(is_back, "killed after {done}: {:?} and not {before:?}", Machine::now());
+        // whoever inherits them may not have asked yet how they ended
+        let lives = |pid: &u32| {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            status.contains("State:") && !status.contains("State:\tZ")
+        };
+        assert!(!workers.iter().any(lives), "{workers:?}");
+    }
+}
+
+#[test]
+fn a_killed_worker_costs_its_round_and_the_rest_comes() {
+    let (_folder, image) = folder();
+    let mut run = Run::start(&image, &["pages=2048", "rounds=2", "clusters=0,3"]);
+    run.until(3);
+    let mut killed = 0;
+    for _ in 0..20_000 {
+        killed += run.workers().into_iter().filter(|pid| kill(*pid)).count();
+        if killed >= 3 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let found = run.finish();
+    let (measured, lost) = accounted(&found);
+    assert_eq!(found["ended"], "complete");
+    assert!((1..=3).contains(&lost), "{killed} killed: {}", found["troubles"]);
+    assert!(reasons(&found).iter().all(|why| why.contains("signal 9")), "{}", found["troubles"]);
+    assert_eq!(measured + lost, 2 * 12);
+}
+
+#[test]
+fn what_cannot_be_measured_is_said() {
+    let before = Machine::now();
+    let (folder, image) = folder();
+    let run = |arguments: &[&str]| {
+        Run::start(&image, &[&["pages=2048", "rounds=1", "clusters=0"], arguments].concat())
+            .finish()
+    };
+    let tight = run(&["limit=4194304"]);
+    assert_eq!(accounted(&tight), (0, 7), "six and the warm-up: {tight}");
+    assert!(reasons(&tight).iter().all(|why| why.contains("limit")), "{tight}");
+
+    let full = run(&["disksize=4194304"]);
+    assert_eq!(accounted(&full), (0, 7), "{full}");
+    assert!(reasons(&full).iter().all(|why| why.contains("device is full")), "{full}");
+
+    let unknown = run(&["devices=nonsense,lz4"]);
+    assert_eq!(accounted(&unknown), (6, 1), "{unknown}");
+    assert_eq!(unknown["troubles"][0]["what"], "nonsense");
+
+    let late = Run::start(&image, &["pages=2048", "rounds=100000", "seconds=1"]).finish();
+    assert_eq!(late["ended"], "out_of_time");
+
+    let in_memory = run(&["folder=/dev/shm"]);
+    assert_eq!(accounted(&in_memory), (6, 1), "{in_memory}");
+    assert!(reasons(&in_memory)[0].contains("left memory"), "{in_memory}");
+
+    std::fs::write(folder.path().join("image"), vec![0; 1 << 20]).unwrap();
+    let nothing = run(&[]);
+    assert_eq!(accounted(&nothing), (0, 7), "{nothing}");
+    assert!(reasons(&nothing).iter().all(|why| why.contains("one word")), "{nothing}");
+    assert_eq!(Machine::now(), before);
+}

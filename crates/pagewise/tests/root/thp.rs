@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Huge pages of real processes: made from outside, within a budget, and never where it would copy.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::held::{Held, program};
+use crate::program::{Ran, pagewise, run};
+use serde_json::Value;
+
+const MIB: u64 = 1 << 20;
+
+fn collapse(pid: u32, options: &[&str]) -> Value {
+    let pid = pid.to_string();
+    let ran = run(&[&["--json", "thp", "collapse", "--pid", &pid], options].concat());
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    serde_json::from_str(&ran.out).expect("JSON")
+}
+
+fn number(document: &Value, path: &str) -> u64 {
+    document.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path}: {document}"))
+}
+
+fn refused(ran: &Ran, words: &[&str]) {
+    assert_eq!(ran.status, 1, "{} {}", ran.out, ran.err);
+    assert!(words.iter().all(|word| ran.err.contains(word)), "{}", ran.err);
+    assert!(ran.err.contains("  next   "), "{}", ran.err);
+}
+
+#[test]
+fn collapse_makes_huge_pages_and_keeps_contents() {
+    let mut held = Held::start("map 64 1 1");
+    let done = collapse(held.pid(), &[]);
+    assert_eq!(number(&done, "/collapsed"), 32, "{done}");
+    assert_eq!(number(&done, "/growth"), 0);
+    assert!(held.huge() >= 64 * 1024, "{} KiB", held.huge());
+    assert_eq!(held.obey("check"), "done");
+    let again = collapse(held.pid(), &[]);
+    assert_eq!(number(&again, "/collapsed"), 0, "nothing is left to do: {again}");
+}
+
+#[test]
+fn sparse_memory_is_left_alone_and_does_not_grow() {
+    let held = Held::start("map 128 1 8");
+    let before = held.pss();
+    let done = collapse(held.pid(), &[]);
+    assert_eq!(number(&done, "/left_alone/sparse"), 64, "{done}");
+    assert_eq!(number(&done, "/collapsed"), 0);
+    assert!(held.pss() * 10 <= before * 11, "{before} → {}", held.pss());
+}
+
+#[test]
+fn the_budget_holds_where_blocks_have_gaps() {
+    let mut held = Held::start("map 128 3 4");
+    let before = held.pss() * 1024;
+    let done = collapse(held.pid(), &["--max-growth", "10%"]);
+    let (growth, limit) = (number(&done, "/growth"), number(&done, "/memory_limit"));
+    assert!(growth > 0 && growth <= before / 10, "{done}");
+    assert!(number(&done, "/left_alone/over_budget") > 0, "{done}");
+    assert!(held.pss() * 1024 <= limit, "{} of {limit}", held.pss() * 1024);
+    assert_eq!(number(&done, "/growth"), number(&done, "/collapsed") * 128 * 4096);
+    assert_eq!(held.obey("check"), "done");
+}
+
+#[test]
+fn a_dry_run_changes_nothing_and_says_what_would_be() {
+    let held = Held::start("map 32 1 1");
+    let told = collapse(held.pid(), &["--dry-run"]);
+    assert_eq!((number(&told, "/would_collapse"), number(&told, "/collapsed")), (16, 0));
+    assert_eq!(held.huge(), 0);
+}
+
+#[test]
+fn what_a_fork_shares_is_never_copied() {
+    let mut held = Held::start("map 64 1 1");
+    held.obey("fork");
+    let before = held.pss();
+    let done = collapse(held.pid(), &[]);
+    assert_eq!(number(&done, "/collapsed"), 0, "{done}");
+    assert_eq!(number(&done, "/left_alone/shared"), 32, "{done}");
+    // a copy would be ours alone, and not half of what two share
+    assert!(held.pss() < before + 4096, "{before} → {} KiB", held.pss());
+    held.obey("reap");
+    assert_eq!(number(&collapse(held.pid(), &[]), "/collapsed"), 32);
+}
+
+#[test]
+fn watching_collapses_again_once_the_sharer_is_gone() {
+    let mut held = Held::start("map 64 1 1");
+    collapse(held.pid(), &[]);
+    let pid = held.pid().to_string();
+    let words = ["--json", "thp", "collapse", "--pid", &pid, "--watch", "--every", "200ms"];
+    let watch = pagewise(&words).stdout(Stdio::piped()).spawn().expect("a watch");
+    held.obey("fork");
+    held.obey("write");
+    // writing to what a child shares splits: every 16th page means every block
+    assert!(held.huge() <= 1024, "{} KiB", held.huge());
+    held.obey("reap");
+    held.wait_until("huge again", |held| held.huge() >= 64 * 1024);
+    assert_eq!(held.obey("check"), "done");
+    drop(held);
+    let ended = watch.wait_with_output().expect("an end");
+    let done: Value = serde_json::from_slice(&ended.stdout).expect("JSON");
+    assert_eq!(done["stopped"], "the target has ended");
+    assert!(number(&done, "/collapsed") >= 32, "{done}");
+    assert!(number(&done, "/memory_peak") <= number(&done, "/memory_limit"), "{done}");
+}
+
+#[test]
+fn who_switches_huge_pages_off_while_watched_is_left_alone_until_it_takes_that_back() {
+    let mut held = Held::start("map 32 1 1");
+    collapse(held.pid(), &[]);
+    let pid = held.pid().to_string();
+    let words = ["--json", "thp", "collapse", "--pid", &pid, "--watch", "--every", "100ms"];
+    let watch = pagewise(&words).stdout(Stdio::piped()).spawn().expect("a watch");
+    // it has begun when it makes good what a fork has cost
+    for order in ["fork", "write", "reap"] {
+        held.obey(order);
+    }
+    held.wait_until("huge again", |held| held.huge() >= 32 * 1024);
+    for order in ["fork", "write", "off", "reap"] {
+        held.obey(order);
+    }
+    // ten looks: the machine is never that slow that all of them are still to come
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(held.huge() <= 1024, "{} KiB", held.huge());
+    held.obey("on");
+    held.wait_until("huge again", |held| held.huge() >= 32 * 1024);
+    drop(held);
+    let ended = watch.wait_with_output().expect("an end");
+    let done: Value = serde_json::from_slice(&ended.stdout).expect("JSON");
+    assert!(number(&done, "/collapsed") >= 32, "{done}");
+}
+
+#[test]
+fn evidence_has_a_moment_for_each_phase_and_a_page() {
+    let mut held = Held::start("map 64 1 1");
+    let folder = std::env::temp_dir().join(format!("pagewise-evidence-{}", std::process::id()));
+    let path = folder.to_str().expect("UTF-8");
+    let pid = held.pid().to_string();
+    let words = ["--json", "thp", "collapse", "--pid", &pid, "--watch", "--every", "1s"];
+    let evidence = ["--evidence", path, "--counter", "cut -d. -f1 /proc/uptime"];
+    let watch = pagewise(&[&words[..], &evidence].concat()).stdout(Stdio::piped()).spawn();
+    let watch = watch.expect("a watch");
+    held.wait_until("huge", |held| held.huge() >= 64 * 1024);
+    // so that both are seen, and not as one
+    std::thread::sleep(Duration::from_secs(2));
+    held.obey("fork");
+    std::thread::sleep(Duration::from_secs(2));
+    // a fork that nobody ends would stay
+    held.obey("reap");
+    drop(held);
+    let ended = watch.wait_with_output().expect("an end");
+    assert!(ended.status.success());
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("it is there");
+    let lines = read("moments.jsonl");
+    let moments: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(number(&moments[0], "/collapsed"), 0, "{}", moments[0]);
+    assert!(number(&moments[0], "/coverage/anon") >= 64 * MIB, "{}", moments[0]);
+    let shared = moments.iter().any(|moment| number(moment, "/shared") >= 60 * MIB);
+    let last = moments.last().expect("moments");
+    assert!(shared && number(last, "/collapsed") == 32 && number(last, "/requests") > 0, "{lines}");
+    let page = read("report.html");
+    assert!(page.matches("<svg").count() >= 2 && page.contains("a fork shares its memory"));
+    serde_json::from_str::<Value>(&read("answer.json")).expect("JSON");
+    std::fs::remove_dir_all(&folder).expect("it is ours");
+}
+
+#[test]
+fn a_neighbour_that_did_not_opt_in_stays_as_it_is() {
+    let mut neighbour = Held::start("map 32 1 1");
+    let (huge, pss) = (neighbour.huge(), neighbour.pss());
+    let advised = Held::start("huge 32 1 1");
+    assert!(advised.huge() > 0);
+    let other = Held::start("map 32 1 1");
+    collapse(other.pid(), &[]);
+    assert!(other.huge() >= 32 * 1024);
+    assert_eq!(neighbour.huge(), huge);
+    assert!(neighbour.pss().abs_diff(pss) < 1024, "{pss} → {}", neighbour.pss());
+    assert_eq!(neighbour.obey("check"), "done");
+}
+
+#[test]
+fn fewer_arenas_hold_less_and_too_many_are_named() {
+    let resident = |options: &[&str]| {
+        let words = [&["thp", "run", "--check", "1s"], options, &["--"]].concat();
+        let mut run = pagewise(&words);
+        let run = run.arg(program()).args(["threads", "16", "16"]).env_remove("MALLOC_ARENA_MAX");
+        let held = Held::started(run);
+        crate::held::rollup(held.child_of(), "Pss")
+    };
+    let (many, one) = (resident(&[]), resident(&["--arenas", "1"]));
+    assert!(one * 2 < many, "{one} of {many} KiB");
+}
+
+#[test]
+fn locked_memory_is_collapsed_like_any_other() {
+    let mut held = Held::start("map 16 1 1");
+    held.obey("lock");
+    assert_eq!(number(&collapse(held.pid(), &[]), "/collapsed"), 8);
+    assert_eq!(held.obey("check"), "done");
+}
+
+#[test]
+fn whose_memory_cannot_be_collapsed_is_told_why() {
+    let gone = run(&["thp", "collapse", "--pid", "4194303"]);
+    refused(&gone, &["process 4194303", "ended"]);
+    let held = Held::started(
+        pagewise(&["thp", "run", "--off", "--check", "0", "--"])
+            .arg(program())
+            .args(["map", "4", "1", "1"]),
+    );
+    let pid = held.pid().to_string();
+    refused(&run(&["thp", "collapse", "--pid", &pid]), &["PR_SET_THP_DISABLE"]);
+    let other = Held::start("map 4 1 1");
+    let pid = other.pid().to_string();
+    let mut command = pagewise(&["thp", "collapse", "--pid", &pid]);
+    let ended = command.uid(65534).gid(65534).output().expect("it runs as nobody");
+    let told = String::from_utf8_lossy(&ended.stderr);
+    assert!(told.contains("not allowed") && told.contains("run as root"), "{told}");
+    assert_eq!(other.huge(), 0);
+}
+
+#[test]
+fn a_process_is_shown_mapping_by_mapping() {
+    let held = Held::start("map 32 1 2");
+    let pid = held.pid().to_string();
+    let ran = run(&["--json", "thp", "--pid", &pid]);
+    let seen: Value = serde_json::from_str(&ran.out).expect("JSON");
+    let looked = &seen["looked"][0];
+    assert_eq!(number(looked, "/blocks/half"), 16, "{looked}");
+    assert_eq!(number(looked, "/blocks/growth_of_half"), 16 * MIB);
+    assert!(number(looked, "/coverage/anon") >= 16 * MIB);
+    assert!(looked["largest"][0]["eligible"].is_object(), "{looked}");
+    assert_eq!(number(&seen, "/processes/0/pid"), u64::from(held.pid()));
+}
+
+#[test]
+fn bloat_is_found_by_contents_and_split() {
+    let mut held = Held::start("map 32 3 4");
+    collapse(held.pid(), &["--max-growth", "50%"]);
+    let mut full = Held::start("map 32 1 1");
+    collapse(full.pid(), &[]);
+    let restrain = |pid: u32, options: &[&str]| -> Value {
+        let pid = pid.to_string();
+        let ran = run(&[&["--json", "thp", "restrain", "--pid", &pid], options].concat());
+        assert_eq!(ran.status, 0, "{}", ran.err);
+        serde_json::from_str(&ran.out).expect("JSON")
+    };
+    // a quarter is zeros: that is no bloat
+    let found = restrain(held.pid(), &[]);
+    assert_eq!((number(&found, "/huge_pages"), number(&found, "/bloated")), (16, 0), "{found}");
+    assert_eq!(number(&found, "/zeros"), 8 * MIB);
+    assert_eq!(number(&restrain(full.pid(), &["--split"]), "/split"), 0);
+    let mut bloated = Held::start("huge 32 1 8");
+    let found = restrain(bloated.pid(), &[]);
+    assert_eq!((number(&found, "/bloated"), number(&found, "/zeros")), (16, 28 * MIB), "{found}");
+    assert_eq!(bloated.huge(), 32 * 1024, "looking splits nothing");
+    let done = restrain(bloated.pid(), &["--split"]);
+    assert_eq!((number(&done, "/split"), bloated.huge()), (16, 0), "{done}");
+    assert!(number(&done, "/memory_after") <= number(&done, "/memory_before"), "{done}");
+    for held in [&mut held, &mut full, &mut bloated] {
+        assert_eq!(held.obey("check"), "done");
+    }
+}
+
+#[test]
+fn run_makes_glibc_ask_and_hands_on_how_it_ended() {
+    let started = |switch: &str| {
+        let words = ["thp", "run", switch, "--check", "1s", "--"];
+        Held::started(pagewise(&words).arg(program()).args(["heap", "64"]))
+    };
+    let huge = |held: &Held| crate::held::rollup(held.child_of(), "AnonHugePages");
+    let on = started("--on");
+    // glibc forgets to ask in some starts; the check then collapses
+    let came = (0..600).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        huge(&on) > 48 * 1024
+    });
+    assert!(came, "{} KiB", huge(&on));
+    let off = started("--off");
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(huge(&off), 0);
+    let script = run(&["thp", "run", "--", "sh", "-c", "exit 42"]);
+    assert_eq!(script.status, 42);
+    let killed = run(&["thp", "run", "--", "sh", "-c", "kill -TERM $$"]);
+    assert_eq!(killed.status, 143);
+    assert_eq!(run(&["thp", "run", "--", "/no/such/command"]).status, 127);
+    let wrong = pagewise(&["thp", "run", "--", "true"]).env("PAGEWISE_THP", "maybe").output();
+    assert!(String::from_utf8_lossy(&wrong.expect("it runs").stderr).contains("maybe"));
+}
+
+#[test]
+fn a_cgroup_at_its_limit_stops_it() {
+    let group = crate::held::Group::with_limit(40 * MIB);
+    let held = group.start("map 36 1 1");
+    let ran = run(&["--json", "thp", "collapse", "--cgroup", &group.path]);
+    let done: Value = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{}", ran.err));
+    assert!(done["stopped"].as_str().is_some_and(|why| why.contains("limit")), "{done}");
+    assert!(held.pss() > 0, "it lives");
+}
+
+#[test]
+fn signals_reach_the_command_that_is_run() {
+    let began = Instant::now();
+    let mut run = Command::new(env!("CARGO_BIN_EXE_pagewise"));
+    let mut run = run.args(["thp", "run", "--", "sleep", "60"]).spawn().expect("it runs");
+    // from then on it hands signals on
+    let children = format!("/proc/{0}/task/{0}/children", run.id());
+    while std::fs::read_to_string(&children).is_ok_and(|list| list.trim().is_empty()) {
+        assert!(began.elapsed() < Duration::from_secs(20), "nothing was started");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pid = run.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill").success());
+    assert_eq!(run.wait().expect("an end").code(), Some(143));
+    assert!(began.elapsed() < Duration::from_secs(50));
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise trial` with real settings and cgroups: each run has what its arm says, and all goes back.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use std::sync::atomic::AtomicBool;
+
+use crate::machine::{Place, read, said};
+use crate::treatment::Borrowed;
+use pagewise_lab::experiment::{
+    Conducted, Control, Experiment, Heard, Metric, conduct, judge, setting,
+};
+use pagewise_model::knob::{Access, Domain, KNOBS};
+use pagewise_model::{Clock, RunEnd, TrialArm, TrialRun, TrialSwap};
+use serde_json::Value;
+
+/// A knob whose change for a moment nobody feels.
+const KNOB: &str = "/proc/sys/vm/extfrag_threshold";
+const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
+
+fn trial(place: &Place, options: &[&str], command: &[&str]) -> Value {
+    let ended = place.output(&[&["trial", "--json"], options, &["--"], command].concat());
+    assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
+    serde_json::from_slice(&ended.stdout).expect("JSON on standard output")
+}
+
+fn runs(document: &Value) -> &[Value] {
+    document["runs"].as_array().expect("runs")
+}
+
+#[test]
+fn each_run_has_what_its_arm_says() {
+    let (place, before) = (Place::new(), read(KNOB));
+    let options = ["--a", "vm.extfrag_threshold=400", "--b", "vm.extfrag_threshold=600"];
+    let metric = ["--metric", "^([0-9]+)", "--higher-is-better"];
+    let document = trial(&place, &[&options[..], &metric].concat(), &["cat", KNOB]);
+    for run in runs(&document) {
+        let expected = if run["arm"] == "a" { 400.0 } else { 600.0 };
+        assert_eq!(run["values"]["^([0-9]+)"], expected, "{run}");
+        assert!(run["values"]["peak-memory"].as_f64().unwrap() > 0.0, "{run}");
+        let wide = run["host_wide"].as_array().unwrap();
+        assert!(!wide.iter().any(|name| name == "refaults"), "its cgroup counts them: {run}");
+    }
+    assert_eq!((&document["verdict"], &document["pairs"]), (&"better".into(), &7.into()));
+    assert_eq!(document["metrics"][0]["b_per_a"], 1.5);
+    assert_eq!(read(KNOB), before);
+}
+
+#[test]
+fn swappiness_of_a_command_in_a_limited_cgroup() {
+    let (place, before) = (Place::new(), read(SWAPPINESS));
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = folder.path().join("file");
+    let script = format!("dd if=/dev/zero of={0} bs=1M count=64; cat {0} {0}", file.display());
+    let options = ["--a", "vm.swappiness=60", "--b", "vm.swappiness=100", "--memory", "24M"];
+    let document = trial(&place, &options, &["sh", "-c", &script]);
+    assert_eq!(document["memory_limit_bytes"], 24 << 20);
+    assert_eq!(read(SWAPPINESS), before);
+    for run in runs(&document) {
+        let values = &run["values"];
+        assert!(values["peak-memory"].as_f64().unwrap() <= f64::from(24 << 20), "{run}");
+        assert!(values["refaults"].as_f64().unwrap() > 0.0, "64 MiB do not fit: {run}");
+        // its own reclaim is counted by a cgroup of version 2 and else by nobody
+        let told = values["scanned"].as_f64();
+        assert!(told.is_none_or(|scanned| scanned > 0.0), "{run}");
+    }
+}
+
+/// A cgroup of version 1 keeps the swappiness that it was made with.
+#[test]
+fn swappiness_reaches_the_cgroup() {
+    let place = Place::new();
+    let script = "at=$(sed -n 's/^[0-9]*:[a-z,_]*memory[a-z,_]*://p' /proc/self/cgroup); \
+                  cat /sys/fs/cgroup/memory$at/memory.swappiness 2>/dev/null \
+                  || cat /proc/sys/vm/swappiness";
+    let options = ["--a", "vm.swappiness=33", "--b", "vm.swappiness=144", "--memory", "24M"];
+    let metric = ["--metric", "^([0-9]+)", "--higher-is-better"];
+    let document = trial(&place, &[&options[..], &metric].concat(), &["sh", "-c", script]);
+    for run in runs(&document) {
+        let expected = if run["arm"] == "a" { 33.0 } else { 144.0 };
+        assert_eq!(run["values"]["^([0-9]+)"], expected, "{run}");
+    }
+}
+
+/// Text without an end of line, which tail keeps until there is one: half as much again as the limit.
+const EATER: &str = "yes 'text of some length' | tr '\\n' ' ' | head -c 96M | tail > /dev/null";
+const LIMIT: u64 = 64 << 20;
+
+fn arm(name: &str, swap: Option<Vec<TrialSwap>>) -> TrialArm {
+    TrialArm { name: name.to_owned(), swap, ..TrialArm::default() }
+}
+
+fn eating(arms: Vec<TrialArm>) -> Experiment {
+    Experiment {
+        command: ["sh", "-c", EATER].map(str::to_owned).to_vec(),
+        arms,
+        metrics: vec![Metric::parse("swapped-out").unwrap()],
+        pairs: 2,
+        min_effect: 0.02,
+        warm_up: 1,
+        seed: 1,
+        memory_limit_bytes: Some(LIMIT),
+        deadline: Duration::from_secs(60),
+        clock: Clock::Real,
+        profile: true,
+    }
+}
+
+impl Place {
+    /// With what the program itself lends by, in this very process.
+    fn conducted(&self, experiment: &Experiment) -> Vec<TrialRun> {
+        experiment.check().unwrap();
+        let state = self.folder.path().join("state");
+        std::fs::create_dir_all(&state).unwrap();
+        let mut borrowed = Borrowed::open_in(&state, false).unwrap();
+        let (stop, mut heard) = (AtomicBool::new(false), |_: Heard<'_>| {});
+        let mut control = Control { stop: &stop, heard: &mut heard };
+        let Conducted { runs, trouble } = conduct(experiment, Some(&mut borrowed), &mut control);
+        assert_eq!(borrowed.end(), Vec::<String>::new(), "all went back as it came");
+        assert!(trouble.is_none(), "{trouble:?}");
+        runs
+    }
+}
+
+/// What swaps, and the zram devices that are there.
+fn swap_and_devices() -> (String, Vec<String>) {
+    let disks = std::fs::read_dir("/sys/block").unwrap().flatten();
+    let names = disks.map(|disk| disk.file_name().to_string_lossy().into_owned());
+    let mut zram: Vec<String> = names.filter(|name| name.starts_with("zram")).collect();
+    zram.sort();
+    (read("/proc/swaps"), zram)
+}
+
+/// Two tiers, a file, and none at all, for a command that does not fit.
+#[test]
+fn arms_bring_their_own_swap_and_the_one_without_is_killed() {
+    let (place, before) = (Place::new(), swap_and_devices());
+    let zram = TrialSwap::Zram {
+        size_bytes: 16 << 20,
+        algorithm: None,
+        mem_limit_bytes: None,
+        priority: None,
+    };
+    let file = TrialSwap::File { size_bytes: 128 << 20, priority: None };
+    let experiment = eating(vec![
+        arm("off", Some(Vec::new())),
+        arm("tiers", Some(vec![zram, file.clone()])),
+        arm("file", Some(vec![file])),
+    ]);
+    let runs = place.conducted(&experiment);
+    assert_eq!(swap_and_devices(), before);
+    assert!(!place.folder.path().join("state").read_dir().unwrap().any(is_journal));
+    assert!(!Path::new("/var/tmp").read_dir().unwrap().any(is_swap_of_ours));
+    let of = |name: &str| runs.iter().filter(move |run| run.arm == name).collect::<Vec<_>>();
+    assert_eq!(of("off").len(), 2, "its warm-up is its answer");
+    for run in of("off") {
+        assert!(matches!(run.end, RunEnd::OutOfMemory { .. }), "{run:?}");
+        assert_eq!(run.victims, ["tail"], "{run:?}");
+        assert_eq!(run.values["swap-used"], 0.0);
+    }
+    for run in [of("tiers"), of("file")].concat() {
+        assert_eq!(run.end, RunEnd::Exited { status: 0 });
+        assert!(run.victims.is_empty(), "{run:?}");
+        let used = run.values["swap-used"];
+        assert!(used > f64::from(8 << 20) && used <= f64::from(144 << 20), "{used}");
+        assert!(run.values["swapped-out"] > 2048.0, "{run:?}");
+        let pool = run.values.get("pool").copied();
+        // text shrinks
+        let is_small = |pool: f64| pool > 0.0 && pool < f64::from(16 << 20);
+        assert_eq!(pool.is_some_and(is_small), run.arm == "tiers", "{run:?}");
+        assert_eq!(pool.is_some(), run.arm == "tiers", "{run:?}");
+    }
+    let trial = judge(&experiment, &runs);
+    assert_eq!(trial.dropped[0].why, "killed for lack of memory in 2 of 2 runs");
+    assert_eq!((&*trial.arms[0].name, trial.pairs), ("tiers", 2));
+    assert!(trial.notes.iter().any(|note| note.contains("compared with tiers")));
+}
+
+fn is_swap_of_ours(entry: std::io::Result<std::fs::DirEntry>) -> bool {
+    let ours = format!("pagewise-swap-{}-", std::process::id());
+    entry.unwrap().file_name().to_string_lossy().starts_with(&ours)
+}
+
+fn is_journal(entry: std::io::Result<std::fs::DirEntry>) -> bool {
+    entry.unwrap().file_name().to_string_lossy().ends_with(".journal")
+}
+
+/// Somebody else's swap, here a file of the test, is on: an arm without any must not use it.
+#[test]
+fn an_arm_without_swap_uses_none_although_the_host_has_some() {
+    let mut place = Place::new();
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let area = place.loans.swap_file(folder.path(), 128);
+    place.loans.swap_on(&area.display().to_string(), 5);
+    let swappiness = vec![setting("vm.swappiness=100").unwrap()];
+    let own = TrialArm { settings: swappiness, ..arm("hosts", None) };
+    let twice = arm("again", None);
+    let runs = place.conducted(&eating(vec![own, twice, arm("none", Some(Vec::new()))]));
+    for run in &runs {
+        let is_none = run.arm == "none";
+        assert_eq!(matches!(run.end, RunEnd::OutOfMemory { .. }), is_none, "{run:?}");
+        assert_eq!(run.values["swap-used"] == 0.0, is_none, "{run:?}");
+    }
+    // and one that brings swap would share it: that is refused
+    let shares = vec![TrialSwap::File { size_bytes: 1 << 20, priority: None }];
+    let runs =
+        place.conducted(&eating(vec![arm("a", None), arm("b", None), arm("c", Some(shares))]));
+    let refused = runs.iter().find_map(|run| run.refused.clone()).unwrap();
+    assert!(refused.contains("the host's own swap is on"), "{refused}");
+    drop(place);
+}
+
+/// Without a cgroup nobody but the process group knows them.
+#[test]
+fn killed_without_root_it_leaves_no_processes() {
+    let place = Place::new();
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let copy = folder.path().join("pagewise");
+    let program = std::env::var("PAGEWISE_STATIC");
+    let program = program.unwrap_or_else(|_| env!("CARGO_BIN_EXE_pagewise").to_owned());
+    std::fs::copy(program, &copy).unwrap();
+    crate::machine::run("chmod", &["777", &folder.path().display().to_string()]);
+    let pids = folder.path().join("pids");
+    let script = format!("echo $$ > {0}; sleep 999 & echo $! >> {0}; wait", pids.display());
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(&copy);
+    command.args(["trial", "--aa", "--", "sh", "-c", &script]);
+    let mut trial = Killed(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    wait_for(|| pids_in(&pids).len() == 2);
+    trial.kill();
+    wait_for(|| pids_in(&pids).iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists()));
+    drop(place);
+}
+
+#[test]
+fn a_command_that_its_limit_kills_is_told() {
+    let place = Place::new();
+    let dd = ["dd", "if=/dev/zero", "of=/dev/null", "bs=64M", "count=1"];
+    let ended = place.output(&[&["trial", "--aa", "--memory", "16M", "--"][..], &dd].concat());
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(said(&ended).contains("killed for lack of memory"), "{}", said(&ended));
+}
+
+/// The settings go back with the next undo; the command and what it started end.
+#[test]
+fn killed_it_leaves_nothing() {
+    let (place, before) = (Place::new(), read(KNOB));
+    let pids = place.folder.path().join("pids");
+    let script =
+        format!("echo $$ > {0}; setsid sh -c 'echo $$ >> {0}; sleep 999' & wait", pids.display());
+    let arguments = ["trial", "--a", "vm.extfrag_threshold=600", "--", "sh", "-c", &script];
+    let mut command = place.command(&arguments);
+    let mut trial = Killed(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    wait_for(|| pids_in(&pids).len() == 2);
+    assert_eq!(read(KNOB), "600");
+    trial.kill();
+    let undone = place.output(&["undo"]);
+    assert!(undone.status.success(), "{}", said(&undone));
+    assert_eq!(read(KNOB), before);
+    wait_for(|| pids_in(&pids).iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists()));
+}
+
+/// Does not outlive its test.
+struct Killed(Child);
+
+impl Killed {
+    fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn pids_in(path: &Path) -> Vec<String> {
+    std::fs::read_to_string(path).unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+fn wait_for(what: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !what() {
+        assert!(Instant::now() < until, "waited for a minute");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The answer is not lost with it.
+#[test]
+fn a_full_disk_costs_the_folder_and_not_the_answer() {
+    let mut place = Place::new();
+    let evidence = place.small_disk().join("evidence").display().to_string();
+    let ended = place.output(&["trial", "--aa", "--evidence", &evidence, "--", "true"]);
+    assert_eq!(ended.status.code(), Some(1), "{}", said(&ended));
+    let answer = String::from_utf8_lossy(&ended.stdout);
+    assert!(answer.contains("7 pairs in random order"), "{answer}");
+    assert!(said(&ended).contains("runs.jsonl: No space left"), "{}", said(&ended));
+}
+
+#[test]
+fn a_setting_that_this_kernel_lacks_is_refused_with_the_reason() {
+    let place = Place::new();
+    let lacks = |path: &str| !path.contains('{') && !Path::new("/").join(path).exists();
+    let missing = KNOBS.iter().find(|knob| {
+        let takes_1 = matches!(knob.domain, Domain::Bool | Domain::Int { min: ..=1, max: 1.. });
+        takes_1 && knob.access == Access::ReadWrite && lacks(knob.path)
+    });
+    let name = missing.expect("no kernel has all settings, new ones and removed ones").name;
+    let ended = place.output(&["trial", "--b", &format!("{name}=1"), "--", "true"]);
+    assert_eq!(ended.status.code(), Some(1));
+    let said = said(&ended);
+    assert!(said.contains("arm b cannot be tried here") && said.contains(name), "{said}");
+}
+
+#[test]
+fn others_may_not_set_anything() {
+    let place = Place::new();
+    let program = std::env::var("PAGEWISE_STATIC");
+    let program = program.unwrap_or_else(|_| env!("CARGO_BIN_EXE_pagewise").to_owned());
+    let copy = Path::new("/tmp").join(format!("pagewise-trial-{}", std::process::id()));
+    std::fs::copy(program, &copy).unwrap();
+    let ended = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
+        .arg(&copy)
+        .args(["trial", "--b", "vm.swappiness=1", "--", "true"])
+        .output();
+    std::fs::remove_file(&copy).unwrap();
+    let ended = ended.unwrap();
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(said(&ended).contains("borrowed by root only"), "{}", said(&ended));
+    drop(place);
+}
+
+/// Twelve real trials in which nothing differs. Even four false alarms would be rarer than one in a
+/// hundred; five are allowed, as of the forty that were run by hand.
+#[test]
+fn a_against_a_is_hardly_ever_a_difference() {
+    let place = Place::new();
+    let ended = place.output(&["lab", "selftest", "--json"]);
+    assert!(ended.status.success(), "{}", said(&ended));
+    let document: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!(document["schema"], "pagewise/selftest/1");
+    assert!(document["trials"].as_u64().unwrap() > 0);
+    for metric in document["metrics"].as_array().unwrap() {
+        assert!(metric["false_alarms"].as_u64().unwrap() <= 5, "{document:#}");
+    }
+}

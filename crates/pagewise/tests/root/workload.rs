@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Workloads in a cgroup that is too small for them, with a zram device of their own.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::machine::lender::Lender;
+use pagewise_lab::treatment::{GroupWanted, Treatment, ZramWanted};
+use pagewise_lab::workload::{Said, said};
+use pagewise_model::Bytes;
+use tempfile::TempDir;
+
+/// A group of a limited size, given back at the end or by whoever watches.
+struct Short {
+    group: String,
+    // dropped before the folder of its tokens
+    _lender: Lender,
+    _tokens: TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Short {
+    fn of(mebibytes: u64, with_swap: bool) -> Self {
+        static ONE: Mutex<()> = Mutex::new(());
+        let alone = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let tokens = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let mut lender = Lender::new(tokens.path());
+        if with_swap {
+            let disksize = Bytes::new(256 << 20);
+            let wanted = ZramWanted { disksize, algorithm: None, level: None, mem_limit: None };
+            let zram = lender.zram(&wanted).unwrap();
+            lender.swap_on(&zram.device, Some(10)).unwrap();
+        }
+        let limit = Some(Bytes::new(mebibytes << 20));
+        let group = lender
+            .group(GroupWanted { limit, swappiness: None, ..GroupWanted::default() })
+            .unwrap();
+        let group = group.folder.display().to_string();
+        Self { group, _lender: lender, _tokens: tokens, _alone: alone }
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        let enter = format!("echo $$ > {}/cgroup.procs; exec \"$0\" \"$@\"", self.group);
+        let mut command = Command::new("sh");
+        command.args(["-c", &enter, env!("CARGO_BIN_EXE_pagewise"), "lab", "workload"]);
+        command.env("TMPDIR", env!("CARGO_TARGET_TMPDIR")).args(words).output().unwrap()
+    }
+
+    fn answer(&self, words: &[&str]) -> Said {
+        let output = self.run(words);
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {complaint}", output.status);
+        said(&String::from_utf8_lossy(&output.stdout)).unwrap()
+    }
+}
+
+/// Pages that this machine has swapped out.
+fn swapped_out() -> u64 {
+    let all = loans::read("/proc/vmstat");
+    let line = all.lines().find_map(|line| line.strip_prefix("pswpout "));
+    line.unwrap().parse().unwrap()
+}
+
+#[test]
+fn coldpages_judges_what_the_kernel_evicted() {
+    let short = Short::of(48, true);
+    let small = ["coldpages", "data=40M", "library=8M", "stream=16M", "operations=150000"];
+    for sharers in [&[][..], &["sharers=8", "write_share=0"]] {
+        let before = swapped_out();
+        let said = short.answer(&[&small[..], sharers, &["contents=random:100"]].concat());
+        let precision = said.values["precision"];
+        assert!(precision > 0.0 && precision <= 1.0, "{said:?}");
+        assert!(said.values["cold-kept"] <= 4096.0, "{said:?}");
+        assert_eq!(said.values["operations"], 150_000.0);
+        assert!(swapped_out() > before + 100, "{said:?}");
+    }
+}
+
+#[test]
+fn swap_goes_on_where_its_data_does_not_fit() {
+    let short = Short::of(48, true);
+    let small = ["swap", "data=48M", "code=12M", "window=4M", "step=4M", "iterations=24"];
+    for shared in ["shared=false", "shared=true"] {
+        let before = swapped_out();
+        let said = short.answer(&[&small[..], &[shared, "seconds=120"]].concat());
+        assert_eq!(said.values["operations"], 24.0 * 1024.0);
+        assert!(swapped_out() > before + 1000, "{said:?}");
+    }
+}
+
+/// A run of `words` in which the kernel did not end the runner, too: it may, where the runner is not
+/// spared and sends something just then.
+fn told(short: &Short, words: &[&str]) -> Output {
+    let killed = |run: &Output| run.status.signal() == Some(9);
+    let mut runs = std::iter::repeat_with(|| short.run(words)).take(20);
+    runs.find(|run| !killed(run)).expect("of 20 runners one that lived")
+}
+
+/// Without swap the kernel ends one of them; both outcomes are told, and nothing is left.
+///
+/// The programs are read before, by us: what the group itself read of them it would drop and read
+/// again, for a minute and more, before the kernel says that memory is out.
+#[test]
+fn where_memory_is_out_it_is_told() {
+    let few = Command::new(env!("CARGO_BIN_EXE_pagewise"))
+        .args(["lab", "workload", "redis", "records=100", "requests=100"])
+        .env("TMPDIR", env!("CARGO_TARGET_TMPDIR"))
+        .output();
+    assert!(few.unwrap().status.success());
+    let short = Short::of(24, false);
+    let redis = told(&short, &["redis", "records=100000"]);
+    let complaint = String::from_utf8_lossy(&redis.stderr);
+    assert_eq!(redis.status.code(), Some(1), "{}: {complaint}", redis.status);
+    assert!(complaint.contains("redis-server was killed (signal 9)"), "{complaint}");
+    let swap = short.run(&["swap", "data=64M", "code=1M", "contents=random:100"]);
+    assert_eq!(swap.status.signal(), Some(9));
+    assert!(swap.stdout.is_empty());
+    assert_eq!(loans::read(&format!("{}/cgroup.procs", short.group)), "");
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The example programs that cargo builds beside the tests, and what a guest needs to run one.
+//!
+//! They are linked dynamically, so that they need not be linked a second time for guests; these get the
+//! libraries beside them, at the same paths.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+pub(crate) fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_pagewise")).with_file_name("examples").join(name)
+}
+
+/// Options of `pagewise lab guest` that put it there as `/name`.
+pub(crate) fn into_guest(name: &str) -> Vec<String> {
+    let program = example(name);
+    let told = Command::new("ldd").arg(&program).output().unwrap();
+    let told = String::from_utf8(told.stdout).unwrap();
+    let path_in =
+        |line: &str| line.split_whitespace().find(|word| word.starts_with('/')).map(str::to_owned);
+    let libraries = told.lines().filter_map(path_in).map(|path| format!("{path}:{path}"));
+    let files = libraries.chain([format!("{}:/{name}", program.display())]);
+    files.flat_map(|file| ["--file".to_owned(), file]).collect()
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Runs the built program.
+
+use std::path::Path;
+use std::process::Command;
+
+pub(crate) use pagewise_testkit::{Ran, empty_folder, finish};
+
+/// The program with these arguments and none of the caller's colour settings.
+pub(crate) fn pagewise(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pagewise"));
+    command.args(arguments);
+    for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+/// Runs it to its end.
+pub(crate) fn run(arguments: &[&str]) -> Ran {
+    finish(&mut pagewise(arguments))
+}
+
+/// Runs it to its end in a folder.
+pub(crate) fn run_in(folder: &Path, arguments: &[&str]) -> Ran {
+    finish(pagewise(arguments).current_dir(folder))
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What tests of several crates share. Never part of the program: `cargo xtask dag` allows it as a
+//! dependency for tests only.
+//!
+//! It panics where a test would: a machine without what a test needs is a failed test.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::allow_attributes,
+    reason = "tests start programs and prepare the machine by its own tools"
+)]
+
+mod loans;
+mod program;
+mod target;
+
+pub use loans::{Loans, read, run, write};
+pub use program::{Ran, empty_folder, finish};
+pub use target::{Target, read_process, rollup, target_program};
