@@ -2,7 +2,8 @@
 #
 # make run ARGS="…"   build the static program and run it (`report` without ARGS)
 # make check          what every commit passes; no root
-# make test           everything, as CI runs it; root (installs what the tests need)
+# make test           what CI runs; root (installs what the tests need). Heavy steps run where their inputs changed
+# make test-long      everything, whatever is remembered; root, about an hour
 # make bench          measure the promised numbers; root (BENCH="--runs 41": options of the chore)
 # make test-kernel-debug   zmerge under KASAN, lockdep, kmemleak and failing allocations; root (PAGES=2000000)
 # make test-riscv64        the program on another processor, emulated; root
@@ -14,9 +15,10 @@ export CARGO
 # rustup's folder, which sudo leaves out.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-XTASK := $(CARGO) run --quiet --locked --package xtask --
+XTASK := $(CARGO) run --locked --package xtask --
+SINCE := --since $(shell date +%s)
 
-.PHONY: run build check test test-kernel-debug test-riscv64 bench static-checks tools packages
+.PHONY: run build check test test-long test-kernel-debug test-riscv64 bench tools packages
 .NOTPARALLEL:
 
 run: build
@@ -28,16 +30,17 @@ build: tools
 tools:
 	@xtask/scripts/toolchain.sh
 
-check: static-checks
-	$(XTASK) test
+check:
+	@xtask/scripts/toolchain.sh --checks
+	$(XTASK) suite check $(SINCE)
 
-# One processor links the static program for minutes; the oldest compiler checks meanwhile.
-test: packages static-checks
-	@xtask/scripts/check-oldest.sh & $(MAKE) build; built=$$?; wait $$! && exit $$built
-	$(XTASK) artefact $$(xtask/scripts/build-static.sh --where)
-	$(MAKE) --directory kernel/zmerge test-core
-	$(XTASK) fuzz --seconds 60
-	$(XTASK) test --root
+test: packages
+	@xtask/scripts/toolchain.sh --checks
+	$(XTASK) suite test $(SINCE)
+
+test-long: packages
+	@xtask/scripts/toolchain.sh --checks
+	$(XTASK) suite long $(SINCE)
 
 # The kernel is built once, in 10 CPU-minutes; the guest then writes, reads or empties pages PAGES times.
 test-kernel-debug: packages build
@@ -46,14 +49,6 @@ test-kernel-debug: packages build
 # Builds for RISC-V with Debian 13's compiler, in 10 CPU-minutes.
 test-riscv64: packages
 	xtask/riscv64/test.sh
-
-static-checks:
-	@xtask/scripts/toolchain.sh --checks
-	$(CARGO) fmt --all --check
-	$(XTASK) dag
-	$(XTASK) heads
-	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
-	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --locked
 
 packages:
 	@xtask/scripts/packages.sh

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The project's own chores: dependency arrows, licence heads, tests with totals, benchmarks,
-//! golden files. Compilers and packages are the business of the scripts beside.
+//! The project's own chores: dependency arrows, licence heads, tests in tiers, benchmarks, golden
+//! files. Compilers and packages are the business of the scripts beside.
 
 mod artefact;
 mod bench;
@@ -8,7 +8,7 @@ mod dag;
 mod fuzz;
 mod heads;
 mod run;
-mod tests;
+mod suite;
 
 use std::process::ExitCode;
 
@@ -24,8 +24,12 @@ enum Chore {
     Heads,
     /// Check that a program is static and small
     Artefact(artefact::Args),
-    /// Run all tests and print their totals last
-    Test(tests::Args),
+    /// Run a tier of tests: what `make check`, `make test` and `make test-long` do
+    Suite(suite::SuiteArgs),
+    /// Run tests alone: all, or some by name
+    Test(suite::TestArgs),
+    /// List the heavy steps of `make test`, or run one
+    Step(suite::StepArgs),
     /// Rewrite the golden files that tests compare with
     Bless,
     /// Run what must pass before a push
@@ -54,8 +58,10 @@ fn done(chore: Chore) -> Result<()> {
         Chore::Dag => dag::main(),
         Chore::Heads => heads::main(),
         Chore::Artefact(args) => artefact::main(&args),
-        Chore::Test(args) => tests::main(&args),
-        Chore::Bless => tests::bless(),
+        Chore::Suite(args) => suite::main(&args),
+        Chore::Test(args) => suite::test(&args),
+        Chore::Step(args) => suite::step(&args),
+        Chore::Bless => suite::bless(),
         Chore::Prepush => run::succeed(run::program("make").arg("check")),
         Chore::Fuzz(args) => fuzz::main(&args),
         Chore::Bench(args) => bench::main(&args),

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Jobs that wait for each other → what became of each, several at a time.
+//!
+//! Of the jobs whose predecessors have passed, a free worker takes the one that is expected to take
+//! longest. A job may bring further jobs: which tests there are is known once they are built. Where a
+//! predecessor failed, its followers are not started and are reported as such.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use anyhow::Result;
+
+use super::child;
+use super::outcome::{Outcome, State};
+use super::times::Times;
+
+/// What a job does. It says what became of it, and which jobs there are now because of it.
+pub(super) type Work = Box<dyn FnOnce() -> Result<(Outcome, Vec<Job>)> + Send>;
+
+pub(super) struct Job {
+    /// Unique.
+    pub(super) name: String,
+    pub(super) phase: &'static str,
+    /// Jobs that must have passed before.
+    pub(super) after: Vec<&'static str>,
+    /// Seconds, where nobody has measured it yet.
+    pub(super) guess: f64,
+    /// Others that are ready wait until this one has ended, where it failed: there is no point in testing
+    /// what does not compile.
+    pub(super) stops_all: bool,
+    pub(super) work: Work,
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job").field("name", &self.name).field("after", &self.after).finish()
+    }
+}
+
+/// One that has ended.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub(super) name: String,
+    pub(super) phase: &'static str,
+    pub(super) seconds: f64,
+    /// Seconds since the first job began.
+    pub(super) ended_at: f64,
+    pub(super) outcome: Outcome,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<Job>,
+    running: usize,
+    /// Whether it passed, by name.
+    ended: BTreeMap<String, bool>,
+    finished: Vec<Finished>,
+    halted: bool,
+}
+
+impl Queue {
+    /// The job to begin with, longest first.
+    fn take(&mut self, times: &Times) -> Option<Job> {
+        let ready = |job: &Job| job.after.iter().all(|name| self.ended.get(*name) == Some(&true));
+        let expected = |job: &Job| times.of(&job.name).unwrap_or(job.guess);
+        let (at, _) = self
+            .waiting
+            .iter()
+            .enumerate()
+            .filter(|(_, job)| ready(job))
+            .max_by(|(_, a), (_, b)| expected(a).total_cmp(&expected(b)))?;
+        Some(self.waiting.remove(at))
+    }
+
+    /// Ends what waits for something that failed, or for nothing that will ever come.
+    fn give_up(&mut self, now: f64) {
+        while let Some(at) = self.waiting.iter().position(|job| self.is_hopeless(job)) {
+            let job = self.waiting.remove(at);
+            self.ended.insert(job.name.clone(), false);
+            let why = if self.halted { "an earlier job failed" } else { "what it needs failed" };
+            let outcome = Outcome::new(State::NotStarted, format!("not started: {why}"));
+            let Job { name, phase, .. } = job;
+            self.finished.push(Finished { name, phase, seconds: 0.0, ended_at: now, outcome });
+        }
+    }
+
+    fn is_hopeless(&self, job: &Job) -> bool {
+        let failed = |name: &&str| self.ended.get(*name) == Some(&false);
+        let unknown = |name: &&str| {
+            self.running == 0
+                && !self.ended.contains_key(*name)
+                && !self.waiting.iter().any(|other| other.name == **name)
+        };
+        self.halted || job.after.iter().any(|name| failed(name) || unknown(name))
+    }
+}
+
+/// Runs all of them, so many at a time, and says of each as it begins and ends.
+pub(super) fn run_all(jobs: Vec<Job>, workers: usize, times: &Times) -> Vec<Finished> {
+    let begun = Instant::now();
+    let queue = Mutex::new(Queue { waiting: jobs, ..Queue::default() });
+    let changed = Condvar::new();
+    std::thread::scope(|scope| {
+        for _ in 0..workers.max(1) {
+            scope.spawn(|| work_off(&queue, &changed, times, begun));
+        }
+    });
+    lock(&queue).finished.drain(..).collect()
+}
+
+fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn work_off(queue: &Mutex<Queue>, changed: &Condvar, times: &Times, begun: Instant) {
+    let mut state = lock(queue);
+    loop {
+        state.halted |= child::is_stopped();
+        state.give_up(begun.elapsed().as_secs_f64());
+        if let Some(job) = state.take(times) {
+            state.running += 1;
+            drop(state);
+            let finished = done(job, begun);
+            state = lock(queue);
+            let (finished, stops_all, added) = finished;
+            state.running -= 1;
+            let passed = finished.outcome.state.is_good();
+            state.halted |= stops_all && !passed;
+            state.ended.insert(finished.name.clone(), passed);
+            state.finished.push(finished);
+            state.waiting.extend(added);
+            changed.notify_all();
+        } else if state.running == 0 && state.waiting.is_empty() {
+            changed.notify_all();
+            return;
+        } else if state.running > 0 {
+            state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+fn done(job: Job, begun: Instant) -> (Finished, bool, Vec<Job>) {
+    let Job { name, phase, stops_all, work, .. } = job;
+    let started = Instant::now();
+    println!("  start   {name}");
+    let (outcome, added) = work()
+        .unwrap_or_else(|error| (Outcome::new(State::Failed, format!("{error:#}")), Vec::new()));
+    let seconds = started.elapsed().as_secs_f64();
+    println!("{}", outcome.told(&name, seconds));
+    let ended_at = begun.elapsed().as_secs_f64();
+    (Finished { name, phase, seconds, ended_at, outcome }, stops_all, added)
+}
+
+#[cfg(test)]
+mod check {
+    use super::*;
+    use std::sync::Arc;
+
+    type Order = Arc<Mutex<Vec<String>>>;
+
+    fn job(order: &Order, name: &str, after: &[&'static str], guess: f64, state: State) -> Job {
+        let (order, own) = (Arc::clone(order), name.to_owned());
+        let work = move || {
+            order.lock().unwrap().push(own);
+            Ok((Outcome::new(state, String::new()), Vec::new()))
+        };
+        let (name, after) = (name.to_owned(), after.to_vec());
+        Job { name, phase: "check", after, guess, stops_all: false, work: Box::new(work) }
+    }
+
+    fn states(finished: &[Finished]) -> BTreeMap<&str, State> {
+        finished.iter().map(|one| (one.name.as_str(), one.outcome.state)).collect()
+    }
+
+    #[test]
+    fn longest_first_and_never_before_what_it_needs() {
+        let order = Order::default();
+        let jobs = vec![
+            job(&order, "short", &[], 1.0, State::Passed),
+            job(&order, "long", &["short"], 9.0, State::Passed),
+            job(&order, "middle", &[], 5.0, State::Passed),
+        ];
+        let finished = run_all(jobs, 1, &Times::default());
+        assert_eq!(*order.lock().unwrap(), ["middle", "short", "long"]);
+        assert!(finished.iter().all(|one| one.outcome.state == State::Passed));
+    }
+
+    #[test]
+    fn what_was_measured_counts_more_than_a_guess() {
+        let order = Order::default();
+        let mut times = Times::default();
+        times.set("a", 10.0);
+        let jobs = vec![
+            job(&order, "b", &[], 5.0, State::Passed),
+            job(&order, "a", &[], 1.0, State::Passed),
+        ];
+        run_all(jobs, 1, &times);
+        assert_eq!(*order.lock().unwrap(), ["a", "b"]);
+    }
+
+    #[test]
+    fn followers_of_a_failure_are_told_and_others_go_on() {
+        let order = Order::default();
+        let jobs = vec![
+            job(&order, "broken", &[], 9.0, State::Failed),
+            job(&order, "follower", &["broken"], 1.0, State::Passed),
+            job(&order, "its follower", &["follower"], 1.0, State::Passed),
+            job(&order, "other", &[], 1.0, State::Passed),
+            job(&order, "waits for nobody", &["nonesuch"], 1.0, State::Passed),
+        ];
+        let finished = run_all(jobs, 2, &Times::default());
+        let states = states(&finished);
+        assert_eq!(states["follower"], State::NotStarted);
+        assert_eq!(states["its follower"], State::NotStarted);
+        assert_eq!(states["waits for nobody"], State::NotStarted);
+        assert_eq!((states["other"], states["broken"]), (State::Passed, State::Failed));
+    }
+
+    #[test]
+    fn one_that_stops_all_stops_what_has_not_begun() {
+        let order = Order::default();
+        let mut first = job(&order, "first", &[], 9.0, State::Failed);
+        first.stops_all = true;
+        let jobs = vec![first, job(&order, "second", &[], 1.0, State::Passed)];
+        let finished = run_all(jobs, 1, &Times::default());
+        assert_eq!(*order.lock().unwrap(), ["first"]);
+        assert_eq!(states(&finished)["second"], State::NotStarted);
+    }
+
+    #[test]
+    fn a_job_may_bring_others() {
+        let order = Order::default();
+        let mut first = job(&order, "build", &[], 9.0, State::Passed);
+        let brought = job(&order, "built", &["build"], 1.0, State::Passed);
+        first.work = Box::new(|| Ok((Outcome::new(State::Passed, String::new()), vec![brought])));
+        let finished = run_all(vec![first], 2, &Times::default());
+        assert_eq!(states(&finished)["built"], State::Passed);
+    }
+}

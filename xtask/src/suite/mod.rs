@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! All that is tested, in three tiers: what runs, in which order, what is remembered, where the time
+//! went. `make check`, `make test` and `make test-long` are this; `cargo xtask test` runs a part of it.
+
+mod child;
+mod jobs;
+mod libtest;
+mod outcome;
+mod programs;
+mod remembered;
+mod steps;
+mod table;
+mod tiers;
+mod times;
+mod trace;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+
+use self::jobs::{Finished, Job};
+use self::libtest::Results;
+use self::outcome::{State, span};
+use self::programs::ForGuests;
+use self::remembered::Passed;
+use self::steps::STEPS;
+use self::table::Budgets;
+use self::tiers::{Setting, Tier};
+use self::times::Times;
+use crate::run;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SuiteArgs {
+    /// Which tier
+    tier: Tier,
+    /// When the caller began, in seconds since 1970: the time until now counts as preparation
+    #[arg(long, value_name = "SECONDS")]
+    since: Option<u64>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct TestArgs {
+    /// Also the tests that need root, and those in guests, with a program that is quick to build
+    #[arg(long)]
+    root: bool,
+    /// Only tests whose name contains one of these, as `thp::` or `lab::guest`
+    names: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct StepArgs {
+    /// The step; without it all are listed
+    name: Option<String>,
+    /// Run it whatever is remembered, and check which files it opens
+    #[arg(long)]
+    traced: bool,
+}
+
+/// Runs a tier.
+pub(crate) fn main(args: &SuiteArgs) -> Result<()> {
+    let budgets = Budgets::read(args.tier.name())?;
+    budgets.cover(&args.tier.phases())?;
+    let setting = Arc::new(setting(args.tier, false, Vec::new())?);
+    let jobs = tiers::jobs(&setting)?;
+    run_jobs(jobs, &setting, &budgets, args.since)
+}
+
+/// Runs tests alone: all of a kind, or some by name.
+pub(crate) fn test(args: &TestArgs) -> Result<()> {
+    let setting = Arc::new(setting(Tier::Test, true, args.names.clone())?);
+    let mut jobs = vec![tiers::tests_anywhere(&setting, &[])];
+    if args.root {
+        jobs.push(tiers::quick_program());
+        jobs.push(tiers::tests_with_root(&setting, &["build unit tests", "quick program"]));
+    }
+    run_jobs(jobs, &setting, &Budgets::default(), None)
+}
+
+/// Lists the heavy steps, or runs one.
+pub(crate) fn step(args: &StepArgs) -> Result<()> {
+    let tier = if args.traced { Tier::Long } else { Tier::Test };
+    let setting = Arc::new(setting(tier, false, Vec::new())?);
+    let Some(name) = &args.name else { return list_steps(&setting) };
+    let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+    let step = STEPS.iter().find(|step| step.name == name);
+    let step = step.with_context(|| format!("no step {name}: there are {}", known.join(", ")))?;
+    run_jobs(tiers::one_step(&setting, step), &setting, &Budgets::default(), None)
+}
+
+fn list_steps(setting: &Setting) -> Result<()> {
+    let passed = Passed::at(&setting.passed);
+    for step in STEPS {
+        let inputs = step.files(run::project())?;
+        let hash = remembered::hash(step, &inputs, &setting.toolchain);
+        let state = match passed.on(step.name, &hash)? {
+            Some(pass) => format!("passed on {}", pass.passed),
+            None => "to run".to_owned(),
+        };
+        println!("{:15} {:20} {:4} files  {}", step.name, state, inputs.0.len(), step.about);
+    }
+    Ok(())
+}
+
+/// Rewrites what tests compare with.
+pub(crate) fn bless() -> Result<()> {
+    let mut command = run::cargo();
+    command.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
+    run::succeed(command.env("BLESS", "1"))?;
+    println!("read the difference before you commit it: git diff");
+    Ok(())
+}
+
+fn setting(tier: Tier, quick: bool, names: Vec<String>) -> Result<Setting> {
+    let build = run::project().join("xtask/scripts/build-static.sh");
+    let quick: &[&str] = if quick { &["--where", "--quick"] } else { &["--where"] };
+    let program = run::output(run::program(build).args(quick))?;
+    let cache = match std::env::var_os("PAGEWISE_CACHE") {
+        Some(named) => PathBuf::from(named),
+        None => shared_cache(&["guests"])?,
+    };
+    Ok(Setting {
+        tier,
+        toolchain: remembered::toolchain()?,
+        passed: run::project().join("xtask/passed.toml"),
+        given: ForGuests { static_program: run::project().join(program.trim()), cache },
+        names,
+    })
+}
+
+/// Where what is fetched or built once is kept, for all clones of this user.
+fn shared_cache(name: &[&str]) -> Result<PathBuf> {
+    let script = run::project().join("xtask/scripts/cache.sh");
+    let told = run::output(run::program(script).arg("where").args(name))?;
+    Ok(PathBuf::from(told.trim()))
+}
+
+/// Runs jobs, says where the time went, and ends this process with what became of them.
+fn run_jobs(
+    jobs: Vec<Job>,
+    setting: &Setting,
+    budgets: &Budgets,
+    since: Option<u64>,
+) -> Result<()> {
+    child::listen_to_signals()?;
+    let prepared = since.map(seconds_since).transpose()?;
+    let remembered_before = std::fs::read(&setting.passed).ok();
+    let shared = shared_cache(&[])?;
+    let mut times = Times::kept(&shared);
+    // Two processors are the least that CI has; a guest or a test that sleeps leaves one to another.
+    let processors = std::thread::available_parallelism().map_or(2, usize::from);
+    let finished = jobs::run_all(jobs, (processors / 2).clamp(2, 4), &times);
+    let tests = remember_times(&finished, &mut times);
+    times.keep(&shared)?;
+    print!("{}", table::shown(&finished, budgets, &tests));
+    if let Some(seconds) = prepared {
+        let all = finished.iter().map(|one| one.ended_at).fold(0.0, f64::max) + seconds;
+        println!("\nall of it took {}, {} of it before the first job", span(all), span(seconds));
+    }
+    if std::fs::read(&setting.passed).ok() != remembered_before {
+        println!("xtask/passed.toml has new passes: commit it with your change");
+    }
+    end(&finished)
+}
+
+fn seconds_since(since: u64) -> Result<f64> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    Ok(now.as_secs_f64() - since as f64)
+}
+
+/// Keeps how long each job and each test took; answers those of the tests.
+fn remember_times(finished: &[Finished], times: &mut Times) -> Vec<(String, f64)> {
+    let mut tests = Vec::new();
+    for one in finished.iter().filter(|one| one.outcome.state == State::Passed) {
+        times.set(&one.name, one.seconds);
+        let named = |(test, seconds): &(String, f64)| (format!("{} {test}", one.phase), *seconds);
+        tests.extend(one.outcome.tests.seconds.iter().map(named));
+    }
+    tests
+}
+
+/// The totals are the last line, and are kept in `target/test-totals` for callers whose own tools
+/// (make) print below it.
+fn end(finished: &[Finished]) -> Result<()> {
+    let mut totals = Results::default();
+    for one in finished {
+        totals.add(&one.outcome.tests);
+    }
+    let bad: Vec<&str> = finished
+        .iter()
+        .filter(|one| !one.outcome.state.is_good())
+        .map(|one| one.name.as_str())
+        .collect();
+    if !bad.is_empty() {
+        println!("\nnot passed: {}", bad.join(", "));
+    }
+    let line = format!("{} passed, {} failed", totals.passed, totals.failed);
+    std::fs::write(run::project().join("target/test-totals"), format!("{line}\n"))?;
+    println!("{line}");
+    if child::is_stopped() {
+        std::process::exit(130);
+    }
+    let nothing = totals.passed == 0 && finished.iter().any(|one| one.phase == "unit tests");
+    // Nothing is said after the totals.
+    if nothing || !bad.is_empty() || totals.failed > 0 {
+        std::process::exit(1);
+    }
+    Ok(())
+}

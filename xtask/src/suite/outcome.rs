@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What became of a job, and how it is told.
+
+use super::libtest::Results;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Passed,
+    /// A remembered step whose inputs are those that it passed on.
+    Remembered,
+    Failed,
+    NotStarted,
+}
+
+impl State {
+    /// Whether what waits for it may begin.
+    pub(super) fn is_good(self) -> bool {
+        matches!(self, Self::Passed | Self::Remembered)
+    }
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Passed => "ok",
+            Self::Remembered => "as before",
+            Self::Failed => "FAILED",
+            Self::NotStarted => "not run",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) state: State,
+    /// Of a failure everything that helps; else a line, or nothing.
+    pub(super) text: String,
+    /// Of the tests that it ran.
+    pub(super) tests: Results,
+}
+
+impl Outcome {
+    pub(super) fn new(state: State, text: String) -> Self {
+        Self { state, text, tests: Results::default() }
+    }
+
+    /// A line for a job that went well, with what it printed for one that did not.
+    pub(super) fn told(&self, name: &str, seconds: f64) -> String {
+        let word = self.state.word();
+        let text = self.text.trim_end();
+        match self.state {
+            State::Failed => format!("  {word:9} {name}, {}\n{text}\n  ^ {name}", span(seconds)),
+            _ if text.is_empty() => format!("  {word:9} {name}, {}", span(seconds)),
+            _ => format!("  {word:9} {name}, {}: {text}", span(seconds)),
+        }
+    }
+}
+
+/// Seconds as people say them.
+pub(super) fn span(seconds: f64) -> String {
+    match seconds {
+        short if short < 10.0 => format!("{short:.1} s"),
+        middle if middle < 100.0 => format!("{middle:.0} s"),
+        long => format!("{:.1} min", long / 60.0),
+    }
+}
+
+#[cfg(test)]
+mod check {
+    use super::*;
+
+    #[test]
+    fn a_failure_shows_what_was_printed_and_ends_with_its_name() {
+        let told = Outcome::new(State::Failed, "error: x\n\n".to_owned()).told("clippy", 100.0);
+        assert_eq!(told, "  FAILED    clippy, 1.7 min\nerror: x\n  ^ clippy");
+        let told = Outcome::new(State::Passed, String::new()).told("clippy", 2.34);
+        assert_eq!(told, "  ok        clippy, 2.3 s");
+        let told = Outcome::new(State::Remembered, "inputs of 1 May".to_owned()).told("fuzz", 0.0);
+        assert_eq!(told, "  as before fuzz, 0.0 s: inputs of 1 May");
+    }
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Test programs: built by cargo, started by us.
+//!
+//! Started directly, they can run at the same time as each other and as a build, the longest first, and
+//! the tests in guests one by one.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::child::{self, Ended};
+use super::libtest::{self, Results};
+use super::outcome::{Outcome, State};
+use super::steps;
+use crate::run;
+
+/// A test program that cargo has built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TestProgram {
+    /// Package and target, as `pagewise-lab` and `pagewise program`.
+    pub(super) name: String,
+    pub(super) path: PathBuf,
+    /// Where cargo would start it.
+    folder: PathBuf,
+}
+
+/// Which targets cargo is to build.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Targets {
+    /// Those that anybody can run, with the example programs that tests start.
+    Anywhere,
+    /// Those that need root or guests.
+    Root,
+}
+
+/// The command that builds them and prints where they are.
+pub(super) fn build_command(targets: Targets) -> Command {
+    let mut command = run::cargo();
+    command.args(["test", "--workspace", "--locked", "--no-run"]);
+    command.args(["--message-format", "json-render-diagnostics"]);
+    match targets {
+        Targets::Anywhere => command.args(["--lib", "--bins", "--tests", "--examples"]),
+        Targets::Root => command.args(["--test", "root", "--test", "guest"]),
+    };
+    command
+}
+
+/// The test programs that cargo's messages name.
+pub(super) fn built(messages: &str) -> Result<Vec<TestProgram>> {
+    let lines = messages.lines().filter(|line| line.starts_with('{'));
+    let programs: Vec<TestProgram> = lines.filter_map(program).collect();
+    ensure!(!programs.is_empty(), "cargo named no test program");
+    Ok(programs)
+}
+
+fn program(message: &str) -> Option<TestProgram> {
+    let message: Value = serde_json::from_str(message).ok()?;
+    let is_test = message["profile"]["test"].as_bool()?;
+    let path = PathBuf::from(message["executable"].as_str()?);
+    let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
+    let package = folder.file_name()?.to_str()?;
+    let target = message["target"]["name"].as_str()?;
+    let is_unit = message["target"]["kind"][0] != "test";
+    let name = if is_unit { package.to_owned() } else { format!("{package} {target}") };
+    is_test.then_some(TestProgram { name, path, folder })
+}
+
+/// What tests with guests are given.
+#[derive(Debug, Clone)]
+pub(super) struct ForGuests {
+    pub(super) static_program: PathBuf,
+    /// Kernels and userlands.
+    pub(super) cache: PathBuf,
+}
+
+impl TestProgram {
+    /// Starts it with these arguments of libtest.
+    pub(super) fn command(&self, arguments: &[&str], given: Option<&ForGuests>) -> Command {
+        let mut command = Command::new(&self.path);
+        command.current_dir(&self.folder).args(arguments);
+        if let Some(given) = given {
+            command.env("PAGEWISE_STATIC", &given.static_program);
+            command.env("PAGEWISE_CACHE", &given.cache);
+        }
+        command
+    }
+
+    /// Names of its tests.
+    pub(super) fn tests(&self) -> Result<Vec<String>> {
+        let mut list = self.command(&["--list", "--format", "terse"], None);
+        Ok(libtest::names(&run::output(&mut list)?))
+    }
+
+    /// Names of the tests that no step runs, and whether there are others. A module that a step names
+    /// and that has no test is an error: nobody would run them.
+    pub(super) fn tests_outside_steps(&self) -> Result<(Vec<String>, bool)> {
+        let all = self.tests()?;
+        let modules = steps::modules_of(&self.name);
+        for module in &modules {
+            let there = all.iter().any(|name| name.starts_with(module));
+            ensure!(there, "{} has no test in {module}, which a step runs", self.name);
+        }
+        let in_step = |name: &String| modules.iter().any(|module| name.starts_with(module));
+        let (inside, outside): (Vec<String>, Vec<String>) = all.into_iter().partition(in_step);
+        Ok((outside, !inside.is_empty()))
+    }
+
+    /// Runs tests; with times, for which a stable libtest has to be asked in this way.
+    pub(super) fn run(
+        &self,
+        job: &str,
+        arguments: &[&str],
+        given: Option<&ForGuests>,
+    ) -> Result<Outcome> {
+        let times = ["-Zunstable-options", "--report-time"];
+        let mut command = self.command(&[arguments, &times].concat(), given);
+        let ended = child::run_logged(command.env("RUSTC_BOOTSTRAP", "1"), job, child::DEADLINE)?;
+        outcome(&ended)
+    }
+}
+
+/// What a test program came to: its sums count only where it ended by itself.
+pub(super) fn outcome(ended: &Ended) -> Result<Outcome> {
+    let output = ended.output()?;
+    let tests = Results::read(&output);
+    let text = match (ended.cut, tests.passed) {
+        _ if !ended.succeeded() => {
+            let why = ended.cut.map_or_else(|| ended.status.to_string(), str::to_owned);
+            format!("{output}{why}")
+        }
+        (_, 0) => "no test ran".to_owned(),
+        (_, 1) => String::new(),
+        (_, passed) => format!("{passed} tests"),
+    };
+    let passed = ended.succeeded() && tests.passed > 0;
+    let state = if passed { State::Passed } else { State::Failed };
+    Ok(Outcome { state, text, tests })
+}
+
+/// The program of this name among those that were built.
+pub(super) fn find<'a>(programs: &'a [TestProgram], name: &str) -> Result<&'a TestProgram> {
+    let found = programs.iter().find(|program| program.name == name);
+    found.with_context(|| format!("cargo built no test program {name}"))
+}
+
+#[cfg(test)]
+mod check {
+    use super::*;
+
+    #[test]
+    fn cargos_messages_name_programs_and_their_folders() {
+        let artifact = |kind: &str, target: &str, test: bool| {
+            serde_json::json!({
+                "reason": "compiler-artifact", "manifest_path": "/p/crates/lab/Cargo.toml",
+                "target": {"kind": [kind], "name": target}, "profile": {"test": test},
+                "executable": format!("/p/target/{target}"),
+            })
+            .to_string()
+        };
+        let messages = [
+            "   Compiling x v1".to_owned(),
+            artifact("lib", "pagewise_lab", true),
+            artifact("test", "experiment", true),
+            artifact("example", "hold", false),
+            "{\"reason\":\"build-finished\",\"success\":true}".to_owned(),
+        ];
+        let programs = built(&messages.join("\n")).unwrap();
+        let names: Vec<&str> = programs.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["lab", "lab experiment"]);
+        assert_eq!(programs[0].folder, Path::new("/p/crates/lab"));
+        assert!(find(&programs, "lab").is_ok() && find(&programs, "la").is_err());
+        assert!(built("Finished\n").is_err());
+    }
+
+    #[test]
+    fn a_program_that_runs_no_test_has_failed() {
+        let mut command = run::program("echo");
+        command.arg("test result: ok. 0 passed; 0 failed; 0 ignored");
+        let ended = child::run_logged(&mut command, "check no tests", child::DEADLINE).unwrap();
+        let outcome = outcome(&ended).unwrap();
+        assert_eq!((outcome.state, outcome.text.as_str()), (State::Failed, "no test ran"));
+    }
+}

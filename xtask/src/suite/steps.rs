@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The heavy steps, and what each of them reads.
+
+use super::remembered::{Runs, Step};
+
+/// The program, as it is compiled.
+const PROGRAM: &[&str] = &[
+    "Cargo.toml",
+    "Cargo.lock",
+    ".cargo/config.toml",
+    ":(glob)crates/*/Cargo.toml",
+    ":(glob)crates/*/src/**",
+    "xtask/Cargo.toml",
+    "lab",
+];
+/// Its tests in guests, and what they share with others.
+const GUEST_TESTS: &[&str] = &[
+    "crates/pagewise/tests/guest",
+    "crates/pagewise/tests/shared",
+    "crates/pagewise/examples",
+    "crates/testkit",
+];
+/// Another suite's packages, unpacked.
+const SUITE_SCRIPTS: &[&str] = &["xtask/scripts/cache.sh", "xtask/scripts/debian-suite.sh"];
+
+pub(crate) const STEPS: &[Step] = &[
+    Step {
+        name: "fuzz",
+        about: "every parser withstands what a fuzzer thinks of in 60 s",
+        inputs: &[
+            PROGRAM,
+            &["fuzz", "fixtures/hosts", "xtask/src/fuzz.rs", "xtask/scripts/cache.sh"],
+        ],
+        minutes: 4.0,
+        runs: Runs::Chore(&["fuzz", "--seconds", "60"]),
+        builds: &["fuzz/target"],
+    },
+    Step {
+        name: "aarch64",
+        about: "the oldest compiler type-checks all of it for aarch64",
+        inputs: &[
+            PROGRAM,
+            SUITE_SCRIPTS,
+            &["xtask/src", "xtask/scripts/check-oldest.sh", "xtask/scripts/trixie.sh"],
+        ],
+        minutes: 4.0,
+        runs: Runs::Command(&["xtask/scripts/check-oldest.sh", "--aarch64"]),
+        builds: &["target/oldest/aarch64-unknown-linux-gnu"],
+    },
+    Step {
+        name: "riscv64",
+        about: "the program reports, collapses and counts on emulated riscv64",
+        inputs: &[
+            PROGRAM,
+            SUITE_SCRIPTS,
+            &["xtask/riscv64", "xtask/scripts/trixie.sh", "xtask/scripts/build-static.sh"],
+        ],
+        minutes: 8.0,
+        runs: Runs::Command(&["xtask/riscv64/test.sh"]),
+        builds: &["target/oldest/riscv64gc-unknown-linux-gnu"],
+    },
+    Step {
+        name: "zmerge-suites",
+        about: "zmerge on the kernels of bookworm and sid",
+        inputs: &[PROGRAM, GUEST_TESTS, SUITE_SCRIPTS, &["kernel/zmerge"]],
+        minutes: 5.0,
+        runs: Runs::Guests("zmerge::other_suites::"),
+        builds: &[],
+    },
+    Step {
+        name: "systemd-suites",
+        about: "systemd of bookworm and sid, and under another kernel than its own",
+        inputs: &[PROGRAM, GUEST_TESTS],
+        minutes: 4.0,
+        runs: Runs::Guests("systemd::other_suites::"),
+        builds: &[],
+    },
+];
+
+/// The modules of a test program that are run by a step, and not with the others.
+pub(super) fn modules_of(program: &str) -> Vec<&'static str> {
+    let module = |step: &Step| match step.runs {
+        Runs::Guests(module) if program == GUEST => Some(module),
+        Runs::Tests { program: of, module } if program == of => Some(module),
+        _ => None,
+    };
+    STEPS.iter().filter_map(module).collect()
+}
+
+/// The program with the tests in guests.
+pub(super) const GUEST: &str = "pagewise guest";

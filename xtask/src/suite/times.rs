@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How long jobs and tests took in the last run, to begin with the longest in the next one.
+//!
+//! Kept in `target/test-times.json`, and beside the shared caches for the next clone. It is a hint: a
+//! file that cannot be read is an empty one.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::run;
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Times(BTreeMap<String, f64>);
+
+impl Times {
+    /// Of the last run of this clone, else of the last one of any.
+    pub(super) fn kept(shared: &Path) -> Self {
+        [own(), shared.join(FILE)].iter().find_map(|path| Self::read(path)).unwrap_or_default()
+    }
+
+    fn read(path: &Path) -> Option<Self> {
+        serde_json::from_str(&fs::read_to_string(path).ok()?).ok().map(Self)
+    }
+
+    pub(super) fn of(&self, name: &str) -> Option<f64> {
+        self.0.get(name).copied()
+    }
+
+    pub(super) fn set(&mut self, name: &str, seconds: f64) {
+        self.0.insert(name.to_owned(), (seconds * 1000.0).round() / 1000.0);
+    }
+
+    /// Keeps them for the next run here and, where there is such a folder, for other clones.
+    pub(super) fn keep(&self, shared: &Path) -> Result<()> {
+        let text = serde_json::to_string_pretty(&self.0)? + "\n";
+        write_whole(&own(), &text)?;
+        if shared.is_dir() { write_whole(&shared.join(FILE), &text) } else { Ok(()) }
+    }
+}
+
+const FILE: &str = "test-times.json";
+
+fn own() -> PathBuf {
+    run::project().join("target").join(FILE)
+}
+
+/// Writes a file that is never seen half: another run may read it now.
+pub(super) fn write_whole(path: &Path, text: &str) -> Result<()> {
+    let new = path.with_extension(format!("new-{}", std::process::id()));
+    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
+    written.inspect_err(|_| drop(fs::remove_file(&new))).with_context(|| path.display().to_string())
+}
+
+#[cfg(test)]
+mod check {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_read_and_what_is_no_json_is_nothing() {
+        let mut times = Times::default();
+        times.set("a", 1.23456);
+        let folder = run::project().join("target/jobs");
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("check-times.json");
+        write_whole(&path, &serde_json::to_string(&times.0).unwrap()).unwrap();
+        assert_eq!(Times::read(&path).unwrap().of("a"), Some(1.235));
+        write_whole(&path, "{\"a\": ").unwrap();
+        assert_eq!(Times::read(&path), None);
+        assert_eq!(times.of("b"), None);
+    }
+}
