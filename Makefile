@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# make run ARGS="…"   build the static program and run it (`report` without ARGS)
+# make run ARGS="…"   build a static program, quick to build and not optimized, and run it (`report` without ARGS)
 # make check          what every commit passes; no root
 # make test           what CI runs; root (installs what the tests need). Heavy steps run where their inputs changed
 # make test-long      everything, whatever is remembered; root, about an hour
 # make bench          measure the promised numbers; root (BENCH="--runs 41": options of the chore)
 # make test-kernel-debug   zmerge under KASAN, lockdep, kmemleak and failing allocations; root (PAGES=2000000)
 # make test-riscv64        the program on another processor, emulated; root
-# make build          only the static program; prints where it is
+# make build          the program as it is shipped: static, optimized; prints where it is
 
 CARGO ?= cargo
 ARGS ?= report
@@ -21,11 +21,14 @@ SINCE := --since $(shell date +%s)
 .PHONY: run build check test test-long test-kernel-debug test-riscv64 bench tools packages
 .NOTPARALLEL:
 
-run: build
-	@$$(xtask/scripts/build-static.sh --where) $(ARGS)
+run: tools
+	@echo 'pagewise: building it; the first time takes about two minutes on two processors' >&2
+	@xtask/scripts/build-static.sh --quick
+	@$$(xtask/scripts/build-static.sh --quick --where) $(ARGS)
 
 build: tools
 	@xtask/scripts/build-static.sh
+	@xtask/scripts/build-static.sh --where
 
 tools:
 	@xtask/scripts/toolchain.sh

@@ -56,9 +56,10 @@ if [ -n "$packages" ]; then
 	command -v apt-get >/dev/null || die "missing: Rust $oldest or newer, a C compiler, a static libc"
 	[ "$(id -u)" = 0 ] ||
 		die "something to build with is missing; this brings it:" "  sudo apt-get update && sudo $install $packages"
+	printf 'toolchain: installing what is missing to build with: %s\n' "$packages" >&2
 	apt-get update --quiet=2
 	# shellcheck disable=SC2086 # words are meant
-	$install --quiet=2 $packages
+	$install --quiet $packages >&2
 fi
 
 found=$("${RUSTC:-rustc}" --version | cut -d ' ' -f 2)
