@@ -36,6 +36,22 @@ pub(crate) const STEPS: &[Step] = &[
         builds: &["fuzz/target"],
     },
     Step {
+        name: "simulations",
+        about: "made-up trials with fixed seeds: false alarms, power, coverage",
+        inputs: &[&[
+            "Cargo.toml",
+            "Cargo.lock",
+            ".cargo/config.toml",
+            "crates/lab",
+            "crates/model",
+            "crates/observe",
+            "lab",
+        ]],
+        minutes: 1.0,
+        runs: Runs::Tests { program: "lab", module: "experiment::simulation::" },
+        builds: &[],
+    },
+    Step {
         name: "aarch64",
         about: "the oldest compiler type-checks all of it for aarch64",
         inputs: &[
