@@ -60,6 +60,11 @@ impl Ended {
         self.status.success() && self.cut.is_none()
     }
 
+    /// How it ended, in words.
+    pub(super) fn why(&self) -> String {
+        self.cut.map_or_else(|| self.status.to_string(), str::to_owned)
+    }
+
     /// Everything it printed, on both streams.
     pub(super) fn output(&self) -> Result<String> {
         let bytes = fs::read(&self.log).with_context(|| self.log.display().to_string())?;

@@ -127,8 +127,7 @@ pub(super) fn outcome(ended: &Ended) -> Result<Outcome> {
     let tests = Results::read(&output);
     let text = match (ended.cut, tests.passed) {
         _ if !ended.succeeded() => {
-            let why = ended.cut.map_or_else(|| ended.status.to_string(), str::to_owned);
-            format!("{output}{why}")
+            format!("{output}{}", ended.why())
         }
         (_, 0) => "no test ran".to_owned(),
         (_, 1) => String::new(),

@@ -93,8 +93,7 @@ fn ran(name: &str, command: &mut Command) -> Result<Outcome> {
     if ended.succeeded() {
         return Ok(Outcome::new(State::Passed, String::new()));
     }
-    let why = ended.cut.map_or_else(|| ended.status.to_string(), str::to_owned);
-    Ok(Outcome::new(State::Failed, format!("{}{why}", ended.output()?)))
+    Ok(Outcome::new(State::Failed, format!("{}{}", ended.output()?, ended.why())))
 }
 
 fn script(words: &'static [&'static str]) -> impl FnOnce() -> Command + Send + 'static {
@@ -198,8 +197,10 @@ fn built(name: &str, targets: Targets) -> Result<(Outcome, Vec<TestProgram>)> {
     let ended = child::run_logged(&mut programs::build_command(targets), name, child::DEADLINE)?;
     let output = ended.output()?;
     if !ended.succeeded() {
-        let messages: Vec<&str> = output.lines().filter(|line| !line.starts_with('{')).collect();
-        return Ok((Outcome::new(State::Failed, messages.join("\n")), Vec::new()));
+        let messages = output.lines().filter(|line| !line.starts_with('{'));
+        let why = ended.why();
+        let text = messages.chain([why.as_str()]).collect::<Vec<_>>().join("\n");
+        return Ok((Outcome::new(State::Failed, text), Vec::new()));
     }
     Ok((Outcome::new(State::Passed, String::new()), programs::built(&output)?))
 }
@@ -404,7 +405,7 @@ fn step_outcome(
     let mut outcome = match step.runs {
         Runs::Guests(_) | Runs::Tests { .. } => programs::outcome(&ended)?,
         _ if ended.succeeded() => Outcome::new(State::Passed, String::new()),
-        _ => Outcome::new(State::Failed, format!("{}{}", ended.output()?, ended.status)),
+        _ => Outcome::new(State::Failed, format!("{}{}", ended.output()?, ended.why())),
     };
     if is_traced && outcome.state.is_good() {
         let (outside, inside) = trace::undeclared(step)?;
