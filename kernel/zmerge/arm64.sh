@@ -9,15 +9,13 @@
 # The processor is emulated: with --count it executes one instruction a nanosecond of its clock, which is what
 # measure.c reads; without, nothing is told of speed. The guest has /zmerge.ko, /measure, busybox and zram; its /init
 # is busybox, too, and never run: keep.sh wants a program of 4 MiB or more there, of whatever machine (--file FILE:/init).
-# Packages are kept in .cache/zmerge (or $ZMERGE_CACHE): trixie's, with a cross compiler, and arm64's.
+# Packages are kept in the cache (xtask/scripts/cache.sh): trixie's, with a cross compiler, and arm64's.
 # Needs what build-for.sh needs, qemu-system-aarch64, gcc-aarch64-linux-gnu, cpio, kmod and xz.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 project=$(cd "$here/../.." && pwd)
-cache=${ZMERGE_CACHE:-$project/.cache/zmerge}
-root=$cache/trixie/root
-machine=$cache/arm64
+module=$here
 . "$here/inside.sh"
 
 usage() { sed -n 's/^#   arm64.sh/usage: arm64.sh/p' "$0" >&2; exit 2; }
@@ -39,31 +37,30 @@ script=$1
 shift
 
 fetch() {
-	local suite=$project/xtask/scripts/debian-suite.sh
-	"$suite" --with-dependencies trixie "$cache/trixie" '?essential' make linux-headers-cloud-amd64 >&2
-	"$suite" --with-dependencies trixie "$cache/trixie" gcc-14-aarch64-linux-gnu >&2
+	local suite=$project/xtask/scripts/debian-suite.sh compiler
+	compiler=$("$suite" trixie zmerge-arm64 '?essential' make linux-headers-cloud-amd64 gcc-14-aarch64-linux-gnu)
+	root=$compiler/root
 	release=$(ls "$root/usr/src" | sed -n 's/^linux-headers-\(.*\)-cloud-amd64$/\1/p' | sort -V | tail -n 1)-cloud-arm64
-	"$suite" trixie "$cache/trixie" "linux-headers-$release:arm64" >&2
-	"$suite" trixie "$machine" "linux-image-$release:arm64" busybox-static:arm64 >&2
-}
-
-fresh() {
-	[ -e "$machine/zmerge.ko" ] &&
-		[ -z "$(find "$here"/{Makefile,Kbuild,core,glue,probe} -newer "$machine/zmerge.ko" -print -quit)" ]
+	machine=$("$suite" trixie zmerge-arm64-guest \
+		--alone "linux-headers-$release:arm64" "linux-image-$release:arm64" busybox-static:arm64)
+	cache_lock --exclusive "$compiler"
+	cache_lock --exclusive "$machine"
+	# They include what all processors have in common from a folder beside them, which amd64's headers brought.
+	cp --recursive --no-clobber "$machine"/root/usr/src/* "$root/usr/src/"
 }
 
 build() {
-	! fresh || return 0
+	local built=$machine/built-$(sources_hash)
+	ko=$built/zmerge.ko
+	[ ! -e "$ko" ] || return 0
 	complete "$root"
-	rm -rf "$root/zmerge-arm64"
-	mkdir -p "$root/zmerge-arm64"
-	cp -r "$here"/{Makefile,Kbuild,core,glue,probe} "$root/zmerge-arm64/"
+	copy_sources "$root/zmerge-arm64"
 	inside "$root" make -C /zmerge-arm64 KDIR="/usr/src/linux-headers-$release" ARCH=arm64 \
 		CROSS_COMPILE=aarch64-linux-gnu- >"$machine/build.log" 2>&1 || {
 		tail -n 40 "$machine/build.log" >&2
 		return 1
 	}
-	cp "$root/zmerge-arm64/zmerge.ko" "$machine/zmerge.ko"
+	keep_whole "$built" "$root/zmerge-arm64/zmerge.ko"
 }
 
 # What zram and zmerge need, in the order in which it is loaded.
@@ -108,7 +105,7 @@ initramfs() {
 		case $module in *.xz) xz -dc "$module" ;; *) cat "$module" ;; esac >"$into/modules.d/$file"
 		echo "/modules.d/$file"
 	done >"$into/modules"
-	cp "$machine/zmerge.ko" "$into/zmerge.ko"
+	cp "$ko" "$into/zmerge.ko"
 	aarch64-linux-gnu-gcc -O2 -static -o "$into/measure" "$here/guest/measure.c"
 	for file in ${files[@]+"${files[@]}"}; do cp "${file%%:*}" "$into/${file#*:}"; done
 	cp "$script" "$into/script.sh"
@@ -128,16 +125,13 @@ run() {
 		tr -d '\r' | tee "$work/said"
 }
 
-mkdir -p "$machine" "$cache/trixie"
-exec 9>"$cache/trixie/lock"
-flock 9
 fetch
 build
 kernel=$machine/root/boot/vmlinuz-$release
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 initramfs "$@"
-exec 9>&-
+cache_unlock
 run
 status=$(sed -n 's/^guest: ended with //p' "$work/said")
 exit "${status:-125}"

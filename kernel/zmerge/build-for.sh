@@ -7,16 +7,14 @@
 #   build-for.sh SUITE [RELEASE]      RELEASE as `uname -r` says it; the newest without
 #
 # Packages come from the mirror of this machine's apt, verified with the Debian keyring, and are
-# kept in .cache/zmerge (or $ZMERGE_CACHE), some 430 MB for a suite. Needs root, or user namespaces.
+# kept in the cache (xtask/scripts/cache.sh), some 430 MB for a suite. Needs root, or user namespaces.
 set -euo pipefail
 
 suite=${1:?usage: build-for.sh SUITE [RELEASE]}
 release=${2-}
-here=$(cd "$(dirname "$0")" && pwd)
-project=$(cd "$here/../.." && pwd)
-folder=${ZMERGE_CACHE:-$project/.cache/zmerge}/$suite
-root=$folder/root
-. "$here/inside.sh"
+module=$(cd "$(dirname "$0")" && pwd)
+project=$(cd "$module/../.." && pwd)
+. "$module/inside.sh"
 
 log() { printf 'build-for: %s\n' "$*" >&2; }
 
@@ -24,39 +22,22 @@ headers_of() {
 	ls "$root/usr/src" | sed -n 's/^linux-headers-\(.*-cloud-amd64\)$/\1/p' | sort -V | tail -n 1
 }
 
-# Whether the module is there and nothing that it is made of has changed since.
-fresh() {
-	local module=$folder/$release/zmerge.ko
-	[ -e "$module" ] &&
-		[ -z "$(find "$here"/{Makefile,Kbuild,core,glue,probe} -newer "$module" -print -quit)" ]
-}
-
-# All anew: another tree's may be there, and newer.
-copy_sources() {
-	rm -rf "$root/zmerge"
-	mkdir -p "$root/zmerge"
-	cp -r "$here"/{Makefile,Kbuild,core,glue,probe} "$root/zmerge/"
-}
-
-mkdir -p "$folder"
-exec 9>"$folder/lock"
-flock 9
 log "$suite: headers and compiler"
-"$project/xtask/scripts/debian-suite.sh" --with-dependencies "$suite" "$folder" \
-	'?essential' make "linux-headers-${release:-cloud-amd64}" >&2
+folder=$("$project/xtask/scripts/debian-suite.sh" "$suite" "zmerge-$suite" \
+	'?essential' make "linux-headers-${release:-cloud-amd64}")
+root=$folder/root
+cache_lock --exclusive "$folder"
 complete "$root"
 release=${release:-$(headers_of)}
-if fresh; then
-	echo "$folder/$release/zmerge.ko"
-	exit 0
+built=$folder/built/$release-$(sources_hash)
+if [ ! -e "$built/zmerge.ko" ]; then
+	copy_sources "$root/zmerge"
+	log "$suite: building for $release"
+	inside "$root" make -C /zmerge KDIR="/usr/src/linux-headers-$release" >"$folder/build.log" 2>&1 || {
+		tail -n 40 "$folder/build.log" >&2
+		log "$suite: the build failed ($folder/build.log)"
+		exit 1
+	}
+	keep_whole "$built" "$root/zmerge/zmerge.ko" "$root/zmerge/generated/features.h"
 fi
-copy_sources
-log "$suite: building for $release"
-inside "$root" make -C /zmerge KDIR="/usr/src/linux-headers-$release" >"$folder/build.log" 2>&1 || {
-	tail -n 40 "$folder/build.log" >&2
-	log "$suite: the build failed ($folder/build.log)"
-	exit 1
-}
-mkdir -p "$folder/$release"
-cp "$root/zmerge/zmerge.ko" "$root/zmerge/generated/features.h" "$folder/$release/"
-echo "$folder/$release/zmerge.ko"
+echo "$built/zmerge.ko"

@@ -4,7 +4,7 @@
 # The program on another processor: built for RISC-V (riscv64) and run on Debian 13's kernel for it, emulated.
 # QEMU's RISC-V is the one emulated processor that counts TLB misses, so `thp --page-walks` is tried here.
 #
-# Needs root. Builds with Debian 13's compiler; everything but QEMU is unpacked under .cache.
+# Needs root. Builds with Debian 13's compiler; everything but QEMU is unpacked in the cache (xtask/scripts/cache.sh).
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -17,7 +17,6 @@ die() {
 . xtask/scripts/trixie.sh
 
 triple=riscv64gc-unknown-linux-gnu
-guest=$PWD/.cache/debian/trixie-riscv64
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -45,9 +44,9 @@ if ! { command -v qemu-system-riscv64 && command -v cpio; } >/dev/null; then
 	apt-get update --quiet=2
 	apt-get install --quiet=2 --yes --no-install-recommends qemu-system-misc opensbi cpio
 fi
-trixie_compiler riscv64:riscv64
-xtask/scripts/debian-suite.sh --with-dependencies trixie "$guest" \
-	linux-image-riscv64:riscv64 busybox-static:riscv64
+trixie_compiler riscv64-compiler gcc-riscv64-linux-gnu libc6-dev-riscv64-cross --alone libstd-rust-dev:riscv64
+guest=$(xtask/scripts/debian-suite.sh trixie riscv64-guest linux-image-riscv64:riscv64 busybox-static:riscv64)
+cache_lock --shared "$guest"
 programs
 initramfs
 

@@ -1,23 +1,28 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# Unpacks Debian packages of any suite into a folder, beside the system and never over it.
+# Unpacks Debian packages of any suite into an entry of the cache (see cache.sh), beside the system and never over it,
+# and prints the entry. The packages are in its folder root.
 #
-#   debian-suite.sh [--with-dependencies] SUITE FOLDER PACKAGE[:ARCHITECTURE]...
+#   debian-suite.sh SUITE NAME PACKAGE[:ARCHITECTURE]... [--alone PACKAGE[:ARCHITECTURE]...]
 #
-# The packages end up in FOLDER/root. Versions are what SUITE holds today (no point release is
-# named). They come from the mirror that this machine's apt already uses and are verified with the
-# Debian keyring. Needs no root. What was unpacked once is not fetched again: remove FOLDER to
-# fetch newer versions. Nothing is configured: maintainer scripts do not run.
+# Packages come with their dependencies, those after --alone without. The entry is debian/NAME-HASH, HASH of the format,
+# the suite and the packages. Versions are what SUITE holds on the day it is fetched (no point release is named). They
+# come from the mirror that this machine's apt already uses and are verified with the Debian keyring. Needs no root.
+# An entry that is there is not fetched again and needs no network. Nothing is configured: maintainer scripts do not run.
 set -euo pipefail
+umask 022
+
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/cache.sh"
 
 die() {
-	printf 'debian-suite: %s\n' "$*" >&2
+	printf 'debian-suite: %s\n' "$@" >&2
 	exit 1
 }
 
 usage() {
-	die "usage: debian-suite.sh [--with-dependencies] SUITE FOLDER PACKAGE[:ARCHITECTURE]..."
+	die "usage: debian-suite.sh SUITE NAME PACKAGE[:ARCHITECTURE]... [--alone PACKAGE[:ARCHITECTURE]...]"
 }
 
 keyring() {
@@ -40,9 +45,12 @@ mirror() {
 # An apt of its own: own lists, own archive, and an empty status file, so that dependencies are
 # resolved as on a machine where nothing is installed.
 write_configuration() {
+	local keyring mirror
+	keyring=$(keyring)
+	mirror=$(mirror)
 	mkdir -p "$apt"/{lists/partial,archives/partial,empty}
 	: >"$apt/status"
-	echo "deb [signed-by=$(keyring)] $(mirror) $suite main" >"$apt/sources.list"
+	echo "deb [signed-by=$keyring] $mirror $suite main" >"$apt/sources.list"
 	cat >"$apt/apt.conf" <<-END
 		Dir::Etc::sourcelist "$apt/sources.list";
 		Dir::Etc::sourceparts "$apt/empty";
@@ -56,6 +64,7 @@ write_configuration() {
 		Acquire::Languages "none";
 		Acquire::Retries "3";
 		APT::Install-Recommends "0";
+		APT::Update::Error-Mode "any";
 		APT::Sandbox::User "$(id -un)";
 		#clear APT::Architectures;
 		APT::Architectures { $(printf '"%s"; ' "${architectures[@]}") };
@@ -71,14 +80,11 @@ own_apt() {
 }
 
 fetch() {
-	own_apt update || die "the lists of $suite could not be fetched"
-	if [ -n "$with_dependencies" ]; then
-		own_apt install --yes --download-only "${packages[@]}" ||
-			die "$suite: not to be had with dependencies: ${packages[*]}"
-	else
-		(cd "$apt/archives" && own_apt download "${packages[@]}") ||
-			die "$suite: not to be had: ${packages[*]}"
-	fi
+	own_apt update || die "the package lists of $suite could not be fetched"
+	[ ${#packages[@]} = 0 ] || own_apt install --yes --download-only "${packages[@]}" ||
+		die "$suite has not, with dependencies: ${packages[*]}"
+	[ ${#alone[@]} = 0 ] || (cd "$apt/archives" && own_apt download "${alone[@]}") ||
+		die "$suite has not: ${alone[*]}"
 }
 
 # Older suites keep files in both /lib and /usr/lib: with the links made first they land together.
@@ -98,41 +104,90 @@ unpack() {
 		dpkg-deb --fsys-tarfile "$package" |
 			tar --extract --keep-directory-symlink --no-same-owner --directory "$root" ||
 			die "$package could not be unpacked into $root"
-		basename "$package" .deb >>"$folder/unpacked"
+		dpkg-deb --ctrl-tarfile "$package" | tar --extract --to-stdout ./md5sums >>"$part/md5sums" 2>/dev/null || true
+		basename "$package" .deb >>"$part/unpacked"
 		rm "$package"
 	done
 }
 
-with_dependencies=
-if [ "${1-}" = --with-dependencies ]; then
-	with_dependencies=yes
-	shift
-fi
+# Everything into $part; the stamp is written last.
+make_part() {
+	set -e
+	rm -rf "$part"
+	mkdir -p "$part"
+	write_configuration
+	fetch
+	unpack
+	rm -rf "$apt"
+	key >"$part/packages"
+	sync --file-system "$part/packages"
+}
+
+# What the entry is made of, of which its name has a hash.
+key() {
+	printf '%s\n' "format $cache_format" "$suite" "${packages[@]}" --alone ${alone[@]+"${alone[@]}"}
+}
+
+is_whole() {
+	[ -e "$entry/packages" ]
+}
+
+make_entry() {
+	local log status=0 program
+	for program in apt-get dpkg-deb tar md5sum; do
+		command -v "$program" >/dev/null || die "$program is missing: this needs a Debian system"
+	done
+	echo "debian-suite: fetching $name of $suite into $entry" >&2
+	# Not in a condition, where bash would go on after errors. The log goes through memory: a disk may be full.
+	set +e
+	log=$(make_part 2>&1 >/dev/null)
+	status=$?
+	set -e
+	if [ "$status" = 0 ]; then
+		mv --no-target-directory "$part" "$entry"
+		return
+	fi
+	rm -rf "$part"
+	if grep --quiet --extended-regexp 'No space left|enough free space|quota exceeded' <<<"$log"; then
+		die "no space left on the disk of $entry; make room (cache.sh prune) or set PAGEWISE_CI_CACHE to another disk"
+	fi
+	tail -n 20 <<<"$log" >&2
+	die "$entry is not in the cache and could not be fetched" \
+		"  next: see that the Debian mirror of this machine's apt can be reached, or bring the folder from a machine that has it"
+}
+
 [ $# -ge 3 ] || usage
 suite=$1
-mkdir -p "$2"
-folder=$(cd "$2" && pwd)
+name=$2
 shift 2
-packages=("$@")
-
-apt=$folder/apt
-root=$folder/root
-# A stamp for each set of packages; FOLDER may grow by several calls.
-stamp=$folder/stamps/$(printf '%s\n' "$suite" "$with_dependencies" "${packages[@]}" | sha256sum | cut -c1-16)
-[ -e "$stamp" ] && exit 0
-
-for program in apt-get dpkg-deb tar; do
-	command -v "$program" >/dev/null || die "$program is missing: this needs a Debian system"
+packages=()
+alone=()
+while [ $# -gt 0 ] && [ "$1" != --alone ]; do
+	packages+=("$1")
+	shift
 done
-mapfile -t architectures < <({
-	dpkg --print-architecture
-	printf '%s\n' "${packages[@]}" | sed -n 's/.*://p'
-} | awk '!seen[$0]++')
+[ $# = 0 ] || { shift; alone=("$@"); }
+[ ${#packages[@]} -gt 0 ] || [ ${#alone[@]} -gt 0 ] || usage
 
-write_configuration
-rm -f "$apt"/archives/*.deb
-fetch
-unpack
-rm -rf "$apt/lists"
-mkdir -p "$folder/stamps"
-printf '%s\n' "$suite" "${packages[@]}" >"$stamp"
+debian=$(cache_folder debian)
+entry=$debian/$name-$(key | sha256sum | cut -c1-12)
+part=$entry.part
+apt=$part/apt
+root=$part/root
+
+# Waits for a run that makes it, or builds in it. With the lock held, prune does not remove it before it is touched.
+exec 8>>"$entry.lock"
+flock --shared 8
+if ! is_whole; then
+	flock --unlock 8
+	flock 8
+	if ! is_whole; then
+		mapfile -t architectures < <({
+			dpkg --print-architecture
+			printf '%s\n' "${packages[@]}" ${alone[@]+"${alone[@]}"} | sed -n 's/.*://p'
+		} | awk '!seen[$0]++')
+		make_entry
+	fi
+fi
+touch "$entry/packages"
+echo "$entry"

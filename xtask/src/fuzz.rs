@@ -4,7 +4,7 @@
 //!
 //! Without a sanitizer, because our code is safe Rust whose faults are panics: measured at 2.8
 //! (meminfo) and 1.9 times (vmstat) the executions per second of the address sanitizer. It also
-//! leaves no need for a nightly compiler. cargo-fuzz is installed below `.cache` where it is missing.
+//! leaves no need for a nightly compiler, nor for cargo-fuzz: [`FLAGS`] are what it would pass.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,21 @@ use std::sync::Mutex;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::run;
+
+/// What cargo-fuzz passes to the compiler without a sanitizer: coverage for libFuzzer, and the checks of debug builds,
+/// overflow among them.
+const FLAGS: &[&str] = &[
+    "--cfg=fuzzing",
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "-Cllvm-args=-sanitizer-coverage-stack-depth",
+    "-Cllvm-args=-simplifycfg-branch-fold-threshold=0",
+    "-Cdebug-assertions",
+    "-Ccodegen-units=1",
+];
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -84,9 +99,11 @@ struct Fuzzer {
 impl Fuzzer {
     fn built() -> Result<Self> {
         let target = target()?;
-        install_cargo_fuzz()?;
-        let mut build = with_tools(run::cargo())?;
-        build.args(["fuzz", "build", "--sanitizer", "none", "--target", &target, "parsers"]);
+        let mut build = run::cargo();
+        build.args(["build", "--manifest-path", "fuzz/Cargo.toml", "--locked", "--release"]);
+        // Cargo gives them to what it builds for the target alone: build scripts link no libFuzzer.
+        build.args(["--target", &target]).env("RUSTFLAGS", FLAGS.join(" "));
+        build.env_remove("CARGO_ENCODED_RUSTFLAGS").env("CARGO_TARGET_DIR", "fuzz/target");
         run::succeed(&mut build)?;
         let folder = run::project().join("fuzz");
         let program = folder.join("target").join(target).join("release/parsers");
@@ -134,6 +151,8 @@ impl Fuzzer {
         let mut row = Row::of(parser, &said);
         if !output.status.success() {
             row.crash = Some(crash(&said).unwrap_or_else(|| output.status.to_string()));
+        } else if counters(&said) == 0 {
+            row.crash = Some("no coverage counters: the fuzzer searches blindly".to_owned());
         }
         Ok(row)
     }
@@ -148,26 +167,6 @@ impl Fuzzer {
         }
         Ok(())
     }
-}
-
-fn install_cargo_fuzz() -> Result<()> {
-    let mut look = with_tools(run::cargo())?;
-    look.args(["fuzz", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
-    if look.status()?.success() {
-        return Ok(());
-    }
-    run::succeed(run::cargo().args(["install", "cargo-fuzz", "--locked", "--root"]).arg(tools()))
-}
-
-fn tools() -> PathBuf {
-    run::project().join(".cache/tools")
-}
-
-fn with_tools(mut command: Command) -> Result<Command> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let paths = std::env::split_paths(&path).chain([tools().join("bin")]);
-    command.env("PATH", std::env::join_paths(paths)?);
-    Ok(command)
 }
 
 /// What the compiler builds for by itself.
@@ -247,6 +246,12 @@ fn leading_number(text: &str) -> u64 {
     text[..end].parse().unwrap_or(0)
 }
 
+/// How many coverage counters the fuzzer found in its program.
+fn counters(said: &str) -> u64 {
+    let loaded = said.lines().find(|line| line.starts_with("INFO: Loaded "));
+    loaded.and_then(|line| line.split_once('(')).map_or(0, |(_, count)| leading_number(count))
+}
+
 /// The input that failed, and what was said first.
 fn crash(said: &str) -> Option<String> {
     let artifact = said.lines().find_map(|line| line.split_once("Test unit written to "))?.1;
@@ -290,6 +295,13 @@ stat::average_exec_per_sec:     20000
         assert!(crash.starts_with("a/crash-da39a3ee\n"), "{crash}");
         assert!(crash.contains("add with overflow"), "{crash}");
         assert_eq!(super::crash(SAID), None);
+    }
+
+    #[test]
+    fn a_program_without_counters_is_noticed() {
+        let loaded = "INFO: Seed: 1\nINFO: Loaded 1 modules   (9876 inline 8-bit counters): 9876 [0x5, 0x9), \n";
+        assert_eq!(counters(loaded), 9876);
+        assert_eq!(counters(SAID), 0);
     }
 
     #[test]

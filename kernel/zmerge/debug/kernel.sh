@@ -6,25 +6,24 @@
 #
 #   kernel.sh
 #
-# Kept in .cache/zmerge/debug (or $ZMERGE_CACHE/debug), some 4 GB; the kernel is built once, and again
+# Kept in the cache (xtask/scripts/cache.sh), some 4 GB; the kernel is built once, and again
 # where debug/config has changed. Needs root, or user namespaces.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 module=$(dirname "$here")
 project=$(cd "$module/../.." && pwd)
-folder=${ZMERGE_CACHE:-$project/.cache/zmerge}/debug
-root=$folder/root
-tree=$root/linux
 . "$module/inside.sh"
 
 log() { printf 'debug kernel: %s\n' "$*" >&2; }
 
 unpack_source() {
 	[ ! -e "$tree/Makefile" ] || return 0
-	mkdir -p "$tree"
-	tar --extract --xz --strip-components=1 --directory "$tree" \
+	rm -rf "$tree.part"
+	mkdir -p "$tree.part"
+	tar --extract --xz --strip-components=1 --directory "$tree.part" \
 		--file "$(ls "$root"/usr/src/linux-source-6.12.tar.xz)"
+	mv "$tree.part" "$tree"
 }
 
 # Every line of debug/config is in .config, or Kconfig has refused it.
@@ -55,29 +54,26 @@ build_kernel() {
 	cp "$here/config" "$folder/config"
 }
 
-# Whether the module is newer than the kernel and all that it is made of.
-fresh() {
-	[ -e "$folder/zmerge.ko" ] && [ "$folder/zmerge.ko" -nt "$folder/bzImage" ] &&
-		[ -z "$(find "$module"/{Makefile,Kbuild,core,glue,probe} -newer "$folder/zmerge.ko" -print -quit)" ]
-}
+# The module is the one of these sources and this kernel.
+module_key() { { sources_hash; cat "$here/config"; } | sha256sum; }
 
 build_module() {
-	! fresh || return 0
-	rm -rf "$root/zmerge"
-	mkdir -p "$root/zmerge"
-	cp -r "$module"/{Makefile,Kbuild,core,glue,probe} "$root/zmerge/"
+	! module_key | cmp -s - "$folder/module.key" || return 0
+	rm -f "$folder/module.key"
+	copy_sources "$root/zmerge"
 	inside "$root" make -C /zmerge KDIR=/linux >"$folder/module.log" 2>&1 || {
 		tail -n 40 "$folder/module.log" >&2
 		return 1
 	}
 	cp "$root/zmerge/zmerge.ko" "$folder/zmerge.ko"
+	module_key >"$folder/module.key"
 }
 
-mkdir -p "$folder"
-exec 9>"$folder/lock"
-flock 9
-"$project/xtask/scripts/debian-suite.sh" --with-dependencies trixie "$folder" \
-	'?essential' make gcc libc6-dev linux-source-6.12 bc bison flex libelf-dev cpio perl xz-utils libssl-dev >&2
+folder=$("$project/xtask/scripts/debian-suite.sh" trixie zmerge-debug \
+	'?essential' make gcc libc6-dev linux-source-6.12 bc bison flex libelf-dev cpio perl xz-utils libssl-dev)
+root=$folder/root
+tree=$root/linux
+cache_lock --exclusive "$folder"
 complete "$root"
 unpack_source
 build_kernel
