@@ -174,7 +174,8 @@ fn remember_times(finished: &[Finished], times: &mut Times) -> Vec<(String, f64)
     let mut tests = Vec::new();
     for one in finished.iter().filter(|one| one.outcome.state == State::Passed) {
         times.set(&one.name, one.seconds);
-        let named = |(test, seconds): &(String, f64)| (format!("{} {test}", one.phase), *seconds);
+        let program = one.name.trim_start_matches("unit tests of ");
+        let named = |(test, seconds): &(String, f64)| (format!("{program}: {test}"), *seconds);
         tests.extend(one.outcome.tests.seconds.iter().map(named));
     }
     tests

@@ -40,10 +40,9 @@ pub(super) fn build_command(targets: Targets) -> Command {
     let mut command = run::cargo();
     command.args(["test", "--workspace", "--locked", "--no-run"]);
     command.args(["--message-format", "json-render-diagnostics"]);
-    match targets {
-        Targets::Anywhere => command.args(["--lib", "--bins", "--tests", "--examples"]),
-        Targets::Root => command.args(["--test", "root", "--test", "guest"]),
-    };
+    if let Targets::Root = targets {
+        command.args(["--test", "root", "--test", "guest"]);
+    }
     command
 }
 
