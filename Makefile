@@ -35,15 +35,20 @@ tools:
 
 check:
 	@xtask/scripts/toolchain.sh --checks
+	@xtask/scripts/cargo-cache.sh restore
 	$(XTASK) suite check $(SINCE)
 
 test: packages
 	@xtask/scripts/toolchain.sh --checks
+	@xtask/scripts/cargo-cache.sh restore
 	$(XTASK) suite test $(SINCE)
+	@xtask/scripts/cargo-cache.sh save
 
 test-long: packages
 	@xtask/scripts/toolchain.sh --checks
+	@xtask/scripts/cargo-cache.sh restore
 	$(XTASK) suite long $(SINCE)
+	@xtask/scripts/cargo-cache.sh save
 
 # The kernel is built once, in 10 CPU-minutes; the guest then writes, reads or empties pages PAGES times.
 test-kernel-debug: packages build

@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+#
+# Keeps what cargo compiled of other people's crates, so that the next fresh clone need not compile it again.
+#
+#   cargo-cache.sh restore    before the first build of a clone: unpacks it into target
+#   cargo-cache.sh save       after a run that passed
+#
+# An entry is one archive in the folder `cargo` of the cache (cache.sh), named by a hash of all that its contents depend
+# on: the compiler, Cargo.lock, the profiles. It is written under another name and renamed when it is whole; its checksum
+# is verified before it is unpacked. Cargo itself still decides what it can use: an entry only saves it work.
+# Only a clone whose target folder was empty saves one, so that nothing old goes along. The three used last are kept.
+set -euo pipefail
+
+cd "$(dirname "$0")/../.."
+. xtask/scripts/cache.sh
+format=1
+target=${CARGO_TARGET_DIR:-target}
+begun=$target/cargo-cache
+
+key() {
+	{
+		echo "$format ${RUSTFLAGS:-}"
+		"${RUSTC:-rustc}" --version --verbose
+		cat Cargo.lock Cargo.toml .cargo/config.toml fuzz/Cargo.lock
+	} | sha256sum | cut -c 1-16
+}
+
+# Folders in which cargo keeps compiled crates: target/debug, target/ship/TRIPLE/release …
+profiles() {
+	find "$target" -maxdepth 4 -type d -name .fingerprint -printf '%h\n'
+}
+
+# All of it but our own crates, which every clone compiles itself: cargo knows them by their path.
+foreign_units() {
+	local profile
+	profiles | while read -r profile; do
+		find "$profile"/{.fingerprint,build,deps} -mindepth 1 -maxdepth 1 \
+			! -name '*pagewise*' ! -name 'xtask*' ! -name '*libfuzzer_sys*' -print0
+	done
+}
+
+restore() {
+	local entry=$folder/$1.tar
+	# An older run's, or somebody's own.
+	[ ! -e "$target" ] || [ -z "$(ls -A "$target")" ] || return 0
+	mkdir -p "$target"
+	if [ -e "$entry" ] && cache_lock --shared "$entry" && verified "$entry"; then
+		tar --extract --file "$entry" --directory "$target"
+		touch "$entry"
+		echo restored >"$begun"
+		echo "cargo-cache: compiled crates of an earlier clone are in $target" >&2
+	else
+		echo empty >"$begun"
+	fi
+}
+
+verified() {
+	[ -e "$1.sha256" ] && (cd "$folder" && sha256sum --check --quiet --status "$(basename "$1").sha256") && return
+	echo "cargo-cache: $1 is damaged and not used; it is made again" >&2
+	return 1
+}
+
+save() {
+	local entry=$folder/$1.tar
+	[ "$(cat "$begun" 2>/dev/null)" = empty ] || return 0
+	(
+		flock --nonblock 9 || exit 0
+		rm -f "$folder"/*.part
+		if ! foreign_units | sed --null-data "s|^$target/||" |
+			tar --create --file "$entry.part" --directory "$target" --null --files-from -; then
+			rm -f "$entry.part"
+			echo "cargo-cache: nothing is kept: $folder has no room, or cannot be written" >&2
+			exit 0
+		fi
+		sum=$(sha256sum <"$entry.part" | cut -d ' ' -f 1)
+		mv "$entry.part" "$entry"
+		echo "$sum  $1.tar" >"$entry.sha256"
+		echo saved >"$begun"
+		find "$folder" -name '*.tar' -printf '%T@ %p\n' | sort -rn | tail -n +4 | cut -d ' ' -f 2- |
+			while read -r old; do rm -f "$old" "$old.sha256"; done
+	) 9>>"$folder/save.lock"
+}
+
+folder=$(cache_folder cargo)
+case ${1-} in
+restore | save) "$1" "$(key)" ;;
+*) cache_die "usage: cargo-cache.sh restore | save" ;;
+esac
