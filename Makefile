@@ -22,7 +22,7 @@ SINCE := --since $(shell date +%s)
 .NOTPARALLEL:
 
 run: tools
-	@echo 'pagewise: building it; the first time takes about two minutes on two processors' >&2
+	@echo 'pagewise: building it; the first time takes minutes' >&2
 	@xtask/scripts/build-static.sh --quick
 	@$$(xtask/scripts/build-static.sh --quick --where) $(ARGS)
 
