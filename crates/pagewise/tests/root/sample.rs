@@ -10,7 +10,7 @@ use pagewise_observe::HostRoot;
 use pagewise_sample::{
     Choice, OpenError, Options, Origin, Sample, Sharing, Target as Source, WhyUnread, open,
 };
-use pagewise_testkit::{Target, rollup, target_program as program};
+use pagewise_testkit::{Target, read_process, rollup, target_program as program};
 
 const MIB: u64 = 256;
 
@@ -130,7 +130,7 @@ fn merged_pages_stay_merged_and_are_shown_once() {
     loans.setting("/sys/kernel/mm/ksm/sleep_millisecs", "10");
     let target = Target::start("merge 16");
     let merged = || -> u64 {
-        target::read(target.pid(), "ksm_merging_pages").trim().parse().expect("a number")
+        read_process(target.pid(), "ksm_merging_pages").trim().parse().expect("a number")
     };
     let all = 16 * MIB - 64;
     let done = (0..600).any(|_| {
