@@ -163,7 +163,9 @@ mod tests {
                 victims.read(&format!("6,1,1,-;task_memcg={group},task={name},pid={pid},uid=0\n"));
             }
             victims.read("6,1,1,-;some other line\n");
-            victims.read(&format!("3,1,1,-;Out of memory: Killed process {pid} ({name}) total-vm:1\n"));
+            victims.read(&format!(
+                "3,1,1,-;Out of memory: Killed process {pid} ({name}) total-vm:1\n"
+            ));
         }
         victims.names
     }
