@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pagewise_lab::experiment::{
     Conducted, Control, Experiment, Heard, Metric, Trouble, conduct, judge, setting,
@@ -202,9 +202,45 @@ fn processes_that_get_away_are_counted_and_ended() {
 #[test]
 fn time_is_not_what_starting_takes() {
     let _alone = alone();
-    let runs = good(run(&Experiment { pairs: 1, ..experiment(&["sleep", "0.2"]) }));
-    for run in runs {
-        assert!(run.values["time"] >= 0.2 && run.values["cpu"] < 0.1, "{:?}", run.values);
+    let folder = tempfile::tempdir().unwrap();
+    let group = cgroup(folder.path());
+    // whoever joins this cgroup waits until somebody takes its number, which is done late
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        folder.path().join("cgroup.procs"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    let late = Duration::from_secs(1);
+    let one = Experiment { pairs: 1, ..experiment(&["sleep", "0.2"]) };
+    let number = 1 + 2 + 2;
+    let joined = std::thread::spawn(move || {
+        let join = |_| {
+            std::thread::sleep(late);
+            let began = Instant::now();
+            std::fs::read(group.join("cgroup.procs")).unwrap();
+            began
+        };
+        (0..number).map(join).collect::<Vec<Instant>>()
+    });
+    let mut ended = Vec::new();
+    let mut heard = |heard: Heard<'_>| {
+        if let Heard::Ran(_) = heard {
+            ended.push(Instant::now());
+        }
+    };
+    let mut noting = Noting { group: Some(group), ..Noting::default() };
+    let stop = AtomicBool::new(false);
+    let mut control = Control { stop: &stop, heard: &mut heard };
+    let runs = good(conduct(&one, Some(&mut noting), &mut control));
+    let joined = joined.join().unwrap();
+    assert_eq!((runs.len(), ended.len()), (number, number));
+    for ((run, joined), ended) in runs.iter().zip(joined).zip(ended) {
+        let (time, whole) = (run.values["time"], (ended - joined).as_secs_f64());
+        assert!(time >= 0.2 && time <= whole, "{time} of {whole} s");
+        assert!(run.values["cpu"] < 0.1, "{:?}", run.values);
     }
 }
 
@@ -288,11 +324,19 @@ fn a_group_without_a_limit_may_lack_and_one_with_may_not() {
 #[test]
 fn a_run_that_lasts_too_long_is_ended() {
     let _alone = alone();
-    let script = "trap '' TERM INT HUP; while :; do sleep 1; done";
-    let conducted = run(&Experiment { deadline: Duration::from_millis(200), ..sh(script) });
-    let trouble = conducted.trouble.unwrap().to_string();
-    assert!(trouble.contains("took too long"), "{trouble}");
-    assert_eq!(conducted.runs[0].end, RunEnd::TimedOut);
+    let folder = tempfile::tempdir().unwrap();
+    let heard = folder.path().join("heard");
+    let script =
+        format!("trap 'echo TERM >> {}' TERM; while :; do sleep 0.1; done", heard.display());
+    // a busy machine may need longer until it is deaf
+    let refused = [1, 5, 60].into_iter().any(|seconds| {
+        let conducted = run(&Experiment { deadline: Duration::from_secs(seconds), ..sh(&script) });
+        let trouble = conducted.trouble.unwrap().to_string();
+        assert!(trouble.contains("took too long"), "{trouble}");
+        assert_eq!(conducted.runs[0].end, RunEnd::TimedOut);
+        heard.exists()
+    });
+    assert!(refused, "it never heard that it was to end");
 }
 
 #[test]
@@ -439,7 +483,8 @@ fn a_first_arm_that_is_killed_for_memory_leaves_its_place_to_the_next() {
 #[test]
 fn an_arm_that_hangs_is_dropped_and_one_that_fails_is_trouble() {
     let _alone = alone();
-    let deadline = Duration::from_millis(300);
+    // those that end must end before it on a busy machine, too
+    let deadline = Duration::from_secs(3);
     let hangs = Experiment { deadline, pairs: 1, ..scripts(&["true", "true", "sleep 100"]) };
     let runs = good(run(&hangs));
     let trial = judge(&hangs, &runs);

@@ -86,7 +86,7 @@ pub struct TrialRun {
     /// Why it was never started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// Names of the processes that the kernel killed for lack of memory, where its log tells.
+    /// Names of the processes of its cgroup that the kernel killed for lack of memory, where its log tells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub victims: Vec<String>,
     /// What a workload of ours says beside its values.

@@ -9,7 +9,7 @@ use clap_complete::Shell;
 use pagewise_lab::bench::Candidate;
 use pagewise_lab::cache::Item;
 use pagewise_lab::contents::Mix;
-use pagewise_lab::experiment::{self, Given, Metric};
+use pagewise_lab::experiment::{self, Given, Metric, SELFTEST_TRIALS};
 use pagewise_lab::guest::Disk;
 use pagewise_lab::kernel::Wanted;
 use pagewise_lab::userland::Userland;
@@ -645,7 +645,12 @@ pub(crate) enum Lab {
         file: PathBuf,
     },
     /// Try A against A on this machine: how often is there a false alarm, and what can be shown?
-    Selftest,
+    Selftest {
+        /// Trials at most
+        #[arg(long, value_name = "N", default_value_t = SELFTEST_TRIALS,
+            value_parser = clap::value_parser!(u32).range(1..=i64::from(SELFTEST_TRIALS)))]
+        trials: u32,
+    },
     /// Judge the runs of a trial again, from the folder that --evidence kept
     Replay {
         /// The folder

@@ -64,7 +64,7 @@ pub use judge::judge;
 pub use metric::{KNOWN, Known, Metric, prefer_more};
 pub use recorded::{Described, EXPERIMENT, RUNS, Recorded, SUMMARY};
 pub use replication::replicated;
-pub use selftest::selftest;
+pub use selftest::{TRIALS as SELFTEST_TRIALS, selftest};
 pub use surroundings::{Surroundings, surroundings};
 pub use trouble::Trouble;
 

@@ -187,6 +187,7 @@ mod tests {
     fn functions_of_the_kernel_are_named() {
         let own = u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
         let mut profile = Profile::of(&[own]);
+        let is_sampled = !profile.samplers.is_empty();
         let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while profile.places.len() < 20 && std::time::Instant::now() < until {
             (0..2000).for_each(|_| drop(std::fs::metadata("/proc/self/stat")));
@@ -201,7 +202,9 @@ mod tests {
             found.len() <= MOST
                 && found.iter().map(|(_, count)| count).sum::<u64>() <= sampled + 1000
         );
-        if rustix::process::geteuid().is_root() && sampled > 0 {
+        // where perf may be used at all, so busy a thread has samples
+        assert_eq!(sampled > 0, is_sampled);
+        if rustix::process::geteuid().is_root() && is_sampled {
             assert!(found.iter().any(|(name, _)| name != "(unknown)"), "{found:?}");
         }
     }

@@ -75,7 +75,7 @@ pub(super) struct Ran {
     pub(super) others_cpu_seconds: Option<f64>,
     /// The end of what it said.
     pub(super) said: String,
-    /// Who was killed for lack of memory.
+    /// Who of the group was killed for lack of memory.
     pub(super) victims: Vec<String>,
     /// Where the reclaim threads were.
     pub(super) profile: Vec<(String, u64)>,
@@ -111,7 +111,7 @@ pub(super) fn run(
     let mut gate = Gate::open(start)?;
     watcher.watch(Some(gate.child.id()));
     let at_gate = Used::at_gate(gate.child.id());
-    let log = Log::from_now();
+    let log = Log::from_now(start.group);
     let mut gauges = Gauges::new(start.group, start.zram, start.kswapd);
     let mut profile = if start.profile { Profile::of(start.kswapd) } else { Profile::default() };
     let before = host::before(&host, start.group);

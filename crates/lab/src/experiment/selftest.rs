@@ -16,20 +16,21 @@ use super::trouble::Trouble;
 use super::{Experiment, USUAL_PAIRS};
 use crate::stats::median;
 
-/// Experiments at most.
-const TRIALS: u32 = 12;
+/// Experiments at most, unless fewer are wanted.
+pub const TRIALS: u32 = 12;
 /// None begins that would probably end later.
 const TIME_FOR_ALL: Duration = Duration::from_secs(40);
 /// How likely a false alarm may be.
 const ALARM: f64 = 0.05;
 
-/// Runs `program` with `arguments` again and again. Nothing is borrowed.
+/// Runs `program` with `arguments` again and again, in at most so many `trials`. Nothing is borrowed.
 ///
 /// # Errors
 /// Where the command fails. Who stops it gets what was found until then.
 pub fn selftest(
     program: &Path,
     arguments: &[&str],
+    most: u32,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(u32, u32),
 ) -> Result<SelfTest, Trouble> {
@@ -37,15 +38,15 @@ pub fn selftest(
     let mut trials: Vec<Trial> = Vec::new();
     let (mut stopped, mut longest) = (false, Duration::ZERO);
     let runs = 1 + 2 * USUAL_PAIRS;
-    for number in 0..TRIALS {
+    for number in 0..most {
         let trial_began = Instant::now();
         if began.elapsed() + longest > TIME_FOR_ALL {
             break;
         }
-        let experiment = nothing_differs(program, arguments);
+        let experiment = nothing_differs(program, arguments, fastrand::u64(..));
         let mut heard = |heard: Heard<'_>| {
             if let Heard::Begins { run, .. } = heard {
-                progress(number * runs + run, TRIALS * runs);
+                progress(number * runs + run, most * runs);
             }
         };
         let conducted = conduct(&experiment, None, &mut Control { stop, heard: &mut heard });
@@ -65,7 +66,7 @@ pub fn selftest(
 }
 
 /// In an order of its own: with the same one each time a false alarm would come back each time.
-fn nothing_differs(program: &Path, arguments: &[&str]) -> Experiment {
+fn nothing_differs(program: &Path, arguments: &[&str], seed: u64) -> Experiment {
     let arm = |name: &str| TrialArm {
         name: name.to_owned(),
         settings: Vec::new(),
@@ -80,7 +81,7 @@ fn nothing_differs(program: &Path, arguments: &[&str]) -> Experiment {
         pairs: USUAL_PAIRS,
         min_effect: 0.0,
         warm_up: 0,
-        seed: fastrand::u64(..),
+        seed,
         memory_limit_bytes: None,
         deadline: Duration::from_secs(30),
         clock: Clock::Real,
@@ -142,7 +143,66 @@ fn as_many_by_chance(trials: u32, alarms: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use pagewise_model::{RunEnd, TrialRun};
+
+    use super::super::order::rounds;
     use super::*;
+
+    /// An experiment on a made-up machine: runs vary by about 5 %, B takes `effect` times A's time, and
+    /// nothing is read from a disk.
+    fn made_up(effect: f64, seed: u64) -> Trial {
+        let experiment = nothing_differs(Path::new("none"), &[], seed);
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut runs = Vec::new();
+        for (pair, round) in (1..).zip(rounds(seed, 2, USUAL_PAIRS as usize)) {
+            for arm in round {
+                let number = u32::try_from(runs.len()).unwrap() + 1;
+                let name = &experiment.arms[arm].name;
+                let noise = (0..4).map(|_| rng.f64() - 0.5).sum::<f64>() * 0.1;
+                let seconds = noise.exp() * if arm == 0 { 1.0 } else { effect };
+                let mut run = TrialRun::not_yet(number, Some(pair), name);
+                run.end = RunEnd::Exited { status: 0 };
+                run.values = [(TIME, seconds), (CPU, seconds * 0.9), (MAJOR_FAULTS, 0.0)]
+                    .map(|(name, value)| (name.to_owned(), value))
+                    .into();
+                runs.push(run);
+            }
+        }
+        judge(&experiment, &runs)
+    }
+
+    fn made_up_selftest(effect: f64, seed: u64) -> SelfTest {
+        let trials: Vec<Trial> =
+            (0..u64::from(TRIALS)).map(|number| made_up(effect, seed * 1000 + number)).collect();
+        super::concluded(&trials, false, Duration::ZERO)
+    }
+
+    /// A machine on which nothing differs is called sound, in all but about one of a hundred selftests.
+    #[test]
+    fn a_against_a_is_hardly_ever_a_difference() {
+        let all: Vec<SelfTest> = (0..40).map(|seed| made_up_selftest(1.0, seed)).collect();
+        let unsound = all.iter().filter(|found| !found.sound).count();
+        let alarms: u32 = all.iter().map(|found| found.metrics[0].false_alarms).sum();
+        println!("{alarms} false alarms in {} trials, {unsound} of 40 unsound", 40 * TRIALS);
+        assert!(unsound <= 1, "{unsound} of 40");
+        // 5 in 100 would be 24; deviation 4.8
+        assert!((1..=36).contains(&alarms), "{alarms} in {} trials", 40 * TRIALS);
+        for found in &all {
+            assert_eq!((found.trials, found.pairs), (TRIALS, USUAL_PAIRS));
+            let faults = &found.metrics[2];
+            assert_eq!((faults.name.as_str(), faults.false_alarms), (MAJOR_FAULTS, 0));
+            assert!(found.noise.run_spread.is_some_and(|spread| (0.01..0.2).contains(&spread)));
+        }
+    }
+
+    /// The control: were the second arm slower only because it comes second, the selftest would say so.
+    #[test]
+    fn a_machine_that_prefers_an_arm_is_not_sound() {
+        for seed in 0..5 {
+            let found = made_up_selftest(1.3, seed);
+            assert!(!found.sound && found.metrics[0].false_alarms > 9, "{found:?}");
+        }
+    }
 
     #[test]
     fn few_false_alarms_are_chance_and_many_are_not() {

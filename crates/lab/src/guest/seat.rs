@@ -210,8 +210,15 @@ mod tests {
         let two = seat(&cache, false, &mut told).unwrap();
         assert!(two.folder.is_dir() && one.folder != two.folder);
         std::thread::scope(|scope| {
-            let third = scope.spawn(|| seat(&cache, false, &mut Vec::new()).map(|_| ()));
-            std::thread::sleep(Duration::from_millis(300));
+            let (line, lines) = std::sync::mpsc::channel();
+            let mut tell = move |told: &str| line.send(told.to_owned()).unwrap();
+            let (memory, stop) = (Bytes::new(1 << 20), AtomicBool::new(false));
+            let cache = &cache;
+            let third = scope
+                .spawn(move || Seat::take(cache, 1, memory, ROOM, &stop, &mut tell).map(|_| ()));
+            // it has found no room, and goes on only when there is some
+            let told = lines.recv_timeout(Duration::from_secs(60)).unwrap();
+            assert_eq!(told, "waiting for one of 2 other guests to end");
             assert!(!third.is_finished());
             drop(one);
             third.join().unwrap().unwrap();
@@ -231,7 +238,9 @@ mod tests {
         let log = left.join("kernel.log").into_os_string();
         let sleeper = |word: &std::ffi::OsStr| {
             let mut sleeper = std::process::Command::new("sh");
-            sleeper.args(["-c", "sleep 60 & wait"]).arg(word).spawn().unwrap()
+            // ends with its input, so that nothing of it outlives the test
+            sleeper.args(["-c", "read line"]).arg(word);
+            sleeper.stdin(std::process::Stdio::piped()).spawn().unwrap()
         };
         let (mut qemu, mut reader) = (sleeper(&machine::mark(&left)), sleeper(&log));
         let mut told = Vec::new();

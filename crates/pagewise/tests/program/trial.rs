@@ -168,11 +168,13 @@ fn ctrl_c_keeps_the_runs_and_exits_with_130() {
     let place = Place::new();
     let folder = place.evidence();
     let runs = Path::new(&folder).join("runs.jsonl");
-    let arguments = ["trial", "--aa", "--evidence", &folder, "--", "sleep", "0.3"];
+    // so many that a busy machine has not done them all before the signal
+    let arguments = ["trial", "--aa", "--pairs", "50", "--evidence", &folder, "--", "sleep", "0.3"];
     let mut command = place.command(&arguments);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let until = Instant::now() + Duration::from_secs(60);
-    while lines(&runs) < 7 && Instant::now() < until {
+    while lines(&runs) < 7 {
+        assert!(Instant::now() < until, "waited for a minute");
         std::thread::sleep(Duration::from_millis(20));
     }
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
@@ -185,4 +187,31 @@ fn ctrl_c_keeps_the_runs_and_exits_with_130() {
     let replayed = place.run(&["lab", "replay", &folder]);
     assert_eq!(replayed.status, 0, "{}", replayed.err);
     assert!(replayed.out.contains("stopped early: only"), "{}", replayed.out);
+}
+
+/// One trial, of what this machine really does; how often false alarms are is judged where the machine is
+/// made up, in the lab's `experiment::selftest`.
+#[test]
+fn selftest_tries_a_against_a_on_this_machine() {
+    let place = Place::new();
+    let ran = place.run(&["lab", "selftest", "--trials", "1", "--json"]);
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    let document: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(document["schema"], "pagewise/selftest/1");
+    assert_eq!((&document["trials"], &document["pairs"]), (&1.into(), &7.into()));
+    assert_eq!(document["stopped"], false);
+    // one alarm in one trial may well be chance
+    assert_eq!(document["sound"], true, "{document:#}");
+    let metrics = document["metrics"].as_array().unwrap();
+    let names: Vec<&str> = metrics.iter().map(|metric| metric["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["time", "cpu", "major-faults"]);
+    for metric in &metrics[..2] {
+        assert!(metric["run_spread"].as_f64().unwrap() > 0.0, "{metric}");
+        let detectable = |with: &str| metric[with].as_f64().unwrap();
+        assert!(detectable("detectable_with_20") < detectable("detectable_with_7"), "{metric}");
+    }
+    assert!(metrics.iter().all(|metric| metric["false_alarms"].as_u64().unwrap() <= 1));
+    let seconds = document["seconds"].as_f64().unwrap();
+    assert!(seconds > 0.0, "{seconds}");
+    assert_eq!(place.run(&["lab", "selftest", "--trials", "0"]).status, 2);
 }

@@ -2,8 +2,8 @@
 //! `pagewise bench` on this machine: real devices, real swap, and nothing of it left.
 
 use std::collections::BTreeSet;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::machine::{Loans, pagewise_json, read};
 use serde_json::Value;
@@ -26,6 +26,12 @@ impl Left {
             page_cluster: read("/proc/sys/vm/page-cluster"),
         }
     }
+}
+
+/// The sequence numbers of all zram devices: unlike names they are never given twice.
+fn disks() -> BTreeSet<String> {
+    let number = |name| std::fs::read_to_string(format!("/sys/block/{name}/diskseq")).ok();
+    Left::now().devices.into_iter().filter_map(number).collect()
 }
 
 /// A folder for the journal that is emptied by `undo`, whatever happens to the test.
@@ -76,14 +82,24 @@ fn bench_measures_this_kernels_algorithms_block_by_block_and_in_swap() {
 fn bench_that_is_killed_leaves_nothing_after_the_next_start() {
     let (state, _loans) = state();
     let before = Left::now();
-    // at moments spread over filling, measuring and swap
-    for milliseconds in [120, 400, 900, 2500, 9500, 12_500] {
-        let mix = ["--quick", "--size", "16M", "--mix", "text:100"];
-        let mut child =
-            bench(&state, &mix).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let others = disks();
+    let has_device = |now: &Left| now.devices.len() > before.devices.len();
+    let has_swap = |now: &Left| now.swaps != before.swaps;
+    let mix = ["--quick", "--size", "4M", "--mix", "text:100"];
+    // while it fills, measures, and swaps; each start puts back what the one before it left
+    for (lent, milliseconds) in [
+        (&has_device as &dyn Fn(&Left) -> bool, 0),
+        (&has_device, 100),
+        (&has_device, 700),
+        (&has_device, 2500),
+        (&has_swap, 0),
+    ] {
+        let left: BTreeSet<String> = disks().difference(&others).cloned().collect();
+        let mut run = Running::start(&mut bench(&state, &mix));
+        run.wait_until(|now| disks().is_disjoint(&left) && lent(now));
         std::thread::sleep(Duration::from_millis(milliseconds));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        run.kill_while(lent);
+        assert!(lent(&Left::now()), "killed after {milliseconds} ms, it leaves nothing");
     }
     let undo = Command::new(env!("CARGO_BIN_EXE_pagewise"))
         .args(["undo", "--json"])
@@ -94,18 +110,70 @@ fn bench_that_is_killed_leaves_nothing_after_the_next_start() {
     assert_eq!(Left::now(), before);
 }
 
+/// A bench that does not outlive its test.
+struct Running(Child);
+
+impl Running {
+    fn start(command: &mut Command) -> Self {
+        Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    /// Waits until the machine is so, which must be before it ends.
+    fn wait_until(&mut self, so: impl Fn(&Left) -> bool) {
+        let until = Instant::now() + Duration::from_secs(120);
+        while !so(&Left::now()) {
+            assert!(Instant::now() < until, "waited for two minutes");
+            assert_eq!(self.0.try_wait().unwrap(), None, "it has ended before");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Kills it while the machine is so: it is stopped first, so that nothing changes in between.
+    fn kill_while(&mut self, so: impl Fn(&Left) -> bool) {
+        let pid = self.0.id().to_string();
+        for _ in 0..100 {
+            self.wait_until(&so);
+            crate::machine::run("kill", &["-STOP", &pid]);
+            self.wait_until(|_| all_threads_stand(&pid));
+            if so(&Left::now()) {
+                self.0.kill().unwrap();
+                self.0.wait().unwrap();
+                return;
+            }
+            crate::machine::run("kill", &["-CONT", &pid]);
+        }
+        panic!("stopped a hundred times, and never while it was so");
+    }
+}
+
+/// Whether all threads of a process that was stopped do stand still: one in a system call ends it first.
+fn all_threads_stand(pid: &str) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let mut stats = threads.flat_map(|thread| std::fs::read_to_string(thread.path().join("stat")));
+    stats.all(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" T")))
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn bench_says_what_a_second_one_has_to_wait_for() {
     let (state, _loans) = state();
-    let mix = ["--quick", "--size", "16M", "--mix", "text:100", "--no-swap"];
-    let mut first = bench(&state, &mix).stdout(Stdio::null()).spawn().unwrap();
+    let before = Left::now();
+    let mix = ["--quick", "--size", "4M", "--mix", "text:100", "--no-swap"];
+    let mut first = Running::start(&mut bench(&state, &mix));
     // the lock is taken before the first device is
-    std::thread::sleep(Duration::from_secs(2));
+    first.wait_until(|now| now.devices != before.devices);
     let second = bench(&state, &mix).output().unwrap();
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
     assert_eq!(second.status.code(), Some(1), "{said}");
-    assert!(said.contains(&first.id().to_string()), "{said}");
-    assert!(first.wait().unwrap().success());
+    assert!(said.contains(&first.0.id().to_string()), "{said}");
+    assert!(first.0.wait().unwrap().success());
+    assert_eq!(Left::now(), before);
 }
 
 #[test]

@@ -61,9 +61,9 @@ impl Held {
         rollup(self.pid(), "Pss")
     }
 
-    /// Waits until something is so, for 10 s at most.
+    /// Waits until something is so, for a minute at most.
     pub(crate) fn wait_until(&mut self, what: &str, so: impl Fn(&Self) -> bool) {
-        let until = Instant::now() + Duration::from_secs(10);
+        let until = Instant::now() + Duration::from_secs(60);
         while !so(self) {
             assert!(Instant::now() < until, "not {what}");
             std::thread::sleep(Duration::from_millis(20));

@@ -337,7 +337,16 @@ fn killed_at_random_moments_nothing_is_left() {
     for seed in 1..=kills {
         let seed_word = u64::to_string(&seed);
         let arguments = [&["ever", &seed_word], &loans[..], &more[..]].concat();
-        let mut child = place.borrow(&arguments).stdout(Stdio::null()).spawn().unwrap();
+        let mut child = place.borrow(&arguments).spawn().unwrap();
+        let mut told = BufReader::new(child.stdout.take().unwrap());
+        // every second one from its first loan on, also where the machine is slow to start it
+        if seed % 2 == 0 {
+            let mut line = String::new();
+            while !line.starts_with("taken ") {
+                line.clear();
+                assert!(told.read_line(&mut line).unwrap() > 0, "it ended before it took anything");
+            }
+        }
         // a golden ratio's steps spread the moments evenly
         let moment = seed * 618_034 % 1_000_000;
         std::thread::sleep(std::time::Duration::from_micros(5_000 + moment / 4));

@@ -11,12 +11,15 @@
 
 #[path = "../shared/agreement.rs"]
 mod agreement;
+#[allow(dead_code, reason = "guests need more of it")]
 #[path = "../shared/example.rs"]
 mod example;
 #[path = "../shared/faults.rs"]
 mod faults;
+#[allow(dead_code, unused_imports, reason = "tests that need no root use more of it")]
 #[path = "../shared/program.rs"]
 mod program;
+#[allow(dead_code, reason = "the program uses more of it")]
 #[path = "../../src/treatment.rs"]
 mod treatment;
 

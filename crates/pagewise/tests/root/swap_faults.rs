@@ -149,16 +149,18 @@ fn swap_is_measured_and_nothing_is_left() {
 fn killed_at_any_moment_nothing_is_left() {
     let before = Machine::now();
     let (_folder, image) = folder();
+    let mut borrowing = 0;
     for (done, milliseconds) in [(0, 0), (1, 0), (1, 20), (4, 5), (7, 40), (12, 10)] {
         let mut run = Run::start(&image, &["pages=2048", "rounds=5"]);
         run.until(done);
         std::thread::sleep(Duration::from_millis(milliseconds));
         let workers = run.workers();
+        borrowing += u32::from(Machine::now() != before);
         run.child.kill().unwrap();
         run.child.wait().unwrap();
         // the watcher of the loans and the kernel's signals to the workers take their time
-        let is_back = (0..200).any(|_| {
-            std::thread::sleep(Duration::from_millis(50));
+        let is_back = (0..6000).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
             Machine::now() == before
         });
         assert!(is_back, "killed after {done}: {:?} and not {before:?}", Machine::now());
@@ -169,6 +171,7 @@ fn killed_at_any_moment_nothing_is_left() {
         };
         assert!(!workers.iter().any(lives), "{workers:?}");
     }
+    assert!(borrowing >= 5, "{borrowing} of 6 were killed while something was borrowed");
 }
 
 #[test]

@@ -92,27 +92,32 @@ fn watching_collapses_again_once_the_sharer_is_gone() {
     let pid = held.pid().to_string();
     let words = ["--json", "thp", "collapse", "--pid", &pid, "--watch", "--every", "200ms"];
     let watch = pagewise(&words).stdout(Stdio::piped()).spawn().expect("a watch");
-    held.obey("fork");
-    held.obey("write");
-    // writing to what a child shares splits: every 16th page means every block
-    assert!(held.huge() <= 1024, "{} KiB", held.huge());
-    held.obey("reap");
-    held.wait_until("huge again", |held| held.huge() >= 64 * 1024);
-    assert_eq!(held.obey("check"), "done");
+    // by the second time it has begun, whenever that was
+    for _ in 0..2 {
+        held.obey("fork");
+        held.obey("write");
+        // writing to what a child shares splits: every 16th page means every block
+        assert!(held.huge() <= 1024, "{} KiB", held.huge());
+        held.obey("reap");
+        held.wait_until("huge again", |held| held.huge() >= 64 * 1024);
+        assert_eq!(held.obey("check"), "done");
+    }
     drop(held);
     let ended = watch.wait_with_output().expect("an end");
     let done: Value = serde_json::from_slice(&ended.stdout).expect("JSON");
     assert_eq!(done["stopped"], "the target has ended");
-    assert!(number(&done, "/collapsed") >= 32, "{done}");
+    assert!(number(&done, "/collapsed") >= 64, "{done}");
     assert!(number(&done, "/memory_peak") <= number(&done, "/memory_limit"), "{done}");
 }
 
 #[test]
 fn who_switches_huge_pages_off_while_watched_is_left_alone_until_it_takes_that_back() {
-    let mut held = Held::start("map 32 1 1");
+    let (mut held, mut other) = (Held::start("map 32 1 1"), Held::start("map 32 1 1"));
     collapse(held.pid(), &[]);
-    let pid = held.pid().to_string();
-    let words = ["--json", "thp", "collapse", "--pid", &pid, "--watch", "--every", "100ms"];
+    collapse(other.pid(), &[]);
+    let (pid, beside) = (held.pid().to_string(), other.pid().to_string());
+    let both = ["--json", "thp", "collapse", "--pid", &pid, "--pid", &beside];
+    let words = [&both[..], &["--watch", "--every", "100ms"]].concat();
     let watch = pagewise(&words).stdout(Stdio::piped()).spawn().expect("a watch");
     // it has begun when it makes good what a fork has cost
     for order in ["fork", "write", "reap"] {
@@ -122,32 +127,45 @@ fn who_switches_huge_pages_off_while_watched_is_left_alone_until_it_takes_that_b
     for order in ["fork", "write", "off", "reap"] {
         held.obey(order);
     }
-    // ten looks: the machine is never that slow that all of them are still to come
-    std::thread::sleep(Duration::from_secs(1));
+    // what is watched with it becomes huge again twice: between the two this one was looked at, too
+    for _ in 0..2 {
+        for order in ["fork", "write", "reap"] {
+            other.obey(order);
+        }
+        other.wait_until("huge again", |other| other.huge() >= 32 * 1024);
+    }
     assert!(held.huge() <= 1024, "{} KiB", held.huge());
     held.obey("on");
     held.wait_until("huge again", |held| held.huge() >= 32 * 1024);
-    drop(held);
+    drop((held, other));
     let ended = watch.wait_with_output().expect("an end");
     let done: Value = serde_json::from_slice(&ended.stdout).expect("JSON");
-    assert!(number(&done, "/collapsed") >= 32, "{done}");
+    assert!(number(&done, "/collapsed") >= 64, "{done}");
 }
 
 #[test]
 fn evidence_has_a_moment_for_each_phase_and_a_page() {
     let mut held = Held::start("map 64 1 1");
-    let folder = std::env::temp_dir().join(format!("pagewise-evidence-{}", std::process::id()));
+    let scratch = tempfile::tempdir().expect("a folder");
+    let (folder, looks) = (scratch.path().join("evidence"), scratch.path().join("looks"));
     let path = folder.to_str().expect("UTF-8");
     let pid = held.pid().to_string();
     let words = ["--json", "thp", "collapse", "--pid", &pid, "--watch", "--every", "1s"];
-    let evidence = ["--evidence", path, "--counter", "cut -d. -f1 /proc/uptime"];
+    let counter = format!("echo >> {}; cut -d. -f1 /proc/uptime", looks.display());
+    let evidence = ["--evidence", path, "--counter", &counter];
+    // the target is read, then the counter asked: after two more lines what is so now was read
+    let wait_for_a_look = |held: &mut Held| {
+        let lines = || std::fs::read_to_string(&looks).map_or(0, |text| text.lines().count());
+        let before = lines();
+        held.wait_until("looked at", |_| lines() >= before + 2);
+    };
     let watch = pagewise(&[&words[..], &evidence].concat()).stdout(Stdio::piped()).spawn();
     let watch = watch.expect("a watch");
     held.wait_until("huge", |held| held.huge() >= 64 * 1024);
     // so that both are seen, and not as one
-    std::thread::sleep(Duration::from_secs(2));
+    wait_for_a_look(&mut held);
     held.obey("fork");
-    std::thread::sleep(Duration::from_secs(2));
+    wait_for_a_look(&mut held);
     // a fork that nobody ends would stay
     held.obey("reap");
     drop(held);
@@ -161,11 +179,13 @@ fn evidence_has_a_moment_for_each_phase_and_a_page() {
     assert!(number(&moments[0], "/coverage/anon") >= 64 * MIB, "{}", moments[0]);
     let shared = moments.iter().any(|moment| number(moment, "/shared") >= 60 * MIB);
     let last = moments.last().expect("moments");
-    assert!(shared && number(last, "/collapsed") == 32 && number(last, "/requests") > 0, "{lines}");
+    assert!(shared && number(last, "/collapsed") == 32, "{lines}");
+    // on a busy machine the counter may take too long now and then
+    let requests = moments.iter().filter_map(|moment| moment["requests"].as_u64());
+    assert!(requests.clone().count() > 0 && requests.min() > Some(0), "{lines}");
     let page = read("report.html");
     assert!(page.matches("<svg").count() >= 2 && page.contains("a fork shares its memory"));
     serde_json::from_str::<Value>(&read("answer.json")).expect("JSON");
-    std::fs::remove_dir_all(&folder).expect("it is ours");
 }
 
 #[test]
@@ -268,20 +288,21 @@ fn bloat_is_found_by_contents_and_split() {
 
 #[test]
 fn run_makes_glibc_ask_and_hands_on_how_it_ended() {
+    let folder = tempfile::tempdir().expect("a folder");
     let started = |switch: &str| {
         let words = ["thp", "run", switch, "--check", "1s", "--"];
-        Held::started(pagewise(&words).arg(program()).args(["heap", "64"]))
+        let log = std::fs::File::create(folder.path().join(switch)).expect("a file");
+        Held::started(pagewise(&words).arg(program()).args(["heap", "64"]).stderr(log))
     };
     let huge = |held: &Held| crate::held::rollup(held.child_of(), "AnonHugePages");
     let on = started("--on");
     // glibc forgets to ask in some starts; the check then collapses
-    let came = (0..600).any(|_| {
-        std::thread::sleep(Duration::from_millis(50));
-        huge(&on) > 48 * 1024
+    let (mut on, mut off) = (on, started("--off"));
+    on.wait_until("huge", |on| huge(on) > 48 * 1024);
+    off.wait_until("checked", |_| {
+        let told = std::fs::read_to_string(folder.path().join("--off")).expect("a file");
+        told.contains(" 0 % of ") && told.contains("after 1 s")
     });
-    assert!(came, "{} KiB", huge(&on));
-    let off = started("--off");
-    std::thread::sleep(Duration::from_secs(2));
     assert_eq!(huge(&off), 0);
     let script = run(&["thp", "run", "--", "sh", "-c", "exit 42"]);
     assert_eq!(script.status, 42);

@@ -53,15 +53,15 @@ fn swappiness_of_a_command_in_a_limited_cgroup() {
     let (place, before) = (Place::new(), read(SWAPPINESS));
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let file = folder.path().join("file");
-    let script = format!("dd if=/dev/zero of={0} bs=1M count=64; cat {0} {0}", file.display());
-    let options = ["--a", "vm.swappiness=60", "--b", "vm.swappiness=100", "--memory", "24M"];
+    let script = format!("dd if=/dev/zero of={0} bs=1M count=32; cat {0} {0}", file.display());
+    let options = ["--a", "vm.swappiness=60", "--b", "vm.swappiness=100", "--memory", "12M"];
     let document = trial(&place, &options, &["sh", "-c", &script]);
-    assert_eq!(document["memory_limit_bytes"], 24 << 20);
+    assert_eq!(document["memory_limit_bytes"], 12 << 20);
     assert_eq!(read(SWAPPINESS), before);
     for run in runs(&document) {
         let values = &run["values"];
-        assert!(values["peak-memory"].as_f64().unwrap() <= f64::from(24 << 20), "{run}");
-        assert!(values["refaults"].as_f64().unwrap() > 0.0, "64 MiB do not fit: {run}");
+        assert!(values["peak-memory"].as_f64().unwrap() <= f64::from(12 << 20), "{run}");
+        assert!(values["refaults"].as_f64().unwrap() > 0.0, "32 MiB do not fit: {run}");
         // its own reclaim is counted by a cgroup of version 2 and else by nobody
         let told = values["scanned"].as_f64();
         assert!(told.is_none_or(|scanned| scanned > 0.0), "{run}");
@@ -85,8 +85,8 @@ fn swappiness_reaches_the_cgroup() {
 }
 
 /// Text without an end of line, which tail keeps until there is one: half as much again as the limit.
-const EATER: &str = "yes 'text of some length' | tr '\\n' ' ' | head -c 96M | tail > /dev/null";
-const LIMIT: u64 = 64 << 20;
+const EATER: &str = "yes 'text of some length' | tr '\\n' ' ' | head -c 48M | tail > /dev/null";
+const LIMIT: u64 = 32 << 20;
 
 fn arm(name: &str, swap: Option<Vec<TrialSwap>>) -> TrialArm {
     TrialArm { name: name.to_owned(), swap, ..TrialArm::default() }
@@ -138,12 +138,12 @@ fn swap_and_devices() -> (String, Vec<String>) {
 fn arms_bring_their_own_swap_and_the_one_without_is_killed() {
     let (place, before) = (Place::new(), swap_and_devices());
     let zram = TrialSwap::Zram {
-        size_bytes: 16 << 20,
+        size_bytes: 8 << 20,
         algorithm: None,
         mem_limit_bytes: None,
         priority: None,
     };
-    let file = TrialSwap::File { size_bytes: 128 << 20, priority: None };
+    let file = TrialSwap::File { size_bytes: 64 << 20, priority: None };
     let experiment = eating(vec![
         arm("off", Some(Vec::new())),
         arm("tiers", Some(vec![zram, file.clone()])),
@@ -157,18 +157,18 @@ fn arms_bring_their_own_swap_and_the_one_without_is_killed() {
     assert_eq!(of("off").len(), 2, "its warm-up is its answer");
     for run in of("off") {
         assert!(matches!(run.end, RunEnd::OutOfMemory { .. }), "{run:?}");
-        assert_eq!(run.victims, ["tail"], "{run:?}");
+        assert_eq!(run.victims.first().map(String::as_str), Some("tail"), "{run:?}");
         assert_eq!(run.values["swap-used"], 0.0);
     }
     for run in [of("tiers"), of("file")].concat() {
         assert_eq!(run.end, RunEnd::Exited { status: 0 });
         assert!(run.victims.is_empty(), "{run:?}");
         let used = run.values["swap-used"];
-        assert!(used > f64::from(8 << 20) && used <= f64::from(144 << 20), "{used}");
+        assert!(used > f64::from(8 << 20) && used <= f64::from(72 << 20), "{used}");
         assert!(run.values["swapped-out"] > 2048.0, "{run:?}");
         let pool = run.values.get("pool").copied();
         // text shrinks
-        let is_small = |pool: f64| pool > 0.0 && pool < f64::from(16 << 20);
+        let is_small = |pool: f64| pool > 0.0 && pool < f64::from(8 << 20);
         assert_eq!(pool.is_some_and(is_small), run.arm == "tiers", "{run:?}");
         assert_eq!(pool.is_some(), run.arm == "tiers", "{run:?}");
     }
@@ -176,6 +176,54 @@ fn arms_bring_their_own_swap_and_the_one_without_is_killed() {
     assert_eq!(trial.dropped[0].why, "killed for lack of memory in 2 of 2 runs");
     assert_eq!((&*trial.arms[0].name, trial.pairs), ("tiers", 2));
     assert!(trial.notes.iter().any(|note| note.contains("compared with tiers")));
+}
+
+/// The kernel's log is that of the whole host: processes of other cgroups in it are nobody's victims here.
+#[test]
+fn neighbours_that_are_killed_meanwhile_are_no_victims() {
+    let mut place = Place::new();
+    let memory = Path::new("/sys/fs/cgroup/memory");
+    let (mount, limit) = if memory.exists() {
+        (memory, "memory.limit_in_bytes")
+    } else {
+        (Path::new("/sys/fs/cgroup"), "memory.max")
+    };
+    let neighbour = mount.join(format!("pagewise-test-neighbour-{}", std::process::id()));
+    let shown = neighbour.display();
+    place
+        .loans
+        .promise(&format!("for i in $(seq 100); do rmdir '{shown}' && break; sleep 0.1; done"));
+    std::fs::create_dir(&neighbour).unwrap();
+    crate::machine::write(&format!("{shown}/{limit}"), "8M");
+    let status = place.folder.path().join("status");
+    let is_killed = format!(
+        "sh -c 'echo $$ > {shown}/cgroup.procs; exec dd if=/dev/zero of=/dev/null bs=64M count=1'; \
+         echo $? >> {}; ",
+        status.display()
+    );
+    let command = |script: &str| Some(["sh", "-c", script].map(str::to_owned).to_vec());
+    let both = TrialArm {
+        command: command(&(is_killed.clone() + EATER)),
+        ..arm("both", Some(Vec::new()))
+    };
+    let neighbours =
+        TrialArm { command: command(&(is_killed + "true")), ..arm("neighbours", Some(Vec::new())) };
+    let third = arm("third", Some(Vec::new()));
+    let third = TrialArm { command: command("true"), ..third };
+    let runs = place.conducted(&eating(vec![neighbours, third, both]));
+    let killed = std::fs::read_to_string(&status).unwrap();
+    let of = |name: &str| runs.iter().filter(move |run| run.arm == name).collect::<Vec<_>>();
+    let started = of("both").len() + of("neighbours").len();
+    assert!(started > 4 && killed == "137\n".repeat(started), "{started} neighbours: {killed}");
+    for run in of("neighbours") {
+        assert_eq!(run.end, RunEnd::Exited { status: 0 }, "{run:?}");
+        assert!(run.victims.is_empty(), "{run:?}");
+    }
+    for run in of("both") {
+        assert!(matches!(run.end, RunEnd::OutOfMemory { .. }), "{run:?}");
+        assert_eq!(run.victims.first().map(String::as_str), Some("tail"), "{run:?}");
+        assert!(!run.victims.iter().any(|name| name == "dd"), "{run:?}");
+    }
 }
 
 fn is_swap_of_ours(entry: std::io::Result<std::fs::DirEntry>) -> bool {
@@ -187,13 +235,13 @@ fn is_journal(entry: std::io::Result<std::fs::DirEntry>) -> bool {
     entry.unwrap().file_name().to_string_lossy().ends_with(".journal")
 }
 
-/// Somebody else's swap, here a file of the test, is on: an arm without any must not use it.
+/// Somebody else's swap, here a device of the test, is on: an arm without any must not use it.
 #[test]
 fn an_arm_without_swap_uses_none_although_the_host_has_some() {
     let mut place = Place::new();
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let area = place.loans.swap_file(folder.path(), 128);
-    place.loans.swap_on(&area.display().to_string(), 5);
+    let device = format!("/dev/zram{}", place.loans.zram("64M"));
+    crate::machine::run("mkswap", &[&device]);
+    place.loans.swap_on(&device, 5);
     let swappiness = vec![setting("vm.swappiness=100").unwrap()];
     let own = TrialArm { settings: swappiness, ..arm("hosts", None) };
     let twice = arm("again", None);
@@ -205,8 +253,8 @@ fn an_arm_without_swap_uses_none_although_the_host_has_some() {
     }
     // and one that brings swap would share it: that is refused
     let shares = vec![TrialSwap::File { size_bytes: 1 << 20, priority: None }];
-    let runs =
-        place.conducted(&eating(vec![arm("a", None), arm("b", None), arm("c", Some(shares))]));
+    let arms = vec![arm("a", None), arm("b", None), arm("c", Some(shares))];
+    let runs = place.conducted(&Experiment { command: vec!["true".to_owned()], ..eating(arms) });
     let refused = runs.iter().find_map(|run| run.refused.clone()).unwrap();
     assert!(refused.contains("the host's own swap is on"), "{refused}");
     drop(place);
@@ -334,19 +382,4 @@ fn others_may_not_set_anything() {
     assert_eq!(ended.status.code(), Some(1));
     assert!(said(&ended).contains("borrowed by root only"), "{}", said(&ended));
     drop(place);
-}
-
-/// Twelve real trials in which nothing differs. Even four false alarms would be rarer than one in a
-/// hundred; five are allowed, as of the forty that were run by hand.
-#[test]
-fn a_against_a_is_hardly_ever_a_difference() {
-    let place = Place::new();
-    let ended = place.output(&["lab", "selftest", "--json"]);
-    assert!(ended.status.success(), "{}", said(&ended));
-    let document: Value = serde_json::from_slice(&ended.stdout).unwrap();
-    assert_eq!(document["schema"], "pagewise/selftest/1");
-    assert!(document["trials"].as_u64().unwrap() > 0);
-    for metric in document["metrics"].as_array().unwrap() {
-        assert!(metric["false_alarms"].as_u64().unwrap() <= 5, "{document:#}");
-    }
 }

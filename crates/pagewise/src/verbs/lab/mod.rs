@@ -33,7 +33,7 @@ pub(super) fn run(global: &Global, what: &Lab, started: Started) -> anyhow::Resu
         Lab::Show(picked) => show::run(global, picked),
         Lab::Run(wanted) => run::run(global, wanted, started),
         Lab::Conduct { file } => conduct::run(file),
-        Lab::Selftest => selftest::run(global),
+        Lab::Selftest { trials } => selftest::run(global, *trials),
         Lab::Replay { folder } => replay::run(global, folder),
         Lab::Compare { first, second } => compare::run(global, first, second),
         Lab::Exercise => selftest::exercise(),

@@ -16,12 +16,12 @@ use crate::{output, screen};
 /// The hidden verb that is measured: this program, which is certainly there.
 const EXERCISE: [&str; 2] = ["lab", "exercise"];
 
-pub(super) fn run(global: &Global) -> anyhow::Result<Outcome> {
+pub(super) fn run(global: &Global, trials: u32) -> anyhow::Result<Outcome> {
     let program = std::env::current_exe().context("finding this program's own file")?;
     let stop = Stop::listen()?;
     let shown = Measuring::start(global, "selftest");
     let mut progress = |done: u32, of: u32| shown.of(done, of);
-    let found = selftest(&program, &EXERCISE, stop.flag(), &mut progress)?;
+    let found = selftest(&program, &EXERCISE, trials, stop.flag(), &mut progress)?;
     drop(shown);
     print(global, &found)?;
     Ok(if found.stopped { Outcome::Status(super::STOPPED) } else { Outcome::Done })
