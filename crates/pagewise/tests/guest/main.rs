@@ -18,6 +18,7 @@ mod faults;
 
 mod bench;
 mod boot;
+mod caches;
 mod lab;
 mod loans;
 mod outcomes;

@@ -6,12 +6,13 @@
 use std::fs::Permissions;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::boot::{Ran, finish, lab, program};
+use crate::caches;
 use rustix::process::{Pid, Signal};
 
 const SUITES: [&str; 3] = ["bookworm", "trixie", "sid"];
@@ -222,10 +223,13 @@ fn guest_kernel_log_is_kept_whole_where_asked() {
 fn for_anybody(folder: &Path) -> (PathBuf, PathBuf) {
     let (program, cache) = (folder.join("pagewise"), folder.join("cache"));
     std::fs::copy(std::env::var_os("PAGEWISE_STATIC").unwrap(), &program).unwrap();
-    let kept = shared_cache("bookworm").join("bookworm");
-    let script = "mkdir -p $1/kernels && cp -r $0 $1/kernels && chmod -R a+rwX $2";
-    let copied = Command::new("sh").args(["-c", script]).arg(kept).arg(&cache).arg(folder).status();
+    let kept = caches::kernels("bookworm").join("bookworm");
+    let script = "mkdir -p $1/kernels && cp -r $0 $1/kernels";
+    let copied = Command::new("sh").args(["-c", script]).arg(kept).arg(&cache).status();
     assert!(copied.unwrap().success());
+    caches::bring_kvm_answer(&cache);
+    let opened = Command::new("chmod").args(["-R", "a+rwX"]).arg(folder).status();
+    assert!(opened.unwrap().success());
     (program, cache)
 }
 
@@ -253,16 +257,15 @@ fn guest_needs_no_rights() {
 
 /// A cache on a disk of that size, in a mount namespace of its own: it is gone with the command.
 fn on_small_disk(size: &str, arguments: &str) -> Ran {
-    let shared = shared_cache("trixie");
+    let own = caches::own();
     let program = std::env::var("PAGEWISE_STATIC").unwrap();
     let script = format!(
-        "mount -t tmpfs -o size={size} none $0 && ln -s {} $0/kernels && {{ PAGEWISE_CACHE=$0 \
-         {program} lab guest --kernel trixie {arguments}; status=$?; ls $0/runs; exit $status; }}",
-        shared.display()
+        "mount -t tmpfs -o size={size} none $1 && cp -r $0/. $1 && {{ PAGEWISE_CACHE=$1 {program} \
+         lab guest --kernel trixie {arguments}; status=$?; ls $1/runs; exit $status; }}"
     );
     let folder = tempfile::tempdir().unwrap();
-    let own = ["--user", "--map-root-user", "--mount", "sh", "-c", &script];
-    finish(Command::new("unshare").args(own).arg(folder.path()))
+    let namespace = ["--user", "--map-root-user", "--mount", "sh", "-c", &script];
+    finish(Command::new("unshare").args(namespace).arg(own.path()).arg(folder.path()))
 }
 
 #[test]
@@ -299,7 +302,7 @@ fn guest_kernel_that_is_none_is_refused() {
 /// The image alone, without the folder of modules beside it.
 #[test]
 fn guest_kernel_without_drivers_is_told() {
-    let image = shared_cache("bookworm").join("bookworm/image");
+    let image = caches::kernels("bookworm").join("bookworm/image");
     let image = image.to_str().unwrap();
     let ran = finish(&mut lab(&["--kernel", image, "--", "pagewise", "--version"]));
     assert!(ran.status == 0 && ran.out.starts_with("pagewise "), "{}", ran.err);
@@ -316,7 +319,7 @@ fn guest_kernel_without_drivers_is_told() {
 fn guest_of_a_packed_image_comes_up() {
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("vmlinuz");
-    let mut bytes = std::fs::read(shared_cache("sid").join("sid/modules/vmlinuz")).unwrap();
+    let mut bytes = std::fs::read(caches::kernels("sid").join("sid/modules/vmlinuz")).unwrap();
     // Where the packed kernel is; the image itself knows without that.
     bytes[0x248..0x24c].copy_from_slice(&[0; 4]);
     std::fs::write(&image, bytes).unwrap();
@@ -371,7 +374,7 @@ fn guest_of_a_suite_that_is_gone_is_told() {
 #[test]
 fn guest_of_a_damaged_cache_is_told_and_fetched_again() {
     let cache = tempfile::tempdir().unwrap();
-    let kept = shared_cache("trixie").join("trixie");
+    let kept = caches::kernels("trixie").join("trixie");
     let script = "mkdir $1/kernels && cp -r $0 $1/kernels && printf x >> $1/kernels/trixie/image";
     let copied = Command::new("sh").args(["-c", script]).arg(kept).arg(cache.path()).status();
     assert!(copied.unwrap().success());
@@ -405,23 +408,6 @@ fn guest_counts_repeat_within_one_percent() {
     }
 }
 
-/// Where the kernels of the shared cache are, this suite's among them.
-fn shared_cache(suite: &str) -> PathBuf {
-    let shared = std::env::var_os("PAGEWISE_CACHE").expect("set by cargo xtask test");
-    let shared = Path::new(&shared).join("kernels");
-    if !shared.join(suite).exists() {
-        assert!(program().args(["lab", "cache", "fetch", suite]).status().unwrap().success());
-    }
-    shared.canonicalize().unwrap()
-}
-
-/// A cache of its own with the kernels of the shared one: what other tests run is not seen in it.
-fn own_cache() -> tempfile::TempDir {
-    let own = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(shared_cache("bookworm"), own.path().join("kernels")).unwrap();
-    own
-}
-
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -437,21 +423,73 @@ fn processes(folder: &Path) -> usize {
 
 /// Waits for what the kernel does in its own time.
 fn in_the_end(mut done: impl FnMut() -> bool) -> bool {
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + Duration::from_secs(60);
     while Instant::now() < until {
         if done() {
             return true;
         }
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(50));
     }
     false
 }
 
-/// A runner whose guest lives for a few seconds.
-fn short_lived(cache: &Path) -> Child {
-    let mut runner = lab(&["--kernel", "bookworm", "--", "sleep", "1"]);
-    runner.env("PAGEWISE_CACHE", cache).stdout(Stdio::null()).stderr(Stdio::piped());
-    runner.spawn().unwrap()
+/// A runner whose guest lives until it is ended.
+struct Living {
+    runner: Child,
+    /// Where what the guest prints goes.
+    said: PathBuf,
+    runs: PathBuf,
+}
+
+/// How far a runner has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// It reads the kernel and makes the initramfs.
+    Start,
+    /// It has a folder.
+    Folder,
+    /// QEMU runs.
+    Qemu,
+    /// The guest's command has printed.
+    Command,
+}
+
+impl Living {
+    fn start(cache: &Path) -> Self {
+        let said = cache.join("said");
+        let out = std::fs::File::create(&said).unwrap();
+        let command = ["sh", "-c", "echo runs; exec sleep 1000"];
+        let mut runner = lab(&["--kernel", "bookworm", "--deadline", "20m", "--"]);
+        runner.args(command).env("PAGEWISE_CACHE", cache).stdout(out).stderr(Stdio::piped());
+        Self { runner: runner.spawn().unwrap(), said, runs: cache.join("runs") }
+    }
+
+    fn stage(&self) -> Stage {
+        if std::fs::read_to_string(&self.said).unwrap() == "runs\n" {
+            Stage::Command
+        } else if processes(&self.runs) > 0 {
+            Stage::Qemu
+        } else if self.runs.exists() && !names(&self.runs).is_empty() {
+            Stage::Folder
+        } else {
+            Stage::Start
+        }
+    }
+
+    fn is_alive(&mut self) -> bool {
+        self.runner.try_wait().unwrap().is_none()
+    }
+
+    /// Waits until it has come that far.
+    fn reach(&mut self, stage: Stage) {
+        let reached = in_the_end(|| self.stage() >= stage || !self.is_alive());
+        assert!(reached && self.is_alive(), "{stage:?}: it came to {:?}", self.stage());
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.runner.id()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
 }
 
 /// Whether every lock of the cache can be had at once.
@@ -474,46 +512,72 @@ fn next_start(cache: &Path) -> String {
 }
 
 /// Ends a runner; answers how many folders it left, and of how many the next start told.
-fn ended(runner: &mut Child, cache: &Path, signal: Signal, place: &str) -> (usize, usize) {
-    let runs = cache.join("runs");
-    let pid = Pid::from_raw(i32::try_from(runner.id()).unwrap()).unwrap();
-    let _ = rustix::process::kill_process(pid, signal);
-    let ended = runner.wait().unwrap();
-    assert!(in_the_end(|| processes(&runs) == 0), "{place}: {ended}");
-    let folders = if runs.exists() { names(&runs).len() } else { 0 };
+fn ended(living: &mut Living, cache: &Path, signal: Signal, place: &str) -> (usize, usize) {
+    living.signal(signal);
+    let ended = living.runner.wait().unwrap();
+    match signal {
+        Signal::KILL => assert_eq!(ended.signal(), Some(signal.as_raw()), "{place}: {ended}"),
+        // Before it listens to signals, this one ends it as any program.
+        _ => assert!(ended.code() == Some(130) || ended.signal() == Some(2), "{place}: {ended}"),
+    }
+    let runs = &living.runs;
+    assert!(in_the_end(|| processes(runs) == 0), "{place}: {ended}");
+    let folders = if runs.exists() { names(runs).len() } else { 0 };
     assert!(signal == Signal::KILL || folders == 0, "{place}: {ended}");
     (folders, next_start(cache).matches("left by a run that was killed").count())
 }
 
-/// Ten runners, ended at random in all of their life, by turns with SIGKILL and SIGINT.
+/// How long each stage of a runner takes, on this machine as busy as it is now.
+fn spans(cache: &Path) -> Vec<(Stage, Duration)> {
+    let started = Instant::now();
+    let mut living = Living::start(cache);
+    let mut reached = |stage| {
+        living.reach(stage);
+        started.elapsed()
+    };
+    let [folder, qemu, command] = [Stage::Folder, Stage::Qemu, Stage::Command].map(&mut reached);
+    assert_eq!(ended(&mut living, cache, Signal::INT, "once it runs"), (0, 0));
+    let spans = [folder, qemu.saturating_sub(folder), command.saturating_sub(qemu)];
+    let spans = spans.into_iter().chain([Duration::from_millis(500)]);
+    [Stage::Start, Stage::Folder, Stage::Qemu, Stage::Command].into_iter().zip(spans).collect()
+}
+
+/// Ten runners, each ended at a random moment of one of their stages, with SIGKILL and SIGINT. Their
+/// guests would live on: every runner is alive when it is ended.
 #[test]
 fn guest_killed_at_any_time_leaves_nothing() {
-    let cache = own_cache();
-    let runs = cache.path().join("runs");
-    let started = Instant::now();
-    assert!(short_lived(cache.path()).wait().unwrap().success());
-    let life = u64::try_from(started.elapsed().as_millis()).unwrap();
+    let cache = caches::own();
+    let spans = spans(cache.path());
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-    let (mut left, mut told) = (0, 0);
-    for signal in [Signal::KILL, Signal::INT].into_iter().cycle().take(10) {
-        // xorshift: the same moments in every run of the test, as far as a life lasts as long.
+    let (mut left, mut told, mut found) = (0, 0, Vec::new());
+    for (index, (stage, span)) in spans.iter().cycle().take(10).enumerate() {
+        // xorshift: the same moments in every run of the test, as far as a stage lasts as long.
         for (up, by) in [(true, 13), (false, 7), (true, 17)] {
             random ^= if up { random << by } else { random >> by };
         }
-        let mut runner = short_lived(cache.path());
-        std::thread::sleep(Duration::from_millis(random % life));
-        let place = format!("{signal:?} after {} of {life} ms", random % life);
-        let (folders, said) = ended(&mut runner, cache.path(), signal, &place);
+        let later = span.mul_f64((random >> 40) as f64 / f64::from(1 << 24));
+        let mut living = Living::start(cache.path());
+        living.reach(*stage);
+        std::thread::sleep(later);
+        // in each stage by turns
+        let signal = [Signal::KILL, Signal::INT][(index + index / spans.len()) % 2];
+        let now = living.stage();
+        let place = format!("{} {later:.0?} after {stage:?}, at {now:?}", signal.as_raw());
+        assert!(living.is_alive(), "{place}");
+        let (folders, said) = ended(&mut living, cache.path(), signal, &place);
+        println!("{place}: {folders} folders left, {said} told");
         (left, told) = (left + folders, told + said);
+        found.push(now);
     }
-    // however fast this machine is now, one is killed while its folder is there
-    let mut runner = short_lived(cache.path());
-    assert!(in_the_end(|| runs.exists() && !names(&runs).is_empty()));
-    let (folders, said) = ended(&mut runner, cache.path(), Signal::KILL, "with its folder");
-    (left, told) = (left + folders, told + said);
-    println!("{left} of 6 killed runners left a folder; the next starts told of {told}");
-    assert!(left > 0 && told == left, "{told} of {left} were told");
-    assert!(short_lived(cache.path()).wait().unwrap().success());
+    assert_eq!(told, left, "the next starts told of {told} folders of {left}");
+    assert!(left >= 2, "killed with SIGKILL while QEMU ran: {found:?}");
+    let count = |wanted: fn(&Stage) -> bool| found.iter().filter(|stage| wanted(stage)).count();
+    assert!(count(|stage| *stage == Stage::Start) >= 1, "before there is a folder: {found:?}");
+    assert!(count(|stage| *stage >= Stage::Qemu) >= 4, "while QEMU runs: {found:?}");
+    assert!(count(|stage| *stage == Stage::Command) >= 2, "while the command runs: {found:?}");
+    let next =
+        finish(lab(&["--kernel", "bookworm", "--", "true"]).env("PAGEWISE_CACHE", cache.path()));
+    assert_eq!((next.status, next.err.as_str()), (0, ""));
 }
 
 #[test]
@@ -542,14 +606,12 @@ fn guest_fetch_that_is_killed_leaves_nothing() {
 
 #[test]
 fn guest_stopped_by_the_user_leaves_nothing() {
-    let cache = own_cache();
-    let runs = cache.path().join("runs");
-    let mut runner = lab(&["--kernel", "bookworm", "--", "sleep", "60"]);
-    runner.env("PAGEWISE_CACHE", cache.path()).stderr(Stdio::piped());
-    let runner = runner.spawn().unwrap();
-    assert!(in_the_end(|| processes(&runs) == 1));
-    let pid = Pid::from_raw(i32::try_from(runner.id()).unwrap()).unwrap();
-    rustix::process::kill_process(pid, Signal::INT).unwrap();
+    let cache = caches::own();
+    let mut living = Living::start(cache.path());
+    living.reach(Stage::Command);
+    assert_eq!(processes(&living.runs), 1, "one QEMU");
+    living.signal(Signal::INT);
+    let Living { runner, runs, .. } = living;
     let ended = runner.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.code() == Some(130) && told.contains("stopped by the user"), "{told}");
