@@ -55,10 +55,10 @@ pub(crate) fn document(session: &str, name: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}: {text}"))
 }
 
-/// One run as --json tells it.
-pub(crate) fn run(options: &[&str], command: &[&str]) -> serde_json::Value {
+/// One run as --json tells it, and what the command printed: standard output is the document's.
+pub(crate) fn run(options: &[&str], command: &[&str]) -> (serde_json::Value, String) {
     let ran = finish(&mut lab(&[&["--json"], options, &["--"], command].concat()));
     let document: serde_json::Value = serde_json::from_str(&ran.out)
         .unwrap_or_else(|_| panic!("no document: {} {}", ran.out, ran.err));
-    document["runs"][0].clone()
+    (document["runs"][0].clone(), ran.err)
 }

@@ -24,7 +24,7 @@ fn script(suite: &str, options: &[&str], script: &str) -> Ran {
 
 /// One run as --json tells it.
 fn run(suite: &str, options: &[&str], command: &[&str]) -> serde_json::Value {
-    crate::boot::run(&[&["--kernel", suite], options].concat(), command)
+    crate::boot::run(&[&["--kernel", suite], options].concat(), command).0
 }
 
 #[test]
