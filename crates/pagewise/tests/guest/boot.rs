@@ -24,9 +24,15 @@ pub(crate) fn script(options: &[&str], script: &str) -> Ran {
     finish(&mut lab(&[options, &["--", "sh", "-c", script]].concat()))
 }
 
-/// What `say` of a guest's script prints, see [`answer`].
+/// Functions for a guest's script whose answers [`answer`] finds: `say NAME COMMAND...` with all that the
+/// command prints; `get NAME COMMAND...` with its standard output alone, where it ends well.
 pub(crate) const SAY: &str = r#"
 say() { name=$1; shift; echo "== $name"; "$@" 2>&1; printf '\n-- %s\n' $?; }
+get() {
+    name=$1; shift; echo "== $name"; "$@" 2> /tmp/.said; status=$?
+    [ $status = 0 ] || cat /tmp/.said
+    printf '\n-- %s\n' $status
+}
 "#;
 
 /// The answer of this name in what a script printed that calls `say NAME COMMAND...`: the command's

@@ -28,37 +28,62 @@ fn run(suite: &str, options: &[&str], command: &[&str]) -> serde_json::Value {
 }
 
 #[test]
-fn guest_of_every_suite_comes_up() {
-    for suite in SUITES {
-        let run = run(suite, &["--emulate"], &["true"]);
-        assert_eq!((&run["outcome"], &run["status"]), (&"exited".into(), &0.into()), "{run:#}");
-        assert!(run["boot_cpu_seconds"].as_f64().unwrap() > 0.0, "{run:#}");
-        assert!(run["initramfs_bytes"].as_u64().unwrap() <= 16 << 20, "{run:#}");
-        assert_eq!(run["troubles"], serde_json::json!([]), "{run:#}");
-    }
-}
-
-#[test]
-fn guest_of_every_suite_has_processors_zram_cgroups_and_pressure() {
-    let look = "nproc; cat /sys/block/zram0/comp_algorithm /sys/fs/cgroup/job/cgroup.controllers \
-                /proc/pressure/memory /proc/self/cgroup && pagewise doctor --interval 0; id -u";
-    for suite in SUITES {
-        let ran = script(suite, &["--cpus", "2"], look);
-        for wanted in ["lz4", "zstd", "memory", "some avg10=", "0::/job"] {
-            assert!(ran.out.contains(wanted), "{suite}: no {wanted}: {} {}", ran.out, ran.err);
-        }
-        assert!(ran.out.starts_with("2\n") && ran.out.ends_with("0\n"), "{suite}: {}", ran.out);
-    }
-}
-
-#[test]
-fn guest_passes_output_and_status_on() {
-    let ran = script("trixie", &[], "printf 'a\\tb'; echo c >&2; exit 7");
+fn guest_passes_output_status_and_files_on_and_kills_what_the_command_leaves() {
+    let folder = tempfile::tempdir().unwrap();
+    let sent = folder.path().join("sent");
+    let bytes: Vec<u8> = (0..200_000_u32).flat_map(|n| (n * 7919).to_le_bytes()).collect();
+    std::fs::write(&sent, &bytes).unwrap();
+    let out = folder.path().join("out");
+    let options =
+        ["--file", &format!("{}:/root/x", sent.display()), "--out", out.to_str().unwrap()];
+    let job = "printf 'a\\tb'; echo c >&2; mkdir /out/d; cp x /out/d/y; : > /out/empty; \
+               sleep 1000 & setsid sleep 1000 & exit 7";
+    let ran = script("trixie", &options, job);
     assert_eq!((ran.status, ran.out.as_str()), (7, "a\tb"), "{}", ran.err);
     assert!(ran.err.lines().any(|line| line == "c"), "{}", ran.err);
-    assert_eq!(finish(&mut lab(&["--kernel", "trixie", "--", "false"])).status, 1);
+    assert!(ran.err.contains("the command left 2 processes, which were killed"), "{}", ran.err);
+    assert!(std::fs::read(out.join("d/y")).unwrap() == bytes);
+    assert_eq!(std::fs::read(out.join("empty")).unwrap(), b"");
+}
+
+#[test]
+fn guest_that_cannot_start_the_command_says_so() {
     let ran = finish(&mut lab(&["--kernel", "trixie", "--", "nonesuch"]));
     assert!(ran.status == 125 && ran.err.contains("nonesuch: No such file"), "{}", ran.err);
+}
+
+/// The kernel and twice its initramfs, packed and unpacked, fill all of it: no guest comes up so, whatever
+/// the kernel fails at first. With twice as much one does.
+#[test]
+fn guest_with_too_little_memory_is_refused_or_told() {
+    let ran = script("trixie", &["--memory", "32M"], "true");
+    assert_eq!(ran.status, 1, "{}", ran.err);
+    let needed = ran.err.split_once("kernel and initramfs alone take ");
+    let needed = needed.and_then(|(_, rest)| rest.split_once(" MiB"));
+    let needed: f64 = needed.unwrap_or_else(|| panic!("{}", ran.err)).0.parse().unwrap();
+    let megabytes = |times: f64| format!("{:.0}M", (needed * times).ceil());
+    let ran = script("trixie", &["--memory", &megabytes(1.0)], "true");
+    let panicked = ran.status == 125 && ran.err.contains("the kernel panicked: ");
+    let out_of_memory = ran.status == 137 && ran.err.contains("memory");
+    assert!(panicked || out_of_memory, "{} {}", ran.status, ran.err);
+    let run = run("trixie", &["--memory", &megabytes(2.0)], &["false"]);
+    assert_eq!((&run["outcome"], &run["status"]), (&"exited".into(), &1.into()), "{run:#}");
+}
+
+/// As many processes as its group may have; all that waits, it waits for with what the shell has built in.
+#[test]
+fn guest_that_forks_without_end_is_ended() {
+    let bomb = "cd /sys/fs/cgroup/job; echo 300 > pids.max; mkfifo /never; exec 3<>/never; \
+                f() { f | f & }; f 2> /dev/null; read -t 5 word <&3; read name often < pids.events; \
+                echo $name $often; exit 9";
+    let ran = script("trixie", &[], bomb);
+    assert_eq!(ran.status, 9, "{} {}", ran.out, ran.err);
+    let refused = ran.out.strip_prefix("max ").and_then(|often| often.trim_end().parse().ok());
+    assert!(refused.is_some_and(|often: u32| often > 0), "forks were refused: {}", ran.out);
+    let left = ran.err.split_once("the command left ").map(|(_, rest)| rest);
+    let left = left.and_then(|rest| rest.split_once(" processes, which were killed"));
+    let left: u32 = left.unwrap_or_else(|| panic!("{}", ran.err)).0.parse().unwrap();
+    assert!((1..=300).contains(&left), "{left}");
 }
 
 #[test]
@@ -69,19 +94,10 @@ fn guest_tells_a_crash() {
 
 #[test]
 fn guest_that_ignores_signals_is_ended_by_the_deadline() {
-    let stubborn = "trap '' TERM INT HUP; while :; do sleep 1; done";
-    let ran = script("trixie", &["--deadline", "40s"], stubborn);
-    assert_eq!(ran.status, 124, "{}", ran.err);
-    assert!(ran.err.contains("still running the command"), "{}", ran.err);
-}
-
-#[test]
-fn guest_panic_is_told_with_the_kernels_words() {
-    for suite in SUITES {
-        let ran = script(suite, &[], "echo c > /proc/sysrq-trigger; sleep 60");
-        assert_eq!(ran.status, 125, "{suite}: {}", ran.err);
-        assert!(ran.err.contains("the kernel panicked: sysrq triggered crash"), "{}", ran.err);
-    }
+    let stubborn = "trap '' TERM INT HUP; echo runs; while :; do sleep 1; done";
+    let ran = script("trixie", &["--deadline", "5s"], stubborn);
+    assert_eq!((ran.status, ran.out.as_str()), (124, "runs\n"), "{}", ran.err);
+    assert!(ran.err.contains("still running the command after 5 s"), "{}", ran.err);
 }
 
 #[test]
@@ -94,76 +110,6 @@ fn guest_that_fills_memory_is_told_from_a_crash() {
 }
 
 #[test]
-fn guest_kills_what_the_command_leaves() {
-    let run = run("trixie", &[], &["sh", "-c", "sleep 1000 & setsid sleep 1000 & exit 0"]);
-    assert_eq!((&run["outcome"], &run["left"]), (&"exited".into(), &2.into()), "{run:#}");
-}
-
-#[test]
-fn guest_with_too_little_memory_is_refused_or_told() {
-    let ran = script("trixie", &["--memory", "32M"], "true");
-    assert!(ran.status == 1 && ran.err.contains("kernel and initramfs alone take"), "{}", ran.err);
-    // Enough for the images, too little to live: whatever it comes to, it comes to an end.
-    let ran = script("trixie", &["--memory", "90M", "--deadline", "30s"], "true");
-    assert!([0, 124, 125, 137].contains(&ran.status), "{} {}", ran.status, ran.err);
-}
-
-#[test]
-fn guest_brings_files_in_and_out() {
-    let folder = tempfile::tempdir().unwrap();
-    let sent = folder.path().join("sent");
-    let bytes: Vec<u8> = (0..200_000_u32).flat_map(|n| (n * 7919).to_le_bytes()).collect();
-    std::fs::write(&sent, &bytes).unwrap();
-    let out = folder.path().join("out");
-    let options =
-        ["--file", &format!("{}:/root/x", sent.display()), "--out", out.to_str().unwrap()];
-    let ran = script("trixie", &options, "mkdir /out/d; cp x /out/d/y; : > /out/empty");
-    assert_eq!(ran.status, 0, "{}", ran.err);
-    assert!(std::fs::read(out.join("d/y")).unwrap() == bytes);
-    assert_eq!(std::fs::read(out.join("empty")).unwrap(), b"");
-}
-
-#[test]
-fn guest_records_a_host_that_opens_here() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("out");
-    let options = ["--out", out.to_str().unwrap()];
-    let ran = script("sid", &options, "pagewise capture --quiet --folder /out/host");
-    assert_eq!(ran.status, 0, "{}", ran.err);
-    let host = out.join("host");
-    let report = finish(program().args(["--root", host.to_str().unwrap(), "status"]));
-    assert!(report.status == 0 && report.out.contains("RAM"), "{} {}", report.out, report.err);
-}
-
-/// Four disks: what is written to an image stays only where that was asked for.
-#[test]
-fn guest_of_every_suite_has_disks() {
-    let folder = tempfile::tempdir().unwrap();
-    let image = |name: &str| folder.path().join(name);
-    let work = "mke2fs /dev/vda 2>&1 > /dev/null; mkdir /m; mount -t ext4 /dev/vda /m && echo a > /m/a; \
-                for disk in b c d; do cat /sys/block/vd$disk/size; head -c 4 /dev/vd$disk; \
-                printf new | dd of=/dev/vd$disk 2> /dev/null; echo; done; cat /m/a";
-    for suite in SUITES {
-        for name in ["copied", "read", "written"] {
-            std::fs::write(image(name), [&b"old!"[..], &[0; 65532]].concat()).unwrap();
-        }
-        let (copied, read) = (image("copied"), format!("{},ro", image("read").display()));
-        let written = format!("{},rw", image("written").display());
-        let options = ["--disk", "64M", "--disk", copied.to_str().unwrap(), "--disk", &read];
-        let ran = script(suite, &[&options[..], &["--disk", &written]].concat(), work);
-        let expected = "128\nold!\n128\nold!\n128\nold!\na\n";
-        assert_eq!((ran.status, ran.out.as_str()), (0, expected), "{suite}: {}", ran.err);
-        let start = |name: &str| std::fs::read(image(name)).unwrap()[..4].to_vec();
-        assert_eq!(
-            (start("copied"), start("read")),
-            (b"old!".to_vec(), b"old!".to_vec()),
-            "{suite}"
-        );
-        assert_eq!(start("written"), b"new!", "{suite}");
-    }
-}
-
-#[test]
 fn guest_without_qemu_says_what_to_install() {
     let ran = finish(lab(&["--kernel", "trixie", "--", "true"]).env("PATH", "/nowhere"));
     assert_eq!(ran.status, 1);
@@ -171,17 +117,11 @@ fn guest_without_qemu_says_what_to_install() {
 }
 
 #[test]
-fn guest_that_forks_without_end_is_ended() {
-    let ran = script("trixie", &["--deadline", "30s"], "f() { f | f & }; f; sleep 5");
-    assert!([0, 124, 137].contains(&ran.status), "{} {}", ran.status, ran.err);
-}
-
-#[test]
 fn guest_that_is_restarted_or_halted_from_inside_is_told() {
     let ran = script("trixie", &[], "reboot -f; sleep 60");
     assert_eq!(ran.status, 125, "{}", ran.err);
     assert!(ran.err.contains("ended early: the command restarted it"), "{}", ran.err);
-    let ran = script("trixie", &["--deadline", "20s"], "halt -f; sleep 60");
+    let ran = script("trixie", &["--deadline", "5s"], "halt -f; sleep 60");
     assert!(ran.status == 124 && ran.err.contains("System halted"), "{}", ran.err);
 }
 
@@ -198,25 +138,6 @@ fn guest_that_prints_without_end_is_read_as_it_prints() {
     let ended = yes.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success() && !told.contains("--deadline"), "{told}");
-}
-
-#[test]
-fn guest_kernel_log_is_kept_whole_where_asked() {
-    let folder = tempfile::tempdir().unwrap();
-    let log = folder.path().join("log");
-    let options = ["--kernel-log", log.to_str().unwrap()];
-    let ran = script("bookworm", &options, "echo c > /proc/sysrq-trigger; sleep 60");
-    assert_eq!(ran.status, 125, "{}", ran.err);
-    let text = String::from_utf8_lossy(&std::fs::read(&log).unwrap()).into_owned();
-    for wanted in ["Linux version 6.1", "Command line: ", "Run /init", "sysrq triggered crash"] {
-        assert!(text.contains(wanted), "no {wanted} in {text}");
-    }
-    let again = script("bookworm", &options, "true");
-    assert!(
-        again.status == 1 && again.err.contains("expected no file of that name"),
-        "{}",
-        again.err
-    );
 }
 
 /// Copies of the program and of a kernel, for somebody who may read nothing else.
@@ -399,6 +320,10 @@ fn guest_counts_repeat_within_one_percent() {
         let ran = finish(&mut lab(&all));
         let document: serde_json::Value = serde_json::from_str(&ran.out).expect(&ran.err);
         let runs = document["runs"].as_array().unwrap();
+        for run in runs {
+            assert_eq!((&run["outcome"], &run["status"]), (&"exited".into(), &0.into()), "{run:#}");
+            assert_eq!(run["troubles"], serde_json::json!([]), "{run:#}");
+        }
         let counts: Vec<u64> =
             runs.iter().map(|run| run["counted"]["ticks"].as_u64().unwrap()).collect();
         println!("{suite}: {counts:?}");

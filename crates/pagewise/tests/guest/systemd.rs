@@ -184,7 +184,8 @@ fn guest_systemd_that_does_not_finish_starting_runs_the_command_until_its_deadli
 /// The machine has no swap here, or compressing it all would take a long while.
 #[test]
 fn guest_systemd_that_fills_memory_is_told_from_a_crash() {
-    let (run, _) = run(&[], &["sh", "-c", "swapoff -a; exec tail /dev/zero"]);
+    let command = ["sh", "-c", "swapoff -a; exec tail /dev/zero"];
+    let (run, _) = run(&["--memory", "256M"], &command);
     assert_eq!(run["outcome"], "out_of_memory", "{run:#}");
     assert!(run["kills"].as_u64().unwrap() >= 1, "{run:#}");
 }
