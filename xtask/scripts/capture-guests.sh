@@ -29,7 +29,7 @@ recordings() {
 }
 
 program=${PROGRAM:-$(xtask/scripts/build-static.sh --where)}
-xtask/scripts/build-static.sh --package xtask --example hold
+xtask/scripts/build-static.sh --package pagewise --example hold
 hold=$(dirname "$program")/examples/hold
 
 # swapon of util-linux with its libraries: that of busybox sets no priority.

@@ -749,7 +749,7 @@ pub(crate) enum Runner {
 }
 
 const GUEST_STATUS: &str = "Exit status: the command's own; 128 and the number of the signal that \
-    ended it (137 also where memory ran out); 124 after --deadline; 125 where the kernel panicked or \
+    ended it (137 also where memory ran out); 124 after --deadline or --start-deadline; 125 where the kernel panicked or \
     the machine ended early; 130 stopped by Ctrl-C; 1 where no guest could be started.";
 
 const WORKLOAD: &str = "Run one of the workloads that experiments compare memory settings with, here \
@@ -789,9 +789,12 @@ pub(crate) struct Guest {
     /// Virtual processors
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) cpus: u32,
-    /// The most time for start, command and end together [default: 2m, or 5m with systemd]
+    /// The most time from the command's start to the machine's end [default: 2m, or 5m with systemd]
     #[arg(long, value_name = "TIME", value_parser = parse)]
     pub(crate) deadline: Option<Duration>,
+    /// The most time until the command starts [default: 2m, or 5m with systemd]
+    #[arg(long, value_name = "TIME", value_parser = parse)]
+    pub(crate) start_deadline: Option<Duration>,
     /// Put a file of this machine into the guest; may be given several times
     #[arg(long, value_name = "FILE[:PATH]")]
     pub(crate) file: Vec<String>,

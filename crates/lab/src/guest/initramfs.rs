@@ -112,7 +112,7 @@ fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
         root: root(guest),
         files: permissions(guest)?,
         quiet: guest.count,
-        settle_seconds: guest.deadline.as_secs() / 2,
+        settle_seconds: guest.start_deadline.as_secs() / 2,
     };
     let mut archive = Archive::default();
     archive.file(JOB, &serde_json::to_vec(&job).unwrap_or_default());

@@ -34,7 +34,9 @@ pub struct Guest {
     pub memory: Bytes,
     /// Virtual processors.
     pub cpus: u32,
-    /// The most time from QEMU's start to its end.
+    /// The most time from QEMU's start to the command's.
+    pub start_deadline: Duration,
+    /// The most time from the command's start to QEMU's end.
     pub deadline: Duration,
     /// More modules than those that every guest gets.
     pub modules: Vec<String>,
@@ -69,6 +71,7 @@ impl Guest {
             userland: Userland::Minimal,
             memory: Bytes::new(512 << 20),
             cpus: 1,
+            start_deadline: Userland::Minimal.deadline(),
             deadline: Userland::Minimal.deadline(),
             modules: Vec::new(),
             files: Vec::new(),

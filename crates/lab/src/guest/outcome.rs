@@ -35,7 +35,7 @@ pub enum Outcome {
         /// What it said.
         said: String,
     },
-    /// The deadline passed.
+    /// One of the deadlines passed: that for the command once it runs, before that the one for the start.
     TimedOut {
         /// Where it was then.
         phase: Phase,
@@ -83,6 +83,8 @@ pub struct Run {
     pub cpu_seconds: f64,
     /// Time from QEMU's start to its end.
     pub seconds: f64,
+    /// Time from the command's start to QEMU's end; none where the command was not started.
+    pub command_seconds: Option<f64>,
     /// Processes that the job left and that were killed.
     pub left: u64,
     /// What was counted, with `--count`.

@@ -41,6 +41,7 @@ pub(super) fn comes_up(
     }
     let idle = Guest {
         accelerator: Some(Accelerator::Kvm),
+        start_deadline: PATIENCE,
         deadline: PATIENCE,
         budget: guest.budget,
         ..Guest::new(guest.program.clone(), vec!["true".to_owned()])

@@ -140,6 +140,8 @@ struct Watch<'a> {
     lines: Receiver<Vec<u8>>,
     errors: Receiver<String>,
     started: Instant,
+    /// When the command started, by the first event that says so: the command can write events too.
+    command: Option<Instant>,
     phase: Phase,
     ended: Option<Ended>,
     run: Run,
@@ -176,6 +178,7 @@ impl<'a> Watch<'a> {
             lines,
             errors,
             started,
+            command: None,
             phase: Phase::Kernel,
             ended: None,
             run: nothing_yet(),
@@ -189,6 +192,7 @@ impl<'a> Watch<'a> {
         }
         let _ = self.qemu.wait();
         self.run.seconds = self.started.elapsed().as_secs_f64();
+        self.run.command_seconds = self.command.map(|start| start.elapsed().as_secs_f64());
         let said = self.errors.recv_timeout(PATIENCE).unwrap_or_default();
         let log = self.log();
         self.run.whole_log = guest.whole_log.then(|| self.whole_log());
@@ -206,11 +210,11 @@ impl<'a> Watch<'a> {
 
     /// Listens until QEMU has closed its end, the time is over, or the user stops us.
     fn listen(&mut self, guest: &Guest, stop: &AtomicBool, hear: &mut dyn FnMut(Heard<'_>)) -> Why {
-        let mut until = self.started + guest.deadline;
+        let mut until = self.started + guest.start_deadline;
         let mut looked = Instant::now();
         loop {
             match self.lines.recv_timeout(LOOK) {
-                Ok(line) => self.take(&line, &mut until, hear),
+                Ok(line) => self.take(&line, guest.deadline, &mut until, hear),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Why::Over,
             }
@@ -244,7 +248,13 @@ impl<'a> Watch<'a> {
         hear(Heard::Reached(phase));
     }
 
-    fn take(&mut self, line: &[u8], until: &mut Instant, hear: &mut dyn FnMut(Heard<'_>)) {
+    fn take(
+        &mut self,
+        line: &[u8],
+        deadline: Duration,
+        until: &mut Instant,
+        hear: &mut dyn FnMut(Heard<'_>),
+    ) {
         match wire::event(line) {
             Some(Event::Up { release }) => {
                 self.look();
@@ -253,7 +263,14 @@ impl<'a> Watch<'a> {
                 self.run.release = Some(release);
                 self.reach(Phase::System, hear);
             }
-            Some(Event::Started) => self.reach(Phase::Job, hear),
+            Some(Event::Started) => {
+                if self.command.is_none() {
+                    let now = Instant::now();
+                    self.command = Some(now);
+                    *until = now + deadline;
+                }
+                self.reach(Phase::Job, hear);
+            }
             Some(Event::Output { stream, bytes }) => {
                 if let Some(bytes) = wire::unpacked(&bytes) {
                     hear(Heard::Output(stream, bytes));
@@ -314,6 +331,7 @@ fn nothing_yet() -> Run {
         boot_seconds: None,
         cpu_seconds: 0.0,
         seconds: 0.0,
+        command_seconds: None,
         left: 0,
         counted: None,
         initramfs_bytes: 0,

@@ -25,7 +25,7 @@ use crate::workload::Workload;
 const SETPRIV: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n";
 /// A guest that is emulated is so much slower than its deadline allows for.
 const SLOWER: u32 = 4;
-/// What start and end take, and a run around the command.
+/// What the start takes, what the end takes, and a run around the command.
 const START: Duration = Duration::from_secs(180);
 const AROUND: Duration = Duration::from_secs(20);
 
@@ -172,6 +172,7 @@ fn described(cell: &Cell, machine: &Machine, program: &Path) -> Result<Guest, Er
     Ok(Guest {
         memory: machine.memory,
         cpus: machine.cpus,
+        start_deadline: START,
         deadline: deadline(cell),
         modules: vec![scratch::MODULE.to_owned()],
         files: programs(cell)?,

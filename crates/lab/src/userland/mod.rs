@@ -26,7 +26,7 @@ use crate::program;
 
 /// What a disk is made by: raise it with whatever makes disks different, here or in [`tree`]; those
 /// that were made otherwise are made again.
-pub(crate) const RECIPE: u32 = 1;
+pub(crate) const RECIPE: u32 = 2;
 
 /// What it is for. The first is apt's way to say what no Debian system is without.
 const PACKAGES: &[&str] = &[
@@ -73,7 +73,8 @@ impl FromStr for Userland {
 }
 
 impl Userland {
-    /// How long a guest with it may run where nobody says so: systemd takes its time to start.
+    /// How long a guest with it may take to start, and the command in it to end, where nobody says so:
+    /// systemd takes its time.
     #[must_use]
     pub fn deadline(&self) -> Duration {
         match self {

@@ -105,7 +105,24 @@ pub(super) fn complete(root: &Path) -> Result<Vec<Owned>, Error> {
         fs::create_dir_all(&folder).at(&folder)?;
     }
     files(root)?;
-    owned(root, &accounts)
+    let owned = owned(root, &accounts)?;
+    mark_updated(root)?;
+    Ok(owned)
+}
+
+/// /etc and /var are as new as /usr, or systemd would bring them up to date at each start of a guest:
+/// accounts, the cache of libraries, the journal's catalogue. It compares the time of /usr with those
+/// of these files, and a disk keeps whole seconds: so they come last.
+fn mark_updated(root: &Path) -> Result<(), Error> {
+    let usr = root.join("usr");
+    let time = usr.metadata().and_then(|data| data.modified()).at(&usr)?;
+    for name in ["etc/.updated", "var/.updated"] {
+        let path = root.join(name);
+        put(&path, "")?;
+        let file = fs::File::options().write(true).open(&path).at(&path)?;
+        file.set_modified(time).at(&path)?;
+    }
+    Ok(())
 }
 
 /// What this suite's packages do not bring is left out.
@@ -243,6 +260,8 @@ mod tests {
         let shadow = Owned { path: "etc/shadow".to_owned(), user: 0, group: 42 };
         assert!(owned.contains(&redis) && owned.contains(&shadow), "{owned:?}");
         assert!(owned.iter().all(|one| !one.path.contains("chage")), "{owned:?}");
+        let time = |path: &str| root.join(path).metadata().unwrap().modified().unwrap();
+        assert_eq!((time("etc/.updated"), time("var/.updated")), (time("usr"), time("usr")));
         let mode = |path: &str| root.join(path).metadata().unwrap().permissions().mode() & 0o7777;
         assert_eq!((mode("etc/shadow"), mode("var/lib/redis")), (0o640, 0o750));
     }

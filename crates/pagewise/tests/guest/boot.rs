@@ -24,10 +24,47 @@ pub(crate) fn script(options: &[&str], script: &str) -> Ran {
     finish(&mut lab(&[options, &["--", "sh", "-c", script]].concat()))
 }
 
-/// One run as --json tells it.
-pub(crate) fn run(options: &[&str], command: &[&str]) -> serde_json::Value {
+/// Functions for a guest's script whose answers [`answer`] finds: `say NAME COMMAND...` with all that the
+/// command prints; `get NAME COMMAND...` with its standard output alone, where it ends well.
+pub(crate) const SAY: &str = r#"
+say() { name=$1; shift; echo "== $name"; "$@" 2>&1; printf '\n-- %s\n' $?; }
+get() {
+    name=$1; shift; echo "== $name"; "$@" 2> /tmp/.said; status=$?
+    [ $status = 0 ] || cat /tmp/.said
+    printf '\n-- %s\n' $status
+}
+"#;
+
+/// The answer of this name in what a script printed that calls `say NAME COMMAND...`: the command's
+/// output, and its exit status.
+#[track_caller]
+pub(crate) fn answer<'a>(session: &'a str, name: &str) -> (&'a str, &'a str) {
+    let start = session.split_once(&format!("== {name}\n"));
+    let (_, start) = start.unwrap_or_else(|| panic!("no answer to {name}: {session}"));
+    let ended = start.split_once("\n-- ");
+    let (text, rest) = ended.unwrap_or_else(|| panic!("{name} did not end: {session}"));
+    (text, rest.lines().next().unwrap_or_default())
+}
+
+/// The answer of this name, whose command must have ended well.
+#[track_caller]
+pub(crate) fn answer_of_success<'a>(session: &'a str, name: &str) -> &'a str {
+    let (text, status) = answer(session, name);
+    assert_eq!(status, "0", "{name}: {text}");
+    text
+}
+
+/// The answer of this name as a JSON document.
+#[track_caller]
+pub(crate) fn document(session: &str, name: &str) -> serde_json::Value {
+    let text = answer_of_success(session, name);
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}: {text}"))
+}
+
+/// One run as --json tells it, and what the command printed: standard output is the document's.
+pub(crate) fn run(options: &[&str], command: &[&str]) -> (serde_json::Value, String) {
     let ran = finish(&mut lab(&[&["--json"], options, &["--"], command].concat()));
     let document: serde_json::Value = serde_json::from_str(&ran.out)
         .unwrap_or_else(|_| panic!("no document: {} {}", ran.out, ran.err));
-    document["runs"][0].clone()
+    (document["runs"][0].clone(), ran.err)
 }

@@ -2,6 +2,8 @@
 //! Loans on other kernels: with cgroup version 2 whose controller has to be handed down first, and
 //! with zram as a module that is not loaded.
 
+use std::path::Path;
+
 use crate::boot::script;
 use crate::example::into_guest;
 
@@ -40,51 +42,85 @@ const KILLED: &str = r#"
     pagewise undo
 "#;
 
-fn told(suite: &str, what: &str) -> String {
+/// A session that ends by itself gives back too; one that cannot begin says why and leaves nothing.
+const MISSING: &str = r"
+    /borrow once zram group < /dev/null
+    state > /after
+    cmp /before /after
+    rm -r /lib/modules
+    ! /borrow once zram < /dev/null 2>&1
+    ! /borrow once file:/tmp swap < /dev/null 2>&1
+    state > /after
+    cmp /before /after
+    ls /state /tmp
+";
+
+/// All is said: the kernel may go.
+const PANIC: &str = "
+    sleep 2
+    echo c > /proc/sysrq-trigger
+    sleep 60
+";
+
+/// What a guest of the suite printed until its kernel panicked.
+fn told(suite: &str, options: &[&str], what: &str) -> String {
     let borrow = into_guest("borrow");
-    let options = ["--kernel", suite].into_iter().chain(borrow.iter().map(String::as_str));
-    let ran = script(&options.collect::<Vec<_>>(), &format!("{MACHINE}{what}"));
-    assert_eq!(ran.status, 0, "{suite}: {}{}", ran.out, ran.err);
+    let options = ["--kernel", suite].into_iter().chain(options.iter().copied());
+    let options = options.chain(borrow.iter().map(String::as_str));
+    let ran = script(&options.collect::<Vec<_>>(), &format!("{MACHINE}{what}{PANIC}"));
+    assert_eq!(ran.status, 125, "{suite}: {}{}", ran.out, ran.err);
+    assert!(ran.err.contains("the kernel panicked: sysrq triggered crash"), "{}", ran.err);
     ran.out
 }
 
-#[test]
-fn guest_of_every_suite_has_back_what_a_killed_run_borrowed() {
-    for suite in ["bookworm", "trixie", "sid"] {
-        let told = told(suite, KILLED);
-        assert!(told.contains("limit 8458240"), "{suite}: {told}");
-        let order =
-            ["vm.swappiness", "memory cgroup", "memory controller", "swap on", "zram device"];
-        let mut rest = told.as_str();
-        for what in order.into_iter().chain(["module zram"]) {
-            let line = rest.lines().find(|line| line.trim_start().starts_with(what));
-            let line = line.unwrap_or_else(|| panic!("{suite}: {what} in order: {told}"));
-            assert!(line.ends_with(": put back"), "{suite}: {line}");
-            rest = &rest[rest.find(line).unwrap()..];
-        }
-        assert!(told.ends_with("nothing to put back\n"), "{suite}: {told}");
+fn a_killed_run_is_given_back(told: &str) {
+    assert!(told.contains("limit 8458240"), "{told}");
+    let order = ["vm.swappiness", "memory cgroup", "memory controller", "swap on", "zram device"];
+    let mut rest = told;
+    for what in order.into_iter().chain(["module zram"]) {
+        let line = rest.lines().find(|line| line.trim_start().starts_with(what));
+        let line = line.unwrap_or_else(|| panic!("{what} in order: {told}"));
+        assert!(line.ends_with(": put back"), "{line}");
+        rest = &rest[rest.find(line).unwrap()..];
     }
+    assert!(told.contains("nothing to put back\n"), "{told}");
 }
 
-/// A session that ends by itself gives back too; one that cannot begin says why and leaves nothing.
+/// The machine is as it was before, so what is missing is taken from it next.
 #[test]
-fn guest_whose_module_or_file_system_is_missing_says_so_and_keeps_nothing() {
-    let told = told(
-        "bookworm",
-        r"
-        /borrow once zram group < /dev/null
-        state > /after
-        cmp /before /after
-        rm -r /lib/modules
-        ! /borrow once zram < /dev/null 2>&1
-        ! /borrow once file:/tmp swap < /dev/null 2>&1
-        state > /after
-        cmp /before /after
-        ls /state /tmp
-        ",
-    );
-    assert!(told.contains("returned module zram Returned"), "{told}");
-    assert!(told.contains("its module does not load"), "{told}");
-    assert!(told.contains("its file system holds no swap"), "{told}");
-    assert!(told.ends_with("/state:\nlock\n\n/tmp:\n"), "{told}");
+fn guest_of_bookworm_has_back_what_a_killed_run_borrowed_and_says_what_is_missing_until_it_panics()
+{
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let options = ["--kernel-log", log.to_str().unwrap()];
+    let told = told("bookworm", &options, &format!("{KILLED}echo missing:\n{MISSING}"));
+    let (killed, missing) = told.split_once("missing:\n").unwrap_or_else(|| panic!("{told}"));
+    a_killed_run_is_given_back(killed);
+    assert!(killed.ends_with("nothing to put back\n"), "{killed}");
+    assert!(missing.contains("returned module zram Returned"), "{missing}");
+    assert!(missing.contains("its module does not load"), "{missing}");
+    assert!(missing.contains("its file system holds no swap"), "{missing}");
+    assert!(missing.ends_with("/state:\nlock\n\n/tmp:\n"), "{missing}");
+    the_log_is_whole(&log);
+}
+
+/// A log that is there is not written over, and no guest is started.
+fn the_log_is_whole(log: &Path) {
+    let text = String::from_utf8_lossy(&std::fs::read(log).unwrap()).into_owned();
+    for wanted in ["Linux version 6.1", "Command line: ", "Run /init", "sysrq triggered crash"] {
+        assert!(text.contains(wanted), "no {wanted} in {text}");
+    }
+    let again = script(&["--kernel", "bookworm", "--kernel-log", log.to_str().unwrap()], "true");
+    let refused = again.err.contains("expected no file of that name");
+    assert!(again.status == 1 && refused, "{}", again.err);
+}
+
+#[test]
+fn guest_of_trixie_has_back_what_a_killed_run_borrowed_until_it_panics() {
+    a_killed_run_is_given_back(&told("trixie", &[], KILLED));
+}
+
+#[test]
+fn guest_of_sid_has_back_what_a_killed_run_borrowed_until_it_panics() {
+    a_killed_run_is_given_back(&told("sid", &[], KILLED));
 }

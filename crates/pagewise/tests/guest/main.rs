@@ -18,11 +18,12 @@ mod faults;
 
 mod bench;
 mod boot;
+mod caches;
 mod lab;
 mod loans;
 mod outcomes;
-mod scan;
 mod sizes;
+mod suites;
 mod swap_faults;
 mod systemd;
 mod thp;

@@ -8,17 +8,17 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::boot::{Ran, finish, lab, program};
+use crate::boot::{Ran, SAY, answer, answer_of_success, finish, lab, program};
+use crate::caches;
 use serde_json::json;
 
 const SYSTEMD: &str = "--userland=systemd";
-const SUITES: [&str; 3] = ["bookworm", "trixie", "sid"];
 
 fn script(options: &[&str], script: &str) -> Ran {
     crate::boot::script(&[&[SYSTEMD], options].concat(), script)
 }
 
-fn run(options: &[&str], command: &[&str]) -> serde_json::Value {
+fn run(options: &[&str], command: &[&str]) -> (serde_json::Value, String) {
     crate::boot::run(&[&[SYSTEMD], options].concat(), command)
 }
 
@@ -36,57 +36,111 @@ fn unit(folder: &Path, name: &str, unit: &str) -> [String; 2] {
     [file(folder, &wanted, &wants), file(folder, &format!("/etc/systemd/system/{name}"), unit)]
 }
 
-#[test]
-fn guest_systemd_of_every_suite_comes_up_whole() {
-    for suite in SUITES {
-        let look =
-            "systemctl is-system-running; cat /proc/1/comm; redis-cli ping; swapon --show=NAME";
-        let userland = format!("--userland=systemd/{suite}");
-        let ran = crate::boot::script(&[&userland, "--kernel", suite], look);
-        assert_eq!(ran.out, "running\nsystemd\nPONG\nNAME\n/dev/zram0\n", "{suite}: {}", ran.err);
-        assert!(ran.status == 0 && !ran.err.contains("guest:"), "{suite}: {}", ran.err);
+/// What is asked in a whole system; each answer stands behind its name.
+const LOOK: &str = r#"
+say running systemctl is-system-running
+say pid-1 cat /proc/1/comm
+say redis redis-cli ping
+say swap swapon --show=NAME --noheadings
+"#;
+
+/// systemd, redis and zram are there, and nothing was told as a trouble.
+#[track_caller]
+fn assert_whole(session: &str) {
+    for (name, expected) in [
+        ("running", "running\n"),
+        ("pid-1", "systemd\n"),
+        ("redis", "PONG\n"),
+        ("swap", "/dev/zram0\n"),
+    ] {
+        assert_eq!(answer(session, name), (expected, "0"), "{name}");
     }
 }
 
-#[test]
-fn guest_systemd_runs_under_another_kernel_than_its_own() {
-    for suite in ["bookworm", "sid"] {
-        let ran = script(&["--kernel", suite], "systemctl is-system-running");
-        assert_eq!((ran.status, ran.out.as_str()), (0, "running\n"), "{suite}: {}", ran.err);
-    }
-}
+/// Everything that is asked of the first system, and what it leaves for the second one to look for.
+const FIRST: &str = r#"
+say zram swapon --show=NAME,SIZE,PRIO --bytes --noheadings --raw
+say algorithms cat /sys/block/zram0/comp_algorithm
+own=$(cut -d: -f3 /proc/self/cgroup)
+say group echo $own
+say controllers cat /sys/fs/cgroup/$own/cgroup.controllers
+say pressure cat /sys/fs/cgroup/$own/memory.pressure
+say pressure-above cat /sys/fs/cgroup/$own/../memory.pressure
+say processes-above grep -c . /sys/fs/cgroup/$own/../cgroup.procs
+say tty tty
+say sent cat /opt/a/sent
+stat -c %a /opt/a/sent > /out/mode
+(cat /sys/block/vda/size; findmnt --noheadings --output SOURCE /) > /out/disks
+say absent test ! -e /var/lib/mark
+say set redis-cli set a b
+say save redis-cli save
+say mark dd if=/dev/zero of=/var/lib/mark bs=1M count=20 conv=fsync status=none
+say marked ls /var/lib/mark
+echo only on standard error >&2
+sleep 1000 & setsid sleep 1000 &
+exit 7
+"#;
 
+/// One system is asked everything, and a second one what is left of it: nothing. In the second one a
+/// unit fails, and a signal ends the command.
 #[test]
-fn guest_systemd_makes_zram_swap_as_its_file_says() {
+fn guest_systemd_is_a_whole_system_and_the_next_one_is_new() {
     let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let (session, err) = first_system(folder.path(), &out);
+    assert_whole(&session);
+    zram_swap_is_as_its_file_says(&session);
+    the_command_has_a_cgroup_of_its_own(&session);
+    files_come_in_and_out(&session, &out);
+    assert!(err.lines().any(|line| line == "only on standard error"), "{err}");
+    assert!(err.contains("the command left 2 processes") && !err.contains("guest:"), "{err}");
+    for name in ["absent", "set", "save", "mark"] {
+        answer_of_success(&session, name);
+    }
+    assert_eq!(answer(&session, "marked"), ("/var/lib/mark\n", "0"));
+    the_cache_is_as_it_was();
+    second_system(folder.path());
+}
+
+fn first_system(folder: &Path, out: &Path) -> (String, String) {
     let conf = "[zram0]\nzram-size = 100\ncompression-algorithm = zstd\nswap-priority = 77\n";
-    let conf = file(folder.path(), "/etc/systemd/zram-generator.conf", conf);
-    let look = "swapon --show=NAME,SIZE,PRIO --bytes --noheadings --raw; \
-                cat /sys/block/zram0/comp_algorithm";
-    let ran = script(&[&conf], look);
-    let (swap, algorithms) = ran.out.split_once('\n').unwrap();
-    assert_eq!(swap, format!("/dev/zram0 {} 77", (100 << 20) - 4096), "{}", ran.err);
+    let conf = file(folder, "/etc/systemd/zram-generator.conf", conf);
+    let sent = file(folder, "/opt/a/sent", "contents\n");
+    let options = [&conf, sent.as_str(), "--out", out.to_str().unwrap(), "--disk", "64M"];
+    let ran = script(&options, &format!("{SAY}{LOOK}{FIRST}"));
+    assert_eq!(ran.status, 7, "{} {}", ran.out, ran.err);
+    (ran.out, ran.err)
+}
+
+fn zram_swap_is_as_its_file_says(session: &str) {
+    let swap = answer_of_success(session, "zram");
+    assert_eq!(swap, format!("/dev/zram0 {} 77\n", (100 << 20) - 4096));
+    let algorithms = answer_of_success(session, "algorithms");
     assert!(algorithms.contains("[zstd]"), "{algorithms}");
 }
 
-#[test]
-fn guest_systemd_forgets_what_a_run_wrote_and_gives_each_command_a_cgroup_of_its_own() {
-    let mark = "/var/lib/mark";
-    let first = format!("test -e {mark} || echo absent; redis-cli set a b; redis-cli save");
-    let write = format!("{first}; dd if=/dev/zero of={mark} bs=1M count=20 conv=fsync; ls {mark}");
-    let ran = script(&[], &write);
-    assert_eq!(ran.out, format!("absent\nOK\nOK\n{mark}\n"), "{}", ran.err);
-    let look = "own=$(cut -d: -f3 /proc/self/cgroup); echo $own; cd /sys/fs/cgroup/$own; \
-                cat cgroup.controllers memory.pressure; cd ..; cat memory.pressure; \
-                grep -c . cgroup.procs; tty";
-    let ran = script(&[], &format!("test -e {mark} || echo absent; redis-cli get a; {look}"));
-    let lines: Vec<&str> = ran.out.lines().collect();
-    let job = "/system.slice/pagewise-job.service/job";
-    assert_eq!(lines[..3], ["absent", "", job], "{} {}", ran.out, ran.err);
-    assert!(lines[3].split(' ').any(|controller| controller == "memory"), "{}", ran.out);
-    assert_eq!(ran.out.matches("some avg10=").count(), 2, "{}", ran.out);
-    assert!(ran.out.ends_with("0\nnot a tty\n"), "{}", ran.out);
-    // What is kept is held against its hash: a disk that a run had written to would be damaged.
+fn the_command_has_a_cgroup_of_its_own(session: &str) {
+    let job = "/system.slice/pagewise-job.service/job\n";
+    assert_eq!(answer(session, "group"), (job, "0"));
+    let controllers = answer_of_success(session, "controllers");
+    assert!(controllers.split_whitespace().any(|name| name == "memory"), "{controllers}");
+    for name in ["pressure", "pressure-above"] {
+        let pressure = answer_of_success(session, name);
+        assert!(pressure.contains("some avg10="), "{name}: {pressure}");
+    }
+    assert_eq!(answer(session, "processes-above").0, "0\n");
+    assert_eq!(answer(session, "tty").0, "not a tty\n");
+}
+
+/// The disks of `--disk` keep their names: the system's own is the last one.
+fn files_come_in_and_out(session: &str, out: &Path) {
+    assert_eq!(answer(session, "sent"), ("contents\n", "0"));
+    assert_eq!(fs::read_to_string(out.join("mode")).unwrap(), "644\n");
+    assert_eq!(fs::read_to_string(out.join("disks")).unwrap(), "131072\n/dev/vdb\n");
+}
+
+/// What is kept is held against its hash: a disk that a run had written to would be damaged.
+fn the_cache_is_as_it_was() {
     let listed = finish(program().args(["lab", "cache", "list", "--json"]));
     let listed: serde_json::Value = serde_json::from_str(&listed.out).unwrap();
     let userlands = listed["userlands"].as_array().unwrap();
@@ -95,51 +149,43 @@ fn guest_systemd_forgets_what_a_run_wrote_and_gives_each_command_a_cgroup_of_its
     assert!(trixie["size"].as_u64().unwrap() <= 500 << 20, "{trixie:#}");
 }
 
+fn second_system(folder: &Path) {
+    let unit = "[Service]\nType=oneshot\nExecStart=sh -c 'echo no luck; exit 3'\n";
+    let [wanted, unit] = self::unit(folder, "broken.service", unit);
+    let look = format!(
+        "{SAY}say absent test ! -e /var/lib/mark\nsay key redis-cli get a\n\
+         say degraded systemctl is-system-running\nkill -SEGV $$"
+    );
+    let (run, session) = run(&[&wanted, &unit], &["sh", "-c", &look]);
+    answer_of_success(&session, "absent");
+    assert_eq!(answer(&session, "key"), ("\n", "0"));
+    assert_eq!(answer(&session, "degraded"), ("degraded\n", "1"));
+    assert_eq!((&run["outcome"], &run["signal"]), (&json!("crashed"), &json!(11)), "{run:#}");
+    assert_eq!(run["troubles"].as_array().unwrap().len(), 1, "{run:#}");
+    let told = run["troubles"][0].as_str().unwrap();
+    assert!(told.starts_with("broken.service failed (exit-code)"), "{told}");
+}
+
+/// The command runs all the same, and its own time begins with it.
 #[test]
-fn guest_systemd_passes_output_status_and_files_on() {
+fn guest_systemd_that_does_not_finish_starting_runs_the_command_until_its_deadline() {
     let folder = tempfile::tempdir().unwrap();
-    let sent = file(folder.path(), "/opt/a/sent", "contents\n");
-    let out = folder.path().join("out");
-    let options = [sent.as_str(), "--out", out.to_str().unwrap(), "--disk", "64M"];
-    let job = "cat /opt/a/sent; echo c >&2; stat -c %a /opt/a/sent > /out/mode; \
-               (cat /sys/block/vda/size; findmnt --noheadings --output SOURCE /) > /out/disks; \
-               sleep 1000 & setsid sleep 1000 & exit 7";
-    let ran = script(&options, job);
-    assert_eq!((ran.status, ran.out.as_str()), (7, "contents\n"), "{}", ran.err);
-    assert!(ran.err.lines().any(|line| line == "c"), "{}", ran.err);
-    assert!(ran.err.contains("the command left 2 processes"), "{}", ran.err);
-    assert_eq!(fs::read_to_string(out.join("mode")).unwrap(), "644\n");
-    // The user's disks keep their names.
-    assert_eq!(fs::read_to_string(out.join("disks")).unwrap(), "131072\n/dev/vdb\n");
-}
-
-#[test]
-fn guest_systemd_tells_crash_and_absence() {
-    let crashed = run(&[], &["sh", "-c", "kill -SEGV $$"]);
-    assert_eq!((&crashed["outcome"], &crashed["signal"]), (&json!("crashed"), &json!(11)));
-    let absent = run(&[], &["nonesuch"]);
-    assert_eq!(absent["outcome"], "not_started", "{absent:#}");
-    assert!(absent["why"].as_str().unwrap().contains("nonesuch"), "{absent:#}");
-}
-
-#[test]
-fn guest_systemd_is_ended_by_the_deadline() {
-    let ran = script(&["--deadline", "90s"], "trap '' TERM INT HUP; while :; do sleep 1; done");
-    assert_eq!(ran.status, 124, "{}", ran.err);
-    assert!(ran.err.contains("still running the command"), "{}", ran.err);
-}
-
-#[test]
-fn guest_systemd_panic_is_told_with_the_kernels_words() {
-    let ran = script(&[], "echo c > /proc/sysrq-trigger; sleep 60");
-    assert_eq!(ran.status, 125, "{}", ran.err);
-    assert!(ran.err.contains("the kernel panicked: sysrq triggered crash"), "{}", ran.err);
+    let unit = "[Service]\nType=oneshot\nExecStart=sleep 1000\n";
+    let [wanted, unit] = self::unit(folder.path(), "slow.service", unit);
+    let stubborn = "trap '' TERM INT HUP; echo runs; while :; do sleep 1; done";
+    let options = [&wanted, unit.as_str(), "--start-deadline", "100s", "--deadline", "5s"];
+    let ran = script(&options, stubborn);
+    assert_eq!((ran.status, ran.out.as_str()), (124, "runs\n"), "{}", ran.err);
+    assert!(ran.err.contains("still running the command after 5 s"), "{}", ran.err);
+    let told = ran.err.lines().find(|line| line.contains("still starting after 50 s"));
+    assert!(told.is_some_and(|line| line.contains("slow.service")), "{}", ran.err);
 }
 
 /// The machine has no swap here, or compressing it all would take a long while.
 #[test]
 fn guest_systemd_that_fills_memory_is_told_from_a_crash() {
-    let run = run(&[], &["sh", "-c", "swapoff -a; exec tail /dev/zero"]);
+    let command = ["sh", "-c", "swapoff -a; exec tail /dev/zero"];
+    let (run, _) = run(&["--memory", "256M"], &command);
     assert_eq!(run["outcome"], "out_of_memory", "{run:#}");
     assert!(run["kills"].as_u64().unwrap() >= 1, "{run:#}");
 }
@@ -151,33 +197,53 @@ fn guest_systemd_lost_with_its_runner_ends_early() {
     assert!(ran.err.contains("the machine ended early"), "{}", ran.err);
 }
 
-#[test]
-fn guest_systemd_tells_which_units_failed() {
-    let folder = tempfile::tempdir().unwrap();
-    let unit = "[Service]\nType=oneshot\nExecStart=sh -c 'echo no luck; exit 3'\n";
-    let [wanted, unit] = self::unit(folder.path(), "broken.service", unit);
-    let run = run(&[&wanted, &unit], &["systemctl", "is-system-running"]);
-    assert_eq!((&run["outcome"], &run["status"]), (&json!("exited"), &json!(1)), "{run:#}");
-    assert_eq!(run["troubles"].as_array().unwrap().len(), 1, "{run:#}");
-    let told = run["troubles"][0].as_str().unwrap();
-    assert!(told.starts_with("broken.service failed (exit-code)"), "{told}");
-}
+/// Userlands and kernels of the other suites.
+mod other_suites {
+    use super::*;
 
-#[test]
-fn guest_systemd_that_does_not_finish_starting_runs_the_command_all_the_same() {
-    let folder = tempfile::tempdir().unwrap();
-    let unit = "[Service]\nType=oneshot\nExecStart=sleep 1000\n";
-    let [wanted, unit] = self::unit(folder.path(), "slow.service", unit);
-    let run = run(&[&wanted, &unit, "--deadline", "120s"], &["true"]);
-    assert_eq!((&run["outcome"], &run["status"]), (&json!("exited"), &json!(0)), "{run:#}");
-    let told = run["troubles"].to_string();
-    assert!(told.contains("still starting after 60 s") && told.contains("slow.service"), "{told}");
+    /// The userland of a suite with its own kernel.
+    fn comes_up_whole(suite: &str) {
+        let userland = format!("--userland=systemd/{suite}");
+        let options = [&userland, "--kernel", suite];
+        let ran = crate::boot::script(&options, &format!("{SAY}{LOOK}"));
+        assert_whole(&ran.out);
+        assert!(ran.status == 0 && !ran.err.contains("guest:"), "{suite}: {}", ran.err);
+    }
+
+    #[test]
+    fn guest_systemd_of_bookworm_comes_up_whole() {
+        comes_up_whole("bookworm");
+    }
+
+    #[test]
+    fn guest_systemd_of_sid_comes_up_whole() {
+        comes_up_whole("sid");
+    }
+
+    /// A system that is not running, or has a unit that failed, would be told as a trouble.
+    #[test]
+    fn guest_systemd_under_an_older_kernel_tells_absence() {
+        let (absent, _) = run(&["--kernel", "bookworm"], &["nonesuch"]);
+        assert_eq!(absent["release"], caches::release("bookworm"), "{absent:#}");
+        assert_eq!(absent["outcome"], "not_started", "{absent:#}");
+        assert!(absent["why"].as_str().unwrap().contains("nonesuch"), "{absent:#}");
+        assert_eq!(absent["troubles"], json!([]), "{absent:#}");
+    }
+
+    #[test]
+    fn guest_systemd_under_a_newer_kernel_panics_with_the_kernels_words() {
+        let look = "systemctl is-system-running; uname -r; sleep 1; \
+                    echo c > /proc/sysrq-trigger; sleep 60";
+        let ran = script(&["--kernel", "sid"], look);
+        assert_eq!(ran.out, format!("running\n{}\n", caches::release("sid")), "{}", ran.err);
+        assert_eq!(ran.status, 125, "{}", ran.err);
+        assert!(ran.err.contains("the kernel panicked: sysrq triggered crash"), "{}", ran.err);
+    }
 }
 
 /// A cache of its own with what the shared one holds; its userland may be damaged.
 fn own_cache() -> (tempfile::TempDir, PathBuf) {
-    let shared = std::env::var_os("PAGEWISE_CACHE").expect("set by cargo xtask test");
-    let shared = Path::new(&shared);
+    let shared = caches::shared();
     if !shared.join("userlands/trixie").exists() {
         let fetch = ["lab", "cache", "fetch", "systemd/trixie"];
         assert!(program().args(fetch).status().unwrap().success());

@@ -75,12 +75,13 @@ fn described(wanted: &cli::Guest) -> anyhow::Result<Guest> {
         bail!("expected at most {MOST_DISKS} disks, found {}", wanted.disk.len());
     }
     let files = wanted.file.iter().map(|text| out::file(text)).collect::<anyhow::Result<_>>()?;
-    let deadline = wanted.deadline.unwrap_or_else(|| wanted.userland.deadline());
+    let usual = wanted.userland.deadline();
     Ok(Guest {
         userland: wanted.userland.clone(),
         memory: wanted.memory,
         cpus: wanted.cpus,
-        deadline,
+        start_deadline: wanted.start_deadline.unwrap_or(usual),
+        deadline: wanted.deadline.unwrap_or(usual),
         modules: wanted.module.clone(),
         files,
         disks: wanted.disk.clone(),
@@ -163,7 +164,7 @@ fn told(global: &Global, kernel: &Kernel, runs: &[Run]) -> anyhow::Result<()> {
 
 fn run_lines(global: &Global, kernel: &Kernel, run: &Run) -> Vec<String> {
     let mut lines: Vec<String> = run.troubles.iter().map(|what| format!("guest: {what}")).collect();
-    let ended = in_words(&run.outcome, run.seconds);
+    let ended = in_words(run);
     if let Some(ended) = &ended {
         let log = if run.outcome == guest::Outcome::Stopped { &[][..] } else { &run.log };
         lines.extend(log.iter().map(|line| format!("kernel: {line}")));
@@ -197,8 +198,8 @@ fn summary(kernel: &Kernel, run: &Run) -> String {
 }
 
 /// Nothing where the command's own exit status says it all.
-pub(super) fn in_words(outcome: &guest::Outcome, seconds: f64) -> Option<String> {
-    Some(match outcome {
+pub(super) fn in_words(run: &Run) -> Option<String> {
+    Some(match &run.outcome {
         guest::Outcome::Exited { .. } => return None,
         guest::Outcome::Crashed { signal } => format!("the command was ended by signal {signal}"),
         guest::Outcome::NotStarted { why } => format!("the command was not started: {why}"),
@@ -208,11 +209,15 @@ pub(super) fn in_words(outcome: &guest::Outcome, seconds: f64) -> Option<String>
         }
         guest::Outcome::Panicked { said } => format!("the kernel panicked: {said}"),
         guest::Outcome::TimedOut { phase } => {
-            format!("still {} after {seconds:.0} s: ended by --deadline", doing(*phase))
+            let (seconds, option) = match run.command_seconds {
+                Some(seconds) => (seconds, "--deadline"),
+                None => (run.seconds, "--start-deadline"),
+            };
+            format!("still {} after {seconds:.0} s: ended by {option}", doing(*phase))
         }
         guest::Outcome::Failed { said } => format!("the machine ended early: {said}"),
         guest::Outcome::Stopped => {
-            format!("stopped by the user after {seconds:.1} s; QEMU is gone")
+            format!("stopped by the user after {:.1} s; QEMU is gone", run.seconds)
         }
     })
 }

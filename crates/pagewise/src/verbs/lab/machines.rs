@@ -205,7 +205,7 @@ fn ended(ran: &library::Ran) -> Option<Ended> {
     if ran.done {
         return None;
     }
-    let how = in_words(&ran.guest.outcome, ran.guest.seconds);
+    let how = in_words(&ran.guest);
     let how = how.unwrap_or_else(|| "the conductor in the guest ended early".to_owned());
     let last = ran.errors.lines().chain(ran.guest.log.iter().map(String::as_str)).last();
     let said = last.map(|line| format!("; last it said: {line}")).unwrap_or_default();

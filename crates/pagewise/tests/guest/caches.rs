@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The cache that all these tests share, and caches of a test's own made from it.
+//!
+//! A new cache does not know yet whether a kernel comes up with KVM, and finds out by a guest that has
+//! nothing to do, for 20 s where none comes up. Caches made here start with the answer of the shared
+//! one: what a test then sees is its own guest.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::boot::{finish, lab, program};
+
+/// Where kernels and userlands are kept between runs of these tests.
+pub(crate) fn shared() -> PathBuf {
+    let named = std::env::var_os("PAGEWISE_CACHE").expect("set by cargo xtask test");
+    Path::new(&named).canonicalize().expect("the cache that PAGEWISE_CACHE names")
+}
+
+/// The folder of kernels in the shared cache, with that suite's among them.
+pub(crate) fn kernels(suite: &str) -> PathBuf {
+    let kernels = shared().join("kernels");
+    if !kernels.join(suite).exists() {
+        let fetched = finish(program().args(["lab", "cache", "fetch", suite]));
+        assert_eq!(fetched.status, 0, "{suite}: {}", fetched.err);
+    }
+    kernels
+}
+
+/// The release of the kernel that a guest of the suite gets.
+pub(crate) fn release(suite: &str) -> String {
+    let path = kernels(suite).join(suite).join("manifest.json");
+    let manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    manifest["release"].as_str().unwrap_or_else(|| panic!("{}", path.display())).to_owned()
+}
+
+/// A cache of its own with the kernels of the shared one: what other tests run is not seen in it.
+pub(crate) fn own() -> tempfile::TempDir {
+    let own = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(kernels("bookworm"), own.path().join("kernels")).unwrap();
+    bring_kvm_answer(own.path());
+    own
+}
+
+/// Copies what the shared cache knows of KVM on this machine.
+pub(crate) fn bring_kvm_answer(cache: &Path) {
+    let locks = cache.join("locks");
+    fs::create_dir_all(&locks).unwrap();
+    if let Some(answer) = kvm_answer() {
+        fs::write(locks.join("kvm"), answer).unwrap();
+    }
+}
+
+/// The shared cache's answer for this boot of the machine. Where there is none a guest is run, once: where
+/// not even QEMU comes up with KVM, nothing is asked and nothing kept.
+fn kvm_answer() -> Option<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let of_this_boot =
+        |path: &Path| fs::read_to_string(path).ok().filter(|text| text.starts_with(boot.trim()));
+    let (answer, asked) = (shared().join("locks/kvm"), shared().join("kvm-was-asked"));
+    of_this_boot(&answer).or_else(|| {
+        if of_this_boot(&asked).is_none() {
+            let ran = finish(&mut lab(&["--kernel", "bookworm", "--", "true"]));
+            assert_eq!(ran.status, 0, "{}", ran.err);
+            fs::write(&asked, &boot).unwrap();
+        }
+        of_this_boot(&answer)
+    })
+}

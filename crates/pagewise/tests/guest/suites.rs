@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! One guest for each of three Debian kernels, which answers everything that differs by kernel and needs
+//! no machine of its own: what a guest is given, and what `pagewise scan` reads there of a process, its
+//! core and a cgroup.
+//!
+//! Each answer stands behind its name, so a failure says which question it was.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::boot::{SAY, answer, answer_of_success, document, finish, program};
+use crate::example::into_guest;
+use serde_json::{Value, json};
+
+/// The machine. Four disks: what is written to an image stays only where that was asked for.
+const MACHINE: &str = r#"
+say algorithms cat /sys/block/zram0/comp_algorithm
+say controllers cat /sys/fs/cgroup/job/cgroup.controllers
+say pressure cat /proc/pressure/memory
+say group cat /proc/self/cgroup
+say doctor pagewise doctor --interval 0
+say user id -u
+disks() {
+    mke2fs /dev/vda > /dev/null 2>&1; mkdir /m; mount -t ext4 /dev/vda /m && echo a > /m/a
+    for disk in b c d; do
+        cat /sys/block/vd$disk/size; head -c 4 /dev/vd$disk
+        printf new | dd of=/dev/vd$disk 2> /dev/null; echo
+    done
+    cat /m/a
+}
+say disks disks
+say capture pagewise capture --quiet --folder /out/host
+"#;
+
+/// A program that holds 4 MiB of text in a cgroup of its own, and what scan says of both, alive; then of
+/// the core that the kernel writes of it, and of half of that.
+const SCAN: &str = r#"
+cd /tmp && echo core > /proc/sys/kernel/core_pattern && echo 0 > /proc/sys/kernel/core_uses_pid
+ulimit -c unlimited
+mkdir /sys/fs/cgroup/held
+sh -c 'echo $$ > /sys/fs/cgroup/held/cgroup.procs; exec /hold 4 text still < /dev/null > /held' &
+for try in $(seq 600); do grep -q held /held && break; sleep 0.1; done
+say held cat /held
+# a new generation, so that the one before can be told to be cold or not
+group=$(grep ' /held$' /sys/kernel/debug/lru_gen | tr -s ' ' | cut -d ' ' -f 2)
+[ -z $group ] || echo + $group 0 $(grep -A 9 ' /held$' /sys/kernel/debug/lru_gen | tr -s ' ' |
+    grep '^ [0-9]' | head -4 | tail -1 | cut -d ' ' -f 2) > /sys/kernel/debug/lru_gen
+get group-scan pagewise scan --cgroup /held --measure --json --algorithm lz4
+look() { pagewise scan --exact --json --algorithm lz4 $*; }
+get alive look --pid $!
+kill -ABRT $!
+wait $!
+get core look --core core
+head -c $(($(stat -c %s core) / 2)) core > half
+get half look --core half
+"#;
+
+/// All of the host without multi-gen LRU, once damon_stat has measured; a process; the same process
+/// with a DAMON thread that watches it.
+const DAMON: &str = r#"
+echo n > /sys/kernel/mm/lru_gen/enabled
+sleep 1000 &
+idle=/sys/module/damon_stat/parameters/memory_idle_ms_percentiles
+for i in $(seq 60); do grep -q '[1-9]' $idle && break; sleep 1; done
+look() { pagewise scan --measure --json --algorithm lz4 $*; }
+get all look --host
+get one look --pid $!
+echo N > /sys/module/damon_stat/parameters/enabled
+cd /sys/kernel/mm/damon/admin/kdamonds
+echo 1 > nr_kdamonds && echo 1 > 0/contexts/nr_contexts
+echo vaddr > 0/contexts/0/operations && echo 1 > 0/contexts/0/targets/nr_targets
+echo $! > 0/contexts/0/targets/0/pid_target && echo on > 0/state
+get watched look --pid $!
+"#;
+
+#[test]
+fn guest_of_bookworm_has_a_whole_machine_and_is_scanned() {
+    let session = asked("bookworm", "");
+    let off = &scanned_by_cgroup(&session)["cold"]["absent"];
+    assert_eq!(off, "multi-gen LRU is off: /sys/kernel/mm/lru_gen/enabled");
+}
+
+#[test]
+fn guest_of_trixie_has_a_whole_machine_and_is_scanned() {
+    scanned_by_cgroup(&asked("trixie", ""));
+}
+
+/// What watches memory in the newest kernel is told beside, as it says nothing of one process.
+#[test]
+fn guest_of_sid_has_a_whole_machine_and_is_scanned_and_says_who_could_tell_what_is_cold() {
+    let session = asked("sid", DAMON);
+    let young = &scanned_by_cgroup(&session)["cold"];
+    assert_eq!(young["value"], 0, "nothing there is two minutes old: {young}");
+    let absent = |name: &str| {
+        let cold = estimate(&session, name)["cold"].clone();
+        cold["absent"].as_str().unwrap_or_else(|| panic!("{name}: {cold}")).to_owned()
+    };
+    let all = absent("all");
+    assert!(all.contains("multi-gen LRU is off") && all.contains("damon_stat saw 0 %"), "{all}");
+    assert!(absent("one").contains("damo start"), "{}", absent("one"));
+    assert!(absent("watched").contains("damo report access"), "{}", absent("watched"));
+}
+
+/// Images for the disks of a guest.
+struct Images(PathBuf);
+
+impl Images {
+    fn new(folder: &Path) -> Self {
+        for name in ["copied", "read", "written"] {
+            fs::write(folder.join(name), [&b"old!"[..], &[0; 65532]].concat()).unwrap();
+        }
+        Self(folder.to_owned())
+    }
+
+    fn options(&self) -> Vec<String> {
+        let path = |name: &str| self.0.join(name).display().to_string();
+        let disks =
+            ["64M".to_owned(), path("copied"), path("read") + ",ro", path("written") + ",rw"];
+        disks.into_iter().flat_map(|disk| ["--disk".to_owned(), disk]).collect()
+    }
+
+    fn starts(&self) -> [Vec<u8>; 3] {
+        ["copied", "read", "written"].map(|name| fs::read(self.0.join(name)).unwrap()[..4].to_vec())
+    }
+}
+
+/// Asks a guest of the suite, and checks all that is the same in each of them.
+fn asked(suite: &str, more: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let images = Images::new(folder.path());
+    let out = folder.path().join("out");
+    let hold = into_guest("hold");
+    let options = ["--emulate", "--kernel", suite];
+    let options = options.into_iter().chain(["--deadline", "10m", "--out", out.to_str().unwrap()]);
+    let disks = images.options();
+    let more_options = disks.iter().chain(&hold).map(String::as_str);
+    let script = format!("{SAY}{MACHINE}{SCAN}{more}exit 0");
+    let (run, session) =
+        crate::boot::run(&options.chain(more_options).collect::<Vec<_>>(), &["sh", "-c", &script]);
+    assert_eq!(
+        (&run["outcome"], &run["status"]),
+        (&json!("exited"), &json!(0)),
+        "{session}{run:#}"
+    );
+    it_comes_up(&run, &hold);
+    it_has_what_a_guest_is_given(&session);
+    let expected = "128\nold!\n128\nold!\n128\nold!\na\n";
+    assert_eq!(answer(&session, "disks"), (expected, "0"));
+    let [copied, read, written] = images.starts();
+    assert_eq!(
+        (copied.as_slice(), read.as_slice(), written.as_slice()),
+        (&b"old!"[..], &b"old!"[..], &b"new!"[..])
+    );
+    it_is_recorded(&session, &out.join("host"));
+    a_core_is_what_the_process_was(&session);
+    session
+}
+
+/// A guest takes little more than the program, and the files that are sent.
+fn it_comes_up(run: &Value, files: &[String]) {
+    assert!(run["boot_cpu_seconds"].as_f64().unwrap() > 0.0, "{run:#}");
+    assert_eq!(run["troubles"], json!([]), "{run:#}");
+    let sent = files.iter().filter_map(|file| file.split_once(':'));
+    let sent: u64 = sent.map(|(from, _)| fs::metadata(from).unwrap().len()).sum();
+    let program = fs::metadata(program().get_program()).unwrap().len();
+    let rest = run["initramfs_bytes"].as_u64().unwrap().saturating_sub(program + sent);
+    assert!(rest <= 7 << 20, "{rest} bytes beside program and files: {run:#}");
+}
+
+fn it_has_what_a_guest_is_given(session: &str) {
+    assert_eq!(answer(session, "user"), ("0\n", "0"));
+    assert_eq!(answer(session, "group"), ("0::/job\n", "0"));
+    for (name, wanted) in [
+        ("algorithms", "lz4"),
+        ("algorithms", "zstd"),
+        ("controllers", "memory"),
+        ("pressure", "some avg10="),
+    ] {
+        let text = answer_of_success(session, name);
+        assert!(text.contains(wanted), "{name}: no {wanted}: {text}");
+    }
+    let (text, status) = answer(session, "doctor");
+    assert!(["0", "3"].contains(&status), "doctor: {status}: {text}");
+}
+
+fn it_is_recorded(session: &str, host: &Path) {
+    answer_of_success(session, "capture");
+    let status = finish(program().args(["--root", host.to_str().unwrap(), "status"]));
+    assert!(status.status == 0 && status.out.contains("RAM"), "{} {}", status.out, status.err);
+}
+
+fn estimate(session: &str, name: &str) -> Value {
+    document(session, name)["estimates"][0].clone()
+}
+
+fn scanned_by_cgroup(session: &str) -> Value {
+    let estimate = estimate(session, "group-scan");
+    assert_eq!(estimate["source"]["kind"], "cgroup", "{estimate:#}");
+    let pages = estimate["pages"].as_u64().expect("pages");
+    assert!((900..20_000).contains(&pages), "{pages} pages of about 4 MB");
+    let ratio = estimate["algorithms"][0]["original_per_compressed"].as_f64();
+    assert!(ratio.is_some_and(|ratio| ratio > 1.5), "text compresses: {ratio:?}");
+    let marked = estimate["disturbed"]["referenced_pages"].as_u64();
+    assert_eq!(marked, estimate["sampled_pages"].as_u64(), "{estimate:#}");
+    estimate
+}
+
+fn a_core_is_what_the_process_was(session: &str) {
+    let [alive, core, half] = ["alive", "core", "half"].map(|name| estimate(session, name));
+    let number = |of: &Value, key: &str| of[key].as_u64().expect(key);
+    let pages = number(&alive, "pages");
+    assert!(pages > 900, "{pages} pages of about 4 MB");
+    assert!(number(&core, "pages").abs_diff(pages) <= 20, "{alive:#} {core:#}");
+    let bytes = |of: &Value| of["algorithms"][0]["compressed_bytes"].as_f64().expect("bytes");
+    assert!((bytes(&core) / bytes(&alive) - 1.0).abs() < 0.02, "{alive:#} {core:#}");
+    assert!(core["partial"].is_null(), "{core:#}");
+    let why = half["partial"].as_str().expect("a reason");
+    assert!(why.starts_with("the core is truncated after"), "{why}");
+    assert!(number(&half, "pages") < pages * 3 / 4, "{half:#}");
+}
