@@ -42,13 +42,13 @@ test: packages
 	@xtask/scripts/toolchain.sh --checks
 	@xtask/scripts/cargo-cache.sh restore
 	$(XTASK) suite test $(SINCE)
-	@xtask/scripts/cargo-cache.sh save
+	@xtask/scripts/cargo-cache.sh save && xtask/scripts/cache.sh prune
 
 test-long: packages
 	@xtask/scripts/toolchain.sh --checks
 	@xtask/scripts/cargo-cache.sh restore
 	$(XTASK) suite long $(SINCE)
-	@xtask/scripts/cargo-cache.sh save
+	@xtask/scripts/cargo-cache.sh save && xtask/scripts/cache.sh prune
 
 # The kernel is built once, in 10 CPU-minutes; the guest then writes, reads or empties pages PAGES times.
 test-kernel-debug: packages build

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# Tests cache.sh and debian-suite.sh: bad input, a run that is killed, two runs at once, a disk that fills, no network.
+# Tests cache.sh, debian-suite.sh and cargo-cache.sh: bad input, a run that is killed, two runs at once, a disk that fills, no network.
 # Two small packages are fetched for real; the failures are those of a false apt-get in PATH. Needs root (or user
 # namespaces) for the disk that fills. Prints a line for each test; ends with 1 if one fails.
 set -euo pipefail
@@ -172,6 +172,56 @@ false_apt 'case " $* " in *" download "*)
 	exit
 esac'
 fills "while packages are unpacked" 256M
+
+# --- compiled crates: those of others are kept for the next clone, whole or not at all
+crates=$PWD/xtask/scripts/cargo-cache.sh
+export CARGO_TARGET_DIR=$work/target
+units() { # UNIT...
+	local unit
+	for unit in "$@"; do
+		mkdir -p "$CARGO_TARGET_DIR/debug"/{.fingerprint,deps}
+		echo "$unit" >"$CARGO_TARGET_DIR/debug/deps/lib$unit.rlib"
+		mkdir -p "$CARGO_TARGET_DIR/debug/.fingerprint/$unit"
+	done
+}
+next_clone() {
+	rm -rf "$CARGO_TARGET_DIR"
+	try "$crates" restore
+}
+archive() { find "$PAGEWISE_CI_CACHE/cargo" -name '*.tar'; }
+has_unit() { [ "$(cat "$CARGO_TARGET_DIR/debug/deps/lib$1.rlib" 2>/dev/null)" = "$1" ]; }
+
+units old-1
+try "$crates" restore
+try "$crates" save
+check "a clone that had compiled before saves nothing" [ -z "$(archive)" ]
+next_clone
+units serde-1 pagewise_model-2
+try "$crates" save
+check "a clone that began empty saves one archive" [ "$(archive | wc -l)" = 1 ]
+next_clone
+check "the next clone has the crates of others" has_unit serde-1
+check "the next clone compiles ours itself" [ ! -e "$CARGO_TARGET_DIR/debug/deps/libpagewise_model-2.rlib" ]
+mv "$(archive)" "$(archive).part"
+next_clone
+check "an archive that is half written is not used" [ ! -e "$CARGO_TARGET_DIR/debug" ]
+units serde-1
+try "$crates" save
+check "it is written again" [ "$(find "$PAGEWISE_CI_CACHE/cargo" -name '*.tar*' | wc -l)" = 2 ]
+printf x | dd of="$(archive)" bs=1 seek=600 conv=notrunc status=none
+next_clone
+check "a damaged archive is said to be" grep --quiet 'damaged and not used' "$work/out"
+check "a damaged archive is not used" [ ! -e "$CARGO_TARGET_DIR/debug" ]
+units serde-1
+head -c 2M /dev/urandom >"$CARGO_TARGET_DIR/debug/deps/libbig-1.rlib"
+rm -rf "$PAGEWISE_CI_CACHE/cargo"
+# shellcheck disable=SC2016 # expanded by the inner shell
+try unshare ${map:-} --mount --propagation private bash -c '
+	mkdir --mode=755 "$PAGEWISE_CI_CACHE/cargo"
+	mount -t tmpfs -o size=1M,mode=755 tmpfs "$PAGEWISE_CI_CACHE/cargo" || exit 3
+	"$1" save && echo "left: $(find "$PAGEWISE_CI_CACHE/cargo" -name "*.tar*" | wc -l)"' - "$crates"
+check "a disk fills while crates are kept: said, and no failure" grep --quiet 'nothing is kept' "$work/out"
+check "a disk fills while crates are kept: nothing is left" grep --quiet '^left: 0$' "$work/out"
 
 echo "caches: $passed passed, $failed failed"
 [ "$failed" = 0 ]

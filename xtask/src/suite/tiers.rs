@@ -42,6 +42,7 @@ impl Tier {
             Self::Check => &[],
             Self::Test | Self::Long => &[
                 "documentation",
+                "caches",
                 "oldest compiler",
                 "shipped program",
                 "zmerge core",
@@ -253,6 +254,7 @@ fn beyond_check(setting: &Arc<Setting>) -> Vec<Job> {
             750.0,
             script(&["xtask/scripts/build-static.sh"]),
         ),
+        command("caches", "caches", &["format"], 60.0, script(&["xtask/scripts/test-caches.sh"])),
         command(
             "zmerge core",
             "zmerge core",
