@@ -27,10 +27,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "fuzz",
         about: "every parser withstands what a fuzzer thinks of in 60 s",
-        inputs: &[
-            PROGRAM,
-            &["fuzz", "fixtures/hosts", "xtask/src/fuzz.rs", "xtask/scripts/cache.sh"],
-        ],
+        inputs: &[PROGRAM, &["fuzz", "fixtures/hosts", "xtask/src/fuzz.rs"]],
         minutes: 4.0,
         runs: Runs::Chore(&["fuzz", "--seconds", "60"]),
         builds: &["fuzz/target"],
@@ -49,6 +46,20 @@ pub(crate) const STEPS: &[Step] = &[
         ]],
         minutes: 1.0,
         runs: Runs::Tests { program: "lab", module: "experiment::simulation::" },
+        builds: &[],
+    },
+    Step {
+        name: "intervals",
+        about: "made-up memory with fixed seeds: how often intervals of a sample hold the truth",
+        inputs: &[&[
+            "Cargo.toml",
+            "Cargo.lock",
+            ".cargo/config.toml",
+            "crates/pages",
+            "crates/model",
+        ]],
+        minutes: 1.0,
+        runs: Runs::Tests { program: "pages intervals", module: "" },
         builds: &[],
     },
     Step {
