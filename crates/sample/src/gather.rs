@@ -10,7 +10,9 @@
 //! the first process that maps them. Private pages cannot be: see [`crate::Sharing`].
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use pagewise_model::{Name, Pages, Problem, Source};
@@ -29,6 +31,8 @@ use crate::{Ended, Part, PartKind, Partial, Skipped, Unread, WhyUnread, open};
 const MAX_HELPERS: usize = 8;
 /// How long a helper may show no sign of life.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// So many times that long where the thread waits for nothing but a processor.
+const BUSY: u32 = 10;
 /// How often we look whether to go on.
 const GLANCE: Duration = Duration::from_millis(50);
 /// Spans kept of all processes together: 12 MiB.
@@ -101,6 +105,8 @@ fn problem(pid: u32, expected: &str, found: &str) -> Problem {
 
 struct Helper {
     messages: Receiver<Message>,
+    /// Where `/proc` has the thread, as soon as it runs.
+    thread: Arc<OnceLock<PathBuf>>,
 }
 
 impl Helper {
@@ -109,12 +115,17 @@ impl Helper {
         let pids: Vec<u32> = candidates.iter().map(|candidate| candidate.pid).collect();
         let (finder, others) = (finder.clone(), pace.options().others_allowed);
         let (tell, messages) = sync_channel(4);
+        let thread = Arc::new(OnceLock::new());
+        let own = thread.clone();
         let search = move || {
+            if let Ok(path) = std::fs::read_link("/proc/thread-self") {
+                let _ = own.set(Path::new("/proc").join(path));
+            }
             let mut searcher = Searcher { finder, others, devices: Devices::new(), tell };
             pids.into_iter().all(|pid| searcher.process(pid));
         };
         let name = "search".to_owned();
-        std::thread::Builder::new().name(name).spawn(search).ok().map(|_| Self { messages })
+        std::thread::Builder::new().name(name).spawn(search).ok().map(|_| Self { messages, thread })
     }
 
     /// Takes what it says until all is said, or it is given up; answers the candidates that are
@@ -164,10 +175,19 @@ impl Helper {
             if let Some(over) = pace.is_over() {
                 return Err(Some(over));
             }
-            if waits_since.elapsed() > patience {
+            let waited = waits_since.elapsed();
+            if waited > patience && (waited > patience * BUSY || !self.is_running()) {
                 return Err(Some(Partial::Stuck));
             }
         }
+    }
+
+    /// Whether its thread has, or waits for, a processor: it is late, but nothing holds it up.
+    fn is_running(&self) -> bool {
+        // that has not begun to run waits for a processor, too
+        let Some(thread) = self.thread.get() else { return true };
+        let stat = std::fs::read_to_string(thread.join("stat")).unwrap_or_default();
+        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" R"))
     }
 }
 
