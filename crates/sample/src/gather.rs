@@ -10,7 +10,6 @@
 //! the first process that maps them. Private pages cannot be: see [`crate::Sharing`].
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -105,8 +104,8 @@ fn problem(pid: u32, expected: &str, found: &str) -> Problem {
 
 struct Helper {
     messages: Receiver<Message>,
-    /// Where `/proc` has the thread, as soon as it runs.
-    thread: Arc<OnceLock<PathBuf>>,
+    /// The number of the thread, as soon as it runs.
+    thread: Arc<OnceLock<u32>>,
 }
 
 impl Helper {
@@ -118,9 +117,10 @@ impl Helper {
         let thread = Arc::new(OnceLock::new());
         let own = thread.clone();
         let search = move || {
-            if let Ok(path) = std::fs::read_link("/proc/thread-self") {
-                let _ = own.set(Path::new("/proc").join(path));
-            }
+            // `123/task/456`
+            let path = std::fs::read_link("/proc/thread-self").unwrap_or_default();
+            let number = path.file_name().and_then(|name| name.to_str()?.parse().ok());
+            number.map(|number| own.set(number));
             let mut searcher = Searcher { finder, others, devices: Devices::new(), tell };
             pids.into_iter().all(|pid| searcher.process(pid));
         };
@@ -186,8 +186,9 @@ impl Helper {
     fn is_running(&self) -> bool {
         // that has not begun to run waits for a processor, too
         let Some(thread) = self.thread.get() else { return true };
-        let stat = std::fs::read_to_string(thread.join("stat")).unwrap_or_default();
-        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" R"))
+        let stat = open::text_of_process(*thread, "stat").unwrap_or_default();
+        let name_ends = stat.iter().rposition(|&byte| byte == b')');
+        name_ends.and_then(|at| stat.get(at + 2)) == Some(&b'R')
     }
 }
 
