@@ -11,6 +11,7 @@
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use pagewise_model::{Name, Pages, Problem, Source};
@@ -29,6 +30,8 @@ use crate::{Ended, Part, PartKind, Partial, Skipped, Unread, WhyUnread, open};
 const MAX_HELPERS: usize = 8;
 /// How long a helper may show no sign of life.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// So many times that long where the thread waits for nothing but a processor.
+const BUSY: u32 = 10;
 /// How often we look whether to go on.
 const GLANCE: Duration = Duration::from_millis(50);
 /// Spans kept of all processes together: 12 MiB.
@@ -101,6 +104,8 @@ fn problem(pid: u32, expected: &str, found: &str) -> Problem {
 
 struct Helper {
     messages: Receiver<Message>,
+    /// The number of the thread, as soon as it runs.
+    thread: Arc<OnceLock<u32>>,
 }
 
 impl Helper {
@@ -109,12 +114,18 @@ impl Helper {
         let pids: Vec<u32> = candidates.iter().map(|candidate| candidate.pid).collect();
         let (finder, others) = (finder.clone(), pace.options().others_allowed);
         let (tell, messages) = sync_channel(4);
+        let thread = Arc::new(OnceLock::new());
+        let own = thread.clone();
         let search = move || {
+            // `123/task/456`
+            let path = std::fs::read_link("/proc/thread-self").unwrap_or_default();
+            let number = path.file_name().and_then(|name| name.to_str()?.parse().ok());
+            number.map(|number| own.set(number));
             let mut searcher = Searcher { finder, others, devices: Devices::new(), tell };
             pids.into_iter().all(|pid| searcher.process(pid));
         };
         let name = "search".to_owned();
-        std::thread::Builder::new().name(name).spawn(search).ok().map(|_| Self { messages })
+        std::thread::Builder::new().name(name).spawn(search).ok().map(|_| Self { messages, thread })
     }
 
     /// Takes what it says until all is said, or it is given up; answers the candidates that are
@@ -164,10 +175,20 @@ impl Helper {
             if let Some(over) = pace.is_over() {
                 return Err(Some(over));
             }
-            if waits_since.elapsed() > patience {
+            let waited = waits_since.elapsed();
+            if waited > patience && (waited > patience * BUSY || !self.is_running()) {
                 return Err(Some(Partial::Stuck));
             }
         }
+    }
+
+    /// Whether its thread has, or waits for, a processor: it is late, but nothing holds it up.
+    fn is_running(&self) -> bool {
+        // that has not begun to run waits for a processor, too
+        let Some(thread) = self.thread.get() else { return true };
+        let stat = open::text_of_process(*thread, "stat").unwrap_or_default();
+        let name_ends = stat.iter().rposition(|&byte| byte == b')');
+        name_ends.and_then(|at| stat.get(at + 2)) == Some(&b'R')
     }
 }
 

@@ -160,6 +160,11 @@ fn wait_readable(pipe: &OwnedFd, timeout: Duration) -> bool {
 
 /// Whether a process has, or waits for, a processor: it is late, but nothing holds it up.
 fn is_running(pid: Pid) -> bool {
+    state(pid) == Some(b'R')
+}
+
+/// The letter of its state.
+fn state(pid: Pid) -> Option<u8> {
     let mut stat = [0; 128];
     let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
@@ -167,7 +172,7 @@ fn is_running(pid: Pid) -> bool {
         .and_then(|file| rustix::io::read(file, &mut stat));
     let text = stat.get(..read.unwrap_or(0)).unwrap_or_default();
     let name_ends = text.iter().rposition(|&byte| byte == b')');
-    name_ends.and_then(|at| text.get(at + 2)) == Some(&b'R')
+    name_ends.and_then(|at| text.get(at + 2)).copied()
 }
 
 /// Helpers that were killed and had not died: they sleep where no signal reaches them, and die when
@@ -304,12 +309,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let child = calls::fork_reader(&[fifo(folder.path(), "f")], now() + AMPLE).unwrap();
         let pid = child.pid.as_raw_nonzero().get().unsigned_abs();
-        let stat = format!("/proc/{pid}/stat");
-        let sleeps = || {
-            let stat = std::fs::read_to_string(&stat).unwrap();
-            stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" S"))
-        };
-        assert!(comes_true(sleeps), "it does not sleep in open");
+        assert!(comes_true(|| state(child.pid) == Some(b'S')), "it does not sleep in open");
         assert_eq!(test_kill_process(child.pid), Ok(()));
         assert!(!is_running(child.pid), "sleeps in open");
         end(child.pid);

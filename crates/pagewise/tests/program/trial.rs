@@ -169,7 +169,7 @@ fn ctrl_c_keeps_the_runs_and_exits_with_130() {
     let folder = place.evidence();
     let runs = Path::new(&folder).join("runs.jsonl");
     // so many that a busy machine has not done them all before the signal
-    let arguments = ["trial", "--aa", "--pairs", "50", "--evidence", &folder, "--", "sleep", "0.3"];
+    let arguments = ["trial", "--aa", "--pairs", "20", "--evidence", &folder, "--", "sleep", "0.3"];
     let mut command = place.command(&arguments);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let until = Instant::now() + Duration::from_secs(60);

@@ -9,6 +9,11 @@
     reason = "tests start programs and prepare the machine by its own tools"
 )]
 
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "small numbers of made-up pages"
+)]
 #[path = "../shared/agreement.rs"]
 mod agreement;
 #[allow(dead_code, reason = "guests need more of it")]
