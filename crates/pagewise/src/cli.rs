@@ -749,8 +749,8 @@ pub(crate) enum Runner {
 }
 
 const GUEST_STATUS: &str = "Exit status: the command's own; 128 and the number of the signal that \
-    ended it (137 also where memory ran out); 124 after --deadline or --start-deadline; 125 where the kernel panicked or \
-    the machine ended early; 130 stopped by Ctrl-C; 1 where no guest could be started.";
+    ended it (137 also where memory ran out); 124 after --deadline or --start-deadline; 125 where the \
+    kernel panicked or the machine ended early; 130 stopped by Ctrl-C; 1 where no guest could be started.";
 
 const WORKLOAD: &str = "Run one of the workloads that experiments compare memory settings with, here \
     and as it is: put it where memory is short (a cgroup, a guest) to learn anything. What it does \

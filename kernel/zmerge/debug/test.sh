@@ -33,7 +33,7 @@ gcc -O2 -static -o "$work/measure" "$here/../guest/measure.c"
 gzip -9 "$work/ext4"
 fio_disk
 rm -f "$folder/kernel.log"
-"$pagewise" lab guest --emulate --kernel "$folder/bzImage" --cpus 2 --memory 1G --deadline "${DEADLINE:-2h}" \
+"$pagewise" lab guest --emulate --kernel "$folder/bzImage" --cpus 2 --memory 1G --start-deadline 1h --deadline "${DEADLINE:-2h}" \
 	--kernel-log "$folder/kernel.log" --append "kunit.enable=1 log_buf_len=4M $patience" \
 	--file "$folder/zmerge.ko:/zmerge.ko" --file "$work/soak:/soak" --file "$work/measure:/measure" \
 	--file "$work/ext4.gz:/ext4.gz" --disk "$work/fio.img,ro" --file "$here/soak.sh:/soak.sh" -- \

@@ -13,7 +13,8 @@ use crate::boot::{finish, lab, program};
 /// Where kernels and userlands are kept between runs of these tests.
 pub(crate) fn shared() -> PathBuf {
     let named = std::env::var_os("PAGEWISE_CACHE").expect("set by cargo xtask test");
-    Path::new(&named).canonicalize().expect("the cache that PAGEWISE_CACHE names")
+    fs::create_dir_all(&named).expect("the cache that PAGEWISE_CACHE names");
+    Path::new(&named).canonicalize().unwrap()
 }
 
 /// The folder of kernels in the shared cache, with that suite's among them.
