@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Jobs that wait for each other → what became of each, several at a time.
 //!
-//! Of the jobs whose predecessors have passed, a free worker takes the one that is expected to take
-//! longest. A job may bring further jobs: which tests there are is known once they are built. Where a
+//! Of the jobs whose predecessors have passed, a free worker takes one that others wait for, and else the
+//! one that is expected to take longest. A job may bring further jobs: which tests there are is known once they are built. Where a
 //! predecessor failed, its followers are not started and are reported as such.
 
 use std::collections::BTreeMap;
@@ -25,6 +25,8 @@ pub(super) struct Job {
     pub(super) phase: &'static str,
     /// Jobs that must have passed before.
     pub(super) after: Vec<&'static str>,
+    /// Whether much waits for it: it goes before all that are not urgent, however short it is.
+    pub(super) is_urgent: bool,
     /// Seconds, where nobody has measured it yet.
     pub(super) guess: f64,
     /// Others that are ready wait until this one has ended, where it failed: there is no point in testing
@@ -65,12 +67,12 @@ impl Queue {
     fn take(&mut self, times: &Times) -> Option<Job> {
         let ready = |job: &Job| job.after.iter().all(|name| self.ended.get(*name) == Some(&true));
         let expected = |job: &Job| times.of(&job.name).unwrap_or(job.guess);
-        let (at, _) = self
-            .waiting
-            .iter()
-            .enumerate()
-            .filter(|(_, job)| ready(job))
-            .max_by(|(_, a), (_, b)| expected(a).total_cmp(&expected(b)))?;
+        let (at, _) = self.waiting.iter().enumerate().filter(|(_, job)| ready(job)).max_by(
+            |(_, a), (_, b)| {
+                let urgent = a.is_urgent.cmp(&b.is_urgent);
+                urgent.then(expected(a).total_cmp(&expected(b)))
+            },
+        )?;
         Some(self.waiting.remove(at))
     }
 
@@ -167,7 +169,8 @@ mod check {
             Ok((Outcome::new(state, String::new()), Vec::new()))
         };
         let (name, after) = (name.to_owned(), after.to_vec());
-        Job { name, phase: "check", after, guess, stops_all: false, work: Box::new(work) }
+        let (is_urgent, work) = (false, Box::new(work));
+        Job { name, phase: "check", after, is_urgent, guess, stops_all: false, work }
     }
 
     fn states(finished: &[Finished]) -> BTreeMap<&str, State> {
@@ -198,6 +201,15 @@ mod check {
         ];
         run_all(jobs, 1, &times);
         assert_eq!(*order.lock().unwrap(), ["a", "b"]);
+    }
+
+    #[test]
+    fn what_others_wait_for_goes_first_however_short() {
+        let order = Order::default();
+        let mut short = job(&order, "short", &[], 1.0, State::Passed);
+        short.is_urgent = true;
+        run_all(vec![job(&order, "long", &[], 9.0, State::Passed), short], 1, &Times::default());
+        assert_eq!(*order.lock().unwrap(), ["short", "long"]);
     }
 
     #[test]

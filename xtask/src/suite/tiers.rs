@@ -74,7 +74,11 @@ impl Setting {
 
 fn job(name: &str, phase: &'static str, after: &[&'static str], guess: f64, work: Work) -> Job {
     let (name, after) = (name.to_owned(), after.to_vec());
-    Job { name, phase, after, guess, stops_all: false, work }
+    Job { name, phase, after, is_urgent: false, guess, stops_all: false, work }
+}
+
+fn urgent(job: Job) -> Job {
+    Job { is_urgent: true, ..job }
 }
 
 /// A command whose exit status says all.
@@ -136,8 +140,8 @@ pub(super) fn jobs(setting: &Arc<Setting>) -> Result<Vec<Job>> {
 fn static_checks() -> Result<Vec<Job>> {
     let phase = "static checks";
     let mut jobs = vec![
-        command("format", phase, &[], 1000.0, cargo(&["fmt", "--all", "--check"])),
-        job("arrows and licences", phase, &["format"], 900.0, {
+        command("format", phase, &[], 2.0, cargo(&["fmt", "--all", "--check"])),
+        job("arrows and licences", phase, &["format"], 1.0, {
             let mut chores = [chore(&["dag"])?, chore(&["heads"])?];
             Box::new(move || {
                 let mut outcome = ran("arrows", &mut chores[0])?;
@@ -151,7 +155,7 @@ fn static_checks() -> Result<Vec<Job>> {
             "clippy",
             phase,
             &["arrows and licences"],
-            800.0,
+            200.0,
             cargo(&[
                 "clippy",
                 "--workspace",
@@ -172,6 +176,7 @@ fn static_checks() -> Result<Vec<Job>> {
     ];
     for job in &mut jobs {
         job.stops_all = true;
+        job.is_urgent = true;
     }
     Ok(jobs)
 }
@@ -191,7 +196,7 @@ pub(super) fn tests_anywhere(setting: &Arc<Setting>, after: &[&'static str]) -> 
             programs.into_iter().filter_map(|program| unit_job(&setting, program).transpose());
         Ok((outcome, jobs.collect::<Result<_>>()?))
     };
-    job("build unit tests", "unit tests", after, 700.0, Box::new(work))
+    urgent(job("build unit tests", "unit tests", after, 300.0, Box::new(work)))
 }
 
 fn built(name: &str, targets: Targets) -> Result<(Outcome, Vec<TestProgram>)> {
@@ -247,13 +252,13 @@ fn beyond_check(setting: &Arc<Setting>) -> Vec<Job> {
             150.0,
             script(&["xtask/scripts/check-oldest.sh"]),
         ),
-        command(
+        urgent(command(
             "shipped program",
             "shipped program",
             &["arrows and licences"],
-            750.0,
+            250.0,
             script(&["xtask/scripts/build-static.sh"]),
-        ),
+        )),
         command("caches", "caches", &["format"], 60.0, script(&["xtask/scripts/test-caches.sh"])),
         command(
             "zmerge core",
@@ -294,7 +299,7 @@ pub(super) fn tests_with_root(setting: &Arc<Setting>, after: &[&'static str]) ->
             if outcome.state.is_good() { root_jobs(&setting, &programs)? } else { Vec::new() };
         Ok((outcome, jobs))
     };
-    job("build root tests", "root", after, 300.0, Box::new(work))
+    urgent(job("build root tests", "root", after, 60.0, Box::new(work)))
 }
 
 fn root_jobs(setting: &Arc<Setting>, programs: &[TestProgram]) -> Result<Vec<Job>> {
