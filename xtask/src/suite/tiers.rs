@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What `make check`, `make test` and `make test-long` consist of, as jobs.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
@@ -354,11 +355,15 @@ pub(super) fn one_step(setting: &Arc<Setting>, step: &'static Step) -> Vec<Job> 
         let follows = outcome.state.is_good().then(|| step_job(&own, step, programs));
         Ok((outcome, follows.into_iter().collect()))
     };
-    let program = script(&["xtask/scripts/build-static.sh"]);
-    vec![
-        command("shipped program", "heavy steps", &[], 1.0, program),
-        job("build tests", "heavy steps", &["shipped program"], 1.0, Box::new(work)),
-    ]
+    let mut jobs = Vec::new();
+    let mut after: &[&str] = &[];
+    if let Runs::Guests(_) = step.runs {
+        let program = script(&["xtask/scripts/build-static.sh"]);
+        jobs.push(command("shipped program", "heavy steps", &[], 1.0, program));
+        after = &["shipped program"];
+    }
+    jobs.push(job("build tests", "heavy steps", after, 1.0, Box::new(work)));
+    jobs
 }
 
 /// Runs a heavy step, unless it is remembered or everything is to run.
@@ -415,7 +420,7 @@ fn step_outcome(
         _ => Outcome::new(State::Failed, format!("{}{}", ended.output()?, ended.why())),
     };
     if is_traced && outcome.state.is_good() {
-        let (outside, inside) = trace::undeclared(step)?;
+        let (outside, inside) = trace::undeclared(step, sources(step)?)?;
         outcome.text = format!("{inside} of its declared files were opened");
         if !outside.is_empty() {
             let names: Vec<String> = outside.iter().map(|name| format!("  {name}")).collect();
@@ -427,6 +432,18 @@ fn step_outcome(
         }
     }
     Ok(outcome)
+}
+
+/// What the test programs of a step were built from.
+fn sources(step: &Step) -> Result<BTreeSet<String>> {
+    match step.runs {
+        Runs::Command(_) | Runs::Chore(_) => Ok(BTreeSet::new()),
+        Runs::Guests(_) => trace::sources("pagewise", "guest"),
+        Runs::Tests { program, .. } => {
+            let (package, target) = program.split_once(' ').unwrap_or((program, program));
+            trace::sources(&format!("pagewise-{package}"), target)
+        }
+    }
 }
 
 fn step_command(setting: &Setting, step: &Step, programs: &[TestProgram]) -> Result<Command> {
