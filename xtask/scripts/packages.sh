@@ -14,6 +14,7 @@ packages=(
 	g++                    # libFuzzer, for fuzz/
 	default-jre-headless nodejs python3 redis-tools # whose memory is compared with zram
 	fio                    # the referee of bench's block path
+	strace                 # which files the heavy steps open
 	qemu-system-x86        # tests in guests
 	clang libclang-rt-dev  # kernel/zmerge's core in user space: sanitizers and fuzzing
 	liblz4-dev             # what its comparing of LZ4 blocks is held against

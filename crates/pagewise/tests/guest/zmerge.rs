@@ -2,7 +2,7 @@
 //! The kernel module zmerge, built for the kernels of three Debian suites, in guests with them.
 //!
 //! `kernel/zmerge/build-for.sh` builds it with each suite's own compiler and headers, which it keeps
-//! below `.cache/zmerge` (some 430 MB a suite); a module whose sources have not changed is not
+//! in the cache of all clones (some 430 MB a suite); a module whose sources have not changed is not
 //! built again. What is tried is in the scripts of `kernel/zmerge/guest`.
 
 use std::path::{Path, PathBuf};
