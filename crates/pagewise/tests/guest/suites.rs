@@ -35,6 +35,8 @@ say capture pagewise capture --quiet --folder /out/host
 /// A program that holds 4 MiB of text in a cgroup of its own, and what scan says of both, alive; then of
 /// the core that the kernel writes of it, and of half of that.
 const SCAN: &str = r#"
+# one stream: what the shell says of the killed program would else come anywhere among the answers
+exec 2>&1
 cd /tmp && echo core > /proc/sys/kernel/core_pattern && echo 0 > /proc/sys/kernel/core_uses_pid
 ulimit -c unlimited
 mkdir /sys/fs/cgroup/held
