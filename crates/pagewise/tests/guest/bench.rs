@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::boot::{SAY, answer, document};
+use crate::boot::{Ran, SAY, answer, document};
 
 /// With two processors a guest has a clock that times single requests.
 const RUN: &str = r#"
@@ -20,9 +20,21 @@ const RUN: &str = r#"
 const LEVELS: &str = "get levels pagewise bench --quick --size 4M --mix text:100 --no-swap --json \
     --algorithm zstd:-5 --algorithm zstd:12";
 
+/// Starts a guest once more if its kernel panicked before the command began: QEMU 7.2 does that to sid's
+/// kernel with two emulated processors, in 1 of some 90 boots seen.
+fn booted(options: &[&str], script: &str) -> Ran {
+    let ran = crate::boot::script(options, script);
+    let has_begun = ran.out.contains("== processors");
+    if has_begun || !ran.err.contains("the kernel panicked") {
+        return ran;
+    }
+    eprintln!("started again after: {}", ran.err);
+    crate::boot::script(options, script)
+}
+
 fn measured(suite: &str, more: &str, expected: &[&str]) -> String {
     let options = ["--kernel", suite, "--cpus", "2", "--memory", "768M", "--deadline", "10m"];
-    let ran = crate::boot::script(&options, &format!("{SAY}{RUN}{more}"));
+    let ran = booted(&options, &format!("{SAY}{RUN}{more}"));
     assert_eq!(ran.status, 0, "{} {}", ran.out, ran.err);
     assert_eq!(answer(&ran.out, "processors"), ("2\n", "0"));
     let said = document(&ran.out, "measured");

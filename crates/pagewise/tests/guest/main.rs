@@ -6,6 +6,8 @@
     clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::allow_attributes,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
     reason = "tests start programs and prepare the machine by its own tools"
 )]
 
