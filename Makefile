@@ -3,7 +3,7 @@
 # make run ARGS="…"   build a static program, quick to build and not optimized, and run it (`report` without ARGS)
 # make check          what every commit passes; no root
 # make test           what CI runs; root (installs what the tests need). Heavy steps run where their inputs changed
-# make test-long      everything, whatever is remembered; root, about an hour
+# make test-long      everything, whatever is remembered; root, long
 # make bench          measure the promised numbers; root (BENCH="--runs 41": options of the chore)
 # make test-kernel-debug   zmerge under KASAN, lockdep, kmemleak and failing allocations; root (PAGES=2000000)
 # make test-riscv64        the program on another processor, emulated; root

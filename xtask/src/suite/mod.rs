@@ -83,6 +83,9 @@ pub(crate) fn step(args: &StepArgs) -> Result<()> {
     let tier = if args.traced { Tier::Long } else { Tier::Test };
     let setting = Arc::new(setting(tier, false, Vec::new())?);
     let Some(name) = &args.name else { return list_steps(&setting) };
+    if args.traced {
+        trace::check_itself()?;
+    }
     let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
     let step = STEPS.iter().find(|step| step.name == name);
     let step = step.with_context(|| format!("no step {name}: there are {}", known.join(", ")))?;
