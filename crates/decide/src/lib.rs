@@ -11,8 +11,11 @@ mod rules;
 #[cfg(test)]
 mod testing;
 mod text;
+mod verdict;
 
 use pagewise_model::{Finding, Interval};
+
+pub use verdict::judge;
 
 /// One diagnosis.
 #[derive(Debug, Clone, Copy)]

@@ -64,9 +64,15 @@ pub(crate) fn grow(interval: &mut Interval, name: &str, by: u64) {
 }
 
 pub(crate) fn swappiness(host: &mut Snapshot, value: &str) {
-    let knob = KNOBS.iter().find(|knob| knob.name == "vm.swappiness").unwrap();
-    let live = word("/proc/sys/vm/swappiness", value);
-    host.knobs = vec![KnobReading { knob, instance: None, live, default: knob.default }];
+    knob(host, "vm.swappiness", value);
+}
+
+/// Sets a knob that exists once, by its name in the knob table.
+pub(crate) fn knob(host: &mut Snapshot, name: &str, value: &str) {
+    let knob = KNOBS.iter().find(|knob| knob.name == name).unwrap();
+    let live = word(&format!("/{}", knob.path), value);
+    host.knobs.retain(|reading| reading.knob.name != name);
+    host.knobs.push(KnobReading { knob, instance: None, live, default: knob.default });
 }
 
 pub(crate) fn capability(host: &mut Snapshot, state: FeatureState) {
@@ -243,6 +249,7 @@ fn fill_memory(host: &mut Snapshot) {
         (&mut memory.shmem, mib(200)),
         (&mut memory.slab_reclaimable, mib(300)),
         (&mut memory.anon_huge_pages, mib(100)),
+        (&mut memory.swap_free, mib(3584)),
     ];
     for (number, (field, bytes)) in (1..).zip(fields) {
         *field = line("/proc/meminfo", number, bytes);
@@ -251,6 +258,7 @@ fn fill_memory(host: &mut Snapshot) {
 
 fn fill_counters(host: &mut Snapshot) {
     for (name, value) in [
+        ("oom_kill", 0),
         ("allocstall_normal", 3),
         ("allocstall_movable", 4),
         ("compact_fail", 1),
@@ -372,6 +380,9 @@ pub(crate) fn erasers() -> Vec<Eraser> {
         memory.active_file,
         memory.inactive_file,
         memory.swap_total,
+        memory.swap_free,
+        memory.committed,
+        memory.commit_limit,
         memory.anon_pages,
         memory.shmem,
         memory.slab_reclaimable,

@@ -38,6 +38,7 @@ mod thp;
 mod thp_profile;
 mod trial;
 mod units;
+mod verdict;
 mod walks;
 mod zmerge;
 mod zone;
@@ -87,6 +88,7 @@ pub use trial::{
     TrialRun, TrialSetting, TrialSwap, Verdict,
 };
 pub use units::{Bytes, Micros, Millis, Nanos, Pages, Percent, Ratio};
+pub use verdict::{GroupVerdict, HostVerdict, Level};
 pub use walks::PageWalks;
 pub use zmerge::{LeftOut, Merge, MergedDevice, Merging};
 pub use zone::{FreeBlocks, Zone, ZonePressure};

@@ -80,6 +80,18 @@ impl Bytes {
     pub fn percent_of(self, whole: Self) -> Option<Percent> {
         (whole.0 > 0).then(|| Percent::new(self.0 as f64 * 100.0 / whole.0 as f64))
     }
+
+    /// `7.9 of 8.0 GiB`; both units if they differ.
+    pub fn part_of(self, whole: Self) -> String {
+        let (part, whole) = (self.to_string(), whole.to_string());
+        match (part.split_once(' '), whole.split_once(' ')) {
+            (Some((number, one)), Some((_, other))) if one == other => {
+                format!("{number} of {whole}")
+            }
+            (Some(("0", _)), _) => format!("0 of {whole}"),
+            _ => format!("{part} of {whole}"),
+        }
+    }
 }
 
 impl fmt::Display for Bytes {
@@ -121,6 +133,16 @@ impl Percent {
     /// The plain number, in percent.
     pub const fn get(self) -> f64 {
         self.0
+    }
+
+    /// A share of time with two significant digits: `34 %`, `2.1 %`, `0.30 %`, `0 %`.
+    pub fn of_time(self) -> String {
+        match self.0 {
+            0.0 => "0 %".to_owned(),
+            much if much >= 9.95 => format!("{much:.0} %"),
+            some if some >= 0.995 => format!("{some:.1} %"),
+            little => format!("{little:.2} %"),
+        }
     }
 }
 

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use pagewise_model::knob::KnobReading;
 use pagewise_model::{
     Benchmark, Capability, Cgroups, Cost, Counters, Damon, Effective, Estimate, Finding,
-    FreeBlocks, HostSummary, HugePool, Interval, Ksm, Memory, Mglru, Name, Problem, Processes, Psi,
-    Reading, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
+    FreeBlocks, HostSummary, HostVerdict, HugePool, Interval, Ksm, Memory, Mglru, Name, Problem,
+    Processes, Psi, Reading, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
@@ -164,6 +164,7 @@ struct Rates<'a> {
 struct Report<'a> {
     #[serde(flatten)]
     head: Head<'a>,
+    verdict: &'a HostVerdict,
     /// Most severe first.
     findings: &'a [Finding],
     /// What the memory of the largest processes that may be read would become, judged by a small
@@ -178,6 +179,7 @@ struct Report<'a> {
 struct Status<'a> {
     #[serde(flatten)]
     head: Head<'a>,
+    verdict: &'a HostVerdict,
     #[serde(flatten)]
     facts: Facts<'a>,
 }
@@ -187,6 +189,7 @@ struct Status<'a> {
 struct Doctor<'a> {
     #[serde(flatten)]
     head: Head<'a>,
+    verdict: &'a HostVerdict,
     /// Most severe first.
     findings: &'a [Finding],
 }
@@ -317,20 +320,23 @@ pub fn scan(scanned: &Scanned<'_>) -> String {
 /// What `report --json` prints, with a line end.
 pub fn report(answer: &Answer<'_>) -> String {
     let (head, facts) = (Head::of_answer(Noun::Report, answer), Facts::of(answer.interval));
-    printed(&Report { head, findings: answer.findings, estimates: answer.estimates, facts })
+    let Answer { verdict, findings, estimates, .. } = *answer;
+    printed(&Report { head, verdict, findings, estimates, facts })
 }
 
 /// What `status --json` prints, with a line end.
 pub fn status(answer: &Answer<'_>) -> String {
     printed(&Status {
         head: Head::of_answer(Noun::Status, answer),
+        verdict: answer.verdict,
         facts: Facts::of(answer.interval),
     })
 }
 
 /// What `doctor --json` prints, with a line end.
 pub fn doctor(answer: &Answer<'_>) -> String {
-    printed(&Doctor { head: Head::of_answer(Noun::Doctor, answer), findings: answer.findings })
+    let head = Head::of_answer(Noun::Doctor, answer);
+    printed(&Doctor { head, verdict: answer.verdict, findings: answer.findings })
 }
 
 /// The JSON Schema (draft 2020-12) of the document, with a line end.

@@ -14,8 +14,8 @@ mod told;
 mod watched;
 
 use pagewise_model::{
-    Benchmark, Collapse, Cost, Effective, Estimate, Finding, Interval, Merge, Moment, PageWalks,
-    ProcessCoverage, Restrain, Snapshot, Trial, TrialRun,
+    Benchmark, Collapse, Cost, Effective, Estimate, Finding, HostVerdict, Interval, Merge, Moment,
+    PageWalks, ProcessCoverage, Restrain, Snapshot, Trial, TrialRun,
 };
 use serde::Serialize;
 
@@ -24,6 +24,8 @@ use serde::Serialize;
 pub struct Answer<'a> {
     /// The host.
     pub interval: &'a Interval,
+    /// How short of memory it is.
+    pub verdict: &'a HostVerdict,
     /// What is the case, most severe first.
     pub findings: &'a [Finding],
     /// How many more there are that the reader did not ask for.

@@ -34,6 +34,7 @@ fn a_host_with_everything() {
     let findings = [vec![host::waiting()], host::findings()].concat();
     let answer = Answer {
         interval: &interval,
+        verdict: host::verdict(),
         findings: &findings,
         hidden: 0,
         estimates: &[],
@@ -168,6 +169,7 @@ fn a_host_of_which_nothing_is_known() {
     let interval = Interval::single(Snapshot::default());
     let answer = Answer {
         interval: &interval,
+        verdict: host::verdict(),
         findings: &[],
         hidden: 0,
         estimates: &[],

@@ -17,7 +17,14 @@ use pagewise_report::{Answer, Benched, CellTried, Experimented, Scanned, Tried};
 use serde_json::{Value, json};
 
 fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
-    let answer = Answer { interval, findings, hidden: 0, estimates: &[], cost: host::cost() };
+    let answer = Answer {
+        interval,
+        verdict: host::verdict(),
+        findings,
+        hidden: 0,
+        estimates: &[],
+        cost: host::cost(),
+    };
     let text = match noun {
         Noun::Report => json::report(&answer),
         Noun::Status => json::status(&answer),
@@ -137,6 +144,7 @@ fn every_document_says_when_where_and_at_what_cost() {
     let empty = Interval::single(Snapshot::default());
     let answer = Answer {
         interval: &empty,
+        verdict: host::verdict(),
         findings: &[],
         hidden: 0,
         estimates: &[],

@@ -10,7 +10,14 @@ use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
 
 fn all_texts(interval: &Interval, findings: &[pagewise_model::Finding], look: Look) -> String {
-    let answer = Answer { interval, findings, hidden: 0, estimates: &[], cost: host::cost() };
+    let answer = Answer {
+        interval,
+        verdict: host::verdict(),
+        findings,
+        hidden: 0,
+        estimates: &[],
+        cost: host::cost(),
+    };
     [report(&answer, look), status(&answer, look), doctor(&answer, look)].concat()
 }
 

@@ -1,12 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Memory cgroups: which lies below which, which is held by its own limit, which unit one is.
 
+use std::collections::HashMap;
+
 use pagewise_model::{Bytes, Cgroup, Change, Interval, Limit, Reading, Snapshot};
+
+use super::room;
+
+/// A cgroup at both ends of an interval.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GroupPair<'a> {
+    /// `None` if it did not exist yet, or without an earlier look.
+    pub(crate) before: Option<&'a Cgroup>,
+    pub(crate) now: &'a Cgroup,
+    seconds: Option<f64>,
+}
+
+/// Every cgroup but the root, parents before children.
+pub(crate) fn pairs(interval: &Interval) -> Vec<GroupPair<'_>> {
+    let start = interval.start.iter().flat_map(|start| &start.cgroups.groups);
+    let before: HashMap<&str, &Cgroup> = start.map(|group| (group.path.as_str(), group)).collect();
+    let seconds = interval.seconds();
+    let groups = interval.end.cgroups.groups.iter().filter(|group| group.path.as_str() != "/");
+    let pair = |now| GroupPair { before: before.get(path_of(now)).copied(), now, seconds };
+    groups.map(pair).collect()
+}
+
+fn path_of(group: &Cgroup) -> &str {
+    group.path.as_str()
+}
+
+impl GroupPair<'_> {
+    /// How a counter of this group moved; `None` if it cannot be known or the counter was reset.
+    pub(crate) fn change(&self, pick: impl Fn(&Cgroup) -> &Reading<u64>) -> Option<Change> {
+        let seconds = self.seconds?;
+        let after = pick(self.now);
+        let delta = after.get()?.checked_sub(pick(self.before?).get()?)?;
+        let per_second = delta as f64 / seconds;
+        Some(Change { delta, per_second, seconds, source: after.source.clone() })
+    }
+
+    /// How often the limits of this group were reached over the interval; in version 2 the groups
+    /// below it are counted too, and the caller has to take them off.
+    pub(crate) fn reached(&self) -> Option<u64> {
+        let is_set = |limit: &Reading<Limit>| limit.get().is_some_and(is_limit);
+        let max = is_set(&self.now.max).then(|| self.change(|group| &group.events.max));
+        let high = is_set(&self.now.high).then(|| self.change(|group| &group.events.high));
+        let known: Vec<u64> =
+            [max, high].into_iter().flatten().flatten().map(|change| change.delta).collect();
+        (!known.is_empty()).then(|| known.into_iter().sum())
+    }
+}
+
+fn is_limit(limit: Limit) -> bool {
+    limit != Limit::Max
+}
 
 /// A group that reached its limit during the interval.
 #[derive(Debug)]
 pub(crate) struct AtLimit<'a> {
-    pub(crate) group: &'a Cgroup,
     /// The file that holds the limit.
     pub(crate) file: &'static str,
     pub(crate) limit: Bytes,
@@ -26,28 +78,41 @@ impl AtLimit<'_> {
     }
 }
 
-/// The innermost limit that holds this group: its own, or one of a group above it.
-pub(crate) fn at_limit<'a>(interval: &'a Interval, group: &Cgroup) -> Option<AtLimit<'a>> {
-    let groups = interval.end.cgroups.groups.iter();
-    let around = groups.filter(|other| other.path == group.path || is_below(group, other));
-    // parents come before children
-    around.rev().find_map(|other| reached(interval, other))
-}
-
-fn reached<'a>(interval: &Interval, group: &'a Cgroup) -> Option<AtLimit<'a>> {
+/// The limit of this group that was reached over the interval.
+pub(crate) fn own_limit<'a>(pair: &GroupPair<'a>) -> Option<AtLimit<'a>> {
     type Event = fn(&Cgroup) -> &Reading<u64>;
+    let group = pair.now;
     let limits: [(&'static str, &Reading<Limit>, Event); 2] = [
         ("memory.max", &group.max, |group| &group.events.max),
         ("memory.high", &group.high, |group| &group.events.high),
     ];
     limits.into_iter().find_map(|(file, reading, event)| {
         let Limit::Bytes(limit) = reading.get()? else { return None };
-        let same = |host: &Snapshot| {
-            let same = host.cgroups.groups.iter().find(|other| other.path == group.path);
-            same.map_or_else(Reading::not_read, |same| event(same).clone())
-        };
-        let reached = interval.change(same).filter(|change| change.delta > 0)?;
-        Some(AtLimit { group, file, limit, reading, reached })
+        let reached = pair.change(event).filter(|change| change.delta > 0)?;
+        Some(AtLimit { file, limit, reading, reached })
+    })
+}
+
+/// What of a group's memory cannot be dropped, only swapped: all but the page cache that has a disk
+/// behind it and reclaimable slab.
+pub(crate) fn unreclaimable(group: &Cgroup) -> Option<Bytes> {
+    let cache = group.file.get()?.saturating_sub(group.shmem.get().unwrap_or(Bytes::new(0)));
+    let slab = group.stat.get("slab_reclaimable").get().unwrap_or(0);
+    Some(group.current.get()?.saturating_sub(cache).saturating_sub(Bytes::new(slab)))
+}
+
+/// How much of a group's memory swap could still take; `None` if it could not be determined.
+pub(crate) fn swap_room(host: &Snapshot, group: &Cgroup) -> Option<Bytes> {
+    if group.swappiness.get() == Some(0) {
+        return Some(Bytes::new(0));
+    }
+    let of_host = room::room(host)?.swap?;
+    Some(match group.swap_max.get() {
+        Some(Limit::Bytes(limit)) => {
+            let held = group.swap_current.get().unwrap_or(Bytes::new(0));
+            limit.saturating_sub(held).min(of_host)
+        }
+        Some(Limit::Max) | None => of_host,
     })
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What several rules need to know of a host. No judgement about what to do stands here.
 
+pub(crate) mod commit;
 pub(crate) mod groups;
 pub(crate) mod pressure;
 pub(crate) mod reclaim;
+pub(crate) mod room;
 pub(crate) mod swappiness;
 pub(crate) mod tiers;
 pub(crate) mod zones;

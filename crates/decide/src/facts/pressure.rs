@@ -4,7 +4,7 @@
 //! *some* is time in which at least one task waited for memory, *full* time in which nobody got
 //! on. For comparison: systemd-oomd kills at 60 % full by default, far past what a user feels.
 
-use pagewise_model::{Percent, Pressure, Psi, Reading, Severity};
+use pagewise_model::{Level, Percent, Pressure, Psi, Reading, Severity};
 
 /// A tenth of ten seconds: a burst that somebody noticed.
 const SOME_10: f64 = 10.0;
@@ -34,4 +34,12 @@ pub(crate) fn level_of(memory: &Pressure) -> Option<Severity> {
 
 fn reaches(average: &Reading<Percent>, threshold: f64) -> bool {
     average.get().is_some_and(|percent| percent.get() >= threshold)
+}
+
+/// How short of memory that much waiting is.
+pub(crate) fn shortage(memory: &Pressure) -> Option<Level> {
+    level_of(memory).map(|severity| match severity {
+        Severity::Critical => Level::Critical,
+        Severity::Warning | Severity::Info => Level::Short,
+    })
 }

@@ -43,10 +43,54 @@ pub(crate) fn rereading(interval: &Interval) -> Option<Rereading> {
     let refaults = file_refaults(interval)?;
     let dropped = dropped(interval)?;
     let major_faults = interval.vmstat("pgmajfault")?;
-    let hurts = refaults.change.per_second >= REFAULTS_PER_SECOND
-        && major_faults.per_second >= MAJOR_FAULTS_PER_SECOND
-        && dropped.change.delta as f64 >= refaults.change.delta as f64 * DROPPED_PER_REFAULT;
-    hurts.then_some(Rereading { refaults, dropped, major_faults })
+    let drops = dropped.change.delta as f64 >= refaults.change.delta as f64 * DROPPED_PER_REFAULT;
+    (drops && hurts(&refaults.change, &major_faults)).then_some(Rereading {
+        refaults,
+        dropped,
+        major_faults,
+    })
+}
+
+/// Whether refaults and the waiting for them are more than noise.
+pub(crate) fn hurts(refaults: &Change, major_faults: &Change) -> bool {
+    refaults.per_second >= REFAULTS_PER_SECOND && major_faults.per_second >= MAJOR_FAULTS_PER_SECOND
+}
+
+/// The working set does not fit: shares over the interval.
+#[derive(Debug)]
+pub(crate) struct Thrashing {
+    pub(crate) rereading: Rereading,
+    /// Refaults as a share, in percent, of everything that was read from disk.
+    pub(crate) of_read: Option<f64>,
+    /// Faults that had to wait for a disk, as a share, in percent, of all faults.
+    pub(crate) of_faults: Option<f64>,
+}
+
+/// From here on the machine reads more for what it dropped than for what is new.
+const REREAD_PERCENT: f64 = 50.0;
+
+impl Thrashing {
+    /// Whether most of what is read was dropped a moment ago.
+    pub(crate) fn is_most(&self) -> bool {
+        self.of_read.is_some_and(|percent| percent >= REREAD_PERCENT)
+    }
+}
+
+/// How much of all reading and faulting is for what was dropped a moment ago.
+pub(crate) fn thrashing(interval: &Interval) -> Option<Thrashing> {
+    let rereading = rereading(interval)?;
+    let page_size = interval.end.page_size();
+    let refaulted = rereading.refaults.change.delta as f64 * page_size.get() as f64;
+    // the kernel counts pgpgin in KiB
+    let read = interval.vmstat("pgpgin").and_then(|read| Bytes::from_kib(read.delta));
+    let faults = interval.vmstat("pgfault");
+    let share = |part: f64, whole: f64| (whole > 0.0).then(|| (part * 100.0 / whole).min(100.0));
+    Some(Thrashing {
+        of_read: read.and_then(|read| share(refaulted, read.get() as f64)),
+        of_faults: faults
+            .and_then(|all| share(rereading.major_faults.delta as f64, all.delta as f64)),
+        rereading,
+    })
 }
 
 /// Pages that reclaim took. Kernels before 5.9 do not tell files from anonymous memory; there the

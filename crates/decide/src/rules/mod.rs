@@ -2,13 +2,16 @@
 //! The rules, in the order in which their findings are told.
 
 mod cache_not_cache;
-mod cgroup_v1_limits;
+mod commit_limit;
 mod fragmentation;
+mod group_limit;
 mod hugetlb_unused;
 mod khugepaged_starves;
+mod memory_low;
 mod memory_pressure;
 mod mglru_off;
 mod swap_avoids_anon;
+mod swap_full;
 mod thp_bloat_guard_off;
 mod thp_coverage;
 mod tier_order;
@@ -22,7 +25,11 @@ mod zram_zswap_stacked;
 use crate::Rule;
 
 pub(crate) static ALL: &[Rule] = &[
+    memory_low::RULE,
     memory_pressure::RULE,
+    group_limit::RULE,
+    commit_limit::RULE,
+    swap_full::RULE,
     zram_unused::RULE,
     swap_avoids_anon::RULE,
     tier_order::RULE,
@@ -38,7 +45,6 @@ pub(crate) static ALL: &[Rule] = &[
     hugetlb_unused::RULE,
     fragmentation::RULE,
     mglru_off::RULE,
-    cgroup_v1_limits::RULE,
 ];
 
 /// The id of a rule, and how to make a machine on which it fires.
@@ -49,7 +55,12 @@ pub(crate) type Firing = (&'static str, fn() -> pagewise_model::Interval);
 #[cfg(test)]
 pub(crate) static FIRING: &[Firing] = &[
     ("memory-pressure", memory_pressure::tests::firing),
-    ("memory-pressure", memory_pressure::at_limit::tests::firing),
+    ("group-limit", group_limit::tests::firing),
+    ("group-limit", group_limit::tests::firing_full),
+    ("group-limit", group_limit::tests::firing_v1),
+    ("memory-low", memory_low::tests::firing),
+    ("swap-full", swap_full::tests::firing),
+    ("commit-limit", commit_limit::tests::firing),
     ("zram-unused", zram_unused::tests::not_loaded),
     ("zram-unused", zram_unused::tests::firing_in_container),
     ("zram-unused", zram_unused::tests::firing_raw),
@@ -76,5 +87,4 @@ pub(crate) static FIRING: &[Firing] = &[
     ("hugetlb-unused", hugetlb_unused::tests::firing),
     ("fragmentation", fragmentation::tests::firing),
     ("mglru-off", mglru_off::tests::firing),
-    ("cgroup-v1-limits", cgroup_v1_limits::tests::firing),
 ];

@@ -107,7 +107,8 @@ impl Page {
     ) -> anyhow::Result<Printed> {
         let cost = cost::so_far(started, interval);
         let Said { findings, hidden, estimates } = said;
-        let answer = Answer { interval, findings, hidden, estimates, cost };
+        let verdict = &pagewise_decide::judge(interval);
+        let answer = Answer { interval, verdict, findings, hidden, estimates, cost };
         let text = match global.json {
             true => (self.json)(&answer),
             false => (self.text)(&answer, screen::look(global)),

@@ -23,13 +23,3 @@ pub(super) fn run(global: &Global, wanted: &Report, started: Started) -> anyhow:
     PAGE.show(global, started, &interval, said)?;
     Ok(Outcome::Done)
 }
-
-#[cfg(test)]
-mod tests {
-    /// The verdict follows a rule by its name: it must be the name of one.
-    #[test]
-    fn the_verdict_follows_a_rule_that_there_is() {
-        let mut rules = pagewise_decide::RULES.iter();
-        assert!(rules.any(|rule| rule.id == pagewise_report::text::SHORT_OF_MEMORY));
-    }
-}

@@ -31,7 +31,14 @@ pub(super) fn print(page: &mut Page, interval: &Interval) {
     let mut table = Table::new(4, columns);
     groups.iter().for_each(|group| table.row(row(interval, group)));
     table.print(page);
+    if matches!(cgroups.hierarchy, Hierarchy::V1 | Hierarchy::Hybrid) {
+        page.prose(4, Role::Quiet, VERSION_1);
+    }
 }
+
+const VERSION_1: &str = "Memory is in cgroup version 1, which has no pressure per group, no memory.high \
+    and no memory.reclaim. systemd.unified_cgroup_hierarchy=1 on the kernel's command line asks for \
+    version 2.";
 
 fn nothing(page: &mut Page, cgroups: &Cgroups) {
     if cgroups.hierarchy != Hierarchy::None {

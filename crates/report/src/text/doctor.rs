@@ -11,7 +11,13 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
     page.gap();
     if let Some(why) = verdict::unreadable(&answer.interval.end) {
         page.prose(2, Role::Strong, &why);
-    } else if answer.findings.is_empty() && answer.hidden == 0 {
+    } else {
+        page.prose(2, verdict::role(answer.verdict.level), &answer.verdict.line);
+    }
+    if verdict::unreadable(&answer.interval.end).is_none()
+        && answer.findings.is_empty()
+        && answer.hidden == 0
+    {
         return findings::none(page);
     }
     let counted = counted(answer);

@@ -43,9 +43,6 @@ use kit::Page;
 use pagewise_model::knob::KnobReading;
 use pagewise_model::{Replicated, SelfTest, Trial};
 
-/// The rule whose finding says that memory is short; the verdict says so then, and only then.
-pub const SHORT_OF_MEMORY: &str = "memory-pressure";
-
 /// How text may look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {

@@ -14,6 +14,9 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
     page.gap();
     if let Some(why) = verdict::unreadable(snapshot) {
         page.prose(2, Role::Strong, &why);
+    } else {
+        page.prose(2, verdict::role(answer.verdict.level), &answer.verdict.line);
+        page.gap();
     }
     where_memory_is(page, snapshot);
     swap(page, snapshot);

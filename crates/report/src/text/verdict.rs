@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The answer in one or two sentences, from the findings' severities and the pressure that was read.
-//!
-//! It repeats what others decided: memory is short where a finding says so, and the numbers beside it
-//! are only shown. It never says that memory is fine where pressure is unknown.
+//! The verdict: a line or three that others decided, then how many findings there are.
 
-use pagewise_model::{Finding, Psi, Severity, Snapshot};
+use pagewise_model::{Finding, Level, Psi, Severity, Snapshot};
 
 use super::kit::{Page, Role};
-use super::words::{MISSING, absence, lack, listed, part_of, plural, stalled};
-use super::{SHORT_OF_MEMORY, pressure};
+use super::pressure;
+use super::words::{MISSING, absence, lack, listed, plural};
 use crate::Answer;
 
 pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
@@ -19,8 +16,7 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
             return;
         }
     } else {
-        let worst = answer.findings.iter().map(|finding| finding.severity).max();
-        page.prose(2, role(worst), &sentence(answer.findings, worst, snapshot));
+        page.prose(2, role(answer.verdict.level), &answer.verdict.line);
     }
     page.prose(2, Role::Plain, &second(answer.findings, &snapshot.psi));
 }
@@ -42,59 +38,13 @@ pub(super) fn unreadable(snapshot: &Snapshot) -> Option<String> {
     Some(format!("What memory is doing here could not be read{}.", why.unwrap_or_default()))
 }
 
-fn role(worst: Option<Severity>) -> Role {
-    match worst {
-        Some(Severity::Critical) => Role::Critical,
-        Some(Severity::Warning) => Role::Strong,
-        Some(Severity::Info) | None => Role::Good,
-    }
-}
-
-fn sentence(findings: &[Finding], worst: Option<Severity>, snapshot: &Snapshot) -> String {
-    let waited = waited(&snapshot.psi);
-    if let Some(short) = findings.iter().find(|finding| finding.id == SHORT_OF_MEMORY) {
-        return format!("Memory is short: {}.", short.title);
-    }
-    let available = available(snapshot);
-    match (worst, waited) {
-        (Some(Severity::Critical), Some(_)) => {
-            format!("Memory will hurt work at the next peak, if not now: {available}.")
-        }
-        (Some(Severity::Critical), None) => {
-            format!("Memory hurts work here, or will at the next peak: {available}.")
-        }
-        (Some(Severity::Warning), Some(_)) => {
-            format!("Memory is not short, but it is not used well: {available}.")
-        }
-        (Some(Severity::Warning), None) => format!("Memory is not used well: {available}."),
-        (_, Some(some)) => {
-            format!("Memory is not short: {available}, and {}.", waiting(&snapshot.psi, some))
-        }
-        (_, None) => format!("Nothing wrong was found: {available}."),
-    }
-}
-
-/// Share of the last minute in which some task waited for memory.
-fn waited(psi: &Psi) -> Option<f64> {
-    psi.memory.some.avg60.get().map(pagewise_model::Percent::get)
-}
-
-fn waiting(psi: &Psi, some: f64) -> String {
-    if some <= 0.0 {
-        return "nobody waited for it in the last minute".to_owned();
-    }
-    let everybody = psi.memory.full.avg60.get().filter(|full| full.get() > 0.0);
-    let everybody = everybody.map(|full| format!(", everybody {}", stalled(full.get())));
-    let everybody = everybody.unwrap_or_default();
-    format!("somebody waited for it {} of the last minute{everybody}", stalled(some))
-}
-
-fn available(snapshot: &Snapshot) -> String {
-    match snapshot.memory.available.get().zip(snapshot.memory.total.get()) {
-        Some((available, total)) => {
-            format!("{} are available", part_of(available, total))
-        }
-        None => "how much is available is not known".to_owned(),
+/// The colour of a level.
+pub(super) fn role(level: Level) -> Role {
+    match level {
+        Level::Critical => Role::Critical,
+        Level::Short => Role::Warning,
+        Level::Tight | Level::Unknown => Role::Strong,
+        Level::Calm => Role::Good,
     }
 }
 

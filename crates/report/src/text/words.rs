@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How values are spelled, and what stands where there is none.
 
-use pagewise_model::{Bytes, Outcome, Pages, Quantity, Ratio, Reading};
+use pagewise_model::{Bytes, Outcome, Pages, Percent, Quantity, Ratio, Reading};
 
 use super::kit::Role;
 use super::table::{Cell, NONE};
@@ -73,14 +73,9 @@ pub(super) fn was_asked<T>(reading: &Reading<T>) -> bool {
     reading.value().is_some() || reading.is_denied() || !reading.source.path().is_empty()
 }
 
-/// `7.9 of 8.0 GiB`, or both units where they differ.
+/// [`Bytes::part_of`].
 pub(super) fn part_of(part: Bytes, whole: Bytes) -> String {
-    let (part, whole) = (part.to_string(), whole.to_string());
-    match (part.split_once(' '), whole.split_once(' ')) {
-        (Some((number, one)), Some((_, other))) if one == other => format!("{number} of {whole}"),
-        (Some(("0", _)), _) => format!("0 of {whole}"),
-        _ => format!("{part} of {whole}"),
-    }
+    part.part_of(whole)
 }
 
 /// A share in whole percent; what is more than nothing and less than all never looks like it.
@@ -96,14 +91,9 @@ pub(super) fn share(part: u64, whole: u64) -> Option<String> {
     })
 }
 
-/// A share of time: two digits that count.
+/// [`Percent::of_time`].
 pub(super) fn stalled(percent: f64) -> String {
-    match percent {
-        0.0 => "0 %".to_owned(),
-        much if much >= 9.95 => format!("{much:.0} %"),
-        some if some >= 0.995 => format!("{some:.1} %"),
-        little => format!("{little:.2} %"),
-    }
+    Percent::new(percent).of_time()
 }
 
 pub(super) use pagewise_model::grouped as count;

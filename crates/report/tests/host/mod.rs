@@ -2,6 +2,8 @@
 //! A machine with everything: a database host that is short of memory. Numbers are those of a real
 //! kind of machine; no kernel printed them together.
 
+use std::sync::LazyLock;
+
 use pagewise_model::knob::{KNOBS, KnobReading};
 use pagewise_model::*;
 
@@ -519,6 +521,27 @@ fn end(moment: u64) -> Snapshot {
 
 pub(crate) fn interval() -> Interval {
     Interval { start: Some(Box::new(end(0))), end: end(1) }
+}
+
+/// What others decided about it.
+pub(crate) fn verdict() -> &'static HostVerdict {
+    static VERDICT: LazyLock<HostVerdict> = LazyLock::new(|| {
+        HostVerdict {
+        level: Level::Short,
+        line: "Memory is short: programs waited for it 11 % of the last minute; 6.3 of 62.8 GiB are \
+               available. /system.slice/web.service is nearly full by its own limit: 61.0 of 64.0 MiB \
+               cannot be dropped, and swap has no room for it."
+            .to_owned(),
+        host: Level::Short,
+        groups: vec![GroupVerdict {
+            group: Name::from("/system.slice/web.service"),
+            level: Level::Tight,
+            line: "61.0 of 64.0 MiB cannot be dropped, and swap has no room for it".to_owned(),
+        }],
+        unknown: vec!["how long programs wait for memory".to_owned()],
+    }
+    });
+    &VERDICT
 }
 
 pub(crate) fn cost() -> Cost {

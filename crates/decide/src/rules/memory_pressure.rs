@@ -4,17 +4,16 @@
 //! PSI says how much time is lost. Where the kernel has none, thrashing alone is told: what part
 //! of all reading from disk is refaults, and what part of all faults had to wait for a disk.
 //!
-//! Where the time is lost inside a cgroup at its own limit, the [limit](at_limit) is told instead.
+//! If a cgroup's own limit explains the waiting, the rule `group-limit` says so instead.
 
-pub(super) mod at_limit;
-
-use pagewise_model::{Bytes, Cgroup, Finding, Interval, Percent, Reading, Severity, Snapshot};
+use pagewise_model::{Finding, Interval, Percent, Reading, Severity, Snapshot};
 
 use crate::Rule;
-use crate::facts::reclaim::{self, Rereading};
-use crate::facts::{groups, pressure};
+use crate::facts::pressure;
+use crate::facts::reclaim::{self, Thrashing};
 use crate::proof::Proof;
 use crate::text::quoted;
+use crate::verdict::{self, Cause};
 
 pub(super) const RULE: Rule = Rule {
     id: "memory-pressure",
@@ -22,36 +21,25 @@ pub(super) const RULE: Rule = Rule {
     look,
 };
 
-/// From here on the machine reads more for what it forgot than for what is new.
-const REREAD_PERCENT: f64 = 50.0;
 /// Cgroups named as evidence.
 const NAMED: usize = 3;
 
-/// The working set does not fit: shares over the interval.
-struct Thrashing {
-    rereading: Rereading,
-    /// Refaults as a share of everything read in.
-    of_read: Option<f64>,
-    /// Faults that had to wait, as a share of all.
-    of_faults: Option<f64>,
-}
-
 fn look(interval: &Interval) -> Vec<Finding> {
-    let level = pressure::level(&interval.end.psi);
-    let thrashing = thrashing(interval);
-    let thrashes = thrashing.as_ref().filter(|thrashing| thrashing.is_most());
-    let severity = level.or(thrashes.map(|_| Severity::Warning));
-    let finding = severity.map(|severity| match at_limit::of(interval) {
-        Some(at) => at_limit::finding(interval, severity, &at),
-        None => Finding {
-            id: RULE.id,
-            severity,
-            title: title(&interval.end, level, thrashes),
-            what: what(interval, level, thrashing.as_ref()),
-            why: WHY.to_owned(),
-            evidence: proof(interval, thrashing.as_ref()).done(),
-            next: next(&interval.end),
-        },
+    let signals = verdict::signals(interval);
+    let waits = signals.iter().any(|signal| matches!(signal.cause, Cause::Pressure { .. }));
+    let level = pressure::level(&interval.end.psi).filter(|_| waits);
+    let thrashes = signals.iter().any(|signal| matches!(signal.cause, Cause::Thrashing(_)));
+    let thrashing = reclaim::thrashing(interval);
+    let most = thrashing.as_ref().filter(|_| thrashes);
+    let severity = level.or(most.map(|_| Severity::Warning));
+    let finding = severity.map(|severity| Finding {
+        id: RULE.id,
+        severity,
+        title: title(&interval.end, level, most),
+        what: what(interval, level, thrashing.as_ref()),
+        why: WHY.to_owned(),
+        evidence: proof(interval, thrashing.as_ref()).done(),
+        next: next(&interval.end),
     });
     finding.into_iter().collect()
 }
@@ -59,28 +47,6 @@ fn look(interval: &Interval) -> Vec<Finding> {
 const WHY: &str = "When free memory is gone, tasks that need a page wait until the kernel has \
     dropped or swapped another one; PSI adds up that time. Where the pages that programs use at \
     the same time do not fit, each one read pushes out the next one needed: that is thrashing.";
-
-fn thrashing(interval: &Interval) -> Option<Thrashing> {
-    let rereading = reclaim::rereading(interval)?;
-    let page_size = interval.end.page_size();
-    let refaulted = rereading.refaults.change.delta as f64 * page_size.get() as f64;
-    // the kernel counts pgpgin in KiB
-    let read = interval.vmstat("pgpgin").and_then(|read| Bytes::from_kib(read.delta));
-    let faults = interval.vmstat("pgfault");
-    let share = |part: f64, whole: f64| (whole > 0.0).then(|| (part * 100.0 / whole).min(100.0));
-    Some(Thrashing {
-        of_read: read.and_then(|read| share(refaulted, read.get() as f64)),
-        of_faults: faults
-            .and_then(|all| share(rereading.major_faults.delta as f64, all.delta as f64)),
-        rereading,
-    })
-}
-
-impl Thrashing {
-    fn is_most(&self) -> bool {
-        self.of_read.is_some_and(|percent| percent >= REREAD_PERCENT)
-    }
-}
 
 fn title(host: &Snapshot, level: Option<Severity>, thrashes: Option<&Thrashing>) -> String {
     let minute = host.psi.memory.some.avg60.get();
@@ -119,7 +85,7 @@ fn waited(host: &Snapshot) -> Option<String> {
     let lines = [("some", &memory.some), ("full", &memory.full)];
     let told = lines.map(|(name, stall)| shown(name, average(&stall.avg10), average(&stall.avg60)));
     let told: Vec<String> = told.into_iter().flatten().collect();
-    let worst = most_pressed(host).into_iter().next();
+    let worst = verdict::pressed_groups(host, NAMED).into_iter().next();
     let worst = worst.map_or_else(String::new, |group| format!(", most in {}", group.path));
     (!told.is_empty()).then(|| format!("Memory pressure: {}{worst}.", told.join("; ")))
 }
@@ -136,32 +102,6 @@ fn reread(host: &Snapshot, thrashing: &Thrashing) -> String {
     )
 }
 
-/// Groups over a threshold, worst first; the root stands for the host and is left out.
-fn most_pressed(host: &Snapshot) -> Vec<&Cgroup> {
-    let mut pressed: Vec<(u64, &Cgroup)> = host
-        .cgroups
-        .groups
-        .iter()
-        .filter(|group| group.path.as_str() != "/")
-        .filter(|group| pressure::level_of(&group.pressure).is_some())
-        .filter_map(|group| Some((hundredths(group)?, group)))
-        .collect();
-    pressed.sort_by_key(|(some, _)| std::cmp::Reverse(*some));
-    let told_below = |some: u64, group: &Cgroup| {
-        let below = pressed.iter().filter(|(_, other)| groups::is_below(other, group));
-        below.into_iter().any(|(other, _)| other * 10 >= some * 9)
-    };
-    let innermost = pressed.iter().filter(|(some, group)| !told_below(*some, group));
-    innermost.take(NAMED).map(|(_, group)| *group).collect()
-}
-
-fn hundredths(group: &Cgroup) -> Option<u64> {
-    let some = group.pressure.some.avg60.get()?.get().clamp(0.0, 100.0);
-    #[expect(clippy::cast_possible_truncation, reason = "clamped just before")]
-    #[expect(clippy::cast_sign_loss, reason = "clamped just before")]
-    Some((some * 100.0) as u64)
-}
-
 fn proof(interval: &Interval, thrashing: Option<&Thrashing>) -> Proof {
     let memory = &interval.end.psi.memory;
     let proof = Proof::new()
@@ -169,11 +109,12 @@ fn proof(interval: &Interval, thrashing: Option<&Thrashing>) -> Proof {
         .named("some avg60", &memory.some.avg60)
         .named("full avg10", &memory.full.avg10)
         .named("full avg60", &memory.full.avg60);
-    let proof = most_pressed(&interval.end).into_iter().fold(proof, |proof, group| {
-        proof
-            .named("some avg60", &group.pressure.some.avg60)
-            .named("full avg60", &group.pressure.full.avg60)
-    });
+    let proof =
+        verdict::pressed_groups(&interval.end, NAMED).into_iter().fold(proof, |proof, group| {
+            proof
+                .named("some avg60", &group.pressure.some.avg60)
+                .named("full avg60", &group.pressure.full.avg60)
+        });
     let Some(Thrashing { rereading, .. }) = thrashing else { return proof };
     proof
         .change(rereading.refaults.name, &rereading.refaults.change)
@@ -190,7 +131,7 @@ fn next(host: &Snapshot) -> Vec<String> {
 
 /// What the most pressed group met.
 fn look_at_worst(host: &Snapshot) -> Option<String> {
-    let worst = most_pressed(host).into_iter().next()?;
+    let worst = verdict::pressed_groups(host, NAMED).into_iter().next()?;
     let path = worst.pressure.some.avg60.source.path().replace("memory.pressure", "memory.events");
     Some(format!("cat {}", quoted(&path)))
 }

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Strict overcommit accounting: how near committed memory is to its limit.
+//!
+//! With `vm.overcommit_memory` 2 the kernel refuses a mapping that would bring `Committed_AS` over
+//! `CommitLimit`, however much memory is free. In the other modes the limit means nothing. Source: the
+//! kernel's `Documentation/mm/overcommit-accounting.rst`.
+
+use pagewise_model::{Bytes, Level, Name, Percent, Reading, Snapshot};
+
+const NEAR_PERCENT: f64 = 90.0;
+const AT_PERCENT: f64 = 97.0;
+
+/// Committed memory near its limit.
+#[derive(Debug)]
+pub(crate) struct NearLimit<'a> {
+    pub(crate) level: Level,
+    pub(crate) committed: Bytes,
+    pub(crate) limit: Bytes,
+    pub(crate) share: Percent,
+    pub(crate) mode: &'a Reading<Name>,
+}
+
+/// `None` with another mode, with enough left, or if it is not known.
+pub(crate) fn near_limit(host: &Snapshot) -> Option<NearLimit<'_>> {
+    let mode = &host.knob("vm.overcommit_memory")?.live;
+    if mode.value()?.as_str() != "2" {
+        return None;
+    }
+    let (committed, limit) = (host.memory.committed.get()?, host.memory.commit_limit.get()?);
+    let share = committed.percent_of(limit)?;
+    let level = match share.get() {
+        percent if percent >= AT_PERCENT => Level::Short,
+        percent if percent >= NEAR_PERCENT => Level::Tight,
+        _ => return None,
+    };
+    Some(NearLimit { level, committed, limit, share, mode })
+}

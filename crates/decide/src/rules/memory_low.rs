@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Little memory is available, graded by how much swap could still take.
+
+use pagewise_model::{Bytes, Finding, Interval, Level, Process, Severity, Snapshot};
+
+use crate::Rule;
+use crate::facts::room::Room;
+use crate::facts::tiers;
+use crate::proof::Proof;
+use crate::text::short;
+use crate::verdict::{self, Cause};
+
+pub(super) const RULE: Rule = Rule {
+    id: "memory-low",
+    doc: "Little memory is available, and swap has little or no room for the rest.",
+    look,
+};
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    let low = verdict::signals(interval).into_iter().find_map(|signal| match signal.cause {
+        Cause::Available(room) => Some(finding(&interval.end, signal.level, &room)),
+        _ => None,
+    });
+    low.into_iter().collect()
+}
+
+fn finding(host: &Snapshot, level: Level, room: &Room) -> Finding {
+    let largest = largest(host);
+    Finding {
+        id: RULE.id,
+        severity: if level == Level::Critical { Severity::Critical } else { Severity::Warning },
+        title: format!("only {} of memory are available", room.available.part_of(room.total)),
+        what: format!("{}{}.", state(host, room), largest.map_or_else(String::new, holds)),
+        why: why(host, room),
+        evidence: proof(host, largest),
+        next: next(largest),
+    }
+}
+
+fn state(host: &Snapshot, room: &Room) -> String {
+    let available = format!(
+        "{} are available (below {} a host of this size has little headroom)",
+        room.available.part_of(room.total),
+        room.tight_below()
+    );
+    let swap = match (room.swap_filled, room.swap) {
+        _ if tiers::swap_is_off(host) => ", and there is no swap".to_owned(),
+        (Some(filled), Some(more)) => {
+            format!(", swap is {:.0} % full and could free {more} more", filled.get().floor())
+        }
+        (Some(filled), None) => format!(", and swap is {:.0} % full", filled.get().floor()),
+        (None, _) => String::new(),
+    };
+    format!("{available}{swap}")
+}
+
+fn why(host: &Snapshot, room: &Room) -> String {
+    let end = if room.swap.is_some_and(|more| more > Bytes::new(0)) {
+        "Swap softens that as long as it has room."
+    } else if tiers::swap_is_off(host) {
+        "Without swap the only way out is to drop the code and files that programs are using, and then the OOM killer."
+    } else {
+        "With swap used up as well, the only way out is the OOM killer."
+    };
+    format!(
+        "When nothing is available, each allocation waits until the kernel has reclaimed another \
+         page. {end}"
+    )
+}
+
+/// The process that holds most memory that cannot be dropped.
+fn largest(host: &Snapshot) -> Option<&Process> {
+    let held = |process: &Process| {
+        let shmem = process.rss_shmem.get().unwrap_or(Bytes::new(0));
+        Some(process.rss_anon.get()?.saturating_add(shmem))
+    };
+    let known = host.processes.list.iter().filter_map(|process| Some((held(process)?, process)));
+    known.max_by_key(|(held, _)| *held).map(|(_, process)| process)
+}
+
+fn holds(process: &Process) -> String {
+    let anon = process.rss_anon.get().map_or_else(String::new, |anon| format!(" {anon}"));
+    format!(
+        "; {} (pid {}) holds most anonymous memory,{anon}",
+        short(process.name.as_str()),
+        process.pid
+    )
+}
+
+fn proof(host: &Snapshot, largest: Option<&Process>) -> Vec<pagewise_model::Evidence> {
+    let proof = Proof::new()
+        .named("MemTotal", &host.memory.total)
+        .named("MemAvailable", &host.memory.available)
+        .named("SwapTotal", &host.memory.swap_total)
+        .named("SwapFree", &host.memory.swap_free);
+    match largest {
+        Some(process) => proof.named("RssAnon", &process.rss_anon).done(),
+        None => proof.done(),
+    }
+}
+
+fn next(largest: Option<&Process>) -> Vec<String> {
+    let tasks = "ps -eo pid,rss,comm,cgroup --sort=-rss | head".to_owned();
+    let look = largest.map(|process| format!("grep -E 'Rss|VmSwap' /proc/{}/status", process.pid));
+    [Some(tasks), look].into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::testing::{assert_silent, calm, line, mib, only, with};
+
+    /// 40 MiB of 16 GiB, without swap.
+    pub(crate) fn firing() -> Interval {
+        with(|host| {
+            host.memory.available = line("/proc/meminfo", 3, mib(40));
+            host.memory.swap_total = line("/proc/meminfo", 15, Bytes::new(0));
+            host.memory.swap_free = line("/proc/meminfo", 16, Bytes::new(0));
+            host.tiers.clear();
+            host.zram.clear();
+        })
+    }
+
+    #[test]
+    fn nothing_available_and_no_swap_is_critical() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.severity, Severity::Critical);
+        assert_eq!(finding.title, "only 40.0 MiB of 16.0 GiB of memory are available");
+        assert!(finding.what.contains("and there is no swap; postgres (pid 4121) holds most"));
+    }
+
+    #[test]
+    fn swap_with_room_makes_it_a_warning() {
+        let low = with(|host| host.memory.available = line("/proc/meminfo", 3, mib(40)));
+        let finding = only(&RULE, &low);
+        assert_eq!(finding.severity, Severity::Warning);
+        assert!(finding.what.contains("could free 1.8 GiB more"), "{}", finding.what);
+    }
+
+    #[test]
+    fn enough_is_silent() {
+        assert_silent(&RULE, &calm());
+    }
+}

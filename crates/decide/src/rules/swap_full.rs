@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! All swap together is nearly full.
+
+use pagewise_model::{Finding, Interval, Level, Percent, Severity, Snapshot};
+
+use crate::Rule;
+use crate::facts::room;
+use crate::proof::Proof;
+use crate::verdict::{self, Cause};
+
+pub(super) const RULE: Rule = Rule {
+    id: "swap-full",
+    doc: "All swap together is nearly full: what is cold has nowhere to go any more.",
+    look,
+};
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    let full = verdict::signals(interval).into_iter().find_map(|signal| match signal.cause {
+        Cause::Swap(filled) => finding(&interval.end, signal.level, filled),
+        _ => None,
+    });
+    full.into_iter().collect()
+}
+
+fn finding(host: &Snapshot, level: Level, filled: Percent) -> Option<Finding> {
+    let (total, free) = (host.memory.swap_total.get()?, host.memory.swap_free.get()?);
+    let available = room::room(host)?.available;
+    Some(Finding {
+        id: RULE.id,
+        severity: if level >= Level::Short { Severity::Warning } else { Severity::Info },
+        title: format!("swap is {:.0} % full", filled.get().floor()),
+        what: format!(
+            "{} of swap are used, {free} are left, and {available} of memory are available.",
+            total.saturating_sub(free).part_of(total)
+        ),
+        why: why(level),
+        evidence: Proof::new()
+            .named("SwapTotal", &host.memory.swap_total)
+            .named("SwapFree", &host.memory.swap_free)
+            .named("MemAvailable", &host.memory.available)
+            .done(),
+        next: vec![
+            "swapon --show=NAME,TYPE,SIZE,USED,PRIO".to_owned(),
+            "grep VmSwap /proc/[0-9]*/status | sort -k2 -n | tail".to_owned(),
+        ],
+    })
+}
+
+fn why(level: Level) -> String {
+    if level >= Level::Short {
+        "Anonymous memory can only be swapped, so with swap full it stays in RAM, used or not. What \
+         is needed next comes from dropping code and files, and then from the OOM killer."
+            .to_owned()
+    } else {
+        "Pages that were swapped once stay there until they are used again, so full swap with memory \
+         available is often an old peak and harms nothing. At the next peak there is no room for more."
+            .to_owned()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::{Bytes, TierKind};
+
+    use super::*;
+    use crate::testing::{assert_silent, calm, line, mib, only, tier, with};
+
+    fn full(host: &mut Snapshot) {
+        host.memory.swap_free = line("/proc/meminfo", 16, mib(160));
+        host.tiers = vec![tier("/swapfile", TierKind::File, mib(3936), -2)];
+        host.zram.clear();
+    }
+
+    pub(crate) fn firing() -> Interval {
+        with(full)
+    }
+
+    #[test]
+    fn an_old_peak_is_worth_knowing() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(
+            (finding.severity, finding.title.as_str()),
+            (Severity::Info, "swap is 96 % full")
+        );
+        assert_eq!(
+            finding.what,
+            "3.8 of 4.0 GiB of swap are used, 160.0 MiB are left, and 9.0 GiB of memory are available."
+        );
+    }
+
+    #[test]
+    fn with_little_available_it_is_a_warning() {
+        let low = with(|host| {
+            full(host);
+            host.memory.available = line("/proc/meminfo", 3, mib(1200));
+        });
+        assert_eq!(only(&RULE, &low).severity, Severity::Warning);
+    }
+
+    #[test]
+    fn swap_with_room_and_none_at_all_are_silent() {
+        assert_silent(&RULE, &calm());
+        let none = with(|host| {
+            host.memory.swap_total = line("/proc/meminfo", 15, Bytes::new(0));
+            host.memory.swap_free = line("/proc/meminfo", 16, Bytes::new(0));
+            host.tiers.clear();
+        });
+        assert_silent(&RULE, &none);
+    }
+}

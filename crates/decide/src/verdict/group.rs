@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Cgroups that are short because of their own limit, whatever the host has free.
+//!
+//! Version 2 counts the events of the groups below in `memory.events`, so a limit was only reached by
+//! a group itself if the groups below it do not explain the count. Version 1 counts each alone
+//! (`memory.failcnt`), but has no pressure: there, refaults and major faults while the limit is being
+//! reached stand for the waiting. A full group that only holds page cache is not short: the kernel
+//! fills every limit with cache.
+
+use pagewise_model::{Bytes, Cgroup, Change, Interval, Level, Limit, Percent};
+
+use super::host;
+use crate::facts::groups::{self, AtLimit, GroupPair};
+use crate::facts::{pressure, reclaim};
+
+/// Memory that cannot be dropped, as a share of the limit.
+const NEAR_PERCENT: f64 = 90.0;
+const AT_PERCENT: f64 = 98.0;
+/// Swap that could still take this share of the limit is room.
+const ROOM_PERCENT: f64 = 10.0;
+
+/// What is wrong in a group.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// Processes were killed at the limit.
+    Kills(Change),
+    /// Its tasks wait for memory: shares of the last minute.
+    Waits { some: Percent, full: Option<Percent> },
+    /// It reads again what it dropped, and waits for that.
+    Rereads { refaults: Change, major_faults: Change },
+    /// What it cannot drop nearly fills the limit, and swap has no room for it.
+    Full { held: Bytes, limit: Bytes },
+}
+
+/// A group in trouble by its own limit.
+#[derive(Debug)]
+pub(crate) struct GroupTrouble<'a> {
+    /// The group that has the limit.
+    pub(crate) limited: &'a Cgroup,
+    /// How short it is: the worst of all that is wrong.
+    pub(crate) level: Level,
+    /// What is wrong, worst first.
+    pub(crate) troubles: Vec<(Level, Trouble)>,
+    /// The limit that was reached over the interval.
+    pub(crate) reached: Option<AtLimit<'a>>,
+}
+
+impl GroupTrouble<'_> {
+    /// The limit that it is short by.
+    pub(crate) fn limit(&self) -> Option<Bytes> {
+        match &self.reached {
+            Some(at) => Some(at.limit),
+            None => self.limited.max.get()?.bytes(),
+        }
+    }
+
+    /// Whether its tasks wait for memory.
+    pub(crate) fn waits(&self) -> bool {
+        let mut troubles = self.troubles.iter().map(|(_, trouble)| trouble);
+        troubles.any(|trouble| matches!(trouble, Trouble::Waits { .. } | Trouble::Rereads { .. }))
+    }
+
+    /// The worst thing about it, as a clause.
+    pub(crate) fn line(&self) -> String {
+        super::line::of_group(self)
+    }
+}
+
+/// Every group in trouble by its own limit, worst first.
+pub(crate) fn troubled(interval: &Interval) -> Vec<GroupTrouble<'_>> {
+    let pairs = groups::pairs(interval);
+    let limited: Vec<&GroupPair<'_>> = pairs.iter().filter(|pair| has_limit(pair.now)).collect();
+    let mut troubled: Vec<GroupTrouble<'_>> =
+        limited.iter().filter_map(|pair| trouble(interval, pair, &limited)).collect();
+    own_waiting(interval, &mut troubled);
+    troubled.sort_by(|a, b| {
+        (b.level, a.limited.path.as_str()).cmp(&(a.level, b.limited.path.as_str()))
+    });
+    troubled
+}
+
+/// If the host has memory to spare, the waiting that it counts is that of the group that waits most:
+/// the group takes over the level, so that nothing gets milder by knowing whose it is.
+fn own_waiting(interval: &Interval, troubled: &mut [GroupTrouble<'_>]) {
+    let Some(level) = host::waiting_of_spared(&interval.end) else { return };
+    let waiting = troubled.iter_mut().filter(|group| group.waits());
+    if let Some(worst) = waiting.max_by_key(|group| group.level) {
+        worst.level = worst.level.max(level);
+    }
+}
+
+fn has_limit(group: &Cgroup) -> bool {
+    let is_set = |limit: Option<Limit>| limit.is_some_and(|limit| limit != Limit::Max);
+    is_set(group.max.get()) || is_set(group.high.get())
+}
+
+fn trouble<'a>(
+    interval: &Interval,
+    pair: &GroupPair<'a>,
+    limited: &[&GroupPair<'a>],
+) -> Option<GroupTrouble<'a>> {
+    let reached = reached_itself(pair, limited);
+    let at_limit = reached.is_some();
+    let mut troubles: Vec<(Level, Trouble)> = Vec::new();
+    if at_limit {
+        troubles.extend(kills(pair));
+        troubles.extend(waits(pair.now).or_else(|| rereads(pair)));
+    }
+    troubles.extend(full(interval, pair.now));
+    troubles.sort_by_key(|(level, _)| std::cmp::Reverse(*level));
+    let level = troubles.first()?.0;
+    Some(GroupTrouble { limited: pair.now, level, troubles, reached })
+}
+
+/// How often the group reached its own limit, those below it not counted.
+fn reached_itself<'a>(pair: &GroupPair<'a>, limited: &[&GroupPair<'a>]) -> Option<AtLimit<'a>> {
+    let at = groups::own_limit(pair)?;
+    let below = limited.iter().filter(|other| groups::is_below(other.now, pair.now));
+    let explained: u64 = below.filter_map(|other| other.reached()).sum();
+    let hierarchical = pair.now.events.max.source.path().ends_with("memory.events");
+    (!hierarchical || at.reached.delta > explained).then_some(at)
+}
+
+fn kills(pair: &GroupPair<'_>) -> Option<(Level, Trouble)> {
+    let kills = pair.change(|group| &group.events.oom_kill).filter(|kills| kills.delta > 0)?;
+    Some((Level::Critical, Trouble::Kills(kills)))
+}
+
+fn waits(group: &Cgroup) -> Option<(Level, Trouble)> {
+    let level = pressure::shortage(&group.pressure)?;
+    let some = group.pressure.some.avg60.get()?;
+    Some((level, Trouble::Waits { some, full: group.pressure.full.avg60.get() }))
+}
+
+/// For groups without pressure files.
+fn rereads(pair: &GroupPair<'_>) -> Option<(Level, Trouble)> {
+    if pair.now.pressure.some.avg60.value().is_some() {
+        return None;
+    }
+    let refaults = pair.change(|group| &group.refault_file);
+    let anon = pair.change(|group| &group.refault_anon);
+    let refaults = [refaults, anon].into_iter().flatten().max_by_key(|change| change.delta)?;
+    let major_faults = pair.change(|group| &group.pgmajfault)?;
+    let hurts = reclaim::hurts(&refaults, &major_faults);
+    hurts.then_some((Level::Short, Trouble::Rereads { refaults, major_faults }))
+}
+
+fn full(interval: &Interval, group: &Cgroup) -> Option<(Level, Trouble)> {
+    let limit = group.max.get()?.bytes().filter(|&limit| limit > Bytes::new(0))?;
+    let held = groups::unreclaimable(group)?;
+    let room = groups::swap_room(&interval.end, group).unwrap_or(Bytes::new(0));
+    if room.percent_of(limit)?.get() >= ROOM_PERCENT {
+        return None;
+    }
+    let level = match held.percent_of(limit)?.get() {
+        percent if percent >= AT_PERCENT => Level::Short,
+        percent if percent >= NEAR_PERCENT => Level::Tight,
+        _ => return None,
+    };
+    Some((level, Trouble::Full { held, limit }))
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is bad about the host as a whole: one signal for each Reading that is.
+
+use pagewise_model::{Bytes, Cgroup, Change, Interval, Level, Percent, Snapshot};
+
+use super::group::{self, GroupTrouble};
+use crate::facts::reclaim::{self, Thrashing};
+use crate::facts::room::{self, Room};
+use crate::facts::{commit, groups, pressure, zones};
+
+/// One thing that is bad.
+#[derive(Debug)]
+pub(crate) struct Signal {
+    pub(crate) level: Level,
+    pub(crate) cause: Cause,
+}
+
+/// What it is. In the order in which causes of the same level are named.
+#[derive(Debug)]
+pub(crate) enum Cause {
+    /// Processes were killed over the interval, and not by the limit of a cgroup.
+    Kills(Change),
+    /// Little memory is available.
+    Available(Room),
+    /// Tasks wait for memory: shares of the last minute, or of ten seconds where those are worse.
+    Pressure { some: Percent, full: Option<Percent>, span: &'static str },
+    /// Without pressure: most of what is read was dropped a moment ago.
+    Thrashing(Thrashing),
+    /// Strict accounting refuses allocations soon.
+    CommitLimit { committed: Bytes, limit: Bytes },
+    /// Swap is nearly full.
+    Swap(Percent),
+}
+
+/// Everything that is bad, worst first.
+pub(crate) fn signals(interval: &Interval) -> Vec<Signal> {
+    let host = &interval.end;
+    let room = room::room(host);
+    let troubled = group::troubled(interval);
+    let is_groups = is_spared(host) && troubled.iter().any(GroupTrouble::waits);
+    let mut signals = vec![
+        kills(interval),
+        room.map(|room| (room.level(), Cause::Available(room))),
+        pressure(host).filter(|_| !is_groups),
+        thrashing(interval).filter(|_| !is_groups),
+        commit::near_limit(host).map(|near| {
+            (near.level, Cause::CommitLimit { committed: near.committed, limit: near.limit })
+        }),
+        room.and_then(|room| Some((room.swap_level(), Cause::Swap(room.swap_filled?)))),
+    ];
+    let mut signals: Vec<Signal> = signals
+        .drain(..)
+        .flatten()
+        .filter(|(level, _)| *level > Level::Calm)
+        .map(|(level, cause)| Signal { level, cause })
+        .collect();
+    signals.sort_by_key(|signal| std::cmp::Reverse(signal.level));
+    signals
+}
+
+/// Whether the host itself has memory to spare, so that waiting can come from a cgroup's limit.
+fn is_spared(host: &Snapshot) -> bool {
+    let room = room::room(host);
+    room.is_some_and(|room| room.level() == Level::Calm) && zones::all_above_low(host) == Some(true)
+}
+
+/// How bad the waiting is on a host that has memory to spare.
+pub(super) fn waiting_of_spared(host: &Snapshot) -> Option<Level> {
+    pressure::shortage(&host.psi.memory).filter(|_| is_spared(host))
+}
+
+/// Kills that no cgroup's limit explains. The host's counter holds those inside cgroups as well.
+fn kills(interval: &Interval) -> Option<(Level, Cause)> {
+    let mut kills = interval.vmstat("oom_kill").filter(|kills| kills.delta > 0)?;
+    let troubled = group::troubled(interval);
+    let in_group = troubled.iter().flat_map(|group| &group.troubles).map(|(_, trouble)| {
+        if let group::Trouble::Kills(kills) = trouble { kills.delta } else { 0 }
+    });
+    kills.delta = kills.delta.saturating_sub(in_group.sum());
+    (kills.delta > 0).then_some((Level::Critical, Cause::Kills(kills)))
+}
+
+fn pressure(host: &Snapshot) -> Option<(Level, Cause)> {
+    let memory = &host.psi.memory;
+    let level = pressure::shortage(memory)?;
+    let minute = memory.some.avg60.get();
+    let seconds = memory.some.avg10.get();
+    let cause = match (minute, seconds) {
+        (Some(minute), Some(seconds)) if seconds.get() > 2.0 * minute.get() => {
+            Cause::Pressure { some: seconds, full: memory.full.avg10.get(), span: "10 seconds" }
+        }
+        (Some(minute), _) => {
+            Cause::Pressure { some: minute, full: memory.full.avg60.get(), span: "minute" }
+        }
+        (None, seconds) => {
+            Cause::Pressure { some: seconds?, full: memory.full.avg10.get(), span: "10 seconds" }
+        }
+    };
+    Some((level, cause))
+}
+
+/// Only where pressure says nothing: with it, the time that is lost is known.
+fn thrashing(interval: &Interval) -> Option<(Level, Cause)> {
+    let thrashing = reclaim::thrashing(interval).filter(Thrashing::is_most)?;
+    Some((Level::Short, Cause::Thrashing(thrashing)))
+}
+
+/// What could not be judged about this host, and why.
+pub(crate) fn unknown(host: &Snapshot) -> Vec<String> {
+    let mut unknown = Vec::new();
+    if host.memory.available.get().is_none() {
+        unknown.push("how much memory is available".to_owned());
+    }
+    if host.psi.memory.some.avg10.get().is_none() && host.psi.memory.some.avg60.get().is_none() {
+        unknown.push("how long programs wait for memory".to_owned());
+    }
+    unknown
+}
+
+/// Groups over a threshold of pressure, worst first; the root stands for the host and is left out.
+pub(crate) fn pressed_groups(host: &Snapshot, most: usize) -> Vec<&Cgroup> {
+    let mut pressed: Vec<(u64, &Cgroup)> = host
+        .cgroups
+        .groups
+        .iter()
+        .filter(|group| group.path.as_str() != "/")
+        .filter(|group| pressure::level_of(&group.pressure).is_some())
+        .filter_map(|group| Some((hundredths(group)?, group)))
+        .collect();
+    pressed.sort_by_key(|(some, _)| std::cmp::Reverse(*some));
+    let told_below = |some: u64, group: &Cgroup| {
+        let below = pressed.iter().filter(|(_, other)| groups::is_below(other, group));
+        below.into_iter().any(|(other, _)| other * 10 >= some * 9)
+    };
+    let innermost = pressed.iter().filter(|(some, group)| !told_below(*some, group));
+    innermost.take(most).map(|(_, group)| *group).collect()
+}
+
+fn hundredths(group: &Cgroup) -> Option<u64> {
+    let some = group.pressure.some.avg60.get()?.get().clamp(0.0, 100.0);
+    #[expect(clippy::cast_possible_truncation, reason = "clamped just before")]
+    #[expect(clippy::cast_sign_loss, reason = "clamped just before")]
+    Some((some * 100.0) as u64)
+}

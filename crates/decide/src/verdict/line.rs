@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The verdict in words: the worst thing with its number, then whose it is.
+
+use pagewise_model::{Bytes, Interval, Level, Psi, Snapshot, grouped};
+
+use super::group::{GroupTrouble, Trouble};
+use super::host::{Cause, Signal};
+use crate::facts::room::Room;
+use crate::facts::tiers;
+use crate::text::{counted, short};
+
+/// A trend is told if memory lasts no longer than this at the present rate.
+const FORESEEN_SECONDS: f64 = 30.0 * 60.0;
+/// A loss per second below this share of RAM is noise.
+const NOISE_PER_SECOND: f64 = 1.0 / 5_000.0;
+
+/// One to three sentences.
+pub(super) fn line(
+    interval: &Interval,
+    level: Level,
+    signals: &[Signal],
+    groups: &[GroupTrouble<'_>],
+) -> String {
+    let host = &interval.end;
+    let mut sentences = Vec::new();
+    match signals.first() {
+        Some(worst) => {
+            sentences.push(worst_of_host(host, worst, signals));
+            let scarce = signals.iter().any(|signal| matches!(signal.cause, Cause::Available(_)));
+            sentences.extend(trend(interval).filter(|_| scarce));
+        }
+        None if level == Level::Unknown => {
+            sentences.push("What memory is doing here could not be read.".to_owned());
+        }
+        None => sentences.push(calm(host, groups.is_empty())),
+    }
+    sentences.extend(of_groups(groups));
+    sentences.join(" ")
+}
+
+fn worst_of_host(host: &Snapshot, worst: &Signal, signals: &[Signal]) -> String {
+    let state = match worst.level {
+        Level::Critical => "critically short",
+        Level::Short => "short",
+        Level::Tight | Level::Calm | Level::Unknown => "tight",
+    };
+    let available = || available(host);
+    match &worst.cause {
+        Cause::Available(room) => {
+            let state = if worst.level == Level::Critical { "nearly exhausted" } else { state };
+            let pressed = signals.iter().find_map(|signal| match &signal.cause {
+                Cause::Pressure { some, span, .. } => Some(format!(
+                    "; programs waited for memory {} of the last {span}",
+                    some.of_time()
+                )),
+                _ => None,
+            });
+            let pressed = pressed.unwrap_or_default();
+            format!("Memory is {state}: {}{}{pressed}.", available(), and_swap(host, room))
+        }
+        Cause::Pressure { some, full, span } => {
+            let full = full.filter(|full| full.get() >= 0.01);
+            let full =
+                full.map(|full| format!(", and nothing else could run {} of it", full.of_time()));
+            format!(
+                "Memory is {state}: programs waited for it {} of the last {span}{}; {}.",
+                some.of_time(),
+                full.unwrap_or_default(),
+                available()
+            )
+        }
+        Cause::Thrashing(thrashing) => format!(
+            "Memory is {state}: {:.0} % of what is read from disk was dropped a moment ago; {}.",
+            thrashing.of_read.unwrap_or_default(),
+            available()
+        ),
+        Cause::Kills(kills) => format!(
+            "Memory ran out: the kernel killed {} in the last {:.0} seconds; {}.",
+            counted_processes(kills.delta),
+            kills.seconds.max(1.0),
+            available()
+        ),
+        Cause::CommitLimit { committed, limit } => format!(
+            "Memory is {state}: {} may be allocated under strict overcommit, and the kernel refuses more.",
+            committed.part_of(*limit)
+        ),
+        Cause::Swap(filled) => format!(
+            "Memory is {state}: swap is {:.0} % full; {}.",
+            filled.get().floor(),
+            available()
+        ),
+    }
+}
+
+fn counted_processes(number: u64) -> String {
+    match number {
+        1 => "1 process".to_owned(),
+        more => format!("{} processes", grouped(more)),
+    }
+}
+
+/// `6.7 of 464.0 MiB are available`
+fn available(host: &Snapshot) -> String {
+    match host.memory.available.get().zip(host.memory.total.get()) {
+        Some((available, total)) => format!("{} are available", available.part_of(total)),
+        None => "how much is available is not known".to_owned(),
+    }
+}
+
+/// What swap can do about it.
+fn and_swap(host: &Snapshot, room: &Room) -> String {
+    if tiers::swap_is_off(host) {
+        return " and there is no swap".to_owned();
+    }
+    match (room.swap_filled, room.swap) {
+        (Some(filled), _) if filled.get() >= 50.0 => {
+            format!(" and swap is {:.0} % full", filled.get().floor())
+        }
+        (_, Some(more)) if more > Bytes::new(0) => format!(", and swapping could free {more}"),
+        _ => String::new(),
+    }
+}
+
+/// When memory and swap end, if they go on shrinking as they did between the two looks.
+fn trend(interval: &Interval) -> Option<String> {
+    let seconds = interval.seconds()?;
+    let left = |host: &Snapshot| {
+        let swap = host.memory.swap_free.get().unwrap_or(Bytes::new(0));
+        Some(host.memory.available.get()?.saturating_add(swap))
+    };
+    let now = left(&interval.end)?;
+    let lost = left(interval.start.as_deref()?)?.get().checked_sub(now.get())?;
+    let per_second = lost as f64 / seconds;
+    let noise = interval.end.memory.total.get()?.get() as f64 * NOISE_PER_SECOND;
+    let lasts = now.get() as f64 / per_second;
+    if per_second < noise || lasts > FORESEEN_SECONDS {
+        return None;
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate of growth")]
+    let rate = Bytes::new(per_second as u64);
+    let lasts = match lasts {
+        seconds if seconds < 10.0 => "within seconds".to_owned(),
+        seconds if seconds < 90.0 => format!("in about {seconds:.0} seconds"),
+        seconds => format!("in about {:.0} minutes", seconds / 60.0),
+    };
+    Some(format!("At the present rate ({rate}/s) it ends {lasts}."))
+}
+
+fn calm(host: &Snapshot, and_groups: bool) -> String {
+    let whose = if and_groups { "Memory is not short" } else { "The host is not short of memory" };
+    match waiting(&host.psi) {
+        Some(waiting) if and_groups => format!("{whose}: {}, and {waiting}.", available(host)),
+        _ => format!("{whose}: {}.", available(host)),
+    }
+}
+
+/// Waiting below every threshold; `None` where it is not known.
+fn waiting(psi: &Psi) -> Option<String> {
+    let some = psi.memory.some.avg60.get()?;
+    if some.get() <= 0.0 {
+        return Some("nobody waited for it in the last minute".to_owned());
+    }
+    let full = psi.memory.full.avg60.get().filter(|full| full.get() > 0.0);
+    let full = full.map(|full| format!(" (everybody {})", full.of_time()));
+    let full = full.unwrap_or_default();
+    Some(format!("somebody waited for it {} of the last minute{full}", some.of_time()))
+}
+
+/// The worst group, and how many more there are.
+fn of_groups(groups: &[GroupTrouble<'_>]) -> Option<String> {
+    let (worst, others) = groups.split_first()?;
+    let more = match others.len() {
+        0 => String::new(),
+        more => format!(" ({} more)", counted(more as u64, "group")),
+    };
+    let state = match worst.level {
+        Level::Critical => "critically short of memory",
+        Level::Short => "short of memory",
+        Level::Tight | Level::Calm | Level::Unknown => "nearly full",
+    };
+    let path = worst.limited.path.as_str();
+    Some(format!("{path} is {state} by its own limit: {}{more}.", of_group(worst)))
+}
+
+/// The worst thing about a group, as a clause.
+pub(super) fn of_group(group: &GroupTrouble<'_>) -> String {
+    match group.troubles.first().map(|(_, trouble)| trouble) {
+        Some(Trouble::Kills(kills)) => format!(
+            "the kernel killed {} in it in the last {:.0} seconds",
+            counted_processes(kills.delta),
+            kills.seconds.max(1.0)
+        ),
+        Some(Trouble::Waits { some, full }) => {
+            let full = full.filter(|full| full.get() >= 0.01);
+            let full = full.map(|full| format!(" (everybody {})", full.of_time()));
+            format!(
+                "its tasks waited for memory {} of the last minute{}",
+                some.of_time(),
+                full.unwrap_or_default()
+            )
+        }
+        Some(Trouble::Rereads { refaults, .. }) => format!(
+            "it reads again {} pages per second that it had just dropped",
+            grouped(whole(refaults.per_second))
+        ),
+        Some(Trouble::Full { held, limit }) => {
+            format!("{} cannot be dropped, and swap has no room for it", held.part_of(*limit))
+        }
+        None => short(group.limited.path.as_str()),
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast saturates, and a rate is never negative"
+)]
+fn whole(number: f64) -> u64 {
+    number.round() as u64
+}
