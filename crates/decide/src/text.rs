@@ -22,6 +22,20 @@ pub(crate) fn short(name: &str) -> String {
     format!("…{tail}")
 }
 
+/// The path of a cgroup in a title: its last parts, as many as fit.
+pub(crate) fn short_group(path: &str) -> String {
+    const SHOWN: usize = 32;
+    if path.chars().count() <= SHOWN {
+        return path.to_owned();
+    }
+    let cuts = path.match_indices('/').map(|(at, _)| at);
+    let fits = cuts.skip(1).map(|at| &path[at + 1..]).find(|rest| rest.chars().count() < SHOWN);
+    match fits.filter(|rest| !rest.is_empty()) {
+        Some(rest) => format!("…/{rest}"),
+        None => short(path),
+    }
+}
+
 /// A word as a POSIX shell takes it literally.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
@@ -63,6 +77,15 @@ mod tests {
         assert_eq!(quoted("/my swap; rm -rf /"), "'/my swap; rm -rf /'");
         assert_eq!(quoted("it's"), r"'it'\''s'");
         assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn a_group_is_named_by_its_last_parts() {
+        assert_eq!(short_group("/system.slice/db.service"), "/system.slice/db.service");
+        let pod = "/kubepods.slice/kubepods-burstable.slice/pod-7f/container-1";
+        assert_eq!(short_group(pod), "…/pod-7f/container-1");
+        let hash = format!("/docker/{}", "a1b2".repeat(16));
+        assert_eq!(short_group(&hash), short(&hash));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What `free` calls buff/cache is largely shmem, which cannot be dropped.
 
-use pagewise_model::{Bytes, Finding, Interval, Severity, Snapshot};
+use pagewise_model::{Bytes, Finding, Interval, Level, Severity, Snapshot};
 
 use crate::Rule;
-use crate::facts::tiers;
+use crate::facts::{room, tiers};
 use crate::proof::Proof;
 
 pub(super) const RULE: Rule = Rule {
@@ -17,6 +17,8 @@ pub(super) const RULE: Rule = Rule {
 const OF_CACHE_PERCENT: f64 = 33.0;
 /// Less of RAM than this misleads nobody.
 const OF_RAM_PERCENT: f64 = 5.0;
+/// This share of RAM matters also while memory is available.
+const MUCH_OF_RAM_PERCENT: f64 = 18.0;
 
 fn look(interval: &Interval) -> Vec<Finding> {
     finding(&interval.end).into_iter().collect()
@@ -34,10 +36,14 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     if share < OF_CACHE_PERCENT || of_ram < OF_RAM_PERCENT {
         return None;
     }
+    let is_low = room::room(host).is_some_and(|room| room.level() > Level::Calm);
+    if !is_low && of_ram < MUCH_OF_RAM_PERCENT {
+        return None;
+    }
     let stuck = tiers::swap_is_off(host);
     Some(Finding {
         id: RULE.id,
-        severity: if stuck { Severity::Warning } else { Severity::Info },
+        severity: if stuck && is_low { Severity::Warning } else { Severity::Info },
         title: format!("{shmem} of the {cache} that looks like cache cannot be dropped"),
         what: what(host, shmem, cache, stuck),
         why:
@@ -97,10 +103,25 @@ pub(super) mod tests {
             shared(host);
             host.tiers.clear();
             host.memory.swap_total = line("/proc/meminfo", 15, Bytes::new(0));
+            host.memory.available = line("/proc/meminfo", 3, gib(1));
         });
         let finding = only(&RULE, &stuck);
         assert_eq!(finding.severity, Severity::Warning);
         assert!(finding.what.contains("and swap is off"));
+    }
+
+    #[test]
+    fn a_tenth_of_memory_matters_only_while_little_is_available() {
+        let some = |host: &mut Snapshot| {
+            host.memory.shmem = line("/proc/meminfo", 23, Bytes::new(1700 << 20));
+            host.memory.cached = line("/proc/meminfo", 5, gib(2));
+        };
+        assert_silent(&RULE, &with(some));
+        let low = with(|host| {
+            some(host);
+            host.memory.available = line("/proc/meminfo", 3, gib(1));
+        });
+        assert_eq!(only(&RULE, &low).severity, Severity::Info);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use pagewise_model::{Bytes, Cgroup, Finding, Interval, Level, Severity, Snapshot
 use crate::Rule;
 use crate::facts::groups;
 use crate::proof::Proof;
-use crate::text::{count, put, quoted, short, writes_and};
+use crate::text::{count, put, quoted, short_group, writes_and};
 use crate::verdict::{self, GroupTrouble, Trouble};
 
 pub(super) const RULE: Rule = Rule {
@@ -25,7 +25,7 @@ fn look(interval: &Interval) -> Vec<Finding> {
 
 fn finding(host: &Snapshot, group: &GroupTrouble<'_>) -> Option<Finding> {
     let limit = group.limit()?;
-    let path = short(group.limited.path.as_str());
+    let path = short_group(group.limited.path.as_str());
     let (_, worst) = group.troubles.first()?;
     Some(Finding {
         id: RULE.id,
@@ -40,7 +40,7 @@ fn finding(host: &Snapshot, group: &GroupTrouble<'_>) -> Option<Finding> {
             Trouble::Rereads { .. } => format!("{path} thrashes at its limit of {limit}"),
             Trouble::Full { held, .. } => {
                 let percent = held.percent_of(limit).map_or(0.0, pagewise_model::Percent::get);
-                format!("{path} has {percent:.0} % of its limit in use for good")
+                format!("{path} has {percent:.0} % of its limit filled for good")
             }
         },
         what: what(host, group, limit),
@@ -274,7 +274,7 @@ pub(super) mod tests {
     #[test]
     fn what_cannot_be_dropped_nearly_fills_the_limit() {
         let finding = only(&RULE, &firing_full());
-        assert_eq!(finding.title, "/system.slice/db.service has 92 % of its limit in use for good");
+        assert_eq!(finding.title, "/system.slice/db.service has 92 % of its limit filled for good");
         assert_eq!(finding.severity, Severity::Warning);
         let swapping = with(|host| {
             let barred = db(&mut firing_full().end).clone();

@@ -132,11 +132,9 @@ fn waits(group: &Cgroup) -> Option<(Level, Trouble)> {
     Some((level, Trouble::Waits { some, full: group.pressure.full.avg60.get() }))
 }
 
-/// For groups without pressure files.
+/// The working set of the group does not fit under its limit: also told where there is no pressure
+/// file, or where the waiting is not long enough yet.
 fn rereads(pair: &GroupPair<'_>) -> Option<(Level, Trouble)> {
-    if pair.now.pressure.some.avg60.value().is_some() {
-        return None;
-    }
     let refaults = pair.change(|group| &group.refault_file);
     let anon = pair.change(|group| &group.refault_anon);
     let refaults = [refaults, anon].into_iter().flatten().max_by_key(|change| change.delta)?;

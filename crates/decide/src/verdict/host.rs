@@ -59,7 +59,7 @@ pub(crate) fn signals(interval: &Interval) -> Vec<Signal> {
 }
 
 /// Whether the host itself has memory to spare, so that waiting can come from a cgroup's limit.
-fn is_spared(host: &Snapshot) -> bool {
+pub(super) fn is_spared(host: &Snapshot) -> bool {
     let room = room::room(host);
     room.is_some_and(|room| room.level() == Level::Calm) && zones::all_above_low(host) == Some(true)
 }

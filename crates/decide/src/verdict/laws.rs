@@ -264,9 +264,14 @@ proptest! {
 fn the_line_names_the_worst_thing_with_its_number() {
     let line = |bad: Badness| judge(&host_of(bad)).line;
     assert_eq!(
+        line(Badness { some: 0.5, full: 0.125, zones_low: true, ..NOTHING }),
+        "Memory is short: programs waited for it 20 % of the last minute, and everybody waited \
+         5.0 % of it; 9.0 of 16.0 GiB are available."
+    );
+    assert_eq!(
         line(Badness { some: 0.5, full: 0.125, ..NOTHING }),
-        "Memory is short: programs waited for it 20 % of the last minute, and nothing else could \
-         run 5.0 % of it; 9.0 of 16.0 GiB are available."
+        "Programs waited for memory 20 % of the last minute, and everybody waited 5.0 % of it, \
+         although 9.0 of 16.0 GiB are available: the limit of a cgroup can be the reason."
     );
     let killed = line(Badness { kills: 2, ..NOTHING });
     assert!(

@@ -4,7 +4,7 @@
 use pagewise_model::{Bytes, Interval, Level, Psi, Snapshot, grouped};
 
 use super::group::{GroupTrouble, Trouble};
-use super::host::{Cause, Signal};
+use super::host::{self, Cause, Signal};
 use crate::facts::room::Room;
 use crate::facts::tiers;
 use crate::text::{counted, short};
@@ -60,8 +60,21 @@ fn worst_of_host(host: &Snapshot, worst: &Signal, signals: &[Signal]) -> String 
         }
         Cause::Pressure { some, full, span } => {
             let full = full.filter(|full| full.get() >= 0.01);
-            let full =
-                full.map(|full| format!(", and nothing else could run {} of it", full.of_time()));
+            let full = full.map(|full| format!(", and everybody waited {} of it", full.of_time()));
+            if host::is_spared(host) {
+                return format!(
+                    "Programs waited for memory {} of the last {span}{}, although {}: the limit of a \
+                     cgroup can be the reason{}.",
+                    some.of_time(),
+                    full.unwrap_or_default(),
+                    available(),
+                    if host.cgroups.groups.is_empty() {
+                        ", which pagewise report shows"
+                    } else {
+                        ""
+                    }
+                );
+            }
             format!(
                 "Memory is {state}: programs waited for it {} of the last {span}{}; {}.",
                 some.of_time(),

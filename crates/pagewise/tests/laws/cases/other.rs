@@ -5,7 +5,7 @@ use pagewise_model::Severity::{Critical, Info, Warning};
 
 use super::hosts::{
     AT_LIMIT, BEHIND_FILE, PLAIN, SWAP_OFF, THP, ZRAM_SWAP, mm_stat, pressure, rereading, swap_off,
-    swaps, version_2,
+    swaps,
 };
 use super::{Case, Near};
 use crate::scene::Scene;
@@ -41,42 +41,43 @@ pub(super) static CASES: &[Case] = &[
         ),
     },
     Case {
-        id: "memory-pressure",
+        id: "group-limit",
         reason: "a group at its limit, on a machine with memory to spare",
         host: AT_LIMIT,
         fires: |host| host,
         severity: Critical,
-        title: "cg-2.service waits for memory at its limit of 64.0 MiB",
+        title: "/cg-2.service waits for memory at its limit of 64.0 MiB",
         also: &[],
-        near: Near::Told(
+        near: Near::But(
             |host| host.file(&format!("{LIMITED}/memory.max"), "max\n"),
-            Critical,
-            "somebody waited for memory 10 % of the last minute, everybody 10 %",
+            &["memory-pressure"],
         ),
     },
     Case {
-        id: "memory-pressure",
+        id: "group-limit",
         reason: "a group above it has the limit",
         host: AT_LIMIT,
         fires: |host| {
             let events = |host: &Scene, end| host.text(end, EVENTS).unwrap().to_owned();
+            let waited =
+                host.text("end", &format!("{LIMITED}/memory.pressure")).unwrap().to_owned();
             let (start, end) = (events(&host, "start"), events(&host, "end"));
             host.file(&format!("{LIMITED}/memory.max"), "max\n")
                 .file(&format!("{SLICE}/memory.max"), "67108864\n")
                 .file_at("start", &format!("{SLICE}/memory.events"), start)
                 .file_at("end", &format!("{SLICE}/memory.events"), end)
+                .file(&format!("{SLICE}/memory.pressure"), waited)
         },
         severity: Critical,
         title: "/system.slice waits for memory at its limit of 64.0 MiB",
         also: &[],
         // it was reached some time ago
-        near: Near::Told(
+        near: Near::But(
             |host| {
                 let end = host.text("end", EVENTS).unwrap().to_owned();
                 host.file(EVENTS, end)
             },
-            Critical,
-            "somebody waited for memory 10 %",
+            &["memory-pressure"],
         ),
     },
     Case {
@@ -384,21 +385,24 @@ pub(super) static CASES: &[Case] = &[
         id: "cache-not-cache",
         reason: "much of buff/cache is shmem",
         host: ZRAM_SWAP,
-        fires: |host| shmem(host, 2_000_000),
+        fires: |host| shmem(cached(host, 9_000_000), 5_000_000),
         severity: Info,
         title: "looks like cache cannot be dropped",
         also: &[],
-        near: Near::Silent(|host| shmem(host, 1_200_000)),
+        near: Near::Silent(|host| shmem(host, 2_000_000)),
     },
     Case {
         id: "cache-not-cache",
-        reason: "the same, and swap is off",
+        reason: "less of it, with little available and swap off",
         host: PLAIN,
-        fires: |host| shmem(host, 2_000_000),
+        fires: |host| shmem(available(swap_off(host), 300_000), 2_000_000),
         severity: Warning,
         title: "looks like cache cannot be dropped",
-        also: &[],
-        near: Near::Silent(|host| shmem(host, 1_200_000)),
+        also: &["memory-low"],
+        near: Near::But(
+            |host| shmem(available(swap_off(host), 300_000), 1_200_000),
+            &["memory-low"],
+        ),
     },
     Case {
         id: "hugetlb-unused",
@@ -451,31 +455,44 @@ pub(super) static CASES: &[Case] = &[
         near: Near::Silent(|host| host.file("sys/kernel/mm/lru_gen/enabled", "0x0001\n")),
     },
     Case {
-        id: "cgroup-v1-limits",
-        reason: "a hybrid hierarchy",
-        host: ZRAM_SWAP,
-        fires: |host| host,
-        severity: Info,
-        title: "memory is in cgroup version 1",
+        id: "memory-low",
+        reason: "little is available and swap is off",
+        host: PLAIN,
+        fires: |host| swap_off(available(host, 300_000)),
+        severity: Critical,
+        title: "of memory are available",
         also: &[],
-        near: Near::Silent(version_2),
+        near: Near::Silent(|host| swap_off(available(host, 3_000_000))),
     },
     Case {
-        id: "cgroup-v1-limits",
-        reason: "version 1 alone",
+        id: "memory-low",
+        reason: "little is available and swap has room",
         host: ZRAM_SWAP,
-        fires: |host| {
-            let unified = "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw";
-            without_line(host, "proc/self/mountinfo", unified)
-        },
-        severity: Info,
-        title: "memory is in cgroup version 1",
+        fires: |host| available(big_swap(host), 1_100_000),
+        severity: Warning,
+        title: "of memory are available",
         also: &[],
-        // no memory controller at all
-        near: Near::Silent(|host| {
-            let memory = "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory";
-            without_line(host, "proc/self/mountinfo", memory)
-        }),
+        near: Near::Silent(|host| available(big_swap(host), 3_000_000)),
+    },
+    Case {
+        id: "swap-full",
+        reason: "after an old peak",
+        host: ZRAM_SWAP,
+        fires: |host| swap_used(host, 96),
+        severity: Info,
+        title: "swap is 96 % full",
+        also: &[],
+        near: Near::Silent(|host| swap_used(host, 80)),
+    },
+    Case {
+        id: "commit-limit",
+        reason: "strict overcommit at its limit",
+        host: ZRAM_SWAP,
+        fires: |host| strict(host, 98),
+        severity: Critical,
+        title: "98 % of the commit limit",
+        also: &[],
+        near: Near::Silent(|host| strict(host, 98).file("proc/sys/vm/overcommit_memory", "0\n")),
     },
     Case {
         id: "swap-avoids-anon",
@@ -488,6 +505,38 @@ pub(super) static CASES: &[Case] = &[
         near: Near::Silent(swap_off),
     },
 ];
+
+fn available(host: Scene, kib: u64) -> Scene {
+    host.line("proc/meminfo", "MemAvailable:", &format!("MemAvailable:    {kib} kB"))
+}
+
+fn cached(host: Scene, kib: u64) -> Scene {
+    host.line("proc/meminfo", "Cached:", &format!("Cached:          {kib} kB"))
+}
+
+/// A swap file of 8 GiB that is nearly empty.
+fn big_swap(host: Scene) -> Scene {
+    let host = swaps(host, &["/dev/zram1 partition 524284 0 100", "/swap-1 file 8388604 1024 -2"]);
+    let host = host.line("proc/meminfo", "SwapTotal:", "SwapTotal:       8912888 kB");
+    host.line("proc/meminfo", "SwapFree:", "SwapFree:        8911864 kB")
+}
+
+/// Swap of 1,000,000 KiB on a disk that is filled so far.
+fn swap_used(host: Scene, percent: u64) -> Scene {
+    let used = percent * 10_000;
+    let file = format!("/swap-1 file 1000000 {used} -2");
+    let host = swaps(host, &["/dev/zram1 partition 524284 4096 100", &file]);
+    let host = host.line("proc/meminfo", "SwapTotal:", "SwapTotal:       1000000 kB");
+    host.line("proc/meminfo", "SwapFree:", &format!("SwapFree:        {} kB", 1_000_000 - used))
+}
+
+/// Strict overcommit accounting with so much of the limit committed.
+fn strict(host: Scene, percent: u64) -> Scene {
+    let host = host.file("proc/sys/vm/overcommit_memory", "2\n");
+    let host = host.line("proc/meminfo", "CommitLimit:", "CommitLimit:    10000000 kB");
+    let committed = format!("Committed_AS:    {} kB", percent * 100_000);
+    host.line("proc/meminfo", "Committed_AS:", &committed)
+}
 
 fn swappiness(host: Scene, value: &str) -> Scene {
     host.file("proc/sys/vm/swappiness", format!("{value}\n"))
@@ -595,12 +644,4 @@ fn in_pieces(host: Scene) -> Scene {
 
 fn whole(host: Scene) -> Scene {
     host.file("proc/buddyinfo", "Node 0, zone   Normal    900    400     90      9      9      9      2      1      0      0    900 \n")
-}
-
-fn without_line(host: Scene, path: &str, gone: &str) -> Scene {
-    let text = host.text("end", path).expect("recorded").to_owned();
-    assert!(text.lines().any(|line| line == gone), "{path} has no line {gone}");
-    let kept = text.lines().filter(|line| *line != gone);
-    let text: String = kept.flat_map(|line| [line, "\n"]).collect();
-    host.file(path, text)
 }

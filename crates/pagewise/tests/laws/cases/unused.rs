@@ -243,7 +243,7 @@ pub(super) static CASES: &[Case] = &[
         fires: |host| limited_by_version_1(host, 250_003_456),
         severity: Info,
         title: "zram1 holds nothing: /cg-2/cg-3 may not swap",
-        also: &[],
+        also: &["group-limit"],
         near: Near::Silent(|host| limited_by_version_1(host, 250_007_552)),
     },
 ];

@@ -13,6 +13,8 @@ enum Unit {
     Size,
     Kib,
     Switch,
+    /// A size, or the word for none.
+    Limit,
 }
 
 /// A file, the name that evidence gives to a value in it, the word that it is, its unit.
@@ -44,8 +46,12 @@ const COLUMNS: &[Row] = &[
     ("/resv_hugepages", "reserved", 0, Unit::Plain),
     ("/surplus_hugepages", "surplus", 0, Unit::Plain),
     ("/memory.usage_in_bytes", "", 0, Unit::Size),
-    ("/memory.swap.max", "swap.max", 0, Unit::Size),
-    ("/memory.max", "max", 0, Unit::Size),
+    ("/memory.usage_in_bytes", "current", 0, Unit::Size),
+    ("/memory.limit_in_bytes", "max", 0, Unit::Limit),
+    ("/memory.swap.max", "swap.max", 0, Unit::Limit),
+    ("/memory.max", "max", 0, Unit::Limit),
+    ("/memory.high", "high", 0, Unit::Limit),
+    ("/sys/vm/overcommit_memory", "", 0, Unit::Plain),
     ("/memory.current", "current", 0, Unit::Size),
     ("/memory.swap.current", "swap.current", 0, Unit::Size),
     ("/memory.swappiness", "swappiness", 0, Unit::Plain),
@@ -103,7 +109,8 @@ fn shown(word: &str, unit: Unit) -> Result<String, String> {
     match unit {
         Unit::Plain => Ok(word.to_owned()),
         Unit::Pages => Ok(format!("{} pages", number(word)?)),
-        Unit::Size => Ok(Bytes::new(number(word)?).to_string()),
+        Unit::Limit if word == "max" => Ok(word.to_owned()),
+        Unit::Size | Unit::Limit => Ok(Bytes::new(number(word)?).to_string()),
         Unit::Kib => kib(word),
         Unit::Switch if ["1", "Y"].contains(&word) => Ok("on".to_owned()),
         Unit::Switch if ["0", "N"].contains(&word) => Ok("off".to_owned()),
@@ -248,7 +255,17 @@ fn group_counters(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<String>
         // told only where neither the group nor one above it has a limit
         "hierarchical_memsw_limit" if number(value)? > u64::MAX / 4 => "swap.max max".to_owned(),
         "anon" | "total_rss" => format!("anon {}", shown(value, Unit::Size)?),
-        key => return Err(format!("{key} is unknown to this test")),
+        "shmem" | "total_shmem" => format!("shmem {}", shown(value, Unit::Size)?),
+        "total_swap" => format!("swap.current {}", shown(value, Unit::Size)?),
+        key => {
+            let name = match key.trim_start_matches("total_") {
+                "workingset_refault_file" | "workingset_refault_anon" => "refaults",
+                "pgmajfault" => "pgmajfault",
+                "oom_kill" => "oom_kill",
+                _ => return Err(format!("{key} is unknown to this test")),
+            };
+            return Ok(vec![change(name, place.keyed("start", key)?, number(value)?, seconds)?]);
+        }
     };
     with_subject(place, &said)
 }
