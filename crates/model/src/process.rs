@@ -32,6 +32,13 @@ pub struct Process {
     pub name: Name,
     /// Owner's user id.
     pub uid: Reading<u32>,
+    /// When it began, since boot ([`crate::Taken::uptime`]). Together with the id it names one process:
+    /// ids are given out again.
+    pub start_time: Reading<Millis>,
+    /// CPU time of all its threads so far, in user space and in the kernel.
+    pub cpu_time: Reading<Millis>,
+    /// Page faults so far that had to wait for a disk or for compressed memory.
+    pub major_faults: Reading<u64>,
     /// Its memory cgroup, as a path below the hierarchy's root.
     pub cgroup: Reading<Name>,
     /// Address space.
@@ -68,6 +75,11 @@ impl Process {
     pub fn resident(&self) -> Option<Bytes> {
         let kinds = [&self.rss_anon, &self.rss_file, &self.rss_shmem];
         kinds.into_iter().map(Reading::get).sum()
+    }
+
+    /// All of its anonymous memory, in RAM and in swap: what a leak makes larger.
+    pub fn anonymous(&self) -> Option<Bytes> {
+        Some(self.rss_anon.get()?.saturating_add(self.swap.get()?))
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::knob::KnobReading;
 use crate::{
     Bytes, Capability, Cgroups, Counters, Damon, FreeBlocks, HostSummary, HugePool, Ksm, Memory,
-    Mglru, Name, Processes, Psi, Reading, Source, Thp, Tier, Zone, Zram, Zswap,
+    Mglru, Millis, Name, Process, Processes, Psi, Reading, Source, Thp, Tier, Zone, Zram, Zswap,
 };
 
 /// All Readings of a host at one time. What the scope left out is [`Reading::not_read`] or empty.
@@ -58,6 +58,12 @@ impl Snapshot {
         self.host.page_size.get().unwrap_or(Bytes::new(4096))
     }
 
+    /// How long ago a process of this snapshot began.
+    pub fn age(&self, process: &Process) -> Option<Millis> {
+        let begun = process.start_time.get()?.get();
+        self.taken.uptime.get()?.get().checked_sub(begun).map(Millis::new)
+    }
+
     /// The named feature, as probed.
     pub fn capability(&self, feature: &str) -> Option<&Capability> {
         self.capabilities.iter().find(|capability| capability.feature == feature)
@@ -71,6 +77,8 @@ pub struct Taken {
     pub unix_seconds: f64,
     /// Seconds on a clock that nobody sets: only differences mean something.
     pub monotonic_seconds: f64,
+    /// Time since boot, suspended time included: the clock of [`crate::Process::start_time`].
+    pub uptime: Reading<Millis>,
     /// Changes with every boot.
     pub boot_id: Reading<Name>,
     /// The kernel's release, as `6.12.107`.

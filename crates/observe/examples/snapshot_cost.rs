@@ -7,12 +7,15 @@
 
 use std::time::Duration;
 
-use pagewise_observe::{HostRoot, Scope, snapshot};
+use pagewise_observe::{HostRoot, ProcessScope, Scope, snapshot};
 use rustix::time::{ClockId, clock_gettime};
 
 fn main() -> std::io::Result<()> {
     let everything = Scope::everything(Duration::ZERO);
-    let processes = std::env::args().nth(1).as_deref() != Some("outside");
+    let processes = match std::env::args().nth(1).as_deref() {
+        Some("outside") => ProcessScope::Nothing,
+        _ => ProcessScope::Everything,
+    };
     let host = HostRoot::live()?;
     let before = cpu_clock();
     let taken = snapshot(&host, &Scope { processes, ..everything });

@@ -39,6 +39,7 @@ mod stored;
 mod swap;
 mod text;
 mod thp;
+mod uptime;
 mod virt;
 pub mod walks;
 mod zmerge;
@@ -57,5 +58,5 @@ pub use record::{
 };
 pub use redact::Capture;
 pub use root::{Entry, HostRoot, Refusal};
-pub use snapshot::{Scope, snapshot};
+pub use snapshot::{ProcessScope, Scope, snapshot};
 pub use zmerge::zmerge_is_loaded;

@@ -11,14 +11,14 @@ use std::fmt;
 use std::hint::black_box;
 use std::time::Duration;
 
-use pagewise_model::{Counters, HostSummary};
+use pagewise_model::{Counters, HostSummary, Snapshot};
 
 use crate::record::Recording;
 use crate::root::{Entry, HostRoot, Refusal};
 use crate::snapshot::Scope;
 use crate::{
     capability, cgroup, counters, damon, generations, host, hugetlb, knob, ksm, memory, mglru,
-    mounts, process, psi, swap, thp, zmerge, zone, zram, zswap,
+    mounts, process, psi, swap, thp, uptime, zmerge, zone, zram, zswap,
 };
 
 const BETWEEN: u8 = 0xFF;
@@ -322,9 +322,26 @@ pub static PARSERS: &[Parser] = &[
     ),
     files(
         "process",
-        below!("proc/", "1/status", "1/cgroup", "1/smaps_rollup", "2/status", "2/smaps_rollup",),
+        below!(
+            "proc/",
+            "1/status",
+            "1/cgroup",
+            "1/smaps_rollup",
+            "2/status",
+            "2/smaps_rollup",
+            "1/stat",
+        ),
         |host| keep(process::read(host, Duration::from_millis(200))),
     ),
+    files(
+        "process-sizes",
+        below!("proc/", "1/statm", "1/stat", "1/status", "2/statm", "meminfo"),
+        |host| {
+            let at = Snapshot { memory: memory::read(host), ..Snapshot::default() };
+            keep(process::read_earlier(host, &at, true));
+        },
+    ),
+    files("uptime", &["proc/uptime"], |host| keep(uptime::read(host))),
     files(
         "host",
         &[

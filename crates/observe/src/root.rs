@@ -570,7 +570,8 @@ fn is_setting(path: &str) -> bool {
 fn comes_whole(path: &str) -> bool {
     let of_process = |rest: &str| {
         let (pid, file) = rest.split_once('/').unwrap_or_default();
-        pid.bytes().all(|byte| byte.is_ascii_digit()) && matches!(file, "status" | "cgroup")
+        pid.bytes().all(|byte| byte.is_ascii_digit())
+            && matches!(file, "status" | "cgroup" | "stat" | "statm")
     };
     match path.split_once('/') {
         Some(("proc", rest)) => rest.starts_with("sys/") || of_process(rest),

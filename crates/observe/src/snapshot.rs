@@ -3,21 +3,24 @@
 
 use std::time::Duration;
 
-use pagewise_model::{Snapshot, Taken};
+use pagewise_model::{Processes, Snapshot, Taken};
 
 use crate::kconfig::CHAIN_SIZE;
 use crate::mounts::Mounts;
 use crate::root::HostRoot;
 use crate::{
     capability, cgroup, counters, damon, host, hugetlb, knob, ksm, memory, mglru, mounts, process,
-    psi, swap, thp, zmerge, zone, zram, zswap,
+    psi, swap, thp, uptime, zmerge, zone, zram, zswap,
 };
 
 /// How much of a host is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scope {
-    /// Read every `/proc/PID`.
-    pub processes: bool,
+    /// What is read of processes.
+    pub processes: ProcessScope,
+    /// Read CPU time and faults of each process at the earlier end of an interval too, so that they
+    /// have rates.
+    pub process_rates: bool,
     /// Time that proportional sizes may take; zero reads none.
     pub smaps_budget: Duration,
     /// Read every memory cgroup.
@@ -26,20 +29,50 @@ pub struct Scope {
     pub settings: bool,
 }
 
-impl Scope {
-    /// All of it.
-    pub const fn everything(smaps_budget: Duration) -> Self {
-        Self { processes: true, smaps_budget, cgroups: true, settings: true }
-    }
+/// What is read of processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProcessScope {
+    /// Nothing.
+    Nothing,
+    /// What growth is measured from: anonymous memory and swap, from the cheapest files.
+    Sizes,
+    /// The same, CPU time and faults.
+    SizesAndTimes,
+    /// Every `/proc/PID` in full.
+    Everything,
+}
 
-    /// What an earlier end of an interval needs: the counters.
-    pub const fn counters() -> Self {
-        Self { processes: false, smaps_budget: Duration::ZERO, cgroups: true, settings: false }
+impl Scope {
+    /// All of it, but for rates of processes.
+    pub const fn everything(smaps_budget: Duration) -> Self {
+        Self {
+            processes: ProcessScope::Everything,
+            process_rates: false,
+            smaps_budget,
+            cgroups: true,
+            settings: true,
+        }
     }
 
     /// Facts of the host as a whole.
     pub const fn glance() -> Self {
-        Self { processes: false, smaps_budget: Duration::ZERO, cgroups: false, settings: false }
+        Self {
+            processes: ProcessScope::Nothing,
+            process_rates: false,
+            smaps_budget: Duration::ZERO,
+            cgroups: false,
+            settings: false,
+        }
+    }
+
+    /// What the earlier end of an interval needs where this is read at the later one: the counters.
+    pub(crate) const fn earlier(&self) -> Self {
+        let processes = match (self.processes, self.process_rates) {
+            (ProcessScope::Everything, false) => ProcessScope::Sizes,
+            (ProcessScope::Everything, true) => ProcessScope::SizesAndTimes,
+            (less, _) => less,
+        };
+        Self { processes, cgroups: true, ..Self::glance() }
     }
 }
 
@@ -55,9 +88,12 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
         snapshot.capabilities = capability::read(host, &snapshot.host);
         snapshot.zsmalloc_chain_size = host.config().number(CHAIN_SIZE);
     }
-    if scope.processes {
-        snapshot.processes = process::read(host, scope.smaps_budget);
-    }
+    snapshot.processes = match scope.processes {
+        ProcessScope::Nothing => Processes::default(),
+        ProcessScope::Sizes => process::read_earlier(host, &snapshot, false),
+        ProcessScope::SizesAndTimes => process::read_earlier(host, &snapshot, true),
+        ProcessScope::Everything => process::read(host, scope.smaps_budget),
+    };
     host.let_go();
     snapshot.problems = host.take_problems();
     snapshot.bytes_read = host.take_bytes_read();
@@ -96,6 +132,7 @@ fn taken(host: &HostRoot) -> Taken {
     Taken {
         unix_seconds: facts.unix_seconds,
         monotonic_seconds: facts.monotonic_seconds,
+        uptime: uptime::read(host),
         boot_id: host.name_at("proc/sys/kernel/random/boot_id"),
         kernel: host.name_at("proc/sys/kernel/osrelease"),
     }

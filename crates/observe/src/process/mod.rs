@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads every `/proc/PID` into [`Processes`].
 //!
-//! Two small files per process, `status` and `cgroup`, then `smaps_rollup` of as many as a time
+//! Three small files per process, `status`, `stat` and `cgroup`, then `smaps_rollup` of as many as a time
 //! budget allows ([`smaps`]). Processes come and go while they are read: what was listed and could
 //! not be found any more is counted, as are kernel threads, which have no memory of their own.
+//!
+//! The earlier end of an interval only needs what growth is measured from ([`read_earlier`]).
 //!
 //! We read ourselves like any other process. Command lines and environments are never read.
 
 mod helper;
 mod smaps;
+mod stat;
 mod status;
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
-use pagewise_model::{Bytes, Millis, Process, Processes, SmapsOutcome, SmapsTally};
+use pagewise_model::{
+    Bytes, Memory, Millis, Process, Processes, Reading, SmapsOutcome, SmapsTally, Snapshot,
+};
 
 use crate::root::HostRoot;
 use status::Task;
@@ -24,7 +30,8 @@ pub(crate) fn read(host: &HostRoot, budget: Duration) -> Processes {
     let skipped = if host.is_live() { helper::left_behind() } else { Vec::new() };
     for pid in host.numbered("proc", "").into_iter().filter(|pid| !skipped.contains(pid)) {
         match status::read(host, pid) {
-            Task::Process(process, resident) => {
+            Task::Process(mut process, resident) => {
+                stat::read_times(host, &mut process);
                 sizes.push(resident.map(|size| size.saturating_add(in_swap(&process))));
                 processes.list.push(*process);
             }
@@ -38,6 +45,49 @@ pub(crate) fn read(host: &HostRoot, budget: Duration) -> Processes {
     smaps::read(host, candidates, budget);
     processes.smaps = tally(&processes.list, budget);
     processes
+}
+
+/// Processes whose swap is read at the earlier end of an interval: those with the most in RAM.
+const MOST_SWAP_READ: usize = 128;
+
+/// Anonymous memory and swap of every process, from the cheapest files; with `times` also CPU time
+/// and faults. Names are not read but of those whose swap is.
+///
+/// Where nothing at all is in swap, nobody has anything there. Else it is read from `status`, which
+/// costs as much as everything else here together, and so of the largest processes only.
+pub(crate) fn read_earlier(host: &HostRoot, at: &Snapshot, times: bool) -> Processes {
+    let page = at.page_size();
+    let skipped = if host.is_live() { helper::left_behind() } else { Vec::new() };
+    let pids = host.numbered("proc", "").into_iter().filter(|pid| !skipped.contains(pid));
+    let mut found: Vec<(Bytes, Process)> = pids
+        .filter_map(|pid| stat::read_sizes(host, pid, page))
+        .map(|(process, resident)| (resident, process))
+        .collect();
+    match unused_swap(&at.memory) {
+        Some(none) => found.iter_mut().for_each(|(_, process)| process.swap = none.clone()),
+        None => read_swap(host, &mut found),
+    }
+    if times {
+        found.iter_mut().for_each(|(_, process)| stat::read_times(host, process));
+    }
+    let list = found.into_iter().map(|(_, process)| process).collect();
+    Processes { list, ..Processes::default() }
+}
+
+/// Zero, with its proof, where nothing is in swap.
+fn unused_swap(memory: &Memory) -> Option<Reading<Bytes>> {
+    let in_use = memory.swap_total.get()?.saturating_sub(memory.swap_free.get()?);
+    (in_use == Bytes::new(0)).then(|| memory.swap_free.clone().map(|_| in_use))
+}
+
+fn read_swap(host: &HostRoot, found: &mut [(Bytes, Process)]) {
+    found.sort_by_key(|(resident, process)| (Reverse(*resident), process.pid));
+    for (_, process) in found.iter_mut().take(MOST_SWAP_READ) {
+        if let Task::Process(full, _) = status::read_sizes(host, process.pid) {
+            *process = *full;
+        }
+    }
+    found.sort_by_key(|(_, process)| process.pid);
 }
 
 fn in_swap(process: &Process) -> Bytes {
@@ -111,6 +161,47 @@ mod tests {
         let processes = read(&host, Duration::ZERO);
         assert_eq!(processes.list.len(), 1);
         assert_eq!((processes.kernel_threads, processes.vanished), (1, 2));
+    }
+
+    const PAGE_MEMINFO: &str = "SwapTotal: 8 kB\nSwapFree: ";
+
+    /// Two processes and a kernel thread, with so much of 8 KiB of swap free.
+    fn earlier(free: &str, times: bool) -> Processes {
+        let host = host([
+            ("proc/1/statm", "100 10 4 0 0 0 0\n".to_owned()),
+            (
+                "proc/1/status",
+                "Name:\tinit\nVmRSS:\t40 kB\nRssAnon:\t24 kB\nVmSwap:\t4 kB\n".into(),
+            ),
+            ("proc/2/statm", "0 0 0 0 0 0 0\n".into()),
+            ("proc/3/statm", "100 20 4 0 0 0 0\n".into()),
+            ("proc/3/stat", format!("3 (sh) S{}\n", " 7".repeat(30))),
+            ("proc/meminfo", format!("{PAGE_MEMINFO}{free} kB\n")),
+        ]);
+        let at = Snapshot { memory: crate::memory::read(&host), ..Snapshot::default() };
+        read_earlier(&host, &at, times)
+    }
+
+    #[test]
+    fn the_earlier_end_has_sizes_and_where_asked_for_times() {
+        let kib = |kib| Bytes::from_kib(kib);
+        let processes = earlier("8", false);
+        let sizes: Vec<_> =
+            processes.list.iter().map(|p| (p.pid, p.rss_anon.get(), p.swap.get())).collect();
+        assert_eq!(sizes, [(1, kib(24), kib(0)), (3, kib(64), kib(0))]);
+        assert_eq!(processes.list[1].cpu_time.get(), None);
+        let timed = earlier("8", true);
+        assert_eq!(timed.list[1].cpu_time.get(), Some(Millis::new(140)));
+    }
+
+    #[test]
+    fn swap_is_read_where_there_is_any_in_use() {
+        let processes = earlier("4", false);
+        assert_eq!(processes.list[0].swap.get(), Bytes::from_kib(4));
+        // its status is gone by then: what statm said stays, and swap is not known
+        assert_eq!(processes.list[1].rss_anon.get(), Bytes::from_kib(64));
+        assert_eq!(processes.list[1].swap.get(), None);
+        assert!(processes.list.is_sorted_by_key(|process| process.pid));
     }
 
     proptest! {

@@ -26,20 +26,23 @@ pub(super) enum Task {
 
 /// Reads one process; what is not there any more has ended.
 pub(super) fn read(host: &HostRoot, pid: u32) -> Task {
+    match read_sizes(host, pid) {
+        Task::Process(mut process, resident) => {
+            process.cgroup = cgroup(host, pid);
+            Task::Process(process, resident)
+        }
+        other => other,
+    }
+}
+
+/// The same without its cgroup.
+pub(super) fn read_sizes(host: &HostRoot, pid: u32) -> Task {
     let path = format!("proc/{pid}/status");
     match host.text(&path) {
-        Ok(text) => {
-            let mut found = parse(host, pid, &text);
-            if found.is_process() {
-                found.process.cgroup = cgroup(host, pid);
-            }
-            found.task(host, &text)
-        }
+        Ok(text) => parse(host, pid, &text).task(host, &text),
         Err(Refusal::Absent(_)) => Task::Ended,
         Err(denied) => {
-            let mut process = blank(pid, &denied, &Source::file(absolute(&path)));
-            process.cgroup = cgroup(host, pid);
-            Task::Process(Box::new(process), None)
+            Task::Process(Box::new(blank(pid, &denied, &Source::file(absolute(&path)))), None)
         }
     }
 }

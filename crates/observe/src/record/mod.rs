@@ -80,7 +80,7 @@ impl Recording {
     }
 
     /// Both ends, with `wait` between them where the machine is live. The earlier end is read for
-    /// its counters alone.
+    /// its counters alone, and for the sizes of processes.
     ///
     /// # Errors
     /// What `wait` says; the wait was cut short and nothing was measured.
@@ -89,7 +89,7 @@ impl Recording {
         scope: &Scope,
         wait: impl FnOnce() -> Result<(), E>,
     ) -> Result<Interval, E> {
-        let start = self.start.as_ref().map(|host| Box::new(snapshot(host, &Scope::counters())));
+        let start = self.start.as_ref().map(|host| Box::new(snapshot(host, &scope.earlier())));
         if start.is_some() && self.end.is_live() {
             wait()?;
         }

@@ -23,7 +23,7 @@ type Keep = fn(&mut Names, &[u8]) -> Option<Vec<u8>>;
 #[rustfmt::skip]
 const ROWS: &[(&str, Keep)] = &[
     // memory as a whole
-    ("proc/meminfo", by::verbatim), ("proc/vmstat", by::verbatim), ("proc/zoneinfo", by::verbatim),
+    ("proc/meminfo", by::verbatim), ("proc/uptime", by::numbers), ("proc/vmstat", by::verbatim), ("proc/zoneinfo", by::verbatim),
     ("proc/buddyinfo", by::verbatim), ("proc/pressure/{any}", by::verbatim),
     // the machine
     ("proc/sys/kernel/random/boot_id", by::boot_id), ("proc/sys/kernel/hostname", by::host_name),
@@ -77,6 +77,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("sys/kernel/mm/mempolicy/weighted_interleave", by::presence),
     // processes
     ("proc/{n}/status", of::status), ("proc/{n}/comm", of::comm), ("proc/{n}/stat", of::stat),
+    ("proc/{n}/statm", by::numbers),
     ("proc/{n}/cgroup", of::cgroup), ("proc/{n}/smaps_rollup", of::smaps_rollup),
     ("proc/{n}/schedstat", by::numbers), ("proc/{n}/task/{n}/children", by::numbers),
 ];

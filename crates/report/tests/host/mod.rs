@@ -332,6 +332,9 @@ fn process(pid: u32, comm: &str, sizes: [u64; 5], smaps: SmapsOutcome) -> Proces
         pid,
         name: Name::from(comm),
         uid: found(1000, &path),
+        start_time: found(Millis::new(u64::from(pid) * 500), &path),
+        cpu_time: found(Millis::new(u64::from(pid) * 100), &path),
+        major_faults: found(u64::from(pid), &path),
         cgroup: name("/system.slice"),
         virtual_size,
         rss_anon: anon,
@@ -354,15 +357,22 @@ fn sizes_in_tables(anon_mib: u64) -> u64 {
     anon_mib * MIB / 512
 }
 
-fn processes() -> Processes {
+/// As they are a second after the start, at which redis had 24 MiB less in swap and java 50 MiB less in RAM.
+fn processes(moment: u64) -> Processes {
+    let since_start = 1 - moment;
     use SmapsOutcome::{Denied, NotRead, Read, Stuck};
     Processes {
         list: vec![
             process(1, "systemd", [166, 8, 5, 0, 2], Denied),
             process(812, "postgres", [9_412, 38, 22, 901, 0], Read),
             process(813, "postgres", [9_420, 12, 14, 122, 0], Read),
-            process(4121, "redis-server", [16_102, 14_544, 3, 0, 1_204], NotRead),
-            process(5010, "java", [38_112, 20_480, 71, 0, 4_096], NotRead),
+            process(
+                4121,
+                "redis-server",
+                [16_102, 14_544, 3, 0, 1_204 - 24 * since_start],
+                NotRead,
+            ),
+            process(5010, "java", [38_112, 20_480 - 50 * since_start, 71, 0, 4_096], NotRead),
             process(5544, "node", [11_744, 890, 44, 0, 310], Read),
             process(6001, "python3", [1_200, 422, 9, 0, 31], Read),
             process(7007, "Isolated Web Co", [2_720, 310, 88, 12, 0], Stuck),
@@ -429,6 +439,7 @@ fn end(moment: u64) -> Snapshot {
             unix_seconds: 1_795_183_353.25 + moment as f64,
             monotonic_seconds: 5_000.0 + moment as f64,
             boot_id: name("7e0f3c52-6f5e-4b0e-9d5b-0a9c6d1f2b11"),
+            uptime: found(Millis::new(5_100_000 + moment * 1000), "/proc/uptime"),
             kernel: name("6.12.107"),
         },
         host: HostSummary {
@@ -508,7 +519,7 @@ fn end(moment: u64) -> Snapshot {
         },
         knobs: knobs(),
         capabilities: capabilities(),
-        processes: processes(),
+        processes: processes(moment),
         cgroups: cgroups(grown(90_000, 77_000)),
         problems: vec![Problem::new(
             &Source::line("/proc/buddyinfo", 3),

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How processes changed over an interval.
+//!
+//! A process id is given out again when its process has ended, so the same id at both ends is the same
+//! process only if it began before the earlier end was read. A process that began, ended or was not
+//! read at one end has no change here; what began lately is known by [`crate::Snapshot::age`].
+
+use crate::{Bytes, Interval, Millis, Process};
+
+/// One process at both ends of an interval.
+#[derive(Debug, Clone, Copy)]
+pub struct ProcessChange<'a> {
+    /// At the earlier end: sizes of anonymous memory and swap, and where they were asked for, times.
+    pub start: &'a Process,
+    /// At the later end.
+    pub end: &'a Process,
+    /// The time between, in seconds.
+    pub seconds: f64,
+}
+
+impl Interval {
+    /// Every process that is known at both ends, in order of process id.
+    pub fn process_changes(&self) -> Vec<ProcessChange<'_>> {
+        self.end.processes.list.iter().filter_map(|end| self.process_change(end)).collect()
+    }
+
+    /// How this process of the later end changed; `None` where it is not known at the earlier end.
+    pub fn process_change<'a>(&'a self, end: &'a Process) -> Option<ProcessChange<'a>> {
+        let seconds = self.seconds()?;
+        let before = self.start.as_deref()?;
+        let list = &before.processes.list;
+        let start = &list[list.binary_search_by_key(&end.pid, |process| process.pid).ok()?];
+        let begun = end.start_time.get()?;
+        let same = match start.start_time.get() {
+            Some(then) => then == begun,
+            None => begun <= before.taken.uptime.get()?,
+        };
+        same.then_some(ProcessChange { start, end, seconds })
+    }
+}
+
+impl ProcessChange<'_> {
+    /// By how many bytes its anonymous memory grew, in RAM and in swap together; negative where it
+    /// shrank.
+    pub fn growth(&self) -> Option<i64> {
+        difference(self.start.anonymous()?, self.end.anonymous()?)
+    }
+
+    /// The same per second.
+    pub fn growth_per_second(&self) -> Option<f64> {
+        Some(self.growth()? as f64 / self.seconds)
+    }
+
+    /// By how many bytes what it has in swap grew; negative where pages came back.
+    pub fn swap_growth(&self) -> Option<i64> {
+        difference(self.start.swap.get()?, self.end.swap.get()?)
+    }
+
+    /// CPU time over the interval, of all threads. Only where times were read at both ends.
+    pub fn cpu_time(&self) -> Option<Millis> {
+        let (before, after) = (self.start.cpu_time.get()?, self.end.cpu_time.get()?);
+        after.get().checked_sub(before.get()).map(Millis::new)
+    }
+
+    /// The same in percent of one CPU: more than 100 where several threads ran.
+    pub fn cpu_percent(&self) -> Option<f64> {
+        Some(self.cpu_time()?.get() as f64 / 10.0 / self.seconds)
+    }
+
+    /// Major page faults over the interval. Only where times were read at both ends.
+    pub fn major_faults(&self) -> Option<u64> {
+        self.end.major_faults.get()?.checked_sub(self.start.major_faults.get()?)
+    }
+}
+
+fn difference(before: Bytes, after: Bytes) -> Option<i64> {
+    i64::try_from(i128::from(after.get()) - i128::from(before.get())).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Name, Reading, Snapshot, Source};
+
+    const MIB: u64 = 1 << 20;
+
+    fn found<T>(value: T) -> Reading<T> {
+        Reading::found(value, Source::file("/proc/7/stat"))
+    }
+
+    fn process(pid: u32, anon: u64, swap: u64, begun: Option<u64>) -> Process {
+        Process {
+            pid,
+            rss_anon: found(Bytes::new(anon * MIB)),
+            swap: found(Bytes::new(swap * MIB)),
+            start_time: begun.map_or_else(Reading::not_read, |begun| found(Millis::new(begun))),
+            ..Process::default()
+        }
+    }
+
+    fn at(seconds: u32, list: Vec<Process>) -> Snapshot {
+        let mut snapshot = Snapshot::default();
+        snapshot.taken.boot_id = found(Name::from("boot"));
+        snapshot.taken.monotonic_seconds = seconds.into();
+        snapshot.taken.uptime = found(Millis::new(u64::from(seconds) * 1000));
+        snapshot.processes.list = list;
+        snapshot
+    }
+
+    fn between(start: Vec<Process>, end: Vec<Process>) -> Interval {
+        Interval { start: Some(Box::new(at(100, start))), end: at(102, end) }
+    }
+
+    #[test]
+    fn growth_is_of_ram_and_swap_together() {
+        let interval = between(
+            vec![process(1, 5, 0, None), process(7, 10, 4, None)],
+            vec![process(7, 8, 26, Some(90_000))],
+        );
+        let [change] = interval.process_changes()[..] else { panic!() };
+        assert_eq!(change.growth(), Some(20 << 20));
+        assert_eq!(change.growth_per_second(), Some(f64::from(10 << 20)));
+        assert_eq!(change.swap_growth(), Some(22 << 20));
+        assert_eq!((change.cpu_time(), change.major_faults()), (None, None));
+        assert_eq!(interval.end.age(change.end), Some(Millis::new(12_000)));
+    }
+
+    #[test]
+    fn an_id_that_was_given_out_again_is_another_process() {
+        let changes =
+            |start: Process, end: Process| between(vec![start], vec![end]).process_changes().len();
+        assert_eq!(changes(process(7, 1, 0, None), process(7, 9, 0, Some(100_000))), 1);
+        assert_eq!(changes(process(7, 1, 0, None), process(7, 9, 0, Some(100_010))), 0);
+        assert_eq!(changes(process(7, 1, 0, Some(50)), process(7, 9, 0, Some(50))), 1);
+        assert_eq!(changes(process(7, 1, 0, Some(50)), process(7, 9, 0, Some(60))), 0);
+        assert_eq!(changes(process(7, 1, 0, Some(50)), process(7, 9, 0, None)), 0);
+        assert_eq!(changes(process(6, 1, 0, None), process(7, 9, 0, Some(50))), 0);
+    }
+
+    #[test]
+    fn times_have_rates_where_both_ends_have_them() {
+        let timed = |cpu, faults| Process {
+            cpu_time: found(Millis::new(cpu)),
+            major_faults: found(faults),
+            ..process(7, 1, 0, Some(50))
+        };
+        let interval = between(vec![timed(1_000, 5)], vec![timed(4_000, 9)]);
+        let change = interval.process_changes()[0];
+        assert_eq!((change.cpu_time(), change.major_faults()), (Some(Millis::new(3_000)), Some(4)));
+        assert_eq!(change.cpu_percent(), Some(150.0));
+        let reset = between(vec![timed(4_000, 9)], vec![timed(1_000, 5)]);
+        assert_eq!(reset.process_changes()[0].cpu_time(), None);
+    }
+
+    #[test]
+    fn nothing_changed_where_there_is_one_snapshot_or_another_boot() {
+        let process = || vec![process(7, 1, 0, Some(50))];
+        assert!(Interval::single(at(1, process())).process_changes().is_empty());
+        let mut interval = between(process(), process());
+        interval.end.taken.boot_id = found(Name::from("another"));
+        assert!(interval.process_changes().is_empty());
+    }
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Reads `/proc/PID/stat` (times and faults) and `/proc/PID/statm` (sizes) of a process.
+//!
+//! Both are one line of numbers. In `stat` the second one is the name in parentheses, which may hold
+//! any byte, parentheses included: fields are counted behind the last `)`. Times are ticks of 10 ms;
+//! the start is counted from boot on the clock of `/proc/uptime`, which goes on during suspend. CPU time
+//! and faults are those of all threads, ended ones included; of children only what is theirs.
+//!
+//! `statm` costs a third of `status` and tells anonymous memory as resident less shared pages, where
+//! "shared" means of files and shmem. It knows nothing of swap.
+
+use pagewise_model::{Bytes, Millis, Pages, Process, Reading, Source};
+
+use crate::root::{HostRoot, absolute};
+use crate::text::{number, words};
+
+/// Milliseconds of a tick: `USER_HZ` is 100 on every architecture that we are built for.
+const TICK: u64 = 10;
+/// Places of fields behind the name, of which the first is the state (field 3 of proc_pid_stat(5)).
+const MAJOR_FAULTS: usize = 12 - 3;
+const USER_TIME: usize = 14 - 3;
+const SYSTEM_TIME: usize = 15 - 3;
+const START_TIME: usize = 22 - 3;
+
+/// Fills in when the process began, its CPU time and its major faults.
+pub(super) fn read_times(host: &HostRoot, process: &mut Process) {
+    let path = format!("proc/{}/stat", process.pid);
+    let source = || Source::file(absolute(&path));
+    match host.bytes(&path) {
+        Err(refusal) => {
+            process.start_time = refusal.clone().reading(source());
+            process.cpu_time = refusal.clone().reading(source());
+            process.major_faults = refusal.reading(source());
+        }
+        Ok(line) => match Times::parse(&line) {
+            None => {
+                let why = "a process's name in parentheses and its counters";
+                process.start_time = host.garbled(source(), why, line.trim_ascii());
+            }
+            Some(times) => {
+                process.start_time = Reading::found(times.start, source());
+                process.cpu_time = Reading::found(times.cpu, source());
+                process.major_faults = Reading::found(times.major_faults, source());
+            }
+        },
+    }
+}
+
+#[derive(Debug, PartialEq)]
+struct Times {
+    start: Millis,
+    cpu: Millis,
+    major_faults: u64,
+}
+
+impl Times {
+    fn parse(line: &[u8]) -> Option<Self> {
+        let behind_name = &line[line.iter().rposition(|&byte| byte == b')')? + 1..];
+        let mut fields = [0u64; START_TIME + 1];
+        let mut all = words(behind_name);
+        for (at, field) in fields.iter_mut().enumerate() {
+            let word = all.next()?;
+            // the state is a letter, and process groups and priorities may be negative
+            *field = match number(word) {
+                Some(value) => value,
+                None if is_wanted(at) => return None,
+                None => 0,
+            };
+        }
+        let ticks = |at: usize| fields[at].checked_mul(TICK).map(Millis::new);
+        Some(Self {
+            start: ticks(START_TIME)?,
+            cpu: ticks(USER_TIME)?.saturating_add(ticks(SYSTEM_TIME)?),
+            major_faults: fields[MAJOR_FAULTS],
+        })
+    }
+}
+
+fn is_wanted(at: usize) -> bool {
+    matches!(at, MAJOR_FAULTS | USER_TIME | SYSTEM_TIME | START_TIME)
+}
+
+/// A process by `statm` alone, and its resident size: `None` where it has no memory or is gone.
+pub(super) fn read_sizes(host: &HostRoot, pid: u32, page: Bytes) -> Option<(Process, Bytes)> {
+    let path = format!("proc/{pid}/statm");
+    let line = host.bytes(&path).ok()?;
+    let source = Source::file(absolute(&path));
+    let Some([size, resident, shared]) = three_pages(&line) else {
+        host.problem(&source, "numbers of pages", line.trim_ascii());
+        return None;
+    };
+    if size == Pages::new(0) {
+        return None;
+    }
+    let anon = resident.saturating_sub(shared).to_bytes(page);
+    let process = Process {
+        pid,
+        virtual_size: Reading::found(size.to_bytes(page), source.clone()),
+        rss_anon: Reading::found(anon, source),
+        ..Process::default()
+    };
+    Some((process, resident.to_bytes(page)))
+}
+
+fn three_pages(line: &[u8]) -> Option<[Pages; 3]> {
+    let mut pages = words(line).map(|word| number(word).map(Pages::new));
+    Some([pages.next()??, pages.next()??, pages.next()??])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::text::testing::{denied, host, mangled};
+
+    /// Linux 6.18; the name is ours.
+    const STAT: &str = "42 (a) S 9 (b) S 1 42 42 0 -1 4194560 201133 8840 171 13 7006 2381 60 24 20 0 1 0 5 23916544 3151 18446744073709551615 1 1 0 0 0 0\n";
+
+    fn timed(host: &HostRoot) -> Process {
+        let mut process = Process { pid: 42, ..Process::default() };
+        read_times(host, &mut process);
+        process
+    }
+
+    #[test]
+    fn times_are_counted_behind_the_last_parenthesis() {
+        let process = timed(&host([("proc/42/stat", STAT)]));
+        assert_eq!(process.start_time.get(), Some(Millis::new(50)));
+        assert_eq!(process.cpu_time.get(), Some(Millis::new(93_870)));
+        assert_eq!(process.major_faults.get(), Some(171));
+        assert_eq!(process.cpu_time.source, Source::file("/proc/42/stat"));
+    }
+
+    #[test]
+    fn a_stat_that_cannot_be_read_is_denied_and_a_garbled_one_a_problem() {
+        let process = timed(&HostRoot::memory([denied("proc/42/stat")]));
+        assert!(process.start_time.is_denied() && process.cpu_time.is_denied());
+        for garbled in ["42 (a S 1", "42 (a) S 1 42", "", &STAT.replace("171", "-171")] {
+            let host = host([("proc/42/stat", garbled)]);
+            assert_eq!(timed(&host).start_time.get(), None, "{garbled}");
+            assert_eq!(host.take_problems().len(), 1, "{garbled}");
+        }
+    }
+
+    #[test]
+    fn statm_tells_anonymous_memory_and_threads_of_the_kernel_have_none() {
+        let page = Bytes::new(4096);
+        let host = host([
+            ("proc/1/statm", "5839 3151 2003 249 0 681 0\n"),
+            ("proc/2/statm", "0 0 0 0 0 0 0\n"),
+            ("proc/3/statm", "5839 -1 2\n"),
+        ]);
+        let (process, resident) = read_sizes(&host, 1, page).unwrap();
+        assert_eq!(process.rss_anon.get(), Some(Bytes::new(1148 * 4096)));
+        assert_eq!(resident, Bytes::new(3151 * 4096));
+        assert!(read_sizes(&host, 2, page).is_none() && read_sizes(&host, 4, page).is_none());
+        assert_eq!(host.take_problems(), []);
+        assert!(read_sizes(&host, 3, page).is_none());
+        assert_eq!(host.take_problems().len(), 1);
+    }
+
+    /// What we are told about ourselves agrees with the clock and with `status`.
+    #[test]
+    fn our_own_times_are_plausible() {
+        let live = HostRoot::live().unwrap();
+        let pid = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
+        let mut process = Process { pid, ..Process::default() };
+        read_times(&live, &mut process);
+        let uptime = crate::uptime::read(&live).get().unwrap();
+        let age = uptime.saturating_sub(process.start_time.get().unwrap());
+        assert!(process.start_time.get().unwrap() <= uptime && age < Millis::new(86_400_000));
+        assert!(process.cpu_time.get().unwrap().get() < 86_400_000);
+        let (sizes, resident) =
+            read_sizes(&live, pid, Bytes::new(rustix::param::page_size() as u64)).unwrap();
+        assert!(sizes.rss_anon.get().unwrap() <= resident);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(stat in mangled(STAT), statm in mangled("5839 3151 2003 249 0 681 0\n")) {
+            let host = host([("proc/42/stat", stat), ("proc/42/statm", statm)]);
+            let _ = timed(&host);
+            let _ = read_sizes(&host, 42, Bytes::new(4096));
+        }
+    }
+}
