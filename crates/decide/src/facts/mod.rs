@@ -3,6 +3,7 @@
 
 pub(crate) mod commit;
 pub(crate) mod groups;
+pub(crate) mod growth;
 pub(crate) mod pressure;
 pub(crate) mod reclaim;
 pub(crate) mod room;

@@ -49,12 +49,16 @@ pub(crate) fn room(host: &Snapshot) -> Option<Room> {
 }
 
 impl Room {
+    /// What programs can still get: available memory, and RAM that swapping out would free.
+    pub(crate) fn left(&self) -> Bytes {
+        self.available.saturating_add(self.swap.unwrap_or(Bytes::new(0)))
+    }
+
     /// How low available memory is. Swap with room makes it one level milder, but never calm: the
     /// kernel is already reclaiming then.
     pub(crate) fn level(&self) -> Level {
         let level = grade(self.available, self.total);
-        let with_swap = self.available.saturating_add(self.swap.unwrap_or(Bytes::new(0)));
-        if grade(with_swap, self.total) > Level::Calm {
+        if grade(self.left(), self.total) > Level::Calm {
             return level;
         }
         match level {

@@ -7,6 +7,7 @@ mod fragmentation;
 mod group_limit;
 mod hugetlb_unused;
 mod khugepaged_starves;
+mod memory_grows;
 mod memory_low;
 mod memory_pressure;
 mod mglru_off;
@@ -28,6 +29,7 @@ pub(crate) static ALL: &[Rule] = &[
     memory_low::RULE,
     memory_pressure::RULE,
     group_limit::RULE,
+    memory_grows::RULE,
     commit_limit::RULE,
     swap_full::RULE,
     zram_unused::RULE,
@@ -58,6 +60,7 @@ pub(crate) static FIRING: &[Firing] = &[
     ("group-limit", group_limit::tests::firing),
     ("group-limit", group_limit::tests::firing_full),
     ("group-limit", group_limit::tests::firing_v1),
+    ("memory-grows", memory_grows::tests::firing),
     ("memory-low", memory_low::tests::firing),
     ("swap-full", swap_full::tests::firing),
     ("commit-limit", commit_limit::tests::firing),

@@ -4,20 +4,25 @@
 use pagewise_model::{Bytes, Cgroup, Change, Interval, Level, Percent, Snapshot};
 
 use super::group::{self, GroupTrouble};
+use crate::facts::growth::{self, Growth, Into};
 use crate::facts::reclaim::{self, Thrashing};
 use crate::facts::room::{self, Room};
 use crate::facts::{commit, groups, pressure, zones};
 
+/// A process that fills memory sooner than this leaves no time to act.
+const SOON_SECONDS: f64 = 120.0;
+const FORESEEN_SECONDS: f64 = 900.0;
+
 /// One thing that is bad.
 #[derive(Debug)]
-pub(crate) struct Signal {
+pub(crate) struct Signal<'a> {
     pub(crate) level: Level,
-    pub(crate) cause: Cause,
+    pub(crate) cause: Cause<'a>,
 }
 
 /// What it is. In the order in which causes of the same level are named.
 #[derive(Debug)]
-pub(crate) enum Cause {
+pub(crate) enum Cause<'a> {
     /// Processes were killed over the interval, and not by the limit of a cgroup.
     Kills(Change),
     /// Little memory is available.
@@ -26,6 +31,8 @@ pub(crate) enum Cause {
     Pressure { some: Percent, full: Option<Percent>, span: &'static str },
     /// Without pressure: most of what is read was dropped a moment ago.
     Thrashing(Thrashing),
+    /// A process fills memory soon.
+    Growth(Growth<'a>),
     /// Strict accounting refuses allocations soon.
     CommitLimit { committed: Bytes, limit: Bytes },
     /// Swap is nearly full.
@@ -33,7 +40,7 @@ pub(crate) enum Cause {
 }
 
 /// Everything that is bad, worst first.
-pub(crate) fn signals(interval: &Interval) -> Vec<Signal> {
+pub(crate) fn signals(interval: &Interval) -> Vec<Signal<'_>> {
     let host = &interval.end;
     let room = room::room(host);
     let troubled = group::troubled(interval);
@@ -43,12 +50,13 @@ pub(crate) fn signals(interval: &Interval) -> Vec<Signal> {
         room.map(|room| (room.level(), Cause::Available(room))),
         pressure(host).filter(|_| !is_groups),
         thrashing(interval).filter(|_| !is_groups),
+        growth(interval),
         commit::near_limit(host).map(|near| {
             (near.level, Cause::CommitLimit { committed: near.committed, limit: near.limit })
         }),
         room.and_then(|room| Some((room.swap_level(), Cause::Swap(room.swap_filled?)))),
     ];
-    let mut signals: Vec<Signal> = signals
+    let mut signals: Vec<Signal<'_>> = signals
         .drain(..)
         .flatten()
         .filter(|(level, _)| *level > Level::Calm)
@@ -70,7 +78,7 @@ pub(super) fn waiting_of_spared(host: &Snapshot) -> Option<Level> {
 }
 
 /// Kills that no cgroup's limit explains. The host's counter holds those inside cgroups as well.
-fn kills(interval: &Interval) -> Option<(Level, Cause)> {
+fn kills(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let mut kills = interval.vmstat("oom_kill").filter(|kills| kills.delta > 0)?;
     let troubled = group::troubled(interval);
     let in_group = troubled.iter().flat_map(|group| &group.troubles).map(|(_, trouble)| {
@@ -80,7 +88,7 @@ fn kills(interval: &Interval) -> Option<(Level, Cause)> {
     (kills.delta > 0).then_some((Level::Critical, Cause::Kills(kills)))
 }
 
-fn pressure(host: &Snapshot) -> Option<(Level, Cause)> {
+fn pressure(host: &Snapshot) -> Option<(Level, Cause<'_>)> {
     let memory = &host.psi.memory;
     let level = pressure::shortage(memory)?;
     let minute = memory.some.avg60.get();
@@ -100,9 +108,21 @@ fn pressure(host: &Snapshot) -> Option<(Level, Cause)> {
 }
 
 /// Only where pressure says nothing: with it, the time that is lost is known.
-fn thrashing(interval: &Interval) -> Option<(Level, Cause)> {
+fn thrashing(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let thrashing = reclaim::thrashing(interval).filter(Thrashing::is_most)?;
     Some((Level::Short, Cause::Thrashing(thrashing)))
+}
+
+/// Only what fills the host itself: a group that is filled is that group's trouble when it is full.
+fn growth(interval: &Interval) -> Option<(Level, Cause<'_>)> {
+    let mut growing = growth::growing(interval).into_iter();
+    let first = growing.find(|growth| matches!(growth.into, Into::Host))?;
+    let level = match first.lasts_seconds {
+        seconds if seconds < SOON_SECONDS => Level::Short,
+        seconds if seconds < FORESEEN_SECONDS => Level::Tight,
+        _ => return None,
+    };
+    Some((level, Cause::Growth(first)))
 }
 
 /// What could not be judged about this host, and why.

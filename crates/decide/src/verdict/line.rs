@@ -5,6 +5,7 @@ use pagewise_model::{Bytes, Interval, Level, Psi, Snapshot, grouped};
 
 use super::group::{GroupTrouble, Trouble};
 use super::host::{self, Cause, Signal};
+use crate::facts::growth;
 use crate::facts::room::Room;
 use crate::facts::tiers;
 use crate::text::{counted, short};
@@ -18,7 +19,7 @@ const NOISE_PER_SECOND: f64 = 1.0 / 5_000.0;
 pub(super) fn line(
     interval: &Interval,
     level: Level,
-    signals: &[Signal],
+    signals: &[Signal<'_>],
     groups: &[GroupTrouble<'_>],
 ) -> String {
     let host = &interval.end;
@@ -38,7 +39,7 @@ pub(super) fn line(
     sentences.join(" ")
 }
 
-fn worst_of_host(host: &Snapshot, worst: &Signal, signals: &[Signal]) -> String {
+fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) -> String {
     let state = match worst.level {
         Level::Critical => "critically short",
         Level::Short => "short",
@@ -92,6 +93,14 @@ fn worst_of_host(host: &Snapshot, worst: &Signal, signals: &[Signal]) -> String 
             counted_processes(kills.delta),
             kills.seconds.max(1.0),
             available()
+        ),
+        Cause::Growth(growth) => format!(
+            "Memory is filling: {} (pid {}) grows by {}, and {} last about {} at that rate.",
+            growth.process.name,
+            growth.process.pid,
+            growth::rate(growth.per_second),
+            available().trim_end_matches(" are available"),
+            growth::told(growth.lasts_seconds)
         ),
         Cause::CommitLimit { committed, limit } => format!(
             "Memory is {state}: {} may be allocated under strict overcommit, and the kernel refuses more.",
@@ -149,14 +158,11 @@ fn trend(interval: &Interval) -> Option<String> {
     if per_second < noise || lasts > FORESEEN_SECONDS {
         return None;
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate of growth")]
-    let rate = Bytes::new(per_second as u64);
-    let lasts = match lasts {
-        seconds if seconds < 10.0 => "within seconds".to_owned(),
-        seconds if seconds < 90.0 => format!("in about {seconds:.0} seconds"),
-        seconds => format!("in about {:.0} minutes", seconds / 60.0),
-    };
-    Some(format!("At the present rate ({rate}/s) it ends {lasts}."))
+    Some(format!(
+        "At the present rate ({}) it ends in about {}.",
+        growth::rate(per_second),
+        growth::told(lasts)
+    ))
 }
 
 fn calm(host: &Snapshot, and_groups: bool) -> String {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What moved between the two ends of an interval: the rates that tell who pays.
 
-use pagewise_model::{Bytes, Interval};
+use pagewise_model::{Bytes, Interval, Snapshot};
 
 use super::kit::{Page, Role};
 use super::table::{Cell, Column, Table};
@@ -58,6 +58,26 @@ struct Move {
     rate: String,
     name: &'static str,
     meaning: &'static str,
+}
+
+/// Memory that programs took, as it shows in `/proc/meminfo`: what grows moves no counter above.
+fn taken(interval: &Interval) -> Option<Move> {
+    /// Less than this share of RAM per second is noise.
+    const NOISE_PER_SECOND: f64 = 1.0 / 10_000.0;
+    let held = |host: &Snapshot| {
+        let memory = &host.memory;
+        let swapped = memory.swap_total.get()?.saturating_sub(memory.swap_free.get()?);
+        Some(memory.anon_pages.get()?.saturating_add(memory.shmem.get()?).saturating_add(swapped))
+    };
+    let seconds = interval.seconds()?;
+    let more = held(&interval.end)?.saturating_sub(held(interval.start.as_deref()?)?);
+    let per_second = more.get() as f64 / seconds;
+    let noise = interval.end.memory.total.get()?.get() as f64 * NOISE_PER_SECOND;
+    (per_second > noise).then(|| Move {
+        rate: speed(more, seconds),
+        name: "taken",
+        meaning: "anonymous memory and shmem that programs took; in RAM and in swap",
+    })
 }
 
 /// Every rate with its meaning.
@@ -117,7 +137,7 @@ fn moves(interval: &Interval) -> Vec<Move> {
         };
         Some(Move { rate, name, meaning })
     };
-    MOVES.iter().filter_map(moved).collect()
+    taken(interval).into_iter().chain(MOVES.iter().filter_map(moved)).collect()
 }
 
 /// A rate that is not nothing never prints as 0.
