@@ -9,8 +9,8 @@ use crate::kconfig::CHAIN_SIZE;
 use crate::mounts::Mounts;
 use crate::root::HostRoot;
 use crate::{
-    capability, cgroup, counters, damon, host, hugetlb, knob, ksm, memory, mglru, mounts, process,
-    psi, swap, thp, zmerge, zone, zram, zswap,
+    capability, cgroup, counters, damon, host, hugetlb, kernel_log, knob, ksm, memory, mglru,
+    mounts, process, psi, swap, thp, zmerge, zone, zram, zswap,
 };
 
 /// How much of a host is looked at.
@@ -24,22 +24,30 @@ pub struct Scope {
     pub cgroups: bool,
     /// Read the whole knob table and probe the kernel's features.
     pub settings: bool,
+    /// Read the kernel log for processes that were killed for lack of memory.
+    pub kernel_log: bool,
 }
 
 impl Scope {
     /// All of it.
     pub const fn everything(smaps_budget: Duration) -> Self {
-        Self { processes: true, smaps_budget, cgroups: true, settings: true }
+        Self { processes: true, smaps_budget, cgroups: true, settings: true, kernel_log: true }
     }
 
     /// What an earlier end of an interval needs: the counters.
     pub const fn counters() -> Self {
-        Self { processes: false, smaps_budget: Duration::ZERO, cgroups: true, settings: false }
+        Self { cgroups: true, ..Self::glance() }
     }
 
     /// Facts of the host as a whole.
     pub const fn glance() -> Self {
-        Self { processes: false, smaps_budget: Duration::ZERO, cgroups: false, settings: false }
+        Self {
+            processes: false,
+            smaps_budget: Duration::ZERO,
+            cgroups: false,
+            settings: false,
+            kernel_log: false,
+        }
     }
 }
 
@@ -54,6 +62,9 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
         snapshot.knobs = knob::read(host, &snapshot.cgroups, snapshot.memory.total.get());
         snapshot.capabilities = capability::read(host, &snapshot.host);
         snapshot.zsmalloc_chain_size = host.config().number(CHAIN_SIZE);
+    }
+    if scope.kernel_log {
+        snapshot.kernel_log = kernel_log::read(host, &snapshot.taken);
     }
     if scope.processes {
         snapshot.processes = process::read(host, scope.smaps_budget);
@@ -96,6 +107,7 @@ fn taken(host: &HostRoot) -> Taken {
     Taken {
         unix_seconds: facts.unix_seconds,
         monotonic_seconds: facts.monotonic_seconds,
+        awake_seconds: facts.awake_seconds,
         boot_id: host.name_at("proc/sys/kernel/random/boot_id"),
         kernel: host.name_at("proc/sys/kernel/osrelease"),
     }

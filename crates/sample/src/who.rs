@@ -29,7 +29,7 @@ fn once(pids: &[u32]) -> Vec<u32> {
 
 fn looked(host: &HostRoot, cgroups: bool) -> Snapshot {
     let smaps_budget = Duration::ZERO;
-    snapshot(host, &Scope { processes: true, smaps_budget, cgroups, settings: false })
+    snapshot(host, &Scope { processes: true, smaps_budget, cgroups, ..Scope::glance() })
 }
 
 fn known(process: &Process) -> Candidate {
