@@ -8,6 +8,7 @@ mod hugetlb_unused;
 mod khugepaged_starves;
 mod memory_pressure;
 mod mglru_off;
+mod oom_kills;
 mod swap_avoids_anon;
 mod thp_bloat_guard_off;
 mod thp_coverage;
@@ -23,6 +24,7 @@ use crate::Rule;
 
 pub(crate) static ALL: &[Rule] = &[
     memory_pressure::RULE,
+    oom_kills::RULE,
     zram_unused::RULE,
     swap_avoids_anon::RULE,
     tier_order::RULE,
@@ -50,6 +52,9 @@ pub(crate) type Firing = (&'static str, fn() -> pagewise_model::Interval);
 pub(crate) static FIRING: &[Firing] = &[
     ("memory-pressure", memory_pressure::tests::firing),
     ("memory-pressure", memory_pressure::at_limit::tests::firing),
+    ("oom-kills", oom_kills::tests::firing_by_the_host),
+    ("oom-kills", oom_kills::tests::firing_by_a_limit),
+    ("oom-kills", oom_kills::tests::firing_without_a_log),
     ("zram-unused", zram_unused::tests::not_loaded),
     ("zram-unused", zram_unused::tests::firing_in_container),
     ("zram-unused", zram_unused::tests::firing_raw),
