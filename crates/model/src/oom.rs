@@ -233,8 +233,12 @@ pub struct OomReaped {
 /// An [`OomKill`] in sentences: what was decided about it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OomExplanation {
-    /// The kill.
-    pub kill: OomKill,
+    /// The record that ends the report.
+    #[serde(rename = "at", serialize_with = "as_text")]
+    #[schemars(with = "String")]
+    pub source: Source,
+    /// Seconds since 1970, UTC, as exact as that of the kill.
+    pub unix_seconds: Option<f64>,
     /// Who was killed, by whose limit, and whether the machine was short.
     pub title: String,
     /// Facts in the order in which they are told, each with a label of few words.

@@ -7,6 +7,9 @@ use super::{find_group, limit};
 use crate::facts::{groups, tiers};
 use crate::text::{quoted, writes_and};
 
+const MORE: &str = "half as much again; ";
+const LESS: &str = "three quarters of what it held then; ";
+
 /// The best first. Never empty: what keeps a process from being killed can always be looked at.
 pub(crate) fn of(host: &Snapshot, kill: &OomKill) -> Vec<String> {
     let mut commands = Vec::new();
@@ -59,10 +62,17 @@ fn raise(host: &Snapshot, kill: &OomKill) -> Option<String> {
     host.memory.available.get().filter(|available| available.get() / 2 > more)?;
     let raised = mebibytes(Bytes::new(now.get().saturating_add(more)))?;
     Some(match place.unit {
-        Some(unit) => property(unit, "MemoryMax", &format!("{raised}M"), &now.get().to_string()),
+        Some(unit) => {
+            property(unit, "MemoryMax", &format!("{raised}M"), &now.get().to_string(), MORE)
+        }
         None => {
             let file = if place.v2 { "memory.max" } else { "memory.limit_in_bytes" };
-            put(&format!("{raised}M"), &format!("{}/{file}", place.folder), &now.get().to_string())
+            put(
+                &format!("{raised}M"),
+                &format!("{}/{file}", place.folder),
+                &now.get().to_string(),
+                MORE,
+            )
         }
     })
 }
@@ -76,8 +86,8 @@ fn allow_swap(host: &Snapshot, kill: &OomKill) -> Option<String> {
         return None;
     }
     Some(match place.unit {
-        Some(unit) => property(unit, "MemorySwapMax", "infinity", "0"),
-        None => put("max", &format!("{}/memory.swap.max", place.folder), "0"),
+        Some(unit) => property(unit, "MemorySwapMax", "infinity", "0", ""),
+        None => put("max", &format!("{}/memory.swap.max", place.folder), "0", ""),
     })
 }
 
@@ -87,7 +97,7 @@ fn cap(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let held = kill.victim.as_ref()?.resident()?;
     let unit = place.unit.filter(|_| group.max.get() == Some(Limit::Max))?;
     let less = mebibytes(Bytes::new(held.get() / 4 * 3)).filter(|&less| less > 0)?;
-    Some(property(unit, "MemoryMax", &format!("{less}M"), "infinity"))
+    Some(property(unit, "MemoryMax", &format!("{less}M"), "infinity", LESS))
 }
 
 /// Processes that may not be killed, in a group where nobody else is left.
@@ -100,17 +110,17 @@ fn may_be_killed(kill: &OomKill) -> Option<String> {
     ))
 }
 
-fn property(unit: &str, name: &str, value: &str, before: &str) -> String {
+fn property(unit: &str, name: &str, value: &str, before: &str, note: &str) -> String {
     writes_and(
         format!("sudo systemctl set-property {} {name}={value}", quoted(unit)),
-        &format!("lasts; undo: the same with {name}={before}"),
+        &format!("{note}lasts; undo: the same with {name}={before}"),
     )
 }
 
-fn put(value: &str, path: &str, before: &str) -> String {
+fn put(value: &str, path: &str, before: &str, note: &str) -> String {
     writes_and(
         format!("echo {value} | sudo tee {}", quoted(path)),
-        &format!("until the group or the machine ends; undo: the same with {before}"),
+        &format!("{note}until the group or the machine ends; undo: the same with {before}"),
     )
 }
 

@@ -10,12 +10,15 @@ mod swap;
 mod words;
 
 use pagewise_model::{
-    Bytes, Cgroup, Interval, Name, OomConstraint, OomExplanation, OomFact, OomKill, OomTask,
+    Bytes, Cgroup, Interval, Limit, Name, OomConstraint, OomExplanation, OomFact, OomKill, OomTask,
     RecentKills, Snapshot,
 };
 
 use crate::text::{count, counted};
 use words::{ago, listed, names, or_unknown};
+
+/// The rule whose findings are about kills.
+pub const RULE: &str = "oom-kills";
 
 /// Kills that are explained, the newest.
 const SHOWN: usize = 10;
@@ -62,7 +65,8 @@ fn explain_one(interval: &Interval, kill: &OomKill) -> OomExplanation {
         title: title(kill),
         facts: facts.collect(),
         change: change::of(host, kill),
-        kill: kill.clone(),
+        source: kill.source.clone(),
+        unix_seconds: kill.unix_seconds,
     }
 }
 
@@ -145,7 +149,10 @@ fn held(kill: &OomKill) -> Option<String> {
         ("kernel", group.kernel),
     ];
     let mut told = names(&parts);
-    told.extend(group.swap.map(|swap| format!("swap {} of {}", swap.usage, swap.limit)));
+    told.extend(group.swap.map(|swap| match swap.limit {
+        Limit::Bytes(limit) => format!("swap {} of {limit}", swap.usage),
+        Limit::Max => format!("swap {} (no limit of its own)", swap.usage),
+    }));
     if let (None, Some(swapped)) = (group.swap, group.swapped) {
         told.push(format!("swap {swapped}"));
     }

@@ -90,7 +90,11 @@ fn machine(host: &Snapshot, kill: &OomKill, memory: &OomHost) -> Option<String> 
     }
     let used = total.saturating_sub(free);
     if is_full(used, total) {
-        return Some(format!("it was full: {used} of {total} were in use{}", compressed(host)));
+        let poorly = poorly_compressed(host, memory, used).unwrap_or_default();
+        return Some(format!(
+            "it was full: {used} of {total} were in use{poorly}{}",
+            compressed(host)
+        ));
     }
     let order = kill.invoker.as_ref().map_or(0, |invoker| invoker.order);
     let contiguous = (order > 0).then(|| {
@@ -113,6 +117,17 @@ fn machine(host: &Snapshot, kill: &OomKill, memory: &OomHost) -> Option<String> 
                 "{free} of {total} were free; the report does not say why they were not used"
             ))
         })
+}
+
+/// Where all swap is compressed RAM: what no number of the report accounts for holds its pool, and
+/// is about as large as what was swapped.
+fn poorly_compressed(host: &Snapshot, memory: &OomHost, used: Bytes) -> Option<String> {
+    let in_ram = !host.tiers.is_empty() && host.tiers.iter().all(|tier| tier.kind.is_ram());
+    let other = memory.other().filter(|other| in_ram && other.get() / 8 >= used.get() / 10)?;
+    Some(format!(
+        "; all of it is compressed RAM, and {other} that no other number accounts for hold its pool: \
+         the pages hardly compressed, if at all"
+    ))
 }
 
 /// Of memory that could only be swapped at least half was locked.

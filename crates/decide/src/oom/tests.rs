@@ -251,6 +251,12 @@ fn why_the_machines_swap_did_not_help() {
             .starts_with("it was full: 4.0 GiB of 4.0 GiB")
     );
     assert!(why_no_swap(&calm, of(gib(1), |_| {})).contains("does not say why"));
+    let poorly = of(Bytes::new(0), |kill| kill.host.as_mut().unwrap().anon = Some(gib(10)));
+    assert!(
+        why_no_swap(&calm, poorly.clone()).contains("4.6 GiB that no other number accounts for")
+    );
+    let on_disk = with(|host| host.tiers[0].kind = pagewise_model::TierKind::Partition);
+    assert!(!why_no_swap(&on_disk, poorly).contains("hardly compressed"));
     let order = of(gib(1), |kill| kill.invoker.as_mut().unwrap().order = 3);
     assert!(why_no_swap(&calm, order).contains("pages side by side"));
     let locked = of(gib(1), |kill| kill.host.as_mut().unwrap().unevictable = Some(gib(9)));
@@ -317,7 +323,7 @@ fn the_newest_ten_are_told_newest_first() {
     let kill = |at| OomKill { source: Source::line("/dev/kmsg", at), ..by_host() };
     interval.end.kernel_log.kills = (1..=14).map(kill).collect();
     let told = explain(&interval);
-    let lines: Vec<_> = told.iter().filter_map(|it| it.kill.source.line_number()).collect();
+    let lines: Vec<_> = told.iter().filter_map(|it| it.source.line_number()).collect();
     assert_eq!(lines, (5..=14).rev().collect::<Vec<_>>());
 }
 
@@ -338,7 +344,7 @@ fn what_to_change_says_whether_it_lasts_and_how_to_undo_it() {
         told.change,
         [
             "sudo systemctl set-property web.service MemorySwapMax=infinity  # writes; lasts; undo: the same with MemorySwapMax=0",
-            "sudo systemctl set-property web.service MemoryMax=96M  # writes; lasts; undo: the same with MemoryMax=67108864",
+            "sudo systemctl set-property web.service MemoryMax=96M  # writes; half as much again; lasts; undo: the same with MemoryMax=67108864",
             "pagewise scan --cgroup /system.slice/web.service  # what compressing its memory would free",
         ]
     );

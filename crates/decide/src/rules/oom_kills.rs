@@ -18,7 +18,7 @@ use crate::proof::Proof;
 use crate::text::{count, counted, short};
 
 pub(super) const RULE: Rule = Rule {
-    id: "oom-kills",
+    id: oom::RULE,
     doc: "The kernel killed processes for lack of memory, of the machine or of a cgroup at its limit.",
     look,
 };

@@ -20,6 +20,7 @@ mod limits;
 mod memory;
 mod merge;
 mod movement;
+mod oom;
 mod planned;
 mod pressure;
 mod processes;
@@ -41,7 +42,7 @@ mod zram;
 use crate::{Answer, Benched, Collapsed, HugeSeen, Merged, Planned, Restrained, Scanned, Tried};
 use kit::Page;
 use pagewise_model::knob::KnobReading;
-use pagewise_model::{Replicated, SelfTest, Trial};
+use pagewise_model::{OomExplanation, Replicated, SelfTest, Trial};
 
 /// The rule whose finding says that memory is short; the verdict says so then, and only then.
 pub const SHORT_OF_MEMORY: &str = "memory-pressure";
@@ -73,6 +74,11 @@ pub fn bench(benched: &Benched<'_>, look: Look) -> String {
 /// Findings in full.
 pub fn doctor(answer: &Answer<'_>, look: Look) -> String {
     printed(look, |page| doctor::print(page, answer))
+}
+
+/// Processes that were killed for lack of memory.
+pub fn oom(answer: &Answer<'_>, explained: &[OomExplanation], look: Look) -> String {
+    printed(look, |page| oom::print(page, answer, explained))
 }
 
 /// What memory would become.
