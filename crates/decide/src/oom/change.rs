@@ -12,7 +12,7 @@ const LESS: &str = "three quarters of what it held then; ";
 
 /// The best first. Never empty: what keeps a process from being killed can always be looked at.
 pub(crate) fn of(host: &Snapshot, kill: &OomKill) -> Vec<String> {
-    let mut commands = Vec::new();
+    let mut commands: Vec<String> = may_be_killed(kill).into_iter().collect();
     match kill.constraint {
         Some(OomConstraint::Cgroup) => {
             commands.extend(allow_swap(host, kill));
@@ -23,7 +23,6 @@ pub(crate) fn of(host: &Snapshot, kill: &OomKill) -> Vec<String> {
         }
         Some(OomConstraint::Host) | None => commands.extend(cap(host, kill)),
     }
-    commands.extend(may_be_killed(kill));
     if kill.constraint != Some(OomConstraint::Cgroup) && tiers::swap_is_off(host) {
         commands.push(
             "pagewise bench  # what zram would hold here; changes nothing that stays".to_owned(),

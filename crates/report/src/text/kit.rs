@@ -443,7 +443,7 @@ mod tests {
             "  sudo systemctl set-property a.service X=1\n  # writes; lasts; undo: the same with X=2\n"
         );
         let text = printed(40, |page| {
-            page.command(Line::indented(2), 2, "true  # a b c d e f g h i j k l m n o p q r s t u")
+            page.command(Line::indented(2), 2, "true  # a b c d e f g h i j k l m n o p q r s t u");
         });
         assert_eq!(text, "  true\n  # a b c d e f g h i j k l m n o p q r\n  # s t u\n");
     }
