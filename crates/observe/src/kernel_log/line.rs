@@ -302,8 +302,8 @@ impl Killed {
             Some(format!("{of}:{kib}kB"))
         };
         let sizes = KILLED_SIZES[..4].iter().filter_map(|of| size(of)).collect::<Vec<_>>();
-        let mut rest = vec![sizes.join(", ")];
-        rest.extend(self.uid.map(|uid| format!("UID:{uid}")));
+        let uid = self.uid.map_or_else(String::new, |uid| format!(", UID:{uid}"));
+        let mut rest = vec![sizes.join(", ") + &uid];
         rest.extend(size("pgtables"));
         rest.extend(self.oom_score_adj.map(|adj| format!("oom_score_adj:{adj}")));
         let head = format!("{}: Killed process {} (", self.message, self.pid);
