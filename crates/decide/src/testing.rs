@@ -227,6 +227,7 @@ pub(crate) fn host() -> Snapshot {
     host.cgroups.hierarchy = Hierarchy::V2;
     host.cgroups.groups = ["/", "/system.slice", "/system.slice/db.service"].map(group).into();
     host.processes.list = vec![process("postgres", gib(2), gib(1))];
+    host.kernel_log.records = file("/dev/kmsg", 800);
     swappiness(&mut host, "60");
     capability(&mut host, FeatureState::Present);
     host
@@ -263,6 +264,7 @@ fn fill_counters(host: &mut Snapshot) {
         ("allocstall_movable", 4),
         ("compact_fail", 1),
         ("compact_stall", 2),
+        ("oom_kill", 0),
         ("pgfault", 9_000_000),
         ("pgmajfault", 1_905),
         ("pgpgin", 3_423_065),
@@ -407,6 +409,7 @@ pub(crate) fn erasers() -> Vec<Eraser> {
         host.page_size,
         host.container,
         taken.boot_id,
+        kernel_log.records,
     );
     each!(|host| &mut host.tiers => size, used, priority, zswap_in_front, disk.rotational);
     each!(|host| &mut host.zram => initialised, disksize, algorithm, slot_table, backing_device,
@@ -418,7 +421,7 @@ pub(crate) fn erasers() -> Vec<Eraser> {
     each!(|host| &mut host.free_blocks => blocks);
     each!(|host| &mut host.hugetlb => total, free, reserved, surplus);
     each!(|host| &mut host.processes.list => rss_anon, thp_allowed, anon_huge);
-    each!(|host| &mut host.cgroups.groups => current, max, swap_max, swappiness, anon, events.max,
+    each!(|host| &mut host.cgroups.groups => current, max, swap_max, swappiness, anon, events.max, events.oom_kill,
         pressure.some.avg10, pressure.some.avg60, pressure.full.avg10, pressure.full.avg60);
     each!(|host| &mut host.knobs => live);
     all.push(("capabilities".into(), Box::new(|host| host.capabilities.clear())));

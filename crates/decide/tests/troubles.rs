@@ -74,6 +74,16 @@ const TROUBLES: &[Trouble] = &[
     row("a process leaks 50 MiB/s and 3 % is left", HUGE, |host| available(swap_off(leak(host, 50)), 740_000), "memory-grows", &["memory-low", "zram-unused", "thp-coverage"], Short),
     row("a process leaks 50 MiB/s into the limit of its container", HUGE, |host| leak_in_group(host, 50), "memory-grows", &["zram-unused", "thp-coverage"], Short),
     fine("a process of ten hours takes 50 MiB at once", HUGE, |host| burst(host, 50)),
+    // kills
+    row("the OOM killer struck while the report was made, and nobody may read the kernel log", ZRAM, |host| host.grow("oom_kill", 1), "oom-kills", &[], Critical),
+    row("the machine ran out of memory and redis was killed (6.1)", "debian-bookworm-6.1-x86_64-256m-oom-host", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache", "mglru-off"], Critical),
+    row("the same on 6.12", "debian-trixie-6.12-x86_64-256m-oom-host", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
+    row("the same on 7.2", "debian-sid-7.2-x86_64-256m-oom-host", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
+    row("a java process was killed with zram full (6.12)", "debian-trixie-6.12-x86_64-256m-oom-zram-full", as_it_is, "oom-kills", &["memory-pressure", "cache-not-cache"], Critical),
+    row("nginx was killed at its unit's limit, which forbids swap (6.12)", "debian-trixie-6.12-x86_64-256m-oom-limit", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
+    row("the same on 7.2", "debian-sid-7.2-x86_64-256m-oom-limit", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
+    row("all of postgres was killed as one group (7.2)", "debian-sid-7.2-x86_64-256m-oom-group", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
+    row("a group is at its limit and none of its processes may be killed (6.12)", "debian-trixie-6.12-x86_64-256m-oom-unkillable", as_it_is, "oom-kills", &["group-limit", "zram-unused", "cache-not-cache"], Critical),
     // cgroups
     row("a service stalls at its limit while the host has memory to spare (7.2)", V2_LIMIT, as_it_is, "group-limit", &[], Critical),
     row("the same on 6.1", "debian-bookworm-6.1-x86_64-512m-zram-pressure", as_it_is, "group-limit", &["mglru-off"], Critical),
@@ -85,7 +95,7 @@ const TROUBLES: &[Trouble] = &[
     row("a service is slowed down at memory.high", V2_LIMIT, high, "group-limit", &[], Critical),
     row("a service is filled to 99 % with memory that cannot be dropped, and may not swap", V2_LIMIT, |host| filled(calm_group(host), 99), "group-limit", &["zram-unused"], Short),
     row("a service is filled to 92 % with memory that cannot be dropped, and may not swap", V2_LIMIT, |host| filled(calm_group(host), 92), "group-limit", &["zram-unused"], Tight),
-    row("a service was killed at its limit while the report was made", V2_LIMIT, |host| killed(calm_group(host)), "group-limit", &["oom-kills"], Critical),
+    row("a service was killed at its limit while the report was made", V2_LIMIT, |host| killed(calm_group(host)), "oom-kills", &["group-limit"], Critical),
     fine("a service has filled its limit with page cache", V2_LIMIT, |host| cached(calm_group(host))),
     fine("a service reached its limit yesterday", V2_LIMIT, calm_group),
     row("a container of version 1 thrashes at its limit, and the host counts its waiting", ZRAM_USED, |host| waiting(v1_thrashing(host), "44.00", "40.00"), "group-limit", &["zram-unused"], Critical),
@@ -170,7 +180,7 @@ fn every_planted_trouble_is_told_first_and_nothing_else_is() {
         }
     }
     assert!(failed.is_empty(), "\n{failed}");
-    assert!(TROUBLES.len() >= 54, "{} troubles", TROUBLES.len());
+    assert!(TROUBLES.len() >= 60, "{} troubles", TROUBLES.len());
 }
 
 #[test]

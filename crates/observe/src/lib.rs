@@ -20,6 +20,7 @@ mod generations;
 mod host;
 mod hugetlb;
 mod kconfig;
+mod kernel_log;
 mod knob;
 mod ksm;
 mod memory;
