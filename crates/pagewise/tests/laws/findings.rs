@@ -16,7 +16,7 @@ use pagewise_model::{Evidence, Finding, Severity};
 type Ids = BTreeSet<&'static str>;
 
 /// What each recording is expected to be told, in this order.
-const EXPECTED: [(&str, &[&str]); 23] = [
+const EXPECTED: [(&str, &[&str]); 24] = [
     (crate::cases::PLAIN, &["zram-unused", "cgroup-v1-limits"]),
     (crate::cases::THP, &["zram-unused", "cgroup-v1-limits"]),
     (crate::cases::BEHIND_FILE, &["zram-unused", "cgroup-v1-limits"]),
@@ -48,6 +48,7 @@ const EXPECTED: [(&str, &[&str]); 23] = [
         "debian-sid-7.2-x86_64-512m-zram-full",
         &["memory-pressure", "zram-full", "zram-incompressible", "zram-oversized"],
     ),
+    ("debian12-6.18-x86_64-24g-oom-limit", &["oom-kills", "zram-unused", "cgroup-v1-limits"]),
     (
         "debian-bookworm-6.1-x86_64-256m-oom-host",
         &["oom-kills", "cache-not-cache", "zram-unused", "mglru-off"],
