@@ -84,6 +84,7 @@ const TROUBLES: &[Trouble] = &[
     row("the same on 7.2", "debian-sid-7.2-x86_64-256m-oom-limit", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
     row("all of postgres was killed as one group (7.2)", "debian-sid-7.2-x86_64-256m-oom-group", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
     row("a group is at its limit and none of its processes may be killed (6.12)", "debian-trixie-6.12-x86_64-256m-oom-unkillable", as_it_is, "oom-kills", &["group-limit", "zram-unused", "cache-not-cache"], Critical),
+    row("a container of version 1 was killed at its limit", "debian12-6.18-x86_64-24g-oom-limit", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
     // cgroups
     row("a service stalls at its limit while the host has memory to spare (7.2)", V2_LIMIT, as_it_is, "group-limit", &[], Critical),
     row("the same on 6.1", "debian-bookworm-6.1-x86_64-512m-zram-pressure", as_it_is, "group-limit", &["mglru-off"], Critical),

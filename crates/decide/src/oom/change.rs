@@ -28,7 +28,8 @@ pub(crate) fn of(host: &Snapshot, kill: &OomKill) -> Vec<String> {
             "pagewise bench  # what zram would hold here; changes nothing that stays".to_owned(),
         );
     }
-    commands.push(match &kill.victim_group {
+    let alive = kill.victim_group.as_ref().filter(|path| find_group(host, path).is_some());
+    commands.push(match alive {
         Some(group) => format!(
             "pagewise scan --cgroup {}  # what compressing its memory would free",
             quoted(group.as_str())

@@ -31,8 +31,8 @@ fn group(host: &Snapshot, kill: &OomKill, memory: &OomGroup) -> Option<String> {
     let now = path.and_then(|path| find_group(host, path));
     by_limit(host, memory)
         .or_else(|| now.and_then(|group| by_limit_above(host, group)))
-        .or_else(|| now.and_then(by_swappiness))
         .or_else(|| none_now(host))
+        .or_else(|| now.and_then(by_swappiness))
         .or_else(|| locked(memory.unevictable, memory.anon, memory.shmem))
         .or_else(|| full_now(host))
         .or_else(|| refusing(host))

@@ -32,7 +32,8 @@ const SHOWN: &str = "/dev/kmsg";
 /// A recording of it may be this large: about 2,000 reports.
 const MOST_KEPT: usize = 4 << 20;
 
-pub(crate) fn read(host: &HostRoot, taken: &Taken) -> KernelLog {
+/// The reports in the log; `taken` says what time it is on the clock of the log.
+pub fn read(host: &HostRoot, taken: &Taken) -> KernelLog {
     let page_size = host.facts().page_size.unwrap_or(4096);
     let mut excerpt = Excerpt::new(page_size);
     let answer = host.records(PATH, |raw| excerpt.take(raw));

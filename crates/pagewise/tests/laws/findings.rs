@@ -16,7 +16,7 @@ use pagewise_model::{Evidence, Finding, Severity};
 type Ids = BTreeSet<&'static str>;
 
 /// What each recording is expected to be told, in this order.
-const EXPECTED: [(&str, &[&str]); 23] = [
+const EXPECTED: [(&str, &[&str]); 24] = [
     (
         "debian-bookworm-6.1-x86_64-1g-thp",
         &["hugetlb-unused", "zram-unused", "thp-coverage", "khugepaged-starves", "mglru-off"],
@@ -55,6 +55,7 @@ const EXPECTED: [(&str, &[&str]); 23] = [
         &["group-limit", "swap-avoids-anon", "zram-unused"],
     ),
     ("debian-trixie-6.12-x86_64-512m-zram-pressure-no-mglru", &["group-limit", "mglru-off"]),
+    ("debian12-6.18-x86_64-24g-oom-limit", &["oom-kills", "zram-unused"]),
     (crate::cases::PLAIN, &["zram-unused"]),
     (crate::cases::THP, &["zram-unused"]),
     (crate::cases::BEHIND_FILE, &["zram-unused"]),

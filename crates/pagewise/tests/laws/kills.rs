@@ -78,6 +78,27 @@ fn groups_reached_their_limit_and_were_barred_from_swap() {
 }
 
 #[test]
+fn a_group_of_version_1_reached_its_limit() {
+    let (kill, told) = told("debian12-6.18-x86_64-24g-oom-limit");
+    assert!(
+        told.title.ends_with("by the limit of /cg-1 (64.0 MiB), not because the machine ran out")
+    );
+    let memory = kill.group_memory.as_ref().unwrap();
+    assert_eq!(memory.memory.unwrap().reached, 19);
+    assert!(memory.memory_and_swap.is_some() && memory.swap.is_none());
+    begins(
+        &told,
+        "the group held",
+        "anon 63.7 MiB, file 0 B, shmem 0 B, kernel 260.0 KiB, swap 0 B",
+    );
+    begins(&told, "alive now", "sleep 21905: ");
+    assert!(fact(&told, "since boot").contains("1 process was killed in it until now"));
+    let raise = "echo 96M | sudo tee /sys/fs/cgroup/memory/cg-1/memory.limit_in_bytes  # writes; ";
+    assert!(told.change[0].starts_with(raise), "{:?}", told.change);
+    assert!(told.change[0].ends_with("undo: the same with 67108864"));
+}
+
+#[test]
 fn a_group_was_killed_as_a_whole() {
     let (kill, told) = told("debian-sid-7.2-x86_64-256m-oom-group");
     assert!(
