@@ -37,7 +37,7 @@ fn look(interval: &Interval) -> Vec<Finding> {
 
 fn finding(host: &Snapshot) -> Option<Finding> {
     let total = host.memory.total.get()?;
-    reserve(host, total).or_else(|| gap(host))
+    reserve(host, total).or_else(|| gap(host, total))
 }
 
 fn reserve(host: &Snapshot, total: Bytes) -> Option<Finding> {
@@ -80,15 +80,14 @@ fn reserve(host: &Snapshot, total: Bytes) -> Option<Finding> {
     })
 }
 
-fn gap(host: &Snapshot) -> Option<Finding> {
+fn gap(host: &Snapshot, total: Bytes) -> Option<Finding> {
     let set = settings::number(host, SCALE)?;
     let all = |pick: fn(&Zone) -> Option<Pages>| -> Option<Bytes> {
         let pages: Option<Pages> = host.zones.iter().map(pick).sum();
         Some(pages?.to_bytes(host.page_size()))
     };
-    let managed = all(|zone| zone.managed_pages.get())?;
     let gap = all(|zone| zone.high_pages.get())?.saturating_sub(all(|zone| zone.low_pages.get())?);
-    let percent = gap.percent_of(managed)?.get();
+    let percent = gap.percent_of(total)?.get();
     if percent <= GAP_PERCENT {
         return None;
     }

@@ -16,7 +16,7 @@ use pagewise_model::{Evidence, Finding, Severity};
 type Ids = BTreeSet<&'static str>;
 
 /// What each recording is expected to be told, in this order.
-const EXPECTED: [(&str, &[&str]); 15] = [
+const EXPECTED: [(&str, &[&str]); 19] = [
     (crate::cases::PLAIN, &["zram-unused"]),
     (crate::cases::THP, &["zram-unused"]),
     (crate::cases::BEHIND_FILE, &["zram-unused"]),
@@ -43,6 +43,10 @@ const EXPECTED: [(&str, &[&str]); 15] = [
         "debian-trixie-6.12-x86_64-512m-swap-off",
         &["group-limit", "swap-avoids-anon", "zram-unused"],
     ),
+    ("debian-trixie-6.12-x86_64-1g-commit-limit", &["commit-limit", "zram-unused"]),
+    ("debian-trixie-6.12-x86_64-512m-kernel-slab", &["kernel-memory", "zram-unused"]),
+    ("debian-trixie-6.12-x86_64-512m-page-tables", &["kernel-memory", "zram-unused"]),
+    ("debian-trixie-6.12-x86_64-512m-tmpfs-full", &["memory-low", "cache-not-cache", "zram-unused"]),
     ("debian-trixie-6.12-x86_64-512m-zram-pressure-no-mglru", &["group-limit", "mglru-off"]),
     (
         "debian-sid-7.2-x86_64-512m-zram-full",
