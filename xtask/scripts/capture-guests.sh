@@ -22,6 +22,10 @@ recordings() {
 		trixie debian-trixie-6.12-x86_64-512m zram-pressure-no-mglru
 		trixie debian-trixie-6.12-x86_64-512m swap-off 64M
 		trixie debian-trixie-6.12-x86_64-1g thp
+		trixie debian-trixie-6.12-x86_64-512m kernel-slab
+		trixie debian-trixie-6.12-x86_64-512m page-tables
+		trixie debian-trixie-6.12-x86_64-1g commit-limit
+		trixie debian-trixie-6.12-x86_64-512m tmpfs-full
 		sid debian-sid-7.2-x86_64-512m zram-pressure
 		sid debian-sid-7.2-x86_64-512m zram-full
 		sid debian-sid-7.2-x86_64-512m zswap-zram

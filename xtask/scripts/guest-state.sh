@@ -200,4 +200,41 @@ state_oom_unkillable() {
 	capture_kill
 }
 
+# A process whose page tables take as much memory as its data: one page in each 2 MiB.
+state_page_tables() {
+	echo never >$thp/enabled
+	echo 1 >/proc/sys/vm/overcommit_memory
+	hold 40960 sparse still
+	capture
+}
+
+# Files that are empty and in a tmpfs: each takes an inode and a directory entry, which nothing can reclaim.
+state_kernel_slab() {
+	mkdir /queue
+	mount -t tmpfs -o size=1m,nr_inodes=0 queue /queue
+	cd /queue
+	seq 1 100000 | xargs touch
+	cd /
+	capture
+}
+
+# Strict overcommit accounting, and a process that allocated nearly all that it allows; recording needs a little.
+state_commit_limit() {
+	local limit committed
+	echo 100 >/proc/sys/vm/overcommit_ratio
+	echo 2 >/proc/sys/vm/overcommit_memory
+	limit=$(sed -n 's/^CommitLimit: *\([0-9]*\).*/\1/p' /proc/meminfo)
+	committed=$(sed -n 's/^Committed_AS: *\([0-9]*\).*/\1/p' /proc/meminfo)
+	mkfifo /tmp/never
+	/hold $(((limit - committed) / 1024 - 90)) text still <>/tmp/never &
+	capture
+}
+
+# Files in a tmpfs fill memory, and there is no swap.
+state_tmpfs_full() {
+	dd if=/dev/urandom of=/dev/shm/upload bs=1M count=230 2>/dev/null
+	hold 140 text still
+	capture
+}
+
 "state_$(echo "$1" | tr - _)"

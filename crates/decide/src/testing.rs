@@ -389,6 +389,22 @@ pub(crate) fn erasers() -> Vec<Eraser> {
         memory.shmem,
         memory.slab_reclaimable,
         memory.anon_huge_pages,
+        memory.swap_cached,
+        memory.unevictable,
+        memory.mlocked,
+        memory.dirty,
+        memory.writeback,
+        memory.slab_unreclaimable,
+        memory.page_tables,
+        memory.percpu,
+        psi.io.some.avg60,
+        ksm.run,
+        ksm.full_scans,
+        ksm.pages_shared,
+        ksm.pages_sharing,
+        ksm.pages_unshared,
+        ksm.general_profit_bytes,
+        mglru.min_ttl,
         psi.memory.some.avg10,
         psi.memory.some.avg60,
         psi.memory.full.avg10,
@@ -420,8 +436,10 @@ pub(crate) fn erasers() -> Vec<Eraser> {
     each!(|host| &mut host.zones => free_pages, min_pages, low_pages, high_pages, managed_pages);
     each!(|host| &mut host.free_blocks => blocks);
     each!(|host| &mut host.hugetlb => total, free, reserved, surplus);
-    each!(|host| &mut host.processes.list => rss_anon, thp_allowed, anon_huge);
-    each!(|host| &mut host.cgroups.groups => current, max, swap_max, swappiness, anon, events.max, events.oom_kill,
+    each!(|host| &mut host.processes.list => rss_anon, thp_allowed, anon_huge,
+        page_tables, locked);
+    each!(|host| &mut host.cgroups.groups => current, max, swap_max, swap_current, swappiness, anon,
+        refault_anon, events.max, events.oom_kill,
         pressure.some.avg10, pressure.some.avg60, pressure.full.avg10, pressure.full.avg60);
     each!(|host| &mut host.knobs => live);
     all.push(("capabilities".into(), Box::new(|host| host.capabilities.clear())));

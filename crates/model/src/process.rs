@@ -52,6 +52,8 @@ pub struct Process {
     pub rss_shmem: Reading<Bytes>,
     /// Anonymous memory in swap.
     pub swap: Reading<Bytes>,
+    /// Memory that it locked into RAM (mlock), whether it was touched or not.
+    pub locked: Reading<Bytes>,
     /// Memory for its page tables.
     pub page_tables: Reading<Bytes>,
     /// Whether this process may have huge pages at all (`PR_SET_THP_DISABLE`).

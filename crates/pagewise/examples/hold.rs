@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A program that holds memory, for recordings: `hold MEBIBYTES text|random still|busy`.
+//! A program that holds memory, for recordings: `hold MEBIBYTES text|random|sparse still|busy`.
 //!
-//! Text compresses to about a half, random bytes do not at all. Busy, it writes a byte to every
+//! Text compresses to about a half, random bytes do not at all. Sparse writes a byte to every 2 MiB, so
+//! that each page it holds needs a page table of its own. Busy, it writes a byte to every
 //! page, one page after the other, for ever: whatever is swapped out comes back and goes out again.
 //! It asks for the memory at once, fills it after a line or the end of its input, and then says
 //! `held`. Built statically it runs in guests.
@@ -10,35 +11,38 @@ use std::io::Write;
 
 const PAGE: usize = 4096;
 
+/// What one page table maps.
+const TABLE: usize = 2 << 20;
+
 type Fill = fn(&mut [u8], u64) -> u64;
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let Some((mebibytes, fill, busy)) = understood(&words) else {
-        eprintln!("usage: hold MEBIBYTES text|random still|busy");
+    let Some((mebibytes, step, fill, busy)) = understood(&words) else {
+        eprintln!("usage: hold MEBIBYTES text|random|sparse still|busy");
         std::process::exit(2);
     };
     let mut memory = vec![0; mebibytes << 20];
     // the kernel notes at a first touch, not before, that a process may get huge pages
     memory.iter_mut().skip(mebibytes << 19).take(1).for_each(|byte| *byte = 1);
     let _ = std::io::stdin().read_line(&mut String::new());
-    memory.chunks_mut(PAGE).fold(1, |state, page| fill(page, state));
+    memory.chunks_mut(step).fold(1, |state, page| fill(page, state));
     println!("held");
     loop {
         if !busy {
             std::thread::park();
             continue;
         }
-        memory.iter_mut().step_by(PAGE).for_each(|byte| *byte = byte.wrapping_add(1));
+        memory.iter_mut().step_by(step).for_each(|byte| *byte = byte.wrapping_add(1));
     }
 }
 
-fn understood(words: &[String]) -> Option<(usize, Fill, bool)> {
+fn understood(words: &[String]) -> Option<(usize, usize, Fill, bool)> {
     let [mebibytes, kind, pace] = words else { return None };
-    let fill = [("text", text as Fill), ("random", random)];
-    let fill = fill.iter().find(|(name, _)| name == kind)?.1;
+    let fills = [("text", PAGE, text as Fill), ("random", PAGE, random), ("sparse", TABLE, sparse)];
+    let (_, step, fill) = *fills.iter().find(|(name, ..)| name == kind)?;
     let busy = [("still", false), ("busy", true)].iter().find(|(name, _)| name == pace)?.1;
-    Some((mebibytes.parse().ok()?, fill, busy))
+    Some((mebibytes.parse().ok()?, step, fill, busy))
 }
 
 /// Numbered lines, each with a word that tells nothing of the next.
@@ -59,5 +63,11 @@ fn random(page: &mut [u8], mut state: u64) -> u64 {
         state ^= state << 17;
         word.copy_from_slice(&state.to_le_bytes()[..word.len()]);
     }
+    state
+}
+
+/// One byte.
+fn sparse(page: &mut [u8], state: u64) -> u64 {
+    page.iter_mut().take(1).for_each(|byte| *byte = 1);
     state
 }

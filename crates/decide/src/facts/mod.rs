@@ -8,6 +8,7 @@ pub(crate) mod growth;
 pub(crate) mod pressure;
 pub(crate) mod reclaim;
 pub(crate) mod room;
+pub(crate) mod settings;
 pub(crate) mod swappiness;
 pub(crate) mod tiers;
 pub(crate) mod zones;

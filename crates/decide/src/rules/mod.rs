@@ -3,20 +3,29 @@
 
 mod cache_not_cache;
 mod commit_limit;
+mod dirty_stall;
+mod extfrag_threshold;
 mod fragmentation;
 mod group_limit;
 mod hugetlb_unused;
+mod kernel_memory;
 mod khugepaged_starves;
+mod ksm_loss;
 mod memory_grows;
+mod memory_locked;
 mod memory_low;
 mod memory_pressure;
 mod mglru_off;
+mod min_ttl_set;
 mod oom_kills;
 mod swap_avoids_anon;
 mod swap_full;
+mod swap_heavy_group;
+mod swap_stuck;
 mod thp_bloat_guard_off;
 mod thp_coverage;
 mod tier_order;
+mod watermarks_extreme;
 mod zmerge_few_copies;
 mod zram_full;
 mod zram_incompressible;
@@ -34,6 +43,13 @@ pub(crate) static ALL: &[Rule] = &[
     memory_grows::RULE,
     commit_limit::RULE,
     swap_full::RULE,
+    kernel_memory::RULE,
+    swap_heavy_group::RULE,
+    dirty_stall::RULE,
+    watermarks_extreme::RULE,
+    memory_locked::RULE,
+    ksm_loss::RULE,
+    min_ttl_set::RULE,
     zram_unused::RULE,
     swap_avoids_anon::RULE,
     tier_order::RULE,
@@ -49,6 +65,8 @@ pub(crate) static ALL: &[Rule] = &[
     hugetlb_unused::RULE,
     fragmentation::RULE,
     mglru_off::RULE,
+    swap_stuck::RULE,
+    extfrag_threshold::RULE,
 ];
 
 /// The id of a rule, and how to make a machine on which it fires.
@@ -95,4 +113,16 @@ pub(crate) static FIRING: &[Firing] = &[
     ("hugetlb-unused", hugetlb_unused::tests::firing),
     ("fragmentation", fragmentation::tests::firing),
     ("mglru-off", mglru_off::tests::firing),
+    ("dirty-stall", dirty_stall::tests::firing),
+    ("extfrag-threshold", extfrag_threshold::tests::firing),
+    ("kernel-memory", kernel_memory::tests::firing),
+    ("kernel-memory", kernel_memory::tests::firing_growing),
+    ("ksm-loss", ksm_loss::tests::firing),
+    ("memory-locked", memory_locked::tests::firing),
+    ("min-ttl-set", min_ttl_set::tests::firing),
+    ("swap-heavy-group", swap_heavy_group::tests::firing),
+    ("swap-stuck", swap_stuck::tests::firing),
+    ("watermarks-extreme", watermarks_extreme::tests::firing),
+    ("watermarks-extreme", watermarks_extreme::tests::firing_little),
+    ("watermarks-extreme", watermarks_extreme::tests::firing_far_apart),
 ];

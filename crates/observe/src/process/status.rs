@@ -92,13 +92,14 @@ fn blank(pid: u32, refusal: &Refusal, source: &Source) -> Process {
     process
 }
 
-fn sizes(process: &mut Process) -> [(&'static [u8], &mut Reading<Bytes>); 6] {
+fn sizes(process: &mut Process) -> [(&'static [u8], &mut Reading<Bytes>); 7] {
     [
         (b"VmSize", &mut process.virtual_size),
         (b"RssAnon", &mut process.rss_anon),
         (b"RssFile", &mut process.rss_file),
         (b"RssShmem", &mut process.rss_shmem),
         (b"VmSwap", &mut process.swap),
+        (b"VmLck", &mut process.locked),
         (b"VmPTE", &mut process.page_tables),
     ]
 }

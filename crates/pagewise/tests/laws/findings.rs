@@ -16,7 +16,7 @@ use pagewise_model::{Evidence, Finding, Severity};
 type Ids = BTreeSet<&'static str>;
 
 /// What each recording is expected to be told, in this order.
-const EXPECTED: [(&str, &[&str]); 24] = [
+const EXPECTED: [(&str, &[&str]); 28] = [
     (
         "debian-bookworm-6.1-x86_64-1g-thp",
         &["hugetlb-unused", "zram-unused", "thp-coverage", "khugepaged-starves", "mglru-off"],
@@ -36,6 +36,7 @@ const EXPECTED: [(&str, &[&str]); 24] = [
     ),
     ("debian-sid-7.2-x86_64-512m-zram-pressure", &["group-limit"]),
     ("debian-sid-7.2-x86_64-512m-zswap-zram", &["group-limit", "zram-zswap-stacked"]),
+    ("debian-trixie-6.12-x86_64-1g-commit-limit", &["commit-limit", "zram-unused"]),
     (
         "debian-trixie-6.12-x86_64-1g-thp",
         &[
@@ -50,9 +51,15 @@ const EXPECTED: [(&str, &[&str]); 24] = [
     (crate::cases::OOM_LIMIT, &["oom-kills", "zram-unused"]),
     ("debian-trixie-6.12-x86_64-256m-oom-unkillable", &["oom-kills", "zram-unused"]),
     ("debian-trixie-6.12-x86_64-256m-oom-zram-full", &["oom-kills", "memory-pressure"]),
+    ("debian-trixie-6.12-x86_64-512m-kernel-slab", &["kernel-memory", "zram-unused"]),
+    ("debian-trixie-6.12-x86_64-512m-page-tables", &["kernel-memory", "zram-unused"]),
     (
         "debian-trixie-6.12-x86_64-512m-swap-off",
         &["group-limit", "swap-avoids-anon", "zram-unused"],
+    ),
+    (
+        "debian-trixie-6.12-x86_64-512m-tmpfs-full",
+        &["memory-low", "cache-not-cache", "zram-unused"],
     ),
     ("debian-trixie-6.12-x86_64-512m-zram-pressure-no-mglru", &["group-limit", "mglru-off"]),
     ("debian12-6.18-x86_64-24g-oom-limit", &["oom-kills", "zram-unused"]),

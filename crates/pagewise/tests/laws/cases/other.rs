@@ -54,7 +54,7 @@ pub(super) static CASES: &[Case] = &[
         also: &[],
         near: Near::But(
             |host| host.file(&format!("{LIMITED}/memory.max"), "max\n"),
-            &["memory-pressure"],
+            &["memory-pressure", "swap-heavy-group"],
         ),
     },
     Case {
@@ -81,7 +81,7 @@ pub(super) static CASES: &[Case] = &[
                 let end = host.text("end", EVENTS).unwrap().to_owned();
                 host.file(EVENTS, end)
             },
-            &["memory-pressure"],
+            &["memory-pressure", "swap-heavy-group"],
         ),
     },
     Case {
@@ -550,6 +550,203 @@ pub(super) static CASES: &[Case] = &[
         also: &["zram-unused"],
         near: Near::Silent(swap_off),
     },
+    Case {
+        id: "kernel-memory",
+        reason: "page tables hold more than 5 % of RAM",
+        host: PLAIN,
+        fires: |host| meminfo(host, "PageTables:", 2_000_000),
+        severity: Warning,
+        title: "page tables hold 1.9 GiB: 8 % of RAM",
+        also: &[],
+        near: Near::Silent(|host| meminfo(host, "PageTables:", 1_200_000)),
+    },
+    Case {
+        id: "kernel-memory",
+        reason: "half of an unusual share, and it grows",
+        host: PLAIN,
+        fires: |host| slab_grew(host, 1_300_000, 1_400_000),
+        severity: Warning,
+        title: "unreclaimable slab holds 1.3 GiB: 6 % of RAM",
+        also: &[],
+        near: Near::Silent(|host| slab_grew(host, 1_390_000, 1_400_000)),
+    },
+    Case {
+        id: "kernel-memory",
+        reason: "half of RAM is vmalloc's",
+        host: PLAIN,
+        fires: |host| meminfo(host, "VmallocUsed:", 12_400_000),
+        severity: Critical,
+        title: "vmalloc memory holds 11.8 GiB: 50 % of RAM",
+        also: &[],
+        near: Near::Told(
+            |host| meminfo(host, "VmallocUsed:", 12_300_000),
+            Warning,
+            "vmalloc memory holds 11.7 GiB: 50 % of RAM",
+        ),
+    },
+    Case {
+        id: "memory-locked",
+        reason: "a quarter of RAM",
+        host: PLAIN,
+        fires: |host| meminfo(host, "Unevictable:", 6_200_000),
+        severity: Info,
+        title: "25 % of RAM is locked",
+        also: &[],
+        near: Near::Silent(|host| meminfo(host, "Unevictable:", 6_100_000)),
+    },
+    Case {
+        id: "memory-locked",
+        reason: "more than half of RAM",
+        host: PLAIN,
+        fires: |host| meminfo(host, "Unevictable:", 13_000_000),
+        severity: Warning,
+        title: "53 % of RAM is locked",
+        also: &[],
+        near: Near::Told(
+            |host| meminfo(host, "Unevictable:", 12_300_000),
+            Info,
+            "50 % of RAM is locked",
+        ),
+    },
+    Case {
+        id: "ksm-loss",
+        reason: "hardly any page has a copy",
+        host: PLAIN,
+        fires: |host| ksm(host, 2, "-30000000"),
+        severity: Warning,
+        title: "KSM costs 28.6 MiB more than it saves",
+        also: &[],
+        // it cannot have merged anything yet
+        near: Near::Silent(|host| ksm(host, 1, "-30000000")),
+    },
+    Case {
+        id: "ksm-loss",
+        reason: "the same on a kernel that does not work out the profit",
+        host: PLAIN,
+        fires: |host| ksm(host, 9, "0").without("sys/kernel/mm/ksm/general_profit"),
+        severity: Warning,
+        title: "KSM costs 30.1 MiB more than it saves",
+        also: &[],
+        near: Near::Silent(|host| {
+            let host = ksm(host, 9, "0").without("sys/kernel/mm/ksm/general_profit");
+            host.file("sys/kernel/mm/ksm/pages_sharing", "9000\n")
+        }),
+    },
+    Case {
+        id: "watermarks-extreme",
+        reason: "a tenth of RAM is kept free",
+        host: PLAIN,
+        fires: |host| host.file("proc/sys/vm/min_free_kbytes", "2468410\n"),
+        severity: Warning,
+        title: "2.4 GiB are kept free: 10 % of RAM",
+        also: &[],
+        near: Near::Silent(|host| host.file("proc/sys/vm/min_free_kbytes", "1234204\n")),
+    },
+    Case {
+        id: "watermarks-extreme",
+        reason: "less is kept free than the kernel needs",
+        host: PLAIN,
+        fires: |host| host.file("proc/sys/vm/min_free_kbytes", "1023\n"),
+        severity: Warning,
+        title: "only 1023.0 KiB are kept free for the kernel itself",
+        also: &[],
+        near: Near::Silent(|host| host.file("proc/sys/vm/min_free_kbytes", "1024\n")),
+    },
+    Case {
+        id: "watermarks-extreme",
+        reason: "the watermarks lie far apart",
+        host: PLAIN,
+        fires: |host| watermarks(host, 900_000),
+        severity: Warning,
+        title: "background reclaim keeps 3.4 GiB more free: 15 % of RAM",
+        also: &[],
+        near: Near::Silent(|host| watermarks(host, 500_000)),
+    },
+    Case {
+        id: "dirty-stall",
+        reason: "gigabytes wait for the disk and tasks wait too",
+        host: PLAIN,
+        fires: |host| writing(host, 2_000_000, "10.00"),
+        severity: Warning,
+        title: "1.9 GiB of written data wait for the disk",
+        also: &[],
+        near: Near::Silent(|host| writing(host, 2_000_000, "9.99")),
+    },
+    Case {
+        id: "dirty-stall",
+        reason: "the same, where that much waits",
+        host: PLAIN,
+        fires: |host| writing(host, 1_100_000, "80.00"),
+        severity: Warning,
+        title: "1.0 GiB of written data wait for the disk",
+        also: &[],
+        near: Near::Silent(|host| writing(host, 1_000_000, "80.00")),
+    },
+    Case {
+        id: "swap-heavy-group",
+        reason: "a service without a limit works out of zram",
+        host: AT_LIMIT,
+        fires: |host| host.file(&format!("{LIMITED}/memory.max"), "max\n"),
+        severity: Warning,
+        title: "cg-2.service works out of swap: 96.8 MiB of it are there",
+        also: &["memory-pressure"],
+        // what it has in swap stays there
+        near: Near::But(
+            |host| {
+                let host = host.file(&format!("{LIMITED}/memory.max"), "max\n");
+                [LIMITED, SLICE].iter().fold(host, |host, group| {
+                    let stat = format!("{group}/memory.stat");
+                    let end = host.text("end", &stat).unwrap().to_owned();
+                    host.file(&stat, end)
+                })
+            },
+            &["memory-pressure"],
+        ),
+    },
+    Case {
+        id: "swap-stuck",
+        reason: "more in swap than is available",
+        host: ZRAM_SWAP,
+        fires: |host| available(big_swap_used(host, 7_000_000), 5_000_000),
+        severity: Info,
+        title: "swap cannot be switched off: 1.9 GiB would not fit back",
+        also: &[],
+        near: Near::Silent(|host| available(big_swap_used(host, 4_900_000), 5_000_000)),
+    },
+    Case {
+        id: "min-ttl-set",
+        reason: "as the kernel's documentation has it",
+        host: AT_LIMIT,
+        fires: |host| host.file("sys/kernel/mm/lru_gen/min_ttl_ms", "1000\n"),
+        severity: Info,
+        title: "memory used within 1000 ms is protected by the OOM killer",
+        also: &[],
+        near: Near::Silent(|host| host.file("sys/kernel/mm/lru_gen/min_ttl_ms", "0\n")),
+    },
+    Case {
+        id: "min-ttl-set",
+        reason: "far longer",
+        host: AT_LIMIT,
+        fires: |host| host.file("sys/kernel/mm/lru_gen/min_ttl_ms", "10000\n"),
+        severity: Warning,
+        title: "memory used within 10000 ms is protected by the OOM killer",
+        also: &[],
+        near: Near::Told(
+            |host| host.file("sys/kernel/mm/lru_gen/min_ttl_ms", "3000\n"),
+            Info,
+            "memory used within 3000 ms is protected by the OOM killer",
+        ),
+    },
+    Case {
+        id: "extfrag-threshold",
+        reason: "the kernel never compacts",
+        host: PLAIN,
+        fires: |host| host.file("proc/sys/vm/extfrag_threshold", "1000\n"),
+        severity: Info,
+        title: "vm.extfrag_threshold is 1000: the kernel never compacts on its own",
+        also: &[],
+        near: Near::Silent(|host| host.file("proc/sys/vm/extfrag_threshold", "500\n")),
+    },
 ];
 
 /// The large process is so old, holds 3,000 MiB, and held 150 MiB less at the earlier end.
@@ -563,6 +760,67 @@ fn grown(host: Scene, age: u64) -> Scene {
         .file("proc/1774/stat", stat)
         .line("proc/1774/status", "RssAnon:", "RssAnon:\t 3072000 kB")
         .line("proc/1774/smaps_rollup", "AnonHugePages:", "AnonHugePages:   2800000 kB")
+}
+
+/// A size of meminfo in KiB.
+fn meminfo(host: Scene, key: &str, kib: u64) -> Scene {
+    host.line("proc/meminfo", key, &format!("{key} {kib} kB"))
+}
+
+/// Unreclaimable slab at both ends, in KiB.
+fn slab_grew(host: Scene, before: u64, after: u64) -> Scene {
+    let host = meminfo(host, "SUnreclaim:", before);
+    let text = host.text("end", "proc/meminfo").expect("meminfo is recorded");
+    let text =
+        text.replace(&format!("SUnreclaim: {before} kB"), &format!("SUnreclaim: {after} kB"));
+    host.file_at("end", "proc/meminfo", text)
+}
+
+/// KSM after so many scans of half a million pages.
+fn ksm(host: Scene, scans: u64, profit: &str) -> Scene {
+    let file = |host: Scene, name: &str, text: &str| {
+        host.file(&format!("sys/kernel/mm/ksm/{name}"), format!("{text}\n"))
+    };
+    let host = file(host, "run", "1");
+    let host = file(host, "full_scans", &scans.to_string());
+    let host = file(host, "pages_shared", "50");
+    let host = file(host, "pages_sharing", "100");
+    let host = file(host, "pages_unshared", "500000");
+    file(host, "general_profit", profit)
+}
+
+/// The largest zone's high watermark so many pages above its low one.
+fn watermarks(mut host: Scene, distance: u64) -> Scene {
+    for end in crate::scene::ENDS {
+        let text = host.text(end, "proc/zoneinfo").expect("zones are recorded");
+        let (before, zone) = text.split_once("zone   Normal").expect("a large zone");
+        let value = |key: &str| -> u64 {
+            let mut words = zone.split_whitespace().skip_while(|word| *word != key);
+            words.nth(1).expect("a number").parse().expect("a number")
+        };
+        let high = format!("high     {}", value("low") + distance);
+        let zone = zone.replacen(&format!("high     {}", value("high")), &high, 1);
+        let text = format!("{before}zone   Normal{zone}");
+        host = host.file_at(end, "proc/zoneinfo", text);
+    }
+    host.file("proc/sys/vm/watermark_scale_factor", "1500\n")
+}
+
+/// So much is dirty, in KiB, and somebody waited for I/O so much of the last minute.
+fn writing(host: Scene, dirty: u64, stalled: &str) -> Scene {
+    let text = format!(
+        "some avg10={stalled} avg60={stalled} avg300=0.00 total=37273968\n\
+         full avg10=0.00 avg60=0.00 avg300=0.00 total=17810168\n"
+    );
+    meminfo(host, "Dirty:", dirty).file("proc/pressure/io", text)
+}
+
+/// A swap file of 8 GiB that holds so many KiB.
+fn big_swap_used(host: Scene, used: u64) -> Scene {
+    let file = format!("/swap-1 file 8388604 {used} -2");
+    let host = swaps(host, &["/dev/zram1 partition 524284 0 100", &file]);
+    let host = meminfo(host, "SwapTotal:", 8_912_888);
+    meminfo(host, "SwapFree:", 8_912_888 - used)
 }
 
 fn available(host: Scene, kib: u64) -> Scene {

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Settings of the knob table as numbers.
+
+use pagewise_model::{Name, Reading, Snapshot};
+
+/// A setting that holds one whole number, and where it stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setting<'a> {
+    pub(crate) value: u64,
+    pub(crate) live: &'a Reading<Name>,
+}
+
+/// `None` if this host lacks it, or it holds something else.
+pub(crate) fn number<'a>(host: &'a Snapshot, name: &str) -> Option<Setting<'a>> {
+    let live = &host.knob(name)?.live;
+    Some(Setting { value: live.value()?.as_str().parse().ok()?, live })
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Much written data waits for the disk, and tasks wait with it.
+//!
+//! Whether a limit is too large depends on the disk, which says nothing about its speed (virtual disks
+//! claim to rotate). So it is told only while it hurts: a large amount is waiting and tasks stall.
+
+use pagewise_model::{Bytes, Evidence, Finding, Interval, Severity, Snapshot};
+
+use crate::Rule;
+use crate::facts::settings;
+use crate::proof::Proof;
+use crate::text::writes_and;
+
+pub(super) const RULE: Rule = Rule {
+    id: "dirty-stall",
+    doc: "Much written data waits for the disk while tasks stall on it: the dirty limits are large for this disk.",
+    look,
+};
+
+/// At 100 MB/s these take ten seconds to write, during which a sync waits.
+const WORTH: Bytes = Bytes::new(1 << 30);
+/// Share of the last minute in which somebody waited for I/O.
+const STALL_PERCENT: f64 = 10.0;
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    finding(&interval.end).into_iter().collect()
+}
+
+fn finding(host: &Snapshot) -> Option<Finding> {
+    let memory = &host.memory;
+    let writeback = memory.writeback.get().unwrap_or(Bytes::new(0));
+    let waiting = memory.dirty.get()?.saturating_add(writeback);
+    let stall = host.psi.io.some.avg60.get()?;
+    if waiting < WORTH || stall.get() < STALL_PERCENT {
+        return None;
+    }
+    let limit = limit(host)?;
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Warning,
+        title: format!("{waiting} of written data wait for the disk, and tasks wait too"),
+        what: format!(
+            "{waiting} are dirty or being written, up to about {} would be allowed ({}), and \
+             somebody waited for I/O {} of the last minute.",
+            limit.bytes,
+            limit.name,
+            stall.of_time()
+        ),
+        why: "Programs write into memory at its speed and the disk follows at its own, so a large \
+              limit lets minutes of work queue up. Whoever calls fsync then, or needs to read, waits \
+              behind the queue; a smaller limit makes the writer wait instead."
+            .to_owned(),
+        evidence: proof(host, &limit),
+        next: vec![
+            writes_and(
+                "sudo sysctl vm.dirty_background_bytes=67108864 vm.dirty_bytes=268435456",
+                &format!("until the next boot; back with sudo sysctl {}", back(host)),
+            ),
+            "grep -E 'Dirty|Writeback' /proc/meminfo; cat /proc/pressure/io".to_owned(),
+        ],
+    })
+}
+
+/// Above which writers have to wait.
+#[derive(Debug)]
+struct Limit<'a> {
+    name: String,
+    bytes: Bytes,
+    set: settings::Setting<'a>,
+}
+
+/// `dirty_bytes` rules where it is not zero. The kernel takes the ratio of memory that is free or in
+/// the page cache, which is about what is available.
+fn limit(host: &Snapshot) -> Option<Limit<'_>> {
+    if let Some(set) = settings::number(host, "vm.dirty_bytes").filter(|set| set.value > 0) {
+        return Some(Limit {
+            name: "vm.dirty_bytes".to_owned(),
+            bytes: Bytes::new(set.value),
+            set,
+        });
+    }
+    let set = settings::number(host, "vm.dirty_ratio")?;
+    let available = host.memory.available.get()?;
+    let bytes = Bytes::new(available.get() / 100 * set.value.min(100));
+    Some(Limit { name: format!("vm.dirty_ratio {}", set.value), bytes, set })
+}
+
+/// Each setting and its opposite exclude each other: only the one that is not zero may be written.
+fn back(host: &Snapshot) -> String {
+    let pair = |kind: &str| {
+        let bytes = format!("vm.dirty_{kind}bytes");
+        let ratio = format!("vm.dirty_{kind}ratio");
+        let set = |name: &str| settings::number(host, name).map(|set| set.value);
+        match set(&bytes).filter(|&value| value > 0) {
+            Some(value) => format!("{bytes}={value}"),
+            None => format!("{ratio}={}", set(&ratio).unwrap_or(10)),
+        }
+    };
+    format!("{} {}", pair("background_"), pair(""))
+}
+
+fn proof(host: &Snapshot, limit: &Limit<'_>) -> Vec<Evidence> {
+    Proof::new()
+        .named("Dirty", &host.memory.dirty)
+        .named("Writeback", &host.memory.writeback)
+        .named("MemAvailable", &host.memory.available)
+        .value(limit.set.live)
+        .named("some avg60", &host.psi.io.some.avg60)
+        .done()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::Percent;
+
+    use super::*;
+    use crate::testing::{assert_silent, calm, gib, knob, line, mib, only, with};
+
+    fn writing(dirty: Bytes, stalled: f64) -> Interval {
+        with(|host| {
+            knob(host, "vm.dirty_ratio", "20");
+            knob(host, "vm.dirty_bytes", "0");
+            knob(host, "vm.dirty_background_ratio", "10");
+            knob(host, "vm.dirty_background_bytes", "0");
+            host.memory.dirty = line("/proc/meminfo", 17, dirty);
+            host.memory.writeback = line("/proc/meminfo", 18, mib(100));
+            host.psi.io.some.avg60 = line("/proc/pressure/io", 1, Percent::new(stalled));
+        })
+    }
+
+    pub(crate) fn firing() -> Interval {
+        writing(mib(1500), 62.0)
+    }
+
+    #[test]
+    fn much_waits_while_tasks_stall() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "1.6 GiB of written data wait for the disk, and tasks wait too");
+        assert!(finding.what.contains("about 1.8 GiB would be allowed (vm.dirty_ratio 20)"));
+        let back = "back with sudo sysctl vm.dirty_background_ratio=10 vm.dirty_ratio=20";
+        assert!(finding.next[0].ends_with(back), "{}", finding.next[0]);
+    }
+
+    #[test]
+    fn a_limit_in_bytes_rules() {
+        let mut interval = firing();
+        knob(&mut interval.end, "vm.dirty_bytes", "4294967296");
+        let finding = only(&RULE, &interval);
+        assert!(finding.what.contains("about 4.0 GiB would be allowed (vm.dirty_bytes)"));
+        assert!(finding.next[0].ends_with("vm.dirty_bytes=4294967296"), "{}", finding.next[0]);
+    }
+
+    #[test]
+    fn a_fast_disk_or_little_data_is_silent() {
+        assert_silent(&RULE, &calm());
+        assert_silent(&RULE, &writing(gib(3), 2.0));
+        assert_silent(&RULE, &writing(mib(700), 62.0));
+    }
+}

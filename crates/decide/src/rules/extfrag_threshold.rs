@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `vm.extfrag_threshold` is not what the kernel begins with.
+//!
+//! For an allocation of several pages the kernel compares the fragmentation index of a zone, in
+//! thousandths, with it: at or below, it reclaims; above, it compacts. Source: the kernel's
+//! `Documentation/admin-guide/sysctl/vm.rst` and `compaction_suit_allocation_order`.
+
+use pagewise_model::{Finding, Interval, Severity, Snapshot};
+
+use crate::Rule;
+use crate::facts::settings;
+use crate::proof::Proof;
+use crate::text::writes_and;
+
+pub(super) const RULE: Rule = Rule {
+    id: "extfrag-threshold",
+    doc: "vm.extfrag_threshold was changed: compaction for huge pages starts too rarely or too often.",
+    look,
+};
+
+const KNOB: &str = "vm.extfrag_threshold";
+const USUAL: u64 = 500;
+/// An index is below 1000 always, so nothing is above this.
+const NEVER: u64 = 1000;
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    finding(&interval.end).into_iter().collect()
+}
+
+fn finding(host: &Snapshot) -> Option<Finding> {
+    let set = settings::number(host, KNOB).filter(|set| set.value != USUAL)?;
+    let (value, effect) = (set.value, effect(set.value));
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Info,
+        title: format!("vm.extfrag_threshold is {value}: {effect}"),
+        what: format!("vm.extfrag_threshold is {value}, and the kernel begins with {USUAL}."),
+        why: "When no free block is large enough, the kernel compacts if memory is fragmented by more \
+              than this many thousandths, and reclaims otherwise. Reclaim frees pages at random and \
+              rarely makes a large block; compaction costs CPU time and moves what is there."
+            .to_owned(),
+        evidence: Proof::new()
+            .value(set.live)
+            .named("compact_stall", &host.vmstat.get("compact_stall"))
+            .done(),
+        next: vec![
+            writes_and(
+                format!("sudo sysctl {KNOB}={USUAL}"),
+                &format!("until the next boot; back with sudo sysctl {KNOB}={value}"),
+            ),
+            format!("grep -rs {KNOB} /etc/sysctl.conf /etc/sysctl.d /run/sysctl.d /usr/lib/sysctl.d"),
+        ],
+    })
+}
+
+fn effect(value: u64) -> &'static str {
+    match value {
+        NEVER.. => "the kernel never compacts on its own",
+        more if more > USUAL => "the kernel reclaims where it would compact",
+        _ => "the kernel compacts where it would reclaim",
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::testing::{assert_silent, calm, knob, only, with};
+
+    fn set(value: &str) -> Interval {
+        with(|host| knob(host, KNOB, value))
+    }
+
+    pub(crate) fn firing() -> Interval {
+        set("1000")
+    }
+
+    #[test]
+    fn each_side_has_its_effect() {
+        let title = |value| only(&RULE, &set(value)).title;
+        assert_eq!(
+            title("1000"),
+            "vm.extfrag_threshold is 1000: the kernel never compacts on its own"
+        );
+        assert!(title("750").ends_with("the kernel reclaims where it would compact"));
+        assert!(title("100").ends_with("the kernel compacts where it would reclaim"));
+    }
+
+    #[test]
+    fn the_kernels_own_is_silent() {
+        assert_silent(&RULE, &calm());
+        assert_silent(&RULE, &set("500"));
+    }
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The kernel itself holds an unusual share of RAM for one purpose.
+//!
+//! None of it can be swapped or dropped, and no process is charged for it in `ps` or `top`, so what is
+//! missing there is often here. The shares are chosen: on the hosts that were recorded each purpose
+//! takes less than 3 %. Half of a share is enough if it grew during the interval.
+
+use pagewise_model::{
+    Bytes, Evidence, Finding, Interval, Memory, Process, Reading, Severity, Snapshot,
+};
+
+use crate::Rule;
+use crate::proof::Proof;
+use crate::text::short;
+
+pub(super) const RULE: Rule = Rule {
+    id: "kernel-memory",
+    doc: "Unreclaimable slab, page tables, vmalloc, per-CPU memory or kernel stacks hold an unusual share of RAM.",
+    look,
+};
+
+/// Below this, shares of small hosts say nothing.
+const WORTH: Bytes = Bytes::new(32 << 20);
+/// Growth within one interval that is more than noise.
+const GROWN: Bytes = Bytes::new(16 << 20);
+/// Above this the host is close to being unusable.
+const CRITICAL_PERCENT: f64 = 50.0;
+
+/// Something that the kernel needs memory for.
+#[derive(Debug)]
+struct Purpose {
+    /// The line of meminfo.
+    key: &'static str,
+    name: &'static str,
+    /// Share of RAM from which it is unusual.
+    percent: f64,
+    pick: fn(&Memory) -> &Reading<Bytes>,
+    why: &'static str,
+    next: &'static str,
+}
+
+static PURPOSES: &[Purpose] = &[
+    Purpose {
+        key: "SUnreclaim",
+        name: "unreclaimable slab",
+        percent: 10.0,
+        pick: |memory| &memory.slab_unreclaimable,
+        why: "Slab caches hold the kernel's small objects: inodes of a tmpfs, sockets, cgroups, file \
+              locks and whatever a driver leaks. They go when their owner closes or deletes what they \
+              describe, and no memory pressure speeds that up.",
+        next: "sudo slabtop --once --sort=c | head -20",
+    },
+    Purpose {
+        key: "PageTables",
+        name: "page tables",
+        percent: 5.0,
+        pick: |memory| &memory.page_tables,
+        why: "Each 2 MiB of address space in which a process touched a page costs a page table of 4 \
+              KiB, in each process anew even if the memory is shared. Many processes that map one \
+              large segment, or mappings that are touched thinly, cost as much as data; huge pages \
+              need no such tables.",
+        next: "grep -H VmPTE /proc/[0-9]*/status | sort -k2 -n -r | head",
+    },
+    Purpose {
+        key: "VmallocUsed",
+        name: "vmalloc memory",
+        percent: 10.0,
+        pick: |memory| &memory.vmalloc_used,
+        why: "The kernel uses vmalloc for large tables: zram's slots, BPF maps, firewall rules, buffers \
+              of drivers and kernel stacks. It is freed only by what allocated it, whose function name \
+              stands in /proc/vmallocinfo.",
+        next: "sudo sort -k2 -n -r /proc/vmallocinfo | head -20",
+    },
+    Purpose {
+        key: "Percpu",
+        name: "per-CPU memory",
+        percent: 5.0,
+        pick: |memory| &memory.percpu,
+        why: "Per-CPU memory is allocated once for each possible CPU, mostly for cgroups, network \
+              interfaces and BPF maps. Deleted cgroups keep theirs as long as any page is charged to \
+              them.",
+        next: "grep -H dying /sys/fs/cgroup/cgroup.stat; ls /sys/class/net | wc -l",
+    },
+    Purpose {
+        key: "KernelStack",
+        name: "kernel stacks",
+        percent: 3.0,
+        pick: |memory| &memory.kernel_stack,
+        why: "Each thread has a kernel stack of 16 KiB, whether it runs or sleeps. A program that \
+              starts threads without end shows here first.",
+        next: "ps -eo nlwp,pid,comm --sort=-nlwp | head",
+    },
+];
+
+/// A purpose that takes too much.
+struct Excess {
+    purpose: &'static Purpose,
+    bytes: Bytes,
+    percent: f64,
+    grown: Bytes,
+}
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    let excess = PURPOSES.iter().filter_map(|purpose| excess(interval, purpose));
+    excess.map(|excess| finding(interval, &excess)).collect()
+}
+
+fn excess(interval: &Interval, purpose: &'static Purpose) -> Option<Excess> {
+    let bytes = (purpose.pick)(&interval.end.memory).get()?;
+    let percent = bytes.percent_of(interval.end.memory.total.get()?)?.get();
+    let before = interval.seconds().and(interval.start.as_deref());
+    let before = before.and_then(|start| (purpose.pick)(&start.memory).get());
+    let grown = before.map_or(Bytes::new(0), |before| bytes.saturating_sub(before));
+    let unusual = percent >= purpose.percent || percent >= purpose.percent / 2.0 && grown >= GROWN;
+    (unusual && bytes >= WORTH).then_some(Excess { purpose, bytes, percent, grown })
+}
+
+fn finding(interval: &Interval, excess: &Excess) -> Finding {
+    let host = &interval.end;
+    let owner = largest(host).filter(|_| excess.purpose.key == "PageTables");
+    let critical = excess.percent >= CRITICAL_PERCENT;
+    Finding {
+        id: RULE.id,
+        severity: if critical { Severity::Critical } else { Severity::Warning },
+        title: format!(
+            "{} hold {}: {:.0} % of RAM",
+            excess.purpose.name, excess.bytes, excess.percent
+        )
+        .replace("slab hold", "slab holds")
+        .replace("memory hold", "memory holds"),
+        what: what(interval, excess, owner),
+        why: excess.purpose.why.to_owned(),
+        evidence: proof(host, excess, owner),
+        next: vec![
+            excess.purpose.next.to_owned(),
+            "grep -E 'Slab|SUnreclaim|PageTables|Vmalloc|Percpu|KernelStack' /proc/meminfo"
+                .to_owned(),
+        ],
+    }
+}
+
+fn what(interval: &Interval, excess: &Excess, owner: Option<(&Process, Bytes)>) -> String {
+    let grown =
+        interval.seconds().filter(|_| excess.grown >= GROWN).map_or_else(String::new, |seconds| {
+            format!(", {} more than {seconds:.1} s before", excess.grown)
+        });
+    let owner = owner.map_or_else(String::new, |(process, bytes)| {
+        format!("; {} (pid {}) has most, {bytes}", short(process.name.as_str()), process.pid)
+    });
+    let total = interval.end.memory.total.get().unwrap_or_default();
+    format!(
+        "The kernel holds {} of RAM as {} ({} in meminfo){grown}{owner}.",
+        excess.bytes.part_of(total),
+        excess.purpose.name,
+        excess.purpose.key
+    )
+}
+
+fn largest(host: &Snapshot) -> Option<(&Process, Bytes)> {
+    let known = host.processes.list.iter();
+    let known = known.filter_map(|process| Some((process, process.page_tables.get()?)));
+    known.max_by_key(|(_, bytes)| *bytes)
+}
+
+fn proof(host: &Snapshot, excess: &Excess, owner: Option<(&Process, Bytes)>) -> Vec<Evidence> {
+    let proof = Proof::new()
+        .named(excess.purpose.key, (excess.purpose.pick)(&host.memory))
+        .named("MemTotal", &host.memory.total);
+    match owner {
+        Some((process, _)) => proof.named("VmPTE", &process.page_tables).done(),
+        None => proof.done(),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::testing::{assert_silent, calm, gib, line, mib, only, with};
+
+    fn tables(held: Bytes) -> Interval {
+        with(|host| {
+            host.memory.page_tables = line("/proc/meminfo", 24, held);
+            host.processes.list[0].page_tables = line("/proc/4121/status", 28, mib(700));
+        })
+    }
+
+    pub(crate) fn firing() -> Interval {
+        tables(gib(1))
+    }
+
+    pub(crate) fn firing_growing() -> Interval {
+        let mut interval =
+            with(|host| host.memory.slab_unreclaimable = line("/proc/meminfo", 22, gib(1)));
+        interval.end.memory.slab_unreclaimable = line("/proc/meminfo", 22, mib(1100));
+        interval
+    }
+
+    #[test]
+    fn page_tables_are_named_with_their_largest_owner() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "page tables hold 1.0 GiB: 6 % of RAM");
+        assert!(finding.what.contains("; postgres (pid 4121) has most, 700.0 MiB"));
+        assert_eq!(finding.severity, Severity::Warning);
+    }
+
+    #[test]
+    fn half_a_share_is_enough_while_it_grows() {
+        let finding = only(&RULE, &firing_growing());
+        assert_eq!(finding.title, "unreclaimable slab holds 1.1 GiB: 7 % of RAM");
+        assert!(finding.what.contains("76.0 MiB more than 10.0 s before"), "{}", finding.what);
+        let mut still = firing_growing();
+        still.start = Some(Box::new(still.end.clone()));
+        assert_silent(&RULE, &still);
+    }
+
+    #[test]
+    fn most_of_ram_is_critical() {
+        assert_eq!(only(&RULE, &tables(gib(9))).severity, Severity::Critical);
+    }
+
+    #[test]
+    fn usual_shares_are_silent() {
+        assert_silent(&RULE, &calm());
+        assert_silent(&RULE, &tables(mib(800)));
+        let small = with(|host| {
+            host.memory.total = line("/proc/meminfo", 1, mib(128));
+            host.memory.percpu = line("/proc/meminfo", 25, mib(12));
+        });
+        assert_silent(&RULE, &small);
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! KSM runs and costs more memory than it saves.
+//!
+//! The kernel keeps a record of 64 bytes for each page that it scans, and saves a page for each that
+//! it merges, so less than one in 64 merged is a loss. Source: the kernel's
+//! `Documentation/admin-guide/mm/ksm.rst`, whose formula is used where `general_profit` (since 6.4) is
+//! not there.
+
+use pagewise_model::{Bytes, Evidence, Finding, Interval, Ksm, Severity, Snapshot};
+
+use crate::Rule;
+use crate::proof::Proof;
+use crate::text::{count, put};
+
+pub(super) const RULE: Rule = Rule {
+    id: "ksm-loss",
+    doc: "KSM is running, and what it keeps for its work is larger than what merging saves.",
+    look,
+};
+
+/// A page is merged in its second scan at the earliest, so before that every host shows a loss.
+const SETTLED_SCANS: u64 = 2;
+/// Losses below this are not worth a word: the records of 64 MiB.
+const WORTH: Bytes = Bytes::new(1 << 20);
+/// The kernel's record of one scanned page (`struct ksm_rmap_item` of a 64-bit kernel).
+const RECORD: Bytes = Bytes::new(64);
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    finding(&interval.end).into_iter().collect()
+}
+
+fn finding(host: &Snapshot) -> Option<Finding> {
+    let ksm = &host.ksm;
+    let runs = ksm.run.get()? == 1 && ksm.full_scans.get()? >= SETTLED_SCANS;
+    let loss = loss(ksm, host.page_size()).filter(|&loss| runs && loss >= WORTH)?;
+    let (merged, alone) = (ksm.pages_sharing.get()?.get(), ksm.pages_unshared.get()?.get());
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Warning,
+        title: format!("KSM costs {loss} more than it saves"),
+        what: format!(
+            "After {} scans of all mergeable memory KSM saves {} pages, and keeps track of {} more \
+             that have no copy.",
+            count(ksm.full_scans.get()?),
+            count(merged),
+            count(alone)
+        ),
+        why: "The kernel keeps 64 bytes for each page that it scans, so merging pays only where more \
+              than one page in 64 has a copy. Scanning takes CPU time besides, for as long as it is \
+              on."
+            .to_owned(),
+        evidence: proof(ksm),
+        next: next(ksm),
+    })
+}
+
+/// What is lost; `None` where KSM saves memory or does not say.
+fn loss(ksm: &Ksm, page: Bytes) -> Option<Bytes> {
+    let profit = match ksm.general_profit_bytes.get() {
+        Some(profit) => i128::from(profit),
+        None => computed_profit(ksm, page)?,
+    };
+    u64::try_from(-profit).ok().map(Bytes::new)
+}
+
+fn computed_profit(ksm: &Ksm, page: Bytes) -> Option<i128> {
+    let sharing = ksm.pages_sharing.get()?;
+    let scanned = [&ksm.pages_shared, &ksm.pages_unshared, &ksm.pages_volatile];
+    let scanned =
+        scanned.into_iter().filter_map(|pages| pages.get()).sum::<pagewise_model::Pages>();
+    let records = scanned.saturating_add(sharing).to_bytes(RECORD);
+    Some(i128::from(sharing.to_bytes(page).get()) - i128::from(records.get()))
+}
+
+fn proof(ksm: &Ksm) -> Vec<Evidence> {
+    Proof::new()
+        .named("run", &ksm.run)
+        .named("full_scans", &ksm.full_scans)
+        .named("general_profit", &ksm.general_profit_bytes)
+        .named("pages_sharing", &ksm.pages_sharing)
+        .named("pages_unshared", &ksm.pages_unshared)
+        .done()
+}
+
+fn next(ksm: &Ksm) -> Vec<String> {
+    let each = ksm.general_profit_bytes.get();
+    let each = each.map(|_| "grep -H ksm_process_profit /proc/[0-9]*/ksm_stat".to_owned());
+    let stop = format!(
+        "{}; until the next boot; pages stay merged; back with 1",
+        put(0, "/sys/kernel/mm/ksm/run")
+    );
+    let off = "systemctl status ksmtuned ksm  # who switches it on".to_owned();
+    [Some(stop), each, Some(off)].into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::Pages;
+
+    use super::*;
+    use crate::testing::{assert_silent, calm, erase, file, only, with};
+
+    fn ksm(sharing: u64, unshared: u64, profit: i64) -> Interval {
+        let at = |name: &str| format!("/sys/kernel/mm/ksm/{name}");
+        with(|host| {
+            host.ksm.run = file(&at("run"), 1);
+            host.ksm.full_scans = file(&at("full_scans"), 12);
+            host.ksm.pages_shared = file(&at("pages_shared"), Pages::new(sharing / 2));
+            host.ksm.pages_sharing = file(&at("pages_sharing"), Pages::new(sharing));
+            host.ksm.pages_unshared = file(&at("pages_unshared"), Pages::new(unshared));
+            host.ksm.general_profit_bytes = file(&at("general_profit"), profit);
+        })
+    }
+
+    pub(crate) fn firing() -> Interval {
+        ksm(100, 500_000, 100 * 4096 - 500_150 * 64)
+    }
+
+    #[test]
+    fn a_loss_is_told_with_its_size() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "KSM costs 30.1 MiB more than it saves");
+        assert!(finding.next[0].starts_with("echo 0 | sudo tee /sys/kernel/mm/ksm/run  # writes;"));
+    }
+
+    #[test]
+    fn kernels_without_the_figure_are_judged_by_the_same_formula() {
+        let mut interval = firing();
+        erase(&mut interval.end.ksm.general_profit_bytes);
+        assert_eq!(only(&RULE, &interval).title, "KSM costs 30.1 MiB more than it saves");
+        let mut gain = ksm(50_000, 500_000, 0);
+        erase(&mut gain.end.ksm.general_profit_bytes);
+        assert_silent(&RULE, &gain);
+    }
+
+    #[test]
+    fn a_gain_a_first_scan_and_a_stopped_ksm_are_silent() {
+        assert_silent(&RULE, &calm());
+        assert_silent(&RULE, &ksm(50_000, 500_000, 170_000_000));
+        assert_silent(&RULE, &ksm(0, 1000, -64_000));
+        let mut interval = firing();
+        interval.end.ksm.full_scans = file("/sys/kernel/mm/ksm/full_scans", 1);
+        assert_silent(&RULE, &interval);
+        let mut interval = firing();
+        interval.end.ksm.run = file("/sys/kernel/mm/ksm/run", 0);
+        assert_silent(&RULE, &interval);
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Much memory is locked into RAM: reclaim cannot touch it, whatever swap there is.
+//!
+//! `Unevictable` counts what mlock and SHM_LOCK lock, ramfs and secret memory. Pages that a device has
+//! pinned (VFIO, RDMA) are not in it, nor are huge pages of a hugetlb pool.
+
+use pagewise_model::{Bytes, Evidence, Finding, Interval, Process, Severity, Snapshot};
+
+use crate::Rule;
+use crate::proof::Proof;
+use crate::text::short;
+
+pub(super) const RULE: Rule = Rule {
+    id: "memory-locked",
+    doc: "A large share of RAM is locked (mlock, SHM_LOCK, ramfs): it can be neither swapped nor dropped.",
+    look,
+};
+
+const WORTH_PERCENT: f64 = 25.0;
+/// All other programs have to share what is left.
+const MUCH_PERCENT: f64 = 50.0;
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    finding(&interval.end).into_iter().collect()
+}
+
+fn finding(host: &Snapshot) -> Option<Finding> {
+    let total = host.memory.total.get()?;
+    let held = host.memory.unevictable.get()?;
+    let percent = held.percent_of(total)?.get();
+    if percent < WORTH_PERCENT {
+        return None;
+    }
+    let owner = largest(host);
+    let named = owner.map_or_else(String::new, |(process, bytes)| {
+        format!("; {} (pid {}) locked most, {bytes}", short(process.name.as_str()), process.pid)
+    });
+    Some(Finding {
+        id: RULE.id,
+        severity: if percent >= MUCH_PERCENT { Severity::Warning } else { Severity::Info },
+        title: format!("{percent:.0} % of RAM is locked and cannot be reclaimed"),
+        what: format!("{} of RAM are unevictable{named}.", held.part_of(total)),
+        why: "Locked memory stays in RAM even if nobody has used it for days, so that under pressure \
+              all the others are reclaimed in its place. Databases, key stores and virtual machines \
+              lock on purpose; then the rest of the host has to fit into what is left."
+            .to_owned(),
+        evidence: proof(host, owner),
+        next: vec![
+            "grep -H VmLck /proc/[0-9]*/status | sort -k2 -n -r | head".to_owned(),
+            "ipcs -m; grep ramfs /proc/self/mounts".to_owned(),
+        ],
+    })
+}
+
+fn largest(host: &Snapshot) -> Option<(&Process, Bytes)> {
+    let locking = |process: &Process| process.locked.get().filter(|&locked| locked > Bytes::new(0));
+    let known = host.processes.list.iter();
+    let known = known.filter_map(|process| Some((process, locking(process)?)));
+    known.max_by_key(|(_, bytes)| *bytes)
+}
+
+fn proof(host: &Snapshot, owner: Option<(&Process, Bytes)>) -> Vec<Evidence> {
+    let proof = Proof::new()
+        .named("Unevictable", &host.memory.unevictable)
+        .named("Mlocked", &host.memory.mlocked)
+        .named("MemTotal", &host.memory.total);
+    match owner {
+        Some((process, _)) => proof.named("VmLck", &process.locked).done(),
+        None => proof.done(),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::testing::{assert_silent, calm, gib, line, mib, only, with};
+
+    fn locked(held: Bytes) -> Interval {
+        with(|host| {
+            host.memory.unevictable = line("/proc/meminfo", 12, held);
+            host.memory.mlocked = line("/proc/meminfo", 13, held);
+            host.processes.list[0].locked = line("/proc/4121/status", 19, mib(5000));
+        })
+    }
+
+    pub(crate) fn firing() -> Interval {
+        locked(gib(5))
+    }
+
+    #[test]
+    fn a_third_of_ram_is_worth_knowing_and_half_a_warning() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "31 % of RAM is locked and cannot be reclaimed");
+        assert_eq!(finding.severity, Severity::Info);
+        assert!(finding.what.contains("; postgres (pid 4121) locked most, 4.9 GiB"));
+        assert_eq!(only(&RULE, &locked(gib(8))).severity, Severity::Warning);
+    }
+
+    #[test]
+    fn nobody_is_named_where_nobody_says_so() {
+        let mut interval = firing();
+        interval.end.processes.list[0].locked = line("/proc/4121/status", 19, Bytes::new(0));
+        assert_eq!(only(&RULE, &interval).what, "5.0 of 16.0 GiB of RAM are unevictable.");
+    }
+
+    #[test]
+    fn a_little_is_usual() {
+        assert_silent(&RULE, &calm());
+        assert_silent(&RULE, &locked(gib(3)));
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A cgroup has more in swap than in RAM, and keeps reading it back.
+//!
+//! A group that is held by its own limit is `group-limit`'s; here it is the host that swapped it out,
+//! while something else grew. Of groups inside each other the innermost is named.
+
+use pagewise_model::{Bytes, Cgroup, Change, Finding, Interval, Severity};
+
+use crate::Rule;
+use crate::facts::groups::{self, GroupPair};
+use crate::proof::Proof;
+use crate::text::{quoted, short_group, writes_and};
+use crate::verdict;
+
+pub(super) const RULE: Rule = Rule {
+    id: "swap-heavy-group",
+    doc: "A cgroup has more in swap than in RAM and reads it back all the time.",
+    look,
+};
+
+const WORTH: Bytes = Bytes::new(64 << 20);
+/// Pages per second: 400 KiB/s with pages of 4 KiB, as for refaults of files.
+const REFAULTS_PER_SECOND: f64 = 100.0;
+
+/// A group that lives in swap.
+struct Heavy<'a> {
+    group: &'a Cgroup,
+    swapped: Bytes,
+    in_ram: Bytes,
+    refaults: Change,
+}
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    let troubled = verdict::troubled(interval);
+    let related = |one: &Cgroup, other: &Cgroup| {
+        one.path == other.path || groups::is_below(one, other) || groups::is_below(other, one)
+    };
+    let is_limited =
+        |group: &Cgroup| troubled.iter().any(|trouble| related(trouble.limited, group));
+    let pairs = groups::pairs(interval);
+    let heavy: Vec<Heavy<'_>> = pairs.iter().filter_map(heavy).collect();
+    let innermost =
+        |this: &&Heavy<'_>| !heavy.iter().any(|other| groups::is_below(other.group, this.group));
+    let told = heavy.iter().filter(innermost).filter(|heavy| !is_limited(heavy.group));
+    told.max_by_key(|heavy| heavy.swapped).map(finding).into_iter().collect()
+}
+
+fn heavy<'a>(pair: &GroupPair<'a>) -> Option<Heavy<'a>> {
+    let group = pair.now;
+    let (swapped, in_ram) = (group.swap_current.get()?, group.current.get()?);
+    let refaults = pair.change(|group| &group.refault_anon)?;
+    let is_heavy =
+        swapped >= WORTH && swapped > in_ram && refaults.per_second >= REFAULTS_PER_SECOND;
+    is_heavy.then_some(Heavy { group, swapped, in_ram, refaults })
+}
+
+fn finding(heavy: &Heavy<'_>) -> Finding {
+    let group = heavy.group;
+    let name = group.path.as_str();
+    let unit = groups::system_unit(group);
+    let protect = unit.map(|unit| {
+        let size = heavy.in_ram.saturating_add(heavy.swapped).get().div_ceil(1 << 20);
+        writes_and(
+            format!("sudo systemctl set-property {} MemoryLow={size}M", quoted(unit)),
+            "lasts; takes that memory from other groups; back with MemoryLow=0",
+        )
+    });
+    let look = "pagewise report --sort swap -n 10".to_owned();
+    Finding {
+        id: RULE.id,
+        severity: Severity::Warning,
+        title: format!("{} works out of swap: {} of it are there", short_group(name), heavy.swapped),
+        what: format!(
+            "{name} has {} in swap and {} in RAM, and reads back {:.0} swapped pages a second.",
+            heavy.swapped, heavy.in_ram, heavy.refaults.per_second
+        ),
+        why: "The kernel swapped this group out in favour of others, and what it swapped is needed \
+              again: each such page is a wait. Protection (memory.low) keeps its working set in RAM, \
+              at the cost of groups that have none."
+            .to_owned(),
+        evidence: Proof::new()
+            .named("swap.current", &group.swap_current)
+            .named("current", &group.current)
+            .change("refaults", &heavy.refaults)
+            .done(),
+        next: protect.into_iter().chain([look]).collect(),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::Limit;
+
+    use super::*;
+    use crate::testing::{assert_silent, calm, file, line, mib, only, stall, with};
+
+    const GROUP: &str = "/sys/fs/cgroup/system.slice/db.service";
+
+    fn db(interval: &mut Interval) -> [&mut Cgroup; 2] {
+        let start = interval.start.as_deref_mut().unwrap();
+        [start, &mut interval.end].map(|host| &mut host.cgroups.groups[2])
+    }
+
+    fn swapped(swapped: u64, refaults: u64) -> Interval {
+        let mut interval = with(|_| {});
+        for (group, times) in db(&mut interval).into_iter().zip([1, 2]) {
+            group.current = file(&format!("{GROUP}/memory.current"), mib(300));
+            group.swap_current = file(&format!("{GROUP}/memory.swap.current"), mib(swapped));
+            group.refault_anon = line(&format!("{GROUP}/memory.stat"), 40, refaults * times);
+        }
+        interval
+    }
+
+    pub(crate) fn firing() -> Interval {
+        swapped(900, 8_000)
+    }
+
+    #[test]
+    fn a_service_that_works_out_of_swap_is_named() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(
+            finding.title,
+            "/system.slice/db.service works out of swap: 900.0 MiB of it are there"
+        );
+        assert!(finding.what.contains("reads back 800 swapped pages a second"));
+        assert!(finding.next[0].contains("db.service MemoryLow=1200M  # writes; lasts;"));
+    }
+
+    #[test]
+    fn a_group_above_is_not_named_too() {
+        let mut interval = firing();
+        let inner = db(&mut interval).map(|group| group.clone());
+        let hosts = interval.start.as_deref_mut().into_iter().chain([&mut interval.end]);
+        for (host, inner) in hosts.zip(inner) {
+            let slice = &mut host.cgroups.groups[1];
+            *slice = Cgroup { path: slice.path.clone(), ..inner };
+        }
+        assert!(only(&RULE, &interval).title.contains("db.service"));
+    }
+
+    #[test]
+    fn cold_memory_in_swap_is_where_it_belongs() {
+        assert_silent(&RULE, &calm());
+        assert_silent(&RULE, &swapped(900, 50));
+        assert_silent(&RULE, &swapped(200, 8_000));
+    }
+
+    #[test]
+    fn a_group_at_its_own_limit_is_another_finding() {
+        let mut interval = firing();
+        for (group, times) in db(&mut interval).into_iter().zip([1, 900]) {
+            group.max = file(&format!("{GROUP}/memory.max"), Limit::Bytes(mib(300)));
+            group.events.max = line(&format!("{GROUP}/memory.events"), 3, times);
+            stall(&mut group.pressure.some, 20.0, 20.0);
+        }
+        assert_silent(&RULE, &interval);
+    }
+}

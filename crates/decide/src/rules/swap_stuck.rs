@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is in swap would not fit back into memory: swap cannot be switched off.
+//!
+//! swapoff reads everything back. What zram holds compressed is freed meanwhile, so that counts as
+//! room; pages of the swap cache are in RAM already.
+
+use pagewise_model::{Bytes, Evidence, Finding, Interval, Severity, Snapshot};
+
+use crate::Rule;
+use crate::facts::tiers;
+use crate::proof::Proof;
+
+pub(super) const RULE: Rule = Rule {
+    id: "swap-stuck",
+    doc: "More is in swap than would fit back into memory, so swapoff would run out of memory.",
+    look,
+};
+
+/// Of RAM; with less in swap other findings say more.
+const WORTH_PERCENT: f64 = 5.0;
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    finding(&interval.end).into_iter().collect()
+}
+
+fn finding(host: &Snapshot) -> Option<Finding> {
+    let memory = &host.memory;
+    let cached = memory.swap_cached.get().unwrap_or(Bytes::new(0));
+    let used = memory.swap_total.get()?.saturating_sub(memory.swap_free.get()?);
+    let back = used.saturating_sub(cached);
+    let room = memory.available.get()?.saturating_add(compressed(host));
+    if back <= room || back.percent_of(memory.total.get()?)?.get() < WORTH_PERCENT {
+        return None;
+    }
+    let missing = back.saturating_sub(room);
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Info,
+        title: format!("swap cannot be switched off: {missing} would not fit back"),
+        what: format!(
+            "{back} would come back from swap, and {room} are available or would be freed with it."
+        ),
+        why: "swapoff, a resize of zram and a shutdown that unmounts swap first read everything back \
+              into memory, and the OOM killer steps in when that does not fit. Add another swap area \
+              first, or stop the programs that hold most of it."
+            .to_owned(),
+        evidence: proof(host),
+        next: vec![
+            "grep -H VmSwap /proc/[0-9]*/status | sort -k2 -n -r | head".to_owned(),
+            "cat /proc/swaps".to_owned(),
+        ],
+    })
+}
+
+/// What the tiers in compressed RAM take there.
+fn compressed(host: &Snapshot) -> Bytes {
+    let devices = tiers::in_ram(host).filter_map(|tier| tiers::device_of(host, tier));
+    devices.filter_map(|device| device.mm_stat.memory_used.get()).sum()
+}
+
+fn proof(host: &Snapshot) -> Vec<Evidence> {
+    let memory = &host.memory;
+    let proof = Proof::new()
+        .named("SwapTotal", &memory.swap_total)
+        .named("SwapFree", &memory.swap_free)
+        .named("MemAvailable", &memory.available);
+    let devices = tiers::in_ram(host).filter_map(|tier| tiers::device_of(host, tier));
+    devices
+        .fold(proof, |proof, device| proof.named("memory used", &device.mm_stat.memory_used))
+        .done()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::TierKind;
+
+    use super::*;
+    use crate::testing::{assert_silent, calm, gib, line, mib, only, tier, with};
+
+    /// So much in a swap file of 32 GiB, and 9 GiB available.
+    fn swapped(used: Bytes) -> Interval {
+        with(|host| {
+            host.tiers = vec![tier("/swap", TierKind::File, used, -2)];
+            host.tiers[0].size = line("/proc/swaps", 2, gib(32));
+            host.zram.clear();
+            host.memory.swap_total = line("/proc/meminfo", 15, gib(32));
+            host.memory.swap_free = line("/proc/meminfo", 16, gib(32).saturating_sub(used));
+        })
+    }
+
+    pub(crate) fn firing() -> Interval {
+        swapped(gib(10))
+    }
+
+    #[test]
+    fn more_is_swapped_than_is_available() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "swap cannot be switched off: 1.0 GiB would not fit back");
+        assert_eq!(finding.severity, Severity::Info);
+    }
+
+    #[test]
+    fn what_fits_is_silent() {
+        assert_silent(&RULE, &calm());
+        assert_silent(&RULE, &swapped(gib(8)));
+    }
+
+    #[test]
+    fn what_zram_frees_and_the_swap_cache_count_as_room() {
+        let mut interval = firing();
+        interval.end.memory.swap_cached = line("/proc/meminfo", 6, mib(1500));
+        assert_silent(&RULE, &interval);
+        let zram = |used: u64| {
+            with(|host| {
+                host.memory.available = line("/proc/meminfo", 3, mib(3000));
+                host.memory.swap_free = line("/proc/meminfo", 16, Bytes::new(0));
+                host.zram[0].mm_stat.memory_used = line("/sys/block/zram0/mm_stat", 1, mib(used));
+            })
+        };
+        assert_silent(&RULE, &zram(1100));
+        assert_eq!(only(&RULE, &zram(900)).severity, Severity::Info);
+    }
+}

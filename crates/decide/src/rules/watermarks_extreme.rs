@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Reclaim begins with so much memory free that it is lost, or with so little that the kernel itself
+//! may run out.
+//!
+//! khugepaged raises `vm.min_free_kbytes` by itself, to at most 5 % of memory
+//! (`set_recommended_min_free_kbytes`), so only more than that was set by somebody. Below 1024 KiB the
+//! system may deadlock, says the kernel's `Documentation/admin-guide/sysctl/vm.rst`; the kernel itself
+//! starts below that only with less than 64 MiB of RAM.
+
+use pagewise_model::{Bytes, Evidence, Finding, Interval, Pages, Severity, Snapshot, Zone};
+
+use crate::Rule;
+use crate::facts::settings::{self, Setting};
+use crate::proof::Proof;
+use crate::text::writes_and;
+
+pub(super) const RULE: Rule = Rule {
+    id: "watermarks-extreme",
+    doc: "vm.min_free_kbytes or vm.watermark_scale_factor keeps far too much or too little memory free.",
+    look,
+};
+
+const MIN_FREE: &str = "vm.min_free_kbytes";
+const SCALE: &str = "vm.watermark_scale_factor";
+
+/// khugepaged goes as far as this.
+const RESERVED_PERCENT: f64 = 5.0;
+/// From the low watermark to the high one; the kernel's default is 0.1 %.
+const GAP_PERCENT: f64 = 10.0;
+const LEAST: Bytes = Bytes::new(1 << 20);
+/// RAM with which the kernel itself chooses [`LEAST`].
+const SMALL: Bytes = Bytes::new(64 << 20);
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    finding(&interval.end).into_iter().collect()
+}
+
+fn finding(host: &Snapshot) -> Option<Finding> {
+    let total = host.memory.total.get()?;
+    reserve(host, total).or_else(|| gap(host, total))
+}
+
+fn reserve(host: &Snapshot, total: Bytes) -> Option<Finding> {
+    let set = settings::number(host, MIN_FREE)?;
+    let bytes = Bytes::from_kib(set.value)?;
+    let percent = bytes.percent_of(total)?.get();
+    let (title, what, why) = if percent > RESERVED_PERCENT {
+        (
+            format!("{bytes} are kept free: {percent:.0} % of RAM"),
+            format!(
+                "vm.min_free_kbytes keeps {} of RAM free for the kernel.",
+                bytes.part_of(total)
+            ),
+            "Programs never get the memory below this mark, and each of them reclaims by itself and \
+             waits when it is reached. The reserve only has to last for bursts of the kernel: by its \
+             own formula it would be much smaller.",
+        )
+    } else if bytes < LEAST && total > SMALL {
+        (
+            format!("only {bytes} are kept free for the kernel itself"),
+            format!("vm.min_free_kbytes is {} on a host with {total} of RAM.", set.value),
+            "Reclaim itself needs memory, for page tables, for writing back and for the network under \
+             it. With less than 1024 KiB in reserve the kernel may deadlock under load.",
+        )
+    } else {
+        return None;
+    };
+    let usual = usual_kib(total);
+    let lower = format!("sudo sysctl vm.min_free_kbytes={usual}");
+    let back =
+        format!("until the next boot; back with sudo sysctl vm.min_free_kbytes={}", set.value);
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Warning,
+        title,
+        what,
+        why: why.to_owned(),
+        evidence: proof(host, &set),
+        next: vec![writes_and(lower, &back), set_where(MIN_FREE)],
+    })
+}
+
+fn gap(host: &Snapshot, total: Bytes) -> Option<Finding> {
+    let set = settings::number(host, SCALE)?;
+    let all = |pick: fn(&Zone) -> Option<Pages>| -> Option<Bytes> {
+        let pages: Option<Pages> = host.zones.iter().map(pick).sum();
+        Some(pages?.to_bytes(host.page_size()))
+    };
+    let gap = all(|zone| zone.high_pages.get())?.saturating_sub(all(|zone| zone.low_pages.get())?);
+    let percent = gap.percent_of(total)?.get();
+    if percent <= GAP_PERCENT {
+        return None;
+    }
+    let back = format!(
+        "until the next boot; back with sudo sysctl vm.watermark_scale_factor={}",
+        set.value
+    );
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Warning,
+        title: format!("background reclaim keeps {gap} more free: {percent:.0} % of RAM"),
+        what: format!(
+            "With vm.watermark_scale_factor {} kswapd starts {gap} above the reserve, and goes on \
+             until as much again is free.",
+            set.value
+        ),
+        why:
+            "A distance between the watermarks lets kswapd reclaim before programs have to wait. A \
+              distance this large swaps and drops memory that is in use, only to keep it free."
+                .to_owned(),
+        evidence: proof(host, &set),
+        next: vec![
+            writes_and("sudo sysctl vm.watermark_scale_factor=100", &back),
+            set_where(SCALE),
+        ],
+    })
+}
+
+fn proof(host: &Snapshot, set: &Setting<'_>) -> Vec<Evidence> {
+    Proof::new().value(set.live).named("MemTotal", &host.memory.total).done()
+}
+
+fn set_where(knob: &str) -> String {
+    format!("grep -rs {knob} /etc/sysctl.conf /etc/sysctl.d /run/sysctl.d /usr/lib/sysctl.d")
+}
+
+/// What the kernel chooses when it starts: the root of 16 times the memory in KiB, within limits.
+fn usual_kib(total: Bytes) -> u64 {
+    (total.get() / 1024 * 16).isqrt().clamp(128, 262_144)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::testing::{assert_silent, calm, gib, knob, line, only, with};
+
+    /// 2 GiB of 16.
+    pub(crate) fn firing() -> Interval {
+        with(|host| knob(host, MIN_FREE, "2097152"))
+    }
+
+    pub(crate) fn firing_little() -> Interval {
+        with(|host| knob(host, MIN_FREE, "512"))
+    }
+
+    pub(crate) fn firing_far_apart() -> Interval {
+        with(|host| {
+            knob(host, SCALE, "3000");
+            for zone in &mut host.zones {
+                zone.high_pages = line("/proc/zoneinfo", 13, Pages::new(600_000));
+                zone.free_pages = line("/proc/zoneinfo", 10, Pages::new(700_000));
+            }
+        })
+    }
+
+    #[test]
+    fn a_large_reserve_is_lost_memory() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "2.0 GiB are kept free: 12 % of RAM");
+        assert_eq!(
+            finding.next[0],
+            "sudo sysctl vm.min_free_kbytes=16384  # writes; until the next boot; back with sudo \
+             sysctl vm.min_free_kbytes=2097152"
+        );
+    }
+
+    #[test]
+    fn a_small_reserve_is_a_danger_only_where_there_is_ram() {
+        let finding = only(&RULE, &firing_little());
+        assert_eq!(finding.title, "only 512.0 KiB are kept free for the kernel itself");
+        let mut tiny = firing_little();
+        tiny.end.memory.total = line("/proc/meminfo", 1, Bytes::new(48 << 20));
+        assert_silent(&RULE, &tiny);
+    }
+
+    #[test]
+    fn watermarks_far_apart() {
+        let finding = only(&RULE, &firing_far_apart());
+        assert_eq!(finding.title, "background reclaim keeps 4.5 GiB more free: 28 % of RAM");
+    }
+
+    #[test]
+    fn what_khugepaged_reserves_is_no_fault() {
+        // as on a guest of 1 GiB with huge pages
+        let interval = with(|host| {
+            knob(host, MIN_FREE, "45056");
+            knob(host, SCALE, "10");
+            host.memory.total = line("/proc/meminfo", 1, gib(1));
+        });
+        assert_silent(&RULE, &interval);
+        assert_silent(&RULE, &calm());
+    }
+}
