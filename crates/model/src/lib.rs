@@ -38,6 +38,7 @@ mod swap;
 mod thp;
 mod thp_profile;
 mod trial;
+mod unit;
 mod units;
 mod walks;
 mod zmerge;
@@ -88,6 +89,7 @@ pub use trial::{
     TrialArm, TrialComparison, TrialDropped, TrialForecast, TrialLook, TrialMetric, TrialNoise,
     TrialRun, TrialSetting, TrialSwap, Verdict,
 };
+pub use unit::unit_of;
 pub use units::{Bytes, Micros, Millis, Nanos, Pages, Percent, Ratio};
 pub use walks::PageWalks;
 pub use zmerge::{LeftOut, Merge, MergedDevice, Merging};

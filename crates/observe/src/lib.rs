@@ -40,6 +40,7 @@ mod swap;
 mod text;
 mod thp;
 mod uptime;
+mod users;
 mod virt;
 pub mod walks;
 mod zmerge;
@@ -52,6 +53,7 @@ pub use cgroup::memory_cgroups;
 pub use counters::read as counters;
 pub use damon::{Region as DamonRegion, idle_share, regions as damon_regions, watched};
 pub use generations::generations;
+pub use process::command_lines;
 pub use psi::read as psi;
 pub use record::{
     End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError, Recording, Tape, open,
@@ -59,4 +61,5 @@ pub use record::{
 pub use redact::Capture;
 pub use root::{Entry, HostRoot, Refusal};
 pub use snapshot::{ProcessScope, Scope, snapshot};
+pub use users::user_names;
 pub use zmerge::zmerge_is_loaded;

@@ -15,6 +15,7 @@ use pagewise_lab::kernel::Wanted;
 use pagewise_lab::userland::Userland;
 use pagewise_pages::codec::Algorithm;
 use pagewise_pages::kernel::{KERNELS, Kernel};
+use pagewise_report::view::{Field, Section, Sort};
 
 use crate::duration::parse;
 
@@ -62,7 +63,8 @@ pub(crate) struct Global {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Everything on one page: what memory is doing, what is wrong, what to do
-    Report(Report),
+    #[command(long_about = REPORT)]
+    Report(Box<Report>),
     /// Facts at a glance, from a single look
     Status,
     /// Findings in full, with proof and the next command; exit status 3 when there are any
@@ -122,11 +124,37 @@ pub(crate) enum Verb {
     },
 }
 
+const REPORT: &str = "Everything on one page: what memory is doing, what is wrong, what to do.\n\n\
+    With --sort, -n, -o or --args only the tables of processes and cgroups are printed, unless --only names \
+    other sections:\n\n  \
+    pagewise report --sort swap       which processes are in swap\n  \
+    pagewise report --sort growth     which processes grow, and how fast\n  \
+    pagewise report --sort refaults   who waits for pages that were reclaimed too early\n\n\
+    The kernel counts refaults per cgroup only: --sort refaults sorts processes by major faults, which \
+    waited for a disk or for compressed memory, and cgroups by refaults. JSON always has everything, and \
+    never command lines.";
+
 #[derive(Debug, Default, Args)]
 pub(crate) struct Report {
     /// Look at no page contents: leaves out what compressing would gain
     #[arg(long)]
     pub(crate) no_contents: bool,
+    /// Print only these sections, as memory,processes
+    #[arg(long, value_name = "SECTION", value_delimiter = ',', value_parser = crate::chosen::section())]
+    pub(crate) only: Vec<Section>,
+    /// Sort processes and cgroups, the most first
+    #[arg(long, value_name = "ORDER", value_parser = crate::chosen::order())]
+    pub(crate) sort: Option<Sort>,
+    /// Rows of the tables of processes and cgroups; 0 prints all [default: 10]
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) rows: Option<usize>,
+    /// Columns of the table of processes, as pid,command,swap
+    #[arg(short = 'o', long, value_name = "COLUMN", value_delimiter = ',',
+        value_parser = crate::chosen::field())]
+    pub(crate) columns: Vec<Field>,
+    /// Print command lines in place of names; they may hold secrets
+    #[arg(long)]
+    pub(crate) args: bool,
 }
 
 #[derive(Debug, Args)]

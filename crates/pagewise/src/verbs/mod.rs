@@ -23,7 +23,7 @@ use pagewise_report::Answer;
 use pagewise_report::json::Noun;
 use pagewise_report::text::Look;
 
-use crate::cli::{Cli, Global, Report, Verb};
+use crate::cli::{Cli, Global, Verb};
 use crate::cost::{self, Started};
 use crate::output::{Printed, print};
 use crate::screen;
@@ -52,7 +52,7 @@ impl From<Outcome> for ExitCode {
 /// Does what was typed.
 pub(crate) fn run(cli: &Cli, started: Started) -> anyhow::Result<Outcome> {
     let global = &cli.global;
-    match cli.verb.as_ref().unwrap_or(&Verb::Report(Report::default())) {
+    match cli.verb.as_ref().unwrap_or(&Verb::Report(Box::default())) {
         Verb::Report(wanted) => report::run(global, wanted, started),
         Verb::Status => status::run(global, started),
         Verb::Doctor(doctor) => doctor::run(global, doctor, started),
@@ -108,13 +108,23 @@ impl Page {
         let cost = cost::so_far(started, interval);
         let Said { findings, hidden, estimates } = said;
         let answer = Answer { interval, findings, hidden, estimates, cost };
-        let text = match global.json {
-            true => (self.json)(&answer),
-            false => (self.text)(&answer, screen::look(global)),
-        };
-        let printed = print(text.as_bytes())?;
+        let printed = self.print(global, &answer, self.text)?;
         self.remark(global, &answer);
         Ok(printed)
+    }
+
+    /// Prints JSON, or text as `text` makes it.
+    fn print(
+        &self,
+        global: &Global,
+        answer: &Answer<'_>,
+        text: impl FnOnce(&Answer<'_>, Look) -> String,
+    ) -> anyhow::Result<Printed> {
+        let shown = match global.json {
+            true => (self.json)(answer),
+            false => text(answer, screen::look(global)),
+        };
+        print(shown.as_bytes())
     }
 
     /// What stands beside the answer, on standard error. `report` and JSON name the places that

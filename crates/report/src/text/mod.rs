@@ -12,6 +12,7 @@ mod cgroups;
 mod compare;
 mod doctor;
 mod duplicates;
+mod elide;
 mod findings;
 pub(crate) mod header;
 mod huge;
@@ -22,6 +23,7 @@ mod merge;
 mod movement;
 mod planned;
 mod pressure;
+mod process_table;
 mod processes;
 mod report;
 mod savers;
@@ -38,10 +40,12 @@ mod words;
 mod zones;
 mod zram;
 
+use crate::view::View;
 use crate::{Answer, Benched, Collapsed, HugeSeen, Merged, Planned, Restrained, Scanned, Tried};
 use kit::Page;
 use pagewise_model::knob::KnobReading;
 use pagewise_model::{Replicated, SelfTest, Trial};
+pub use process_table::shown_processes;
 
 /// The rule whose finding says that memory is short; the verdict says so then, and only then.
 pub const SHORT_OF_MEMORY: &str = "memory-pressure";
@@ -49,7 +53,7 @@ pub const SHORT_OF_MEMORY: &str = "memory-pressure";
 /// How text may look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    /// Columns; never more than 100 are used.
+    /// Columns; prose never uses more than 100, tables what they need.
     pub width: usize,
     /// Whether colours may be used; nothing may depend on them.
     pub colour: bool,
@@ -57,7 +61,12 @@ pub struct Look {
 
 /// Everything, on one page.
 pub fn report(answer: &Answer<'_>, look: Look) -> String {
-    printed(look, |page| report::print(page, answer))
+    report_in_view(answer, &View::default(), look)
+}
+
+/// What of everything was asked for.
+pub fn report_in_view(answer: &Answer<'_>, view: &View, look: Look) -> String {
+    printed(look, |page| report::print(page, answer, view))
 }
 
 /// Facts at a glance.
