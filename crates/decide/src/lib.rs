@@ -5,12 +5,15 @@
 //! Reading that it needs is absent or denied.
 
 mod commands;
+mod explain;
 mod facts;
 mod proof;
 mod rules;
 #[cfg(test)]
 mod testing;
 mod text;
+
+pub use explain::explanations;
 
 use pagewise_model::{Finding, Interval};
 

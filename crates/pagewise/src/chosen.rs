@@ -26,6 +26,12 @@ pub(crate) fn order() -> impl TypedValueParser<Value = Sort> {
     one_of(&ORDERS)
 }
 
+/// The id of a rule.
+pub(crate) fn rule() -> impl TypedValueParser<Value = String> {
+    let rules = pagewise_decide::RULES.iter();
+    PossibleValuesParser::new(rules.map(|rule| PossibleValue::new(rule.id).help(rule.doc)))
+}
+
 fn one_of<T: Copy + Send + Sync + 'static>(
     choices: &'static Choices<T>,
 ) -> impl TypedValueParser<Value = T> {

@@ -67,7 +67,8 @@ pub(crate) enum Verb {
     Report(Box<Report>),
     /// Facts at a glance, from a single look
     Status,
-    /// Findings in full, with proof and the next command; exit status 3 when there are any
+    /// Findings in full, with proof and the next command; exit status 3 when there are warnings or worse
+    #[command(long_about = DOCTOR)]
     Doctor(Doctor),
     /// What memory in use would become: compressed, by each algorithm, with duplicates merged
     #[command(long_about = SCAN)]
@@ -157,15 +158,36 @@ pub(crate) struct Report {
     pub(crate) args: bool,
 }
 
+const DOCTOR: &str = "Findings in full, with proof and the next command; exit status 3 when there are warnings or worse.\n\n\
+    What is worth knowing but loses nothing today (info) is counted and not shown, unless --min-severity info \
+    asks for it; then it counts for the exit status, too. What is ignored, by --ignore or by \
+    /etc/pagewise/doctor.toml, is counted and never shown.\n\n\
+    With -q there is one line per finding, and nothing where there is none:\n\n  \
+    WARNING zram-full: /dev/zram0 is full";
+
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Leave out findings that matter less; they count for the exit status no more
-    #[arg(long, value_name = "SEVERITY", default_value = "info")]
-    pub(crate) min_severity: Severity,
+    /// Leave out findings that matter less; they count for the exit status no more [default: warning]
+    #[arg(long, value_name = "SEVERITY")]
+    pub(crate) min_severity: Option<Severity>,
+    /// Leave out the findings of this rule; may be given several times
+    #[arg(long, value_name = "ID", value_parser = crate::chosen::rule(), hide_possible_values = true)]
+    pub(crate) ignore: Vec<String>,
+    /// Read what to ignore from this file in place of /etc/pagewise/doctor.toml
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// List the rules: id, how severe, what each looks for
+    #[arg(long, conflicts_with_all = ["explain", "ignore", "min_severity", "config"])]
+    pub(crate) list: bool,
+    /// Explain a rule: what it looks for, what it reads, from where on it speaks, how to act
+    #[arg(long, value_name = "ID", value_parser = crate::chosen::rule(), hide_possible_values = true,
+        conflicts_with_all = ["ignore", "min_severity", "config"])]
+    pub(crate) explain: Option<String>,
 }
 
 /// As `pagewise_model::Severity`, least first.
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Severity {
     /// Worth knowing; nothing is lost today
     Info,

@@ -13,7 +13,7 @@ use pagewise_model::knob::KnobReading;
 use pagewise_model::{
     Benchmark, Capability, Cgroups, Cost, Counters, Damon, Effective, Estimate, Finding,
     FreeBlocks, HostSummary, HugePool, Interval, Ksm, Memory, Mglru, Name, Problem, Processes, Psi,
-    Reading, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
+    Reading, RuleExplanation, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
@@ -189,6 +189,24 @@ struct Doctor<'a> {
     head: Head<'a>,
     /// Most severe first.
     findings: &'a [Finding],
+    not_shown: NotShown,
+}
+
+/// How many findings there are besides.
+#[derive(Debug, Serialize, JsonSchema)]
+struct NotShown {
+    /// They matter less than `--min-severity`.
+    below_min_severity: usize,
+    /// Their rules are ignored.
+    ignored: usize,
+}
+
+/// The rules of the doctor.
+#[derive(Debug, Serialize)]
+struct Rules<'a> {
+    schema: &'static str,
+    pagewise: &'static str,
+    rules: &'a [RuleExplanation],
 }
 
 /// What memory would become.
@@ -330,7 +348,19 @@ pub fn status(answer: &Answer<'_>) -> String {
 
 /// What `doctor --json` prints, with a line end.
 pub fn doctor(answer: &Answer<'_>) -> String {
-    printed(&Doctor { head: Head::of_answer(Noun::Doctor, answer), findings: answer.findings })
+    doctor_but(answer, 0)
+}
+
+/// The same, with how many findings were left out because their rules are ignored.
+pub fn doctor_but(answer: &Answer<'_>, ignored: usize) -> String {
+    let not_shown = NotShown { below_min_severity: answer.hidden, ignored };
+    let head = Head::of_answer(Noun::Doctor, answer);
+    printed(&Doctor { head, findings: answer.findings, not_shown })
+}
+
+/// What `doctor --list --json` and `doctor --explain ID --json` print, with a line end.
+pub fn rules(rules: &[RuleExplanation]) -> String {
+    printed(&Rules { schema: "pagewise/rules/1", pagewise: env!("CARGO_PKG_VERSION"), rules })
 }
 
 /// The JSON Schema (draft 2020-12) of the document, with a line end.

@@ -18,7 +18,7 @@ pub(crate) use lab::workload_keys;
 
 use std::process::ExitCode;
 
-use pagewise_model::{Estimate, Finding, Interval};
+use pagewise_model::Interval;
 use pagewise_report::Answer;
 use pagewise_report::json::Noun;
 use pagewise_report::text::Look;
@@ -80,15 +80,6 @@ fn refuse_recording(global: &Global, verb: &str) -> anyhow::Result<()> {
     Err(Advised { what, next }.into())
 }
 
-/// What was found out beside the facts.
-#[derive(Debug, Clone, Copy, Default)]
-struct Said<'a> {
-    findings: &'a [Finding],
-    /// Findings that the user did not ask for.
-    hidden: usize,
-    estimates: &'a [Estimate],
-}
-
 /// One way to show an answer.
 struct Page {
     noun: Noun,
@@ -97,17 +88,15 @@ struct Page {
 }
 
 impl Page {
-    /// Prints the answer as text or JSON.
+    /// Prints facts alone as text or JSON.
     fn show(
         &self,
         global: &Global,
         started: Started,
         interval: &Interval,
-        said: Said<'_>,
     ) -> anyhow::Result<Printed> {
         let cost = cost::so_far(started, interval);
-        let Said { findings, hidden, estimates } = said;
-        let answer = Answer { interval, findings, hidden, estimates, cost };
+        let answer = Answer { interval, findings: &[], hidden: 0, estimates: &[], cost };
         let printed = self.print(global, &answer, self.text)?;
         self.remark(global, &answer);
         Ok(printed)

@@ -5,7 +5,7 @@ use pagewise_observe::Scope;
 use pagewise_report::json::{self, Noun};
 use pagewise_report::text;
 
-use super::{Outcome, Page, Said};
+use super::{Outcome, Page};
 use crate::cli::Global;
 use crate::cost::Started;
 use crate::input;
@@ -15,6 +15,6 @@ const PAGE: Page = Page { noun: Noun::Status, text: text::status, json: json::st
 pub(super) fn run(global: &Global, started: Started) -> anyhow::Result<Outcome> {
     let host = input::open(global)?.without_start();
     let interval = host.interval(&Scope::glance(), || anyhow::Ok(()))?;
-    PAGE.show(global, started, &interval, Said::default())?;
+    PAGE.show(global, started, &interval)?;
     Ok(Outcome::Done)
 }

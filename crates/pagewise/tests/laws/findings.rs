@@ -218,7 +218,9 @@ fn a_recording_replays_to_the_same_always() {
 
 /// What the program prints about a recording, without what the run itself took.
 fn printed(verb: &str, slug: &str) -> String {
-    let ran = run_in(&crate::scene::recordings(), &[verb, "--root", slug]);
+    let all = ["--min-severity", "info"];
+    let options: &[&str] = if verb == "doctor" { &all } else { &[] };
+    let ran = run_in(&crate::scene::recordings(), &[&[verb, "--root", slug], options].concat());
     assert_eq!(ran.err, "", "{verb} {slug}");
     assert_eq!(ran.out.matches(" took ").count(), 1, "{verb} {slug}: {}", ran.out);
     // it stands behind the time of the recording, or on a line of its own where that is too long

@@ -88,3 +88,74 @@ fn an_order_that_needs_two_looks_is_refused_with_one() {
     assert!(ran.err.contains("looks once") && ran.err.contains("next"), "{}", ran.err);
     assert_eq!(run(&["report", "--sort", "swap", "--interval", "0"]).status, 0);
 }
+
+/// A recording with a warning and a finding worth knowing.
+const FIXTURE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../fixtures/hosts/debian12-6.18-x86_64-24g-zram-behind-file-used"
+);
+
+#[test]
+fn a_pager_gets_a_line_for_each_finding_and_nothing_where_there_is_none() {
+    let quiet = ["doctor", "-q", "--root", FIXTURE];
+    let ran = run(&quiet);
+    assert_eq!((ran.status, ran.err.as_str()), (3, ""));
+    assert_eq!(
+        ran.out,
+        "WARNING zram-unused: zram1 is never used: priority 5 against 50 of /swap-1\n"
+    );
+    let all = run(&[&quiet[..], &["--min-severity", "info"]].concat());
+    assert_eq!((all.status, all.out.lines().count()), (3, 2), "{}", all.out);
+    assert!(all.out.lines().nth(1).unwrap().starts_with("INFO cgroup-v1-limits: "));
+    let none = run(&[&quiet[..], &["--ignore", "zram-unused"]].concat());
+    assert_eq!((none.status, none.out.as_str(), none.err.as_str()), (0, "", ""));
+}
+
+#[test]
+fn what_is_ignored_is_counted_in_text_and_json_and_in_the_file_too() {
+    let doctor = ["doctor", "--root", FIXTURE];
+    let ran = run(&[&doctor[..], &["--ignore", "zram-unused", "--ignore", "zram-full"]].concat());
+    assert_eq!(ran.status, 0, "{}", ran.out);
+    let counted = "1 finding below --min-severity not shown. 1 finding ignored.";
+    assert!(ran.out.contains(counted), "{}", ran.out);
+
+    let folder = crate::program::empty_folder();
+    let file = folder.path().join("doctor.toml");
+    std::fs::write(&file, "ignore = [\"zram-unused\"]\nmin_severity = \"info\"\n").unwrap();
+    let config = ["--config", file.to_str().unwrap()];
+    let ran = run(&[&doctor[..], &config, &["--json"]].concat());
+    let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(document["findings"][0]["id"], "cgroup-v1-limits");
+    assert_eq!(document["not_shown"]["ignored"], 1);
+    assert_eq!((document["not_shown"]["below_min_severity"].as_u64(), ran.status), (Some(0), 3));
+    let ran = run(&[&doctor[..], &config, &["--min-severity", "critical"]].concat());
+    assert_eq!(ran.status, 0, "what is typed counts more: {}", ran.out);
+
+    std::fs::write(&file, "ignore = [\"zram-unsed\"]\n").unwrap();
+    let ran = run(&[&doctor[..], &config].concat());
+    assert_eq!((ran.status, ran.out.as_str()), (1, ""));
+    assert!(ran.err.contains("did you mean zram-unused?"), "{}", ran.err);
+    assert!(ran.err.contains("doctor.toml") && ran.err.contains("next"), "{}", ran.err);
+}
+
+#[test]
+fn every_rule_is_listed_and_explained_and_a_mistyped_one_is_guessed() {
+    let list = run(&["doctor", "--list"]);
+    assert_eq!(list.status, 0);
+    let document = run(&["doctor", "--list", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&document.out).unwrap();
+    let rules = document["rules"].as_array().unwrap();
+    assert!(rules.len() >= 17);
+    for rule in rules {
+        let id = rule["id"].as_str().unwrap();
+        assert!(list.out.contains(id), "{id}");
+        let explained = run(&["doctor", "--explain", id]);
+        assert!(explained.status == 0 && explained.out.starts_with(id), "{}", explained.out);
+        assert!(explained.out.contains("  when ") && explained.out.contains("  act "), "{id}");
+    }
+    for option in ["--explain", "--ignore"] {
+        let refused = run(&["doctor", option, "zram-ful"]);
+        assert_eq!((refused.status, refused.out.as_str()), (2, ""));
+        assert!(refused.err.contains("'zram-full'"), "{}", refused.err);
+    }
+}

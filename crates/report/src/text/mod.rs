@@ -26,6 +26,7 @@ mod pressure;
 mod process_table;
 mod processes;
 mod report;
+mod rules;
 mod savers;
 mod scan;
 mod selftest;
@@ -44,7 +45,7 @@ use crate::view::View;
 use crate::{Answer, Benched, Collapsed, HugeSeen, Merged, Planned, Restrained, Scanned, Tried};
 use kit::Page;
 use pagewise_model::knob::KnobReading;
-use pagewise_model::{Replicated, SelfTest, Trial};
+use pagewise_model::{Finding, Replicated, RuleExplanation, SelfTest, Trial};
 pub use process_table::shown_processes;
 
 /// The rule whose finding says that memory is short; the verdict says so then, and only then.
@@ -81,7 +82,27 @@ pub fn bench(benched: &Benched<'_>, look: Look) -> String {
 
 /// Findings in full.
 pub fn doctor(answer: &Answer<'_>, look: Look) -> String {
-    printed(look, |page| doctor::print(page, answer))
+    doctor_but(answer, 0, look)
+}
+
+/// Findings in full, and how many were left out because their rules are ignored.
+pub fn doctor_but(answer: &Answer<'_>, ignored: usize, look: Look) -> String {
+    printed(look, |page| doctor::print(page, answer, ignored))
+}
+
+/// A line per finding.
+pub fn doctor_in_lines(findings: &[Finding]) -> String {
+    findings.iter().map(findings::in_a_line).collect()
+}
+
+/// Rules in a list.
+pub fn rules(rules: &[RuleExplanation], look: Look) -> String {
+    printed(look, |page| rules::list(page, rules))
+}
+
+/// One rule in full.
+pub fn rule(rule: &RuleExplanation, look: Look) -> String {
+    printed(look, |page| rules::explain(page, rule))
 }
 
 /// What memory would become.
