@@ -8,6 +8,7 @@ use pagewise_observe::{Recording, Scope, Tape};
 use crate::cli::Global;
 use crate::interrupt;
 use crate::progress::Waiting;
+use crate::room;
 
 /// The machine or the recording.
 pub(crate) fn open(global: &Global) -> anyhow::Result<Recording> {
@@ -30,7 +31,7 @@ pub(crate) fn interval_of(
     global: &Global,
     scope: &Scope,
 ) -> anyhow::Result<Interval> {
-    host.interval(scope, || wait(global))
+    host.interval(&room::affordable(&host.end, scope), || wait(global))
 }
 
 /// The same, with everything that was asked of the host.

@@ -17,6 +17,7 @@ mod input;
 mod interrupt;
 mod output;
 mod progress;
+mod room;
 mod screen;
 mod size;
 mod treatment;

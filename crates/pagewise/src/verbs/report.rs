@@ -12,8 +12,8 @@ use pagewise_report::view::{Field, ProcessView, Section, Sort, View};
 use super::{Outcome, Page, scan};
 use crate::cli::{Global, Report};
 use crate::cost::{self, Started};
-use crate::input;
 use crate::trouble::Advised;
+use crate::{input, room};
 
 const PAGE: Page = Page { noun: Noun::Report, text: text::report, json: json::report };
 
@@ -26,7 +26,7 @@ pub(super) fn run(global: &Global, wanted: &Report, started: Started) -> anyhow:
     let interval = input::interval_of(&host, global, &scope)?;
     let findings = pagewise_decide::diagnose(&interval);
     let looks_inside = !wanted.no_contents && (global.json || view.shows(Section::Contents));
-    let estimates = match host.end.is_live() && looks_inside {
+    let estimates = match host.end.is_live() && looks_inside && room::has_for_contents() {
         true => scan::glance(&host.end, &interval.end),
         false => Vec::new(),
     };

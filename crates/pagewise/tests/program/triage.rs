@@ -89,6 +89,36 @@ fn an_order_that_needs_two_looks_is_refused_with_one() {
     assert_eq!(run(&["report", "--sort", "swap", "--interval", "0"]).status, 0);
 }
 
+/// From a limit at which nothing can start to one that is no limit: the program either cannot be
+/// loaded, or prints a page. The static program of the tests in guests is smaller; this one is not.
+#[test]
+fn a_limit_of_address_space_costs_parts_of_the_report_and_not_all_of_it() {
+    let limited = |kib: u64, line: &str| {
+        let script = format!(
+            "ulimit -c 0; ulimit -v {kib}; {} {line} --interval 20ms; exit $?",
+            env!("CARGO_BIN_EXE_pagewise")
+        );
+        let mut command = Command::new("sh");
+        crate::program::finish(command.args(["-c", &script]).env("RUST_BACKTRACE", "0"))
+    };
+    // what status needs is what every verb needs at least
+    let starts = (1..200).map(|step| step * 1024).find(|kib| limited(*kib, "status").status == 0);
+    let least = starts.expect("status runs with 200 MiB");
+    let mut partial = 0;
+    for more in (512..16_384).step_by(1024) {
+        for line in ["report", "doctor"] {
+            let ran = limited(least + more, line);
+            assert!(ran.status == 0 || ran.status == 3, "{line} with {more} more: {}", ran.err);
+            assert!(ran.out.starts_with("pagewise "), "{line} with {more} more: {}", ran.out);
+            if ran.err.contains("could not be had") {
+                partial += 1;
+                assert!(ran.err.contains("left out") || ran.err.contains("no page contents"));
+            }
+        }
+    }
+    assert!(partial > 0);
+}
+
 /// A recording with a warning and a finding worth knowing.
 const FIXTURE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
