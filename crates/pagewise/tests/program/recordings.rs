@@ -165,9 +165,13 @@ const FIXTURE: &str =
 
 #[test]
 fn findings_below_the_wanted_severity_are_counted_and_not_shown() {
-    let all = run(&["doctor", "--root", FIXTURE]);
+    let all = run(&["doctor", "--root", FIXTURE, "--min-severity", "info"]);
     assert_eq!(all.status, 3, "{}", all.out);
     assert!(!all.out.contains("not shown"), "{}", all.out);
+    let usual = run(&["doctor", "--root", FIXTURE]);
+    assert_eq!(usual.status, 0, "{}", usual.out);
+    assert!(usual.out.contains("2 findings below --min-severity not shown."), "{}", usual.out);
+    assert!(!usual.out.contains("INFO"), "{}", usual.out);
     let few = run(&["doctor", "--root", FIXTURE, "--min-severity", "critical"]);
     assert_eq!(few.status, 0, "{}", few.out);
     assert!(few.out.contains("below --min-severity not shown"), "{}", few.out);
