@@ -48,9 +48,8 @@ pub(super) fn print(page: &mut Page, interval: &Interval, view: &View) {
     }
 }
 
-const VERSION_1: &str = "Memory is in cgroup version 1, which has no pressure per group, no memory.high \
-    and no memory.reclaim. systemd.unified_cgroup_hierarchy=1 on the kernel's command line asks for \
-    version 2.";
+const VERSION_1: &str = "Version 1 of cgroups has no pressure per group, no memory.high and no memory.reclaim; \
+    systemd.unified_cgroup_hierarchy=1 on the kernel's command line asks for version 2.";
 
 /// The groups of the earlier end, by path.
 struct Start<'a>(BTreeMap<&'a str, &'a Cgroup>);
