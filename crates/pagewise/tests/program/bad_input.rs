@@ -38,7 +38,11 @@ fn in_a_storm_of_forks_totals_are_of_what_was_there() {
         if parts.is_empty() {
             continue;
         }
-        assert_eq!(whole["mapped_pages"].as_u64(), Some(sum(parts, "mapped_pages")), "{document:#}");
+        assert_eq!(
+            whole["mapped_pages"].as_u64(),
+            Some(sum(parts, "mapped_pages")),
+            "{document:#}"
+        );
         assert!(whole["pages"].as_u64() <= whole["mapped_pages"].as_u64(), "{document:#}");
         // of shares of pages each sum is rounded; of a sample each is estimated by itself
         let off = whole["pages"].as_u64().unwrap().abs_diff(sum(parts, "pages"));
