@@ -136,3 +136,27 @@ impl Drawn {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Verb};
+
+    #[test]
+    fn quick_fills_less_unless_it_is_told_how_much() {
+        for (options, mib) in [
+            (&[][..], 256),
+            (&["--full"], 256),
+            (&["--quick"], 64),
+            (&["--quick", "--size", "128M"], 128),
+        ] {
+            let line = [&["pagewise", "bench", "--mix", "text:100"][..], options].concat();
+            let Some(Verb::Bench(wanted)) = Cli::try_parse_from(line).unwrap().verb else {
+                panic!()
+            };
+            assert_eq!(most(&wanted), Bytes::new(mib << 20), "{options:?}");
+        }
+    }
+}
