@@ -32,8 +32,8 @@ pub struct Estimate {
     pub source: EstimateSource,
     /// Bytes of a page.
     pub page_bytes: Bytes,
-    /// Pages that could have been looked at. One that several processes share counts once; for a part
-    /// of several processes it counts in proportion, so that the parts add up.
+    /// Pages that could have been looked at. One that several processes share counts once; for each
+    /// of these processes it counts in proportion.
     pub pages: u64,
     /// Its interval: who shares a page is known of those looked at.
     pub pages_interval: Ends<u64>,

@@ -248,7 +248,10 @@ impl Population {
     #[must_use]
     pub fn new(sampled: Sums, places: u64) -> Self {
         let scale = |share: f64| (share * places as f64).round() as u64;
-        let pages_interval = sampled.mean_share_interval(places).map(scale);
+        let pages_interval = match sampled.count {
+            0 => [0, places],
+            _ => sampled.mean_share_interval(places).map(|share| scale(share.min(1.0))),
+        };
         Self { places, pages: scale(sampled.mean_share()), pages_interval, sums: sampled }
     }
 

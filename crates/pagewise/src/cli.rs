@@ -462,9 +462,10 @@ pub(crate) struct Bench {
     /// Look at contents of other users' processes, as root
     #[arg(long)]
     pub(crate) measure: bool,
-    /// The most memory to take a sample of, and to fill each device with
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = crate::size::parse)]
-    pub(crate) size: pagewise_model::Bytes,
+    /// The most memory to take a sample of, and to fill each device with [default: 256M, with
+    /// --quick 64M]
+    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
+    pub(crate) size: Option<pagewise_model::Bytes>,
     /// An algorithm of the kernel, as lz4 or zstd:7; may be given several times [default: all]
     #[arg(long, value_name = "NAME[:LEVEL]", value_parser = candidate)]
     pub(crate) algorithm: Vec<Candidate>,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A target → its pages, found; and pages that were found → pages that are shown.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -16,7 +15,6 @@ use crate::pagemap::{tells_frames, zero_frame};
 use crate::permute::Permutation;
 use crate::plan::Plan;
 use crate::share::Sharers;
-use crate::smaps::Proportions;
 use crate::spans::Spans;
 use crate::stored::{Flaws, Stored, shown};
 use crate::work::{Bench, FrameJudge, Ledger, Sources, locked, work};
@@ -67,7 +65,7 @@ pub struct Sampler {
     /// What the kernel says of frames, where it tells us.
     kernel: share::Frames,
     /// What `smaps` says of parts that share pages, where it was asked.
-    proportions: Mutex<HashMap<usize, Proportions>>,
+    proportions: Mutex<share::Known>,
 }
 
 /// Finds the pages of a target. Reads no page.
@@ -264,7 +262,7 @@ impl Sampler {
                 identities,
                 &self.spans,
                 &self.kernel,
-                &self.proportions,
+                (&self.proportions, self.pace.options().budget),
             ),
             sources: &self.sources,
             plan: Mutex::new(plan),

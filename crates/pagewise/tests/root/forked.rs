@@ -93,13 +93,14 @@ fn coverage(what: &str, pids: &[u32]) -> [f64; 4] {
     shares
 }
 
-/// Of 600 samples 95 % would hold the truth; 93 to 97 % is 2.2 standard deviations, so a little more.
+/// Of 600 samples 95 % hold the truth, give or take 0.9: nine such shares are all within 3.7 standard
+/// deviations in 499 of 500 runs.
 /// How far each class's last zspage is filled is the same in every sample of one memory: its interval
 /// is honest over memories (`pagewise-pages`, `intervals`), of one it may hold more or less often.
 fn is_honest(what: &str, shares: [f64; 4]) {
     let [sums @ .., used] = shares;
     for share in sums {
-        assert!((92.3..=97.7).contains(&share), "{what}: {shares:?}");
+        assert!((91.7..=98.3).contains(&share), "{what}: {shares:?}");
     }
     assert!(used >= 80.0, "{what}: {shares:?}");
 }
