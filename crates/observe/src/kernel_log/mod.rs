@@ -11,6 +11,7 @@
 //!
 //! [`Name`]: pagewise_model::Name
 
+mod follow;
 mod line;
 mod record;
 mod report;
@@ -24,6 +25,7 @@ use line::OomLine;
 use record::{Record, records};
 use report::Reports;
 
+pub use follow::KillsSince;
 pub(crate) use line::Rename;
 
 const PATH: &str = "dev/kmsg";

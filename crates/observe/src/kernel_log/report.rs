@@ -279,7 +279,7 @@ impl Open {
             tasks: self.tasks,
             tasks_left_out: left_out.len() as u64,
             left_out_rss: left_out.iter().map(|task| task.rss).sum(),
-            ..nothing()
+            ..OomKill::default()
         }
     }
 }
@@ -287,30 +287,7 @@ impl Open {
 /// A report of which only the kill was printed: only a group's limit can be told from the rest.
 fn bare(killed: &Killed) -> OomKill {
     let by_group = killed.message == MEMCG_KILLED;
-    OomKill { constraint: by_group.then_some(OomConstraint::Cgroup), ..nothing() }
-}
-
-fn nothing() -> OomKill {
-    OomKill {
-        source: Source::none(),
-        boot_seconds: 0.0,
-        unix_seconds: None,
-        seconds_ago: None,
-        constraint: None,
-        group: None,
-        victim: None,
-        victim_group: None,
-        others: Vec::new(),
-        whole_group: false,
-        repeats: 0,
-        invoker: None,
-        host: None,
-        group_memory: None,
-        tasks: Vec::new(),
-        tasks_left_out: 0,
-        left_out_rss: Bytes::new(0),
-        reaped: None,
-    }
+    OomKill { constraint: by_group.then_some(OomConstraint::Cgroup), ..OomKill::default() }
 }
 
 fn victim(killed: &Killed) -> OomVictim {
