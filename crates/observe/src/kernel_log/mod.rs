@@ -20,7 +20,7 @@ mod tests;
 
 use pagewise_model::{KernelLog, Reading, Source, Taken};
 
-use crate::root::{Entry, HostRoot, NO_SUCH_FILE, Refusal};
+use crate::root::{Entry, HostRoot, NO_SUCH_FILE};
 use line::OomLine;
 use record::{Record, records};
 use report::Reports;
@@ -39,26 +39,14 @@ pub fn read(host: &HostRoot, taken: &Taken) -> KernelLog {
     let page_size = host.facts().page_size.unwrap_or(4096);
     let mut excerpt = Excerpt::new(page_size);
     let answer = host.records(PATH, |raw| excerpt.take(raw));
-    let answer = answer.map(|()| excerpt.finish()).map_err(explained);
+    let missing = "no /dev/kmsg here (a container, or not in this recording)";
+    let answer = answer.map(|()| excerpt.finish());
+    let answer = answer.map_err(|refusal| refusal.explained(NO_SUCH_FILE, missing));
     host.remember(PATH, || Entry::of(&answer));
     let source = Source::file(SHOWN);
     match answer {
         Err(refusal) => KernelLog { records: refusal.reading(source), ..KernelLog::default() },
         Ok(kept) => understand(&kept, source, page_size, taken),
-    }
-}
-
-/// What would help who may not read it.
-fn explained(refusal: Refusal) -> Refusal {
-    match refusal {
-        Refusal::Denied(_) => Refusal::Denied(
-            "run as root, or: sysctl kernel.dmesg_restrict=0 lets every user read the kernel log"
-                .into(),
-        ),
-        Refusal::Absent(why) if why == NO_SUCH_FILE => {
-            Refusal::Absent("no /dev/kmsg here (a container, or not in this recording)".into())
-        }
-        absent => absent,
     }
 }
 
