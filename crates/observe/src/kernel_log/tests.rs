@@ -240,7 +240,7 @@ fn excerpt(raw: &[u8]) -> Vec<u8> {
 fn record_of(text: &[u8], sequence: u64) -> Vec<u8> {
     let head = format!("4,{sequence},{},-;", sequence * 1000);
     let record = records([head.as_bytes(), b"x\n"].concat().as_slice()).next().unwrap();
-    record.with_text(text)
+    record.head.with_text(text)
 }
 
 const SPOILT: &str = "4,1,1,-;a invoked oom-killer: gfp_mask=0x1(A), order=0, oom_score_adj=0\n\
