@@ -56,7 +56,7 @@ pub use counters::read as counters;
 pub use damon::{Region as DamonRegion, idle_share, regions as damon_regions, watched};
 pub use extent::{Extent, extent};
 pub use generations::generations;
-pub use kernel_log::read as kernel_log;
+pub use kernel_log::{KillsSince, read as kernel_log};
 pub use process::command_lines;
 pub use psi::read as psi;
 pub use record::{
