@@ -509,8 +509,8 @@ const TRIAL: &str = "A against B with your own command on this host: which setti
     given back after it; where swap of the machine's own is in use, they are refused. swap=off keeps the \
     command out of any swap by its cgroup.\n\n\
     Metrics: time, memory-stall, cpu, kswapd-cpu, major-faults, refaults, refaults-anon, refaults-file, \
-    scanned, direct-scans, stolen, scan-efficiency, kept-out, swapped-in, swapped-out, swap-used, pool, \
-    peak-memory, \
+    scanned, direct-scans, stolen, scan-efficiency, kept-out, swapped-in, swapped-out, zswap-in, zswap-out, \
+    zero-pages-in, zero-pages-out, swap-used, pool, peak-memory, \
     or a regular expression with a group around a number in what the command prints; its last match \
     counts.";
 
