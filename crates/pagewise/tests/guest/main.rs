@@ -29,4 +29,5 @@ mod suites;
 mod swap_faults;
 mod systemd;
 mod thp;
+mod triage;
 mod zmerge;
