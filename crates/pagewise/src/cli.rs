@@ -186,8 +186,7 @@ pub(crate) struct Doctor {
 }
 
 /// As `pagewise_model::Severity`, least first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Severity {
     /// Worth knowing; nothing is lost today
     Info,
