@@ -13,9 +13,10 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use anyhow::Context;
+use clap::ValueEnum;
 use pagewise_decide::RULES;
 use pagewise_model::most_similar;
-use serde::Deserialize;
+use toml::{Table, Value};
 
 use crate::cli::Severity;
 use crate::trouble::Advised;
@@ -26,14 +27,11 @@ pub(crate) const FILE: &str = "/etc/pagewise/doctor.toml";
 const LONGEST: u64 = 64 << 10;
 
 /// What the file says.
-#[derive(Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct Accepted {
     /// Rules whose findings are left out.
-    #[serde(default)]
     pub(crate) ignore: Vec<String>,
     /// Findings that matter less are not shown.
-    #[serde(default)]
     pub(crate) min_severity: Option<Severity>,
 }
 
@@ -60,24 +58,58 @@ fn read_text(path: &Path) -> std::io::Result<String> {
 }
 
 fn parse(text: &str) -> anyhow::Result<Accepted> {
-    let accepted: Accepted = toml::from_str(text).map_err(|error| {
-        let what = error.to_string().trim_end().to_owned();
-        Advised { what, next: "it may have ignore = [\"ID\", …] and min_severity = \"warning\"" }
-    })?;
-    match accepted.ignore.iter().find(|id| !is_rule(id)) {
-        Some(unknown) => Err(no_such_rule(unknown).into()),
-        None => Ok(accepted),
+    let table: Table = toml::from_str(text).map_err(|error| wrong(&error.to_string()))?;
+    let mut accepted = Accepted::default();
+    for (key, value) in &table {
+        match (key.as_str(), value) {
+            ("ignore", Value::Array(ids)) => accepted.ignore = rules(ids)?,
+            ("min_severity", Value::String(word)) => accepted.min_severity = Some(severity(word)?),
+            ("ignore", other) => {
+                return Err(wrong(&format!("ignore: expected a list of ids, found {other}")));
+            }
+            ("min_severity", other) => {
+                return Err(wrong(&format!("min_severity: expected a word, found {other}")));
+            }
+            (other, _) => return Err(wrong(&no_such("key", other, KEYS))),
+        }
     }
+    Ok(accepted)
+}
+
+const KEYS: [&str; 2] = ["ignore", "min_severity"];
+
+fn rules(ids: &[Value]) -> anyhow::Result<Vec<String>> {
+    let rule = |id: &Value| match id.as_str() {
+        Some(id) if is_rule(id) => Ok(id.to_owned()),
+        Some(unknown) => {
+            let what = no_such("rule", unknown, RULES.iter().map(|rule| rule.id));
+            Err(Advised { what, next: "pagewise doctor --list" }.into())
+        }
+        None => Err(wrong(&format!("ignore: expected ids in quotes, found {id}"))),
+    };
+    ids.iter().map(rule).collect()
+}
+
+fn severity(word: &str) -> anyhow::Result<Severity> {
+    let known = Severity::from_str(word, false);
+    known.map_err(|_| {
+        wrong(&format!("min_severity: expected info, warning or critical, found {word:?}"))
+    })
+}
+
+fn wrong(what: &str) -> anyhow::Error {
+    let next = "it may have ignore = [\"ID\", …] and min_severity = \"warning\"";
+    Advised { what: what.trim_end().to_owned(), next }.into()
+}
+
+fn no_such<'a>(kind: &str, word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let near = most_similar(word, known);
+    let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+    format!("no {kind} {word:?} is known{hint}")
 }
 
 fn is_rule(id: &str) -> bool {
     RULES.iter().any(|rule| rule.id == id)
-}
-
-fn no_such_rule(id: &str) -> Advised {
-    let near = most_similar(id, RULES.iter().map(|rule| rule.id));
-    let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-    Advised { what: format!("no rule {id:?} is known{hint}"), next: "pagewise doctor --list" }
 }
 
 #[cfg(test)]
@@ -99,9 +131,12 @@ mod tests {
             refused("ignore = [\"zram-ful\"]"),
             "no rule \"zram-ful\" is known; did you mean zram-full?"
         );
-        assert!(refused("ignores = []").contains("unknown field `ignores`"));
-        assert!(refused("min_severity = \"grave\"").contains("expected one of"));
-        assert!(refused("ignore = \"zram-full\"").contains("line 1"));
+        assert_eq!(refused("ignores = []"), "no key \"ignores\" is known; did you mean ignore?");
+        assert!(refused("min_severity = \"grave\"").contains("expected info, warning or critical"));
+        assert!(refused("min_severity = 3").contains("expected a word, found 3"));
+        assert!(refused("ignore = \"zram-full\"").contains("expected a list of ids"));
+        assert!(refused("ignore = [7]").contains("ids in quotes, found 7"));
+        assert!(refused("ignore = [").contains("line 1"));
     }
 
     #[test]

@@ -189,8 +189,7 @@ pub(crate) struct Doctor {
 }
 
 /// As `pagewise_model::Severity`, least first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Severity {
     /// Worth knowing; nothing is lost today
     Info,
@@ -513,8 +512,8 @@ const TRIAL: &str = "A against B with your own command on this host: which setti
     given back after it; where swap of the machine's own is in use, they are refused. swap=off keeps the \
     command out of any swap by its cgroup.\n\n\
     Metrics: time, memory-stall, cpu, kswapd-cpu, major-faults, refaults, refaults-anon, refaults-file, \
-    scanned, direct-scans, stolen, scan-efficiency, kept-out, swapped-in, swapped-out, swap-used, pool, \
-    peak-memory, \
+    scanned, direct-scans, stolen, scan-efficiency, kept-out, swapped-in, swapped-out, zswap-in, zswap-out, \
+    zero-pages-in, zero-pages-out, swap-used, pool, peak-memory, \
     or a regular expression with a group around a number in what the command prints; its last match \
     counts.";
 

@@ -13,8 +13,8 @@ use pagewise_model::knob::KnobReading;
 use pagewise_model::{
     Benchmark, Capability, Cgroups, Cost, Counters, Damon, Effective, Estimate, Finding,
     FreeBlocks, HostSummary, HostVerdict, HugePool, Interval, KernelLog, Ksm, Memory, Mglru, Name,
-    OomExplanation, Problem, Processes, Psi, Reading, RuleExplanation, Snapshot, Thp, Tier,
-    Trial as Tested, TrialRun, Zone, Zram, Zswap,
+    OomExplanation, Problem, ProcessChange, Processes, Psi, Reading, RuleExplanation, Snapshot,
+    Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
@@ -160,6 +160,40 @@ struct Rates<'a> {
     seconds: f64,
     /// Counters of `/proc/vmstat` that grew, by how much per second.
     changes: BTreeMap<&'a Name, f64>,
+    /// Processes that are known at both ends and changed, in order of process id.
+    processes: Vec<ProcessRate>,
+}
+
+/// How a process changed, per second. What was not read at both ends is left out.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ProcessRate {
+    pid: u32,
+    /// Anonymous memory, in RAM and in swap together; negative where it shrank.
+    growth_bytes: f64,
+    /// What of it is in swap.
+    swap_bytes: f64,
+    /// CPU time in percent of one CPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_percent: Option<f64>,
+    /// Major page faults.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    major_faults: Option<f64>,
+}
+
+impl ProcessRate {
+    fn of(change: &ProcessChange<'_>) -> Option<Self> {
+        let per_second = |count: f64| count / change.seconds;
+        let rate = Self {
+            pid: change.end.pid,
+            growth_bytes: change.growth_per_second()?,
+            swap_bytes: per_second(change.swap_growth()? as f64),
+            cpu_percent: change.cpu_percent(),
+            major_faults: change.major_faults().map(|faults| per_second(faults as f64)),
+        };
+        let used = rate.cpu_percent.is_some_and(|cpu| cpu > 0.0)
+            || rate.major_faults.is_some_and(|faults| faults > 0.0);
+        (rate.growth_bytes != 0.0 || rate.swap_bytes != 0.0 || used).then_some(rate)
+    }
 }
 
 /// Everything.
@@ -486,6 +520,8 @@ impl<'a> Rates<'a> {
             let change = interval.vmstat(name.as_str()).filter(|change| change.delta > 0)?;
             Some((name, change.per_second))
         });
-        Some(Self { seconds, changes: moved.collect() })
+        let processes = interval.process_changes();
+        let processes = processes.iter().filter_map(ProcessRate::of).collect();
+        Some(Self { seconds, changes: moved.collect(), processes })
     }
 }

@@ -301,3 +301,18 @@ fn estimates() -> Vec<Estimate> {
         disturbed: Disturbed { referenced_pages: 20_000, unshared_pages: 0, faults: 0 },
     }]
 }
+
+#[test]
+fn processes_that_changed_have_rates() {
+    let document = document(Noun::Report, &host::interval(), &[]);
+    let rates = document["interval"]["processes"].as_array().unwrap();
+    let told: Vec<(u64, f64, f64)> = rates
+        .iter()
+        .map(|rate| {
+            let number = |key: &str| rate[key].as_f64().unwrap();
+            (rate["pid"].as_u64().unwrap(), number("growth_bytes"), number("swap_bytes"))
+        })
+        .collect();
+    let mib = |mib: u32| f64::from(mib << 20);
+    assert_eq!(told, [(4121, mib(24), mib(24)), (5010, mib(50), 0.0)]);
+}

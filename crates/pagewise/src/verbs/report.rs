@@ -21,7 +21,7 @@ pub(super) fn run(global: &Global, wanted: &Report, started: Started) -> anyhow:
     let mut view = view(wanted);
     refuse_one_look(global, &view)?;
     let host = input::open(global)?;
-    let rates = view.processes.as_ref().is_some_and(ProcessView::needs_rates);
+    let rates = global.json || view.processes.as_ref().is_some_and(ProcessView::needs_rates);
     let scope = Scope { process_rates: rates, ..Scope::everything(global.smaps_budget) };
     let interval = input::interval_of(&host, global, &scope)?;
     let findings = pagewise_decide::diagnose(&interval);

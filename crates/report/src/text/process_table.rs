@@ -47,7 +47,12 @@ fn nothing(page: &mut Page, interval: &Interval, sort: Sort) {
         }
         _ => {
             let all = plural(interval.end.processes.list.len() as u64, "process");
-            format!("none of {all} {}", deed(interval, sort))
+            let deed = match sort {
+                Sort::Swap => "has memory in swap".to_owned(),
+                Sort::Size => "has a known size".to_owned(),
+                Sort::Growth | Sort::Refaults | Sort::Cpu => deed(interval, sort),
+            };
+            format!("none of {all} {deed}")
         }
     };
     page.gap();
