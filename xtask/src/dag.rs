@@ -36,7 +36,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "pagewise-lab",
         ],
     ),
-    ("pagewise-testkit", &[]),
+    ("pagewise-testkit", &["pagewise-model", "pagewise-observe"]),
     ("hugepool", &[]),
     ("xtask", &[]),
 ];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Commands that look at a device in compressed RAM or give it a size: zramctl knows zram's alone.
 
-use pagewise_model::{Driver, Zram};
+use pagewise_model::{Driver, Snapshot, Zram};
 
+use crate::facts::advice;
 use crate::text::quoted;
 
 /// Shows what is in the device; `columns` are those of zramctl.
@@ -17,9 +18,10 @@ pub(crate) fn look(device: &Zram, columns: &str) -> String {
     }
 }
 
-/// Gives it a size of so many MiB, and the algorithm that it has now.
-pub(crate) fn set_size(device: &Zram, mib: u64) -> String {
-    let algorithm = device.algorithm.value().map(|algorithm| quoted(algorithm.active.as_str()));
+/// Gives it the recommended size and algorithm.
+pub(crate) fn set_size(host: &Snapshot, device: &Zram) -> String {
+    let mib = advice::size_mib(host);
+    let algorithm = advice::algorithm(device).map(|name| quoted(name.as_str()));
     let name = device.name();
     match device.driver {
         Driver::Zram => {

@@ -12,6 +12,7 @@
 
 mod loans;
 mod program;
+pub mod scene;
 mod target;
 
 pub use loans::{Loans, read, run, write};

@@ -5,7 +5,7 @@
 //! the rate over the interval, but at most four times the average since the process began. A leak
 //! grows by about its average; a program that just read a file grows far faster than that.
 
-use pagewise_model::{Bytes, Cgroup, Interval, Limit, Process, ProcessChange, Snapshot};
+use pagewise_model::{Bytes, Cgroup, Interval, Level, Limit, Process, ProcessChange, Snapshot};
 
 use super::{groups, room};
 
@@ -34,6 +34,22 @@ pub(crate) struct Growth<'a> {
     /// Seconds until `into` is full at the sustained rate.
     pub(crate) lasts_seconds: f64,
     pub(crate) into: Into<'a>,
+}
+
+/// Memory that lasts no longer than this leaves no time to act.
+const SOON_SECONDS: f64 = 120.0;
+/// Memory that lasts no longer than this is tight.
+const TIGHT_SECONDS: f64 = 900.0;
+
+impl Growth<'_> {
+    /// How short of memory what it fills is by that; `None` if it lasts long enough.
+    pub(crate) fn level(&self) -> Option<Level> {
+        match self.lasts_seconds {
+            seconds if seconds < SOON_SECONDS => Some(Level::Short),
+            seconds if seconds < TIGHT_SECONDS => Some(Level::Tight),
+            _ => None,
+        }
+    }
 }
 
 /// What ends first.

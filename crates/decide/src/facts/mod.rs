@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What several rules need to know of a host. No judgement about what to do stands here.
 
+pub(crate) mod advice;
 pub(crate) mod commit;
 pub(crate) mod groups;
 pub(crate) mod growth;

@@ -7,7 +7,7 @@
 
 use pagewise_model::{Bytes, Level, Percent, Snapshot, Tier};
 
-use super::tiers;
+use super::{advice, tiers};
 
 /// Available memory below a share of RAM, and below a size on large hosts: 4 GiB that can be had at
 /// once are enough headroom for any allocation that is not a bulk one, whatever share of RAM they are.
@@ -19,13 +19,6 @@ const GRADES: [(Level, f64, Bytes); 3] = [
 
 /// Swap filled to this share counts as nearly full.
 pub(crate) const NEARLY_FULL_PERCENT: f64 = 90.0;
-
-/// Original bytes per byte of RAM where a compressed device says nothing yet: the lower end of what
-/// is commonly measured, so that room is not promised that is not there.
-const ASSUMED_RATIO: f64 = 2.0;
-
-/// Stored data from which a device's own ratio is trusted.
-const ENOUGH_STORED: Bytes = Bytes::new(16 << 20);
 
 /// The headroom of a host.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -131,16 +124,7 @@ fn tier_room(host: &Snapshot, tier: &Tier) -> Option<Bytes> {
     if !tier.kind.is_ram() {
         return Some(free);
     }
-    let ratio = measured_ratio(host, tier).unwrap_or(ASSUMED_RATIO).max(1.0);
-    Some(share_of(free, 100.0 * (1.0 - 1.0 / ratio)))
-}
-
-/// Original bytes per byte of RAM, as the device itself measured.
-fn measured_ratio(host: &Snapshot, tier: &Tier) -> Option<f64> {
-    let stat = &tiers::device_of(host, tier)?.mm_stat;
-    let (stored, used) = (stat.original.get()?, stat.memory_used.get()?);
-    let known = stored >= ENOUGH_STORED && used > Bytes::new(0);
-    known.then(|| stored.get() as f64 / used.get() as f64)
+    Some(share_of(free, 100.0 * (1.0 - 1.0 / advice::ratio(host))))
 }
 
 #[cfg(test)]

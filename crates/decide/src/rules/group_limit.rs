@@ -26,7 +26,9 @@ fn look(interval: &Interval) -> Vec<Finding> {
 fn finding(host: &Snapshot, group: &GroupTrouble<'_>) -> Option<Finding> {
     let limit = group.limit()?;
     let path = short_group(group.limited.path.as_str());
-    let (_, worst) = group.troubles.first()?;
+    // `memory-grows` tells who fills it
+    let told = |(_, trouble): &&(Level, Trouble)| !matches!(trouble, Trouble::Fills { .. });
+    let (_, worst) = group.troubles.iter().find(told)?;
     Some(Finding {
         id: RULE.id,
         severity: if group.level == Level::Critical {
@@ -42,6 +44,7 @@ fn finding(host: &Snapshot, group: &GroupTrouble<'_>) -> Option<Finding> {
                 let percent = held.percent_of(limit).map_or(0.0, pagewise_model::Percent::get);
                 format!("{path} has {percent:.0} % of its limit filled for good")
             }
+            Trouble::Fills { .. } => return None,
         },
         what: what(host, group, limit),
         why: why(worst),
@@ -82,7 +85,7 @@ fn why(worst: &Trouble) -> String {
              free, and its tasks wait for that. Either the limit is too small for what they work on, \
              or they work on more than they should."
         }
-        Trouble::Full { .. } => {
+        Trouble::Full { .. } | Trouble::Fills { .. } => {
             "Anonymous memory, shmem and kernel memory cannot be dropped, only swapped. When they fill \
              the limit nothing is left for page cache, and the next allocation has the group killed."
         }
@@ -112,7 +115,7 @@ fn proof(host: &Snapshot, group: &GroupTrouble<'_>) -> Proof {
         Trouble::Rereads { refaults, major_faults } => {
             proof.change("refaults", refaults).change("pgmajfault", major_faults)
         }
-        Trouble::Waits { .. } | Trouble::Full { .. } => proof,
+        Trouble::Waits { .. } | Trouble::Full { .. } | Trouble::Fills { .. } => proof,
     });
     proof.named("MemAvailable", &host.memory.available)
 }

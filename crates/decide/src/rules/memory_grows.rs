@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A process grows steadily and will fill memory, or the limit of its cgroup, within the hour.
 
-use pagewise_model::{Finding, Interval, Severity, Snapshot};
+use pagewise_model::{Finding, Interval, Level, Severity, Snapshot};
 
 use crate::Rule;
 use crate::facts::groups;
@@ -15,8 +15,6 @@ pub(super) const RULE: Rule = Rule {
     look,
 };
 
-/// Sooner than this there is hardly time to do anything.
-const SOON_SECONDS: f64 = 120.0;
 /// Processes told each by itself.
 const TOLD: usize = 3;
 
@@ -31,7 +29,7 @@ fn finding(host: &Snapshot, growth: &Growth<'_>) -> Finding {
     let lasts = growth::told(growth.lasts_seconds);
     Finding {
         id: RULE.id,
-        severity: if growth.lasts_seconds < SOON_SECONDS {
+        severity: if growth.level() >= Some(Level::Short) {
             Severity::Critical
         } else {
             Severity::Warning

@@ -2,12 +2,13 @@
 //! A swap device in compressed RAM that takes no more: its size is used up, or its memory limit is near.
 
 use pagewise_model::{
-    Bytes, Change, Driver, Evidence, Finding, Interval, Reading, Severity, Snapshot, Tier, Zram,
+    Bytes, Change, Driver, Evidence, Finding, Interval, Level, Reading, Severity, Snapshot, Tier,
+    Zram,
 };
 
 use crate::Rule;
 use crate::commands;
-use crate::facts::tiers;
+use crate::facts::{room, tiers};
 use crate::proof::Proof;
 use crate::text::{count, short, writes_and};
 
@@ -35,6 +36,7 @@ fn size_used_up(host: &Snapshot, tier: &Tier, device: Option<&Zram>) -> Option<F
     tiers::is_full(tier).filter(|&full| full)?;
     let (used, size) = (tier.used.get()?, tier.size.get()?);
     let overflow = behind(host, tier);
+    let is_low = room::room(host).is_some_and(|room| room.level() > Level::Calm);
     let after = match overflow {
         Some(next) => format!("what is swapped next goes to {}", next.path),
         None => "no other tier has room".to_owned(),
@@ -46,7 +48,7 @@ fn size_used_up(host: &Snapshot, tier: &Tier, device: Option<&Zram>) -> Option<F
     let driver = device.map_or(Driver::Zram, |device| device.driver).name();
     Some(Finding {
         id: RULE.id,
-        severity: if overflow.is_some() { Severity::Warning } else { Severity::Critical },
+        severity: if overflow.is_none() && is_low { Severity::Critical } else { Severity::Warning },
         title: format!("{} is full", short(tier.path.as_str())),
         what: format!("It holds {used} of {size}{ratio}; {after}."),
         why: format!(
@@ -159,11 +161,14 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn full_with_nothing_behind_is_critical() {
+    fn full_with_nothing_behind_is_critical_when_little_is_available() {
         let finding = only(&RULE, &firing());
         assert_eq!(finding.title, "/dev/zram0 is full");
         assert_eq!(finding.what, "It holds 4.0 GiB of 4.0 GiB; no other tier has room.");
-        assert_eq!(finding.severity, Severity::Critical);
+        assert_eq!(finding.severity, Severity::Warning);
+        let mut low = firing();
+        low.end.memory.available = line("/proc/meminfo", 3, mib(700));
+        assert_eq!(only(&RULE, &low).severity, Severity::Critical);
     }
 
     #[test]

@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Devices in compressed RAM that promise more than RAM could hold even at a good ratio.
+//! Devices in compressed RAM that would take all of RAM before they are full, at the ratio that they
+//! measure themselves.
 
 use pagewise_model::{Bytes, Driver, Evidence, Finding, Interval, Severity, Snapshot, Zram};
 
 use crate::Rule;
 use crate::commands;
-use crate::facts::tiers;
+use crate::facts::{advice, tiers};
 use crate::proof::Proof;
 use crate::text::{counted, writes};
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-oversized",
-    doc: "All zram and zmerge devices together promise more than twice RAM, and their slot tables are paid at once.",
+    doc: "Full, all zram and zmerge devices together would take more than RAM at the measured ratio; their slot tables are paid at once.",
     look,
 };
 
-/// Compressed memory commonly holds two to three times its size; more than twice RAM could be
-/// filled only if nothing else needed RAM.
-const TIMES_RAM: u64 = 2;
 /// Slot tables over this share of RAM are a loss by themselves.
 const TABLE_PERCENT: f64 = 2.0;
 
@@ -34,7 +32,9 @@ fn sized(host: &Snapshot) -> impl Iterator<Item = (&Zram, Bytes)> {
 fn finding(host: &Snapshot) -> Option<Finding> {
     let ram = host.memory.total.get()?;
     let promised: Bytes = sized(host).map(|(_, size)| size).sum();
-    if promised.get() <= ram.get().saturating_mul(TIMES_RAM) || ram == Bytes::new(0) {
+    let ratio = advice::ratio(host);
+    let when_full = promised.get() as f64 / ratio;
+    if when_full <= ram.get() as f64 || ram == Bytes::new(0) {
         return None;
     }
     let largest = sized(host).max_by_key(|&(_, size)| size).map(|(device, _)| device)?;
@@ -45,13 +45,13 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         id: RULE.id,
         severity: if heavy { Severity::Warning } else { Severity::Info },
         title: format!("{} promises {times:.1} times the RAM there is", maker(host)),
-        what: what(maker(host), promised, ram, tables, sized(host).count()),
+        what: what(host, promised, ram, tables, ratio),
         why: "The disksize bounds uncompressed data, and the table of slots for all of it is \
-              allocated when it is set, used or not. Filled with data that halves such a device takes \
-              all RAM before it is full, so the size protects nothing; mem_limit would."
+              allocated when it is set, used or not. A device that takes all RAM before it is full \
+              is no limit for anything; a smaller size or mem_limit would be one."
             .to_owned(),
         evidence: proof(host),
-        next: next(host, ram, largest),
+        next: next(host, largest),
     })
 }
 
@@ -65,7 +65,9 @@ fn maker(host: &Snapshot) -> &'static str {
     }
 }
 
-fn what(maker: &str, promised: Bytes, ram: Bytes, tables: Bytes, devices: usize) -> String {
+fn what(host: &Snapshot, promised: Bytes, ram: Bytes, tables: Bytes, ratio: f64) -> String {
+    let (maker, devices) = (maker(host), sized(host).count());
+    let known = if advice::measured_ratio(host).is_some() { "measured here" } else { "assumed" };
     let cost = if tables > Bytes::new(0) {
         format!("; the slot tables cost {tables} even while empty")
     } else {
@@ -78,7 +80,9 @@ fn what(maker: &str, promised: Bytes, ram: Bytes, tables: Bytes, devices: usize)
             format!("The disksize of {devices} adds up to")
         }
     };
-    format!("{promise} {promised} on {ram} of RAM{cost}.")
+    format!(
+        "{promise} {promised} on {ram} of RAM: more than RAM when full, at {ratio:.1} : 1 ({known}){cost}."
+    )
 }
 
 fn proof(host: &Snapshot) -> Vec<Evidence> {
@@ -90,7 +94,7 @@ fn proof(host: &Snapshot) -> Vec<Evidence> {
 }
 
 /// A new size needs a reset, which discards what is stored: only an empty swap tier may be offered.
-fn next(host: &Snapshot, ram: Bytes, device: &Zram) -> Vec<String> {
+fn next(host: &Snapshot, device: &Zram) -> Vec<String> {
     let look = commands::look(device, "NAME,DISKSIZE,DATA,TOTAL,MOUNTPOINT");
     let tier = tiers::tier_of(host, device);
     let empty = tier.and_then(|tier| tier.used.get()) == Some(Bytes::new(0));
@@ -101,7 +105,7 @@ fn next(host: &Snapshot, ram: Bytes, device: &Zram) -> Vec<String> {
     let command = format!(
         "sudo swapoff {path} && {} && {} && sudo mkswap {path} && sudo swapon -p {} {path}",
         commands::reset(device),
-        commands::set_size(device, ram.get() >> 20),
+        commands::set_size(host, device),
         priority.max(0)
     );
     vec![writes(command), look]
@@ -112,7 +116,7 @@ pub(super) mod tests {
     use pagewise_model::{TierKind, ZramUse};
 
     use super::*;
-    use crate::testing::{assert_silent, calm, file, gib, only, tier, with, zram};
+    use crate::testing::{assert_silent, calm, file, gib, line, only, tier, with, zram};
 
     fn set_size(host: &mut Snapshot, size: Bytes) {
         host.zram[0].disksize = file("/sys/block/zram0/disksize", size);
@@ -129,8 +133,8 @@ pub(super) mod tests {
         assert_eq!(finding.title, "zram promises 2.5 times the RAM there is");
         assert_eq!(
             finding.what,
-            "The disksize of the zram device is 40.0 GiB on 16.0 GiB of RAM; the slot tables \
-             cost 160.0 MiB even while empty."
+            "The disksize of the zram device is 40.0 GiB on 16.0 GiB of RAM: more than RAM when full, \
+             at 2.0 : 1 (measured here); the slot tables cost 160.0 MiB even while empty."
         );
         assert_eq!(finding.severity, Severity::Info);
         assert_eq!(finding.next.len(), 1, "what holds data is not reset");
@@ -153,7 +157,15 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn twice_ram_is_no_more_than_twice() {
+    fn a_device_that_compresses_well_may_be_larger_than_ram() {
+        let mut interval = firing();
+        interval.end.zram[0].mm_stat.memory_used =
+            line("/sys/block/zram0/mm_stat", 1, Bytes::new((512 << 20) / 37));
+        assert_silent(&RULE, &interval);
+    }
+
+    #[test]
+    fn twice_ram_at_two_to_one_is_no_more_than_ram() {
         assert_silent(&RULE, &with(|host| set_size(host, gib(32))));
         assert_silent(&RULE, &calm());
     }

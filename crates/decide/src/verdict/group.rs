@@ -7,10 +7,11 @@
 //! reached stand for the waiting. A full group that only holds page cache is not short: the kernel
 //! fills every limit with cache.
 
-use pagewise_model::{Bytes, Cgroup, Change, Interval, Level, Limit, Percent};
+use pagewise_model::{Bytes, Cgroup, Change, Interval, Level, Limit, Name, Percent};
 
 use super::host;
 use crate::facts::groups::{self, AtLimit, GroupPair};
+use crate::facts::growth::{self, Growth, Into};
 use crate::facts::{pressure, reclaim};
 
 /// Memory that cannot be dropped, as a share of the limit.
@@ -30,6 +31,8 @@ pub(crate) enum Trouble {
     Rereads { refaults: Change, major_faults: Change },
     /// What it cannot drop nearly fills the limit, and swap has no room for it.
     Full { held: Bytes, limit: Bytes },
+    /// A process in it fills the limit soon.
+    Fills { name: Name, pid: u32, per_second: f64, lasts_seconds: f64 },
 }
 
 /// A group in trouble by its own limit.
@@ -69,9 +72,10 @@ impl GroupTrouble<'_> {
 /// Every group in trouble by its own limit, worst first.
 pub(crate) fn troubled(interval: &Interval) -> Vec<GroupTrouble<'_>> {
     let pairs = groups::pairs(interval);
+    let growing = growth::growing(interval);
     let limited: Vec<&GroupPair<'_>> = pairs.iter().filter(|pair| has_limit(pair.now)).collect();
     let mut troubled: Vec<GroupTrouble<'_>> =
-        limited.iter().filter_map(|pair| trouble(interval, pair, &limited)).collect();
+        limited.iter().filter_map(|pair| trouble(interval, pair, &limited, &growing)).collect();
     own_waiting(interval, &mut troubled);
     troubled.sort_by(|a, b| {
         (b.level, a.limited.path.as_str()).cmp(&(a.level, b.limited.path.as_str()))
@@ -98,6 +102,7 @@ fn trouble<'a>(
     interval: &Interval,
     pair: &GroupPair<'a>,
     limited: &[&GroupPair<'a>],
+    growing: &[Growth<'a>],
 ) -> Option<GroupTrouble<'a>> {
     let reached = reached_itself(pair, limited);
     let at_limit = reached.is_some();
@@ -107,6 +112,7 @@ fn trouble<'a>(
         troubles.extend(waits(pair.now).or_else(|| rereads(pair)));
     }
     troubles.extend(full(interval, pair.now));
+    troubles.extend(fills(growing, pair.now));
     troubles.sort_by_key(|(level, _)| std::cmp::Reverse(*level));
     let level = troubles.first()?.0;
     Some(GroupTrouble { limited: pair.now, level, troubles, reached })
@@ -156,4 +162,14 @@ fn full(interval: &Interval, group: &Cgroup) -> Option<(Level, Trouble)> {
         _ => return None,
     };
     Some((level, Trouble::Full { held, limit }))
+}
+
+fn fills(growing: &[Growth<'_>], group: &Cgroup) -> Option<(Level, Trouble)> {
+    let growth = growing
+        .iter()
+        .find(|growth| matches!(growth.into, Into::Group(into, _) if into.path == group.path))?;
+    let level = growth.level()?;
+    let (name, pid) = (growth.process.name.clone(), growth.process.pid);
+    let (per_second, lasts_seconds) = (growth.per_second, growth.lasts_seconds);
+    Some((level, Trouble::Fills { name, pid, per_second, lasts_seconds }))
 }

@@ -9,10 +9,6 @@ use crate::facts::reclaim::{self, Thrashing};
 use crate::facts::room::{self, Room};
 use crate::facts::{commit, groups, pressure, zones};
 
-/// A process that fills memory sooner than this leaves no time to act.
-const SOON_SECONDS: f64 = 120.0;
-const FORESEEN_SECONDS: f64 = 900.0;
-
 /// One thing that is bad.
 #[derive(Debug)]
 pub(crate) struct Signal<'a> {
@@ -117,11 +113,7 @@ fn thrashing(interval: &Interval) -> Option<(Level, Cause<'_>)> {
 fn growth(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let mut growing = growth::growing(interval).into_iter();
     let first = growing.find(|growth| matches!(growth.into, Into::Host))?;
-    let level = match first.lasts_seconds {
-        seconds if seconds < SOON_SECONDS => Level::Short,
-        seconds if seconds < FORESEEN_SECONDS => Level::Tight,
-        _ => return None,
-    };
+    let level = first.level()?;
     Some((level, Cause::Growth(first)))
 }
 

@@ -151,7 +151,8 @@ const NOTHING: Badness = Badness {
 };
 
 /// Rules that say that the host as a whole is short.
-const SHORT_HOST: [&str; 4] = ["memory-low", "memory-pressure", "commit-limit", "swap-full"];
+const SHORT_HOST: [&str; 5] =
+    ["memory-low", "memory-pressure", "commit-limit", "swap-full", "zram-full"];
 
 fn worst_finding(interval: &Interval) -> Option<Severity> {
     diagnose(interval).iter().map(|finding| finding.severity).max()
@@ -247,6 +248,37 @@ proptest! {
         if verdict.level == Level::Critical && bad.kills == 0 {
             prop_assert!(critical, "{}: {:#?}", verdict.line, findings);
         }
+    }
+
+    /// Law 4: whatever is recommended for zram, it is one size and one algorithm.
+    #[test]
+    fn every_finding_recommends_the_same_size_and_algorithm(
+        bad in badness(), stored in 0u64..1 << 34, ratio in 1u64..40, size in 1u64..100, raw in any::<bool>(),
+    ) {
+        let mut interval = host_of(bad);
+        let host = &mut interval.end;
+        let device = &mut host.zram[0];
+        device.mm_stat.original = line("/sys/block/zram0/mm_stat", 1, Bytes::new(stored));
+        device.mm_stat.memory_used = line("/sys/block/zram0/mm_stat", 1, Bytes::new(stored / ratio));
+        device.disksize = file("/sys/block/zram0/disksize", Bytes::new(size << 30));
+        let mut second = crate::testing::zram(1, pagewise_model::ZramUse::NotInitialised, Bytes::new(0));
+        if !raw {
+            second.used_as = line("/proc/swaps", 3, pagewise_model::ZramUse::Nothing);
+        }
+        host.zram.push(second);
+        let findings = diagnose(&interval);
+        let after = |word: &str| -> std::collections::BTreeSet<String> {
+            let commands = findings.iter().flat_map(|finding| &finding.next);
+            let words = commands.filter_map(|command| {
+                Some(command.split_once(word)?.1.split_whitespace().next()?.to_owned())
+            });
+            words.collect()
+        };
+        prop_assert!(after("--size ").len() <= 1, "{findings:#?}");
+        prop_assert!(after("--algorithm ").len() <= 1, "{findings:#?}");
+        let oversized = findings.iter().any(|finding| finding.id == "zram-oversized");
+        let full = ((size + 4) << 30) / if stored >= 16 << 20 { ratio } else { 2 };
+        prop_assert!(!oversized || full >= 15 << 30, "oversized at {full} bytes of RAM when full");
     }
 
     /// Where a limit of a group is not reached, its waiting is no trouble of its own.

@@ -225,6 +225,11 @@ pub(super) fn of_group(group: &GroupTrouble<'_>) -> String {
         Some(Trouble::Full { held, limit }) => {
             format!("{} cannot be dropped, and swap has no room for it", held.part_of(*limit))
         }
+        Some(Trouble::Fills { name, pid, per_second, lasts_seconds }) => format!(
+            "{name} (pid {pid}) grows by {} and fills it in about {}",
+            growth::rate(*per_second),
+            growth::told(*lasts_seconds)
+        ),
         None => short(group.limited.path.as_str()),
     }
 }

@@ -46,7 +46,10 @@ const EXPECTED: [(&str, &[&str]); 19] = [
     ("debian-trixie-6.12-x86_64-1g-commit-limit", &["commit-limit", "zram-unused"]),
     ("debian-trixie-6.12-x86_64-512m-kernel-slab", &["kernel-memory", "zram-unused"]),
     ("debian-trixie-6.12-x86_64-512m-page-tables", &["kernel-memory", "zram-unused"]),
-    ("debian-trixie-6.12-x86_64-512m-tmpfs-full", &["memory-low", "cache-not-cache", "zram-unused"]),
+    (
+        "debian-trixie-6.12-x86_64-512m-tmpfs-full",
+        &["memory-low", "cache-not-cache", "zram-unused"],
+    ),
     ("debian-trixie-6.12-x86_64-512m-zram-pressure-no-mglru", &["group-limit", "mglru-off"]),
     (
         "debian-sid-7.2-x86_64-512m-zram-full",

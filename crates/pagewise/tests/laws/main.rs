@@ -15,5 +15,6 @@ mod program;
 mod cases;
 mod findings;
 mod redaction;
-mod scene;
 mod witness;
+
+pub(crate) use pagewise_testkit::scene;

@@ -55,7 +55,7 @@ fn no_size(host: &Snapshot, device: &Zram) -> Option<Step> {
         proof: Proof::new().named("initialised", &device.initialised).value(&device.disksize),
         command: format!(
             "{} && sudo mkswap {path} && sudo swapon -p {PRIORITY} {path}",
-            commands::set_size(device, size(host))
+            commands::set_size(host, device)
         ),
     })
 }
@@ -68,11 +68,6 @@ fn sized_and_empty(case: Case<'_>) -> Proof {
         false => proof.named("used as", &device.used_as),
     };
     proof.all(holds_nothing(case).done())
-}
-
-/// Half of RAM in MiB: filled with data that compresses two to one, a quarter of RAM.
-fn size(host: &Snapshot) -> u64 {
-    host.memory.total.get().map_or(512, |ram| (ram.get() >> 21).max(1))
 }
 
 fn no_signature(case: Case<'_>) -> Option<Step> {
@@ -134,7 +129,7 @@ pub(super) mod tests {
             proof,
             "/sys/block/zram0/initstate = initialised off\n/sys/block/zram0/disksize = 0 B\n"
         );
-        let command = "sudo zramctl --size 8192M --algorithm lz4 /dev/zram0 && \
+        let command = "sudo zramctl --size 16384M --algorithm lz4 /dev/zram0 && \
                        sudo mkswap /dev/zram0 && sudo swapon -p 100 /dev/zram0  # writes";
         assert_eq!(finding.next[0], command);
     }
@@ -155,7 +150,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &still(host));
         assert_eq!(finding.title, "zmerge0 is not initialised: its disksize was never set");
         let command = "echo lz4 | sudo tee /sys/block/zmerge0/comp_algorithm && \
-                       echo 8192M | sudo tee /sys/block/zmerge0/disksize && \
+                       echo 16384M | sudo tee /sys/block/zmerge0/disksize && \
                        sudo mkswap /dev/zmerge0 && sudo swapon -p 100 /dev/zmerge0  # writes";
         assert_eq!(finding.next[0], command);
         assert!(!finding.next.iter().any(|command| command.contains("zramctl")));

@@ -5,9 +5,6 @@
 //! end. The changed files are packed as an archive and read as one that a user sent, so that every
 //! reader between the text and the finding is the real one.
 
-#![allow(dead_code, reason = "each test program uses a part of this")]
-#![allow(clippy::disallowed_methods, reason = "tests read the fixtures")]
-
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -17,15 +14,15 @@ use pagewise_model::Interval;
 use pagewise_observe::{Recording, Scope};
 
 /// Both ends of an interval, as they are called in a recording.
-pub(crate) const ENDS: [&str; 2] = ["start", "end"];
+pub const ENDS: [&str; 2] = ["start", "end"];
 
 /// Where the recordings lie.
-pub(crate) fn recordings() -> PathBuf {
+pub fn recordings() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts")
 }
 
 /// The names of all of them, sorted.
-pub(crate) fn slugs() -> Vec<String> {
+pub fn slugs() -> Vec<String> {
     let entries = std::fs::read_dir(recordings()).expect("fixtures/hosts");
     let name = |entry: std::io::Result<std::fs::DirEntry>| entry.expect("an entry").file_name();
     let mut names: Vec<String> =
@@ -36,14 +33,14 @@ pub(crate) fn slugs() -> Vec<String> {
 
 /// A host at two times, in memory.
 #[derive(Debug, Clone)]
-pub(crate) struct Scene {
+pub struct Scene {
     /// By path in the recording, as `end/proc/meminfo`.
     files: BTreeMap<String, Vec<u8>>,
 }
 
 impl Scene {
     /// A recording as it is.
-    pub(crate) fn of(slug: &str) -> Self {
+    pub fn of(slug: &str) -> Self {
         let mut files = BTreeMap::new();
         take(&recordings().join(slug), "", &mut files);
         assert!(files.contains_key("host.toml"), "{slug} is no recording");
@@ -51,18 +48,18 @@ impl Scene {
     }
 
     /// A file with this text at both ends; a new one, or in the place of one.
-    pub(crate) fn file(self, path: &str, text: impl AsRef<[u8]>) -> Self {
+    pub fn file(self, path: &str, text: impl AsRef<[u8]>) -> Self {
         ENDS.iter().fold(self, |scene, end| scene.file_at(end, path, text.as_ref()))
     }
 
     /// The same at one end.
-    pub(crate) fn file_at(mut self, end: &str, path: &str, text: impl AsRef<[u8]>) -> Self {
+    pub fn file_at(mut self, end: &str, path: &str, text: impl AsRef<[u8]>) -> Self {
         self.files.insert(format!("{end}/{path}"), text.as_ref().to_vec());
         self
     }
 
     /// Without a file, or without a folder and all in it, at both ends.
-    pub(crate) fn without(mut self, path: &str) -> Self {
+    pub fn without(mut self, path: &str) -> Self {
         let before = self.files.len();
         let gone = |stored: &str| {
             let inside = ENDS.iter().find_map(|end| stored.strip_prefix(end)?.strip_prefix('/'));
@@ -76,7 +73,7 @@ impl Scene {
     }
 
     /// The one line that begins with this word, replaced at both ends where the file is recorded.
-    pub(crate) fn line(mut self, path: &str, key: &str, line: &str) -> Self {
+    pub fn line(mut self, path: &str, key: &str, line: &str) -> Self {
         let mut replaced = 0;
         for end in ENDS {
             let Some(bytes) = self.files.get_mut(&format!("{end}/{path}")) else { continue };
@@ -92,12 +89,12 @@ impl Scene {
     }
 
     /// A counter of `/proc/vmstat` that had this value at both ends.
-    pub(crate) fn counter(self, name: &str, value: u64) -> Self {
+    pub fn counter(self, name: &str, value: u64) -> Self {
         self.line("proc/vmstat", name, &format!("{name} {value}"))
     }
 
     /// A counter of `/proc/vmstat` that grew by exactly so much over the interval.
-    pub(crate) fn grow(self, name: &str, by: u64) -> Self {
+    pub fn grow(self, name: &str, by: u64) -> Self {
         let text = self.text("start", "proc/vmstat").expect("vmstat is recorded").to_owned();
         let find = |line: &str| line.strip_prefix(name)?.trim().parse::<u64>().ok();
         let before = text.lines().find_map(find).expect("the counter is recorded");
@@ -111,25 +108,25 @@ impl Scene {
     }
 
     /// What a file says at one end; `None` where it is not recorded.
-    pub(crate) fn text(&self, end: &str, path: &str) -> Option<&str> {
+    pub fn text(&self, end: &str, path: &str) -> Option<&str> {
         let bytes = self.files.get(&format!("{end}/{}", path.trim_start_matches('/')))?;
         Some(std::str::from_utf8(bytes).expect("text"))
     }
 
     /// Whether something of that name is recorded at the later end, be it a folder.
-    pub(crate) fn has(&self, path: &str) -> bool {
+    pub fn has(&self, path: &str) -> bool {
         let stored = format!("end/{}", path.trim_start_matches('/'));
         let folder = format!("{stored}/");
         self.files.keys().any(|known| *known == stored || known.starts_with(&folder))
     }
 
     /// What the readers make of it, at both ends.
-    pub(crate) fn replay(&self) -> Interval {
+    pub fn replay(&self) -> Interval {
         self.replay_as("scene")
     }
 
     /// The same, under another name.
-    pub(crate) fn replay_as(&self, label: &str) -> Interval {
+    pub fn replay_as(&self, label: &str) -> Interval {
         interval(&Recording::from_archive(self.packed().as_slice(), label).expect("a recording"))
     }
 
@@ -146,7 +143,7 @@ impl Scene {
 }
 
 /// Both ends, with all that the program looks at.
-pub(crate) fn interval(recording: &Recording) -> Interval {
+pub fn interval(recording: &Recording) -> Interval {
     let scope = Scope::everything(Duration::from_millis(200));
     let Ok(interval) = recording.interval(&scope, || Ok::<(), Infallible>(()));
     interval

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Incidents, as the kernel would show them in its files.
+
+use pagewise_testkit::scene::{ENDS, Scene};
+
+/// 24 GiB, cgroup v1, no swap, idle.
+pub(crate) const PLAIN: &str = "debian12-6.18-x86_64-24g-plain";
+/// The same with a large process in huge pages.
+pub(crate) const HUGE: &str = "debian12-6.18-x86_64-24g-thp";
+/// The same with an empty zram swap tier of 512 MiB.
+pub(crate) const ZRAM: &str = "debian12-6.18-x86_64-24g-zram-swap";
+/// The same while a cgroup of 64 MiB swaps 130 MiB to it.
+pub(crate) const ZRAM_USED: &str = "debian12-6.18-x86_64-24g-zram-swap-used";
+/// A swap file in front of zram, in use.
+pub(crate) const BEHIND_FILE_USED: &str = "debian12-6.18-x86_64-24g-zram-behind-file-used";
+/// 512 MiB, cgroup v2, 7.2: a service of 64 MiB works on 160 MiB, of which zram takes the rest.
+pub(crate) const V2_LIMIT: &str = "debian-sid-7.2-x86_64-512m-zram-pressure";
+
+const SERVICE: &str = "sys/fs/cgroup/system.slice/cg-2.service";
+/// The largest process of [`HUGE`].
+const LARGE: u32 = 1774;
+
+pub(crate) fn as_it_is(host: Scene) -> Scene {
+    host
+}
+
+fn meminfo(host: Scene, name: &str, kib: u64) -> Scene {
+    host.line("proc/meminfo", &format!("{name}:"), &format!("{name}: {kib} kB"))
+}
+
+pub(crate) fn available(host: Scene, kib: u64) -> Scene {
+    meminfo(host, "MemAvailable", kib)
+}
+
+/// Most of memory is anonymous.
+pub(crate) fn busy(host: Scene) -> Scene {
+    meminfo(meminfo(host, "Inactive(anon)", 16_000_000), "AnonPages", 16_000_000)
+}
+
+pub(crate) fn swap_off(host: Scene) -> Scene {
+    let host = host.file("proc/swaps", "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n");
+    meminfo(meminfo(host, "SwapTotal", 0), "SwapFree", 0)
+}
+
+/// A kernel without zram.
+pub(crate) fn no_zram(host: Scene) -> Scene {
+    host.without("sys/block/zram0").without("sys/class/zram-control").line(
+        "proc/config.gz",
+        "CONFIG_ZRAM=y",
+        "# CONFIG_ZRAM is not set",
+    )
+}
+
+/// A swap file on the disk alone: its size and what it holds, in KiB.
+pub(crate) fn swap_file(host: Scene, size: u64, used: u64) -> Scene {
+    let text = format!(
+        "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/swap-1 file {size} {used} -2\n"
+    );
+    let host = meminfo(meminfo(host, "SwapTotal", size), "SwapFree", size - used);
+    host.file("proc/swaps", text)
+}
+
+/// What the zram tier of 512 MiB holds, in KiB.
+pub(crate) fn zram_holds(host: Scene, used: u64) -> Scene {
+    let text = format!(
+        "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/dev/zram1 partition 524284 {used} 100\n"
+    );
+    let (stored, taken) = (used * 1024, used * 400);
+    meminfo(host, "SwapFree", 524_284 - used)
+        .file("proc/swaps", text)
+        .file("sys/block/zram1/mm_stat", format!("{stored} {taken} {taken} 0 {taken} 0 0 0 0\n"))
+}
+
+/// Shares of the last ten seconds and of the last minute in which some and all tasks waited.
+pub(crate) fn waiting(host: Scene, some: &str, full: &str) -> Scene {
+    let text = format!(
+        "some avg10={some} avg60={some} avg300=0.00 total=1541868\n\
+         full avg10={full} avg60={full} avg300=0.00 total=814414\n"
+    );
+    host.file("proc/pressure/memory", text)
+}
+
+/// Every zone is below its min watermark.
+pub(crate) fn low_zones(mut host: Scene) -> Scene {
+    for end in ENDS {
+        let text = host.text(end, "proc/zoneinfo").unwrap_or_default().to_owned();
+        let lines = text.lines().map(|line| {
+            if line.trim_start().starts_with("pages free") { "  pages free     1" } else { line }
+        });
+        let changed: String = lines.flat_map(|line| [line, "\n"]).collect();
+        host = host.file_at(end, "proc/zoneinfo", changed);
+    }
+    host
+}
+
+pub(crate) fn swappiness(host: Scene, value: u32) -> Scene {
+    host.file("proc/sys/vm/swappiness", format!("{value}\n"))
+}
+
+/// Most of what is read from disk was dropped a moment ago, and tasks wait for it.
+pub(crate) fn thrashing(host: Scene) -> Scene {
+    host.grow("workingset_refault_file", 100_000)
+        .grow("pgsteal_file", 90_000)
+        .grow("pgmajfault", 500)
+        .grow("pgpgin", 500_000)
+}
+
+/// Much is read and dropped, and nothing is read again.
+pub(crate) fn backup(host: Scene) -> Scene {
+    host.grow("pgsteal_file", 900_000).grow("pgscan_kswapd", 900_000).grow("pgpgin", 4_000_000)
+}
+
+pub(crate) fn strict(host: Scene, percent: u64) -> Scene {
+    let host = host.file("proc/sys/vm/overcommit_memory", "2\n");
+    meminfo(meminfo(host, "CommitLimit", 10_000_000), "Committed_AS", percent * 100_000)
+}
+
+/// The large process, `age` seconds old, took so many MiB in each second of the interval.
+fn grown(host: Scene, mib_per_second: u64, age: u64, held_mib: u64) -> Scene {
+    let seconds = host.replay().seconds().expect("two ends");
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some MiB")]
+    let before = held_mib - (mib_per_second as f64 * seconds) as u64;
+    let stat = format!(
+        "{LARGE} (leaky) S 1 1 1 0 -1 4194304 9 0 0 0 5 5 0 0 20 0 1 0 {} 9 9\n",
+        (5000 - age) * 100
+    );
+    let folder = format!("proc/{LARGE}");
+    host.file("proc/uptime", "5000.00 9000.00\n")
+        .file(&format!("{folder}/cgroup"), "4:memory:/\n")
+        .file_at(
+            "start",
+            &format!("{folder}/statm"),
+            format!("999999 {} 0 9 0 9 0\n", before * 256),
+        )
+        .file_at("start", &format!("{folder}/stat"), &stat)
+        .file_at("end", &format!("{folder}/stat"), stat)
+        .line(
+            &format!("{folder}/status"),
+            "RssAnon:",
+            &format!("RssAnon:\t {} kB", held_mib * 1024),
+        )
+}
+
+pub(crate) fn leak(host: Scene, mib_per_second: u64) -> Scene {
+    grown(host, mib_per_second, 100, mib_per_second * 100)
+}
+
+/// The same in a cgroup with a limit of 8 GiB.
+pub(crate) fn leak_in_group(host: Scene, mib_per_second: u64) -> Scene {
+    const GROUP: &str = "sys/fs/cgroup/memory/cg-1";
+    let held = mib_per_second * 100 * (1 << 20);
+    let stat = format!(
+        "cache 0\nhierarchical_memory_limit 8589934592\ntotal_cache 0\ntotal_rss {held}\ntotal_shmem 0\n"
+    );
+    leak(host, mib_per_second)
+        .file(&format!("proc/{LARGE}/cgroup"), "4:memory:/cg-1\n")
+        .file(&format!("{GROUP}/memory.stat"), stat)
+        .file(&format!("{GROUP}/memory.limit_in_bytes"), "8589934592\n")
+        .file(&format!("{GROUP}/memory.usage_in_bytes"), format!("{held}\n"))
+}
+
+pub(crate) fn burst(host: Scene, mib_per_second: u64) -> Scene {
+    grown(host, mib_per_second, 4_900, 300)
+}
+
+fn service(host: Scene, file: &str, text: impl AsRef<[u8]>) -> Scene {
+    host.file(&format!("{SERVICE}/memory.{file}"), text)
+}
+
+/// The service as it is on a quiet day: nothing waits, and its limit is not reached.
+pub(crate) fn calm_group(host: Scene) -> Scene {
+    let none = "some avg10=0.00 avg60=0.00 avg300=0.00 total=1\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1\n";
+    let events = "low 0\nhigh 0\nmax 9000\noom 0\noom_kill 0\noom_group_kill 0\n";
+    let host = service(service(host, "pressure", none), "events", events);
+    let host = host.file("sys/fs/cgroup/system.slice/memory.pressure", none);
+    waiting(host.file("sys/fs/cgroup/memory.pressure", none), "0.00", "0.00")
+}
+
+/// The service's limit is memory.high.
+pub(crate) fn high(host: Scene) -> Scene {
+    let limit = host.text("end", &format!("{SERVICE}/memory.max")).unwrap().to_owned();
+    let host = service(service(host, "high", limit), "max", "max\n");
+    let events =
+        |times| format!("low 0\nhigh {times}\nmax 0\noom 0\noom_kill 0\noom_group_kill 0\n");
+    host.file_at("start", &format!("{SERVICE}/memory.events"), events(10)).file_at(
+        "end",
+        &format!("{SERVICE}/memory.events"),
+        events(900),
+    )
+}
+
+/// So much of the limit is anonymous memory, and the service may not swap.
+pub(crate) fn filled(host: Scene, percent: u64) -> Scene {
+    let held = (64 << 20) / 100 * percent;
+    let stat = format!("anon {held}\nfile 0\nshmem 0\n");
+    let host = service(service(host, "stat", stat), "current", format!("{held}\n"));
+    service(service(host, "swap.max", "0\n"), "swap.current", "0\n")
+}
+
+pub(crate) fn cached(host: Scene) -> Scene {
+    let stat = "anon 1000000\nfile 66000000\nshmem 0\n";
+    let host = service(service(host, "stat", stat), "current", "67108864\n");
+    service(host, "swap.current", "0\n")
+}
+
+/// A task of the service was killed at its limit over the interval.
+pub(crate) fn killed(host: Scene) -> Scene {
+    let events = |times| {
+        format!("low 0\nhigh 0\nmax {times}9\noom {times}\noom_kill {times}\noom_group_kill 0\n")
+    };
+    host.file_at("start", &format!("{SERVICE}/memory.events"), events(1))
+        .file_at("end", &format!("{SERVICE}/memory.events"), events(2))
+        .grow("oom_kill", 1)
+}
+
+/// The limited group of version 1 reads again what it dropped.
+pub(crate) fn v1_thrashing(mut host: Scene) -> Scene {
+    const GROUP: &str = "sys/fs/cgroup/memory/cg-2/cg-3";
+    for (end, times) in ENDS.into_iter().zip([1u64, 2]) {
+        let stat = host.text(end, &format!("{GROUP}/memory.stat")).expect("a group").to_owned();
+        let value = |line: &str| match line.split_whitespace().next() {
+            Some(key @ "total_workingset_refault_file") => format!("{key} {}\n", 90_000 * times),
+            Some(key @ "total_pgmajfault") => format!("{key} {}\n", 900 * times),
+            Some(key @ "hierarchical_memory_limit") => format!("{key} 67108864\n"),
+            _ => format!("{line}\n"),
+        };
+        let changed: String = stat.lines().map(value).collect();
+        host = host
+            .file_at(end, &format!("{GROUP}/memory.stat"), changed)
+            .file_at(end, &format!("{GROUP}/memory.limit_in_bytes"), "67108864\n")
+            .file_at(end, &format!("{GROUP}/memory.usage_in_bytes"), "67100000\n")
+            .file_at(end, &format!("{GROUP}/memory.failcnt"), format!("{}\n", 1_000 * times));
+    }
+    host
+}
+
+pub(crate) fn zswap_on(host: Scene) -> Scene {
+    host.file("sys/module/zswap/parameters/enabled", "Y\n")
+}
+
+pub(crate) fn hugetlb(host: Scene) -> Scene {
+    let file = |name: &str| format!("sys/kernel/mm/hugepages/hugepages-2048kB/{name}_hugepages");
+    host.file(&file("nr"), "2048\n").file(&file("free"), "2048\n").file(&file("resv"), "0\n")
+}
+
+pub(crate) fn tmpfs(host: Scene, kib: u64) -> Scene {
+    let host = meminfo(host, "Shmem", kib);
+    meminfo(host, "Cached", kib + kib / 3)
+}
+
+/// A sysctl, by its path below `/proc/sys`.
+pub(crate) fn set(host: Scene, path: &str, value: &str) -> Scene {
+    host.file(&format!("proc/sys/{path}"), format!("{value}\n"))
+}
+
+/// Unreclaimable slab of so many KiB.
+pub(crate) fn slab(host: Scene, kib: u64) -> Scene {
+    meminfo(host, "SUnreclaim", kib)
+}
+
+/// Memory that nothing can reclaim, of so many KiB.
+pub(crate) fn locked(host: Scene, kib: u64) -> Scene {
+    meminfo(meminfo(host, "Unevictable", kib), "Mlocked", kib)
+}
+
+/// KSM after so many scans of 2 GiB, in which 100 pages had a copy.
+pub(crate) fn ksm_at_a_loss(host: Scene, scans: u64) -> Scene {
+    let files = [
+        ("run", "1".to_owned()),
+        ("full_scans", scans.to_string()),
+        ("pages_shared", "50".to_owned()),
+        ("pages_sharing", "100".to_owned()),
+        ("pages_unshared", "500000".to_owned()),
+        ("general_profit", "-31600000".to_owned()),
+    ];
+    files.iter().fold(host, |host, (name, value)| {
+        host.file(&format!("sys/kernel/mm/ksm/{name}"), format!("{value}\n"))
+    })
+}
+
+/// So many KiB are dirty, and somebody waited for I/O so much of the last minute.
+pub(crate) fn writing(host: Scene, kib: u64, stalled: &str) -> Scene {
+    let text = format!(
+        "some avg10={stalled} avg60={stalled} avg300=0.00 total=37273968\n\
+         full avg10=0.00 avg60=0.00 avg300=0.00 total=17810168\n"
+    );
+    meminfo(host, "Dirty", kib).file("proc/pressure/io", text)
+}
+
+/// The service of [`V2_LIMIT`] without its limit.
+pub(crate) fn unlimited(host: Scene) -> Scene {
+    host.file("sys/fs/cgroup/system.slice/cg-2.service/memory.max", "max\n")
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Planted troubles: what the user is told first, and what must not be said.
+//!
+//! Each row is a recorded host, as it is or with an incident planted into its files, and the finding
+//! that has to come first, those that may come besides, and how bad the verdict has to call it. Every
+//! finding that a row names nowhere must not come. `docs/troubles.md` is printed from this table:
+//! `BLESS=1 cargo test -p pagewise-decide --test troubles` rewrites it.
+
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests read and bless files")]
+
+mod plant;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use pagewise_decide::{diagnose, judge};
+use pagewise_model::{Finding, HostVerdict, Level, Severity};
+use pagewise_testkit::scene::{Scene, slugs};
+
+use plant::*;
+
+/// One planted trouble.
+struct Trouble {
+    /// What happened to the machine, in the words of its user.
+    what: &'static str,
+    host: &'static str,
+    plant: fn(Scene) -> Scene,
+    /// The finding that comes first; `None` if none of warning or more may come.
+    first: Option<&'static str>,
+    /// Others that may come.
+    may: &'static [&'static str],
+    level: Level,
+}
+
+const fn row(
+    what: &'static str,
+    host: &'static str,
+    plant: fn(Scene) -> Scene,
+    first: &'static str,
+    may: &'static [&'static str],
+    level: Level,
+) -> Trouble {
+    Trouble { what, host, plant, first: Some(first), may, level }
+}
+
+/// Nothing of warning or more may be said.
+const fn fine(what: &'static str, host: &'static str, plant: fn(Scene) -> Scene) -> Trouble {
+    Trouble { what, host, plant, first: None, may: &[], level: Level::Calm }
+}
+
+use Level::{Calm, Critical, Short, Tight};
+
+#[rustfmt::skip]
+const TROUBLES: &[Trouble] = &[
+    // memory of the host
+    row("1.4 % of memory is available and there is no swap", PLAIN, |host| available(swap_off(host), 345_000), "memory-low", &["zram-unused"], Critical),
+    row("1.4 % is available and a swap file has gigabytes left", HUGE, |host| available(swap_file(busy(host), 8_000_000, 1_000_000), 345_000), "memory-low", &["zram-unused", "tier-order"], Short),
+    row("4 % is available and there is no swap", PLAIN, |host| available(swap_off(host), 980_000), "memory-low", &["zram-unused"], Short),
+    row("8 % is available and there is no swap", PLAIN, |host| available(swap_off(host), 1_900_000), "memory-low", &["zram-unused"], Tight),
+    row("1.4 % is available and swap is 96 % full", HUGE, |host| available(swap_file(host, 2_000_000, 1_920_000), 345_000), "memory-low", &["swap-full", "zram-unused", "tier-order"], Critical),
+    row("6 % is available and swap is 96 % full", HUGE, |host| available(swap_file(host, 2_000_000, 1_920_000), 1_480_000), "memory-low", &["swap-full", "zram-unused"], Short),
+    row("swap is 96 % full after an old peak, and memory is plentiful", HUGE, |host| swap_file(host, 2_000_000, 1_920_000), "zram-unused", &["swap-full"], Tight),
+    row("programs wait for memory a fifth of the time, 2 % is available", ZRAM, |host| waiting(available(host, 490_000), "20.00", "1.00"), "memory-low", &["memory-pressure", "zram-unused"], Critical),
+    row("nobody gets on: full pressure is 30 %", ZRAM, |host| low_zones(waiting(host, "40.00", "30.00")), "memory-pressure", &["zram-unused"], Critical),
+    row("programs wait for memory 12 % of the time", ZRAM, |host| low_zones(waiting(host, "12.00", "1.00")), "memory-pressure", &["zram-unused"], Short),
+    row("the working set does not fit: what is dropped is read again, without PSI", ZRAM, |host| thrashing(low_zones(host.without("proc/pressure"))), "memory-pressure", &["zram-unused"], Short),
+    row("files are read again and again because swappiness is 0", ZRAM, |host| thrashing(low_zones(swappiness(host, 0))), "memory-pressure", &["swap-avoids-anon"], Short),
+    row("files are read again and again because swap is off", PLAIN, |host| thrashing(low_zones(swap_off(host))), "memory-pressure", &["swap-avoids-anon", "zram-unused"], Short),
+    row("strict overcommit refuses allocations while 23 GiB are available", ZRAM, |host| strict(host, 99), "commit-limit", &[], Short),
+    row("strict overcommit is at 92 % of its limit", ZRAM, |host| strict(host, 92), "commit-limit", &[], Tight),
+    row("a process leaks 50 MiB/s", HUGE, |host| leak(host, 50), "memory-grows", &["zram-unused", "thp-coverage"], Tight),
+    row("a process leaks 400 MiB/s: memory lasts a minute", HUGE, |host| leak(host, 400), "memory-grows", &["zram-unused", "thp-coverage"], Short),
+    row("a process leaks 50 MiB/s and 3 % is left", HUGE, |host| available(swap_off(leak(host, 50)), 740_000), "memory-grows", &["memory-low", "zram-unused", "thp-coverage"], Short),
+    row("a process leaks 50 MiB/s into the limit of its container", HUGE, |host| leak_in_group(host, 50), "memory-grows", &["zram-unused", "thp-coverage"], Short),
+    fine("a process of ten hours takes 50 MiB at once", HUGE, |host| burst(host, 50)),
+    // the kernel's own memory, and settings
+    row("a process maps memory thinly: its page tables take as much as its data (6.12)", "debian-trixie-6.12-x86_64-512m-page-tables", as_it_is, "kernel-memory", &["zram-unused"], Calm),
+    row("100,000 empty files in a tmpfs fill the kernel's slab (6.12)", "debian-trixie-6.12-x86_64-512m-kernel-slab", as_it_is, "kernel-memory", &["zram-unused"], Calm),
+    row("strict overcommit near its limit (6.12)", "debian-trixie-6.12-x86_64-1g-commit-limit", as_it_is, "commit-limit", &["zram-unused"], Tight),
+    row("an upload to a tmpfs fills memory, without swap (6.12)", "debian-trixie-6.12-x86_64-512m-tmpfs-full", as_it_is, "memory-low", &["zram-unused", "cache-not-cache"], Tight),
+    row("unreclaimable slab has grown to 3 GiB", ZRAM, |host| slab(host, 3_200_000), "kernel-memory", &[], Calm),
+    row("KSM scans memory that has no copies", ZRAM, |host| ksm_at_a_loss(host, 12), "ksm-loss", &[], Calm),
+    fine("KSM began a minute ago", ZRAM, |host| ksm_at_a_loss(host, 1)),
+    row("vm.min_free_kbytes was set to 4 GiB", ZRAM, |host| set(host, "vm/min_free_kbytes", "4194304"), "watermarks-extreme", &[], Calm),
+    row("vm.min_free_kbytes was set to 512", ZRAM, |host| set(host, "vm/min_free_kbytes", "512"), "watermarks-extreme", &[], Calm),
+    row("2 GiB wait for a slow disk, and so do programs", ZRAM, |host| writing(host, 2_100_000, "60.00"), "dirty-stall", &[], Calm),
+    row("a virtual machine locked 14 GiB", ZRAM, |host| locked(host, 14_700_000), "memory-locked", &[], Calm),
+    row("a service without a limit works out of swap", V2_LIMIT, unlimited, "memory-pressure", &["swap-heavy-group"], Critical),
+    // cgroups
+    row("a service stalls at its limit while the host has memory to spare (7.2)", V2_LIMIT, as_it_is, "group-limit", &[], Critical),
+    row("the same on 6.1", "debian-bookworm-6.1-x86_64-512m-zram-pressure", as_it_is, "group-limit", &["mglru-off"], Critical),
+    row("the same on 6.12 with multi-gen LRU off", "debian-trixie-6.12-x86_64-512m-zram-pressure-no-mglru", as_it_is, "group-limit", &["mglru-off"], Critical),
+    row("a service re-reads its own code at its limit, without swap (6.12)", "debian-trixie-6.12-x86_64-512m-swap-off", as_it_is, "group-limit", &["swap-avoids-anon", "zram-unused", "cache-not-cache"], Short),
+    row("a service stalls at its limit, and its swap goes to the disk first", "debian-bookworm-6.1-x86_64-512m-zram-behind-disk", as_it_is, "group-limit", &["tier-order"], Critical),
+    row("a service stalls at its limit, and zswap stands before zram", "debian-sid-7.2-x86_64-512m-zswap-zram", as_it_is, "group-limit", &["zram-zswap-stacked"], Critical),
+    row("a service stalls at its limit, and zram takes no more", "debian-sid-7.2-x86_64-512m-zram-full", as_it_is, "group-limit", &["zram-full", "zram-incompressible", "zram-oversized"], Critical),
+    row("a service is slowed down at memory.high", V2_LIMIT, high, "group-limit", &[], Critical),
+    row("a service is filled to 99 % with memory that cannot be dropped, and may not swap", V2_LIMIT, |host| filled(calm_group(host), 99), "group-limit", &["zram-unused"], Short),
+    row("a service is filled to 92 % with memory that cannot be dropped, and may not swap", V2_LIMIT, |host| filled(calm_group(host), 92), "group-limit", &["zram-unused"], Tight),
+    row("a service was killed at its limit while the report was made", V2_LIMIT, |host| killed(calm_group(host)), "group-limit", &["oom-kills"], Critical),
+    fine("a service has filled its limit with page cache", V2_LIMIT, |host| cached(calm_group(host))),
+    fine("a service reached its limit yesterday", V2_LIMIT, calm_group),
+    row("a container of version 1 thrashes at its limit, and the host counts its waiting", ZRAM_USED, |host| waiting(v1_thrashing(host), "44.00", "40.00"), "group-limit", &["zram-unused"], Critical),
+    row("a container of version 1 thrashes at its limit", ZRAM_USED, v1_thrashing, "group-limit", &["zram-unused"], Short),
+    row("the host and a service are short at once", V2_LIMIT, |host| low_zones(available(host, 9_000)), "memory-pressure", &["group-limit", "memory-low"], Critical),
+    // swap
+    row("zram is full and nothing is behind it", ZRAM, |host| zram_holds(host, 524_284), "zram-full", &[], Tight),
+    row("zram is full and 2 % is available", ZRAM, |host| available(zram_holds(host, 524_284), 490_000), "memory-low", &["zram-full"], Critical),
+    row("a swap file stands before zram, and neither is used", "debian12-6.18-x86_64-24g-zram-behind-file", as_it_is, "zram-unused", &[], Calm),
+    row("the swap file is filled before zram", BEHIND_FILE_USED, as_it_is, "zram-unused", &["tier-order"], Calm),
+    row("zswap is on in front of zram", ZRAM_USED, zswap_on, "zram-zswap-stacked", &[], Calm),
+    row("a spinning disk holds swap that zram could hold", HUGE, |host| swap_file(host, 2_000_000, 800_000), "zram-unused", &["tier-order"], Calm),
+    // huge pages and the rest
+    row("a large process asked for huge pages and has few", HUGE, |host| no_zram(host).line("proc/1774/smaps_rollup", "AnonHugePages:", "AnonHugePages:     20480 kB"), "thp-coverage", &[], Calm),
+    row("a gigabyte of hugetlb pages is reserved and unused", ZRAM, hugetlb, "hugetlb-unused", &[], Calm),
+    row("80 MiB of hugetlb pages are unused on a small machine (6.1)", "debian-bookworm-6.1-x86_64-1g-thp", as_it_is, "hugetlb-unused", &["zram-unused", "thp-coverage", "khugepaged-starves", "mglru-off"], Calm),
+    row("the same on 6.12", "debian-trixie-6.12-x86_64-1g-thp", as_it_is, "hugetlb-unused", &["zram-unused", "thp-coverage", "khugepaged-starves", "thp-bloat-guard-off"], Calm),
+    row("a third of RAM is in tmpfs, little is available and swap is off", PLAIN, |host| tmpfs(available(swap_off(host), 2_000_000), 8_000_000), "memory-low", &["cache-not-cache", "zram-unused"], Tight),
+    // machines that are well
+    fine("an idle host", ZRAM, as_it_is),
+    fine("an idle host without swap", PLAIN, as_it_is),
+    fine("an idle host with huge pages", HUGE, as_it_is),
+    fine("zram in use as it should be", ZRAM_USED, as_it_is),
+    fine("a backup reads a large file: pages are dropped and not read again", ZRAM, backup),
+    fine("a little pressure after a build", ZRAM, |host| waiting(host, "2.00", "0.50")),
+    fine("34 MiB of shmem while 405 are available", V2_LIMIT, |host| tmpfs(calm_group(available(host, 405_000)), 34_000)),
+    fine("a tenth of swap in use, 12 % available", HUGE, |host| available(swap_file(busy(no_zram(host)), 8_000_000, 200_000), 3_000_000)),
+];
+
+fn told(findings: &[Finding]) -> Vec<&'static str> {
+    findings.iter().map(|finding| finding.id).collect()
+}
+
+struct Outcome {
+    verdict: HostVerdict,
+    findings: Vec<Finding>,
+}
+
+fn outcome(trouble: &Trouble) -> Outcome {
+    let interval = (trouble.plant)(Scene::of(trouble.host)).replay();
+    Outcome { verdict: judge(&interval), findings: diagnose(&interval) }
+}
+
+/// What is wrong with the outcome of one row; empty if it passes.
+fn misses(trouble: &Trouble, Outcome { verdict, findings }: &Outcome) -> Vec<String> {
+    let mut misses = Vec::new();
+    let ids = told(findings);
+    let serious: Vec<&str> = findings
+        .iter()
+        .filter(|finding| finding.severity >= Severity::Warning)
+        .map(|finding| finding.id)
+        .collect();
+    match trouble.first {
+        Some(first) if ids.first() != Some(&first) => {
+            misses.push(format!("{first} must come first, and {ids:?} came"));
+        }
+        Some(first) => {
+            let strange: BTreeSet<&&str> =
+                ids.iter().filter(|id| **id != first && !trouble.may.contains(id)).collect();
+            if !strange.is_empty() {
+                misses.push(format!("{strange:?} must not come"));
+            }
+        }
+        None if !serious.is_empty() => {
+            misses.push(format!("{serious:?} on a machine that is well"));
+        }
+        None => {}
+    }
+    if verdict.level != trouble.level {
+        misses
+            .push(format!("{:?} instead of {:?}: {}", verdict.level, trouble.level, verdict.line));
+    }
+    misses
+}
+
+#[test]
+fn every_planted_trouble_is_told_first_and_nothing_else_is() {
+    let mut failed = String::new();
+    for trouble in TROUBLES {
+        for miss in misses(trouble, &outcome(trouble)) {
+            writeln!(failed, "{} ({}): {miss}", trouble.what, trouble.host).unwrap();
+        }
+    }
+    assert!(failed.is_empty(), "\n{failed}");
+    assert!(TROUBLES.len() >= 54, "{} troubles", TROUBLES.len());
+}
+
+#[test]
+fn every_recording_is_a_row() {
+    let rows: BTreeSet<&str> = TROUBLES.iter().map(|trouble| trouble.host).collect();
+    let missing: Vec<String> =
+        slugs().into_iter().filter(|slug| !rows.contains(slug.as_str())).collect();
+    assert_eq!(missing, Vec::<String>::new());
+}
+
+/// A finding of warning or more with a shortage in its name contradicts a calm host.
+#[test]
+fn a_calm_verdict_never_stands_beside_a_critical_finding() {
+    for trouble in TROUBLES {
+        let Outcome { verdict, findings } = outcome(trouble);
+        let critical = findings.iter().any(|finding| finding.severity == Severity::Critical);
+        assert!(
+            !critical || verdict.level >= Level::Tight || trouble.first == Some("tier-order"),
+            "{}: {} beside {:?}",
+            trouble.what,
+            verdict.line,
+            told(&findings)
+        );
+    }
+}
+
+/// A strictly worse host never gets a milder verdict: every recording, made worse in one way or two.
+#[test]
+fn no_recording_gets_a_milder_verdict_by_being_worse() {
+    let worse: [fn(Scene) -> Scene; 6] = [
+        |host| available(host, 5_000),
+        |host| waiting(host, "90.00", "80.00"),
+        low_zones,
+        |host| host.grow("oom_kill", 3),
+        thrashing,
+        |host| thrashing(waiting(available(host, 5_000), "90.00", "80.00")),
+    ];
+    let severity = |host: &Scene| diagnose(&host.replay()).first().map(|first| first.severity);
+    let mut compared = 0;
+    for slug in slugs() {
+        let host = Scene::of(&slug);
+        let (level, worst) = (judge(&host.replay()).level, severity(&host));
+        for (number, worsen) in worse.iter().enumerate() {
+            let after = worsen(host.clone());
+            let verdict = judge(&after.replay());
+            assert!(verdict.level >= level, "{slug}, {number}: {}", verdict.line);
+            assert!(severity(&after) >= worst, "{slug}, {number}");
+            compared += 1;
+        }
+        let all = worse[5](host);
+        assert!(judge(&all.replay()).level >= Level::Short, "{slug}");
+    }
+    assert!(compared >= 90, "{compared}");
+}
+
+#[test]
+fn the_page_is_this_table() {
+    let mut page = String::from(
+        "# Troubles\n\nWhat Pagewise says about machines in trouble, and about machines that are well. Each row is a\n\
+         recorded host, as it is or with the trouble planted into its files; the table is printed by the\n\
+         test `crates/decide/tests/troubles.rs`, which fails if a row is told differently.\n\n\
+         | trouble | verdict | first finding | others |\n|---|---|---|---|\n",
+    );
+    for trouble in TROUBLES {
+        let Outcome { verdict, findings } = outcome(trouble);
+        let ids = told(&findings);
+        let (first, others) = match ids.split_first() {
+            Some((first, others)) => (format!("`{first}`"), others.join(", ")),
+            None => ("none".to_owned(), String::new()),
+        };
+        let level = format!("{:?}", verdict.level).to_lowercase();
+        writeln!(page, "| {} | {level} | {first} | {others} |", trouble.what).unwrap();
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/troubles.md");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let known = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(page, known, "docs/troubles.md: BLESS=1 rewrites it");
+}
