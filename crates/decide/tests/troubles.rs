@@ -87,6 +87,9 @@ const TROUBLES: &[Trouble] = &[
     row("2 GiB wait for a slow disk, and so do programs", ZRAM, |host| writing(host, 2_100_000, "60.00"), "dirty-stall", &[], Calm),
     row("a virtual machine locked 14 GiB", ZRAM, |host| locked(host, 14_700_000), "memory-locked", &[], Calm),
     row("a service without a limit works out of swap", V2_LIMIT, unlimited, "memory-pressure", &["swap-heavy-group"], Critical),
+    row("two packages set zram up", ZRAM, two_makers_of_swap, "managers-fight", &[], Calm),
+    fine("a sysctl was set by hand and is in no file", ZRAM, |host| set_by_hand(host, "vm/swappiness", "10")),
+    fine("a laptop that would hibernate has zram alone", ZRAM, |host| host.file("sys/power/resume", "254:2\n")),
     // cgroups
     row("a service stalls at its limit while the host has memory to spare (7.2)", V2_LIMIT, as_it_is, "group-limit", &[], Critical),
     row("the same on 6.1", "debian-bookworm-6.1-x86_64-512m-zram-pressure", as_it_is, "group-limit", &["mglru-off"], Critical),

@@ -291,3 +291,15 @@ pub(crate) fn writing(host: Scene, kib: u64, stalled: &str) -> Scene {
 pub(crate) fn unlimited(host: Scene) -> Scene {
     host.file("sys/fs/cgroup/system.slice/cg-2.service/memory.max", "max\n")
 }
+
+/// A sysctl that is in no file, on a host whose files are known.
+pub(crate) fn set_by_hand(host: Scene, path: &str, value: &str) -> Scene {
+    set(host, path, value).file("etc/sysctl.d/90-maps.conf", "vm.max_map_count = 65530\n")
+}
+
+/// zram-generator with a device, and zram-tools switched on.
+pub(crate) fn two_makers_of_swap(host: Scene) -> Scene {
+    host.file("usr/lib/systemd/system-generators/zram-generator", "")
+        .file("etc/systemd/zram-generator.conf", "[zram0]\nzram-size = ram / 2\n")
+        .file("etc/systemd/system/multi-user.target.wants/zramswap.service", "")
+}
