@@ -3,8 +3,8 @@
 #
 # Records Debian's kernels in states of their memory below fixtures/hosts, for the tests:
 #
-#   capture-guests.sh [SLUG…]     all, or these of the list below; PROGRAM is the static pagewise to
-#                                 use, else that of `make build`
+#   capture-guests.sh [SLUG…]     all, or these of the list below; PROGRAM and HOLD are the static pagewise
+#                                 and its example `hold` to use, else those of `make build`
 #
 # Each is a guest of its own that runs guest-state.sh; nothing on this machine is changed, and root
 # is not needed. Kernels come from `pagewise lab cache`, so what a suite has today is recorded.
@@ -29,12 +29,20 @@ recordings() {
 		sid debian-sid-7.2-x86_64-512m zram-pressure
 		sid debian-sid-7.2-x86_64-512m zram-full
 		sid debian-sid-7.2-x86_64-512m zswap-zram
+		bookworm debian-bookworm-6.1-x86_64-256m oom-host
+		trixie debian-trixie-6.12-x86_64-256m oom-host
+		trixie debian-trixie-6.12-x86_64-256m oom-limit
+		trixie debian-trixie-6.12-x86_64-256m oom-zram-full
+		trixie debian-trixie-6.12-x86_64-256m oom-unkillable
+		sid debian-sid-7.2-x86_64-256m oom-host
+		sid debian-sid-7.2-x86_64-256m oom-limit
+		sid debian-sid-7.2-x86_64-256m oom-group
 	LIST
 }
 
 program=${PROGRAM:-$(xtask/scripts/build-static.sh --where)}
-xtask/scripts/build-static.sh --package pagewise --example hold
-hold=$(dirname "$program")/examples/hold
+hold=${HOLD:-$(dirname "$program")/examples/hold}
+[ -n "${HOLD-}" ] || xtask/scripts/build-static.sh --package pagewise --example hold
 
 # swapon of util-linux with its libraries: that of busybox sets no priority.
 files=(--file "$hold:/hold" --file xtask/scripts/guest-state.sh:/state)

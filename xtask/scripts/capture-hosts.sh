@@ -3,8 +3,10 @@
 #
 # Records this machine in six states of its memory below fixtures/hosts, for the tests:
 #
-#   capture-hosts.sh SLUG     SLUG names the machine, as debian12-6.18-x86_64-24g; PROGRAM is the
-#                             pagewise to use, else the static one of `make build`
+#   capture-hosts.sh SLUG [STATE]     SLUG names the machine, as debian12-6.18-x86_64-24g; PROGRAM is the
+#                                     pagewise to use, else the static one of `make build`
+#
+# With the STATE oom-limit it makes only a seventh: a process of its own was killed by a cgroup's limit.
 #
 # Root. Borrows a zram device and a memory cgroup of its own (version 1), a swap file and the THP
 # policy, and gives all of it back, also when it is stopped.
@@ -17,6 +19,7 @@ group=/sys/fs/cgroup/memory/pagewise-capture
 swap_file=target/capture-swapfile
 thp=/sys/kernel/mm/transparent_hugepage/enabled
 text=target/capture-text
+state=${2-all}
 zram=
 holder=
 
@@ -68,6 +71,25 @@ give_back() {
 }
 policy=$(sed 's/.*\[\(.*\)\].*/\1/' "$thp")
 trap give_back EXIT
+
+# A process is killed by the limit of our cgroup, in which another one goes on.
+capture_kill() {
+	local log
+	hold 64M sleep 60
+	sh -c 'echo $$ >"$1/cgroup.procs"; exec tail /dev/zero' kill "$group" || true
+	sleep 1
+	capture oom-limit
+	let_go
+	# the log also tells of what others had killed before: it begins with our report
+	log=$hosts/$slug-oom-limit/end/dev/kmsg
+	awk '/invoked oom-killer/ { kept = "" } { kept = kept $0 "\n" } END { printf "%s", kept }' "$log" >"$text"
+	cp "$text" "$log"
+}
+
+if [ "$state" = oom-limit ]; then
+	capture_kill
+	exit
+fi
 
 # text that compresses as text does: numbers in words, 320 MiB of them
 head -c 320M < <(seq -f 'line %.0f of a text that a program may hold in memory' 1 20000000) >"$text" || true

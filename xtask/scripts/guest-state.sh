@@ -128,6 +128,78 @@ state_thp() {
 	capture
 }
 
+# A program by the name of one that everybody runs: a recording keeps such names.
+as() {
+	ln -sf /hold "/tmp/$1"
+}
+
+# Until the kernel has killed for lack of memory or found nobody to kill, then a recording.
+capture_kill() {
+	tries=0
+	until dmesg | grep -q -e 'Killed process' -e 'no killable processes'; do
+		tries=$((tries + 1))
+		[ $tries -lt 60 ] || exit 1
+		sleep 1
+	done
+	sleep 2
+	pagewise capture --quiet --interval 1s --folder /out
+}
+
+# A program takes all memory, there is no swap, and a part of memory is files in tmpfs.
+state_oom_host() {
+	as redis-server
+	dd if=/dev/zero of=/dev/shm/shared bs=1M count=32 2>/dev/null
+	service redis.service max
+	in_service redis.service /tmp/redis-server 200 random still
+	capture_kill
+}
+
+# A service takes more than its limit and may not swap, although zram has room.
+state_oom_limit() {
+	as nginx
+	as php-fpm
+	zram_swap 0 128M 100 lz4
+	service nginx.service 64M
+	echo 0 >/sys/fs/cgroup/system.slice/nginx.service/memory.swap.max
+	in_service nginx.service /tmp/php-fpm 8 text still
+	sleep 2
+	in_service nginx.service /tmp/nginx 100 text still
+	capture_kill
+}
+
+# A service whose processes are to be killed together.
+state_oom_group() {
+	as postgres
+	service postgres.service 64M
+	echo 1 >/sys/fs/cgroup/system.slice/postgres.service/memory.oom.group
+	in_service postgres.service sleep 1000
+	in_service postgres.service /tmp/postgres 8 text still
+	sleep 2
+	in_service postgres.service /tmp/postgres 100 text still
+	capture_kill
+}
+
+# All memory is taken by what does not compress, and zram is filled with it.
+state_oom_zram_full() {
+	as java
+	zram_swap 0 64M 100 lz4
+	service java.service max
+	in_service java.service /tmp/java 200 random still
+	capture_kill
+}
+
+# The only process in a group is over the group's limit and may not be killed.
+state_oom_unkillable() {
+	as mysqld
+	service mysqld.service 24M
+	in_service mysqld.service sh -c 'echo -1000 >/proc/self/oom_score_adj; exec /tmp/mysqld 64 text still'
+	until dmesg | grep -q 'no killable processes'; do sleep 1; done
+	sleep 1
+	# it would go on to report, and the machine does little else
+	kill -9 "$(cat /sys/fs/cgroup/system.slice/mysqld.service/cgroup.procs)"
+	capture_kill
+}
+
 # A process whose page tables take as much memory as its data: one page in each 2 MiB.
 state_page_tables() {
 	echo never >$thp/enabled

@@ -6,6 +6,7 @@
 
 mod commands;
 mod facts;
+pub mod oom;
 mod proof;
 mod rules;
 #[cfg(test)]

@@ -227,6 +227,7 @@ pub(crate) fn host() -> Snapshot {
     host.cgroups.hierarchy = Hierarchy::V2;
     host.cgroups.groups = ["/", "/system.slice", "/system.slice/db.service"].map(group).into();
     host.processes.list = vec![process("postgres", gib(2), gib(1))];
+    host.kernel_log.records = file("/dev/kmsg", 800);
     swappiness(&mut host, "60");
     capability(&mut host, FeatureState::Present);
     host
@@ -263,6 +264,7 @@ fn fill_counters(host: &mut Snapshot) {
         ("allocstall_movable", 4),
         ("compact_fail", 1),
         ("compact_stall", 2),
+        ("oom_kill", 0),
         ("pgfault", 9_000_000),
         ("pgmajfault", 1_905),
         ("pgpgin", 3_423_065),
@@ -423,6 +425,7 @@ pub(crate) fn erasers() -> Vec<Eraser> {
         host.page_size,
         host.container,
         taken.boot_id,
+        kernel_log.records,
     );
     each!(|host| &mut host.tiers => size, used, priority, zswap_in_front, disk.rotational);
     each!(|host| &mut host.zram => initialised, disksize, algorithm, slot_table, backing_device,
@@ -436,7 +439,7 @@ pub(crate) fn erasers() -> Vec<Eraser> {
     each!(|host| &mut host.processes.list => rss_anon, thp_allowed, anon_huge,
         page_tables, locked);
     each!(|host| &mut host.cgroups.groups => current, max, swap_max, swap_current, swappiness, anon,
-        refault_anon, events.max,
+        refault_anon, events.max, events.oom_kill,
         pressure.some.avg10, pressure.some.avg60, pressure.full.avg10, pressure.full.avg60);
     each!(|host| &mut host.knobs => live);
     each!(|host| &mut host.configuration.sysctl => value);

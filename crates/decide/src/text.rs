@@ -24,7 +24,7 @@ pub(crate) fn short(name: &str) -> String {
 
 /// The path of a cgroup in a title: its last parts, as many as fit.
 pub(crate) fn short_group(path: &str) -> String {
-    const SHOWN: usize = 32;
+    const SHOWN: usize = 28;
     if path.chars().count() <= SHOWN {
         return path.to_owned();
     }

@@ -58,8 +58,8 @@ const TROUBLES: &[Trouble] = &[
     row("1.4 % is available and a swap file has gigabytes left", HUGE, |host| available(swap_file(busy(host), 8_000_000, 1_000_000), 345_000), "memory-low", &["zram-unused", "tier-order"], Short),
     row("4 % is available and there is no swap", PLAIN, |host| available(swap_off(host), 980_000), "memory-low", &["zram-unused"], Short),
     row("8 % is available and there is no swap", PLAIN, |host| available(swap_off(host), 1_900_000), "memory-low", &["zram-unused"], Tight),
-    row("1.4 % is available and swap is 96 % full", HUGE, |host| available(swap_file(host, 2_000_000, 1_920_000), 345_000), "memory-low", &["swap-full", "zram-unused", "tier-order"], Critical),
-    row("6 % is available and swap is 96 % full", HUGE, |host| available(swap_file(host, 2_000_000, 1_920_000), 1_480_000), "memory-low", &["swap-full", "zram-unused"], Short),
+    row("1.4 % is available and swap is 96 % full", HUGE, |host| available(swap_file(host, 2_000_000, 1_920_000), 345_000), "memory-low", &["swap-full", "swap-stuck", "zram-unused", "tier-order"], Critical),
+    row("6 % is available and swap is 96 % full", HUGE, |host| available(swap_file(host, 2_000_000, 1_920_000), 1_480_000), "memory-low", &["swap-full", "swap-stuck", "zram-unused"], Short),
     row("swap is 96 % full after an old peak, and memory is plentiful", HUGE, |host| swap_file(host, 2_000_000, 1_920_000), "zram-unused", &["swap-full"], Tight),
     row("programs wait for memory a fifth of the time, 2 % is available", ZRAM, |host| waiting(available(host, 490_000), "20.00", "1.00"), "memory-low", &["memory-pressure", "zram-unused"], Critical),
     row("nobody gets on: full pressure is 30 %", ZRAM, |host| low_zones(waiting(host, "40.00", "30.00")), "memory-pressure", &["zram-unused"], Critical),
@@ -74,6 +74,17 @@ const TROUBLES: &[Trouble] = &[
     row("a process leaks 50 MiB/s and 3 % is left", HUGE, |host| available(swap_off(leak(host, 50)), 740_000), "memory-grows", &["memory-low", "zram-unused", "thp-coverage"], Short),
     row("a process leaks 50 MiB/s into the limit of its container", HUGE, |host| leak_in_group(host, 50), "memory-grows", &["zram-unused", "thp-coverage"], Short),
     fine("a process of ten hours takes 50 MiB at once", HUGE, |host| burst(host, 50)),
+    // kills
+    row("the OOM killer struck while the report was made, and nobody may read the kernel log", ZRAM, |host| host.grow("oom_kill", 1), "oom-kills", &[], Critical),
+    row("the machine ran out of memory and redis was killed (6.1)", "debian-bookworm-6.1-x86_64-256m-oom-host", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache", "mglru-off"], Critical),
+    row("the same on 6.12", "debian-trixie-6.12-x86_64-256m-oom-host", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
+    row("the same on 7.2", "debian-sid-7.2-x86_64-256m-oom-host", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
+    row("a java process was killed with zram full (6.12)", "debian-trixie-6.12-x86_64-256m-oom-zram-full", as_it_is, "oom-kills", &["memory-pressure", "cache-not-cache"], Critical),
+    row("nginx was killed at its unit's limit, which forbids swap (6.12)", "debian-trixie-6.12-x86_64-256m-oom-limit", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
+    row("the same on 7.2", "debian-sid-7.2-x86_64-256m-oom-limit", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
+    row("all of postgres was killed as one group (7.2)", "debian-sid-7.2-x86_64-256m-oom-group", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
+    row("a group is at its limit and none of its processes may be killed (6.12)", "debian-trixie-6.12-x86_64-256m-oom-unkillable", as_it_is, "oom-kills", &["group-limit", "zram-unused", "cache-not-cache"], Critical),
+    row("a container of version 1 was killed at its limit", "debian12-6.18-x86_64-24g-oom-limit", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
     // the kernel's own memory, and settings
     row("a process maps memory thinly: its page tables take as much as its data (6.12)", "debian-trixie-6.12-x86_64-512m-page-tables", as_it_is, "kernel-memory", &["zram-unused"], Calm),
     row("100,000 empty files in a tmpfs fill the kernel's slab (6.12)", "debian-trixie-6.12-x86_64-512m-kernel-slab", as_it_is, "kernel-memory", &["zram-unused"], Calm),
@@ -101,12 +112,12 @@ const TROUBLES: &[Trouble] = &[
     row("a service is slowed down at memory.high", V2_LIMIT, high, "group-limit", &[], Critical),
     row("a service is filled to 99 % with memory that cannot be dropped, and may not swap", V2_LIMIT, |host| filled(calm_group(host), 99), "group-limit", &["zram-unused"], Short),
     row("a service is filled to 92 % with memory that cannot be dropped, and may not swap", V2_LIMIT, |host| filled(calm_group(host), 92), "group-limit", &["zram-unused"], Tight),
-    row("a service was killed at its limit while the report was made", V2_LIMIT, |host| killed(calm_group(host)), "group-limit", &["oom-kills"], Critical),
+    row("a service was killed at its limit while the report was made", V2_LIMIT, |host| killed(calm_group(host)), "oom-kills", &["group-limit"], Critical),
     fine("a service has filled its limit with page cache", V2_LIMIT, |host| cached(calm_group(host))),
     fine("a service reached its limit yesterday", V2_LIMIT, calm_group),
     row("a container of version 1 thrashes at its limit, and the host counts its waiting", ZRAM_USED, |host| waiting(v1_thrashing(host), "44.00", "40.00"), "group-limit", &["zram-unused"], Critical),
     row("a container of version 1 thrashes at its limit", ZRAM_USED, v1_thrashing, "group-limit", &["zram-unused"], Short),
-    row("the host and a service are short at once", V2_LIMIT, |host| low_zones(available(host, 9_000)), "memory-pressure", &["group-limit", "memory-low"], Critical),
+    row("the host and a service are short at once", V2_LIMIT, |host| low_zones(available(host, 9_000)), "memory-pressure", &["group-limit", "memory-low", "swap-stuck"], Critical),
     // swap
     row("zram is full and nothing is behind it", ZRAM, |host| zram_holds(host, 524_284), "zram-full", &[], Tight),
     row("zram is full and 2 % is available", ZRAM, |host| available(zram_holds(host, 524_284), 490_000), "memory-low", &["zram-full"], Critical),
@@ -120,6 +131,10 @@ const TROUBLES: &[Trouble] = &[
     row("80 MiB of hugetlb pages are unused on a small machine (6.1)", "debian-bookworm-6.1-x86_64-1g-thp", as_it_is, "hugetlb-unused", &["zram-unused", "thp-coverage", "khugepaged-starves", "mglru-off"], Calm),
     row("the same on 6.12", "debian-trixie-6.12-x86_64-1g-thp", as_it_is, "hugetlb-unused", &["zram-unused", "thp-coverage", "khugepaged-starves", "thp-bloat-guard-off"], Calm),
     row("a third of RAM is in tmpfs, little is available and swap is off", PLAIN, |host| tmpfs(available(swap_off(host), 2_000_000), 8_000_000), "memory-low", &["cache-not-cache", "zram-unused"], Tight),
+    row("strict overcommit leaves little to allocate (6.12)", "debian-trixie-6.12-x86_64-1g-commit-limit", as_it_is, "commit-limit", &["zram-unused"], Tight),
+    row("100,000 empty files in a tmpfs fill memory with slab (6.12)", "debian-trixie-6.12-x86_64-512m-kernel-slab", as_it_is, "kernel-memory", &["zram-unused"], Calm),
+    row("a sparse process holds as much in page tables as in data (6.12)", "debian-trixie-6.12-x86_64-512m-page-tables", as_it_is, "kernel-memory", &["zram-unused"], Calm),
+    row("an upload into a tmpfs fills memory, without swap (6.12)", "debian-trixie-6.12-x86_64-512m-tmpfs-full", as_it_is, "memory-low", &["cache-not-cache", "zram-unused"], Tight),
     // machines that are well
     fine("an idle host", ZRAM, as_it_is),
     fine("an idle host without swap", PLAIN, as_it_is),
@@ -186,7 +201,7 @@ fn every_planted_trouble_is_told_first_and_nothing_else_is() {
         }
     }
     assert!(failed.is_empty(), "\n{failed}");
-    assert!(TROUBLES.len() >= 54, "{} troubles", TROUBLES.len());
+    assert!(TROUBLES.len() >= 60, "{} troubles", TROUBLES.len());
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod memory;
 mod mglru;
 mod moment;
 mod name;
+mod oom;
 mod picks;
 mod process;
 mod process_change;
@@ -76,6 +77,10 @@ pub use memory::{Counters, Memory};
 pub use mglru::Mglru;
 pub use moment::Moment;
 pub use name::Name;
+pub use oom::{
+    KernelLog, OomConstraint, OomExplanation, OomFact, OomGroup, OomHost, OomInvoker, OomKill,
+    OomReaped, OomTask, OomUsage, OomVictim, RecentKills,
+};
 pub use picks::{BreakEven, Contender, ParetoPoint, Pick, Picks, RunnerUp, TierMix};
 pub use process::{Process, Processes, SmapsOutcome, SmapsTally};
 pub use process_change::ProcessChange;

@@ -7,8 +7,8 @@ use serde::Serialize;
 use crate::knob::KnobReading;
 use crate::{
     Bytes, Capability, Cgroups, Configuration, Counters, Damon, FreeBlocks, HostSummary, HugePool,
-    Ksm, Memory, Mglru, Millis, Name, Process, Processes, Psi, Reading, Source, Thp, Tier, Zone,
-    Zram, Zswap,
+    KernelLog, Ksm, Memory, Mglru, Millis, Name, Process, Processes, Psi, Reading, Source, Thp,
+    Tier, Zone, Zram, Zswap,
 };
 
 /// All Readings of a host at one time. What the scope left out is [`Reading::not_read`] or empty.
@@ -38,6 +38,7 @@ pub struct Snapshot {
     pub zsmalloc_chain_size: Reading<u64>,
     pub processes: Processes,
     pub cgroups: Cgroups,
+    pub kernel_log: KernelLog,
     /// What could not be understood while reading; the rest stands.
     pub problems: Vec<Problem>,
     /// Bytes read from the host's files.
@@ -81,6 +82,9 @@ pub struct Taken {
     pub monotonic_seconds: f64,
     /// Time since boot, suspended time included: the clock of [`crate::Process::start_time`].
     pub uptime: Reading<Millis>,
+    /// The same without the time in which the machine was suspended: the clock of the kernel log.
+    /// `None` where it is not known, as of a recording that was made without it.
+    pub awake_seconds: Option<f64>,
     /// Changes with every boot.
     pub boot_id: Reading<Name>,
     /// The kernel's release, as `6.12.107`.

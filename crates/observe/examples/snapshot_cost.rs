@@ -1,30 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Prints the CPU seconds that one snapshot of this machine takes, and how much it saw: everything
-//! but smaps, or with `outside` also without `/proc/PID`. `cargo xtask bench` runs it many times.
+//! but smaps, or with `outside` also without `/proc/PID` and the kernel log, or with `log` the kernel log
+//! alone. `cargo xtask bench` runs it many times.
 //!
 //! It is the first snapshot of its process, as for a user: memory is still to be had from the
 //! kernel.
 
 use std::time::Duration;
 
-use pagewise_observe::{HostRoot, ProcessScope, Scope, snapshot};
+use pagewise_model::Taken;
+use pagewise_observe::{HostRoot, ProcessScope, Scope, kernel_log, snapshot};
 use rustix::time::{ClockId, clock_gettime};
 
 fn main() -> std::io::Result<()> {
     let everything = Scope::everything(Duration::ZERO);
-    let processes = match std::env::args().nth(1).as_deref() {
-        Some("outside") => ProcessScope::Nothing,
-        _ => ProcessScope::Everything,
-    };
+    let what = std::env::args().nth(1);
     let host = HostRoot::live()?;
+    if what.as_deref() == Some("log") {
+        return log(&host);
+    }
+    let kernel_log = what.as_deref() != Some("outside");
+    let processes = if kernel_log { ProcessScope::Everything } else { ProcessScope::Nothing };
+    let scope = Scope { processes, kernel_log, ..everything };
     let before = cpu_clock();
-    let taken = snapshot(&host, &Scope { processes, ..everything });
+    let taken = snapshot(&host, &scope);
     let cpu_seconds = cpu_clock() - before;
     println!(
         r#"{{"cpu_seconds": {cpu_seconds}, "processes": {}, "cgroups": {}, "bytes_read": {}}}"#,
         taken.processes.list.len(),
         taken.cgroups.groups.len(),
         taken.bytes_read
+    );
+    Ok(())
+}
+
+fn log(host: &HostRoot) -> std::io::Result<()> {
+    let before = cpu_clock();
+    let log = kernel_log(host, &Taken::default());
+    let cpu_seconds = cpu_clock() - before;
+    let records = log.records.get().unwrap_or(0);
+    println!(
+        r#"{{"cpu_seconds": {cpu_seconds}, "records": {records}, "kills": {}, "bytes_read": 0}}"#,
+        log.kills.len()
     );
     Ok(())
 }

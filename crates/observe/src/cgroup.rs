@@ -164,7 +164,7 @@ fn limit(word: &[u8]) -> Option<Limit> {
     }
 }
 
-fn limit_of(size: u64) -> Limit {
+pub(crate) fn limit_of(size: u64) -> Limit {
     /// The largest page size of any architecture whose kernel has cgroups.
     const PAGE: u64 = 64 << 10;
     const UNLIMITED: u64 = (i64::MAX as u64) / PAGE * PAGE;

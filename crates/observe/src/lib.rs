@@ -21,6 +21,7 @@ mod generations;
 mod host;
 mod hugetlb;
 mod kconfig;
+mod kernel_log;
 mod knob;
 mod ksm;
 mod memory;
@@ -53,6 +54,7 @@ pub use cgroup::memory_cgroups;
 pub use counters::read as counters;
 pub use damon::{Region as DamonRegion, idle_share, regions as damon_regions, watched};
 pub use generations::generations;
+pub use kernel_log::read as kernel_log;
 pub use psi::read as psi;
 pub use record::{
     End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError, Recording, Tape, open,

@@ -17,8 +17,8 @@ use crate::record::Recording;
 use crate::root::{Entry, HostRoot, Refusal};
 use crate::snapshot::Scope;
 use crate::{
-    capability, cgroup, configuration, counters, damon, generations, host, hugetlb, knob, ksm,
-    memory, mglru, mounts, process, psi, swap, thp, uptime, zmerge, zone, zram, zswap,
+    capability, cgroup, configuration, counters, damon, generations, host, hugetlb, kernel_log,
+    knob, ksm, memory, mglru, mounts, process, psi, swap, thp, uptime, zmerge, zone, zram, zswap,
 };
 
 const BETWEEN: u8 = 0xFF;
@@ -65,7 +65,7 @@ impl Parser {
         if let Read::Bytes(_, sample) = self.read {
             return Some(sample());
         }
-        let answer = |path: &str| match is_private(path) {
+        let answer = |path: &str| match is_private(path) || is_log(path) && host.is_live() {
             true => Err(Refusal::Absent("private".into())),
             false => host.bytes(path),
         };
@@ -92,7 +92,12 @@ fn keep<T>(value: T) {
 
 /// Devices hold what was swapped, environments hold secrets.
 fn is_private(path: &str) -> bool {
-    path.starts_with("dev/") || path.ends_with("/environ")
+    path.starts_with("dev/") && !is_log(path) || path.ends_with("/environ")
+}
+
+/// A recording holds nothing of it but reports without names.
+fn is_log(path: &str) -> bool {
+    path == "dev/kmsg"
 }
 
 fn entry(part: &[u8]) -> Entry {
@@ -398,6 +403,9 @@ pub static PARSERS: &[Parser] = &[
         ],
         |host| keep(knob::read(host, &cgroup::read(host, &mounts::read(host)), None)),
     ),
+    files("kernel-log", &["dev/kmsg"], |host| {
+        keep(kernel_log::read(host, &pagewise_model::Taken::default()));
+    }),
     files("redaction", REDACTED, redaction),
     Parser { name: "manifest", paths: &[], read: Read::Bytes(manifest, || MANIFEST.to_vec()) },
     Parser {
@@ -417,6 +425,7 @@ const REDACTED: &[&str] = &[
     "proc/sys/kernel/osrelease",
     "sys/fs/cgroup/cgroup.controllers",
     "sys/fs/cgroup/a/memory.stat",
+    "dev/kmsg",
 ];
 
 /// What a capture of such a host would be.

@@ -94,7 +94,7 @@ pub enum Entry {
 }
 
 impl Entry {
-    fn of(answer: &Result<Vec<u8>, Refusal>) -> Self {
+    pub(crate) fn of(answer: &Result<Vec<u8>, Refusal>) -> Self {
         match answer {
             Ok(bytes) => Self::File(bytes.clone()),
             Err(refusal) => Self::Refused(refusal.clone()),
@@ -121,6 +121,15 @@ pub(crate) struct Facts {
     pub(crate) unix_seconds: f64,
     pub(crate) monotonic_seconds: f64,
     pub(crate) page_size: Option<u64>,
+    /// The clock of the kernel log, which stops while the machine is suspended.
+    pub(crate) awake_seconds: Option<f64>,
+}
+
+impl Facts {
+    /// Without a clock.
+    fn unknown(page_size: Option<u64>) -> Self {
+        Self { unix_seconds: 0.0, monotonic_seconds: 0.0, page_size, awake_seconds: None }
+    }
 }
 
 /// A host's files, and what was met while reading them.
@@ -159,13 +168,13 @@ impl HostRoot {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty())?;
         let label = Name::from_bytes(path.as_os_str().as_encoded_bytes());
-        let facts = Facts { unix_seconds: 0.0, monotonic_seconds: 0.0, page_size: None };
+        let facts = Facts::unknown(None);
         Ok(Self::over(Backing::Folder(root), label, Some(facts)))
     }
 
     /// Files held in memory, for tests and recordings. The page size is 4 KiB.
     pub fn memory(files: impl IntoIterator<Item = (String, Entry)>) -> Self {
-        let facts = Facts { unix_seconds: 0.0, monotonic_seconds: 0.0, page_size: Some(4096) };
+        let facts = Facts::unknown(Some(4096));
         Self::recorded(files.into_iter().collect(), Name::from("memory"), facts)
     }
 
@@ -238,6 +247,36 @@ impl HostRoot {
         let answer = answer.map(|whole| keep(&whole));
         self.remember(path, || Entry::of(&answer));
         answer
+    }
+
+    /// A file that is a queue of records: `take` gets a record at a time from the live machine, all of
+    /// them at once from a recording. Nothing is remembered: the caller says what may be.
+    ///
+    /// A record that was overwritten before it was read is left out. Each read gives one record, the
+    /// queue may be written to faster than it is read, and so the number of reads is limited.
+    pub(crate) fn records(&self, path: &str, mut take: impl FnMut(&[u8])) -> Result<(), Refusal> {
+        let Backing::Live(root) = &self.backing else {
+            let whole = self.fetch(path)?;
+            self.count(whole.len());
+            take(&whole);
+            return Ok(());
+        };
+        let file = self.open_live(root, path, READ).map_err(Refusal::from_errno)?;
+        let mut buffer = vec![0; MAX_RECORD];
+        for _ in 0..MAX_RECORDS {
+            match rustix::io::read(&file, &mut buffer) {
+                Ok(0) | Err(Errno::AGAIN) => return Ok(()),
+                Ok(length) => {
+                    self.count(length);
+                    take(buffer.get(..length).unwrap_or_default());
+                }
+                // overwritten, or longer than any that the kernel writes: the next read goes on behind
+                Err(Errno::PIPE | Errno::INTR | Errno::INVAL) => {}
+                Err(errno) => return Err(Refusal::from_errno(errno)),
+            }
+        }
+        self.problem(&Source::file(absolute(path)), "fewer than 262,144 records", b"more");
+        Ok(())
     }
 
     /// The first `length` bytes of a file that is costly to read to its end; fewer where it is
@@ -414,7 +453,7 @@ impl HostRoot {
         self.bytes_read.set(self.bytes_read.get().saturating_add(bytes as u64));
     }
 
-    fn remember(&self, path: &str, entry: impl FnOnce() -> Entry) {
+    pub(crate) fn remember(&self, path: &str, entry: impl FnOnce() -> Entry) {
         let Some(memory) = &self.memory else { return };
         let mut memory = memory.borrow_mut();
         let known_bytes = matches!(memory.get(path), Some(Entry::File(bytes)) if !bytes.is_empty());
@@ -459,6 +498,12 @@ impl HostRoot {
 /// The furthest mark that a recording stores with the zeros before it: the end of a 64 KiB page.
 const MAX_OFFSET: usize = 64 << 10;
 
+/// Longer than any record of the kernel, with its escapes and its dictionary.
+const MAX_RECORD: usize = 16 << 10;
+
+/// Records that are read of one queue. The log of a machine holds some thousand.
+const MAX_RECORDS: usize = 1 << 18;
+
 /// Problems kept of one reading of a host: a hostile file could hold millions.
 const MAX_PROBLEMS: usize = 100;
 
@@ -475,10 +520,12 @@ pub(crate) fn absolute(path: &str) -> String {
 fn live_facts() -> Facts {
     let unix = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let monotonic = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let awake = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Facts {
         unix_seconds: unix.map_or(0.0, |elapsed| elapsed.as_secs_f64()),
         monotonic_seconds: monotonic.tv_sec as f64 + monotonic.tv_nsec as f64 / 1e9,
         page_size: Some(rustix::param::page_size() as u64),
+        awake_seconds: Some(awake.tv_sec as f64 + awake.tv_nsec as f64 / 1e9),
     }
 }
 

@@ -9,8 +9,8 @@ use crate::kconfig::CHAIN_SIZE;
 use crate::mounts::Mounts;
 use crate::root::HostRoot;
 use crate::{
-    capability, cgroup, configuration, counters, damon, host, hugetlb, knob, ksm, memory, mglru,
-    mounts, process, psi, swap, thp, uptime, zmerge, zone, zram, zswap,
+    capability, cgroup, configuration, counters, damon, host, hugetlb, kernel_log, knob, ksm,
+    memory, mglru, mounts, process, psi, swap, thp, uptime, zmerge, zone, zram, zswap,
 };
 
 /// How much of a host is looked at.
@@ -27,6 +27,8 @@ pub struct Scope {
     pub cgroups: bool,
     /// Read the whole knob table and probe the kernel's features.
     pub settings: bool,
+    /// Read the kernel log for processes that were killed for lack of memory.
+    pub kernel_log: bool,
 }
 
 /// What is read of processes.
@@ -51,6 +53,7 @@ impl Scope {
             smaps_budget,
             cgroups: true,
             settings: true,
+            kernel_log: true,
         }
     }
 
@@ -62,6 +65,7 @@ impl Scope {
             smaps_budget: Duration::ZERO,
             cgroups: false,
             settings: false,
+            kernel_log: false,
         }
     }
 
@@ -88,6 +92,9 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
         snapshot.configuration = configuration::read(host);
         snapshot.capabilities = capability::read(host, &snapshot.host);
         snapshot.zsmalloc_chain_size = host.config().number(CHAIN_SIZE);
+    }
+    if scope.kernel_log {
+        snapshot.kernel_log = kernel_log::read(host, &snapshot.taken);
     }
     snapshot.processes = match scope.processes {
         ProcessScope::Nothing => Processes::default(),
@@ -134,6 +141,7 @@ fn taken(host: &HostRoot) -> Taken {
         unix_seconds: facts.unix_seconds,
         monotonic_seconds: facts.monotonic_seconds,
         uptime: uptime::read(host),
+        awake_seconds: facts.awake_seconds,
         boot_id: host.name_at("proc/sys/kernel/random/boot_id"),
         kernel: host.name_at("proc/sys/kernel/osrelease"),
     }

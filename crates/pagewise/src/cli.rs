@@ -134,6 +134,9 @@ pub(crate) struct Doctor {
     /// Leave out findings that matter less; they count for the exit status no more
     #[arg(long, value_name = "SEVERITY", default_value = "info")]
     pub(crate) min_severity: Severity,
+    /// Only processes killed for lack of memory: the last ten in full, and what would have helped
+    #[arg(long)]
+    pub(crate) oom: bool,
 }
 
 /// As `pagewise_model::Severity`, least first.

@@ -12,8 +12,9 @@ use std::collections::BTreeMap;
 use pagewise_model::knob::KnobReading;
 use pagewise_model::{
     Benchmark, Capability, Cgroups, Cost, Counters, Damon, Effective, Estimate, Finding,
-    FreeBlocks, HostSummary, HostVerdict, HugePool, Interval, Ksm, Memory, Mglru, Name, Problem,
-    Processes, Psi, Reading, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
+    FreeBlocks, HostSummary, HostVerdict, HugePool, Interval, KernelLog, Ksm, Memory, Mglru, Name,
+    OomExplanation, Problem, Processes, Psi, Reading, Snapshot, Thp, Tier, Trial as Tested,
+    TrialRun, Zone, Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
@@ -144,6 +145,8 @@ struct Facts<'a> {
     capabilities: &'a [Capability],
     processes: &'a Processes,
     cgroups: &'a Cgroups,
+    /// Processes killed for lack of memory, as the kernel log tells.
+    oom_kills: &'a KernelLog,
     problems: &'a [Problem],
     /// Rates; left out where the host was looked at once.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -192,6 +195,12 @@ struct Doctor<'a> {
     verdict: &'a HostVerdict,
     /// Most severe first.
     findings: &'a [Finding],
+    /// Processes killed for lack of memory, as the kernel log tells; with --oom.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oom_kills: Option<&'a KernelLog>,
+    /// The newest kills in sentences, newest first; with --oom.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oom_explained: Option<&'a [OomExplanation]>,
 }
 
 /// What memory would become.
@@ -336,7 +345,24 @@ pub fn status(answer: &Answer<'_>) -> String {
 /// What `doctor --json` prints, with a line end.
 pub fn doctor(answer: &Answer<'_>) -> String {
     let head = Head::of_answer(Noun::Doctor, answer);
-    printed(&Doctor { head, verdict: answer.verdict, findings: answer.findings })
+    printed(&Doctor {
+        head,
+        verdict: answer.verdict,
+        findings: answer.findings,
+        oom_kills: None,
+        oom_explained: None,
+    })
+}
+
+/// What `doctor --oom --json` prints, with a line end.
+pub fn oom(answer: &Answer<'_>, explained: &[OomExplanation]) -> String {
+    printed(&Doctor {
+        head: Head::of_answer(Noun::Doctor, answer),
+        verdict: answer.verdict,
+        findings: answer.findings,
+        oom_kills: Some(&answer.interval.end.kernel_log),
+        oom_explained: Some(explained),
+    })
 }
 
 /// The JSON Schema (draft 2020-12) of the document, with a line end.
@@ -416,6 +442,7 @@ impl<'a> Facts<'a> {
             capabilities: &end.capabilities,
             processes: &end.processes,
             cgroups: &end.cgroups,
+            oom_kills: &end.kernel_log,
             problems: &end.problems,
             interval: Rates::of(interval),
         }

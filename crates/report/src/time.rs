@@ -6,7 +6,11 @@ use pagewise_model::Snapshot;
 
 /// The time in UTC; `None` where the host had no clock or its time is out of range.
 pub(crate) fn of(snapshot: &Snapshot) -> Option<Timestamp> {
-    let seconds = snapshot.taken.unix_seconds;
+    at(snapshot.taken.unix_seconds)
+}
+
+/// So many seconds after 1970, UTC; `None` where that is no time.
+pub(crate) fn at(seconds: f64) -> Option<Timestamp> {
     let usable = seconds.is_finite() && seconds > 0.0;
     let duration = usable.then(|| jiff::SignedDuration::try_from_secs_f64(seconds).ok())?;
     Timestamp::from_duration(duration?).ok()?.round(jiff::Unit::Millisecond).ok()
@@ -16,7 +20,7 @@ pub(crate) fn of(snapshot: &Snapshot) -> Option<Timestamp> {
 mod tests {
     use super::*;
 
-    fn at(seconds: f64) -> Option<String> {
+    fn shown(seconds: f64) -> Option<String> {
         let mut snapshot = Snapshot::default();
         snapshot.taken.unix_seconds = seconds;
         of(&snapshot).map(|time| time.to_string())
@@ -24,9 +28,9 @@ mod tests {
 
     #[test]
     fn times_are_utc_and_impossible_ones_are_none() {
-        assert_eq!(at(1_795_183_353.25).as_deref(), Some("2026-11-20T14:02:33.25Z"));
+        assert_eq!(shown(1_795_183_353.25).as_deref(), Some("2026-11-20T14:02:33.25Z"));
         for seconds in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e300] {
-            assert_eq!(at(seconds), None);
+            assert_eq!(shown(seconds), None);
         }
     }
 }

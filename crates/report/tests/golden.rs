@@ -6,6 +6,7 @@
 mod bench;
 mod host;
 mod huge;
+mod killed;
 mod merge;
 mod trial;
 
@@ -44,6 +45,8 @@ fn a_host_with_everything() {
     compare("tests/golden/report-60.txt", &report(&answer, Look { width: 60, colour: false }));
     compare("tests/golden/status.txt", &status(&answer, WIDE));
     compare("tests/golden/doctor.txt", &doctor(&answer, WIDE));
+    let killed = killed::explained();
+    compare("tests/golden/oom.txt", &text::oom(&answer, &killed, WIDE));
 }
 
 #[test]

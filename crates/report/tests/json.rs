@@ -4,6 +4,7 @@
 mod bench;
 mod host;
 mod huge;
+mod killed;
 mod merge;
 mod trial;
 
@@ -168,6 +169,37 @@ fn findings_are_in_report_and_doctor_and_rates_only_between_two_ends() {
     assert_eq!(changes.get("pswpout"), None, "it did not move");
     let single = Interval::single(host::interval().end);
     assert_eq!(document(Noun::Status, &single, &[]).get("interval"), None);
+}
+
+#[test]
+fn kills_are_facts_everywhere_and_sentences_where_they_were_asked_for() {
+    let interval = host::interval();
+    let of = |noun| document(noun, &interval, &[]);
+    let kill = &of(Noun::Report)["oom_kills"]["kills"][0];
+    assert_eq!((&kill["at"], &kill["constraint"]), (&json!("/dev/kmsg:17611"), &json!("cgroup")));
+    assert_eq!(kill["victim"]["anon"], json!(41 * host::MIB));
+    assert_eq!((&kill["host"], &kill["group_memory"]["kernel"]), (&Value::Null, &Value::Null));
+    assert_eq!(&of(Noun::Status)["oom_kills"]["kills"][0], kill);
+    assert_eq!(of(Noun::Doctor).get("oom_kills"), None);
+    let answer = Answer {
+        interval: &interval,
+        verdict: host::verdict(),
+        findings: &[],
+        hidden: 0,
+        estimates: &[],
+        cost: host::cost(),
+    };
+    let text = json::oom(&answer, &killed::explained());
+    let document: Value = serde_json::from_str(&text).unwrap();
+    valid(Noun::Doctor, &document).unwrap();
+    assert_eq!(&document["oom_kills"]["kills"][0], kill);
+    assert_eq!(document["oom_explained"][0]["facts"][2]["label"], json!("why no swap"));
+    let mut interval = host::interval();
+    interval.end.kernel_log.records = host::denied("/dev/kmsg");
+    let answer = Answer { interval: &interval, ..answer };
+    let document: Value = serde_json::from_str(&json::oom(&answer, &[])).unwrap();
+    valid(Noun::Doctor, &document).unwrap();
+    assert_eq!(document["oom_kills"]["records"]["denied"], json!("run as root"));
 }
 
 #[test]

@@ -2,10 +2,11 @@
 //! Whatever the machine is called: lines fit, colours are asked for, names stay neutral.
 
 mod host;
+mod killed;
 
-use pagewise_model::{Interval, Name, Problem, Process, Source, TierKind};
+use pagewise_model::{Interval, Name, OomExplanation, OomFact, Problem, Process, Source, TierKind};
 use pagewise_report::Answer;
-use pagewise_report::text::{Look, doctor, report, status};
+use pagewise_report::text::{Look, doctor, oom, report, status};
 use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
 
@@ -18,7 +19,25 @@ fn all_texts(interval: &Interval, findings: &[pagewise_model::Finding], look: Lo
         estimates: &[],
         cost: host::cost(),
     };
-    [report(&answer, look), status(&answer, look), doctor(&answer, look)].concat()
+    let killed = kills_about(findings);
+    [
+        report(&answer, look),
+        status(&answer, look),
+        doctor(&answer, look),
+        oom(&answer, &killed, look),
+    ]
+    .concat()
+}
+
+/// Kills whose sentences are those of the findings.
+fn kills_about(findings: &[pagewise_model::Finding]) -> Vec<OomExplanation> {
+    let mut killed = killed::explained();
+    for (kill, finding) in killed.iter_mut().zip(findings) {
+        kill.title.clone_from(&finding.title);
+        kill.facts.push(OomFact { label: "who held it", text: finding.what.clone() });
+        kill.change.extend(finding.next.iter().cloned());
+    }
+    killed
 }
 
 /// Puts a name everywhere that a machine may choose one.

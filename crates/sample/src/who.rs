@@ -29,7 +29,9 @@ fn once(pids: &[u32]) -> Vec<u32> {
 
 fn looked(host: &HostRoot, cgroups: bool) -> Snapshot {
     let smaps_budget = Duration::ZERO;
-    snapshot(host, &Scope { cgroups, settings: false, ..Scope::everything(smaps_budget) })
+    let scope =
+        Scope { settings: false, kernel_log: false, cgroups, ..Scope::everything(smaps_budget) };
+    snapshot(host, &scope)
 }
 
 fn known(process: &Process) -> Candidate {

@@ -71,6 +71,7 @@ struct Rounds {
     snapshot: Vec<f64>,
     snapshot_bytes: Vec<f64>,
     outside: Vec<f64>,
+    log: Vec<f64>,
     glance: Vec<f64>,
     report: Vec<f64>,
     report_peak: Vec<f64>,
@@ -141,6 +142,7 @@ impl Rounds {
         self.snapshot.push(seconds);
         self.snapshot_bytes.push(bytes);
         self.outside.push(snapshot_cost(run::program(cost).arg("outside"), 0, args)?.0);
+        self.log.push(log_cost(run::program(cost).arg("log"))?);
         let program = program.to_str().context("the program's path is not UTF-8")?;
         let glance = [program, "report", "--no-contents", "--interval", "0", "--smaps-budget", "0"];
         self.glance.push(measure::used(&glance)?.cpu_seconds);
@@ -165,6 +167,13 @@ fn snapshot_cost(command: &mut Command, processes: u16, args: &Args) -> Result<(
     Ok((number("cpu_seconds")?, number("bytes_read")?))
 }
 
+/// The CPU seconds that the kernel log takes; refused where it could not be read.
+fn log_cost(command: &mut Command) -> Result<f64> {
+    let answer: Value = serde_json::from_str(&run::output(command)?)?;
+    ensure!(answer["records"].as_u64() > Some(0), "the kernel log could not be read");
+    answer["cpu_seconds"].as_f64().context("log: no cpu_seconds")
+}
+
 fn rows(rounds: &Rounds, size: u64) -> Result<Vec<Row>> {
     let cpu = |name, values: &[f64], promised| {
         Row::median(name, Unit::Milliseconds, Spread::of(values), promised)
@@ -174,6 +183,7 @@ fn rows(rounds: &Rounds, size: u64) -> Result<Vec<Row>> {
     [
         cpu("snapshot without smaps, CPU", &rounds.snapshot, Some(0.025)),
         cpu("of it outside /proc/PID, CPU", &rounds.outside, Some(0.006)),
+        cpu("of it the kernel log, CPU", &rounds.log, Some(0.005)),
         Row::median(
             "snapshot without smaps, bytes read",
             Unit::Kibibytes,

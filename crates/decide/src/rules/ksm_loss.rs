@@ -67,7 +67,7 @@ fn computed_profit(ksm: &Ksm, page: Bytes) -> Option<i128> {
     let sharing = ksm.pages_sharing.get()?;
     let scanned = [&ksm.pages_shared, &ksm.pages_unshared, &ksm.pages_volatile];
     let scanned =
-        scanned.into_iter().filter_map(|pages| pages.get()).sum::<pagewise_model::Pages>();
+        scanned.into_iter().filter_map(pagewise_model::Reading::get).sum::<pagewise_model::Pages>();
     let records = scanned.saturating_add(sharing).to_bytes(RECORD);
     Some(i128::from(sharing.to_bytes(page).get()) - i128::from(records.get()))
 }

@@ -20,6 +20,7 @@ mod memory_low;
 mod memory_pressure;
 mod mglru_off;
 mod min_ttl_set;
+mod oom_kills;
 mod settings_differ;
 mod swap_avoids_anon;
 mod swap_full;
@@ -41,6 +42,7 @@ use crate::Rule;
 pub(crate) static ALL: &[Rule] = &[
     memory_low::RULE,
     memory_pressure::RULE,
+    oom_kills::RULE,
     group_limit::RULE,
     memory_grows::RULE,
     commit_limit::RULE,
@@ -83,6 +85,9 @@ pub(crate) type Firing = (&'static str, fn() -> pagewise_model::Interval);
 #[cfg(test)]
 pub(crate) static FIRING: &[Firing] = &[
     ("memory-pressure", memory_pressure::tests::firing),
+    ("oom-kills", oom_kills::tests::firing_by_the_host),
+    ("oom-kills", oom_kills::tests::firing_by_a_limit),
+    ("oom-kills", oom_kills::tests::firing_without_a_log),
     ("group-limit", group_limit::tests::firing),
     ("group-limit", group_limit::tests::firing_full),
     ("group-limit", group_limit::tests::firing_v1),

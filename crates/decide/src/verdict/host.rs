@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is bad about the host as a whole: one signal for each Reading that is.
 
-use pagewise_model::{Bytes, Cgroup, Change, Interval, Level, Percent, Snapshot};
+use pagewise_model::{Bytes, Cgroup, Change, Interval, Level, OomKill, Percent, Snapshot};
 
 use super::group::{self, GroupTrouble};
 use crate::facts::growth::{self, Growth, Into};
 use crate::facts::reclaim::{self, Thrashing};
 use crate::facts::room::{self, Room};
 use crate::facts::{commit, groups, pressure, zones};
+use crate::oom;
 
 /// One thing that is bad.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct Signal<'a> {
 /// What it is. In the order in which causes of the same level are named.
 #[derive(Debug)]
 pub(crate) enum Cause<'a> {
+    /// The machine ran out a moment ago, as the kernel log says.
+    RecentKill(Box<OomKill>),
     /// Processes were killed over the interval, and not by the limit of a cgroup.
     Kills(Change),
     /// Little memory is available.
@@ -40,7 +43,8 @@ pub(crate) fn signals(interval: &Interval) -> Vec<Signal<'_>> {
     let host = &interval.end;
     let room = room::room(host);
     let troubled = group::troubled(interval);
-    let is_groups = is_spared(host) && troubled.iter().any(GroupTrouble::waits);
+    let is_groups = is_spared(host)
+        && (troubled.iter().any(GroupTrouble::waits) || !oom::recent(interval).groups.is_empty());
     let mut signals = vec![
         kills(interval),
         room.map(|room| (room.level(), Cause::Available(room))),
@@ -75,12 +79,18 @@ pub(super) fn waiting_of_spared(host: &Snapshot) -> Option<Level> {
 
 /// Kills that no cgroup's limit explains. The host's counter holds those inside cgroups as well.
 fn kills(interval: &Interval) -> Option<(Level, Cause<'_>)> {
+    let mut recent = oom::recent(interval);
+    if let Some(last) = recent.host.pop() {
+        return Some((Level::Critical, Cause::RecentKill(Box::new(last))));
+    }
     let mut kills = interval.vmstat("oom_kill").filter(|kills| kills.delta > 0)?;
     let troubled = group::troubled(interval);
     let in_group = troubled.iter().flat_map(|group| &group.troubles).map(|(_, trouble)| {
         if let group::Trouble::Kills(kills) = trouble { kills.delta } else { 0 }
     });
-    kills.delta = kills.delta.saturating_sub(in_group.sum());
+    // the kernel log tells of group kills before the interval too: no fewer than these are the groups'
+    let in_groups = in_group.sum::<u64>().max(recent.groups.len() as u64);
+    kills.delta = kills.delta.saturating_sub(in_groups);
     (kills.delta > 0).then_some((Level::Critical, Cause::Kills(kills)))
 }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The verdict in words: the worst thing with its number, then whose it is.
 
-use pagewise_model::{Bytes, Interval, Level, Psi, Snapshot, grouped};
+use pagewise_model::{Bytes, GroupVerdict, Interval, Level, OomKill, Psi, Snapshot, grouped};
 
 use super::group::{GroupTrouble, Trouble};
 use super::host::{self, Cause, Signal};
 use crate::facts::growth;
 use crate::facts::room::Room;
 use crate::facts::tiers;
+use crate::oom;
 use crate::text::{counted, short};
 
 /// A trend is told if memory lasts no longer than this at the present rate.
@@ -20,7 +21,7 @@ pub(super) fn line(
     interval: &Interval,
     level: Level,
     signals: &[Signal<'_>],
-    groups: &[GroupTrouble<'_>],
+    groups: &[GroupVerdict],
 ) -> String {
     let host = &interval.end;
     let mut sentences = Vec::new();
@@ -88,6 +89,9 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
             thrashing.of_read.unwrap_or_default(),
             available()
         ),
+        Cause::RecentKill(kill) => {
+            format!("Memory ran out: {}; {}.", of_kill(kill), available())
+        }
         Cause::Kills(kills) => format!(
             "Memory ran out: the kernel killed {} in the last {:.0} seconds; {}.",
             counted_processes(kills.delta),
@@ -186,7 +190,7 @@ fn waiting(psi: &Psi) -> Option<String> {
 }
 
 /// The worst group, and how many more there are.
-fn of_groups(groups: &[GroupTrouble<'_>]) -> Option<String> {
+fn of_groups(groups: &[GroupVerdict]) -> Option<String> {
     let (worst, others) = groups.split_first()?;
     let more = match others.len() {
         0 => String::new(),
@@ -197,8 +201,17 @@ fn of_groups(groups: &[GroupTrouble<'_>]) -> Option<String> {
         Level::Short => "short of memory",
         Level::Tight | Level::Calm | Level::Unknown => "nearly full",
     };
-    let path = worst.limited.path.as_str();
-    Some(format!("{path} is {state} by its own limit: {}{more}.", of_group(worst)))
+    Some(format!("{} is {state} by its own limit: {}{more}.", worst.group, worst.line))
+}
+
+/// Who was killed, and when, as a clause.
+pub(super) fn of_kill(kill: &OomKill) -> String {
+    let when =
+        kill.seconds_ago.map_or_else(String::new, |seconds| format!(" {} ago", oom::ago(seconds)));
+    match &kill.victim {
+        Some(victim) => format!("the kernel killed {} (pid {}){when}", victim.name, victim.pid),
+        None => format!("the kernel found no process to kill{when}"),
+    }
 }
 
 /// The worst thing about a group, as a clause.

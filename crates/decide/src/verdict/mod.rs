@@ -13,7 +13,9 @@ mod host;
 mod laws;
 mod line;
 
-use pagewise_model::{GroupVerdict, HostVerdict, Interval, Level};
+use pagewise_model::{GroupVerdict, HostVerdict, Interval, Level, RecentKills};
+
+use crate::oom;
 
 pub(crate) use group::{GroupTrouble, Trouble, troubled};
 pub(crate) use host::{Cause, pressed_groups, signals};
@@ -21,8 +23,8 @@ pub(crate) use host::{Cause, pressed_groups, signals};
 /// How short of memory this host is, and its cgroups.
 pub fn judge(interval: &Interval) -> HostVerdict {
     let signals = host::signals(interval);
-    let groups = group::troubled(interval);
-    let unknown = host::unknown(&interval.end);
+    let troubled = group::troubled(interval);
+    let groups = with_killed(&troubled, oom::recent(interval));
     let host = match signals.first() {
         Some(worst) => worst.level,
         None if interval.end.memory.total.get().is_none() => Level::Unknown,
@@ -33,9 +35,25 @@ pub fn judge(interval: &Interval) -> HostVerdict {
         level: host.max(worst_group),
         line: line::line(interval, host, &signals, &groups),
         host,
-        groups: groups.iter().map(named).collect(),
-        unknown,
+        groups,
+        unknown: host::unknown(&interval.end),
     }
+}
+
+/// The groups in trouble, worst first, and those in which the kernel killed a moment ago, also if the
+/// group is gone since.
+fn with_killed(troubled: &[GroupTrouble<'_>], recent: RecentKills) -> Vec<GroupVerdict> {
+    let mut groups: Vec<GroupVerdict> = troubled.iter().map(named).collect();
+    for kill in recent.groups {
+        let Some(path) = kill.group.clone() else { continue };
+        let line = line::of_kill(&kill);
+        match groups.iter_mut().find(|group| group.group == path) {
+            Some(group) => (group.level, group.line) = (Level::Critical, line),
+            None => groups.push(GroupVerdict { group: path, level: Level::Critical, line }),
+        }
+    }
+    groups.sort_by_key(|group| std::cmp::Reverse(group.level));
+    groups
 }
 
 fn named(trouble: &GroupTrouble<'_>) -> GroupVerdict {

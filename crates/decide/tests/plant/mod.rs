@@ -171,8 +171,12 @@ fn service(host: Scene, file: &str, text: impl AsRef<[u8]>) -> Scene {
 pub(crate) fn calm_group(host: Scene) -> Scene {
     let none = "some avg10=0.00 avg60=0.00 avg300=0.00 total=1\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1\n";
     let events = "low 0\nhigh 0\nmax 9000\noom 0\noom_kill 0\noom_group_kill 0\n";
-    let host = service(service(host, "pressure", none), "events", events);
-    let host = host.file("sys/fs/cgroup/system.slice/memory.pressure", none);
+    let stat = host.text("end", &format!("{SERVICE}/memory.stat")).unwrap().to_owned();
+    let host = service(service(service(host, "pressure", none), "events", events), "stat", stat);
+    let slice = host.text("end", "sys/fs/cgroup/system.slice/memory.stat").unwrap().to_owned();
+    let host = host
+        .file("sys/fs/cgroup/system.slice/memory.pressure", none)
+        .file("sys/fs/cgroup/system.slice/memory.stat", slice);
     waiting(host.file("sys/fs/cgroup/memory.pressure", none), "0.00", "0.00")
 }
 

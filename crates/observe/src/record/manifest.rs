@@ -42,6 +42,9 @@ pub struct End {
     pub unix_seconds: f64,
     /// Seconds on a clock that nobody sets.
     pub monotonic_seconds: f64,
+    /// The same without the time in which the machine was suspended: the clock of the kernel log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awake_seconds: Option<f64>,
     /// Files that gave no bytes, with why: `absent: …` or `denied: …`.
     #[serde(default)]
     pub refused: BTreeMap<String, String>,
@@ -86,13 +89,15 @@ impl Manifest {
             unix_seconds: end.map_or(0.0, |end| end.unix_seconds),
             monotonic_seconds: end.map_or(0.0, |end| end.monotonic_seconds),
             page_size: self.page_size,
+            awake_seconds: end.and_then(|end| end.awake_seconds),
         }
     }
 }
 
 impl End {
     fn check(&mut self, troubles: &mut Vec<Trouble>) {
-        for clock in [&mut self.unix_seconds, &mut self.monotonic_seconds] {
+        let clocks = [&mut self.unix_seconds, &mut self.monotonic_seconds];
+        for clock in clocks.into_iter().chain(&mut self.awake_seconds) {
             if !(0.0..1e12).contains(clock) {
                 let expected = "seconds, at least 0 and under 1e12";
                 troubles.push(Trouble::file(FILE, expected, clock.to_string().as_bytes()));
@@ -141,7 +146,8 @@ mod tests {
 
     fn manifest() -> Manifest {
         let refused = [("proc/1/environ".to_owned(), "denied: run as root".to_owned())].into();
-        let end = End { unix_seconds: 1.5, monotonic_seconds: 2.5, refused };
+        let end =
+            End { unix_seconds: 1.5, monotonic_seconds: 2.5, awake_seconds: Some(2.0), refused };
         Manifest {
             format: FORMAT.to_owned(),
             name: "host-1".to_owned(),

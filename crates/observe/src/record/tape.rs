@@ -23,6 +23,7 @@ pub(crate) struct TapeEnd {
     pub(crate) name: &'static str,
     pub(crate) unix_seconds: f64,
     pub(crate) monotonic_seconds: f64,
+    pub(crate) awake_seconds: Option<f64>,
     pub(crate) files: Files,
 }
 
@@ -49,6 +50,7 @@ fn end(name: &'static str, snapshot: &Snapshot, host: HostRoot) -> TapeEnd {
         name,
         unix_seconds: snapshot.taken.unix_seconds,
         monotonic_seconds: snapshot.taken.monotonic_seconds,
+        awake_seconds: snapshot.taken.awake_seconds,
         files: host.remembered(),
     }
 }

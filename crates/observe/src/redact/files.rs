@@ -36,6 +36,11 @@ fn is_switch(word: &[u8]) -> bool {
             .is_some_and(|hex| hex.len() <= 16 && hex.iter().all(u8::is_ascii_hexdigit))
 }
 
+/// Reports of the OOM killer with aliases for names; nothing else of the kernel log.
+pub(super) fn kernel_log(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    Some(crate::kernel_log::renamed(bytes, names))
+}
+
 /// Only whether the file is there.
 pub(super) fn presence(_: &mut Names, _: &[u8]) -> Option<Vec<u8>> {
     Some(Vec::new())

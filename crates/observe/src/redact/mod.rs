@@ -77,6 +77,7 @@ impl Capture {
         let end_of = End {
             unix_seconds: end.unix_seconds,
             monotonic_seconds: end.monotonic_seconds,
+            awake_seconds: end.awake_seconds,
             refused,
         };
         self.manifest.ends.insert(end.name.to_owned(), end_of);

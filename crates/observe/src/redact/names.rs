@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use super::places::Places;
 use super::words::{DEVICE_UNITS, ENGINES, GROUPS, PROGRAMS, SETTINGS_FILES, digits_after};
+use crate::kernel_log::Rename;
 use crate::record::Tape;
 
 /// What was met so far, and what it is called.
@@ -106,6 +107,20 @@ impl Names {
     /// A user id: root stays, everybody else is counted from 1001.
     pub(super) fn user(&mut self, uid: &[u8]) -> usize {
         if uid == b"0" { 0 } else { 1000 + self.users.number(uid) }
+    }
+}
+
+impl Rename for Names {
+    fn program(&mut self, name: &[u8]) -> Vec<u8> {
+        Self::program(self, name).into_bytes()
+    }
+
+    fn group(&mut self, path: &[u8]) -> Vec<u8> {
+        self.group_path(path).into_bytes()
+    }
+
+    fn user(&mut self, uid: u32) -> u32 {
+        u32::try_from(Self::user(self, uid.to_string().as_bytes())).unwrap_or(u32::MAX)
     }
 }
 

@@ -206,7 +206,13 @@ mod tests {
     fn places() -> Places {
         let files: BTreeMap<_, _> =
             [file("proc/self/mountinfo", MOUNTS), file("proc/swaps", SWAPS)].into();
-        let end = TapeEnd { name: "end", unix_seconds: 0.0, monotonic_seconds: 0.0, files };
+        let end = TapeEnd {
+            name: "end",
+            unix_seconds: 0.0,
+            monotonic_seconds: 0.0,
+            awake_seconds: None,
+            files,
+        };
         Places::of(&Tape { page_size: None, ends: vec![end] })
     }
 

@@ -67,7 +67,13 @@ fn files() -> Files {
 }
 
 fn tape() -> Tape {
-    let end = |name, at| TapeEnd { name, unix_seconds: at, monotonic_seconds: at, files: files() };
+    let end = |name, at| TapeEnd {
+        name,
+        unix_seconds: at,
+        monotonic_seconds: at,
+        awake_seconds: None,
+        files: files(),
+    };
     Tape { page_size: Some(4096), ends: vec![end("start", 1.0), end("end", 2.0)] }
 }
 
@@ -173,7 +179,13 @@ fn redacting_twice_drops_nothing_more() {
         let _ = recording.bytes(path);
     }
     let files = recording.remembered();
-    let end = TapeEnd { name: "end", unix_seconds: 0.0, monotonic_seconds: 0.0, files };
+    let end = TapeEnd {
+        name: "end",
+        unix_seconds: 0.0,
+        monotonic_seconds: 0.0,
+        awake_seconds: None,
+        files,
+    };
     let twice = Tape { page_size: None, ends: vec![end] }.redacted();
     assert_eq!(twice.left_out, BTreeMap::new());
     for (path, bytes) in &twice.files {

@@ -22,11 +22,19 @@ pub(super) fn run(
     started: Started,
 ) -> anyhow::Result<Outcome> {
     let interval = input::interval(&input::open(global)?, global)?;
-    let all = pagewise_decide::diagnose(&interval);
+    let mut all = pagewise_decide::diagnose(&interval);
+    if wanted.oom {
+        all.retain(|finding| finding.id == pagewise_decide::oom::RULE);
+    }
+    let killed = wanted.oom.then(|| pagewise_decide::oom::explain(&interval));
     let findings = at_least(wanted.min_severity, &all);
     let hidden = all.len() - findings.len();
-    let printed =
-        PAGE.show(global, started, &interval, Said { findings, hidden, ..Said::default() })?;
+    let printed = PAGE.show(
+        global,
+        started,
+        &interval,
+        Said { findings, hidden, killed: killed.as_deref(), ..Said::default() },
+    )?;
     if findings.is_empty() && printed == Printed::Whole {
         examined(&interval.end)?;
     }

@@ -18,10 +18,10 @@ pub(crate) use lab::workload_keys;
 
 use std::process::ExitCode;
 
-use pagewise_model::{Estimate, Finding, Interval};
+use pagewise_model::{Estimate, Finding, Interval, OomExplanation};
 use pagewise_report::Answer;
-use pagewise_report::json::Noun;
-use pagewise_report::text::Look;
+use pagewise_report::json::{self, Noun};
+use pagewise_report::text::{self, Look};
 
 use crate::cli::{Cli, Global, Report, Verb};
 use crate::cost::{self, Started};
@@ -87,6 +87,8 @@ struct Said<'a> {
     /// Findings that the user did not ask for.
     hidden: usize,
     estimates: &'a [Estimate],
+    /// Kills alone are to be shown.
+    killed: Option<&'a [OomExplanation]>,
 }
 
 /// One way to show an answer.
@@ -106,12 +108,14 @@ impl Page {
         said: Said<'_>,
     ) -> anyhow::Result<Printed> {
         let cost = cost::so_far(started, interval);
-        let Said { findings, hidden, estimates } = said;
+        let Said { findings, hidden, estimates, killed } = said;
         let verdict = &pagewise_decide::judge(interval);
         let answer = Answer { interval, verdict, findings, hidden, estimates, cost };
-        let text = match global.json {
-            true => (self.json)(&answer),
-            false => (self.text)(&answer, screen::look(global)),
+        let text = match (global.json, killed) {
+            (true, Some(killed)) => json::oom(&answer, killed),
+            (false, Some(killed)) => text::oom(&answer, killed, screen::look(global)),
+            (true, None) => (self.json)(&answer),
+            (false, None) => (self.text)(&answer, screen::look(global)),
         };
         let printed = print(text.as_bytes())?;
         self.remark(global, &answer);

@@ -19,7 +19,7 @@ pub(super) fn run(global: &Global, wanted: &Report, started: Started) -> anyhow:
         true => scan::glance(&host.end, &interval.end),
         false => Vec::new(),
     };
-    let said = Said { findings: &findings, hidden: 0, estimates: &estimates };
+    let said = Said { findings: &findings, estimates: &estimates, ..Said::default() };
     PAGE.show(global, started, &interval, said)?;
     Ok(Outcome::Done)
 }

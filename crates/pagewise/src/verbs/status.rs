@@ -14,7 +14,8 @@ const PAGE: Page = Page { noun: Noun::Status, text: text::status, json: json::st
 
 pub(super) fn run(global: &Global, started: Started) -> anyhow::Result<Outcome> {
     let host = input::open(global)?.without_start();
-    let interval = host.interval(&Scope::glance(), || anyhow::Ok(()))?;
+    let interval =
+        host.interval(&Scope { kernel_log: true, ..Scope::glance() }, || anyhow::Ok(()))?;
     PAGE.show(global, started, &interval, Said::default())?;
     Ok(Outcome::Done)
 }

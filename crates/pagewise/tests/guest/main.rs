@@ -23,6 +23,7 @@ mod boot;
 mod caches;
 mod lab;
 mod loans;
+mod oom;
 mod outcomes;
 mod sizes;
 mod suites;

@@ -14,6 +14,23 @@ use serde_json::{Value, json};
 const SECRET: &str = "quokka";
 const SCOPE: Scope = Scope::everything(Duration::from_secs(5));
 
+/// A report of the OOM killer, and other messages.
+const KERNEL_LOG: &str = "6,3,1,-;Linux version 6.12.107-quokka\n\
+    6,4,1,-;usb 1-1: Product: quokka 7\n SUBSYSTEM=usb\n DEVICE=+usb:quokka\n\
+    4,5,2,-;quokka-db invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0\n\
+    4,6,2,-;CPU: 0 UID: 1000 PID: 77 Comm: quokka-db Not tainted 6.12.107-quokka\n\
+    6,7,2,-;memory: usage 64kB, limit 64kB, failcnt 3\n\
+    6,8,2,-;Memory cgroup stats for /quokka.slice/quokka-db.service:\n\
+    6,9,2,-;anon 61440\n6,10,2,-;quokka 17\n6,11,2,-;[  pid  ]   uid     rss swapents oom_score_adj name\n\
+    6,12,2,-;[     77]  1000      15        2             0 quokka-db\n\
+    6,13,2,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=quokka,mems_allowed=0,\
+    oom_memcg=/quokka.slice/quokka-db.service,task_memcg=/quokka.slice/quokka-db.service/quokka,\
+    task=quokka-db,pid=77,uid=1000\n\
+    3,14,3,-;Memory cgroup out of memory: Killed process 77 (quokka-db) total-vm:90kB, anon-rss:60kB, \
+    file-rss:4kB, shmem-rss:0kB, UID:1000 pgtables:4kB oom_score_adj:0\n\
+    6,15,3,-;oom_reaper: reaped process 77 (quokka-db), now anon-rss:0kB, file-rss:0kB, shmem-rss:0kB\n\
+    6,16,4,-;quokka: the end\n";
+
 /// A host that has the secret wherever people give names.
 fn host(seconds: u32) -> HostRoot {
     let faults = 1000 + 100 * seconds;
@@ -65,6 +82,7 @@ fn host(seconds: u32) -> HostRoot {
              32 27 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
                 .into(),
         ),
+        ("dev/kmsg", KERNEL_LOG.into()),
         ("sys/dev/block/8:1/partition", "1\n".into()),
         ("sys/block/sdb/queue/rotational", "1\n".into()),
         ("sys/block/sdb/sdb1/partition", "1\n".into()),
@@ -136,7 +154,7 @@ fn numbers(snapshot: &Snapshot) -> Vec<String> {
         "zram": snapshot.zram, "zmerge": snapshot.zmerge, "zswap": snapshot.zswap, "ksm": snapshot.ksm,
         "hugetlb": snapshot.hugetlb, "thp": snapshot.thp, "mglru": snapshot.mglru,
         "damon": snapshot.damon, "knobs": snapshot.knobs, "processes": snapshot.processes,
-        "cgroups": snapshot.cgroups,
+        "cgroups": snapshot.cgroups, "oom_kills": snapshot.kernel_log,
         "page_size": snapshot.host.page_size, "cpus": snapshot.host.cpus,
         "when": [snapshot.taken.unix_seconds, snapshot.taken.monotonic_seconds],
     });
@@ -195,6 +213,24 @@ fn a_capture_holds_all_numbers() {
     let (original, packed) = captured(two_ends(), &SCOPE);
     assert!(numbers(&original).len() > 5);
     assert_same_numbers(&original, &replayed(&packed, &SCOPE));
+}
+
+/// Aliases are those of the other files: the victim and its group can still be found in them.
+#[test]
+fn a_report_of_the_oom_killer_keeps_its_numbers_and_its_aliases() {
+    let (original, packed) = captured(two_ends(), &SCOPE);
+    let replay = replayed(&packed, &SCOPE);
+    let [before, after] = [&original, &replay].map(|host| host.kernel_log.kills.first().unwrap());
+    assert_eq!(
+        (before.victim.as_ref().unwrap().name.as_str(), before.tasks.len()),
+        ("quokka-db", 1)
+    );
+    let victim = after.victim.as_ref().unwrap();
+    let process = replay.processes.list.iter().find(|process| process.pid == 77).unwrap();
+    assert_eq!((&victim.name, victim.uid), (&process.name, process.uid.get()));
+    assert_eq!(after.tasks[0].uid, victim.uid.unwrap());
+    assert_eq!(after.group.as_ref(), process.cgroup.value());
+    assert_eq!(replay.kernel_log.records.get(), Some(14));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! Processes whose memory is arranged by `crates/apply/examples/held.rs`, and cgroups for them.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -115,10 +115,15 @@ impl Group {
     }
 
     pub(crate) fn start(&self, arguments: &str) -> Held {
+        Held::started(self.command(&program()).args(arguments.split(' ')))
+    }
+
+    /// A program that will run in the group.
+    pub(crate) fn command(&self, program: &Path) -> Command {
         let join = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", self.folder.display());
         let mut command = Command::new("sh");
-        command.args(["-c", &join, "sh"]).arg(program()).args(arguments.split(' '));
-        Held::started(&mut command)
+        command.args(["-c", &join, "sh"]).arg(program);
+        command
     }
 }
 

@@ -35,6 +35,7 @@ mod lab;
 mod lent;
 mod loans;
 mod machine;
+mod oom;
 mod sample;
 mod sizes;
 mod stuck;

@@ -335,24 +335,51 @@ impl Page {
         }
     }
 
-    /// A command, continued with `\` where it is too long, so that it can be pasted.
+    /// A command, continued with `\` where it is too long, so that it can be pasted. A comment after
+    /// it that does not fit beside its end gets lines of its own: a shell would not continue one.
     pub(super) fn command(&mut self, start: Line, indent: usize, command: &str) {
+        let whole = harmless(command.to_owned());
+        let (command, comment) = match whole.split_once("  # ") {
+            Some((command, comment)) => (command, Some(comment)),
+            None => (whole.as_str(), None),
+        };
+        let mut lines = self.command_lines(indent, command);
+        let beside = comment.map(|comment| format!("  # {comment}"));
+        let fits = |end: &&mut String, beside: &String| {
+            indent + end.width() + beside.width() <= self.width
+        };
+        let end = lines.last_mut().zip(beside).filter(|(end, beside)| fits(end, beside));
+        let told = end.map(|(end, beside)| end.push_str(&beside)).is_some();
+        let mut head = start.pad_to(indent);
+        for text in lines {
+            self.line(&head.span(Role::Command, text));
+            head = Line::indented(indent);
+        }
+        for text in wrap(
+            comment.filter(|_| !told).unwrap_or_default(),
+            self.width.saturating_sub(indent + 2),
+        ) {
+            if !text.is_empty() {
+                self.line(&Line::indented(indent).span(Role::Quiet, format!("# {text}")));
+            }
+        }
+    }
+
+    fn command_lines(&self, indent: usize, command: &str) -> Vec<String> {
         let room = self.width.saturating_sub(indent + 2);
-        let lines = if command.contains('\'') {
+        let quoted = command.contains('\'');
+        let mut lines = if quoted {
             wrap(command, room + 2)
         } else {
             let options = Options::new(room).word_splitter(WordSplitter::NoHyphenation);
-            let command = whole_steps(&harmless(command.to_owned()), room);
+            let command = whole_steps(command, room);
             textwrap::wrap(&command, options).iter().map(|line| line.replace(GLUE, " ")).collect()
         };
-        let go_on = if command.contains('\'') { "" } else { " \\" };
         let last = lines.len().saturating_sub(1);
-        let mut head = start.pad_to(indent);
-        for (at, text) in lines.iter().enumerate() {
-            let more = if at < last { go_on } else { "" };
-            self.line(&head.span(Role::Command, format!("{text}{more}")));
-            head = Line::indented(indent);
+        if !quoted {
+            lines[..last].iter_mut().for_each(|line| line.push_str(" \\"));
         }
+        lines
     }
 }
 
@@ -404,6 +431,21 @@ mod tests {
         let command = "pagewise trial --a vm.swappiness=0 --b vm.swappiness=60";
         let text = printed(40, |page| page.command(Line::indented(2), 2, command));
         assert_eq!(text, "  pagewise trial --a vm.swappiness=0 \\\n  --b vm.swappiness=60\n");
+    }
+
+    #[test]
+    fn a_comment_that_does_not_fit_has_lines_that_begin_with_a_hash() {
+        let command =
+            "sudo systemctl set-property a.service X=1  # writes; lasts; undo: the same with X=2";
+        let text = printed(46, |page| page.command(Line::indented(2), 2, command));
+        assert_eq!(
+            text,
+            "  sudo systemctl set-property a.service X=1\n  # writes; lasts; undo: the same with X=2\n"
+        );
+        let text = printed(40, |page| {
+            page.command(Line::indented(2), 2, "true  # a b c d e f g h i j k l m n o p q r s t u");
+        });
+        assert_eq!(text, "  true\n  # a b c d e f g h i j k l m n o p q r\n  # s t u\n");
     }
 
     #[test]

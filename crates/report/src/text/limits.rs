@@ -58,6 +58,7 @@ fn denied_sections(snapshot: &Snapshot) -> Vec<String> {
         ("details of huge pages", has_denied(&s.thp)),
         ("MGLRU", has_denied(&s.mglru)),
         ("DAMON", has_denied(&s.damon)),
+        ("the kernel log", has_denied(&s.kernel_log)),
         ("some settings", has_denied(&s.knobs)),
         ("some kernel features", s.capabilities.iter().any(|c| c.state == FeatureState::Denied)),
         ("details of cgroups", has_denied(&s.cgroups)),

@@ -20,6 +20,7 @@ mod limits;
 mod memory;
 mod merge;
 mod movement;
+mod oom;
 mod planned;
 mod pressure;
 mod processes;
@@ -41,7 +42,7 @@ mod zram;
 use crate::{Answer, Benched, Collapsed, HugeSeen, Merged, Planned, Restrained, Scanned, Tried};
 use kit::Page;
 use pagewise_model::knob::KnobReading;
-use pagewise_model::{Replicated, SelfTest, Trial};
+use pagewise_model::{OomExplanation, Replicated, SelfTest, Trial};
 
 /// How text may look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +71,11 @@ pub fn bench(benched: &Benched<'_>, look: Look) -> String {
 /// Findings in full.
 pub fn doctor(answer: &Answer<'_>, look: Look) -> String {
     printed(look, |page| doctor::print(page, answer))
+}
+
+/// Processes that were killed for lack of memory.
+pub fn oom(answer: &Answer<'_>, explained: &[OomExplanation], look: Look) -> String {
+    printed(look, |page| oom::print(page, answer, explained))
 }
 
 /// What memory would become.

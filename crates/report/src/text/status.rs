@@ -5,7 +5,7 @@ use pagewise_model::{Pressure, Snapshot, Tier};
 
 use super::kit::{FACTS, Page, Role};
 use super::words::{lack, part_of, share, shown, stalled};
-use super::{header, memory, movement, pressure, savers, thp, verdict, zones, zram};
+use super::{header, memory, movement, oom, pressure, savers, thp, verdict, zones, zram};
 use crate::Answer;
 
 pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
@@ -26,6 +26,9 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
     moving(page, answer);
     huge_pages(page, snapshot);
     savers::facts(snapshot).iter().for_each(|(label, text)| page.fact(label, text));
+    if let Some(killed) = oom::glance(snapshot) {
+        page.fact("OOM kills", &killed);
+    }
     if !answer.findings.is_empty() {
         page.fact("Findings", &format!("{} (pagewise doctor)", verdict::counted(answer.findings)));
     }

@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 use pagewise_model::knob::{KNOBS, KnobReading};
 use pagewise_model::*;
 
+pub(crate) mod oom;
+
 pub(crate) const GIB: u64 = 1 << 30;
 pub(crate) const MIB: u64 = 1 << 20;
 
@@ -438,6 +440,7 @@ fn end(moment: u64) -> Snapshot {
         taken: Taken {
             unix_seconds: 1_795_183_353.25 + moment as f64,
             monotonic_seconds: 5_000.0 + moment as f64,
+            awake_seconds: Some(5_000.0 + moment as f64),
             boot_id: name("7e0f3c52-6f5e-4b0e-9d5b-0a9c6d1f2b11"),
             uptime: found(Millis::new(5_100_000 + moment * 1000), "/proc/uptime"),
             kernel: name("6.12.107"),
@@ -463,6 +466,7 @@ fn end(moment: u64) -> Snapshot {
             ("workingset_refault_file", grown(1_000_000, 78_112)),
         ]),
         psi: psi(),
+        kernel_log: oom::kernel_log(),
         zones: vec![
             zone("DMA", 15, 11, [0, 0, 0]),
             zone("DMA32", 2_970, 260, [68, 85, 102]),

@@ -14,6 +14,7 @@ pub(crate) const BEHIND_FILE_USED: &str = "debian12-6.18-x86_64-24g-zram-behind-
 /// A zram swap tier alone, empty.
 pub(crate) const ZRAM_SWAP: &str = "debian12-6.18-x86_64-24g-zram-swap";
 /// The same, while a cgroup of 64 MiB swaps 130 MiB of text to it.
+pub(crate) const OOM_LIMIT: &str = "debian-trixie-6.12-x86_64-256m-oom-limit";
 pub(crate) const ZRAM_SWAP_USED: &str = "debian12-6.18-x86_64-24g-zram-swap-used";
 /// Version 2: a group of 64 MiB works on 160 MiB, of which zram takes the rest.
 pub(crate) const AT_LIMIT: &str = "debian-sid-7.2-x86_64-512m-zram-pressure";

@@ -10,7 +10,9 @@ use pagewise_model::Severity;
 
 use crate::scene::Scene;
 
-pub(crate) use hosts::{BEHIND_FILE, BEHIND_FILE_USED, PLAIN, THP, ZRAM_SWAP, ZRAM_SWAP_USED};
+pub(crate) use hosts::{
+    BEHIND_FILE, BEHIND_FILE_USED, OOM_LIMIT, PLAIN, THP, ZRAM_SWAP, ZRAM_SWAP_USED,
+};
 
 /// Changes the files of a host.
 pub(crate) type Change = fn(Scene) -> Scene;

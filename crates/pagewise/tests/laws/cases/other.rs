@@ -4,8 +4,8 @@
 use pagewise_model::Severity::{Critical, Info, Warning};
 
 use super::hosts::{
-    AT_LIMIT, BEHIND_FILE, PLAIN, SWAP_OFF, THP, ZRAM_SWAP, mm_stat, pressure, rereading, swap_off,
-    swaps,
+    AT_LIMIT, BEHIND_FILE, OOM_LIMIT, PLAIN, SWAP_OFF, THP, ZRAM_SWAP, mm_stat, pressure,
+    rereading, swap_off, swaps,
 };
 use super::{Case, Near};
 use crate::scene::Scene;
@@ -14,6 +14,10 @@ const SLICE: &str = "sys/fs/cgroup/system.slice";
 const LIMITED: &str = "sys/fs/cgroup/system.slice/cg-2.service";
 const EVENTS: &str = "sys/fs/cgroup/system.slice/cg-2.service/memory.events";
 const KHUGEPAGED: &str = "sys/kernel/mm/transparent_hugepage/khugepaged";
+
+/// The end of a report, as Linux 6.12 prints it; the numbers are ours.
+const KILLED: &str = "3,12,9000000,-;Out of memory: Killed process 7 (java) total-vm:8kB, \
+    anon-rss:4kB, file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:4kB oom_score_adj:0\n";
 
 pub(super) static CASES: &[Case] = &[
     Case {
@@ -441,6 +445,41 @@ pub(super) static CASES: &[Case] = &[
         near: Near::Silent(|host| in_pieces(host).grow("compact_stall", 1)),
     },
     Case {
+        id: "oom-kills",
+        reason: "the kernel log says that the machine ran out",
+        host: ZRAM_SWAP,
+        fires: |host| host.file("dev/kmsg", KILLED),
+        severity: Warning,
+        title: "the kernel killed java (pid 7): the machine ran out of memory",
+        also: &[],
+        // the same, written by a program
+        near: Near::Silent(|host| host.file("dev/kmsg", KILLED.replace("3,12,", "11,12,"))),
+    },
+    Case {
+        id: "oom-kills",
+        reason: "a group reached its limit",
+        host: OOM_LIMIT,
+        fires: |host| host,
+        severity: Critical,
+        title: "the kernel killed nginx (pid 147) at the limit of ",
+        also: &[],
+        near: Near::Told(
+            |host| host.without("dev/kmsg"),
+            Info,
+            "1 process was killed for lack of memory since boot",
+        ),
+    },
+    Case {
+        id: "oom-kills",
+        reason: "the counter grows and there is no log",
+        host: ZRAM_SWAP,
+        fires: |host| host.grow("oom_kill", 2),
+        severity: Critical,
+        title: "2 processes were killed for lack of memory since boot",
+        also: &[],
+        near: Near::Silent(|host| host.grow("oom_kill", 0)),
+    },
+    Case {
         id: "mglru-off",
         reason: "built in and off",
         host: ZRAM_SWAP,
@@ -801,6 +840,19 @@ fn enabled(host: Scene, unit: &str) -> Scene {
     host.file(&format!("etc/systemd/system/multi-user.target.wants/{unit}.service"), "")
 }
 
+/// The large process is so old, holds 3,000 MiB, and held 150 MiB less at the earlier end.
+fn grown(host: Scene, age: u64) -> Scene {
+    const UPTIME: u64 = 50_000;
+    let stat =
+        format!("1774 (x) S 1 1 1 0 -1 0 9 0 0 0 5 5 0 0 20 0 1 0 {} 9 9\n", (UPTIME - age) * 100);
+    host.file("proc/uptime", format!("{UPTIME}.00 9000.00\n"))
+        .file("proc/1774/cgroup", "4:memory:/\n")
+        .file_at("start", "proc/1774/statm", format!("999999 {} 0 9 0 9 0\n", 2850 * 256))
+        .file("proc/1774/stat", stat)
+        .line("proc/1774/status", "RssAnon:", "RssAnon:\t 3072000 kB")
+        .line("proc/1774/smaps_rollup", "AnonHugePages:", "AnonHugePages:   2800000 kB")
+}
+
 /// A size of meminfo in KiB.
 fn meminfo(host: Scene, key: &str, kib: u64) -> Scene {
     host.line("proc/meminfo", key, &format!("{key} {kib} kB"))
@@ -860,19 +912,6 @@ fn big_swap_used(host: Scene, used: u64) -> Scene {
     let host = swaps(host, &["/dev/zram1 partition 524284 0 100", &file]);
     let host = meminfo(host, "SwapTotal:", 8_912_888);
     meminfo(host, "SwapFree:", 8_912_888 - used)
-}
-
-/// The large process is so old, holds 3,000 MiB, and held 150 MiB less at the earlier end.
-fn grown(host: Scene, age: u64) -> Scene {
-    const UPTIME: u64 = 50_000;
-    let stat =
-        format!("1774 (x) S 1 1 1 0 -1 0 9 0 0 0 5 5 0 0 20 0 1 0 {} 9 9\n", (UPTIME - age) * 100);
-    host.file("proc/uptime", format!("{UPTIME}.00 9000.00\n"))
-        .file("proc/1774/cgroup", "4:memory:/\n")
-        .file_at("start", "proc/1774/statm", format!("999999 {} 0 9 0 9 0\n", 2850 * 256))
-        .file("proc/1774/stat", stat)
-        .line("proc/1774/status", "RssAnon:", "RssAnon:\t 3072000 kB")
-        .line("proc/1774/smaps_rollup", "AnonHugePages:", "AnonHugePages:   2800000 kB")
 }
 
 fn available(host: Scene, kib: u64) -> Scene {

@@ -36,6 +36,12 @@ impl<'a> Place<'a> {
     fn find(scene: &'a Scene, evidence: &'a Evidence) -> Result<Self, String> {
         let text = scene.text("end", &evidence.path);
         let text = match (text, evidence.line) {
+            // a record is known by its sequence number
+            (Some(text), Some(number)) if evidence.path == "/dev/kmsg" => {
+                let is_it = |line: &&str| line.split(',').nth(1) == Some(&number.to_string());
+                let record = text.lines().find(is_it);
+                Some(record.ok_or_else(|| format!("{evidence:?}: there is no such record"))?)
+            }
             (Some(text), Some(line)) => {
                 let line = text.lines().nth(line as usize - 1);
                 Some(line.ok_or_else(|| format!("{evidence:?}: the file has fewer lines"))?)

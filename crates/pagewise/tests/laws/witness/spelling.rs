@@ -84,6 +84,7 @@ pub(super) fn expected(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<St
     let ends = |end: &str| path.ends_with(end);
     match () {
         () if place.said() == "no such file" => absent(place),
+        () if path == "/dev/kmsg" => killed(place),
         () if ends("/proc/vmstat") => counters(place, seconds),
         () if ends("/proc/meminfo") || ends("/smaps_rollup") || ends("/status") => sizes(place),
         () if path.contains("pressure") => averages(place),
@@ -174,7 +175,11 @@ fn derived(place: &Place<'_>) -> Result<Vec<String>, String> {
         return Ok(Vec::new());
     }
     let slots = number(place.word(0)?)? / 4096;
-    Ok(vec![format!("slot table {}", Bytes::new(slots * 16))])
+    // a kernel before 7 that notes when a slot was used has a time in each
+    let release = place.scene.text("end", "/proc/sys/kernel/osrelease").unwrap_or_default();
+    let notes_times = place.scene.has("/sys/kernel/debug/zram/zram0/block_state");
+    let each = if notes_times && release.starts_with("6.") { 24 } else { 16 };
+    Ok(vec![format!("slot table {}", Bytes::new(slots * each))])
 }
 
 fn change(name: &str, before: u64, after: u64, seconds: Option<f64>) -> Result<String, String> {
@@ -278,6 +283,7 @@ fn group_counters(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<String>
         }
         // told only where neither the group nor one above it has a limit
         "hierarchical_memsw_limit" if number(value)? > u64::MAX / 4 => "swap.max max".to_owned(),
+        "oom_kill" => format!("oom_kill {value}"),
         "anon" | "total_rss" => format!("anon {}", shown(value, Unit::Size)?),
         "shmem" | "total_shmem" => format!("shmem {}", shown(value, Unit::Size)?),
         "total_swap" => format!("swap.current {}", shown(value, Unit::Size)?),
@@ -316,6 +322,36 @@ fn choice(place: &Place<'_>) -> Result<Vec<String>, String> {
 }
 
 /// What udev saw, or the mark at the end of the first page.
+/// The record that ends a report, and what the records before it say of the group.
+fn killed(place: &Place<'_>) -> Result<Vec<String>, String> {
+    let text = place.there()?;
+    let (head, said) = text.split_once(';').ok_or("no record")?;
+    let micros = number(head.split(',').nth(2).ok_or("no time")?)?;
+    let who = match said.split_once("Killed process ") {
+        Some((_, rest)) => {
+            format!("killed process {}", rest.split(" total-vm:").next().unwrap_or_default())
+        }
+        None => "no killable process".to_owned(),
+    };
+    let log = place.scene.text("end", "/dev/kmsg").unwrap_or_default();
+    let before = log.split(text).next().unwrap_or_default();
+    let last = |begin: &str, end: &str| {
+        let (_, rest) = before.rsplit_once(begin)?;
+        Some(rest.split(end).next().unwrap_or_default().to_owned())
+    };
+    let by_group = said.starts_with("Memory cgroup") || said.starts_with("Out of memory and");
+    let group = last("Memory cgroup stats for ", ":\n").filter(|_| by_group);
+    let limit = last(", limit ", "kB, failcnt").filter(|_| group.is_some());
+    // the limit of memory stands before that of swap
+    let memory = before.rsplit_once("memory: usage").map(|(_, rest)| rest).unwrap_or_default();
+    let limit =
+        limit.and(memory.split_once(", limit ")).and_then(|(_, rest)| rest.split_once("kB"));
+    let limit = limit.map(|(size, _)| kib(size)).transpose()?;
+    let group = group.map_or_else(String::new, |group| format!(" in {group}"));
+    let limit = limit.map_or_else(String::new, |limit| format!(", limit {limit}"));
+    Ok(vec![format!("{who}{group}{limit}, {:.0} s after boot", micros as f64 / 1e6)])
+}
+
 fn signature(place: &Place<'_>) -> Result<Vec<String>, String> {
     let text = place.there()?;
     let is_swap = text == "E:ID_FS_TYPE=swap" || text.get(4086..4096) == Some("SWAPSPACE2");

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What would have prevented a kill: commands, each with whether it lasts and how to undo it.
+
+use pagewise_model::{Bytes, Cgroup, Hierarchy, Limit, Name, OomConstraint, OomKill, Snapshot};
+
+use super::{find_group, limit};
+use crate::facts::{groups, tiers};
+use crate::text::{quoted, writes_and};
+
+const MORE: &str = "half as much again; ";
+const LESS: &str = "three quarters of what it held then; ";
+
+/// The best first. Never empty: what keeps a process from being killed can always be looked at.
+pub(crate) fn of(host: &Snapshot, kill: &OomKill) -> Vec<String> {
+    let mut commands: Vec<String> = may_be_killed(kill).into_iter().collect();
+    match kill.constraint {
+        Some(OomConstraint::Cgroup) => {
+            commands.extend(allow_swap(host, kill));
+            commands.extend(raise(host, kill));
+        }
+        Some(OomConstraint::Cpuset | OomConstraint::Policy) => {
+            commands.push("numastat -m  # which nodes have memory; package numactl".to_owned());
+        }
+        Some(OomConstraint::Host) | None => commands.extend(cap(host, kill)),
+    }
+    if kill.constraint != Some(OomConstraint::Cgroup) && tiers::swap_is_off(host) {
+        commands.push(
+            "pagewise bench  # what zram would hold here; changes nothing that stays".to_owned(),
+        );
+    }
+    let alive = kill.victim_group.as_ref().filter(|path| find_group(host, path).is_some());
+    commands.push(match alive {
+        Some(group) => format!(
+            "pagewise scan --cgroup {}  # what compressing its memory would free",
+            quoted(group.as_str())
+        ),
+        None => "pagewise scan  # what compressing memory would free".to_owned(),
+    });
+    commands
+}
+
+/// The group as it is now, its unit, and its folder.
+struct Place<'a> {
+    unit: Option<&'a str>,
+    folder: String,
+    v2: bool,
+}
+
+fn place<'a>(host: &'a Snapshot, path: &Name) -> Option<(&'a Cgroup, Place<'a>)> {
+    let group = find_group(host, path)?;
+    let file = group.max.source.path().rsplit_once('/')?.0.to_owned();
+    let v2 = host.cgroups.hierarchy == Hierarchy::V2;
+    let unit = groups::system_unit(group).filter(|_| v2);
+    Some((group, Place { unit, folder: file, v2 }))
+}
+
+/// A limit with half as much again, where the machine has that much.
+fn raise(host: &Snapshot, kill: &OomKill) -> Option<String> {
+    let (group, place) = place(host, kill.group.as_ref()?)?;
+    let Limit::Bytes(now) = group.max.get()? else { return None };
+    let more = limit(kill)?.get() / 2;
+    host.memory.available.get().filter(|available| available.get() / 2 > more)?;
+    let raised = mebibytes(Bytes::new(now.get().saturating_add(more)))?;
+    Some(match place.unit {
+        Some(unit) => {
+            property(unit, "MemoryMax", &format!("{raised}M"), &now.get().to_string(), MORE)
+        }
+        None => {
+            let file = if place.v2 { "memory.max" } else { "memory.limit_in_bytes" };
+            put(
+                &format!("{raised}M"),
+                &format!("{}/{file}", place.folder),
+                &now.get().to_string(),
+                MORE,
+            )
+        }
+    })
+}
+
+/// Swap for a group that may not use any, where there is some.
+fn allow_swap(host: &Snapshot, kill: &OomKill) -> Option<String> {
+    let (group, place) = place(host, kill.group.as_ref()?)?;
+    let barred = group.swap_max.get() == Some(Limit::Bytes(Bytes::new(0)));
+    let room = host.tiers.iter().any(|tier| tiers::is_full(tier) == Some(false));
+    if !barred || !room || !place.v2 {
+        return None;
+    }
+    Some(match place.unit {
+        Some(unit) => property(unit, "MemorySwapMax", "infinity", "0", ""),
+        None => put("max", &format!("{}/memory.swap.max", place.folder), "0", ""),
+    })
+}
+
+/// A limit for the victim's unit, below what it held when the machine ran out.
+fn cap(host: &Snapshot, kill: &OomKill) -> Option<String> {
+    let (group, place) = place(host, kill.victim_group.as_ref()?)?;
+    let held = kill.victim.as_ref()?.resident()?;
+    let unit = place.unit.filter(|_| group.max.get() == Some(Limit::Max))?;
+    let less = mebibytes(Bytes::new(held.get() / 4 * 3)).filter(|&less| less > 0)?;
+    Some(property(unit, "MemoryMax", &format!("{less}M"), "infinity", LESS))
+}
+
+/// Processes that may not be killed, in a group where nobody else is left.
+fn may_be_killed(kill: &OomKill) -> Option<String> {
+    let barred = kill.tasks.iter().find(|task| task.oom_score_adj == -1000);
+    let task = barred.filter(|_| kill.victim.is_none())?;
+    Some(writes_and(
+        format!("echo 0 | sudo tee /proc/{}/oom_score_adj", task.pid),
+        "until the process ends; undo: the same with -1000",
+    ))
+}
+
+fn property(unit: &str, name: &str, value: &str, before: &str, note: &str) -> String {
+    writes_and(
+        format!("sudo systemctl set-property {} {name}={value}", quoted(unit)),
+        &format!("{note}lasts; undo: the same with {name}={before}"),
+    )
+}
+
+fn put(value: &str, path: &str, before: &str, note: &str) -> String {
+    writes_and(
+        format!("echo {value} | sudo tee {}", quoted(path)),
+        &format!("{note}until the group or the machine ends; undo: the same with {before}"),
+    )
+}
+
+/// Rounded up.
+fn mebibytes(size: Bytes) -> Option<u64> {
+    Some(size.get().checked_next_multiple_of(1 << 20)? >> 20)
+}

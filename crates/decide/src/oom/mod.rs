@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Reports of the OOM killer → what happened, in sentences, and what would have prevented it.
+//!
+//! A kill by a cgroup's limit is that group's trouble; nothing here calls the machine short then.
+//! What the kernel did not print is left out or said to be unknown: what the machine has now is told
+//! as such, and never for what it had at the time of the kill.
+
+pub(crate) mod change;
+mod swap;
+mod words;
+
+use pagewise_model::{
+    Bytes, Cgroup, Interval, Limit, Name, OomConstraint, OomExplanation, OomFact, OomKill, OomTask,
+    RecentKills, Snapshot,
+};
+
+use crate::text::{count, counted};
+pub(crate) use words::ago;
+use words::{listed, names, or_unknown};
+
+/// The rule whose findings are about kills.
+pub const RULE: &str = "oom-kills";
+
+/// Kills that are explained, the newest.
+const SHOWN: usize = 10;
+/// A kill matters now for so long, in seconds.
+pub(crate) const RECENT: f64 = 600.0;
+/// Tasks that are named.
+const TASKS: usize = 4;
+
+/// The newest kills, newest first, in sentences.
+pub fn explain(interval: &Interval) -> Vec<OomExplanation> {
+    let kills = interval.end.kernel_log.kills.iter().rev().take(SHOWN);
+    kills.map(|kill| explain_one(interval, kill)).collect()
+}
+
+/// The kills of the last ten minutes, or of the interval where that is longer.
+pub fn recent(interval: &Interval) -> RecentKills {
+    let kills = interval.end.kernel_log.kills.iter();
+    let recent = kills.filter(|kill| is_recent(interval, kill)).cloned();
+    let (groups, host) = recent.partition(|kill| kill.constraint == Some(OomConstraint::Cgroup));
+    RecentKills { host, groups }
+}
+
+/// Whether the kill matters now.
+pub(crate) fn is_recent(interval: &Interval, kill: &OomKill) -> bool {
+    let since = interval.seconds().unwrap_or(0.0).max(RECENT);
+    kill.seconds_ago.is_some_and(|seconds| seconds <= since)
+}
+
+fn explain_one(interval: &Interval, kill: &OomKill) -> OomExplanation {
+    let host = &interval.end;
+    let facts = [
+        ("when", Some(when(kill))),
+        ("the group held", held(kill)),
+        ("memory was", memory(kill)),
+        ("victim", victim(kill)),
+        ("who held it", who(kill)),
+        ("asked for by", asked(kill)),
+        ("why no swap", Some(swap::why_not(host, kill))),
+        ("alive now", alive(host, kill)),
+        ("since boot", since_boot(host, kill)),
+    ];
+    let facts = facts.into_iter().filter_map(|(label, text)| Some(OomFact { label, text: text? }));
+    OomExplanation {
+        title: title(kill),
+        facts: facts.collect(),
+        change: change::of(host, kill),
+        source: kill.source.clone(),
+        unix_seconds: kill.unix_seconds,
+    }
+}
+
+/// Who was killed, and by what.
+pub(crate) fn title(kill: &OomKill) -> String {
+    let Some(victim) = &kill.victim else { return nobody(kill) };
+    let others = match kill.others.len() as u64 {
+        0 => String::new(),
+        1 => " with 1 other process".to_owned(),
+        others => format!(" with {} other processes", count(others)),
+    };
+    format!("{} (pid {}) was killed{others} {}", victim.name, victim.pid, cause(kill))
+}
+
+/// `by the limit of /a (64.0 MiB), not by the machine`
+fn cause(kill: &OomKill) -> String {
+    match kill.constraint {
+        _ if kill.invoker.as_ref().is_some_and(|invoker| invoker.order == -1) => {
+            "because somebody asked the kernel to kill a process (SysRq f)".to_owned()
+        }
+        Some(OomConstraint::Host) => "because the whole machine ran out of memory".to_owned(),
+        Some(OomConstraint::Cpuset) => {
+            "because the memory nodes of its cpuset ran out; other nodes may have had memory"
+                .to_owned()
+        }
+        Some(OomConstraint::Policy) => {
+            "because the nodes of its NUMA policy ran out; other nodes may have had memory"
+                .to_owned()
+        }
+        Some(OomConstraint::Cgroup) => {
+            let group = kill.group.as_ref().map_or("its cgroup".to_owned(), ToString::to_string);
+            let limit = limit(kill).map_or_else(String::new, |limit| format!(" ({limit})"));
+            format!("by the limit of {group}{limit}, not because the machine ran out")
+        }
+        None => "for lack of memory; the kernel printed no report beside it".to_owned(),
+    }
+}
+
+fn nobody(kill: &OomKill) -> String {
+    let place = match &kill.group {
+        Some(group) => format!("{group} was at its limit"),
+        None => "the machine was out of memory".to_owned(),
+    };
+    let limit = limit(kill).map_or_else(String::new, |limit| format!(" ({limit})"));
+    let again = match kill.repeats {
+        0 => String::new(),
+        repeats => format!(", {} more before it", counted(repeats, "time")),
+    };
+    format!("{place}{limit} and no process could be killed{again}")
+}
+
+/// The limit that was reached.
+pub(crate) fn limit(kill: &OomKill) -> Option<Bytes> {
+    let group = kill.group_memory.as_ref()?;
+    let full = |usage: Option<pagewise_model::OomUsage>| {
+        let usage = usage?;
+        let limit = usage.limit.bytes()?;
+        (usage.usage >= limit).then_some(limit)
+    };
+    full(group.memory)
+        .or_else(|| full(group.memory_and_swap))
+        .or_else(|| group.memory?.limit.bytes())
+}
+
+fn when(kill: &OomKill) -> String {
+    let since_boot = ago(kill.boot_seconds);
+    match kill.seconds_ago {
+        Some(seconds) => format!("{} ago, {since_boot} after boot", ago(seconds)),
+        None => format!("{since_boot} after boot"),
+    }
+}
+
+/// What was in the group whose limit it was.
+fn held(kill: &OomKill) -> Option<String> {
+    let group = kill.group_memory.as_ref()?;
+    let parts = [
+        ("anon", group.anon),
+        ("file", group.file),
+        ("shmem", group.shmem),
+        ("kernel", group.kernel),
+    ];
+    let mut told = names(&parts);
+    told.extend(group.swap.map(|swap| match swap.limit {
+        Limit::Bytes(limit) => format!("swap {} of {limit}", swap.usage),
+        Limit::Max => format!("swap {} (no limit of its own)", swap.usage),
+    }));
+    if let (None, Some(swapped)) = (group.swap, group.swapped) {
+        told.push(format!("swap {swapped}"));
+    }
+    (!told.is_empty()).then(|| told.join(", "))
+}
+
+/// What was in the whole machine.
+fn memory(kill: &OomKill) -> Option<String> {
+    let host = kill.host.as_ref()?;
+    let slab = host.slab_reclaimable.zip(host.slab_unreclaimable);
+    let parts = [
+        ("anon", host.anon),
+        ("file", host.file),
+        ("shmem", host.shmem),
+        ("slab", slab.map(|(one, other)| one.saturating_add(other))),
+        ("page tables", host.page_tables),
+        ("free", host.free),
+    ];
+    let mut told = names(&parts);
+    let other = host.other().filter(|other| other.get() > 0);
+    told.extend(other.map(|other| format!("other {other} (zram's pool, drivers and the like)")));
+    let of = host.total.map_or_else(String::new, |total| format!(" of {total}"));
+    let swap = match host.swap_total.zip(host.swap_free) {
+        Some((total, _)) if total.get() == 0 => "; no swap".to_owned(),
+        Some((total, free)) => format!("; swap {free} free of {total}"),
+        None => String::new(),
+    };
+    (!told.is_empty()).then(|| format!("{}{of}{swap}", told.join(", ")))
+}
+
+/// What the victim held, as a share of what ran out.
+fn victim(kill: &OomKill) -> Option<String> {
+    let victim = kill.victim.as_ref()?;
+    let size = victim.resident()?;
+    let parts = names(&[("anon", victim.anon), ("file", victim.file), ("shmem", victim.shmem)]);
+    let whole = match kill.constraint {
+        Some(OomConstraint::Cgroup) => limit(kill).map(|limit| (limit, "the limit")),
+        _ => kill.host.as_ref().and_then(|host| Some((host.total?, "all memory"))),
+    };
+    let share = whole.and_then(|(whole, of)| {
+        Some(format!(", {:.0} % of {of}", size.percent_of(whole)?.get().min(100.0)))
+    });
+    let score = victim.oom_score_adj.filter(|&adjustment| adjustment != 0);
+    let score = score.map_or_else(String::new, |score| format!("; its oom_score_adj was {score}"));
+    Some(format!("{size} ({}){}{score}", parts.join(", "), share.unwrap_or_default()))
+}
+
+/// The largest tasks of the table.
+fn who(kill: &OomKill) -> Option<String> {
+    let shown = kill.tasks.iter().take(TASKS).map(task);
+    let mut told: Vec<String> = shown.collect();
+    let rest = kill.tasks.get(TASKS..).unwrap_or_default();
+    let number = rest.len() as u64 + kill.tasks_left_out;
+    if number > 0 {
+        let size: Bytes = rest.iter().map(OomTask::size).sum();
+        let size = size.saturating_add(kill.left_out_rss);
+        told.push(format!("{} smaller: {size}", count(number)));
+    }
+    (!told.is_empty()).then(|| told.join(" · "))
+}
+
+fn task(task: &OomTask) -> String {
+    let swapped = match task.swapped.get() {
+        0 => String::new(),
+        _ => format!(" and {} in swap", task.swapped),
+    };
+    let barred = if task.oom_score_adj == -1000 { ", never killed" } else { "" };
+    format!("{} {}: {}{swapped}{barred}", task.name, task.pid, task.rss)
+}
+
+/// Who asked for memory, where that was another, or for more than a page.
+fn asked(kill: &OomKill) -> Option<String> {
+    let invoker = kill.invoker.as_ref().filter(|invoker| invoker.order != -1)?;
+    let same = kill.victim.as_ref().is_some_and(|victim| victim.name == invoker.name);
+    let pages = match u32::try_from(invoker.order).ok().and_then(|order| 1u64.checked_shl(order)) {
+        Some(1) | None => "one page".to_owned(),
+        Some(pages) => format!("{} pages side by side", count(pages)),
+    };
+    (!same || invoker.order > 0).then(|| format!("{}: {pages}, {}", invoker.name, invoker.gfp_mask))
+}
+
+/// Tasks of the table that still run, and how they changed.
+fn alive(host: &Snapshot, kill: &OomKill) -> Option<String> {
+    let now = |task: &OomTask| {
+        let mut processes = host.processes.list.iter();
+        let same = processes.find(|it| it.pid == task.pid && it.name == task.name)?;
+        let now = same.resident()?.saturating_add(same.swap.get().unwrap_or_default());
+        Some(format!("{} {}: {now} (then {})", task.name, task.pid, task.size()))
+    };
+    let told: Vec<String> = kill.tasks.iter().take(TASKS).filter_map(now).collect();
+    (!told.is_empty()).then(|| told.join(" · "))
+}
+
+/// How often it happened, as counters have it.
+fn since_boot(host: &Snapshot, kill: &OomKill) -> Option<String> {
+    let mut told = Vec::new();
+    if let (Some(memory), Some(_)) =
+        (kill.group_memory.as_ref().and_then(|it| it.memory), &kill.group)
+    {
+        told.push(format!("the group had reached its limit {}", counted(memory.reached, "time")));
+    }
+    let group = kill.group.as_ref().and_then(|path| find_group(host, path));
+    let in_group = group.and_then(|group| group.events.oom_kill.get());
+    told.extend(in_group.map(|kills| format!("{} killed in it until now", were(kills))));
+    let all = host.vmstat.get("oom_kill").get();
+    told.extend(all.map(|kills| format!("{} killed on this machine", were(kills))));
+    (!told.is_empty()).then(|| listed(&told))
+}
+
+fn were(processes: u64) -> String {
+    match processes {
+        1 => "1 process was".to_owned(),
+        processes => format!("{} processes were", count(processes)),
+    }
+}
+
+/// The group as it is now.
+pub(crate) fn find_group<'a>(host: &'a Snapshot, path: &Name) -> Option<&'a Cgroup> {
+    host.cgroups.groups.iter().find(|group| group.path == *path)
+}
+
+/// `3 minutes ago`, or that it is not known.
+pub(crate) fn how_long_ago(kill: &OomKill) -> String {
+    or_unknown(kill.seconds_ago.map(|seconds| format!("{} ago", ago(seconds))))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Why swap did not prevent a kill.
+//!
+//! Limits and the free swap of the machine come from the report. What the report does not print
+//! (settings, devices) is read later, and the sentence then says "now". A report by a cgroup's
+//! limit does not say how much swap the machine had.
+
+use pagewise_model::{Bytes, Cgroup, Limit, OomConstraint, OomGroup, OomHost, OomKill, Snapshot};
+
+use super::find_group;
+use crate::facts::{groups, swappiness, tiers};
+
+/// Swap counts as full from here: the kernel keeps a few slots back.
+const FULL_PERCENT: f64 = 99.0;
+/// A pool counts as at its limit from here.
+const NEAR_LIMIT_PERCENT: f64 = 98.0;
+
+/// In a sentence without an end.
+pub(super) fn why_not(host: &Snapshot, kill: &OomKill) -> String {
+    let of_group = kill.constraint == Some(OomConstraint::Cgroup);
+    let why = match (&kill.group_memory, &kill.host) {
+        (Some(memory), _) if of_group => group(host, kill, memory),
+        (_, Some(memory)) => machine(host, kill, memory),
+        _ => None,
+    };
+    why.unwrap_or_else(|| "the kernel did not print what would tell".to_owned())
+}
+
+fn group(host: &Snapshot, kill: &OomKill, memory: &OomGroup) -> Option<String> {
+    let path = kill.group.as_ref();
+    let now = path.and_then(|path| find_group(host, path));
+    by_limit(host, memory)
+        .or_else(|| now.and_then(|group| by_limit_above(host, group)))
+        .or_else(|| none_now(host))
+        .or_else(|| now.and_then(by_swappiness))
+        .or_else(|| locked(memory.unevictable, memory.anon, memory.shmem))
+        .or_else(|| full_now(host))
+        .or_else(|| refusing(host))
+        .or_else(|| taken(memory))
+}
+
+/// The group's own limit of swap, of either version.
+fn by_limit(host: &Snapshot, memory: &OomGroup) -> Option<String> {
+    let room = room_now(host);
+    let room =
+        room.map_or_else(String::new, |room| format!(", although {room} of swap are free now"));
+    if let Some(swap) = memory.swap {
+        return match swap.limit {
+            Limit::Bytes(limit) if limit.get() == 0 => {
+                Some(format!("the group may not use any: memory.swap.max was 0{room}"))
+            }
+            Limit::Bytes(limit) if is_full(swap.usage, limit) => Some(format!(
+                "the group had used up what it may use: memory.swap.max was {limit}{room}"
+            )),
+            _ => None,
+        };
+    }
+    let both = memory.memory_and_swap?;
+    let limit = both.limit.bytes().filter(|&limit| is_full(both.usage, limit))?;
+    Some(match memory.memory?.limit.bytes() {
+        Some(alone) if alone == limit => format!(
+            "the group may not use any: memory and swap together (memory.memsw.limit_in_bytes) were \
+             limited to {limit}, as memory alone{room}"
+        ),
+        _ => format!(
+            "memory and swap together were at the group's limit of {limit} \
+             (memory.memsw.limit_in_bytes){room}"
+        ),
+    })
+}
+
+fn by_limit_above(host: &Snapshot, group: &Cgroup) -> Option<String> {
+    let around = host.cgroups.groups.iter();
+    let mut around =
+        around.filter(|other| other.path == group.path || groups::is_below(group, other));
+    let barred = around.find(|other| other.swap_max.get() == Some(Limit::Bytes(Bytes::new(0))))?;
+    Some(format!("{} may not use any: memory.swap.max is 0 now", barred.path))
+}
+
+fn by_swappiness(group: &Cgroup) -> Option<String> {
+    (group.swappiness.get() == Some(0)).then(|| {
+        "memory.swappiness of the group is 0 now: anonymous memory of the group is not swapped at its limit".to_owned()
+    })
+}
+
+fn machine(host: &Snapshot, kill: &OomKill, memory: &OomHost) -> Option<String> {
+    let (total, free) = memory.swap_total.zip(memory.swap_free)?;
+    if total.get() == 0 {
+        return Some("the machine had none".to_owned());
+    }
+    let used = total.saturating_sub(free);
+    if is_full(used, total) {
+        let poorly = poorly_compressed(host, memory, used).unwrap_or_default();
+        return Some(format!(
+            "it was full: {used} of {total} were in use{poorly}{}",
+            compressed(host)
+        ));
+    }
+    let order = kill.invoker.as_ref().map_or(0, |invoker| invoker.order);
+    let contiguous = (order > 0).then(|| {
+        format!("{free} of {total} were free; pages side by side were asked for, which swapping does not make")
+    });
+    contiguous
+        .or_else(|| locked(memory.unevictable, memory.anon, memory.shmem))
+        .or_else(|| refusing(host))
+        .or_else(|| {
+            let zero = swappiness::of(host).filter(|swappiness| swappiness.value == 0);
+            zero.map(|_| {
+                format!(
+                    "{free} of {total} were free, but vm.swappiness is 0 now: anonymous memory is \
+                     swapped only when nearly no page cache is left"
+                )
+            })
+        })
+        .or_else(|| {
+            Some(format!(
+                "{free} of {total} were free; the report does not say why they were not used"
+            ))
+        })
+}
+
+/// Where all swap is compressed RAM: what no number of the report accounts for holds its pool, and
+/// is about as large as what was swapped.
+fn poorly_compressed(host: &Snapshot, memory: &OomHost, used: Bytes) -> Option<String> {
+    let in_ram = !host.tiers.is_empty() && host.tiers.iter().all(|tier| tier.kind.is_ram());
+    let other = memory.other().filter(|other| in_ram && other.get() / 8 >= used.get() / 10)?;
+    Some(format!(
+        "; all of it is compressed RAM, and {other} that no other number accounts for hold its pool: \
+         the pages hardly compressed, if at all"
+    ))
+}
+
+/// Of memory that could only be swapped at least half was locked.
+fn locked(unevictable: Option<Bytes>, anon: Option<Bytes>, shmem: Option<Bytes>) -> Option<String> {
+    let swappable = anon?.saturating_add(shmem.unwrap_or_default());
+    let locked =
+        unevictable.filter(|locked| locked.get() > 0 && locked.get() >= swappable.get() / 2)?;
+    Some(format!("{locked} were locked in memory (mlock) and cannot be swapped"))
+}
+
+fn none_now(host: &Snapshot) -> Option<String> {
+    tiers::swap_is_off(host).then(|| "the machine has none now".to_owned())
+}
+
+fn room_now(host: &Snapshot) -> Option<Bytes> {
+    let free: Bytes = host
+        .tiers
+        .iter()
+        .filter_map(|tier| Some(tier.size.get()?.saturating_sub(tier.used.get()?)))
+        .sum();
+    (free.get() > 0).then_some(free)
+}
+
+fn full_now(host: &Snapshot) -> Option<String> {
+    let full =
+        !host.tiers.is_empty() && host.tiers.iter().all(|tier| tiers::is_full(tier) == Some(true));
+    full.then(|| format!("all swap of the machine is full now{}", compressed(host)))
+}
+
+/// A device in compressed RAM that takes no more pages.
+fn refusing(host: &Snapshot) -> Option<String> {
+    let at_limit = host.compressed().find_map(|device| {
+        let limit = device.mm_stat.memory_limit.get().filter(|limit| limit.get() > 0)?;
+        let used = device.mm_stat.memory_used.get()?;
+        let near = used.percent_of(limit)?.get() >= NEAR_LIMIT_PERCENT;
+        near.then(|| {
+            format!(
+                "{} takes no more now: its pool has {used} of a mem_limit of {limit}",
+                device.name()
+            )
+        })
+    });
+    at_limit.or_else(|| {
+        let failed = host.compressed().find_map(|device| {
+            let failed = device.io_stat.failed_writes.get().filter(|&failed| failed > 0)?;
+            Some((device.name(), failed))
+        });
+        let (name, failed) = failed?;
+        Some(format!("{name} has refused {} writes until now", crate::text::count(failed)))
+    })
+}
+
+/// How well a device in RAM compresses: one that hardly does costs as much memory as it frees.
+fn compressed(host: &Snapshot) -> String {
+    let told = tiers::in_ram(host).filter_map(|tier| {
+        let device = tiers::device_of(host, tier)?;
+        let (stored, used) = (device.mm_stat.original.get()?, device.mm_stat.memory_used.get()?);
+        let ratio = stored.get() as f64 / used.get().max(1) as f64;
+        (stored.get() > 0).then(|| {
+            format!("; {} holds {stored} in {used} of memory now ({ratio:.1} : 1)", device.name())
+        })
+    });
+    told.collect()
+}
+
+/// What the group had swapped.
+fn taken(memory: &OomGroup) -> Option<String> {
+    let swapped = memory.swap.map(|swap| swap.usage).or(memory.swapped)?;
+    Some(match swapped.get() {
+        0 => "nothing of the group was swapped; the report does not say why".to_owned(),
+        _ => format!("{swapped} of the group were in swap; the rest was asked for again too fast"),
+    })
+}
+
+fn is_full(used: Bytes, limit: Bytes) -> bool {
+    used.percent_of(limit).is_none_or(|percent| percent.get() >= FULL_PERCENT)
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Times and lists as sentences need them.
+
+use pagewise_model::Bytes;
+
+use crate::text::counted;
+
+/// `42 seconds`, `3 minutes`, `5 hours`, `2 days`
+pub(crate) fn ago(seconds: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, reason = "clamped to what a boot can last")]
+    #[expect(clippy::cast_sign_loss, reason = "clamped to what a boot can last")]
+    let whole = seconds.clamp(0.0, 1e12) as u64;
+    match whole {
+        0..=119 => counted(whole, "second"),
+        120..=7199 => counted(whole / 60, "minute"),
+        7200..=172_799 => counted(whole / 3600, "hour"),
+        _ => counted(whole / 86_400, "day"),
+    }
+}
+
+pub(super) fn or_unknown(when: Option<String>) -> String {
+    when.unwrap_or_else(|| "At a time that is not known".to_owned())
+}
+
+/// `anon 3.0 MiB` for each size that is known.
+pub(super) fn names(parts: &[(&str, Option<Bytes>)]) -> Vec<String> {
+    let known = parts.iter().filter_map(|(name, size)| Some(format!("{name} {}", (*size)?)));
+    known.collect()
+}
+
+/// `a, b and c`
+pub(super) fn listed(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_in_the_unit_that_fits() {
+        let told = [0.4, 1.0, 119.0, 120.0, 7199.0, 7200.0, 172_800.0, f64::NAN].map(ago);
+        assert_eq!(
+            told,
+            [
+                "0 seconds",
+                "1 second",
+                "119 seconds",
+                "2 minutes",
+                "119 minutes",
+                "2 hours",
+                "2 days",
+                "0 seconds"
+            ]
+        );
+    }
+}

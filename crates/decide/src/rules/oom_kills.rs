@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Processes were killed for lack of memory: by the machine, or by the limit of a cgroup.
+//!
+//! The kernel log says who, when and by which limit. Where it cannot be read, or no longer holds the
+//! report, counters say how many since boot and in which group.
+
+use std::collections::BTreeMap;
+
+use pagewise_model::{
+    Cgroup, Change, Evidence, Finding, Interval, Name, OomConstraint, OomKill, Outcome, Severity,
+    Snapshot,
+};
+
+use crate::Rule;
+use crate::facts::groups;
+use crate::oom::{self, change};
+use crate::proof::Proof;
+use crate::text::{count, counted, short, short_group};
+
+pub(super) const RULE: Rule = Rule {
+    id: oom::RULE,
+    doc: "The kernel killed processes for lack of memory, of the machine or of a cgroup at its limit.",
+    look,
+};
+
+/// A kill is a warning for so long, in seconds.
+const DAY: f64 = 86_400.0;
+/// Groups that get a finding each.
+const GROUPS: usize = 3;
+/// Kills that are named as proof.
+const NAMED: usize = 5;
+
+/// Whose memory ran out: `None` is the machine's.
+type Owner = Option<Name>;
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    let mut owners: BTreeMap<(bool, Owner), Vec<&OomKill>> = BTreeMap::new();
+    for kill in &interval.end.kernel_log.kills {
+        let of_group = kill.constraint == Some(OomConstraint::Cgroup);
+        let owner = kill.group.clone().filter(|_| of_group);
+        owners.entry((of_group, owner)).or_default().push(kill);
+    }
+    if owners.is_empty() {
+        return counted_only(interval).into_iter().collect();
+    }
+    let mut all: Vec<Vec<&OomKill>> = owners.into_values().collect();
+    // the newest first, and the machine before any group
+    all.sort_by(|one, other| newest(other).total_cmp(&newest(one)));
+    let (host, groups): (Vec<_>, Vec<_>) = all.into_iter().partition(|kills| !is_of_group(kills));
+    let groups = groups.into_iter().take(GROUPS);
+    host.into_iter().chain(groups).filter_map(|kills| finding(interval, &kills)).collect()
+}
+
+fn newest(kills: &[&OomKill]) -> f64 {
+    kills.last().map_or(0.0, |kill| kill.boot_seconds)
+}
+
+fn is_of_group(kills: &[&OomKill]) -> bool {
+    kills.last().is_some_and(|kill| kill.constraint == Some(OomConstraint::Cgroup))
+}
+
+fn finding(interval: &Interval, kills: &[&OomKill]) -> Option<Finding> {
+    let (host, last) = (&interval.end, *kills.last()?);
+    let next = ["pagewise doctor --oom".to_owned()].into_iter().chain(change::of(host, last));
+    Some(Finding {
+        id: RULE.id,
+        severity: severity(interval, last),
+        title: title(kills, last),
+        what: what(host, kills, last),
+        why: why(last).to_owned(),
+        evidence: kills.iter().rev().take(NAMED).map(|kill| proof(kill)).collect(),
+        next: next.collect(),
+    })
+}
+
+fn severity(interval: &Interval, kill: &OomKill) -> Severity {
+    match kill.seconds_ago {
+        Some(_) if oom::is_recent(interval, kill) => Severity::Critical,
+        Some(seconds) if seconds > DAY => Severity::Info,
+        // a kill whose time is not known may be one of today
+        Some(_) | None => Severity::Warning,
+    }
+}
+
+fn title(kills: &[&OomKill], last: &OomKill) -> String {
+    let who = match &last.victim {
+        Some(victim) => {
+            format!("the kernel killed {} (pid {})", short(victim.name.as_str()), victim.pid)
+        }
+        None => "the kernel found no process to kill".to_owned(),
+    };
+    let place = match (&last.group, is_of_group(kills)) {
+        (Some(group), true) => format!(" at the limit of {}", short_group(group.as_str())),
+        (None, true) => " at a cgroup's limit".to_owned(),
+        (_, false) => ": the machine ran out of memory".to_owned(),
+    };
+    format!("{who}{place}")
+}
+
+/// Names may hold full stops; in a sentence of their own they would look like its end.
+fn sentence(text: &str) -> String {
+    text.replace(". ", ".")
+}
+
+fn what(host: &Snapshot, kills: &[&OomKill], last: &OomKill) -> String {
+    let reports = match kills.len() as u64 {
+        1 => String::new(),
+        several => format!(", the last of {} that the log holds", counted(several, "such report")),
+    };
+    let available = host.memory.available.get().filter(|_| is_of_group(kills));
+    let available =
+        available.map_or_else(String::new, |size| format!(", and {size} are available to all now"));
+    let text = format!("{} {}{reports}{available}", oom::how_long_ago(last), oom::title(last));
+    sentence(&text) + "."
+}
+
+fn why(kill: &OomKill) -> &'static str {
+    if kill.constraint == Some(OomConstraint::Cgroup) {
+        return "A cgroup that is at its limit and can neither drop nor swap more has a process of its \
+                own killed, however much the machine has free. The report in the kernel log says what \
+                the group held and why swap did not help.";
+    }
+    "When nothing more can be dropped or swapped, the kernel kills the process that frees most, \
+     whether or not that one grew. The report in the kernel log says what memory was used for at that \
+     moment and who held it."
+}
+
+fn proof(kill: &OomKill) -> Evidence {
+    let who = match &kill.victim {
+        Some(victim) => format!("killed process {} ({})", victim.pid, victim.name),
+        None => "no killable process".to_owned(),
+    };
+    let group = kill.group.as_ref().map_or_else(String::new, |group| format!(" in {group}"));
+    let limit = oom::limit(kill).filter(|_| kill.constraint == Some(OomConstraint::Cgroup));
+    let limit = limit.map_or_else(String::new, |limit| format!(", limit {limit}"));
+    let seconds = kill.boot_seconds;
+    Evidence::new(&kill.source, format!("{who}{group}{limit}, {seconds:.0} s after boot"))
+}
+
+/// Where the log has no report: how many were killed since boot, and where.
+fn counted_only(interval: &Interval) -> Option<Finding> {
+    let host = &interval.end;
+    let all = host.vmstat.get("oom_kill");
+    let by_groups = groups_with_kills(host);
+    let in_groups = by_groups.iter().filter_map(|group| group.events.oom_kill.get()).max();
+    let killed = all.get().or(in_groups).filter(|&kills| kills > 0)?;
+    let now = interval.vmstat("oom_kill").filter(|change| change.delta > 0);
+    let proof = by_groups.iter().take(NAMED).fold(
+        Proof::new().named("oom_kill", &all).changed("oom_kill", now.as_ref()),
+        |proof, group| proof.named("oom_kill", &group.events.oom_kill),
+    );
+    Some(Finding {
+        id: RULE.id,
+        severity: if now.is_some() { Severity::Critical } else { Severity::Info },
+        title: format!(
+            "{} killed for lack of memory since boot",
+            if killed == 1 { "1 process was".to_owned() } else { format!("{} processes were", count(killed)) }
+        ),
+        what: sentence(&format!("{}{}", no_report(host), told(now.as_ref(), &by_groups))) + ".",
+        why: "The counters say that it happened, not to whom and why. The kernel log does, as long as \
+              its memory lasts and for those who may read it."
+            .to_owned(),
+        evidence: proof.done(),
+        next: look_there(host),
+    })
+}
+
+/// Why the log says nothing about it.
+fn no_report(host: &Snapshot) -> String {
+    let log = &host.kernel_log;
+    match &log.records.outcome {
+        Outcome::Denied(help) => format!("The kernel log could not be read ({help})"),
+        Outcome::Absent(_) => "The kernel log could not be read".to_owned(),
+        Outcome::Value(_) => match log.oldest_boot_seconds.filter(|_| log.wrapped) {
+            Some(seconds) => {
+                format!("The kernel log holds no report: it begins {seconds:.0} s after boot")
+            }
+            None => "The kernel log holds no report of it".to_owned(),
+        },
+    }
+}
+
+fn told(now: Option<&Change>, groups: &[&Cgroup]) -> String {
+    let now = now.map_or_else(String::new, |change| {
+        format!("; {} in the last {:.1} s", counted(change.delta, "kill"), change.seconds)
+    });
+    let named = groups.iter().take(GROUPS).filter_map(|group| {
+        Some(format!("{} in {}", count(group.events.oom_kill.get()?), group.path))
+    });
+    let named: Vec<String> = named.collect();
+    match named.is_empty() {
+        true => now,
+        false => format!("{now}; killed in cgroups: {}", named.join(", ")),
+    }
+}
+
+fn look_there(host: &Snapshot) -> Vec<String> {
+    let mut commands = vec!["sudo journalctl -k --grep 'oom-kill:|Killed process'".to_owned()];
+    if host.kernel_log.records.is_denied() {
+        commands.insert(0, "sudo pagewise doctor --oom".to_owned());
+    }
+    commands
+}
+
+/// Groups in which somebody was killed, the innermost: a group counts for those below it, too.
+fn groups_with_kills(host: &Snapshot) -> Vec<&Cgroup> {
+    let kills = |group: &Cgroup| group.events.oom_kill.get().unwrap_or(0);
+    let all = host.cgroups.groups.iter().filter(|group| kills(group) > 0);
+    let with_kills: Vec<&Cgroup> = all.filter(|group| group.path.as_str() != "/").collect();
+    let below = |group: &Cgroup| {
+        with_kills
+            .iter()
+            .filter(|other| groups::is_below(other, group))
+            .map(|other| kills(other))
+            .max()
+    };
+    with_kills.iter().copied().filter(|group| below(group) < Some(kills(group))).collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::{Reading, Source};
+
+    use super::*;
+    use crate::oom::tests::{by_host, by_limit};
+    use crate::testing::{assert_silent, calm, grow, line, only, proof_of, set, with};
+
+    fn ago(seconds: f64, mut kill: OomKill) -> OomKill {
+        kill.seconds_ago = Some(seconds);
+        kill
+    }
+
+    fn with_kills(kills: Vec<OomKill>) -> Interval {
+        let mut interval = calm();
+        interval.end.kernel_log.kills = kills;
+        interval
+    }
+
+    pub(crate) fn firing_by_the_host() -> Interval {
+        with_kills(vec![ago(90.0, by_host())])
+    }
+
+    pub(crate) fn firing_by_a_limit() -> Interval {
+        with_kills(vec![ago(90.0, by_limit())])
+    }
+
+    pub(crate) fn firing_without_a_log() -> Interval {
+        let mut interval = with(|host| set(host, "oom_kill", 3));
+        let at = Source::file("/dev/kmsg");
+        interval.end.kernel_log.records = Reading::denied("run as root", at);
+        grow(&mut interval, "oom_kill", 2);
+        let path = "/sys/fs/cgroup/system.slice/db.service/memory.events";
+        let mut groups = interval.end.cgroups.groups.iter_mut();
+        let db = groups.find(|group| group.path.as_str().ends_with("db.service")).unwrap();
+        db.events.oom_kill = line(path, 5, 5);
+        interval
+    }
+
+    #[test]
+    fn a_kill_by_a_limit_is_the_groups_and_never_the_machines() {
+        let finding = only(&RULE, &firing_by_a_limit());
+        assert_eq!(finding.severity, Severity::Critical);
+        assert_eq!(
+            finding.title,
+            "the kernel killed nginx (pid 980) at the limit of /system.slice/web.service"
+        );
+        let all = format!("{finding:?}");
+        assert!(!all.contains("machine ran out of memory"), "{all}");
+        assert!(
+            finding.what.starts_with("90 seconds ago nginx (pid 980) was killed by the limit of"),
+            "{}",
+            finding.what
+        );
+        assert_eq!(finding.next[0], "pagewise doctor --oom");
+    }
+
+    #[test]
+    fn a_kill_of_the_machine_says_so() {
+        let finding = only(&RULE, &firing_by_the_host());
+        assert_eq!(finding.title, "the kernel killed java (pid 77): the machine ran out of memory");
+        assert!(
+            proof_of(&finding)
+                .starts_with("/dev/kmsg:500 = killed process 77 (java), 44 s after boot")
+        );
+    }
+
+    #[test]
+    fn a_kill_matters_less_the_older_it_is() {
+        let severity = |seconds| only(&RULE, &with_kills(vec![ago(seconds, by_host())])).severity;
+        assert_eq!(severity(0.0), Severity::Critical);
+        assert_eq!(severity(600.0), Severity::Critical);
+        assert_eq!(severity(601.0), Severity::Warning);
+        assert_eq!(severity(86_400.0), Severity::Warning);
+        assert_eq!(severity(86_401.0), Severity::Info);
+        let mut kill = by_host();
+        kill.seconds_ago = None;
+        assert_eq!(only(&RULE, &with_kills(vec![kill])).severity, Severity::Warning);
+    }
+
+    #[test]
+    fn the_machine_and_each_group_have_a_finding() {
+        let mut other = by_limit();
+        other.group = Some(Name::from("/other"));
+        let kills = vec![by_limit(), by_host(), by_limit(), other];
+        let findings = (RULE.look)(&with_kills(kills));
+        assert_eq!(findings.len(), 3, "{findings:#?}");
+        assert!(findings[0].title.ends_with("the machine ran out of memory"));
+        assert!(findings.iter().any(|finding| finding.what.contains("the last of 2 such reports")));
+    }
+
+    #[test]
+    fn counters_speak_where_the_log_cannot() {
+        let finding = only(&RULE, &firing_without_a_log());
+        assert_eq!(finding.title, "5 processes were killed for lack of memory since boot");
+        assert_eq!(finding.severity, Severity::Critical);
+        assert!(finding.what.contains("could not be read (run as root)"), "{}", finding.what);
+        assert!(finding.what.contains("5 in /system.slice/db.service"), "{}", finding.what);
+        assert_eq!(finding.next[0], "sudo pagewise doctor --oom");
+    }
+
+    #[test]
+    fn old_kills_that_the_log_lost_are_worth_knowing() {
+        let mut interval = with(|host| set(host, "oom_kill", 1));
+        interval.end.kernel_log.wrapped = true;
+        interval.end.kernel_log.oldest_boot_seconds = Some(812.0);
+        let finding = only(&RULE, &interval);
+        assert_eq!(finding.severity, Severity::Info);
+        assert!(finding.what.contains("begins 812 s after boot"), "{}", finding.what);
+    }
+
+    /// Children come after their parent, and a parent counts for them.
+    #[test]
+    fn the_innermost_group_is_named() {
+        let mut interval = firing_without_a_log();
+        for group in &mut interval.end.cgroups.groups {
+            if group.path.as_str() == "/system.slice" {
+                group.events.oom_kill = line("/sys/fs/cgroup/system.slice/memory.events", 5, 5);
+            }
+        }
+        let named = groups_with_kills(&interval.end);
+        assert_eq!(named.len(), 1);
+        assert!(named[0].path.as_str().ends_with("db.service"));
+    }
+
+    #[test]
+    fn nobody_killed_is_silent() {
+        assert_silent(&RULE, &calm());
+    }
+}

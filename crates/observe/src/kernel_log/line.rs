@@ -1,0 +1,716 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The lines of which the OOM killer makes its report ↔ [`OomLine`].
+//!
+//! Linux 4.19 to 7.2 print them alike; what differs is the columns of the task table, and that 6.1
+//! prints `memory.stat` as one record of many lines and later kernels as many records. Anybody may
+//! name a process or a cgroup `x,pid=1`, so a line is cut where the kernel's own words stand that
+//! come after the name, and not where they first occur.
+//!
+//! What is printed holds the kernel's words, numbers and names, nothing else: a recording keeps the
+//! printed form, with other names.
+
+use std::fmt::Write;
+
+use crate::text::{lines, number, words};
+
+/// Values of `Mem-Info` that are used, in pages.
+const MEM_INFO: &[&str] = &[
+    "active_anon",
+    "inactive_anon",
+    "isolated_anon",
+    "active_file",
+    "inactive_file",
+    "isolated_file",
+    "unevictable",
+    "slab_reclaimable",
+    "slab_unreclaimable",
+    "shmem",
+    "pagetables",
+    "free",
+];
+
+/// Lines of a cgroup's `memory.stat` that are used, of both versions, in bytes.
+const STATS: &[&str] = &[
+    "anon",
+    "file",
+    "kernel",
+    "shmem",
+    "unevictable",
+    "total_rss",
+    "total_cache",
+    "total_shmem",
+    "total_swap",
+    "total_unevictable",
+];
+
+/// Columns of the task table, the first (pid) and the last (name) left out.
+const COLUMNS: &[&str] = &[
+    "uid",
+    "tgid",
+    "total_vm",
+    "rss",
+    "rss_anon",
+    "rss_file",
+    "rss_shmem",
+    "nr_ptes",
+    "nr_pmds",
+    "nr_puds",
+    "pgtables_bytes",
+    "swapents",
+    "oom_score_adj",
+];
+
+const CONSTRAINTS: &[&str] =
+    &["CONSTRAINT_NONE", "CONSTRAINT_CPUSET", "CONSTRAINT_MEMORY_POLICY", "CONSTRAINT_MEMCG"];
+
+/// How a line begins that says who was killed.
+const KILLED: &[&str] =
+    &["Out of memory", "Out of memory (oom_kill_allocating_task)", MEMCG_KILLED];
+pub(super) const MEMCG_KILLED: &str = "Memory cgroup out of memory";
+
+const NONE_KILLABLE: &str = "Out of memory and no killable processes...";
+
+/// Names and their values.
+pub(super) type Values = Vec<(&'static str, u64)>;
+
+/// Usage, limit and failures of a counter of a cgroup, sizes in KiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Usage {
+    pub(super) of: &'static str,
+    pub(super) usage: u64,
+    pub(super) limit: u64,
+    pub(super) failures: u64,
+}
+
+const USAGES: &[&str] = &["memory", "swap", "memory+swap", "kmem"];
+
+/// Who is to be killed and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) constraint: &'static str,
+    /// The cgroup whose limit it was.
+    pub(super) group: Option<Vec<u8>>,
+    pub(super) victim_group: Vec<u8>,
+    pub(super) name: Vec<u8>,
+    pub(super) pid: u32,
+    pub(super) uid: u32,
+}
+
+/// Who was killed; sizes in KiB by the kernel's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Killed {
+    pub(super) message: &'static str,
+    pub(super) pid: u32,
+    pub(super) name: Vec<u8>,
+    pub(super) sizes: Values,
+    pub(super) uid: Option<u32>,
+    pub(super) oom_score_adj: Option<i64>,
+}
+
+const KILLED_SIZES: &[&str] = &["total-vm", "anon-rss", "file-rss", "shmem-rss", "pgtables"];
+
+/// A line of a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum OomLine {
+    Invoked {
+        name: Vec<u8>,
+        gfp_mask: Vec<u8>,
+        order: i64,
+        oom_score_adj: i64,
+    },
+    MemInfo(Values),
+    /// `pages RAM`, `pages reserved`
+    Pages(&'static str, u64),
+    /// `Free swap`, `Total swap`, in KiB.
+    Swap(&'static str, u64),
+    Usage(Usage),
+    StatsOf(Vec<u8>),
+    Stats(Values),
+    TaskHeader(Vec<&'static str>),
+    Task {
+        pid: u32,
+        values: Vec<i64>,
+        name: Vec<u8>,
+    },
+    Choice(Choice),
+    Killed(Killed),
+    WholeGroup(Vec<u8>),
+    NoneKillable,
+    Reaped {
+        pid: u32,
+        name: Vec<u8>,
+        sizes: Values,
+    },
+}
+
+const PAGES: &[&str] = &["pages RAM", "pages reserved"];
+const SWAP: &[&str] = &["Free swap", "Total swap"];
+const INVOKED: &str = " invoked oom-killer: gfp_mask=";
+const STATS_OF: &str = "Memory cgroup stats for ";
+const WHOLE_GROUP: (&str, &str) =
+    ("Tasks in ", " are going to be killed due to memory.oom.group set");
+const CHOICE: &str = "oom-kill:constraint=";
+const BETWEEN: &str = ",task_memcg=";
+const BEFORE_NAME: &str = ",task=";
+const TASKS: &str = "[  pid  ]";
+const REAPED: &str = "oom_reaper: reaped process ";
+const REAPED_SIZES: &[&str] = &["anon-rss", "file-rss", "shmem-rss"];
+
+impl OomLine {
+    /// `columns` are those of the task table that this line may stand in.
+    pub(super) fn parse(text: &[u8], columns: &[&'static str]) -> Option<Self> {
+        invoked(text).or_else(|| match text.first()? {
+            b'[' => header(text).or_else(|| task(text, columns)),
+            _ if text == NONE_KILLABLE.as_bytes() => Some(Self::NoneKillable),
+            _ => fixed(text),
+        })
+    }
+
+    /// The beginning of a line that the kernel writes in pieces, which others may interrupt.
+    pub(super) fn may_continue(text: &[u8]) -> bool {
+        [CHOICE, STATS_OF, WHOLE_GROUP.0].iter().any(|begin| text.starts_with(begin.as_bytes()))
+    }
+
+    /// The line as the kernel prints it, as far as it is used.
+    pub(super) fn printed(&self) -> Vec<u8> {
+        match self {
+            Self::Invoked { name, gfp_mask, order, oom_score_adj } => [
+                name,
+                INVOKED.as_bytes(),
+                gfp_mask,
+                format!(", order={order}, oom_score_adj={oom_score_adj}").as_bytes(),
+            ]
+            .concat(),
+            Self::MemInfo(values) => joined(values, ":", " "),
+            Self::Pages(of, pages) => format!("{pages} {of}").into_bytes(),
+            Self::Swap(of, kib) => format!("{of:<10} = {kib}kB").into_bytes(),
+            Self::Usage(Usage { of, usage, limit, failures }) => {
+                format!("{of}: usage {usage}kB, limit {limit}kB, failcnt {failures}").into_bytes()
+            }
+            Self::StatsOf(path) => [STATS_OF.as_bytes(), path, b":"].concat(),
+            Self::Stats(values) => joined(values, " ", "\n"),
+            Self::TaskHeader(columns) => format!("{TASKS} {} name", columns.join(" ")).into_bytes(),
+            Self::Task { pid, values, name } => {
+                let mut row = format!("[{pid:>7}]");
+                for value in values {
+                    let _ = write!(row, " {value}");
+                }
+                [row.as_bytes(), b" ", name].concat()
+            }
+            Self::Choice(choice) => choice.printed(),
+            Self::Killed(killed) => killed.printed(),
+            Self::WholeGroup(path) => {
+                [WHOLE_GROUP.0.as_bytes(), path, WHOLE_GROUP.1.as_bytes()].concat()
+            }
+            Self::NoneKillable => NONE_KILLABLE.into(),
+            Self::Reaped { pid, name, sizes } => {
+                let sizes = sizes.iter().map(|(of, kib)| format!("{of}:{kib}kB"));
+                let sizes = sizes.collect::<Vec<_>>().join(", ");
+                [format!("{REAPED}{pid} (").as_bytes(), name, b"), now ", sizes.as_bytes()].concat()
+            }
+        }
+    }
+
+    /// The same line with other names: `program` of processes, `group` of cgroups, `user` of users.
+    pub(super) fn renamed(mut self, to: &mut dyn Rename) -> Self {
+        match &mut self {
+            Self::Invoked { name, .. } | Self::Task { name, .. } | Self::Reaped { name, .. } => {
+                *name = to.program(name);
+            }
+            Self::StatsOf(path) | Self::WholeGroup(path) => *path = to.group(path),
+            Self::Choice(choice) => {
+                choice.group = choice.group.take().map(|path| to.group(&path));
+                choice.victim_group = to.group(&choice.victim_group);
+                choice.name = to.program(&choice.name);
+                choice.uid = to.user(choice.uid);
+            }
+            Self::Killed(killed) => {
+                killed.name = to.program(&killed.name);
+                killed.uid = killed.uid.map(|uid| to.user(uid));
+            }
+            Self::MemInfo(_) | Self::Pages(..) | Self::Swap(..) | Self::Usage(_) => {}
+            Self::Stats(_) | Self::TaskHeader(_) | Self::NoneKillable => {}
+        }
+        self
+    }
+
+    /// The user of a row of the task table, which stands among its values.
+    pub(super) fn with_user(mut self, columns: &[&str], to: &mut dyn Rename) -> Self {
+        let at = columns.iter().position(|column| *column == "uid");
+        if let (Self::Task { values, .. }, Some(at)) = (&mut self, at) {
+            if let Some(uid) = values.get_mut(at) {
+                *uid = u32::try_from(*uid).map_or(0, |uid| to.user(uid)).into();
+            }
+        }
+        self
+    }
+}
+
+/// Other names for the names in a line.
+pub(crate) trait Rename {
+    fn program(&mut self, name: &[u8]) -> Vec<u8>;
+    fn group(&mut self, path: &[u8]) -> Vec<u8>;
+    fn user(&mut self, uid: u32) -> u32;
+}
+
+impl Choice {
+    /// The same, where another line tells where the path of the group ends.
+    pub(super) fn with_group(mut self, path: &[u8]) -> Self {
+        let Some(group) = &self.group else { return self };
+        let both = [group, BETWEEN.as_bytes(), &self.victim_group].concat();
+        let rest = both.strip_prefix(path);
+        if let Some(victim) = rest.and_then(|rest| rest.strip_prefix(BETWEEN.as_bytes())) {
+            self.group = Some(path.to_vec());
+            self.victim_group = victim.to_vec();
+        }
+        self
+    }
+
+    /// The victim's cgroup, told apart from the victim's name by what another line calls it.
+    pub(super) fn victim_group(&self, name: &[u8]) -> Vec<u8> {
+        let both = [&self.victim_group, BEFORE_NAME.as_bytes(), &self.name].concat();
+        let path = both.strip_suffix(name);
+        let path = path.and_then(|path| path.strip_suffix(BEFORE_NAME.as_bytes()));
+        path.unwrap_or(&self.victim_group).to_vec()
+    }
+
+    fn printed(&self) -> Vec<u8> {
+        let group = match &self.group {
+            Some(path) => [b"oom_memcg=", path.as_slice()].concat(),
+            None => b"global_oom".to_vec(),
+        };
+        let numbers = format!(",pid={},uid={}", self.pid, self.uid);
+        [
+            CHOICE.as_bytes(),
+            self.constraint.as_bytes(),
+            b",nodemask=(null),cpuset=/,mems_allowed=0,",
+            &group,
+            BETWEEN.as_bytes(),
+            &self.victim_group,
+            BEFORE_NAME.as_bytes(),
+            &self.name,
+            numbers.as_bytes(),
+        ]
+        .concat()
+    }
+}
+
+impl Killed {
+    fn printed(&self) -> Vec<u8> {
+        let size = |of: &str| {
+            let kib = self.sizes.iter().find(|(name, _)| *name == of)?.1;
+            Some(format!("{of}:{kib}kB"))
+        };
+        let sizes = KILLED_SIZES[..4].iter().filter_map(|of| size(of)).collect::<Vec<_>>();
+        let uid = self.uid.map_or_else(String::new, |uid| format!(", UID:{uid}"));
+        let mut rest = vec![sizes.join(", ") + &uid];
+        rest.extend(size("pgtables"));
+        rest.extend(self.oom_score_adj.map(|adj| format!("oom_score_adj:{adj}")));
+        let head = format!("{}: Killed process {} (", self.message, self.pid);
+        [head.as_bytes(), &self.name, b") ", rest.join(" ").as_bytes()].concat()
+    }
+}
+
+fn joined(values: &Values, between: &str, after: &str) -> Vec<u8> {
+    let all = values.iter().map(|(name, value)| format!("{name}{between}{value}"));
+    all.collect::<Vec<_>>().join(after).into_bytes()
+}
+
+/// The entry of a table that `word` is.
+fn known(table: &[&'static str], word: &[u8]) -> Option<&'static str> {
+    table.iter().find(|known| known.as_bytes() == word).copied()
+}
+
+/// Where `words` first stands.
+fn find(text: &[u8], words: &str) -> Option<usize> {
+    memchr::memmem::find(text, words.as_bytes())
+}
+
+fn find_last(text: &[u8], words: &str) -> Option<usize> {
+    memchr::memmem::rfind(text, words.as_bytes())
+}
+
+/// What stands before and after the first `words`.
+fn split<'a>(text: &'a [u8], words: &str) -> Option<(&'a [u8], &'a [u8])> {
+    let at = find(text, words)?;
+    Some((&text[..at], &text[at + words.len()..]))
+}
+
+fn split_last<'a>(text: &'a [u8], words: &str) -> Option<(&'a [u8], &'a [u8])> {
+    let at = find_last(text, words)?;
+    Some((&text[..at], &text[at + words.len()..]))
+}
+
+fn after<'a>(text: &'a [u8], begin: &str) -> Option<&'a [u8]> {
+    text.strip_prefix(begin.as_bytes())
+}
+
+fn kib(word: &[u8]) -> Option<u64> {
+    number(word.strip_suffix(b"kB")?)
+}
+
+/// Lines that begin with words of the kernel.
+fn fixed(text: &[u8]) -> Option<OomLine> {
+    match text[0] {
+        b'a' => mem_info(text).or_else(|| stats(text)),
+        b'm' | b's' | b'k' => usage(text).or_else(|| stats(text)),
+        b'M' => killed(text).or_else(|| stats_of(text)),
+        b'O' => killed(text),
+        b'o' => choice(text).or_else(|| reaped(text)),
+        b'T' => whole_group(text).or_else(|| swap(text)),
+        b'F' => swap(text),
+        b'0'..=b'9' => pages(text),
+        _ => stats(text),
+    }
+}
+
+/// This line alone begins with a name. A process may call itself anything, but no name is as long
+/// as what follows it here, and no other line ends like this one.
+fn invoked(text: &[u8]) -> Option<OomLine> {
+    let (name, rest) = split(text, INVOKED)?;
+    let (gfp_mask, rest) = split(rest, ", ")?;
+    let (_, rest) = split(rest, "order=").filter(|_| gfp_mask.len() < 400)?;
+    let (order, adjustment) = split(rest, ", oom_score_adj=")?;
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_|()".contains(byte);
+    Some(OomLine::Invoked {
+        name: name.to_vec(),
+        gfp_mask: gfp_mask.iter().all(plain).then(|| gfp_mask.to_vec())?,
+        order: number(order)?,
+        oom_score_adj: number(adjustment)?,
+    })
+}
+
+fn mem_info(text: &[u8]) -> Option<OomLine> {
+    after(text, "active_anon:")?;
+    let values = words(text).filter_map(|word| {
+        let (name, value) = split(word, ":")?;
+        Some((known(MEM_INFO, name)?, number(value)?))
+    });
+    Some(OomLine::MemInfo(values.collect()))
+}
+
+fn pages(text: &[u8]) -> Option<OomLine> {
+    let (count, of) = split(text, " ")?;
+    Some(OomLine::Pages(known(PAGES, of)?, number(count)?))
+}
+
+fn swap(text: &[u8]) -> Option<OomLine> {
+    let (of, size) = split(text, "=")?;
+    Some(OomLine::Swap(known(SWAP, of.trim_ascii())?, kib(size.trim_ascii())?))
+}
+
+fn usage(text: &[u8]) -> Option<OomLine> {
+    let (of, rest) = split(text, ": usage ")?;
+    let (usage, rest) = split(rest, ", limit ")?;
+    let (limit, failures) = split(rest, ", failcnt ")?;
+    Some(OomLine::Usage(Usage {
+        of: known(USAGES, of)?,
+        usage: kib(usage)?,
+        limit: kib(limit)?,
+        failures: number(failures)?,
+    }))
+}
+
+fn stats_of(text: &[u8]) -> Option<OomLine> {
+    let path = after(text, STATS_OF)?.strip_suffix(b":")?;
+    Some(OomLine::StatsOf(path.to_vec()))
+}
+
+/// One line or many; the last may have been cut off.
+fn stats(text: &[u8]) -> Option<OomLine> {
+    let values: Values = lines(text)
+        .filter_map(|line| {
+            let (name, value) = split(line, " ")?;
+            Some((known(STATS, name)?, number(value)?))
+        })
+        .collect();
+    (!values.is_empty()).then_some(OomLine::Stats(values))
+}
+
+fn header(text: &[u8]) -> Option<OomLine> {
+    let rest = after(text, TASKS)?;
+    let mut columns: Vec<&[u8]> = words(rest).collect();
+    let columns = columns.pop().filter(|last| *last == b"name").map(|_| columns)?;
+    let known = columns.into_iter().map(|column| known(COLUMNS, column));
+    known.collect::<Option<Vec<_>>>().map(OomLine::TaskHeader)
+}
+
+/// One space stands between the last number and the name; more belong to the name.
+fn task(text: &[u8], columns: &[&str]) -> Option<OomLine> {
+    let (pid, mut rest) = split(text.strip_prefix(b"[")?, "]").filter(|_| !columns.is_empty())?;
+    let mut values = Vec::with_capacity(columns.len());
+    for _ in columns {
+        rest = rest.trim_ascii_start();
+        let end = memchr::memchr(b' ', rest)?;
+        values.push(number(&rest[..end])?);
+        rest = &rest[end..];
+    }
+    let name = rest.strip_prefix(b" ")?.to_vec();
+    Some(OomLine::Task { pid: number(pid.trim_ascii())?, values, name })
+}
+
+/// The victim's cgroup lies in the one whose limit it was, which tells where the one path ends and
+/// the other begins, whatever is in them.
+fn choice(text: &[u8]) -> Option<OomLine> {
+    let rest = after(text, CHOICE)?;
+    let (rest, uid) = split_last(rest, ",uid=")?;
+    let (rest, pid) = split_last(rest, ",pid=")?;
+    let (rest, name) = before_name(rest)?;
+    let (constraint, rest) = split(rest, ",")?;
+    let constraint = known(CONSTRAINTS, constraint)?;
+    let (group, victim_group) = match split(rest, ",oom_memcg=") {
+        Some((_, paths)) if constraint == "CONSTRAINT_MEMCG" => {
+            let (group, victim_group) = two_paths(paths)?;
+            (Some(group.to_vec()), victim_group)
+        }
+        _ => (None, split(rest, ",global_oom,task_memcg=")?.1),
+    };
+    Some(OomLine::Choice(Choice {
+        constraint,
+        group,
+        victim_group: victim_group.to_vec(),
+        name: name.to_vec(),
+        pid: number(pid)?,
+        uid: number(uid)?,
+    }))
+}
+
+/// What stands before and after `,task=`. Where that occurs more than once, one is part of a name or
+/// of a path; a name has at most 15 bytes.
+fn before_name(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    const LONGEST: usize = 15;
+    let from = text.len().saturating_sub(LONGEST + BEFORE_NAME.len());
+    let near = find(&text[from..], BEFORE_NAME).map(|at| from + at);
+    let at = near.or_else(|| find_last(text, BEFORE_NAME))?;
+    Some((&text[..at], &text[at + BEFORE_NAME.len()..]))
+}
+
+fn two_paths(paths: &[u8]) -> Option<(&[u8], &[u8])> {
+    let splits = memchr::memmem::find_iter(paths, BETWEEN.as_bytes())
+        .map(|at| (&paths[..at], &paths[at + BETWEEN.len()..]));
+    let below = |(group, victim): &(&[u8], &[u8])| {
+        let rest = victim.strip_prefix(*group);
+        rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/' || group.ends_with(b"/"))
+    };
+    let mut all = splits.clone();
+    splits.clone().find(below).or_else(|| all.next())
+}
+
+/// `MESSAGE: Killed process 7 (name) total-vm:…kB, anon-rss:…kB, … UID:0 pgtables:…kB oom_score_adj:0`
+fn killed(text: &[u8]) -> Option<OomLine> {
+    let (message, rest) = split(text, ": Killed process ")?;
+    let message = known(KILLED, message)?;
+    let (pid, rest) = split(rest, " (")?;
+    let (name, _) = split_last(rest, ") total-vm:")?;
+    let words = words(&rest[name.len() + 1..]).filter_map(|word| {
+        let word = word.strip_suffix(b",").unwrap_or(word);
+        split(word, ":")
+    });
+    let (mut sizes, mut uid, mut oom_score_adj) = (Vec::new(), None, None);
+    for (of, value) in words {
+        match of {
+            b"UID" => uid = number(value),
+            b"oom_score_adj" => oom_score_adj = number(value),
+            _ => sizes.extend(known(KILLED_SIZES, of).zip(kib(value))),
+        }
+    }
+    sizes.iter().find(|(of, _)| *of == "total-vm")?;
+    let name = name.to_vec();
+    Some(OomLine::Killed(Killed { message, pid: number(pid)?, name, sizes, uid, oom_score_adj }))
+}
+
+fn whole_group(text: &[u8]) -> Option<OomLine> {
+    let path = after(text, WHOLE_GROUP.0)?.strip_suffix(WHOLE_GROUP.1.as_bytes())?;
+    Some(OomLine::WholeGroup(path.to_vec()))
+}
+
+fn reaped(text: &[u8]) -> Option<OomLine> {
+    let (pid, rest) = split(after(text, REAPED)?, " (")?;
+    let (name, sizes) = split_last(rest, "), now ")?;
+    let sizes = words(sizes).filter_map(|word| {
+        let (of, value) = split(word.strip_suffix(b",").unwrap_or(word), ":")?;
+        Some((known(REAPED_SIZES, of)?, kib(value)?))
+    });
+    Some(OomLine::Reaped { pid: number(pid)?, name: name.to_vec(), sizes: sizes.collect() })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Names as hostile as 15 bytes can be, and paths.
+    pub(crate) fn any_name() -> impl Strategy<Value = Vec<u8>> {
+        const ODD: &[&[u8]] = &[
+            b"x) total-vm:1kB",
+            b",pid=1,uid=0",
+            b"a,task=b",
+            b"), now anon-rss",
+            b"Killed process ",
+            b"\n[  pid  ]",
+            b"  12 34",
+            b"\x1b[2J\\x41",
+            b"] (",
+            b"",
+        ];
+        let any_bytes = prop::collection::vec(any::<u8>(), 0..16);
+        prop_oneof![any_bytes, prop::sample::select(ODD).prop_map(<[u8]>::to_vec)]
+    }
+
+    pub(crate) fn any_path() -> impl Strategy<Value = Vec<u8>> {
+        const ODD: &[&[u8]] = &[
+            b"system.slice",
+            b"x,task_memcg=",
+            b"a,oom_memcg=",
+            b"b:",
+            b",global_oom",
+            b" are going to be killed due to memory.oom.group set",
+        ];
+        let component = prop_oneof![
+            prop::sample::select(ODD).prop_map(<[u8]>::to_vec),
+            "[a-z .,:=-]{1,9}".prop_map(String::into_bytes),
+        ];
+        prop::collection::vec(component, 1..4).prop_map(|parts| {
+            parts.iter().flat_map(|part| [b"/", part.as_slice()].concat()).collect()
+        })
+    }
+
+    fn values(table: &'static [&'static str]) -> impl Strategy<Value = Values> {
+        prop::collection::vec(any::<u64>(), table.len())
+            .prop_map(move |numbers| table.iter().copied().zip(numbers).collect())
+    }
+
+    fn any_choice() -> impl Strategy<Value = OomLine> {
+        let below = prop_oneof![Just(Vec::new()), Just(b"/below".to_vec())];
+        let group = prop_oneof![Just(None), any_path().prop_map(Some)];
+        (group, below, any_name(), any::<u32>(), any::<u32>()).prop_map(
+            |(group, below, name, pid, uid)| {
+                let constraint =
+                    if group.is_some() { "CONSTRAINT_MEMCG" } else { "CONSTRAINT_NONE" };
+                let victim_group =
+                    [group.clone().unwrap_or_else(|| b"/job".to_vec()), below].concat();
+                OomLine::Choice(Choice { constraint, group, victim_group, name, pid, uid })
+            },
+        )
+    }
+
+    fn any_killed() -> impl Strategy<Value = OomLine> {
+        let message = prop::sample::select(KILLED);
+        let uid = prop::option::of(any::<u32>());
+        let adjustment = prop::option::of(-1000i64..=1000);
+        (message, any::<u32>(), any_name(), values(KILLED_SIZES), uid, adjustment).prop_map(
+            |(message, pid, name, sizes, uid, oom_score_adj)| {
+                OomLine::Killed(Killed { message, pid, name, sizes, uid, oom_score_adj })
+            },
+        )
+    }
+
+    fn any_invoked() -> impl Strategy<Value = OomLine> {
+        (any_name(), 0i64..12, -1000i64..=1000).prop_map(|(name, order, oom_score_adj)| {
+            let gfp_mask = b"0xcc0(GFP_KERNEL|__GFP_ZERO)".to_vec();
+            OomLine::Invoked { name, gfp_mask, order, oom_score_adj }
+        })
+    }
+
+    fn any_usage() -> impl Strategy<Value = OomLine> {
+        (prop::sample::select(USAGES), any::<u64>(), any::<u64>(), any::<u64>()).prop_map(
+            |(of, usage, limit, failures)| OomLine::Usage(Usage { of, usage, limit, failures }),
+        )
+    }
+
+    const NOW: &[&str] = &["uid", "tgid", "total_vm", "rss", "swapents", "oom_score_adj"];
+
+    fn any_task() -> impl Strategy<Value = OomLine> {
+        let values = prop::collection::vec(-1000i64..1 << 40, NOW.len());
+        (any::<u32>(), values, any_name()).prop_map(|(pid, values, name)| OomLine::Task {
+            pid,
+            values,
+            name,
+        })
+    }
+
+    pub(crate) fn any_line() -> impl Strategy<Value = OomLine> {
+        prop_oneof![
+            any_choice(),
+            any_killed(),
+            any_invoked(),
+            any_usage(),
+            any_task(),
+            values(MEM_INFO).prop_map(OomLine::MemInfo),
+            values(STATS).prop_map(OomLine::Stats),
+            any_path().prop_map(OomLine::StatsOf),
+            any_path().prop_map(OomLine::WholeGroup),
+            (any::<u32>(), any_name(), values(REAPED_SIZES))
+                .prop_map(|(pid, name, sizes)| OomLine::Reaped { pid, name, sizes }),
+            (prop::sample::select(PAGES), any::<u64>()).prop_map(|(of, n)| OomLine::Pages(of, n)),
+            (prop::sample::select(SWAP), any::<u64>()).prop_map(|(of, n)| OomLine::Swap(of, n)),
+            Just(OomLine::NoneKillable),
+            Just(OomLine::TaskHeader(NOW.to_vec())),
+        ]
+    }
+
+    proptest! {
+        /// Whatever processes and cgroups are called, a printed line reads back as it was.
+        #[test]
+        fn a_printed_line_reads_back(line in any_line()) {
+            let printed = line.printed();
+            let shown = String::from_utf8_lossy(&printed).into_owned();
+            prop_assert_eq!(OomLine::parse(&printed, NOW), Some(line), "{}", shown);
+        }
+
+        #[test]
+        fn garbage_never_panics(text in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = OomLine::parse(&text, NOW);
+        }
+
+        /// Nor does a line of which the end is missing or some bytes are others.
+        #[test]
+        fn a_spoilt_line_never_panics(
+            line in any_line(),
+            at in any::<prop::sample::Index>(),
+            byte in any::<u8>(),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let mut text = line.printed();
+            text.push(b' ');
+            let place = at.index(text.len());
+            text[place] = byte;
+            text.truncate(cut.index(text.len() + 1));
+            let _ = OomLine::parse(&text, NOW);
+        }
+    }
+
+    #[test]
+    fn lines_that_kernels_printed_are_understood() {
+        let columns =
+            &["uid", "tgid", "total_vm", "rss", "pgtables_bytes", "swapents", "oom_score_adj"];
+        let header =
+            b"[  pid  ]   uid  tgid total_vm      rss pgtables_bytes swapents oom_score_adj name";
+        assert_eq!(OomLine::parse(header, &[]), Some(OomLine::TaskHeader(columns.to_vec())));
+        let row = b"[     91]     0    91    10728    10540   126976        0             0 tail";
+        let values = vec![0, 91, 10728, 10540, 126_976, 0, 0];
+        let task = OomLine::Task { pid: 91, values, name: b"tail".to_vec() };
+        assert_eq!(OomLine::parse(row, columns), Some(task));
+        assert_eq!(OomLine::parse(b"Free swap  = 12kB", &[]), Some(OomLine::Swap("Free swap", 12)));
+        assert_eq!(
+            OomLine::parse(b"anon 41799680\nfile 0\nkernel_stack 7\nkern", &[]),
+            Some(OomLine::Stats(vec![("anon", 41_799_680), ("file", 0)]))
+        );
+    }
+
+    #[test]
+    fn other_messages_are_none() {
+        for text in [
+            "zram: Added device: zram1",
+            "anonymous 5",
+            "Memory: 120K/140K available",
+            "oom_reaper: unable to reap pid:7 (x)",
+            "Memory cgroup out of memory: Killed process",
+            "bob invoked oom-killer: gfp_mask=\u{e9}, order=0, oom_score_adj=0",
+            "[drm] 1 2 3 4 5 6 7 x",
+        ] {
+            assert_eq!(OomLine::parse(text.as_bytes(), NOW), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Reads `/dev/kmsg` into [`KernelLog`]: the reports of the OOM killer, and how far back the log goes.
+//!
+//! Nothing else of the log is kept or recorded: a recording holds the lines of reports as they are
+//! understood, and of the oldest and newest record that they exist. A log that wrapped begins with
+//! a sequence number above 0. Names in it are chosen by anybody; they leave as [`Name`]s, and no
+//! name can look like another line, because the kernel escapes line ends in records.
+//!
+//! Programs may write to the log, too; the kernel marks their records, which are skipped. The log of
+//! an earlier boot is not here: journald keeps it in files of its own, which are not read.
+//!
+//! [`Name`]: pagewise_model::Name
+
+mod line;
+mod record;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use pagewise_model::{KernelLog, Reading, Source, Taken};
+
+use crate::root::{Entry, HostRoot, NO_SUCH_FILE, Refusal};
+use line::OomLine;
+use record::{Record, records};
+use report::Reports;
+
+pub(crate) use line::Rename;
+
+const PATH: &str = "dev/kmsg";
+const SHOWN: &str = "/dev/kmsg";
+
+/// A recording of it may be this large: about 2,000 reports.
+const MOST_KEPT: usize = 4 << 20;
+
+/// The reports in the log; `taken` says what time it is on the clock of the log.
+pub fn read(host: &HostRoot, taken: &Taken) -> KernelLog {
+    let page_size = host.facts().page_size.unwrap_or(4096);
+    let mut excerpt = Excerpt::new(page_size);
+    let answer = host.records(PATH, |raw| excerpt.take(raw));
+    let answer = answer.map(|()| excerpt.finish()).map_err(explained);
+    host.remember(PATH, || Entry::of(&answer));
+    let source = Source::file(SHOWN);
+    match answer {
+        Err(refusal) => KernelLog { records: refusal.reading(source), ..KernelLog::default() },
+        Ok(kept) => understand(&kept, source, page_size, taken),
+    }
+}
+
+/// What would help who may not read it.
+fn explained(refusal: Refusal) -> Refusal {
+    match refusal {
+        Refusal::Denied(_) => Refusal::Denied(
+            "run as root, or: sysctl kernel.dmesg_restrict=0 lets every user read the kernel log"
+                .into(),
+        ),
+        Refusal::Absent(why) if why == NO_SUCH_FILE => {
+            Refusal::Absent("no /dev/kmsg here (a container, or not in this recording)".into())
+        }
+        absent => absent,
+    }
+}
+
+fn understand(kept: &[u8], source: Source, page_size: u64, taken: &Taken) -> KernelLog {
+    let mut reports = Reports::new(page_size);
+    let (mut oldest, mut newest) = (None, 0);
+    for record in records(kept) {
+        oldest.get_or_insert((record.sequence, record.micros as f64 / 1e6));
+        newest = record.sequence;
+        reports.take(&record);
+    }
+    let Some((first, seconds)) = oldest else {
+        let why = "empty: the log holds no record that could be understood";
+        return KernelLog { records: Reading::absent(why, source), ..KernelLog::default() };
+    };
+    let (mut kills, left_out) = reports.done();
+    for kill in &mut kills {
+        let ago = taken.awake_seconds.map(|now| (now - kill.boot_seconds).max(0.0));
+        kill.seconds_ago = ago;
+        let known = taken.unix_seconds > 0.0;
+        kill.unix_seconds = ago.filter(|_| known).map(|ago| taken.unix_seconds - ago);
+    }
+    let count = newest.saturating_sub(first).saturating_add(1);
+    KernelLog {
+        records: Reading::found(count, source),
+        oldest_boot_seconds: Some(seconds),
+        wrapped: first > 0,
+        kills,
+        left_out,
+    }
+}
+
+/// The part of the log that may be used and recorded. An excerpt of an excerpt is the same.
+struct Excerpt {
+    reports: Reports,
+    kept: Vec<u8>,
+    /// Whether the newest record is part of what is kept.
+    has_newest: bool,
+    newest: Option<Record>,
+}
+
+impl Excerpt {
+    fn new(page_size: u64) -> Self {
+        Self { reports: Reports::new(page_size), kept: Vec::new(), has_newest: false, newest: None }
+    }
+
+    fn take(&mut self, raw: &[u8]) {
+        for record in records(raw) {
+            let line = self.reports.take(&record).filter(|_| self.kept.len() < MOST_KEPT);
+            let text = line.map(|line| line.printed());
+            // of the oldest record at least that it exists
+            let text = text.or_else(|| self.kept.is_empty().then(Vec::new));
+            self.has_newest = text.is_some();
+            if let Some(text) = text {
+                self.kept.extend(record.with_text(&text));
+            }
+            self.newest = Some(record);
+        }
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        if let Some(newest) = self.newest.filter(|_| !self.has_newest) {
+            self.kept.extend(newest.with_text(b""));
+        }
+        self.kept
+    }
+}
+
+/// An excerpt with other names in it.
+pub(crate) fn renamed(excerpt: &[u8], to: &mut dyn Rename) -> Vec<u8> {
+    let mut reports = Reports::new(4096);
+    let mut kept = Vec::new();
+    for record in records(excerpt) {
+        let columns = reports.columns().to_vec();
+        let line = reports.take(&record);
+        let is_row = matches!(line, Some(OomLine::Task { .. }));
+        let line = line.map(|line| line.renamed(to));
+        let line = line.map(|line| if is_row { line.with_user(&columns, to) } else { line });
+        kept.extend(record.with_text(&line.map_or_else(Vec::new, |line| line.printed())));
+    }
+    kept
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Bytes of `/dev/kmsg` ↔ [`Record`]s.
+//!
+//! A record is `priority,sequence,microseconds,flags[,…];text` and a line end; lines after it that
+//! begin with a space are its dictionary and are skipped. The kernel writes control characters,
+//! bytes above 126 and the backslash as `\xNN`, so a line end inside a text never ends a record.
+
+use crate::text::{lines, number};
+
+/// One message of the kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Record {
+    /// Level and facility: below 8 for the kernel's own messages.
+    priority: u32,
+    /// Counts every message since boot.
+    pub(super) sequence: u64,
+    /// On the clock of the log.
+    pub(super) micros: u64,
+    /// Whether it continues a message of the same task that another one interrupted.
+    pub(super) continues: bool,
+    /// Task or processor that wrote it, where the kernel was built to say so.
+    pub(super) caller: Vec<u8>,
+    /// Without escapes.
+    pub(super) text: Vec<u8>,
+}
+
+impl Record {
+    /// `None` for a dictionary line and for what no kernel writes.
+    fn parse(line: &[u8]) -> Option<Self> {
+        let end = memchr::memchr(b';', line).filter(|_| line.first() != Some(&b' '))?;
+        let (head, text) = (&line[..end], &line[end + 1..]);
+        let mut fields = head.split(|&byte| byte == b',');
+        let (priority, sequence, micros) =
+            (number(fields.next()?)?, number(fields.next()?)?, number(fields.next()?)?);
+        let continues = fields.next()?.contains(&b'c');
+        let caller = fields.find_map(|field| field.strip_prefix(b"caller="));
+        let caller = caller.unwrap_or_default().to_vec();
+        Some(Self { priority, sequence, micros, continues, caller, text: unescaped(text) })
+    }
+
+    /// Whether the kernel itself wrote it: programs that write to the log get another facility.
+    pub(super) fn is_of_kernel(&self) -> bool {
+        self.priority < 8
+    }
+
+    /// This record with another text.
+    pub(super) fn with_text(&self, text: &[u8]) -> Vec<u8> {
+        let Self { priority, sequence, micros, .. } = self;
+        let mut line = format!("{priority},{sequence},{micros},-;").into_bytes();
+        escape(text, &mut line);
+        line.push(b'\n');
+        line
+    }
+}
+
+/// All records in a piece of the log; what is none is skipped.
+pub(super) fn records(raw: &[u8]) -> impl Iterator<Item = Record> {
+    lines(raw).filter_map(Record::parse)
+}
+
+fn escape(text: &[u8], line: &mut Vec<u8>) {
+    for &byte in text {
+        match byte {
+            b' '..=b'~' if byte != b'\\' => line.push(byte),
+            _ => line.extend(format!("\\x{byte:02x}").bytes()),
+        }
+    }
+}
+
+fn unescaped(mut text: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(text.len());
+    while let Some(at) = memchr::memchr(b'\\', text) {
+        plain.extend_from_slice(&text[..at]);
+        let byte = text.get(at + 1..at + 4).and_then(hexadecimal);
+        plain.push(byte.unwrap_or(b'\\'));
+        text = &text[at + if byte.is_some() { 4 } else { 1 }..];
+    }
+    plain.extend_from_slice(text);
+    plain
+}
+
+/// `xNN`
+fn hexadecimal(digits: &[u8]) -> Option<u8> {
+    let digits = digits.strip_prefix(b"x").filter(|two| two.iter().all(u8::is_ascii_hexdigit))?;
+    u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn only(raw: &str) -> Record {
+        let all: Vec<Record> = records(raw.as_bytes()).collect();
+        assert_eq!(all.len(), 1, "{all:?}");
+        all.into_iter().next().unwrap()
+    }
+
+    #[test]
+    fn a_record_has_a_head_and_a_text_and_a_dictionary_is_skipped() {
+        let record =
+            only("30,339,5140900,c,caller=T1;a;b\\x0ac\\x5c\n SUBSYSTEM=x\n DEVICE=+y;z\n");
+        assert_eq!((record.sequence, record.micros, record.continues), (339, 5_140_900, true));
+        assert_eq!(record.text, b"a;b\nc\\");
+        assert_eq!(record.caller, b"T1");
+        assert!(!record.is_of_kernel());
+        assert!(only("7,0,0,-;x\n").is_of_kernel());
+    }
+
+    #[test]
+    fn what_is_no_record_is_skipped() {
+        for bad in ["", ";", "1,2,3;x", "a,1,2,-;x", "1,2,-3,-;x", " 1,2,3,-;x", "1,2,3,-"] {
+            assert_eq!(records(bad.as_bytes()).count(), 0, "{bad}");
+        }
+    }
+
+    proptest! {
+        /// Whatever the text, the written record is one line and reads back.
+        #[test]
+        fn a_written_record_reads_back(text in prop::collection::vec(any::<u8>(), 0..80)) {
+            let record = only("4,1,2,-;x");
+            let line = record.with_text(&text);
+            prop_assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
+            let read: Vec<Record> = records(&line).collect();
+            prop_assert_eq!(read, vec![Record { text, ..record }]);
+        }
+
+        #[test]
+        fn garbage_never_panics(raw in prop::collection::vec(any::<u8>(), 0..200)) {
+            records(&raw).for_each(drop);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Kills in guests of two kernels: by the limit of a cgroup that may not swap, then of a machine whose
+//! swap is full, as `pagewise doctor --oom` tells them right afterwards.
+
+use serde_json::Value;
+
+use crate::boot::{SAY, answer, finish, lab};
+
+const KILLS: &str = r#"
+echo 24M > /sys/block/zram0/disksize; mkswap /dev/zram0 > /dev/null
+swapon /dev/zram0
+mkdir /sys/fs/cgroup/app.service && cd /sys/fs/cgroup/app.service
+echo 24M > memory.max; echo 0 > memory.swap.max
+sh -c 'echo 0 > cgroup.procs; exec tail /dev/zero'
+dd if=/dev/urandom of=/dev/shm/random bs=1M count=30 2> /dev/null
+tail /dev/zero
+get kills pagewise doctor --oom --json --interval 0
+get findings pagewise doctor --json --interval 0
+"#;
+
+fn told(kernel: &str) {
+    let script = format!("{SAY}{KILLS}");
+    let ran = finish(&mut lab(&[
+        "--quiet", "--kernel", kernel, "--memory", "224M", "--", "sh", "-c", &script,
+    ]));
+    let document = |name| -> Value {
+        let (text, status) = answer(&ran.out, name);
+        assert_eq!(status, "3", "{name}: {text} {}", ran.err);
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}: {text}"))
+    };
+    let kills = document("kills");
+    let of = |kind: &str| {
+        let kills = kills["oom_kills"]["kills"].as_array().unwrap();
+        let kill = kills.iter().find(|kill| kill["constraint"] == kind);
+        let kill = kill.unwrap_or_else(|| panic!("{kernel}: no {kind} in {kills:?}")).clone();
+        let explained = kills_explained(&kills_at(&kill), &document("kills"));
+        (kill, explained)
+    };
+    let (kill, explained) = of("cgroup");
+    assert_eq!(kill["group"], "/app.service");
+    assert_eq!(kill["victim"]["name"], "tail");
+    assert_eq!(kill["group_memory"]["swap"]["limit"], 0);
+    assert!(explained.contains("memory.swap.max was 0, although"), "{explained}");
+    let (kill, explained) = of("host");
+    assert_eq!(kill["victim"]["name"], "tail");
+    let swap_total = kill["host"]["swap_total"].as_u64().unwrap();
+    assert!(swap_total > 20 << 20, "{kill}");
+    assert!(explained.contains("why no swap"), "{explained}");
+
+    let findings = document("findings");
+    let findings = findings["findings"].as_array().unwrap();
+    let titles: Vec<&str> = findings
+        .iter()
+        .filter(|finding| finding["id"] == "oom-kills" && finding["severity"] == "critical")
+        .map(|finding| finding["title"].as_str().unwrap())
+        .collect();
+    assert_eq!(titles.len(), 2, "{titles:?}");
+    assert!(titles[0].ends_with("the machine ran out of memory"), "{titles:?}");
+    assert!(titles[1].ends_with("at the limit of /app.service"), "{titles:?}");
+}
+
+fn kills_at(kill: &Value) -> String {
+    kill["at"].as_str().unwrap().to_owned()
+}
+
+/// What is said of the kill at this record, as text.
+fn kills_explained(at: &str, document: &Value) -> String {
+    let all = document["oom_explained"].as_array().unwrap();
+    all.iter().find(|told| told["at"] == at).unwrap().to_string()
+}
+
+#[test]
+fn guest_of_trixie_tells_of_kills() {
+    told("trixie");
+}
+
+#[test]
+fn guest_of_sid_tells_of_kills() {
+    told("sid");
+}

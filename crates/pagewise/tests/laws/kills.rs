@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Real kills of three kernels, as they were recorded: what is said of each.
+
+use pagewise_decide::oom;
+use pagewise_model::{OomConstraint, OomExplanation, OomKill};
+
+use crate::scene::Scene;
+
+/// The only report of a recording, and what is said of it.
+fn told(slug: &str) -> (OomKill, OomExplanation) {
+    let mut interval = Scene::of(slug).replay();
+    let mut explained = oom::explain(&interval);
+    assert_eq!((interval.end.kernel_log.kills.len(), explained.len()), (1, 1), "{slug}");
+    (interval.end.kernel_log.kills.remove(0), explained.remove(0))
+}
+
+fn fact(told: &OomExplanation, label: &str) -> String {
+    let fact = told.facts.iter().find(|fact| fact.label == label);
+    fact.map(|fact| fact.text.clone()).unwrap_or_default()
+}
+
+fn begins(told: &OomExplanation, label: &str, begin: &str) {
+    let said = fact(told, label);
+    assert!(said.starts_with(begin), "{label}: {said}");
+}
+
+#[test]
+fn machines_without_swap_ran_out() {
+    for (slug, pid, anon) in [
+        ("debian-bookworm-6.1-x86_64-256m-oom-host", 97, 128),
+        ("debian-trixie-6.12-x86_64-256m-oom-host", 143, 128),
+        ("debian-sid-7.2-x86_64-256m-oom-host", 107, 117),
+    ] {
+        let (kill, told) = told(slug);
+        let title = format!(
+            "redis-server (pid {pid}) was killed because the whole machine ran out of memory"
+        );
+        assert_eq!(told.title, title, "{slug}");
+        assert_eq!(kill.constraint, Some(OomConstraint::Host));
+        assert_eq!(kill.victim_group.as_ref().unwrap().as_str(), "/system.slice/redis.service");
+        let host = kill.host.as_ref().unwrap();
+        assert_eq!(host.anon.unwrap().get() >> 20, anon, "{slug}");
+        assert_eq!(host.swap_total.unwrap().get(), 0);
+        // nothing is counted twice, and little is not counted at all
+        let (other, total) = (host.other().unwrap().get(), host.total.unwrap().get());
+        assert!(other * 100 / total < 10, "{slug}: {other} of {total}");
+        assert_eq!(fact(&told, "why no swap"), "the machine had none");
+        assert!(fact(&told, "victim").ends_with("% of all memory"));
+        begins(&told, "who held it", &format!("redis-server {pid}: "));
+        assert!(told.change[0].contains("redis.service MemoryMax="), "{:?}", told.change);
+    }
+}
+
+#[test]
+fn groups_reached_their_limit_and_were_barred_from_swap() {
+    for (slug, pid) in
+        [(crate::cases::OOM_LIMIT, 147), ("debian-sid-7.2-x86_64-256m-oom-limit", 111)]
+    {
+        let (kill, told) = told(slug);
+        let title = format!(
+            "nginx (pid {pid}) was killed by the limit of /system.slice/nginx.service (64.0 MiB), \
+             not because the machine ran out"
+        );
+        assert_eq!(told.title, title, "{slug}");
+        assert_eq!((kill.constraint, &kill.host), (Some(OomConstraint::Cgroup), &None));
+        let why = "the group may not use any: memory.swap.max was 0, although 128.0 MiB of swap are free now";
+        assert_eq!(fact(&told, "why no swap"), why);
+        begins(&told, "the group held", "anon 63.8 MiB, file 0 B");
+        begins(&told, "alive now", "php-fpm ");
+        assert!(
+            told.change[0].contains("nginx.service MemorySwapMax=infinity"),
+            "{:?}",
+            told.change
+        );
+        let recent = oom::recent(&Scene::of(slug).replay());
+        assert_eq!((recent.host.len(), recent.groups.len()), (0, 1));
+    }
+}
+
+#[test]
+fn a_group_of_version_1_reached_its_limit() {
+    let (kill, told) = told("debian12-6.18-x86_64-24g-oom-limit");
+    assert!(
+        told.title.ends_with("by the limit of /cg-1 (64.0 MiB), not because the machine ran out")
+    );
+    let memory = kill.group_memory.as_ref().unwrap();
+    assert_eq!(memory.memory.unwrap().reached, 19);
+    assert!(memory.memory_and_swap.is_some() && memory.swap.is_none());
+    begins(
+        &told,
+        "the group held",
+        "anon 63.7 MiB, file 0 B, shmem 0 B, kernel 260.0 KiB, swap 0 B",
+    );
+    begins(&told, "alive now", "sleep 21905: ");
+    assert!(fact(&told, "since boot").contains("1 process was killed in it until now"));
+    let raise = "echo 96M | sudo tee /sys/fs/cgroup/memory/cg-1/memory.limit_in_bytes  # writes; ";
+    assert!(told.change[0].starts_with(raise), "{:?}", told.change);
+    assert!(told.change[0].ends_with("undo: the same with 67108864"));
+}
+
+#[test]
+fn a_group_was_killed_as_a_whole() {
+    let (kill, told) = told("debian-sid-7.2-x86_64-256m-oom-group");
+    assert!(
+        told.title.starts_with("postgres (pid 109) was killed with 2 other processes by the limit")
+    );
+    assert!(kill.whole_group);
+    let others: Vec<_> = kill.others.iter().map(|it| (it.pid, it.name.as_str())).collect();
+    assert_eq!(others, [(107, "postgres"), (106, "sleep")]);
+}
+
+#[test]
+fn zram_was_full_of_what_does_not_compress() {
+    let (kill, told) = told("debian-trixie-6.12-x86_64-256m-oom-zram-full");
+    begins(
+        &told,
+        "why no swap",
+        "it was full: 64.0 MiB of 64.0 MiB were in use; all of it is compressed RAM, and 68.3 MiB",
+    );
+    assert_eq!(kill.tasks[0].swapped.get() >> 20, 47);
+    assert!(told.title.ends_with("because the whole machine ran out of memory"));
+}
+
+#[test]
+fn a_group_in_which_nobody_may_be_killed_reports_again_and_again() {
+    let (kill, told) = told("debian-trixie-6.12-x86_64-256m-oom-unkillable");
+    let title = "/system.slice/mysqld.service was at its limit (24.0 MiB) and no process could be killed, 32 times more before it";
+    assert_eq!((told.title.as_str(), kill.victim), (title, None));
+    begins(&told, "who held it", "mysqld 149: 24.9 MiB, never killed");
+    assert!(told.change[0].starts_with("echo 0 | sudo tee /proc/149/oom_score_adj  # writes"));
+    // the log is full of it: what came before is lost
+    let log = Scene::of("debian-trixie-6.12-x86_64-256m-oom-unkillable").replay().end.kernel_log;
+    assert!(log.wrapped && log.oldest_boot_seconds.unwrap() > 5.0);
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Kills for lack of memory, each in full: `doctor --oom`.
+
+use jiff::Timestamp;
+use pagewise_model::{KernelLog, OomExplanation, Snapshot};
+
+use super::kit::{Line, Page, Role};
+use super::words::{count, lack, plural};
+use super::{findings, header};
+use crate::{Answer, time};
+
+/// Columns before a fact, and before what it says.
+const LABEL: usize = 4;
+const FACT: usize = 21;
+
+/// The newest first. Where the log has none, the findings that go by counters.
+pub(super) fn print(page: &mut Page, answer: &Answer<'_>, explained: &[OomExplanation]) {
+    let snapshot = &answer.interval.end;
+    header::print(page, "doctor", answer);
+    page.gap();
+    page.prose(2, Role::Plain, &log(&snapshot.kernel_log, explained.len()));
+    if explained.is_empty() {
+        answer.findings.iter().for_each(|finding| findings::full(page, finding));
+    }
+    let today = time::of(snapshot);
+    explained.iter().for_each(|kill| full(page, kill, today));
+}
+
+/// What the log is good for.
+fn log(log: &KernelLog, shown: usize) -> String {
+    let Some(records) = log.records.get() else {
+        let why = lack(&log.records).unwrap_or_else(|| "not read".to_owned());
+        return format!("The kernel log could not be read: {why}.");
+    };
+    let begins = log.oldest_boot_seconds.filter(|_| log.wrapped);
+    let begins = begins.map_or_else(String::new, |seconds| {
+        format!("; older ones than {seconds:.0} s after boot were overwritten")
+    });
+    let records = format!("{} records of the kernel log{begins}", count(records));
+    match log.kills.len() as u64 + log.left_out {
+        0 => format!("No process was killed for lack of memory: {records}."),
+        all if all > shown as u64 => {
+            format!("{}, the last {shown} of which are shown: {records}.", reports(all))
+        }
+        all => format!("{}: {records}.", reports(all)),
+    }
+}
+
+fn reports(number: u64) -> String {
+    format!("{} of the OOM killer", plural(number, "report"))
+}
+
+fn full(page: &mut Page, kill: &OomExplanation, today: Option<Timestamp>) {
+    page.gap();
+    let when = kill.unix_seconds.and_then(time::at).map(|at| clock(at, today));
+    let start = Line::indented(2).span(Role::Critical, when.unwrap_or_else(|| "killed".to_owned()));
+    page.hang(start.plain("  "), LABEL, Role::Strong, &kill.title);
+    for fact in &kill.facts {
+        page.hang(label(fact.label), FACT, Role::Plain, &fact.text);
+    }
+    page.hang(label("proof"), FACT, Role::Plain, &kill.source.to_string());
+    let mut start = label("change");
+    for command in &kill.change {
+        page.command(start, FACT, command);
+        start = Line::indented(FACT);
+    }
+}
+
+fn label(label: &str) -> Line {
+    Line::indented(LABEL).span(Role::Quiet, label).pad_to(FACT)
+}
+
+/// The time alone where it is of the same day as the reading.
+fn clock(at: Timestamp, today: Option<Timestamp>) -> String {
+    let day = |time: Timestamp| time.strftime("%Y-%m-%d").to_string();
+    match today.is_some_and(|today| day(today) == day(at)) {
+        true => at.strftime("%H:%M:%S UTC").to_string(),
+        false => at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+    }
+}
+
+/// How many the log holds, and when the last was; `None` where it holds none.
+pub(super) fn glance(snapshot: &Snapshot) -> Option<String> {
+    let log = &snapshot.kernel_log;
+    let last = log.kills.last()?;
+    let when = last.unix_seconds.and_then(time::at).map(|at| clock(at, time::of(snapshot)));
+    let when = when.map_or_else(String::new, |when| format!(", the last at {when}"));
+    let all = count(log.kills.len() as u64 + log.left_out);
+    Some(format!("{all} in the kernel log{when} (pagewise doctor --oom)"))
+}

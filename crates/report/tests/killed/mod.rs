@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is said about kills: of today, of yesterday, and at a time that is not known.
+
+use pagewise_model::{OomExplanation, OomFact, Source};
+
+const ENDED: f64 = 1_795_183_111.4;
+
+pub(crate) fn explained() -> Vec<OomExplanation> {
+    let fact = |label, text: &str| OomFact { label, text: text.to_owned() };
+    let today = OomExplanation {
+        source: Source::line("/dev/kmsg", 17_611),
+        unix_seconds: Some(ENDED),
+        title: "nginx (pid 980) was killed by the limit of /system.slice/web.service (64.0 MiB), not \
+                because the machine ran out"
+            .to_owned(),
+        facts: vec![
+            fact("the group held", "anon 58.0 MiB, shmem 4.0 MiB, swap 0 B of 0 B"),
+            fact("who held it", "nginx 980: 41.0 MiB · nginx 981: 17.0 MiB and 1.0 MiB in swap · 3 smaller: 5.0 MiB"),
+            fact("why no swap", "the group may not use any: memory.swap.max was 0, although 3.9 GiB of swap are free now"),
+        ],
+        change: vec![
+            "sudo systemctl set-property web.service MemorySwapMax=infinity  # writes; lasts; undo: the same with MemorySwapMax=0".to_owned(),
+            "pagewise scan --cgroup /system.slice/web.service  # what compressing its memory would free".to_owned(),
+        ],
+    };
+    let earlier = OomExplanation {
+        source: Source::line("/dev/kmsg", 12_001),
+        unix_seconds: Some(ENDED - 90_000.0),
+        title: "java (pid 77) was killed because the whole machine ran out of memory".to_owned(),
+        facts: vec![fact("why no swap", "the machine had none")],
+        change: vec!["pagewise scan  # what compressing memory would free".to_owned()],
+    };
+    let unknown = OomExplanation {
+        unix_seconds: None,
+        facts: Vec::new(),
+        title: "x (pid 5) was killed for lack of memory; the kernel printed no report beside it"
+            .to_owned(),
+        ..earlier.clone()
+    };
+    vec![today, earlier, unknown]
+}
