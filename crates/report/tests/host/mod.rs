@@ -343,6 +343,7 @@ fn process(pid: u32, comm: &str, sizes: [u64; 5], smaps: SmapsOutcome) -> Proces
         rss_file: file,
         rss_shmem: shmem,
         swap,
+        locked: found(Bytes::new(0), &path),
         page_tables: found(Bytes::new(sizes_in_tables(sizes[1])), &path),
         thp_allowed: found(true, &path),
         proportional: rest(sizes[1] + sizes[2] / 3 + sizes[3] / 9),
@@ -522,6 +523,7 @@ fn end(moment: u64) -> Snapshot {
             ..Damon::default()
         },
         knobs: knobs(),
+        configuration: Configuration::default(),
         capabilities: capabilities(),
         processes: processes(moment),
         cgroups: cgroups(grown(90_000, 77_000)),
