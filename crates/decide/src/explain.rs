@@ -322,6 +322,41 @@ static ENTRIES: &[Entry] = &[
         thresholds: "Not 500, with which the kernel begins.",
         act: "Set it back to 500, unless somebody measured that another value helps.",
     },
+    Entry {
+        id: "settings-differ",
+        severities: [Info, Info],
+        readings: &[
+            "/proc/sys/vm",
+            "sysctl.d in /etc, /run, /usr/local/lib and /usr/lib",
+            "/etc/sysctl.conf",
+        ],
+        thresholds: "A vm setting runs with another value than the file that wins says, or than the default where no file names \
+            it; or two files disagree.",
+        act: "Write what you want into /etc/sysctl.d, and load it: sudo sysctl --system.",
+    },
+    Entry {
+        id: "managers-fight",
+        severities: [Info, Warning],
+        readings: &[
+            "units and configuration of zram-generator, zram-tools, zramswap, systemd-oomd, earlyoom and others",
+        ],
+        thresholds: "Two makers of zram swap are switched on (warning), or two programs that kill for memory (info).",
+        act: "Switch one of them off.",
+    },
+    Entry {
+        id: "generator-parameters",
+        severities: [Info, Info],
+        readings: &["zram-generator.conf and its .d folders"],
+        thresholds: "A second or later algorithm has parameters.",
+        act: "Set them by a udev rule or a unit before the device gets its size, or leave them out.",
+    },
+    Entry {
+        id: "hibernation-zram",
+        severities: [Info, Info],
+        readings: &["/sys/power/resume", SWAPS],
+        thresholds: "A device to resume from is set, and every swap tier is compressed RAM.",
+        act: "Add swap on a disk that is as large as RAM in use, with a lower priority; or switch hibernation off.",
+    },
 ];
 
 #[cfg(test)]

@@ -63,7 +63,15 @@ mod tests {
         assert!(!finding.evidence.is_empty() && !finding.next.is_empty(), "{finding:#?}");
         let places = || finding.evidence.iter().map(|evidence| evidence.path.as_str());
         assert!(places().all(|path| path.starts_with('/')), "{finding:#?}");
-        let writes = ["| sudo tee", "swapon -p", "swapoff", "modprobe", "sudo sysctl", "renice"];
+        let writes = [
+            "| sudo tee",
+            "swapon -p",
+            "swapoff",
+            "modprobe",
+            "sudo sysctl",
+            "renice",
+            "systemctl disable",
+        ];
         for command in &finding.next {
             let marked = command.contains("# writes");
             assert_eq!(

@@ -442,6 +442,10 @@ pub(crate) fn erasers() -> Vec<Eraser> {
         refault_anon, events.max, events.oom_kill,
         pressure.some.avg10, pressure.some.avg60, pressure.full.avg10, pressure.full.avg60);
     each!(|host| &mut host.knobs => live);
+    each!(|host| &mut host.configuration.sysctl => value);
+    each!(|host| &mut host.configuration.generator => algorithms);
+    each!(|host| &mut host.configuration.managers => found);
+    one!(configuration.resume_device);
     all.push(("capabilities".into(), Box::new(|host| host.capabilities.clear())));
     for (name, _) in host().vmstat.iter() {
         let name = name.clone();

@@ -11,6 +11,7 @@ mod benchmark;
 mod capability;
 mod cgroup;
 mod collapse;
+mod configuration;
 mod coverage;
 mod damon;
 mod document;
@@ -60,6 +61,7 @@ pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
 pub use collapse::{
     BudgetMeasure, ByAccess, Collapse, CollapsedProcess, Failed, LeftAlone, Restrain,
 };
+pub use configuration::{Configuration, GeneratorLine, Manager, PersistentSetting, Purpose};
 pub use coverage::{Blocks, Coverage, MappingCoverage, MappingKind, ProcessCoverage, ScanMethod};
 pub use damon::{Damon, DamonModule};
 pub use document::{Cost, HostSummary};

@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use crate::knob::KnobReading;
 use crate::{
-    Bytes, Capability, Cgroups, Counters, Damon, FreeBlocks, HostSummary, HugePool, KernelLog, Ksm,
-    Memory, Mglru, Millis, Name, Process, Processes, Psi, Reading, Source, Thp, Tier, Zone, Zram,
-    Zswap,
+    Bytes, Capability, Cgroups, Configuration, Counters, Damon, FreeBlocks, HostSummary, HugePool,
+    KernelLog, Ksm, Memory, Mglru, Millis, Name, Process, Processes, Psi, Reading, Source, Thp,
+    Tier, Zone, Zram, Zswap,
 };
 
 /// All Readings of a host at one time. What the scope left out is [`Reading::not_read`] or empty.
@@ -32,6 +32,7 @@ pub struct Snapshot {
     pub mglru: Mglru,
     pub damon: Damon,
     pub knobs: Vec<KnobReading>,
+    pub configuration: Configuration,
     pub capabilities: Vec<Capability>,
     /// The longest zspage of zsmalloc, in pages.
     pub zsmalloc_chain_size: Reading<u64>,

@@ -10,6 +10,7 @@
 mod calls;
 mod capability;
 mod cgroup;
+mod configuration;
 mod container;
 mod counters;
 pub mod coverage;

@@ -18,8 +18,9 @@ use crate::record::Recording;
 use crate::root::{Entry, HostRoot, Refusal};
 use crate::snapshot::Scope;
 use crate::{
-    capability, cgroup, counters, damon, generations, host, hugetlb, kernel_log, knob, ksm, memory,
-    mglru, mounts, process, psi, swap, thp, uptime, users, zmerge, zone, zram, zswap,
+    capability, cgroup, configuration, counters, damon, generations, host, hugetlb, kernel_log,
+    knob, ksm, memory, mglru, mounts, process, psi, swap, thp, uptime, users, zmerge, zone, zram,
+    zswap,
 };
 
 const BETWEEN: u8 = 0xFF;
@@ -123,6 +124,18 @@ pub static PARSERS: &[Parser] = &[
     files("counters", &["proc/vmstat"], |host| {
         keep(counters::read(host, "proc/vmstat"));
     }),
+    files(
+        "configuration",
+        &[
+            "etc/sysctl.d/99-sysctl.conf",
+            "etc/sysctl.conf",
+            "etc/systemd/zram-generator.conf",
+            "etc/systemd/zram-generator.conf.d/10.conf",
+            "usr/lib/systemd/system-generators/zram-generator",
+            "sys/power/resume",
+        ],
+        |host| keep(configuration::read(host)),
+    ),
     files("psi", below!("proc/pressure/", "cpu", "memory", "io"), |host| {
         keep(psi::read(host));
     }),

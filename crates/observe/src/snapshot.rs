@@ -9,8 +9,8 @@ use crate::kconfig::CHAIN_SIZE;
 use crate::mounts::Mounts;
 use crate::root::HostRoot;
 use crate::{
-    capability, cgroup, counters, damon, host, hugetlb, kernel_log, knob, ksm, memory, mglru,
-    mounts, process, psi, swap, thp, uptime, zmerge, zone, zram, zswap,
+    capability, cgroup, configuration, counters, damon, host, hugetlb, kernel_log, knob, ksm,
+    memory, mglru, mounts, process, psi, swap, thp, uptime, zmerge, zone, zram, zswap,
 };
 
 /// How much of a host is looked at.
@@ -89,6 +89,7 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
     }
     if scope.settings {
         snapshot.knobs = knob::read(host, &snapshot.cgroups, snapshot.memory.total.get());
+        snapshot.configuration = configuration::read(host);
         snapshot.capabilities = capability::read(host, &snapshot.host);
         snapshot.zsmalloc_chain_size = host.config().number(CHAIN_SIZE);
     }

@@ -23,8 +23,6 @@ pub(super) const RULE: Rule = Rule {
 const WORTH: Bytes = Bytes::new(32 << 20);
 /// Growth within one interval that is more than noise.
 const GROWN: Bytes = Bytes::new(16 << 20);
-/// Above this the host is close to being unusable.
-const CRITICAL_PERCENT: f64 = 50.0;
 
 /// Something that the kernel needs memory for.
 #[derive(Debug)]
@@ -118,10 +116,9 @@ fn excess(interval: &Interval, purpose: &'static Purpose) -> Option<Excess> {
 fn finding(interval: &Interval, excess: &Excess) -> Finding {
     let host = &interval.end;
     let owner = largest(host).filter(|_| excess.purpose.key == "PageTables");
-    let critical = excess.percent >= CRITICAL_PERCENT;
     Finding {
         id: RULE.id,
-        severity: if critical { Severity::Critical } else { Severity::Warning },
+        severity: Severity::Warning,
         title: format!(
             "{} hold {}: {:.0} % of RAM",
             excess.purpose.name, excess.bytes, excess.percent
@@ -211,11 +208,6 @@ pub(super) mod tests {
         let mut still = firing_growing();
         still.start = Some(Box::new(still.end.clone()));
         assert_silent(&RULE, &still);
-    }
-
-    #[test]
-    fn most_of_ram_is_critical() {
-        assert_eq!(only(&RULE, &tables(gib(9))).severity, Severity::Critical);
     }
 
     #[test]

@@ -6,11 +6,14 @@ mod commit_limit;
 mod dirty_stall;
 mod extfrag_threshold;
 mod fragmentation;
+mod generator_parameters;
 mod group_limit;
+mod hibernation_zram;
 mod hugetlb_unused;
 mod kernel_memory;
 mod khugepaged_starves;
 mod ksm_loss;
+mod managers_fight;
 mod memory_grows;
 mod memory_locked;
 mod memory_low;
@@ -18,6 +21,7 @@ mod memory_pressure;
 mod mglru_off;
 mod min_ttl_set;
 mod oom_kills;
+mod settings_differ;
 mod swap_avoids_anon;
 mod swap_full;
 mod swap_heavy_group;
@@ -65,6 +69,10 @@ pub(crate) static ALL: &[Rule] = &[
     hugetlb_unused::RULE,
     fragmentation::RULE,
     mglru_off::RULE,
+    managers_fight::RULE,
+    settings_differ::RULE,
+    generator_parameters::RULE,
+    hibernation_zram::RULE,
     swap_stuck::RULE,
     extfrag_threshold::RULE,
 ];
@@ -125,4 +133,11 @@ pub(crate) static FIRING: &[Firing] = &[
     ("watermarks-extreme", watermarks_extreme::tests::firing),
     ("watermarks-extreme", watermarks_extreme::tests::firing_little),
     ("watermarks-extreme", watermarks_extreme::tests::firing_far_apart),
+    ("settings-differ", settings_differ::tests::firing),
+    ("settings-differ", settings_differ::tests::firing_lost),
+    ("settings-differ", settings_differ::tests::firing_twice),
+    ("managers-fight", managers_fight::tests::firing),
+    ("managers-fight", managers_fight::tests::firing_killers),
+    ("generator-parameters", generator_parameters::tests::firing),
+    ("hibernation-zram", hibernation_zram::tests::firing),
 ];

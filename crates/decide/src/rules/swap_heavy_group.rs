@@ -24,6 +24,13 @@ const WORTH: Bytes = Bytes::new(64 << 20);
 /// Pages per second: 400 KiB/s with pages of 4 KiB, as for refaults of files.
 const REFAULTS_PER_SECOND: f64 = 100.0;
 
+/// Share of the last minute that its tasks waited for memory.
+const WAITED_PERCENT: f64 = 1.0;
+/// Stands for waiting on version 1, which has no pressure.
+const MAJOR_FAULTS_PER_SECOND: f64 = 10.0;
+/// Fuller than this the group's own limit keeps it in swap.
+const OF_LIMIT_PERCENT: f64 = 90.0;
+
 /// A group that lives in swap.
 struct Heavy<'a> {
     group: &'a Cgroup,
@@ -64,7 +71,28 @@ fn heavy<'a>(pair: &GroupPair<'a>) -> Option<Heavy<'a>> {
     let refaults = pair.change(|group| &group.refault_anon)?;
     let is_heavy =
         swapped >= WORTH && swapped > in_ram && refaults.per_second >= REFAULTS_PER_SECOND;
-    is_heavy.then_some(Heavy { group, swapped, in_ram, refaults })
+    (is_heavy && waits(pair) && !is_limited(group)).then_some(Heavy {
+        group,
+        swapped,
+        in_ram,
+        refaults,
+    })
+}
+
+fn waits(pair: &GroupPair<'_>) -> bool {
+    match pair.now.pressure.some.avg60.get() {
+        Some(waited) => waited.get() >= WAITED_PERCENT,
+        None => pair
+            .change(|group| &group.pgmajfault)
+            .is_some_and(|faults| faults.per_second >= MAJOR_FAULTS_PER_SECOND),
+    }
+}
+
+/// Whether its own limit is nearly reached.
+fn is_limited(group: &Cgroup) -> bool {
+    let limit = group.max.get().and_then(pagewise_model::Limit::bytes);
+    let filled = limit.and_then(|limit| group.current.get()?.percent_of(limit));
+    filled.is_some_and(|filled| filled.get() >= OF_LIMIT_PERCENT)
 }
 
 fn finding(heavy: &Heavy<'_>) -> Finding {
@@ -95,6 +123,7 @@ fn finding(heavy: &Heavy<'_>) -> Finding {
             .named("swap.current", &group.swap_current)
             .named("current", &group.current)
             .change("refaults", &heavy.refaults)
+            .named("some avg60", &group.pressure.some.avg60)
             .done(),
         next: protect.into_iter().chain([look]).collect(),
     }
@@ -102,7 +131,7 @@ fn finding(heavy: &Heavy<'_>) -> Finding {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use pagewise_model::Limit;
+    use pagewise_model::{Limit, Source};
 
     use super::*;
     use crate::testing::{assert_silent, calm, file, line, mib, only, stall, with};
@@ -120,6 +149,8 @@ pub(super) mod tests {
             group.current = file(&format!("{GROUP}/memory.current"), mib(300));
             group.swap_current = file(&format!("{GROUP}/memory.swap.current"), mib(swapped));
             group.refault_anon = line(&format!("{GROUP}/memory.stat"), 40, refaults * times);
+            stall(&mut group.pressure.some, 6.0, 4.0);
+            group.pressure.some.avg60.source = Source::line(format!("{GROUP}/memory.pressure"), 1);
         }
         interval
     }
@@ -156,6 +187,21 @@ pub(super) mod tests {
         assert_silent(&RULE, &calm());
         assert_silent(&RULE, &swapped(900, 50));
         assert_silent(&RULE, &swapped(200, 8_000));
+        let mut patient = firing();
+        stall(&mut db(&mut patient)[1].pressure.some, 0.0, 0.9);
+        assert_silent(&RULE, &patient);
+    }
+
+    #[test]
+    fn on_version_1_major_faults_stand_for_waiting() {
+        let mut interval = firing();
+        for (group, faults) in db(&mut interval).into_iter().zip([10, 300]) {
+            crate::testing::erase(&mut group.pressure.some.avg60);
+            group.pgmajfault = line(&format!("{GROUP}/memory.stat"), 41, faults);
+        }
+        assert!(only(&RULE, &interval).title.contains("db.service"));
+        db(&mut interval)[1].pgmajfault = line(&format!("{GROUP}/memory.stat"), 41, 50);
+        assert_silent(&RULE, &interval);
     }
 
     #[test]

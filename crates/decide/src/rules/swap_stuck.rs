@@ -2,12 +2,13 @@
 //! What is in swap would not fit back into memory: swap cannot be switched off.
 //!
 //! swapoff reads everything back. What zram holds compressed is freed meanwhile, so that counts as
-//! room; pages of the swap cache are in RAM already.
+//! room; pages of the swap cache are in RAM already. With little memory available `memory-low` says
+//! more.
 
-use pagewise_model::{Bytes, Evidence, Finding, Interval, Severity, Snapshot};
+use pagewise_model::{Bytes, Evidence, Finding, Interval, Level, Severity, Snapshot};
 
 use crate::Rule;
-use crate::facts::tiers;
+use crate::facts::{room, tiers};
 use crate::proof::Proof;
 
 pub(super) const RULE: Rule = Rule {
@@ -24,6 +25,7 @@ fn look(interval: &Interval) -> Vec<Finding> {
 }
 
 fn finding(host: &Snapshot) -> Option<Finding> {
+    room::room(host).filter(|room| room.level() == Level::Calm)?;
     let memory = &host.memory;
     let cached = memory.swap_cached.get().unwrap_or(Bytes::new(0));
     let used = memory.swap_total.get()?.saturating_sub(memory.swap_free.get()?);

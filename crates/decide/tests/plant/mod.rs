@@ -251,3 +251,59 @@ pub(crate) fn tmpfs(host: Scene, kib: u64) -> Scene {
     let host = meminfo(host, "Shmem", kib);
     meminfo(host, "Cached", kib + kib / 3)
 }
+
+/// A sysctl, by its path below `/proc/sys`.
+pub(crate) fn set(host: Scene, path: &str, value: &str) -> Scene {
+    host.file(&format!("proc/sys/{path}"), format!("{value}\n"))
+}
+
+/// Unreclaimable slab of so many KiB.
+pub(crate) fn slab(host: Scene, kib: u64) -> Scene {
+    meminfo(host, "SUnreclaim", kib)
+}
+
+/// Memory that nothing can reclaim, of so many KiB.
+pub(crate) fn locked(host: Scene, kib: u64) -> Scene {
+    meminfo(meminfo(host, "Unevictable", kib), "Mlocked", kib)
+}
+
+/// KSM after so many scans of 2 GiB, in which 100 pages had a copy.
+pub(crate) fn ksm_at_a_loss(host: Scene, scans: u64) -> Scene {
+    let files = [
+        ("run", "1".to_owned()),
+        ("full_scans", scans.to_string()),
+        ("pages_shared", "50".to_owned()),
+        ("pages_sharing", "100".to_owned()),
+        ("pages_unshared", "500000".to_owned()),
+        ("general_profit", "-31600000".to_owned()),
+    ];
+    files.iter().fold(host, |host, (name, value)| {
+        host.file(&format!("sys/kernel/mm/ksm/{name}"), format!("{value}\n"))
+    })
+}
+
+/// So many KiB are dirty, and somebody waited for I/O so much of the last minute.
+pub(crate) fn writing(host: Scene, kib: u64, stalled: &str) -> Scene {
+    let text = format!(
+        "some avg10={stalled} avg60={stalled} avg300=0.00 total=37273968\n\
+         full avg10=0.00 avg60=0.00 avg300=0.00 total=17810168\n"
+    );
+    meminfo(host, "Dirty", kib).file("proc/pressure/io", text)
+}
+
+/// The service of [`V2_LIMIT`] without its limit.
+pub(crate) fn unlimited(host: Scene) -> Scene {
+    host.file("sys/fs/cgroup/system.slice/cg-2.service/memory.max", "max\n")
+}
+
+/// A sysctl that is in no file, on a host whose files are known.
+pub(crate) fn set_by_hand(host: Scene, path: &str, value: &str) -> Scene {
+    set(host, path, value).file("etc/sysctl.d/90-maps.conf", "vm.max_map_count = 65530\n")
+}
+
+/// zram-generator with a device, and zram-tools switched on.
+pub(crate) fn two_makers_of_swap(host: Scene) -> Scene {
+    host.file("usr/lib/systemd/system-generators/zram-generator", "")
+        .file("etc/systemd/zram-generator.conf", "[zram0]\nzram-size = ram / 2\n")
+        .file("etc/systemd/system/multi-user.target.wants/zramswap.service", "")
+}

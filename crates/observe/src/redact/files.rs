@@ -46,6 +46,25 @@ pub(super) fn presence(_: &mut Names, _: &[u8]) -> Option<Vec<u8>> {
     Some(Vec::new())
 }
 
+/// Lines of sysctl that set a knob of the table to numbers.
+pub(super) fn sysctl(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    lines(bytes, |line| {
+        let (_, value) = crate::configuration::parsed(line)?;
+        words(&value).all(is_number).then(|| line.to_vec())
+    })
+}
+
+/// zram-generator's devices and their algorithms.
+pub(super) fn generator(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_=(), ".contains(byte);
+    lines(bytes, |line| {
+        let algorithms = crate::configuration::algorithms(line);
+        let is_plain =
+            algorithms.is_some_and(|value| value.len() <= 200 && value.iter().all(plain));
+        (is_plain || crate::configuration::section(line).is_some()).then(|| line.to_vec())
+    })
+}
+
 /// The version digits of the kernel's release.
 pub(super) fn release(names: &mut Names, _: &[u8]) -> Option<Vec<u8>> {
     Some(format!("{}\n", names.release()).into_bytes())
@@ -326,6 +345,16 @@ mod tests {
         assert_eq!(kept(numbers, "256 -1 max\n").as_deref(), Some("256 -1 max\n"));
         assert_eq!(kept(numbers, "60 bob\n"), None);
         assert_eq!(kept(verbatim, "caf\u{e9}\n"), None);
+    }
+
+    #[test]
+    fn files_of_settings_keep_what_is_about_memory() {
+        let text = "# bob's\nvm.swappiness = 10\nkernel.hostname=bob\nvm.dirty_ratio=bob\n";
+        assert_eq!(kept(sysctl, text).unwrap(), "\nvm.swappiness = 10\n\n\n");
+        let text = "[zram0]\nfs-type = bob\ncompression-algorithm = zstd(dict=/bob)\n[bob]\n\
+                    compression-algorithm = zstd(level=3) lz4\n";
+        let expected = "[zram0]\n\n\n\ncompression-algorithm = zstd(level=3) lz4\n";
+        assert_eq!(kept(generator, text).unwrap(), expected);
     }
 
     #[test]

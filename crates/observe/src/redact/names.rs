@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
 use super::places::Places;
-use super::words::{DEVICE_UNITS, ENGINES, GROUPS, PROGRAMS, digits_after};
+use super::words::{DEVICE_UNITS, ENGINES, GROUPS, PROGRAMS, SETTINGS_FILES, digits_after};
 use crate::kernel_log::Rename;
 use crate::record::Tape;
 
@@ -16,6 +16,7 @@ pub(super) struct Names {
     programs: Aliases,
     groups: Aliases,
     users: Aliases,
+    settings_files: Aliases,
     release: Vec<u8>,
     release_digits: String,
     pub(super) places: Places,
@@ -40,6 +41,7 @@ impl Names {
             programs: Aliases::default(),
             groups: Aliases::default(),
             users: Aliases::default(),
+            settings_files: Aliases::default(),
             release: release.to_vec(),
             release_digits: version_digits(release),
             places: Places::of(tape),
@@ -90,6 +92,16 @@ impl Names {
         let kind = kind.map_or_else(String::new, |kind| format!(".{kind}"));
         let engine = engine(name).map_or_else(String::new, |engine| format!("{engine}-"));
         format!("{engine}cg-{}{kind}", self.groups.number(name))
+    }
+
+    /// A file of settings: the two digits that put it in order stay, and names that packages give.
+    pub(super) fn settings_file(&mut self, name: &str) -> String {
+        if SETTINGS_FILES.contains(&name) {
+            return name.to_owned();
+        }
+        let is_ordered = |prefix: &&str| prefix[..2].bytes().all(|byte| byte.is_ascii_digit());
+        let order = name.get(..3).filter(|prefix| prefix.ends_with('-')).filter(is_ordered);
+        format!("{}file-{}.conf", order.unwrap_or(""), self.settings_files.number(name.as_bytes()))
     }
 
     /// A user id: root stays, everybody else is counted from 1001.

@@ -15,6 +15,7 @@ use super::files as by;
 use super::names::Names;
 use super::processes as of;
 use super::words::is_disk;
+use crate::configuration::{GENERATOR_FILES, SYSCTL_CONF, SYSCTL_FOLDERS};
 use crate::root::Entry;
 
 /// How a file is kept; `None` where nothing of it may stay.
@@ -76,6 +77,16 @@ const ROWS: &[(&str, Keep)] = &[
     ("sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds", by::numbers),
     ("sys/kernel/mm/damon/admin/kdamonds/{n}/state", by::verbatim),
     ("sys/kernel/mm/mempolicy/weighted_interleave", by::presence),
+    // what is set at boot; sysctl's and zram-generator's files are in `settings_row`
+    ("usr/lib/systemd/system-generators/zram-generator", by::presence),
+    ("etc/systemd/system/multi-user.target.wants/zramswap.service", by::presence),
+    ("etc/systemd/system/multi-user.target.wants/zram-config.service", by::presence),
+    ("etc/systemd/system/multi-user.target.wants/systemd-swap.service", by::presence),
+    ("etc/systemd/system/multi-user.target.wants/systemd-oomd.service", by::presence),
+    ("etc/systemd/system/multi-user.target.wants/earlyoom.service", by::presence),
+    ("etc/systemd/system/multi-user.target.wants/nohang.service", by::presence),
+    ("etc/systemd/system/multi-user.target.wants/nohang-desktop.service", by::presence),
+    ("sys/power/resume", by::numbers),
     // processes
     ("proc/{n}/status", of::status), ("proc/{n}/comm", of::comm), ("proc/{n}/stat", of::stat),
     ("proc/{n}/statm", by::numbers),
@@ -106,7 +117,7 @@ const GROUP_FILES: &[(&str, Keep)] = &[
 pub(super) fn redact(path: &str, entry: &Entry, names: &mut Names) -> Option<(String, Entry)> {
     let (path, keep) = match names.places.hierarchy(path) {
         Some((root, rest)) => group_row(&root, rest, names)?,
-        None => row(path, names)?,
+        None => settings_row(path, names).or_else(|| row(path, names))?,
     };
     let entry = match entry {
         Entry::File(bytes) if bytes.is_empty() => Entry::File(Vec::new()),
@@ -133,6 +144,26 @@ fn row(path: &str, names: &Names) -> Option<(String, Keep)> {
     let listed =
         ROWS.iter().find_map(|(pattern, keep)| Some((matched(pattern, path, names)?, *keep)));
     listed.or_else(|| knob_row(path, names))
+}
+
+/// A file of sysctl or zram-generator. People name them: only what decides their order stays.
+fn settings_row(path: &str, names: &mut Names) -> Option<(String, Keep)> {
+    if path == SYSCTL_CONF {
+        return Some((path.to_owned(), by::sysctl));
+    }
+    if GENERATOR_FILES.contains(&path) {
+        return Some((path.to_owned(), by::generator));
+    }
+    let (folder, file) = path.rsplit_once('/')?;
+    let is_generators = folder.strip_suffix(".d").is_some_and(|it| GENERATOR_FILES.contains(&it));
+    let keep = if SYSCTL_FOLDERS.contains(&folder) {
+        by::sysctl as Keep
+    } else if is_generators {
+        by::generator
+    } else {
+        return None;
+    };
+    file.ends_with(".conf").then(|| (format!("{folder}/{}", names.settings_file(file)), keep))
 }
 
 /// A setting of the knob table. Text of free form may hold anything and stays here.
@@ -231,6 +262,18 @@ mod tests {
         ] {
             assert_eq!(path_of(path).as_deref(), Some(path));
         }
+    }
+
+    #[test]
+    fn files_of_settings_keep_their_order_and_no_name() {
+        let kept = |path| path_of(path).unwrap();
+        assert_eq!(kept("etc/sysctl.d/99-sysctl.conf"), "etc/sysctl.d/99-sysctl.conf");
+        assert_eq!(kept("etc/sysctl.d/50-bobs-payroll.conf"), "etc/sysctl.d/50-file-1.conf");
+        assert_eq!(kept("etc/sysctl.d/bob.conf"), "etc/sysctl.d/file-1.conf");
+        let drop_in = "etc/systemd/zram-generator.conf.d/10-bob.conf";
+        assert_eq!(kept(drop_in), "etc/systemd/zram-generator.conf.d/10-file-1.conf");
+        assert_eq!(path_of("etc/sysctl.d/README"), None);
+        assert_eq!(path_of("etc/other.d/10-bob.conf"), None);
     }
 
     #[test]

@@ -144,6 +144,15 @@ pub(super) const PARAMETERS: &[&str] = &[
     "zram.", "zswap.",
 ];
 
+/// Files of sysctl.d that packages bring.
+#[rustfmt::skip]
+pub(super) const SETTINGS_FILES: &[&str] = &[
+    "10-bufferbloat.conf", "10-console-messages.conf", "10-ipv6-privacy.conf", "10-map-count.conf",
+    "10-network-security.conf", "10-ptrace.conf", "10-zeropage.conf", "50-coredump.conf",
+    "50-default.conf", "50-pid-max.conf", "55-magic-sysrq.conf", "99-protect-links.conf",
+    "99-sysctl.conf",
+];
+
 /// Whether `text` is `before` and then 1 to 4 digits.
 pub(super) fn digits_after(text: &str, before: &str) -> bool {
     text.strip_prefix(before).is_some_and(is_short_number)

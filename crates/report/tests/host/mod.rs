@@ -523,6 +523,7 @@ fn end(moment: u64) -> Snapshot {
             ..Damon::default()
         },
         knobs: knobs(),
+        configuration: Configuration::default(),
         capabilities: capabilities(),
         processes: processes(moment),
         cgroups: cgroups(grown(90_000, 77_000)),

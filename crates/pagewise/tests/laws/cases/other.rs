@@ -571,20 +571,6 @@ pub(super) static CASES: &[Case] = &[
         near: Near::Silent(|host| slab_grew(host, 1_390_000, 1_400_000)),
     },
     Case {
-        id: "kernel-memory",
-        reason: "half of RAM is vmalloc's",
-        host: PLAIN,
-        fires: |host| meminfo(host, "VmallocUsed:", 12_400_000),
-        severity: Critical,
-        title: "vmalloc memory holds 11.8 GiB: 50 % of RAM",
-        also: &[],
-        near: Near::Told(
-            |host| meminfo(host, "VmallocUsed:", 12_300_000),
-            Warning,
-            "vmalloc memory holds 11.7 GiB: 50 % of RAM",
-        ),
-    },
-    Case {
         id: "memory-locked",
         reason: "a quarter of RAM",
         host: PLAIN,
@@ -747,7 +733,112 @@ pub(super) static CASES: &[Case] = &[
         also: &[],
         near: Near::Silent(|host| host.file("proc/sys/vm/extfrag_threshold", "500\n")),
     },
+    Case {
+        id: "settings-differ",
+        reason: "a file is not in force",
+        host: ZRAM_SWAP,
+        fires: |host| sysctl_file(host, "90-swap", "# for zram\nvm.swappiness = 180\n"),
+        severity: Info,
+        title: "vm.swappiness is 60 and its file says 180",
+        also: &[],
+        // the later file wins
+        near: Near::Silent(|host| {
+            let host = sysctl_file(host, "90-swap", "vm.swappiness = 60\n");
+            host.file("usr/lib/sysctl.d/10-vendor.conf", "vm.swappiness = 180\n")
+        }),
+    },
+    Case {
+        id: "settings-differ",
+        reason: "no file sets what runs",
+        host: ZRAM_SWAP,
+        fires: |host| {
+            let host = sysctl_file(host, "90-other", "vm.max_map_count = 65530\n");
+            host.file("proc/sys/vm/dirty_ratio", "40\n")
+        },
+        severity: Info,
+        title: "1 setting differs from the kernel's and is in no file of sysctl",
+        also: &[],
+        // nothing is known of its files
+        near: Near::Silent(|host| host.file("proc/sys/vm/dirty_ratio", "40\n")),
+    },
+    Case {
+        id: "settings-differ",
+        reason: "two files of the administrator disagree",
+        host: ZRAM_SWAP,
+        fires: |host| {
+            let host = sysctl_file(host, "10-bob", "vm.swappiness = 10\n");
+            sysctl_file(host, "90-swap", "vm.swappiness = 60\n")
+        },
+        severity: Info,
+        title: "vm.swappiness is set twice: to 10 and to 60",
+        also: &[],
+        near: Near::Silent(|host| {
+            let host = sysctl_file(host, "10-bob", "vm.swappiness = 60\n");
+            sysctl_file(host, "90-swap", "vm.swappiness = 60\n")
+        }),
+    },
+    Case {
+        id: "managers-fight",
+        reason: "two make swap in zram",
+        host: ZRAM_SWAP,
+        fires: |host| enabled(generator(host, "[zram0]\n"), "zramswap"),
+        severity: Warning,
+        title: "zram-generator and zram-tools both make compressed swap",
+        also: &[],
+        // a generator that has nothing to do
+        near: Near::Silent(|host| enabled(generator(host, "# [zram0]\n"), "zramswap")),
+    },
+    Case {
+        id: "managers-fight",
+        reason: "two kill for memory",
+        host: ZRAM_SWAP,
+        fires: |host| enabled(enabled(host, "systemd-oomd"), "earlyoom"),
+        severity: Info,
+        title: "systemd-oomd and earlyoom both kill for memory",
+        also: &[],
+        near: Near::Silent(|host| enabled(enabled(host, "zramswap"), "earlyoom")),
+    },
+    Case {
+        id: "generator-parameters",
+        reason: "a second algorithm has a level",
+        host: ZRAM_SWAP,
+        fires: |host| {
+            generator(host, "[zram0]\ncompression-algorithm = lzo-rle zstd(level=9) (type=idle)\n")
+        },
+        severity: Info,
+        title: "zram-generator does not set the parameters of zstd",
+        also: &[],
+        near: Near::Silent(|host| {
+            generator(host, "[zram0]\ncompression-algorithm = zstd(level=9) lzo-rle (type=idle)\n")
+        }),
+    },
+    Case {
+        id: "hibernation-zram",
+        reason: "a disk to resume from, and zram alone",
+        host: ZRAM_SWAP,
+        fires: |host| host.file("sys/power/resume", "254:2\n"),
+        severity: Info,
+        title: "hibernation is set up, and all swap is in compressed RAM",
+        also: &[],
+        near: Near::Silent(|host| host.file("sys/power/resume", "0:0\n")),
+    },
 ];
+
+/// A file of the administrator in `/etc/sysctl.d`.
+fn sysctl_file(host: Scene, name: &str, text: &str) -> Scene {
+    host.file(&format!("etc/sysctl.d/{name}.conf"), text)
+}
+
+/// zram-generator, and its configuration.
+fn generator(host: Scene, text: &str) -> Scene {
+    host.file("usr/lib/systemd/system-generators/zram-generator", "")
+        .file("etc/systemd/zram-generator.conf", text)
+}
+
+/// A unit that `systemctl enable` switched on.
+fn enabled(host: Scene, unit: &str) -> Scene {
+    host.file(&format!("etc/systemd/system/multi-user.target.wants/{unit}.service"), "")
+}
 
 /// The large process is so old, holds 3,000 MiB, and held 150 MiB less at the earlier end.
 fn grown(host: Scene, age: u64) -> Scene {

@@ -58,6 +58,7 @@ const COLUMNS: &[Row] = &[
     ("/sys/vm/dirty_ratio", "", 0, Unit::Plain),
     ("/sys/vm/dirty_bytes", "", 0, Unit::Plain),
     ("/sys/vm/extfrag_threshold", "", 0, Unit::Plain),
+    ("/power/resume", "", 0, Unit::Plain),
     ("/lru_gen/min_ttl_ms", "", 0, Unit::Millis),
     ("/ksm/run", "run", 0, Unit::Plain),
     ("/ksm/full_scans", "full_scans", 0, Unit::Plain),
@@ -87,6 +88,10 @@ pub(super) fn expected(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<St
         () if ends("/proc/vmstat") => counters(place, seconds),
         () if ends("/proc/meminfo") || ends("/smaps_rollup") || ends("/status") => sizes(place),
         () if path.contains("pressure") => averages(place),
+        () if ends(".conf") => assignment(place),
+        () if ends(".service") || path.contains("/system-generators/") => {
+            place.there().map(|_| vec!["present".to_owned()])
+        }
         () if ends("/zoneinfo") => zones(place),
         () if ends("/buddyinfo") => blocks(place),
         () if ends("/memory.stat") || ends("/memory.events") => group_counters(place, seconds),
@@ -217,6 +222,12 @@ fn sizes(place: &Place<'_>) -> Result<Vec<String>, String> {
         "kB" => Ok(vec![format!("{} {}", place.key()?, kib(place.word(1)?)?)]),
         unit => Err(format!("{unit} is no unit of {}", place.path())),
     }
+}
+
+/// `vm.swappiness = 10` of a file that people write.
+fn assignment(place: &Place<'_>) -> Result<Vec<String>, String> {
+    let (key, value) = place.there()?.split_once('=').ok_or("no assignment")?;
+    Ok(vec![format!("{} {}", key.trim(), value.trim())])
 }
 
 /// `some avg10=0.00 avg60=…`.

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! zram-generator loses the parameters of all algorithms but the first.
+//!
+//! Up to 1.2.1 it writes them to `recompress` before the device has a size, which the kernel refuses
+//! (zram-generator issue 215). The algorithms themselves are set; their level or dictionary is not.
+
+use pagewise_model::{Finding, GeneratorLine, Interval, Severity};
+
+use crate::Rule;
+use crate::proof::Proof;
+
+pub(super) const RULE: Rule = Rule {
+    id: "generator-parameters",
+    doc: "zram-generator's configuration gives parameters to a second algorithm, which are lost.",
+    look,
+};
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    interval.end.configuration.generator.iter().filter_map(finding).collect()
+}
+
+fn finding(line: &GeneratorLine) -> Option<Finding> {
+    let algorithms = line.algorithms.value()?.as_str();
+    let lost = words(algorithms).into_iter().skip(1).find(|word| has_parameters(word))?;
+    let (name, _) = lost.split_once('(')?;
+    let device = &line.device;
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Info,
+        title: format!("zram-generator does not set the parameters of {}", crate::text::short(name)),
+        what: format!(
+            "For {device} {} asks for {lost}, and zram-generator up to 1.2.1 sets the parameters of \
+             the first algorithm only.",
+            line.algorithms.source
+        ),
+        why: "It writes those of the others to the file recompress while the device has no size yet, \
+              and the kernel refuses that. The algorithm is then used with its default level and \
+              without a dictionary."
+            .to_owned(),
+        evidence: Proof::new().named("compression-algorithm", &line.algorithms).done(),
+        next: vec![
+            format!("journalctl -b -u systemd-zram-setup@{device}.service"),
+            "dpkg -s systemd-zram-generator | grep Version".to_owned(),
+        ],
+    })
+}
+
+/// Split at white space that is in no parentheses.
+fn words(text: &str) -> Vec<&str> {
+    let mut depth = 0usize;
+    let is_between = |c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && c.is_whitespace()
+    };
+    text.split(is_between).filter(|word| !word.is_empty()).collect()
+}
+
+/// `(type=idle)` alone is about all of them, and not lost.
+fn has_parameters(word: &str) -> bool {
+    let inner = word.split_once('(').filter(|(name, _)| !name.is_empty());
+    inner.is_some_and(|(_, inner)| inner.contains("level=") || inner.contains("dict="))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::Name;
+
+    use super::*;
+    use crate::testing::{assert_silent, calm, line, only, with};
+
+    fn asked(algorithms: &str) -> Interval {
+        with(|host| {
+            let algorithms = line("/etc/systemd/zram-generator.conf", 3, Name::from(algorithms));
+            let device = Name::from("zram0");
+            host.configuration.generator = vec![GeneratorLine { device, algorithms }];
+        })
+    }
+
+    pub(crate) fn firing() -> Interval {
+        asked("lzo-rle zstd(level=9, dict=/etc/dict) (type=idle)")
+    }
+
+    #[test]
+    fn parameters_of_a_second_algorithm_are_lost() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "zram-generator does not set the parameters of zstd");
+        assert!(finding.what.contains("asks for zstd(level=9, dict=/etc/dict), and"));
+    }
+
+    #[test]
+    fn those_of_the_first_and_of_all_are_not() {
+        assert_silent(&RULE, &asked("zstd(level=3) lzo-rle (type=idle)"));
+        assert_silent(&RULE, &asked("zstd(level=3)"));
+        assert_silent(&RULE, &asked(")( ("));
+        assert_silent(&RULE, &calm());
+    }
+}

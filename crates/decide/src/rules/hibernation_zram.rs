@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Hibernation is set up, and all swap is in RAM.
+
+use pagewise_model::{Finding, Interval, Severity, Snapshot};
+
+use crate::Rule;
+use crate::proof::Proof;
+
+pub(super) const RULE: Rule = Rule {
+    id: "hibernation-zram",
+    doc: "A disk to resume from is set, but all swap is compressed RAM, which cannot hold the image.",
+    look,
+};
+
+/// What the kernel prints if there is none.
+const NONE: &str = "0:0";
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    finding(&interval.end).into_iter().collect()
+}
+
+fn finding(host: &Snapshot) -> Option<Finding> {
+    let resume = &host.configuration.resume_device;
+    let device = resume.value()?.as_str();
+    let first = host.tiers.first()?;
+    if device == NONE || host.tiers.iter().any(|tier| !tier.kind.is_ram()) {
+        return None;
+    }
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Info,
+        title: "hibernation is set up, and all swap is in compressed RAM".to_owned(),
+        what: format!(
+            "The kernel would resume from device {device}, and {} is the only kind of swap that is on.",
+            first.path
+        ),
+        why: "Hibernation writes all of memory to a swap area on a disk, and RAM is off meanwhile. \
+              Without such an area it fails when it is asked for, at the latest when the battery is \
+              low."
+            .to_owned(),
+        evidence: Proof::new().value(resume).named("size", &first.size).done(),
+        next: vec![
+            "cat /sys/power/resume /proc/swaps; lsblk -o NAME,MAJ:MIN,FSTYPE".to_owned(),
+            "cat /sys/power/state  # without the word disk this kernel cannot hibernate".to_owned(),
+        ],
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::{Bytes, TierKind};
+
+    use super::*;
+    use crate::testing::{assert_silent, calm, tier, with, word};
+
+    fn resumes(host: &mut Snapshot, device: &str) {
+        host.configuration.resume_device = word("/sys/power/resume", device);
+    }
+
+    pub(crate) fn firing() -> Interval {
+        with(|host| resumes(host, "259:3"))
+    }
+
+    #[test]
+    fn zram_alone_cannot_hold_the_image() {
+        let finding = crate::testing::only(&RULE, &firing());
+        assert!(
+            finding.what.starts_with("The kernel would resume from device 259:3, and /dev/zram0")
+        );
+        assert_eq!(finding.severity, Severity::Info);
+    }
+
+    #[test]
+    fn a_disk_behind_it_or_no_wish_is_silent() {
+        let disk = |host: &mut Snapshot| {
+            resumes(host, "259:3");
+            host.tiers.push(tier("/dev/sda2", TierKind::Partition, Bytes::new(0), -2));
+        };
+        assert_silent(&RULE, &with(disk));
+        assert_silent(&RULE, &with(|host| resumes(host, NONE)));
+        assert_silent(&RULE, &calm());
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Two programs manage the same thing: compressed swap, or killing for memory.
+//!
+//! Known by the files that switch them on, not by what runs: the second one of two makers of zram swap
+//! fails at boot or takes the next device, depending on who comes first.
+
+use pagewise_model::{Finding, Interval, Manager, Purpose, Severity, Snapshot};
+
+use crate::Rule;
+use crate::proof::Proof;
+use crate::text::writes_and;
+
+pub(super) const RULE: Rule = Rule {
+    id: "managers-fight",
+    doc: "Two programs are switched on that both set up compressed swap, or both kill for memory.",
+    look,
+};
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    let purposes = [Purpose::CompressedSwap, Purpose::OomKiller];
+    purposes.into_iter().filter_map(|purpose| finding(&interval.end, purpose)).collect()
+}
+
+fn finding(host: &Snapshot, purpose: Purpose) -> Option<Finding> {
+    let all = host.configuration.managers.iter();
+    let all = all.filter(|it| it.purpose == purpose && it.found.value().is_some());
+    let all: Vec<&Manager> = all.collect();
+    let [first, second, ..] = all.as_slice() else { return None };
+    let (what, why, severity) = match purpose {
+        Purpose::CompressedSwap => (
+            "make compressed swap",
+            "Each of them sizes its device as if it were alone, so together they promise more of RAM \
+             than either would, or one of them fails and which one depends on the boot. What is \
+             configured in one file then has no effect, or twice.",
+            Severity::Warning,
+        ),
+        Purpose::OomKiller => (
+            "kill for memory",
+            "Each has thresholds of its own, and the stricter one always kills first. The other one's \
+             rules about who is spared are never asked.",
+            Severity::Info,
+        ),
+    };
+    Some(Finding {
+        id: RULE.id,
+        severity,
+        title: format!("{} and {} both {what}", first.name, second.name),
+        what: format!(
+            "{} ({}) and {} ({}) are both switched on.",
+            first.name,
+            first.found.source.path(),
+            second.name,
+            second.found.source.path()
+        ),
+        why: why.to_owned(),
+        evidence: all.iter().fold(Proof::new(), |proof, it| proof.value(&it.found)).done(),
+        next: next(second),
+    })
+}
+
+fn next(second: &Manager) -> Vec<String> {
+    let unit = second.found.source.path().rsplit('/').next().filter(|it| it.ends_with(".service"));
+    let disable = unit.map(|unit| {
+        writes_and(
+            format!("sudo systemctl disable {unit}"),
+            &format!("lasts; back with sudo systemctl enable {unit}"),
+        )
+    });
+    let look = "systemctl list-units '*zram*' '*swap*' '*oom*' 'nohang*'".to_owned();
+    disable.into_iter().chain([look]).collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::Name;
+
+    use super::*;
+    use crate::testing::{assert_silent, calm, file, only, with};
+
+    fn manager(name: &'static str, purpose: Purpose, path: &str) -> Manager {
+        Manager { name, purpose, found: file(path, Name::from("present")) }
+    }
+
+    fn managed(managers: Vec<Manager>) -> Interval {
+        with(|host| host.configuration.managers = managers)
+    }
+
+    const GENERATOR: &str = "/usr/lib/systemd/system-generators/zram-generator";
+    const WANTS: &str = "/etc/systemd/system/multi-user.target.wants";
+
+    pub(crate) fn firing() -> Interval {
+        managed(vec![
+            manager("zram-generator", Purpose::CompressedSwap, GENERATOR),
+            manager("zram-tools", Purpose::CompressedSwap, &format!("{WANTS}/zramswap.service")),
+        ])
+    }
+
+    pub(crate) fn firing_killers() -> Interval {
+        managed(vec![
+            manager("systemd-oomd", Purpose::OomKiller, &format!("{WANTS}/systemd-oomd.service")),
+            manager("earlyoom", Purpose::OomKiller, &format!("{WANTS}/earlyoom.service")),
+        ])
+    }
+
+    #[test]
+    fn two_makers_of_swap_are_a_warning_and_two_killers_are_not() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "zram-generator and zram-tools both make compressed swap");
+        assert_eq!(finding.severity, Severity::Warning);
+        assert!(finding.next[0].starts_with("sudo systemctl disable zramswap.service  # writes;"));
+        let finding = only(&RULE, &firing_killers());
+        assert_eq!(finding.title, "systemd-oomd and earlyoom both kill for memory");
+        assert_eq!(finding.severity, Severity::Info);
+    }
+
+    #[test]
+    fn one_of_each_is_how_it_should_be() {
+        let one_each = managed(vec![
+            manager("zram-generator", Purpose::CompressedSwap, GENERATOR),
+            manager("earlyoom", Purpose::OomKiller, &format!("{WANTS}/earlyoom.service")),
+        ]);
+        assert_silent(&RULE, &one_each);
+        assert_silent(&RULE, &calm());
+    }
+}

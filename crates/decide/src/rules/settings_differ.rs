@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What runs is not what sysctl's files say: a setting is not in force, would be lost at the next
+//! boot, or is set twice.
+//!
+//! `vm.min_free_kbytes` may be larger than a file says, because khugepaged raises it. Of a pair like
+//! `vm.dirty_ratio` and `vm.dirty_bytes` the one that does not rule reads 0. A recording without any
+//! file of sysctl says nothing about what would be lost.
+
+use std::collections::BTreeMap;
+
+use pagewise_model::knob::{KnobReading, Persist, Undo};
+use pagewise_model::{Configuration, Finding, Interval, PersistentSetting, Severity, Snapshot};
+
+use crate::Rule;
+use crate::proof::Proof;
+use crate::text::{counted, writes_and};
+
+pub(super) const RULE: Rule = Rule {
+    id: "settings-differ",
+    doc: "Running sysctl settings differ from what sysctl's files say, or two files disagree.",
+    look,
+};
+
+/// Settings named in one sentence.
+const NAMED: usize = 4;
+/// Set at boot by the kernel's command line, or by whoever needs them.
+const SET_OTHERWISE: [&str; 2] = ["vm.nr_hugepages", "vm.nr_overcommit_hugepages"];
+const CONF: &str = "/etc/sysctl.conf";
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    let host = &interval.end;
+    [not_in_force(host), lost(host), set_twice(host)].into_iter().flatten().collect()
+}
+
+/// A setting as it is and as a file wants it.
+struct Difference<'a> {
+    running: &'a KnobReading,
+    wanted: &'a PersistentSetting,
+}
+
+impl Difference<'_> {
+    fn shown(&self) -> String {
+        let (live, wanted) = (value(self.running), wanted_value(self.wanted));
+        format!(
+            "{} is {live} and {} sets {wanted}",
+            self.running.knob.name, self.wanted.value.source
+        )
+    }
+}
+
+fn value(reading: &KnobReading) -> &str {
+    reading.live.value().map_or("", |name| name.as_str())
+}
+
+fn wanted_value(setting: &PersistentSetting) -> &str {
+    setting.value.value().map_or("", |name| name.as_str())
+}
+
+fn not_in_force(host: &Snapshot) -> Option<Finding> {
+    let wishes: BTreeMap<&str, &PersistentSetting> =
+        host.configuration.sysctl.iter().map(|setting| (setting.knob, setting)).collect();
+    let differing = wishes.into_values().filter_map(|wanted| {
+        let running = host.knob(wanted.knob)?;
+        differs(&host.configuration, running, wanted).then_some(Difference { running, wanted })
+    });
+    let differing: Vec<Difference<'_>> = differing.collect();
+    let first = differing.first()?;
+    let name = first.running.knob.name;
+    let others = match differing.len() - 1 {
+        0 => String::new(),
+        more => format!(", and {more} more differ"),
+    };
+    let (live, wanted) = (value(first.running), wanted_value(first.wanted));
+    let back = format!("until the next boot; back with sudo sysctl {name}='{live}'");
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Info,
+        title: short(format!("{name} is {live} and its file says {wanted}{others}")),
+        what: format!("{}.", named(differing.iter().map(Difference::shown))),
+        why: why_not(&differing),
+        evidence: differing
+            .iter()
+            .take(NAMED)
+            .fold(Proof::new(), |proof, it| {
+                proof.value(&it.running.live).named(it.wanted.knob, &it.wanted.value)
+            })
+            .done(),
+        next: vec![
+            writes_and(format!("sudo sysctl {name}='{wanted}'"), &back),
+            "systemctl status systemd-sysctl".to_owned(),
+        ],
+    })
+}
+
+fn why_not(differing: &[Difference<'_>]) -> String {
+    let in_conf = differing.iter().any(|it| it.wanted.value.source.path() == CONF);
+    let second = if in_conf {
+        "systemd reads /etc/sysctl.conf only through a link in /etc/sysctl.d, which Debian has no more \
+         since 13."
+    } else {
+        "Somebody has written another value since, and at the next boot the file wins again."
+    };
+    format!("Files of sysctl are applied when the host starts and never after that. {second}")
+}
+
+/// Whether the running value is another than the file's, and nothing explains it.
+fn differs(files: &Configuration, running: &KnobReading, wanted: &PersistentSetting) -> bool {
+    let (Some(live), Some(wish)) = (running.live.value(), wanted.value.value()) else {
+        return false;
+    };
+    let (live, wish) = (live.as_str(), wish.as_str());
+    if same(live, wish) || live == "0" && has_partner(files, running) {
+        return false;
+    }
+    let raised = live.parse::<u64>().ok().zip(wish.parse::<u64>().ok());
+    !(running.knob.name == "vm.min_free_kbytes" && raised.is_some_and(|(live, wish)| live > wish))
+}
+
+/// Numbers are compared as numbers: a file may say 0010.
+fn same(live: &str, wish: &str) -> bool {
+    let word = |word: &str| word.parse::<i64>().map_or_else(|_| word.to_owned(), |n| n.to_string());
+    live.split_whitespace().map(word).eq(wish.split_whitespace().map(word))
+}
+
+/// Whether a file sets the setting that excludes this one.
+fn has_partner(files: &Configuration, running: &KnobReading) -> bool {
+    match running.knob.undo {
+        Undo::WriteBackNonZero { pair } => files.last(pair).is_some(),
+        _ => false,
+    }
+}
+
+fn lost(host: &Snapshot) -> Option<Finding> {
+    if host.configuration.sysctl_files == 0 {
+        return None;
+    }
+    let lost: Vec<&KnobReading> =
+        host.knobs.iter().filter(|reading| is_lost(&host.configuration, reading)).collect();
+    let first = lost.first()?;
+    let shown = lost.iter().map(|reading| {
+        format!(
+            "{} is {}, not {}",
+            reading.knob.name,
+            value(reading),
+            reading.default.unwrap_or("")
+        )
+    });
+    let line = format!("{} = {}", first.knob.name, value(first));
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Info,
+        title: format!("{} in no file of sysctl", counted_changed(lost.len())),
+        what: format!("{}.", named(shown)),
+        why: "Values that were written by hand are gone after the next boot, and the host behaves \
+              differently then. A service such as tuned or kubelet may set them again; if it does, \
+              nothing is lost."
+            .to_owned(),
+        evidence: lost
+            .iter()
+            .take(NAMED)
+            .fold(Proof::new(), |proof, it| proof.value(&it.live))
+            .done(),
+        next: vec![writes_and(
+            format!("echo '{line}' | sudo tee -a /etc/sysctl.d/90-memory.conf"),
+            "lasts; back by deleting the line",
+        )],
+    })
+}
+
+fn counted_changed(number: usize) -> String {
+    match number {
+        1 => "1 setting differs from the kernel's and is".to_owned(),
+        more => format!("{} differ from the kernel's and are", counted(more as u64, "setting")),
+    }
+}
+
+fn is_lost(files: &Configuration, reading: &KnobReading) -> bool {
+    let (Some(live), Some(default)) = (reading.live.value(), reading.default) else { return false };
+    let knob = reading.knob;
+    knob.persist.contains(&Persist::Sysctl)
+        && !SET_OTHERWISE.contains(&knob.name)
+        && !same(live.as_str(), default)
+        && files.last(knob.name).is_none()
+        && !has_partner(files, reading)
+}
+
+fn set_twice(host: &Snapshot) -> Option<Finding> {
+    let own = host.configuration.sysctl.iter().filter(|setting| is_administrators(setting));
+    let mut by_knob: BTreeMap<&str, Vec<&PersistentSetting>> = BTreeMap::new();
+    own.for_each(|setting| by_knob.entry(setting.knob).or_default().push(setting));
+    let disagree = |all: &Vec<&PersistentSetting>| {
+        all.iter().any(|one| !same(wanted_value(one), wanted_value(all[0])))
+    };
+    let (knob, all) = by_knob.into_iter().find(|(_, all)| disagree(all))?;
+    let (first, last) = (all[0], all[all.len() - 1]);
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Info,
+        title: short(format!(
+            "{knob} is set twice: to {} and to {}",
+            wanted_value(first),
+            wanted_value(last)
+        )),
+        what: format!(
+            "{} sets {knob} to {}, and {} to {}, which wins.",
+            first.value.source,
+            wanted_value(first),
+            last.value.source,
+            wanted_value(last)
+        ),
+        why: "Files of sysctl are applied in the order of their names, whatever folder they are in, and \
+              the last one wins. Two files for one setting mean that somebody believes in a value that \
+              is not used."
+            .to_owned(),
+        evidence: Proof::new().named(knob, &first.value).named(knob, &last.value).done(),
+        next: vec![format!("grep -n {knob} {} {}", first.value.source.path(), last.value.source.path())],
+    })
+}
+
+/// Only these have to agree: a vendor's file is meant to be overruled.
+fn is_administrators(setting: &PersistentSetting) -> bool {
+    let path = setting.value.source.path();
+    setting.value.value().is_some() && (path.starts_with("/etc/") || path.starts_with("/run/"))
+}
+
+fn named(all: impl Iterator<Item = String>) -> String {
+    let all: Vec<String> = all.collect();
+    let shown = all.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
+    match all.len().saturating_sub(NAMED) {
+        0 => shown,
+        more => format!("{shown}; and {more} more"),
+    }
+}
+
+/// Values may be lists of numbers.
+fn short(title: String) -> String {
+    const COLUMNS: usize = 80;
+    if title.chars().count() <= COLUMNS {
+        return title;
+    }
+    let kept: String = title.chars().take(COLUMNS - 1).collect();
+    format!("{kept}…")
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::Name;
+
+    use super::*;
+    use crate::testing::{assert_silent, calm, knob, line, only, with};
+
+    fn file(host: &mut Snapshot, path: &str, knob: &'static str, value: &str) {
+        let value = line(path, 3, Name::from(value));
+        host.configuration.sysctl.push(PersistentSetting { knob, value });
+        host.configuration.sysctl_files += 1;
+    }
+
+    pub(crate) fn firing() -> Interval {
+        with(|host| file(host, "/etc/sysctl.d/90-swap.conf", "vm.swappiness", "180"))
+    }
+
+    pub(crate) fn firing_lost() -> Interval {
+        with(|host| {
+            knob(host, "vm.dirty_ratio", "40");
+            host.configuration.sysctl_files = 2;
+        })
+    }
+
+    pub(crate) fn firing_twice() -> Interval {
+        with(|host| {
+            file(host, "/etc/sysctl.d/10-bob.conf", "vm.swappiness", "10");
+            file(host, "/etc/sysctl.d/90-swap.conf", "vm.swappiness", "60");
+        })
+    }
+
+    #[test]
+    fn a_file_that_is_not_in_force_is_named_with_its_line() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "vm.swappiness is 60 and its file says 180");
+        assert_eq!(finding.what, "vm.swappiness is 60 and /etc/sysctl.d/90-swap.conf:3 sets 180.");
+        let silent = with(|host| file(host, "/etc/sysctl.d/90.conf", "vm.swappiness", "060"));
+        assert_silent(&RULE, &silent);
+    }
+
+    #[test]
+    fn the_file_that_systemd_does_not_read_is_explained() {
+        let interval = with(|host| file(host, CONF, "vm.swappiness", "1"));
+        assert!(only(&RULE, &interval).why.contains("only through a link"));
+    }
+
+    #[test]
+    fn what_the_kernel_changes_by_itself_is_no_difference() {
+        let raised = |live| {
+            with(|host| {
+                knob(host, "vm.min_free_kbytes", live);
+                file(host, "/etc/sysctl.d/90.conf", "vm.min_free_kbytes", "16384");
+            })
+        };
+        assert_silent(&RULE, &raised("67584"));
+        assert_eq!((RULE.look)(&raised("9000")).len(), 1);
+        let pair = with(|host| {
+            knob(host, "vm.dirty_ratio", "0");
+            knob(host, "vm.dirty_bytes", "268435456");
+            file(host, "/etc/sysctl.d/10.conf", "vm.dirty_ratio", "10");
+            file(host, "/etc/sysctl.d/90.conf", "vm.dirty_bytes", "268435456");
+        });
+        assert_silent(&RULE, &pair);
+    }
+
+    #[test]
+    fn what_no_file_sets_is_lost_where_files_are_known() {
+        let finding = only(&RULE, &firing_lost());
+        assert_eq!(
+            finding.title,
+            "1 setting differs from the kernel's and is in no file of sysctl"
+        );
+        assert_eq!(finding.what, "vm.dirty_ratio is 40, not 20.");
+        let mut unknown = firing_lost();
+        unknown.end.configuration.sysctl_files = 0;
+        assert_silent(&RULE, &unknown);
+    }
+
+    #[test]
+    fn two_files_of_the_administrator_that_disagree() {
+        let finding = only(&RULE, &firing_twice());
+        assert_eq!(finding.title, "vm.swappiness is set twice: to 10 and to 60");
+        let vendor = with(|host| {
+            file(host, "/usr/lib/sysctl.d/10.conf", "vm.swappiness", "10");
+            file(host, "/etc/sysctl.d/90-swap.conf", "vm.swappiness", "60");
+        });
+        assert_silent(&RULE, &vendor);
+        assert_silent(&RULE, &calm());
+    }
+}
