@@ -4,7 +4,7 @@
 mod host;
 
 use pagewise_model::knob::{Access, Domain, Knob, KnobReading, Undo};
-use pagewise_model::{Finding, Interval, Name, Reading, Snapshot, Source};
+use pagewise_model::{Finding, Interval, Name, Reading, Severity, Snapshot, Source};
 use pagewise_report::Answer;
 use pagewise_report::text::{Look, doctor, oom, report, status};
 
@@ -345,4 +345,17 @@ fn what_the_kernel_log_is_good_for_is_said_first() {
     assert!(
         told(&interval).contains("15 reports of the OOM killer, the last 0 of which are shown")
     );
+}
+
+/// The doctor leaves out what is only worth knowing, unless it is asked for it.
+#[test]
+fn findings_that_did_not_fit_are_shown_by_the_command_that_is_named() {
+    let warning = host::findings().into_iter().find(|one| one.severity == Severity::Warning);
+    let warning = warning.expect("one of the host's findings");
+    let info = Finding { severity: Severity::Info, ..warning.clone() };
+    let text = |last: &Finding| {
+        report_of(rich(), &[vec![warning.clone(); 6], vec![last.clone()]].concat())
+    };
+    assert!(text(&warning).contains("  and 1 more:  pagewise doctor\n"), "{}", text(&warning));
+    assert!(text(&info).contains("  and 1 more:  pagewise doctor --min-severity info\n"));
 }

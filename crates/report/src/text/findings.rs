@@ -23,13 +23,15 @@ pub(super) fn short(page: &mut Page, findings: &[Finding]) {
         reason(page, finding);
     }
     if findings.len() > SHOWN {
-        let rest = count((findings.len() - SHOWN) as u64);
+        let rest = &findings[SHOWN..];
+        let some_info = rest.iter().any(|finding| finding.severity == Severity::Info);
+        let command = match some_info {
+            true => "pagewise doctor --min-severity info",
+            false => "pagewise doctor",
+        };
+        let start = Line::indented(2).plain(format!("and {} more:", count(rest.len() as u64)));
         page.gap();
-        page.command(
-            Line::indented(2).plain(format!("and {rest} more:")),
-            TITLE,
-            "pagewise doctor",
-        );
+        page.command(start, TITLE, command);
     }
 }
 
