@@ -5,6 +5,7 @@
 //! Reading that it needs is absent or denied.
 
 mod commands;
+mod explain;
 mod facts;
 pub mod oom;
 mod proof;
@@ -13,6 +14,8 @@ mod rules;
 mod testing;
 mod text;
 mod verdict;
+
+pub use explain::explanations;
 
 use pagewise_model::{Finding, Interval};
 

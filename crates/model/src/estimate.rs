@@ -32,9 +32,14 @@ pub struct Estimate {
     pub source: EstimateSource,
     /// Bytes of a page.
     pub page_bytes: Bytes,
-    /// Pages that could have been looked at.
+    /// Pages that could have been looked at. One that several processes share counts once; for each
+    /// of these processes it counts in proportion.
     pub pages: u64,
-    /// Pages that were.
+    /// Its interval: who shares a page is known of those looked at.
+    pub pages_interval: Ends<u64>,
+    /// Places that show them: a page that several processes share has one in each.
+    pub mapped_pages: u64,
+    /// Of those places the ones that were looked at.
     pub sampled_pages: u64,
     /// Of those the ones that were compressed, drawn at random: all, but with `--duplicates`.
     pub sized_pages: u64,
@@ -142,6 +147,9 @@ pub struct AlgorithmEstimate {
     pub memory_used_bytes: Bytes,
     /// Its interval.
     pub memory_used_interval: Ends<Bytes>,
+    /// What they add to a device that holds much else: no zspages of their own are begun. Of few pages
+    /// much less than `memory_used_bytes`, which a device with nothing else would need.
+    pub memory_in_pool_bytes: Bytes,
     /// The most that `mem_used_total` is once pages were overwritten for a while; until then it lies
     /// between.
     pub memory_used_worn_bytes: Bytes,

@@ -116,6 +116,17 @@ mod tests {
     }
 
     #[test]
+    fn a_clock_that_is_set_changes_no_rate() {
+        let rate = |unix_before: f64, unix_after: f64| {
+            let (mut start, mut end) = (at(10.0, "a", 100), at(12.0, "a", 150));
+            start.taken.unix_seconds = unix_before;
+            end.taken.unix_seconds = unix_after;
+            between(start, end).vmstat("pgmajfault").unwrap().per_second
+        };
+        assert_eq!((rate(1e9, 1e9 - 3600.0), rate(0.0, 2e9)), (25.0, 25.0));
+    }
+
+    #[test]
     fn no_rate_across_boots_or_resets_or_missing_counters() {
         assert_eq!(between(at(10.0, "a", 1), at(12.0, "b", 2)).vmstat("pgmajfault"), None);
         assert_eq!(between(at(10.0, "a", 2), at(12.0, "a", 1)).vmstat("pgmajfault"), None);

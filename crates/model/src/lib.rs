@@ -35,11 +35,14 @@ mod process_change;
 mod psi;
 mod quantity;
 mod reading;
+mod rule;
 mod snapshot;
+mod spelling;
 mod swap;
 mod thp;
 mod thp_profile;
 mod trial;
+mod unit;
 mod units;
 mod verdict;
 mod walks;
@@ -87,7 +90,9 @@ pub use process_change::ProcessChange;
 pub use psi::{Pressure, Psi, Stall};
 pub use quantity::Quantity;
 pub use reading::{Outcome, Reading, Source};
+pub use rule::RuleExplanation;
 pub use snapshot::{Problem, Snapshot, Taken};
+pub use spelling::most_similar;
 pub use swap::{Disk, Tier, TierKind};
 pub use thp::{Choice, Khugepaged, Thp, ThpSize};
 pub use thp_profile::{PROFILES, ThpProfile};
@@ -96,6 +101,7 @@ pub use trial::{
     TrialArm, TrialComparison, TrialDropped, TrialForecast, TrialLook, TrialMetric, TrialNoise,
     TrialRun, TrialSetting, TrialSwap, Verdict,
 };
+pub use unit::unit_of;
 pub use units::{Bytes, Micros, Millis, Nanos, Pages, Percent, Ratio};
 pub use verdict::{GroupVerdict, HostVerdict, Level};
 pub use walks::PageWalks;

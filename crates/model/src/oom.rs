@@ -40,7 +40,7 @@ pub enum OomConstraint {
 }
 
 /// One report of the OOM killer.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct OomKill {
     /// The record that ends the report; the line is the record's sequence number.
     #[serde(rename = "at", serialize_with = "as_text")]

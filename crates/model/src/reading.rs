@@ -59,6 +59,12 @@ impl Source {
     }
 }
 
+impl Default for Source {
+    fn default() -> Self {
+        Self::none()
+    }
+}
+
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{Bytes, Name, Reading};
+use crate::{Bytes, Name, Percent, Reading};
 
 /// What stands behind a swap tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -55,4 +55,22 @@ pub struct Tier {
     pub disk: Disk,
     /// Whether zswap keeps what it can in RAM before writing here.
     pub zswap_in_front: Reading<bool>,
+}
+
+/// A tier counts as full from here: the kernel keeps a few slots back per CPU, so that one that takes
+/// nothing more never shows 100 %.
+const FULL_PERCENT: f64 = 99.0;
+
+impl Tier {
+    /// How far it is filled.
+    #[must_use]
+    pub fn filled(&self) -> Option<Percent> {
+        self.used.get()?.percent_of(self.size.get()?)
+    }
+
+    /// Whether nothing more goes there; `None` where its size or use is not known.
+    #[must_use]
+    pub fn is_full(&self) -> Option<bool> {
+        Some(self.filled()?.get() >= FULL_PERCENT)
+    }
 }

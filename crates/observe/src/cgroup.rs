@@ -12,6 +12,7 @@
 //! group above.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use pagewise_model::{
@@ -24,8 +25,10 @@ use crate::root::{HostRoot, absolute};
 use crate::text::{number, words};
 use crate::{counters, psi};
 
-/// Groups that are read of one host.
+/// Groups that are kept of one host, with all that they say.
 const MAX_GROUPS: usize = 1000;
+/// Of these, the ones that use most; the others are those that were hurt most.
+const LARGEST: usize = MAX_GROUPS / 2;
 /// Groups for which there is room at once: moving what is there to a larger place is costly.
 const FEW_GROUPS: usize = 64;
 /// How far below the root groups are looked for: deeper ones are not even counted.
@@ -73,29 +76,103 @@ fn detect<'a>(host: &HostRoot, mounts: &'a Mounts) -> (Hierarchy, Option<&'a str
     }
 }
 
-/// Level by level, so that what is left out are the deepest groups.
+/// Level by level. Where there are more than [`MAX_GROUPS`], the rest is only [ranked](Rank) at first, and
+/// those that rank higher than what was read take its place.
 fn walk(host: &HostRoot, mount: &str, cgroups: &mut Cgroups) {
     let mut queue = VecDeque::from([(String::from("/"), 0)]);
+    let mut ranked = Vec::new();
     while let Some((path, depth)) = queue.pop_front() {
-        let folder = format!("{mount}{}", path.trim_end_matches('/'));
+        let folder = folder_of(mount, &path);
         host.hold(&folder);
-        let children = take(host, cgroups, &path, &folder);
-        if depth < MAX_DEPTH {
-            queue.extend(children.iter().map(|name| (below(&path, name), depth + 1)));
+        if let Some(children) = take(host, cgroups, &mut ranked, &path, &folder) {
+            let below_max = children.iter().filter(|_| depth < MAX_DEPTH);
+            queue.extend(below_max.map(|name| (below(&path, name), depth + 1)));
+        }
+    }
+    if !ranked.is_empty() {
+        keep_worst(host, mount, cgroups, ranked);
+    }
+}
+
+fn folder_of(mount: &str, path: &str) -> String {
+    format!("{mount}{}", path.trim_end_matches('/'))
+}
+
+/// Reads or ranks one group; answers the names of its children, `None` where it is none.
+fn take(
+    host: &HostRoot,
+    cgroups: &mut Cgroups,
+    ranked: &mut Vec<(Rank, String)>,
+    path: &str,
+    folder: &str,
+) -> Option<Vec<String>> {
+    if cgroups.groups.len() >= MAX_GROUPS {
+        let rank = Rank::read(&Files { host, folder }, cgroups.hierarchy)?;
+        ranked.push((rank, path.to_owned()));
+    } else {
+        cgroups.groups.push(group(host, cgroups.hierarchy, path, folder)?);
+    }
+    Some(host.folders(folder))
+}
+
+/// How much a group matters, from the fewest files that tell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    oom_kills: u64,
+    /// How often it was at its limit.
+    at_limit: u64,
+    usage: Bytes,
+}
+
+impl Rank {
+    /// `None` where this is no memory cgroup, or not any more.
+    fn read(files: &Files<'_>, hierarchy: Hierarchy) -> Option<Self> {
+        let (usage, events) = match hierarchy {
+            Hierarchy::V2 => (files.bytes("current"), events(files)),
+            _ => (files.bytes("usage_in_bytes"), version_1_events(files)),
+        };
+        let is_group =
+            usage.value().is_some() || usage.is_denied() || !files.counters("stat").is_empty();
+        is_group.then(|| Self::of(&usage, &events))
+    }
+
+    fn of(usage: &Reading<Bytes>, events: &CgroupEvents) -> Self {
+        Self {
+            oom_kills: events.oom_kill.get().unwrap_or(0),
+            at_limit: events.max.get().unwrap_or(0),
+            usage: usage.get().unwrap_or_default(),
         }
     }
 }
 
-/// Reads or counts one group; answers the names of its children.
-fn take(host: &HostRoot, cgroups: &mut Cgroups, path: &str, folder: &str) -> Vec<String> {
-    if cgroups.groups.len() >= MAX_GROUPS {
-        cgroups.left_out += 1;
-    } else if let Some(group) = group(host, cgroups.hierarchy, path, folder) {
-        cgroups.groups.push(group);
-    } else {
-        return Vec::new();
-    }
-    host.folders(folder)
+/// Of what was read and what was only ranked the largest and the most hurt, read in full.
+fn keep_worst(host: &HostRoot, mount: &str, cgroups: &mut Cgroups, ranked: Vec<(Rank, String)>) {
+    let all = cgroups.groups.len() + ranked.len();
+    let read = cgroups
+        .groups
+        .drain(..)
+        .map(|group| (Rank::of(&group.current, &group.events), Candidate::Read(Box::new(group))));
+    let mut candidates: Vec<(Rank, Candidate)> = read.collect();
+    candidates.extend(ranked.into_iter().map(|(rank, path)| (rank, Candidate::Ranked(path))));
+    // stable: of equals what stands higher in the tree stays
+    candidates.sort_by_key(|(rank, _)| Reverse(rank.usage));
+    candidates[LARGEST..].sort_by_key(|(rank, _)| Reverse(*rank));
+    candidates.truncate(MAX_GROUPS);
+    let kept = candidates.into_iter().filter_map(|(_, candidate)| match candidate {
+        Candidate::Read(group) => Some(*group),
+        Candidate::Ranked(path) => {
+            let folder = folder_of(mount, &path);
+            host.hold(&folder);
+            group(host, cgroups.hierarchy, &path, &folder)
+        }
+    });
+    cgroups.groups = kept.collect();
+    cgroups.left_out = (all - cgroups.groups.len()) as u64;
+}
+
+enum Candidate {
+    Read(Box<Cgroup>),
+    Ranked(String),
 }
 
 fn below(path: &str, name: &str) -> String {
@@ -517,6 +594,51 @@ mod tests {
         }
         let (cgroups, _) = read_tree(tree);
         assert_eq!((cgroups.groups.len(), cgroups.left_out), (MAX_GROUPS, 1));
+    }
+
+    /// Of very many groups the deepest may be the one that matters.
+    #[test]
+    fn the_largest_and_the_most_hurt_are_kept_wherever_they_are() {
+        const MANY: usize = 5000;
+        for (mounted, mount, usage, kills) in [
+            (MOUNT_1, "sys/fs/cgroup/memory", "usage_in_bytes", "oom_control"),
+            (MOUNT_2, "sys/fs/cgroup", "current", "events"),
+        ] {
+            let mut tree = vec![file("proc/self/mountinfo", mounted)];
+            tree.push(file("sys/fs/cgroup/cgroup.controllers", "memory\n"));
+            tree.push(file(format!("{mount}/memory.stat"), "anon 1\n"));
+            let mut add = |path: &str, bytes: u64, killed: u64| {
+                let group = format!("{mount}/{path}/memory");
+                tree.push(file(format!("{group}.stat"), "anon 1\n"));
+                tree.push(file(format!("{group}.{usage}"), format!("{bytes}\n")));
+                tree.push(file(format!("{group}.{kills}"), format!("oom_kill {killed}\n")));
+            };
+            for n in 0..MANY {
+                add(&format!("{n:04}"), 4096, 0);
+            }
+            add("0001/deep", 4096, 0);
+            add("0001/deep/large", 1 << 30, 0);
+            add("0001/deep/killed", 4096, 3);
+            let (cgroups, host) = read_tree(tree);
+            assert_eq!(cgroups.groups.len(), MAX_GROUPS);
+            assert_eq!(cgroups.left_out, (MANY + 4 - MAX_GROUPS) as u64);
+            let found =
+                |path: &str| cgroups.groups.iter().find(|group| group.path.as_str() == path);
+            assert_eq!(found("/0001/deep/large").unwrap().current.get(), size(1 << 30));
+            assert_eq!(found("/0001/deep/killed").unwrap().events.oom_kill.get(), Some(3));
+            assert!(cgroups.groups.is_sorted_by(|a, b| steps(a).le(steps(b))));
+            assert_eq!(host.take_problems(), []);
+        }
+    }
+
+    #[test]
+    fn a_group_that_vanishes_while_it_is_read_is_not_listed() {
+        let mut tree = version_1_tree(MOUNT_1);
+        // its folder was listed, and its files are gone
+        tree.push(file("sys/fs/cgroup/memory/gone/cgroup.procs", ""));
+        let (cgroups, host) = read_tree(tree);
+        assert_eq!(paths(&cgroups), ["/", "/job"]);
+        assert_eq!((cgroups.left_out, host.take_problems()), (0, vec![]));
     }
 
     #[test]

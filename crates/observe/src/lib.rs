@@ -16,6 +16,7 @@ mod counters;
 pub mod coverage;
 mod damon;
 mod disk;
+mod extent;
 mod feature;
 mod generations;
 mod host;
@@ -42,6 +43,7 @@ mod swap;
 mod text;
 mod thp;
 mod uptime;
+mod users;
 mod virt;
 pub mod walks;
 mod zmerge;
@@ -53,8 +55,10 @@ pub use calls::ticks;
 pub use cgroup::memory_cgroups;
 pub use counters::read as counters;
 pub use damon::{Region as DamonRegion, idle_share, regions as damon_regions, watched};
+pub use extent::{Extent, extent};
 pub use generations::generations;
-pub use kernel_log::read as kernel_log;
+pub use kernel_log::{KillsSince, read as kernel_log};
+pub use process::command_lines;
 pub use psi::read as psi;
 pub use record::{
     End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError, Recording, Tape, open,
@@ -62,4 +66,5 @@ pub use record::{
 pub use redact::Capture;
 pub use root::{Entry, HostRoot, Refusal};
 pub use snapshot::{ProcessScope, Scope, snapshot};
+pub use users::user_names;
 pub use zmerge::zmerge_is_loaded;

@@ -7,6 +7,7 @@
 //! bytes that are no UTF-8 remain. A part that is just `0xFE` is a file that is refused, `0xFD` one
 //! that is not there, like every file after the last part.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::hint::black_box;
 use std::time::Duration;
@@ -18,7 +19,8 @@ use crate::root::{Entry, HostRoot, Refusal};
 use crate::snapshot::Scope;
 use crate::{
     capability, cgroup, configuration, counters, damon, generations, host, hugetlb, kernel_log,
-    knob, ksm, memory, mglru, mounts, process, psi, swap, thp, uptime, zmerge, zone, zram, zswap,
+    knob, ksm, memory, mglru, mounts, process, psi, swap, thp, uptime, users, zmerge, zone, zram,
+    zswap,
 };
 
 const BETWEEN: u8 = 0xFF;
@@ -90,9 +92,9 @@ fn keep<T>(value: T) {
     drop(black_box(value));
 }
 
-/// Devices hold what was swapped, environments hold secrets.
+/// Devices hold what was swapped, environments hold secrets, passwd names people.
 fn is_private(path: &str) -> bool {
-    path.starts_with("dev/") && !is_log(path) || path.ends_with("/environ")
+    path.starts_with("dev/") && !is_log(path) || path.ends_with("/environ") || path == "etc/passwd"
 }
 
 /// A recording holds nothing of it but reports without names.
@@ -358,6 +360,9 @@ pub static PARSERS: &[Parser] = &[
             keep(process::read_earlier(host, &at, true));
         },
     ),
+    files("users", &["etc/passwd"], |host| {
+        keep(users::user_names(host, &BTreeSet::from([0, 1000])));
+    }),
     files("uptime", &["proc/uptime"], |host| keep(uptime::read(host))),
     files(
         "host",

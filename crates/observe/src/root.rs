@@ -262,20 +262,13 @@ impl HostRoot {
             return Ok(());
         };
         let file = self.open_live(root, path, READ).map_err(Refusal::from_errno)?;
-        let mut buffer = vec![0; MAX_RECORD];
-        for _ in 0..MAX_RECORDS {
-            match rustix::io::read(&file, &mut buffer) {
-                Ok(0) | Err(Errno::AGAIN) => return Ok(()),
-                Ok(length) => {
-                    self.count(length);
-                    take(buffer.get(..length).unwrap_or_default());
-                }
-                // overwritten, or longer than any that the kernel writes: the next read goes on behind
-                Err(Errno::PIPE | Errno::INTR | Errno::INVAL) => {}
-                Err(errno) => return Err(Refusal::from_errno(errno)),
-            }
+        let counted = |raw: &[u8]| {
+            self.count(raw.len());
+            take(raw);
+        };
+        if !read_records(&file, counted).map_err(Refusal::from_errno)? {
+            self.problem(&Source::file(absolute(path)), "fewer than 262,144 records", b"more");
         }
-        self.problem(&Source::file(absolute(path)), "fewer than 262,144 records", b"more");
         Ok(())
     }
 
@@ -539,6 +532,22 @@ fn regular(file: OwnedFd) -> Result<OwnedFd, Errno> {
         FileType::RegularFile => Ok(file),
         _ => Err(Errno::INVAL),
     }
+}
+
+/// The records of a queue that are there now, one by one; false where there are more than are read.
+/// The file must not block.
+pub(crate) fn read_records(file: &OwnedFd, mut take: impl FnMut(&[u8])) -> Result<bool, Errno> {
+    let mut buffer = vec![0; MAX_RECORD];
+    for _ in 0..MAX_RECORDS {
+        match rustix::io::read(file, &mut buffer) {
+            Ok(0) | Err(Errno::AGAIN) => return Ok(true),
+            Ok(length) => take(buffer.get(..length).unwrap_or_default()),
+            // overwritten, or longer than any that the kernel writes: the next read goes on behind
+            Err(Errno::PIPE | Errno::INTR | Errno::INVAL) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(false)
 }
 
 /// Reads `length` bytes from `offset` and, of a device, not the pages after them.

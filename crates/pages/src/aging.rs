@@ -60,10 +60,10 @@ fn played(pool: &Zsmalloc, classes: &[usize], draw: &mut Draw) -> f64 {
 /// The class of each object, in the shares of `stored`.
 fn spread(stored: &Stored, total: u64) -> Vec<usize> {
     let scale = total.div_ceil(OBJECTS).max(1);
-    let of_class = |(class, count): (usize, &u64)| {
+    let of_class = |(class, count): (usize, u64)| {
         std::iter::repeat_n(class, usize::try_from(count.div_ceil(scale)).unwrap_or(0))
     };
-    stored.objects().iter().enumerate().flat_map(of_class).collect()
+    stored.objects().into_iter().enumerate().flat_map(of_class).collect()
 }
 
 /// Where an object lies.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! An estimate, RAM and the size of a zram device → how much memory fits in all.
 //!
-//! A device of D bytes that is full of memory like this takes its memory used and its slot table out
+//! A device of D bytes that is full of memory like this takes its memory used (in a pool as large as
+//! that: the ends of zspages that a small source begins weigh nothing there) and its slot table out
 //! of RAM: R bytes hold R + D − what it takes. It pays as long as it takes less than D, which is from
 //! the break-even ratio on: what the slots take has to be gained first.
 
@@ -26,7 +27,7 @@ pub fn effective(
     let times = disksize.get() as f64 / original as f64;
     let scaled = |bytes: Bytes| bytes.get() as f64 * times;
     let slots = scaled(algorithm.slot_table_bytes);
-    let takes = scaled(algorithm.memory_used_bytes) + slots;
+    let takes = scaled(algorithm.memory_in_pool_bytes) + slots;
     let holds = ram.get() as f64 + disksize.get() as f64 - takes;
     Some(Effective {
         ram_bytes: ram,

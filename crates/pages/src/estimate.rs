@@ -8,13 +8,14 @@
 )]
 
 use pagewise_model::{
-    AlgorithmEstimate, Bytes, Disturbed, Ends, Estimate, EstimateSource, Reading, Repeated, Source,
+    AlgorithmEstimate, Bytes, Disturbed, Estimate, EstimateSource, Reading, Repeated, Source,
 };
 
 use crate::aging::wear;
 use crate::codec::Algorithm;
 use crate::duplicates::{self, Duplicates, Found};
-use crate::interval::{pages, pages_interval};
+use crate::fill;
+use crate::interval::Population;
 use crate::tally::{Question, Stores, Tally};
 
 /// Where a tally's pages came from.
@@ -22,8 +23,8 @@ use crate::tally::{Question, Stores, Tally};
 pub struct Origin {
     /// Whose they are.
     pub source: EstimateSource,
-    /// How many there are.
-    pub pages: u64,
+    /// Places that were found; see [`crate::interval`].
+    pub places: u64,
     /// How many more are swapped out.
     pub swapped_pages: u64,
     /// Why fewer were looked at than was asked for.
@@ -36,10 +37,8 @@ pub struct Origin {
 #[must_use]
 pub fn estimate(question: &Question, origin: Origin, tallies: &mut [Tally]) -> Estimate {
     let tally = Tally::of_all(question, tallies.iter());
-    let population = origin.pages.max(tally.sampled);
-    let share = |found| pages(found, tally.sampled, population);
-    let interval = |found| pages_interval(found, tally.sampled, population);
-    let found = match tally.sampled < population {
+    let all = Population::new(tally.sampled, origin.places.max(tally.sampled()));
+    let found = match all.is_sample() {
         true => Reading::absent(NOT_ALL, Source::none()),
         false => found(tallies),
     };
@@ -48,15 +47,17 @@ pub fn estimate(question: &Question, origin: Origin, tallies: &mut [Tally]) -> E
     Estimate {
         source: origin.source,
         page_bytes: Bytes::new(question.page as u64),
-        pages: population,
-        sampled_pages: tally.sampled,
+        pages: all.pages,
+        pages_interval: all.pages_interval,
+        mapped_pages: all.places,
+        sampled_pages: tally.sampled(),
         sized_pages: tally.sized,
         swapped_pages: origin.swapped_pages,
         partial: origin.partial,
-        zero_pages: share(tally.zero),
-        zero_pages_interval: interval(tally.zero),
-        same_filled_pages: share(tally.same_filled),
-        same_filled_pages_interval: interval(tally.same_filled),
+        zero_pages: all.pages_of(tally.zero),
+        zero_pages_interval: all.pages_of_interval(tally.zero),
+        same_filled_pages: all.pages_of(tally.same_filled),
+        same_filled_pages_interval: all.pages_of_interval(tally.same_filled),
         duplicate_pages: found.clone().map(|found| found.pages.value),
         duplicate_pages_exact: found.value().is_some_and(|found| found.is_exact),
         duplicate_pages_interval: found.value().map(|found| found.pages.ends),
@@ -66,9 +67,9 @@ pub fn estimate(question: &Question, origin: Origin, tallies: &mut [Tally]) -> E
         ksm_saved_bytes: found.clone().map(|found| bytes(found.ksm_pages)),
         most_repeated: all_known(&found),
         algorithms: algorithms
-            .map(|(algorithm, stores)| becomes(question, *algorithm, stores, population))
+            .map(|(algorithm, stores)| becomes(question, *algorithm, stores, &all))
             .collect(),
-        huge: tally.huge.view(tally.sampled, population, question.pages_per_huge),
+        huge: tally.huge.view(&all, question.pages_per_huge),
         cold: Reading::absent(
             "not measured: what is estimated is gained for cold pages at most",
             Source::none(),
@@ -106,39 +107,35 @@ fn becomes(
     question: &Question,
     algorithm: Algorithm,
     stores: &Stores,
-    population: u64,
+    all: &Population,
 ) -> AlgorithmEstimate {
     let pool = question.kernel.pool(question.page);
-    let sampled = stores.compressed.count();
-    let (compressed, compressed_interval) =
-        Stores::total(&stores.compressed, stores.compressed_bytes, population);
-    let exact = pool.used_after_fresh_fill(&stores.stored).get();
-    let begun = pool.begun(&stores.stored).get();
-    let (mut used, mut used_interval) = Stores::total(&stores.memory, exact, population);
-    if sampled < population {
-        // each class ends with a zspage that is half full, give or take a half
-        used += begun / 2;
-        used_interval = [used_interval[0], used_interval[1] + begun];
-    }
+    let (compressed, compressed_interval) = Stores::total(&stores.compressed, all.places);
+    let (used, used_interval) = fill::used(&pool, &stores.stored, &stores.memory, all.places);
+    let (in_pool, _) = Stores::total(&stores.memory, all.places);
     let worn = used as f64 * wear(&pool, &stores.stored);
-    let slots = population * question.kernel.slot_bytes;
-    let original = (population * question.page as u64) as f64;
-    let per = |bytes: u64| (bytes > 0).then(|| original / bytes as f64);
-    let per_both = |[low, high]: Ends<u64>| Some([per(high)?, per(low)?]);
+    let slots = all.pages * question.kernel.slot_bytes;
+    let page = question.page as f64;
+    let per = |bytes: f64| (bytes > 0.0).then(|| page / bytes);
+    let of_page = &stores.compressed;
+    let [low, high] = of_page.mean_of_page_interval(all.places);
+    // of the pages compressed, of which there may be fewer than were looked at
+    let sized = Population::new(stores.compressed.shares_alone(), all.places);
     AlgorithmEstimate {
         name: algorithm.name().into(),
         level: algorithm.level(),
         kernel: question.kernel.name.into(),
         compressed_bytes: Bytes::new(compressed),
         compressed_bytes_interval: compressed_interval.map(Bytes::new),
-        huge_pages: pages(stores.huge, sampled, population),
-        huge_pages_interval: pages_interval(stores.huge, sampled, population),
+        huge_pages: sized.pages_of(stores.huge),
+        huge_pages_interval: sized.pages_of_interval(stores.huge),
         memory_used_bytes: Bytes::new(used),
         memory_used_interval: used_interval.map(Bytes::new),
+        memory_in_pool_bytes: Bytes::new(in_pool),
         memory_used_worn_bytes: Bytes::new(worn as u64),
         slot_table_bytes: Bytes::new(slots),
-        original_per_compressed: per(compressed),
-        original_per_compressed_interval: per_both(compressed_interval),
-        original_per_memory_used: per(used + slots),
+        original_per_compressed: per(of_page.mean_of_page()),
+        original_per_compressed_interval: per(high).zip(per(low)).map(|(low, high)| [low, high]),
+        original_per_memory_used: per((used + slots) as f64 / all.pages.max(1) as f64),
     }
 }

@@ -9,10 +9,10 @@ use std::collections::HashMap;
 
 use pagewise_model::{HugeView, MemoryKind, Reading, Source};
 
-use crate::interval::pages;
+use crate::interval::Population;
 
 /// Where a page is.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Place {
     /// Its address divided by the page size.
     pub number: u64,
@@ -20,14 +20,22 @@ pub struct Place {
     pub kind: MemoryKind,
     /// Whether it is mapped as part of a huge page, where that is known.
     pub huge: Option<bool>,
+    /// The part of the page that this place accounts for: less than 1 where others show it too.
+    pub share: f64,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self { number: 0, kind: MemoryKind::default(), huge: None, share: 1.0 }
+    }
 }
 
 /// Sums over pages.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Huge {
     known: u64,
-    mapped: u64,
-    zeros: u64,
+    mapped: f64,
+    zeros: f64,
     /// Pages of a range that are not part of a huge one.
     small: HashMap<u64, u32>,
     /// Ranges worth collapsing, of sources that were added.
@@ -40,8 +48,8 @@ impl Huge {
         let Some(huge) = place.huge else { return };
         self.known += 1;
         if huge {
-            self.mapped += 1;
-            self.zeros += u64::from(is_zero);
+            self.mapped += place.share;
+            self.zeros += if is_zero { place.share } else { 0.0 };
         } else {
             *self.small.entry(place.number / per_range.max(1)).or_default() += 1;
         }
@@ -71,8 +79,8 @@ impl Huge {
         }
     }
 
-    /// What `population` pages are, of which `sampled` were looked at.
-    pub(crate) fn view(&self, sampled: u64, population: u64, per_range: u64) -> HugeView {
+    /// What all pages are.
+    pub(crate) fn view(&self, all: &Population, per_range: u64) -> HugeView {
         let absent = |why: &'static str| Reading::absent(why, Source::none());
         if self.known == 0 {
             return HugeView {
@@ -81,11 +89,11 @@ impl Huge {
                 collapsible_ranges: absent("the kernel does not tell which pages are mapped huge"),
             };
         }
-        let found = |count| Reading::found(pages(count, sampled, population), Source::none());
+        let found = |count| Reading::found(all.pages_of(count), Source::none());
         HugeView {
             mapped_pages: found(self.mapped),
             zero_pages: found(self.zeros),
-            collapsible_ranges: match sampled < population {
+            collapsible_ranges: match all.is_sample() {
                 true => absent("a sample cannot tell: --exact looks at every page"),
                 false => Reading::found(self.collapsible(per_range), Source::none()),
             },
@@ -96,6 +104,14 @@ impl Huge {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interval::Sums;
+
+    /// So many pages looked at, of all.
+    fn looked(sampled: u64, all: u64) -> Population {
+        let mut sums = Sums::default();
+        (0..sampled).for_each(|_| sums.add(1.0));
+        Population::new(sums, all)
+    }
 
     fn seen(pages: impl IntoIterator<Item = (u64, Option<bool>, bool)>) -> Huge {
         let mut huge = Huge::default();
@@ -111,7 +127,7 @@ mod tests {
             |first: u64, count: u64| (first..first + count).map(|at| (at, Some(false), false));
         let mut huge = seen(pages(0, 256).chain(pages(512, 255)));
         huge.merge(&seen((1024..1536).map(|at| (at, Some(true), at % 4 == 0))));
-        let view = huge.view(1023, 1023, 512);
+        let view = huge.view(&looked(1023, 1023), 512);
         assert_eq!(view.collapsible_ranges.get(), Some(1));
         assert_eq!((view.mapped_pages.get(), view.zero_pages.get()), (Some(512), Some(128)));
     }
@@ -124,18 +140,19 @@ mod tests {
         for source in [&one, &one, &large] {
             all.add_source(source, 512);
         }
-        assert_eq!(all.view(700, 700, 512).collapsible_ranges.get(), Some(1));
+        assert_eq!(all.view(&looked(700, 700), 512).collapsible_ranges.get(), Some(1));
     }
 
     #[test]
     fn a_sample_knows_shares_and_no_ranges() {
-        let view = seen([(0, Some(true), true), (1, Some(false), false)]).view(2, 1000, 512);
+        let view =
+            seen([(0, Some(true), true), (1, Some(false), false)]).view(&looked(2, 1000), 512);
         assert_eq!((view.mapped_pages.get(), view.zero_pages.get()), (Some(500), Some(500)));
         assert_eq!(view.collapsible_ranges.get(), None);
     }
 
     #[test]
     fn what_the_kernel_does_not_tell_is_no_zero() {
-        assert_eq!(seen([(0, None, true)]).view(1, 1, 512).mapped_pages.get(), None);
+        assert_eq!(seen([(0, None, true)]).view(&looked(1, 1), 512).mapped_pages.get(), None);
     }
 }

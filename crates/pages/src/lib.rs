@@ -7,6 +7,7 @@ pub mod codec;
 pub mod duplicates;
 pub mod effective;
 pub mod estimate;
+pub mod fill;
 pub mod huge;
 pub mod interval;
 pub mod kernel;

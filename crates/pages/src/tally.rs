@@ -60,7 +60,7 @@ impl Engine {
     pub fn add(&mut self, page: &[u8], place: Place, tally: &mut Tally) {
         tally.sized += 1;
         match self.filled(page, place, tally) {
-            true => tally.algorithms.iter_mut().for_each(Stores::nothing),
+            true => tally.algorithms.iter_mut().for_each(|stores| stores.nothing(place.share)),
             false => self.size(page, place, tally),
         }
     }
@@ -76,12 +76,12 @@ impl Engine {
     /// Whether one word fills it; then it is counted.
     fn filled(&self, page: &[u8], place: Place, tally: &mut Tally) -> bool {
         debug_assert_eq!(page.len(), self.page);
-        tally.sampled += 1;
+        tally.sampled.add_share(1.0, place.share);
         let filled = same::filled(page);
         tally.huge.add(place, filled == Some(0), self.pages_per_huge);
         let Some(word) = filled else { return false };
-        tally.same_filled += 1;
-        tally.zero += u64::from(word == 0);
+        tally.same_filled += place.share;
+        tally.zero += if word == 0 { place.share } else { 0.0 };
         if let Some(duplicates) = &mut tally.duplicates {
             duplicates.add_filled(place.kind, word);
         }
@@ -93,7 +93,7 @@ impl Engine {
         for (sizer, stores) in self.sizers.iter_mut().zip(&mut tally.algorithms) {
             let size = sizer.size(page);
             first.get_or_insert(self.pool.stored(size));
-            stores.add(size, &self.pool);
+            stores.add(size, place.share, &self.pool);
         }
         if let Some(duplicates) = &mut tally.duplicates {
             duplicates.add(place.kind, page, Some(first.unwrap_or(0)));
@@ -104,11 +104,13 @@ impl Engine {
 /// Sums over pages.
 #[derive(Debug, Clone)]
 pub struct Tally {
-    pub(crate) sampled: u64,
+    /// Places looked at, and the pages that they account for.
+    pub(crate) sampled: Sums,
     /// Of those the ones that were compressed.
     pub(crate) sized: u64,
-    pub(crate) zero: u64,
-    pub(crate) same_filled: u64,
+    /// Pages.
+    pub(crate) zero: f64,
+    pub(crate) same_filled: f64,
     pub(crate) algorithms: Vec<Stores>,
     pub(crate) duplicates: Option<Duplicates>,
     pub(crate) huge: Huge,
@@ -121,7 +123,8 @@ pub(crate) struct Stores {
     /// Each page's share of its zspage.
     pub(crate) memory: Sums,
     pub(crate) compressed_bytes: u64,
-    pub(crate) huge: u64,
+    /// Pages.
+    pub(crate) huge: f64,
     pub(crate) stored: Stored,
 }
 
@@ -132,10 +135,10 @@ impl Tally {
         let pool = question.kernel.pool(question.page);
         let stores = |_: &Algorithm| Stores::new(&pool);
         Self {
-            sampled: 0,
+            sampled: Sums::default(),
             sized: 0,
-            zero: 0,
-            same_filled: 0,
+            zero: 0.0,
+            same_filled: 0.0,
             algorithms: question.algorithms.iter().map(stores).collect(),
             duplicates: question.duplicates.then(|| Duplicates::new(question.page)),
             huge: Huge::default(),
@@ -163,7 +166,7 @@ impl Tally {
     }
 
     fn add_counts(&mut self, other: &Self) {
-        self.sampled += other.sampled;
+        self.sampled.merge(&other.sampled);
         self.sized += other.sized;
         self.zero += other.zero;
         self.same_filled += other.same_filled;
@@ -185,15 +188,15 @@ impl Tally {
         }
     }
 
-    /// Pages looked at.
+    /// Places looked at.
     #[must_use]
     pub fn sampled(&self) -> u64 {
-        self.sampled
+        self.sampled.count()
     }
 
     /// Pages that one machine word fills.
     #[must_use]
-    pub fn same_filled(&self) -> u64 {
+    pub fn same_filled(&self) -> f64 {
         self.same_filled
     }
 
@@ -208,7 +211,7 @@ impl Tally {
     #[must_use]
     pub fn needed(&self, error: f64, population: u64) -> u64 {
         let needed = |stores: &Stores| stores.compressed.needed(error, population);
-        self.algorithms.iter().map(needed).max().unwrap_or(self.sampled)
+        self.algorithms.iter().map(needed).max().unwrap_or(self.sampled())
     }
 }
 
@@ -218,23 +221,23 @@ impl Stores {
             compressed: Sums::default(),
             memory: Sums::default(),
             compressed_bytes: 0,
-            huge: 0,
+            huge: 0.0,
             stored: pool.nothing_stored(),
         }
     }
 
-    fn nothing(&mut self) {
-        self.compressed.add(0.0);
-        self.memory.add(0.0);
+    fn nothing(&mut self, share: f64) {
+        self.compressed.add_share(0.0, share);
+        self.memory.add_share(0.0, share);
     }
 
-    fn add(&mut self, size: usize, pool: &Zsmalloc) {
+    fn add(&mut self, size: usize, share: f64, pool: &Zsmalloc) {
         let stored = pool.stored(size);
-        self.compressed.add(stored as f64);
-        self.memory.add(pool.share_of_zspage(size));
+        self.compressed.add_share(stored as f64, share);
+        self.memory.add_share(pool.share_of_zspage(size), share);
         self.compressed_bytes += stored as u64;
-        self.huge += u64::from(size >= pool.huge_from());
-        self.stored.add(pool, size);
+        self.huge += if size >= pool.huge_from() { share } else { 0.0 };
+        self.stored.add_share(pool, size, share);
     }
 
     fn merge(&mut self, other: &Self) {
@@ -245,12 +248,9 @@ impl Stores {
         self.stored.merge(&other.stored);
     }
 
-    /// Bytes for `population` pages: of all the exact sum, of a sample its mean times as many.
-    pub(crate) fn total(sums: &Sums, exact: u64, population: u64) -> (u64, Ends<u64>) {
-        if sums.count() >= population {
-            return (exact, [exact, exact]);
-        }
-        let scale = |mean: f64| (mean * population as f64).round() as u64;
-        (scale(sums.mean()), sums.mean_interval(population).map(scale))
+    /// Bytes for all places: their mean times as many; of all that is the sum.
+    pub(crate) fn total(sums: &Sums, places: u64) -> (u64, Ends<u64>) {
+        let scale = |mean: f64| (mean * places as f64).round() as u64;
+        (scale(sums.mean()), sums.mean_interval(places).map(scale))
     }
 }

@@ -13,6 +13,12 @@
 //! Source: the kernel's zsmalloc document for the layout, `mem_used_total` of real devices for all
 //! numbers.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "counts of pages are positive and far below 2^53"
+)]
+
 use pagewise_model::Bytes;
 
 /// The smallest place.
@@ -137,54 +143,77 @@ impl Zsmalloc {
     #[must_use]
     pub fn share_of_zspage(&self, size: usize) -> f64 {
         let class = self.classes[self.class_of(size)];
-        (class.pages * self.page) as f64 / class.objects as f64
+        self.zspage_bytes(class) / class.objects as f64
     }
 
-    /// One zspage of every class that stores anything.
-    #[must_use]
-    pub fn begun(&self, stored: &Stored) -> Bytes {
-        let classes = self.classes.iter().zip(&stored.objects).filter(|(_, count)| **count > 0);
-        Bytes::new(classes.map(|(class, _)| (class.pages * self.page) as u64).sum())
+    /// Bytes of a zspage.
+    pub(crate) fn zspage_bytes(&self, class: Class) -> f64 {
+        (class.pages * self.page) as f64
     }
 
     /// A count of stored pages per class, all zero.
     #[must_use]
     pub fn nothing_stored(&self) -> Stored {
-        Stored { objects: vec![0; self.classes.len()] }
+        Stored { classes: vec![Seen::default(); self.classes.len()] }
     }
 
     /// zram's `mem_used_total` after these were stored and nothing else ever was.
     #[must_use]
     pub fn used_after_fresh_fill(&self, stored: &Stored) -> Bytes {
-        let zspages = |(class, count): (&Class, &u64)| {
-            count.div_ceil(class.objects as u64) * (class.pages * self.page) as u64
+        let zspages = |(class, seen): (Class, Seen)| {
+            let pages = seen.shares.round() as u64;
+            pages.div_ceil(class.objects as u64) * (class.pages * self.page) as u64
         };
-        Bytes::new(self.classes.iter().zip(&stored.objects).map(zspages).sum())
+        Bytes::new(stored.of_classes(self).map(zspages).sum())
     }
 }
 
+/// Of a class what was stored.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Seen {
+    /// Places that were looked at.
+    pub(crate) objects: u64,
+    /// The pages that they account for, and the sum of the squares.
+    pub(crate) shares: f64,
+    pub(crate) squares: f64,
+}
+
 /// How many pages each class stores.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Stored {
-    objects: Vec<u64>,
+    classes: Vec<Seen>,
 }
 
 impl Stored {
     /// Counts a page that compresses to `size`.
     pub fn add(&mut self, pool: &Zsmalloc, size: usize) {
-        self.objects[pool.class_of(size)] += 1;
+        self.add_share(pool, size, 1.0);
     }
 
-    /// For each class how many.
+    /// Counts a place that accounts for this share of a page.
+    pub fn add_share(&mut self, pool: &Zsmalloc, size: usize, share: f64) {
+        let seen = &mut self.classes[pool.class_of(size)];
+        seen.objects += 1;
+        seen.shares += share;
+        seen.squares += share * share;
+    }
+
+    /// For each class how many pages.
     #[must_use]
-    pub fn objects(&self) -> &[u64] {
-        &self.objects
+    pub fn objects(&self) -> Vec<u64> {
+        self.classes.iter().map(|seen| seen.shares.ceil() as u64).collect()
+    }
+
+    pub(crate) fn of_classes(&self, pool: &Zsmalloc) -> impl Iterator<Item = (Class, Seen)> {
+        pool.classes.iter().copied().zip(self.classes.iter().copied())
     }
 
     /// Takes over what another thread counted.
     pub fn merge(&mut self, other: &Self) {
-        for (ours, theirs) in self.objects.iter_mut().zip(&other.objects) {
-            *ours += theirs;
+        for (ours, theirs) in self.classes.iter_mut().zip(&other.classes) {
+            ours.objects += theirs.objects;
+            ours.shares += theirs.shares;
+            ours.squares += theirs.squares;
         }
     }
 }

@@ -15,6 +15,7 @@ use pagewise_lab::kernel::Wanted;
 use pagewise_lab::userland::Userland;
 use pagewise_pages::codec::Algorithm;
 use pagewise_pages::kernel::{KERNELS, Kernel};
+use pagewise_report::view::{Field, Section, Sort};
 
 use crate::duration::parse;
 
@@ -62,10 +63,12 @@ pub(crate) struct Global {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Everything on one page: what memory is doing, what is wrong, what to do
-    Report(Report),
+    #[command(long_about = REPORT)]
+    Report(Box<Report>),
     /// Facts at a glance, from a single look
     Status,
-    /// Findings in full, with proof and the next command; exit status 3 when there are any
+    /// Findings in full, with proof and the next command; exit status 3 when there are warnings or worse
+    #[command(long_about = DOCTOR)]
     Doctor(Doctor),
     /// What memory in use would become: compressed, by each algorithm, with duplicates merged
     #[command(long_about = SCAN)]
@@ -122,25 +125,71 @@ pub(crate) enum Verb {
     },
 }
 
+const REPORT: &str = "Everything on one page: what memory is doing, what is wrong, what to do.\n\n\
+    With --sort, -n, -o or --args only the tables of processes and cgroups are printed, unless --only names \
+    other sections:\n\n  \
+    pagewise report --sort swap       which processes are in swap\n  \
+    pagewise report --sort growth     which processes grow, and how fast\n  \
+    pagewise report --sort refaults   who waits for pages that were reclaimed too early\n\n\
+    The kernel counts refaults per cgroup only: --sort refaults sorts processes by major faults, which \
+    waited for a disk or for compressed memory, and cgroups by refaults. JSON always has everything, and \
+    never command lines.";
+
 #[derive(Debug, Default, Args)]
 pub(crate) struct Report {
     /// Look at no page contents: leaves out what compressing would gain
     #[arg(long)]
     pub(crate) no_contents: bool,
+    /// Print only these sections, as memory,processes
+    #[arg(long, value_name = "SECTION", value_delimiter = ',', value_parser = crate::chosen::section())]
+    pub(crate) only: Vec<Section>,
+    /// Sort processes and cgroups, the most first
+    #[arg(long, value_name = "ORDER", value_parser = crate::chosen::order())]
+    pub(crate) sort: Option<Sort>,
+    /// Rows of the tables of processes and cgroups; 0 prints all [default: 10]
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) rows: Option<usize>,
+    /// Columns of the table of processes, as pid,command,swap
+    #[arg(short = 'o', long, value_name = "COLUMN", value_delimiter = ',',
+        value_parser = crate::chosen::field())]
+    pub(crate) columns: Vec<Field>,
+    /// Print command lines in place of names; they may hold secrets
+    #[arg(long)]
+    pub(crate) args: bool,
 }
+
+const DOCTOR: &str = "Findings in full, with proof and the next command; exit status 3 when there are warnings or worse.\n\n\
+    What is worth knowing but loses nothing today (info) is counted and not shown, unless --min-severity info \
+    asks for it; then it counts for the exit status, too. What is ignored, by --ignore or by \
+    /etc/pagewise/doctor.toml, is counted and never shown.\n\n\
+    With -q there is one line per finding, and nothing where there is none:\n\n  \
+    WARNING zram-full: /dev/zram0 is full";
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Leave out findings that matter less; they count for the exit status no more
-    #[arg(long, value_name = "SEVERITY", default_value = "info")]
-    pub(crate) min_severity: Severity,
     /// Only processes killed for lack of memory: the last ten in full, and what would have helped
     #[arg(long)]
     pub(crate) oom: bool,
+    /// Leave out findings that matter less; they count for the exit status no more [default: warning]
+    #[arg(long, value_name = "SEVERITY")]
+    pub(crate) min_severity: Option<Severity>,
+    /// Leave out the findings of this rule; may be given several times
+    #[arg(long, value_name = "ID", value_parser = crate::chosen::rule(), hide_possible_values = true)]
+    pub(crate) ignore: Vec<String>,
+    /// Read what to ignore from this file in place of /etc/pagewise/doctor.toml
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// List the rules: id, how severe, what each looks for
+    #[arg(long, conflicts_with_all = ["explain", "ignore", "min_severity", "config"])]
+    pub(crate) list: bool,
+    /// Explain a rule: what it looks for, what it reads, from where on it speaks, how to act
+    #[arg(long, value_name = "ID", value_parser = crate::chosen::rule(), hide_possible_values = true,
+        conflicts_with_all = ["ignore", "min_severity", "config"])]
+    pub(crate) explain: Option<String>,
 }
 
 /// As `pagewise_model::Severity`, least first.
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Severity {
     /// Worth knowing; nothing is lost today
     Info,
@@ -412,9 +461,10 @@ pub(crate) struct Bench {
     /// Look at contents of other users' processes, as root
     #[arg(long)]
     pub(crate) measure: bool,
-    /// The most memory to take a sample of, and to fill each device with
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = crate::size::parse)]
-    pub(crate) size: pagewise_model::Bytes,
+    /// The most memory to take a sample of, and to fill each device with [default: 256M, with
+    /// --quick 64M]
+    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
+    pub(crate) size: Option<pagewise_model::Bytes>,
     /// An algorithm of the kernel, as lz4 or zstd:7; may be given several times [default: all]
     #[arg(long, value_name = "NAME[:LEVEL]", value_parser = candidate)]
     pub(crate) algorithm: Vec<Candidate>,
@@ -462,8 +512,8 @@ const TRIAL: &str = "A against B with your own command on this host: which setti
     given back after it; where swap of the machine's own is in use, they are refused. swap=off keeps the \
     command out of any swap by its cgroup.\n\n\
     Metrics: time, memory-stall, cpu, kswapd-cpu, major-faults, refaults, refaults-anon, refaults-file, \
-    scanned, direct-scans, stolen, scan-efficiency, kept-out, swapped-in, swapped-out, swap-used, pool, \
-    peak-memory, \
+    scanned, direct-scans, stolen, scan-efficiency, kept-out, swapped-in, swapped-out, zswap-in, zswap-out, \
+    zero-pages-in, zero-pages-out, swap-used, pool, peak-memory, \
     or a regular expression with a group around a number in what the command prints; its last match \
     counts.";
 

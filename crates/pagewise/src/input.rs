@@ -8,6 +8,7 @@ use pagewise_observe::{Recording, Scope, Tape};
 use crate::cli::Global;
 use crate::interrupt;
 use crate::progress::Waiting;
+use crate::room;
 
 /// The machine or the recording.
 pub(crate) fn open(global: &Global) -> anyhow::Result<Recording> {
@@ -21,12 +22,22 @@ pub(crate) fn open(global: &Global) -> anyhow::Result<Recording> {
 
 /// Everything, at both ends of the interval.
 pub(crate) fn interval(host: &Recording, global: &Global) -> anyhow::Result<Interval> {
-    host.interval(&Scope::everything(global.smaps_budget), || wait(global))
+    interval_of(host, global, &Scope::everything(global.smaps_budget))
+}
+
+/// So much of it, at both ends of the interval.
+pub(crate) fn interval_of(
+    host: &Recording,
+    global: &Global,
+    scope: &Scope,
+) -> anyhow::Result<Interval> {
+    host.interval(&room::affordable(&host.end, scope), || wait(global))
 }
 
 /// The same, with everything that was asked of the host.
 pub(crate) fn record(global: &Global) -> anyhow::Result<(Interval, Tape)> {
-    open(global)?.record(&Scope::everything(global.smaps_budget), || wait(global))
+    let scope = Scope { process_rates: true, ..Scope::everything(global.smaps_budget) };
+    open(global)?.record(&scope, || wait(global))
 }
 
 fn wait(global: &Global) -> anyhow::Result<()> {

@@ -6,6 +6,8 @@
 //! started the same program is PID 1, and `lab` starts it to be what is swapped out; that is settled
 //! before the command line is looked at.
 
+mod accepted;
+mod chosen;
 mod cli;
 mod cost;
 mod disk;
@@ -15,6 +17,7 @@ mod input;
 mod interrupt;
 mod output;
 mod progress;
+mod room;
 mod screen;
 mod size;
 mod treatment;

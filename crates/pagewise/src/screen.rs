@@ -9,15 +9,15 @@ use terminal_size::{Width, terminal_size};
 
 use crate::cli::Global;
 
-/// Columns when nobody watches, and at most.
-const WIDEST: usize = 100;
+/// Columns when nobody watches.
+const UNWATCHED: usize = 100;
 
 /// How text on standard output may look.
 pub(crate) fn look(global: &Global) -> Look {
     let is_terminal = std::io::stdout().is_terminal();
     let columns = terminal_size().filter(|_| is_terminal).map(|(Width(columns), _)| columns.into());
     Look {
-        width: columns.unwrap_or(WIDEST).min(WIDEST),
+        width: columns.unwrap_or(UNWATCHED),
         colour: !global.no_color && colour(is_terminal, |name| std::env::var_os(name)),
     }
 }

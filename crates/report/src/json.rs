@@ -13,8 +13,8 @@ use pagewise_model::knob::KnobReading;
 use pagewise_model::{
     Benchmark, Capability, Cgroups, Cost, Counters, Damon, Effective, Estimate, Finding,
     FreeBlocks, HostSummary, HostVerdict, HugePool, Interval, KernelLog, Ksm, Memory, Mglru, Name,
-    OomExplanation, Problem, Processes, Psi, Reading, Snapshot, Thp, Tier, Trial as Tested,
-    TrialRun, Zone, Zram, Zswap,
+    OomExplanation, Problem, ProcessChange, Processes, Psi, Reading, RuleExplanation, Snapshot,
+    Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
@@ -160,6 +160,40 @@ struct Rates<'a> {
     seconds: f64,
     /// Counters of `/proc/vmstat` that grew, by how much per second.
     changes: BTreeMap<&'a Name, f64>,
+    /// Processes that are known at both ends and changed, in order of process id.
+    processes: Vec<ProcessRate>,
+}
+
+/// How a process changed, per second. What was not read at both ends is left out.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ProcessRate {
+    pid: u32,
+    /// Anonymous memory, in RAM and in swap together; negative where it shrank.
+    growth_bytes: f64,
+    /// What of it is in swap.
+    swap_bytes: f64,
+    /// CPU time in percent of one CPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_percent: Option<f64>,
+    /// Major page faults.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    major_faults: Option<f64>,
+}
+
+impl ProcessRate {
+    fn of(change: &ProcessChange<'_>) -> Option<Self> {
+        let per_second = |count: f64| count / change.seconds;
+        let rate = Self {
+            pid: change.end.pid,
+            growth_bytes: change.growth_per_second()?,
+            swap_bytes: per_second(change.swap_growth()? as f64),
+            cpu_percent: change.cpu_percent(),
+            major_faults: change.major_faults().map(|faults| per_second(faults as f64)),
+        };
+        let used = rate.cpu_percent.is_some_and(|cpu| cpu > 0.0)
+            || rate.major_faults.is_some_and(|faults| faults > 0.0);
+        (rate.growth_bytes != 0.0 || rate.swap_bytes != 0.0 || used).then_some(rate)
+    }
 }
 
 /// Everything.
@@ -195,12 +229,30 @@ struct Doctor<'a> {
     verdict: &'a HostVerdict,
     /// Most severe first.
     findings: &'a [Finding],
+    not_shown: NotShown,
     /// Processes killed for lack of memory, as the kernel log tells; with --oom.
     #[serde(skip_serializing_if = "Option::is_none")]
     oom_kills: Option<&'a KernelLog>,
     /// The newest kills in sentences, newest first; with --oom.
     #[serde(skip_serializing_if = "Option::is_none")]
     oom_explained: Option<&'a [OomExplanation]>,
+}
+
+/// How many findings there are besides.
+#[derive(Debug, Serialize, JsonSchema)]
+struct NotShown {
+    /// They matter less than `--min-severity`.
+    below_min_severity: usize,
+    /// Their rules are ignored.
+    ignored: usize,
+}
+
+/// The rules of the doctor.
+#[derive(Debug, Serialize)]
+struct Rules<'a> {
+    schema: &'static str,
+    pagewise: &'static str,
+    rules: &'a [RuleExplanation],
 }
 
 /// What memory would become.
@@ -344,25 +396,37 @@ pub fn status(answer: &Answer<'_>) -> String {
 
 /// What `doctor --json` prints, with a line end.
 pub fn doctor(answer: &Answer<'_>) -> String {
-    let head = Head::of_answer(Noun::Doctor, answer);
-    printed(&Doctor {
-        head,
-        verdict: answer.verdict,
-        findings: answer.findings,
-        oom_kills: None,
-        oom_explained: None,
-    })
+    doctor_but(answer, 0)
+}
+
+/// The same, with how many findings were left out because their rules are ignored.
+pub fn doctor_but(answer: &Answer<'_>, ignored: usize) -> String {
+    printed(&doctor_document(answer, ignored))
 }
 
 /// What `doctor --oom --json` prints, with a line end.
 pub fn oom(answer: &Answer<'_>, explained: &[OomExplanation]) -> String {
     printed(&Doctor {
+        oom_kills: Some(&answer.interval.end.kernel_log),
+        oom_explained: Some(explained),
+        ..doctor_document(answer, 0)
+    })
+}
+
+fn doctor_document<'a>(answer: &Answer<'a>, ignored: usize) -> Doctor<'a> {
+    Doctor {
         head: Head::of_answer(Noun::Doctor, answer),
         verdict: answer.verdict,
         findings: answer.findings,
-        oom_kills: Some(&answer.interval.end.kernel_log),
-        oom_explained: Some(explained),
-    })
+        not_shown: NotShown { below_min_severity: answer.hidden, ignored },
+        oom_kills: None,
+        oom_explained: None,
+    }
+}
+
+/// What `doctor --list --json` and `doctor --explain ID --json` print, with a line end.
+pub fn rules(rules: &[RuleExplanation]) -> String {
+    printed(&Rules { schema: "pagewise/rules/1", pagewise: env!("CARGO_PKG_VERSION"), rules })
 }
 
 /// The JSON Schema (draft 2020-12) of the document, with a line end.
@@ -456,6 +520,8 @@ impl<'a> Rates<'a> {
             let change = interval.vmstat(name.as_str()).filter(|change| change.delta > 0)?;
             Some((name, change.per_second))
         });
-        Some(Self { seconds, changes: moved.collect() })
+        let processes = interval.process_changes();
+        let processes = processes.iter().filter_map(ProcessRate::of).collect();
+        Some(Self { seconds, changes: moved.collect(), processes })
     }
 }

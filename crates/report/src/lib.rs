@@ -11,6 +11,7 @@ mod profile;
 pub mod text;
 mod time;
 mod told;
+pub mod view;
 mod watched;
 
 use pagewise_model::{

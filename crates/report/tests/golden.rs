@@ -12,9 +12,10 @@ mod trial;
 
 use std::path::Path;
 
-use pagewise_model::{Cost, Interval, PageWalks, Reading, Snapshot, Source, Trial};
+use pagewise_model::{Cost, Interval, Name, PageWalks, Reading, Snapshot, Source, Trial};
 use pagewise_report::json::{Noun, schema};
-use pagewise_report::text::{self, Look, doctor, report, status};
+use pagewise_report::text::{self, Look, doctor, report, report_in_view, status};
+use pagewise_report::view::{ProcessView, Section, Sort, View};
 use pagewise_report::{Answer, Benched, Tried, csv, html};
 
 const WIDE: Look = Look { width: 100, colour: false };
@@ -47,6 +48,29 @@ fn a_host_with_everything() {
     compare("tests/golden/doctor.txt", &doctor(&answer, WIDE));
     let killed = killed::explained();
     compare("tests/golden/oom.txt", &text::oom(&answer, &killed, WIDE));
+}
+
+#[test]
+fn who_is_in_swap_and_who_grows() {
+    let interval = host::interval();
+    let cost = host::cost();
+    let answer = Answer {
+        interval: &interval,
+        verdict: host::verdict(),
+        findings: &[],
+        hidden: 0,
+        estimates: &[],
+        cost,
+    };
+    let tables = |sort| {
+        let users = [(1000, Name::from("ada"))].into_iter().collect();
+        let processes = Some(ProcessView { sort, users, ..ProcessView::default() });
+        let sections = vec![Section::Cgroups, Section::Processes];
+        let view = View { sections, rows: None, processes };
+        report_in_view(&answer, &view, WIDE)
+    };
+    let text = [Sort::Swap, Sort::Growth, Sort::Refaults].map(tables).join("\n");
+    compare("tests/golden/report-sorted.txt", &text);
 }
 
 #[test]

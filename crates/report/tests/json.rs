@@ -257,6 +257,7 @@ fn estimates() -> Vec<Estimate> {
         huge_pages_interval: [110_000, 140_000],
         memory_used_bytes: Bytes::new(507 * host::GIB / 100),
         memory_used_interval: [504, 510].map(|hundredths| Bytes::new(hundredths * host::GIB / 100)),
+        memory_in_pool_bytes: Bytes::new(506 * host::GIB / 100),
         memory_used_worn_bytes: Bytes::new(520 * host::GIB / 100),
         slot_table_bytes: Bytes::new(3_722_304 * 16),
         original_per_compressed: Some(2.80),
@@ -272,6 +273,8 @@ fn estimates() -> Vec<Estimate> {
         },
         page_bytes: Bytes::new(4096),
         pages: 3_722_304,
+        pages_interval: [3_722_304; 2],
+        mapped_pages: 3_722_304,
         sampled_pages: 20_000,
         sized_pages: 20_000,
         swapped_pages: 70_000,
@@ -297,4 +300,19 @@ fn estimates() -> Vec<Estimate> {
         cold: Reading::absent("not measured", Source::none()),
         disturbed: Disturbed { referenced_pages: 20_000, unshared_pages: 0, faults: 0 },
     }]
+}
+
+#[test]
+fn processes_that_changed_have_rates() {
+    let document = document(Noun::Report, &host::interval(), &[]);
+    let rates = document["interval"]["processes"].as_array().unwrap();
+    let told: Vec<(u64, f64, f64)> = rates
+        .iter()
+        .map(|rate| {
+            let number = |key: &str| rate[key].as_f64().unwrap();
+            (rate["pid"].as_u64().unwrap(), number("growth_bytes"), number("swap_bytes"))
+        })
+        .collect();
+    let mib = |mib: u32| f64::from(mib << 20);
+    assert_eq!(told, [(4121, mib(24), mib(24)), (5010, mib(50), 0.0)]);
 }

@@ -6,7 +6,8 @@ mod killed;
 
 use pagewise_model::{Interval, Name, OomExplanation, OomFact, Problem, Process, Source, TierKind};
 use pagewise_report::Answer;
-use pagewise_report::text::{Look, doctor, oom, report, status};
+use pagewise_report::text::{Look, doctor, oom, report, report_in_view, status};
+use pagewise_report::view::{ProcessView, Sort, View};
 use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
 
@@ -20,8 +21,11 @@ fn all_texts(interval: &Interval, findings: &[pagewise_model::Finding], look: Lo
         cost: host::cost(),
     };
     let killed = kills_about(findings);
+    let processes = ProcessView { sort: Sort::Growth, ..ProcessView::default() };
+    let view = View { processes: Some(processes), ..View::default() };
     [
         report(&answer, look),
+        report_in_view(&answer, &view, look),
         status(&answer, look),
         doctor(&answer, look),
         oom(&answer, &killed, look),
@@ -98,9 +102,24 @@ proptest! {
         let mut interval = host::interval();
         rename(&mut interval, &name);
         let text = all_texts(&interval, &findings_about(&name), Look { width, colour: false });
-        prop_assert!(widest(&text) <= width.min(100), "{}", text);
+        prop_assert!(widest(&text) <= width, "{}", text);
         prop_assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
     }
+}
+
+#[test]
+fn a_wide_terminal_has_whole_names_in_tables_and_prose_as_before() {
+    let mut interval = host::interval();
+    let long = format!("/kubepods.slice/{}", "x".repeat(120));
+    interval.end.cgroups.groups[1].path = Name::from(long.as_str());
+    let text = |width| all_texts(&interval, &host::findings(), Look { width, colour: false });
+    assert!(!text(100).contains(&long) && text(240).contains(&long));
+    let prose = |width| text(width).lines().filter(|line| line.contains("virtual:")).count();
+    assert_eq!(prose(100), prose(240));
+    let wide = text(240);
+    let sentences = wide.lines().filter(|line| line.contains("address space asked for"));
+    assert!(sentences.clone().count() > 0);
+    assert!(sentences.map(UnicodeWidthStr::width).all(|width| width <= 100));
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod host;
 use pagewise_model::knob::{Access, Domain, Knob, KnobReading, Undo};
 use pagewise_model::{Finding, Interval, Name, Reading, Snapshot, Source};
 use pagewise_report::Answer;
-use pagewise_report::text::{Look, doctor, report, status};
+use pagewise_report::text::{Look, doctor, oom, report, status};
 
 const LOOK: Look = Look { width: 100, colour: false };
 
@@ -309,4 +309,40 @@ fn how_zmerge_merges_is_told_mode_by_mode() {
     assert!(glance_of("off", 0, 0).contains("; merging off, none merged"));
     let running = glance_of("request", 1, 12_000);
     assert!(running.contains("; merging now, 12,000 slots to go, 1 page merged save"), "{running}");
+}
+
+/// The log may be refused, empty of kills, or full of them; each is said.
+#[test]
+fn what_the_kernel_log_is_good_for_is_said_first() {
+    let mut interval = host::interval();
+    let findings = host::findings();
+    let told = |interval: &Interval| {
+        let answer = Answer { findings: &findings, ..facts_of(interval) };
+        oom(&answer, &[], LOOK)
+    };
+    let log = &mut interval.end.kernel_log;
+    log.kills.clear();
+    assert!(told(&interval).contains("No process was killed for lack of memory: 2,456 records of the kernel log; older ones than 812 s"));
+    interval.end.kernel_log.records = host::denied("/dev/kmsg");
+    let refused = told(&interval);
+    assert!(
+        refused
+            .contains("The kernel log could not be read: needs root, or kernel.dmesg_restrict=0")
+    );
+    // what counters say is told instead
+    assert!(findings.iter().all(|finding| refused.contains(finding.id)));
+    let report = report(&facts_of(&interval), LOOK);
+    assert!(
+        report
+            .lines()
+            .any(|line| line.contains("Root would add") && line.contains("the kernel log"))
+    );
+    let kill = host::interval().end.kernel_log.kills.remove(0);
+    let log = &mut interval.end.kernel_log;
+    *log = host::interval().end.kernel_log;
+    log.kills = vec![kill; 12];
+    log.left_out = 3;
+    assert!(
+        told(&interval).contains("15 reports of the OOM killer, the last 0 of which are shown")
+    );
 }

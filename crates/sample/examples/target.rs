@@ -4,6 +4,8 @@
 //!
 //! ```text
 //! target fork MIB          a child shares all of it; the child's id follows "ready"
+//! target family MIB COUNT  so many children share pages of different kinds, and each has written to a
+//!                          sixteenth of them; their ids follow "ready"
 //! target hold MIB          distinct pages, two of each
 //! target shmem MIB         a memfd mapped three times, and a private page of the file changed
 //! target reserve TIB PAGES so much address space, PROT_NONE, of which so many pages are touched
@@ -62,6 +64,12 @@ impl Memory {
 
     /// Writes a page: its number everywhere, so that equal numbers are equal pages.
     fn write(&self, page: usize, number: u64) {
+        let word = |place: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (place % 64);
+        let words: Vec<u64> = (0..PAGE as u64 / 8).map(word).collect();
+        self.write_words(page, &words);
+    }
+
+    fn write_words(&self, page: usize, contents: &[u64]) {
         assert!((page + 1) * PAGE <= self.length);
         // SAFETY: the page is within the mapping, which is writable, aligned and used by nobody
         // else.
@@ -69,9 +77,7 @@ impl Memory {
             let begin = self.at.byte_add(page * PAGE).cast::<u64>();
             std::slice::from_raw_parts_mut(begin, PAGE / 8)
         };
-        for (place, word) in words.iter_mut().enumerate() {
-            *word = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (place as u64 % 64);
-        }
+        words.copy_from_slice(contents);
     }
 
     fn unmap(&self) {
@@ -89,6 +95,7 @@ fn main() {
     let (arranged, said) = match arguments.first().map(String::as_str) {
         Some("hold") => (vec![written(pages(number(1)), |page| page / 2)], String::new()),
         Some("fork") => fork(pages(number(1))),
+        Some("family") => family(pages(number(1)), number(2)),
         Some("shmem") => (shmem(pages(number(1))), String::new()),
         Some("reserve") => (reserve(number(1), number(2), libc::PROT_NONE), String::new()),
         Some("sparse") => {
@@ -147,6 +154,52 @@ fn fork(pages: usize) -> (Vec<Memory>, String) {
         std::process::exit(0);
     }
     (vec![memory], child.to_string())
+}
+
+/// A page of its own length of noise, then of few words; every eighth is filled with one word.
+fn write_mixed(memory: &Memory, page: usize, writer: usize) {
+    let mut state = ((page as u64) << 16 | writer as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 8
+    };
+    let noise = (next() % 512) as usize;
+    let words: Vec<u64> = match page % 8 {
+        0 => vec![7; PAGE / 8],
+        _ => (0..PAGE / 8).map(|at| if at < noise { next() } else { next() % 64 }).collect(),
+    };
+    memory.write_words(page, &words);
+}
+
+fn family(pages: usize, children: usize) -> (Vec<Memory>, String) {
+    let memory = Memory::anonymous(pages * PAGE);
+    (0..pages).for_each(|page| write_mixed(&memory, page, 0));
+    let mut said = Vec::new();
+    for number in 1..=children {
+        let mut written = [0; 2];
+        // SAFETY: the array has room for the two ends.
+        assert_eq!(unsafe { libc::pipe(written.as_mut_ptr()) }, 0, "pipe");
+        // SAFETY: there are no other threads, so the child may go on as any program.
+        let child = unsafe { libc::fork() };
+        assert_ne!(child, -1, "fork");
+        if child == 0 {
+            let own = (0..pages).filter(|page| page % 16 == number % 16);
+            own.for_each(|page| write_mixed(&memory, page, number));
+            // SAFETY: one byte of our own; the descriptor is open.
+            unsafe { libc::write(written[1], b"x".as_ptr().cast(), 1) };
+            let mut line = String::new();
+            while std::io::stdin().read_line(&mut line).is_ok_and(|length| length > 0) {}
+            std::process::exit(0);
+        }
+        let mut byte = [0u8];
+        // SAFETY: room for one byte; the descriptor is open.
+        let read = unsafe { libc::read(written[0], byte.as_mut_ptr().cast(), 1) };
+        assert_eq!(read, 1, "the child has written");
+        said.push(child.to_string());
+    }
+    (vec![memory], said.join(" "))
 }
 
 fn shmem(pages: usize) -> Vec<Memory> {

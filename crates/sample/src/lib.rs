@@ -55,6 +55,7 @@ mod process;
 mod ranges;
 mod result;
 mod sampler;
+mod share;
 mod smaps;
 mod spans;
 mod stored;

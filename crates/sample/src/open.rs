@@ -18,6 +18,11 @@ pub(crate) fn of_process(pid: u32, name: &str) -> io::Result<File> {
     opened(Path::new(&format!("/proc/{pid}/{name}")), OFlags::empty())
 }
 
+/// A file of `/proc` itself.
+pub(crate) fn of_proc(name: &str) -> io::Result<File> {
+    opened(&Path::new("/proc").join(name), OFlags::empty())
+}
+
 /// The beginning of a text file of `/proc/PID`.
 pub(crate) fn text_of_process(pid: u32, name: &str) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();

@@ -53,6 +53,8 @@ pub(crate) enum Fate {
     /// It is in the buffer.
     Read {
         exclusive: bool,
+        /// Of a page that others map too, where we are told.
+        frame: Option<u64>,
     },
     Gone,
     Swapped,
@@ -86,6 +88,7 @@ enum Way {
     /// Through /proc/PID/mem.
     Sharing {
         exclusive: bool,
+        frame: Option<u64>,
     },
     Done(Fate),
 }
@@ -223,9 +226,9 @@ impl Opened {
             let pages = piece.length / self.page_size;
             let done = read.min(pages);
             let there = ways.get_mut(first..first + done).unwrap_or_default();
-            there.fill(Way::Done(Fate::Read { exclusive: true }));
+            there.fill(Way::Done(Fate::Read { exclusive: true, frame: None }));
             if done < pages {
-                *ways.get_mut(first + done)? = Way::Sharing { exclusive: true };
+                *ways.get_mut(first + done)? = Way::Sharing { exclusive: true, frame: None };
                 return Some(first + done + 1);
             }
             read -= done;
@@ -246,8 +249,8 @@ impl Opened {
             let read = self.memory.read_at(to.unwrap_or_default(), piece.address).unwrap_or(0);
             let there = (read / self.page_size).min(length);
             for way in scratch.ways.get_mut(from..from + there).unwrap_or_default() {
-                if let Way::Sharing { exclusive } = *way {
-                    *way = Way::Done(Fate::Read { exclusive });
+                if let Way::Sharing { exclusive, frame } = *way {
+                    *way = Way::Done(Fate::Read { exclusive, frame });
                 }
             }
             from += there;
@@ -292,7 +295,7 @@ fn way(wanted: &Wanted, entry: Entry, judge: &impl Judge) -> Way {
     } else if !entry.is_of_file() && frame.is_some_and(|frame| judge.is_duplicate(frame)) {
         Way::Done(Fate::Duplicate)
     } else {
-        Way::Sharing { exclusive: false }
+        Way::Sharing { exclusive: false, frame }
     }
 }
 

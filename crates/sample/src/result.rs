@@ -8,7 +8,7 @@ use pagewise_model::{Bytes, Name, Pages, Problem};
 use crate::Choice;
 
 /// What is known of a page that is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Origin {
     /// Index of its [`Part`] in [`Sample::parts`].
     pub part: usize,
@@ -19,6 +19,9 @@ pub struct Origin {
     pub kind: PageKind,
     /// Whether the kernel said that nobody else maps it; `false` also where nobody can say.
     pub exclusive: bool,
+    /// The part of the page that this place accounts for: 1 / number of places of the population that
+    /// show the same page. Added up over the population, each page counts once. See [`Sharing`].
+    pub share: f64,
     /// Whether it is mapped as part of a huge page, where the kernel tells (PAGEMAP_SCAN).
     pub huge: Option<bool>,
 }
@@ -152,6 +155,14 @@ pub enum WhyUnread {
     NoTime,
 }
 
+impl WhyUnread {
+    /// Whether it was refused for who we are, or for what was asked, and would be read otherwise.
+    #[must_use]
+    pub const fn is_refused(self) -> bool {
+        matches!(self, Self::OtherUser | Self::Denied)
+    }
+}
+
 impl fmt::Display for WhyUnread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -173,10 +184,16 @@ impl fmt::Display for WhyUnread {
 pub enum Sharing {
     /// There is one source, or none of several processes.
     One,
-    /// Shmem and file pages once, by their file; private pages that several processes still share
-    /// since a fork, and pages that KSM merged, once for each process.
-    PerProcess,
-    /// As before in [`Part::pages`]; but each page was *shown* once, by its frame, and
+    /// Shmem and file pages once, by their file; private pages that processes share since a fork, and
+    /// pages that KSM merged, once for each place. [`Origin::share`] says what each place accounts
+    /// for: of a page that k processes of the target show at the same address 1/k, found by its frame,
+    /// whoever else outside the target maps it; of a page that KSM merged 1 / all its mappings.
+    Weighed,
+    /// As before, but we are not told frames: [`Origin::share`] is the mean that `smaps` has for
+    /// shared pages of the same mapping (its proportional size). Processes outside the target take
+    /// their part away.
+    Proportional,
+    /// Once for each place in [`Part::pages`]; but each page was *shown* once, by its frame, and
     /// [`Skipped::duplicate`] has the others.
     ByFrame,
 }

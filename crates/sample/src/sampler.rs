@@ -14,12 +14,13 @@ use crate::pace::Pace;
 use crate::pagemap::{tells_frames, zero_frame};
 use crate::permute::Permutation;
 use crate::plan::Plan;
+use crate::share::Sharers;
 use crate::spans::Spans;
 use crate::stored::{Flaws, Stored, shown};
 use crate::work::{Bench, FrameJudge, Ledger, Sources, locked, work};
 use crate::{
     Choice, Disturbed, OpenError, Options, Origin, Part, PartKind, Partial, Sample, Sharing,
-    Target, exact_needs, who,
+    Target, exact_needs, share, who,
 };
 
 /// Sees pages, one after the other. Any `FnMut(&Origin, &[u8])` that may go to another thread is
@@ -61,6 +62,10 @@ pub struct Sampler {
     zero: Option<u64>,
     /// Frames that were shown, where shared pages are shown once.
     frames: Option<Mutex<Frames>>,
+    /// What the kernel says of frames, where it tells us.
+    kernel: share::Frames,
+    /// What `smaps` says of parts that share pages, where it was asked.
+    proportions: Mutex<share::Known>,
 }
 
 /// Finds the pages of a target. Reads no page.
@@ -99,13 +104,16 @@ fn of_processes(
     if let (Target::Process(pid), Some(unread)) = (target, gathered.not_read.first()) {
         return Err(OpenError::Process { pid: *pid, why: unread.why });
     }
+    let told = tells_frames(page_size);
     let exact = pace.options().choice == Choice::Exact;
-    let frames = (exact && tells_frames(page_size)).then(Mutex::default);
+    let frames = (exact && told).then(Mutex::default);
     let Gathered { parts, identities, spans, not_read, partial, problems, .. } = gathered;
     let sharing = match (&frames, parts.len()) {
         (Some(_), _) => Sharing::ByFrame,
+        // of one process, too: KSM may have merged its pages
+        (None, _) if told => Sharing::Weighed,
         (None, ..=1) => Sharing::One,
-        (None, _) => Sharing::PerProcess,
+        (None, _) => Sharing::Proportional,
     };
     let mut sample = empty(&pace, page_size);
     sample = Sample { parts, not_read, sharing, partial, problems, ..sample };
@@ -165,7 +173,12 @@ impl Sampler {
         frames: Option<Mutex<Frames>>,
     ) -> Self {
         let order = Permutation::new(sample.pages().get(), pace.options().seed);
-        Self { sample, sources, spans, pace, order, drawn: 0, zero, frames }
+        let kernel = match sample.sharing {
+            Sharing::Weighed => share::Frames::open(),
+            _ => share::Frames::default(),
+        };
+        let proportions = Mutex::default();
+        Self { sample, sources, spans, pace, order, drawn: 0, zero, frames, kernel, proportions }
     }
 
     /// Refuses to read everything where the host has no memory for it.
@@ -239,7 +252,18 @@ impl Sampler {
         };
         let page_size = usize::try_from(self.sample.page_size.get()).unwrap_or(4096);
         let (plan, until) = self.plan(more);
+        let identities = match &self.sources {
+            Sources::Processes(identities) => identities.as_slice(),
+            Sources::Stored(_) => &[],
+        };
         let bench = Bench {
+            sharers: Sharers::new(
+                self.sample.sharing,
+                identities,
+                &self.spans,
+                &self.kernel,
+                (&self.proportions, self.pace.options().budget),
+            ),
             sources: &self.sources,
             plan: Mutex::new(plan),
             ledger: Mutex::new(ledger),

@@ -127,6 +127,13 @@ impl Spans {
         }
     }
 
+    /// Whether a page of this number and kind may be among them: of a coarse span not all are.
+    pub(crate) fn may_hold(&self, page: u64, kind: PageKind) -> bool {
+        let after = self.list.partition_point(|span| span.first <= page);
+        let span = after.checked_sub(1).and_then(|at| self.list.get(at));
+        span.is_some_and(|span| page < span.end() && span.kind == kind)
+    }
+
     /// The span that has the `index`-th page to show, and which of its pages to show that is.
     pub(crate) fn find(&self, index: u64) -> Option<(&Span, u64)> {
         let after = self.list.partition_point(|span| span.before <= index);

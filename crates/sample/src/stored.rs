@@ -220,7 +220,7 @@ impl Stored {
 }
 
 fn fate(there: bool) -> Fate {
-    if there { Fate::Read { exclusive: false } } else { Fate::Truncated }
+    if there { Fate::Read { exclusive: false, frame: None } } else { Fate::Truncated }
 }
 
 /// A path, safe to print.
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(runs(&stored), (vec![(0, 3)], 0));
         let (mut buffer, mut fates) = (vec![9; 4 * PAGE], Vec::new());
         stored.read(&wanted(&[0, 2]), &mut buffer, &mut fates);
-        assert_eq!(fates, [Fate::Read { exclusive: false }; 2]);
+        assert_eq!(fates, [Fate::Read { exclusive: false, frame: None }; 2]);
         assert_eq!(buffer[..PAGE + 5], [7; PAGE + 5]);
         assert_eq!(buffer[PAGE + 5..2 * PAGE], [0; PAGE - 5]);
     }
@@ -293,7 +293,7 @@ mod tests {
         file.as_file().set_len(PAGE as u64).unwrap();
         let (mut buffer, mut fates) = (vec![9; 4 * PAGE], Vec::new());
         stored.read(&wanted(&[0, 1, 2, 3]), &mut buffer, &mut fates);
-        assert_eq!(fates[0], Fate::Read { exclusive: false });
+        assert_eq!(fates[0], Fate::Read { exclusive: false, frame: None });
         assert_eq!(fates[1..], [Fate::Truncated; 3]);
     }
 
@@ -353,7 +353,7 @@ mod tests {
         let (mut buffer, mut fates) = (vec![9; 4 * PAGE], Vec::new());
         let all = wanted(&[0x100, 0x101, 0x100 + hole + 2, 0x100 + hole + 3]);
         stored.read(&all, &mut buffer, &mut fates);
-        assert_eq!(fates, [Fate::Read { exclusive: false }; 4]);
+        assert_eq!(fates, [Fate::Read { exclusive: false, frame: None }; 4]);
         assert!(
             (0..4)
                 .all(|n| buffer[n * PAGE..(n + 1) * PAGE].iter().all(|&b| usize::from(b) == n + 1))

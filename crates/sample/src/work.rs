@@ -14,6 +14,7 @@ use crate::pace::Pace;
 use crate::pagemap::Entry;
 use crate::plan::{BATCH, Batch, Plan};
 use crate::process::{Caused, Fate, Judge, Opened, Scratch, Wanted, how_ended};
+use crate::share::{Neighbours, Sharers};
 use crate::spans::Span;
 use crate::stored::Stored;
 use crate::{Disturbed, Ended, Origin, PageKind, Part, Partial, Visit};
@@ -43,6 +44,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) plan: Mutex<Plan<'a>>,
     pub(crate) ledger: Mutex<Ledger>,
     pub(crate) judge: FrameJudge<'a>,
+    pub(crate) sharers: Sharers<'a>,
     pub(crate) pace: &'a Pace,
     pub(crate) page_size: usize,
 }
@@ -79,6 +81,7 @@ struct Worker<'a, 'b, V> {
     buffer: Vec<u8>,
     scratch: Scratch,
     fates: Vec<Fate>,
+    neighbours: Neighbours,
 }
 
 /// Works until nothing is left.
@@ -87,7 +90,8 @@ pub(crate) fn work<V: Visit>(bench: &Bench<'_>, visit: &mut V) {
     // else be taken for faults of the target
     let buffer = vec![0xff; (BATCH + 1) * bench.page_size];
     let (scratch, fates) = (Scratch::default(), Vec::with_capacity(BATCH));
-    let mut worker = Worker { bench, visit, open: None, buffer, scratch, fates };
+    let neighbours = Neighbours::default();
+    let mut worker = Worker { bench, visit, open: None, buffer, scratch, fates, neighbours };
     loop {
         let batch = locked(&bench.plan).next();
         let Some(batch) = batch else { break };
@@ -202,9 +206,13 @@ impl<V: Visit> Worker<'_, '_, V> {
         let from = aligned(&self.buffer, self.bench.page_size);
         let pages = self.buffer.get(from..).unwrap_or_default().chunks_exact(self.bench.page_size);
         for ((wanted, fate), page) in wanted.iter().zip(&self.fates).zip(pages) {
-            if let Fate::Read { exclusive } = *fate {
+            if let Fate::Read { exclusive, frame } = *fate {
                 let Wanted { page: number, kind, huge } = *wanted;
-                let origin = Origin { part, page: number, kind, exclusive, huge };
+                let share = match kind == PageKind::Anonymous && !exclusive {
+                    true => self.bench.sharers.share(part, number, frame, &mut self.neighbours),
+                    false => 1.0,
+                };
+                let origin = Origin { part, page: number, kind, exclusive, share, huge };
                 self.visit.page(&origin, page);
             }
         }
@@ -243,7 +251,7 @@ fn add(pages: &mut Pages, more: u64) {
 
 fn count(part: &mut Part, fate: Fate) {
     let pages = match fate {
-        Fate::Read { exclusive } => {
+        Fate::Read { exclusive, .. } => {
             add(&mut part.sampled_shared, u64::from(!exclusive && part.pid.is_some()));
             &mut part.sampled
         }

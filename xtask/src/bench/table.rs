@@ -35,7 +35,14 @@ pub(crate) struct Row {
     /// The value that a promise is held against.
     value: f64,
     spread: Option<Spread>,
-    at_most: Option<f64>,
+    promised: Option<Promise>,
+}
+
+/// What a value may be.
+#[derive(Debug, Clone, Copy)]
+enum Promise {
+    AtMost(f64),
+    AtLeast(f64),
 }
 
 impl Row {
@@ -46,7 +53,8 @@ impl Row {
         spread: Option<Spread>,
         at_most: Option<f64>,
     ) -> Option<Self> {
-        Some(Self { what, unit, value: spread?.median, spread, at_most })
+        let promised = at_most.map(Promise::AtMost);
+        Some(Self { what, unit, value: spread?.median, spread, promised })
     }
 
     /// Promised of every run.
@@ -56,18 +64,33 @@ impl Row {
         spread: Option<Spread>,
         at_most: Option<f64>,
     ) -> Option<Self> {
-        Some(Self { what, unit, value: spread?.largest, spread, at_most })
+        let promised = at_most.map(Promise::AtMost);
+        Some(Self { what, unit, value: spread?.largest, spread, promised })
+    }
+
+    /// Promised of the median, which is to be no less. `None` without measurements.
+    pub(crate) fn at_least(
+        what: &'static str,
+        unit: Unit,
+        spread: Option<Spread>,
+        least: f64,
+    ) -> Option<Self> {
+        let promised = Some(Promise::AtLeast(least));
+        Some(Self { what, unit, value: spread?.median, spread, promised })
     }
 
     /// A size that does not change from run to run.
     pub(crate) fn once(what: &'static str, bytes: u64, at_most: u64) -> Option<Self> {
-        let at_most = Some(at_most as f64);
-        Some(Self { what, unit: Unit::Mebibytes, value: bytes as f64, spread: None, at_most })
+        let promised = Some(Promise::AtMost(at_most as f64));
+        Some(Self { what, unit: Unit::Mebibytes, value: bytes as f64, spread: None, promised })
     }
 
     /// Whether what was promised was reached; so it is where nothing was promised.
     pub(crate) fn kept(&self) -> bool {
-        self.at_most.is_none_or(|most| self.value <= most)
+        self.promised.is_none_or(|promised| match promised {
+            Promise::AtMost(most) => self.value <= most,
+            Promise::AtLeast(least) => self.value >= least,
+        })
     }
 
     fn cells(&self) -> [String; 6] {
@@ -79,7 +102,12 @@ impl Row {
             })
         };
         let median = self.spread.map_or(self.value, |spread| spread.median);
-        let verdict = match (self.at_most, self.kept()) {
+        let promised = match self.promised {
+            None => "–".to_owned(),
+            Some(Promise::AtMost(most)) => format!("at most {}", show(most)),
+            Some(Promise::AtLeast(least)) => format!("at least {}", show(least)),
+        };
+        let verdict = match (self.promised, self.kept()) {
             (None, _) => "–",
             (Some(_), true) => "yes",
             (Some(_), false) => "no",
@@ -89,7 +117,7 @@ impl Row {
             show(median),
             range(|spread| (spread.lower_quarter, spread.upper_quarter)),
             range(|spread| (spread.smallest, spread.largest)),
-            self.at_most.map_or("–".to_owned(), |most| format!("at most {}", show(most))),
+            promised,
             verdict.to_owned(),
         ]
     }
@@ -114,6 +142,8 @@ mod tests {
         assert!(!Row::largest("cpu", Unit::Milliseconds, spread, Some(0.020)).unwrap().kept());
         assert!(Row::median("cpu", Unit::Milliseconds, spread, None).unwrap().kept());
         assert!(Row::median("cpu", Unit::Milliseconds, None, None).is_none());
+        assert!(Row::at_least("cpu", Unit::Milliseconds, spread, 0.020).unwrap().kept());
+        assert!(!Row::at_least("cpu", Unit::Milliseconds, spread, 0.021).unwrap().kept());
     }
 
     #[test]

@@ -59,7 +59,11 @@ impl ActError {
                  khugepaged/pages_to_scan (pagewise thp profiles)"
             }
             Self::NotAllowed(_) | Self::Look(LookError::Denied(_)) => "run as root",
-            Self::SwitchedOff(_) => "start the program without it: pagewise thp run --on -- CMD",
+            Self::SwitchedOff(_) => {
+                "start it so that it does not switch them off: redis-server does where `enabled` is \
+                 always, unless its configuration says disable-thp no; what a parent switched off \
+                 comes back with pagewise thp run --on -- CMD"
+            }
             Self::Look(LookError::Stuck(_)) => {
                 "see what it waits for: cat /proc/PID/stack, as root"
             }

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Swap tiers: which is full, which is fast, which device stands behind one.
+//! Swap tiers: which is fast, which device stands behind one. Which is full, model says.
 
-use pagewise_model::{Bytes, Percent, Snapshot, Tier, TierKind, Zram};
-
-/// A tier counts as full from here: the kernel keeps a few slots back per CPU, so that one that
-/// takes nothing more never shows 100 %.
-const FULL_PERCENT: f64 = 99.0;
+use pagewise_model::{Bytes, Snapshot, Tier, TierKind, Zram};
 
 /// How fast a tier answers, slowest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,16 +32,6 @@ pub(crate) fn is_faster(this: &Tier, that: &Tier) -> bool {
         (Some(Speed::Ram), None) => true,
         _ => false,
     }
-}
-
-/// How far it is filled.
-pub(crate) fn filled(tier: &Tier) -> Option<Percent> {
-    tier.used.get()?.percent_of(tier.size.get()?)
-}
-
-/// Whether nothing more goes there; `None` where its size or use is not known.
-pub(crate) fn is_full(tier: &Tier) -> Option<bool> {
-    Some(filled(tier)?.get() >= FULL_PERCENT)
 }
 
 /// The tiers that lie on a disk.

@@ -81,7 +81,7 @@ fn raise(host: &Snapshot, kill: &OomKill) -> Option<String> {
 fn allow_swap(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let (group, place) = place(host, kill.group.as_ref()?)?;
     let barred = group.swap_max.get() == Some(Limit::Bytes(Bytes::new(0)));
-    let room = host.tiers.iter().any(|tier| tiers::is_full(tier) == Some(false));
+    let room = host.tiers.iter().any(|tier| tier.is_full() == Some(false));
     if !barred || !room || !place.v2 {
         return None;
     }

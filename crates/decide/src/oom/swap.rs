@@ -152,8 +152,7 @@ fn room_now(host: &Snapshot) -> Option<Bytes> {
 }
 
 fn full_now(host: &Snapshot) -> Option<String> {
-    let full =
-        !host.tiers.is_empty() && host.tiers.iter().all(|tier| tiers::is_full(tier) == Some(true));
+    let full = !host.tiers.is_empty() && host.tiers.iter().all(|tier| tier.is_full() == Some(true));
     full.then(|| format!("all swap of the machine is full now{}", compressed(host)))
 }
 

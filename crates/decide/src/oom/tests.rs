@@ -33,26 +33,7 @@ fn usage(usage: Bytes, limit: Limit, reached: u64) -> Option<OomUsage> {
 }
 
 fn blank(source: Source) -> OomKill {
-    OomKill {
-        source,
-        boot_seconds: 44.0,
-        unix_seconds: None,
-        seconds_ago: Some(3600.0),
-        constraint: None,
-        group: None,
-        victim: None,
-        victim_group: None,
-        others: Vec::new(),
-        whole_group: false,
-        repeats: 0,
-        invoker: None,
-        host: None,
-        group_memory: None,
-        tasks: Vec::new(),
-        tasks_left_out: 0,
-        left_out_rss: Bytes::new(0),
-        reaped: None,
-    }
+    OomKill { source, boot_seconds: 44.0, seconds_ago: Some(3600.0), ..OomKill::default() }
 }
 
 /// A service that may not swap, at its limit.

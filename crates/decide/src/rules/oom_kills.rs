@@ -169,7 +169,11 @@ fn counted_only(interval: &Interval) -> Option<Finding> {
 fn no_report(host: &Snapshot) -> String {
     let log = &host.kernel_log;
     match &log.records.outcome {
-        Outcome::Denied(help) => format!("The kernel log could not be read ({help})"),
+        Outcome::Denied(help) => {
+            format!(
+                "The kernel log could not be read ({help}, or allow it by kernel.dmesg_restrict=0)"
+            )
+        }
         Outcome::Absent(_) => "The kernel log could not be read".to_owned(),
         Outcome::Value(_) => match log.oldest_boot_seconds.filter(|_| log.wrapped) {
             Some(seconds) => {
@@ -313,7 +317,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing_without_a_log());
         assert_eq!(finding.title, "5 processes were killed for lack of memory since boot");
         assert_eq!(finding.severity, Severity::Critical);
-        assert!(finding.what.contains("could not be read (run as root)"), "{}", finding.what);
+        assert!(finding.what.contains("could not be read (run as root, or "), "{}", finding.what);
         assert!(finding.what.contains("5 in /system.slice/db.service"), "{}", finding.what);
         assert_eq!(finding.next[0], "sudo pagewise doctor --oom");
     }

@@ -4,7 +4,7 @@
 use pagewise_model::{Finding, Interval, Level, Percent, Severity, Snapshot};
 
 use crate::Rule;
-use crate::facts::{room, tiers};
+use crate::facts::room;
 use crate::proof::Proof;
 use crate::verdict::{self, Cause};
 
@@ -25,7 +25,7 @@ fn look(interval: &Interval) -> Vec<Finding> {
 fn finding(host: &Snapshot, level: Level, filled: Percent) -> Option<Finding> {
     // one full tier in RAM is told by `zram-full`
     let only_tier = <&[_; 1]>::try_from(host.tiers.as_slice()).ok().map(|[tier]| tier);
-    if only_tier.is_some_and(|tier| tier.kind.is_ram() && tiers::is_full(tier) == Some(true)) {
+    if only_tier.is_some_and(|tier| tier.kind.is_ram() && tier.is_full() == Some(true)) {
         return None;
     }
     let (total, free) = (host.memory.swap_total.get()?, host.memory.swap_free.get()?);

@@ -4,6 +4,8 @@
 //! A group that is held by its own limit is `group-limit`'s; here it is the host that swapped it out,
 //! while something else grew. Of groups inside each other the innermost is named.
 
+use std::collections::HashSet;
+
 use pagewise_model::{Bytes, Cgroup, Change, Finding, Interval, Severity};
 
 use crate::Rule;
@@ -39,17 +41,28 @@ struct Heavy<'a> {
 
 fn look(interval: &Interval) -> Vec<Finding> {
     let troubled = verdict::troubled(interval);
-    let related = |one: &Cgroup, other: &Cgroup| {
-        one.path == other.path || groups::is_below(one, other) || groups::is_below(other, one)
+    let limited: HashSet<&str> =
+        troubled.iter().map(|trouble| trouble.limited.path.as_str()).collect();
+    let above: HashSet<&str> = limited.iter().copied().flat_map(itself_and_above).collect();
+    let is_troubled = |group: &Cgroup| {
+        let path = group.path.as_str();
+        above.contains(path) || itself_and_above(path).any(|above| limited.contains(above))
     };
-    let is_troubled =
-        |group: &Cgroup| troubled.iter().any(|trouble| related(trouble.limited, group));
     let pairs = groups::pairs(interval);
     let heavy: Vec<Heavy<'_>> = pairs.iter().filter_map(heavy).collect();
-    let innermost =
-        |this: &&Heavy<'_>| !heavy.iter().any(|other| groups::is_below(other.group, this.group));
+    let holds: HashSet<&str> = heavy
+        .iter()
+        .flat_map(|heavy| itself_and_above(heavy.group.path.as_str()).skip(1))
+        .collect();
+    let innermost = |this: &&Heavy<'_>| !holds.contains(this.group.path.as_str());
     let told = heavy.iter().filter(innermost).filter(|heavy| !is_troubled(heavy.group));
     told.max_by_key(|heavy| heavy.swapped).map(finding).into_iter().collect()
+}
+
+/// A path, and that of each group above it but the root.
+fn itself_and_above(path: &str) -> impl Iterator<Item = &str> {
+    let cuts = path.match_indices('/').map(|(at, _)| &path[..at]).filter(|path| !path.is_empty());
+    std::iter::once(path).chain(cuts)
 }
 
 fn heavy<'a>(pair: &GroupPair<'a>) -> Option<Heavy<'a>> {

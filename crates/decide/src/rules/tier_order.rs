@@ -41,7 +41,7 @@ fn inversion<'a>(slow: &'a Tier, fast: &'a Tier) -> Option<Inversion<'a>> {
     let told_elsewhere = slow_priority > fast_priority
         && fast.used.get()? == Bytes::new(0)
         && fast.kind.is_ram()
-        && !tiers::is_full(slow)?;
+        && !slow.is_full()?;
     (inverted && !compressed_first && !told_elsewhere).then_some(Inversion {
         slow,
         fast,
@@ -93,7 +93,7 @@ fn what(inversion: &Inversion<'_>) -> String {
         let used = tier.used.get().zip(tier.size.get());
         let used =
             used.map_or_else(String::new, |(used, size)| format!(" and {used} of {size} used"));
-        let full = if tiers::is_full(tier) == Some(true) { " (full)" } else { "" };
+        let full = if tier.is_full() == Some(true) { " (full)" } else { "" };
         format!("{} has priority {priority}{used}{full}", tier.path)
     };
     format!(

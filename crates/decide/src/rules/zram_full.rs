@@ -33,7 +33,7 @@ fn look(interval: &Interval) -> Vec<Finding> {
 }
 
 fn size_used_up(host: &Snapshot, tier: &Tier, device: Option<&Zram>) -> Option<Finding> {
-    tiers::is_full(tier).filter(|&full| full)?;
+    tier.is_full().filter(|&full| full)?;
     let (used, size) = (tier.used.get()?, tier.size.get()?);
     let overflow = behind(host, tier);
     let is_low = room::room(host).is_some_and(|room| room.level() > Level::Calm);
@@ -79,9 +79,7 @@ fn size_proof(tier: &Tier, device: Option<&Zram>) -> Vec<Evidence> {
 /// The next tier with room, if there is one.
 fn behind<'a>(host: &'a Snapshot, tier: &Tier) -> Option<&'a Tier> {
     let others = host.tiers.iter().filter(|other| other.path != tier.path);
-    others
-        .filter(|other| tiers::is_full(other) == Some(false))
-        .max_by_key(|other| other.priority.get())
+    others.filter(|other| other.is_full() == Some(false)).max_by_key(|other| other.priority.get())
 }
 
 fn near_limit(interval: &Interval, device: &Zram) -> Option<Finding> {

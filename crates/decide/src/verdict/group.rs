@@ -75,7 +75,7 @@ pub(crate) fn troubled(interval: &Interval) -> Vec<GroupTrouble<'_>> {
     let growing = growth::growing(interval);
     let limited: Vec<&GroupPair<'_>> = pairs.iter().filter(|pair| has_limit(pair.now)).collect();
     let mut troubled: Vec<GroupTrouble<'_>> =
-        limited.iter().filter_map(|pair| trouble(interval, pair, &limited, &growing)).collect();
+        (0..limited.len()).filter_map(|at| trouble(interval, &limited[at..], &growing)).collect();
     own_waiting(interval, &mut troubled);
     troubled.sort_by(|a, b| {
         (b.level, a.limited.path.as_str()).cmp(&(a.level, b.limited.path.as_str()))
@@ -98,16 +98,16 @@ fn has_limit(group: &Cgroup) -> bool {
     is_set(group.max.get()) || is_set(group.high.get())
 }
 
+/// The first of these groups; those below it come right behind it.
 fn trouble<'a>(
     interval: &Interval,
-    pair: &GroupPair<'a>,
     limited: &[&GroupPair<'a>],
     growing: &[Growth<'a>],
 ) -> Option<GroupTrouble<'a>> {
-    let reached = reached_itself(pair, limited);
-    let at_limit = reached.is_some();
+    let (pair, after) = limited.split_first()?;
+    let reached = reached_itself(pair, after);
     let mut troubles: Vec<(Level, Trouble)> = Vec::new();
-    if at_limit {
+    if reached.is_some() {
         troubles.extend(kills(pair));
         troubles.extend(waits(pair.now).or_else(|| rereads(pair)));
     }
@@ -119,9 +119,9 @@ fn trouble<'a>(
 }
 
 /// How often the group reached its own limit, those below it not counted.
-fn reached_itself<'a>(pair: &GroupPair<'a>, limited: &[&GroupPair<'a>]) -> Option<AtLimit<'a>> {
+fn reached_itself<'a>(pair: &GroupPair<'a>, after: &[&GroupPair<'a>]) -> Option<AtLimit<'a>> {
     let at = groups::own_limit(pair)?;
-    let below = limited.iter().filter(|other| groups::is_below(other.now, pair.now));
+    let below = after.iter().take_while(|other| groups::is_below(other.now, pair.now));
     let explained: u64 = below.filter_map(|other| other.reached()).sum();
     let hierarchical = pair.now.events.max.source.path().ends_with("memory.events");
     (!hierarchical || at.reached.delta > explained).then_some(at)

@@ -139,6 +139,9 @@ pub(crate) fn unknown(host: &Snapshot) -> Vec<String> {
     unknown
 }
 
+/// Pressed groups that are compared with each other: of thousands, the worst are told.
+const COMPARED: usize = 200;
+
 /// Groups over a threshold of pressure, worst first; the root stands for the host and is left out.
 pub(crate) fn pressed_groups(host: &Snapshot, most: usize) -> Vec<&Cgroup> {
     let mut pressed: Vec<(u64, &Cgroup)> = host
@@ -150,6 +153,7 @@ pub(crate) fn pressed_groups(host: &Snapshot, most: usize) -> Vec<&Cgroup> {
         .filter_map(|group| Some((hundredths(group)?, group)))
         .collect();
     pressed.sort_by_key(|(some, _)| std::cmp::Reverse(*some));
+    pressed.truncate(COMPARED);
     let told_below = |some: u64, group: &Cgroup| {
         let below = pressed.iter().filter(|(_, other)| groups::is_below(other, group));
         below.into_iter().any(|(other, _)| other * 10 >= some * 9)

@@ -78,7 +78,8 @@ impl Pace {
     pub(super) fn progress(&self, what: &str) -> Progress {
         let Self { done, total, .. } = *self;
         let planned = self.deadline.saturating_duration_since(Instant::now());
-        let left = planned.max(SHORTEST * total.saturating_sub(done));
+        // on a busy machine what slices take beside their time does not fit into the plan
+        let left = planned.max((SHORTEST + self.overhead) * total.saturating_sub(done));
         Progress { done, total, left, what: what.to_owned() }
     }
 }
@@ -141,5 +142,7 @@ mod tests {
         let progress = pace.progress("it");
         assert_eq!((progress.done, progress.total), (5, 8));
         assert!(progress.left <= plan.budget && progress.left >= SHORTEST * 3);
+        pace.overhead = Duration::from_secs(1);
+        assert!(pace.progress("").left >= Duration::from_secs(3), "as slices take that long");
     }
 }

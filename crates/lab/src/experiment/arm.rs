@@ -5,8 +5,8 @@
 //! there are several one is named in brackets, as `thp.size.enabled[64kB]`; those of zram are of the arm's
 //! own devices, all of them.
 
-use pagewise_model::knob::{Access, Domain, KNOBS, Knob};
-use pagewise_model::{TrialArm, TrialSetting};
+use pagewise_model::knob::{Access, Domain, KNOBS};
+use pagewise_model::{TrialArm, TrialSetting, most_similar};
 
 /// Reads `KNOB=VALUE`.
 ///
@@ -81,25 +81,9 @@ fn taken(domain: Domain, value: &str) -> Option<String> {
 }
 
 fn unknown(name: &str) -> String {
-    let near = KNOBS.iter().min_by_key(|knob| distance(knob.name, name));
-    let hint = |knob: &Knob| format!("; did you mean {}?", knob.name);
-    let is_near = |knob: &&Knob| distance(knob.name, name) <= name.len() / 3 + 1;
-    format!("no setting {name:?} is known{}", near.filter(is_near).map(hint).unwrap_or_default())
-}
-
-/// How many letters must be changed, added or taken.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (at, one) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
-        for (column, other) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(one != *other);
-            diagonal = row[column + 1];
-            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[b.len()]
+    let near = most_similar(name, KNOBS.iter().map(|knob| knob.name));
+    let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+    format!("no setting {name:?} is known{hint}")
 }
 
 /// Whether two arms set the same, in whatever order, and have the same swap and command.
@@ -176,7 +160,7 @@ mod tests {
     #[test]
     fn what_acts_or_only_informs_is_refused() {
         let refused = KNOBS.iter().filter(|knob| knob.access != Access::ReadWrite);
-        let all: Vec<&Knob> = refused.collect();
+        let all: Vec<&pagewise_model::knob::Knob> = refused.collect();
         assert!(!all.is_empty());
         for knob in all {
             assert!(setting(&format!("{}=1", knob.name)).is_err(), "{}", knob.name);

@@ -19,6 +19,7 @@ pub(super) struct Gauges {
     /// How much of the host's swap was in use.
     host_swap: Option<u64>,
     most_swap: Option<u64>,
+    most_zswap: Option<u64>,
     most_host_swap: Option<u64>,
     kswapd: Vec<u32>,
     kswapd_ns: Option<u64>,
@@ -32,6 +33,7 @@ impl Gauges {
             zram: zram.iter().map(|device| device.sysfs.clone()).collect(),
             host_swap: host_swap(),
             most_swap: None,
+            most_zswap: None,
             most_host_swap: None,
             kswapd: kswapd.to_vec(),
             kswapd_ns: processor_time(kswapd),
@@ -39,10 +41,13 @@ impl Gauges {
         }
     }
 
-    /// A look while the command runs: three small files.
+    /// A look while the command runs: four small files.
     pub(super) fn look(&mut self) {
         let swap = self.group.as_ref().and_then(swap_of);
         self.most_swap = self.most_swap.max(swap);
+        let unified = self.group.as_ref().filter(|group| group.unified);
+        let zswap = unified.and_then(|group| number(&group.folder.join("memory.zswap.current")));
+        self.most_zswap = self.most_zswap.max(zswap);
         if swap.is_none() {
             let more = host_swap().zip(self.host_swap).map(|(now, then)| now.saturating_sub(then));
             self.most_host_swap = self.most_host_swap.max(more);
@@ -56,9 +61,10 @@ impl Gauges {
         let float = |bytes: u64| bytes as f64;
         let own = peak.max(self.most_swap).map(float);
         changed.add(SWAP_USED, own, || self.most_host_swap.map(float));
-        if !self.zram.is_empty() {
-            let pools = self.zram.iter().map(|device| pool(device));
-            changed.add(POOL, pools.sum::<Option<u64>>().map(float), || None);
+        if !self.zram.is_empty() || self.most_zswap.is_some() {
+            let pools = self.zram.iter().map(|device| pool(device)).sum::<Option<u64>>();
+            let all = pools.map(|pools| pools.saturating_add(self.most_zswap.unwrap_or(0)));
+            changed.add(POOL, all.map(float), || None);
         }
         let grown = processor_time(&self.kswapd).zip(self.kswapd_ns);
         let nanos = grown.map(|(now, then)| now.saturating_sub(then));

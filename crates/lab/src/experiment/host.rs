@@ -18,7 +18,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::gauges::number;
 use super::metric::{
     DIRECT_SCANS, KEPT_OUT, PEAK_MEMORY, REFAULTS, REFAULTS_ANON, REFAULTS_FILE, SCAN_EFFICIENCY,
-    SCANNED, STOLEN, SWAPPED_IN, SWAPPED_OUT,
+    SCANNED, STOLEN, SWAPPED_IN, SWAPPED_OUT, ZERO_IN, ZERO_OUT, ZSWAP_IN, ZSWAP_OUT,
 };
 use crate::ticks::{Ticks, ticks};
 use crate::treatment::Group;
@@ -26,7 +26,7 @@ use crate::treatment::Group;
 /// A metric, and the counters whose sum it is: the names of a cgroup, then those of the host.
 type Sum = (&'static str, &'static [&'static str], &'static [&'static str]);
 
-const SUMS: [Sum; 8] = [
+const SUMS: [Sum; 12] = [
     (REFAULTS, REFAULTED, REFAULTED),
     (REFAULTS_ANON, &["workingset_refault_anon"], &["workingset_refault_anon"]),
     (REFAULTS_FILE, &["workingset_refault_file"], &["workingset_refault_file"]),
@@ -35,6 +35,10 @@ const SUMS: [Sum; 8] = [
     (STOLEN, &["pgsteal"], &["pgsteal_kswapd", "pgsteal_direct"]),
     (SWAPPED_IN, &["pswpin"], &["pswpin"]),
     (SWAPPED_OUT, &["pswpout"], &["pswpout"]),
+    (ZSWAP_IN, &["zswpin"], &["zswpin"]),
+    (ZSWAP_OUT, &["zswpout"], &["zswpout"]),
+    (ZERO_IN, &["swpin_zero"], &["swpin_zero"]),
+    (ZERO_OUT, &["swpout_zero"], &["swpout_zero"]),
 ];
 const REFAULTED: &[&str] = &["workingset_refault_anon", "workingset_refault_file"];
 

@@ -14,7 +14,7 @@ use super::compare::{Series, compared_by, deviation};
 use super::dropped;
 use super::forecast::forecast;
 use super::metric::{KNOWN, Known, Metric, TIME};
-use super::{Experiment, notes};
+use super::{Experiment, idle, notes};
 use crate::stats::median;
 use crate::workload;
 
@@ -55,8 +55,19 @@ pub fn judge(experiment: &Experiment, runs: &[TrialRun]) -> Trial {
         seconds: runs.iter().map(|run| run.started_seconds + seconds(run)).fold(0.0, f64::max),
     };
     trial.stopped = stopped(&trial);
-    trial.notes = notes::of(&trial, runs, first.as_deref(), experiment.profile);
+    let idle = idle::note(&trial, runs);
+    if idle.is_some() {
+        advise_no_pairs(&mut trial);
+    }
+    let notes = notes::of(&trial, runs, first.as_deref(), experiment.profile);
+    trial.notes = idle.into_iter().chain(notes).collect();
     trial
+}
+
+/// More of the same would not tell.
+fn advise_no_pairs(trial: &mut Trial) {
+    let others = trial.others.iter_mut().flat_map(|other| &mut other.metrics);
+    trial.metrics.iter_mut().chain(others).for_each(|metric| metric.more_pairs = None);
 }
 
 fn counted(number: usize) -> u32 {

@@ -35,10 +35,22 @@ pub const KNOWN: &[Known] = &[
     count(STOLEN, "pages", "pages that reclaim took"),
     share(SCAN_EFFICIENCY, "of the pages that reclaim looked at the share that it took"),
     share(KEPT_OUT, "of the pages that reclaim took the share that was not read again soon"),
-    count(SWAPPED_IN, "pages", "pages read from swap"),
-    count(SWAPPED_OUT, "pages", "pages written to swap"),
+    count(SWAPPED_IN, "pages", "pages read from swap devices"),
+    count(SWAPPED_OUT, "pages", "pages written to swap devices"),
+    count(ZSWAP_IN, "pages", "pages that came back from zswap's pool"),
+    count(ZSWAP_OUT, "pages", "pages that went into zswap's pool"),
+    count(
+        ZERO_IN,
+        "pages",
+        "pages of zeros that came back, of which no device and no pool had to be asked",
+    ),
+    count(ZERO_OUT, "pages", "pages of zeros that were only noted, not written"),
     count(SWAP_USED, "bytes", "the most that it had in swap, looked at ten times a second"),
-    count(POOL, "bytes", "the most memory that the zram devices of its arm used"),
+    count(
+        POOL,
+        "bytes",
+        "the most memory that compressed pages took: its arm's zram devices, and zswap's pool",
+    ),
     count(PEAK_MEMORY, "bytes", "the most that its cgroup used"),
     seconds(CPU, MetricKind::Cpu, "user and system time of the command and all that it started"),
     seconds(KSWAPD_CPU, MetricKind::Cpu, "processor time of kswapd, the kernel's reclaim thread"),
@@ -61,6 +73,10 @@ pub(super) const SCAN_EFFICIENCY: &str = "scan-efficiency";
 pub(super) const KEPT_OUT: &str = "kept-out";
 pub(super) const SWAPPED_IN: &str = "swapped-in";
 pub(super) const SWAPPED_OUT: &str = "swapped-out";
+pub(super) const ZSWAP_IN: &str = "zswap-in";
+pub(super) const ZSWAP_OUT: &str = "zswap-out";
+pub(super) const ZERO_IN: &str = "zero-pages-in";
+pub(super) const ZERO_OUT: &str = "zero-pages-out";
 pub(super) const SWAP_USED: &str = "swap-used";
 pub(super) const POOL: &str = "pool";
 pub(super) const PEAK_MEMORY: &str = "peak-memory";

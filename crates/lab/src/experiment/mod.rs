@@ -30,6 +30,7 @@ mod forecast;
 mod gauges;
 mod given;
 mod host;
+mod idle;
 mod judge;
 mod lend;
 mod metric;

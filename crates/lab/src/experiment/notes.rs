@@ -3,7 +3,10 @@
 
 use pagewise_model::{Clock, MetricKind, RunEnd, Trial, TrialArm, TrialRun, Verdict};
 
-use super::metric::KSWAPD_CPU;
+use super::metric::{KSWAPD_CPU, POOL};
+use crate::stats::median;
+
+const MEBIBYTE: f64 = 1_048_576.0;
 
 /// Processors that others may keep busy before it is worth a word.
 const OTHERS: f64 = 0.2;
@@ -23,6 +26,7 @@ pub(super) fn of(
         failures(trial, runs),
         clock(trial),
         contradiction(trial),
+        pool(trial, runs),
         stolen(trial),
         others(trial),
         slept(trial),
@@ -132,6 +136,29 @@ fn hidden(trial: &Trial) -> Option<String> {
     (!names.is_empty()).then_some(what)
 }
 
+/// What compressed pages took of RAM in the arms, where one is better and they differ in it: a gain may
+/// only be memory that was spent.
+fn pool(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
+    if !matches!(trial.verdict, Verdict::Better | Verdict::Worse) {
+        return None;
+    }
+    let of_arm = |arm: &TrialArm| {
+        let own = runs.iter().filter(|run| run.arm == arm.name && run.pair.is_some());
+        let values: Vec<f64> = own.filter_map(|run| run.values.get(POOL)).copied().collect();
+        median(&values).unwrap_or(0.0)
+    };
+    let taken: Vec<(&str, f64)> =
+        trial.arms.iter().map(|arm| (arm.name.as_str(), of_arm(arm))).collect();
+    let most = taken.iter().map(|(_, bytes)| *bytes).fold(0.0, f64::max);
+    let least = taken.iter().map(|(_, bytes)| *bytes).fold(f64::INFINITY, f64::min);
+    if most < MEBIBYTE || least > most * 0.9 {
+        return None;
+    }
+    let told: Vec<String> =
+        taken.iter().map(|(arm, bytes)| format!("{arm} {:.1} MiB", bytes / MEBIBYTE)).collect();
+    Some(format!("compressed pages took RAM besides what the command used: {}", told.join(", ")))
+}
+
 fn stolen(trial: &Trial) -> Option<String> {
     let kept = trial.noise.stolen_processors.filter(|kept| *kept >= STOLEN)?;
     Some(format!(
@@ -175,4 +202,35 @@ fn guards(trial: &Trial) -> Option<String> {
          differ one seems to"
             .to_owned()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::judge;
+    use super::super::testing::{experiment, run};
+    use super::*;
+
+    /// Runs of which b's take half the time, with pools of these sizes in MiB.
+    fn runs(a_pool: Option<f64>, b_pool: Option<f64>) -> Vec<TrialRun> {
+        let one = |number: u32, arm: &str, pair, seconds: f64, pool: Option<f64>| {
+            let mut run = run(number, arm, Some(pair), RunEnd::Exited { status: 0 });
+            run.values.insert("time".to_owned(), seconds + f64::from(number) / 1000.0);
+            run.values.extend(pool.map(|mib| (POOL.to_owned(), mib * MEBIBYTE)));
+            run
+        };
+        (1..=7)
+            .flat_map(|pair| {
+                [one(2 * pair, "a", pair, 2.0, a_pool), one(2 * pair + 1, "b", pair, 1.0, b_pool)]
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_a_pool_took_stands_beside_the_gain() {
+        let notes = |a, b| judge(&experiment(&["a", "b"]), &runs(a, b)).notes.join("\n");
+        let told = "compressed pages took RAM besides what the command used: a 0.0 MiB, b 45.0 MiB";
+        assert!(notes(None, Some(45.0)).contains(told), "{}", notes(None, Some(45.0)));
+        assert!(!notes(Some(44.0), Some(45.0)).contains("compressed pages"));
+        assert!(!notes(None, None).contains("compressed pages"));
+    }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The lines of which the OOM killer makes its report ↔ [`OomLine`].
 //!
-//! Linux 4.19 to 7.2 print them alike; what differs is the columns of the task table, and that 6.1
+//! Linux 6.1 to 7.2 print them alike; what differs is the columns of the task table, and that 6.1
 //! prints `memory.stat` as one record of many lines and later kernels as many records. Anybody may
 //! name a process or a cgroup `x,pid=1`, so a line is cut where the kernel's own words stand that
 //! come after the name, and not where they first occur.

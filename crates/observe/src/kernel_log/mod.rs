@@ -11,6 +11,7 @@
 //!
 //! [`Name`]: pagewise_model::Name
 
+mod follow;
 mod line;
 mod record;
 mod report;
@@ -19,11 +20,12 @@ mod tests;
 
 use pagewise_model::{KernelLog, Reading, Source, Taken};
 
-use crate::root::{Entry, HostRoot, NO_SUCH_FILE, Refusal};
+use crate::root::{Entry, HostRoot, NO_SUCH_FILE};
 use line::OomLine;
-use record::{Record, records};
+use record::{Head, records, unread};
 use report::Reports;
 
+pub use follow::KillsSince;
 pub(crate) use line::Rename;
 
 const PATH: &str = "dev/kmsg";
@@ -37,7 +39,9 @@ pub fn read(host: &HostRoot, taken: &Taken) -> KernelLog {
     let page_size = host.facts().page_size.unwrap_or(4096);
     let mut excerpt = Excerpt::new(page_size);
     let answer = host.records(PATH, |raw| excerpt.take(raw));
-    let answer = answer.map(|()| excerpt.finish()).map_err(explained);
+    let missing = "no /dev/kmsg here (a container, or not in this recording)";
+    let answer = answer.map(|()| excerpt.finish());
+    let answer = answer.map_err(|refusal| refusal.explained(NO_SUCH_FILE, missing));
     host.remember(PATH, || Entry::of(&answer));
     let source = Source::file(SHOWN);
     match answer {
@@ -46,26 +50,12 @@ pub fn read(host: &HostRoot, taken: &Taken) -> KernelLog {
     }
 }
 
-/// What would help who may not read it.
-fn explained(refusal: Refusal) -> Refusal {
-    match refusal {
-        Refusal::Denied(_) => Refusal::Denied(
-            "run as root, or: sysctl kernel.dmesg_restrict=0 lets every user read the kernel log"
-                .into(),
-        ),
-        Refusal::Absent(why) if why == NO_SUCH_FILE => {
-            Refusal::Absent("no /dev/kmsg here (a container, or not in this recording)".into())
-        }
-        absent => absent,
-    }
-}
-
 fn understand(kept: &[u8], source: Source, page_size: u64, taken: &Taken) -> KernelLog {
     let mut reports = Reports::new(page_size);
     let (mut oldest, mut newest) = (None, 0);
     for record in records(kept) {
-        oldest.get_or_insert((record.sequence, record.micros as f64 / 1e6));
-        newest = record.sequence;
+        oldest.get_or_insert((record.head.sequence, record.head.micros as f64 / 1e6));
+        newest = record.head.sequence;
         reports.take(&record);
     }
     let Some((first, seconds)) = oldest else {
@@ -95,7 +85,7 @@ struct Excerpt {
     kept: Vec<u8>,
     /// Whether the newest record is part of what is kept.
     has_newest: bool,
-    newest: Option<Record>,
+    newest: Option<Head>,
 }
 
 impl Excerpt {
@@ -104,16 +94,17 @@ impl Excerpt {
     }
 
     fn take(&mut self, raw: &[u8]) {
-        for record in records(raw) {
-            let line = self.reports.take(&record).filter(|_| self.kept.len() < MOST_KEPT);
+        for record in unread(raw) {
+            let may_take = self.reports.may_take(record.text) && self.kept.len() < MOST_KEPT;
+            let line = if may_take { self.reports.take(&record.read()) } else { None };
             let text = line.map(|line| line.printed());
             // of the oldest record at least that it exists
             let text = text.or_else(|| self.kept.is_empty().then(Vec::new));
             self.has_newest = text.is_some();
             if let Some(text) = text {
-                self.kept.extend(record.with_text(&text));
+                self.kept.extend(record.head.with_text(&text));
             }
-            self.newest = Some(record);
+            self.newest = Some(record.head);
         }
     }
 
@@ -135,7 +126,7 @@ pub(crate) fn renamed(excerpt: &[u8], to: &mut dyn Rename) -> Vec<u8> {
         let is_row = matches!(line, Some(OomLine::Task { .. }));
         let line = line.map(|line| line.renamed(to));
         let line = line.map(|line| if is_row { line.with_user(&columns, to) } else { line });
-        kept.extend(record.with_text(&line.map_or_else(Vec::new, |line| line.printed())));
+        kept.extend(record.head.with_text(&line.map_or_else(Vec::new, |line| line.printed())));
     }
     kept
 }

@@ -7,15 +7,21 @@
 
 use crate::text::{lines, number};
 
-/// One message of the kernel.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Record {
+/// What stands before a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Head {
     /// Level and facility: below 8 for the kernel's own messages.
     priority: u32,
     /// Counts every message since boot.
     pub(super) sequence: u64,
     /// On the clock of the log.
     pub(super) micros: u64,
+}
+
+/// One message of the kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) head: Head,
     /// Whether it continues a message of the same task that another one interrupted.
     pub(super) continues: bool,
     /// Task or processor that wrote it, where the kernel was built to say so.
@@ -24,38 +30,60 @@ pub(super) struct Record {
     pub(super) text: Vec<u8>,
 }
 
-impl Record {
-    /// `None` for a dictionary line and for what no kernel writes.
-    fn parse(line: &[u8]) -> Option<Self> {
-        let end = memchr::memchr(b';', line).filter(|_| line.first() != Some(&b' '))?;
-        let (head, text) = (&line[..end], &line[end + 1..]);
-        let mut fields = head.split(|&byte| byte == b',');
-        let (priority, sequence, micros) =
-            (number(fields.next()?)?, number(fields.next()?)?, number(fields.next()?)?);
-        let continues = fields.next()?.contains(&b'c');
-        let caller = fields.find_map(|field| field.strip_prefix(b"caller="));
-        let caller = caller.unwrap_or_default().to_vec();
-        Some(Self { priority, sequence, micros, continues, caller, text: unescaped(text) })
-    }
+/// A record whose text was not looked at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Raw<'a> {
+    pub(super) head: Head,
+    flags: &'a [u8],
+    /// With escapes.
+    pub(super) text: &'a [u8],
+}
 
-    /// Whether the kernel itself wrote it: programs that write to the log get another facility.
-    pub(super) fn is_of_kernel(&self) -> bool {
-        self.priority < 8
-    }
-
-    /// This record with another text.
-    pub(super) fn with_text(&self, text: &[u8]) -> Vec<u8> {
-        let Self { priority, sequence, micros, .. } = self;
+impl Head {
+    /// A record with this head and another text.
+    pub(super) fn with_text(self, text: &[u8]) -> Vec<u8> {
+        let Self { priority, sequence, micros } = self;
         let mut line = format!("{priority},{sequence},{micros},-;").into_bytes();
         escape(text, &mut line);
         line.push(b'\n');
         line
     }
+
+    /// Whether the kernel itself wrote it: programs that write to the log get another facility.
+    pub(super) fn is_of_kernel(self) -> bool {
+        self.priority < 8
+    }
+}
+
+impl<'a> Raw<'a> {
+    /// `None` for a dictionary line and for what no kernel writes.
+    fn parse(line: &'a [u8]) -> Option<Self> {
+        let end = memchr::memchr(b';', line).filter(|_| line.first() != Some(&b' '))?;
+        let (head, text) = (&line[..end], &line[end + 1..]);
+        let mut fields = head.splitn(4, |&byte| byte == b',');
+        let (priority, sequence, micros) =
+            (number(fields.next()?)?, number(fields.next()?)?, number(fields.next()?)?);
+        Some(Self { head: Head { priority, sequence, micros }, flags: fields.next()?, text })
+    }
+
+    /// With the text as it was written.
+    pub(super) fn read(self) -> Record {
+        let mut fields = self.flags.split(|&byte| byte == b',');
+        let continues = fields.next().is_some_and(|flags| flags.contains(&b'c'));
+        let caller = fields.find_map(|field| field.strip_prefix(b"caller="));
+        let caller = caller.unwrap_or_default().to_vec();
+        Record { head: self.head, continues, caller, text: unescaped(self.text) }
+    }
 }
 
 /// All records in a piece of the log; what is none is skipped.
 pub(super) fn records(raw: &[u8]) -> impl Iterator<Item = Record> {
-    lines(raw).filter_map(Record::parse)
+    unread(raw).map(Raw::read)
+}
+
+/// The same without looking at their texts.
+pub(super) fn unread(raw: &[u8]) -> impl Iterator<Item = Raw<'_>> {
+    lines(raw).filter_map(Raw::parse)
 }
 
 fn escape(text: &[u8], line: &mut Vec<u8>) {
@@ -101,11 +129,14 @@ mod tests {
     fn a_record_has_a_head_and_a_text_and_a_dictionary_is_skipped() {
         let record =
             only("30,339,5140900,c,caller=T1;a;b\\x0ac\\x5c\n SUBSYSTEM=x\n DEVICE=+y;z\n");
-        assert_eq!((record.sequence, record.micros, record.continues), (339, 5_140_900, true));
+        assert_eq!(
+            (record.head.sequence, record.head.micros, record.continues),
+            (339, 5_140_900, true)
+        );
         assert_eq!(record.text, b"a;b\nc\\");
         assert_eq!(record.caller, b"T1");
-        assert!(!record.is_of_kernel());
-        assert!(only("7,0,0,-;x\n").is_of_kernel());
+        assert!(!record.head.is_of_kernel());
+        assert!(only("7,0,0,-;x\n").head.is_of_kernel());
     }
 
     #[test]
@@ -120,7 +151,7 @@ mod tests {
         #[test]
         fn a_written_record_reads_back(text in prop::collection::vec(any::<u8>(), 0..80)) {
             let record = only("4,1,2,-;x");
-            let line = record.with_text(&text);
+            let line = record.head.with_text(&text);
             prop_assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
             let read: Vec<Record> = records(&line).collect();
             prop_assert_eq!(read, vec![Record { text, ..record }]);

@@ -8,7 +8,9 @@
 //! Where reports come faster than the kernel prints them it leaves out all but who was killed.
 
 use std::collections::VecDeque;
+use std::sync::LazyLock;
 
+use memchr::memmem::Finder;
 use pagewise_model::{
     Bytes, Limit, Name, OomConstraint, OomGroup, OomHost, OomInvoker, OomKill, OomReaped, OomTask,
     OomUsage, OomVictim, Source,
@@ -64,9 +66,21 @@ impl Reports {
         self.open.as_ref().map_or(&[], |open| &open.columns)
     }
 
+    /// Whether a record with this text, escapes in it, could be part of a report. Most of a log is not, and
+    /// this costs a tenth of reading such a record.
+    pub(super) fn may_take(&self, text: &[u8]) -> bool {
+        static OOM: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("oom"));
+        static MEMORY: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("of memory"));
+        let goes_on = self.open.is_some() || self.interrupted.is_some();
+        goes_on
+            || OOM.find(text).is_some()
+            || MEMORY.find(text).is_some()
+            || OomLine::may_continue(text)
+    }
+
     /// Takes the record in; the line that it was, where it is part of a report.
     pub(super) fn take(&mut self, record: &Record) -> Option<OomLine> {
-        if !record.is_of_kernel() {
+        if !record.head.is_of_kernel() {
             return None;
         }
         let line = self.line(record)?;
@@ -169,9 +183,13 @@ impl Reports {
     }
 
     fn push(&mut self, record: &Record, kill: OomKill) {
-        let line = u32::try_from(record.sequence).unwrap_or(0);
+        let line = u32::try_from(record.head.sequence).unwrap_or(0);
         let source = Source::line(super::SHOWN, line);
-        self.kills.push_back(OomKill { source, boot_seconds: record.micros as f64 / 1e6, ..kill });
+        self.kills.push_back(OomKill {
+            source,
+            boot_seconds: record.head.micros as f64 / 1e6,
+            ..kill
+        });
         if self.kills.len() > MAX_KILLS {
             self.kills.pop_front();
             self.left_out += 1;
@@ -279,7 +297,7 @@ impl Open {
             tasks: self.tasks,
             tasks_left_out: left_out.len() as u64,
             left_out_rss: left_out.iter().map(|task| task.rss).sum(),
-            ..nothing()
+            ..OomKill::default()
         }
     }
 }
@@ -287,30 +305,7 @@ impl Open {
 /// A report of which only the kill was printed: only a group's limit can be told from the rest.
 fn bare(killed: &Killed) -> OomKill {
     let by_group = killed.message == MEMCG_KILLED;
-    OomKill { constraint: by_group.then_some(OomConstraint::Cgroup), ..nothing() }
-}
-
-fn nothing() -> OomKill {
-    OomKill {
-        source: Source::none(),
-        boot_seconds: 0.0,
-        unix_seconds: None,
-        seconds_ago: None,
-        constraint: None,
-        group: None,
-        victim: None,
-        victim_group: None,
-        others: Vec::new(),
-        whole_group: false,
-        repeats: 0,
-        invoker: None,
-        host: None,
-        group_memory: None,
-        tasks: Vec::new(),
-        tasks_left_out: 0,
-        left_out_rss: Bytes::new(0),
-        reaped: None,
-    }
+    OomKill { constraint: by_group.then_some(OomConstraint::Cgroup), ..OomKill::default() }
 }
 
 fn victim(killed: &Killed) -> OomVictim {

@@ -161,8 +161,7 @@ fn a_log_says_how_far_back_it_goes() {
 #[test]
 fn a_log_that_cannot_be_read_says_what_would_help() {
     let log = read(&HostRoot::memory([denied(PATH)]), &taken());
-    let shown = format!("{:?}", log.records);
-    assert!(shown.contains("kernel.dmesg_restrict") && shown.contains("root"), "{shown}");
+    assert_eq!(log.records, Reading::denied("run as root", Source::file(SHOWN)));
     let none: [(&str, &str); 0] = [];
     let log = read(&host(none), &taken());
     assert!(format!("{:?}", log.records).contains("no /dev/kmsg"), "{:?}", log.records);
@@ -190,6 +189,36 @@ fn only_the_newest_reports_are_kept_and_the_others_counted() {
     assert_eq!((log.kills.len(), log.left_out), (64, 6));
 }
 
+/// Records of 6.18 and 5.10, and what looks like one.
+#[test]
+fn names_of_the_killed_are_found() {
+    for (text, found) in [
+        (
+            "Memory cgroup out of memory: Killed process 4711 (tail) total-vm:86012kB, \
+             anon-rss:62464kB, file-rss:1792kB, shmem-rss:0kB, UID:0 pgtables:212kB oom_score_adj:0",
+            Some((4711, "tail")),
+        ),
+        ("Out of memory: Killed process 12 (a (b) c) total-vm:1kB, anon", Some((12, "a (b) c"))),
+        ("oom-kill:constraint=CONSTRAINT_MEMCG,task=tail,pid=4711,uid=0", None),
+        ("Killed process x (a)", None),
+        ("Out of memory: Killed process x (a) total-vm:1kB", None),
+    ] {
+        let kills = log_of(log(&[text])).kills;
+        let names = kills.iter().filter_map(|kill| kill.victim.as_ref());
+        let names: Vec<_> = names.map(|victim| (victim.pid, victim.name.as_str())).collect();
+        assert_eq!(names, found.into_iter().collect::<Vec<_>>(), "{text}");
+    }
+}
+
+/// A kill whose own cgroup was not printed is not given that of the one before.
+#[test]
+fn a_group_is_only_given_to_the_process_that_it_was_printed_for() {
+    let other = BY_LIMIT[14].replace("980", "981");
+    let kills = log_of(log(&[BY_LIMIT[13], &other, BY_LIMIT[14]])).kills;
+    let groups: Vec<_> = kills.iter().map(|kill| kill.victim_group.is_some()).collect();
+    assert_eq!(groups, [false, false]);
+}
+
 #[test]
 fn the_live_log_is_read_to_its_end_or_refused() {
     let log = read(&HostRoot::live().unwrap(), &taken());
@@ -211,7 +240,7 @@ fn excerpt(raw: &[u8]) -> Vec<u8> {
 fn record_of(text: &[u8], sequence: u64) -> Vec<u8> {
     let head = format!("4,{sequence},{},-;", sequence * 1000);
     let record = records([head.as_bytes(), b"x\n"].concat().as_slice()).next().unwrap();
-    record.with_text(text)
+    record.head.with_text(text)
 }
 
 const SPOILT: &str = "4,1,1,-;a invoked oom-killer: gfp_mask=0x1(A), order=0, oom_score_adj=0\n\

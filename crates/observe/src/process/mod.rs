@@ -7,8 +7,10 @@
 //!
 //! The earlier end of an interval only needs what growth is measured from ([`read_earlier`]).
 //!
-//! We read ourselves like any other process. Command lines and environments are never read.
+//! We read ourselves like any other process. Environments are never read, command lines
+//! only where they are asked for by process id ([`command_lines`]).
 
+mod command;
 mod helper;
 mod smaps;
 mod stat;
@@ -23,6 +25,8 @@ use pagewise_model::{
 
 use crate::root::HostRoot;
 use status::Task;
+
+pub use command::command_lines;
 
 pub(crate) fn read(host: &HostRoot, budget: Duration) -> Processes {
     let mut processes = Processes::default();

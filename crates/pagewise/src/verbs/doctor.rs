@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise doctor`: findings in full; its exit status says whether there are any.
+//! `pagewise doctor`: findings in full; its exit status says whether there are any that matter.
 //!
 //! A machine of which not even the totals are known is not called healthy: that is an error.
 
 use pagewise_model::{Finding, Severity, Snapshot};
 use pagewise_report::json::{self, Noun};
-use pagewise_report::text;
+use pagewise_report::{Answer, text};
 
-use super::{Outcome, Page, Said};
+use super::{Outcome, Page};
+use crate::accepted::{self, Accepted};
 use crate::cli::{self, Global};
-use crate::cost::Started;
-use crate::input;
-use crate::output::Printed;
+use crate::cost::{self, Started};
+use crate::output::{Printed, print};
 use crate::trouble::Advised;
+use crate::{input, screen};
 
 const PAGE: Page = Page { noun: Noun::Doctor, text: text::doctor, json: json::doctor };
 
@@ -21,35 +22,89 @@ pub(super) fn run(
     wanted: &cli::Doctor,
     started: Started,
 ) -> anyhow::Result<Outcome> {
+    if wanted.list || wanted.explain.is_some() {
+        return explain(global, wanted.explain.as_deref());
+    }
+    let accepted = accepted(global, wanted)?;
     let interval = input::interval(&input::open(global)?, global)?;
     let mut all = pagewise_decide::diagnose(&interval);
     if wanted.oom {
         all.retain(|finding| finding.id == pagewise_decide::oom::RULE);
     }
-    let killed = wanted.oom.then(|| pagewise_decide::oom::explain(&interval));
-    let findings = at_least(wanted.min_severity, &all);
-    let hidden = all.len() - findings.len();
-    let printed = PAGE.show(
-        global,
-        started,
-        &interval,
-        Said { findings, hidden, killed: killed.as_deref(), ..Said::default() },
-    )?;
-    if findings.is_empty() && printed == Printed::Whole {
+    let chosen = Chosen::of(all, &accepted);
+    let verdict = pagewise_decide::judge(&interval);
+    let answer = Answer {
+        interval: &interval,
+        verdict: &verdict,
+        findings: &chosen.findings,
+        hidden: chosen.hidden,
+        estimates: &[],
+        cost: cost::so_far(started, &interval),
+    };
+    let shown = match (global.json, global.quiet, wanted.oom) {
+        (true, _, true) => json::oom(&answer, &pagewise_decide::oom::explain(&interval)),
+        (false, false, true) => {
+            let explained = pagewise_decide::oom::explain(&interval);
+            text::oom(&answer, &explained, screen::look(global))
+        }
+        (true, _, false) => json::doctor_but(&answer, chosen.ignored),
+        (false, true, _) => text::doctor_in_lines(&chosen.findings),
+        (false, false, false) => text::doctor_but(&answer, chosen.ignored, screen::look(global)),
+    };
+    let printed = print(shown.as_bytes())?;
+    PAGE.remark(global, &answer);
+    if chosen.findings.is_empty() && printed == Printed::Whole {
         examined(&interval.end)?;
     }
-    Ok(outcome(printed, findings.is_empty()))
+    Ok(outcome(printed, chosen.findings.is_empty()))
 }
 
-/// The findings that matter as much as that; the most severe come first.
-fn at_least(least: cli::Severity, findings: &[Finding]) -> &[Finding] {
-    let least = match least {
-        cli::Severity::Info => Severity::Info,
-        cli::Severity::Warning => Severity::Warning,
-        cli::Severity::Critical => Severity::Critical,
+/// The rules in a list, or one in full.
+fn explain(global: &Global, id: Option<&str>) -> anyhow::Result<Outcome> {
+    let mut rules = pagewise_decide::explanations();
+    rules.retain(|rule| id.is_none_or(|id| rule.id == id));
+    let shown = match (global.json, id, rules.as_slice()) {
+        (true, _, rules) => json::rules(rules),
+        (false, Some(_), [rule]) => text::rule(rule, screen::look(global)),
+        (false, _, rules) => text::rules(rules, screen::look(global)),
     };
-    let enough = findings.iter().take_while(|finding| finding.severity >= least).count();
-    &findings[..enough]
+    print(shown.as_bytes())?;
+    Ok(Outcome::Done)
+}
+
+/// What the command line and the file say together: the command line's severity counts, and what
+/// either ignores. The usual file is about this machine, not about a recording.
+fn accepted(global: &Global, wanted: &cli::Doctor) -> anyhow::Result<Accepted> {
+    let file = match (&wanted.config, &global.root) {
+        (None, Some(_)) => Accepted::default(),
+        (named, _) => accepted::read(named.as_deref())?,
+    };
+    Ok(Accepted {
+        ignore: [file.ignore, wanted.ignore.clone()].concat(),
+        min_severity: wanted.min_severity.or(file.min_severity),
+    })
+}
+
+/// The findings that are shown, and how many are not.
+struct Chosen {
+    findings: Vec<Finding>,
+    hidden: usize,
+    ignored: usize,
+}
+
+impl Chosen {
+    fn of(all: Vec<Finding>, accepted: &Accepted) -> Self {
+        let least = match accepted.min_severity.unwrap_or(cli::Severity::Warning) {
+            cli::Severity::Info => Severity::Info,
+            cli::Severity::Warning => Severity::Warning,
+            cli::Severity::Critical => Severity::Critical,
+        };
+        let is_ignored = |finding: &Finding| accepted.ignore.iter().any(|id| id == finding.id);
+        let (ignored, heard): (Vec<Finding>, Vec<Finding>) = all.into_iter().partition(is_ignored);
+        let (findings, hidden): (Vec<Finding>, Vec<Finding>) =
+            heard.into_iter().partition(|finding| finding.severity >= least);
+        Self { findings, hidden: hidden.len(), ignored: ignored.len() }
+    }
 }
 
 /// An error where there was nothing to find anything in.
@@ -89,11 +144,30 @@ mod tests {
     #[test]
     fn what_matters_less_is_left_out() {
         let all = [Severity::Critical, Severity::Warning, Severity::Warning, Severity::Info];
-        let all = all.map(finding);
-        assert_eq!(at_least(cli::Severity::Info, &all).len(), 4);
-        assert_eq!(at_least(cli::Severity::Warning, &all).len(), 3);
-        assert_eq!(at_least(cli::Severity::Critical, &all).len(), 1);
-        assert_eq!(at_least(cli::Severity::Critical, &all[1..]).len(), 0);
+        let shown = |min_severity| {
+            let accepted = Accepted { min_severity, ..Accepted::default() };
+            let chosen = Chosen::of(all.map(finding).to_vec(), &accepted);
+            (chosen.findings.len(), chosen.hidden, chosen.ignored)
+        };
+        assert_eq!(shown(Some(cli::Severity::Info)), (4, 0, 0));
+        assert_eq!(shown(Some(cli::Severity::Warning)), (3, 1, 0));
+        assert_eq!(shown(Some(cli::Severity::Critical)), (1, 3, 0));
+        assert_eq!(shown(None), (3, 1, 0));
+    }
+
+    #[test]
+    fn what_is_ignored_is_counted_apart_from_what_matters_less() {
+        let named = |id, severity| Finding { id, ..finding(severity) };
+        let all = vec![
+            named("zram-full", Severity::Critical),
+            named("tier-order", Severity::Warning),
+            named("mglru-off", Severity::Info),
+            named("cgroup-v1-limits", Severity::Info),
+        ];
+        let ignore = ["zram-full", "mglru-off", "fragmentation"].map(str::to_owned).to_vec();
+        let chosen = Chosen::of(all, &Accepted { ignore, min_severity: None });
+        assert_eq!(chosen.findings.iter().map(|one| one.id).collect::<Vec<_>>(), ["tier-order"]);
+        assert_eq!((chosen.hidden, chosen.ignored), (1, 2));
     }
 
     #[test]

@@ -18,12 +18,12 @@ pub(crate) use lab::workload_keys;
 
 use std::process::ExitCode;
 
-use pagewise_model::{Estimate, Finding, Interval, OomExplanation};
+use pagewise_model::Interval;
 use pagewise_report::Answer;
-use pagewise_report::json::{self, Noun};
-use pagewise_report::text::{self, Look};
+use pagewise_report::json::Noun;
+use pagewise_report::text::Look;
 
-use crate::cli::{Cli, Global, Report, Verb};
+use crate::cli::{Cli, Global, Verb};
 use crate::cost::{self, Started};
 use crate::output::{Printed, print};
 use crate::screen;
@@ -52,7 +52,7 @@ impl From<Outcome> for ExitCode {
 /// Does what was typed.
 pub(crate) fn run(cli: &Cli, started: Started) -> anyhow::Result<Outcome> {
     let global = &cli.global;
-    match cli.verb.as_ref().unwrap_or(&Verb::Report(Report::default())) {
+    match cli.verb.as_ref().unwrap_or(&Verb::Report(Box::default())) {
         Verb::Report(wanted) => report::run(global, wanted, started),
         Verb::Status => status::run(global, started),
         Verb::Doctor(doctor) => doctor::run(global, doctor, started),
@@ -80,17 +80,6 @@ fn refuse_recording(global: &Global, verb: &str) -> anyhow::Result<()> {
     Err(Advised { what, next }.into())
 }
 
-/// What was found out beside the facts.
-#[derive(Debug, Clone, Copy, Default)]
-struct Said<'a> {
-    findings: &'a [Finding],
-    /// Findings that the user did not ask for.
-    hidden: usize,
-    estimates: &'a [Estimate],
-    /// Kills alone are to be shown.
-    killed: Option<&'a [OomExplanation]>,
-}
-
 /// One way to show an answer.
 struct Page {
     noun: Noun,
@@ -99,27 +88,33 @@ struct Page {
 }
 
 impl Page {
-    /// Prints the answer as text or JSON.
+    /// Prints facts alone as text or JSON.
     fn show(
         &self,
         global: &Global,
         started: Started,
         interval: &Interval,
-        said: Said<'_>,
     ) -> anyhow::Result<Printed> {
         let cost = cost::so_far(started, interval);
-        let Said { findings, hidden, estimates, killed } = said;
         let verdict = &pagewise_decide::judge(interval);
-        let answer = Answer { interval, verdict, findings, hidden, estimates, cost };
-        let text = match (global.json, killed) {
-            (true, Some(killed)) => json::oom(&answer, killed),
-            (false, Some(killed)) => text::oom(&answer, killed, screen::look(global)),
-            (true, None) => (self.json)(&answer),
-            (false, None) => (self.text)(&answer, screen::look(global)),
-        };
-        let printed = print(text.as_bytes())?;
+        let answer = Answer { interval, verdict, findings: &[], hidden: 0, estimates: &[], cost };
+        let printed = self.print(global, &answer, self.text)?;
         self.remark(global, &answer);
         Ok(printed)
+    }
+
+    /// Prints JSON, or text as `text` makes it.
+    fn print(
+        &self,
+        global: &Global,
+        answer: &Answer<'_>,
+        text: impl FnOnce(&Answer<'_>, Look) -> String,
+    ) -> anyhow::Result<Printed> {
+        let shown = match global.json {
+            true => (self.json)(answer),
+            false => text(answer, screen::look(global)),
+        };
+        print(shown.as_bytes())
     }
 
     /// What stands beside the answer, on standard error. `report` and JSON name the places that

@@ -1,25 +1,111 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise report`: everything on one page.
+//! `pagewise report`: everything on one page, or the sections and tables that were asked for.
 
+use std::collections::BTreeSet;
+
+use pagewise_model::{Interval, Process};
+use pagewise_observe::{Recording, Scope};
 use pagewise_report::json::{self, Noun};
 use pagewise_report::text;
+use pagewise_report::view::{Field, ProcessView, Section, Sort, View};
 
-use super::{Outcome, Page, Said, scan};
+use super::{Outcome, Page, scan};
 use crate::cli::{Global, Report};
-use crate::cost::Started;
-use crate::input;
+use crate::cost::{self, Started};
+use crate::trouble::Advised;
+use crate::{input, room};
 
 const PAGE: Page = Page { noun: Noun::Report, text: text::report, json: json::report };
 
 pub(super) fn run(global: &Global, wanted: &Report, started: Started) -> anyhow::Result<Outcome> {
+    let mut view = view(wanted);
+    refuse_one_look(global, &view)?;
     let host = input::open(global)?;
-    let interval = input::interval(&host, global)?;
+    let rates = global.json || view.processes.as_ref().is_some_and(ProcessView::needs_rates);
+    let scope = Scope { process_rates: rates, ..Scope::everything(global.smaps_budget) };
+    let interval = input::interval_of(&host, global, &scope)?;
     let findings = pagewise_decide::diagnose(&interval);
-    let estimates = match host.end.is_live() && !wanted.no_contents {
+    let looks_inside = !wanted.no_contents && (global.json || view.shows(Section::Contents));
+    let estimates = match host.end.is_live() && looks_inside && room::has_for_contents() {
         true => scan::glance(&host.end, &interval.end),
         false => Vec::new(),
     };
-    let said = Said { findings: &findings, estimates: &estimates, ..Said::default() };
-    PAGE.show(global, started, &interval, said)?;
+    if !global.json {
+        add_names(&host, &interval, &mut view, wanted.args);
+    }
+    let cost = cost::so_far(started, &interval);
+    let verdict = pagewise_decide::judge(&interval);
+    let answer = pagewise_report::Answer {
+        interval: &interval,
+        verdict: &verdict,
+        findings: &findings,
+        hidden: 0,
+        estimates: &estimates,
+        cost,
+    };
+    PAGE.print(global, &answer, |answer, look| text::report_in_view(answer, &view, look))?;
+    PAGE.remark(global, &answer);
     Ok(Outcome::Done)
+}
+
+/// What was asked for; options of the tables leave the rest of the page out.
+fn view(wanted: &Report) -> View {
+    let of_processes = wanted.sort.is_some() || !wanted.columns.is_empty() || wanted.args;
+    let of_tables = of_processes || wanted.rows.is_some();
+    let sections = match wanted.only.is_empty() && of_tables {
+        true => vec![Section::Cgroups, Section::Processes],
+        false => wanted.only.clone(),
+    };
+    let processes = of_processes.then(|| ProcessView {
+        sort: wanted.sort.unwrap_or_default(),
+        fields: wanted.columns.clone(),
+        ..ProcessView::default()
+    });
+    View { sections, rows: wanted.rows, processes }
+}
+
+/// Growth and times need two looks.
+fn refuse_one_look(global: &Global, view: &View) -> anyhow::Result<()> {
+    let sorted = match view.sort() {
+        Sort::Growth => "growth",
+        Sort::Refaults => "refaults",
+        Sort::Cpu => "cpu",
+        Sort::Size | Sort::Swap => return Ok(()),
+    };
+    if global.root.is_some() || !global.interval.is_zero() {
+        return Ok(());
+    }
+    let what = format!("--sort {sorted} compares two looks, and --interval 0 looks once");
+    Err(Advised { what, next: "leave --interval out, or give it a time: --interval 1s" }.into())
+}
+
+/// Names of users and command lines of the processes that will be shown.
+fn add_names(host: &Recording, interval: &Interval, view: &mut View, args: bool) {
+    let shown: Vec<&Process> = text::shown_processes(interval, view);
+    let Some(processes) = &mut view.processes else { return };
+    if processes.shown_fields().contains(&Field::User) {
+        let users: BTreeSet<u32> = shown.iter().filter_map(|process| process.uid.get()).collect();
+        processes.users = pagewise_observe::user_names(&host.end, &users);
+    }
+    if args {
+        let pids: Vec<u32> = shown.iter().map(|process| process.pid).collect();
+        processes.command_lines = pagewise_observe::command_lines(&host.end, &pids);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_tables_leave_the_rest_of_the_page_out() {
+        let tables = vec![Section::Cgroups, Section::Processes];
+        let sorted = || Report { sort: Some(Sort::Swap), ..Report::default() };
+        assert_eq!(view(&sorted()).sections, tables);
+        assert_eq!(view(&Report { rows: Some(3), ..Report::default() }).sections, tables);
+        assert!(view(&Report { rows: Some(3), ..Report::default() }).processes.is_none());
+        let with = Report { only: vec![Section::Memory], ..sorted() };
+        assert_eq!(view(&with).sections, [Section::Memory]);
+        assert!(view(&Report::default()).sections.is_empty());
+    }
 }

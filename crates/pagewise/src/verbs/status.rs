@@ -5,7 +5,7 @@ use pagewise_observe::Scope;
 use pagewise_report::json::{self, Noun};
 use pagewise_report::text;
 
-use super::{Outcome, Page, Said};
+use super::{Outcome, Page};
 use crate::cli::Global;
 use crate::cost::Started;
 use crate::input;
@@ -16,6 +16,6 @@ pub(super) fn run(global: &Global, started: Started) -> anyhow::Result<Outcome> 
     let host = input::open(global)?.without_start();
     let interval =
         host.interval(&Scope { kernel_log: true, ..Scope::glance() }, || anyhow::Ok(()))?;
-    PAGE.show(global, started, &interval, Said::default())?;
+    PAGE.show(global, started, &interval)?;
     Ok(Outcome::Done)
 }

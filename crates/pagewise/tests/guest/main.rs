@@ -30,4 +30,5 @@ mod suites;
 mod swap_faults;
 mod systemd;
 mod thp;
+mod triage;
 mod zmerge;

@@ -18,7 +18,7 @@ say algorithms cat /sys/block/zram0/comp_algorithm
 say controllers cat /sys/fs/cgroup/job/cgroup.controllers
 say pressure cat /proc/pressure/memory
 say group cat /proc/self/cgroup
-say doctor pagewise doctor --interval 0
+say doctor pagewise doctor --interval 0 --min-severity info
 say user id -u
 disks() {
     mke2fs /dev/vda > /dev/null 2>&1; mkdir /m; mount -t ext4 /dev/vda /m && echo a > /m/a

@@ -92,7 +92,7 @@ echo 'nobody:x:65534:65534::/:/bin/sh' >>/etc/passwd
 say stranger su nobody -c 'pagewise merge'
 echo off >merge_mode
 say off pagewise merge
-say doctor pagewise doctor --interval 0
+say doctor pagewise doctor --interval 0 --min-severity info
 "#;
 
 #[track_caller]

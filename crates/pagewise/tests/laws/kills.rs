@@ -99,6 +99,16 @@ fn a_group_of_version_1_reached_its_limit() {
 }
 
 #[test]
+fn the_exit_status_says_whether_there_was_a_kill() {
+    let status = |slug| {
+        let words = ["doctor", "--oom", "--root", slug];
+        crate::program::run_in(&crate::scene::recordings(), &words).status
+    };
+    assert_eq!(status("debian-sid-7.2-x86_64-256m-oom-group"), 3);
+    assert_eq!(status(crate::cases::PLAIN), 0);
+}
+
+#[test]
 fn a_group_was_killed_as_a_whole() {
     let (kill, told) = told("debian-sid-7.2-x86_64-256m-oom-group");
     assert!(

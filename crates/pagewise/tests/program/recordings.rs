@@ -159,15 +159,19 @@ fn an_archive_cut_in_the_middle_is_told() {
     assert!(ran.err.contains("expected a recording"), "{}", ran.err);
 }
 
-/// A fixture with two findings, none of which is a warning.
+/// A fixture with one finding, which is no warning.
 const FIXTURE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/hosts/debian12-6.18-x86_64-24g-plain");
 
 #[test]
 fn findings_below_the_wanted_severity_are_counted_and_not_shown() {
-    let all = run(&["doctor", "--root", FIXTURE]);
+    let all = run(&["doctor", "--root", FIXTURE, "--min-severity", "info"]);
     assert_eq!(all.status, 3, "{}", all.out);
     assert!(!all.out.contains("not shown"), "{}", all.out);
+    let usual = run(&["doctor", "--root", FIXTURE]);
+    assert_eq!(usual.status, 0, "{}", usual.out);
+    assert!(usual.out.contains("1 finding below --min-severity not shown."), "{}", usual.out);
+    assert!(!usual.out.contains("INFO"), "{}", usual.out);
     let few = run(&["doctor", "--root", FIXTURE, "--min-severity", "critical"]);
     assert_eq!(few.status, 0, "{}", few.out);
     assert!(few.out.contains("below --min-severity not shown"), "{}", few.out);

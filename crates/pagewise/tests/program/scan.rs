@@ -245,6 +245,39 @@ fn the_text_fits_and_says_what_to_know() {
     assert!(ran.out.lines().all(|line| line.chars().count() <= 100), "{}", ran.out);
 }
 
+/// 74 pages of as many sizes begin a zspage in many classes, which takes more than the pages. What they
+/// would take of a device with other pages besides is less than they are.
+#[test]
+fn little_memory_would_not_take_more_than_it_is() {
+    let folder = empty_folder();
+    let path = folder.path().join("few");
+    let mut noise = 0x9e37_79b9_7f4a_7c15u64;
+    let mut bytes = Vec::new();
+    for page in 0..74 {
+        for word in 0..PAGE / 8 {
+            noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let word = if word < page * 6 { noise ^ (noise >> 29) } else { 0x2020_2020 };
+            bytes.extend_from_slice(&word.to_ne_bytes());
+        }
+    }
+    std::fs::write(&path, bytes).unwrap();
+    let path = path.display().to_string();
+    let arguments = ["--exact", "--algorithm", "lz4", "--file", &path];
+    let lz4 = scan(&arguments)["estimates"][0]["algorithms"][0].clone();
+    let size = |name: &str| lz4[name].as_u64().unwrap();
+    let original = 74 * PAGE as u64;
+    assert!(size("memory_used_bytes") > original, "{lz4:#}");
+    assert!(size("memory_in_pool_bytes") < original, "{lz4:#}");
+    assert!(size("compressed_bytes") < size("memory_in_pool_bytes"), "{lz4:#}");
+    let text = run(&[&["scan"], &arguments[..]].concat()).out;
+    let text: Vec<&str> = text.split_whitespace().collect();
+    let text = text.join(" ");
+    let takes = text.split("all of it would take ").nth(1).expect("what it would take");
+    let takes: f64 = takes.split(' ').next().unwrap().parse().unwrap();
+    assert!(takes < 296.0, "{text}");
+    assert!(text.contains("are the ends of zspages"), "{text}");
+}
+
 #[test]
 fn a_dump_is_for_its_owner_and_replaces_nothing() {
     let image = file();

@@ -4,6 +4,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 
+use pagewise_observe::KillsSince;
 use serde_json::{Value, json};
 
 use crate::held::Group;
@@ -32,9 +33,14 @@ fn a_kill_by_a_limit_is_read_back_whatever_the_victim_is_called() {
     let folder = empty_folder();
     let program = folder.path().join(HOSTILE);
     std::os::unix::fs::symlink("/usr/bin/tail", &program).unwrap();
+    let mut log = KillsSince::now().expect("root may read the log");
     let mut child = group.command(&program).arg("/dev/zero").spawn().unwrap();
     let pid = child.id();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
+
+    let since = log.kills();
+    let pids: Vec<u32> = since.iter().filter_map(|kill| Some(kill.victim.as_ref()?.pid)).collect();
+    assert!(pids.contains(&pid), "{pids:?}");
 
     let (kill, explained) = told(pid);
     assert_eq!(kill["constraint"], "cgroup");

@@ -173,7 +173,7 @@ fn forked_memory_of_several_processes_is_shown_once() {
     assert!(duplicates >= 16 * MIB, "{:?}", sample.parts);
     assert!(sample.sampled().get() < 18 * MIB, "{:?}", sample.parts);
     let (_, sample) = looked(&both, Choice::Precise);
-    assert_eq!(sample.sharing, Sharing::PerProcess);
+    assert_eq!(sample.sharing, Sharing::Weighed);
     assert!(sample.pages().get() > 32 * MIB);
     prints_what_changes("16 MiB shared since a fork", &[target.pid(), child], &both);
 }
@@ -313,4 +313,36 @@ fn all_of_the_host_is_one_population() {
     assert!(sample.parts.len() > 1);
     assert_eq!(sample.parts[at].sampled.get(), part_of_target);
     assert!(sample.pages().get() >= 16 * MIB);
+}
+
+/// Of another user's processes there is no estimate of nothing: what, why and what to do are said.
+#[test]
+fn processes_of_another_user_are_refused_by_name() {
+    use std::os::unix::process::CommandExt;
+    const NOBODY: u32 = 65_534;
+    let name = format!("pw-{}", std::process::id());
+    let script = format!("printf {name} > /proc/self/comm; echo ready; read line");
+    let others: Vec<Target> = (0..2)
+        .map(|_| Target::started(Command::new("sh").args(["-c", &script]).uid(NOBODY)))
+        .collect();
+    let pids: Vec<String> = others.iter().map(|other| other.pid().to_string()).collect();
+    let [one, two] = [&pids[0], &pids[1]];
+    for (arguments, named) in [
+        (vec!["--name", &name], format!("({name}) and 1 more")),
+        (vec!["--pid", one], format!("process {one}")),
+        (vec!["--pid", one, "--pid", two], format!("({name}) and 1 more")),
+    ] {
+        let ran = crate::program::run(&[&["scan"], arguments.as_slice()].concat());
+        assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{arguments:?}: {}", ran.err);
+        for expected in [&named, "belongs to another user", "sudo pagewise scan --measure"] {
+            assert!(ran.err.contains(expected), "{expected}: {}", ran.err);
+        }
+    }
+    let own = std::process::id().to_string();
+    let ran = crate::program::run(&["scan", "--sample", "50", "--pid", &own, "--pid", one]);
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    assert!(ran.out.contains("partial: 1 of 2 processes refused"), "{}", ran.out);
+    let ran = crate::program::run(&["scan", "--measure", "--name", &name]);
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    assert!(!ran.out.contains("refused"), "{}", ran.out);
 }

@@ -5,7 +5,7 @@ use crate::machine::{Loans, pagewise_json};
 use serde_json::Value;
 
 fn doctor() -> Value {
-    pagewise_json(&["doctor", "--json", "--interval", "0"], &[0, 3])
+    pagewise_json(&["doctor", "--json", "--interval", "0", "--min-severity", "info"], &[0, 3])
 }
 
 fn finding<'a>(document: &'a Value, id: &str) -> Option<&'a Value> {

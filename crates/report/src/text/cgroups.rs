@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The largest memory cgroups. A group's numbers include the groups below it.
 
-use pagewise_model::{Cgroup, Cgroups, Hierarchy, Interval, Limit, Percent, Reading, Snapshot};
+use std::collections::BTreeMap;
+
+use pagewise_model::{Bytes, Cgroup, Cgroups, Hierarchy, Interval, Limit, Percent, Reading};
 
 use super::kit::{Page, Role};
 use super::movement::per_second;
-use super::table::{Cell, Column, Table};
+use super::process_table::grown_by;
+use super::table::{Cell, Column, NONE, Table};
 use super::words::{cell, cell_as, count, plural, shown, stalled};
+use crate::view::{Sort, View};
 
-const SHOWN: usize = 10;
-
-pub(super) fn print(page: &mut Page, interval: &Interval) {
+pub(super) fn print(page: &mut Page, interval: &Interval, view: &View) {
     let cgroups = &interval.end.cgroups;
-    let groups = largest(cgroups);
+    let start = Start::of(interval);
+    let groups = first(interval, &start, view);
     if groups.is_empty() {
-        return nothing(page, cgroups);
+        return nothing(page, cgroups, view.sort());
     }
-    page.heading("Memory cgroups", &summary(cgroups, groups.len()));
+    page.heading("Memory cgroups", &summary(cgroups, groups.len(), view.sort()));
     let rates = interval.seconds().is_some();
     let columns = vec![
         Column::path("group"),
@@ -27,20 +30,73 @@ pub(super) fn print(page: &mut Page, interval: &Interval) {
         Column::right(if rates { "refaults/s" } else { "refaults" }).spare(1),
         Column::right("waited (60 s)").spare(1),
         Column::right("OOM kills").spare(3),
+        Column::right("growth/s"),
     ];
     let mut table = Table::new(4, columns);
-    groups.iter().for_each(|group| table.row(row(interval, group)));
+    for group in groups {
+        let growth = match view.sort() {
+            Sort::Growth => start.growth(interval, group).map(grown_by),
+            _ => None,
+        };
+        let mut cells = row(interval, group, &start);
+        cells.push(growth.map_or_else(Cell::default, Cell::from));
+        table.row(cells);
+    }
     table.print(page);
     if matches!(cgroups.hierarchy, Hierarchy::V1 | Hierarchy::Hybrid) {
         page.prose(4, Role::Quiet, VERSION_1);
     }
 }
 
-const VERSION_1: &str = "Memory is in cgroup version 1, which has no pressure per group, no memory.high \
-    and no memory.reclaim. systemd.unified_cgroup_hierarchy=1 on the kernel's command line asks for \
-    version 2.";
+const VERSION_1: &str = "Version 1 of cgroups has no pressure per group, no memory.high and no memory.reclaim; \
+    systemd.unified_cgroup_hierarchy=1 on the kernel's command line asks for version 2.";
 
-fn nothing(page: &mut Page, cgroups: &Cgroups) {
+/// The groups of the earlier end, by path.
+struct Start<'a>(BTreeMap<&'a str, &'a Cgroup>);
+
+impl<'a> Start<'a> {
+    fn of(interval: &'a Interval) -> Self {
+        let groups = interval.start.iter().flat_map(|start| &start.cgroups.groups);
+        Self(groups.map(|group| (group.path.as_str(), group)).collect())
+    }
+
+    /// By how much a counter of a group grew per second; `None` where an end lacks it.
+    fn rate(&self, interval: &Interval, group: &Cgroup, pick: Counter) -> Option<f64> {
+        let before = pick(self.0.get(group.path.as_str())?).get()?;
+        let grown = pick(group).get()?.checked_sub(before)?;
+        Some(grown as f64 / interval.seconds()?)
+    }
+
+    /// Refaults of both kinds per second; `None` where neither is known.
+    fn refaults(&self, interval: &Interval, group: &Cgroup) -> Option<f64> {
+        let kinds: [Counter; 2] = [|group| &group.refault_file, |group| &group.refault_anon];
+        kinds.into_iter().filter_map(|pick| self.rate(interval, group, pick)).reduce(|a, b| a + b)
+    }
+
+    /// By how many bytes per second its anonymous memory grew, in RAM and in swap together.
+    fn growth(&self, interval: &Interval, group: &Cgroup) -> Option<f64> {
+        let before = anonymous(self.0.get(group.path.as_str())?)?;
+        Some((anonymous(group)? - before) / interval.seconds()?)
+    }
+}
+
+type Counter = fn(&Cgroup) -> &Reading<u64>;
+
+fn anonymous(group: &Cgroup) -> Option<f64> {
+    let swap = group.swap_current.get().unwrap_or_default();
+    Some(group.anon.get()?.saturating_add(swap).get() as f64)
+}
+
+fn nothing(page: &mut Page, cgroups: &Cgroups, sort: Sort) {
+    if matches!(sort, Sort::Swap | Sort::Growth | Sort::Refaults) && !cgroups.groups.is_empty() {
+        let what = match sort {
+            Sort::Swap => "has memory in swap",
+            Sort::Growth => "grew over the interval",
+            _ => "had refaults over the interval",
+        };
+        page.gap();
+        return page.fact("Memory cgroups", &format!("no group {what}"));
+    }
     if cgroups.hierarchy != Hierarchy::None {
         page.gap();
         page.fact(
@@ -50,13 +106,23 @@ fn nothing(page: &mut Page, cgroups: &Cgroups) {
     }
 }
 
-/// The groups that use most, without the root, which is the whole machine.
-fn largest(cgroups: &Cgroups) -> Vec<&Cgroup> {
-    let mut groups: Vec<&Cgroup> =
-        cgroups.groups.iter().filter(|group| uses_memory(group)).collect();
-    groups.sort_by_key(|group| std::cmp::Reverse(group.current.get()));
-    groups.truncate(SHOWN);
-    groups
+/// The groups that come first, without the root, which is the whole machine.
+fn first<'a>(interval: &'a Interval, start: &Start<'_>, view: &View) -> Vec<&'a Cgroup> {
+    let all = interval.end.cgroups.groups.iter().filter(|group| uses_memory(group));
+    let measured = all.filter_map(|group| {
+        let bytes = |size: Bytes| size.get() as f64;
+        let measure = match view.sort() {
+            Sort::Size | Sort::Cpu => group.current.get().map(bytes),
+            Sort::Swap => group.swap_current.get().map(bytes),
+            Sort::Growth => start.growth(interval, group),
+            Sort::Refaults => start.refaults(interval, group),
+        };
+        Some((measure.filter(|measure| *measure > 0.0)?, group))
+    });
+    let mut groups: Vec<(f64, &Cgroup)> = measured.collect();
+    groups.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    groups.truncate(view.most_rows());
+    groups.into_iter().map(|(_, group)| group).collect()
 }
 
 fn uses_memory(group: &Cgroup) -> bool {
@@ -67,7 +133,13 @@ fn is_root(group: &Cgroup) -> bool {
     group.path.as_str() == "/"
 }
 
-fn summary(cgroups: &Cgroups, shown: usize) -> String {
+fn summary(cgroups: &Cgroups, shown: usize, sort: Sort) -> String {
+    let order = match sort {
+        Sort::Size | Sort::Cpu => "largest first",
+        Sort::Swap => "the most in swap first",
+        Sort::Growth => "the fastest growing first",
+        Sort::Refaults => "the most refaults first",
+    };
     let named = cgroups.groups.iter().filter(|group| !is_root(group)).count() as u64;
     let all = named + cgroups.left_out;
     let left_out = match cgroups.left_out {
@@ -75,7 +147,7 @@ fn summary(cgroups: &Cgroups, shown: usize) -> String {
         left_out => format!(" ({} not read)", count(left_out)),
     };
     format!(
-        "{}; {} of {}{left_out}, largest first, children included",
+        "{}; {} of {}{left_out}, {order}, children included",
         layout(cgroups.hierarchy),
         shown,
         plural(all, "group")
@@ -91,14 +163,14 @@ fn layout(hierarchy: Hierarchy) -> &'static str {
     }
 }
 
-fn row(interval: &Interval, group: &Cgroup) -> Vec<Cell> {
+fn row(interval: &Interval, group: &Cgroup, start: &Start<'_>) -> Vec<Cell> {
     vec![
         group.path.as_str().into(),
         cell(&group.current),
         cell_as(&group.max, limit),
         cell(&group.swap_current),
         cell_as(&group.swap_max, limit),
-        refaults(interval, group),
+        refaults(interval, group, start),
         waited(&group.pressure.some.avg60),
         oom_kills(&group.events.oom_kill),
     ]
@@ -112,7 +184,7 @@ fn limit(limit: &Limit) -> String {
 }
 
 /// Refaults of both kinds: per second over the interval, else since the group was made.
-fn refaults(interval: &Interval, group: &Cgroup) -> Cell {
+fn refaults(interval: &Interval, group: &Cgroup, start: &Start<'_>) -> Cell {
     if interval.seconds().is_none() {
         let both = group.refault_file.get().zip(group.refault_anon.get());
         return both.map_or_else(
@@ -120,22 +192,11 @@ fn refaults(interval: &Interval, group: &Cgroup) -> Cell {
             |(file, anon)| count(file.saturating_add(anon)).into(),
         );
     }
-    let grown = |pick: fn(&Cgroup) -> &Reading<u64>| {
-        interval.change(|snapshot| {
-            find(snapshot, group).map_or_else(Reading::not_read, |group| pick(group).clone())
-        })
-    };
-    let changes = [grown(|group| &group.refault_file), grown(|group| &group.refault_anon)];
-    let known: Vec<f64> = changes.into_iter().flatten().map(|change| change.per_second).collect();
-    match known.iter().sum::<f64>() {
-        _ if known.is_empty() => Cell::new(Role::Quiet, "–"),
-        none if none <= 0.0 => "0".into(),
-        rate => per_second(rate).into(),
+    match start.refaults(interval, group) {
+        None => Cell::new(Role::Quiet, NONE),
+        Some(none) if none <= 0.0 => "0".into(),
+        Some(rate) => per_second(rate).into(),
     }
-}
-
-fn find<'a>(snapshot: &'a Snapshot, group: &Cgroup) -> Option<&'a Cgroup> {
-    snapshot.cgroups.groups.iter().find(|other| other.path == group.path)
 }
 
 /// Share of the last minute in which one of its tasks waited for memory; version 1 does not count it.

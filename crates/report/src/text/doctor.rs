@@ -6,7 +6,7 @@ use super::words::plural;
 use super::{findings, header, verdict};
 use crate::Answer;
 
-pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
+pub(super) fn print(page: &mut Page, answer: &Answer<'_>, ignored: usize) {
     header::print(page, "doctor", answer);
     page.gap();
     if let Some(why) = verdict::unreadable(&answer.interval.end) {
@@ -16,11 +16,11 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
     }
     if verdict::unreadable(&answer.interval.end).is_none()
         && answer.findings.is_empty()
-        && answer.hidden == 0
+        && answer.hidden + ignored == 0
     {
         return findings::none(page);
     }
-    let counted = counted(answer);
+    let counted = counted(answer, ignored);
     if !counted.is_empty() {
         page.prose(2, Role::Plain, &counted);
     }
@@ -28,13 +28,17 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
 }
 
 /// How many findings there are, those that the reader did not want included.
-fn counted(answer: &Answer<'_>) -> String {
-    let hidden = match answer.hidden {
-        0 => String::new(),
-        hidden => format!(" {} below --min-severity not shown.", plural(hidden as u64, "finding")),
-    };
-    match answer.findings.len() {
-        0 => hidden.trim_start().to_owned(),
-        _ => format!("{}.{hidden}", verdict::counted(answer.findings)),
+fn counted(answer: &Answer<'_>, ignored: usize) -> String {
+    let mut sentences = Vec::new();
+    if !answer.findings.is_empty() {
+        sentences.push(format!("{}.", verdict::counted(answer.findings)));
     }
+    if answer.hidden > 0 {
+        let hidden = plural(answer.hidden as u64, "finding");
+        sentences.push(format!("{hidden} below --min-severity not shown."));
+    }
+    if ignored > 0 {
+        sentences.push(format!("{} ignored.", plural(ignored as u64, "finding")));
+    }
+    sentences.join(" ")
 }

@@ -3,7 +3,7 @@
 
 use pagewise_model::{Evidence, Finding, Severity};
 
-use super::kit::{Line, Page, Role};
+use super::kit::{Line, Page, Role, harmless};
 use super::words::count;
 
 const SHOWN: usize = 6;
@@ -49,7 +49,7 @@ fn reason(page: &mut Page, finding: &Finding) {
     }
 }
 
-fn role(severity: Severity) -> Role {
+pub(super) fn role(severity: Severity) -> Role {
     match severity {
         Severity::Critical => Role::Critical,
         Severity::Warning => Role::Warning,
@@ -57,7 +57,7 @@ fn role(severity: Severity) -> Role {
     }
 }
 
-fn label(severity: Severity) -> &'static str {
+pub(super) fn label(severity: Severity) -> &'static str {
     match severity {
         Severity::Critical => "CRITICAL",
         Severity::Warning => "WARNING",
@@ -105,6 +105,12 @@ fn next(page: &mut Page, commands: &[String]) {
         page.command(start, BODY, command);
         start = Line::indented(BODY);
     }
+}
+
+/// `WARNING zram-full: /dev/zram0 is full`, and a line end.
+pub(super) fn in_a_line(finding: &Finding) -> String {
+    let text = format!("{} {}: {}", label(finding.severity), finding.id, finding.title);
+    harmless(text) + "\n"
 }
 
 /// Said where there are none.

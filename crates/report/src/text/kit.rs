@@ -19,7 +19,10 @@ use super::Look;
 
 /// Narrower terminals are not served: nothing would be readable.
 const NARROWEST: usize = 40;
+/// Lines of prose are no wider: they would be hard to read.
 const WIDEST: usize = 100;
+/// Tables and bars use what the terminal has, up to this.
+const WIDEST_TABLE: usize = 400;
 const GLUE: char = '\u{a0}';
 
 /// What a piece of text is, from which its colour follows.
@@ -212,13 +215,25 @@ pub(super) const FACTS: usize = 18;
 #[derive(Debug)]
 pub(super) struct Page {
     width: usize,
+    table_width: usize,
     colour: bool,
     out: String,
 }
 
 impl Page {
     pub(super) fn new(look: Look) -> Self {
-        Self { width: look.width.clamp(NARROWEST, WIDEST), colour: look.colour, out: String::new() }
+        let table_width = look.width.clamp(NARROWEST, WIDEST_TABLE);
+        Self {
+            width: table_width.min(WIDEST),
+            table_width,
+            colour: look.colour,
+            out: String::new(),
+        }
+    }
+
+    /// Columns of a table, which may be wider than prose.
+    pub(super) fn table_width(&self) -> usize {
+        self.table_width
     }
 
     pub(super) fn width(&self) -> usize {
@@ -230,7 +245,7 @@ impl Page {
     }
 
     pub(super) fn line(&mut self, line: &Line) {
-        self.out.push_str(&line.render(self.width, self.colour));
+        self.out.push_str(&line.render(self.table_width, self.colour));
         self.out.push('\n');
     }
 

@@ -12,6 +12,7 @@ mod cgroups;
 mod compare;
 mod doctor;
 mod duplicates;
+mod elide;
 mod findings;
 pub(crate) mod header;
 mod huge;
@@ -23,8 +24,10 @@ mod movement;
 mod oom;
 mod planned;
 mod pressure;
+mod process_table;
 mod processes;
 mod report;
+mod rules;
 mod savers;
 mod scan;
 mod selftest;
@@ -39,15 +42,17 @@ mod words;
 mod zones;
 mod zram;
 
+use crate::view::View;
 use crate::{Answer, Benched, Collapsed, HugeSeen, Merged, Planned, Restrained, Scanned, Tried};
 use kit::Page;
 use pagewise_model::knob::KnobReading;
-use pagewise_model::{OomExplanation, Replicated, SelfTest, Trial};
+use pagewise_model::{Finding, OomExplanation, Replicated, RuleExplanation, SelfTest, Trial};
+pub use process_table::shown_processes;
 
 /// How text may look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    /// Columns; never more than 100 are used.
+    /// Columns; prose never uses more than 100, tables what they need.
     pub width: usize,
     /// Whether colours may be used; nothing may depend on them.
     pub colour: bool,
@@ -55,7 +60,12 @@ pub struct Look {
 
 /// Everything, on one page.
 pub fn report(answer: &Answer<'_>, look: Look) -> String {
-    printed(look, |page| report::print(page, answer))
+    report_in_view(answer, &View::default(), look)
+}
+
+/// What of everything was asked for.
+pub fn report_in_view(answer: &Answer<'_>, view: &View, look: Look) -> String {
+    printed(look, |page| report::print(page, answer, view))
 }
 
 /// Facts at a glance.
@@ -70,7 +80,27 @@ pub fn bench(benched: &Benched<'_>, look: Look) -> String {
 
 /// Findings in full.
 pub fn doctor(answer: &Answer<'_>, look: Look) -> String {
-    printed(look, |page| doctor::print(page, answer))
+    doctor_but(answer, 0, look)
+}
+
+/// Findings in full, and how many were left out because their rules are ignored.
+pub fn doctor_but(answer: &Answer<'_>, ignored: usize, look: Look) -> String {
+    printed(look, |page| doctor::print(page, answer, ignored))
+}
+
+/// A line per finding.
+pub fn doctor_in_lines(findings: &[Finding]) -> String {
+    findings.iter().map(findings::in_a_line).collect()
+}
+
+/// Rules in a list.
+pub fn rules(rules: &[RuleExplanation], look: Look) -> String {
+    printed(look, |page| rules::list(page, rules))
+}
+
+/// One rule in full.
+pub fn rule(rule: &RuleExplanation, look: Look) -> String {
+    printed(look, |page| rules::explain(page, rule))
 }
 
 /// Processes that were killed for lack of memory.

@@ -30,7 +30,12 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>, explained: &[OomExplan
 fn log(log: &KernelLog, shown: usize) -> String {
     let Some(records) = log.records.get() else {
         let why = lack(&log.records).unwrap_or_else(|| "not read".to_owned());
-        return format!("The kernel log could not be read: {why}.");
+        let or = if log.records.is_denied() {
+            ", or kernel.dmesg_restrict=0 to let every user read it"
+        } else {
+            ""
+        };
+        return format!("The kernel log could not be read: {why}{or}.");
     };
     let begins = log.oldest_boot_seconds.filter(|_| log.wrapped);
     let begins = begins.map_or_else(String::new, |seconds| {

@@ -7,10 +7,8 @@ use super::kit::{Page, Role};
 use super::table::{Cell, Column, Table};
 use super::words::{cell, count, plural, root_helps};
 
-const SHOWN: usize = 10;
-
-pub(super) fn print(page: &mut Page, processes: &Processes) {
-    let largest = largest(processes);
+pub(super) fn print(page: &mut Page, processes: &Processes, most: usize) {
+    let largest = largest(processes, most);
     if largest.is_empty() {
         return;
     }
@@ -42,7 +40,7 @@ fn columns() -> Vec<Column> {
 }
 
 /// Those with the largest proportional size, or where it was not read, resident size.
-fn largest(processes: &Processes) -> Vec<&Process> {
+fn largest(processes: &Processes, most: usize) -> Vec<&Process> {
     let mut all: Vec<(Bytes, &Process)> = processes
         .list
         .iter()
@@ -51,7 +49,7 @@ fn largest(processes: &Processes) -> Vec<&Process> {
         })
         .collect();
     all.sort_by_key(|(size, process)| (std::cmp::Reverse(*size), process.pid));
-    all.into_iter().take(SHOWN).map(|(_, process)| process).collect()
+    all.into_iter().take(most).map(|(_, process)| process).collect()
 }
 
 fn summary(processes: &Processes, shown: usize) -> String {
@@ -81,7 +79,7 @@ fn row(process: &Process) -> Vec<Cell> {
 }
 
 /// The size, or what came between.
-fn proportional(process: &Process) -> Cell {
+pub(super) fn proportional(process: &Process) -> Cell {
     use pagewise_model::SmapsOutcome::{Denied, Gone, NotRead, Read, Stuck};
     match process.smaps {
         Read | Denied => cell(&process.proportional),

@@ -3,33 +3,51 @@
 
 use super::kit::Page;
 use super::{
-    capabilities, cgroups, findings, header, limits, memory, movement, pressure, processes, savers,
-    scan, settings, thp, tiers, verdict, zones, zram,
+    capabilities, cgroups, findings, header, limits, memory, movement, pressure, process_table,
+    processes, savers, scan, settings, thp, tiers, verdict, zones, zram,
 };
 use crate::Answer;
+use crate::view::{SECTIONS, Section, View};
 
-pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
-    let snapshot = &answer.interval.end;
+pub(super) fn print(page: &mut Page, answer: &Answer<'_>, view: &View) {
     header::print(page, "report", answer);
     page.gap();
-    verdict::print(page, answer);
-    findings::short(page, answer.findings);
-    memory::print(page, snapshot);
-    tiers::print(page, snapshot);
-    gain(page, answer);
-    movement::print(page, answer.interval);
-    pressure::print(page, &snapshot.psi);
-    zones::print(page, snapshot);
-    zram::print(page, snapshot);
-    thp::print(page, snapshot);
-    savers(page, answer);
-    cgroups::print(page, answer.interval);
-    processes::print(page, &snapshot.processes);
-    settings::print(page, &snapshot.knobs);
-    capabilities::print(page, &snapshot.capabilities);
-    limits::problems(page, snapshot);
-    limits::denied(page, snapshot);
+    for (section, _, _) in SECTIONS {
+        if view.shows(section) {
+            print_section(page, answer, view, section);
+        }
+    }
     header::cost(page, answer);
+}
+
+fn print_section(page: &mut Page, answer: &Answer<'_>, view: &View, section: Section) {
+    let snapshot = &answer.interval.end;
+    match section {
+        Section::Findings => {
+            verdict::print(page, answer);
+            findings::short(page, answer.findings);
+        }
+        Section::Memory => memory::print(page, snapshot),
+        Section::Swap => tiers::print(page, snapshot),
+        Section::Contents => gain(page, answer),
+        Section::Movement => movement::print(page, answer.interval),
+        Section::Pressure => pressure::print(page, &snapshot.psi),
+        Section::Zones => zones::print(page, snapshot),
+        Section::Zram => zram::print(page, snapshot),
+        Section::Thp => thp::print(page, snapshot),
+        Section::Savers => savers(page, answer),
+        Section::Cgroups => cgroups::print(page, answer.interval, view),
+        Section::Processes => match &view.processes {
+            Some(chosen) => process_table::print(page, answer.interval, view, chosen),
+            None => processes::print(page, &snapshot.processes, view.most_rows()),
+        },
+        Section::Settings => settings::print(page, &snapshot.knobs),
+        Section::Features => capabilities::print(page, &snapshot.capabilities),
+        Section::Missing => {
+            limits::problems(page, snapshot);
+            limits::denied(page, snapshot);
+        }
+    }
 }
 
 /// What compressing would gain, where a sample of pages was looked at.

@@ -46,7 +46,7 @@ pub(super) fn gain(page: &mut Page, whole: &Estimate, processes: usize) {
 
 /// `zstd 21.2 MiB (ratio 4.44, 4.38 to 4.51)`.
 fn in_short(algorithm: &AlgorithmEstimate) -> String {
-    let used = algorithm.memory_used_bytes.saturating_add(algorithm.slot_table_bytes);
+    let used = algorithm.memory_in_pool_bytes.saturating_add(algorithm.slot_table_bytes);
     let interval = algorithm.original_per_compressed_interval.filter(|[low, high]| low < high);
     let between = interval.map(|ends| format!(", {}", between(ends.map(two_digits))));
     let ratio = algorithm.original_per_compressed.map(two_digits);
@@ -58,18 +58,25 @@ fn heading(page: &mut Page, whole: &Estimate, scanned: &Scanned<'_>) {
     let source = &whole.source;
     let pid = source.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
     let size = bytes(whole, whole.pages);
-    let seen = match whole.sampled_pages == whole.pages {
-        true if whole.sized_pages < whole.pages => format!(
+    let seen = match whole.sampled_pages == whole.mapped_pages {
+        true if whole.sized_pages < whole.mapped_pages => format!(
             "all {} looked at, {} compressed",
-            plural(whole.pages, "page"),
+            plural(whole.mapped_pages, "page"),
             grouped(whole.sized_pages)
         ),
-        true => format!("all {} looked at", plural(whole.pages, "page")),
+        true => format!("all {} looked at", plural(whole.mapped_pages, "page")),
         false => {
-            format!("{} of {} looked at", grouped(whole.sampled_pages), plural(whole.pages, "page"))
+            let what = if whole.mapped_pages == whole.pages { "page" } else { "mapped page" };
+            let all = plural(whole.mapped_pages, what);
+            format!("{} of {all} looked at", grouped(whole.sampled_pages))
         }
     };
-    let mut items = vec![size.to_string(), seen];
+    let [low, high] = whole.pages_interval.map(|pages| bytes(whole, pages));
+    let size = match low < high {
+        true => format!("{size} ({low} to {high})"),
+        false => size.to_string(),
+    };
+    let mut items = vec![size, seen];
     items.extend(error(whole));
     items.push(format!("{:.2} s CPU", scanned.cost.cpu_seconds));
     let start = Line::default().span(Role::Strong, format!("scan of {}{pid}", source.name));
@@ -169,7 +176,7 @@ fn meaning(page: &mut Page, whole: &Estimate) {
     let Some(first) = whole.algorithms.first() else { return };
     page.gap();
     let size = bytes(whole, whole.pages);
-    let used = first.memory_used_bytes.saturating_add(first.slot_table_bytes);
+    let used = first.memory_in_pool_bytes.saturating_add(first.slot_table_bytes);
     let freed = size.saturating_sub(used);
     let cold = match &whole.cold.outcome {
         Outcome::Value(pages) => format!("{} were not used for 2 minutes", bytes(whole, *pages)),
@@ -189,7 +196,20 @@ fn meaning(page: &mut Page, whole: &Estimate) {
         kernel(first),
         first.memory_used_worn_bytes
     );
-    page.prose(2, Role::Quiet, &text);
+    page.prose(2, Role::Quiet, &format!("{text}{}", own_zspages(first)));
+}
+
+/// Of little memory much of what a device would take is zspages that its classes begin and do not fill.
+fn own_zspages(first: &AlgorithmEstimate) -> String {
+    let shared = first.memory_in_pool_bytes;
+    let own = first.memory_used_bytes.saturating_sub(shared);
+    if own.get() * 10 <= shared.get() {
+        return String::new();
+    }
+    format!(
+        " Of it {own} are the ends of zspages, one for each size class: a device that holds more than \
+         this fills them."
+    )
 }
 
 fn effective(page: &mut Page, whole: &Estimate, effective: Option<Effective>) {
@@ -203,7 +223,7 @@ fn effective(page: &mut Page, whole: &Estimate, effective: Option<Effective>) {
         effective.ram_bytes,
         effective.holds_bytes,
         effective.break_even_ratio,
-        first.original_per_memory_used.map(two_digits).unwrap_or_default()
+        effective.disksize_bytes.get() as f64 / effective.takes_bytes.get().max(1) as f64
     );
     page.prose(2, Role::Quiet, &text);
 }

@@ -7,7 +7,8 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::kit::{Line, Page, Role, clip, clip_start, harmless, wrap};
+use super::elide::{Keep, elide};
+use super::kit::{Line, Page, Role, clip, harmless, wrap};
 
 /// The least that is left of a column that shrinks.
 const SHRUNK: usize = 14;
@@ -83,12 +84,12 @@ impl Column {
         Self { right: true, ..Self::left(title) }
     }
 
-    /// Names, cut at the end where there is no room.
+    /// Names, cut at the end where there is no room and that does not make two alike.
     pub(super) fn name(title: impl Into<String>) -> Self {
         Self { give: Give::End, ..Self::left(title) }
     }
 
-    /// Paths, cut at the start where there is no room.
+    /// Paths, cut at the start where there is no room and that does not make two alike.
     pub(super) fn path(title: impl Into<String>) -> Self {
         Self { give: Give::Start, ..Self::left(title) }
     }
@@ -137,14 +138,30 @@ impl Table {
 
     /// Prints the table; titles only where at least one column has one.
     pub(super) fn print(self, page: &mut Page) {
-        let plan = self.plan(page.width().saturating_sub(self.indent));
+        let plan = self.plan(page.table_width().saturating_sub(self.indent));
+        let rows = self.shortened(&plan);
         if self.columns.iter().any(|column| !column.title.is_empty()) {
             let titles: Vec<Cell> = self.columns.iter().map(title).collect();
             self.print_row(page, &plan, &titles);
         }
-        for row in &self.rows {
+        for row in &rows {
             self.print_row(page, &plan, row);
         }
+    }
+
+    /// The rows with their names as long as the plan allows, a column at a time: what is left of a
+    /// name depends on the others.
+    fn shortened(&self, plan: &[(usize, usize)]) -> Vec<Vec<Cell>> {
+        let mut rows = self.rows.clone();
+        for &(at, width) in plan {
+            let Some(keep) = self.columns[at].keep() else { continue };
+            let cells = rows.iter().filter_map(|row| row.get(at));
+            let names: Vec<&str> = cells.map(|cell| cell.text.as_str()).collect();
+            let short = elide(&names, width, keep);
+            let cells = rows.iter_mut().filter_map(|row| row.get_mut(at));
+            cells.zip(short).for_each(|(cell, text)| cell.text = text);
+        }
+        rows
     }
 
     /// Which columns are shown, and how wide.
@@ -224,12 +241,20 @@ impl Table {
 }
 
 impl Column {
+    /// What of a name that is too long stays; `None` where this is no column of names.
+    fn keep(&self) -> Option<Keep> {
+        match self.give {
+            Give::End => Some(Keep::Start),
+            Give::Start => Some(Keep::End),
+            Give::Stiff | Give::Wrap => None,
+        }
+    }
+
     /// The text in the column's width, and what goes on below.
     fn fit(&self, text: &str, width: usize) -> (String, Vec<String>) {
         match self.give {
             Give::Stiff => (text.to_owned(), Vec::new()),
-            Give::End => (clip(text, width).into_owned(), Vec::new()),
-            Give::Start => (clip_start(text, width).into_owned(), Vec::new()),
+            Give::End | Give::Start => (clip(text, width).into_owned(), Vec::new()),
             Give::Wrap => {
                 let mut lines = wrap(text, width).into_iter();
                 (lines.next().unwrap_or_default(), lines.collect())

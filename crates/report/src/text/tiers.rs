@@ -87,7 +87,7 @@ fn medium(rotational: Option<bool>, in_guest: bool) -> Option<&'static str> {
 
 fn note(tier: &Tier, snapshot: &Snapshot) -> String {
     let mut notes = Vec::new();
-    if tier.used.get().is_some_and(|used| tier.size.get().is_some_and(|size| used >= size)) {
+    if tier.is_full() == Some(true) {
         notes.push("full".to_owned());
     }
     if tier.zswap_in_front.get() == Some(true) {

@@ -123,6 +123,14 @@ pub(crate) fn method(trial: &Trial) -> String {
         1 => "1 pair".to_owned(),
         pairs => format!("{pairs} pairs"),
     };
+    // arms in columns have no such figure
+    let paired = match trial.pairs > 0 && !crate::lineup::is_wide(trial) {
+        true => {
+            " What is paired: \"b against a\" is the middle of the ratios within pairs (Hodges and Lehmann); \
+             a and b are medians of all runs, so that their quotient may be another."
+        }
+        false => "",
+    };
     let warm_up = match trial.warm_up_runs {
         0 => "without warm-up".to_owned(),
         1 => "after a first run, which is discarded".to_owned(),
@@ -134,7 +142,7 @@ pub(crate) fn method(trial: &Trial) -> String {
     };
     format!(
         "{pairs} in random order{early} {warm_up}; {} in all. Differences up to {} do not matter. \
-         Seed {}.",
+         Seed {}.{paired}",
         duration(trial.seconds),
         effect(trial.min_effect),
         trial.seed

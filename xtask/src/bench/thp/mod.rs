@@ -16,12 +16,14 @@ use serde_json::Value;
 use super::spread::Spread;
 use super::table::{self, Row, Unit};
 use crate::run;
-use redis::Redis;
+use redis::{Asked, Redis};
 
 const KEYS: u64 = 2_000_000;
-/// Batches of a thousand for each number of a pair.
-const ASKED: usize = 60;
+/// Batches of a thousand keys that change while it saves.
 const CHANGED: usize = 60;
+/// Of what the canary saves in the same minute a GET saves so much.
+const LEAST_SHARE: f64 = 0.5;
+const LEAST_SHARE_SINGLY: f64 = 0.1;
 /// Fewer pairs than these are no answer.
 const LEAST: u16 = 7;
 
@@ -61,27 +63,49 @@ impl<'a> Pair<'a> {
     }
 
     fn rows(mut self, runs: u16) -> Result<Vec<Row>> {
-        let equal = (0..runs).map(|run| self.per_small(run)).collect::<Result<Vec<_>>>()?;
+        let equal = self.pairs(runs, Asked::Batches)?;
+        let equal_singly = self.pairs(runs, Asked::OneByOne)?;
         let before = self.huge.size("Pss")?;
-        self.collapse()?;
+        let first = cost_per_gib(&self.collapse()?)?;
         let growth = self.huge.size("Pss")? / before;
         let small = 1.0 - self.huge.coverage()?;
-        let collapsed = (0..runs).map(|run| self.per_small(run)).collect::<Result<Vec<_>>>()?;
+        let (mut collapsed, mut singly, mut canaries) = (Vec::new(), Vec::new(), Vec::new());
+        for run in 0..runs {
+            canaries.push(self.canary()?);
+            collapsed.push(self.per_small(run, Asked::Batches)?);
+            singly.push(self.per_small(run, Asked::OneByOne)?);
+        }
+        let gain = shares(&collapsed, &equal, &canaries)?;
+        let gain_singly = shares(&singly, &equal_singly, &canaries)?;
         let mut cycles = Cycles::default();
         for run in 0..runs {
             self.cycle(run, &mut cycles)?;
         }
         let times =
             |what, values: &[f64], most| Row::median(what, Unit::Times, Spread::of(values), most);
+        let at_least = |what, values: &[f64], least| {
+            Row::at_least(what, Unit::Percent, Spread::of(values), least)
+        };
         let part =
             |what, values: &[f64], most| Row::median(what, Unit::Percent, Spread::of(values), most);
         [
-            times("redis GET per that of an equal server, CPU", &equal, None),
-            times("redis GET collapsed per small, CPU", &collapsed, Some(0.8)),
+            times("redis GET per that of an equal server, CPU, 1,000 at a time", &equal, None),
+            times("the same, one at a time", &equal_singly, None),
+            times("redis GET collapsed per small, CPU, 1,000 at a time", &collapsed, None),
+            times("the same, one at a time", &singly, None),
+            times("a random access in huge pages per small (thp --canary)", &canaries, None),
+            at_least("saved of what the canary saves, 1,000 at a time", &gain, LEAST_SHARE),
+            at_least("the same, one at a time", &gain_singly, LEAST_SHARE_SINGLY),
+            Row::median(
+                "collapsed for the first time, CPU for 1 GiB",
+                Unit::Seconds,
+                Spread::of(&[first]),
+                Some(2.0),
+            ),
             times("its memory collapsed per small", &[growth], Some(1.03)),
             part("its memory still in small pages", &[small], Some(0.05)),
             part("after BGSAVE with writes: in huge pages", &cycles.left_by_save, None),
-            times("GET then per small, CPU", &cycles.after_save, None),
+            times("GET then per small, CPU, 1,000 at a time", &cycles.after_save, None),
             Row::largest(
                 "memory at most per its limit, also while it saves",
                 Unit::Times,
@@ -95,7 +119,7 @@ impl<'a> Pair<'a> {
                 Some(0.7),
             ),
             part("its memory still in small pages then", &cycles.small_again, Some(0.05)),
-            times("GET collapsed again per small, CPU", &cycles.again, Some(0.8)),
+            times("GET collapsed again per small, CPU, 1,000 at a time", &cycles.again, None),
         ]
         .into_iter()
         .collect::<Option<_>>()
@@ -103,13 +127,25 @@ impl<'a> Pair<'a> {
     }
 
     /// The CPU of a GET of the second server per that of the first, in changing order.
-    fn per_small(&mut self, run: u16) -> Result<f64> {
+    fn per_small(&mut self, run: u16, how: Asked) -> Result<f64> {
         if run % 2 == 0 {
-            let small = self.small.gets(ASKED)?;
-            return Ok(self.huge.gets(ASKED)? / small);
+            let small = self.small.gets(how)?;
+            return Ok(self.huge.gets(how)? / small);
         }
-        let huge = self.huge.gets(ASKED)?;
-        Ok(huge / self.small.gets(ASKED)?)
+        let huge = self.huge.gets(how)?;
+        Ok(huge / self.small.gets(how)?)
+    }
+
+    fn pairs(&mut self, runs: u16, how: Asked) -> Result<Vec<f64>> {
+        (0..runs).map(|run| self.per_small(run, how)).collect()
+    }
+
+    /// What a random access takes in huge pages per small ones, on this machine in this minute.
+    fn canary(&self) -> Result<f64> {
+        let mut canary = run::program(self.program);
+        let said = run::output(canary.args(["--json", "thp", "--canary"]))?;
+        let document: Value = serde_json::from_str(&said)?;
+        number(&document, "/huge_per_small")
     }
 
     /// Saves while keys change and a collapse is asked for; then collapses again.
@@ -119,16 +155,14 @@ impl<'a> Pair<'a> {
         let meanwhile = self.collapse()?;
         self.huge.until_saved()?;
         cycles.left_by_save.push(self.huge.coverage()?);
-        cycles.after_save.push(self.per_small(run)?);
+        cycles.after_save.push(self.per_small(run, Asked::Batches)?);
         let again = self.collapse()?;
-        let gib = number(&again, "/collapsed")? * 2.0 / 1024.0;
-        ensure!(gib > 0.0, "nothing was collapsed again: {again}");
-        cycles.cost.push(number(&again, "/cpu_seconds")? / gib);
+        cycles.cost.push(cost_per_gib(&again)?);
         for done in [meanwhile, again] {
             cycles.budget.push(number(&done, "/memory_peak")? / number(&done, "/memory_limit")?);
         }
         cycles.small_again.push(1.0 - self.huge.coverage()?);
-        cycles.again.push(self.per_small(run)?);
+        cycles.again.push(self.per_small(run, Asked::Batches)?);
         Ok(())
     }
 
@@ -138,6 +172,22 @@ impl<'a> Pair<'a> {
         let said = run::output(collapse.args(["--json", "thp", "collapse", "--pid", &pid]))?;
         Ok(serde_json::from_str(&said)?)
     }
+}
+
+/// What collapsing saved of a GET, of what the canary saves of a random access in the same minutes. The
+/// two servers are not quite equal before: what they differ by is taken out.
+fn shares(collapsed: &[f64], equal: &[f64], canaries: &[f64]) -> Result<Vec<f64>> {
+    let median = |values: &[f64]| Spread::of(values).map(|spread| spread.median);
+    let (equal, canary) = median(equal).zip(median(canaries)).context("no pair was measured")?;
+    ensure!(canary < 1.0, "huge pages save nothing here: the canary takes {canary:.2} as long");
+    Ok(collapsed.iter().map(|ratio| (1.0 - ratio / equal) / (1.0 - canary)).collect())
+}
+
+/// Processor time of a collapse for each GiB that it made huge.
+fn cost_per_gib(collapse: &Value) -> Result<f64> {
+    let gib = number(collapse, "/collapsed")? * 2.0 / 1024.0;
+    ensure!(gib > 0.0, "nothing was collapsed: {collapse}");
+    Ok(number(collapse, "/cpu_seconds")? / gib)
 }
 
 fn number(document: &Value, path: &str) -> Result<f64> {

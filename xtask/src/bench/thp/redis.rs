@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A redis-server of our own with many small keys, and one connection that asks it in batches.
+//! A redis-server of our own with many small keys, and one connection that asks it: in batches of a
+//! thousand, the cheapest request there is, or one request at a time, as most clients do. In a batch the
+//! server makes one call of the kernel for many requests, so that finding memory is more of its time.
 //!
 //! It listens on a socket in a folder of ours, where it also saves to; folder and server are gone with
 //! this. Where we are killed the server ends with us, and the next run removes the folder.
@@ -19,6 +21,25 @@ const VALUE: usize = 100;
 const BATCH: usize = 1000;
 /// Starting, a batch, or saving takes no longer.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How requests are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// A thousand at a time.
+    Batches,
+    /// Each after the answer to the one before.
+    OneByOne,
+}
+
+impl Asked {
+    /// How often, and how many each time, for one number of a pair.
+    const fn batches(self) -> (usize, usize) {
+        match self {
+            Self::Batches => (60, BATCH),
+            Self::OneByOne => (30_000, 1),
+        }
+    }
+}
 
 pub(super) struct Redis {
     child: Child,
@@ -61,27 +82,41 @@ impl Redis {
     /// Changes keys at random.
     pub(super) fn change(&mut self, batches: usize) -> Result<()> {
         for _ in 0..batches {
-            let keys = self.some_keys();
+            let keys = self.some_keys(BATCH);
             self.set(&keys, b'y')?;
         }
         Ok(())
     }
 
-    fn some_keys(&mut self) -> Vec<u64> {
-        (0..BATCH).map(|_| self.random.below(self.keys)).collect()
+    fn some_keys(&mut self, count: usize) -> Vec<u64> {
+        (0..count).map(|_| self.random.below(self.keys)).collect()
     }
 
     /// Processor time of the server for each GET, in seconds.
-    pub(super) fn gets(&mut self, batches: usize) -> Result<f64> {
+    pub(super) fn gets(&mut self, how: Asked) -> Result<f64> {
+        let (batches, batch) = how.batches();
         let before = self.processor_time()?;
         for _ in 0..batches {
-            let mut asked = Vec::with_capacity(BATCH * 40);
-            let keys = self.some_keys();
+            let mut asked = Vec::with_capacity(batch * 40);
+            let keys = self.some_keys(batch);
             keys.iter().for_each(|key| encode(&mut asked, &[b"GET", &name(*key)]));
-            self.ask(&asked, BATCH * (b"$100\r\n\r\n".len() + VALUE))?;
+            let answered = batch * (b"$100\r\n\r\n".len() + VALUE);
+            match how {
+                Asked::Batches => self.ask(&asked, answered)?,
+                Asked::OneByOne => self.ask_shortly(&asked, answered)?,
+            }
         }
         let used = self.processor_time()? - before;
-        Ok(used / (batches * BATCH) as f64)
+        Ok(used / (batches * batch) as f64)
+    }
+
+    /// Sends what fits into the socket, and reads the answer.
+    fn ask_shortly(&mut self, asked: &[u8], answered: usize) -> Result<()> {
+        let mut answer = vec![0; answered];
+        self.stream.write_all(asked)?;
+        self.stream.read_exact(&mut answer).context("redis: its answer")?;
+        ensure!(answer.first() == Some(&b'$'), "redis: {}", String::from_utf8_lossy(&answer));
+        Ok(())
     }
 
     /// Sends what is asked, while the answers of known length are read.

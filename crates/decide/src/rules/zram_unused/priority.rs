@@ -11,7 +11,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     let host = &case.interval.end;
     let own = case.tier?.priority.get()?;
     let (disk, priority) = first_on_disk(host)?;
-    if priority <= own || tiers::is_full(disk)? {
+    if priority <= own || disk.is_full()? {
         return None;
     }
     let name = case.device.name();

@@ -34,7 +34,7 @@ pub(super) fn draw(
     stop: &Stop,
 ) -> anyhow::Result<Drawn> {
     let page = rustix::param::page_size();
-    let most = usize::try_from(wanted.size.get())? / page;
+    let most = usize::try_from(most(wanted).get())? / page;
     let drawn = match &wanted.mix {
         Some(mix) => made_up(mix, most, wanted.seed),
         None => sampled(global, wanted, host, snapshot, (most, stop))?,
@@ -51,6 +51,12 @@ pub(super) fn draw(
         what,
         next: "name other memory (--pid, --file), or make some up: --mix text:100"
     })
+}
+
+/// To fill each device takes time whatever the budget: as much as goes into a few seconds.
+fn most(wanted: &Bench) -> Bytes {
+    let usual = if wanted.quick { 64 << 20 } else { 256 << 20 };
+    wanted.size.unwrap_or(Bytes::new(usual))
 }
 
 fn made_up(mix: &pagewise_lab::contents::Mix, most: usize, seed: u64) -> Drawn {
@@ -127,6 +133,30 @@ impl Drawn {
             self.same_filled += 1;
         } else {
             self.pages.push(page);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Verb};
+
+    #[test]
+    fn quick_fills_less_unless_it_is_told_how_much() {
+        for (options, mib) in [
+            (&[][..], 256),
+            (&["--full"], 256),
+            (&["--quick"], 64),
+            (&["--quick", "--size", "128M"], 128),
+        ] {
+            let line = [&["pagewise", "bench", "--mix", "text:100"][..], options].concat();
+            let Some(Verb::Bench(wanted)) = Cli::try_parse_from(line).unwrap().verb else {
+                panic!()
+            };
+            assert_eq!(most(&wanted), Bytes::new(mib << 20), "{options:?}");
         }
     }
 }

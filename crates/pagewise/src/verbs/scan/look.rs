@@ -5,18 +5,21 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pagewise_model::{Disturbed, EstimateSource, Name, grouped};
+use pagewise_model::{Disturbed, EstimateSource, Name, Snapshot, grouped};
 use pagewise_observe::HostRoot;
 use pagewise_pages::estimate::{Origin, estimate};
 use pagewise_pages::lot::Lot;
 use pagewise_pages::tally::{Question, Tally};
-use pagewise_sample::{Choice, Options, Part, Partial, Sample, Sampler, Target};
+use pagewise_sample::{
+    Choice, OpenError, Options, Part, Partial, Sample, Sampler, Sharing, Target,
+};
 
 use super::dump::Dump;
 use super::target;
 use super::worker::{self, Rules, Worker};
 use crate::cli::{Global, Scan};
 use crate::progress::Looking;
+use crate::trouble::Advised;
 
 /// How near the compressed size of every algorithm is to be, in 95 of 100 samples.
 const PRECISE: f64 = 0.02;
@@ -34,14 +37,16 @@ pub(super) fn at(
     global: &Global,
     wanted: &Scan,
     host: &HostRoot,
-    snapshot: &pagewise_model::Snapshot,
+    snapshot: &Snapshot,
     question: &Question,
 ) -> anyhow::Result<Looked> {
     let (target, kind) = target::of(&wanted.source, snapshot)?;
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register_conditional_default(signal_hook::consts::SIGINT, stop.clone())?;
     signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())?;
-    let mut sampler = pagewise_sample::open(host, &target, target::options(wanted, stop))?;
+    let mut sampler =
+        pagewise_sample::open(host, &target, target::options(wanted, stop)).map_err(advised)?;
+    refuse_nothing(sampler.so_far())?;
     let dump = wanted.dump.as_deref().map(Dump::new).transpose()?;
     let shown = Looking::start(global);
     let threads = match target::choice(wanted) {
@@ -64,6 +69,32 @@ pub(super) fn at(
         dump.finish()?;
     }
     Ok(looked(question, kind, &sample, tallies))
+}
+
+/// Who is refused is told the way on.
+fn advised(error: OpenError) -> anyhow::Error {
+    match error {
+        OpenError::Process { why, .. } if why.is_refused() => {
+            Advised { what: error.to_string(), next: IF_REFUSED }.into()
+        }
+        other => other.into(),
+    }
+}
+
+const IF_REFUSED: &str = "`sudo pagewise scan --measure …` looks at processes of other users, too";
+
+/// An estimate of nothing would say that there is no memory, where it was refused.
+fn refuse_nothing(found: &Sample) -> anyhow::Result<()> {
+    let mut refused = found.not_read.iter().filter(|unread| unread.why.is_refused());
+    let Some(first) = refused.next().filter(|_| found.parts.is_empty()) else {
+        return Ok(());
+    };
+    let of = match refused.count() {
+        0 => format!("process {} ({})", first.pid, first.name),
+        more => format!("process {} ({}) and {more} more", first.pid, first.name),
+    };
+    let what = format!("{of}: {}", first.why);
+    Err(Advised { what, next: IF_REFUSED }.into())
 }
 
 /// Pages that the report looks at in passing, and the time that it may take.
@@ -152,7 +183,7 @@ fn looked(question: &Question, kind: &str, sample: &Sample, mut tallies: Vec<Tal
 fn origin(kind: &str, name: Name, pid: Option<u32>, (part, sample): (&Part, &Sample)) -> Origin {
     Origin {
         source: EstimateSource { kind: kind.into(), name, pid },
-        pages: population(sample, part),
+        places: population(sample, part),
         swapped_pages: part.swapped.get(),
         partial: part.ended.map(|_| "it ended or was replaced meanwhile".to_owned()),
         disturbed: Disturbed::default(),
@@ -161,9 +192,9 @@ fn origin(kind: &str, name: Name, pid: Option<u32>, (part, sample): (&Part, &Sam
 
 /// Pages of nobody, for tests.
 #[cfg(test)]
-pub(super) fn nowhere(pages: u64) -> Origin {
+pub(super) fn nowhere(places: u64) -> Origin {
     let source = EstimateSource { kind: "file".into(), name: Name::default(), pid: None };
-    Origin { source, pages, swapped_pages: 0, partial: None, disturbed: Disturbed::default() }
+    Origin { source, places, swapped_pages: 0, partial: None, disturbed: Disturbed::default() }
 }
 
 fn whole(kind: &str, sample: &Sample) -> Origin {
@@ -174,15 +205,23 @@ fn whole(kind: &str, sample: &Sample) -> Origin {
     let disturbed = sample.disturbed;
     Origin {
         source: EstimateSource { kind: kind.into(), name, pid },
-        pages: sample.parts.iter().map(|part| population(sample, part)).sum(),
+        places: sample.parts.iter().map(|part| population(sample, part)).sum(),
         swapped_pages: sample.swapped().get(),
-        partial: sample.partial.map(|why| partial(why, sample)),
+        partial: sample.partial.map(|why| partial(why, sample)).or_else(|| refused(kind, sample)),
         disturbed: Disturbed {
             referenced_pages: disturbed.referenced_pages.get(),
             unshared_pages: disturbed.unshared_pages.get(),
             faults: disturbed.faults,
         },
     }
+}
+
+/// Of processes that were named, some were refused. Of all of a host that is as expected.
+fn refused(kind: &str, sample: &Sample) -> Option<String> {
+    let refused = sample.not_read.iter().filter(|unread| unread.why.is_refused()).count();
+    let all = processes(sample.parts.len() + sample.not_read.len());
+    (refused > 0 && kind != "host")
+        .then(|| format!("{refused} of {all} refused; {IF_REFUSED}; what follows is of the others"))
 }
 
 /// What an estimate is of. Where every page was asked for they come in order of address: those that
@@ -206,9 +245,12 @@ fn partial(why: Partial, sample: &Sample) -> String {
 /// What a reader should know besides.
 fn notes(sample: &Sample) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
-    if sample.sharing == pagewise_sample::Sharing::PerProcess {
+    if sample.sharing == Sharing::Proportional {
         notes.push(
-            "private pages that processes still share since a fork count once for each".to_owned(),
+            "Which private pages processes share since a fork is told to root alone: here they count by \
+             the proportional size of their mappings (smaps), so that processes outside of this scan \
+             take their part away."
+                .to_owned(),
         );
     }
     let mut reasons: Vec<_> = sample.not_read.iter().map(|unread| unread.why).collect();

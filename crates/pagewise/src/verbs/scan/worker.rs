@@ -62,7 +62,7 @@ impl<'a> Worker<'a> {
 impl Visit for Worker<'_> {
     fn page(&mut self, origin: &Origin, page: &[u8]) {
         let kind = kind(origin.kind);
-        let place = Place { number: origin.page, kind, huge: origin.huge };
+        let place = Place { number: origin.page, kind, huge: origin.huge, share: origin.share };
         let Rules { lot, dump, shown, .. } = self.rules;
         let before = self.tally(origin.part).kept();
         let tally = &mut self.tallies[origin.part];
@@ -130,7 +130,8 @@ mod tests {
             page[..8].copy_from_slice(&(number / 2 + 1).to_ne_bytes());
             let part = usize::from(number >= 10_000);
             let kind = PageKind::Anonymous;
-            let origin = Origin { part, page: number, kind, exclusive: true, huge: None };
+            let origin =
+                Origin { part, page: number, kind, exclusive: true, share: 1.0, huge: None };
             worker.page(&origin, &page);
             assert!(worker.tallies.iter().map(Tally::kept).sum::<usize>() <= 5000);
         }

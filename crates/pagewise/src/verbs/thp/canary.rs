@@ -3,8 +3,9 @@
 //!
 //! Two pieces of our own memory, one in small pages and one in huge ones, are chased through in a
 //! random order of cache lines, in turns. Each step waits for the one before, so the difference
-//! between the two is what huge pages save for memory that is used like that: an upper bound, as
-//! programs that walk through memory in order, or whose working set is small, gain less. Counting
+//! between the two is what huge pages save for memory that is used like that. It is an example and no
+//! bound: a small working set gains nothing, a program that does more than find memory gains a part
+//! of it, and loops over few bytes of each page gained more where it was tried (docs/thp.md). Counting
 //! page walks themselves takes a PMU, which many virtual machines do not show. With `--hugetlb` pages
 //! of the pools are chased through in the same turns.
 
@@ -229,8 +230,9 @@ fn text(chased: &Chased) -> String {
         );
     }
     chased.left_out.iter().for_each(|why| text += &format!("{why}\n"));
-    text + "This is the most that a program can gain: one that walks through memory in order, or whose\n\
-            working set is small, gains less or nothing. Page walks themselves are not counted here.\n"
+    text + "An example, not a bound: a program gains a part of it for what it does besides finding memory\n\
+            (a GET of a Redis half to three quarters of it in batches, a seventh to a quarter one at a\n\
+            time), nothing with a small working set. Page walks themselves are not counted here.\n"
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise trial`: A against B with the user's own command.
 
+mod current;
 mod wanted;
 
 use anyhow::{Context, anyhow};
 use pagewise_lab::experiment::{Conducted, Control, Experiment, Heard, Trouble, conduct, judge};
 use pagewise_lab::treatment::Treatment;
-use pagewise_model::{Cost, Interval, TrialForecast, TrialRun};
+use pagewise_model::{Cost, Interval, TrialArm, TrialForecast, TrialRun};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_report::{Tried, json, text};
 
@@ -17,6 +18,7 @@ use crate::evidence::Folder;
 use crate::interrupt::Stop;
 use crate::progress::Measuring;
 use crate::treatment::Borrowed;
+use crate::trouble::Advised;
 use crate::{output, screen};
 
 /// What a shell reports for a program that SIGINT ended.
@@ -25,7 +27,9 @@ const STOPPED: u8 = 130;
 pub(super) fn run(global: &Global, wanted: &Trial, started: Started) -> anyhow::Result<Outcome> {
     let experiment = wanted::experiment(global, wanted)?;
     let host = HostRoot::live().context("/")?;
-    let machine = Interval::single(pagewise_observe::snapshot(&host, &Scope::glance()));
+    let scope = Scope { settings: true, ..Scope::glance() };
+    let machine = Interval::single(pagewise_observe::snapshot(&host, &scope));
+    compare_with_current(global, &experiment, &machine, wanted.aa)?;
     let stop = Stop::listen()?;
     let mut borrowed = wanted::borrowed(&experiment, wanted)?;
     let folder = wanted.evidence.as_deref();
@@ -38,6 +42,30 @@ pub(super) fn run(global: &Global, wanted: &Trial, started: Started) -> anyhow::
     let left = borrowed.map(Borrowed::end).unwrap_or_default();
     left.iter().for_each(|line| eprintln!("pagewise: {line}"));
     ended(global, &experiment, &machine, conducted, folder.as_ref(), started)
+}
+
+/// Refuses arms that come to the same on this machine, and says which of them changes nothing.
+fn compare_with_current(
+    global: &Global,
+    experiment: &Experiment,
+    machine: &Interval,
+    same_is_meant: bool,
+) -> anyhow::Result<()> {
+    let (knobs, arms) = (&machine.end.knobs, &experiment.arms);
+    let unchanged = |arm: &TrialArm| Some((arm.name.clone(), current::unchanged(arm, knobs)?));
+    let told: Vec<(String, String)> = arms.iter().filter_map(unchanged).collect();
+    if let [a, b] = arms.as_slice() {
+        if !same_is_meant && current::same_here(a, b, knobs) {
+            let why: Vec<&str> = told.iter().map(|(_, why)| why.as_str()).collect();
+            let what = format!("A and B are the same on this machine: {}", why.join(", "));
+            let next = "set another value in --a or --b; --aa if you mean it";
+            return Err(Advised { what, next }.into());
+        }
+    }
+    for (name, why) in told.iter().filter(|_| !global.quiet) {
+        eprintln!("pagewise: {name} is the machine as it is: {why}");
+    }
+    Ok(())
 }
 
 /// The runs, told to whoever watches and kept where that is wanted.

@@ -5,7 +5,7 @@ mod blocks;
 mod picks;
 mod swap;
 
-use pagewise_model::{BenchLayer, Benchmark, Contender, Noise};
+use pagewise_model::{BenchInput, BenchLayer, Benchmark, Contender, Noise, grouped};
 
 use super::kit::{Line, Page, Role};
 use super::words::plural;
@@ -26,9 +26,13 @@ fn heading(page: &mut Page, benched: &Benched<'_>) {
         BenchLayer::Zram => "zram of this kernel",
         BenchLayer::Codecs => "libraries, not zram",
     };
+    let left_out = match input.same_filled_left_out {
+        0 => String::new(),
+        some => format!(" ({} same-filled ones left out)", grouped(some)),
+    };
     let items = vec![
         input.measured_bytes.to_string(),
-        plural(input.pages, "page"),
+        format!("{}{left_out}", plural(input.pages, "page")),
         layer.to_owned(),
         format!("{:.0} s", cost.wall_seconds),
         format!("{:.0} s CPU", cost.cpu_seconds),
@@ -38,6 +42,18 @@ fn heading(page: &mut Page, benched: &Benched<'_>) {
     if benched.benchmark.stopped {
         page.prose(2, Role::Warning, "stopped early: what follows is of the rounds until then");
     }
+}
+
+/// Ratios are of what algorithms see; of all memory they are higher.
+fn left_out(input: &BenchInput) -> String {
+    let (left_out, pages) = (input.same_filled_left_out, input.pages);
+    let times = (left_out + pages) as f64 / pages.max(1) as f64;
+    format!(
+        "{} left out of times and ratios: zram stores their word in the slot table, and no algorithm ever \
+         sees one. Of all {} together, original per memory used is {times:.2} times as high.",
+        plural(left_out, "same-filled page"),
+        plural(left_out + pages, "page"),
+    )
 }
 
 /// `zstd:7`.
@@ -70,8 +86,7 @@ fn remarks(page: &mut Page, benchmark: &Benchmark) {
         page.prose(2, Role::Warning, &text);
     }
     if benchmark.input.same_filled_left_out > 0 {
-        let count = plural(benchmark.input.same_filled_left_out, "same-filled page");
-        page.prose(2, Role::Quiet, &format!("{count} left out: no algorithm ever sees one."));
+        page.prose(2, Role::Quiet, &left_out(&benchmark.input));
     }
     for missing in &benchmark.not_measured {
         page.prose(2, Role::Warning, &format!("not measured: {}: {}", missing.what, missing.why));

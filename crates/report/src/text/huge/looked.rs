@@ -1,22 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One process, mapping by mapping: what is huge, what could be, and what that would cost.
 
-use pagewise_model::{Blocks, Bytes, MappingCoverage, ProcessCoverage, ScanMethod};
+use pagewise_model::{Blocks, Bytes, MappingCoverage, ProcessCoverage, ScanMethod, Snapshot};
 
 use crate::text::kit::{Line, Page, Role};
 use crate::text::table::{Cell, Column, Table};
 use crate::text::words::{count, plural, share};
 
+const SWITCHED_OFF: &str = "Huge pages are switched off for this process (PR_SET_THP_DISABLE, called by itself or by \
+    what started it): it gets none, and a collapse can make none. Start it without that, as redis-server with \
+    disable-thp no.";
+
 /// Mappings shown.
 const MOST: usize = 8;
 
-pub(super) fn print(page: &mut Page, process: &ProcessCoverage) {
+/// What decides whether a process may have huge pages, besides its mappings.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Allowed<'a> {
+    /// `PR_SET_THP_DISABLE`: nothing gives it huge pages, a collapse neither.
+    switched_off: bool,
+    /// The host's `transparent_hugepage/enabled`.
+    host: Option<&'a str>,
+}
+
+impl<'a> Allowed<'a> {
+    pub(super) fn of(host: &'a Snapshot, pid: u32) -> Self {
+        let process = host.processes.list.iter().find(|process| process.pid == pid);
+        Self {
+            switched_off: process.is_some_and(|found| found.thp_allowed.get() == Some(false)),
+            host: host.thp.enabled.value().map(|choice| choice.active.as_str()),
+        }
+    }
+
+    /// Why the kernel gives a mapping no huge pages; `None` where that is not known.
+    fn why_not(self, mapping: &MappingCoverage, block: Bytes) -> Option<&'static str> {
+        let advised = mapping.advised.get();
+        match () {
+            () if self.switched_off => Some("switched off"),
+            () if advised == Some(false) => Some("advised against"),
+            () if self.host == Some("never") => Some("enabled is never"),
+            () if self.host == Some("madvise") && advised.is_none() => Some("not advised"),
+            () if mapping.size < block => Some("too small"),
+            () => None,
+        }
+    }
+}
+
+pub(super) fn print(page: &mut Page, process: &ProcessCoverage, allowed: Allowed<'_>) {
     page.gap();
     let title = format!("{} (pid {})", process.name, process.pid);
     let start = Line::default().span(Role::Strong, title);
     page.hang_items(start, 2, &sizes(process));
     page.items(2, &blocks(&process.blocks, process.block));
-    mappings(page, &process.largest);
+    mappings(page, process, allowed);
+    if allowed.switched_off {
+        return page.prose(2, Role::Warning, SWITCHED_OFF);
+    }
     advice(page, process);
 }
 
@@ -65,7 +104,8 @@ fn blocks(blocks: &Blocks, size: Bytes) -> Vec<String> {
     items
 }
 
-fn mappings(page: &mut Page, mappings: &[MappingCoverage]) {
+fn mappings(page: &mut Page, process: &ProcessCoverage, allowed: Allowed<'_>) {
+    let mappings = &process.largest;
     if mappings.is_empty() {
         return;
     }
@@ -79,11 +119,12 @@ fn mappings(page: &mut Page, mappings: &[MappingCoverage]) {
         Column::left("advised").spare(2),
     ];
     let mut table = Table::new(4, columns);
-    mappings.iter().take(MOST).for_each(|mapping| table.row(row(mapping)));
+    let rows = mappings.iter().take(MOST).map(|mapping| row(mapping, process.block, allowed));
+    rows.for_each(|cells| table.row(cells));
     table.print(page);
 }
 
-fn row(mapping: &MappingCoverage) -> Vec<Cell> {
+fn row(mapping: &MappingCoverage, block: Bytes, allowed: Allowed<'_>) -> Vec<Cell> {
     let coverage = &mapping.coverage;
     let all = coverage.anon.saturating_add(coverage.file);
     let huge = coverage.anon_huge.saturating_add(coverage.file_huge);
@@ -91,7 +132,10 @@ fn row(mapping: &MappingCoverage) -> Vec<Cell> {
         0 => Cell::default(),
         _ => size.to_string().into(),
     };
-    let could = mapping.blocks.full + mapping.blocks.half;
+    let could = match allowed.switched_off {
+        true => 0,
+        false => mapping.blocks.full + mapping.blocks.half,
+    };
     let name = match mapping.name.as_str() {
         "" => format!("{:x}", mapping.start),
         name => name.to_owned(),
@@ -102,9 +146,17 @@ fn row(mapping: &MappingCoverage) -> Vec<Cell> {
         some(coverage.file),
         share(huge.get(), all.get()).unwrap_or_default().into(),
         if could > 0 { plural(could, "block").into() } else { Cell::default() },
-        yes_no(mapping.eligible.get()),
+        eligible(mapping, block, allowed),
         yes_no(mapping.advised.get()),
     ]
+}
+
+/// `yes`, or `no` and why.
+fn eligible(mapping: &MappingCoverage, block: Bytes, allowed: Allowed<'_>) -> Cell {
+    match (mapping.eligible.get(), allowed.why_not(mapping, block)) {
+        (Some(false), Some(why)) => format!("no: {why}").into(),
+        (answer, _) => yes_no(answer),
+    }
 }
 
 fn yes_no(answer: Option<bool>) -> Cell {
@@ -127,4 +179,62 @@ fn advice(page: &mut Page, process: &ProcessCoverage) {
     page.prose(2, Role::Plain, &told);
     let command = format!("pagewise thp collapse --pid {}", process.pid);
     page.command(Line::indented(4), 4, &command);
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::{Reading, Source};
+
+    use super::*;
+    use crate::text::Look;
+
+    const ALLOWED: Allowed<'_> = Allowed { switched_off: false, host: Some("always") };
+
+    fn mapping(advised: Option<bool>, size: u64) -> MappingCoverage {
+        let source = || Source::file("/proc/7/smaps");
+        MappingCoverage {
+            size: Bytes::new(size),
+            eligible: Reading::found(false, source()),
+            advised: advised
+                .map_or_else(Reading::not_read, |asked| Reading::found(asked, source())),
+            blocks: Blocks { full: 3, ..Blocks::default() },
+            ..MappingCoverage::default()
+        }
+    }
+
+    #[test]
+    fn a_mapping_that_is_not_eligible_has_a_reason() {
+        let block = Bytes::new(2 << 20);
+        let why =
+            |allowed: Allowed<'_>, advised, size| allowed.why_not(&mapping(advised, size), block);
+        let off = Allowed { switched_off: true, ..ALLOWED };
+        let host = |host| Allowed { host: Some(host), ..ALLOWED };
+        assert_eq!(why(off, None, 4 << 20), Some("switched off"));
+        assert_eq!(why(ALLOWED, Some(false), 4 << 20), Some("advised against"));
+        assert_eq!(why(host("never"), Some(true), 4 << 20), Some("enabled is never"));
+        assert_eq!(why(host("madvise"), None, 4 << 20), Some("not advised"));
+        assert_eq!(why(host("madvise"), Some(true), 4 << 20), None);
+        assert_eq!(why(ALLOWED, None, 4096), Some("too small"));
+    }
+
+    #[test]
+    fn what_is_switched_off_is_neither_counted_nor_advised() {
+        let process = ProcessCoverage {
+            pid: 7,
+            block: Bytes::new(2 << 20),
+            blocks: Blocks { full: 3, ..Blocks::default() },
+            largest: vec![mapping(None, 8 << 20)],
+            ..ProcessCoverage::default()
+        };
+        let printed = |allowed| {
+            let mut page = Page::new(Look { width: 100, colour: false });
+            print(&mut page, &process, allowed);
+            page.finish()
+        };
+        let usual = printed(ALLOWED);
+        assert!(usual.contains("thp collapse --pid 7") && usual.contains("3 blocks"), "{usual}");
+        let off = printed(Allowed { switched_off: true, ..ALLOWED });
+        assert!(!off.contains("thp collapse") && !off.contains("3 blocks"), "{off}");
+        assert!(off.contains("no: switched off") && off.contains("PR_SET_THP_DISABLE"), "{off}");
+    }
 }

@@ -9,6 +9,8 @@ mod walks;
 
 use pagewise_model::{Bytes, Cgroup, Interval, Process, Reading, Snapshot};
 
+use looked::Allowed;
+
 use super::kit::{Line, Page, Role};
 use super::table::{Cell, Column, NONE, Table};
 use super::words::{cell, count, seconds, share, shown};
@@ -23,7 +25,9 @@ pub(super) fn print(page: &mut Page, seen: &HugeSeen<'_>) {
         groups(page, &huge::groups(seen));
     }
     processes(page, &huge::processes(seen), &seen.interval.end);
-    seen.looked.iter().for_each(|process| looked::print(page, process));
+    for process in seen.looked {
+        looked::print(page, process, Allowed::of(&seen.interval.end, process.pid));
+    }
     for why in seen.not_looked {
         page.prose(2, Role::Warning, why);
     }
@@ -56,7 +60,7 @@ fn counters(end: &Snapshot) -> Vec<String> {
     const SHOWN: [(&str, &str); 8] = [
         ("thp_fault_alloc", "made at fault"),
         ("thp_fault_fallback", "fell back at fault"),
-        ("thp_collapse_alloc", "collapsed"),
+        ("thp_collapse_alloc", "taken to collapse into, by khugepaged or on request"),
         ("thp_collapse_alloc_failed", "no page to collapse into"),
         ("thp_split_page", "split"),
         ("thp_split_pmd", "mappings split"),

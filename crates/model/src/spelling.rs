@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A word that is mistyped → the one that was likely meant.
+
+/// The candidate that differs from `word` in the fewest letters; `None` where that is more than about a
+/// third of them.
+pub fn most_similar<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let near = candidates.into_iter().map(|candidate| (distance(candidate, word), candidate));
+    near.min().filter(|(distance, _)| *distance <= word.len() / 3 + 1).map(|(_, found)| found)
+}
+
+/// How many letters must be changed, added or taken.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (at, one) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+        for (column, other) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(one != *other);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_word_is_guessed_and_a_wild_one_is_not() {
+        let known = ["zram-full", "zram-unused", "memory-pressure"];
+        let meant = |word: &str| most_similar(word, known);
+        assert_eq!(meant("zram-ful"), Some("zram-full"));
+        assert_eq!(meant("memory-presure"), Some("memory-pressure"));
+        assert_eq!((meant("nonsense"), meant(""), most_similar("x", [])), (None, None, None));
+        assert_eq!((distance("kitten", "sitting"), distance("", "abc")), (3, 3));
+    }
+}

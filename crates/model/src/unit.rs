@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a cgroup's path says about who owns its processes: a container or a unit of systemd.
+
+use crate::Name;
+
+/// Letters of a container's id that are shown, as `docker ps` does.
+const ID: usize = 12;
+
+/// The container or unit in a cgroup's path, in words that other tools take: `docker 5f3c1d0e77aa`,
+/// `nginx.service`; else the path's last folder. `None` for the root.
+///
+/// The deepest container counts, else the deepest service or scope: what a service makes below itself
+/// has no name elsewhere.
+pub fn unit_of(cgroup: &Name) -> Option<String> {
+    let path = cgroup.as_str().strip_suffix(" (deleted)").unwrap_or(cgroup.as_str());
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let containers = (0..parts.len()).rev().filter_map(|at| container(&parts, at));
+    let units = parts.iter().rev().filter(|part| is_unit(part)).map(|part| unescaped(part));
+    containers.chain(units).next().or_else(|| parts.last().map(|part| unescaped(part)))
+}
+
+/// `docker-<id>.scope`, `cri-containerd-<id>.scope`, `docker/<id>`, `lxc.payload.NAME`.
+fn container(parts: &[&str], at: usize) -> Option<String> {
+    let part = parts[at];
+    if let Some(name) = part.strip_prefix("lxc.payload.") {
+        return Some(format!("lxc {name}"));
+    }
+    let bare = part.strip_suffix(".scope").unwrap_or(part);
+    let (runtime, id) = match bare.rsplit_once('-') {
+        Some((runtime, id)) => (runtime, id),
+        None => (at.checked_sub(1).map_or("container", |above| runtime_of(parts[above])), bare),
+    };
+    let is_id = id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let runtime = if runtime == "libpod" { "podman" } else { runtime };
+    is_id.then(|| format!("{runtime} {}", &id[..ID]))
+}
+
+/// The folder above a bare id is the runtime's, but in pods it is the pod.
+fn runtime_of(above: &str) -> &str {
+    if matches!(above, "docker" | "lxc" | "podman") { above } else { "container" }
+}
+
+fn is_unit(part: &str) -> bool {
+    part.ends_with(".service") || part.ends_with(".scope")
+}
+
+/// systemd writes a `-` inside of a name as `\x2d`.
+fn unescaped(part: &str) -> String {
+    part.replace(r"\x2d", "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn containers_and_units_are_named_as_their_tools_name_them() {
+        let id = "5f3c1d0e77aa".to_owned() + &"0".repeat(52);
+        let of = |path: &str| unit_of(&Name::from(path.replace("ID", &id).as_str()));
+        for (path, unit) in [
+            ("/system.slice/nginx.service", "nginx.service"),
+            ("/system.slice/docker-ID.scope", "docker 5f3c1d0e77aa"),
+            ("/docker/ID", "docker 5f3c1d0e77aa"),
+            ("/docker/ID/init", "docker 5f3c1d0e77aa"),
+            (
+                "/kubepods.slice/kubepods-pod1.slice/cri-containerd-ID.scope",
+                "cri-containerd 5f3c1d0e77aa",
+            ),
+            ("/kubepods/burstable/pod77/ID", "container 5f3c1d0e77aa"),
+            ("/machine.slice/libpod-ID.scope/container", "podman 5f3c1d0e77aa"),
+            ("/lxc.payload.web/system.slice/cron.service", "lxc web"),
+            ("/lxc.payload.web", "lxc web"),
+            (
+                "/user.slice/user-1000.slice/user@1000.service/app.slice/app-firefox-77.scope",
+                "app-firefox-77.scope",
+            ),
+            ("/system.slice/system-getty.slice/getty@tty1.service", "getty@tty1.service"),
+            (r"/system.slice/a\x2db.service (deleted)", "a-b.service"),
+            ("/user.slice", "user.slice"),
+            ("/batch/job", "job"),
+        ] {
+            assert_eq!(of(path).as_deref(), Some(unit), "{path}");
+        }
+        assert_eq!((of("/"), of("")), (None, None));
+    }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How much there is to read: processes and memory cgroups, before any of them is read.
+
+use crate::root::HostRoot;
+use crate::text::{number, words};
+
+/// Numbers of what a whole snapshot holds in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Process ids, kernel threads included.
+    pub processes: usize,
+    /// Memory cgroups; kernels count some that were removed, too.
+    pub cgroups: usize,
+}
+
+/// The extent of the live machine. Where something is not told it counts as none.
+pub fn extent(host: &HostRoot) -> Extent {
+    let listed = host.bytes("proc/cgroups").unwrap_or_default();
+    let cgroups = listed.split(|&byte| byte == b'\n').find_map(|line| {
+        let mut words = words(line);
+        (words.next()? == b"memory").then(|| number(words.nth(1)?)).flatten()
+    });
+    Extent { processes: host.numbered("proc", "").len(), cgroups: cgroups.unwrap_or(0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::testing::host;
+
+    #[test]
+    fn processes_and_memory_cgroups_are_counted() {
+        let cgroups =
+            "#subsys_name\thierarchy\tnum_cgroups\tenabled\ncpu\t1\t7\t1\nmemory\t4\t37\t1\n";
+        let files = [("proc/1/status", ""), ("proc/20/stat", ""), ("proc/cgroups", cgroups)];
+        assert_eq!(extent(&host(files)), Extent { processes: 2, cgroups: 37 });
+        assert_eq!(
+            extent(&host([("proc/cgroups", "memory")])),
+            Extent { processes: 0, cgroups: 0 }
+        );
+    }
+}

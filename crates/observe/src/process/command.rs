@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Reads `/proc/PID/cmdline`: only of the processes that are named, and only for the screen.
+//!
+//! Arguments hold passwords and names, so no snapshot and no recording has them. The kernel takes the
+//! process's memory lock for this file too, so the helper reads it. It is what the program left in its
+//! memory: any bytes, with a zero after each argument, and nothing for a process that has ended.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::time::Duration;
+
+use pagewise_model::Name;
+
+use super::helper::{self, Answer};
+use crate::calls::Job;
+use crate::root::HostRoot;
+
+/// What all of them may take.
+const BUDGET: Duration = Duration::from_millis(200);
+/// What one is expected to take.
+const COST: Duration = Duration::from_micros(30);
+/// Bytes that are shown of one.
+const SHOWN: usize = 400;
+
+/// The command line of each process that has one; of the live machine only.
+pub fn command_lines(host: &HostRoot, pids: &[u32]) -> BTreeMap<u32, Name> {
+    if !host.is_live() {
+        return BTreeMap::new();
+    }
+    let job = |pid: &u32| {
+        let path = CString::new(format!("/proc/{pid}/cmdline")).ok()?;
+        Some((*pid, Job { path, cost: COST }))
+    };
+    let (pids, jobs): (Vec<u32>, Vec<Job>) = pids.iter().filter_map(job).unzip();
+    let answers = helper::read_all(&jobs, BUDGET);
+    let read = pids.into_iter().zip(answers).filter_map(|(pid, answer)| match answer {
+        Answer::Read(bytes) => Some((pid, printable(&bytes)?)),
+        Answer::Refused(_) | Answer::NotRead | Answer::Stuck => None,
+    });
+    read.collect()
+}
+
+/// Arguments with a space between them; `None` where there are none.
+fn printable(bytes: &[u8]) -> Option<Name> {
+    let end = bytes.iter().rposition(|&byte| byte != 0)? + 1;
+    let shown = &bytes[..end.min(SHOWN)];
+    let spaced: Vec<u8> = shown.iter().map(|&byte| if byte == 0 { b' ' } else { byte }).collect();
+    Some(Name::from_bytes(&spaced))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_separated_by_spaces_and_made_printable() {
+        let shown = |bytes: &[u8]| printable(bytes).map(|name| name.as_str().to_owned());
+        assert_eq!(shown(b"redis-server\0*:6379\0\0\0").as_deref(), Some("redis-server *:6379"));
+        assert_eq!(shown(b"a\x1b[2J\0b").as_deref(), Some(r"a\u{1b}[2J b"));
+        assert_eq!(shown(b"\0\0"), None);
+        assert_eq!(shown(&[b'x'; 5000]).unwrap().len(), SHOWN);
+    }
+
+    #[test]
+    fn our_own_command_line_is_read_and_a_recording_has_none() {
+        let own = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
+        let live = HostRoot::live().unwrap();
+        let lines = command_lines(&live, &[own, u32::MAX]);
+        let program = std::env::args().next().unwrap();
+        assert!(lines[&own].as_str().starts_with(&program[..program.len().min(SHOWN)]));
+        assert_eq!(lines.len(), 1);
+        assert!(command_lines(&HostRoot::memory([]), &[own]).is_empty());
+    }
+}

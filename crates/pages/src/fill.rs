@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Sizes of a sample → the memory that a pool holds once all pages were stored, each once.
+//!
+//! An object takes its part of a zspage, so that the sum over objects follows from the sample's mean.
+//! Besides, each class has a last zspage that is not full. How much of that is empty depends on the
+//! remainder of a number that is known roughly: where it may be off by more than a zspage has objects
+//! every remainder is as likely, with a mean of half a zspage and a standard deviation of 0.29 of one; of
+//! a class with few objects the likely numbers are tried one by one (a negative binomial: what the rest
+//! of the population has, where so many of the sample are of the class). The variances add up, since one
+//! class's remainder says nothing of another's.
+//!
+//! Classes that the sample did not meet begin a zspage, too. As large a share of all pages is of such
+//! classes as the sample met once (Good and Turing); which ones is unknown but for sizes near those seen,
+//! and how many there are follows from those met once and twice (Chao).
+
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "counts and sizes of pages are positive and far below 2^53"
+)]
+
+use pagewise_model::Ends;
+
+use crate::interval::{Sums, Z};
+use crate::zsmalloc::{Class, Seen, Stored, Zsmalloc};
+
+/// zram's `mem_used_total` once the pages of `places` were stored, judged by those in `stored`, whose
+/// parts of zspages add up to `parts`.
+#[must_use]
+pub fn used(pool: &Zsmalloc, stored: &Stored, parts: &Sums, places: u64) -> (u64, Ends<u64>) {
+    if parts.count() >= places {
+        let exact = pool.used_after_fresh_fill(stored).get();
+        return (exact, [exact, exact]);
+    }
+    let of_classes = Rest::of(pool, stored, parts.count(), places);
+    let all = places as f64;
+    let used = parts.mean() * all + of_classes.mean;
+    let [low, high] = parts.mean_interval(places).map(|mean| mean * all);
+    let [below, above] = [parts.mean() * all - low, high - parts.mean() * all];
+    // ends of a sum of independent parts: their squares add up
+    let low = used - below.hypot(Z * of_classes.variance.sqrt());
+    let high = used + above.hypot(Z * of_classes.variance.sqrt());
+    let whole = |bytes: f64| bytes.max(0.0).round() as u64;
+    (whole(used), [whole(low), whole(high)])
+}
+
+/// Bytes of zspages that hold no object.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rest {
+    mean: f64,
+    variance: f64,
+}
+
+impl Rest {
+    fn of(pool: &Zsmalloc, stored: &Stored, sampled: u64, places: u64) -> Self {
+        let classes: Vec<(Class, Seen)> = stored.of_classes(pool).collect();
+        let (n, all) = (sampled.max(1) as f64, places as f64);
+        let per_drawn = (all - n) / n;
+        let seen: f64 = classes.iter().map(|(_, seen)| seen.shares).sum();
+        let met_once = classes.iter().filter(|(_, seen)| seen.objects == 1);
+        let unseen: f64 = met_once.map(|(_, seen)| seen.shares).sum();
+        let known = (1.0 - unseen / seen.max(f64::MIN_POSITIVE)).max(0.0);
+        let near = near(&classes);
+        let (mut rest, mut not_met, mut begun) = (Self::default(), Self::default(), 0.0);
+        for ((class, seen), near) in classes.iter().zip(near) {
+            let (of_seen, of_unseen) = (per_drawn * seen.shares * known, per_drawn * unseen * near);
+            let uneven = if seen.shares > 0.0 { seen.squares / seen.shares } else { 1.0 };
+            let left = Left {
+                least: seen.shares,
+                mean: of_seen + of_unseen,
+                variance: of_unseen + of_seen * (1.0 + per_drawn) * uneven,
+            };
+            let of_class = left.rest(pool.zspage_bytes(*class), class.objects as f64);
+            if seen.objects == 0 {
+                not_met.add(of_class);
+                begun += 1.0 - (-of_unseen).exp();
+            } else {
+                rest.add(of_class);
+            }
+        }
+        // no more of them than there should be, of all that could be
+        let scale = if begun > 0.0 { (classes_not_met(&classes) / begun).min(1.0) } else { 0.0 };
+        // how many were met once is a matter of luck, and what follows from it goes with its square
+        let mean = not_met.mean * scale;
+        let luck = (2.0 * mean).powi(2) / met(&classes, 1).max(1.0);
+        rest.add(Self { mean, variance: not_met.variance * scale + luck });
+        rest
+    }
+
+    fn add(&mut self, other: Self) {
+        self.mean += other.mean;
+        self.variance += other.variance;
+    }
+}
+
+/// How many classes there are that the sample did not meet, judged by those met once and twice (Chao).
+fn classes_not_met(classes: &[(Class, Seen)]) -> f64 {
+    met(classes, 1).powi(2) / (2.0 * (met(classes, 2) + 1.0))
+}
+
+/// Classes that the sample met so often.
+fn met(classes: &[(Class, Seen)], times: u64) -> f64 {
+    classes.iter().filter(|(_, seen)| seen.objects == times).count() as f64
+}
+
+/// Classes that are this near to one that was seen may be there, too.
+const NEAR: usize = 4;
+
+/// How likely a page that no drawn one resembles belongs to each class: sizes that were not seen lie
+/// near those that were.
+fn near(classes: &[(Class, Seen)]) -> Vec<f64> {
+    let mut weights = vec![0.0; classes.len()];
+    for (at, _) in classes.iter().enumerate().filter(|(_, (_, seen))| seen.objects > 0) {
+        for (other, weight) in weights.iter_mut().enumerate().skip(at.saturating_sub(NEAR)) {
+            if other > at + NEAR {
+                break;
+            }
+            *weight += 1.0 / (1 + other.abs_diff(at)) as f64;
+        }
+    }
+    let sum: f64 = weights.iter().sum();
+    weights.into_iter().map(|weight| weight / sum.max(f64::MIN_POSITIVE)).collect()
+}
+
+/// How many objects a class has: those seen, and about so many more.
+#[derive(Debug, Clone, Copy)]
+struct Left {
+    least: f64,
+    mean: f64,
+    variance: f64,
+}
+
+impl Left {
+    /// What is empty of the last zspage, of so many bytes and objects.
+    fn rest(self, bytes: f64, objects: f64) -> Rest {
+        let deviation = self.variance.sqrt();
+        if 7.0 * deviation > 4.0 * objects {
+            let spread = bytes * ((objects * objects - 1.0) / 12.0).sqrt() / objects;
+            let mean = bytes * (objects - 1.0) / (2.0 * objects);
+            return Rest { mean, variance: spread * spread };
+        }
+        let empty = |more: f64| {
+            let count = (self.least + more).round();
+            (count / objects).ceil() * bytes - count * bytes / objects
+        };
+        let (mut sum, mut squares, mut weights) = (0.0, 0.0, 0.0);
+        let last = (self.mean + 5.0 * deviation).ceil() as u32 + 3;
+        for (more, likely) in self.likelihoods(last).into_iter().enumerate() {
+            let empty = empty(more as f64);
+            weights += likely;
+            sum += likely * empty;
+            squares += likely * empty * empty;
+        }
+        let mean = sum / weights;
+        Rest { mean, variance: (squares / weights - mean * mean).max(0.0) }
+    }
+
+    /// Of each number up to the last one: negative binomial, which has this mean and variance.
+    fn likelihoods(self, last: u32) -> Vec<f64> {
+        let beyond = (self.variance - self.mean).max(self.mean * 1e-6);
+        let size = if beyond > 0.0 { self.mean * self.mean / beyond } else { 0.0 };
+        let odds = if size > 0.0 { self.mean / (size + self.mean) } else { 0.0 };
+        let (mut all, mut log) = (Vec::new(), size * (1.0 - odds).ln());
+        for number in 0..=last {
+            all.push(log.exp());
+            let number = f64::from(number);
+            log += ((number + size) / (number + 1.0) * odds).ln();
+        }
+        all
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `/etc/pagewise/doctor.toml` → which findings an operator does not want to hear about.
+//!
+//! ```toml
+//! ignore = ["cgroup-v1-limits", "zram-oversized"]
+//! min_severity = "critical"
+//! ```
+//!
+//! Both keys are optional. A key, an id or a severity that there is not is an error: a word that was
+//! mistyped must not silence anything or, worse, seem to.
+
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use anyhow::Context;
+use clap::ValueEnum;
+use pagewise_decide::RULES;
+use pagewise_model::most_similar;
+use toml::{Table, Value};
+
+use crate::cli::Severity;
+use crate::trouble::Advised;
+
+/// Read where no other file is named.
+pub(crate) const FILE: &str = "/etc/pagewise/doctor.toml";
+/// Such a file has a few lines.
+const LONGEST: u64 = 64 << 10;
+
+/// What the file says.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Accepted {
+    /// Rules whose findings are left out.
+    pub(crate) ignore: Vec<String>,
+    /// Findings that matter less are not shown.
+    pub(crate) min_severity: Option<Severity>,
+}
+
+/// The named file, which must be there, or the usual one, which need not.
+pub(crate) fn read(named: Option<&Path>) -> anyhow::Result<Accepted> {
+    let path = named.unwrap_or(Path::new(FILE));
+    match read_text(path) {
+        Ok(text) => parse(&text).with_context(|| path.display().to_string()),
+        Err(error) if named.is_none() && error.kind() == ErrorKind::NotFound => {
+            Ok(Accepted::default())
+        }
+        Err(error) => Err(error).with_context(|| path.display().to_string()),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the program's own settings, not the host's")]
+fn read_text(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let read = std::fs::File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
+    if read as u64 > LONGEST {
+        return Err(std::io::Error::other("larger than 64 KiB, which no such file is"));
+    }
+    Ok(text)
+}
+
+fn parse(text: &str) -> anyhow::Result<Accepted> {
+    let table: Table = toml::from_str(text).map_err(|error| wrong(&error.to_string()))?;
+    let mut accepted = Accepted::default();
+    for (key, value) in &table {
+        match (key.as_str(), value) {
+            ("ignore", Value::Array(ids)) => accepted.ignore = rules(ids)?,
+            ("min_severity", Value::String(word)) => accepted.min_severity = Some(severity(word)?),
+            ("ignore", other) => {
+                return Err(wrong(&format!("ignore: expected a list of ids, found {other}")));
+            }
+            ("min_severity", other) => {
+                return Err(wrong(&format!("min_severity: expected a word, found {other}")));
+            }
+            (other, _) => return Err(wrong(&no_such("key", other, KEYS))),
+        }
+    }
+    Ok(accepted)
+}
+
+const KEYS: [&str; 2] = ["ignore", "min_severity"];
+
+fn rules(ids: &[Value]) -> anyhow::Result<Vec<String>> {
+    let rule = |id: &Value| match id.as_str() {
+        Some(id) if is_rule(id) => Ok(id.to_owned()),
+        Some(unknown) => {
+            let what = no_such("rule", unknown, RULES.iter().map(|rule| rule.id));
+            Err(Advised { what, next: "pagewise doctor --list" }.into())
+        }
+        None => Err(wrong(&format!("ignore: expected ids in quotes, found {id}"))),
+    };
+    ids.iter().map(rule).collect()
+}
+
+fn severity(word: &str) -> anyhow::Result<Severity> {
+    let known = Severity::from_str(word, false);
+    known.map_err(|_| {
+        wrong(&format!("min_severity: expected info, warning or critical, found {word:?}"))
+    })
+}
+
+fn wrong(what: &str) -> anyhow::Error {
+    let next = "it may have ignore = [\"ID\", …] and min_severity = \"warning\"";
+    Advised { what: what.trim_end().to_owned(), next }.into()
+}
+
+fn no_such<'a>(kind: &str, word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let near = most_similar(word, known);
+    let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+    format!("no {kind} {word:?} is known{hint}")
+}
+
+fn is_rule(id: &str) -> bool {
+    RULES.iter().any(|rule| rule.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_keys_are_optional() {
+        assert_eq!(parse("").unwrap(), Accepted::default());
+        let both = parse("ignore = [\"zram-full\"]\nmin_severity = \"critical\"\n").unwrap();
+        assert_eq!(both.ignore, ["zram-full"]);
+        assert_eq!(both.min_severity, Some(Severity::Critical));
+    }
+
+    #[test]
+    fn what_there_is_not_is_refused_by_name() {
+        let refused = |text: &str| format!("{:#}", parse(text).unwrap_err());
+        assert_eq!(
+            refused("ignore = [\"zram-ful\"]"),
+            "no rule \"zram-ful\" is known; did you mean zram-full?"
+        );
+        assert_eq!(refused("ignores = []"), "no key \"ignores\" is known; did you mean ignore?");
+        assert!(refused("min_severity = \"grave\"").contains("expected info, warning or critical"));
+        assert!(refused("min_severity = 3").contains("expected a word, found 3"));
+        assert!(refused("ignore = \"zram-full\"").contains("expected a list of ids"));
+        assert!(refused("ignore = [7]").contains("ids in quotes, found 7"));
+        assert!(refused("ignore = [").contains("line 1"));
+    }
+
+    #[test]
+    fn only_a_file_that_was_named_must_be_there() {
+        let missing = Path::new("/nonexistent/doctor.toml");
+        let error = format!("{:#}", read(Some(missing)).unwrap_err());
+        assert!(error.starts_with("/nonexistent/doctor.toml: "), "{error}");
+        assert!(read(Some(Path::new("/dev/zero"))).is_err());
+    }
+}

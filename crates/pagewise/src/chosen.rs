@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Words for sections, columns and orders → what they choose; help and completions list them.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use pagewise_report::view::{COLUMNS, Field, SECTIONS, Section, Sort};
+
+type Choices<T> = [(T, &'static str, &'static str)];
+
+const ORDERS: [(Sort, &str, &str); 5] = [
+    (Sort::Size, "size", "the largest: proportional size, else resident; usage of cgroups"),
+    (Sort::Swap, "swap", "the most in swap"),
+    (Sort::Growth, "growth", "the fastest growing: anonymous memory, in RAM and in swap"),
+    (Sort::Refaults, "refaults", "the most major faults; the most refaults of cgroups"),
+    (Sort::Cpu, "cpu", "the most CPU time over the interval; the largest cgroups"),
+];
+
+pub(crate) fn section() -> impl TypedValueParser<Value = Section> {
+    one_of(&SECTIONS)
+}
+
+pub(crate) fn field() -> impl TypedValueParser<Value = Field> {
+    one_of(&COLUMNS)
+}
+
+pub(crate) fn order() -> impl TypedValueParser<Value = Sort> {
+    one_of(&ORDERS)
+}
+
+/// The id of a rule.
+pub(crate) fn rule() -> impl TypedValueParser<Value = String> {
+    let rules = pagewise_decide::RULES.iter();
+    PossibleValuesParser::new(rules.map(|rule| PossibleValue::new(rule.id).help(rule.doc)))
+}
+
+fn one_of<T: Copy + Send + Sync + 'static>(
+    choices: &'static Choices<T>,
+) -> impl TypedValueParser<Value = T> {
+    let words = choices.iter().map(|(_, word, about)| PossibleValue::new(*word).help(*about));
+    PossibleValuesParser::new(words).try_map(|typed| {
+        let found = choices.iter().find(|(_, word, _)| *word == typed);
+        found.map(|(value, _, _)| *value).ok_or("it is none of them")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Verb};
+
+    fn chosen(line: &[&str]) -> Result<Box<crate::cli::Report>, String> {
+        let line = ["pagewise", "report"].iter().chain(line);
+        match Cli::try_parse_from(line).map_err(|error| error.to_string())?.verb {
+            Some(Verb::Report(report)) => Ok(report),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn lists_are_separated_by_commas_and_keep_their_order() {
+        let report = chosen(&["--only", "zram,memory", "-o", "swap,pid", "--sort", "cpu"]).unwrap();
+        assert_eq!(report.only, [Section::Zram, Section::Memory]);
+        assert_eq!(report.columns, [Field::Swap, Field::Pid]);
+        assert_eq!(report.sort, Some(Sort::Cpu));
+    }
+
+    #[test]
+    fn a_word_that_there_is_not_is_refused_with_those_that_there_are() {
+        for option in [["--only", "zam"], ["-o", "swapp"], ["--sort", "sizes"]] {
+            let refused = chosen(&option).unwrap_err();
+            assert!(refused.contains("possible values"), "{refused}");
+            assert!(refused.contains("tip: a similar value exists"), "{refused}");
+        }
+    }
+}

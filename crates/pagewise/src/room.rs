@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Whether this program may have the memory that it is about to need.
+//!
+//! A report is wanted most where memory is short: at the commit limit (overcommit 2) or under a limit of
+//! address space an allocation fails, and that ends the program. So what the large parts need is asked
+//! for in one piece first and given back at once. What does not fit is left out, and the rest is said.
+//! Somebody else may take the room meanwhile; then the program ends as before.
+
+use pagewise_model::Bytes;
+use pagewise_observe::{HostRoot, Scope, extent};
+
+/// What a snapshot takes without processes and cgroups, with what prints it.
+const BASE: usize = 2 << 20;
+/// The same for each process at both ends: 3.5 KiB were measured.
+const PROCESS: usize = 4 << 10;
+/// The same for each cgroup with its counters at both ends.
+const CGROUP: usize = 32 << 10;
+/// Groups above this number are not kept.
+const MOST_GROUPS: usize = 1000;
+/// What looking at a thousand pages takes: threads, buffers, what algorithms need.
+const CONTENTS: usize = 8 << 20;
+
+/// `scope` where there is room for it, else facts of the machine as a whole and a word about it.
+pub(crate) fn affordable(host: &HostRoot, scope: &Scope) -> Scope {
+    if !host.is_live() {
+        return *scope;
+    }
+    let extent = extent(host);
+    let needed = BASE
+        + extent.processes.saturating_mul(PROCESS)
+        + extent.cgroups.min(MOST_GROUPS).saturating_mul(CGROUP);
+    if has(needed) {
+        return *scope;
+    }
+    tell(needed, "processes, cgroups and settings are left out");
+    Scope::glance()
+}
+
+/// Whether page contents can be looked at.
+pub(crate) fn has_for_contents() -> bool {
+    let has = has(CONTENTS);
+    if !has {
+        tell(CONTENTS, "no page contents are looked at");
+    }
+    has
+}
+
+fn tell(needed: usize, left_out: &str) {
+    let needed = Bytes::new(needed as u64);
+    eprintln!("pagewise: {needed} of memory could not be had: {left_out}");
+    eprintln!(
+        "  next   raise the limit (ulimit -v; with overcommit 2, vm.overcommit_ratio), or end what commits most"
+    );
+}
+
+/// Whether so much can be had in one piece.
+fn has(bytes: usize) -> bool {
+    Vec::<u8>::new().try_reserve_exact(bytes).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_has_cannot_be_had() {
+        assert!(has(1 << 20) && !has(usize::MAX / 2));
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What arms set beside what this machine has: an arm may change nothing.
+//!
+//! `--b vm.swappiness=60` against a machine whose swappiness is 60 compares nothing, at the price of an
+//! hour. The value of a cgroup (version 1 has a swappiness for each) is not looked at: trials set both.
+
+use pagewise_model::knob::{Domain, KnobReading};
+use pagewise_model::{TrialArm, TrialSetting};
+
+/// Whether both arms come to the same here: what one sets is what the other sets, or what there is.
+pub(super) fn same_here(a: &TrialArm, b: &TrialArm, knobs: &[KnobReading]) -> bool {
+    let is_met = |set: &TrialSetting, by: &TrialArm| match of(by, &set.knob) {
+        Some(other) => other.value == set.value,
+        None => is_current(set, knobs),
+    };
+    a.swap == b.swap
+        && a.settings.iter().all(|set| is_met(set, b))
+        && b.settings.iter().all(|set| is_met(set, a))
+}
+
+/// `vm.swappiness is 60 already`, for an arm of which every setting is; `None` where it changes something.
+pub(super) fn unchanged(arm: &TrialArm, knobs: &[KnobReading]) -> Option<String> {
+    let told = || arm.settings.iter().map(|set| format!("{} is {} already", set.knob, set.value));
+    let same = arm.swap.is_none() && arm.settings.iter().all(|set| is_current(set, knobs));
+    (same && !arm.settings.is_empty()).then(|| told().collect::<Vec<_>>().join(", "))
+}
+
+fn of<'a>(arm: &'a TrialArm, knob: &str) -> Option<&'a TrialSetting> {
+    arm.settings.iter().find(|set| set.knob == knob)
+}
+
+fn is_current(set: &TrialSetting, knobs: &[KnobReading]) -> bool {
+    let named = |reading: &&KnobReading| match &reading.instance {
+        None => reading.knob.name == set.knob,
+        Some(instance) => format!("{}[{instance}]", reading.knob.name) == set.knob,
+    };
+    knobs.iter().find(named).is_some_and(|reading| {
+        let is_switch = reading.knob.domain == Domain::Bool;
+        reading
+            .active()
+            .is_some_and(|live| spelled(live, is_switch) == spelled(&set.value, is_switch))
+    })
+}
+
+/// A switch has several spellings.
+fn spelled(value: &str, is_switch: bool) -> &str {
+    match value {
+        "1" | "Y" | "y" | "true" if is_switch => "1",
+        "0" | "N" | "n" | "false" if is_switch => "0",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::knob::KNOBS;
+    use pagewise_model::{Name, Reading, Source};
+
+    use super::*;
+
+    fn live(name: &str, value: &str) -> KnobReading {
+        let knob = KNOBS.iter().find(|knob| knob.name == name).unwrap();
+        let live = Reading::found(Name::from(value), Source::file("/proc/sys/x"));
+        KnobReading { knob, instance: None, live, default: None }
+    }
+
+    fn arm(settings: &[(&str, &str)]) -> TrialArm {
+        let set = |(knob, value): &(&str, &str)| TrialSetting {
+            knob: (*knob).to_owned(),
+            value: (*value).to_owned(),
+        };
+        TrialArm { settings: settings.iter().map(set).collect(), ..TrialArm::default() }
+    }
+
+    #[test]
+    fn an_arm_that_sets_what_there_is_changes_nothing() {
+        let knobs = [live("vm.swappiness", "60"), live("zswap.enabled", "N")];
+        let same = |a: &[(&str, &str)], b: &[(&str, &str)]| same_here(&arm(a), &arm(b), &knobs);
+        assert!(same(&[], &[("vm.swappiness", "60")]));
+        assert!(same(&[("zswap.enabled", "0")], &[("vm.swappiness", "60")]));
+        assert!(!same(&[], &[("vm.swappiness", "61")]));
+        assert!(!same(&[("vm.swappiness", "60")], &[("vm.swappiness", "100")]));
+        assert!(!same(&[], &[("vm.page-cluster", "3")]), "what is not known may differ");
+        let swap = TrialArm { swap: Some(Vec::new()), ..arm(&[]) };
+        assert!(!same_here(&arm(&[]), &swap, &knobs));
+    }
+
+    #[test]
+    fn what_is_so_already_is_said_of_the_whole_arm() {
+        let knobs = [live("vm.swappiness", "60")];
+        let told = unchanged(&arm(&[("vm.swappiness", "60")]), &knobs);
+        assert_eq!(told.as_deref(), Some("vm.swappiness is 60 already"));
+        assert_eq!(unchanged(&arm(&[]), &knobs), None);
+        assert_eq!(unchanged(&arm(&[("vm.swappiness", "1")]), &knobs), None);
+    }
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Names of one column → as short as the column, and still told apart.
+//!
+//! A name that is too long loses its end (of a path, its start). Where that makes different names look
+//! alike, as the ids of pods do in their middle, those names are shown from where they begin to differ:
+//! `kubepod…5f3c1d0e…`. Where even the differing parts are too long for that, they are shortened in the
+//! same way, and what is left alike at last is numbered.
+
+use std::collections::BTreeMap;
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::kit::{clip, clip_start};
+
+/// Which part of a name says most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    Start,
+    End,
+}
+
+/// The names, each in at most `width` columns. From a width of 10 on, names that differ stay different.
+pub(super) fn elide(names: &[&str], width: usize, keep: Keep) -> Vec<String> {
+    let mut distinct: Vec<&str> = names.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let mut short = shortened(&distinct, width, keep);
+    number_equals(&mut short, width);
+    let by_name: BTreeMap<&str, String> = distinct.into_iter().zip(short).collect();
+    names.iter().map(|name| by_name.get(name).cloned().unwrap_or_default()).collect()
+}
+
+/// Shortens different names; some may still look alike.
+fn shortened(names: &[&str], width: usize, keep: Keep) -> Vec<String> {
+    let mut short: Vec<String> = names.iter().map(|name| clipped(name, width, keep)).collect();
+    let mut alike: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (at, text) in short.iter().enumerate() {
+        alike.entry(text).or_default().push(at);
+    }
+    let alike: Vec<Vec<usize>> = alike.into_values().filter(|those| those.len() > 1).collect();
+    for those in alike {
+        let cluster: Vec<&str> = those.iter().map(|&at| names[at]).collect();
+        for (at, text) in those.into_iter().zip(from_difference(&cluster, width, keep)) {
+            short[at] = text;
+        }
+    }
+    short
+}
+
+fn clipped(name: &str, width: usize, keep: Keep) -> String {
+    match keep {
+        Keep::Start => clip(name, width).into_owned(),
+        Keep::End => clip_start(name, width).into_owned(),
+    }
+}
+
+/// Different names that begin or end alike, from where they differ.
+fn from_difference(names: &[&str], width: usize, keep: Keep) -> Vec<String> {
+    let start = common_start(names);
+    let end = common_end(names, start);
+    if start == 0 && end == 0 {
+        return names.iter().map(|name| clipped(name, width, keep)).collect();
+    }
+    let parts: Vec<&str> = names.iter().map(|name| &name[start..name.len() - end]).collect();
+    let marks = usize::from(start > 0) + usize::from(end > 0);
+    let longest = parts.iter().map(|part| part.width()).max().unwrap_or(0);
+    // a third of the room shows what the names have in common, if the rest holds what differs
+    let room = width.saturating_sub(marks);
+    let head = (width / 3).min(room.saturating_sub(longest));
+    let head = if start > 0 { taken(names[0], head.min(names[0][..start].width())) } else { "" };
+    let room = room - head.width();
+    let middles = match longest <= room {
+        true => names.iter().map(|name| grown(name, start, end, room)).collect(),
+        false => shortened(&parts, room, keep),
+    };
+    middles.into_iter().map(|middle| framed(head, start, &middle, end)).collect()
+}
+
+/// What differs in a name, with as much behind it as there is room for.
+fn grown(name: &str, start: usize, end: usize, room: usize) -> String {
+    let differs = &name[start..name.len() - end];
+    let behind = taken(&name[name.len() - end..], room - differs.width());
+    format!("{differs}{behind}")
+}
+
+fn framed(head: &str, start: usize, middle: &str, end: usize) -> String {
+    let mark = |there: bool| if there { "…" } else { "" };
+    let left = mark(start > head.len() && !middle.starts_with('…'));
+    let right = mark(end > 0 && !middle.ends_with('…'));
+    format!("{head}{left}{middle}{right}")
+}
+
+/// The start of a text, in at most `width` columns.
+fn taken(text: &str, width: usize) -> &str {
+    let mut used = 0;
+    let fits = |c: &char| {
+        used += c.width().unwrap_or(1);
+        used <= width
+    };
+    let end = text.chars().take_while(fits).map(char::len_utf8).sum();
+    &text[..end]
+}
+
+/// Bytes that all names begin with, whole characters.
+fn common_start(names: &[&str]) -> usize {
+    let Some((first, rest)) = names.split_first() else { return 0 };
+    let shared = |name: &&str| {
+        let pairs = first.chars().zip(name.chars()).take_while(|(a, b)| a == b);
+        pairs.map(|(a, _)| a.len_utf8()).sum()
+    };
+    rest.iter().map(shared).min().unwrap_or(first.len())
+}
+
+/// Bytes that all names end with, outside of the first `start`.
+fn common_end(names: &[&str], start: usize) -> usize {
+    let Some((first, rest)) = names.split_first() else { return 0 };
+    let shared = |name: &&str| {
+        let pairs = first[start..].chars().rev().zip(name[start..].chars().rev());
+        pairs.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
+    };
+    rest.iter().map(shared).min().unwrap_or(0)
+}
+
+/// Numbers what still looks alike: `…ab#2`.
+fn number_equals(short: &mut [String], width: usize) {
+    let mut used: BTreeMap<String, u64> = BTreeMap::new();
+    for text in short.iter() {
+        *used.entry(text.clone()).or_default() += 1;
+    }
+    for text in short {
+        if used.get(text.as_str()) == Some(&1) {
+            continue;
+        }
+        let candidates = (1u64..).map(|number| {
+            let end = format!("#{number}");
+            format!("{}{end}", clip(text, width.saturating_sub(end.width())))
+        });
+        let unused = candidates.into_iter().find(|candidate| !used.contains_key(candidate));
+        if let Some(unused) = unused {
+            used.insert(unused.clone(), 1);
+            *text = unused;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_that_fit_stay_and_others_lose_what_says_least() {
+        let names = ["init", "a-very-long-name-of-a-program"];
+        assert_eq!(elide(&names, 12, Keep::Start), ["init", "a-very-long…"]);
+        assert_eq!(elide(&["/one/two/three/payload"], 12, Keep::End), ["…ree/payload"]);
+    }
+
+    #[test]
+    fn what_tells_names_apart_is_kept_wherever_it_stands() {
+        let pods = [
+            "kubepods-burstable-pod5f3c1d0e_77aa_4c7e.slice",
+            "kubepods-burstable-pod9a11aa02_77aa_4c7e.slice",
+        ];
+        assert_eq!(elide(&pods, 20, Keep::Start), ["kubepo…5f3c1d0e_77a…", "kubepo…9a11aa02_77a…"]);
+        let ends = ["postgres: worker process 1", "postgres: worker process 2"];
+        assert_eq!(elide(&ends, 14, Keep::Start), ["post…1", "post…2"]);
+        let starts = ["/alpha/data/cache/store", "/omega/data/cache/store"];
+        assert_eq!(elide(&starts, 14, Keep::End), ["/alpha/data/…", "/omega/data/…"]);
+    }
+
+    #[test]
+    fn equal_names_stay_equal() {
+        let names = ["postgres: worker process", "postgres: worker process", "x"];
+        let short = elide(&names, 12, Keep::Start);
+        assert_eq!((short[0].as_str(), short[0] == short[1]), ("postgres: w…", true));
+    }
+
+    /// Names as they come: of a few stems, so that many are alike in part.
+    fn names() -> impl Strategy<Value = Vec<String>> {
+        let stem = prop::sample::select(vec![
+            "kubepods-burstable-pod",
+            "/system.slice/",
+            "worker",
+            "漢字",
+            "a",
+            "…",
+            "#1",
+            "-",
+            "0",
+            "é",
+        ]);
+        let name = prop::collection::vec(
+            prop_oneof![4 => stem.prop_map(str::to_owned), 1 => "[a-c]{0,6}"],
+            1..12,
+        );
+        prop::collection::vec(name.prop_map(|parts| parts.concat()), 1..24)
+    }
+
+    proptest! {
+        /// Shortened names fit, and two are alike exactly where the whole names are.
+        #[test]
+        fn names_fit_and_stay_as_different_as_they_were(
+            names in names(),
+            width in 10usize..60,
+            keep in prop::sample::select(vec![Keep::Start, Keep::End]),
+        ) {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let short = elide(&names, width, keep);
+            prop_assert_eq!(short.len(), names.len());
+            for (name, short) in names.iter().zip(&short) {
+                prop_assert!(short.width() <= width, "{short} is wider than {width}");
+                prop_assert!(name.width() > width || short == name || short.contains('#'));
+            }
+            let pairs: BTreeSet<(&str, &str)> =
+                names.iter().copied().zip(short.iter().map(String::as_str)).collect();
+            let whole: BTreeSet<&str> = names.iter().copied().collect();
+            let cut: BTreeSet<&str> = short.iter().map(String::as_str).collect();
+            prop_assert_eq!(pairs.len(), whole.len());
+            prop_assert_eq!(cut.len(), whole.len());
+        }
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The rules of the doctor: a list, and one in full.
+
+use pagewise_model::RuleExplanation;
+
+use super::findings::{label, role};
+use super::kit::{Line, Page, Role};
+use super::table::{Cell, Column, Table};
+
+pub(super) fn list(page: &mut Page, rules: &[RuleExplanation]) {
+    let columns =
+        vec![Column::left("id"), Column::left("severity"), Column::words("what it looks for")];
+    let mut table = Table::new(0, columns);
+    for rule in rules {
+        let severity = Cell::new(role(rule.most), severities(rule));
+        table.row(vec![Cell::new(Role::Strong, rule.id), severity, rule.doc.into()]);
+    }
+    table.print(page);
+    page.gap();
+    page.command(Line::indented(0), 0, "pagewise doctor --explain ID");
+}
+
+/// `WARNING`, or `INFO to CRITICAL`.
+fn severities(rule: &RuleExplanation) -> String {
+    match rule.least == rule.most {
+        true => label(rule.most).to_owned(),
+        false => format!("{} to {}", label(rule.least), label(rule.most)),
+    }
+}
+
+pub(super) fn explain(page: &mut Page, rule: &RuleExplanation) {
+    let head = Line::default().span(Role::Strong, rule.id).plain("   ");
+    page.line(&head.span(role(rule.most), severities(rule)));
+    part(page, "what", rule.doc);
+    part(page, "reads", &rule.readings.join(", "));
+    part(page, "when", rule.thresholds);
+    part(page, "act", rule.act);
+    part(page, "quiet", &format!("pagewise doctor --ignore {}", rule.id));
+}
+
+fn part(page: &mut Page, label: &str, text: &str) {
+    page.hang(Line::indented(2).span(Role::Quiet, label).pad_to(9), 9, Role::Plain, text);
+}

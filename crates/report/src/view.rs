@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What of a report is printed as text: which sections, and how its tables of processes and cgroups
+//! are sorted. JSON always has everything.
+
+use std::collections::BTreeMap;
+
+use pagewise_model::Name;
+
+/// A part of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "SECTIONS has a sentence for each")]
+pub enum Section {
+    Findings,
+    Memory,
+    Swap,
+    Contents,
+    Movement,
+    Pressure,
+    Zones,
+    Zram,
+    Thp,
+    Savers,
+    Cgroups,
+    Processes,
+    Settings,
+    Features,
+    Missing,
+}
+
+/// Every section in the order of the page, with the word that chooses it and what it is about.
+pub const SECTIONS: [(Section, &str, &str); 15] = [
+    (Section::Findings, "findings", "the verdict, and what is wrong"),
+    (Section::Memory, "memory", "what memory is used for, and what is committed"),
+    (Section::Swap, "swap", "swap tiers in the order in which they fill"),
+    (Section::Contents, "contents", "what compressing the largest processes would gain"),
+    (Section::Movement, "movement", "pages that moved over the interval"),
+    (Section::Pressure, "pressure", "time that programs waited"),
+    (Section::Zones, "zones", "free memory beside the watermarks, and fragmentation"),
+    (Section::Zram, "zram", "devices in compressed RAM"),
+    (Section::Thp, "thp", "huge pages"),
+    (Section::Savers, "savers", "zswap, KSM, MGLRU, DAMON and hugetlb pools"),
+    (Section::Cgroups, "cgroups", "the largest memory cgroups"),
+    (Section::Processes, "processes", "the largest processes"),
+    (Section::Settings, "settings", "settings that differ from the kernel's defaults"),
+    (Section::Features, "features", "what this kernel has and lacks"),
+    (Section::Missing, "missing", "what was not understood, and what root would add"),
+];
+
+/// What tables are sorted by, the most first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// Proportional size, else resident size; of cgroups, usage.
+    #[default]
+    Size,
+    /// What is in swap.
+    Swap,
+    /// How fast anonymous memory grows, in RAM and in swap together; of cgroups too.
+    Growth,
+    /// Major faults of processes; refaults of cgroups.
+    Refaults,
+    /// CPU time over the interval; of cgroups as for [`Sort::Size`].
+    Cpu,
+}
+
+/// A column of the table of processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "COLUMNS has a sentence for each")]
+pub enum Field {
+    Pid,
+    User,
+    Command,
+    Unit,
+    Virtual,
+    Resident,
+    Pss,
+    Anon,
+    File,
+    Shmem,
+    Swap,
+    Growth,
+    Faults,
+    Cpu,
+    Age,
+    Huge,
+}
+
+/// Every column, with the word that chooses it and what it says.
+pub const COLUMNS: [(Field, &str, &str); 16] = [
+    (Field::Pid, "pid", "process id"),
+    (Field::User, "user", "owner's name"),
+    (Field::Command, "command", "name; with --args the command line"),
+    (Field::Unit, "unit", "container, service or cgroup"),
+    (Field::Virtual, "virtual", "address space asked for"),
+    (Field::Resident, "resident", "in RAM, shared pages counted for each user"),
+    (Field::Pss, "pss", "in RAM, shared pages divided among their users"),
+    (Field::Anon, "anon", "resident anonymous memory"),
+    (Field::File, "file", "resident pages of files"),
+    (Field::Shmem, "shmem", "resident shared memory and tmpfs"),
+    (Field::Swap, "swap", "anonymous memory in swap"),
+    (Field::Growth, "growth", "anonymous memory and swap, per second of the interval"),
+    (Field::Faults, "faults", "major faults per second"),
+    (Field::Cpu, "cpu", "percent of one CPU over the interval"),
+    (Field::Age, "age", "time since it began"),
+    (Field::Huge, "huge", "anonymous memory in huge pages"),
+];
+
+/// How the table of processes looks.
+#[derive(Debug, Clone, Default)]
+pub struct ProcessView {
+    /// What comes first.
+    pub sort: Sort,
+    /// Columns; empty means those that fit the order.
+    pub fields: Vec<Field>,
+    /// Names of users, where they are shown and known.
+    pub users: BTreeMap<u32, Name>,
+    /// Command lines by process id, where they were asked for.
+    pub command_lines: BTreeMap<u32, Name>,
+}
+
+/// What of a report is printed.
+#[derive(Debug, Clone, Default)]
+pub struct View {
+    /// Sections; empty means all.
+    pub sections: Vec<Section>,
+    /// Rows of the tables of processes and cgroups; `None` means ten, zero means all.
+    pub rows: Option<usize>,
+    /// `None` prints the table of a page that nobody sorted.
+    pub processes: Option<ProcessView>,
+}
+
+impl View {
+    /// Whether a section is printed, if it has anything to say.
+    pub fn shows(&self, section: Section) -> bool {
+        self.sections.is_empty() || self.sections.contains(&section)
+    }
+
+    /// The most rows of a table.
+    pub fn most_rows(&self) -> usize {
+        match self.rows {
+            None => 10,
+            Some(0) => usize::MAX,
+            Some(rows) => rows,
+        }
+    }
+
+    /// What comes first.
+    pub fn sort(&self) -> Sort {
+        self.processes.as_ref().map_or(Sort::Size, |processes| processes.sort)
+    }
+}
+
+impl ProcessView {
+    /// The columns that are shown.
+    pub fn shown_fields(&self) -> Vec<Field> {
+        if !self.fields.is_empty() {
+            return self.fields.clone();
+        }
+        use Field::{Command, Growth, Pid, Pss, Resident, Swap, Unit, User};
+        let mut fields = match self.command_lines.is_empty() {
+            true => vec![Pid, User, Command, Unit, Resident, Pss, Swap, Growth],
+            // a command line needs the room that is left
+            false => vec![Pid, User, Pss, Swap, Growth],
+        };
+        match self.sort {
+            Sort::Cpu => fields.push(Field::Cpu),
+            Sort::Refaults => fields.push(Field::Faults),
+            Sort::Size | Sort::Swap | Sort::Growth => {}
+        }
+        if !fields.contains(&Command) {
+            fields.push(Command);
+        }
+        fields
+    }
+
+    /// Whether CPU time and faults of the interval are needed.
+    pub fn needs_rates(&self) -> bool {
+        let of_rates = |field: &Field| matches!(field, Field::Cpu | Field::Faults);
+        matches!(self.sort, Sort::Cpu | Sort::Refaults) || self.fields.iter().any(of_rates)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_unique_and_each_has_a_meaning() {
+        let unique = |mut words: Vec<&str>| {
+            words.sort_unstable();
+            words.windows(2).all(|pair| pair[0] != pair[1])
+        };
+        assert!(unique(SECTIONS.iter().map(|(_, word, _)| *word).collect()));
+        assert!(unique(COLUMNS.iter().map(|(_, word, _)| *word).collect()));
+        assert!(SECTIONS.iter().all(|(_, _, about)| about.len() > 8));
+        assert!(COLUMNS.iter().all(|(_, _, about)| about.len() > 8));
+    }
+
+    #[test]
+    fn nothing_chosen_shows_all_of_it() {
+        let all = View::default();
+        assert!(SECTIONS.iter().all(|(section, _, _)| all.shows(*section)));
+        let one = View { sections: vec![Section::Zram], rows: Some(0), ..View::default() };
+        assert_eq!(SECTIONS.iter().filter(|(section, _, _)| one.shows(*section)).count(), 1);
+        assert_eq!((all.most_rows(), one.most_rows()), (10, usize::MAX));
+    }
+
+    #[test]
+    fn rates_are_needed_by_what_shows_them() {
+        let sorted = |sort| ProcessView { sort, ..ProcessView::default() };
+        assert!(sorted(Sort::Cpu).needs_rates() && !sorted(Sort::Growth).needs_rates());
+        let shown =
+            ProcessView { fields: vec![Field::Pid, Field::Faults], ..ProcessView::default() };
+        assert!(shown.needs_rates());
+        assert!(sorted(Sort::Cpu).shown_fields().contains(&Field::Cpu));
+    }
+}

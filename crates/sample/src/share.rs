@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A page that several places show → the part of it that one of them accounts for.
+//!
+//! A fork leaves parent and child with the same private pages, at the same addresses. A population of
+//! places would count such a page once for each process, though swap takes it once. So each place that
+//! is drawn is given 1/k of its page, where k places of the population show it.
+//!
+//! With frames (root) the other processes of the target are asked what they show at the same address:
+//! a process outside the target changes nothing, since swap takes the page once all the same.
+//! `/proc/kpagecount` has the number of all mappings, so that no more are looked for than there are;
+//! it alone counts for pages that KSM merged, which may be at any address.
+//!
+//! Without frames, `smaps` tells of each mapping how much is shared, and the proportional size of it:
+//! their quotient is the mean part of its shared pages. That is right for the sum where all sharers
+//! are in the target; those outside take their part away. `smaps` takes the kernel a walk over all
+//! pages: where that would take more than a quarter of the time allowed (the report's glance), the
+//! processes are counted that have any shared page at the same address.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use crate::identity::Identity;
+use crate::pagemap::{Entry, Pagemap};
+use crate::smaps::{self, Proportions};
+use crate::spans::Spans;
+use crate::work::locked;
+use crate::{PageKind, Sharing, open};
+
+/// Processes that are asked whether they show a page, at most; of more, so many are taken for all.
+const MOST_ASKED: usize = 64;
+/// Processes that are kept open.
+const MOST_OPEN: usize = 256;
+/// Bit of `/proc/kpageflags`: KSM merged it.
+const KSM: u32 = 21;
+
+/// What all threads use to tell who shares a page.
+#[derive(Debug)]
+pub(crate) struct Sharers<'a> {
+    sharing: Sharing,
+    identities: &'a [Identity],
+    spans: &'a [Spans],
+    kernel: &'a Frames,
+    proportions: &'a Mutex<Known>,
+    /// Of looking as a whole.
+    budget: Option<Duration>,
+}
+
+/// What `smaps` said of parts that share pages.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    of_parts: HashMap<usize, Proportions>,
+    /// Time that reading it took.
+    spent: Duration,
+}
+
+/// What the kernel says of each frame, to root.
+#[derive(Debug, Default)]
+pub(crate) struct Frames {
+    counts: Option<File>,
+    flags: Option<File>,
+}
+
+impl Frames {
+    pub(crate) fn open() -> Self {
+        Self { counts: open::of_proc("kpagecount").ok(), flags: open::of_proc("kpageflags").ok() }
+    }
+
+    /// How often it is mapped.
+    fn mappings(&self, frame: u64) -> Option<u64> {
+        word(self.counts.as_ref()?, frame).filter(|count| *count > 0)
+    }
+
+    fn is_merged(&self, frame: u64) -> bool {
+        let flags = self.flags.as_ref().and_then(|flags| word(flags, frame));
+        flags.is_some_and(|flags| flags >> KSM & 1 == 1)
+    }
+}
+
+fn word(file: &File, index: u64) -> Option<u64> {
+    let mut bytes = [0; 8];
+    file.read_exact_at(&mut bytes, index.checked_mul(8)?).ok()?;
+    Some(u64::from_ne_bytes(bytes))
+}
+
+/// Processes that one thread has open, by their part.
+#[derive(Debug, Default)]
+pub(crate) struct Neighbours {
+    open: HashMap<usize, Option<Pagemap>>,
+    entries: Vec<Entry>,
+    bytes: Vec<u8>,
+}
+
+impl Neighbours {
+    fn entry(&mut self, part: usize, pid: u32, page: u64) -> Entry {
+        if self.open.len() >= MOST_OPEN && !self.open.contains_key(&part) {
+            self.open.clear();
+        }
+        let pagemap = self.open.entry(part).or_insert_with(|| Pagemap::open(pid).ok());
+        self.entries.clear();
+        let read = pagemap
+            .as_ref()
+            .and_then(|pagemap| pagemap.read(page, 1, &mut self.entries, &mut self.bytes).ok());
+        read.and(self.entries.first()).copied().unwrap_or_default()
+    }
+}
+
+impl<'a> Sharers<'a> {
+    pub(crate) fn new(
+        sharing: Sharing,
+        identities: &'a [Identity],
+        spans: &'a [Spans],
+        kernel: &'a Frames,
+        (proportions, budget): (&'a Mutex<Known>, Option<Duration>),
+    ) -> Self {
+        Self { sharing, identities, spans, kernel, proportions, budget }
+    }
+
+    /// What a private page of a part accounts for, which is not exclusively its.
+    pub(crate) fn share(
+        &self,
+        part: usize,
+        page: u64,
+        frame: Option<u64>,
+        neighbours: &mut Neighbours,
+    ) -> f64 {
+        match (self.sharing, frame) {
+            (Sharing::Weighed, Some(frame)) => {
+                1.0 / self.places_of_frame(part, page, frame, neighbours).max(1.0)
+            }
+            (Sharing::Proportional, _) => self.proportion(part, page).unwrap_or_else(|| {
+                let shared = |entry: Entry| {
+                    entry.is_present() && !entry.is_of_file() && !entry.is_exclusive()
+                };
+                1.0 / (1.0 + self.others(part, page, u64::MAX, neighbours, shared).0)
+            }),
+            _ => 1.0,
+        }
+    }
+
+    /// Places of the population that show a frame, as far as they have the same address.
+    fn places_of_frame(
+        &self,
+        part: usize,
+        page: u64,
+        frame: u64,
+        neighbours: &mut Neighbours,
+    ) -> f64 {
+        let mappings = self.kernel.mappings(frame);
+        let most = mappings.unwrap_or(u64::MAX);
+        let same = |entry: Entry| entry.frame() == Some(frame);
+        let (others, all_found) = self.others(part, page, most - 1, neighbours, same);
+        match mappings.filter(|_| !all_found && self.kernel.is_merged(frame)) {
+            Some(mappings) => mappings as f64,
+            None => (1.0 + others).min(most as f64),
+        }
+    }
+
+    /// How many other processes show such a page at this address, and whether that is as many as
+    /// there can be.
+    fn others(
+        &self,
+        part: usize,
+        page: u64,
+        most: u64,
+        neighbours: &mut Neighbours,
+        is_such: impl Fn(Entry) -> bool,
+    ) -> (f64, bool) {
+        let holds = |other: &usize| {
+            let spans = self.spans.get(*other).filter(|_| *other != part);
+            spans.is_some_and(|spans| spans.may_hold(page, PageKind::Anonymous))
+        };
+        let candidates: Vec<usize> = (0..self.spans.len()).filter(holds).collect();
+        let step = candidates.len().div_ceil(MOST_ASKED).max(1);
+        let (mut found, mut asked) = (0u64, 0u64);
+        for other in candidates.iter().step_by(step) {
+            if found >= most {
+                break;
+            }
+            let Some(identity) = self.identities.get(*other) else { continue };
+            asked += 1;
+            found += u64::from(is_such(neighbours.entry(*other, identity.pid, page)));
+        }
+        let of_asked = match step {
+            1 => found as f64,
+            _ => found as f64 * candidates.len() as f64 / asked.max(1) as f64,
+        };
+        (of_asked, found >= most)
+    }
+
+    /// `None` where there is no time to read that.
+    fn proportion(&self, part: usize, page: u64) -> Option<f64> {
+        let identity = self.identities.get(part)?;
+        let mut known = locked(self.proportions);
+        if !known.of_parts.contains_key(&part) {
+            let pages = self.spans.get(part).map_or(0, Spans::total);
+            if self.budget.is_some_and(|budget| known.spent + cost(pages) > budget / 4) {
+                return None;
+            }
+            let began = Instant::now();
+            known.of_parts.insert(part, smaps::proportions(identity.pid));
+            known.spent += began.elapsed();
+        }
+        known.of_parts.get(&part)?.of_page(page).or(Some(1.0))
+    }
+}
+
+/// What reading `smaps` takes: measured on small pages of 4 KiB.
+fn cost(pages: u64) -> Duration {
+    const NANOS_PER_PAGE: u64 = 46;
+    Duration::from_nanos(pages.saturating_mul(NANOS_PER_PAGE))
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::Name;
+    use pagewise_testkit::Target;
+
+    use super::*;
+    use crate::Options;
+    use crate::find::{Finder, Method};
+    use crate::gather::{Candidate, gather};
+    use crate::pace::Pace;
+    use crate::pagemap::{tells_frames, zero_frame};
+
+    const MIB: f64 = 256.0;
+
+    /// Shares of all private pages of these processes, added up.
+    fn pages(pids: &[u32], sharing: Sharing, budget: Option<Duration>) -> f64 {
+        let (method, zero_frame) = (Method::ScanWithGuards, zero_frame(4096));
+        let finder = Finder { method, page_size: 4096, file_backed: false, zero_frame };
+        let candidate = |pid: &u32| Candidate { pid: *pid, name: Name::default(), cgroup: None };
+        let candidates: Vec<Candidate> = pids.iter().map(candidate).collect();
+        let found = gather(&candidates, &finder, &Pace::start(Options::default()));
+        let (kernel, known) = (Frames::open(), Mutex::default());
+        let sharers =
+            Sharers::new(sharing, &found.identities, &found.spans, &kernel, (&known, budget));
+        let (mut neighbours, mut own) = (Neighbours::default(), Neighbours::default());
+        let mut sum = 0.0;
+        for (part, (spans, pid)) in found.spans.iter().zip(pids).enumerate() {
+            let spans = (0..spans.len()).filter_map(|at| spans.get(at));
+            for page in spans.flat_map(|span| span.first..span.end()) {
+                let entry = own.entry(part, *pid, page);
+                let is_shared = !entry.is_exclusive() && !entry.is_of_file();
+                sum += match is_shared {
+                    true => sharers.share(part, page, entry.frame(), &mut neighbours),
+                    false => 1.0,
+                };
+            }
+        }
+        sum
+    }
+
+    /// By frames (where we are told them), by proportional sizes, and by addresses where there is no
+    /// time for those: a parent and five children share 4 MiB, of which each child has written a
+    /// sixteenth; beside that each has little of its own.
+    #[test]
+    fn pages_that_a_family_shares_count_once() {
+        let target = Target::start("family 4 5");
+        let children = target.said.split(' ').map(|pid| pid.parse().unwrap());
+        let pids: Vec<u32> = std::iter::once(target.pid()).chain(children).collect();
+        let expected = (4.0 + 5.0 / 4.0) * MIB;
+        let within = |pages: f64| expected <= pages + 2.0 && pages < expected + 6.0 * 80.0;
+        let by_size = pages(&pids, Sharing::Proportional, None);
+        assert!(within(by_size), "{by_size}, {expected} of the 4 MiB");
+        let by_address = pages(&pids, Sharing::Proportional, Some(Duration::ZERO));
+        assert!(within(by_address), "{by_address}, {expected} of the 4 MiB");
+        if tells_frames(4096) {
+            let by_frame = pages(&pids, Sharing::Weighed, None);
+            assert!(within(by_frame), "{by_frame}, {expected} of the 4 MiB");
+            // of two of six the rest changes nothing
+            let two = pages(&pids[1..3], Sharing::Weighed, None);
+            assert!((4.25 * MIB - 2.0..4.25 * MIB + 160.0).contains(&two), "{two}");
+        }
+        let each = pages(&pids, Sharing::One, None);
+        assert!(each > 24.0 * MIB, "{each}");
+    }
+}
