@@ -13,7 +13,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 hosts=fixtures/hosts
 
-# suite, slug without the state, state, size of a disk
+# suite, slug without the state, state, size of a disk or the word systemd: a guest that systemd runs
 recordings() {
 	cat <<-LIST
 		bookworm debian-bookworm-6.1-x86_64-512m zram-pressure
@@ -26,6 +26,8 @@ recordings() {
 		trixie debian-trixie-6.12-x86_64-512m page-tables
 		trixie debian-trixie-6.12-x86_64-1g commit-limit
 		trixie debian-trixie-6.12-x86_64-512m tmpfs-full
+		trixie debian-trixie-6.12-x86_64-512m ksm-loss systemd
+		trixie debian-trixie-6.12-x86_64-512m settings systemd
 		sid debian-sid-7.2-x86_64-512m zram-pressure
 		sid debian-sid-7.2-x86_64-512m zram-full
 		sid debian-sid-7.2-x86_64-512m zswap-zram
@@ -44,18 +46,24 @@ program=${PROGRAM:-$(xtask/scripts/build-static.sh --where)}
 hold=${HOLD:-$(dirname "$program")/examples/hold}
 [ -n "${HOLD-}" ] || xtask/scripts/build-static.sh --package pagewise --example hold
 
+ours=(--file "$hold:/hold" --file xtask/scripts/guest-state.sh:/state)
 # swapon of util-linux with its libraries: that of busybox sets no priority.
-files=(--file "$hold:/hold" --file xtask/scripts/guest-state.sh:/state)
+files=("${ours[@]}")
 for library in /sbin/swapon $(ldd /sbin/swapon | grep --only-matching '/[^ ]*'); do
 	files+=(--file "$(readlink --canonicalize "$library"):$library")
 done
 
 capture() {
-	local suite=$1 machine=$2 state=$3 disk=${4:+--disk=$4}
+	local suite=$1 machine=$2 state=$3 with=("${files[@]}")
+	case ${4-} in
+	'') ;;
+	systemd) with=(--userland systemd "${ours[@]}") ;;
+	*) with+=("--disk=$4") ;;
+	esac
 	local folder=$hosts/$machine-$state memory=${machine##*-}
 	rm -rf "$folder"
-	"$program" lab guest --quiet --kernel "$suite" --memory "${memory^^}" $disk \
-		"${files[@]}" --out "$folder" -- sh /state "$state" >/dev/null
+	"$program" lab guest --quiet --kernel "$suite" --memory "${memory^^}" \
+		"${with[@]}" --out "$folder" -- sh /state "$state" >/dev/null
 	echo "$folder: $(find "$folder" -type f | wc -l) files," \
 		"$("$program" doctor --root "$folder" | grep --count '^[A-Z]') findings"
 }

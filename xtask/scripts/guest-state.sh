@@ -237,4 +237,32 @@ state_tmpfs_full() {
 	capture
 }
 
+# A service of systemd whose memory may be merged and has no copies, scanned several times.
+state_ksm_loss() {
+	local ksm=/sys/kernel/mm/ksm
+	echo 5000 >$ksm/pages_to_scan
+	echo 1 >$ksm/run
+	systemd-run --quiet --unit=app --property=MemoryKSM=yes /hold 200 random still
+	until [ "$(cat $ksm/full_scans)" -ge 3 ]; do sleep 1; done
+	capture
+}
+
+# Two files for one setting, a value that was set by hand besides, one that no file has, and parameters
+# that zram-generator loses.
+state_settings() {
+	echo 'vm.swappiness = 10' >/etc/sysctl.d/50-old.conf
+	echo 'vm.swappiness = 180' >/etc/sysctl.d/90-zram.conf
+	/usr/lib/systemd/systemd-sysctl
+	echo 60 >/proc/sys/vm/swappiness
+	echo 40 >/proc/sys/vm/dirty_ratio
+	cat >/etc/systemd/zram-generator.conf <<-CONF
+		[zram0]
+		zram-size = ram / 2
+		compression-algorithm = lzo-rle zstd(level=9)
+	CONF
+	systemctl daemon-reload
+	systemctl start dev-zram0.swap
+	capture
+}
+
 "state_$(echo "$1" | tr - _)"

@@ -279,10 +279,10 @@ static ENTRIES: &[Entry] = &[
     },
     Entry {
         id: "kernel-memory",
-        severities: [Warning, Critical],
+        severities: [Warning, Warning],
         readings: &[MEMINFO],
-        thresholds: "Unreclaimable slab, page tables, vmalloc, per-CPU memory or kernel stacks hold an unusual share of RAM, or half of \
-            that and grew by 16 MiB over the interval. Critical: half of RAM.",
+        thresholds: "32 MiB or more and 10 % of RAM (slab, vmalloc), 5 % (page tables, per-CPU memory) or 3 % (kernel stacks); or half of \
+            that and grew by 16 MiB over the interval.",
         act: "Find the cache (slabtop), or the process with the page tables (VmPTE in /proc/PID/status): many processes that map \
             the same memory, or a sparse mapping.",
     },
@@ -297,15 +297,16 @@ static ENTRIES: &[Entry] = &[
         id: "swap-stuck",
         severities: [Info, Info],
         readings: &[MEMINFO, SWAPS, ZRAM],
-        thresholds: "More is in swap than is available, by 5 % of RAM; what compressed RAM would free counts as available.",
+        thresholds: "More is in swap than is available, and that is 5 % of RAM or more; what compressed RAM would free counts \
+            as available. Not while memory is low anyway.",
         act: "Free memory before swapoff, before a zram device is set up anew, and before a shutdown that has to be quick.",
     },
     Entry {
         id: "swap-heavy-group",
         severities: [Warning, Warning],
-        readings: &["memory.current, swap.current and stat of cgroups at both ends"],
-        thresholds: "64 MiB or more of a group are in swap, more than it has in RAM, and it reads back 100 pages a second; not where \
-            its own limit is the reason.",
+        readings: &["memory.current, swap.current, stat and pressure of cgroups at both ends"],
+        thresholds: "64 MiB or more of a group are in swap, more than it has in RAM, it reads back 100 pages a second, and its tasks \
+            waited 1 % of the last minute (version 1: 10 major faults a second); not where its own limit is the reason.",
         act: "Protect its working set (memory.low), or find what grew beside it.",
     },
     Entry {
@@ -323,39 +324,40 @@ static ENTRIES: &[Entry] = &[
         act: "Set it back to 500, unless somebody measured that another value helps.",
     },
     Entry {
-        id: "settings-differ",
-        severities: [Info, Info],
-        readings: &[
-            "/proc/sys/vm",
-            "sysctl.d in /etc, /run, /usr/local/lib and /usr/lib",
-            "/etc/sysctl.conf",
-        ],
-        thresholds: "A vm setting runs with another value than the file that wins says, or than the default where no file names \
-            it; or two files disagree.",
-        act: "Write what you want into /etc/sysctl.d, and load it: sudo sysctl --system.",
-    },
-    Entry {
         id: "managers-fight",
         severities: [Info, Warning],
         readings: &[
-            "units and configuration of zram-generator, zram-tools, zramswap, systemd-oomd, earlyoom and others",
+            "links in /etc/systemd/system/multi-user.target.wants",
+            "zram-generator's program and files",
         ],
-        thresholds: "Two makers of zram swap are switched on (warning), or two programs that kill for memory (info).",
-        act: "Switch one of them off.",
+        thresholds: "Two are switched on that make compressed swap (warning), or two that kill for memory (information). What runs is \
+            not looked at.",
+        act: "Keep one of the two and disable the other, with systemctl or by an empty zram-generator.conf.",
+    },
+    Entry {
+        id: "settings-differ",
+        severities: [Info, Info],
+        readings: &[
+            "/etc/sysctl.d, /run/sysctl.d, /usr/local/lib/sysctl.d, /usr/lib/sysctl.d, /etc/sysctl.conf",
+            "/proc/sys/vm",
+        ],
+        thresholds: "A file sets another value than the one that runs; a value that is not the kernel's is in no file; two files below \
+            /etc or /run disagree. Larger vm.min_free_kbytes and the pairs of bytes and ratio are no difference.",
+        act: "Write the value that you want into one file of /etc/sysctl.d, and apply it with sysctl --system.",
     },
     Entry {
         id: "generator-parameters",
         severities: [Info, Info],
-        readings: &["zram-generator.conf and its .d folders"],
-        thresholds: "A second or later algorithm has parameters.",
-        act: "Set them by a udev rule or a unit before the device gets its size, or leave them out.",
+        readings: &["zram-generator.conf and its drop-ins"],
+        thresholds: "The second or a later algorithm of compression-algorithm has a level or a dictionary.",
+        act: "Take a version of zram-generator that sets them (after 1.2.1), or live with the default level.",
     },
     Entry {
         id: "hibernation-zram",
         severities: [Info, Info],
         readings: &["/sys/power/resume", SWAPS],
         thresholds: "A device to resume from is set, and every swap tier is compressed RAM.",
-        act: "Add swap on a disk that is as large as RAM in use, with a lower priority; or switch hibernation off.",
+        act: "Switch on a swap area on a disk that is as large as memory in use, with a lower priority than zram.",
     },
 ];
 

@@ -403,6 +403,7 @@ pub(crate) fn erasers() -> Vec<Eraser> {
         ksm.pages_shared,
         ksm.pages_sharing,
         ksm.pages_unshared,
+        ksm.pages_volatile,
         ksm.general_profit_bytes,
         mglru.min_ttl,
         psi.memory.some.avg10,

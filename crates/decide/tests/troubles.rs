@@ -91,6 +91,8 @@ const TROUBLES: &[Trouble] = &[
     row("strict overcommit near its limit (6.12)", "debian-trixie-6.12-x86_64-1g-commit-limit", as_it_is, "commit-limit", &["zram-unused"], Tight),
     row("an upload to a tmpfs fills memory, without swap (6.12)", "debian-trixie-6.12-x86_64-512m-tmpfs-full", as_it_is, "memory-low", &["zram-unused", "cache-not-cache"], Tight),
     row("unreclaimable slab has grown to 3 GiB", ZRAM, |host| slab(host, 3_200_000), "kernel-memory", &[], Calm),
+    row("KSM scans a service whose memory has no copies (6.12)", "debian-trixie-6.12-x86_64-512m-ksm-loss", as_it_is, "ksm-loss", &["zram-unused"], Calm),
+    fine("sysctl's files disagree with each other and with what runs (6.12)", "debian-trixie-6.12-x86_64-512m-settings", as_it_is),
     row("KSM scans memory that has no copies", ZRAM, |host| ksm_at_a_loss(host, 12), "ksm-loss", &[], Calm),
     fine("KSM began a minute ago", ZRAM, |host| ksm_at_a_loss(host, 1)),
     row("vm.min_free_kbytes was set to 4 GiB", ZRAM, |host| set(host, "vm/min_free_kbytes", "4194304"), "watermarks-extreme", &[], Calm),
@@ -135,7 +137,9 @@ const TROUBLES: &[Trouble] = &[
     row("100,000 empty files in a tmpfs fill memory with slab (6.12)", "debian-trixie-6.12-x86_64-512m-kernel-slab", as_it_is, "kernel-memory", &["zram-unused"], Calm),
     row("a sparse process holds as much in page tables as in data (6.12)", "debian-trixie-6.12-x86_64-512m-page-tables", as_it_is, "kernel-memory", &["zram-unused"], Calm),
     row("an upload into a tmpfs fills memory, without swap (6.12)", "debian-trixie-6.12-x86_64-512m-tmpfs-full", as_it_is, "memory-low", &["cache-not-cache", "zram-unused"], Tight),
+    row("KSM scans memory that has no copies (6.12)", "debian-trixie-6.12-x86_64-512m-ksm-loss", as_it_is, "ksm-loss", &["zram-unused"], Calm),
     // machines that are well
+    fine("sysctl's files say something else than what runs (6.12)", "debian-trixie-6.12-x86_64-512m-settings", as_it_is),
     fine("an idle host", ZRAM, as_it_is),
     fine("an idle host without swap", PLAIN, as_it_is),
     fine("an idle host with huge pages", HUGE, as_it_is),

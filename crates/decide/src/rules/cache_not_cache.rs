@@ -60,7 +60,12 @@ fn finding(host: &Snapshot) -> Option<Finding> {
             .named("MemAvailable", &memory.available)
             .named("SwapTotal", &memory.swap_total)
             .done(),
-        next: vec!["df -h --type=tmpfs".to_owned(), "ipcs --shmems --human".to_owned()],
+        next: vec![
+            "df -h --type=tmpfs".to_owned(),
+            "ipcs --shmems --human".to_owned(),
+            "sudo find /proc/[0-9]*/fd -lname '*(deleted)' -printf '%p %l\\n'  # deleted, still open"
+                .to_owned(),
+        ],
     })
 }
 

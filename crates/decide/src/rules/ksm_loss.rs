@@ -6,7 +6,7 @@
 //! `Documentation/admin-guide/mm/ksm.rst`, whose formula is used where `general_profit` (since 6.4) is
 //! not there.
 
-use pagewise_model::{Bytes, Evidence, Finding, Interval, Ksm, Severity, Snapshot};
+use pagewise_model::{Bytes, Evidence, Finding, Interval, Ksm, Pages, Severity, Snapshot};
 
 use crate::Rule;
 use crate::proof::Proof;
@@ -33,17 +33,17 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     let ksm = &host.ksm;
     let runs = ksm.run.get()? == 1 && ksm.full_scans.get()? >= SETTLED_SCANS;
     let loss = loss(ksm, host.page_size()).filter(|&loss| runs && loss >= WORTH)?;
-    let (merged, alone) = (ksm.pages_sharing.get()?.get(), ksm.pages_unshared.get()?.get());
+    let (merged, tracked) = (ksm.pages_sharing.get()?, tracked(ksm)?);
     Some(Finding {
         id: RULE.id,
         severity: Severity::Warning,
         title: format!("KSM costs {loss} more than it saves"),
         what: format!(
-            "After {} scans of all mergeable memory KSM saves {} pages, and keeps track of {} more \
-             that have no copy.",
+            "After {} scans of all mergeable memory KSM saves {} pages, and keeps a record of each of \
+             {} pages.",
             count(ksm.full_scans.get()?),
-            count(merged),
-            count(alone)
+            count(merged.get()),
+            count(tracked.get())
         ),
         why: "The kernel keeps 64 bytes for each page that it scans, so merging pays only where more \
               than one page in 64 has a copy. Scanning takes CPU time besides, for as long as it is \
@@ -63,12 +63,16 @@ fn loss(ksm: &Ksm, page: Bytes) -> Option<Bytes> {
     u64::try_from(-profit).ok().map(Bytes::new)
 }
 
+/// Pages that KSM keeps a record of: merged, without a copy, or changing too fast to be merged.
+fn tracked(ksm: &Ksm) -> Option<Pages> {
+    let others = [&ksm.pages_shared, &ksm.pages_unshared, &ksm.pages_volatile];
+    let others: Pages = others.into_iter().filter_map(pagewise_model::Reading::get).sum();
+    Some(others.saturating_add(ksm.pages_sharing.get()?))
+}
+
 fn computed_profit(ksm: &Ksm, page: Bytes) -> Option<i128> {
     let sharing = ksm.pages_sharing.get()?;
-    let scanned = [&ksm.pages_shared, &ksm.pages_unshared, &ksm.pages_volatile];
-    let scanned =
-        scanned.into_iter().filter_map(pagewise_model::Reading::get).sum::<pagewise_model::Pages>();
-    let records = scanned.saturating_add(sharing).to_bytes(RECORD);
+    let records = tracked(ksm)?.to_bytes(RECORD);
     Some(i128::from(sharing.to_bytes(page).get()) - i128::from(records.get()))
 }
 
@@ -79,6 +83,7 @@ fn proof(ksm: &Ksm) -> Vec<Evidence> {
         .named("general_profit", &ksm.general_profit_bytes)
         .named("pages_sharing", &ksm.pages_sharing)
         .named("pages_unshared", &ksm.pages_unshared)
+        .named("pages_volatile", &ksm.pages_volatile)
         .done()
 }
 
@@ -95,8 +100,6 @@ fn next(ksm: &Ksm) -> Vec<String> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use pagewise_model::Pages;
-
     use super::*;
     use crate::testing::{assert_silent, calm, erase, file, only, with};
 

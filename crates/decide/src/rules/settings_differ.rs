@@ -13,7 +13,7 @@ use pagewise_model::{Configuration, Finding, Interval, PersistentSetting, Severi
 
 use crate::Rule;
 use crate::proof::Proof;
-use crate::text::{counted, writes_and};
+use crate::text::{counted, quoted, writes_and};
 
 pub(super) const RULE: Rule = Rule {
     id: "settings-differ",
@@ -71,7 +71,7 @@ fn not_in_force(host: &Snapshot) -> Option<Finding> {
         more => format!(", and {more} more differ"),
     };
     let (live, wanted) = (value(first.running), wanted_value(first.wanted));
-    let back = format!("until the next boot; back with sudo sysctl {name}='{live}'");
+    let back = format!("until the next boot; back with sudo sysctl {name}={}", quoted(live));
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
@@ -86,7 +86,7 @@ fn not_in_force(host: &Snapshot) -> Option<Finding> {
             })
             .done(),
         next: vec![
-            writes_and(format!("sudo sysctl {name}='{wanted}'"), &back),
+            writes_and(format!("sudo sysctl {name}={}", quoted(wanted)), &back),
             "systemctl status systemd-sysctl".to_owned(),
         ],
     })

@@ -44,7 +44,7 @@ fn look(interval: &Interval) -> Vec<Finding> {
     let limited: HashSet<&str> =
         troubled.iter().map(|trouble| trouble.limited.path.as_str()).collect();
     let above: HashSet<&str> = limited.iter().copied().flat_map(itself_and_above).collect();
-    let is_limited = |group: &Cgroup| {
+    let is_troubled = |group: &Cgroup| {
         let path = group.path.as_str();
         above.contains(path) || itself_and_above(path).any(|above| limited.contains(above))
     };
@@ -55,7 +55,7 @@ fn look(interval: &Interval) -> Vec<Finding> {
         .flat_map(|heavy| itself_and_above(heavy.group.path.as_str()).skip(1))
         .collect();
     let innermost = |this: &&Heavy<'_>| !holds.contains(this.group.path.as_str());
-    let told = heavy.iter().filter(innermost).filter(|heavy| !is_limited(heavy.group));
+    let told = heavy.iter().filter(innermost).filter(|heavy| !is_troubled(heavy.group));
     told.max_by_key(|heavy| heavy.swapped).map(finding).into_iter().collect()
 }
 

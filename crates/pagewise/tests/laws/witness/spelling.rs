@@ -65,6 +65,7 @@ const COLUMNS: &[Row] = &[
     ("/ksm/general_profit", "general_profit", 0, Unit::Plain),
     ("/ksm/pages_sharing", "pages_sharing", 0, Unit::Pages),
     ("/ksm/pages_unshared", "pages_unshared", 0, Unit::Pages),
+    ("/ksm/pages_volatile", "pages_volatile", 0, Unit::Pages),
     ("/memory.current", "current", 0, Unit::Size),
     ("/memory.swap.current", "swap.current", 0, Unit::Size),
     ("/memory.swappiness", "swappiness", 0, Unit::Plain),
