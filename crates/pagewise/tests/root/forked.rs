@@ -53,7 +53,12 @@ fn looked(pids: &[u32], choice: Choice, seed: u64) -> Estimate {
     estimate(&question, of, &mut [tally])
 }
 
-fn holds<T: PartialOrd>([low, high]: Ends<T>, truth: T) -> u64 {
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a mean of sizes")]
+fn rounded(mean: f64) -> u64 {
+    mean.round() as u64
+}
+
+fn holds<T: PartialOrd + Copy>([low, high]: Ends<T>, truth: T) -> u64 {
     u64::from(low <= truth && truth <= high)
 }
 
@@ -83,7 +88,7 @@ fn coverage(what: &str, pids: &[u32]) -> [f64; 4] {
         mib(mapped),
         mib(truth.pages),
         Bytes::from_kib(pss).expect("a size"),
-        mib(mean.round() as u64),
+        mib(rounded(mean)),
         shares[0],
         shares[1],
         shares[2],
