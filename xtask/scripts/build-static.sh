@@ -46,7 +46,7 @@ build_shipped() {
 	shift
 	[ $# -gt 0 ] || set -- --package pagewise
 	flags=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$triple")_RUSTFLAGS
-	env "$flags=-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs" \
+	env "$flags=-C target-feature=+crt-static -C force-unwind-tables=no -C link-arg=-Wl,-z,pack-relative-relocs" \
 		"$cargo" build --release --locked --target-dir "$target/ship" --target "$triple" "$@"
 }
 
