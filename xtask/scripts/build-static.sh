@@ -39,16 +39,15 @@ build_quick() {
 		"$cargo" rustc --locked "$@" -- -C target-feature=+crt-static -C strip=symbols
 }
 
-# Linker options that make the program smaller. A panic aborts, so nobody looks up unwind tables: their index goes (90 KB). Equal
-# functions are stored once (130 KB) if the linker can; LLVM's can, GNU's cannot, so it is tried.
-smaller() {
-	local folder options=-Wl,--no-eh-frame-hdr
+# The option that stores equal functions once (130 KB), if the linker has it: LLVM's does, GNU's does not, so it is tried.
+folding() {
+	local folder option=
 	folder=$(mktemp -d)
-	if echo 'fn main() {}' | "${RUSTC:-rustc}" --crate-name probe -C "link-arg=-Wl,--icf=all" -o "$folder/probe" - 2>/dev/null; then
-		options+=,--icf=all
+	if echo 'fn main() {}' | "${RUSTC:-rustc}" --crate-name probe -C link-arg=-Wl,--icf=all -o "$folder/probe" - 2>/dev/null; then
+		option='-C link-arg=-Wl,--icf=all'
 	fi
 	rm -rf "$folder"
-	echo "$options"
+	echo "$option"
 }
 
 # The flags go to the target alone (hence --target): a static proc-macro cannot be loaded.
@@ -58,7 +57,7 @@ build_shipped() {
 	shift
 	[ $# -gt 0 ] || set -- --package pagewise
 	flags=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$triple")_RUSTFLAGS
-	env "$flags=-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs -C link-arg=$(smaller)" \
+	env "$flags=-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs $(folding)" \
 		"$cargo" build --release --locked --target-dir "$target/ship" --target "$triple" "$@"
 }
 
