@@ -14,6 +14,8 @@ say swap pagewise report --sort swap -o command,swap
 say growth pagewise report --sort growth --interval 5s
 # without swap, so that the limit may be as low as what is used
 kill $!; killall tail; swapoff /dev/zram0
+# what they had committed is given back when they are gone, and would be room then
+for try in $(seq 50); do killall -0 tail 2> /dev/null || break; sleep 0.2; done; sleep 2
 echo 2 > /proc/sys/vm/overcommit_memory
 limit() {
     used=$(grep Committed_AS /proc/meminfo | tr -s ' ' | cut -d ' ' -f 2)
