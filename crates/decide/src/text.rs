@@ -45,9 +45,9 @@ pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// A command that changes the machine, marked as one; still ready to paste.
+/// A command that changes the machine until it boots again, marked as one; still ready to paste.
 pub(crate) fn writes(command: impl std::fmt::Display) -> String {
-    format!("{command}  {WRITES}")
+    writes_and(command, "until the next boot")
 }
 
 /// The same, with what to know before.
@@ -58,6 +58,11 @@ pub(crate) fn writes_and(command: impl std::fmt::Display, caution: &str) -> Stri
 /// A command that puts a value into a file of the kernel.
 pub(crate) fn put(value: impl std::fmt::Display, path: &str) -> String {
     writes(format!("echo {value} | sudo tee {}", quoted(path)))
+}
+
+/// A command that makes the kernel do something once.
+pub(crate) fn trigger(value: impl std::fmt::Display, path: &str) -> String {
+    writes_and(format!("echo {value} | sudo tee {}", quoted(path)), "once; nothing to undo")
 }
 
 #[cfg(test)]

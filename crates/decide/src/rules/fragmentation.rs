@@ -5,7 +5,7 @@ use pagewise_model::{Finding, FreeBlocks, Interval, Severity, Snapshot};
 
 use crate::Rule;
 use crate::proof::Proof;
-use crate::text::{count, put, writes};
+use crate::text::{count, trigger, writes};
 
 pub(super) const RULE: Rule = Rule {
     id: "fragmentation",
@@ -62,7 +62,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
             .named("free blocks by order:", &zone.blocks)
             .done(),
         next: vec![
-            put(1, "/proc/sys/vm/compact_memory"),
+            trigger(1, "/proc/sys/vm/compact_memory"),
             writes("sudo sysctl vm.compaction_proactiveness=40"),
             "grep compact /proc/vmstat".to_owned(),
         ],

@@ -6,7 +6,7 @@ use pagewise_model::{Bytes, Cgroup, Finding, Interval, Level, Severity, Snapshot
 use crate::Rule;
 use crate::facts::groups;
 use crate::proof::Proof;
-use crate::text::{count, put, quoted, short_group, writes_and};
+use crate::text::{count, quoted, short_group, writes_and};
 use crate::verdict::{self, GroupTrouble, Trouble};
 
 pub(super) const RULE: Rule = Rule {
@@ -42,7 +42,7 @@ fn finding(host: &Snapshot, group: &GroupTrouble<'_>) -> Option<Finding> {
             Trouble::Rereads { .. } => format!("{path} thrashes at its limit of {limit}"),
             Trouble::Full { held, .. } => {
                 let percent = held.percent_of(limit).map_or(0.0, pagewise_model::Percent::get);
-                format!("{path} has {percent:.0} % of its limit filled for good")
+                format!("{percent:.0} % of the limit of {path} cannot be reclaimed")
             }
             Trouble::Fills { .. } => return None,
         },
@@ -138,10 +138,9 @@ fn raise(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> Option<Stri
             format!("sudo systemctl set-property {} {property}={mebibytes}M", quoted(unit)),
             &format!("lasts; back with {property}={}", limit.get()),
         ),
-        None => format!(
-            "{}; until the group is made anew; back with {}",
-            put(format!("{mebibytes}M"), file),
-            limit.get()
+        None => writes_and(
+            format!("echo {mebibytes}M | sudo tee {}", quoted(file)),
+            &format!("until the group is made anew; back with {}", limit.get()),
         ),
     })
 }
@@ -277,7 +276,10 @@ pub(super) mod tests {
     #[test]
     fn what_cannot_be_dropped_nearly_fills_the_limit() {
         let finding = only(&RULE, &firing_full());
-        assert_eq!(finding.title, "/system.slice/db.service has 92 % of its limit filled for good");
+        assert_eq!(
+            finding.title,
+            "92 % of the limit of /system.slice/db.service cannot be reclaimed"
+        );
         assert_eq!(finding.severity, Severity::Warning);
         let swapping = with(|host| {
             let barred = db(&mut firing_full().end).clone();

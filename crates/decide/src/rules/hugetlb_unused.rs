@@ -87,8 +87,7 @@ pub(super) mod tests {
             "512 of 1,024 huge pages of 2.0 MiB are free and promised to nobody, 6 % of RAM."
         );
         assert_eq!(finding.severity, Severity::Warning);
-        let command =
-            "echo 512 | sudo tee /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages  # writes";
+        let command = "echo 512 | sudo tee /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages  # writes; until the next boot";
         assert_eq!(finding.next[0], command);
     }
 

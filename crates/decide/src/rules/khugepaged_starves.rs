@@ -95,7 +95,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(finding.title, "khugepaged waits for a CPU 54 % of the time");
         assert_eq!(finding.what, "In 10.0 s it ran 0.80 s and waited 5.40 s to run.");
-        assert_eq!(finding.next[0], "sudo renice -n 0 -p 40  # writes");
+        assert_eq!(finding.next[0], "sudo renice -n 0 -p 40  # writes; until the next boot");
     }
 
     #[test]

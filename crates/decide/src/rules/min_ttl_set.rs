@@ -44,7 +44,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
         evidence: Proof::new().value(&mglru.min_ttl).value(&mglru.enabled).done(),
         next: vec![
             format!(
-                "{}; until the next boot; back with {milliseconds}",
+                "{}; back with {milliseconds}",
                 put(0, "/sys/kernel/mm/lru_gen/min_ttl_ms")
             ),
             "grep -rs min_ttl_ms /etc/tmpfiles.d /run/tmpfiles.d /usr/lib/tmpfiles.d".to_owned(),

@@ -150,7 +150,7 @@ pub(super) mod tests {
              for 700 major faults, and vm.swappiness is 0."
         );
         assert!(proof_of(&finding).contains("/proc/sys/vm/swappiness = 0"));
-        assert_eq!(finding.next[0], "sudo sysctl vm.swappiness=60  # writes");
+        assert_eq!(finding.next[0], "sudo sysctl vm.swappiness=60  # writes; until the next boot");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use pagewise_model::{Bytes, Finding, Interval, Millis, Process, Severity, Snapsh
 
 use crate::Rule;
 use crate::proof::Proof;
-use crate::text::{count, put, short};
+use crate::text::{count, put, short, trigger};
 
 pub(super) const RULE: Rule = Rule {
     id: "thp-coverage",
@@ -142,7 +142,7 @@ fn faults(interval: &Interval) -> Option<Finding> {
             .named("AnonHugePages", &host.memory.anon_huge_pages)
             .done(),
         next: vec![
-            put(1, "/proc/sys/vm/compact_memory"),
+            trigger(1, "/proc/sys/vm/compact_memory"),
             "grep -E 'thp_fault|compact_(stall|fail|success)' /proc/vmstat".to_owned(),
         ],
     })

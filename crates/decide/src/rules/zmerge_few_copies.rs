@@ -91,7 +91,8 @@ pub(super) mod tests {
             "Of 100,000 pages that were looked for before they were stored 120 had a copy; the \
              index takes 2.0 MiB and merging saves 1.0 MiB."
         );
-        let command = "echo adaptive | sudo tee /sys/block/zmerge0/merge_mode  # writes";
+        let command =
+            "echo adaptive | sudo tee /sys/block/zmerge0/merge_mode  # writes; until the next boot";
         assert_eq!(finding.next[0], command);
         assert_eq!(finding.evidence.len(), 5);
     }

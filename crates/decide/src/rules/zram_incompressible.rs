@@ -5,7 +5,7 @@ use pagewise_model::{Bytes, FeatureState, Finding, Interval, Severity, Snapshot,
 
 use crate::Rule;
 use crate::proof::Proof;
-use crate::text::{count, put};
+use crate::text::{count, trigger};
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-incompressible",
@@ -61,7 +61,7 @@ fn next(host: &Snapshot, device: &Zram) -> Vec<String> {
     let backed = device.backing_device.value().is_some_and(|name| name.as_str() != "none");
     let who = "grep VmSwap /proc/[0-9]*/status | sort -k2 -n | tail".to_owned();
     if offered && backed {
-        vec![put("huge", &format!("/sys/block/{}/writeback", device.name())), who]
+        vec![trigger("huge", &format!("/sys/block/{}/writeback", device.name())), who]
     } else {
         vec![who]
     }
@@ -100,7 +100,8 @@ pub(super) mod tests {
             huge_pages(host, 40_000);
             host.zram[0].backing_device = word("/sys/block/zram0/backing_dev", "/dev/sda9");
         });
-        let command = "echo huge | sudo tee /sys/block/zram0/writeback  # writes";
+        let command =
+            "echo huge | sudo tee /sys/block/zram0/writeback  # writes; once; nothing to undo";
         assert_eq!(only(&RULE, &backed).next[0], command);
     }
 

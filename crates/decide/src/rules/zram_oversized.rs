@@ -153,7 +153,10 @@ pub(super) mod tests {
         interval.end.tiers = vec![tier("/dev/zram0", TierKind::Zram, Bytes::new(0), 100)];
         let command = &only(&RULE, &interval).next[0];
         assert!(command.contains("--size 16384M --algorithm lz4 /dev/zram0"), "{command}");
-        assert!(command.ends_with("swapon -p 100 /dev/zram0  # writes"), "{command}");
+        assert!(
+            command.ends_with("swapon -p 100 /dev/zram0  # writes; until the next boot"),
+            "{command}"
+        );
     }
 
     #[test]

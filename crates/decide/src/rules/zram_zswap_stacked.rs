@@ -72,7 +72,8 @@ pub(super) mod tests {
             finding.what,
             "zswap is on and /dev/zram0 is a swap tier: of the 512.0 MiB swapped to it, zswap holds 0 B."
         );
-        let command = "echo N | sudo tee /sys/module/zswap/parameters/enabled  # writes";
+        let command =
+            "echo N | sudo tee /sys/module/zswap/parameters/enabled  # writes; until the next boot";
         assert_eq!(finding.next[0], command);
     }
 

@@ -7,7 +7,7 @@ use super::{Case, RULE, holds_nothing, severity};
 use crate::facts::groups::{is_below, system_unit};
 use crate::facts::reclaim;
 use crate::proof::Proof;
-use crate::text::{counted, put, quoted, short, writes};
+use crate::text::{counted, put, quoted, short, writes_and};
 
 /// Groups without swap explain an empty device where they hold at least this share of all
 /// anonymous memory: more than half of what could be swapped may not be.
@@ -108,7 +108,9 @@ fn next(group: &Cgroup) -> Vec<String> {
     }
     let lift = match system_unit(group) {
         Some(unit) => {
-            writes(format!("sudo systemctl set-property {} MemorySwapMax=infinity", quoted(unit)))
+            let command =
+                format!("sudo systemctl set-property {} MemorySwapMax=infinity", quoted(unit));
+            writes_and(command, "lasts; back with MemorySwapMax=0")
         }
         None => put("max", path),
     };
@@ -147,7 +149,8 @@ pub(super) mod tests {
             "1 memory cgroup may not swap: limits were reached 212 times, and 700.0 MiB of 4.0 GiB \
              of anonymous memory lies there."
         );
-        let command = "sudo systemctl set-property db.service MemorySwapMax=infinity  # writes";
+        let command = "sudo systemctl set-property db.service MemorySwapMax=infinity  # writes; lasts; back \
+                       with MemorySwapMax=0";
         assert_eq!(finding.next[0], command);
     }
 

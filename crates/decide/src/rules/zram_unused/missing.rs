@@ -112,7 +112,7 @@ pub(super) mod tests {
             "This kernel has the module zram on disk and not loaded; /swapfile holds 1.0 GiB instead."
         );
         assert_eq!(finding.severity, Severity::Warning);
-        assert_eq!(finding.next[0], "sudo modprobe zram  # writes");
+        assert_eq!(finding.next[0], "sudo modprobe zram  # writes; until the next boot");
     }
 
     #[test]

@@ -130,7 +130,7 @@ pub(super) mod tests {
             "/sys/block/zram0/initstate = initialised off\n/sys/block/zram0/disksize = 0 B\n"
         );
         let command = "sudo zramctl --size 16384M --algorithm lz4 /dev/zram0 && \
-                       sudo mkswap /dev/zram0 && sudo swapon -p 100 /dev/zram0  # writes";
+                       sudo mkswap /dev/zram0 && sudo swapon -p 100 /dev/zram0  # writes; until the next boot";
         assert_eq!(finding.next[0], command);
     }
 
@@ -151,7 +151,7 @@ pub(super) mod tests {
         assert_eq!(finding.title, "zmerge0 is not initialised: its disksize was never set");
         let command = "echo lz4 | sudo tee /sys/block/zmerge0/comp_algorithm && \
                        echo 16384M | sudo tee /sys/block/zmerge0/disksize && \
-                       sudo mkswap /dev/zmerge0 && sudo swapon -p 100 /dev/zmerge0  # writes";
+                       sudo mkswap /dev/zmerge0 && sudo swapon -p 100 /dev/zmerge0  # writes; until the next boot";
         assert_eq!(finding.next[0], command);
         assert!(!finding.next.iter().any(|command| command.contains("zramctl")));
     }
@@ -167,7 +167,7 @@ pub(super) mod tests {
     fn a_signature_that_nobody_switched_on() {
         let finding = only(&RULE, &firing_not_on());
         assert_eq!(finding.title, "zram0 is prepared for swap and not switched on");
-        assert_eq!(finding.next[0], "sudo swapon -p 100 /dev/zram0  # writes");
+        assert_eq!(finding.next[0], "sudo swapon -p 100 /dev/zram0  # writes; until the next boot");
     }
 
     #[test]

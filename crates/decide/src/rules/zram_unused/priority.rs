@@ -97,7 +97,7 @@ pub(super) mod tests {
              and holds nothing."
         );
         assert_eq!(finding.severity, Severity::Warning);
-        let command = "sudo swapoff /dev/zram0 && sudo swapon -p 100 /dev/zram0  # writes";
+        let command = "sudo swapoff /dev/zram0 && sudo swapon -p 100 /dev/zram0  # writes; until the next boot";
         assert_eq!(finding.next[0], command);
     }
 
