@@ -90,10 +90,7 @@ fn proof(ksm: &Ksm) -> Vec<Evidence> {
 fn next(ksm: &Ksm) -> Vec<String> {
     let each = ksm.general_profit_bytes.get();
     let each = each.map(|_| "grep -H ksm_process_profit /proc/[0-9]*/ksm_stat".to_owned());
-    let stop = format!(
-        "{}; pages stay merged; back with 1",
-        put(0, "/sys/kernel/mm/ksm/run")
-    );
+    let stop = format!("{}; pages stay merged; back with 1", put(0, "/sys/kernel/mm/ksm/run"));
     let off = "systemctl status ksmtuned ksm  # who switches it on".to_owned();
     [Some(stop), each, Some(off)].into_iter().flatten().collect()
 }
