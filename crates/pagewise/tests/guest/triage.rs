@@ -7,14 +7,14 @@ use crate::boot::{SAY, answer, answer_of_success, finish, program};
 const SCRIPT: &str = r#"
 echo 256M > /sys/block/zram0/disksize && mkswap /dev/zram0 > /dev/null && swapon /dev/zram0
 mkdir /sys/fs/cgroup/held && echo 24M > /sys/fs/cgroup/held/memory.max
-feed() { while :; do head -c 2m /dev/zero | tr '\0' x; sleep 1; done; }
+feed() { while [ ! -e /tmp/enough ]; do head -c 2m /dev/zero | tr '\0' x; sleep 1; done; }
 (echo 0 > /sys/fs/cgroup/held/cgroup.procs; feed | tail -n 1) &
 for try in $(seq 90); do grep -q 'VmSwap:[^1-9]*[1-9][0-9][0-9][0-9]' /proc/[0-9]*/status && break; sleep 1; done
 say swap pagewise report --sort swap -o command,swap
 say growth pagewise report --sort growth --interval 5s
 # without swap, so that the limit may be as low as what is used
-kill $!; killall tail; swapoff /dev/zram0
-# what they had committed is given back when they and those that feed them are gone: once it stands still
+touch /tmp/enough; killall tail; wait; swapoff /dev/zram0
+# all of them are gone; what they had committed may be given back later
 committed() { grep Committed_AS /proc/meminfo | tr -s ' ' | cut -d ' ' -f 2; }
 before=-1
 for try in $(seq 30); do now=$(committed); [ $now = $before ] && break; before=$now; sleep 1.5; done
