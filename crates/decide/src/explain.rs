@@ -7,7 +7,7 @@
 
 use pagewise_model::{RuleExplanation, Severity};
 
-use crate::RULES;
+use crate::{CONTENTS_RULES, RULES};
 
 /// The part of an explanation that is not in the rule.
 struct Entry {
@@ -18,16 +18,22 @@ struct Entry {
     act: &'static str,
 }
 
-/// Every rule, explained, in the order of [`RULES`].
+/// Every rule's id and what it looks for: those that need Readings, then those that need contents.
+pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let of_readings = RULES.iter().map(|rule| (rule.id, rule.doc));
+    of_readings.chain(CONTENTS_RULES.iter().map(|rule| (rule.id, rule.doc)))
+}
+
+/// Every rule, explained, in the order of [`rules`].
 pub fn explanations() -> Vec<RuleExplanation> {
-    let explained = RULES.iter().filter_map(|rule| {
-        let entry = ENTRIES.iter().find(|entry| entry.id == rule.id)?;
+    let explained = rules().filter_map(|(id, doc)| {
+        let entry = ENTRIES.iter().find(|entry| entry.id == id)?;
         let [least, most] = entry.severities;
         Some(RuleExplanation {
-            id: rule.id,
+            id,
             least,
             most,
-            doc: rule.doc,
+            doc,
             readings: entry.readings,
             thresholds: entry.thresholds,
             act: entry.act,
@@ -159,6 +165,15 @@ static ENTRIES: &[Entry] = &[
         ],
         thresholds: "shrink_underused is on, max_ptes_none has its largest value, and huge pages hold at least 5 % of RAM.",
         act: "Lower max_ptes_none, so that huge pages that are mostly zeros can be split.",
+    },
+    Entry {
+        id: "thp-bloat",
+        severities: [Info, Warning],
+        readings: &[MEMINFO, "the contents of a sample of pages", "/proc/PID/pagemap"],
+        thresholds: "Huge pages hold at least 5 % of RAM, at least 50 of their pages were looked at, and surely (in 95 of \
+            100 samples) at least 20 % of what they hold, and 5 % of RAM, are zeros. A warning where memory is tight.",
+        act: "pagewise thp restrain finds and splits huge pages that are mostly zeros; enabled madvise leaves huge pages \
+            to the programs that ask for them.",
     },
     Entry {
         id: "cache-not-cache",
@@ -371,7 +386,7 @@ mod tests {
 
     #[test]
     fn every_rule_is_explained_and_nothing_else() {
-        let rules: BTreeSet<&str> = RULES.iter().map(|rule| rule.id).collect();
+        let rules: BTreeSet<&str> = rules().map(|(id, _)| id).collect();
         let entries: BTreeSet<&str> = ENTRIES.iter().map(|entry| entry.id).collect();
         assert_eq!(entries, rules);
         assert_eq!((ENTRIES.len(), explanations().len()), (rules.len(), rules.len()));

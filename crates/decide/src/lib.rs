@@ -5,6 +5,7 @@
 //! Reading that it needs is absent or denied.
 
 mod commands;
+mod contents;
 mod explain;
 mod facts;
 pub mod oom;
@@ -15,7 +16,9 @@ mod testing;
 mod text;
 mod verdict;
 
-pub use explain::explanations;
+use contents::CONTENTS_RULES;
+pub use contents::{contents_may_tell, diagnose_contents};
+pub use explain::{explanations, rules};
 
 use pagewise_model::{Finding, Interval};
 

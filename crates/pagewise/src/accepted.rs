@@ -14,7 +14,6 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use pagewise_decide::RULES;
 use pagewise_model::most_similar;
 use toml::{Table, Value};
 
@@ -43,7 +42,11 @@ pub(crate) fn read(named: Option<&Path>) -> anyhow::Result<Accepted> {
         Err(error) if named.is_none() && error.kind() == ErrorKind::NotFound => {
             Ok(Accepted::default())
         }
-        Err(error) => Err(error).with_context(|| path.display().to_string()),
+        Err(error) => Err(Advised {
+            what: format!("{}: {error}", path.display()),
+            next: "leave --config out, or name a file with lines like: ignore = [\"mglru-off\"]",
+        }
+        .into()),
     }
 }
 
@@ -82,7 +85,7 @@ fn rules(ids: &[Value]) -> anyhow::Result<Vec<String>> {
     let rule = |id: &Value| match id.as_str() {
         Some(id) if is_rule(id) => Ok(id.to_owned()),
         Some(unknown) => {
-            let what = no_such("rule", unknown, RULES.iter().map(|rule| rule.id));
+            let what = no_such("rule", unknown, pagewise_decide::rules().map(|(id, _)| id));
             Err(Advised { what, next: "pagewise doctor --list" }.into())
         }
         None => Err(wrong(&format!("ignore: expected ids in quotes, found {id}"))),
@@ -109,7 +112,7 @@ fn no_such<'a>(kind: &str, word: &str, known: impl IntoIterator<Item = &'a str>)
 }
 
 fn is_rule(id: &str) -> bool {
-    RULES.iter().any(|rule| rule.id == id)
+    pagewise_decide::rules().any(|(rule, _)| rule == id)
 }
 
 #[cfg(test)]

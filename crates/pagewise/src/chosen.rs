@@ -28,8 +28,8 @@ pub(crate) fn order() -> impl TypedValueParser<Value = Sort> {
 
 /// The id of a rule.
 pub(crate) fn rule() -> impl TypedValueParser<Value = String> {
-    let rules = pagewise_decide::RULES.iter();
-    PossibleValuesParser::new(rules.map(|rule| PossibleValue::new(rule.id).help(rule.doc)))
+    let rules = pagewise_decide::rules();
+    PossibleValuesParser::new(rules.map(|(id, doc)| PossibleValue::new(id).help(doc)))
 }
 
 fn one_of<T: Copy + Send + Sync + 'static>(

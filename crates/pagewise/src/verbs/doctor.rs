@@ -7,13 +7,13 @@ use pagewise_model::{Finding, Severity, Snapshot};
 use pagewise_report::json::{self, Noun};
 use pagewise_report::{Answer, text};
 
-use super::{Outcome, Page};
+use super::{Outcome, Page, scan};
 use crate::accepted::{self, Accepted};
 use crate::cli::{self, Global};
 use crate::cost::{self, Started};
 use crate::output::{Printed, print};
 use crate::trouble::Advised;
-use crate::{input, screen};
+use crate::{input, room, screen};
 
 const PAGE: Page = Page { noun: Noun::Doctor, text: text::doctor, json: json::doctor };
 
@@ -26,8 +26,14 @@ pub(super) fn run(
         return explain(global, wanted.explain.as_deref());
     }
     let accepted = accepted(global, wanted)?;
-    let interval = input::interval(&input::open(global)?, global)?;
-    let mut all = pagewise_decide::diagnose(&interval);
+    let host = input::open(global)?;
+    let interval = input::interval(&host, global)?;
+    let looks_inside = !wanted.oom && pagewise_decide::contents_may_tell(&interval);
+    let estimates = match host.end.is_live() && looks_inside && room::has_for_contents() {
+        true => scan::glance(&host.end, &interval.end),
+        false => Vec::new(),
+    };
+    let mut all = super::findings(&interval, &estimates);
     if wanted.oom {
         all.retain(|finding| finding.id == pagewise_decide::oom::RULE);
     }

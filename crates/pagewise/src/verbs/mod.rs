@@ -16,9 +16,10 @@ mod undo;
 
 pub(crate) use lab::workload_keys;
 
+use std::cmp::Reverse;
 use std::process::ExitCode;
 
-use pagewise_model::Interval;
+use pagewise_model::{Estimate, Finding, Interval};
 use pagewise_report::Answer;
 use pagewise_report::json::Noun;
 use pagewise_report::text::Look;
@@ -68,6 +69,14 @@ pub(crate) fn run(cli: &Cli, started: Started) -> anyhow::Result<Outcome> {
         Verb::Man { folder } => generate::man(folder),
         Verb::Schema { noun } => generate::schema(*noun),
     }
+}
+
+/// What the Readings say, and what the pages that were looked at do; the most severe first.
+fn findings(interval: &Interval, estimates: &[Estimate]) -> Vec<Finding> {
+    let mut all = pagewise_decide::diagnose(interval);
+    all.extend(pagewise_decide::diagnose_contents(interval, estimates));
+    all.sort_by_key(|finding| Reverse(finding.severity));
+    all
 }
 
 /// For verbs that look into memory.

@@ -24,12 +24,12 @@ pub(super) fn run(global: &Global, wanted: &Report, started: Started) -> anyhow:
     let rates = global.json || view.processes.as_ref().is_some_and(ProcessView::needs_rates);
     let scope = Scope { process_rates: rates, ..Scope::everything(global.smaps_budget) };
     let interval = input::interval_of(&host, global, &scope)?;
-    let findings = pagewise_decide::diagnose(&interval);
     let looks_inside = !wanted.no_contents && (global.json || view.shows(Section::Contents));
     let estimates = match host.end.is_live() && looks_inside && room::has_for_contents() {
         true => scan::glance(&host.end, &interval.end),
         false => Vec::new(),
     };
+    let findings = super::findings(&interval, &estimates);
     if !global.json {
         add_names(&host, &interval, &mut view, wanted.args);
     }
