@@ -22,6 +22,8 @@
 //! # Ok(()) }
 //! ```
 
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 pub mod act;
 mod calls;
 mod error;

@@ -4,6 +4,8 @@
 //! One file per rule under `rules/`, and one row per rule in [`RULES`]. A rule is silent when a
 //! Reading that it needs is absent or denied.
 
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 mod commands;
 mod contents;
 mod explain;

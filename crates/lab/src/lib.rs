@@ -12,6 +12,8 @@
 //! A guest has no network: it begins with what the runner packs into its initramfs and the disks that
 //! it is given, and leaves by one serial line. Only x86_64 yet.
 
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 mod apt;
 pub mod bench;
 pub mod cache;

@@ -11,6 +11,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use pagewise_model::Name;
+
 use crate::error::Error;
 
 /// Finds a program in PATH, or says which package has it.
@@ -78,11 +80,18 @@ pub(crate) fn output_of(name: &str, command: &Command, input: Stdio) -> Result<S
     Err(failed(if said.is_empty() { ended.status.to_string() } else { said }))
 }
 
-/// The last lines that are not empty.
+/// The last lines that are not empty, safe to print.
 pub(crate) fn last_lines(text: &str, count: usize) -> Vec<String> {
     let lines: Vec<&str> =
         text.lines().map(str::trim_end).filter(|line| !line.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(count)..].iter().map(|&line| line.to_owned()).collect()
+    let last = &lines[lines.len().saturating_sub(count)..];
+    last.iter().map(|line| printable_line(line)).collect()
+}
+
+/// What a foreign program, a guest among them, said in a line: nothing in it acts on a terminal or begins
+/// another line.
+pub(crate) fn printable_line(line: &str) -> String {
+    Name::from(&*line.replace('\t', " ")).to_string()
 }
 
 #[cfg(test)]
@@ -97,6 +106,14 @@ mod tests {
         assert_eq!(error.to_string(), "sh: one; two");
         let mut silent = Command::new("false");
         assert!(output("false", &mut silent).unwrap_err().to_string().contains("exit status: 1"));
+    }
+
+    /// Else a guest could write lines that look like ours, or to the terminal.
+    #[test]
+    fn what_others_said_is_safe_to_print() {
+        let said = "a\tb \x1b]0;x\x07\r\n\u{202e}c\u{85}d\n";
+        assert_eq!(last_lines(said, 3), ["a b \\u{1b}]0;x\\u{7}", "\\u{202e}c\\u{85}d"]);
+        assert_eq!(printable_line("why\npagewise: forged"), "why\\u{a}pagewise: forged");
     }
 
     #[test]

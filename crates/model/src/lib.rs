@@ -6,6 +6,8 @@
 //! host may lack is a [`Reading`]: a value, *absent* or *denied*, and it remembers the file and
 //! line that said so. Absent is never zero.
 
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 mod bench;
 mod benchmark;
 mod capability;
@@ -79,7 +81,7 @@ pub use limit::Limit;
 pub use memory::{Counters, Memory};
 pub use mglru::Mglru;
 pub use moment::Moment;
-pub use name::Name;
+pub use name::{Name, printable, printable_json};
 pub use oom::{
     KernelLog, OomConstraint, OomExplanation, OomFact, OomGroup, OomHost, OomInvoker, OomKill,
     OomReaped, OomTask, OomUsage, OomVictim, RecentKills,

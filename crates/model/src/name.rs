@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Text that came from the machine, safe to print.
 
-use std::borrow::Borrow;
-use std::fmt;
+use std::borrow::{Borrow, Cow};
+use std::fmt::{self, Write as _};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,8 +10,8 @@ use serde::Serialize;
 /// A name or short text that the host chose: process, device, cgroup, setting.
 ///
 /// Anybody may name a process `\x1b[2J`. Bytes that are not UTF-8 and characters that a terminal
-/// would act on (control characters, and the Unicode marks that reorder text) are replaced by a
-/// visible escape when the name is made, so that every later reader may print it as it is.
+/// would act on or hide (control characters, Unicode's marks that reorder text or show nothing) are
+/// replaced by a visible escape when the name is made, so that every later reader may print it as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Name(Box<str>);
@@ -47,16 +47,66 @@ pub(crate) fn plain(raw: &[u8]) -> Option<&str> {
 }
 
 fn push_printable(shown: &mut String, c: char) {
-    if c.is_control() || is_reordering(c) {
+    if c.is_control() || is_invisible(c) {
         shown.extend(c.escape_unicode());
     } else {
         shown.push(c);
     }
 }
 
-/// Unicode marks that change the direction of what follows, or are invisible.
-fn is_reordering(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+/// Text of several lines, safe to print: line ends and tabs stay, all else is escaped as in a [`Name`].
+/// For the last function before a stream. What comes from elsewhere becomes a [`Name`] long before it:
+/// here nobody can tell whose line end it is.
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| c.is_control() && !matches!(c, '\n' | '\t'), push_printable)
+}
+
+/// The same for a JSON document, which means the same afterwards: what serializers leave as it is inside
+/// of strings gets JSON's own escape.
+#[must_use]
+pub fn printable_json(document: &str) -> Cow<'_, str> {
+    escaped(
+        document,
+        |c| matches!(c, '\u{7f}'..='\u{9f}'),
+        |shown, c| {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // a String takes everything
+                let _ = write!(shown, "\\u{unit:04x}");
+            }
+        },
+    )
+}
+
+fn escaped(
+    text: &str,
+    is_control: impl Fn(char) -> bool,
+    escape: impl Fn(&mut String, char),
+) -> Cow<'_, str> {
+    let is_bad = |c: char| is_control(c) || is_invisible(c);
+    let Some(first) = text.find(is_bad) else { return Cow::Borrowed(text) };
+    let (good, rest) = text.split_at(first);
+    let mut shown = String::with_capacity(text.len() + 64);
+    shown.push_str(good);
+    for c in rest.chars() {
+        if is_bad(c) { escape(&mut shown, c) } else { shown.push(c) }
+    }
+    Cow::Owned(shown)
+}
+
+/// Characters that change the direction of what follows or show nothing: of Unicode those of the
+/// categories Cf, Zl and Zp, and those with the property Default_Ignorable_Code_Point. Tag characters
+/// and variation selectors are among them: they carry text that nobody sees.
+fn is_invisible(c: char) -> bool {
+    // nearly all text is below
+    c >= '\u{ad}'
+        && matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}'
+            | '\u{890}'..='\u{891}' | '\u{8e2}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1343f}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 impl From<&str> for Name {
@@ -93,5 +143,29 @@ mod tests {
     fn bytes_that_are_not_utf8_stay_distinguishable() {
         assert_eq!(Name::from_bytes(b"caf\xe9").as_str(), "caf\\xe9");
         assert_eq!(Name::from("café").as_str(), "café");
+    }
+
+    /// Arabic letter mark, tags, a variation selector, a soft hyphen, a Hangul filler, an annotation.
+    #[test]
+    fn what_shows_nothing_becomes_visible() {
+        for hidden in
+            "\u{61c}\u{e0001}\u{e007f}\u{fe0f}\u{e0100}\u{ad}\u{3164}\u{fff9}\u{2067}".chars()
+        {
+            let raw = format!("a{hidden}b");
+            let shown = format!("a{}b", hidden.escape_unicode());
+            assert_eq!(Name::from(&*raw).as_str(), shown);
+            assert_eq!(printable(&raw), shown);
+        }
+        for seen in ["naïve", "日本語", "шина", "مرحبا", "🙂", "a – b × c", "½ µs"]
+        {
+            assert_eq!(Name::from(seen).as_str(), seen);
+            assert_eq!(printable(seen), seen);
+        }
+    }
+
+    #[test]
+    fn lines_and_tabs_stay_and_nothing_else_moves_the_cursor() {
+        assert_eq!(printable("a\tb\nc\n"), "a\tb\nc\n");
+        assert_eq!(printable("a\rb\x08\x7f\x1b]0;x\x07"), "a\\u{d}b\\u{8}\\u{7f}\\u{1b}]0;x\\u{7}");
     }
 }

@@ -7,6 +7,8 @@
 //! [`Problem`](pagewise_model::Problem); nothing here fails as a whole and nothing here judges.
 //! Page contents are never read.
 
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 mod calls;
 mod capability;
 mod cgroup;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Pages → what the kernel would make of them: pure, no I/O, nothing is kept of a page but counts.
 
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 pub mod aging;
 mod bytes;
 pub mod codec;

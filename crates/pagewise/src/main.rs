@@ -6,6 +6,8 @@
 //! started the same program is PID 1, and `lab` starts it to be what is swapped out; that is settled
 //! before the command line is looked at.
 
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 mod accepted;
 mod chosen;
 mod cli;

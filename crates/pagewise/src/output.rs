@@ -1,15 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The only place that writes: standard output, and the files and folders that a user names.
+//! The only place that writes: standard output and error, and the files and folders that a user names.
 //!
 //! Files are made new with mode 0600 and never overwritten. A reader of standard output that goes
-//! away early has what it wanted: that is success.
+//! away early has what it wanted: that is success. Any other failure of standard output is an error
+//! of the verb. Messages on standard error that cannot be written (a full disk, a reader who is gone, a
+//! closed descriptor) are dropped: there is nobody left to tell, and what was lent must go back. So no
+//! crate of the program uses `println!` or `eprintln!`, which panic then.
+//!
+//! Nothing leaves here that a terminal acts on: [`printable`] is the last guard. The exceptions are the
+//! colours of our own text, where colours are wanted.
 
+use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use anyhow::Context;
+use pagewise_model::{printable, printable_json};
+use pagewise_report::text::escape_all_but_colours;
 
+use crate::cli::Global;
+use crate::screen;
 use crate::trouble::Advised;
 
 /// Whether anybody read what was printed.
@@ -21,14 +32,46 @@ pub(crate) enum Printed {
     Cut,
 }
 
-/// Prints to standard output.
-pub(crate) fn print(text: &[u8]) -> anyhow::Result<Printed> {
+/// Prints an answer to standard output: a document with `--json`, else text.
+pub(crate) fn answer(global: &Global, shown: &str) -> anyhow::Result<Printed> {
+    if global.json { document(shown) } else { text(shown, screen::look(global).colour) }
+}
+
+/// Prints a JSON document, or one of its lines.
+pub(crate) fn document(shown: &str) -> anyhow::Result<Printed> {
+    write_out(printable_json(shown).as_bytes())
+}
+
+/// Prints text, with our own colours or without any.
+pub(crate) fn text(shown: &str, colour: bool) -> anyhow::Result<Printed> {
+    let guarded = if colour { escape_all_but_colours(shown) } else { printable(shown) };
+    write_out(guarded.as_bytes())
+}
+
+/// Writes bytes to standard output as they are: what a user asked for unchanged.
+pub(crate) fn write_out(bytes: &[u8]) -> anyhow::Result<Printed> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Ok(()) => Ok(Printed::Whole),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Printed::Cut),
         Err(error) => Err(error).context("standard output"),
     }
+}
+
+/// Writes bytes to standard error as they are, in one piece.
+pub(crate) fn write_error(bytes: &[u8]) {
+    // see the module's head
+    let _ = std::io::stderr().lock().write_all(bytes);
+}
+
+/// A message on standard error.
+pub(crate) fn message(what: impl Display) {
+    write_error(printable(&format!("pagewise: {what}\n")).as_bytes());
+}
+
+/// What to do about the message before.
+pub(crate) fn hint(next: impl Display) {
+    write_error(printable(&format!("  next   {next}\n")).as_bytes());
 }
 
 /// Makes a new file that only its owner may read.
@@ -103,4 +146,21 @@ fn make_folders(path: &Path, mode: u32) -> anyhow::Result<()> {
         anyhow::bail!(Advised { what, next });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a reader of the document gets is what was written.
+    #[test]
+    fn a_document_means_the_same() {
+        for text in ["plain", "\u{9b}2J", "a\u{7f}\u{202e}b", "\u{e0041}\u{61c}", "\x1b[0m\n\t\"\\"]
+        {
+            let written = serde_json::to_string_pretty(&vec![text]).unwrap();
+            let shown = printable_json(&written);
+            assert_eq!(printable(&shown), shown);
+            assert_eq!(serde_json::from_str::<Vec<String>>(&shown).unwrap(), [text]);
+        }
+    }
 }

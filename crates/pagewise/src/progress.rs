@@ -5,11 +5,18 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use pagewise_model::{Name, printable};
 
 use crate::cli::Global;
+use crate::output;
 
 /// Shorter waits show nothing.
 const WORTH_IT: Duration = Duration::from_millis(1500);
+
+/// A bar draws itself past [`output`], so what it shows is made safe to print here.
+fn safe(text: &str) -> String {
+    Name::from(text).to_string()
+}
 
 /// Shows progress until it is dropped.
 #[derive(Debug)]
@@ -78,7 +85,7 @@ impl Measuring {
         let style =
             ProgressStyle::with_template("{prefix} {bar:30} {percent} %, {msg} (Ctrl-C stops)");
         Self(watched.then(|| {
-            let bar = ProgressBar::new(0).with_prefix(what.to_owned());
+            let bar = ProgressBar::new(0).with_prefix(safe(what));
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         }))
@@ -94,8 +101,8 @@ impl Measuring {
     /// A line above the bar, or where the bar would be.
     pub(crate) fn note(&self, line: &str) {
         match &self.0 {
-            Some(bar) => bar.println(format!("pagewise: {line}")),
-            None => eprintln!("pagewise: {line}"),
+            Some(bar) => bar.println(printable(&format!("pagewise: {line}"))),
+            None => output::message(line),
         }
     }
 
@@ -120,7 +127,7 @@ impl Measuring {
         if let Some(bar) = &self.0 {
             bar.set_length(all.into());
             bar.set_position(done.into());
-            bar.set_message(message());
+            bar.set_message(safe(&message()));
         }
     }
 }
@@ -130,13 +137,13 @@ impl Measuring {
 pub(crate) struct Following(Option<ProgressBar>);
 
 impl Following {
-    pub(crate) fn start(global: &Global, what: String) -> Self {
+    pub(crate) fn start(global: &Global, what: &str) -> Self {
         let watched = std::io::stderr().is_terminal() && !global.quiet;
         let style = ProgressStyle::with_template(
             "{prefix} {bar:30} {percent} %, {elapsed} (Ctrl-C leaves it running)",
         );
         Self(watched.then(|| {
-            let bar = ProgressBar::new(0).with_prefix(what);
+            let bar = ProgressBar::new(0).with_prefix(safe(what));
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         }))
@@ -175,9 +182,9 @@ impl Idling {
     }
 
     /// Why.
-    pub(crate) fn because(&self, why: String) {
+    pub(crate) fn because(&self, why: &str) {
         if let Some(bar) = &self.0 {
-            bar.set_message(why);
+            bar.set_message(safe(why));
             bar.tick();
         }
     }

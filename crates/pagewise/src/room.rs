@@ -9,6 +9,8 @@
 use pagewise_model::Bytes;
 use pagewise_observe::{HostRoot, Scope, extent};
 
+use crate::output;
+
 /// What a snapshot takes without processes and cgroups, with what prints it.
 const BASE: usize = 2 << 20;
 /// The same for each process at both ends: 3.5 KiB were measured.
@@ -47,9 +49,9 @@ pub(crate) fn has_for_contents() -> bool {
 
 fn tell(needed: usize, left_out: &str) {
     let needed = Bytes::new(needed as u64);
-    eprintln!("pagewise: {needed} of memory could not be had: {left_out}");
-    eprintln!(
-        "  next   raise the limit (ulimit -v; with overcommit 2, vm.overcommit_ratio), or end what commits most"
+    output::message(format_args!("{needed} of memory could not be had: {left_out}"));
+    output::hint(
+        "raise the limit (ulimit -v; with overcommit 2, vm.overcommit_ratio), or end what commits most",
     );
 }
 

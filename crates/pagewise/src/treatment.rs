@@ -10,6 +10,8 @@ use pagewise_lab::treatment::{
 };
 use pagewise_model::Bytes;
 
+use crate::output;
+
 /// Everything that this run borrows. It goes back when this ends, whatever ends it.
 #[derive(Debug)]
 pub(crate) struct Borrowed {
@@ -34,7 +36,7 @@ impl Borrowed {
     pub(crate) fn open_in(state: &Path, allow_shared_swap: bool) -> anyhow::Result<Self> {
         let (mut session, left_behind) = Session::open(state)?;
         for line in left_behind.iter().flat_map(lines) {
-            eprintln!("pagewise: {line}");
+            output::message(line);
         }
         if allow_shared_swap {
             session.allow_shared_swap();

@@ -9,6 +9,8 @@ use pagewise_lab::experiment::Trouble;
 use pagewise_lab::treatment::Refused;
 use pagewise_observe::OpenError;
 
+use crate::output;
+
 /// An error that knows the way on.
 #[derive(Debug)]
 pub(crate) struct Advised {
@@ -66,7 +68,7 @@ const INTERRUPTED: u8 = 130;
 
 /// Prints the error and says how to exit.
 pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
-    eprintln!("pagewise: {error:#}");
+    output::message(format_args!("{error:#}"));
     let lab = error.chain().find_map(|cause| cause.downcast_ref::<pagewise_lab::Error>());
     let apply = error.chain().find_map(|cause| cause.downcast_ref::<pagewise_apply::Error>());
     let refused = error.chain().find_map(|cause| cause.downcast_ref::<Refused>());
@@ -80,7 +82,7 @@ pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
     let trial = error.chain().find_map(|cause| cause.downcast_ref::<Trouble>());
     let next = next.or_else(|| trial.and_then(Trouble::next));
     if let Some(next) = next.or_else(|| refused.and_then(|refused| refused.next.clone())) {
-        eprintln!("  next   {next}");
+        output::hint(next);
     }
     let stopped = error.is::<Interrupted>() || error.is::<LeftRunning>();
     if stopped { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }

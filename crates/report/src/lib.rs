@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The nouns → text and JSON. Renders and never computes: what is printed was read or decided before.
 
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 pub mod chart;
 pub mod csv;
 pub mod html;

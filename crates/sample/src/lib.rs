@@ -36,6 +36,8 @@
 //! # Ok(()) }
 //! ```
 
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 mod backing;
 mod calls;
 mod choice;

@@ -23,9 +23,9 @@ use super::{Accelerator, Access, Disk, Guest, disk, initramfs, kvm, machine};
 use crate::cache::{Cache, Kept};
 use crate::error::{At, Error};
 use crate::kernel::Kernel;
-use crate::program::{self, last_lines};
+use crate::program::{self, last_lines, printable_line};
 use crate::userland;
-use crate::wire::{self, Event, Stream};
+use crate::wire::{self, Event, How, Stream};
 
 /// The longest line that PID 1 writes is far shorter.
 const LONGEST_LINE: u64 = 1 << 20;
@@ -260,7 +260,7 @@ impl<'a> Watch<'a> {
                 self.look();
                 self.run.boot_cpu_seconds = Some(self.run.cpu_seconds);
                 self.run.boot_seconds = Some(self.started.elapsed().as_secs_f64());
-                self.run.release = Some(release);
+                self.run.release = Some(printable_line(&release));
                 self.reach(Phase::System, hear);
             }
             Some(Event::Started) => {
@@ -281,8 +281,12 @@ impl<'a> Watch<'a> {
                     hear(Heard::File(&path, bytes));
                 }
             }
-            Some(Event::Trouble { what }) => self.run.troubles.push(what),
+            Some(Event::Trouble { what }) => self.run.troubles.push(printable_line(&what)),
             Some(Event::Ended { how, left, oom_kills, ticks, idle_milliseconds, .. }) => {
+                let how = match how {
+                    How::NotStarted(why) => How::NotStarted(printable_line(&why)),
+                    how => how,
+                };
                 self.ended = Some(Ended { how, oom_kills });
                 self.run.left = left;
                 self.run.counted = ticks.map(|ticks| Counted { ticks, idle_milliseconds });
@@ -307,8 +311,7 @@ impl<'a> Watch<'a> {
     fn log(&self) -> Vec<String> {
         let bytes = tail(&self.seat.folder.join(machine::LOG)).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
-        let clean = |line: String| line.chars().filter(|letter| !letter.is_control()).collect();
-        last_lines(&text, SEARCHED).into_iter().map(clean).collect()
+        last_lines(&text, SEARCHED)
     }
 }
 

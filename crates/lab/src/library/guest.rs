@@ -18,6 +18,7 @@ use crate::error::{At, Error};
 use crate::experiment::Experiment;
 use crate::guest::{self, Accelerator, Disk, Guest};
 use crate::kernel::Kernel;
+use crate::program::printable_line;
 use crate::wire::Stream;
 use crate::workload::Workload;
 
@@ -143,7 +144,10 @@ impl Said {
     fn take(&mut self, told: Told) {
         match told {
             Told::Ran(run) => self.runs.push(*run),
-            Told::Trouble { what, next } => self.trouble = Some((what, next)),
+            Told::Trouble { what, next } => {
+                let next = next.map(|next| printable_line(&next));
+                self.trouble = Some((printable_line(&what), next));
+            }
             Told::Done => self.done = true,
             Told::Begins { .. } | Told::Forecast(_) => {}
         }

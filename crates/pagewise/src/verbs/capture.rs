@@ -29,7 +29,7 @@ pub(super) fn run(global: &Global, wanted: &cli::Capture) -> anyhow::Result<Outc
         (false, true) => format!("{}\n", Name::from(place.to_string_lossy().as_ref())),
         (false, false) => summary(&place, &capture, packed.len()),
     };
-    output::print(told.as_bytes())?;
+    output::answer(global, &told)?;
     Ok(Outcome::Done)
 }
 

@@ -11,7 +11,7 @@ use super::{Outcome, Page, scan};
 use crate::accepted::{self, Accepted};
 use crate::cli::{self, Global};
 use crate::cost::{self, Started};
-use crate::output::{Printed, print};
+use crate::output::{self, Printed};
 use crate::trouble::Advised;
 use crate::{input, room, screen};
 
@@ -57,7 +57,7 @@ pub(super) fn run(
         (false, true, _) => text::doctor_in_lines(&chosen.findings),
         (false, false, false) => text::doctor_but(&answer, chosen.ignored, screen::look(global)),
     };
-    let printed = print(shown.as_bytes())?;
+    let printed = output::answer(global, &shown)?;
     PAGE.remark(global, &answer);
     if chosen.findings.is_empty() && printed == Printed::Whole {
         examined(&interval.end)?;
@@ -74,7 +74,7 @@ fn explain(global: &Global, id: Option<&str>) -> anyhow::Result<Outcome> {
         (false, Some(_), [rule]) => text::rule(rule, screen::look(global)),
         (false, _, rules) => text::rules(rules, screen::look(global)),
     };
-    print(shown.as_bytes())?;
+    output::answer(global, &shown)?;
     Ok(Outcome::Done)
 }
 

@@ -17,7 +17,7 @@ use crate::output;
 pub(super) fn completions(shell: Shell) -> anyhow::Result<Outcome> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "pagewise", &mut script);
-    output::print(&script)?;
+    output::write_out(&script)?;
     Ok(Outcome::Done)
 }
 
@@ -44,6 +44,6 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Restrain => json::Noun::Restrain,
         Noun::Merge => json::Noun::Merge,
     };
-    output::print(json::schema(noun).as_bytes())?;
+    output::document(json::schema(noun).as_ref())?;
     Ok(Outcome::Done)
 }

@@ -26,7 +26,7 @@ use pagewise_report::text::Look;
 
 use crate::cli::{Cli, Global, Verb};
 use crate::cost::{self, Started};
-use crate::output::{Printed, print};
+use crate::output::{self, Printed};
 use crate::screen;
 use crate::trouble::Advised;
 
@@ -123,7 +123,7 @@ impl Page {
             true => (self.json)(answer),
             false => text(answer, screen::look(global)),
         };
-        print(shown.as_bytes())
+        output::answer(global, &shown)
     }
 
     /// What stands beside the answer, on standard error. `report` and JSON name the places that
@@ -138,15 +138,15 @@ impl Page {
             (false, false) => SHOWN.min(problems.len()),
         };
         for problem in &problems[..shown] {
-            eprintln!("pagewise: {problem}");
+            output::message(problem);
         }
         if (1..problems.len()).contains(&shown) {
             let more = problems.len() - shown;
             let places = if more == 1 { "place" } else { "places" };
-            eprintln!("pagewise: and {more} more {places} (-v names them)");
+            output::message(format_args!("and {more} more {places} (-v names them)"));
         }
         if global.verbose {
-            eprintln!("pagewise: {}", cost::line(&answer.cost));
+            output::message(cost::line(&answer.cost));
         }
     }
 }

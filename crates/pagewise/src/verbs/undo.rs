@@ -17,7 +17,7 @@ pub(super) fn run(global: &Global) -> anyhow::Result<Outcome> {
     }
     let runs = recover(&state_folder(), Conflicts::Close)?;
     let text = if global.json { document(&runs) } else { text(&runs) };
-    output::print(text.as_bytes())?;
+    output::answer(global, &text)?;
     if let Some(what) = left(&runs) {
         anyhow::bail!(Advised { what, next: "see above; then run `pagewise undo` again" });
     }

@@ -11,7 +11,7 @@
 use std::borrow::Cow;
 
 use anstyle::{AnsiColor, Style};
-use pagewise_model::Name;
+use pagewise_model::{Name, printable};
 use textwrap::{Options, WordSplitter};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -66,6 +66,32 @@ impl Role {
             Self::Compressed => colour(AnsiColor::Cyan),
         }
     }
+}
+
+/// What a [`Role`] is written as, piece by piece.
+const COLOURS: [&str; 9] = [
+    "\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[34m", "\x1b[35m",
+    "\x1b[36m",
+];
+
+/// For the last function before a terminal that shows colours: all that it would act on becomes visible
+/// but the sequences that text here is coloured with, line ends and tabs.
+#[must_use]
+pub fn escape_all_but_colours(text: &str) -> Cow<'_, str> {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, from_escape)) = rest.find('\x1b').map(|at| rest.split_at(at)) {
+        shown.push_str(&printable(before));
+        let own = COLOURS.iter().find(|own| from_escape.starts_with(**own));
+        let (escape, behind) = from_escape.split_at(own.map_or(1, |own| own.len()));
+        shown.push_str(&if own.is_some() { Cow::Borrowed(escape) } else { printable(escape) });
+        rest = behind;
+    }
+    if shown.is_empty() {
+        return printable(rest);
+    }
+    shown.push_str(&printable(rest));
+    Cow::Owned(shown)
 }
 
 /// Text with one role.
@@ -401,6 +427,27 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_our_own_colours_pass() {
+        use Role::{
+            Anon, Command, Compressed, Critical, File, Good, Info, Kernel, Plain, Quiet, Shmem,
+            Strong, Warning,
+        };
+        let all = [
+            Plain, Strong, Quiet, Command, Critical, Warning, Info, Good, Anon, Shmem, File,
+            Kernel, Compressed,
+        ];
+        for role in all {
+            let text = format!("a\n{}\tb", Span::new(role, "word").styled("word", true));
+            assert_eq!(escape_all_but_colours(&text), text);
+        }
+        let foreign = "\x1b[1mbold\x1b[8mhidden\x1b]0;title\x07\x1b[2J\x1b[31\u{202e}";
+        assert_eq!(
+            escape_all_but_colours(foreign),
+            "\x1b[1mbold\\u{1b}[8mhidden\\u{1b}]0;title\\u{7}\\u{1b}[2J\\u{1b}[31\\u{202e}"
+        );
+    }
 
     fn printed(width: usize, print: impl FnOnce(&mut Page)) -> String {
         let mut page = Page::new(Look { width, colour: false });

@@ -45,6 +45,7 @@ mod zram;
 use crate::view::View;
 use crate::{Answer, Benched, Collapsed, HugeSeen, Merged, Planned, Restrained, Scanned, Tried};
 use kit::Page;
+pub use kit::escape_all_but_colours;
 use pagewise_model::knob::KnobReading;
 use pagewise_model::{Finding, OomExplanation, Replicated, RuleExplanation, SelfTest, Trial};
 pub use process_table::shown_processes;

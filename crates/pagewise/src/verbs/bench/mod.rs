@@ -91,9 +91,9 @@ fn show(global: &Global, wanted: &Bench, benched: &Benched<'_>) -> anyhow::Resul
         (false, Format::Csv) => csv::bench(benched.benchmark),
         (false, Format::Text) => text::bench(benched, screen::look(global)),
     };
-    output::print(shown.as_bytes())?;
+    output::answer(global, &shown)?;
     if global.verbose {
-        eprintln!("pagewise: {}", cost::line(&benched.cost));
+        output::message(cost::line(&benched.cost));
     }
     Ok(())
 }

@@ -53,7 +53,7 @@ fn list(global: &Global, cache: &Cache) -> anyhow::Result<()> {
         }
         false => table(&listed, cache),
     };
-    output::print(text.as_bytes())?;
+    output::answer(global, &text)?;
     Ok(())
 }
 

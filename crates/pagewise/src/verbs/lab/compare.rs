@@ -34,7 +34,7 @@ pub(super) fn run(global: &Global, first: &Path, second: &Path) -> anyhow::Resul
                 json!({ "schema": "pagewise/compare-cells/1", "cells": documents })
             }
         };
-        output::print(format!("{whole:#}\n").as_bytes())?;
+        output::document(&format!("{whole:#}\n"))?;
     }
     Ok(Outcome::Done)
 }
@@ -87,6 +87,6 @@ fn one(global: &Global, two: &Two) -> anyhow::Result<Option<Value>> {
     }
     let heading = if two.cell.is_empty() { String::new() } else { format!("{}\n", two.cell) };
     let text = heading + &text::compare((&one, &other), &metrics, screen::look(global));
-    output::print(text.as_bytes())?;
+    output::answer(global, &text)?;
     Ok(None)
 }

@@ -20,7 +20,7 @@ pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
     let mut heard = |heard: Heard<'_>| say(&told(&heard));
     let mut control = Control { stop: stop.flag(), heard: &mut heard };
     let Conducted { trouble, .. } = conduct(&inside.experiment, Some(&mut borrowed), &mut control);
-    borrowed.end().iter().for_each(|line| eprintln!("pagewise: {line}"));
+    borrowed.end().iter().for_each(output::message);
     match trouble {
         None => say(&Told::Done),
         Some(trouble) => say(&in_words(trouble)),
@@ -43,5 +43,5 @@ fn in_words(trouble: Trouble) -> Told {
 
 /// Who does not listen has gone, and the guest with it.
 fn say(told: &Told) {
-    let _ = output::print(told.line().as_bytes());
+    let _ = output::document(&told.line());
 }

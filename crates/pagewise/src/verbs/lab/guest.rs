@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise lab guest`: a command in a guest, its output as it comes, and what became of it.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use pagewise_lab::cache::Cache;
 use pagewise_lab::guest::{self, Accelerator, Guest, Heard, MOST_DISKS, Phase, Run};
 use pagewise_lab::kernel::{self, Kernel};
 use pagewise_lab::wire::Stream;
-use pagewise_model::Bytes;
+use pagewise_model::{Bytes, printable};
 
 use super::out::{self, Brought};
 use super::{Outcome, tell};
@@ -120,9 +120,9 @@ fn hear(heard: Heard<'_>, shown: &Shown, brought: &mut Brought, json: bool) -> P
 /// more, has what there was.
 fn pass_on(stream: Stream, bytes: &[u8], json: bool) -> Printed {
     if let (Stream::Out, false) = (stream, json) {
-        return output::print(bytes).unwrap_or(Printed::Cut);
+        return output::write_out(bytes).unwrap_or(Printed::Cut);
     }
-    let _ = std::io::stderr().lock().write_all(bytes);
+    output::write_error(bytes);
     Printed::Whole
 }
 
@@ -148,7 +148,7 @@ fn told(global: &Global, kernel: &Kernel, runs: &[Run]) -> anyhow::Result<()> {
             "kernel": kernel.name,
             "runs": runs,
         });
-        output::print(format!("{document:#}\n").as_bytes())?;
+        output::document(&format!("{document:#}\n"))?;
         return Ok(());
     }
     for run in runs {
@@ -291,9 +291,9 @@ impl Shown {
 
     fn note(&self, line: &str) {
         match &self.bar {
-            Some(bar) if !bar.is_finished() => bar.println(format!("pagewise: {line}")),
+            Some(bar) if !bar.is_finished() => bar.println(printable(&format!("pagewise: {line}"))),
             _ if self.quiet => {}
-            _ => eprintln!("pagewise: {line}"),
+            _ => output::message(line),
         }
     }
 

@@ -34,6 +34,6 @@ pub(super) fn run(global: &Global) -> anyhow::Result<Outcome> {
         let listed: Vec<_> = files.iter().map(entry).collect();
         text::experiments(&listed, screen::look(global))
     };
-    output::print(text.as_bytes())?;
+    output::answer(global, &text)?;
     Ok(Outcome::Done)
 }

@@ -15,6 +15,7 @@ use super::guest::in_words;
 use crate::cli::{Global, LabRun};
 use crate::evidence::Folder;
 use crate::interrupt::Stop;
+use crate::output;
 use crate::progress::Measuring;
 use crate::treatment::Borrowed;
 use crate::trouble::Advised;
@@ -50,9 +51,9 @@ pub(super) struct Ended {
 
 impl Ended {
     pub(super) fn tell(&self, cell: &str) {
-        eprintln!("pagewise: {cell}: {}", self.what);
+        output::message(format_args!("{cell}: {}", self.what));
         if let Some(next) = &self.next {
-            eprintln!("  next   {next}");
+            output::hint(next);
         }
     }
 }
@@ -124,7 +125,7 @@ impl<'a> Machines<'a> {
         let Conducted { runs, trouble, .. } =
             conduct(&cell.experiment, Some(&mut borrowed), &mut control);
         drop(shown);
-        borrowed.end().iter().for_each(|line| eprintln!("pagewise: {line}"));
+        borrowed.end().iter().for_each(output::message);
         let stopped = matches!(trouble, Some(Trouble::Stopped));
         let ended = |trouble: Trouble| {
             let next = trouble.next();
@@ -208,7 +209,7 @@ fn ended(ran: &library::Ran) -> Option<Ended> {
     let how = in_words(&ran.guest);
     let how = how.unwrap_or_else(|| "the conductor in the guest ended early".to_owned());
     let last = ran.errors.lines().chain(ran.guest.log.iter().map(String::as_str)).last();
-    let said = last.map(|line| format!("; last it said: {line}")).unwrap_or_default();
+    let said = last.map(|line| format!("; last it said: {}", Name::from(line))).unwrap_or_default();
     let what = format!("{how}{said}");
     Some(Ended { what, next: Some("the runs until then are kept with --evidence DIR".to_owned()) })
 }

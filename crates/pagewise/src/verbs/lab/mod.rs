@@ -24,6 +24,7 @@ use super::Outcome;
 use crate::cli::{Global, Lab};
 use crate::cost::Started;
 use crate::interrupt::Stop;
+use crate::output;
 
 pub(super) fn run(global: &Global, what: &Lab, started: Started) -> anyhow::Result<Outcome> {
     let done = match what {
@@ -54,6 +55,6 @@ const STOPPED: u8 = 130;
 /// A line for the user that is no answer.
 fn tell(global: &Global, line: &str) {
     if !global.quiet {
-        eprintln!("pagewise: {line}");
+        output::message(line);
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn run(global: &Global, folder: &Path) -> anyhow::Result<Outcome> {
         differing.extend(differences.iter().map(|key| named(&name, key)));
     }
     if global.json {
-        output::print(format!("{:#}\n", whole(documents)).as_bytes())?;
+        output::document(&format!("{:#}\n", whole(documents)))?;
     }
     match differing.is_empty() {
         true => Ok(Outcome::Done),
@@ -79,7 +79,7 @@ fn show(
     };
     let heading = if name.is_empty() { String::new() } else { format!("{name}\n") };
     let text = heading + &text::trial(&tried, screen::look(global));
-    output::print(text.as_bytes())?;
+    output::answer(global, &text)?;
     Ok(())
 }
 

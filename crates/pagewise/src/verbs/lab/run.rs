@@ -93,7 +93,7 @@ fn one(
     let unkept = kept.as_ref().and_then(|kept| kept.finish(&tried).err());
     if let Some(error) = &unkept {
         // the answer is not lost with the folder
-        eprintln!("pagewise: {error:#}");
+        output::message(format_args!("{error:#}"));
     }
     let (name, preview, unkept) = (cell.name.clone(), cell.preview, unkept.is_some());
     Ok(Done { name, preview, ran, trial, unkept })
@@ -117,7 +117,7 @@ fn show(
         return Ok(());
     }
     let heading = if named { format!("{}\n", cell.name) } else { String::new() };
-    output::print((heading + &text::trial(tried, screen::look(global))).as_bytes())?;
+    output::answer(global, &(heading + &text::trial(tried, screen::look(global))))?;
     if cell.preview {
         let glance = "a glance at three rounds: nothing is judged; leave --preview away for that";
         tell(global, glance);
@@ -203,7 +203,7 @@ fn document(
         cells: &cells,
         cost: Cost { cpu_seconds: (all.cpu_seconds - commands).max(0.0), ..all },
     });
-    output::print(text.as_bytes())?;
+    output::document(&text)?;
     Ok(())
 }
 
@@ -216,10 +216,10 @@ impl Done {
 fn ended(done: &[Done]) -> anyhow::Result<Outcome> {
     if let Some(stopped) = done.iter().find(|one| one.ran.stopped) {
         let (pairs, of) = (stopped.trial.pairs, stopped.trial.planned_pairs);
-        eprintln!(
-            "pagewise: {}: stopped after {pairs} of {of} pairs; all that was borrowed was given back",
+        output::message(format_args!(
+            "{}: stopped after {pairs} of {of} pairs; all that was borrowed was given back",
             stopped.name
-        );
+        ));
         return Ok(Outcome::Status(STOPPED));
     }
     match done.iter().any(|one| one.ran.trouble.is_some() || one.unkept) {

@@ -36,7 +36,7 @@ fn print(global: &Global, found: &SelfTest) -> anyhow::Result<()> {
     } else {
         text::selftest(found, screen::look(global))
     };
-    output::print(text.as_bytes())?;
+    output::answer(global, &text)?;
     Ok(())
 }
 

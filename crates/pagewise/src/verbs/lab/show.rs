@@ -31,7 +31,7 @@ pub(super) fn run(global: &Global, wanted: &Picked) -> anyhow::Result<Outcome> {
         true => document(&planned, &cells)?,
         false => text::planned(&planned, screen::look(global)),
     };
-    output::print(shown.as_bytes())?;
+    output::answer(global, &shown)?;
     Ok(Outcome::Done)
 }
 

@@ -29,7 +29,7 @@ pub(super) fn run(global: &Global, wanted: &cli::Workload) -> anyhow::Result<Out
     let watched = std::io::stdout().is_terminal() && !global.json;
     let table = if watched { table(&said) } else { String::new() };
     let answer = serde_json::to_string(&said)?;
-    output::print(format!("{table}{answer}\n").as_bytes())?;
+    output::text(&format!("{table}{answer}\n"), false)?;
     Ok(Outcome::Done)
 }
 

@@ -48,7 +48,7 @@ pub(super) fn wait(
                 next: "give it more --timeout, or merge without --when-calm"
             });
         }
-        shown.because(why);
+        shown.because(&why);
         nap(stop, started)?;
     }
 }

@@ -84,7 +84,7 @@ fn one(
         return Ok(merged);
     }
     let all = slots(device, snapshot);
-    let shown = Following::start(global, format!("merging {name}"));
+    let shown = Following::start(global, &format!("merging {name}"));
     let took = act::merge(device.id, stop.flag(), &mut |left| shown.left(left, all))?;
     drop(shown);
     let after = took.and_then(|_| now(&host.end, &name));
@@ -114,9 +114,9 @@ fn show(
         true => json::merge(&merged),
         false => text::merge(&merged, screen::look(global)),
     };
-    output::print(shown.as_bytes())?;
+    output::answer(global, &shown)?;
     if global.verbose {
-        eprintln!("pagewise: {}", cost::line(&cost));
+        output::message(cost::line(&cost));
     }
     Ok(())
 }

@@ -68,9 +68,9 @@ fn show(
         true => json::scan(&scanned),
         false => text::scan(&scanned, screen::look(global)),
     };
-    output::print(shown.as_bytes())?;
+    output::answer(global, &shown)?;
     if global.verbose {
-        eprintln!("pagewise: {}", cost::line(&cost));
+        output::message(cost::line(&cost));
     }
     Ok(())
 }

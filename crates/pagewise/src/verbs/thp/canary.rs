@@ -72,7 +72,7 @@ fn show(global: &Global, chased: &Chased) -> anyhow::Result<Outcome> {
         true => json(chased),
         false => text(chased),
     };
-    output::print(text.as_bytes())?;
+    output::answer(global, &text)?;
     Ok(Outcome::Done)
 }
 

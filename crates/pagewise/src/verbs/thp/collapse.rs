@@ -88,9 +88,9 @@ fn show(global: &Global, done: &Collapsed<'_>) -> anyhow::Result<()> {
         true => json::collapse(done),
         false => text::collapse(done, screen::look(global)),
     };
-    output::print(shown.as_bytes())?;
+    output::answer(global, &shown)?;
     if global.verbose {
-        eprintln!("pagewise: {}", cost::line(&done.cost));
+        output::message(cost::line(&done.cost));
     }
     Ok(())
 }

@@ -19,6 +19,7 @@ use pagewise_lab::treatment::{LoanId, Refused, Treatment};
 use pagewise_model::{Damon, DamonModule};
 use pagewise_observe::{HostRoot, damon_regions};
 
+use crate::output;
 use crate::treatment::Borrowed;
 
 /// Processes that are looked at: each takes a thread.
@@ -59,7 +60,7 @@ pub(super) fn look(
     let looked = threads(&mut borrowed, seen, &pids, time / ASKED)
         .map_err(|refused| format!("{}: {}", refused.what, refused.why))
         .map(|threads| asked(&mut borrowed, host, &pids, &threads, time / ASKED, stop));
-    borrowed.end().iter().for_each(|line| eprintln!("pagewise: {line}"));
+    borrowed.end().iter().for_each(output::message);
     match looked? {
         heat if heat.is_empty() => Err("DAMON has told nothing".to_owned()),
         heat => Ok(heat),

@@ -6,6 +6,7 @@ use pagewise_lab::pool::PoolMemory;
 use pagewise_lab::treatment::Treatment;
 use pagewise_model::{Bytes, HugePool, Snapshot};
 
+use crate::output;
 use crate::treatment::Borrowed;
 
 /// Memory of each pool, and what was borrowed for it.
@@ -65,6 +66,6 @@ impl Pools {
     pub(super) fn end(mut self) {
         self.memory.clear();
         let left = self.borrowed.take().map(Borrowed::end);
-        left.into_iter().flatten().for_each(|line| eprintln!("pagewise: {line}"));
+        left.into_iter().flatten().for_each(output::message);
     }
 }

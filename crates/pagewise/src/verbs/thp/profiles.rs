@@ -17,6 +17,6 @@ pub(super) fn run(global: &Global) -> anyhow::Result<Outcome> {
         true => serde_json::to_string_pretty(&PROFILES)? + "\n",
         false => text::thp_profiles(&interval.end.knobs, screen::look(global)),
     };
-    output::print(shown.as_bytes())?;
+    output::answer(global, &shown)?;
     Ok(Outcome::Done)
 }

@@ -41,7 +41,7 @@ pub(super) fn run(
         true => json::restrain(&done),
         false => text::restrain(&done, screen::look(global)),
     };
-    output::print(shown.as_bytes())?;
+    output::answer(global, &shown)?;
     Ok(Outcome::Done)
 }
 

@@ -84,9 +84,9 @@ fn show(global: &Global, seen: &HugeSeen<'_>) -> anyhow::Result<()> {
         true => json::thp(seen),
         false => text::thp(seen, screen::look(global)),
     };
-    output::print(shown.as_bytes())?;
+    output::answer(global, &shown)?;
     if global.verbose {
-        eprintln!("pagewise: {}", cost::line(&seen.cost));
+        output::message(cost::line(&seen.cost));
     }
     Ok(())
 }

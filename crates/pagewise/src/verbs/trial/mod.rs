@@ -40,7 +40,7 @@ pub(super) fn run(global: &Global, wanted: &Trial, started: Started) -> anyhow::
         borrowed.as_mut().map(|borrowed| borrowed as &mut dyn Treatment);
     let conducted = conducted(global, &experiment, lent, &stop, folder.as_mut());
     let left = borrowed.map(Borrowed::end).unwrap_or_default();
-    left.iter().for_each(|line| eprintln!("pagewise: {line}"));
+    left.iter().for_each(output::message);
     ended(global, &experiment, &machine, conducted, folder.as_ref(), started)
 }
 
@@ -63,7 +63,7 @@ fn compare_with_current(
         }
     }
     for (name, why) in told.iter().filter(|_| !global.quiet) {
-        eprintln!("pagewise: {name} is the machine as it is: {why}");
+        output::message(format_args!("{name} is the machine as it is: {why}"));
     }
     Ok(())
 }
@@ -146,9 +146,9 @@ fn stopped(tried: &Tried<'_>) {
         }
         None => "nothing was kept: --evidence DIR would".to_owned(),
     };
-    eprintln!(
-        "pagewise: stopped after {pairs} of {of} pairs; all settings were given back; {kept}"
-    );
+    output::message(format_args!(
+        "stopped after {pairs} of {of} pairs; all settings were given back; {kept}"
+    ));
 }
 
 /// What we took ourselves: not the command.
@@ -163,9 +163,9 @@ fn show(global: &Global, tried: &Tried<'_>) -> anyhow::Result<()> {
         true => json::trial(tried),
         false => text::trial(tried, screen::look(global)),
     };
-    output::print(shown.as_bytes())?;
+    output::answer(global, &shown)?;
     if global.verbose {
-        eprintln!("pagewise: {}", cost::line(&tried.cost));
+        output::message(cost::line(&tried.cost));
     }
     Ok(())
 }

@@ -16,6 +16,8 @@ use pagewise_observe::coverage::{self, Share};
 use super::Switch;
 use super::program::{Allocator, Program};
 
+use crate::output;
+
 /// Less memory than this is not worth a word.
 const LEAST: Bytes = Bytes::new(16 << 20);
 /// With less than this in huge pages they did not come.
@@ -39,10 +41,7 @@ impl Check {
         let look = move || {
             std::thread::sleep(self.wait);
             let told = [self.look(pid), self.arenas(pid)];
-            told.iter()
-                .flatten()
-                .filter(|_| !self.quiet)
-                .for_each(|told| eprintln!("pagewise: {told}"));
+            told.iter().flatten().filter(|_| !self.quiet).for_each(output::message);
         };
         // where there can be no thread the command runs all the same
         let _ = std::thread::Builder::new().name("check".to_owned()).spawn(look);

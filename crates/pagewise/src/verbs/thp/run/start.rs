@@ -12,6 +12,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SI
 use signal_hook::iterator::Signals;
 
 use super::check::Check;
+use crate::output;
 use crate::trouble::Advised;
 use crate::verbs::Outcome;
 
@@ -59,7 +60,7 @@ pub(super) fn run(words: &[String], set: &Set, check: Check) -> anyhow::Result<O
 fn not_started(words: &[String], error: std::io::Error) -> anyhow::Result<Outcome> {
     let name = words.first().map_or("", String::as_str);
     if error.kind() == ErrorKind::NotFound {
-        eprintln!("pagewise: {name}: no such command");
+        output::message(format_args!("{name}: no such command"));
         return Ok(Outcome::Status(NOT_FOUND));
     }
     Err(anyhow::Error::new(error).context(name.to_owned()))
