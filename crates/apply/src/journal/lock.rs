@@ -75,9 +75,8 @@ fn take_one(folder: &Path) -> Result<Option<File>, Error> {
         return Err(held(folder, &mut file));
     }
     match sign(&mut file) {
-        Err(error) if !is_read_only(&error) && error.raw_os_error() != Some(libc::EBADF) => {
-            Err(said(error))
-        }
+        // opened for reading alone
+        Err(error) if error.kind() != ErrorKind::InvalidInput => Err(said(error)),
         _ => Ok(Some(file)),
     }
 }

@@ -333,7 +333,12 @@ fn undo_puts_back_what_a_journal_on_a_read_only_disk_names() {
     let state = place.state();
     std::fs::create_dir(&state).unwrap();
     let shown = state.display().to_string();
-    loans.promise(&format!("umount '{shown}'"));
+    let (program, run) = (env!("CARGO_BIN_EXE_pagewise"), place.folder.path().join("run"));
+    loans.promise(&format!(
+        "mount -o remount,rw '{shown}'; PAGEWISE_LOCK='{}' PAGEWISE_STATE='{shown}' '{program}' undo \
+         > /dev/null; umount '{shown}'",
+        run.display()
+    ));
     crate::machine::run("mount", &["-t", "tmpfs", "-o", "mode=700", "none", &shown]);
     let knob = "vm.extfrag_threshold=499";
     place.borrower(&["zram:lz4", "swap", "group", "member", knob]).kill();
@@ -360,9 +365,8 @@ fn a_journal_of_another_user_is_not_believed() {
     let place = Place::new();
     let before = Machine::now();
     place.borrower(&["vm.extfrag_threshold=499"]).kill();
-    let names = std::fs::read_dir(place.state()).unwrap().map(|entry| entry.unwrap().path());
-    let journal =
-        names.filter(|path| path.extension().is_some_and(|it| it == "journal")).next().unwrap();
+    let mut names = std::fs::read_dir(place.state()).unwrap().map(|entry| entry.unwrap().path());
+    let journal = names.find(|path| path.extension().is_some_and(|it| it == "journal")).unwrap();
     std::os::unix::fs::chown(&journal, Some(12_345), None).unwrap();
     let undo = place.undo(&[]);
     let told = String::from_utf8_lossy(&undo.stdout).into_owned();
