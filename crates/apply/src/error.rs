@@ -111,6 +111,30 @@ pub enum Error {
         /// What.
         by: String,
     },
+    /// It cannot be told from what others have, so it is left as it is.
+    #[error("{what}: {why}")]
+    Uncertain {
+        /// What.
+        what: String,
+        /// Why not.
+        why: String,
+    },
+    /// No journal of that number or name.
+    #[error("no journal {id}; there {}", those(known))]
+    NoJournal {
+        /// What was asked for.
+        id: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// A journal could not be removed.
+    #[error("{path}: not removed")]
+    Kept {
+        /// Its file.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// It went back already.
     #[error("loan {0} is not open")]
     NotOpen(u64),
@@ -118,6 +142,10 @@ pub enum Error {
 
 fn holder(pid: Option<u32>) -> String {
     pid.map_or_else(|| "it does not say its pid".to_owned(), |pid| format!("pid {pid}"))
+}
+
+fn those(known: &[String]) -> String {
+    if known.is_empty() { "are none".to_owned() } else { format!("are: {}", known.join(", ")) }
 }
 
 impl Error {
@@ -132,7 +160,18 @@ impl Error {
             Self::State { source, .. } | Self::Kernel { source, .. } if is_denied(source) => {
                 "run as root"
             }
-            Self::State { .. } => "let PAGEWISE_STATE name another folder, on a disk",
+            Self::State { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+                "make its file system writable (mount -o remount,rw), then run it again"
+            }
+            Self::State { .. } => {
+                "see to it that it is a folder on a disk that belongs to you alone; PAGEWISE_STATE \
+                 names the folder, and `pagewise undo` looks into no other"
+            }
+            Self::Uncertain { .. } => {
+                "look at it; what is nobody's you may remove by hand, then `pagewise undo --forget` \
+                 removes the journal"
+            }
+            Self::Kept { .. } => "make its folder writable, or remove it by hand",
             Self::OtherSwap { .. } => {
                 "switch it off with swapoff, or allow pages of other programs on ours with \
                  --allow-shared-swap"

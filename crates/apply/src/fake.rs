@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use pagewise_model::Bytes;
 
-use crate::hands::{Deed, Hands};
+use crate::hands::{Deed, Entry, Hands, Unread};
+use crate::journal::Identity;
 use crate::loan::swap::Area;
 
 /// What happens at the write of that number, the first being 0.
@@ -52,20 +53,35 @@ pub(crate) struct State {
     pub(crate) hands_down: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct World {
     pub(crate) state: State,
     pub(crate) journals: BTreeMap<String, Vec<u8>>,
+    /// What else stands in the folder of journals.
+    pub(crate) others: BTreeSet<String>,
     pub(crate) unified: bool,
     pub(crate) boot: u32,
     pub(crate) faults: Vec<Fault>,
     pub(crate) deeds: usize,
     pub(crate) is_dead: bool,
+    /// The disk of the journals.
+    pub(crate) is_read_only: bool,
     /// Bytes of memory that are available.
     pub(crate) available: u64,
     /// Of every folder.
     pub(crate) inode: u64,
     newest_diskseq: u64,
+    /// Milliseconds; every write takes one.
+    pub(crate) clock: u64,
+    /// When each disk was made, by its sequence number.
+    pub(crate) made: BTreeMap<u64, u64>,
+    /// Whether the kernel tells when.
+    pub(crate) tells_times: bool,
+    /// Of files and groups that were made, by their paths.
+    pub(crate) inodes: BTreeMap<String, u64>,
+    newest_inode: u64,
+    /// Every value that was written, and where.
+    pub(crate) written: Vec<(String, String)>,
     /// Words that only made the kernel tell something.
     pub(crate) told: Vec<String>,
 }
@@ -106,20 +122,33 @@ impl Fake {
         Self(Arc::new(Mutex::new(World {
             state,
             journals: BTreeMap::new(),
+            others: BTreeSet::new(),
             unified,
             boot: 1,
             faults: Vec::new(),
             deeds: 0,
             is_dead: false,
+            is_read_only: false,
             available: 1 << 30,
             inode: 2,
             newest_diskseq: 5,
+            clock: 1_000_000,
+            made: BTreeMap::new(),
+            tells_times: true,
+            inodes: BTreeMap::new(),
+            newest_inode: 100,
+            written: Vec::new(),
             told: Vec::new(),
         })))
     }
 
     pub(crate) fn world(&self) -> MutexGuard<'_, World> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Another machine, in the same state.
+    pub(crate) fn copy(&self) -> Self {
+        Self(Arc::new(Mutex::new(self.world().clone())))
     }
 
     /// A new process: nothing fails any more.
@@ -147,8 +176,15 @@ impl World {
         let device = FakeZram { diskseq: self.newest_diskseq, disksize: 0 };
         let free = (0..).find(|number| !self.state.zrams.contains_key(number));
         let number = free.expect("numbers do not end");
+        self.made.insert(device.diskseq, self.clock);
         self.state.zrams.insert(number, device);
         Ok(number)
+    }
+
+    /// What is made by a name is never what had that name before.
+    pub(crate) fn new_inode(&mut self, path: &str) {
+        self.newest_inode += 1;
+        self.inodes.insert(path.to_owned(), self.newest_inode);
     }
 
     fn perform(&mut self, deed: &Deed<'_>) -> io::Result<()> {
@@ -163,6 +199,7 @@ impl World {
                     return Err(there());
                 }
                 state.groups.insert(folder.to_owned(), FakeGroup::default());
+                self.new_inode(folder);
             }
             Deed::RemoveGroup(folder) => {
                 let group = state.groups.get(folder).ok_or_else(missing)?;
@@ -176,15 +213,21 @@ impl World {
             Deed::Kill { pid, group } => {
                 state.groups.get_mut(group).ok_or_else(missing)?.members.remove(&pid);
             }
-            Deed::MakeFile { path, size } => {
-                if state.files.insert(path.to_owned(), size.get()).is_some() {
+            Deed::MakeFile(path) => {
+                if state.files.insert(path.to_owned(), 0).is_some() {
                     return Err(there());
                 }
+                self.new_inode(path);
             }
-            Deed::RemoveFile(path) => {
+            Deed::FillFile { path, identity, size } => {
+                assert_eq!(self.inodes.get(path), Some(&identity.inode), "another file");
+                *state.files.get_mut(path).ok_or_else(missing)? = size.get();
+            }
+            Deed::RemoveFile { path, identity } => {
                 if state.swaps.contains(path) {
                     return Err(io::Error::other("text file busy"));
                 }
+                assert_eq!(self.inodes.get(path), Some(&identity.inode), "another file");
                 state.files.remove(path).ok_or_else(missing)?;
             }
             Deed::FormatSwap(area) => {
@@ -227,6 +270,7 @@ impl World {
     }
 
     fn write(&mut self, path: &str, value: &str) -> io::Result<()> {
+        self.written.push((path.to_owned(), value.to_owned()));
         let parts: Vec<&str> = path.split('/').collect();
         match parts.as_slice() {
             ["", "proc", "sys", "vm", name] => self.set_knob(name, value),
@@ -368,15 +412,16 @@ impl Hands for Fake {
         self.world().look(path).ok_or_else(|| ErrorKind::NotFound.into())
     }
 
-    fn journal(&self, path: &str) -> io::Result<Vec<u8>> {
-        self.world().journals.get(path).cloned().ok_or_else(|| ErrorKind::NotFound.into())
+    fn journal(&self, path: &str) -> Result<Vec<u8>, Unread> {
+        let journal = self.world().journals.get(path).cloned();
+        journal.ok_or_else(|| Unread::NoFile("it is a folder, not a plain file".to_owned()))
     }
 
     fn names(&self, folder: &str) -> io::Result<Vec<String>> {
         let world = self.world();
         let below = format!("{folder}/");
         let paths: Vec<String> = match folder {
-            STATE => world.journals.keys().cloned().collect(),
+            STATE => world.journals.keys().chain(&world.others).cloned().collect(),
             "/sys/block" => {
                 let devices = world.state.zrams.keys().map(|n| format!("{below}zram{n}"));
                 devices.chain([format!("{below}vda")]).collect()
@@ -397,6 +442,29 @@ impl Hands for Fake {
 
     fn inode(&self, _folder: &str) -> io::Result<u64> {
         Ok(self.world().inode)
+    }
+
+    fn entry(&self, path: &str) -> io::Result<Entry> {
+        let world = self.world();
+        world.look(path).ok_or(ErrorKind::NotFound)?;
+        let inode = world.inodes.get(path).copied().unwrap_or(1);
+        let size = world.state.files.get(path).copied();
+        let identity = Identity { device: 1, inode };
+        Ok(Entry { identity, is_own_file: size.is_some(), size: size.unwrap_or(0) })
+    }
+
+    fn is_group(&self, folder: &str) -> bool {
+        folder == MOUNT || self.world().state.groups.contains_key(folder)
+    }
+
+    fn made_at(&self, number: u32) -> Option<u64> {
+        let world = self.world();
+        let diskseq = world.state.zrams.get(&number)?.diskseq;
+        world.made.get(&diskseq).copied().filter(|_| world.tells_times)
+    }
+
+    fn now(&self) -> u64 {
+        self.world().clock
     }
 
     fn room(&self, _folder: &str) -> io::Result<Bytes> {
@@ -432,6 +500,7 @@ impl Fake {
         let mut world = self.world();
         let at = world.deeds;
         world.deeds += 1;
+        world.clock += 1;
         if world.is_dead {
             return Err(io::Error::other("killed"));
         }
@@ -439,6 +508,9 @@ impl Fake {
             deed,
             Deed::Begin(_) | Deed::Append { .. } | Deed::Cut { .. } | Deed::Forget(_)
         );
+        if world.is_read_only && is_journal {
+            return Err(ErrorKind::ReadOnlyFilesystem.into());
+        }
         let half = |world: &mut World| {
             if let Deed::Append { journal, line } = deed {
                 let half = &line[..line.len() / 2];

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use pagewise_model::Bytes;
 
+use crate::journal::Identity;
 use crate::loan::swap::Area;
 
 /// One change of the machine.
@@ -34,15 +35,24 @@ pub(crate) enum Deed<'a> {
         /// The cgroup's folder.
         group: &'a str,
     },
-    /// Makes a file of zeros that only root may read, without holes.
-    MakeFile {
-        /// It must not be there yet.
+    /// Makes an empty file that only root may read; it must not be there yet.
+    MakeFile(&'a str),
+    /// Fills a file that was made with zeros, without holes.
+    FillFile {
+        /// The file.
         path: &'a str,
+        /// Which one it is.
+        identity: Identity,
         /// Its size.
         size: Bytes,
     },
     /// Removes a file for good.
-    RemoveFile(&'a str),
+    RemoveFile {
+        /// The file.
+        path: &'a str,
+        /// Which one it is: another of that name stays.
+        identity: Identity,
+    },
     /// Writes the head of a swap area.
     FormatSwap(&'a str),
     /// Switches a swap area on.
@@ -83,6 +93,24 @@ pub(crate) enum Deed<'a> {
     Forget(&'a str),
 }
 
+/// What stands by a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) identity: Identity,
+    /// A plain file with one name, that is ours and that nobody else may write to.
+    pub(crate) is_own_file: bool,
+    pub(crate) size: u64,
+}
+
+/// Why a journal is not read.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    /// No file, but a folder, link, pipe or device: no run ever wrote there.
+    NoFile(String),
+    /// A file that somebody else can have written, or that cannot be read.
+    Untrusted(String),
+}
+
 /// What a machine lets us do.
 pub(crate) trait Hands {
     /// Changes the machine. When this returns, the change is made or it is not: nothing is put off.
@@ -94,8 +122,8 @@ pub(crate) trait Hands {
     /// A small file of the kernel as it is now, without white space around it.
     fn read(&self, path: &str) -> io::Result<String>;
 
-    /// A journal, whatever is in it.
-    fn journal(&self, path: &str) -> io::Result<Vec<u8>>;
+    /// A journal, whatever is in it, where nobody else can have written it.
+    fn journal(&self, path: &str) -> Result<Vec<u8>, Unread>;
 
     /// The names in a folder, sorted.
     fn names(&self, folder: &str) -> io::Result<Vec<String>>;
@@ -108,6 +136,19 @@ pub(crate) trait Hands {
 
     /// The number of a folder in its file system: it stays over a boot.
     fn inode(&self, folder: &str) -> io::Result<u64>;
+
+    /// What stands by that name itself, links not followed.
+    fn entry(&self, path: &str) -> io::Result<Entry>;
+
+    /// Whether this folder is a cgroup: it lies in a file system of cgroups.
+    fn is_group(&self, folder: &str) -> bool;
+
+    /// When the kernel made the node of a zram device, in milliseconds of Unix time; `None` where
+    /// the file system of `/dev` does not tell.
+    fn made_at(&self, number: u32) -> Option<u64>;
+
+    /// Milliseconds of Unix time.
+    fn now(&self) -> u64;
 
     /// What more a folder's file system can hold.
     fn room(&self, folder: &str) -> io::Result<Bytes>;

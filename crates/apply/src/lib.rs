@@ -44,6 +44,6 @@ pub use error::Error;
 pub use journal::{fuzzing, state_folder};
 pub use loan::group::{Group, GroupWish};
 pub use loan::zram::{Zram, ZramWish};
-pub use outcome::{Outcome, Recovered, Return};
-pub use recover::{Conflicts, recover};
+pub use outcome::{Outcome, Recovered, Return, Skipped};
+pub use recover::{Conflicts, forget, recover};
 pub use session::{LoanId, Session};

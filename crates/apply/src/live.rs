@@ -4,25 +4,33 @@
 //! What is on the host (swap, memory, mounts) is asked of `pagewise-observe`. Only what was or will
 //! be written is read here, fresh each time: the journal, and the file that a write went to. Programs
 //! are started by their names from the folders of the system, whatever PATH says, since we are root.
+//!
+//! A path may come from a journal, and a journal may have been planted. So links are not followed, a
+//! setting is written into a file system of the kernel only, and a file is removed or filled only
+//! while it is the one that is meant.
 
 #![expect(clippy::disallowed_methods, reason = "this is where settings are written and read back")]
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pagewise_model::{Bytes, Snapshot};
 use pagewise_observe::{HostRoot, Scope, memory_cgroups, snapshot};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::IFlags;
+use rustix::fs::{
+    AtFlags, FsWord, IFlags, Mode, OFlags, PROC_SUPER_MAGIC, openat, statat, unlinkat,
+};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::calls;
 use crate::error::Error;
-use crate::hands::{Deed, Hands};
+use crate::hands::{Deed, Entry, Hands, Unread};
+use crate::journal::Identity;
 use crate::loan::swap::Area;
 
 /// No journal is longer: a session of a thousand loans writes half of a megabyte.
@@ -63,8 +71,9 @@ impl Hands for Live {
             Deed::MakeGroup(folder) => fs::create_dir(folder),
             Deed::RemoveGroup(folder) => fs::remove_dir(folder),
             Deed::Kill { pid, group } => kill(pid, group),
-            Deed::MakeFile { path, size } => make_file(path, size),
-            Deed::RemoveFile(path) => remove_file(path),
+            Deed::MakeFile(path) => make_file(path),
+            Deed::FillFile { path, identity, size } => fill_file(path, identity, size),
+            Deed::RemoveFile { path, identity } => remove_own(path, identity),
             Deed::FormatSwap(area) => run("mkswap", &[area]),
             Deed::SwapOn { area, priority } => calls::swap_on(area, priority),
             Deed::SwapOff(area) => calls::swap_off(area),
@@ -73,7 +82,7 @@ impl Hands for Live {
             Deed::Begin(journal) => begin(journal),
             Deed::Append { journal, line } => append(journal, line),
             Deed::Cut { journal, length } => cut(journal, length),
-            Deed::Forget(journal) => remove_file(journal),
+            Deed::Forget(journal) => forget(journal),
         }
     }
 
@@ -90,8 +99,14 @@ impl Hands for Live {
         Ok(String::from_utf8_lossy(&bytes(path, MAX_SETTING)?).trim().to_owned())
     }
 
-    fn journal(&self, path: &str) -> io::Result<Vec<u8>> {
-        bytes(path, MAX_JOURNAL)
+    fn journal(&self, path: &str) -> Result<Vec<u8>, Unread> {
+        let untrusted = |error: io::Error| Unread::Untrusted(error.to_string());
+        let kind = fs::symlink_metadata(path).map_err(untrusted)?.file_type();
+        if !kind.is_file() {
+            return Err(Unread::NoFile(format!("it is {}, not a plain file", kind_of(kind))));
+        }
+        let file = open_own(path, OpenOptions::new().read(true)).map_err(untrusted)?;
+        limited(file, MAX_JOURNAL).map_err(untrusted)
     }
 
     fn names(&self, folder: &str) -> io::Result<Vec<String>> {
@@ -113,6 +128,26 @@ impl Hands for Live {
 
     fn inode(&self, folder: &str) -> io::Result<u64> {
         Ok(fs::metadata(folder)?.ino())
+    }
+
+    fn entry(&self, path: &str) -> io::Result<Entry> {
+        let found = fs::symlink_metadata(path)?;
+        Ok(Entry { identity: identity(&found), is_own_file: is_own(&found), size: found.len() })
+    }
+
+    fn is_group(&self, folder: &str) -> bool {
+        open_group(folder).is_ok()
+    }
+
+    fn made_at(&self, number: u32) -> Option<u64> {
+        let node = fs::symlink_metadata(format!("/dev/zram{number}")).ok()?;
+        let since = node.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        u64::try_from(since.as_millis()).ok()
+    }
+
+    fn now(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or_default()
     }
 
     fn room(&self, folder: &str) -> io::Result<Bytes> {
@@ -147,8 +182,12 @@ impl Hands for Live {
 }
 
 fn bytes(path: &str, most: u64) -> io::Result<Vec<u8>> {
+    limited(File::open(path)?, most)
+}
+
+fn limited(file: File, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    file.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         return Err(io::Error::new(ErrorKind::FileTooLarge, format!("longer than {most} bytes")));
     }
@@ -188,9 +227,12 @@ pub(crate) fn may_write(path: &str) -> io::Result<()> {
     OpenOptions::new().write(true).open(path).map(drop)
 }
 
-/// In a single write, into a file that is there.
+/// In a single write, into a file that is there and that the kernel makes.
 pub(crate) fn write(path: &str, value: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).open(path)?;
+    let mut file = plain(OpenOptions::new().write(true)).open(path)?;
+    if !SETTINGS.contains(&rustix::fs::fstatfs(&file)?.f_type) {
+        return Err(io::Error::other("it lies in no file system of the kernel's settings"));
+    }
     let written = file.write(value.as_bytes())?;
     if written == value.len() {
         return Ok(());
@@ -205,7 +247,9 @@ fn kill(pid: u32, group: &str) -> io::Result<()> {
         Err(rustix::io::Errno::SRCH) => return Ok(()),
         process => process?,
     };
-    let members = bytes(&format!("{group}/cgroup.procs"), MAX_JOURNAL)?;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let members = openat(open_group(group)?, "cgroup.procs", flags, Mode::empty())?;
+    let members = limited(File::from(members), MAX_JOURNAL)?;
     let number = pid.as_raw_nonzero().to_string();
     if !members.split(|&byte| byte == b'\n').any(|line| line == number.as_bytes()) {
         return Ok(());
@@ -216,12 +260,86 @@ fn kill(pid: u32, group: &str) -> io::Result<()> {
     }
 }
 
-/// Written and not only reserved: the kernel swaps to no file with holes.
-fn make_file(path: &str, size: Bytes) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+/// Follows no link in the last part of a path, and never waits for somebody at a pipe's other end.
+fn plain(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+}
+
+/// The file systems whose files are settings: proc, sysfs, debugfs, cgroups of version 1 and 2.
+const SETTINGS: [FsWord; 5] =
+    [PROC_SUPER_MAGIC, libc::SYSFS_MAGIC, libc::DEBUGFS_MAGIC, GROUPS[0], GROUPS[1]];
+const GROUPS: [FsWord; 2] = [libc::CGROUP_SUPER_MAGIC, libc::CGROUP2_SUPER_MAGIC];
+
+/// A folder that is a cgroup.
+fn open_group(folder: &str) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(folder, flags, Mode::empty())?;
+    if GROUPS.contains(&rustix::fs::fstatfs(&folder)?.f_type) {
+        return Ok(folder);
+    }
+    Err(io::Error::other("it is no cgroup"))
+}
+
+fn identity(found: &Metadata) -> Identity {
+    Identity { device: found.dev(), inode: found.ino() }
+}
+
+/// A plain file with one name, ours, that nobody else may write to.
+fn is_own(found: &Metadata) -> bool {
+    distrust(found).is_none()
+}
+
+/// Why a file may say what somebody else wants.
+fn distrust(found: &Metadata) -> Option<String> {
+    let ours = rustix::process::geteuid().as_raw();
+    let mode = found.mode() & 0o7777;
+    if !found.is_file() {
+        return Some("it is not a plain file".to_owned());
+    }
+    if found.uid() != ours {
+        return Some(format!("it belongs to user {} and not to {ours}", found.uid()));
+    }
+    if mode & 0o022 != 0 {
+        return Some(format!("others may write to it (mode {mode:04o})"));
+    }
+    (found.nlink() != 1).then(|| format!("it has {} names (hard links)", found.nlink()))
+}
+
+fn kind_of(kind: FileType) -> &'static str {
+    match kind {
+        _ if kind.is_dir() => "a folder",
+        _ if kind.is_symlink() => "a symbolic link",
+        _ if kind.is_fifo() => "a pipe",
+        _ if kind.is_socket() => "a socket",
+        _ => "a device",
+    }
+}
+
+/// A file that only we can have written.
+fn open_own(path: &str, options: &mut OpenOptions) -> io::Result<File> {
+    let file = plain(options).open(path)?;
+    match distrust(&file.metadata()?) {
+        None => Ok(file),
+        Some(why) => Err(io::Error::new(ErrorKind::PermissionDenied, why)),
+    }
+}
+
+/// Empty: what it is for comes when the journal says which file it is.
+fn make_file(path: &str) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     // btrfs swaps to no file that it copies on write; other file systems know no such flag
     if let Ok(flags) = rustix::fs::ioctl_getflags(&file) {
         let _ = rustix::fs::ioctl_setflags(&file, flags | IFlags::NOCOW);
+    }
+    file.sync_all()?;
+    sync_folder(path)
+}
+
+/// Written and not only reserved: the kernel swaps to no file with holes.
+fn fill_file(path: &str, meant: Identity, size: Bytes) -> io::Result<()> {
+    let mut file = open_own(path, OpenOptions::new().write(true))?;
+    if identity(&file.metadata()?) != meant {
+        return Err(io::Error::other("another file took its place"));
     }
     let zeros = vec![0; 1 << 20];
     let mut left = size.get();
@@ -233,9 +351,22 @@ fn make_file(path: &str, size: Bytes) -> io::Result<()> {
     file.sync_all()
 }
 
-fn remove_file(path: &str) -> io::Result<()> {
-    fs::remove_file(path)?;
-    sync_folder(path)
+/// Looked at and removed in the same folder, whatever becomes of the path to it meanwhile.
+fn remove_own(path: &str, meant: Identity) -> io::Result<()> {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let folder = File::open(if folder.is_empty() { "/" } else { folder })?;
+    let found = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    if (found.st_dev, found.st_ino) != (meant.device, meant.inode) {
+        return Err(io::Error::other("another file took its place"));
+    }
+    unlinkat(&folder, name, AtFlags::empty())?;
+    folder.sync_all()
+}
+
+/// The name itself, where it is a link.
+fn forget(journal: &str) -> io::Result<()> {
+    fs::remove_file(journal)?;
+    sync_folder(journal)
 }
 
 /// So that a power cut does not bring back or lose the name of a file.
@@ -251,13 +382,13 @@ fn begin(journal: &str) -> io::Result<()> {
 }
 
 fn append(journal: &str, line: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().append(true).open(journal)?;
+    let mut file = open_own(journal, OpenOptions::new().append(true))?;
     file.write_all(line)?;
     file.sync_data()
 }
 
 fn cut(journal: &str, length: u64) -> io::Result<()> {
-    let file = OpenOptions::new().write(true).open(journal)?;
+    let file = open_own(journal, OpenOptions::new().write(true))?;
     file.set_len(length)?;
     file.sync_all()
 }

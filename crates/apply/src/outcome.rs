@@ -56,6 +56,8 @@ pub struct Return {
 pub struct Recovered {
     /// Its journal.
     pub journal: String,
+    /// How `pagewise undo --forget` calls it.
+    pub id: String,
     /// Its process, where the journal still says so.
     pub pid: Option<u32>,
     /// Whether the machine has been started anew since.
@@ -64,18 +66,41 @@ pub struct Recovered {
     pub returns: Vec<Return>,
     /// The first line that cannot be understood. The journal then stays where it is.
     pub damaged_line: Option<usize>,
+    /// Why the journal was not read at all; nothing that it may name was put back.
+    pub skipped: Option<Skipped>,
+    /// Why the journal could not be brought up to date, as on a disk that is mounted read-only.
+    /// What is said in `returns` was done all the same.
+    pub unnoted: Option<String>,
+}
+
+/// Something by the name of a journal that was not read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Skipped {
+    /// Why not.
+    pub why: String,
+    /// Whether it is a plain file, so that a run may have written it.
+    pub is_file: bool,
 }
 
 impl Recovered {
     /// Whether nothing remains: the journal is gone.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        self.damaged_line.is_none() && self.returns.iter().all(|it| it.outcome.is_settled())
+        self.is_whole() && self.returns.iter().all(|it| it.outcome.is_settled())
     }
 
     /// Whether nothing remains to be done: what was in conflict has been told.
     pub(crate) fn is_told(&self) -> bool {
         let is_left = |it: &Return| matches!(it.outcome, Outcome::Left { .. });
-        self.damaged_line.is_none() && !self.returns.iter().any(is_left)
+        self.is_whole() && !self.returns.iter().any(is_left)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.damaged_line.is_none() && self.skipped.is_none()
+    }
+
+    /// Whether there is anything to say of it.
+    pub(crate) fn is_worth_telling(&self) -> bool {
+        !self.is_whole() || !self.returns.is_empty() || self.unnoted.is_some()
     }
 }

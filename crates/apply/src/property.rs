@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use crate::fake::{DISK, Fake, Fault, MOUNT, STATE, State};
 use crate::journal::fuzzing::open_in;
+use crate::journal::{Loan, Reading, Record};
 use crate::loan::group::GroupWish;
 use crate::loan::zram::ZramWish;
 use crate::outcome::{Outcome, Recovered};
@@ -178,6 +179,111 @@ fn prop_assert_named(names: &str, what: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// What a journal allows to be written into knobs: the way back of each value that it names.
+fn ways_back(journal: &[u8]) -> Vec<(String, String)> {
+    let records = Reading::of(journal).records.into_iter();
+    let back = records.filter_map(|record| match record {
+        Record::Taking { what: Loan::Setting { back, .. }, .. } => Some((back.path, back.value)),
+        _ => None,
+    });
+    back.collect()
+}
+
+/// What recovery wrote into knobs, and what it says.
+fn recovered_with(fake: &Fake, path: &str, journal: Vec<u8>) -> (Fake, Vec<Recovered>) {
+    let machine = fake.copy();
+    machine.world().journals.insert(path.to_owned(), journal);
+    machine.world().written.clear();
+    let told = recover(&machine);
+    (machine, told)
+}
+
+fn only_ways_back(machine: &Fake, allowed: &[(String, String)]) -> Result<(), TestCaseError> {
+    for write in machine.world().written.iter().filter(|(path, _)| path.starts_with("/proc/")) {
+        prop_assert!(allowed.contains(write), "{write:?} is not in the journal");
+    }
+    Ok(())
+}
+
+/// A killed run, its journal, and the machine before it.
+fn killed(steps: &[Step], at: usize, unified: bool) -> Option<(Fake, State, String, Vec<u8>)> {
+    let fake = Fake::new(unified, true);
+    let before = state(&fake);
+    fake.world().faults = vec![Fault::KillAfter(at)];
+    run(&fake, steps);
+    fake.revive();
+    let journals = fake.world().journals.clone();
+    let (path, journal) = journals.into_iter().next()?;
+    Some((fake, before, path, journal))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    /// A journal with a byte changed, whichever: no value is written that its other lines do not name,
+    /// nothing of others is touched, the damage is told, and the journal stays as it was found.
+    #[test]
+    fn a_changed_byte_is_told_and_writes_nothing_else(
+        steps in prop::collection::vec(step(), 1..8),
+        at in 3usize..60,
+        change in 1u8..,
+        unified: bool,
+    ) {
+        let Some((fake, before, path, journal)) = killed(&steps, at, unified) else { return Ok(()) };
+        for byte in 0..journal.len() {
+            let mut damaged = journal.clone();
+            damaged[byte] ^= change;
+            let reading = Reading::of(&damaged);
+            // half a line announced nothing: what it becomes by the change is no matter, nor the end
+            // of a last line
+            if reading == Reading::of(&journal) || reading.lacks_end {
+                continue;
+            }
+            let allowed = ways_back(&damaged);
+            let (machine, told) = recovered_with(&fake, &path, damaged.clone());
+            only_ways_back(&machine, &allowed)?;
+            prop_assert_eq!(told.len(), 1);
+            prop_assert!(told[0].damaged_line.is_some(), "byte {}", byte);
+            prop_assert_eq!(&machine.world().journals[&path], &damaged);
+            assert_theirs_stay(&before, &state(&machine))?;
+        }
+    }
+
+    /// A journal cut anywhere, as by a disk that lost its end: no value is written that it does not name,
+    /// and every loan that it still names is put back, or told.
+    #[test]
+    fn a_cut_journal_gives_back_all_that_it_still_names(
+        steps in prop::collection::vec(step(), 1..8),
+        at in 3usize..60,
+        unified: bool,
+    ) {
+        let Some((fake, before, path, journal)) = killed(&steps, at, unified) else { return Ok(()) };
+        for length in 0..journal.len() {
+            let cut = journal[..length].to_vec();
+            let named = Reading::of(&cut).open().len();
+            let (machine, told) = recovered_with(&fake, &path, cut.clone());
+            only_ways_back(&machine, &ways_back(&cut))?;
+            let returns: usize = told.iter().map(|run| run.returns.len()).sum();
+            prop_assert_eq!(returns, named);
+            let is_settled = told.iter().all(Recovered::is_settled);
+            prop_assert_eq!(machine.world().journals.contains_key(&path), !is_settled);
+            assert_theirs_stay(&before, &state(&machine))?;
+        }
+    }
+}
+
+/// What was there before a run is there after it.
+fn assert_theirs_stay(before: &State, after: &State) -> Result<(), TestCaseError> {
+    for (number, device) in &before.zrams {
+        prop_assert_eq!(after.zrams.get(number), Some(device));
+    }
+    for group in before.groups.keys() {
+        prop_assert!(after.groups.contains_key(group), "{} is gone", group);
+    }
+    prop_assert!(after.is_loaded);
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
@@ -238,6 +344,7 @@ proptest! {
         at in 0usize..60,
         sets in any::<bool>(),
         adds in any::<bool>(),
+        has_size in any::<bool>(),
     ) {
         let fake = Fake::new(false, true);
         let mut expected = state(&fake);
@@ -252,9 +359,10 @@ proptest! {
         }
         if adds {
             let mut world = fake.world();
+            world.clock += 60_000;
             let number = world.add_zram().expect("zram is there");
             let device = world.state.zrams.get_mut(&number).expect("just made");
-            device.disksize = 4096;
+            device.disksize = if has_size { 4096 } else { 0 };
             let device = device.clone();
             drop(world);
             expected.zrams.insert(number, device);

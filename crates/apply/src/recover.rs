@@ -7,11 +7,11 @@
 use std::path::Path;
 
 use crate::error::{Doing, Error};
-use crate::hands::Hands;
-use crate::journal::{self, Journal, Lock, Open, Reading, Record};
+use crate::hands::{Deed, Hands, Unread};
+use crate::journal::{self, Journal, JournalName, Lock, Open, Reading, Record};
 use crate::live::Live;
-use crate::loan;
-use crate::outcome::{Outcome, Recovered, Return};
+use crate::loan::{self, Boot, Run};
+use crate::outcome::{Outcome, Recovered, Return, Skipped};
 use crate::session::BOOT_ID;
 
 /// What becomes of a conflict that has been told.
@@ -37,6 +37,44 @@ pub fn recover(state: &Path, conflicts: Conflicts) -> Result<Vec<Recovered>, Err
     recover_all(&mut hands, &folder, conflicts)
 }
 
+/// Removes a journal that cannot be settled, after all in it has been put back that can be. What is
+/// not settled in the answer stays on the machine as it is, and no journal names it any more.
+///
+/// # Errors
+/// Where there is no such journal, or it cannot be removed.
+pub fn forget(state: &Path, id: &str) -> Result<Recovered, Error> {
+    if !journal::is_there(state)? {
+        return Err(Error::NoJournal { id: id.to_owned(), known: Vec::new() });
+    }
+    let _lock = Lock::take(state)?;
+    let mut hands = Live::new().doing(|| "/".to_owned())?;
+    let folder = crate::live::resolved(state)?;
+    forget_one(&mut hands, &folder, id)
+}
+
+pub(crate) fn forget_one(
+    hands: &mut dyn Hands,
+    folder: &str,
+    id: &str,
+) -> Result<Recovered, Error> {
+    let paths = journal::left_in(hands, folder)?;
+    let meant: Vec<&String> =
+        paths.iter().filter(|path| JournalName::of(path).is_meant_by(id)).collect();
+    let [path] = meant.as_slice() else {
+        let among = if meant.is_empty() { paths.iter().collect() } else { meant };
+        let name = |path: &&String| path.rsplit('/').next().unwrap_or_default().to_owned();
+        let known = among.iter().map(name).collect();
+        return Err(Error::NoJournal { id: id.to_owned(), known });
+    };
+    let boot_id = boot_id(hands)?;
+    let (recovered, is_removed) = recover_one(hands, path, Conflicts::Close, &boot_id);
+    if !is_removed {
+        let kept = |source| Error::Kept { path: (*path).clone(), source };
+        hands.act(&Deed::Forget(path)).map_err(kept)?;
+    }
+    Ok(Recovered { unnoted: None, ..recovered })
+}
+
 /// The newest first: what came last goes back first.
 pub(crate) fn recover_all(
     hands: &mut dyn Hands,
@@ -45,39 +83,84 @@ pub(crate) fn recover_all(
 ) -> Result<Vec<Recovered>, Error> {
     let paths = journal::left_in(hands, folder)?;
     let mut all = Vec::new();
+    if paths.is_empty() {
+        return Ok(all);
+    }
+    let boot_id = boot_id(hands)?;
     for path in paths.iter().rev() {
-        let recovered = recover_one(hands, path, conflicts)?;
+        let (recovered, _) = recover_one(hands, path, conflicts, &boot_id);
         // a run that was killed between giving the last back and removing its journal left nothing
-        if !(recovered.returns.is_empty() && recovered.damaged_line.is_none()) {
+        if recovered.is_worth_telling() {
             all.push(recovered);
         }
     }
     Ok(all)
 }
 
+fn boot_id(hands: &dyn Hands) -> Result<String, Error> {
+    hands.read(BOOT_ID).doing(|| BOOT_ID.to_owned())
+}
+
+/// What became of it, and whether its file is gone. One journal never keeps another from being read.
 fn recover_one(
     hands: &mut dyn Hands,
     path: &str,
     conflicts: Conflicts,
-) -> Result<Recovered, Error> {
-    let state = |source| Error::State { path: path.to_owned(), source };
-    let bytes = hands.journal(path).map_err(state)?;
-    let reading = Reading::of(&bytes);
-    let mut journal = Journal::resume(hands, path, bytes.len() as u64, &reading)?;
-    let boot_id = hands.read(BOOT_ID).doing(|| BOOT_ID.to_owned())?;
-    let earlier_boot = reading.began().is_some_and(|(began, _)| boot_id != began);
-    let returns = put_back(hands, &mut journal, reading.open(), earlier_boot);
-    let recovered = Recovered {
+    boot_id: &str,
+) -> (Recovered, bool) {
+    let name = JournalName::of(path);
+    let mut recovered = Recovered {
         journal: path.to_owned(),
-        pid: reading.began().map(|(_, pid)| pid),
-        earlier_boot,
-        returns,
-        damaged_line: reading.damaged_line,
+        id: name.id(),
+        pid: None,
+        earlier_boot: false,
+        returns: Vec::new(),
+        damaged_line: None,
+        skipped: None,
+        unnoted: None,
     };
-    if recovered.is_settled() || conflicts == Conflicts::Close && recovered.is_told() {
-        journal.remove(hands)?;
+    let bytes = match hands.journal(path) {
+        Ok(bytes) => bytes,
+        Err(unread) => {
+            let (why, is_file) = match unread {
+                Unread::NoFile(why) => (why, false),
+                Unread::Untrusted(why) => (why, true),
+            };
+            return (Recovered { skipped: Some(Skipped { why, is_file }), ..recovered }, false);
+        }
+    };
+    let reading = Reading::of(&bytes);
+    let run = Run {
+        boot: boot_of(name, &reading, boot_id),
+        is_early: name.boot.is_none(),
+        is_damaged: reading.damaged_line.is_some(),
+        is_own: false,
+    };
+    let mut journal = Journal::resume(hands, path, bytes.len() as u64, &reading);
+    recovered.pid = reading.began().map(|(_, pid)| pid);
+    recovered.earlier_boot = run.boot == Boot::Earlier;
+    recovered.damaged_line = reading.damaged_line;
+    recovered.returns = put_back(hands, &mut journal, reading.open(), run);
+    let is_over = recovered.is_settled() || conflicts == Conflicts::Close && recovered.is_told();
+    let is_removed = is_over && journal.remove(hands).is_ok();
+    if !is_removed {
+        recovered.unnoted = journal.trouble().map(str::to_owned);
     }
-    Ok(recovered)
+    (recovered, is_removed)
+}
+
+/// Its name says it, and its first line; where they contradict each other, neither is believed.
+fn boot_of(name: JournalName<'_>, reading: &Reading, now: &str) -> Boot {
+    let began = reading.began().map(|(boot, _)| boot);
+    let said = match (name.boot, began) {
+        (Some(named), Some(began)) if named != began => None,
+        (named, began) => named.or(began),
+    };
+    match said {
+        Some(said) if said == now => Boot::This,
+        Some(_) => Boot::Earlier,
+        None => Boot::Unknown,
+    }
 }
 
 /// All of it, the last first.
@@ -85,14 +168,14 @@ fn put_back(
     hands: &mut dyn Hands,
     journal: &mut Journal,
     mut open: Vec<Open>,
-    earlier_boot: bool,
+    run: Run,
 ) -> Vec<Return> {
     let mut returns = Vec::new();
     let mut remaining: Vec<Open> = Vec::new();
     while let Some(mut it) = open.pop() {
         let outcome = match it.held_by(&remaining) {
             Some(later) => Err(Error::Held { by: later.described() }),
-            None => settle(hands, journal, &it, earlier_boot),
+            None => settle(hands, journal, &it, run),
         };
         let outcome = settled_or_left(outcome);
         returns.push(Return { what: it.described(), outcome: outcome.clone() });
@@ -112,12 +195,9 @@ pub(crate) fn settle(
     hands: &mut dyn Hands,
     journal: &mut Journal,
     it: &Open,
-    earlier_boot: bool,
+    run: Run,
 ) -> Result<Outcome, Error> {
-    let outcome = match earlier_boot {
-        true => loan::give_back_after_boot(hands, it)?,
-        false => loan::give_back(hands, it)?,
-    };
+    let outcome = loan::give_back(hands, it, run)?;
     let note = match &outcome {
         Outcome::Conflict { found, .. } if it.conflict.as_ref() != Some(found) => {
             Some(Record::Conflict { loan: it.id, found: found.clone() })

@@ -11,11 +11,11 @@ use pagewise_model::Bytes;
 
 use crate::error::{Doing, Error};
 use crate::hands::{Deed, Hands};
-use crate::journal::{Journal, Loan, Lock, Open, Record};
+use crate::journal::{Identity, Journal, Loan, Lock, Open, Record};
 use crate::live::Live;
 use crate::loan::group::{self, Group, GroupWish};
 use crate::loan::zram::{self, Zram, ZramWish};
-use crate::loan::{file, knob, module, swap};
+use crate::loan::{Run, file, knob, module, swap};
 use crate::outcome::{Outcome, Recovered, Return};
 use crate::recover::{Conflicts, recover_all, settle, settled_or_left};
 
@@ -124,8 +124,13 @@ impl Session {
         let what = file::announced(self.hands(), &folder, self.next, size)?;
         let Loan::SwapFile { path, .. } = &what else { return Err(Error::NotOurs(folder)) };
         let path = path.clone();
-        let id = self.taken(what, |hands| file::make(hands, &path, size))?;
-        Ok((id, path.into()))
+        let id = self.announce(what)?;
+        self.finish(id, |session| {
+            let identity = file::make(session.hands.as_mut(), &path)?;
+            session.identify(id, identity)?;
+            file::fill(session.hands.as_mut(), &path, identity, size)?;
+            Ok((id, path.into()))
+        })
     }
 
     /// Writes the head of a swap area on a device or file of this session and switches it on.
@@ -161,7 +166,8 @@ impl Session {
         if self.hands().swaps().iter().any(|on| on.path == area) {
             return Err(Error::IsOn(area));
         }
-        self.switch_on(&area, None, priority)
+        let diskseq = swap::diskseq_of(self.hands(), &area);
+        self.switch_on(&area, diskseq, priority)
     }
 
     fn switch_on(
@@ -197,8 +203,13 @@ impl Session {
         let what = group::announced(self.hands(), &mount, unified, self.next);
         let Loan::Group { folder, .. } = &what else { return Err(Error::NotOurs(mount)) };
         let folder = folder.clone();
-        let loan = self.taken(what, |hands| group::make(hands, &folder, unified, wish))?;
-        Ok(Group { loan, folder: folder.into(), unified })
+        let loan = self.announce(what)?;
+        self.finish(loan, |session| {
+            let identity = group::make(session.hands.as_mut(), &folder)?;
+            session.identify(loan, identity)?;
+            group::limit(session.hands.as_mut(), &folder, unified, wish)?;
+            Ok(Group { loan, folder: folder.into(), unified })
+        })
     }
 
     /// Sets a knob of the table for a while. `instance` is what stands in its path, as `2048kB`.
@@ -277,7 +288,7 @@ impl Session {
         if let Some(later) = self.open[at].held_by(&self.open[at + 1..]) {
             return Err(Error::Held { by: later.described() });
         }
-        let outcome = settle(self.hands.as_mut(), journal, &self.open[at], false)?;
+        let outcome = settle(self.hands.as_mut(), journal, &self.open[at], Run::OWN)?;
         match &outcome {
             Outcome::Conflict { found, .. } => self.open[at].conflict = Some(found.clone()),
             _ => drop(self.open.remove(at)),
@@ -293,6 +304,12 @@ impl Session {
         if let Some(open) = self.open.iter_mut().find(|open| open.id == id.0) {
             change(open);
         }
+    }
+
+    /// Notes which file or group it is that was made.
+    fn identify(&mut self, id: LoanId, identity: Identity) -> Result<(), Error> {
+        self.with_open(id, |open| open.identity = Some(identity));
+        self.note(&Record::Identified { loan: id.0, identity })
     }
 
     /// Announces it, takes it, notes it.

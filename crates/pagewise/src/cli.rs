@@ -91,8 +91,12 @@ pub(crate) enum Verb {
         written into a journal in /var/lib/pagewise before it is taken, and goes back when the run \
         ends. Only a run that is killed leaves something; the next one that borrows puts it back, \
         and so does this. What somebody else has changed since stays as it is, and is told. \
-        PAGEWISE_STATE names another folder for the journal.")]
-    Undo,
+        PAGEWISE_STATE names another folder for the journal.\n\n\
+        A journal is read only if it is a plain file that nobody else can have written. A damaged one \
+        is never removed: what its other lines say is put back, the exit status is 1, and --forget \
+        removes it when you have looked. One run borrows from a machine at a time, whatever its \
+        folder: the lock is in /run/pagewise, or where PAGEWISE_LOCK says.")]
+    Undo(Undo),
     /// Record this machine, redacted, to send or to test with
     #[command(long_about = "Record this machine, redacted, to send or to test with.\n\n\
         A recording holds both ends of an interval: the kernel's numbers about memory. It holds no \
@@ -659,6 +663,14 @@ fn percent(text: &str) -> Result<f64, String> {
 fn kernel(text: &str) -> Result<Kernel, String> {
     let names = KERNELS.map(|kernel| kernel.name).join(", ");
     Kernel::named(text).ok_or_else(|| format!("expected one of {names}, found {text:?}"))
+}
+
+/// What `undo` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Undo {
+    /// Remove this journal, once all has been put back that can be; what stays is said
+    #[arg(long, value_name = "ID")]
+    pub(crate) forget: Option<String>,
 }
 
 #[derive(Debug, Args)]

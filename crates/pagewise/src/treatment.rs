@@ -8,7 +8,7 @@ use pagewise_lab::experiment::Experiment;
 use pagewise_lab::treatment::{
     Group, GroupWanted, LoanId, Refused, SwapFile, Treatment, Zram, ZramWanted,
 };
-use pagewise_model::Bytes;
+use pagewise_model::{Bytes, Name};
 
 use crate::output;
 
@@ -63,14 +63,45 @@ impl Borrowed {
 
 /// What became of what a killed run had borrowed, in words.
 pub(crate) fn lines(run: &Recovered) -> Vec<String> {
+    let journal = &Name::from(run.journal.as_str());
+    if let Some(skipped) = &run.skipped {
+        let why = &skipped.why;
+        return vec![format!("{journal}: not read: {why}; nothing that it may name was put back")];
+    }
     let who =
         run.pid.map_or_else(|| "an earlier run".to_owned(), |pid| format!("the run of pid {pid}"));
     let when = if run.earlier_boot { ", before this boot" } else { "" };
-    let mut lines = vec![format!("{who}{when} was ended before it could put back:")];
-    lines.extend(run.returns.iter().map(|it| format!("  {}", line(&it.what, &it.outcome))));
+    let mut lines = Vec::new();
+    if !run.returns.is_empty() {
+        let id = &run.id;
+        lines.push(format!("{who}{when} was ended before it could put back (journal {id}):"));
+        lines.extend(run.returns.iter().map(|it| format!("  {}", line(&it.what, &it.outcome))));
+    }
     if let Some(at) = run.damaged_line {
-        let journal = &run.journal;
-        lines.push(format!("  {journal}: line {at} is damaged; look at the file, then remove it"));
+        lines.push(format!(
+            "{journal}: line {at} is damaged: what it said is not known; what is certain is what \
+             other lines say, {}",
+            if run.returns.is_empty() { "and that is nothing" } else { "as above" }
+        ));
+    }
+    if let Some(why) = &run.unnoted {
+        let done = "what is said above was done";
+        lines.push(format!(
+            "{journal}: {done}, and could not be noted there: {why}; the next undo looks again"
+        ));
+    }
+    lines
+}
+
+/// What is not put back when a journal is removed, a line for each.
+pub(crate) fn what_stays(run: &Recovered) -> Vec<String> {
+    if let Some(skipped) = &run.skipped {
+        return vec![format!("all that it may name: it was not read, since {}", skipped.why)];
+    }
+    let returns = run.returns.iter().filter(|it| !it.outcome.is_settled());
+    let mut lines: Vec<String> = returns.map(|it| line(&it.what, &it.outcome)).collect();
+    if let Some(at) = run.damaged_line {
+        lines.push(format!("whatever line {at} named, which is damaged"));
     }
     lines
 }

@@ -1,82 +1,236 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `bench` killed at random moments, each time followed by `undo` → how often something was left.
+//! Runs of what borrows (`bench`, `trial`, `lab run` on this host, `thp collapse`), ended at random
+//! moments by SIGKILL or SIGABRT, each followed by `undo` → how often something was left.
 //!
-//! Looked at are what a bench borrows: zram devices, swap, cgroups, `vm.page-cluster`. Its journals
-//! lie in a folder of ours.
+//! Looked at are what they borrow: zram devices, swap, cgroups, settings, swap files. Their journals
+//! lie in a folder of ours. Tests that run beside this borrow too, and give back: only what is still
+//! there at the end was left.
 
-use std::collections::BTreeSet;
-use std::path::Path;
-use std::process::Stdio;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, ensure};
 
 use crate::run;
 
-/// A quick run takes longer than this, so that every part of it is hit.
-const LATEST: Duration = Duration::from_secs(14);
+/// What is ended, and within which time: a run takes longer, so that every part of it is hit.
+struct Victim {
+    verb: &'static str,
+    arguments: Vec<String>,
+    latest: Duration,
+}
 
-pub(super) fn main(kills: u16, program: &Path, machine: &str) -> Result<()> {
-    let state = std::env::temp_dir().join(format!("pagewise-kills-{}", std::process::id()));
-    let before = Left::now()?;
-    let mut random = Random::new()?;
-    let mut left = Vec::new();
-    for number in 1..=kills {
-        let after = killed(program, &state, &mut random)?;
-        let undone = run::output(run::program(program).arg("undo").env("PAGEWISE_STATE", &state))?;
-        let now = Left::now()?;
-        if now != before {
-            left.push(format!(
-                "run {number}, killed after {after:?}: {now:?}; undo said {undone:?}"
-            ));
-        }
+/// Sets both settings, and both kinds of swap, within seconds.
+const EXPERIMENT: &str = r#"about = "To be killed"
+[workload]
+kind = "swap"
+data = "24M"
+code = "4M"
+[machine]
+runner = "host"
+limit = "32M"
+[measure]
+primary = "major-faults"
+[[arm]]
+name = "a"
+swap = [{ zram = "37M", algorithm = "lz4" }]
+set = { "vm.vfs_cache_pressure" = 101 }
+[[arm]]
+name = "b"
+swap = [{ zram = "37M", algorithm = "lz4" }, { file = "12M" }]
+set = { "vm.vfs_cache_pressure" = 102 }
+"#;
+
+/// Memory of ours that `thp collapse` is asked to look at.
+const SUBJECT: usize = 64 << 20;
+
+fn victims(folder: &Path) -> Result<Vec<Victim>> {
+    let experiment = folder.join("killed.toml");
+    std::fs::write(&experiment, EXPERIMENT)?;
+    let (experiment, own) = (experiment.display().to_string(), std::process::id().to_string());
+    let victim = |verb, words: &str, latest| {
+        let named = words.replace("EXPERIMENT", &experiment).replace("PID", &own);
+        let arguments = named.split(' ').map(str::to_owned).collect();
+        Victim { verb, arguments, latest: Duration::from_millis(latest) }
+    };
+    Ok(vec![
+        victim(
+            "trial",
+            "trial --a vm.vfs_cache_pressure=101 --b vm.vfs_cache_pressure=102 --a \
+             swap=zram:37M:lz4+file:9M --b swap=zram:37M:lzo --memory 24M --allow-shared-swap \
+             --pairs 7 -- sleep 0.2",
+            4_000,
+        ),
+        victim(
+            "bench",
+            "bench --quick --size 16M --mix text:80,random:20 --allow-shared-swap",
+            14_000,
+        ),
+        victim("thp collapse", "thp collapse --pid PID --by-access 2s --watch", 4_000),
+        victim("lab run", "lab run EXPERIMENT --preview --allow-shared-swap", 5_000),
+    ])
+}
+
+/// How often each was ended by a signal, and what that left lent.
+#[derive(Debug, Default)]
+struct Count {
+    runs: u32,
+    put_back: u32,
+}
+
+pub(super) fn main(kills: u16, aborts: u16, program: &Path, machine: &str) -> Result<()> {
+    let folder = std::env::temp_dir().join(format!("pagewise-kills-{}", std::process::id()));
+    std::fs::create_dir(&folder)?;
+    let done = all(kills, aborts, program, &folder);
+    std::fs::remove_dir_all(&folder)?;
+    let (counts, left) = done?;
+    println!(
+        "{machine}\n\n{kills} runs killed and {aborts} aborted, {} left something",
+        left.len()
+    );
+    for ((verb, signal), count) in counts {
+        println!(
+            "- {verb}, {signal}: {} runs, {} loans put back by undo",
+            count.runs, count.put_back
+        );
     }
-    println!("{machine}\n\n{kills} runs killed, {} left something", left.len());
     left.iter().for_each(|line| println!("- {line}"));
     ensure!(left.is_empty(), "a promise is not kept");
     Ok(())
 }
 
-/// Starts one and kills it.
-fn killed(program: &Path, state: &Path, random: &mut Random) -> Result<Duration> {
-    let mut child = run::program(program)
-        .args(["bench", "--quick", "--size", "16M", "--mix", "text:80,random:20"])
-        .env("PAGEWISE_STATE", state)
+type Counts = BTreeMap<(&'static str, &'static str), Count>;
+
+fn all(kills: u16, aborts: u16, program: &Path, folder: &Path) -> Result<(Counts, Vec<String>)> {
+    let subject = vec![1_u8; SUBJECT];
+    let victims = victims(folder)?;
+    let mut random = Random::new()?;
+    let (mut counts, mut suspects, mut left) = (Counts::new(), Vec::new(), Vec::new());
+    let signals = (0..kills).map(|_| "KILL").chain((0..aborts).map(|_| "ABRT"));
+    for (number, (signal, victim)) in signals.zip(victims.iter().cycle()).enumerate() {
+        let before = Left::now(folder)?;
+        let after = ended(program, folder, victim, signal, &mut random)?;
+        let undone = undo(program, folder);
+        let count = counts.entry((victim.verb, signal)).or_default();
+        count.runs += 1;
+        count.put_back += undone.as_ref().map_or(0, |undone| put_back(undone));
+        let verb = victim.verb;
+        let run = format!("run {number}, {verb}, {signal} after {after:?}; undo said {undone:?}");
+        let new = Left::now(folder)?.since(&before);
+        suspects.extend(new.into_iter().map(|thing| (thing, run.clone())));
+        if undone.is_err() {
+            left.push(run);
+        }
+    }
+    left.extend(stays(suspects, folder)?);
+    std::hint::black_box(subject);
+    Ok((counts, left))
+}
+
+/// Starts one and ends it.
+fn ended(
+    program: &Path,
+    folder: &Path,
+    victim: &Victim,
+    signal: &str,
+    random: &mut Random,
+) -> Result<Duration> {
+    let mut child = borrowing(program, folder)
+        .args(&victim.arguments)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    let after = random.below(LATEST);
+    let after = random.below(victim.latest);
     std::thread::sleep(after);
-    child.kill()?;
+    send(&mut child, signal)?;
     child.wait()?;
     Ok(after)
 }
 
-/// What a bench changes.
-#[derive(Debug, PartialEq)]
-struct Left {
-    devices: BTreeSet<String>,
-    groups: BTreeSet<String>,
-    swaps: String,
-    page_cluster: String,
+fn send(child: &mut Child, signal: &str) -> Result<()> {
+    if child.try_wait()?.is_none() {
+        let pid = child.id().to_string();
+        run::succeed(run::program("kill").args([&format!("-{signal}"), "--", &pid]))?;
+    }
+    Ok(())
 }
 
+fn borrowing(program: &Path, folder: &Path) -> std::process::Command {
+    let mut command = run::program(program);
+    command.env("PAGEWISE_STATE", folder.join("state")).env("TMPDIR", folder);
+    command.env("PAGEWISE_LOCK", folder.join("run"));
+    command
+}
+
+fn undo(program: &Path, folder: &Path) -> Result<String> {
+    run::output(borrowing(program, folder).arg("undo"))
+}
+
+fn put_back(undone: &str) -> u32 {
+    u32::try_from(undone.matches(": put back").count()).unwrap_or(u32::MAX)
+}
+
+/// Of those things the ones that do not go away by themselves within two minutes after the last run.
+fn stays(suspects: Vec<(String, String)>, folder: &Path) -> Result<Vec<String>> {
+    let mut there = suspects;
+    for _ in 0..120 {
+        let now = Left::now(folder)?;
+        there.retain(|(thing, _)| now.0.contains(thing));
+        if there.is_empty() {
+            break;
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    Ok(there.into_iter().map(|(thing, run)| format!("{thing}: {run}")).collect())
+}
+
+/// What a run changes, a line for each thing.
+#[derive(Debug, PartialEq)]
+struct Left(BTreeSet<String>);
+
+const SETTINGS: [&str; 2] = ["/proc/sys/vm/page-cluster", "/proc/sys/vm/vfs_cache_pressure"];
+const MONITORS: &str = "/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds";
+
 impl Left {
-    fn now() -> Result<Self> {
+    fn now(folder: &Path) -> Result<Self> {
         let text = |path: &str| std::fs::read_to_string(path).context(path.to_owned());
-        Ok(Self {
-            devices: names("/sys/block", "zram")?,
-            groups: names("/sys/fs/cgroup/memory", "pagewise")
-                .or_else(|_| names("/sys/fs/cgroup", "pagewise"))?,
-            swaps: text("/proc/swaps")?,
-            page_cluster: text("/proc/sys/vm/page-cluster")?,
-        })
+        let mut all = BTreeSet::new();
+        for name in names(Path::new("/sys/block"), "zram")? {
+            // numbers are given again; one that goes meanwhile is none
+            if let Ok(diskseq) = text(&format!("/sys/block/{name}/diskseq")) {
+                all.insert(format!("{name} (diskseq {})", diskseq.trim()));
+            }
+        }
+        let groups = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"];
+        let groups = groups.iter().find_map(|groups| names(Path::new(groups), "pagewise-").ok());
+        all.extend(groups.context("no cgroups")?);
+        // its name alone: how much is in use changes
+        let swaps = text("/proc/swaps")?;
+        all.extend(
+            swaps.lines().filter_map(|line| Some(format!("swap on {}", line.split(' ').next()?))),
+        );
+        for setting in SETTINGS {
+            all.insert(format!("{setting} = {}", text(setting)?.trim()));
+        }
+        all.extend(text(MONITORS).ok().map(|count| format!("{MONITORS} = {}", count.trim())));
+        all.extend(names(folder, "pagewise-")?);
+        let state: PathBuf = folder.join("state");
+        if state.exists() {
+            all.extend(names(&state, "0")?);
+        }
+        Ok(Self(all))
+    }
+
+    fn since(&self, before: &Self) -> Vec<String> {
+        self.0.difference(&before.0).cloned().collect()
     }
 }
 
 /// What lies in a folder and begins like this.
-fn names(folder: &str, prefix: &str) -> Result<BTreeSet<String>> {
-    let entries = std::fs::read_dir(folder).context(folder.to_owned())?;
+fn names(folder: &Path, prefix: &str) -> Result<BTreeSet<String>> {
+    let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
     let names: Result<BTreeSet<String>> = names.collect();
     Ok(names?.into_iter().filter(|name| name.starts_with(prefix)).collect())

@@ -57,9 +57,12 @@ pub(crate) struct Args {
     /// Instead hold what finding and making huge pages costs and gains, on two redis-servers
     #[arg(long, conflicts_with_all = ["guests", "scan", "zram"])]
     thp: bool,
-    /// Instead kill so many runs of `bench` at random moments, and look for what is left
+    /// Instead kill so many runs of what borrows at random moments, and look for what is left
     #[arg(long, value_name = "RUNS", conflicts_with_all = ["guests", "scan", "zram", "thp"])]
     kills: Option<u16>,
+    /// And end so many more of them by SIGABRT
+    #[arg(long, value_name = "RUNS", default_value_t = 0, requires = "kills")]
+    aborts: u16,
     /// Instead start so many guests of every suite; no root
     #[arg(long, value_name = "BOOTS", value_parser = clap::value_parser!(u16).range(1..))]
     guests: Option<u16>,
@@ -81,6 +84,10 @@ struct Rounds {
 
 pub(crate) fn main(args: &Args) -> Result<()> {
     let program = std::path::absolute(&args.program)?;
+    if let Some(kills) = args.kills {
+        let runs = kills.saturating_add(args.aborts);
+        return kills::main(kills, args.aborts, &program, &machine(&format!("{runs} runs"))?);
+    }
     let size = artefact::size_of_static(&program)?;
     if args.scan {
         return scan::main(args.runs, &machine(&format!("{} rounds", args.runs))?);
@@ -90,9 +97,6 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     }
     if args.thp {
         return thp::main(args.runs, &program, &machine(&format!("{} pairs", args.runs))?);
-    }
-    if let Some(kills) = args.kills {
-        return kills::main(kills, &program, &machine(&format!("{kills} runs"))?);
     }
     if let Some(boots) = args.guests {
         return guests::main(&program, boots);

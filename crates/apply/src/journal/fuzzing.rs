@@ -5,7 +5,7 @@
 //! read twice: as it is, and with the sum of each line put right.
 
 use super::read::Reading;
-use super::record::{self, Device, Loan, Record, Write};
+use super::record::{self, Device, Identity, Loan, Record, Write};
 
 /// Reads it. Whatever it holds, this returns.
 pub fn run(input: &[u8]) {
@@ -38,7 +38,7 @@ pub fn seed() -> Vec<u8> {
     let device = Device { number: 1, diskseq: 9 };
     let loans = [
         Loan::Module { name: text("zram") },
-        Loan::Zram { others: vec![0], newest_diskseq: 8 },
+        Loan::Zram { others: vec![0], newest_diskseq: 8, announced: Some(1) },
         Loan::SwapOn { area: text("/dev/zram1"), diskseq: Some(9) },
         Loan::SwapFile { path: text("/pagewise-swap-1-1"), folder_inode: 2 },
         Loan::Controller { folder: text("/sys/fs/cgroup") },
@@ -60,6 +60,7 @@ pub fn seed() -> Vec<u8> {
     let taking = (1..).zip(loans).map(|(loan, what)| Record::Taking { loan, what });
     let more = [
         Record::Made { loan: 2, device },
+        Record::Identified { loan: 4, identity: Identity { device: 1, inode: 3 } },
         Record::Done { loan: 2 },
         Record::Conflict { loan: 7, found: text("5") },
         Record::Returned { loan: 6 },
@@ -80,7 +81,7 @@ mod tests {
     #[test]
     fn the_seed_is_a_journal_with_everything_in_it() {
         let reading = Reading::of(&seed());
-        assert_eq!((reading.records.len(), reading.damaged_line), (12, None));
+        assert_eq!((reading.records.len(), reading.damaged_line), (13, None));
         assert_eq!(open_in(&seed()).len(), 6);
         run(&seed());
     }

@@ -1,12 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One session at a time. The kernel drops the lock with the process, so a killed one leaves none.
+//! One session at a time on a machine. The kernel drops a lock with its process, so a killed one
+//! leaves none.
+//!
+//! There are two. The first is the machine's: `/run/pagewise/lock`, whatever the folder of state, since
+//! two runs with two journals would fight over one knob. Only root can set knobs, so the folder is
+//! root's alone and no user can hold the lock against it; an abstract socket could be bound by anybody
+//! and reaches no further than a network namespace. A user without root has `/run/user/UID/pagewise`.
+//! A container has a `/run` of its own and may write the same knobs: `PAGEWISE_LOCK` names another
+//! folder, as the host's one where it is mounted.
+//!
+//! The second lies beside the journals: who holds it writes there, also in another container or as an
+//! early version that knows no other lock.
+//!
+//! Where a file system is read-only and has no lock file, nobody who could hold it runs: it is done
+//! without.
 
 #![expect(clippy::disallowed_methods, reason = "the lock is there before there are hands to act")]
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
@@ -17,23 +31,58 @@ use crate::error::Error;
 /// Held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    _files: Vec<File>,
 }
 
 const NAME: &str = "lock";
 
 impl Lock {
-    /// Takes it, and says in it who has it. The folder is made where it is not there.
-    pub(crate) fn take(folder: &Path) -> Result<Self, Error> {
-        let said = |source| Error::State { path: folder.display().to_string(), source };
-        make(folder).map_err(said)?;
-        let mut file = open(folder).map_err(said)?;
-        if !locked(&file).map_err(said)? {
-            return Err(held(folder, &mut file));
-        }
-        sign(&mut file).map_err(said)?;
-        Ok(Self { _file: file })
+    /// Takes both, and says in them who has them. Folders are made where they are not there.
+    pub(crate) fn take(state: &Path) -> Result<Self, Error> {
+        Self::take_both(machine().as_deref(), state)
     }
+
+    fn take_both(machine: Option<&Path>, state: &Path) -> Result<Self, Error> {
+        let folders = machine.into_iter().chain([state]);
+        let files: Result<Vec<Option<File>>, Error> = folders.map(take_one).collect();
+        Ok(Self { _files: files?.into_iter().flatten().collect() })
+    }
+}
+
+/// The folder of the machine's lock; a user without root may have none.
+fn machine() -> Option<PathBuf> {
+    let named = std::env::var_os("PAGEWISE_LOCK").filter(|it| !it.is_empty());
+    if named.is_some() {
+        return named.map(PathBuf::from);
+    }
+    let user = rustix::process::geteuid().as_raw();
+    if user == 0 {
+        return Some("/run/pagewise".into());
+    }
+    let own = PathBuf::from(format!("/run/user/{user}"));
+    own.is_dir().then(|| own.join("pagewise"))
+}
+
+fn take_one(folder: &Path) -> Result<Option<File>, Error> {
+    let said = |source| Error::State { path: folder.display().to_string(), source };
+    let made = match make(folder) {
+        Err(error) if is_read_only(&error) && !folder.exists() => return Ok(None),
+        made => made,
+    };
+    made.map_err(said)?;
+    let Some(mut file) = open(folder).map_err(said)? else { return Ok(None) };
+    if !locked(&file).map_err(said)? {
+        return Err(held(folder, &mut file));
+    }
+    match sign(&mut file) {
+        // opened for reading alone
+        Err(error) if error.kind() != ErrorKind::InvalidInput => Err(said(error)),
+        _ => Ok(Some(file)),
+    }
+}
+
+fn is_read_only(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::ReadOnlyFilesystem
 }
 
 /// What stands in it is done as root, so nobody else may write there.
@@ -67,10 +116,25 @@ fn locked(file: &File) -> io::Result<bool> {
     Ok(false)
 }
 
-fn open(folder: &Path) -> io::Result<File> {
+/// The file to lock; nothing where it is not there and cannot be made, since all is read-only.
+fn open(folder: &Path) -> io::Result<Option<File>> {
+    let path = folder.join(NAME);
+    let plain = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    options.open(folder.join(NAME))
+    options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(plain);
+    let file = match options.open(&path) {
+        Err(error) if is_read_only(&error) => {
+            match OpenOptions::new().read(true).custom_flags(plain).open(&path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                file => file?,
+            }
+        }
+        file => file?,
+    };
+    if file.metadata()?.is_file() {
+        return Ok(Some(file));
+    }
+    Err(io::Error::new(ErrorKind::InvalidInput, "expected a plain file called lock in it"))
 }
 
 fn sign(file: &mut File) -> io::Result<()> {
@@ -102,15 +166,50 @@ mod tests {
 
     use super::*;
 
+    fn take(state: &Path) -> Result<Lock, Error> {
+        Lock::take_both(None, state)
+    }
+
+    #[test]
+    fn the_machines_lock_excludes_whatever_the_folder_of_state() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("run/pagewise");
+        let first = Lock::take_both(Some(&run), &folder.path().join("one")).unwrap();
+        let refused = Lock::take_both(Some(&run), &folder.path().join("two")).unwrap_err();
+        assert!(
+            matches!(&refused, Error::Busy { state, pid: Some(pid) }
+                if state.ends_with("run/pagewise") && *pid == std::process::id()),
+            "{refused}"
+        );
+        assert!(take(&folder.path().join("two")).is_ok(), "another machine's");
+        drop(first);
+        Lock::take_both(Some(&run), &folder.path().join("two")).unwrap();
+        let mode = run.metadata().unwrap().mode() & 0o777;
+        assert_eq!(mode, 0o700);
+    }
+
+    #[test]
+    fn a_lock_that_is_no_plain_file_is_refused_and_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, lock) = (folder.path().join("target"), folder.path().join("lock"));
+        std::fs::write(&target, "theirs").unwrap();
+        std::os::unix::fs::symlink(&target, &lock).unwrap();
+        assert!(matches!(take(folder.path()), Err(Error::State { .. })));
+        assert_eq!(std::fs::read(&target).unwrap(), b"theirs");
+        std::fs::remove_file(&lock).unwrap();
+        std::fs::create_dir(&lock).unwrap();
+        assert!(matches!(take(folder.path()), Err(Error::State { .. })));
+    }
+
     #[test]
     fn a_second_is_refused_and_told_who_has_it() {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().join("deep/state");
-        let first = Lock::take(&state).unwrap();
-        let refused = Lock::take(&state).unwrap_err();
+        let first = take(&state).unwrap();
+        let refused = take(&state).unwrap_err();
         assert!(matches!(refused, Error::Busy { pid: Some(pid), .. } if pid == std::process::id()));
         drop(first);
-        Lock::take(&state).unwrap();
+        take(&state).unwrap();
     }
 
     #[test]
@@ -118,7 +217,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let open = std::fs::Permissions::from_mode(0o777);
         std::fs::set_permissions(folder.path(), open).unwrap();
-        let refused = Lock::take(folder.path()).unwrap_err();
+        let refused = take(folder.path()).unwrap_err();
         let source = std::error::Error::source(&refused).unwrap().to_string();
         assert!(source.contains("nobody else"), "{source}");
     }
@@ -127,8 +226,8 @@ mod tests {
     fn a_folder_that_cannot_be_made_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().join("lock");
-        drop(Lock::take(folder.path()).unwrap());
-        let refused = Lock::take(&state).unwrap_err();
+        drop(take(folder.path()).unwrap());
+        let refused = take(&state).unwrap_err();
         assert!(matches!(refused, Error::State { ref path, .. } if path.ends_with("/lock")));
         assert!(!is_there(&folder.path().join("no")).unwrap());
         assert!(is_there(folder.path()).unwrap());

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 pub(crate) use lock::{Lock, is_there};
 pub(crate) use read::{Open, Reading};
-pub(crate) use record::{Device, Loan, Record, Write};
+pub(crate) use record::{Device, Identity, Loan, Record, Write};
 
 use crate::error::Error;
 use crate::hands::{Deed, Hands};
@@ -27,8 +27,11 @@ pub fn state_folder() -> PathBuf {
 }
 
 const SUFFIX: &str = ".journal";
+/// A journal has a number of so many digits.
+const DIGITS: usize = 8;
+const MAX_NUMBER: u64 = 99_999_999;
 
-/// Journals that are in the folder, the oldest first.
+/// What the folder has by the name of a journal, the oldest first.
 pub(crate) fn left_in(hands: &dyn Hands, folder: &str) -> Result<Vec<String>, Error> {
     let names = match hands.names(folder) {
         Err(source) if source.kind() == std::io::ErrorKind::NotFound => Vec::new(),
@@ -42,6 +45,40 @@ fn state(path: &str, source: std::io::Error) -> Error {
     Error::State { path: path.to_owned(), source }
 }
 
+/// A journal's name: `NUMBER.BOOT.journal`. The boot id in it tells which boot its loans are of also
+/// where the first line is damaged. Early versions wrote `NUMBER.journal`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct JournalName<'a> {
+    stem: &'a str,
+    number: Option<u64>,
+    pub(crate) boot: Option<&'a str>,
+}
+
+impl<'a> JournalName<'a> {
+    pub(crate) fn of(path: &'a str) -> Self {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let stem = name.strip_suffix(SUFFIX).unwrap_or(name);
+        let (digits, boot) = match stem.split_once('.') {
+            Some((digits, boot)) => (digits, Some(boot)),
+            None => (stem, None),
+        };
+        let is_number = digits.len() == DIGITS && digits.bytes().all(|it| it.is_ascii_digit());
+        let number = is_number.then(|| digits.parse().ok()).flatten();
+        Self { stem, number, boot: boot.filter(|_| number.is_some()) }
+    }
+
+    /// How `undo --forget` calls it.
+    pub(crate) fn id(&self) -> String {
+        self.number.map_or_else(|| self.stem.to_owned(), |number| number.to_string())
+    }
+
+    /// Whether somebody means this one: by its number, its stem or its whole name.
+    pub(crate) fn is_meant_by(&self, id: &str) -> bool {
+        let id = id.strip_suffix(SUFFIX).unwrap_or(id);
+        id == self.stem || id.parse().is_ok_and(|number: u64| self.number == Some(number))
+    }
+}
+
 /// A journal that is written.
 #[derive(Debug)]
 pub(crate) struct Journal {
@@ -50,6 +87,8 @@ pub(crate) struct Journal {
     /// Nothing is added any more: a half line could not be cut off again and would take what
     /// follows with it, or it is kept as it was found.
     is_broken: bool,
+    /// Why something could not be noted in it, or it could not be removed.
+    trouble: Option<String>,
 }
 
 impl Journal {
@@ -59,11 +98,14 @@ impl Journal {
         folder: &str,
         began: &Record,
     ) -> Result<Self, Error> {
-        let last = left_in(hands, folder)?.last().and_then(|path| number(path));
-        let next = last.unwrap_or(0).saturating_add(1);
-        let path = format!("{folder}/{next:08}{SUFFIX}");
+        let left = left_in(hands, folder)?;
+        let taken: Vec<u64> = left.iter().filter_map(|it| JournalName::of(it).number).collect();
+        let last = taken.iter().max().copied().unwrap_or(0);
+        let mut numbers = (last + 1..=MAX_NUMBER).chain(1..=MAX_NUMBER);
+        let number = numbers.find(|it| !taken.contains(it)).unwrap_or(MAX_NUMBER);
+        let path = format!("{folder}/{number:0DIGITS$}{}{SUFFIX}", boot_part(began));
         hands.act(&Deed::Begin(&path)).map_err(|source| state(&path, source))?;
-        let mut journal = Self { path, length: 0, is_broken: false };
+        let mut journal = Self { path, length: 0, is_broken: false, trouble: None };
         if let Err(error) = journal.add(hands, began) {
             // nothing was announced in it; where it stays, the next start finds it empty
             let _ = journal.remove(hands);
@@ -73,19 +115,30 @@ impl Journal {
     }
 
     /// One that an earlier run left. What it left half written is cut off; a damaged one stays as it
-    /// is, for somebody to look at.
+    /// is, for somebody to look at. Where that cannot be written, it is put back all the same.
     pub(crate) fn resume(
         hands: &mut dyn Hands,
         path: &str,
         written: u64,
         reading: &Reading,
-    ) -> Result<Self, Error> {
-        let (length, is_broken) = (reading.good, reading.damaged_line.is_some());
-        if written > length && !is_broken {
-            let cut = Deed::Cut { journal: path, length };
-            hands.act(&cut).map_err(|source| state(path, source))?;
+    ) -> Self {
+        let (path, length) = (path.to_owned(), reading.good);
+        let is_damaged = reading.damaged_line.is_some();
+        let mut journal = Self { path, length, is_broken: is_damaged, trouble: None };
+        let mended = match (is_damaged, reading.lacks_end) {
+            (true, _) => return journal,
+            _ if written > length => hands.act(&Deed::Cut { journal: &journal.path, length }),
+            (_, true) => hands.act(&Deed::Append { journal: &journal.path, line: b"\n" }),
+            _ => Ok(()),
+        };
+        match mended {
+            Ok(()) => journal.length += u64::from(reading.lacks_end),
+            Err(error) => {
+                journal.is_broken = true;
+                journal.trouble = Some(error.to_string());
+            }
         }
-        Ok(Self { path: path.to_owned(), length, is_broken })
+        journal
     }
 
     /// Adds a record; when this returns, it is on the disk.
@@ -99,6 +152,7 @@ impl Journal {
         let line = record.line();
         let append = Deed::Append { journal: &self.path, line: &line };
         if let Err(source) = hands.act(&append) {
+            self.trouble = Some(source.to_string());
             let cut = Deed::Cut { journal: &self.path, length: self.length };
             self.is_broken = hands.act(&cut).is_err();
             return Err(state(&self.path, source));
@@ -108,12 +162,27 @@ impl Journal {
     }
 
     pub(crate) fn remove(&mut self, hands: &mut dyn Hands) -> Result<(), Error> {
-        hands.act(&Deed::Forget(&self.path)).map_err(|source| state(&self.path, source))
+        hands.act(&Deed::Forget(&self.path)).map_err(|source| {
+            self.trouble = Some(source.to_string());
+            state(&self.path, source)
+        })
+    }
+
+    /// Why something could not be noted in it, or it could not be removed.
+    pub(crate) fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
     }
 }
 
-fn number(path: &str) -> Option<u64> {
-    path.rsplit('/').next()?.strip_suffix(SUFFIX)?.parse().ok()
+fn boot_part(began: &Record) -> String {
+    match began {
+        Record::Began { boot_id, .. } if boot_id.bytes().all(is_plain) => format!(".{boot_id}"),
+        _ => String::new(),
+    }
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-'
 }
 
 #[cfg(test)]

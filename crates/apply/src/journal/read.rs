@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The bytes of a journal → its records, and what of it is still lent.
 //!
-//! A process that is killed while it writes leaves half a line at the end. It announced nothing: the
-//! write that it was to announce comes after the whole line is on the disk. A line in the middle
-//! that is not as written means a damaged disk or another hand: the other lines are used, and it is
-//! told. Nothing here trusts what it reads beyond that.
+//! A process that is killed while it writes leaves the beginning of a line, without its end. It
+//! announced nothing: the write that it was to announce comes after the whole line is on the disk.
+//! Any other line that is not as written, the last one too, means a damaged disk or another hand:
+//! the other lines are used, and it is told. Nothing here trusts what it reads beyond that.
 
-use super::record::{Device, Loan, Record};
+use std::collections::BTreeSet;
+
+use super::record::{self, Device, Identity, Loan, Record};
 use crate::loan::zram;
 
 /// The records of a journal.
@@ -15,25 +17,36 @@ pub(crate) struct Reading {
     pub(crate) records: Vec<Record>,
     /// Bytes up to the end of the last whole line.
     pub(crate) good: u64,
-    /// The first line, from 1, that is not as written although more follows.
+    /// The first line, from 1, that is not as written, or that speaks of a loan which no line
+    /// announces. A torn last line is none.
     pub(crate) damaged_line: Option<usize>,
+    /// The last record is whole and only the end of its line is missing.
+    pub(crate) lacks_end: bool,
 }
 
 impl Reading {
     pub(crate) fn of(bytes: &[u8]) -> Self {
         let mut reading = Self::default();
+        let mut announced = BTreeSet::new();
         let mut end = 0u64;
         for (at, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
             end += line.len() as u64;
-            match line.strip_suffix(b"\n").and_then(Record::of) {
+            let (text, has_end) = match line.strip_suffix(b"\n") {
+                Some(text) => (text, true),
+                None => (line, false),
+            };
+            match Record::of(text) {
                 Some(record) => {
+                    let is_first = reading.records.is_empty();
+                    if !follows(&record, is_first, &mut announced) {
+                        reading.damaged_line.get_or_insert(at + 1);
+                    }
                     reading.records.push(record);
                     reading.good = end;
+                    reading.lacks_end = !has_end;
                 }
-                None if end < bytes.len() as u64 && reading.damaged_line.is_none() => {
-                    reading.damaged_line = Some(at + 1);
-                }
-                None => {}
+                None if !has_end && record::is_torn(text) => {}
+                None => drop(reading.damaged_line.get_or_insert(at + 1)),
             }
         }
         reading
@@ -52,6 +65,9 @@ impl Reading {
                 Record::Made { loan, device } => {
                     with(&mut open, *loan, |it| it.made = Some(*device));
                 }
+                Record::Identified { loan, identity } => {
+                    with(&mut open, *loan, |it| it.identity = Some(*identity));
+                }
                 Record::Conflict { loan, found } => {
                     with(&mut open, *loan, |it| it.conflict = Some(found.clone()));
                 }
@@ -67,6 +83,20 @@ impl Reading {
             Record::Began { boot_id, pid, .. } => Some((boot_id, *pid)),
             _ => None,
         }
+    }
+}
+
+/// Whether a line can come after those so far: the first says who writes, and each loan is announced
+/// before anything else is said of it.
+fn follows(record: &Record, is_first: bool, announced: &mut BTreeSet<u64>) -> bool {
+    match record {
+        Record::Began { .. } => is_first,
+        Record::Taking { loan, .. } => announced.insert(*loan) && !is_first,
+        Record::Made { loan, .. }
+        | Record::Identified { loan, .. }
+        | Record::Done { loan }
+        | Record::Returned { loan }
+        | Record::Conflict { loan, .. } => announced.contains(loan),
     }
 }
 
@@ -105,6 +135,8 @@ pub(crate) struct Open {
     pub(crate) id: u64,
     pub(crate) what: Loan,
     pub(crate) made: Option<Device>,
+    /// Of a file or cgroup: which one it is.
+    pub(crate) identity: Option<Identity>,
     /// What somebody else made of it.
     pub(crate) conflict: Option<String>,
     /// Of a knob: what it held before other loans of the run.
@@ -113,7 +145,7 @@ pub(crate) struct Open {
 
 impl Open {
     pub(crate) fn new(id: u64, what: Loan) -> Self {
-        Self { id, what, made: None, conflict: None, origins: Vec::new() }
+        Self { id, what, made: None, identity: None, conflict: None, origins: Vec::new() }
     }
 
     pub(crate) fn described(&self) -> String {

@@ -4,6 +4,7 @@
 //! A line is `{"record":…,"crc32":"0a1b2c3d"}`. The sum covers all that stands before it, so a line
 //! that the disk has only half of is never taken for a whole one.
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 /// One line.
@@ -16,6 +17,8 @@ pub(crate) enum Record {
     Taking { loan: u64, what: Loan },
     /// The device that was asked for has this number.
     Made { loan: u64, device: Device },
+    /// The file or cgroup that was made is this one.
+    Identified { loan: u64, identity: Identity },
     /// It is taken and set up.
     Done { loan: u64 },
     /// Nothing of it remains.
@@ -31,7 +34,13 @@ pub(crate) enum Loan {
     /// A kernel module that was not loaded.
     Module { name: String },
     /// A zram device of our own; which one is known only after it is made.
-    Zram { others: Vec<u32>, newest_diskseq: u64 },
+    Zram {
+        others: Vec<u32>,
+        newest_diskseq: u64,
+        /// When this was written, in milliseconds of Unix time; early versions did not say it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        announced: Option<u64>,
+    },
     /// A file to swap to.
     SwapFile { path: String, folder_inode: u64 },
     /// A swap area that is on; of a zram device with what tells it from another of its number.
@@ -58,6 +67,13 @@ pub(crate) struct Device {
     pub(crate) diskseq: u64,
 }
 
+/// A file or folder for as long as it lives, as the kernel tells it from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Identity {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+}
+
 const START: &str = "{\"record\":";
 const SUM: &str = ",\"crc32\":\"";
 const END: &str = "\"}";
@@ -74,6 +90,27 @@ impl Record {
     pub(crate) fn of(line: &[u8]) -> Option<Self> {
         let (record, sum) = parts(line)?;
         (sum == self::sum(record)).then(|| serde_json::from_slice(record).ok())?
+    }
+}
+
+/// Whether a line without an end is what a killed writer leaves: the beginning of a line as we write
+/// them. One whose sum is there and wrong was whole once, and somebody has changed it.
+pub(crate) fn is_torn(line: &[u8]) -> bool {
+    let Some(rest) = line.strip_prefix(START.as_bytes()) else {
+        return START.as_bytes().starts_with(line);
+    };
+    if !rest.is_empty() && !rest.starts_with(b"{") {
+        return false;
+    }
+    let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<IgnoredAny>();
+    match values.next() {
+        None => true,
+        Some(Err(error)) => error.is_eof(),
+        Some(Ok(_)) => {
+            let (record, found) = rest.split_at(values.byte_offset());
+            let whole = format!("{SUM}{:08x}{END}", sum(record));
+            found.len() < whole.len() && whole.as_bytes().starts_with(found)
+        }
     }
 }
 

@@ -4,13 +4,18 @@
 //! After a boot its file system may not be mounted yet. Then the folder that stands in its place is
 //! another one, with another number, and the file is not taken for gone.
 
+use std::io::ErrorKind;
+
 use pagewise_model::{Bytes, Name};
 
 use crate::error::{Doing, Error};
 use crate::hands::{Deed, Hands};
-use crate::journal::Loan;
-use crate::loan::{OURS, is_ours};
+use crate::journal::{Identity, Loan};
+use crate::loan::{Boot, OURS, Run, is_ours};
 use crate::outcome::Outcome;
+
+/// What stands in the name of each.
+pub(crate) const KIND: &str = "swap-";
 
 /// Of the room in the file system this share stays free: a sixteenth.
 const SPARE: u64 = 16;
@@ -35,34 +40,70 @@ pub(crate) fn announced(
     if size.get() > found.get() - found.get() / SPARE {
         return Err(Error::NoSpace { folder: folder.to_owned(), wanted: size, found });
     }
-    let stem = format!("{}/{OURS}swap-{}", folder.trim_end_matches('/'), hands.pid());
+    let stem = format!("{}/{OURS}{KIND}{}", folder.trim_end_matches('/'), hands.pid());
     let names = (loan..).map(|n| format!("{stem}-{n}"));
     let path = names.into_iter().find(|path| !hands.exists(path)).unwrap_or(stem);
     Ok(Loan::SwapFile { path, folder_inode: hands.inode(folder).doing(|| folder.to_owned())? })
 }
 
-pub(crate) fn make(hands: &mut dyn Hands, path: &str, size: Bytes) -> Result<(), Error> {
-    hands.act(&Deed::MakeFile { path, size }).doing(|| format!("{path} ({size})"))
+/// Makes it, still empty.
+pub(crate) fn make(hands: &mut dyn Hands, path: &str) -> Result<Identity, Error> {
+    hands.act(&Deed::MakeFile(path)).doing(|| path.to_owned())?;
+    Ok(hands.entry(path).doing(|| path.to_owned())?.identity)
 }
 
-pub(crate) fn give_back(hands: &mut dyn Hands, path: &str) -> Result<Outcome, Error> {
-    if !is_ours(path) || !hands.exists(path) {
-        return Ok(Outcome::Gone);
-    }
-    hands.act(&Deed::RemoveFile(path)).doing(|| path.to_owned())?;
-    Ok(Outcome::Returned)
+/// Fills it, once the journal says which file it is.
+pub(crate) fn fill(
+    hands: &mut dyn Hands,
+    path: &str,
+    identity: Identity,
+    size: Bytes,
+) -> Result<(), Error> {
+    hands.act(&Deed::FillFile { path, identity, size }).doing(|| format!("{path} ({size})"))
 }
 
-pub(crate) fn give_back_after_boot(
+/// Removes it, where it is the file that the journal means.
+pub(crate) fn give_back(
     hands: &mut dyn Hands,
     path: &str,
     folder_inode: u64,
+    made: Option<Identity>,
+    run: Run,
 ) -> Result<Outcome, Error> {
+    let uncertain =
+        |why: &str| Err(Error::Uncertain { what: path.to_owned(), why: why.to_owned() });
+    if !is_ours(path, KIND) {
+        return uncertain("no run gives a swap file such a name");
+    }
     let folder = path.rsplit_once('/').map_or("/", |(folder, _)| folder);
     let is_mounted = hands.inode(folder).is_ok_and(|inode| inode == folder_inode);
-    if !hands.exists(path) && !is_mounted {
-        let why = "the folder is not the one it was: its file system may not be mounted";
-        return Err(Error::Absent { what: path.to_owned(), why });
+    let found = match hands.entry(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            if !is_mounted && run.boot != Boot::This {
+                let why = "the folder is not the one it was: its file system may not be mounted";
+                return Err(Error::Absent { what: path.to_owned(), why });
+            }
+            return Ok(Outcome::Gone);
+        }
+        Err(source) => return Err(Error::Kernel { doing: path.to_owned(), source }),
+    };
+    if !found.is_own_file {
+        return uncertain("it is no plain file of ours any more");
     }
-    give_back(hands, path)
+    let is_it = match made {
+        // a disk may get another number at the next boot
+        Some(made) => {
+            found.identity.inode == made.inode
+                && (run.boot != Boot::This || found.identity.device == made.device)
+        }
+        // it is filled only when the journal says which file it is; early versions never said it
+        None => is_mounted && (found.size == 0 || run.is_early),
+    };
+    if !is_it {
+        return uncertain("it is not the file that the run made");
+    }
+    let identity = found.identity;
+    hands.act(&Deed::RemoveFile { path, identity }).doing(|| path.to_owned())?;
+    Ok(Outcome::Returned)
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A memory cgroup of our own, in version 1 and 2.
 //!
-//! Whoever is in it when it goes back is killed: nobody but our own workload was ever put there. Our
-//! own process goes back to where it came from. Version 2 offers memory in a group only where the
+//! Whoever is in it when it goes back is killed: nobody but our own workload was ever put there. So
+//! it has to be the very cgroup that the journal means; a folder on a disk is none. Our own process
+//! goes back to where it came from. Version 2 offers memory in a group only where the
 //! group above hands it down; where that has to be switched on, it is a loan of its own.
 
 use std::path::PathBuf;
@@ -12,8 +13,8 @@ use pagewise_model::Bytes;
 
 use crate::error::{Doing, Error};
 use crate::hands::{Deed, Hands};
-use crate::journal::Loan;
-use crate::loan::{OURS, is_ours, rounded};
+use crate::journal::{Identity, Loan};
+use crate::loan::{OURS, Run, is_ours, rounded};
 use crate::outcome::Outcome;
 use crate::session::LoanId;
 
@@ -99,6 +100,10 @@ fn write(hands: &mut dyn Hands, path: &str, value: &str) -> Result<(), Error> {
 }
 
 pub(crate) fn give_back_controller(hands: &mut dyn Hands, folder: &str) -> Result<Outcome, Error> {
+    if mount(hands)?.0 != folder {
+        let why = "memory cgroups are not mounted there".to_owned();
+        return Err(Error::Uncertain { what: folder.to_owned(), why });
+    }
     if !handed_down(hands, folder)? {
         return Ok(Outcome::Gone);
     }
@@ -123,14 +128,19 @@ fn user_of_memory(hands: &dyn Hands, folder: &str) -> Option<String> {
     })
 }
 
-/// Makes the group and sets its limits.
-pub(crate) fn make(
+/// Makes the group.
+pub(crate) fn make(hands: &mut dyn Hands, folder: &str) -> Result<Identity, Error> {
+    hands.act(&Deed::MakeGroup(folder)).doing(|| folder.to_owned())?;
+    Ok(hands.entry(folder).doing(|| folder.to_owned())?.identity)
+}
+
+/// Sets its limits.
+pub(crate) fn limit(
     hands: &mut dyn Hands,
     folder: &str,
     unified: bool,
     wish: &GroupWish,
 ) -> Result<(), Error> {
-    hands.act(&Deed::MakeGroup(folder)).doing(|| folder.to_owned())?;
     for (file, value) in settings(unified, wish)? {
         let path = format!("{folder}/{file}");
         if !hands.exists(&path) {
@@ -176,10 +186,32 @@ pub(crate) fn give_back(
     hands: &mut dyn Hands,
     folder: &str,
     home: Option<&str>,
+    made: Option<Identity>,
+    run: Run,
 ) -> Result<Outcome, Error> {
-    if !is_ours(folder) || !hands.exists(folder) {
+    if !hands.exists(folder) {
         return Ok(Outcome::Gone);
     }
+    let uncertain =
+        |why: &str| Err(Error::Uncertain { what: folder.to_owned(), why: why.to_owned() });
+    if !hands.is_group(folder) {
+        return uncertain("it is no cgroup");
+    }
+    let (mount, _) = mount(hands)?;
+    let above = folder.rsplit_once('/').map_or("", |(above, _)| above);
+    if !is_ours(folder, "") || above != mount {
+        return uncertain("no run makes a cgroup of that name");
+    }
+    let found = hands.entry(folder).doing(|| folder.to_owned())?.identity;
+    match made {
+        Some(made) if made != found => return uncertain("it is not the cgroup that the run made"),
+        Some(_) => {}
+        None if run.is_early => {}
+        // nobody is put into it before the journal says which one it is
+        None if is_empty(hands, folder) => {}
+        None => return uncertain("processes are in it, and the run had not begun to use it"),
+    }
+    let home = home.filter(|home| hands.is_group(home));
     let mut refused = None;
     for _ in 0..ROUNDS {
         let groups = tree(hands, folder);
@@ -194,6 +226,11 @@ pub(crate) fn give_back(
         Some(source) => Err(Error::Kernel { doing: folder.to_owned(), source }),
         None => Ok(Outcome::Returned),
     }
+}
+
+fn is_empty(hands: &dyn Hands, folder: &str) -> bool {
+    tree(hands, folder).len() == 1
+        && hands.read(&format!("{folder}/cgroup.procs")).is_ok_and(|text| text.is_empty())
 }
 
 /// The group and all below it, each before those that it is in.

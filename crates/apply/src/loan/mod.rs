@@ -19,31 +19,67 @@ use crate::outcome::Outcome;
 /// How what we make is named: what is not named so is never removed.
 pub(crate) const OURS: &str = "pagewise-";
 
+/// What is known of the run that borrowed something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) boot: Boot,
+    /// An early version wrote its journal, and named no identities in it.
+    pub(crate) is_early: bool,
+    /// Lines of its journal are missing: what is not in it may have been.
+    pub(crate) is_damaged: bool,
+    /// It is this very process.
+    pub(crate) is_own: bool,
+}
+
+impl Run {
+    pub(crate) const OWN: Self =
+        Self { boot: Boot::This, is_early: false, is_damaged: false, is_own: true };
+}
+
+/// Which boot of the machine it was in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Boot {
+    This,
+    Earlier,
+    /// Its journal does not say it any more.
+    Unknown,
+}
+
 /// Puts one thing back.
-pub(crate) fn give_back(hands: &mut dyn Hands, it: &Open) -> Result<Outcome, Error> {
+pub(crate) fn give_back(hands: &mut dyn Hands, it: &Open, run: Run) -> Result<Outcome, Error> {
+    match (&it.what, run.boot) {
+        (Loan::SwapFile { path, folder_inode }, _) => {
+            file::give_back(hands, path, *folder_inode, it.identity, run)
+        }
+        (_, Boot::This) => give_back_of_this_boot(hands, it, run),
+        // the kernel's own things are gone by themselves
+        (_, Boot::Earlier) => Ok(Outcome::Gone),
+        (_, Boot::Unknown) => Err(Error::Uncertain {
+            what: it.described(),
+            why: "its journal does not say any more in which boot it was taken".to_owned(),
+        }),
+    }
+}
+
+fn give_back_of_this_boot(hands: &mut dyn Hands, it: &Open, run: Run) -> Result<Outcome, Error> {
     match &it.what {
         Loan::Module { name } => module::give_back(hands, name),
-        Loan::Zram { others, newest_diskseq } => {
-            zram::give_back(hands, it.made, others, *newest_diskseq)
+        Loan::Zram { others, newest_diskseq, announced } => {
+            let before = zram::Before { others, newest_diskseq: *newest_diskseq };
+            zram::give_back(hands, it.made, before, *announced, run)
         }
-        Loan::SwapFile { path, .. } => file::give_back(hands, path),
-        Loan::SwapOn { area, diskseq } => swap::give_back(hands, area, *diskseq),
-        Loan::Group { folder, home } => group::give_back(hands, folder, home.as_deref()),
+        Loan::SwapFile { path, folder_inode } => {
+            file::give_back(hands, path, *folder_inode, it.identity, run)
+        }
+        Loan::SwapOn { area, diskseq } => swap::give_back(hands, area, *diskseq, run),
+        Loan::Group { folder, home } => {
+            group::give_back(hands, folder, home.as_deref(), it.identity, run)
+        }
         Loan::Controller { folder } => group::give_back_controller(hands, folder),
         Loan::Setting { name, path, old, ours, back } => {
             let change = knob::Change { path, old, ours, back };
             knob::give_back(hands, name, &change, it)
         }
-    }
-}
-
-/// The same on a machine that has been started anew: the kernel's own things are gone by themselves.
-pub(crate) fn give_back_after_boot(hands: &mut dyn Hands, it: &Open) -> Result<Outcome, Error> {
-    match &it.what {
-        Loan::SwapFile { path, folder_inode } => {
-            file::give_back_after_boot(hands, path, *folder_inode)
-        }
-        _ => Ok(Outcome::Gone),
     }
 }
 
@@ -61,9 +97,14 @@ pub(crate) fn rounded(what: &str, wrote: u64, found: &str) -> Result<(), Error> 
     Err(Error::Changed { what, wrote: wrote.to_string(), found })
 }
 
-/// Whether the last part of a path is named as we name things.
-pub(crate) fn is_ours(path: &str) -> bool {
-    path.starts_with('/') && path.rsplit('/').next().is_some_and(|name| name.starts_with(OURS))
+/// Whether the last part of a path is named as we name things of that kind: by the kind, a process
+/// and a number.
+pub(crate) fn is_ours(path: &str, kind: &str) -> bool {
+    let Some((folder, name)) = path.rsplit_once('/') else { return false };
+    let numbers = name.strip_prefix(OURS).and_then(|rest| rest.strip_prefix(kind));
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
+    let is_plain = path.starts_with('/') && !folder.split('/').any(|part| part == "..");
+    is_plain && numbers.is_some_and(|it| it.splitn(2, '-').all(is_number))
 }
 
 #[cfg(test)]

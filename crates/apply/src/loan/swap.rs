@@ -12,7 +12,7 @@ use pagewise_model::Bytes;
 
 use crate::error::{Doing, Error};
 use crate::hands::{Deed, Hands, patiently};
-use crate::loan::zram;
+use crate::loan::{Run, file, is_ours, zram};
 use crate::outcome::Outcome;
 
 /// A swap area that is on.
@@ -46,6 +46,7 @@ pub(crate) fn give_back(
     hands: &mut dyn Hands,
     area: &str,
     diskseq: Option<u64>,
+    run: Run,
 ) -> Result<Outcome, Error> {
     if is_anothers(hands, area, diskseq) {
         return Ok(Outcome::Gone);
@@ -53,6 +54,11 @@ pub(crate) fn give_back(
     let Some(found) = hands.swaps().into_iter().find(|it| it.path == area) else {
         return Ok(Outcome::Gone);
     };
+    if diskseq.is_none() && !run.is_own && !is_swap_file(hands, area) {
+        let why = "it is neither a swap file that a run made nor a disk that the journal tells \
+                   from others";
+        return Err(Error::Uncertain { what: area.to_owned(), why: why.to_owned() });
+    }
     let room = || Error::NoRoom {
         area: area.to_owned(),
         used: found.used,
@@ -68,9 +74,16 @@ pub(crate) fn give_back(
     }
 }
 
-/// Whether a zram device of that number is not the one it was.
+/// Whether a disk of that name is not the one it was.
 fn is_anothers(hands: &dyn Hands, area: &str, diskseq: Option<u64>) -> bool {
-    let Some(diskseq) = diskseq else { return false };
-    let number = area.strip_prefix("/dev/zram").and_then(|number| number.parse().ok());
-    number.and_then(|number| zram::device(hands, number)).is_none_or(|it| it.diskseq != diskseq)
+    diskseq.is_some_and(|diskseq| diskseq_of(hands, area) != Some(diskseq))
+}
+
+/// What tells a disk from a later one of its name; partitions have none.
+pub(crate) fn diskseq_of(hands: &dyn Hands, area: &str) -> Option<u64> {
+    zram::diskseq_of(hands, area.strip_prefix("/dev/")?)
+}
+
+fn is_swap_file(hands: &dyn Hands, area: &str) -> bool {
+    is_ours(area, file::KIND) && hands.entry(area).is_ok_and(|found| found.is_own_file)
 }

@@ -9,8 +9,9 @@ use super::group::GroupWish;
 use super::zram::ZramWish;
 use crate::error::Error;
 use crate::fake::{DISK, Fake, Fault, MOUNT, PID, STATE};
+use crate::journal::{Loan, Record};
 use crate::outcome::Outcome;
-use crate::recover::{Conflicts, recover_all};
+use crate::recover::{Conflicts, forget_one, recover_all};
 use crate::session::Session;
 
 const SIZE: Bytes = Bytes::new(1 << 20);
@@ -118,6 +119,7 @@ fn a_device_that_was_never_announced_is_told_from_others() {
     fake.revive();
     let mut world = fake.world();
     assert_eq!(world.state.zrams.len(), 2);
+    world.clock += 60_000;
     let theirs = world.add_zram().unwrap();
     drop(world);
     assert_eq!(recovered(&fake), [Outcome::Returned]);
@@ -330,4 +332,190 @@ fn a_word_that_makes_the_kernel_tell_is_none_that_sets() {
     session.trigger(thread, "update_schemes_tried_regions").unwrap();
     assert_eq!(fake.world().told, ["update_schemes_tried_regions"]);
     assert_eq!(fake.world().journals, before);
+}
+
+/// Its bytes were written by an early version, whose journals say the boot in their first line alone and
+/// no identities.
+#[test]
+fn what_an_early_version_borrowed_is_put_back() {
+    const EARLY: &[u8] = include_bytes!("../journal/early.journal");
+    let fake = Fake::new(true, false);
+    let before = fake.world().state.clone();
+    let mut session = session(&fake);
+    let zram = session.zram(&ZramWish::of(SIZE)).unwrap();
+    session.swap_on(&zram.device, None).unwrap();
+    let (_, file) = session.swap_file(Path::new(DISK), SIZE).unwrap();
+    session.swap_on(&file, Some(3)).unwrap();
+    let group = session.group(&GroupWish { max: Some(SIZE), ..GroupWish::default() }).unwrap();
+    session.knob("vm.swappiness", None, "10").unwrap();
+    session.knob("vm.dirty_bytes", None, "8192").unwrap();
+    kill(&fake, session);
+    let group = group.folder.display().to_string();
+    fake.world().state.groups.get_mut(&group).unwrap().members.insert(9);
+    assert_ne!(fake.world().state, before);
+    fake.world().journals = [(format!("{STATE}/00000001.journal"), EARLY.to_vec())].into();
+    assert_eq!(recovered(&fake), vec![Outcome::Returned; 9]);
+    assert_eq!(fake.world().state, before);
+    assert!(fake.world().journals.is_empty());
+}
+
+/// Its first line gone, an early journal does not say of which boot it is: an admin's value stays.
+#[test]
+fn without_its_first_line_an_early_journal_writes_nothing() {
+    const EARLY: &[u8] = include_bytes!("../journal/early.journal");
+    let fake = Fake::new(true, true);
+    let mut damaged = EARLY.to_vec();
+    damaged[30] ^= 1;
+    fake.world().journals = [(format!("{STATE}/00000001.journal"), damaged)].into();
+    let swappiness = "/proc/sys/vm/swappiness".to_owned();
+    fake.world().state.knobs.insert(swappiness.clone(), "10".to_owned());
+    let before = fake.world().state.clone();
+    let outcomes = recovered(&fake);
+    let left = outcomes.iter().filter(|it| matches!(it, Outcome::Left { .. }));
+    assert_eq!((left.count(), outcomes.len()), (9, 9), "the file waits for swap on it");
+    assert!(outcomes[0] != Outcome::Gone && format!("{:?}", outcomes[0]).contains("which boot"));
+    assert_eq!(fake.world().state, before);
+    assert_eq!(fake.world().journals.len(), 1);
+}
+
+/// Two devices came at the same moment, and one of them may be somebody else's.
+#[test]
+fn a_device_without_a_number_is_left_where_another_may_be_it() {
+    for tells_times in [true, false] {
+        let fake = Fake::new(false, true);
+        let mut session = session(&fake);
+        fake.world().faults = vec![Fault::KillAfter(3)];
+        session.zram(&ZramWish::of(SIZE)).unwrap_err();
+        drop(session);
+        fake.revive();
+        fake.world().tells_times = tells_times;
+        if tells_times {
+            fake.world().add_zram().unwrap();
+        }
+        let devices = fake.world().state.zrams.clone();
+        let outcomes = recovered(&fake);
+        assert!(
+            matches!(&outcomes[..], [Outcome::Left { why, .. }] if why.contains("zram1 may be")),
+            "{outcomes:?}"
+        );
+        assert_eq!(fake.world().state.zrams, devices);
+        let forgotten = forget_one(&mut fake.clone(), STATE, "1").unwrap();
+        assert!(!forgotten.is_settled() && fake.world().journals.is_empty());
+    }
+}
+
+/// The run was killed before it made one; an hour later somebody else did, and has not set it up.
+#[test]
+fn a_later_device_without_a_size_is_somebody_elses() {
+    let fake = Fake::new(false, true);
+    let mut session = session(&fake);
+    fake.world().faults = vec![Fault::KillAfter(2)];
+    session.zram(&ZramWish::of(SIZE)).unwrap_err();
+    drop(session);
+    fake.revive();
+    fake.world().clock += 3_600_000;
+    let theirs = fake.world().add_zram().unwrap();
+    assert_eq!(recovered(&fake), [Outcome::Gone]);
+    assert!(fake.world().state.zrams.contains_key(&theirs));
+    assert!(fake.world().journals.is_empty());
+}
+
+/// The line that named its number is the damaged one: it is not taken for gone.
+#[test]
+fn a_device_whose_number_is_damaged_is_not_gone() {
+    let fake = Fake::new(false, true);
+    let mut session = session(&fake);
+    session.zram(&ZramWish::of(SIZE)).unwrap();
+    kill(&fake, session);
+    let path = fake.world().journals.keys().next().unwrap().clone();
+    let mut bytes = fake.world().journals[&path].clone();
+    let at = bytes.windows(6).position(|it| it == b"\"made\"").unwrap();
+    bytes[at] ^= 1;
+    fake.world().journals.insert(path, bytes);
+    let outcomes = recovered(&fake);
+    assert!(
+        matches!(&outcomes[..], [Outcome::Left { why, .. }] if why.contains("damaged one")),
+        "{outcomes:?}"
+    );
+}
+
+/// Where a name is taken by something else, the run's own is no longer there to be removed.
+#[test]
+fn a_group_or_file_that_took_the_name_of_ours_stays() {
+    let fake = Fake::new(false, true);
+    let mut session = session(&fake);
+    let group = session.group(&GroupWish { max: Some(SIZE), ..GroupWish::default() }).unwrap();
+    let (_, file) = session.swap_file(Path::new(DISK), SIZE).unwrap();
+    kill(&fake, session);
+    for path in [group.folder, file] {
+        fake.world().new_inode(&path.display().to_string());
+    }
+    let before = fake.world().state.clone();
+    let outcomes = recovered(&fake);
+    let left = outcomes
+        .iter()
+        .filter(|it| matches!(it, Outcome::Left { why, .. } if why.contains("not the")));
+    assert_eq!((left.count(), outcomes.len()), (2, 2), "{outcomes:?}");
+    assert_eq!(fake.world().state, before);
+}
+
+/// Swap of the machine's own is not switched off by whoever can plant a line.
+#[test]
+fn swap_that_no_run_made_stays_on() {
+    let fake = Fake::new(false, true);
+    let mut session = session(&fake);
+    session.knob("vm.swappiness", None, "10").unwrap();
+    kill(&fake, session);
+    let path = fake.world().journals.keys().next().unwrap().clone();
+    let what = Loan::SwapOn { area: "/dev/vdb".to_owned(), diskseq: None };
+    fake.world().state.swaps.insert("/dev/vdb".to_owned());
+    let line = Record::Taking { loan: 2, what }.line();
+    fake.world().journals.get_mut(&path).unwrap().extend(line);
+    let outcomes = recovered(&fake);
+    assert!(matches!(&outcomes[..], [Outcome::Left { .. }, Outcome::Returned]), "{outcomes:?}");
+    assert!(fake.world().state.swaps.contains("/dev/vdb"));
+}
+
+/// A folder, pipe or foreign file by the name of a journal keeps nobody from borrowing or undoing.
+#[test]
+fn what_only_looks_like_a_journal_blocks_nothing() {
+    let fake = Fake::new(false, true);
+    let others =
+        ["00000001.journal", "99999999.journal", "18446744073709551615.journal", "x.journal"];
+    fake.world().others.extend(others.map(|name| format!("{STATE}/{name}")));
+    let mut session = session(&fake);
+    session.knob("vm.swappiness", None, "10").unwrap();
+    assert_eq!(fake.world().journals.keys().collect::<Vec<_>>(), ["/state/00000002.1.journal"]);
+    kill(&fake, session);
+    let told = recover_all(&mut fake.clone(), STATE, Conflicts::Keep).unwrap();
+    assert_eq!(told.iter().filter(|run| run.skipped.is_some()).count(), 4);
+    assert_eq!(fake.world().state.knobs["/proc/sys/vm/swappiness"], "60");
+    assert!(fake.world().journals.is_empty());
+}
+
+/// All is put back where nothing can be noted, and the same journal does no harm later.
+#[test]
+fn a_journal_that_cannot_be_written_is_put_back() {
+    let fake = Fake::new(false, true);
+    let before = fake.world().state.clone();
+    let mut session = session(&fake);
+    session.zram(&ZramWish::of(SIZE)).unwrap();
+    session.knob("vm.swappiness", None, "10").unwrap();
+    // half a line, which cannot be cut off
+    let next = fake.world().deeds;
+    fake.world().faults = vec![Fault::KillBefore(next)];
+    session.knob("vm.page-cluster", None, "0").unwrap_err();
+    drop(session);
+    fake.revive();
+    fake.world().is_read_only = true;
+    for outcome in [Outcome::Returned, Outcome::Gone] {
+        let told = recover_all(&mut fake.clone(), STATE, Conflicts::Close).unwrap();
+        assert!(told[0].unnoted.is_some());
+        assert_eq!(told[0].returns.iter().map(|it| &it.outcome).collect::<Vec<_>>(), [&outcome; 2]);
+        assert_eq!(fake.world().state, before);
+        assert_eq!(fake.world().journals.len(), 1);
+    }
+    fake.world().is_read_only = false;
+    assert_eq!(recovered(&fake), [Outcome::Gone, Outcome::Gone]);
+    assert!(fake.world().journals.is_empty());
 }

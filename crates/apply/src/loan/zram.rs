@@ -16,6 +16,7 @@ use pagewise_model::Bytes;
 use crate::error::{Doing, Error};
 use crate::hands::{Deed, Hands, patiently};
 use crate::journal::{Device, Loan};
+use crate::loan::Run;
 use crate::outcome::Outcome;
 use crate::session::LoanId;
 
@@ -97,10 +98,11 @@ pub(crate) fn announced(hands: &dyn Hands) -> Result<Loan, Error> {
         return Err(Error::Absent { what: "a zram device".to_owned(), why });
     }
     let newest_diskseq = known.into_iter().max().unwrap_or(0);
-    Ok(Loan::Zram { others: numbers(hands)?, newest_diskseq })
+    let others = numbers(hands)?;
+    Ok(Loan::Zram { others, newest_diskseq, announced: Some(hands.now()) })
 }
 
-fn diskseq_of(hands: &dyn Hands, disk: &str) -> Option<u64> {
+pub(crate) fn diskseq_of(hands: &dyn Hands, disk: &str) -> Option<u64> {
     hands.read(&format!("/sys/block/{disk}/diskseq")).ok()?.parse().ok()
 }
 
@@ -176,15 +178,23 @@ fn parameters(wish: &ZramWish) -> Option<String> {
     (!given.is_empty()).then(|| format!("{whose} {}", given.join(" ")))
 }
 
+/// The disks that were there before.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Before<'a> {
+    pub(crate) others: &'a [u32],
+    pub(crate) newest_diskseq: u64,
+}
+
 pub(crate) fn give_back(
     hands: &mut dyn Hands,
     made: Option<Device>,
-    others: &[u32],
-    newest_diskseq: u64,
+    before: Before<'_>,
+    announced: Option<u64>,
+    run: Run,
 ) -> Result<Outcome, Error> {
     let ours = match made {
         Some(made) => Some(made).filter(|made| device(hands, made.number) == Some(*made)),
-        None => unannounced(hands, others, newest_diskseq)?,
+        None => unnumbered(hands, before, announced, run)?,
     };
     let Some(Device { number, .. }) = ours else { return Ok(Outcome::Gone) };
     let reset = format!("{}/reset", sysfs(number));
@@ -196,28 +206,54 @@ pub(crate) fn give_back(
     Ok(Outcome::Returned)
 }
 
-/// The device that was made by a run that was killed before it could say which: the first after
-/// those that it had seen. It never got a size; one that gets it while we wait is another's.
-fn unannounced(
+/// The device of a run that was killed before it could say which it made. It never got a size, so
+/// one that has a size, or gets it while we wait, is another's; so is one that was made before the
+/// journal announced ours, or long after it. What cannot be told from another's is not removed.
+fn unnumbered(
     hands: &dyn Hands,
-    others: &[u32],
-    newest_diskseq: u64,
+    before: Before<'_>,
+    announced: Option<u64>,
+    run: Run,
 ) -> Result<Option<Device>, Error> {
-    let Some(first) = first_without_size(hands, others, newest_diskseq)? else { return Ok(None) };
+    let uncertain = |why: String| Err(Error::Uncertain { what: "a zram device".to_owned(), why });
+    if run.is_damaged {
+        let why = "the line of its journal with its number may be a damaged one";
+        return uncertain(why.to_owned());
+    }
+    if without_size(hands, before)?.is_empty() {
+        return Ok(None);
+    }
     hands.pause(SETTLING);
-    let still = device(hands, first.number) == Some(first) && !has_size(hands, first.number);
-    Ok(still.then_some(first))
+    let mut possible = Vec::new();
+    for device in without_size(hands, before)? {
+        let after = announced.zip(hands.made_at(device.number));
+        match after.map(|(announced, made)| made.checked_sub(announced.saturating_sub(COARSE))) {
+            Some(Some(after)) if after <= COARSE + SOON => possible.push(device),
+            Some(_) => {}
+            None => return uncertain(format!("zram{} may be another's", device.number)),
+        }
+    }
+    match possible.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some(*one)),
+        [first, second, ..] => {
+            let (first, second) = (first.number, second.number);
+            uncertain(format!("zram{first} may be it, and so may zram{second}"))
+        }
+    }
 }
 
-fn first_without_size(
-    hands: &dyn Hands,
-    others: &[u32],
-    newest_diskseq: u64,
-) -> Result<Option<Device>, Error> {
-    let new = numbers(hands)?.into_iter().filter(|number| !others.contains(number));
+/// A run that makes a device does so at once: in milliseconds.
+const SOON: u64 = 2_000;
+/// The kernel's time stamps lag by a tick.
+const COARSE: u64 = 20;
+
+/// Devices that came after those, and were not set up.
+fn without_size(hands: &dyn Hands, before: Before<'_>) -> Result<Vec<Device>, Error> {
+    let new = numbers(hands)?.into_iter().filter(|number| !before.others.contains(number));
     let devices = new.filter_map(|number| device(hands, number));
-    let later = devices.filter(|device| device.diskseq > newest_diskseq);
-    Ok(later.filter(|device| !has_size(hands, device.number)).min_by_key(|device| device.diskseq))
+    let later = devices.filter(|device| device.diskseq > before.newest_diskseq);
+    Ok(later.filter(|device| !has_size(hands, device.number)).collect())
 }
 
 fn has_size(hands: &dyn Hands, number: u32) -> bool {

@@ -62,7 +62,7 @@ pub(crate) fn run(cli: &Cli, started: Started) -> anyhow::Result<Outcome> {
         Verb::Trial(wanted) => trial::run(global, wanted, started),
         Verb::Thp(wanted) => thp::run(global, wanted, started),
         Verb::Merge(wanted) => merge::run(global, wanted, started),
-        Verb::Undo => undo::run(global),
+        Verb::Undo(wanted) => undo::run(global, wanted),
         Verb::Capture(capture) => capture::run(global, capture),
         Verb::Lab { what } => lab::run(global, what, started),
         Verb::Completions { shell } => generate::completions(*shell),

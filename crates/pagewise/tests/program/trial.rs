@@ -26,6 +26,7 @@ impl Place {
     fn command(&self, arguments: &[&str]) -> std::process::Command {
         let mut command = pagewise(arguments);
         command.env("PAGEWISE_STATE", self.0.path().join("state"));
+        command.env("PAGEWISE_LOCK", self.0.path().join("run"));
         command
     }
 

@@ -2,12 +2,72 @@
 //! `pagewise undo` where nothing was borrowed, and where its folder is not as it should be. Needs no
 //! privilege; what it puts back is in `root_loans.rs`.
 
-use std::path::Path;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
 
 use crate::program::{Ran, empty_folder, finish, pagewise};
 
 fn undo(state: &Path, arguments: &[&str]) -> Ran {
-    finish(pagewise(&[&["undo"], arguments].concat()).env("PAGEWISE_STATE", state))
+    let mut command = pagewise(&[&["undo"], arguments].concat());
+    finish(command.env("PAGEWISE_STATE", state).env("PAGEWISE_LOCK", state.join("run")))
+}
+
+/// A folder of state, and what was planted there besides.
+struct Planted(tempfile::TempDir);
+
+impl Planted {
+    fn new() -> Self {
+        let planted = Self(empty_folder());
+        std::fs::create_dir(planted.state()).unwrap();
+        std::fs::set_permissions(planted.state(), Permissions::from_mode(0o700)).unwrap();
+        planted
+    }
+
+    fn state(&self) -> PathBuf {
+        self.0.path().join("state")
+    }
+
+    fn place(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn journal(&self, name: &str) -> PathBuf {
+        self.state().join(format!("{name}.journal"))
+    }
+
+    /// As a run writes it, of this boot.
+    fn write(&self, name: &str, records: &[Value]) -> PathBuf {
+        let path = self.journal(name);
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        let began = json!({
+            "event": "began", "boot_id": boot.trim(), "pid": 1, "unix_seconds": 1, "pagewise": "0.1.0",
+        });
+        let lines: Vec<u8> = [&began].into_iter().chain(records).flat_map(line).collect();
+        std::fs::write(&path, lines).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        path
+    }
+
+    fn undo(&self) -> Ran {
+        undo(&self.state(), &[])
+    }
+
+    fn forget(&self, id: &str) -> Ran {
+        undo(&self.state(), &["--forget", id])
+    }
+}
+
+fn line(record: &Value) -> Vec<u8> {
+    let text = format!("{{\"record\":{record}");
+    let sum = crc32fast::hash(text.as_bytes());
+    format!("{text},\"crc32\":\"{sum:08x}\"}}\n").into_bytes()
+}
+
+fn taking(loan: u64, what: &Value) -> Value {
+    json!({"event": "taking", "loan": loan, "what": what})
 }
 
 #[test]
@@ -57,4 +117,165 @@ fn what_cannot_be_done_says_why_and_what_to_do() {
     std::fs::write(&file, b"").unwrap();
     let ran = undo(&file, &[]);
     assert!(ran.status == 1 && ran.err.contains("PAGEWISE_STATE"), "{}", ran.err);
+}
+
+/// Of an earlier boot or not, of this version or an early one: the last line is garbled and still has its
+/// end, or the first one is.
+#[test]
+fn a_garbled_line_is_damage_wherever_it_is_and_forget_removes_the_journal() {
+    let planted = Planted::new();
+    let what = json!({"kind": "module", "name": "no-such-module"});
+    let journal = planted.write("00000007", &[taking(1, &what)]);
+    let whole = std::fs::read(&journal).unwrap();
+    let mut last = whole.clone();
+    let at = whole.len() - 20;
+    last[at] ^= 1;
+    let mut first = whole.clone();
+    first[30] ^= 1;
+    let without_end = [&last[..last.len() - 1], b"x"].concat();
+    for (bytes, line) in [(last.clone(), 2), (first, 1), (without_end, 2)] {
+        std::fs::write(&journal, &bytes).unwrap();
+        for _ in 0..2 {
+            let ran = planted.undo();
+            assert_eq!(ran.status, 1, "{}{}", ran.out, ran.err);
+            assert!(ran.out.contains(&format!("line {line} is damaged")), "{}", ran.out);
+            assert!(ran.err.contains("--forget ID"), "{}", ran.err);
+            assert_eq!(std::fs::read(&journal).unwrap(), bytes, "it stays as it is");
+        }
+    }
+    let wrong = planted.forget("8");
+    assert!(wrong.status == 1 && wrong.err.contains("00000007.journal"), "{}", wrong.err);
+    let ran = planted.forget("7");
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    assert!(ran.out.contains("what stays on the machine"), "{}", ran.out);
+    assert!(ran.out.contains("whatever line 2 named"), "{}", ran.out);
+    assert!(!journal.exists());
+    assert_eq!(planted.undo().out, "nothing to put back\n");
+}
+
+/// Its first line, damaged, does not make its loans those of this boot.
+#[test]
+fn without_a_boot_nothing_is_written() {
+    let planted = Planted::new();
+    let path = "/proc/sys/vm/extfrag_threshold";
+    let now = std::fs::read_to_string(path).unwrap().trim().to_owned();
+    let what = json!({
+        "kind": "setting", "name": "vm.extfrag_threshold", "path": path, "old": "1", "ours": now,
+        "back": {"path": path, "value": "1"},
+    });
+    let journal = planted.write("00000001", &[taking(1, &what)]);
+    let mut bytes = std::fs::read(&journal).unwrap();
+    bytes[30] ^= 1;
+    std::fs::write(&journal, &bytes).unwrap();
+    let ran = planted.undo();
+    assert_eq!(ran.status, 1);
+    assert!(ran.out.contains("does not say any more in which boot"), "{}", ran.out);
+    assert_eq!(std::fs::read_to_string(path).unwrap().trim(), now);
+    // by its name it is of another boot, where nothing is left
+    let named = planted.journal("00000001.0000-1");
+    std::fs::rename(&journal, &named).unwrap();
+    let ran = planted.undo();
+    assert!(ran.status == 1 && ran.out.contains("nothing to put back"), "{}", ran.out);
+    assert_eq!(std::fs::read_to_string(path).unwrap().trim(), now);
+}
+
+/// A plain folder with a list of processes in it is no cgroup: whoever is listed there lives.
+#[test]
+fn a_folder_that_looks_like_a_cgroup_kills_nobody() {
+    let planted = Planted::new();
+    let folder = planted.place("pagewise-1-1");
+    std::fs::create_dir(&folder).unwrap();
+    let mut victim = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    std::fs::write(folder.join("cgroup.procs"), format!("{}\n", victim.id())).unwrap();
+    let what = json!({"kind": "group", "folder": folder, "home": null});
+    let journal = planted.write("00000001", &[taking(1, &what)]);
+    let ran = planted.undo();
+    let lives = victim.try_wait().unwrap().is_none();
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    assert!(lives, "{}", ran.out);
+    assert!(ran.status == 1 && ran.out.contains("it is no cgroup"), "{}{}", ran.out, ran.err);
+    assert!(folder.join("cgroup.procs").exists() && journal.exists());
+}
+
+/// A file of our prefix is removed only where it is the one that a run made.
+#[test]
+fn a_file_of_such_a_name_stays() {
+    use std::os::unix::fs::MetadataExt;
+
+    let planted = Planted::new();
+    let inode = planted.0.path().metadata().unwrap().ino();
+    let swap_file = |path: &Path| json!({"kind": "swap-file", "path": path, "folder_inode": inode});
+    let notes = planted.place("pagewise-notes.txt");
+    let swap = planted.place("pagewise-swap-1-1");
+    let link = planted.place("pagewise-swap-1-2");
+    let target = planted.place("target");
+    for path in [&notes, &swap, &target] {
+        std::fs::write(path, "precious").unwrap();
+    }
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    let other = json!({"device": 1, "inode": 1});
+    let records = [
+        taking(1, &swap_file(&notes)),
+        taking(2, &swap_file(&swap)),
+        json!({"event": "identified", "loan": 2, "identity": other}),
+        taking(3, &swap_file(&link)),
+    ];
+    let journal = planted.write("00000001.x", &records);
+    // as the name says, of a boot before
+    let ran = planted.undo();
+    assert!(ran.status == 1 && ran.out.contains("not the file that the run made"), "{}", ran.out);
+    assert!(ran.out.contains("no run gives a swap file such a name"), "{}", ran.out);
+    assert!(ran.out.contains("it is no plain file of ours"), "{}", ran.out);
+    for path in [&notes, &swap, &target, &link] {
+        assert_eq!(std::fs::read(path).unwrap(), b"precious", "{}", path.display());
+    }
+    let ran = planted.forget("1");
+    assert!(ran.status == 0 && ran.out.contains("pagewise-notes.txt"), "{}{}", ran.out, ran.err);
+    assert!(!journal.exists() && notes.exists() && swap.exists());
+}
+
+/// What is named like a journal and is none is told, and keeps no other from being put back.
+#[test]
+fn folders_pipes_and_links_named_like_journals_block_nothing() {
+    let planted = Planted::new();
+    let target = planted.place("target");
+    std::fs::write(&target, b"{\"record\":").unwrap();
+    std::fs::create_dir(planted.journal("00000001")).unwrap();
+    std::fs::create_dir(planted.journal("99999999")).unwrap();
+    let pipe = planted.journal("00000002");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    std::os::unix::fs::symlink(&target, planted.journal("00000003")).unwrap();
+    let what = json!({"kind": "module", "name": "no-such-module"});
+    let journal = planted.write("00000004", &[taking(1, &what)]);
+    let ran = planted.undo();
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    for told in ["it is a folder", "it is a pipe", "it is a symbolic link"] {
+        assert!(ran.out.contains(told), "{}", ran.out);
+    }
+    assert!(!journal.exists(), "{}", ran.out);
+    assert_eq!(std::fs::read(&target).unwrap(), b"{\"record\":", "not cut through the link");
+    let ran = planted.forget("3");
+    assert!(ran.status == 0 && target.exists(), "{}", ran.err);
+    assert!(std::fs::symlink_metadata(planted.journal("00000003")).is_err());
+    let ran = planted.forget("1");
+    assert!(ran.status == 1 && ran.err.contains("00000001.journal"), "{}", ran.err);
+}
+
+#[test]
+fn a_journal_that_others_can_have_written_is_not_read() {
+    let planted = Planted::new();
+    let what = json!({"kind": "module", "name": "no-such-module"});
+    let journal = planted.write("00000001", &[taking(1, &what)]);
+    std::fs::set_permissions(&journal, Permissions::from_mode(0o620)).unwrap();
+    let ran = planted.undo();
+    assert!(ran.status == 1 && ran.out.contains("others may write to it"), "{}", ran.out);
+    std::fs::set_permissions(&journal, Permissions::from_mode(0o600)).unwrap();
+    std::fs::hard_link(&journal, planted.place("second")).unwrap();
+    let ran = planted.undo();
+    assert!(ran.status == 1 && ran.out.contains("2 names"), "{}", ran.out);
+    assert!(journal.exists());
+    let ran = planted.forget("1");
+    assert!(ran.status == 0 && ran.out.contains("all that it may name"), "{}", ran.out);
+    assert!(!journal.exists() && planted.place("second").exists());
 }

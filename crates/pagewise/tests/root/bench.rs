@@ -39,13 +39,16 @@ fn state() -> (tempfile::TempDir, Loans) {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let mut loans = Loans::new();
     let (program, path) = (env!("CARGO_BIN_EXE_pagewise"), folder.path().display());
-    loans.promise(&format!("PAGEWISE_STATE='{path}' '{program}' undo > /dev/null || true"));
+    loans.promise(&format!(
+        "PAGEWISE_LOCK='{path}' PAGEWISE_STATE='{path}/state' '{program}' undo > /dev/null || true"
+    ));
     (folder, loans)
 }
 
 fn bench(state: &tempfile::TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pagewise"));
-    command.arg("bench").args(arguments).env("PAGEWISE_STATE", state.path());
+    command.arg("bench").args(arguments).env("PAGEWISE_STATE", state.path().join("state"));
+    command.env("PAGEWISE_LOCK", state.path());
     command
 }
 
@@ -103,7 +106,8 @@ fn bench_that_is_killed_leaves_nothing_after_the_next_start() {
     }
     let undo = Command::new(env!("CARGO_BIN_EXE_pagewise"))
         .args(["undo", "--json"])
-        .env("PAGEWISE_STATE", state.path())
+        .env("PAGEWISE_STATE", state.path().join("state"))
+        .env("PAGEWISE_LOCK", state.path())
         .output()
         .unwrap();
     assert!(undo.status.success(), "{}", String::from_utf8_lossy(&undo.stderr));

@@ -36,8 +36,9 @@ impl Place {
         let (state, program) = (folder.path().join("state"), env!("CARGO_BIN_EXE_pagewise"));
         // a borrower ends when we do, but perhaps not at once
         loans.promise(&format!(
-            "for i in 1 2 3 4 5; do PAGEWISE_STATE='{}' '{program}' undo > /dev/null && break; \
-             sleep 1; done",
+            "for i in 1 2 3 4 5; do PAGEWISE_LOCK='{}' PAGEWISE_STATE='{}' '{program}' undo \
+             > /dev/null && break; sleep 1; done",
+            folder.path().join("run").display(),
             state.display()
         ));
         Self { folder, _loans: loans }
@@ -50,6 +51,7 @@ impl Place {
     fn borrow(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(example("borrow"));
         command.args(arguments).env("PAGEWISE_STATE", self.state());
+        command.env("PAGEWISE_LOCK", self.folder.path().join("run"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command
     }
@@ -77,6 +79,7 @@ impl Place {
     fn undo(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pagewise"));
         command.arg("undo").args(arguments).env("PAGEWISE_STATE", self.state());
+        command.env("PAGEWISE_LOCK", self.folder.path().join("run"));
         command.output().unwrap()
     }
 
@@ -281,6 +284,98 @@ fn a_second_run_is_refused_and_told_who_borrows() {
     assert!(said(&undo).contains(&pid) && said(&undo).contains("next"), "{}", said(&undo));
     first.finish();
     assert!(place.borrowed(&["zram"]).status.success());
+}
+
+/// One lock for a machine: two runs with two folders of state would fight over one knob. The shell has
+/// a `/run` of its own, so that no run of this machine is in the way.
+#[test]
+fn two_runs_with_two_folders_of_state_do_not_borrow_at_once() {
+    let place = Place::new();
+    let before = Machine::now();
+    let script = r#"
+        set -e
+        mount -t tmpfs none /run
+        mkfifo "$1/hold"
+        PAGEWISE_STATE="$1/one" "$2" once vm.extfrag_threshold=499 < "$1/hold" > "$1/told" &
+        exec 3> "$1/hold"
+        for try in $(seq 100); do grep -q ready "$1/told" && break; sleep 0.1; done
+        grep -q ready "$1/told"
+        ! PAGEWISE_STATE="$1/two" "$2" once vm.extfrag_threshold=498 < /dev/null || exit 9
+        cat /proc/sys/vm/extfrag_threshold
+        ! PAGEWISE_STATE="$1/one" "$3" undo || exit 9
+        stat -c '%a %u' /run/pagewise /run/pagewise/lock
+        echo holder $!
+        exec 3>&-
+        wait $!
+        PAGEWISE_STATE="$1/two" "$2" once vm.extfrag_threshold=498 < /dev/null > /dev/null
+    "#;
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-c", script, "sh"]);
+    command.arg(place.folder.path()).arg(example("borrow")).arg(env!("CARGO_BIN_EXE_pagewise"));
+    let ran = command.output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&ran.stdout), said(&ran));
+    assert!(ran.status.success(), "{out}{err}");
+    let lines: Vec<&str> = out.lines().collect();
+    let holder = lines[3].strip_prefix("holder ").unwrap();
+    assert_eq!(lines[..3], ["499", "700 0", "600 0"]);
+    let refused =
+        format!("/run/pagewise: another run of pagewise borrows from this machine (pid {holder})");
+    assert_eq!(err.matches(&refused).count(), 2, "{err}");
+    assert_eq!(Machine::now(), before);
+}
+
+/// What a full or read-only disk keeps from being noted is put back all the same.
+#[test]
+fn undo_puts_back_what_a_journal_on_a_read_only_disk_names() {
+    let place = Place::new();
+    let before = Machine::now();
+    let mut loans = Loans::new();
+    let state = place.state();
+    std::fs::create_dir(&state).unwrap();
+    let shown = state.display().to_string();
+    let (program, run) = (env!("CARGO_BIN_EXE_pagewise"), place.folder.path().join("run"));
+    loans.promise(&format!(
+        "mount -o remount,rw '{shown}'; PAGEWISE_LOCK='{}' PAGEWISE_STATE='{shown}' '{program}' undo \
+         > /dev/null; umount '{shown}'",
+        run.display()
+    ));
+    crate::machine::run("mount", &["-t", "tmpfs", "-o", "mode=700", "none", &shown]);
+    let knob = "vm.extfrag_threshold=499";
+    place.borrower(&["zram:lz4", "swap", "group", "member", knob]).kill();
+    assert_ne!(Machine::now(), before);
+    crate::machine::run("mount", &["-o", "remount,ro", &shown]);
+
+    let undo = place.undo(&[]);
+    let told = String::from_utf8_lossy(&undo.stdout).into_owned();
+    assert_eq!(Machine::now(), before, "{told}{}", said(&undo));
+    assert!(
+        undo.status.success() && told.matches(": put back").count() == 4,
+        "{told}{}",
+        said(&undo)
+    );
+    assert!(told.contains("could not be noted") && told.contains("ead-only"), "{told}");
+    assert_eq!(place.journals(), 1);
+    crate::machine::run("mount", &["-o", "remount,rw", &shown]);
+    assert!(place.undone().iter().all(|(_, how)| how == "gone"));
+    assert_eq!((Machine::now(), place.journals()), (before, 0));
+}
+
+#[test]
+fn a_journal_of_another_user_is_not_believed() {
+    let place = Place::new();
+    let before = Machine::now();
+    place.borrower(&["vm.extfrag_threshold=499"]).kill();
+    let mut names = std::fs::read_dir(place.state()).unwrap().map(|entry| entry.unwrap().path());
+    let journal = names.find(|path| path.extension().is_some_and(|it| it == "journal")).unwrap();
+    std::os::unix::fs::chown(&journal, Some(12_345), None).unwrap();
+    let undo = place.undo(&[]);
+    let told = String::from_utf8_lossy(&undo.stdout).into_owned();
+    assert_eq!((undo.status.code(), place.journals()), (Some(1), 1), "{told}");
+    assert!(told.contains("belongs to user 12345"), "{told}");
+    assert_eq!(crate::machine::read(KNOBS[0].1), "499");
+    std::os::unix::fs::chown(&journal, Some(0), None).unwrap();
+    assert!(place.undo(&[]).status.success());
+    place.assert_nothing_left(&before);
 }
 
 #[test]

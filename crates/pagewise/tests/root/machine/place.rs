@@ -29,8 +29,9 @@ impl Place {
         let mut loans = Loans::new();
         let program = env!("CARGO_BIN_EXE_pagewise");
         loans.promise(&format!(
-            "for i in 1 2 3 4 5; do PAGEWISE_STATE='{}' '{program}' undo > /dev/null && break; \
-             sleep 1; done",
+            "for i in 1 2 3 4 5; do PAGEWISE_LOCK='{}' PAGEWISE_STATE='{}' '{program}' undo \
+             > /dev/null && break; sleep 1; done",
+            folder.path().join("run").display(),
             folder.path().join("state").display()
         ));
         Self { loans, folder, _alone: alone }
@@ -49,6 +50,7 @@ impl Place {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pagewise"));
         command.args(arguments).env("PAGEWISE_STATE", self.folder.path().join("state"));
+        command.env("PAGEWISE_LOCK", self.folder.path().join("run"));
         command
     }
 
