@@ -38,6 +38,7 @@ mod loans;
 mod machine;
 mod oom;
 mod sample;
+mod signals;
 mod sizes;
 mod stuck;
 mod swap_faults;
