@@ -30,6 +30,7 @@ mod treatment;
 
 mod bench;
 mod bench_block;
+mod contents;
 mod forked;
 mod held;
 mod lab;
