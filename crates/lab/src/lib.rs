@@ -34,6 +34,7 @@ mod lock;
 pub mod picks;
 pub mod pool;
 mod program;
+pub mod stand_in;
 pub mod stats;
 mod ticks;
 pub mod treatment;

@@ -9,9 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::trouble::Interrupted;
+
+/// What asks a program to end: Ctrl-C, `kill`, a terminal that closes, Ctrl-\.
+const ENDING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
 /// Set by Ctrl-C and its kin; a second one ends the program as usual.
 #[derive(Debug, Clone)]
@@ -21,7 +24,7 @@ impl Stop {
     /// From now on the first of them only sets the flag.
     pub(crate) fn listen() -> anyhow::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        for signal in ENDING {
             signal_hook::flag::register_conditional_default(signal, stop.clone())?;
             signal_hook::flag::register(signal, stop.clone())?;
         }

@@ -7,6 +7,7 @@
 //! target family MIB COUNT  so many children share pages of different kinds, and each has written to a
 //!                          sixteenth of them; their ids follow "ready"
 //! target hold MIB          distinct pages, two of each
+//! target marked MIB TEXT   distinct pages of noise, with this text at every 256 bytes
 //! target shmem MIB         a memfd mapped three times, and a private page of the file changed
 //! target reserve TIB PAGES so much address space, PROT_NONE, of which so many pages are touched
 //! target sparse TIB PAGES  the same, readable and writable: no mapping of it is empty
@@ -94,6 +95,7 @@ fn main() {
     let pages = |mib: usize| (mib << 20) / PAGE;
     let (arranged, said) = match arguments.first().map(String::as_str) {
         Some("hold") => (vec![written(pages(number(1)), |page| page / 2)], String::new()),
+        Some("marked") => (vec![marked(pages(number(1)), arguments[2].as_bytes())], String::new()),
         Some("fork") => fork(pages(number(1))),
         Some("family") => family(pages(number(1)), number(2)),
         Some("shmem") => (shmem(pages(number(1))), String::new()),
@@ -154,6 +156,27 @@ fn fork(pages: usize) -> (Vec<Memory>, String) {
         std::process::exit(0);
     }
     (vec![memory], child.to_string())
+}
+
+/// Pages that are all different and hold a text that can be searched for.
+fn marked(pages: usize, text: &[u8]) -> Memory {
+    const STEP: usize = 256;
+    let memory = Memory::anonymous(pages * PAGE);
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    for page in 0..pages {
+        let mut words = vec![0u64; PAGE / 8];
+        for word in &mut words {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            *word = state & 0xff_ffff;
+        }
+        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        bytes.chunks_mut(STEP).for_each(|piece| piece[..text.len()].copy_from_slice(text));
+        let words = bytes.chunks_exact(8).map(|word| word.try_into().map(u64::from_ne_bytes));
+        memory.write_words(page, &words.map(|word| word.expect("8 bytes")).collect::<Vec<_>>());
+    }
+    memory
 }
 
 /// A page of its own length of noise, then of few words; every eighth is filled with one word.

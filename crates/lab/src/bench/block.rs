@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Candidates and references → a [`Bench`]: borrowed, filled, measured, given back.
 
+use std::cell::OnceCell;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -18,6 +19,7 @@ use super::room::{self, Needs};
 use super::store::{Device, Store};
 use super::wanted::{Candidate, Wanted};
 use super::zram::{fill, filled};
+use crate::stand_in::StandIn;
 use crate::treatment::{LoanId, Refused, Treatment, Zram, ZramWanted};
 
 /// Measures zram devices that `treatment` lends, all filled with `pages`, and gives them back.
@@ -38,14 +40,15 @@ pub fn block(
         return Err(Error::NoPages);
     }
     let all = Bytes::new(pages.bytes().len() as u64);
-    let references = if wanted.references { 2 } else { 0 };
+    // what noise, tmpfs and the pages that stand in for contents take
+    let references = if wanted.references { 3 } else { usize::from(wanted.disk.is_some()) };
     let needs = Needs { devices: wanted.candidates.len(), references };
     let span = room::span(host, all, needs)?;
-    let noise = reference::noise(wanted.seed);
+    let (noise, stand_in) = (reference::noise(wanted.seed), OnceCell::new());
     let mut field = Field::new(treatment, host, pages, wanted, span);
     field.candidates(watch);
     if !field.contestants.is_empty() {
-        field.references(&noise, watch);
+        field.references(&noise, &stand_in, watch);
     }
     let budget = wanted.budget.saturating_sub(began.elapsed());
     let plan = Plan { rounds: wanted.rounds, budget, seed: wanted.seed };
@@ -135,16 +138,24 @@ impl<'a> Field<'a> {
         self.contestants.iter().take(before).map(|one| one.shapes.len()).sum()
     }
 
-    fn references(&mut self, noise: &'a Pages, watch: &mut Watch<'_>) {
+    /// Contents stay in memory and on zram: a file gets pages that stand in for them.
+    fn references(
+        &mut self,
+        noise: &'a Pages,
+        stand_in: &'a OnceCell<Pages>,
+        watch: &mut Watch<'_>,
+    ) {
         if self.wanted.references {
             self.tell(watch, "filling references".to_owned());
             self.block_path(noise, watch).unwrap_or_else(|failure| self.failures.push(failure));
-            self.tmpfs(watch).unwrap_or_else(|failure| self.failures.push(failure));
+            let pages = stand_in.get_or_init(|| self.stand_in());
+            self.tmpfs(pages, watch).unwrap_or_else(|failure| self.failures.push(failure));
             self.copy();
         }
         if let Some(disk) = &self.wanted.disk {
             self.tell(watch, "filling the disk's file".to_owned());
-            self.disk(disk, watch).unwrap_or_else(|failure| self.failures.push(failure));
+            let pages = stand_in.get_or_init(|| self.stand_in());
+            self.disk(disk, pages, watch).unwrap_or_else(|failure| self.failures.push(failure));
         }
     }
 
@@ -166,13 +177,24 @@ impl<'a> Field<'a> {
         Ok(())
     }
 
-    fn tmpfs(&mut self, watch: &Watch<'_>) -> Result<(), Failure> {
+    /// As many pages as a reference holds, which compress as the first algorithm found.
+    fn stand_in(&self) -> Pages {
+        let ratio = self.entrants.iter().find_map(|entrant| match entrant {
+            Entrant::Algorithm { filled, .. } => filled.original_per_compressed,
+            Entrant::Reference { .. } => None,
+        });
+        let size = self.pages.page_size().get();
+        let count = self.span.get().min(reference::MOST).div_ceil(size);
+        reference::stand_in(&StandIn::new(ratio, self.wanted.seed), count)
+    }
+
+    fn tmpfs(&mut self, pages: &'a Pages, watch: &Watch<'_>) -> Result<(), Failure> {
         let who = "tmpfs";
         let span = Bytes::new(self.span.get().min(reference::MOST));
         let device = reference::tmpfs(span.get()).map_err(|error| failed(who, &error))?;
-        if fill(&device, self.pages, span, watch.stop).map_err(|error| failed(who, &error))? {
+        if fill(&device, pages, span, watch.stop).map_err(|error| failed(who, &error))? {
             let what = "a file in memory: a file system instead of a block device";
-            self.beside((who, "file", what), device, Some(self.pages), span);
+            self.beside((who, "file", what), device, Some(pages), span);
         }
         Ok(())
     }
@@ -183,16 +205,21 @@ impl<'a> Field<'a> {
         self.beside(("memory copy", "memory", what), copy, None, self.span);
     }
 
-    fn disk(&mut self, disk: &'a Disk, watch: &Watch<'_>) -> Result<(), Failure> {
+    fn disk(
+        &mut self,
+        disk: &'a Disk,
+        stand_in: &'a Pages,
+        watch: &Watch<'_>,
+    ) -> Result<(), Failure> {
         let who = "disk";
         let (device, span) = reference::disk(disk, self.span.get()).map_err(|e| failed(who, &e))?;
         let (span, mut pages) = (Bytes::new(span), None);
         if matches!(disk, Disk::Write(_)) {
-            let done = fill(&device, self.pages, span, watch.stop).map_err(|e| failed(who, &e))?;
+            let done = fill(&device, stand_in, span, watch.stop).map_err(|e| failed(who, &e))?;
             if !done {
                 return Ok(());
             }
-            pages = Some(self.pages);
+            pages = Some(stand_in);
         }
         let what = "the disk that swap would go to";
         self.beside((who, "block", what), device, pages, span);

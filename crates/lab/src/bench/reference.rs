@@ -17,6 +17,7 @@ use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 
 use super::pages::Pages;
 use super::store::{Device, Store};
+use crate::stand_in::StandIn;
 
 /// The most that a reference holds.
 pub(super) const MOST: u64 = 64 << 20;
@@ -31,7 +32,8 @@ pub enum Disk {
     /// Its device or a file on it: only read, at most 64 MiB, and nobody looks at what was read.
     Read(PathBuf),
     /// A folder on it: a file of at most 64 MiB is written there, and at most 256 MiB in all. It has no
-    /// name and goes with this process.
+    /// name, goes with this process, and never holds the pages that are measured: made-up ones that
+    /// compress like them are written instead.
     Write(PathBuf),
 }
 
@@ -42,6 +44,14 @@ pub(super) fn noise(seed: u64) -> Pages {
     let words = || random.u64(..).to_ne_bytes();
     let page: Vec<u8> = std::iter::repeat_with(words).take(NOISE / 8).flatten().collect();
     page.chunks_exact(rustix::param::page_size()).for_each(|page| _ = pages.push(page));
+    pages
+}
+
+/// Pages for a reference that must not hold contents.
+pub(super) fn stand_in(made: &StandIn, count: u64) -> Pages {
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let mut pages = Pages::with_room(count);
+    made.each(count, rustix::param::page_size(), |page| _ = pages.push(page));
     pages
 }
 

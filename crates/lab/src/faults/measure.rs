@@ -15,6 +15,7 @@ use super::run::{Lost, run};
 use super::task::{Round, Task, What};
 use super::wanted::{Control, Device, Ended, Measured, Progress, Trouble, Wanted};
 use super::{judge, rows};
+use crate::stand_in::StandIn;
 use crate::treatment::{Group, GroupWanted, LoanId, Refused, Treatment, Zram, ZramWanted};
 
 /// The knob that is borrowed.
@@ -208,7 +209,8 @@ impl Rounds<'_, '_> {
     fn file(&mut self, round: u32) -> Result<(), Ended> {
         let Some(folder) = self.wanted.file_folder.clone() else { return Ok(()) };
         let what = format!("a file in {}", folder.display());
-        let figures = self.one(What::File { folder }, self.wanted.file_pages);
+        let pages = StandIn::new(self.wanted.file_ratio, self.wanted.seed);
+        let figures = self.one(What::File { folder, pages }, self.wanted.file_pages);
         match figures.and_then(|figures| dropped(figures, self.wanted.file_pages)) {
             Ok(figures) => self.kept.files.push((round, figures)),
             Err(Lost::Over(ended)) => return Err(ended),

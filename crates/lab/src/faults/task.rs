@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use pagewise_model::{Access, SwappedKind};
 use serde::{Deserialize, Serialize};
 
+use crate::stand_in::StandIn;
+
 /// The variable of the environment that makes this program a worker and holds its task.
 pub(super) const TASK: &str = "PAGEWISE_FAULTS";
 
 /// One measurement. The pages to fill memory with are its standard input.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Task {
     /// Who started it: with that process it ends.
     pub(super) parent: u32,
@@ -25,13 +27,13 @@ pub(super) struct Task {
 }
 
 /// What is measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum What {
     /// Memory that is swapped out, and touched again.
     Swap { memory: SwappedKind, access: Access },
-    /// A mapped file in this folder that is dropped from memory, and touched again in random order.
-    File { folder: PathBuf },
+    /// A mapped file of these pages in this folder that is dropped from memory, and touched again in random order.
+    File { folder: PathBuf, pages: StandIn },
 }
 
 /// What came of it.

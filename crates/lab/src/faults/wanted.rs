@@ -24,7 +24,7 @@ pub struct Device {
 }
 
 /// What to measure.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Wanted {
     /// With each of these.
     pub devices: Vec<Device>,
@@ -46,6 +46,9 @@ pub struct Wanted {
     pub file_folder: Option<PathBuf>,
     /// Pages of that file.
     pub file_pages: usize,
+    /// Original bytes per compressed byte of that file: its pages are made up, because contents never
+    /// reach a disk. Noise where it is not known.
+    pub file_ratio: Option<f64>,
     /// Decides every order.
     pub seed: u64,
     /// The program that becomes a worker.
@@ -73,6 +76,7 @@ impl Wanted {
             rounds: 5,
             file_folder: None,
             file_pages: pages.min(FILE_PAGES),
+            file_ratio: None,
             seed: 1,
             program: PathBuf::from("/proc/self/exe"),
         }

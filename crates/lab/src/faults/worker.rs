@@ -28,6 +28,7 @@ use super::pages::Pages;
 use super::task::{Answer, Round, TASK, Task, Times, What};
 use crate::calls::{Advice, Region, Sleeper, faults};
 use crate::files::nameless;
+use crate::stand_in::StandIn;
 
 /// How often pages that stay are asked to leave: the kernel may hold one for a moment.
 const ATTEMPTS: u32 = 4;
@@ -68,11 +69,13 @@ fn measured(task: &Task) -> Result<Round, String> {
     let members = task.group.join("cgroup.procs");
     let pid = std::process::id().to_string();
     fs::write(&members, pid).map_err(|error| format!("{}: {error}", members.display()))?;
-    let input = std::io::stdin().as_fd().try_clone_to_owned();
-    let pages = Pages::new(input.map_err(|error| format!("standard input: {error}"))?.into())?;
     match &task.what {
-        What::Swap { memory, access } => swap(task, &pages, *memory, *access),
-        What::File { folder } => file(task, &pages, folder),
+        What::Swap { memory, access } => {
+            let input = std::io::stdin().as_fd().try_clone_to_owned();
+            let input = input.map_err(|error| format!("standard input: {error}"))?;
+            swap(task, &Pages::new(input.into())?, *memory, *access)
+        }
+        What::File { folder, pages } => file(task, pages, folder),
     }
 }
 
@@ -146,11 +149,12 @@ fn page_out(region: &Region) -> Result<u64, String> {
     Ok(cpu_ns)
 }
 
-/// A file of its own in the folder, written, dropped from memory, and read through a mapping.
-fn file(task: &Task, pages: &Pages, folder: &Path) -> Result<Round, String> {
+/// A file of its own in the folder, written, dropped from memory, and read through a mapping. It holds
+/// none of the pages that memory is filled with.
+fn file(task: &Task, pages: &StandIn, folder: &Path) -> Result<Round, String> {
     let at = |error: std::io::Error| format!("{}: {error}", folder.display());
     let mut file = nameless(folder).map_err(at)?;
-    let origin = pages.each(task.pages, |_, page| file.write_all(page).map_err(at))?;
+    write(&mut file, pages, task.pages).map_err(at)?;
     file.sync_all().map_err(at)?;
     let region = Region::file(&file, task.pages).map_err(at)?;
     region.advise(Advice::Random).map_err(at)?;
@@ -159,8 +163,29 @@ fn file(task: &Task, pages: &Pages, folder: &Path) -> Result<Round, String> {
     let gone = count(task.pages - resident(&region)?);
     let order = order::of(Access::Random, task.pages, task.seed);
     let touched = touch(&region, &order)?;
-    let wrong = pages.wrong(&region, &order, &origin)?;
+    let wrong = wrong(&region, pages, task.pages);
     Ok(Round { gone, out: gone, wrong, ..touched })
+}
+
+fn write(file: &mut File, pages: &StandIn, count: usize) -> std::io::Result<()> {
+    let mut written = Ok(());
+    pages.each(count, rustix::param::page_size(), |page| {
+        if written.is_ok() {
+            written = file.write_all(page);
+        }
+    });
+    written
+}
+
+/// How many pages of the file are not what was written.
+fn wrong(region: &Region, pages: &StandIn, count: usize) -> u64 {
+    let (mut at, mut wrong, mut found) = (0, 0, vec![0; rustix::param::page_size()]);
+    pages.each(count, rustix::param::page_size(), |page| {
+        region.copy(at, &mut found);
+        wrong += u64::from(page != found);
+        at += 1;
+    });
+    wrong
 }
 
 /// Touches each page once; between two looks at the clock lies one touch.

@@ -30,6 +30,7 @@ mod treatment;
 
 mod bench;
 mod bench_block;
+mod contents;
 mod forked;
 mod held;
 mod lab;
@@ -38,6 +39,7 @@ mod loans;
 mod machine;
 mod oom;
 mod sample;
+mod signals;
 mod sizes;
 mod stuck;
 mod swap_faults;

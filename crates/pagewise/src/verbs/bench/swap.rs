@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use pagewise_lab::bench::Entrant;
 use pagewise_lab::faults::{self, Control, Device, Ended, Trouble, Wanted};
+use pagewise_lab::stand_in::StandIn;
 use pagewise_model::{Access, NotMeasured, SwappedKind};
 use rustix::fs::{MemfdFlags, memfd_create};
 
@@ -25,13 +26,20 @@ pub(super) fn measure(
     measured: &mut Measured,
 ) -> anyhow::Result<()> {
     let times = Times::of(setting.wanted);
-    let file = in_memory(drawn, times.swap_pages)?;
+    let file = match other_swap(setting) {
+        false => in_memory(drawn, times.swap_pages)?,
+        true => {
+            measured.notes.push(STANDS_IN.to_owned());
+            stand_in(&StandIn::new(ratio(measured), setting.wanted.seed), times.swap_pages)?
+        }
+    };
     let devices = devices(measured);
     let Some(best) = best(measured, &devices) else { return Ok(()) };
     let every_kind = if setting.wanted.full { devices.clone() } else { vec![best] };
-    for wanted in
-        [every_algorithm(setting, devices, times), every_memory(setting, every_kind, times)]
-    {
+    for wanted in [
+        every_algorithm(setting, devices, ratio(measured), times),
+        every_memory(setting, every_kind, times),
+    ] {
         if setting.stop.flag().load(std::sync::atomic::Ordering::SeqCst) {
             break;
         }
@@ -71,6 +79,29 @@ fn missing(trouble: &Trouble) -> NotMeasured {
     NotMeasured { what, why, next: None }
 }
 
+/// Why pages that were named are not the ones that are swapped.
+const STANDS_IN: &str = "swap is measured with made-up pages that compress like those named: other swap \
+                         is in use, and may be on a disk, where no program's pages may get to from here";
+
+/// Whether what is swapped out could get to a device that is not ours.
+fn other_swap(setting: &Setting<'_>) -> bool {
+    let named = setting.wanted.mix.is_none();
+    named && !setting.snapshot.tiers.is_empty()
+}
+
+/// So many made-up pages, in such a file.
+fn stand_in(pages: &StandIn, count: usize) -> anyhow::Result<File> {
+    let mut file = File::from(memfd_create("pagewise-pages", MemfdFlags::CLOEXEC)?);
+    let mut written = Ok(());
+    pages.each(count, rustix::param::page_size(), |page| {
+        if written.is_ok() {
+            written = file.write_all(page);
+        }
+    });
+    written.context("the pages for swap")?;
+    Ok(file)
+}
+
 /// The first pages, in a file that has no name and is gone with us.
 fn in_memory(drawn: &Drawn, pages: usize) -> anyhow::Result<File> {
     let bytes = drawn.pages.bytes();
@@ -91,6 +122,14 @@ fn devices(measured: &Measured) -> Vec<Device> {
     measured.block.entrants.iter().filter_map(device).collect()
 }
 
+/// Original bytes per compressed byte, as the first algorithm found it.
+fn ratio(measured: &Measured) -> Option<f64> {
+    measured.block.entrants.iter().find_map(|entrant| match entrant {
+        Entrant::Algorithm { filled, .. } => filled.original_per_compressed,
+        Entrant::Reference { .. } => None,
+    })
+}
+
 /// The balanced pick, else the first.
 fn best(measured: &Measured, devices: &[Device]) -> Option<Device> {
     let balanced = pagewise_lab::picks::picks(&measured.block).balanced;
@@ -103,7 +142,12 @@ fn best(measured: &Measured, devices: &[Device]) -> Option<Device> {
     devices.iter().find(is_best).or(devices.first()).cloned()
 }
 
-fn every_algorithm(setting: &Setting<'_>, devices: Vec<Device>, times: Times) -> Wanted {
+fn every_algorithm(
+    setting: &Setting<'_>,
+    devices: Vec<Device>,
+    ratio: Option<f64>,
+    times: Times,
+) -> Wanted {
     let folder = setting.wanted.disk.clone().filter(|path| path.is_dir());
     let usual = Wanted::usual(devices, times.swap_pages);
     Wanted {
@@ -113,6 +157,7 @@ fn every_algorithm(setting: &Setting<'_>, devices: Vec<Device>, times: Times) ->
         page_clusters: vec![0],
         rounds: times.swap_rounds,
         file_folder: folder,
+        file_ratio: ratio,
         seed: setting.wanted.seed,
         ..usual
     }

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A ratio and a seed → pages that compress like somebody's memory and hold nothing of it.
+//!
+//! A deleted file's blocks stay readable on the disk, so pages of other programs are never written to
+//! a file system: what goes there is made here. A disk takes as long for any contents; a file system
+//! or a drive that compresses sees the same ratio. Each page begins with noise and ends with zeros.
+//! The same seed makes the same pages.
+
+use fastrand::Rng;
+use serde::{Deserialize, Serialize};
+
+/// Noise of a page at least: a page that one word fills is no page to measure with.
+const LEAST_NOISE: usize = 64;
+
+/// Makes stand-in pages.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StandIn {
+    noise_per_page: f64,
+    seed: u64,
+}
+
+impl StandIn {
+    /// Pages of noise alone where the ratio is not known.
+    #[must_use]
+    pub fn new(original_per_compressed: Option<f64>, seed: u64) -> Self {
+        let known = original_per_compressed.filter(|ratio| *ratio >= 1.0);
+        Self { noise_per_page: known.map_or(1.0, f64::recip), seed }
+    }
+
+    /// Fills `page` with page `number`.
+    pub fn fill(&self, number: u64, page: &mut [u8]) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of a page's length, cut to it"
+        )]
+        let noise = (page.len() as f64 * self.noise_per_page) as usize;
+        let (noisy, rest) = page.split_at_mut(noise.max(LEAST_NOISE).min(page.len()));
+        Rng::with_seed(self.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).fill(noisy);
+        rest.fill(0);
+    }
+
+    /// So many of them, one after the other, each handed to `take`.
+    pub fn each(&self, count: usize, size: usize, mut take: impl FnMut(&[u8])) {
+        let mut page = vec![0; size];
+        for number in (0..).take(count) {
+            self.fill(number, &mut page);
+            take(&page);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pages(ratio: Option<f64>, count: usize) -> Vec<u8> {
+        let mut all = Vec::new();
+        StandIn::new(ratio, 3).each(count, 4096, |page| all.extend_from_slice(page));
+        all
+    }
+
+    proptest! {
+        /// They compress as they are told, page by page.
+        #[test]
+        fn the_ratio_is_kept(ratio in 1.0f64..20.0) {
+            let all = pages(Some(ratio), 16);
+            let packed: usize = all.chunks(4096).map(|page| lz4_flex::compress(page).len()).sum();
+            let found = all.len() as f64 / packed as f64;
+            prop_assert!((0.8..1.1).contains(&(found / ratio)), "{found} for {ratio}");
+        }
+    }
+
+    #[test]
+    fn each_page_is_another_and_the_same_again() {
+        let all = pages(Some(3.0), 64);
+        let different: std::collections::HashSet<&[u8]> = all.chunks(4096).collect();
+        assert_eq!(different.len(), 64);
+        assert_eq!(all, pages(Some(3.0), 64));
+        let mut one = vec![9; 4096];
+        StandIn::new(Some(3.0), 3).fill(5, &mut one);
+        assert_eq!(one, all[5 * 4096..6 * 4096]);
+    }
+
+    #[test]
+    fn without_a_ratio_they_do_not_compress_and_none_is_filled_with_one_word() {
+        for wrong in [None, Some(0.5), Some(f64::NAN)] {
+            assert!(lz4_flex::compress(&pages(wrong, 4)).len() >= 4 * 4096);
+        }
+        let dense = pages(Some(1e9), 4);
+        assert!(dense.chunks(4096).all(|page| page[..8] != page[8..16]));
+    }
+}
