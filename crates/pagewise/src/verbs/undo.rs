@@ -20,7 +20,7 @@ pub(super) fn run(global: &Global, wanted: &cli::Undo) -> anyhow::Result<Outcome
     if let Some(id) = &wanted.forget {
         let run = forget(&state_folder(), id)?;
         let text = if global.json { document(&[run]) } else { forgotten(&run) };
-        output::print(text.as_bytes())?;
+        output::answer(global, &text)?;
         return Ok(Outcome::Done);
     }
     let runs = recover(&state_folder(), Conflicts::Close)?;
