@@ -30,6 +30,7 @@ mod treatment;
 
 mod bench;
 mod bench_block;
+mod cache;
 mod forked;
 mod held;
 mod lab;
