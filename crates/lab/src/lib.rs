@@ -36,6 +36,7 @@ mod program;
 pub mod stats;
 mod ticks;
 pub mod treatment;
+mod user;
 pub mod userland;
 pub mod wire;
 pub mod workload;
