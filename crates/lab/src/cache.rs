@@ -23,6 +23,7 @@ use pagewise_model::Bytes;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::apt::{self, Archive};
 use crate::debian;
 use crate::error::{At, Error};
 use crate::files;
@@ -134,6 +135,9 @@ pub struct Manifest {
     pub recipe: u32,
     /// `name_version` of each package.
     pub packages: Vec<String>,
+    /// The SHA-256 that the signed lists had for each of them, and that what was unpacked had.
+    #[serde(default)]
+    pub archives: BTreeMap<String, String>,
     /// Every file below the entry.
     pub files: BTreeMap<String, Sum>,
 }
@@ -160,7 +164,7 @@ impl Sum {
     }
 }
 
-fn digits(hash: &[u8]) -> String {
+pub(crate) fn digits(hash: &[u8]) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -346,7 +350,7 @@ impl Cache {
     ) -> Result<(), Error> {
         let aside = self.folder().join("new").join(item.file_name());
         let _one_fetches = Lock::wait(&aside.with_extension("lock"), Kind::Alone, stop)?;
-        remove(&aside)?;
+        remove_aside(&aside)?;
         files::make_folder(&aside)?;
         let built = build(item, &aside, tell);
         // Ctrl-C reaches apt too, and then its complaint is not the reason.
@@ -357,7 +361,7 @@ impl Cache {
             remove(&entry)?;
             fs::rename(&built, &entry).at(&entry)
         });
-        remove(&aside)?;
+        remove_aside(&aside)?;
         placed
     }
 
@@ -369,7 +373,7 @@ impl Cache {
             let aside = entry.path();
             let fetching = aside.with_extension("lock");
             let Some(_lock) = Lock::attempt(&fetching, Kind::Alone)? else { continue };
-            remove(&aside)?;
+            remove_aside(&aside)?;
             told.push(format!("removed {}, left by a fetch that was killed", aside.display()));
         }
         Ok(told)
@@ -423,7 +427,7 @@ impl Cache {
 fn build(item: &Item, aside: &Path, tell: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
     let entry = aside.join("entry");
     files::make_folder(&entry)?;
-    let (release, packages) = match item {
+    let (release, archives) = match item {
         Item::Kernel(suite) => build_kernel(suite, aside, &entry, tell)?,
         Item::Userland(suite) => {
             userland::make(suite, aside, &entry, tell).map_err(|error| named(item, error))?
@@ -431,7 +435,9 @@ fn build(item: &Item, aside: &Path, tell: &mut dyn FnMut(&str)) -> Result<PathBu
     };
     let suite = item.suite().to_owned();
     let recipe = item.recipe();
-    let manifest = Manifest { suite, release, recipe, packages, files: sums(&entry)? };
+    let packages = archives.iter().map(|one| one.name.clone()).collect();
+    let archives = archives.into_iter().map(|one| (one.name, one.sha256)).collect();
+    let manifest = Manifest { suite, release, recipe, packages, archives, files: sums(&entry)? };
     let text = serde_json::to_vec_pretty(&manifest).unwrap_or_default();
     files::write(&entry.join(MANIFEST), &text, 0o600)?;
     Ok(entry)
@@ -452,11 +458,11 @@ fn build_kernel(
     aside: &Path,
     entry: &Path,
     tell: &mut dyn FnMut(&str),
-) -> Result<(String, Vec<String>), Error> {
-    let packages = debian::fetch(suite, aside, tell)?;
+) -> Result<(String, Vec<Archive>), Error> {
+    let archives = debian::fetch(suite, aside, tell)?;
     let places = debian::places(&aside.join("root")).ok_or_else(|| Error::NoKernel {
         wanted: suite.to_owned(),
-        why: format!("its packages hold no image, modules or busybox: {}", packages.join(", ")),
+        why: format!("its packages hold no image, modules or busybox: {}", names(&archives)),
     })?;
     let image = fs::read(&places.image).at(&places.image)?;
     let release = kernel::release(&image).ok_or_else(|| Error::Unusable {
@@ -468,7 +474,11 @@ fn build_kernel(
     files::write(&entry.join("image"), &image, 0o644)?;
     fs::rename(&places.busybox, entry.join("busybox")).at(&places.busybox)?;
     fs::rename(&places.modules, entry.join("modules")).at(&places.modules)?;
-    Ok((release, packages))
+    Ok((release, archives))
+}
+
+fn names(archives: &[Archive]) -> String {
+    archives.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 fn sums(entry: &Path) -> Result<BTreeMap<String, Sum>, Error> {
@@ -489,6 +499,12 @@ fn is_folder(entry: &fs::DirEntry) -> bool {
 fn size(folder: &Path) -> u64 {
     let files = files::below(folder).unwrap_or_default();
     files.iter().filter_map(|path| path.metadata().ok()).map(|data| data.blocks() * 512).sum()
+}
+
+/// Removes what a fetch is making or has left.
+fn remove_aside(aside: &Path) -> Result<(), Error> {
+    apt::discard(aside)?;
+    remove(aside)
 }
 
 /// Removes a folder that may not be there.
@@ -517,8 +533,8 @@ mod tests {
         fs::write(entry.join("modules/a.ko"), b"module").unwrap();
         let files = sums(&entry).unwrap();
         let (suite, release) = ("test".to_owned(), "1.2.3".to_owned());
-        let packages = Vec::new();
-        let manifest = Manifest { suite, release, recipe: 0, packages, files };
+        let (packages, archives) = (Vec::new(), BTreeMap::new());
+        let manifest = Manifest { suite, release, recipe: 0, packages, archives, files };
         fs::write(entry.join("manifest.json"), serde_json::to_vec(&manifest).unwrap()).unwrap();
         (folder, cache)
     }

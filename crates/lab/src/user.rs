@@ -75,6 +75,14 @@ pub(crate) fn exists(number: u32) -> bool {
         .all(|path| fs::read_to_string(path).is_ok_and(|map| is_mapped(&map, number)))
 }
 
+/// The number of an account, as /etc/passwd has it.
+pub(crate) fn number_of(name: &str, accounts: &str) -> Option<u32> {
+    accounts.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(name)).then(|| fields.nth(1)?.parse().ok()).flatten()
+    })
+}
+
 /// Lines of first number inside, first number outside, and how many.
 fn is_mapped(map: &str, number: u32) -> bool {
     map.lines().any(|line| {
@@ -98,6 +106,14 @@ mod tests {
         assert!(is_mapped(container, NOBODY) && is_mapped(container, 65536));
         assert!(!is_mapped(container, 65537) && !is_mapped(container, FIRST));
         assert!(!is_mapped("0 1000 1\n", NOBODY) && !is_mapped("", 0) && !is_mapped("a b c", 0));
+    }
+
+    #[test]
+    fn an_account_has_the_number_of_its_line() {
+        let accounts =
+            "root:x:0:0:root:/root:/bin/bash\n_apt:x:42:65534::/nonexistent:/bin/false\n";
+        assert_eq!(number_of("_apt", accounts), Some(42));
+        assert_eq!((number_of("apt", accounts), number_of("", accounts)), (None, None));
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod program;
 #[path = "../../src/treatment.rs"]
 mod treatment;
 
+mod apt;
 mod bench;
 mod bench_block;
 mod cache;
