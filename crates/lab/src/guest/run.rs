@@ -11,7 +11,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, chown, fchown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -39,8 +39,8 @@ use crate::wire::{self, Event, Stream};
 
 /// The kernel's log, in the run's folder.
 const LOG: &str = "kernel.log";
-/// The longest line that PID 1 writes is far shorter.
-const LONGEST_LINE: u64 = 1 << 20;
+/// So much of what QEMU complains of is read.
+const COMPLAINTS: u64 = 1 << 20;
 /// How many lines may wait for us; then the guest waits.
 const LINES: usize = 64;
 /// How often the deadline and the user are looked at.
@@ -366,7 +366,7 @@ impl Watch {
                     hear(Heard::File(&path, bytes));
                 }
             }
-            Some(Event::Trouble { what }) => self.run.troubles.push(what),
+            Some(Event::Trouble { what }) => wire::add_trouble(&mut self.run.troubles, what),
             Some(Event::Ended { how, left, oom_kills, ticks, idle_milliseconds, .. }) => {
                 self.ended = Some(Ended { how, oom_kills });
                 self.run.left = left;
@@ -424,11 +424,9 @@ fn nothing_yet() -> Run {
 
 fn read_lines(out: File, say: &SyncSender<Vec<u8>>) {
     let mut out = BufReader::new(out);
-    loop {
-        let mut line = Vec::new();
-        match out.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
-            Ok(1..) if say.send(line).is_ok() => {}
-            _ => return,
+    while let Ok(Some(line)) = wire::read_line(&mut out) {
+        if say.send(line).is_err() {
+            return;
         }
     }
 }
@@ -436,7 +434,7 @@ fn read_lines(out: File, say: &SyncSender<Vec<u8>>) {
 /// What QEMU complains of; a warning about a feature that is switched off is no complaint.
 fn read_errors(err: ChildStderr) -> String {
     let mut bytes = Vec::new();
-    let _ = err.take(LONGEST_LINE).read_to_end(&mut bytes);
+    let _ = err.take(COMPLAINTS).read_to_end(&mut bytes);
     last_lines(&String::from_utf8_lossy(&bytes), 3).join("; ")
 }
 
