@@ -5,24 +5,29 @@
 //! SHA-256; a file is held against it each time it is read. An entry with a damaged file is fetched
 //! again the next time it is wanted. Readers hold a lock that prune respects.
 //!
-//! `$PAGEWISE_CACHE`, `$XDG_CACHE_HOME/pagewise` or `~/.cache/pagewise`.
+//! `$PAGEWISE_CACHE`, `$XDG_CACHE_HOME/pagewise` or `~/.cache/pagewise`. The checksums lie beside the files: what
+//! makes both trusted is that nobody but us and root can write the folder or any above it (see folder.rs).
 
 use std::collections::BTreeMap;
 use std::env;
 use std::fmt;
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pagewise_model::Bytes;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::apt::{self, Archive};
 use crate::debian;
 use crate::error::{At, Error};
 use crate::files;
+use crate::folder::Folder;
 use crate::kernel::{self, Wanted};
 use crate::lock::{Kind, Lock};
 use crate::userland;
@@ -31,11 +36,20 @@ use crate::userland;
 const SYSTEMD: &str = "systemd/";
 const KERNELS: &str = "kernels";
 const USERLANDS: &str = "userlands";
+const MANIFEST: &str = "manifest.json";
+/// Those of Debian's kernels have 190 KB.
+const LARGEST_MANIFEST: u64 = 16 << 20;
+
+/// What may name the folder, in the order in which it is asked, and where below that it is.
+const VARIABLES: [(&str, &str); 3] =
+    [("PAGEWISE_CACHE", ""), ("XDG_CACHE_HOME", "pagewise"), ("HOME", ".cache/pagewise")];
 
 /// The folder.
 #[derive(Debug, Clone)]
 pub struct Cache {
-    folder: PathBuf,
+    folder: Arc<Folder>,
+    kernels: Arc<Folder>,
+    userlands: Arc<Folder>,
 }
 
 /// Something that is fetched: a suite's kernel, written `trixie`, or its userland, written
@@ -81,13 +95,6 @@ impl Item {
         }
     }
 
-    fn shelf(&self) -> &'static str {
-        match self {
-            Self::Kernel(_) => KERNELS,
-            Self::Userland(_) => USERLANDS,
-        }
-    }
-
     /// Kernels are taken as they are packed.
     fn recipe(&self) -> u32 {
         match self {
@@ -128,6 +135,9 @@ pub struct Manifest {
     pub recipe: u32,
     /// `name_version` of each package.
     pub packages: Vec<String>,
+    /// The SHA-256 that the signed lists had for each of them, and that what was unpacked had.
+    #[serde(default)]
+    pub archives: BTreeMap<String, String>,
     /// Every file below the entry.
     pub files: BTreeMap<String, Sum>,
 }
@@ -143,9 +153,9 @@ pub struct Sum {
 
 impl Sum {
     /// A disk is larger than what one would hold in memory.
-    fn of_file(path: &Path) -> std::io::Result<Self> {
+    fn of_file(file: &mut fs::File) -> std::io::Result<Self> {
         let mut hash = Sha256::new();
-        let size = std::io::copy(&mut fs::File::open(path)?, &mut hash)?;
+        let size = std::io::copy(file, &mut hash)?;
         Ok(Self { size, sha256: digits(&hash.finalize()) })
     }
 
@@ -154,14 +164,14 @@ impl Sum {
     }
 }
 
-fn digits(hash: &[u8]) -> String {
+pub(crate) fn digits(hash: &[u8]) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// An entry in use.
 #[derive(Debug)]
 pub struct Kept {
-    folder: PathBuf,
+    folder: Folder,
     manifest: Manifest,
     _lock: Lock,
 }
@@ -176,13 +186,19 @@ impl Kept {
     }
 
     pub(crate) fn path(&self, below: &str) -> PathBuf {
-        self.folder.join(below)
+        self.folder.path().join(below)
+    }
+
+    /// A file of the entry, open.
+    pub(crate) fn open(&self, path: &Path) -> Result<fs::File, Error> {
+        self.folder.open(path.strip_prefix(self.folder.path()).unwrap_or(path)).at(path)
     }
 
     /// A file of the entry, as it was when it was fetched.
     pub(crate) fn read(&self, path: &Path) -> Result<Vec<u8>, Error> {
-        let bytes = fs::read(path).at(path)?;
-        let name = path.strip_prefix(&self.folder).ok().and_then(Path::to_str);
+        let mut bytes = Vec::new();
+        self.open(path)?.read_to_end(&mut bytes).at(path)?;
+        let name = path.strip_prefix(self.folder.path()).ok().and_then(Path::to_str);
         let expected = name.and_then(|name| self.manifest.files.get(name));
         if expected == Some(&Sum::of(&bytes)) {
             return Ok(bytes);
@@ -194,7 +210,8 @@ impl Kept {
     /// Whether every file is as it was.
     fn is_whole(&self) -> bool {
         let is = |(name, sum): (&String, &Sum)| {
-            Sum::of_file(&self.folder.join(name)).is_ok_and(|found| found == *sum)
+            let found = self.folder.open(Path::new(name));
+            found.and_then(|mut file| Sum::of_file(&mut file)).is_ok_and(|found| found == *sum)
         };
         self.manifest.files.iter().all(is)
     }
@@ -220,44 +237,55 @@ impl Cache {
     /// The folder that the environment names.
     ///
     /// # Errors
-    /// Where it names none, or it cannot be made.
+    /// Where it names none, it cannot be made, or somebody else could change what lies there.
     pub fn open() -> Result<Self, Error> {
-        let named = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let folder = named("PAGEWISE_CACHE")
-            .or_else(|| named("XDG_CACHE_HOME").map(|folder| folder.join("pagewise")))
-            .or_else(|| named("HOME").map(|folder| folder.join(".cache/pagewise")));
-        let folder = folder.ok_or_else(|| Error::Unusable {
-            path: "cache".into(),
-            what: "no folder for it: set PAGEWISE_CACHE, XDG_CACHE_HOME or HOME".to_owned(),
-        })?;
-        Self::at(&folder)
+        let named = |(name, below): (&'static str, &str)| {
+            let value = env::var_os(name).filter(|value| !value.is_empty())?;
+            Some((name, Path::new(&value).join(below)))
+        };
+        let (name, folder) =
+            VARIABLES.into_iter().find_map(named).ok_or_else(|| Error::Unusable {
+                path: "cache".into(),
+                what: "no folder for it: set PAGEWISE_CACHE, XDG_CACHE_HOME or HOME".to_owned(),
+            })?;
+        Self::at(&folder).map_err(|error| error.named_by(name))
     }
 
     /// This folder.
     ///
     /// # Errors
-    /// Where it cannot be made.
+    /// Where it cannot be made, or somebody else could change what lies there.
     pub fn at(folder: &Path) -> Result<Self, Error> {
-        for part in [KERNELS, USERLANDS, "locks", "runs", "new"] {
-            let part = folder.join(part);
-            fs::create_dir_all(&part).at(&part)?;
+        let folder = Folder::make(folder)?;
+        for part in ["locks", "runs", "new"] {
+            // Their paths are used: a link may lead elsewhere for kernels and userlands only.
+            folder.sub(part)?;
+            folder.child(part)?;
         }
-        let folder = folder.canonicalize().at(folder)?;
-        Ok(Self { folder })
+        let shelf = |name| folder.sub(name).map(Arc::new);
+        let (kernels, userlands) = (shelf(KERNELS)?, shelf(USERLANDS)?);
+        Ok(Self { folder: Arc::new(folder), kernels, userlands })
     }
 
     /// Where it is.
     #[must_use]
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.folder.path()
+    }
+
+    fn shelf(&self, item: &Item) -> &Folder {
+        match item {
+            Item::Kernel(_) => &self.kernels,
+            Item::Userland(_) => &self.userlands,
+        }
     }
 
     fn entry(&self, item: &Item) -> PathBuf {
-        self.folder.join(item.shelf()).join(item.suite())
+        self.shelf(item).path().join(item.suite())
     }
 
     fn lock_of(&self, item: &Item) -> PathBuf {
-        self.folder.join("locks").join(item.file_name())
+        self.folder().join("locks").join(item.file_name())
     }
 
     /// An item: as kept, or fetched where it is not here or not whole.
@@ -290,10 +318,13 @@ impl Cache {
     /// What is kept of an item, whole or not.
     fn kept(&self, item: &Item, stop: &AtomicBool) -> Result<Option<Kept>, Error> {
         let lock = Lock::wait(&self.lock_of(item), Kind::Shared, stop)?;
-        let folder = self.entry(item);
-        let manifest = fs::read(folder.join("manifest.json")).ok();
-        let manifest = manifest.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        Ok(manifest.map(|manifest| Kept { folder, manifest, _lock: lock }))
+        let Ok(folder) = self.shelf(item).child(item.suite()) else { return Ok(None) };
+        let mut bytes = Vec::new();
+        let manifest = folder.open(Path::new(MANIFEST)).and_then(|file| {
+            file.take(LARGEST_MANIFEST).read_to_end(&mut bytes)?;
+            Ok(serde_json::from_slice(&bytes)?)
+        });
+        Ok(manifest.ok().map(|manifest| Kept { folder, manifest, _lock: lock }))
     }
 
     /// The newest kept kernel whose release pleases.
@@ -317,10 +348,10 @@ impl Cache {
         stop: &AtomicBool,
         tell: &mut dyn FnMut(&str),
     ) -> Result<(), Error> {
-        let aside = self.folder.join("new").join(item.file_name());
+        let aside = self.folder().join("new").join(item.file_name());
         let _one_fetches = Lock::wait(&aside.with_extension("lock"), Kind::Alone, stop)?;
-        remove(&aside)?;
-        fs::create_dir_all(&aside).at(&aside)?;
+        remove_aside(&aside)?;
+        files::make_folder(&aside)?;
         let built = build(item, &aside, tell);
         // Ctrl-C reaches apt too, and then its complaint is not the reason.
         let built = if stop.load(Ordering::SeqCst) { Err(Error::Stopped) } else { built };
@@ -330,19 +361,19 @@ impl Cache {
             remove(&entry)?;
             fs::rename(&built, &entry).at(&entry)
         });
-        remove(&aside)?;
+        remove_aside(&aside)?;
         placed
     }
 
     /// Removes what fetches began and did not end; a line for each.
     pub(crate) fn clean_unfinished(&self) -> Result<Vec<String>, Error> {
-        let new = self.folder.join("new");
+        let new = self.folder().join("new");
         let mut told = Vec::new();
         for entry in fs::read_dir(&new).at(&new)?.flatten().filter(is_folder) {
             let aside = entry.path();
             let fetching = aside.with_extension("lock");
             let Some(_lock) = Lock::attempt(&fetching, Kind::Alone)? else { continue };
-            remove(&aside)?;
+            remove_aside(&aside)?;
             told.push(format!("removed {}, left by a fetch that was killed", aside.display()));
         }
         Ok(told)
@@ -351,9 +382,8 @@ impl Cache {
     /// What there are entries of; a folder that is none is left alone.
     fn items(&self) -> Result<Vec<Item>, Error> {
         let mut items = Vec::new();
-        for (shelf, prefix) in [(KERNELS, ""), (USERLANDS, SYSTEMD)] {
-            let folder = self.folder.join(shelf);
-            for entry in fs::read_dir(&folder).at(&folder)?.flatten() {
+        for (shelf, prefix) in [(&self.kernels, ""), (&self.userlands, SYSTEMD)] {
+            for entry in fs::read_dir(shelf.path()).at(shelf.path())?.flatten() {
                 let name = entry.file_name();
                 items.extend(format!("{prefix}{}", name.to_string_lossy()).parse::<Item>());
             }
@@ -396,8 +426,8 @@ impl Cache {
 /// Fetches and arranges an entry aside; says where it is.
 fn build(item: &Item, aside: &Path, tell: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
     let entry = aside.join("entry");
-    fs::create_dir_all(&entry).at(&entry)?;
-    let (release, packages) = match item {
+    files::make_folder(&entry)?;
+    let (release, archives) = match item {
         Item::Kernel(suite) => build_kernel(suite, aside, &entry, tell)?,
         Item::Userland(suite) => {
             userland::make(suite, aside, &entry, tell).map_err(|error| named(item, error))?
@@ -405,9 +435,11 @@ fn build(item: &Item, aside: &Path, tell: &mut dyn FnMut(&str)) -> Result<PathBu
     };
     let suite = item.suite().to_owned();
     let recipe = item.recipe();
-    let manifest = Manifest { suite, release, recipe, packages, files: sums(&entry)? };
+    let packages = archives.iter().map(|one| one.name.clone()).collect();
+    let archives = archives.into_iter().map(|one| (one.name, one.sha256)).collect();
+    let manifest = Manifest { suite, release, recipe, packages, archives, files: sums(&entry)? };
     let text = serde_json::to_vec_pretty(&manifest).unwrap_or_default();
-    fs::write(entry.join("manifest.json"), text).at(&entry)?;
+    files::write(&entry.join(MANIFEST), &text, 0o600)?;
     Ok(entry)
 }
 
@@ -426,11 +458,11 @@ fn build_kernel(
     aside: &Path,
     entry: &Path,
     tell: &mut dyn FnMut(&str),
-) -> Result<(String, Vec<String>), Error> {
-    let packages = debian::fetch(suite, aside, tell)?;
+) -> Result<(String, Vec<Archive>), Error> {
+    let archives = debian::fetch(suite, aside, tell)?;
     let places = debian::places(&aside.join("root")).ok_or_else(|| Error::NoKernel {
         wanted: suite.to_owned(),
-        why: format!("its packages hold no image, modules or busybox: {}", packages.join(", ")),
+        why: format!("its packages hold no image, modules or busybox: {}", names(&archives)),
     })?;
     let image = fs::read(&places.image).at(&places.image)?;
     let release = kernel::release(&image).ok_or_else(|| Error::Unusable {
@@ -438,17 +470,23 @@ fn build_kernel(
         what: "expected a Linux image for x86".to_owned(),
     })?;
     let image = kernel::plain(&image).unwrap_or(image);
-    fs::write(entry.join("image"), image).at(entry)?;
+    // QEMU may run as a user who owns nothing.
+    files::write(&entry.join("image"), &image, 0o644)?;
     fs::rename(&places.busybox, entry.join("busybox")).at(&places.busybox)?;
     fs::rename(&places.modules, entry.join("modules")).at(&places.modules)?;
-    Ok((release, packages))
+    Ok((release, archives))
+}
+
+fn names(archives: &[Archive]) -> String {
+    archives.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 fn sums(entry: &Path) -> Result<BTreeMap<String, Sum>, Error> {
     let mut sums = BTreeMap::new();
     for path in files::below(entry)? {
         let name = path.strip_prefix(entry).unwrap_or(&path).to_string_lossy().into_owned();
-        sums.insert(name, Sum::of_file(&path).at(&path)?);
+        let sum = fs::File::open(&path).and_then(|mut file| Sum::of_file(&mut file)).at(&path)?;
+        sums.insert(name, sum);
     }
     Ok(sums)
 }
@@ -461,6 +499,12 @@ fn is_folder(entry: &fs::DirEntry) -> bool {
 fn size(folder: &Path) -> u64 {
     let files = files::below(folder).unwrap_or_default();
     files.iter().filter_map(|path| path.metadata().ok()).map(|data| data.blocks() * 512).sum()
+}
+
+/// Removes what a fetch is making or has left.
+fn remove_aside(aside: &Path) -> Result<(), Error> {
+    apt::discard(aside)?;
+    remove(aside)
 }
 
 /// Removes a folder that may not be there.
@@ -489,7 +533,8 @@ mod tests {
         fs::write(entry.join("modules/a.ko"), b"module").unwrap();
         let files = sums(&entry).unwrap();
         let (suite, release) = ("test".to_owned(), "1.2.3".to_owned());
-        let manifest = Manifest { suite, release, recipe: 0, packages: Vec::new(), files };
+        let (packages, archives) = (Vec::new(), BTreeMap::new());
+        let manifest = Manifest { suite, release, recipe: 0, packages, archives, files };
         fs::write(entry.join("manifest.json"), serde_json::to_vec(&manifest).unwrap()).unwrap();
         (folder, cache)
     }

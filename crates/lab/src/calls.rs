@@ -25,6 +25,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
+use crate::user::User;
+
 /// What the kernel is told about a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Advice {
@@ -266,6 +268,60 @@ pub(crate) fn leash(command: &mut Command) {
     // SAFETY: `ask` runs between fork and exec. It makes two system calls, takes no memory and no
     // lock, and owns nothing but a number.
     unsafe { command.pre_exec(ask) };
+}
+
+/// The same, for a program that is also to have no rights: of the user, with no group but this one, and
+/// with these files open under the numbers that they have here.
+pub(crate) fn confine(command: &mut Command, user: User, group: Option<u32>, files: Vec<OwnedFd>) {
+    let groups: Vec<libc::gid_t> = group.into_iter().collect();
+    let restrict = move || {
+        for file in &files {
+            rustix::io::fcntl_setfd(file, rustix::io::FdFlags::empty())?;
+        }
+        match user {
+            User::Ourselves => {}
+            User::BareRoot => drop_capabilities()?,
+            User::Stranger(number) => {
+                // What is dropped here the change of users takes away in any case.
+                let _ = drop_capabilities();
+                become_user(number, &groups)?;
+            }
+        }
+        rustix::thread::set_no_new_privs(true).map_err(io::Error::from)
+    };
+    // SAFETY: `restrict` runs between fork and exec. It makes system calls only, takes no memory and no
+    // lock, and what it owns was made before.
+    unsafe { command.pre_exec(restrict) };
+    leash(command);
+}
+
+/// So that a program that root starts gets none of them.
+fn drop_capabilities() -> io::Result<()> {
+    for capability in 0..64 {
+        // SAFETY: takes numbers only.
+        let done = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
+        let error = io::Error::last_os_error();
+        match (done, error.raw_os_error()) {
+            (0, _) => {}
+            // The kernel knows no more of them.
+            (_, Some(libc::EINVAL)) if capability > 0 => return Ok(()),
+            _ => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Only between fork and exec: it changes the calling thread alone.
+fn become_user(number: u32, groups: &[libc::gid_t]) -> io::Result<()> {
+    let checked = |done: libc::c_long| {
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    };
+    // SAFETY: the pointer and the length are those of `groups`; the other calls take numbers only.
+    unsafe {
+        checked(libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()))?;
+        checked(libc::syscall(libc::SYS_setresgid, number, number, number))?;
+        checked(libc::syscall(libc::SYS_setresuid, number, number, number))
+    }
 }
 
 /// The child's life. Where its parent died before it could ask to die with it, it ends at once.

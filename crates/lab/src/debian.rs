@@ -8,27 +8,28 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::apt::Apt;
+use crate::apt::{Apt, Archive};
 use crate::error::Error;
 use crate::program;
 
 const META: &str = "linux-image-cloud-amd64";
 const BUSYBOX: &str = "busybox-static";
 
-/// Unpacks kernel and busybox of a suite below `folder/root`; says which packages it took.
+/// Unpacks kernel and busybox of a suite below `folder/root`; answers which packages it took.
 pub(crate) fn fetch(
     suite: &str,
     folder: &Path,
     tell: &mut dyn FnMut(&str),
-) -> Result<Vec<String>, Error> {
+) -> Result<Vec<Archive>, Error> {
     tell(&format!("{suite}: fetching the lists of packages"));
-    let apt = Apt::of(suite, folder.join("apt"))?;
+    let apt = Apt::of(suite, folder)?;
     let mut packages = kernel_packages(&apt)?;
     packages.push(BUSYBOX.to_owned());
     tell(&format!("{suite}: fetching {}", packages.join(", ")));
-    apt.download(&packages)?;
+    let archives = apt.download(&packages)?;
     tell(&format!("{suite}: unpacking"));
-    unpack(&apt, &folder.join("root"))
+    unpack(&archives, &folder.join("root"))?;
+    Ok(archives)
 }
 
 /// The meta package's kernel, whichever packages it is spread over.
@@ -46,14 +47,12 @@ fn kernel_packages(apt: &Apt) -> Result<Vec<String>, Error> {
     Ok(found)
 }
 
-fn unpack(apt: &Apt, root: &Path) -> Result<Vec<String>, Error> {
-    let mut taken = Vec::new();
-    for (path, name) in apt.archives()? {
+fn unpack(archives: &[Archive], root: &Path) -> Result<(), Error> {
+    for archive in archives {
         let mut command = Command::new("dpkg-deb");
-        program::output("dpkg-deb", command.arg("--extract").arg(&path).arg(root))?;
-        taken.push(name);
+        program::output("dpkg-deb", command.arg("--extract").arg(&archive.path).arg(root))?;
     }
-    Ok(taken)
+    Ok(())
 }
 
 /// The kernel's own packages that a stanza wants in exactly one version.

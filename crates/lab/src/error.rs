@@ -57,6 +57,16 @@ pub enum Error {
         /// Expected and found.
         what: String,
     },
+    /// A folder on the cache's path that somebody else could put things into.
+    #[error("{} cannot hold the cache, from which programs are run: {why}", path.display())]
+    Unsafe {
+        /// The cache's folder, or one above it.
+        path: PathBuf,
+        /// Whose it is, or who may write there.
+        why: String,
+        /// The variable of the environment that led there.
+        named_by: Option<&'static str>,
+    },
     /// The kernel would not even fit.
     #[error("{given} of memory, but kernel and initramfs alone take {needed}")]
     TooLittle {
@@ -71,6 +81,18 @@ pub enum Error {
 }
 
 impl Error {
+    pub(crate) fn unsafe_folder(path: &Path, why: String) -> Self {
+        Self::Unsafe { path: path.to_owned(), why, named_by: None }
+    }
+
+    /// Says which variable named the folder.
+    pub(crate) fn named_by(self, variable: &'static str) -> Self {
+        match self {
+            Self::Unsafe { path, why, .. } => Self::Unsafe { path, why, named_by: Some(variable) },
+            other => other,
+        }
+    }
+
     /// What to do about it.
     #[must_use]
     pub fn next(&self) -> Option<String> {
@@ -79,6 +101,7 @@ impl Error {
             Self::NoKernel { .. } => Some(
                 "try --kernel bookworm, trixie, sid, host, or the path of a vmlinuz".to_owned(),
             ),
+            Self::Unsafe { path, named_by, .. } => Some(other_folder(path, *named_by)),
             Self::TooLittle { .. } => Some("give more with --memory".to_owned()),
             Self::At { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Some("free some space, or let PAGEWISE_CACHE name a folder elsewhere".to_owned())
@@ -91,6 +114,16 @@ impl Error {
             _ => None,
         }
     }
+}
+
+/// What to do about a folder that others can change.
+fn other_folder(path: &Path, named_by: Option<&str>) -> String {
+    let named = named_by.map_or(String::new(), |name| format!(" ({name} led to this one)"));
+    format!(
+        "let PAGEWISE_CACHE name a folder below one of your own{named}; or, if nobody else has put anything \
+         there, `chown` it to yourself or `chmod go-w {}`",
+        path.display()
+    )
 }
 
 /// Names the place where something went wrong.

@@ -2,9 +2,9 @@
 //! Folders and files that several parts of the lab need: what lies below a folder, where things that pass
 //! may lie on a disk, and a file of which nothing is left.
 
-use std::fs::{self, File, OpenOptions};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -27,6 +27,22 @@ pub(crate) fn below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
         }
     }
     Ok(found)
+}
+
+/// A folder for us alone, with the parents that are missing.
+pub(crate) fn make_folder(path: &Path) -> Result<(), Error> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).at(path)
+}
+
+/// Writes a file that we alone may write, whatever the umask, in place of what is there.
+pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
+    let mut open = OpenOptions::new();
+    open.write(true).create_new(true).mode(mode & !0o022);
+    let removed = match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    };
+    removed.and_then(|()| open.open(path)?.write_all(bytes)).at(path)
 }
 
 /// A folder for things that pass, on a file system that is no memory: /tmp is memory on many machines.

@@ -7,13 +7,16 @@
 
 use std::env;
 use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use pagewise_model::Name;
 
+use crate::calls;
 use crate::error::Error;
+use crate::user::User;
 
 /// Finds a program in PATH, or says which package has it.
 pub(crate) fn find(name: &str, package: &'static str) -> Result<PathBuf, Error> {
@@ -34,7 +37,7 @@ fn find_in(path: &OsStr, name: &str, package: &'static str) -> Result<PathBuf, E
         .ok_or_else(|| Error::Missing { program: name.to_owned(), package })
 }
 
-pub(crate) fn is_program(path: &std::path::Path) -> bool {
+pub(crate) fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
@@ -42,9 +45,26 @@ pub(crate) fn is_program(path: &std::path::Path) -> bool {
 pub(crate) fn leashed(program: &OsStr) -> Result<Command, Error> {
     let mut command = Command::new(find("setpriv", "util-linux")?);
     command.args(["--pdeathsig", "KILL", "--"]).arg(find("sh", "dash")?);
-    command.args(["-c", r#"[ "$PPID" = "$0" ] && exec "$@""#]);
+    command.args(["-c", r#"umask 022; [ "$PPID" = "$0" ] && exec "$@""#]);
     command.arg(std::process::id().to_string()).arg(program);
     Ok(command)
+}
+
+/// A command on a leash for a program that is to have no rights: of this user, with these files open. Of
+/// our environment it learns where programs and libraries are.
+pub(crate) fn confined(
+    program: &Path,
+    user: User,
+    group: Option<u32>,
+    files: Vec<OwnedFd>,
+) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear();
+    command.envs(
+        ["PATH", "LD_LIBRARY_PATH"].into_iter().filter_map(|name| Some((name, env::var_os(name)?))),
+    );
+    calls::confine(&mut command, user, group, files);
+    command
 }
 
 /// The same command on a leash.
@@ -70,9 +90,13 @@ pub(crate) fn output(name: &str, command: &mut Command) -> Result<String, Error>
 
 /// The same for one that reads this.
 pub(crate) fn output_of(name: &str, command: &Command, input: Stdio) -> Result<String, Error> {
+    answer(name, on_leash(command)?.stdin(input))
+}
+
+/// Runs a command that is on a leash already.
+pub(crate) fn answer(name: &str, command: &mut Command) -> Result<String, Error> {
     let failed = |said: String| Error::Failed { program: name.to_owned(), said };
-    let mut command = on_leash(command)?;
-    let ended = command.stdin(input).output().map_err(|error| failed(error.to_string()))?;
+    let ended = command.output().map_err(|error| failed(error.to_string()))?;
     if ended.status.success() {
         return Ok(String::from_utf8_lossy(&ended.stdout).into_owned());
     }

@@ -2,10 +2,12 @@
 //! What runner and PID 1 say to each other.
 //!
 //! The job goes in as one JSON file of the initramfs. What happens comes out as JSON lines over the
-//! second serial port. The job may write to that port too: a line that is no [`Event`] is ignored,
-//! and nothing in an event is trusted to be short or well formed.
+//! second serial port. The job may write to that port too: a line that is no [`Event`] is ignored, and so
+//! is one that is longer than any of ours; of texts in events only so much is taken, and only so many
+//! troubles. Output is not limited: it is passed on as it comes, and kept nowhere.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, Read};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -129,10 +131,70 @@ pub fn unpacked(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }
 
-/// One line → an event.
+/// The longest line of ours: a chunk as base64, and a name.
+pub(crate) const LONGEST_LINE: usize = 64 << 10;
+/// Bytes of a text in an event; names of files have no more.
+const LONGEST_TEXT: usize = 4096;
+/// Troubles of one guest.
+const TROUBLES: usize = 256;
+
+/// One line → an event, with texts cut.
 #[must_use]
 pub fn event(line: &[u8]) -> Option<Event> {
-    serde_json::from_slice(line).ok()
+    let mut event = serde_json::from_slice(line).ok()?;
+    match &mut event {
+        Event::Up { release } => cut(release),
+        Event::Trouble { what } => cut(what),
+        Event::Ended { how: How::NotStarted(why), .. } => cut(why),
+        // A name that is cut would be another file's.
+        Event::File { path, .. } if path.len() > LONGEST_TEXT => return None,
+        _ => {}
+    }
+    Some(event)
+}
+
+fn cut(text: &mut String) {
+    if text.len() > LONGEST_TEXT {
+        let end = (0..=LONGEST_TEXT).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+        text.push('…');
+    }
+}
+
+/// One more trouble, unless there are too many; then it is said once that there were more.
+pub(crate) fn add_trouble(troubles: &mut Vec<String>, what: String) {
+    match troubles.len() {
+        0..TROUBLES => troubles.push(what),
+        TROUBLES => troubles.push(format!("more than {TROUBLES} troubles; the rest is left out")),
+        _ => {}
+    }
+}
+
+/// Reads the next line that is no longer than ours are, with its end; longer ones are passed over.
+/// Nothing at the end of the stream.
+pub(crate) fn read_line(from: &mut impl BufRead) -> std::io::Result<Option<Vec<u8>>> {
+    let longest = LONGEST_LINE as u64;
+    loop {
+        let mut line = Vec::new();
+        if from.by_ref().take(longest).read_until(b'\n', &mut line)? == 0 {
+            return Ok(None);
+        }
+        if line.len() < LONGEST_LINE || line.ends_with(b"\n") {
+            return Ok(Some(line));
+        }
+        skip_line(from)?;
+    }
+}
+
+fn skip_line(from: &mut impl BufRead) -> std::io::Result<()> {
+    loop {
+        let bytes = from.fill_buf()?;
+        let (length, end) = (bytes.len(), bytes.iter().position(|byte| *byte == b'\n'));
+        from.consume(end.map_or(length, |at| at + 1));
+        if end.is_some() || length == 0 {
+            return Ok(());
+        }
+    }
 }
 
 #[cfg(test)]
@@ -154,6 +216,81 @@ mod tests {
             let line = serde_json::to_vec(&sent).unwrap();
             assert_eq!(event(&line), Some(sent));
         }
+    }
+
+    #[test]
+    fn every_line_of_ours_is_short_enough() {
+        let (path, bytes) = ("\u{1}".repeat(LONGEST_TEXT), packed(&vec![0xff; CHUNK]));
+        let line = serde_json::to_vec(&Event::File { path, bytes }).unwrap();
+        assert!(line.len() < LONGEST_LINE, "{}", line.len());
+        assert!(event(&line).is_some());
+    }
+
+    #[test]
+    fn texts_are_cut_and_names_that_are_too_long_are_no_events() {
+        let long = "ä".repeat(LONGEST_TEXT);
+        let text = |event: Option<Event>| match event {
+            Some(Event::Up { release: text } | Event::Trouble { what: text }) => text,
+            Some(Event::Ended { how: How::NotStarted(text), .. }) => text,
+            other => panic!("{other:?}"),
+        };
+        let ended = format!(
+            "{{\"event\":\"ended\",\"how\":{{\"not_started\":\"{long}\"}},\"left\":0,\"oom_kills\":0,\
+             \"ticks\":null,\"idle_milliseconds\":0,\"milliseconds\":0}}"
+        );
+        for line in [
+            format!("{{\"event\":\"up\",\"release\":\"{long}\"}}"),
+            format!("{{\"event\":\"trouble\",\"what\":\"{long}\"}}"),
+            ended,
+        ] {
+            let text = text(event(line.as_bytes()));
+            assert!(text.len() <= LONGEST_TEXT + 3 && text.ends_with("ä…"), "{}", text.len());
+        }
+        let file = format!("{{\"event\":\"file\",\"path\":\"{long}\",\"bytes\":\"\"}}");
+        assert_eq!(event(file.as_bytes()), None);
+    }
+
+    #[test]
+    fn troubles_without_end_are_cut_and_that_is_said() {
+        let mut troubles = Vec::new();
+        for number in 0..100_000 {
+            add_trouble(&mut troubles, number.to_string());
+        }
+        assert_eq!(troubles.len(), TROUBLES + 1);
+        assert!(troubles[TROUBLES].contains("left out"), "{}", troubles[TROUBLES]);
+    }
+
+    /// A stream that never ends and knows how much was taken from it.
+    struct Endless(usize);
+
+    impl Read for Endless {
+        fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+            let length = to.len().min(self.0);
+            to[..length].fill(b'x');
+            self.0 -= length;
+            Ok(length)
+        }
+    }
+
+    #[test]
+    fn lines_that_are_too_long_are_passed_over() {
+        let done = b"{\"event\":\"done\"}\n";
+        for length in [LONGEST_LINE - 1, LONGEST_LINE, LONGEST_LINE + 1, 100 * LONGEST_LINE] {
+            let mut stream =
+                std::io::BufReader::new(Endless(length).chain(&b"\n"[..]).chain(&done[..]));
+            let first = read_line(&mut stream).unwrap().unwrap();
+            if length < LONGEST_LINE {
+                assert_eq!(first.len(), length + 1);
+                assert_eq!(read_line(&mut stream).unwrap().as_deref(), Some(&done[..]));
+            } else {
+                assert_eq!(first, done, "{length}");
+            }
+            assert_eq!(read_line(&mut stream).unwrap(), None);
+        }
+        // What was begun when the guest ended.
+        let mut stream = &b"a\n\nb"[..];
+        let lines = std::iter::from_fn(|| read_line(&mut stream).unwrap());
+        assert_eq!(lines.collect::<Vec<_>>(), [&b"a\n"[..], b"\n", b"b"]);
     }
 
     proptest! {

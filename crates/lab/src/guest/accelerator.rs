@@ -8,12 +8,14 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::machine::SANDBOX;
 use crate::program;
+use crate::user::User;
 
 /// What executes the guest's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -37,7 +39,7 @@ impl Accelerator {
     }
 }
 
-const DEVICE: &str = "/dev/kvm";
+pub(super) const DEVICE: &str = "/dev/kvm";
 /// A machine that is set up in no time is one that does not work.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -48,12 +50,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub fn kvm(qemu: &Path) -> Result<(), String> {
     let opened = OpenOptions::new().read(true).write(true).open(DEVICE);
     opened.map_err(|error| format!("{DEVICE}: {error}"))?;
-    starts(qemu).map_err(|why| format!("{DEVICE} opens, but {why}"))
+    let user = User::without_rights();
+    let group = user.group_for(Path::new(DEVICE))?;
+    starts(program::confined(qemu, user, group, Vec::new()))
+        .map_err(|why| format!("{DEVICE} opens, but {why}"))
 }
 
 /// Sets a machine up, paused, and asks QEMU to quit.
-fn starts(qemu: &Path) -> Result<(), String> {
-    let mut command = program::leashed(qemu.as_os_str()).map_err(|error| error.to_string())?;
+fn starts(mut command: Command) -> Result<(), String> {
+    command.args(SANDBOX);
     command.args(Accelerator::Kvm.arguments(false)).args(["-M", "q35", "-S", "-m", "64"]);
     command.args(["-nodefaults", "-no-user-config", "-display", "none", "-monitor", "stdio"]);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -7,13 +7,16 @@
 //! a guest may have written there.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read;
+use std::fs::{File, OpenOptions};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use pagewise_model::Bytes;
+use rustix::fs::OFlags;
 
+use super::files::OpenFiles;
 use crate::error::{At, Error};
 
 /// A block device of the guest: the first is /dev/vda, the second /dev/vdb.
@@ -44,34 +47,84 @@ pub(super) const MODULES: &[&str] = &["virtio_pci", "virtio_blk"];
 
 /// Where a disk's bytes are.
 pub(super) struct Backed {
-    path: PathBuf,
+    /// QEMU's driver for it.
+    driver: &'static str,
+    /// Where QEMU finds it open.
+    path: String,
     access: Access,
 }
 
-/// Makes the empty ones, and looks whether the images are usable.
-pub(super) fn back(disks: &[Disk], folder: &Path) -> Result<Vec<Backed>, Error> {
-    disks.iter().enumerate().map(|(number, disk)| one(disk, number, folder)).collect()
-}
-
-fn one(disk: &Disk, number: usize, folder: &Path) -> Result<Backed, Error> {
-    match disk {
-        Disk::Empty(size) => {
-            let path = folder.join(format!("disk{number}"));
-            File::create_new(&path).and_then(|file| file.set_len(size.get())).at(&path)?;
-            Ok(Backed { path, access: Access::Write })
-        }
-        Disk::Image(path, access) => {
-            let path = path.canonicalize().at(path)?;
-            check(&path)?;
-            Ok(Backed { path, access: *access })
-        }
+/// Makes the empty ones, opens the images and checks that they are usable. `root` is the last one, where
+/// that is open already.
+pub(super) fn back(
+    disks: &[Disk],
+    mut root: Option<File>,
+    folder: &Path,
+    files: &mut OpenFiles,
+) -> Result<Vec<Backed>, Error> {
+    let mut backed = Vec::new();
+    for (number, disk) in disks.iter().enumerate() {
+        let opened = if number + 1 == disks.len() { root.take() } else { None };
+        backed.push(one(disk, opened, &folder.join(format!("disk{number}")), files)?);
     }
+    Ok(backed)
 }
 
-fn check(path: &Path) -> Result<(), Error> {
-    let mut file = File::open(path).at(path)?;
+fn one(
+    disk: &Disk,
+    opened: Option<File>,
+    empty: &Path,
+    files: &mut OpenFiles,
+) -> Result<Backed, Error> {
+    let mut open = OpenOptions::new();
+    let (path, access, file) = match (disk, opened) {
+        (Disk::Empty(size), _) => {
+            let file =
+                open.read(true).write(true).create_new(true).mode(0o600).open(empty).at(empty)?;
+            file.set_len(size.get()).at(empty)?;
+            (empty, Access::Write, file)
+        }
+        (Disk::Image(path, access), Some(file)) => (path.as_path(), *access, file),
+        (Disk::Image(path, access), None) => {
+            // A FIFO would let us wait.
+            let wait = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+            let file = open.read(true).custom_flags(wait).open(path).at(path)?;
+            (path.as_path(), *access, file)
+        }
+    };
+    let driver = check(&file, path, disk)?;
+    let to_write = match access {
+        Access::Write => Some(again(&file, true).at(path)?),
+        Access::CopyOnWrite | Access::Read => None,
+    };
+    let to_read = again(&file, false).at(path)?;
+    let both = [Some(to_read), to_write].into_iter().flatten().map(OwnedFd::from);
+    Ok(Backed { driver, path: files.add(both), access })
+}
+
+/// The same file, opened once more: the path may lead elsewhere by now.
+fn again(file: &File, to_write: bool) -> std::io::Result<File> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    OpenOptions::new().read(true).write(to_write).open(path)
+}
+
+/// QEMU's driver for this file.
+fn check(file: &File, path: &Path, disk: &Disk) -> Result<&'static str, Error> {
+    let kind = file.metadata().at(path)?.file_type();
+    let driver = match (kind.is_file(), kind.is_block_device()) {
+        (true, _) => "file",
+        (_, true) => "host_device",
+        _ => {
+            let what = "expected a disk image or a block device".to_owned();
+            return Err(Error::Unusable { path: path.to_owned(), what });
+        }
+    };
     let mut start = [0; 4];
-    let what = match file.read_exact(&mut start) {
+    let read = match disk {
+        Disk::Empty(_) => return Ok(driver),
+        Disk::Image(..) => file.read_exact_at(&mut start, 0),
+    };
+    let what = match read {
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
             "expected a disk image, found an empty file"
         }
@@ -79,7 +132,7 @@ fn check(path: &Path) -> Result<(), Error> {
         Ok(()) if &start == b"QFI\xfb" => {
             "expected a raw image, found qcow2 (qemu-img convert -O raw makes one)"
         }
-        Ok(()) => return Ok(()),
+        Ok(()) => return Ok(driver),
     };
     Err(Error::Unusable { path: path.to_owned(), what: what.to_owned() })
 }
@@ -93,11 +146,12 @@ pub(super) fn arguments(disks: &[Backed]) -> Vec<OsString> {
             Access::Read => "readonly=on",
             Access::Write => "readonly=off",
         };
-        let mut drive = OsString::from(format!(
-            "if=none,id=disk{number},format=raw,{access},rerror=report,werror=report,file="
-        ));
-        drive.push(comma_doubled(&disk.path));
-        line.extend(["-drive".into(), drive]);
+        let drive = format!(
+            "if=none,id=disk{number},format=raw,{access},rerror=report,werror=report,file.driver={},\
+             file.filename={}",
+            disk.driver, disk.path
+        );
+        line.extend(["-drive".into(), drive.into()]);
         line.extend(["-device".into(), format!("virtio-blk-pci,drive=disk{number}").into()]);
     }
     line
@@ -119,23 +173,37 @@ mod tests {
         use std::os::unix::fs::MetadataExt;
         let folder = tempfile::tempdir().unwrap();
         let size = Bytes::new(1 << 40);
-        let backed = back(&[Disk::Empty(size)], folder.path()).unwrap();
-        let data = backed[0].path.metadata().unwrap();
-        assert_eq!((data.len(), data.blocks()), (size.get(), 0));
+        let mut files = OpenFiles::default();
+        let backed = back(&[Disk::Empty(size)], None, folder.path(), &mut files).unwrap();
+        let data = folder.path().join("disk0").metadata().unwrap();
+        assert_eq!((data.len(), data.blocks(), data.mode() & 0o777), (size.get(), 0, 0o600));
+        // To read, and to write.
+        assert_eq!((backed[0].path.as_str(), files.into_parts().1.len()), ("/dev/fdset/1", 2));
     }
 
     #[test]
     fn what_is_no_image_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("image");
+        let backed = |disk| back(&[disk], None, folder.path(), &mut OpenFiles::default());
         for (bytes, told) in [(&b""[..], "empty"), (b"QFI\xfb\0\0\0\x03", "qcow2")] {
             std::fs::write(&path, bytes).unwrap();
             let disk = Disk::Image(path.clone(), Access::Read);
-            let Err(error) = back(&[disk], folder.path()) else { panic!("{told} was taken") };
+            let Err(error) = backed(disk) else { panic!("{told} was taken") };
             assert!(error.to_string().contains(told), "{error}");
         }
+        let fifo = folder.path().join("fifo");
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, kind, mode, 0).unwrap();
+        for path in [fifo, "/dev/null".into(), folder.path().to_owned()] {
+            let error = backed(Disk::Image(path, Access::Read)).err().unwrap();
+            assert!(
+                error.to_string().contains("expected a disk image or a block device"),
+                "{error}"
+            );
+        }
         let absent = Disk::Image(folder.path().join("absent"), Access::Read);
-        assert!(matches!(back(&[absent], folder.path()), Err(Error::At { .. })));
+        assert!(matches!(backed(absent), Err(Error::At { .. })));
     }
 
     #[test]

@@ -2,10 +2,14 @@
 //! Program, busybox, modules, the job and its files → the initramfs.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+
+use rustix::fs::{MemfdFlags, Mode, memfd_create};
 
 use super::{Guest, disk};
 use crate::cpio::Archive;
@@ -13,6 +17,7 @@ use crate::elf;
 use crate::error::{At, Error};
 use crate::kernel::{Kernel, Module};
 use crate::program;
+use crate::user::User;
 use crate::userland::{self, Userland};
 use crate::wire::{JOB, Job, OUT};
 
@@ -73,7 +78,7 @@ fn system(
     archive.file("etc/group", b"root:x:0:\n");
     if let Some((path, bytes)) = busybox {
         archive.file("bin/busybox", &bytes);
-        for applet in applets(path)? {
+        for applet in applets(path, &bytes)? {
             archive.link(&format!("bin/{applet}"), "busybox");
         }
     }
@@ -84,11 +89,29 @@ fn system(
 }
 
 /// The names that this busybox answers to. It is the host's architecture, so the host asks it: in a
-/// guest that would be one more program to start.
-fn applets(busybox: &Path) -> Result<Vec<String>, Error> {
-    let listed = program::output("busybox", Command::new(busybox).arg("--list"))?;
+/// guest that would be one more program to start. What is run are the bytes that were read and checked,
+/// by a user without rights, whatever lies at the path by now.
+fn applets(path: &Path, bytes: &[u8]) -> Result<Vec<String>, Error> {
+    let copy = in_memory(bytes).at(path)?;
+    let place = PathBuf::from(format!("/proc/self/fd/{}", copy.as_raw_fd()));
+    let mut command = program::confined(&place, User::without_rights(), None, vec![copy.into()]);
+    // It answers to its own name only.
+    let listed = program::answer("busybox", command.arg0("busybox").arg("--list"))?;
     let plain = |name: &&str| !name.is_empty() && !name.contains('/') && *name != "busybox";
     Ok(listed.lines().filter(plain).map(str::to_owned).collect())
+}
+
+/// A program that nobody else can write to. It is opened anew to read: one that is open to be written
+/// is not run.
+fn in_memory(bytes: &[u8]) -> std::io::Result<File> {
+    let flags = MemfdFlags::CLOEXEC;
+    // Before 6.3 the kernel knows no other memory than what can be run.
+    let file = memfd_create("busybox", flags | MemfdFlags::EXEC)
+        .or_else(|_| memfd_create("busybox", flags))?;
+    let mut file = File::from(file);
+    file.write_all(bytes)?;
+    rustix::fs::fchmod(&file, Mode::from_raw_mode(0o555))?;
+    File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
@@ -139,4 +162,20 @@ fn permissions(guest: &Guest) -> Result<Vec<(String, u32)>, Error> {
         Ok((to.clone(), data.permissions().mode() & 0o777))
     };
     guest.files.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes that were checked are run, not the file, and by nobody who could do harm with them.
+    #[test]
+    fn the_host_asks_busybox_without_rights() {
+        let script = b"#!/bin/sh\nid -u\nprintf 'x/y\\nbusybox\\nsh\\n'\n";
+        let found = applets(Path::new("/nonexistent/busybox"), script).unwrap();
+        let [user, shell] = &found[..] else { panic!("{found:?}") };
+        let us = rustix::process::geteuid();
+        assert!(shell == "sh" && (us.is_root() || *user == us.as_raw().to_string()), "{found:?}");
+        assert!(!us.is_root() || user.parse::<u32>().is_ok_and(|user| user > 65533), "{found:?}");
+    }
 }

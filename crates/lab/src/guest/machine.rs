@@ -10,17 +10,33 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::Command;
 
 use super::disk::{self, Backed, comma_doubled};
 use super::{Accelerator, Guest};
 use crate::error::Error;
 use crate::kernel::Image;
 use crate::program;
+use crate::user::User;
 use crate::wire::MARK;
 
-/// The kernel's log, in the run's folder.
-pub(super) const LOG: &str = "kernel.log";
+/// System calls that QEMU needs for none of what it is asked here: other programs, other users, old
+/// interfaces. A build without the filter refuses to start.
+pub(super) const SANDBOX: [&str; 2] =
+    ["-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"];
+
+/// Where QEMU finds what the runner has made for it: a name below the folder that it runs in, or that of an
+/// open file.
+#[derive(Debug)]
+pub(super) struct Places {
+    /// The kernel.
+    pub(super) kernel: OsString,
+    /// The initramfs.
+    pub(super) initramfs: OsString,
+    /// The kernel's log.
+    pub(super) log: String,
+    /// What PID 1 tells.
+    pub(super) channel: String,
+}
 
 /// What stands behind `-M`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +55,8 @@ pub(super) fn machine(
     if !image.plain || !disks.is_empty() || guest.cpus > 1 {
         return Ok(USUAL);
     }
-    let listed = program::output("qemu-system-x86_64", Command::new(qemu).args(["-M", "help"]))?;
+    let mut command = program::confined(qemu, User::without_rights(), None, Vec::new());
+    let listed = program::answer("qemu-system-x86_64", command.args(["-M", "help"]))?;
     let has_small = listed.lines().any(|line| line.starts_with("microvm "));
     Ok(if has_small { SMALL } else { USUAL })
 }
@@ -48,13 +65,16 @@ pub(super) fn machine(
 pub(super) fn arguments(
     guest: &Guest,
     accelerator: Accelerator,
-    image: &Image,
     disks: &[Backed],
     machine: Machine,
+    places: Places,
     folder: &Path,
 ) -> Vec<OsString> {
     let mut line: Vec<OsString> = accelerator.arguments(guest.count).map(Into::into).into();
     line.extend(["-M", machine.0, "-nodefaults", "-no-user-config"].map(Into::into));
+    line.extend(["-nic", "none", "-name"].map(Into::into));
+    line.push(mark(folder));
+    line.extend(SANDBOX.map(Into::into));
     line.extend(["-display", "none", "-no-reboot", "-monitor", "none"].map(Into::into));
     let megabytes = guest.memory.get().div_ceil(1 << 20);
     line.extend(["-m".into(), format!("{megabytes}M").into()]);
@@ -62,11 +82,13 @@ pub(super) fn arguments(
     if guest.count {
         line.extend(["-icount", "shift=0,sleep=off"].map(Into::into));
     }
-    line.extend(["-kernel".into(), image.path.clone().into()]);
-    line.extend(["-initrd".into(), folder.join("initramfs").into()]);
+    line.extend(["-kernel".into(), places.kernel]);
+    line.extend(["-initrd".into(), places.initramfs]);
     line.extend(["-append".into(), kernel_line(guest).into()]);
-    line.extend(["-chardev".into(), mark(folder)]);
-    line.extend(["-chardev", "file,id=channel,path=/dev/fd/1"].map(Into::into));
+    // Else QEMU would shorten them, which a pipe refuses.
+    for (id, path) in [("log", places.log), ("channel", places.channel)] {
+        line.extend(["-chardev".into(), format!("file,id={id},append=on,path={path}").into()]);
+    }
     line.extend(["-device", "isa-serial,chardev=log,index=0"].map(Into::into));
     line.extend(["-device", "isa-serial,chardev=channel,index=1"].map(Into::into));
     line.extend(disk::arguments(disks));
@@ -75,9 +97,9 @@ pub(super) fn arguments(
 
 /// What this guest's QEMU alone has among its arguments.
 pub(super) fn mark(folder: &Path) -> OsString {
-    let mut log = OsString::from("file,id=log,path=");
-    log.push(comma_doubled(&folder.join(LOG)));
-    log
+    let mut name = OsString::from("guest=");
+    name.push(comma_doubled(folder));
+    name
 }
 
 /// Addresses at random are instructions at random.

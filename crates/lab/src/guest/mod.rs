@@ -3,6 +3,7 @@
 
 mod accelerator;
 mod disk;
+mod files;
 mod initramfs;
 mod machine;
 mod outcome;

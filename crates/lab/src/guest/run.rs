@@ -4,31 +4,43 @@
 //! QEMU is in a process group of its own, so that Ctrl-C reaches us first, and is killed by the
 //! kernel when the thread that started it ends. PID 1's words come over a pipe; the kernel's log
 //! goes to a file in the run's folder.
+//!
+//! QEMU has no rights: root starts it as a user who owns nothing but a folder below the run's (see
+//! user.rs), with its disks, log and pipe open already, and no system calls but those of `-sandbox`. The
+//! runner trusts nothing that lies in that folder.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File};
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, chown, fchown};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
 use pagewise_model::Bytes;
+use rustix::pipe::{PipeFlags, pipe_with};
 
+use super::accelerator::DEVICE;
+use super::files::OpenFiles;
 use super::outcome::{Counted, Ended, Outcome, Phase, Run, judged};
 use super::proof::comes_up;
 use super::seat::Seat;
 use super::{Accelerator, Access, Disk, Guest, disk, initramfs, kvm, machine};
 use crate::cache::{Cache, Kept};
 use crate::error::{At, Error};
-use crate::kernel::Kernel;
+use crate::kernel::{Image, Kernel};
 use crate::program::{self, last_lines, printable_line};
+use crate::user::User;
 use crate::userland;
 use crate::wire::{self, Event, How, Stream};
 
-/// The longest line that PID 1 writes is far shorter.
-const LONGEST_LINE: u64 = 1 << 20;
+/// The kernel's log, in the run's folder.
+const LOG: &str = "kernel.log";
+/// So much of what QEMU complains of is read.
+const COMPLAINTS: u64 = 1 << 20;
 /// How many lines may wait for us; then the guest waits.
 const LINES: usize = 64;
 /// How often the deadline and the user are looked at.
@@ -70,7 +82,7 @@ pub fn run(
     let qemu = program::find("qemu-system-x86_64", "qemu-system-x86")?;
     let mut image = kernel.image()?;
     let mut note = |line: &str| hear(Heard::Note(line));
-    let (guest, _kept) = &with_root(guest, cache, stop, &mut note)?;
+    let (guest, kept) = &with_root(guest, cache, stop, &mut note)?;
     let initramfs = initramfs::build(guest, kernel)?;
     let needed = image.memory.saturating_add(initramfs.len() as u64 * 2);
     if guest.memory.get() < needed {
@@ -81,21 +93,87 @@ pub fn run(
     hear(Heard::Chosen(accelerator));
     let mut note = |line: &str| hear(Heard::Note(line));
     let seat = Seat::take(cache, guest.cpus, guest.memory, guest.budget, stop, &mut note)?;
-    if let Some(bytes) = image.unpacked.take() {
-        image.path = seat.folder.join("kernel");
-        fs::write(&image.path, bytes).at(&image.path)?;
+    let user = User::without_rights();
+    if user == User::BareRoot {
+        hear(Heard::Note(
+            "QEMU runs as root without capabilities: this user namespace knows no other user",
+        ));
     }
-    let path = seat.folder.join("initramfs");
-    fs::write(&path, &initramfs).at(&path)?;
-    let disks = disk::back(&guest.disks, &seat.folder)?;
+    let mut files = OpenFiles::default();
+    let root = kept.as_ref().map(|kept| kept.open(&kept.path(userland::DISK))).transpose()?;
+    let disks = disk::back(&guest.disks, root, &seat.folder, &mut files)?;
     let machine = machine::machine(&qemu, guest, &image, &disks)?;
-    let mut command = program::leashed(qemu.as_os_str())?;
-    // Where QEMU keeps what is written to a copy.
-    command.env("TMPDIR", &seat.folder);
-    command.args(machine::arguments(guest, accelerator, &image, &disks, machine, &seat.folder));
-    let watch = Watch::start(&mut command, &seat, guest.userland.patience())?;
+    let own = OwnFolder::new(&seat, user)?;
+    let (told, channel) = pipe_with(PipeFlags::CLOEXEC).at(&seat.folder)?;
+    let (log, to_log) = log(&seat.folder)?;
+    let places = machine::Places {
+        kernel: own.kernel(&mut image)?,
+        initramfs: own.file("initramfs", &initramfs)?,
+        log: files.add([to_log.into()]),
+        channel: files.add([channel]),
+    };
+    let (options, files) = files.into_parts();
+    let group = match accelerator {
+        Accelerator::Kvm => user.group_for(Path::new(DEVICE)).unwrap_or(None),
+        Accelerator::Tcg => None,
+    };
+    let mut command = program::confined(&qemu, user, group, files);
+    // Where QEMU keeps what is written to a copy: its folder, which it cannot reach by a path from the root.
+    command.current_dir(&own.folder).env("TMPDIR", "/proc/self/cwd").args(options);
+    command.args(machine::arguments(guest, accelerator, &disks, machine, places, &seat.folder));
+    let watch = Watch::start(command, told.into(), log, guest.userland.patience())?;
     let run = watch.finish(guest, stop, hear);
     Ok(Run { accelerator, why_emulated, initramfs_bytes: initramfs.len() as u64, ..run })
+}
+
+/// The kernel's log, open for the runner to read and for QEMU to write.
+fn log(folder: &Path) -> Result<(File, File), Error> {
+    let path = folder.join(LOG);
+    let to_write =
+        File::options().append(true).create_new(true).mode(0o600).open(&path).at(&path)?;
+    Ok((File::open(&path).at(&path)?, to_write))
+}
+
+/// The folder that QEMU runs in, which is its user's.
+struct OwnFolder {
+    folder: PathBuf,
+    user: User,
+}
+
+impl OwnFolder {
+    fn new(seat: &Seat, user: User) -> Result<Self, Error> {
+        let folder = seat.folder.join("machine");
+        DirBuilder::new().mode(0o700).create(&folder).at(&folder)?;
+        chown(&folder, user.number(), user.number()).at(&folder)?;
+        Ok(Self { folder, user })
+    }
+
+    /// A file in it; its name there.
+    fn file(&self, name: &str, bytes: &[u8]) -> Result<OsString, Error> {
+        let path = self.folder.join(name);
+        let mut open = File::options();
+        let mut file = open.write(true).create_new(true).mode(0o600).open(&path).at(&path)?;
+        fchown(&file, self.user.number(), self.user.number()).at(&path)?;
+        file.write_all(bytes).at(&path)?;
+        Ok(name.into())
+    }
+
+    /// The kernel: where it is; for a user who cannot reach that, as one more name of the same file or,
+    /// where it cannot have one or may not be read, as a copy.
+    fn kernel(&self, image: &mut Image) -> Result<OsString, Error> {
+        const NAME: &str = "kernel";
+        if let Some(bytes) = image.unpacked.take() {
+            return self.file(NAME, &bytes);
+        }
+        if self.user.number().is_none() {
+            return Ok(image.path.canonicalize().at(&image.path)?.into());
+        }
+        let may_read = image.path.metadata().at(&image.path)?.mode() & 0o004 != 0;
+        if may_read && fs::hard_link(&image.path, self.folder.join(NAME)).is_ok() {
+            return Ok(NAME.into());
+        }
+        self.file(NAME, &fs::read(&image.path).at(&image.path)?)
+    }
 }
 
 /// Its userland's disk becomes the guest's last one, so that those of the user keep their names; it
@@ -132,9 +210,10 @@ fn chosen(
 }
 
 /// A running QEMU and what was heard from it.
-struct Watch<'a> {
+struct Watch {
     qemu: Child,
-    seat: &'a Seat,
+    /// The kernel's log.
+    log: File,
     /// How long QEMU may take to end once the guest is done.
     patience: Duration,
     lines: Receiver<Vec<u8>>,
@@ -147,7 +226,7 @@ struct Watch<'a> {
     run: Run,
 }
 
-impl Drop for Watch<'_> {
+impl Drop for Watch {
     fn drop(&mut self) {
         let _ = self.qemu.kill();
         let _ = self.qemu.wait();
@@ -161,19 +240,25 @@ enum Why {
     Stopped,
 }
 
-impl<'a> Watch<'a> {
-    fn start(command: &mut Command, seat: &'a Seat, patience: Duration) -> Result<Self, Error> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+impl Watch {
+    /// The command holds QEMU's end of the pipe open, and is gone with this.
+    fn start(
+        mut command: Command,
+        told: File,
+        log: File,
+        patience: Duration,
+    ) -> Result<Self, Error> {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
         let started = Instant::now();
-        let mut qemu = command.spawn().at(Path::new("setpriv"))?;
+        let mut qemu = command.spawn().at(Path::new(command.get_program()))?;
         let (say, lines) = sync_channel(LINES);
         let (complain, errors) = channel();
-        let (out, err) = (qemu.stdout.take(), qemu.stderr.take());
-        std::thread::spawn(move || out.map(|out| read_lines(out, &say)));
+        let err = qemu.stderr.take();
+        std::thread::spawn(move || read_lines(told, &say));
         std::thread::spawn(move || err.map(|err| complain.send(read_errors(err))));
         Ok(Self {
             qemu,
-            seat,
+            log,
             patience,
             lines,
             errors,
@@ -281,7 +366,7 @@ impl<'a> Watch<'a> {
                     hear(Heard::File(&path, bytes));
                 }
             }
-            Some(Event::Trouble { what }) => self.run.troubles.push(printable_line(&what)),
+            Some(Event::Trouble { what }) => wire::add_trouble(&mut self.run.troubles, printable_line(&what)),
             Some(Event::Ended { how, left, oom_kills, ticks, idle_milliseconds, .. }) => {
                 let how = match how {
                     How::NotStarted(why) => How::NotStarted(printable_line(&why)),
@@ -301,26 +386,22 @@ impl<'a> Watch<'a> {
 
     /// A guest may write to the console without end.
     fn whole_log(&self) -> Vec<u8> {
-        let log = File::open(self.seat.folder.join(machine::LOG));
-        let mut bytes = Vec::new();
-        let _ = log.and_then(|log| log.take(LONGEST_LOG).read_to_end(&mut bytes));
-        bytes
+        from(&self.log, 0, LONGEST_LOG).unwrap_or_default()
     }
 
     /// The end of the kernel's log.
     fn log(&self) -> Vec<String> {
-        let bytes = tail(&self.seat.folder.join(machine::LOG)).unwrap_or_default();
+        let length = self.log.metadata().map_or(0, |data| data.len());
+        let bytes = from(&self.log, length.saturating_sub(TAIL), TAIL).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         last_lines(&text, SEARCHED)
     }
 }
 
-fn tail(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+fn from(mut file: &File, start: u64, most: u64) -> std::io::Result<Vec<u8>> {
+    file.seek(SeekFrom::Start(start))?;
     let mut bytes = Vec::new();
-    file.take(TAIL).read_to_end(&mut bytes)?;
+    file.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -344,13 +425,11 @@ fn nothing_yet() -> Run {
     }
 }
 
-fn read_lines(out: ChildStdout, say: &SyncSender<Vec<u8>>) {
+fn read_lines(out: File, say: &SyncSender<Vec<u8>>) {
     let mut out = BufReader::new(out);
-    loop {
-        let mut line = Vec::new();
-        match out.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
-            Ok(1..) if say.send(line).is_ok() => {}
-            _ => return,
+    while let Ok(Some(line)) = wire::read_line(&mut out) {
+        if say.send(line).is_err() {
+            return;
         }
     }
 }
@@ -358,7 +437,7 @@ fn read_lines(out: ChildStdout, say: &SyncSender<Vec<u8>>) {
 /// What QEMU complains of; a warning about a feature that is switched off is no complaint.
 fn read_errors(err: ChildStderr) -> String {
     let mut bytes = Vec::new();
-    let _ = err.take(LONGEST_LINE).read_to_end(&mut bytes);
+    let _ = err.take(COMPLAINTS).read_to_end(&mut bytes);
     last_lines(&String::from_utf8_lossy(&bytes), 3).join("; ")
 }
 

@@ -7,11 +7,12 @@
 //! added up before a guest starts; one guest may always run.
 //!
 //! A QEMU ends with its runner (see program.rs). Should one be left all the same, its command line names
-//! the folder. The folder is renamed before QEMUs are looked for: one that is only being started
-//! then finds no kernel where it was told to look.
+//! the folder. The folder is renamed before QEMUs are looked for, and removed after that: one that is only
+//! being started then finds no kernel.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -115,7 +116,7 @@ fn new_folder(runs: &Path) -> Result<PathBuf, Error> {
     loop {
         let number = NEXT.fetch_add(1, Ordering::SeqCst);
         let folder = runs.join(format!("{}-{number}", std::process::id()));
-        match fs::create_dir(&folder) {
+        match DirBuilder::new().mode(0o700).create(&folder) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             made => return made.at(&folder).map(|()| folder),
         }
@@ -165,7 +166,7 @@ fn clean_admitted(cache: &Cache) -> Result<Vec<String>, Error> {
     Ok(told)
 }
 
-/// Ends a QEMU whose runner is gone: the process that was given the kernel's log in this folder.
+/// Ends a QEMU whose runner is gone: the process whose guest is named after this folder.
 fn kill_qemu(folder: &Path) -> bool {
     let mark = machine::mark(folder);
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();

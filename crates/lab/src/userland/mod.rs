@@ -19,7 +19,7 @@ use std::process::{Command, Stdio};
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::apt::Apt;
+use crate::apt::{Apt, Archive};
 use crate::cache::Item;
 use crate::error::Error;
 use crate::program;
@@ -100,36 +100,34 @@ impl Userland {
     }
 }
 
-/// Fetches, unpacks and completes the system; the disk is then in `entry`. Says which systemd it
-/// is, and `name_version` of each package.
+/// Fetches, unpacks and completes the system; the disk is then in `entry`. Answers which systemd it
+/// is, and the packages.
 pub(crate) fn make(
     suite: &str,
     aside: &Path,
     entry: &Path,
     tell: &mut dyn FnMut(&str),
-) -> Result<(String, Vec<String>), Error> {
+) -> Result<(String, Vec<Archive>), Error> {
     tell(&format!("systemd/{suite}: fetching the lists of packages"));
-    let apt = Apt::of(suite, aside.join("apt"))?;
+    let apt = Apt::of(suite, aside)?;
     tell(&format!("systemd/{suite}: fetching {}", PACKAGES[1..].join(", ")));
-    apt.download_closure(PACKAGES)?;
-    let archives = apt.archives()?;
+    let archives = apt.download_closure(PACKAGES)?;
     tell(&format!("systemd/{suite}: unpacking {} packages", archives.len()));
     let root = aside.join("root");
     tree::prepare(&root)?;
-    for (path, _) in &archives {
-        unpack(path, &root)?;
+    for archive in &archives {
+        unpack(&archive.path, &root)?;
     }
     let owned = tree::complete(&root)?;
     tell(&format!("systemd/{suite}: making the disk"));
     image::make(&root, &entry.join(DISK), &owned)?;
-    let packages: Vec<String> = archives.into_iter().map(|(_, name)| name).collect();
-    Ok((release(&packages), packages))
+    Ok((release(&archives), archives))
 }
 
 /// `systemd_257.13-1~deb13u1` → `systemd 257.13-1~deb13u1`.
-fn release(packages: &[String]) -> String {
-    let found = packages.iter().find(|name| name.starts_with("systemd_"));
-    found.map_or_else(|| "systemd".to_owned(), |name| name.replacen('_', " ", 1))
+fn release(packages: &[Archive]) -> String {
+    let found = packages.iter().find(|one| one.name.starts_with("systemd_"));
+    found.map_or_else(|| "systemd".to_owned(), |one| one.name.replacen('_', " ", 1))
 }
 
 /// dpkg-deb's own way to unpack would replace a link to a folder by the folder.
@@ -180,7 +178,12 @@ mod tests {
     #[test]
     fn the_release_is_that_of_systemd_itself() {
         let packages = ["libsystemd0_1", "systemd_257.13-1", "systemd-zram-generator_1.2"];
-        assert_eq!(release(&packages.map(str::to_owned)), "systemd 257.13-1");
+        let archive = |name: &str| Archive {
+            path: name.into(),
+            name: name.to_owned(),
+            sha256: String::new(),
+        };
+        assert_eq!(release(&packages.map(archive)), "systemd 257.13-1");
     }
 
     #[test]

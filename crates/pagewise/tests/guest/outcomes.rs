@@ -153,8 +153,10 @@ fn for_anybody(folder: &Path) -> (PathBuf, PathBuf) {
     let copied = Command::new("sh").args(["-c", script]).arg(kept).arg(&cache).status();
     assert!(copied.unwrap().success());
     caches::bring_kvm_answer(&cache);
-    let opened = Command::new("chmod").args(["-R", "a+rwX"]).arg(folder).status();
-    assert!(opened.unwrap().success());
+    if rustix::process::geteuid().is_root() {
+        let given = Command::new("chown").args(["-R", "65534:65534"]).arg(folder).status();
+        assert!(given.unwrap().success());
+    }
     (program, cache)
 }
 
@@ -185,7 +187,7 @@ fn on_small_disk(size: &str, arguments: &str) -> Ran {
     let own = caches::own();
     let program = std::env::var("PAGEWISE_STATIC").unwrap();
     let script = format!(
-        "mount -t tmpfs -o size={size} none $1 && cp -r $0/. $1 && {{ PAGEWISE_CACHE=$1 {program} \
+        "mount -t tmpfs -o size={size},mode=755 none $1 && cp -r $0/. $1 && {{ PAGEWISE_CACHE=$1 {program} \
          lab guest --kernel trixie {arguments}; status=$?; ls $1/runs; exit $status; }}"
     );
     let folder = tempfile::tempdir().unwrap();
@@ -542,6 +544,94 @@ fn guest_fetch_that_is_killed_leaves_nothing() {
         assert_eq!(told, signal == Signal::KILL, "{said}");
         assert!(!new.join("trixie").exists());
     }
+}
+
+/// The QEMU of this cache.
+fn qemu_of(runs: &Path) -> PathBuf {
+    let runs = runs.to_string_lossy().into_owned();
+    let is_it = |process: &PathBuf| {
+        let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(&runs)
+    };
+    let processes = names(Path::new("/proc")).into_iter().map(|name| Path::new("/proc").join(name));
+    processes.into_iter().find(is_it).expect("a QEMU")
+}
+
+/// The words of a line of /proc/PID/status.
+fn status_of(process: &Path, name: &str) -> Vec<String> {
+    let status = std::fs::read_to_string(process.join("status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(&format!("{name}:")));
+    line.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+}
+
+/// Whoever breaks out of the guest is a user who owns nothing, has no capability, no network device and no
+/// system calls but those that QEMU needs; and nobody else may read what the run holds.
+#[test]
+fn guest_qemu_has_no_rights() {
+    let cache = caches::own();
+    let mut living = Living::start(cache.path());
+    living.reach(Stage::Command);
+    let qemu = qemu_of(&living.runs);
+    let us = rustix::process::geteuid();
+    for name in ["Uid", "Gid"] {
+        let numbers: Vec<u32> =
+            status_of(&qemu, name).iter().map(|number| number.parse().unwrap()).collect();
+        let is_right = |number: &u32| match us.is_root() {
+            true => *number >= 1_879_048_192,
+            false => *number != 0,
+        };
+        assert!(numbers.len() == 4 && numbers.iter().all(is_right), "{name}: {numbers:?}");
+    }
+    assert!(!us.is_root() || status_of(&qemu, "Groups").iter().all(|group| group != "0"));
+    for (name, expected) in [("Seccomp", "2"), ("NoNewPrivs", "1"), ("CapEff", "0000000000000000")]
+    {
+        assert_eq!(status_of(&qemu, name), [expected], "{name}");
+    }
+    if us.is_root() {
+        assert_eq!(status_of(&qemu, "CapBnd"), ["0000000000000000"]);
+    }
+    let line = std::fs::read(qemu.join("cmdline")).unwrap();
+    let line: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+    assert!(line.windows(2).any(|words| words == [&b"-nic"[..], b"none"]));
+    let environment = std::fs::read(qemu.join("environ")).unwrap();
+    let environment = String::from_utf8_lossy(&environment).into_owned();
+    let known = ["PATH=", "LD_LIBRARY_PATH=", "TMPDIR="];
+    let mut variables = environment.split('\0').filter(|word| !word.is_empty());
+    assert!(variables.all(|word| known.iter().any(|name| word.starts_with(name))), "{environment}");
+    let run = living.runs.join(&names(&living.runs)[0]);
+    for (path, mode) in
+        [("", 0o700), ("machine", 0o700), ("machine/initramfs", 0o600), ("kernel.log", 0o600)]
+    {
+        let found = run.join(path).metadata().unwrap().permissions().mode() & 0o7777;
+        assert_eq!(found, mode, "{path}");
+    }
+    living.signal(Signal::INT);
+    assert_eq!(living.runner.wait().unwrap().code(), Some(130));
+}
+
+/// What only root may read and write is handed to QEMU open: an image, and a block device.
+#[test]
+fn guest_disks_that_only_their_owner_may_open_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let (kept, read) = (folder.path().join("kept"), folder.path().join("read"));
+    for path in [&kept, &read] {
+        std::fs::write(path, vec![b'a'; 1 << 20]).unwrap();
+        std::fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
+    }
+    let (kept_rw, read_ro) = (format!("{},rw", kept.display()), format!("{},ro", read.display()));
+    let copied = read.display().to_string();
+    let options = ["--disk", &kept_rw, "--disk", &read_ro, "--disk", &copied];
+    let job = "for disk in vda vdb vdc; do printf $disk | dd of=/dev/$disk conv=notrunc,fsync 2>/dev/null \
+               && echo $disk wrote; done; head -c 4 /dev/vdb; head -c 4 /dev/vdc";
+    let ran = script("bookworm", &options, job);
+    assert_eq!(
+        (ran.status, ran.out.as_str()),
+        (0, "vda wrote\nvdc wrote\naaaavdca"),
+        "{}",
+        ran.err
+    );
+    assert!(std::fs::read(&kept).unwrap().starts_with(b"vdaa"));
+    assert!(std::fs::read(&read).unwrap().iter().all(|byte| *byte == b'a'));
 }
 
 #[test]

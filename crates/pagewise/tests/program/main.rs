@@ -13,6 +13,7 @@ mod program;
 
 mod bad_input;
 mod bench;
+mod cache;
 mod cli;
 mod lab_run;
 mod recordings;

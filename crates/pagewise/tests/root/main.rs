@@ -28,8 +28,10 @@ mod program;
 #[path = "../../src/treatment.rs"]
 mod treatment;
 
+mod apt;
 mod bench;
 mod bench_block;
+mod cache;
 mod contents;
 mod forked;
 mod held;

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What root fetches: as apt's own user, who does nothing as root that apt would not do as root.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crate::program::{empty_folder, finish, pagewise};
+
+/// The user of the other end of a connection on this machine, as /proc/net/tcp has it.
+fn user_of(connection: &TcpStream) -> u32 {
+    let port = format!(":{:04X}", connection.peer_addr().unwrap().port());
+    let table = fs::read_to_string("/proc/net/tcp").unwrap();
+    let mut lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let line = lines.find(|words| words.get(1).is_some_and(|local| local.ends_with(&port)));
+    line.unwrap_or_else(|| panic!("no {port}: {table}"))[7].parse().unwrap()
+}
+
+/// A mirror that has nothing; it tells who asks.
+fn mirror() -> (u16, mpsc::Receiver<u32>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (tell, users) = mpsc::channel();
+    std::thread::spawn(move || {
+        for connection in listener.incoming().flatten() {
+            let _ = tell.send(user_of(&connection));
+            answer(connection);
+        }
+    });
+    (port, users)
+}
+
+fn answer(mut connection: TcpStream) {
+    let _ = connection.set_read_timeout(Some(Duration::from_secs(5)));
+    let mut request = [0; 4096];
+    let _ = connection.read(&mut request);
+    let _ = connection
+        .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+}
+
+/// apt's methods talk to the network as `_apt`, and apt has nothing to complain of.
+#[test]
+fn root_fetches_as_apts_own_user() {
+    let folder = empty_folder();
+    let (port, users) = mirror();
+    let (tools, cache) = (folder.path().join("tools"), folder.path().join("cache"));
+    let (log, system) = (folder.path().join("log"), "/usr/bin/apt-get");
+    fs::create_dir(&tools).unwrap();
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in\n*indextargets*) printf 'Debian\\thttp://127.0.0.1:{port}/debian/\\n';;\n\
+         *) {system} \"$@\" 2> {log}; status=$?; cat {log} >&2; exit $status;;\nesac\n",
+        log = log.display()
+    );
+    let apt = tools.join("apt-get");
+    fs::write(&apt, script).unwrap();
+    fs::set_permissions(&apt, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+    let mut command = pagewise(&["lab", "cache", "fetch", "trixie"]);
+    // Who started sudo is nobody that apt should be.
+    command.env("PAGEWISE_CACHE", &cache).env("PATH", path).env("USER", "root");
+    for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
+        command.env_remove(name);
+    }
+    let ran = finish(command.env("no_proxy", "127.0.0.1"));
+    assert!(ran.status == 1 && ran.err.contains("does not have a Release file"), "{}", ran.err);
+    let said = fs::read_to_string(&log).unwrap();
+    assert!(!said.contains("unsandboxed") && !said.contains("denied"), "{said}");
+    let apt = fs::read_to_string("/etc/passwd").unwrap();
+    let apt = apt.lines().find(|line| line.starts_with("_apt:")).expect("apt's user");
+    let apt: u32 = apt.split(':').nth(2).unwrap().parse().unwrap();
+    let users: Vec<u32> = users.try_iter().collect();
+    assert!(!users.is_empty() && users.iter().all(|user| *user == apt), "{users:?}, not {apt}");
+    let left = fs::read_dir("/var/tmp").unwrap().flatten();
+    let left =
+        left.filter(|entry| entry.file_name().to_string_lossy().starts_with("pagewise-apt-"));
+    assert_eq!(left.count(), 0, "folders of apt");
+}
