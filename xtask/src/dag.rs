@@ -16,18 +16,20 @@ use crate::run;
 /// Who may use whom. A crate without a row may not exist.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("pagewise-model", &[]),
+    ("pagewise-confine", &[]),
     ("pagewise-observe", &["pagewise-model"]),
     ("pagewise-pages", &["pagewise-model"]),
     ("pagewise-decide", &["pagewise-model"]),
     ("pagewise-report", &["pagewise-model"]),
-    ("pagewise-sample", &["pagewise-model", "pagewise-observe"]),
+    ("pagewise-sample", &["pagewise-model", "pagewise-observe", "pagewise-confine"]),
     ("pagewise-apply", &["pagewise-model", "pagewise-observe"]),
-    ("pagewise-lab", &["pagewise-model", "pagewise-observe"]),
+    ("pagewise-lab", &["pagewise-model", "pagewise-observe", "pagewise-confine"]),
     (
         "pagewise",
         &[
             "pagewise-model",
             "pagewise-observe",
+            "pagewise-confine",
             "pagewise-pages",
             "pagewise-decide",
             "pagewise-report",

@@ -64,6 +64,7 @@ pub use process::command_lines;
 pub use psi::read as psi;
 pub use record::{
     End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError, Recording, Tape, open,
+    open_with,
 };
 pub use redact::Capture;
 pub use root::{Entry, HostRoot, Refusal};

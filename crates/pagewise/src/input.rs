@@ -2,6 +2,7 @@
 //! `--root`, `--interval` and `--smaps-budget` → the host, looked at.
 
 use anyhow::Context;
+use pagewise_confine::Confinement;
 use pagewise_model::Interval;
 use pagewise_observe::{Recording, Scope, Tape};
 
@@ -10,10 +11,12 @@ use crate::interrupt;
 use crate::progress::Waiting;
 use crate::room;
 
-/// The machine or the recording.
+/// The machine or the recording. A recording may be anybody's: it is parsed without any rights but to
+/// read, and from then on this process changes no file.
 pub(crate) fn open(global: &Global) -> anyhow::Result<Recording> {
+    let confine = |is_folder| _ = Confinement::for_recording(is_folder).enter();
     let recording = match &global.root {
-        Some(path) => pagewise_observe::open(path)?,
+        Some(path) => pagewise_observe::open_with(path, confine)?,
         None => Recording::live().context("/")?,
     };
     let once = recording.end.is_live() && global.interval.is_zero();
@@ -37,7 +40,12 @@ pub(crate) fn interval_of(
 /// The same, with everything that was asked of the host.
 pub(crate) fn record(global: &Global) -> anyhow::Result<(Interval, Tape)> {
     let scope = Scope { process_rates: true, ..Scope::everything(global.smaps_budget) };
-    open(global)?.record(&scope, || wait(global))
+    // its own file is written later
+    let recording = match &global.root {
+        Some(path) => pagewise_observe::open(path)?,
+        None => open(global)?,
+    };
+    recording.record(&scope, || wait(global))
 }
 
 fn wait(global: &Global) -> anyhow::Result<()> {

@@ -68,7 +68,7 @@ pub struct Sampler {
     proportions: Mutex<share::Known>,
 }
 
-/// Finds the pages of a target. Reads no page.
+/// Finds the pages of a target. Reads no page. From here on this process leaves no core dump.
 ///
 /// # Errors
 /// Where there is nothing to look at: see [`OpenError`]. Of several processes, those that cannot be
@@ -77,6 +77,8 @@ pub fn open(host: &HostRoot, target: &Target, options: Options) -> Result<Sample
     if !host.is_live() {
         return Err(OpenError::NotLive(host.label().clone()));
     }
+    // before the first page is read, so that no core dump of ours ever holds one
+    pagewise_confine::forbid_dumps();
     let pace = Pace::start(options);
     let sampler = match target {
         Target::File(path) | Target::Device(path) | Target::Core(path) => {

@@ -2,10 +2,11 @@
 //! Batches → pages that are shown: what one worker thread does.
 //!
 //! A worker has a buffer of one batch and the process that it read from last, open. Nothing of a
-//! batch outlives it: the next one overwrites the buffer, and the end wipes it.
+//! batch outlives it: the next one overwrites the buffer, and its end wipes it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use pagewise_confine::Buffer;
 use pagewise_model::Pages;
 
 use crate::frames::Frames;
@@ -78,7 +79,7 @@ struct Worker<'a, 'b, V> {
     visit: &'a mut V,
     open: Option<(usize, Opened)>,
     /// One page longer than a batch, so that a batch can begin at a whole page.
-    buffer: Vec<u8>,
+    buffer: Buffer,
     scratch: Scratch,
     fates: Vec<Fate>,
     neighbours: Neighbours,
@@ -88,7 +89,8 @@ struct Worker<'a, 'b, V> {
 pub(crate) fn work<V: Visit>(bench: &Bench<'_>, visit: &mut V) {
     // bytes that are not zero are written, so that the memory is there: our own page faults would
     // else be taken for faults of the target
-    let buffer = vec![0xff; (BATCH + 1) * bench.page_size];
+    let mut buffer = Buffer::zeroed((BATCH + 1) * bench.page_size);
+    buffer.get_mut().fill(0xff);
     let (scratch, fates) = (Scratch::default(), Vec::with_capacity(BATCH));
     let neighbours = Neighbours::default();
     let mut worker = Worker { bench, visit, open: None, buffer, scratch, fates, neighbours };
@@ -98,8 +100,6 @@ pub(crate) fn work<V: Visit>(bench: &Bench<'_>, visit: &mut V) {
         worker.batch(batch);
         bench.pace.rest();
     }
-    worker.buffer.fill(0);
-    std::hint::black_box(&worker.buffer);
 }
 
 impl<V: Visit> Worker<'_, '_, V> {
@@ -172,8 +172,8 @@ impl<V: Visit> Worker<'_, '_, V> {
     fn pages(&mut self, part: usize, wanted: &[Wanted]) {
         let read = match self.bench.sources {
             Sources::Stored(stored) => {
-                let from = aligned(&self.buffer, self.bench.page_size);
-                let buffer = self.buffer.get_mut(from..).unwrap_or_default();
+                let from = aligned(self.buffer.get(), self.bench.page_size);
+                let buffer = self.buffer.get_mut().get_mut(from..).unwrap_or_default();
                 stored.read(wanted, buffer, &mut self.fates);
                 Ok(Caused::default())
             }
@@ -197,14 +197,15 @@ impl<V: Visit> Worker<'_, '_, V> {
         self.opened(part).map_err(Some)?;
         let Self { bench, open, buffer, scratch, fates, .. } = self;
         let Some((_, opened)) = open else { return Err(None) };
-        let from = aligned(buffer, bench.page_size);
-        let buffer = buffer.get_mut(from..).unwrap_or_default();
+        let from = aligned(buffer.get(), bench.page_size);
+        let buffer = buffer.get_mut().get_mut(from..).unwrap_or_default();
         opened.read(wanted, buffer, scratch, &bench.judge, fates).map_err(|_| None)
     }
 
     fn show(&mut self, part: usize, wanted: &[Wanted]) {
-        let from = aligned(&self.buffer, self.bench.page_size);
-        let pages = self.buffer.get(from..).unwrap_or_default().chunks_exact(self.bench.page_size);
+        let from = aligned(self.buffer.get(), self.bench.page_size);
+        let bytes = self.buffer.get().get(from..).unwrap_or_default();
+        let pages = bytes.chunks_exact(self.bench.page_size);
         for ((wanted, fate), page) in wanted.iter().zip(&self.fates).zip(pages) {
             if let Fate::Read { exclusive, frame } = *fate {
                 let Wanted { page: number, kind, huge } = *wanted;

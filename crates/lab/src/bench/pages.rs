@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Pages that somebody drew → an image in memory that direct I/O can write from.
 //!
-//! Direct I/O wants addresses that are a multiple of the block; an allocation of this size lies
-//! wherever it likes, so a page too much is allocated and the start is moved. An image may stand for
-//! a larger span by repeating itself.
+//! Direct I/O wants addresses that are a multiple of the block. An image may stand for a larger span by
+//! repeating itself.
 
 use std::io::Read;
 
@@ -11,31 +10,9 @@ use pagewise_model::Bytes;
 
 use super::Error;
 
-/// Bytes at an address that is a multiple of [`ALIGNMENT`].
-pub(super) struct Aligned {
-    store: Vec<u8>,
-    start: usize,
-    len: usize,
-}
-
-/// No device wants more.
-const ALIGNMENT: usize = 4096;
-
-impl Aligned {
-    pub(super) fn zeroed(len: usize) -> Self {
-        let store = vec![0; len + ALIGNMENT];
-        let start = store.as_ptr().align_offset(ALIGNMENT);
-        Self { store, start, len }
-    }
-
-    pub(super) fn get(&self) -> &[u8] {
-        &self.store[self.start..self.start + self.len]
-    }
-
-    pub(super) fn get_mut(&mut self) -> &mut [u8] {
-        &mut self.store[self.start..self.start + self.len]
-    }
-}
+/// Bytes at an address that is a multiple of a page: no device wants more. They may be somebody's, so
+/// they are kept out of dumps.
+pub(super) use pagewise_confine::Buffer as Aligned;
 
 /// Whole pages, the same for everything that is measured.
 pub struct Pages {
@@ -64,7 +41,7 @@ impl Pages {
     /// Adds a page; answers `false` where there is no room or it is not one page long.
     pub fn push(&mut self, page: &[u8]) -> bool {
         let end = self.len + self.page;
-        if page.len() != self.page || end > self.image.len {
+        if page.len() != self.page || end > self.image.get().len() {
             return false;
         }
         self.image.get_mut()[self.len..end].copy_from_slice(page);
@@ -139,7 +116,7 @@ mod tests {
         assert!(pages.push(&vec![1; page]) && pages.push(&vec![2; page]));
         assert!(!pages.push(&vec![3; page - 1]));
         assert!(pages.push(&vec![3; page]) && !pages.push(&vec![4; page]));
-        assert_eq!(pages.bytes().as_ptr().align_offset(ALIGNMENT), 0);
+        assert_eq!(pages.bytes().as_ptr().align_offset(4096), 0);
         assert_eq!(pages.count(), 3);
         assert_eq!(pages.at(4 * page as u64, page)[0], 2);
     }

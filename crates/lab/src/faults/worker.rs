@@ -41,6 +41,7 @@ pub fn is_worker() -> bool {
 
 /// The life of a worker.
 pub fn worker_main() -> ! {
+    pagewise_confine::forbid_dumps();
     let answer = match task().and_then(|task| measured(&task)) {
         Ok(round) => Answer::Measured(round),
         Err(why) => Answer::Failed(why),

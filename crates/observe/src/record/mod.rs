@@ -118,14 +118,30 @@ impl Recording {
 /// # Errors
 /// Where it cannot be opened or is no recording.
 pub fn open(path: &Path) -> Result<Recording, OpenError> {
+    open_with(path, |_| ())
+}
+
+/// The same; `opened` is called when it is open and nothing of it has been read yet, with whether it is
+/// a folder, whose files are opened later.
+///
+/// # Errors
+/// As for [`open`].
+pub fn open_with(path: &Path, opened: impl FnOnce(bool)) -> Result<Recording, OpenError> {
+    let before_reading = opened;
     let trouble =
         |errno: rustix::io::Errno| OpenError::Io { path: path.to_owned(), source: errno.into() };
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let opened = rustix::fs::open(path, flags, Mode::empty()).map_err(trouble)?;
     let label = path.display().to_string();
     match FileType::from_raw_mode(rustix::fs::fstat(&opened).map_err(trouble)?.st_mode) {
-        FileType::RegularFile => Recording::from_archive(std::fs::File::from(opened), &label),
-        FileType::Directory => open_folder(path, &opened, &label),
+        FileType::RegularFile => {
+            before_reading(false);
+            Recording::from_archive(std::fs::File::from(opened), &label)
+        }
+        FileType::Directory => {
+            before_reading(true);
+            open_folder(path, &opened, &label)
+        }
         other => Err(OpenError::WrongKind { path: path.to_owned(), found: kind(other) }),
     }
 }

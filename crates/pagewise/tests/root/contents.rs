@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where the contents of a process's pages may not get to: a disk.
+//! Where the contents of a process's pages may not get to: a disk, a core dump, another program.
 
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::machine::{Loans, Place, run};
-use pagewise_testkit::Target;
+use pagewise_testkit::{Target, read_process, target_program};
 
 /// Pages are searched for this.
 const MARKER: &str = "pagewise:a-secret-of-another-program";
@@ -120,4 +123,187 @@ fn contents_never_reach_swap_on_a_disk() {
     let told =
         |note: &serde_json::Value| note.as_str().is_some_and(|note| note.contains("other swap"));
     assert!(notes.iter().any(told), "{notes:?}");
+}
+
+/// A run that does not outlive its test, in a folder of its own, allowed to dump a core of any size.
+struct Running {
+    child: Child,
+    folder: tempfile::TempDir,
+}
+
+impl Running {
+    fn start(place: &Place, arguments: &[&str]) -> Self {
+        let folder = folder();
+        let program = place.command(arguments);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "ulimit -c unlimited && exec \"$@\"", "sh"]);
+        shell.arg(program.get_program()).args(program.get_args());
+        for (name, value) in program.get_envs() {
+            value.map(|value| shell.env(name, value));
+        }
+        shell.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::null());
+        Self { child: shell.spawn().unwrap(), folder }
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn wait_until(&mut self, what: &str, so: impl Fn(u32) -> bool) {
+        let until = Instant::now() + Duration::from_secs(120);
+        while !so(self.pid()) {
+            assert!(Instant::now() < until, "waited for {what} for two minutes");
+            assert_eq!(self.child.try_wait().unwrap(), None, "it ended before {what}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn end(&mut self, signal: &str) -> ExitStatus {
+        run("kill", &[signal, &self.pid().to_string()]);
+        self.child.wait().unwrap()
+    }
+
+    /// Cores, as far as the machine puts them into the folder of who dumps.
+    fn cores(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.folder.path()).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// KiB in RAM of mappings that no core dump holds, and of those the part that is locked there.
+fn undumped(pid: u32) -> (u64, u64) {
+    let (mut size, mut sums) = (0, (0, 0));
+    for line in read_process(pid, "smaps").lines() {
+        let mut words = line.split_whitespace();
+        match words.next() {
+            Some("Rss:") => size = words.next().and_then(|kib| kib.parse().ok()).unwrap_or(0),
+            Some("VmFlags:") => {
+                let flags: Vec<&str> = words.collect();
+                // io and pf: mappings of devices, vvar and the like, which never are
+                if flags.contains(&"dd") && !flags.contains(&"io") && !flags.contains(&"pf") {
+                    sums.0 += size;
+                    sums.1 += if flags.contains(&"lo") { size } else { 0 };
+                }
+            }
+            _ => (),
+        }
+    }
+    sums
+}
+
+fn line<'a>(text: &'a str, name: &str) -> &'a str {
+    let found = text.lines().find_map(|line| line.strip_prefix(name));
+    found.unwrap_or_else(|| panic!("{name} in {text}")).trim()
+}
+
+/// The usual way to dump is a file `core` in the folder of who dumps; where the machine has another,
+/// what else is looked at here has to do.
+fn crashes_without_a_core(arguments: &[&str], held: u64) {
+    let (place, target) = (Place::new(), target(48));
+    let pid = target.pid().to_string();
+    for signal in ["-ABRT", "-TRAP"] {
+        let mut running = Running::start(&place, &[arguments, &["--pid", &pid]].concat());
+        running.wait_until("pages to be held", |pid| undumped(pid).0 >= held);
+        let (all, locked) = undumped(running.pid());
+        assert_eq!(all, locked, "KiB of contents that may be swapped out");
+        let limits = read_process(running.pid(), "limits");
+        let core = line(&limits, "Max core file size");
+        assert!(core.split_whitespace().eq(["0", "0", "bytes"]), "{core}");
+        assert!(running.end(signal).signal().is_some(), "{signal}");
+        let markers: Vec<usize> = running.cores().iter().map(|path| markers(path)).collect();
+        assert!(markers.is_empty(), "{signal}: a core with {markers:?} markers");
+    }
+}
+
+#[test]
+fn a_scan_that_crashes_leaves_no_core() {
+    crashes_without_a_core(&["scan", "--exact", "--max-cpu", "2"], 64);
+}
+
+#[test]
+fn a_bench_that_crashes_leaves_no_core() {
+    crashes_without_a_core(&["bench", "--size", "32M", "--no-swap"], 32 << 10);
+}
+
+#[test]
+fn a_scan_keeps_the_rights_to_read_and_no_others() {
+    let (place, target) = (Place::new(), target(48));
+    let pid = target.pid().to_string();
+    let words = ["scan", "--exact", "--max-cpu", "2", "--pid", &pid];
+    let mut running = Running::start(&place, &words);
+    running.wait_until("pages to be held", |pid| undumped(pid).0 >= 64);
+    // CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_SYS_ADMIN
+    is_confined(running.pid(), "0000000000280004");
+    let mut running = Running::start(&place, &["report", "--json"]);
+    running.wait_until("the answer", |pid| waits_for_its_reader(pid));
+    is_confined(running.pid(), "0000000000280004");
+}
+
+#[test]
+fn a_recording_is_read_by_nobody() {
+    let place = Place::new();
+    let recordings = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts");
+    let root = recordings.join("debian12-6.18-x86_64-24g-plain").display().to_string();
+    let archive = place.folder.path().join("recording.tar").display().to_string();
+    run("tar", &["-C", &root, "-cf", &archive, "."]);
+    run("chmod", &["600", &archive]);
+    for (root, capabilities) in [(&root, "0000000000000004"), (&archive, "0000000000000000")] {
+        let mut running = Running::start(&place, &["report", "--json", "--root", root]);
+        running.wait_until("the answer", |pid| waits_for_its_reader(pid));
+        is_confined(running.pid(), capabilities);
+        let status = read_process(running.pid(), "status");
+        assert_eq!(line(&status, "Uid:"), "65534\t65534\t65534\t65534");
+        let limits = read_process(running.pid(), "limits");
+        assert!(line(&limits, "Max address space").starts_with("1073741824"), "{limits}");
+    }
+}
+
+/// Whether it writes its answer and nobody takes it.
+fn waits_for_its_reader(pid: u32) -> bool {
+    read_process(pid, "wchan").contains("pipe_write") || {
+        let call = read_process(pid, "syscall");
+        call.split_whitespace().nth(1) == Some("0x1") && call.starts_with("1 ")
+    }
+}
+
+fn is_confined(pid: u32, capabilities: &str) {
+    let status = read_process(pid, "status");
+    let found = ["CapPrm:", "CapEff:", "Seccomp:", "NoNewPrivs:"].map(|name| line(&status, name));
+    assert_eq!(found, [capabilities, capabilities, "2", "1"]);
+}
+
+/// Another program of the same user can trace a program as a rule; not one that holds contents.
+#[test]
+fn another_program_of_the_same_user_cannot_look_into_a_scan() {
+    let place = Place::new();
+    let nobody = |program: &Path| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]);
+        command.arg(program);
+        command
+    };
+    let looks = |pid: u32| {
+        let path = format!("/proc/{pid}/environ");
+        let mut cat = nobody(Path::new("cat"));
+        cat.arg(path).output().unwrap().status.success()
+    };
+    let mib = ["marked", "48", MARKER];
+    let target = Target::started(nobody(&target_program()).args(mib));
+    assert!(looks(target.pid()), "a program that hides nothing");
+    let pid = target.pid().to_string();
+    let program = place.command(&["scan", "--exact", "--max-cpu", "2", "--pid", &pid]);
+    let mut scan = nobody(Path::new(program.get_program()));
+    let folder = folder();
+    scan.args(program.get_args()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut running = Running { child: scan.spawn().unwrap(), folder };
+    running.wait_until("pages to be held", |pid| undumped(pid).0 >= 64);
+    assert!(!looks(running.pid()));
+    assert_eq!(running.end("-TERM").signal(), None);
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Looks at pages, with as many threads as are worth it → estimates of everything and of each part.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use pagewise_confine::Confinement;
 use pagewise_model::{Disturbed, EstimateSource, Name, Snapshot, grouped};
 use pagewise_observe::HostRoot;
 use pagewise_pages::estimate::{Origin, estimate};
@@ -18,6 +17,7 @@ use super::dump::Dump;
 use super::target;
 use super::worker::{self, Rules, Worker};
 use crate::cli::{Global, Scan};
+use crate::interrupt::Stop;
 use crate::progress::Looking;
 use crate::trouble::Advised;
 
@@ -33,21 +33,40 @@ pub(super) struct Looked {
     pub(super) bytes_read: u64,
 }
 
+/// What the process does once it has looked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum After {
+    /// It prints and ends, so that it needs no rights but those to read.
+    Print,
+    /// It goes on, and may change the machine.
+    Act,
+}
+
+/// From here on this process reads the target's pages and prints, and can do nothing else.
+fn confine(target: &Target) {
+    match target {
+        Target::File(_) | Target::Device(_) | Target::Core(_) => Confinement::for_stored_pages(),
+        _ => Confinement::for_processes(),
+    }
+    .enter();
+}
+
 pub(super) fn at(
     global: &Global,
     wanted: &Scan,
     host: &HostRoot,
     snapshot: &Snapshot,
     question: &Question,
+    after: After,
 ) -> anyhow::Result<Looked> {
     let (target, kind) = target::of(&wanted.source, snapshot)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register_conditional_default(signal_hook::consts::SIGINT, stop.clone())?;
-    signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())?;
-    let mut sampler =
-        pagewise_sample::open(host, &target, target::options(wanted, stop)).map_err(advised)?;
+    let options = target::options(wanted, Stop::listen()?.shared());
+    let mut sampler = pagewise_sample::open(host, &target, options).map_err(advised)?;
     refuse_nothing(sampler.so_far())?;
     let dump = wanted.dump.as_deref().map(Dump::new).transpose()?;
+    if after == After::Print {
+        confine(&target);
+    }
     let shown = Looking::start(global);
     let threads = match target::choice(wanted) {
         Choice::Exact => std::thread::available_parallelism()?.get(),
@@ -101,12 +120,13 @@ fn refuse_nothing(found: &Sample) -> anyhow::Result<()> {
 const GLANCE: u64 = 1000;
 const GLANCE_TIME: Duration = Duration::from_millis(300);
 
-/// A small sample, without more ado.
+/// A small sample, without more ado. It is the last that a report does before it prints.
 pub(super) fn glance(
     host: &HostRoot,
     target: &Target,
     question: &Question,
 ) -> anyhow::Result<super::Estimates> {
+    Confinement::for_processes().enter();
     let budget = Some(GLANCE_TIME);
     let options = Options { choice: Choice::Count(GLANCE), budget, ..Options::default() };
     let mut sampler = pagewise_sample::open(host, target, options)?;

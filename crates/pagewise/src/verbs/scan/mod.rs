@@ -25,7 +25,8 @@ pub(super) fn run(global: &Global, wanted: &Scan, started: Started) -> anyhow::R
         host.interval(&Scope::everything(std::time::Duration::ZERO), || anyhow::Ok(()))?;
     let question = question(wanted, &interval.end);
     let cold = cold::of(&host.end, &interval.end, &wanted.source); // before looking makes pages warm
-    let mut looked = look::at(global, wanted, &host.end, &interval.end, &question)?;
+    let after = look::After::Print;
+    let mut looked = look::at(global, wanted, &host.end, &interval.end, &question, after)?;
     looked.estimates.iter_mut().take(1).for_each(|whole| whole.cold = cold.clone());
     let cost = cost::so_far(started, &interval);
     let bytes_read = cost.bytes_read.saturating_add(looked.bytes_read);
@@ -92,7 +93,8 @@ pub(super) fn whole(
     host: &HostRoot,
     snapshot: &Snapshot,
 ) -> anyhow::Result<Option<Estimate>> {
-    let looked = look::at(global, wanted, host, snapshot, &question(wanted, snapshot))?;
+    let (question, after) = (question(wanted, snapshot), look::After::Act);
+    let looked = look::at(global, wanted, host, snapshot, &question, after)?;
     Ok(looked.estimates.into_iter().next())
 }
 

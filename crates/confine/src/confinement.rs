@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What this process is about to do → the rights that it keeps for it.
+
+use crate::capability::{self, Capability};
+use crate::filter::{self, ARCHITECTURE};
+use crate::table::{self, Purpose};
+use crate::{calls, landlock};
+
+/// Address space of a process that reads a recording: some times what the largest one takes.
+const RECORDING_SPACE: u64 = 1 << 30;
+
+/// The rights of a process from now on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confinement {
+    purpose: Purpose,
+    /// Beside those of the user.
+    kept: Vec<Capability>,
+    /// Whether no file may be changed by Landlock, too.
+    landlock: bool,
+    /// Whether root becomes nobody.
+    leave_root: bool,
+    /// The most address space.
+    address_space: Option<u64>,
+}
+
+/// What of a confinement this kernel could do. What it could not is missing, and the rest holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Confined {
+    /// Only the named capabilities are left.
+    pub capabilities: bool,
+    /// System calls are filtered.
+    pub filter: bool,
+    /// Landlock holds, by this version of its interface.
+    pub landlock: Option<u32>,
+}
+
+impl Confinement {
+    /// To read the pages of processes.
+    #[must_use]
+    pub fn for_processes() -> Self {
+        let kept = vec![Capability::ReadFiles, Capability::ReadMemory, Capability::ReadFrames];
+        Self { kept, ..Self::of(Purpose::Contents) }
+    }
+
+    /// To read pages from a file or device that is open, or that the user may read.
+    #[must_use]
+    pub fn for_stored_pages() -> Self {
+        Self { landlock: true, ..Self::of(Purpose::Contents) }
+    }
+
+    /// To parse a recording, which anybody may have made: an open file, or a folder whose files are
+    /// opened as they are needed.
+    #[must_use]
+    pub fn for_recording(is_folder: bool) -> Self {
+        Self {
+            kept: if is_folder { vec![Capability::ReadFiles] } else { Vec::new() },
+            landlock: true,
+            leave_root: true,
+            address_space: Some(RECORDING_SPACE),
+            ..Self::of(if is_folder { Purpose::Folder } else { Purpose::Recording })
+        }
+    }
+
+    fn of(purpose: Purpose) -> Self {
+        Self { purpose, kept: Vec::new(), landlock: false, leave_root: false, address_space: None }
+    }
+
+    /// Gives up everything else, for good. Threads that run already keep their capabilities, and are
+    /// under the filter as all others.
+    pub fn enter(self) -> Confined {
+        crate::forbid_dumps();
+        if let Some(most) = self.address_space {
+            calls::limit(libc::RLIMIT_AS, most);
+        }
+        calls::no_new_privileges();
+        if self.leave_root {
+            calls::leave_root();
+        }
+        let capabilities = calls::keep_capabilities(capability::bits(&self.kept)).is_ok();
+        let landlock = self.landlock.then(|| landlock::enter().ok()).flatten();
+        let rules = table::rules(self.purpose, std::process::id());
+        let program = ARCHITECTURE.map(|architecture| filter::program(architecture, &rules));
+        let filter = program.is_some_and(|program| calls::filter(&program).is_ok());
+        Confined { capabilities, filter, landlock }
+    }
+}
