@@ -17,6 +17,7 @@ mod cli;
 mod lab_run;
 mod recordings;
 mod scan;
+mod streams;
 mod triage;
 mod trial;
 mod undo;
