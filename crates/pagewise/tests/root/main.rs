@@ -41,6 +41,7 @@ mod output {
 
 mod bench;
 mod bench_block;
+mod crash;
 mod forked;
 mod held;
 mod lab;
