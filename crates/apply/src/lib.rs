@@ -4,8 +4,8 @@
 //! A [`Session`] lends parts of the machine: an own zram device, swap, a memory cgroup, the value of
 //! a knob. Each loan is written into a journal, and the journal to the disk, *before* the machine is
 //! touched. What is lent goes back last-first when the session ends, also by a panic that unwinds.
-//! What a killed run or a power cut left behind goes back when the next session opens, or by
-//! [`recover`].
+//! After a crash it goes back by a process of its own ([`Rescue`]); what a killed run or a power cut left
+//! behind, when the next session opens, or by [`recover`].
 //!
 //! Something goes back only while it is still as it was lent: a knob that somebody else has changed
 //! since keeps its value, and that is told as a conflict.
@@ -33,6 +33,7 @@ mod live;
 mod loan;
 mod outcome;
 mod recover;
+mod rescue;
 mod session;
 
 #[cfg(test)]
@@ -46,4 +47,5 @@ pub use loan::group::{Group, GroupWish};
 pub use loan::zram::{Zram, ZramWish};
 pub use outcome::{Outcome, Recovered, Return, Skipped};
 pub use recover::{Conflicts, forget, recover};
+pub use rescue::Rescue;
 pub use session::{LoanId, Session};

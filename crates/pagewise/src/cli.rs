@@ -895,6 +895,14 @@ pub(crate) struct Guest {
     /// Do not use KVM where it works
     #[arg(long)]
     pub(crate) emulate: bool,
+    /// Pass on what the command prints byte by byte: for data, or a command that you trust
+    #[arg(
+        long,
+        long_help = "Pass on what the command prints byte by byte: for data, or a command \
+        that you trust. Else control characters, marks that reorder text and bytes that are no \
+        UTF-8 become visible escapes, so that a guest cannot act on your terminal."
+    )]
+    pub(crate) raw: bool,
     /// The command, as the guest sees it
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<String>,

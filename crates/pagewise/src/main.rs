@@ -41,7 +41,11 @@ fn main() -> ExitCode {
         pagewise_lab::faults::worker_main();
     }
     let started = cost::Started::now();
-    let cli = cli::Cli::parse();
+    std::panic::set_hook(Box::new(trouble::tell_of_panic));
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return trouble::tell_of_usage(&error),
+    };
     match verbs::run(&cli, started) {
         Ok(outcome) => outcome.into(),
         Err(error) => trouble::tell(&error),

@@ -10,13 +10,14 @@
 //! Nothing leaves here that a terminal acts on: [`printable`] is the last guard. The exceptions are the
 //! colours of our own text, where colours are wanted.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use anyhow::Context;
-use pagewise_model::{printable, printable_json};
+use pagewise_model::{Name, printable, printable_json};
 use pagewise_report::text::escape_all_but_colours;
 
 use crate::cli::Global;
@@ -44,8 +45,11 @@ pub(crate) fn document(shown: &str) -> anyhow::Result<Printed> {
 
 /// Prints text, with our own colours or without any.
 pub(crate) fn text(shown: &str, colour: bool) -> anyhow::Result<Printed> {
-    let guarded = if colour { escape_all_but_colours(shown) } else { printable(shown) };
-    write_out(guarded.as_bytes())
+    write_out(guarded(shown, colour).as_bytes())
+}
+
+fn guarded(text: &str, colour: bool) -> Cow<'_, str> {
+    if colour { escape_all_but_colours(text) } else { printable(text) }
 }
 
 /// Writes bytes to standard output as they are: what a user asked for unchanged.
@@ -64,6 +68,11 @@ pub(crate) fn write_error(bytes: &[u8]) {
     let _ = std::io::stderr().lock().write_all(bytes);
 }
 
+/// Text on standard error that is no message of one line.
+pub(crate) fn error_text(shown: &str, colour: bool) {
+    write_error(guarded(shown, colour).as_bytes());
+}
+
 /// A message on standard error.
 pub(crate) fn message(what: impl Display) {
     write_error(printable(&format!("pagewise: {what}\n")).as_bytes());
@@ -72,6 +81,41 @@ pub(crate) fn message(what: impl Display) {
 /// What to do about the message before.
 pub(crate) fn hint(next: impl Display) {
     write_error(printable(&format!("  next   {next}\n")).as_bytes());
+}
+
+/// Output of a foreign program that comes in pieces → text that is safe to print. Line ends and tabs stay;
+/// bytes that are no UTF-8 become visible as in a [`Name`](pagewise_model::Name).
+#[derive(Debug, Default)]
+pub(crate) struct Foreign {
+    /// The begin of a character whose end comes with the next piece.
+    begun: Vec<u8>,
+}
+
+impl Foreign {
+    /// The text of this piece, but for a character that is not whole yet.
+    pub(crate) fn add(&mut self, piece: &[u8]) -> String {
+        self.begun.extend_from_slice(piece);
+        let bytes = std::mem::take(&mut self.begun);
+        let (mut shown, mut rest) = (String::with_capacity(bytes.len()), bytes.as_slice());
+        while let Err(error) = std::str::from_utf8(rest) {
+            let (good, bad) = rest.split_at(error.valid_up_to());
+            shown.push_str(&printable(&String::from_utf8_lossy(good)));
+            let Some(length) = error.error_len() else {
+                self.begun = bad.to_vec();
+                return shown;
+            };
+            let (bad, behind) = bad.split_at(length);
+            shown.push_str(Name::from_bytes(bad).as_str());
+            rest = behind;
+        }
+        shown.push_str(&printable(&String::from_utf8_lossy(rest)));
+        shown
+    }
+
+    /// What was begun and never ended.
+    pub(crate) fn end(self) -> String {
+        Name::from_bytes(&self.begun).to_string()
+    }
 }
 
 /// Makes a new file that only its owner may read.
@@ -151,6 +195,19 @@ fn make_folders(path: &Path, mode: u32) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// However it is cut, the text is the same and nothing in it acts on a terminal.
+    #[test]
+    fn foreign_output_is_safe_whatever_the_pieces_are() {
+        let raw = b"a\x1b[2J\tgr\xc3\xbc\xc3\x9fe\r\n\xf0\x9f\x99\x82 \xff\xc3( \xe2\x80\xae\xc2\x9b2J\n\xf3\xa0\x81\x81\xe2\x82";
+        let whole =
+            "a\\u{1b}[2J\tgrüße\\u{d}\n🙂 \\xff\\xc3( \\u{202e}\\u{9b}2J\n\\u{e0041}\\xe2\\x82";
+        for length in 1..=raw.len() {
+            let mut foreign = Foreign::default();
+            let shown: String = raw.chunks(length).map(|piece| foreign.add(piece)).collect();
+            assert_eq!(shown + &foreign.end(), whole);
+        }
+    }
 
     /// What a reader of the document gets is what was written.
     #[test]

@@ -22,6 +22,11 @@ pub(crate) fn look(global: &Global) -> Look {
     }
 }
 
+/// Whether what the parser prints may have colours there.
+pub(crate) fn has_colour(stream: &impl IsTerminal) -> bool {
+    colour(stream.is_terminal(), |name| std::env::var_os(name))
+}
+
 /// The customs of no-color.org and bixense.com/clicolors.
 fn colour(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
     let is = |name: &str, value: &str| variable(name).is_some_and(|found| found == *value);

@@ -3,7 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use pagewise_apply::{Error, GroupWish, Outcome, Recovered, Session, ZramWish, state_folder};
+use anyhow::Context;
+use pagewise_apply::{
+    Error, GroupWish, Outcome, Recovered, Rescue, Session, ZramWish, state_folder,
+};
 use pagewise_lab::experiment::Experiment;
 use pagewise_lab::treatment::{
     Group, GroupWanted, LoanId, Refused, SwapFile, Treatment, Zram, ZramWanted,
@@ -15,13 +18,19 @@ use crate::output;
 /// Everything that this run borrows. It goes back when this ends, whatever ends it.
 #[derive(Debug)]
 pub(crate) struct Borrowed {
+    // goes before what it is for
     session: Session,
+    _rescue: Option<Rescue>,
 }
 
 impl Borrowed {
     /// Puts back what earlier runs left behind, and says so on standard error.
     pub(crate) fn open(allow_shared_swap: bool) -> anyhow::Result<Self> {
-        Self::open_in(&state_folder(), allow_shared_swap)
+        let state = state_folder();
+        let mut borrowed = Self::open_in(&state, allow_shared_swap)?;
+        let rescue = Rescue::ready(&state).context("getting ready for a crash of this program")?;
+        borrowed._rescue = Some(rescue);
+        Ok(borrowed)
     }
 
     /// For an experiment. Arms that have no swap of their own leave that of the host as it is.
@@ -38,13 +47,21 @@ impl Borrowed {
         for line in left_behind.iter().flat_map(lines) {
             output::message(line);
         }
+        let is_left = |run: &Recovered| {
+            run.damaged_line.is_some() || run.returns.iter().any(|it| !it.outcome.is_settled())
+        };
+        if left_behind.iter().any(is_left) {
+            output::hint(
+                "`pagewise undo` tries again, and closes what somebody else has changed since",
+            );
+        }
         if allow_shared_swap {
             session.allow_shared_swap();
         }
         if pagewise_lab::init::is_guest() {
             session.allow_devices();
         }
-        Ok(Self { session })
+        Ok(Self { session, _rescue: None })
     }
 
     /// Makes the kernel say more, by a word to the file of a knob that is lent.
@@ -119,6 +136,25 @@ fn line(what: &str, outcome: &Outcome) -> String {
     }
 }
 
+/// Lent and in the journal.
+fn lent(loan: pagewise_apply::LoanId) -> LoanId {
+    #[cfg(debug_assertions)]
+    crash_where_asked(loan.0);
+    LoanId(loan.0)
+}
+
+/// For tests of what a crash leaves: `PAGEWISE_TEST_CRASH=panic:2` panics once the second loan is taken,
+/// `abort:2` ends there as a panic of the release build does.
+#[cfg(debug_assertions)]
+fn crash_where_asked(loan: u64) {
+    let asked = std::env::var("PAGEWISE_TEST_CRASH").unwrap_or_default();
+    match asked.split_once(':') {
+        Some(("panic", at)) if at == loan.to_string() => panic!("asked for by a test"),
+        Some(("abort", at)) if at == loan.to_string() => std::process::abort(),
+        _ => {}
+    }
+}
+
 impl Treatment for Borrowed {
     fn zram(&mut self, wanted: &ZramWanted) -> Result<Zram, Refused> {
         let wish = ZramWish {
@@ -130,26 +166,26 @@ impl Treatment for Borrowed {
         };
         let made = self.session.zram(&wish).map_err(|error| refused("a zram device", &error))?;
         let pagewise_apply::Zram { loan, number, device, sysfs } = made;
-        Ok(Zram { loan: LoanId(loan.0), number, device, sysfs })
+        Ok(Zram { loan: lent(loan), number, device, sysfs })
     }
 
     fn swap_on(&mut self, area: &Path, priority: Option<i16>) -> Result<LoanId, Refused> {
         let what = || format!("swap on {}", area.display());
         let loan =
             self.session.swap_on(area, priority).map_err(|error| refused(&what(), &error))?;
-        Ok(LoanId(loan.0))
+        Ok(lent(loan))
     }
 
     fn swap_file(&mut self, folder: &Path, size: Bytes) -> Result<SwapFile, Refused> {
         let made = self.session.swap_file(folder, size);
         let (loan, path) = made.map_err(|error| refused("a swap file", &error))?;
-        Ok(SwapFile { loan: LoanId(loan.0), path })
+        Ok(SwapFile { loan: lent(loan), path })
     }
 
     fn swap_device(&mut self, device: &Path, priority: Option<i16>) -> Result<LoanId, Refused> {
         let what = || format!("swap on {}", device.display());
         let loan = self.session.swap_device(device, priority);
-        loan.map(|loan| LoanId(loan.0)).map_err(|error| refused(&what(), &error))
+        loan.map(lent).map_err(|error| refused(&what(), &error))
     }
 
     /// Where the user wants what passes.
@@ -164,19 +200,19 @@ impl Treatment for Borrowed {
         let wish = GroupWish { max: limit, swap_max, swappiness, ..GroupWish::default() };
         let made = self.session.group(&wish).map_err(|error| refused("a memory cgroup", &error))?;
         let pagewise_apply::Group { loan, folder, unified } = made;
-        Ok(Group { loan: LoanId(loan.0), folder, unified })
+        Ok(Group { loan: lent(loan), folder, unified })
     }
 
     fn knob(&mut self, name: &str, value: &str) -> Result<LoanId, Refused> {
         let what = || format!("{name} = {value}");
         let loan = self.session.knob(name, None, value);
-        loan.map(|loan| LoanId(loan.0)).map_err(|error| refused(&what(), &error))
+        loan.map(lent).map_err(|error| refused(&what(), &error))
     }
 
     fn knob_of(&mut self, name: &str, instance: &str, value: &str) -> Result<LoanId, Refused> {
         let what = || format!("{name} = {value} of {instance}");
         let loan = self.session.knob(name, Some(instance), value);
-        loan.map(|loan| LoanId(loan.0)).map_err(|error| refused(&what(), &error))
+        loan.map(lent).map_err(|error| refused(&what(), &error))
     }
 
     fn give_back(&mut self, loan: LoanId) -> Result<(), Refused> {

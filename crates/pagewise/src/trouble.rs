@@ -2,14 +2,20 @@
 //! Errors as the user sees them: what, why, and what to do next, once.
 
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::panic::PanicHookInfo;
 use std::process::ExitCode;
 
+use clap::Parser;
+use pagewise_apply::Rescue;
 use pagewise_apply::act::{ActError, MergeError};
 use pagewise_lab::experiment::Trouble;
 use pagewise_lab::treatment::Refused;
+use pagewise_model::Name;
 use pagewise_observe::OpenError;
 
-use crate::output;
+use crate::cli::Cli;
+use crate::{output, screen};
 
 /// An error that knows the way on.
 #[derive(Debug)]
@@ -86,6 +92,47 @@ pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
     }
     let stopped = error.is::<Interrupted>() || error.is::<LeftRunning>();
     if stopped { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }
+}
+
+/// Help and the version, on standard output; or what is wrong with the command line, on standard error.
+/// What was typed is printed again, so it is made safe to print before the parser quotes it.
+pub(crate) fn tell_of_usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        let colour = screen::has_colour(&std::io::stdout());
+        return match output::text(&rendered(error, colour), colour) {
+            Ok(_) => ExitCode::SUCCESS,
+            Err(error) => tell(&error),
+        };
+    }
+    let colour = screen::has_colour(&std::io::stderr());
+    let typed = std::env::args_os().map(|word| Name::from_bytes(word.as_bytes()).to_string());
+    // a word that is refused for its bytes alone is accepted now: then the parser's own text is all there is
+    match Cli::try_parse_from(typed) {
+        Err(safe) if safe.use_stderr() => output::error_text(&rendered(&safe, colour), colour),
+        _ => output::error_text(&rendered(error, false), false),
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+fn rendered(error: &clap::Error, colour: bool) -> String {
+    let text = error.render();
+    if colour { text.ansi().to_string() } else { text.to_string() }
+}
+
+/// A defect of ours, in our words. The release build aborts then, which starts an undo of what is lent.
+pub(crate) fn tell_of_panic(panic: &PanicHookInfo<'_>) {
+    let payload = panic.payload();
+    let said = payload.downcast_ref::<&str>().copied();
+    let said = said.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let place = panic.location().map(|place| format!(" ({place})")).unwrap_or_default();
+    let what = Name::from(said.unwrap_or("no reason was given"));
+    output::message(format_args!("internal error: {what}{place}; this is a defect of pagewise"));
+    let back = if Rescue::is_ready() {
+        "what was lent is being put back; afterwards `pagewise undo` says if anything is left; "
+    } else {
+        ""
+    };
+    output::hint(format_args!("{back}report it with the line above and the command"));
 }
 
 fn next(error: &anyhow::Error) -> Option<&'static str> {

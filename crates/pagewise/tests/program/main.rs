@@ -18,6 +18,7 @@ mod cli;
 mod lab_run;
 mod recordings;
 mod scan;
+mod streams;
 mod triage;
 mod trial;
 mod undo;

@@ -28,11 +28,23 @@ mod program;
 #[path = "../../src/treatment.rs"]
 mod treatment;
 
+/// What treatment.rs says, on the standard error of the test.
+mod output {
+    pub(crate) fn message(what: impl std::fmt::Display) {
+        eprintln!("pagewise: {what}");
+    }
+
+    pub(crate) fn hint(next: impl std::fmt::Display) {
+        eprintln!("  next   {next}");
+    }
+}
+
 mod apt;
 mod bench;
 mod bench_block;
 mod cache;
 mod contents;
+mod crash;
 mod forked;
 mod held;
 mod lab;

@@ -68,10 +68,10 @@ impl Role {
     }
 }
 
-/// What a [`Role`] is written as, piece by piece.
-const COLOURS: [&str; 9] = [
-    "\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[34m", "\x1b[35m",
-    "\x1b[36m",
+/// What a [`Role`] is written as, piece by piece; the parser of the command line also underlines.
+const COLOURS: [&str; 10] = [
+    "\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[4m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[34m",
+    "\x1b[35m", "\x1b[36m",
 ];
 
 /// For the last function before a terminal that shows colours: all that it would act on becomes visible

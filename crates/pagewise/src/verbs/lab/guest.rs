@@ -17,7 +17,7 @@ use pagewise_model::{Bytes, printable};
 use super::out::{self, Brought};
 use super::{Outcome, tell};
 use crate::cli::{self, Global};
-use crate::output::{self, Printed};
+use crate::output::{self, Foreign, Printed};
 
 pub(super) fn run(
     global: &Global,
@@ -40,14 +40,16 @@ pub(super) fn run(
     for boot in 1..=boots {
         shown.boot(boot, boots);
         let mut brought = Brought::default();
+        let mut passed = Passed { raw: wanted.raw, json: global.json, ..Passed::default() };
         let mut hear = |heard: Heard<'_>| {
-            if hear(heard, &shown, &mut brought, global.json) == Printed::Cut {
+            if hear(heard, &shown, &mut brought, &mut passed) == Printed::Cut {
                 reader_is_gone = true;
                 // Files may still be wanted.
                 stop.fetch_or(wanted.out.is_none(), Ordering::SeqCst);
             }
         };
         let mut run = guest::run(&guest, &kernel, cache, stop, &mut hear)?;
+        passed.end();
         if let (Some(file), Some(log)) = (&wanted.kernel_log, run.whole_log.take()) {
             output::new_file(&log_of(file, boot, boots), &log)?;
         }
@@ -102,11 +104,11 @@ fn log_of(file: &std::path::Path, boot: u32, boots: u32) -> PathBuf {
     if boots == 1 { file.to_owned() } else { PathBuf::from(format!("{}.{boot}", file.display())) }
 }
 
-fn hear(heard: Heard<'_>, shown: &Shown, brought: &mut Brought, json: bool) -> Printed {
+fn hear(heard: Heard<'_>, shown: &Shown, brought: &mut Brought, passed: &mut Passed) -> Printed {
     match heard {
         Heard::Output(stream, bytes) => {
             shown.end();
-            return pass_on(stream, &bytes, json);
+            return passed.piece(stream, &bytes);
         }
         Heard::File(path, bytes) => brought.piece(path, &bytes),
         Heard::Note(line) => shown.note(line),
@@ -116,14 +118,43 @@ fn hear(heard: Heard<'_>, shown: &Shown, brought: &mut Brought, json: bool) -> P
     Printed::Whole
 }
 
-/// With --json standard output holds the document alone. A reader who went away, or who cannot take
-/// more, has what there was.
-fn pass_on(stream: Stream, bytes: &[u8], json: bool) -> Printed {
-    if let (Stream::Out, false) = (stream, json) {
-        return output::write_out(bytes).unwrap_or(Printed::Cut);
+/// What the command in the guest prints, on the way to our own streams. A guest is foreign, and what it
+/// prints may end in a terminal by way of a file too, so it is always made safe to print but with --raw.
+#[derive(Debug, Default)]
+struct Passed {
+    raw: bool,
+    json: bool,
+    out: Foreign,
+    error: Foreign,
+}
+
+impl Passed {
+    fn piece(&mut self, stream: Stream, bytes: &[u8]) -> Printed {
+        if self.raw {
+            return self.write(stream, bytes);
+        }
+        let shown = match stream {
+            Stream::Out => self.out.add(bytes),
+            Stream::Err => self.error.add(bytes),
+        };
+        self.write(stream, shown.as_bytes())
     }
-    output::write_error(bytes);
-    Printed::Whole
+
+    /// With --json standard output holds the document alone. A reader who went away, or who cannot take
+    /// more, has what there was.
+    fn write(&self, stream: Stream, bytes: &[u8]) -> Printed {
+        if let (Stream::Out, false) = (stream, self.json) {
+            return output::write_out(bytes).unwrap_or(Printed::Cut);
+        }
+        output::write_error(bytes);
+        Printed::Whole
+    }
+
+    fn end(mut self) {
+        let (out, error) = (std::mem::take(&mut self.out), std::mem::take(&mut self.error));
+        self.write(Stream::Out, out.end().as_bytes());
+        self.write(Stream::Err, error.end().as_bytes());
+    }
 }
 
 fn status(outcome: &guest::Outcome) -> u8 {

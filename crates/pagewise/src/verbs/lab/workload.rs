@@ -12,15 +12,23 @@ use clap::CommandFactory;
 use clap::error::ErrorKind;
 use indicatif::{ProgressBar, ProgressStyle};
 use pagewise_lab::workload::{self, KINDS, SAID, Said, Workload};
+use pagewise_model::Name;
 
 use super::Outcome;
 use crate::cli::{self, Cli, Global};
-use crate::output;
+use crate::{output, trouble};
+
+/// The exit status of a command line that is not understood.
+const USAGE: u8 = 2;
 
 pub(super) fn run(global: &Global, wanted: &cli::Workload) -> anyhow::Result<Outcome> {
     let workload = match asked(wanted) {
         Ok(workload) => workload,
-        Err(why) => Cli::command().error(ErrorKind::ValueValidation, why).exit(),
+        Err(why) => {
+            let why = Name::from(why.to_string().as_str());
+            trouble::tell_of_usage(&Cli::command().error(ErrorKind::ValueValidation, why));
+            return Ok(Outcome::Status(USAGE));
+        }
     };
     let mut shown = Shown::new(global);
     let said = workload::run(&workload, &mut |what, share| shown.at(what, share));
