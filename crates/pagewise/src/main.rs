@@ -17,6 +17,7 @@ mod input;
 mod interrupt;
 mod output;
 mod progress;
+mod redaction;
 mod room;
 mod screen;
 mod size;
