@@ -434,6 +434,10 @@ pub(crate) struct CollapseArgs {
     /// empty or new. Looks for the time of --every before the first collapse
     #[arg(long, value_name = "DIR", requires = "watch")]
     pub(crate) evidence: Option<PathBuf>,
+    /// Keep the host's name, the boot id and whole command lines in that folder: otherwise they are
+    /// hashed and left out, as in a recording
+    #[arg(long, requires = "evidence")]
+    pub(crate) keep_names: bool,
     /// A command that prints how many requests the target has served, for processor time per request
     #[arg(long, value_name = "CMD", requires = "evidence")]
     pub(crate) counter: Option<String>,
@@ -497,6 +501,10 @@ pub(crate) struct Bench {
     /// Put the answer, every round, the table and the picture into this folder: empty or new
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,
+    /// Keep the host's name, the boot id and whole command lines in that folder: otherwise they are
+    /// hashed and left out, as in a recording
+    #[arg(long, requires = "evidence")]
+    pub(crate) keep_names: bool,
     /// The same number draws the same pages of the same memory
     #[arg(long, default_value_t = 1, hide_short_help = true)]
     pub(crate) seed: u64,
@@ -563,6 +571,10 @@ pub(crate) struct Trial {
     /// Keep every run, the answer and a page with pictures in this folder: empty or new
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,
+    /// Keep the host's name, the boot id and whole command lines in that folder: otherwise they are
+    /// hashed and left out, as in a recording
+    #[arg(long, requires = "evidence")]
+    pub(crate) keep_names: bool,
     /// The same number draws the same order [default: drawn]
     #[arg(long, hide_short_help = true)]
     pub(crate) seed: Option<u64>,
@@ -802,6 +814,10 @@ pub(crate) struct LabRun {
     /// Keep every run, the answers and pages with pictures in this folder: empty or new
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,
+    /// Keep the host's name, the boot id and whole command lines in that folder: otherwise they are
+    /// hashed and left out, as in a recording
+    #[arg(long, requires = "evidence")]
+    pub(crate) keep_names: bool,
 }
 
 /// Where an experiment runs.

@@ -14,11 +14,13 @@ use pagewise_report::{Tried, html, json};
 use serde_json::{Value, json};
 
 use crate::output;
+use crate::redaction::Redaction;
 
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
     runs: File,
+    redaction: Redaction,
     /// What could not be written first.
     failed: Option<std::io::Error>,
 }
@@ -30,19 +32,23 @@ impl Folder {
         experiment: &Experiment,
         snapshot: &Snapshot,
         source: Value,
+        redaction: Redaction,
     ) -> anyhow::Result<Self> {
         output::empty_folder(path)?;
+        let snapshot = redaction.snapshot(snapshot);
+        let source = redaction.source(source, experiment);
         let machine = json!({
             "kernel": snapshot.taken.kernel,
             "host": snapshot.host,
             "memory": snapshot.memory.total,
             "surroundings": surroundings(),
         });
-        let described = Described { source, ..Described::new(experiment.clone(), machine) };
+        let described =
+            Described { source, ..Described::new(redaction.experiment(experiment), machine) };
         let text = serde_json::to_string_pretty(&described)? + "\n";
         output::new_file_below(path, EXPERIMENT, text.as_bytes())?;
         let runs = output::new_file_to_fill(&path.join(RUNS))?;
-        Ok(Self { path: path.to_owned(), runs, failed: None })
+        Ok(Self { path: path.to_owned(), runs, redaction, failed: None })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -66,6 +72,9 @@ impl Folder {
             anyhow::bail!("{}: {error}; the runs since are not in it", runs.display());
         }
         self.runs.sync_all().with_context(|| self.path.display().to_string())?;
+        let snapshot = &self.redaction.snapshot(tried.snapshot);
+        let trial = &self.redaction.trial(tried.trial);
+        let tried = &Tried { snapshot, trial, ..*tried };
         output::new_file_below(&self.path, SUMMARY, json::trial(tried).as_bytes())?;
         output::new_file_below(&self.path, "report.html", html::trial(tried).as_bytes())
     }

@@ -19,6 +19,7 @@ mod input;
 mod interrupt;
 mod output;
 mod progress;
+mod redaction;
 mod room;
 mod screen;
 mod size;

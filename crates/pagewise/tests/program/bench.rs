@@ -80,6 +80,9 @@ fn evidence_holds_the_answer_every_round_and_a_picture() {
         answer["rows"].as_array().unwrap().iter().map(|row| row["rounds"].as_u64().unwrap());
     assert_eq!(rounds as u64, of_rows.sum::<u64>());
     assert!(file("pareto.svg").contains("lz4") && file("table.csv").starts_with("algo,"));
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    assert!(!file("answer.json").contains(boot.trim()), "hashed, as in a recording");
+    assert!(!file("command.txt").contains(path), "{}", file("command.txt"));
     let again = run(&[&SMALL[..], &["lz4", "--mix", "text:100", "--evidence", path]].concat());
     assert!(again.err.contains("expected an empty folder"), "{}", again.err);
 }

@@ -106,7 +106,7 @@ fn the_answer_the_folder_and_the_replay_say_the_same() {
     let place = Place::new();
     let folder = place.evidence();
     let options = ["--json", "--pairs", "6", "--metric", "n=([0-9]+)", "--evidence", &folder];
-    let ran = place.trial(&options, &["sh", "-c", "echo n=7"]);
+    let ran = place.trial(&[&options[..], &["--keep-names"]].concat(), &["sh", "-c", "echo n=7"]);
     assert_eq!(ran.status, 0, "{}", ran.err);
     let answer: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(answer["schema"], "pagewise/trial/1");
@@ -133,6 +133,37 @@ fn the_answer_the_folder_and_the_replay_say_the_same() {
     // a folder that holds something is not written into
     let again = place.trial(&["--evidence", &folder], &["true"]);
     assert!(again.status == 1 && again.err.contains("expected an empty folder"), "{}", again.err);
+}
+
+/// As a recording: the host's name and boot id are hashed and arguments left out, in every file.
+#[test]
+fn evidence_names_neither_the_host_nor_what_was_typed() {
+    let place = Place::new();
+    let folder = place.evidence();
+    let options = ["--json", "--pairs", "6", "--evidence", &folder];
+    let ran = place.trial(&options, &["sh", "-c", "true # quokka-secret"]);
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    let read = |path: &str| std::fs::read_to_string(path).unwrap().trim().to_owned();
+    let host = read("/proc/sys/kernel/hostname");
+    let boot = read("/proc/sys/kernel/random/boot_id");
+    assert!(ran.out.contains(&boot) && ran.out.contains("quokka-secret"), "the answer says all");
+    for name in ["experiment.json", "runs.jsonl", "summary.json", "report.html"] {
+        let text = std::fs::read_to_string(Path::new(&folder).join(name)).unwrap();
+        for secret in [format!("\"{host}\""), boot.clone(), "quokka".to_owned()] {
+            assert!(!text.contains(&secret), "{name} holds {secret}");
+        }
+    }
+    let document = |name: &str| -> Value {
+        serde_json::from_slice(&std::fs::read(Path::new(&folder).join(name)).unwrap()).unwrap()
+    };
+    let (described, summary) = (document("experiment.json"), document("summary.json"));
+    assert_eq!(described["experiment"]["command"], serde_json::json!(["sh", "…", "…"]));
+    assert_eq!(summary["command"], serde_json::json!(["sh", "…", "…"]));
+    let hashed = &described["machine"]["host"]["name"]["value"];
+    assert!(hashed.as_str().is_some_and(|name| name.starts_with("host-")), "{hashed}");
+    assert_eq!(&summary["host"]["name"]["value"], hashed);
+    let replayed = place.run(&["lab", "replay", &folder]);
+    assert!(replayed.err.contains("the same as the folder's summary"), "{}", replayed.err);
 }
 
 #[test]

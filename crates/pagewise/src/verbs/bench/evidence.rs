@@ -9,19 +9,22 @@ use serde_json::Value;
 
 use super::Measured;
 use crate::output;
+use crate::redaction::Redaction;
 
-pub(super) struct Folder(PathBuf);
+pub(super) struct Folder(PathBuf, Redaction);
 
 impl Folder {
     /// Makes sure of it before anything is measured.
-    pub(super) fn new(path: &Path) -> anyhow::Result<Self> {
+    pub(super) fn new(path: &Path, redaction: Redaction) -> anyhow::Result<Self> {
         output::empty_folder(path)?;
-        Ok(Self(path.to_owned()))
+        Ok(Self(path.to_owned(), redaction))
     }
 
     pub(super) fn fill(&self, benched: &Benched<'_>, measured: &Measured) -> anyhow::Result<()> {
         let benchmark = benched.benchmark;
-        let command: Vec<String> = std::env::args().collect();
+        let command = self.1.own_command_line();
+        let snapshot = &self.1.snapshot(benched.snapshot);
+        let benched = &Benched { snapshot, ..*benched };
         let put = |name: &str, text: &str| output::new_file_below(&self.0, name, text.as_bytes());
         put("answer.json", &json::bench(benched))?;
         put("rounds.jsonl", &rounds(measured))?;

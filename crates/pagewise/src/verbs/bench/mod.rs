@@ -19,11 +19,13 @@ use crate::cli::{Bench, Format, Global};
 use crate::cost::{self, Started};
 use crate::interrupt::Stop;
 use crate::progress::Measuring;
+use crate::redaction::Redaction;
 use crate::{input, output, screen};
 
 pub(super) fn run(global: &Global, wanted: &Bench, started: Started) -> anyhow::Result<Outcome> {
     refuse_recording(global, "bench")?;
-    let evidence = wanted.evidence.as_deref().map(evidence::Folder::new).transpose()?;
+    let folder = |at| evidence::Folder::new(at, Redaction::new(wanted.keep_names));
+    let evidence = wanted.evidence.as_deref().map(folder).transpose()?;
     let stop = Stop::listen()?;
     let host = input::open(global)?.without_start();
     let scope = Scope::everything(std::time::Duration::ZERO);

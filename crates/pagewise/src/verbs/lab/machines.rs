@@ -27,6 +27,7 @@ pub(super) struct Machines<'a> {
     stop: &'a Stop,
     /// Swap is lent although the host uses other swap.
     shares_swap: bool,
+    keeps_names: bool,
 }
 
 /// What became of a cell.
@@ -91,7 +92,13 @@ impl<'a> Machines<'a> {
         host: &'a Snapshot,
         stop: &'a Stop,
     ) -> Self {
-        Self { global, host, stop, shares_swap: wanted.allow_shared_swap }
+        let (shares_swap, keeps_names) = (wanted.allow_shared_swap, wanted.keep_names);
+        Self { global, host, stop, shares_swap, keeps_names }
+    }
+
+    /// Whether evidence keeps the names of the host and what was typed.
+    pub(super) fn keeps_names(&self) -> bool {
+        self.keeps_names
     }
 
     /// Runs it to its end, however that comes. The folder is made before the first run.

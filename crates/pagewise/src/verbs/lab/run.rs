@@ -18,6 +18,7 @@ use crate::cli::{Global, LabRun};
 use crate::cost::{self, Started};
 use crate::evidence::Folder;
 use crate::interrupt::Stop;
+use crate::redaction::Redaction;
 use crate::trouble::Advised;
 use crate::{output, screen};
 
@@ -77,7 +78,8 @@ fn one(
     }
     let mut kept: Option<Folder> = None;
     let mut keep = |experiment: &_, snapshot: &_| -> anyhow::Result<Option<Folder>> {
-        folder.map(|at| Folder::new(at, experiment, snapshot, source(file))).transpose()
+        let redaction = Redaction::new(machines.keeps_names());
+        folder.map(|at| Folder::new(at, experiment, snapshot, source(file), redaction)).transpose()
     };
     let ran = machines.run(cell, &mut keep, &mut kept)?;
     let trial = judge(&ran.experiment, &ran.runs);
@@ -127,8 +129,8 @@ fn show(
 
 /// Where the experiment came from, for the evidence.
 fn source(file: &File) -> Value {
-    let line: Vec<String> =
-        std::env::args_os().map(|it| it.to_string_lossy().into_owned()).collect();
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let line: Vec<String> = words.collect();
     json!({ "experiment": file.name, "place": file.place(), "text": file.text, "command_line": line })
 }
 

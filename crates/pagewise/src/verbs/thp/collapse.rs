@@ -12,6 +12,7 @@ use crate::cli::{CollapseArgs, Global};
 use crate::cost::{self, Started};
 use crate::interrupt::Stop;
 use crate::progress::{Measuring, Waiting};
+use crate::redaction::Redaction;
 use crate::{input, output, screen};
 
 pub(super) fn run(
@@ -56,7 +57,8 @@ pub(super) fn run(
         collapse: &collapse,
         cost: cost::so_far(started, &interval),
     };
-    evidence.map_or(Ok(()), |evidence| evidence.fill(done))?;
+    let redaction = Redaction::new(wanted.keep_names);
+    evidence.map_or(Ok(()), |evidence| evidence.fill(done, &redaction))?;
     show(global, &done)?;
     Ok(Outcome::Done)
 }

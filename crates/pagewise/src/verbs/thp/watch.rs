@@ -18,6 +18,7 @@ use pagewise_report::{Collapsed, Watched, html, json};
 
 use super::counter;
 use crate::output;
+use crate::redaction::Redaction;
 
 const EVERY: Duration = Duration::from_millis(500);
 const MOST: usize = 2400;
@@ -70,11 +71,14 @@ impl Evidence {
     }
 
     /// Ends it, and fills the folder.
-    pub(super) fn fill(self, done: Collapsed<'_>) -> anyhow::Result<()> {
+    pub(super) fn fill(self, done: Collapsed<'_>, redaction: &Redaction) -> anyhow::Result<()> {
         self.end.store(true, Ordering::Relaxed);
         let moments = self.thread.join().unwrap_or_default();
-        let watched = Watched { done, moments: &moments, counter: self.counter.as_deref() };
-        let command: Vec<String> = std::env::args().collect();
+        let snapshot = &redaction.snapshot(done.snapshot);
+        let done = Collapsed { snapshot, ..done };
+        let counter = self.counter.as_deref().map(|counter| redaction.script(counter));
+        let watched = Watched { done, moments: &moments, counter: counter.as_deref() };
+        let command = redaction.own_command_line();
         let put =
             |name: &str, text: &str| output::new_file_below(&self.folder, name, text.as_bytes());
         put("moments.jsonl", &lines(&moments)?)?;

@@ -17,6 +17,7 @@ use crate::cost::{self, Started};
 use crate::evidence::Folder;
 use crate::interrupt::Stop;
 use crate::progress::Measuring;
+use crate::redaction::Redaction;
 use crate::treatment::Borrowed;
 use crate::trouble::Advised;
 use crate::{output, screen};
@@ -34,7 +35,10 @@ pub(super) fn run(global: &Global, wanted: &Trial, started: Started) -> anyhow::
     let mut borrowed = wanted::borrowed(&experiment, wanted)?;
     let folder = wanted.evidence.as_deref();
     let mut folder = folder
-        .map(|at| Folder::new(at, &experiment, &machine.end, serde_json::Value::Null))
+        .map(|at| {
+            let redaction = Redaction::new(wanted.keep_names);
+            Folder::new(at, &experiment, &machine.end, serde_json::Value::Null, redaction)
+        })
         .transpose()?;
     let lent: Option<&mut dyn Treatment> =
         borrowed.as_mut().map(|borrowed| borrowed as &mut dyn Treatment);

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What evidence says of the machine and of command lines, before it is written: folders of evidence are
+//! made to be given away, as recordings are.
+//!
+//! As in a recording, the host's name and the boot id become hashes, the same all over one folder, with
+//! a key that nobody keeps. Of a command its program's name stays, and that it had arguments; of our own
+//! command line the options and sizes. A workload of ours stays whole: it says no more than the
+//! experiment. Names of programs that the kernel killed, and of processes that `thp collapse` was asked
+//! for, stay. `--keep-names` keeps all of it.
+
+use std::hash::{BuildHasher, RandomState};
+
+use pagewise_lab::experiment::Experiment;
+use pagewise_model::{Name, Reading, Snapshot, Trial, TrialArm};
+use serde_json::{Value, json};
+
+/// Stands for each word that is left out.
+const LEFT_OUT: &str = "…";
+
+#[derive(Debug)]
+pub(crate) struct Redaction {
+    keeps_names: bool,
+    hasher: RandomState,
+}
+
+impl Redaction {
+    pub(crate) fn new(keeps_names: bool) -> Self {
+        Self { keeps_names, hasher: RandomState::new() }
+    }
+
+    /// Of the machine's own values only what stands around an answer changes.
+    pub(crate) fn snapshot(&self, snapshot: &Snapshot) -> Snapshot {
+        let mut snapshot = snapshot.clone();
+        if !self.keeps_names {
+            let name = |hash: u64| format!("host-{:08x}", hash >> 32);
+            self.hash(&mut snapshot.host.name, "host", name);
+            self.hash(&mut snapshot.taken.boot_id, "boot", |hash| format!("{hash:016x}"));
+        }
+        snapshot
+    }
+
+    fn hash(&self, reading: &mut Reading<Name>, kind: &str, shown: impl Fn(u64) -> String) {
+        let hashed = reading.value().map(|name| shown(self.hasher.hash_one((kind, name.as_str()))));
+        if let Some(hashed) = hashed {
+            *reading = Reading::found(Name::from(hashed.as_str()), reading.source.clone());
+        }
+    }
+
+    /// A command of the user's.
+    pub(crate) fn command(&self, words: &[String]) -> Vec<String> {
+        if self.keeps_names {
+            return words.to_vec();
+        }
+        let (Some(program), rest) = (words.first(), words.get(1..).unwrap_or_default()) else {
+            return Vec::new();
+        };
+        let rest = rest.iter().map(|word| {
+            let stays = is_workload(words);
+            if stays { word.clone() } else { LEFT_OUT.to_owned() }
+        });
+        [base_name(program)].into_iter().chain(rest).collect()
+    }
+
+    /// A line for a shell.
+    pub(crate) fn script(&self, text: &str) -> String {
+        if self.keeps_names { text.to_owned() } else { LEFT_OUT.to_owned() }
+    }
+
+    fn arms(&self, arms: &mut [TrialArm]) {
+        for command in arms.iter_mut().filter_map(|arm| arm.command.as_mut()) {
+            *command = self.command(command);
+        }
+    }
+
+    pub(crate) fn experiment(&self, experiment: &Experiment) -> Experiment {
+        let mut experiment = experiment.clone();
+        experiment.command = self.command(&experiment.command);
+        self.arms(&mut experiment.arms);
+        experiment
+    }
+
+    pub(crate) fn trial(&self, trial: &Trial) -> Trial {
+        let mut trial = trial.clone();
+        trial.command = self.command(&trial.command);
+        self.arms(&mut trial.arms);
+        trial
+    }
+
+    /// Where an experiment came from: of its file the name, and its text where no command stands in it.
+    pub(crate) fn source(&self, source: Value, experiment: &Experiment) -> Value {
+        if self.keeps_names || source.is_null() {
+            return source;
+        }
+        let commands = experiment.arms.iter().filter_map(|arm| arm.command.as_ref());
+        let is_ours = commands.chain([&experiment.command]).all(|command| is_workload(command));
+        let mut source = source;
+        if !is_ours {
+            source["text"] = json!(LEFT_OUT);
+        }
+        if let Some(place) = source["place"].as_str().map(base_name) {
+            source["place"] = json!(place);
+        }
+        source["command_line"] = json!(self.own_command_line());
+        source
+    }
+
+    /// How this program was started.
+    pub(crate) fn own_command_line(&self) -> Vec<String> {
+        let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+        self.own(&words.collect::<Vec<_>>())
+    }
+
+    fn own(&self, words: &[String]) -> Vec<String> {
+        if self.keeps_names {
+            return words.to_vec();
+        }
+        let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+        let (ours, command) = words.split_at(end);
+        let ours = ours.iter().enumerate().map(|(at, word)| match at {
+            0 => base_name(word),
+            _ => kept(word),
+        });
+        let mut all: Vec<String> = ours.collect();
+        if let Some((dashes, command)) = command.split_first() {
+            all.push(dashes.clone());
+            all.extend(self.command(command));
+        }
+        all
+    }
+}
+
+/// An option, a verb, a number with its unit, or a setting of the kernel: nothing of a user's.
+fn kept(word: &str) -> String {
+    if let Some((option, value)) = word.strip_prefix("--").and_then(|it| it.split_once('=')) {
+        return format!("--{option}={}", kept(value));
+    }
+    let is_option = word.starts_with('-');
+    let is_size = word.bytes().next().is_some_and(|it| it.is_ascii_digit())
+        && word.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'.' || it == b'%');
+    if is_option || is_size || VERBS.contains(&word) || is_setting(word) {
+        return word.to_owned();
+    }
+    LEFT_OUT.to_owned()
+}
+
+const VERBS: [&str; 6] = ["trial", "lab", "run", "bench", "thp", "collapse"];
+
+/// As `vm.swappiness=10`.
+fn is_setting(word: &str) -> bool {
+    let named = word.split_once('=').map(|(name, _)| name.split('[').next().unwrap_or(name));
+    named.is_some_and(|name| pagewise_model::knob::KNOBS.iter().any(|knob| knob.name == name))
+}
+
+/// A workload of ours, as experiments start it.
+fn is_workload(words: &[String]) -> bool {
+    matches!(words, [_, lab, workload, option, _]
+        if [lab.as_str(), workload, option] == ["lab", "workload", "--described"])
+}
+
+fn base_name(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or(path).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn of_a_command_the_programs_name_stays() {
+        let redaction = Redaction::new(false);
+        let command = words("/opt/bob/bin/psql --password secret host");
+        assert_eq!(redaction.command(&command), words("psql … … …"));
+        let ours = words("/opt/bob/pagewise lab workload --described {}");
+        assert_eq!(redaction.command(&ours), words("pagewise lab workload --described {}"));
+        let near = words("/opt/bob/pagewise lab workload --described {} secret");
+        assert_eq!(redaction.command(&near), words("pagewise … … … … …"));
+        assert_eq!(redaction.command(&[]), words("")[1..]);
+        assert_eq!(Redaction::new(true).command(&command), command);
+    }
+
+    #[test]
+    fn of_our_command_line_options_sizes_and_settings_stay() {
+        let line = "/home/bob/pagewise trial --b vm.swappiness=10 --memory=64M --metric bob=([0-9]+) \
+                    --evidence /home/bob/e --pairs 6 -- /bin/psql secret";
+        let shown = "pagewise trial --b vm.swappiness=10 --memory=64M --metric … --evidence … --pairs 6 \
+                     -- psql …";
+        assert_eq!(Redaction::new(false).own(&words(line)), words(shown));
+        assert_eq!(Redaction::new(true).own(&words(line)), words(line));
+    }
+
+    #[test]
+    fn a_host_and_its_boot_are_hashed_alike_in_one_folder_and_never_in_two() {
+        let mut snapshot = Snapshot::default();
+        snapshot.host.name = Reading::found("quokka".into(), pagewise_model::Source::none());
+        snapshot.taken.boot_id = Reading::found("b-1".into(), pagewise_model::Source::none());
+        let one = Redaction::new(false);
+        let name = |redaction: &Redaction| {
+            redaction.snapshot(&snapshot).host.name.value().unwrap().as_str().to_owned()
+        };
+        assert!(name(&one).starts_with("host-"));
+        assert_eq!(name(&one), name(&one));
+        assert_ne!(name(&one), name(&Redaction::new(false)));
+        let hashed = one.snapshot(&snapshot);
+        let boot = hashed.taken.boot_id.value().unwrap().as_str();
+        assert!(boot.len() == 16 && !boot.contains('-'));
+        assert_eq!(name(&Redaction::new(true)), "quokka");
+    }
+}
