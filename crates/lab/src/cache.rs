@@ -8,7 +8,7 @@
 //! `$PAGEWISE_CACHE`, `$XDG_CACHE_HOME/pagewise` or `~/.cache/pagewise`. The checksums lie beside the files: what
 //! makes both trusted is that nobody but us and root can write the folder or any above it (see folder.rs).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fmt;
 use std::fs;
@@ -233,6 +233,17 @@ pub struct Listed {
     pub size: Bytes,
 }
 
+/// What a kept kernel is, beside the packages that the suite's signed lists name today.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every file is that of the packages, and there is no other.
+    Same,
+    /// These files are not.
+    Differs(Vec<String>),
+    /// The suite has other packages by now: nothing was compared.
+    MovedOn(Vec<String>),
+}
+
 impl Cache {
     /// The folder that the environment names.
     ///
@@ -365,6 +376,31 @@ impl Cache {
         placed
     }
 
+    /// Fetches the kernel of a suite aside, and compares every file that is kept with it. A userland's disk
+    /// is made on this machine, and no two are alike: it cannot be compared.
+    ///
+    /// # Errors
+    /// Where nothing is kept, or it cannot be fetched.
+    pub fn verify(
+        &self,
+        suite: &str,
+        stop: &AtomicBool,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<Verdict, Error> {
+        let item = Item::Kernel(suite.to_owned());
+        let aside = self.folder().join("new").join(item.file_name());
+        let _one_fetches = Lock::wait(&aside.with_extension("lock"), Kind::Alone, stop)?;
+        let kept = self.kept(&item, stop)?;
+        let kept = kept.ok_or_else(|| item.unusable("it is not in the cache".to_owned()))?;
+        remove_aside(&aside)?;
+        files::make_folder(&aside)?;
+        let built = build(&item, &aside, tell);
+        let built = if stop.load(Ordering::SeqCst) { Err(Error::Stopped) } else { built };
+        let verdict = built.and_then(|built| compare(&kept, &built));
+        remove_aside(&aside)?;
+        verdict
+    }
+
     /// Removes what fetches began and did not end; a line for each.
     pub(crate) fn clean_unfinished(&self) -> Result<Vec<String>, Error> {
         let new = self.folder().join("new");
@@ -481,6 +517,22 @@ fn names(archives: &[Archive]) -> String {
     archives.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
+/// A kept entry beside one that was just made.
+fn compare(kept: &Kept, built: &Path) -> Result<Verdict, Error> {
+    let path = built.join(MANIFEST);
+    let made: Manifest = serde_json::from_slice(&fs::read(&path).at(&path)?)
+        .map_err(|error| Error::Unusable { path, what: error.to_string() })?;
+    if made.packages != kept.manifest.packages {
+        return Ok(Verdict::MovedOn(made.packages));
+    }
+    let mut found = sums(kept.folder.path())?;
+    found.remove(MANIFEST);
+    let names: BTreeSet<&String> = found.keys().chain(made.files.keys()).collect();
+    let differs = names.into_iter().filter(|name| found.get(*name) != made.files.get(*name));
+    let differs: Vec<String> = differs.cloned().collect();
+    Ok(if differs.is_empty() { Verdict::Same } else { Verdict::Differs(differs) })
+}
+
 fn sums(entry: &Path) -> Result<BTreeMap<String, Sum>, Error> {
     let mut sums = BTreeMap::new();
     for path in files::below(entry)? {
@@ -559,6 +611,34 @@ mod tests {
             assert!(kept.read(&kept.path("image")).unwrap_err().to_string().contains("damaged"));
             assert!(cache.list().unwrap()[0].release.is_none());
         }
+    }
+
+    /// A manifest that fits what somebody put beside it holds nobody up, so it is not asked.
+    #[test]
+    fn a_kept_entry_is_compared_with_one_made_of_the_packages() {
+        let (_one, cache) = kept_once();
+        let (_other, made) = kept_once();
+        let (entry, made) = (cache.entry(&item()), made.entry(&item()));
+        let verdict = || compare(&cache.newest(|_| true).unwrap().unwrap(), &made).unwrap();
+        assert_eq!(verdict(), Verdict::Same);
+        files::write(&entry.join("image"), b"kernal", 0o644).unwrap();
+        files::write(&entry.join("busybox"), b"more", 0o755).unwrap();
+        fs::remove_file(entry.join("modules/a.ko")).unwrap();
+        let mut manifest: Manifest =
+            serde_json::from_slice(&fs::read(entry.join(MANIFEST)).unwrap()).unwrap();
+        fs::remove_file(entry.join(MANIFEST)).unwrap();
+        manifest.files = sums(&entry).unwrap();
+        let keep = |manifest: &Manifest| {
+            files::write(&entry.join(MANIFEST), &serde_json::to_vec(manifest).unwrap(), 0o600)
+                .unwrap();
+        };
+        keep(&manifest);
+        assert!(cache.newest(|_| true).unwrap().unwrap().is_whole(), "its manifest fits");
+        let files = ["busybox", "image", "modules/a.ko"].map(str::to_owned);
+        assert_eq!(verdict(), Verdict::Differs(files.to_vec()));
+        manifest.packages = vec!["linux-image-1_1".to_owned()];
+        keep(&manifest);
+        assert_eq!(verdict(), Verdict::MovedOn(Vec::new()));
     }
 
     #[test]

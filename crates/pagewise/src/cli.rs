@@ -933,6 +933,14 @@ pub(crate) enum LabCache {
         /// Only these: trixie is its kernel, systemd/trixie its userland
         items: Vec<Item>,
     },
+    /// Fetch the packages of cached kernels anew and compare every file; exit status 3 when one differs
+    ///
+    /// The packages are those that the suite's signed lists name today. The lists are verified with Debian's keyring, the
+    /// packages by the lists. Nothing in the cache is changed.
+    Verify {
+        /// Only these; a userland's disk is made on this machine and cannot be compared
+        items: Vec<Item>,
+    },
     /// Fetch the newest kernels or userlands of Debian suites
     Fetch {
         /// Which: trixie is its kernel, systemd/trixie its userland

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
-use pagewise_lab::cache::{Cache, Item, Listed};
+use pagewise_lab::cache::{Cache, Item, Listed, Verdict};
 use pagewise_lab::guest;
 
 use super::{Outcome, tell};
@@ -27,6 +27,7 @@ pub(super) fn run(
                 tell(global, &format!("{item}: removed"));
             }
         }
+        LabCache::Verify { items } => return verify(global, cache, items, stop),
         LabCache::Fetch { items } => {
             for item in items {
                 cache.fetch(item, stop, &mut |line| tell(global, line))?;
@@ -35,6 +36,56 @@ pub(super) fn run(
         }
     }
     Ok(Outcome::Done)
+}
+
+/// A kernel that cannot be fetched as it was is no finding; files that are not the packages' are.
+fn verify(
+    global: &Global,
+    cache: &Cache,
+    items: &[Item],
+    stop: &AtomicBool,
+) -> anyhow::Result<Outcome> {
+    let kept: Vec<Item> = cache.list()?.into_iter().map(|one| one.item).collect();
+    let wanted = if items.is_empty() { &kept[..] } else { items };
+    let mut differs = false;
+    for item in wanted {
+        let verdict = match item {
+            Item::Kernel(suite) => {
+                let verdict = cache.verify(suite, stop, &mut |line| tell(global, line))?;
+                differs |= matches!(verdict, Verdict::Differs(_));
+                verified(&verdict)
+            }
+            Item::Userland(_) => "its disk was made on this machine and cannot be compared; \
+                                  `pagewise lab cache fetch` makes it anew"
+                .to_owned(),
+        };
+        output::print(format!("{item}: {verdict}\n").as_bytes())?;
+    }
+    Ok(if differs { Outcome::Findings } else { Outcome::Done })
+}
+
+/// Files that are named.
+const SHOWN: usize = 5;
+
+fn verified(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Same => "every file is that of Debian's signed packages".to_owned(),
+        Verdict::MovedOn(packages) => format!(
+            "not compared, as the suite has other packages by now: {}; `pagewise lab cache fetch` gets them",
+            contents(packages)
+        ),
+        Verdict::Differs(files) => {
+            let more = match files.len().saturating_sub(SHOWN) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let shown = files[..files.len().min(SHOWN)].join(", ");
+            format!(
+                "NOT the files of Debian's signed packages: {shown}{more}; somebody or a fault has changed \
+                 them: `pagewise lab cache prune` removes them"
+            )
+        }
+    }
 }
 
 fn list(global: &Global, cache: &Cache) -> anyhow::Result<()> {
