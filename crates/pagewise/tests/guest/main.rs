@@ -26,6 +26,7 @@ mod loans;
 mod oom;
 mod outcomes;
 mod sizes;
+mod streams;
 mod suites;
 mod swap_faults;
 mod systemd;

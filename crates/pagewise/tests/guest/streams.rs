@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A hostile guest and the terminal: whatever it prints, says in the kernel's log, or tells in events that
+//! are not PID 1's, nothing acts on the terminal and no line looks like one of ours.
+
+use std::process::Output;
+
+use crate::boot::lab;
+
+/// For printf of a shell: a title, a cleared screen, C1 as a byte and as UTF-8, marks that reorder, a tag.
+const HOSTILE: &str = r"\033]0;own\007\033[2J\233\302\2332J\342\200\256\330\234\363\240\201\201\r\npagewise: forged\n";
+/// The same inside of JSON.
+const IN_JSON: &str =
+    r"\u001b]0;own\u0007\u001b[2J\u009b2J\u202e\u061c\udb40\udc41\r\npagewise: forged\n";
+
+fn guest(options: &[&str], script: &str) -> Output {
+    let line = [&["--kernel", "trixie"], options, &["--", "sh", "-c", script]].concat();
+    lab(&line).output().unwrap()
+}
+
+fn assert_harmless(ended: &Output) {
+    for bytes in [&ended.stdout, &ended.stderr] {
+        let text = std::str::from_utf8(bytes).unwrap();
+        let bad = |c: char| {
+            c.is_control() && c != '\n' && c != '\t' || "\u{202e}\u{61c}\u{e0041}".contains(c)
+        };
+        assert!(!text.contains(bad), "{text:?}");
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The script that tells events in the place of PID 1, each kind of them.
+fn forging() -> String {
+    let base64 = "b3duG10wO3gHG1sySg0K";
+    let events = [
+        format!(r#"{{"event":"up","release":"{IN_JSON}"}}"#),
+        format!(r#"{{"event":"trouble","what":"{IN_JSON}"}}"#),
+        format!(r#"{{"event":"output","stream":"out","bytes":"{base64}"}}"#),
+        format!(r#"{{"event":"output","stream":"err","bytes":"{base64}"}}"#),
+        format!(r#"{{"event":"file","path":"../{IN_JSON}","bytes":"{base64}"}}"#),
+        format!(
+            r#"{{"event":"ended","how":{{"not_started":"{IN_JSON}"}},"left":0,"oom_kills":0,"ticks":null,"idle_milliseconds":0,"milliseconds":0}}"#
+        ),
+        r#"{"event":"done"}"#.to_owned(),
+    ];
+    let told = events.map(|event| format!("printf '%s\\n' '{event}' > /dev/ttyS1\n"));
+    // so that PID 1 does not say how it really ended
+    told.concat() + "sleep 2; echo c > /proc/sysrq-trigger"
+}
+
+#[test]
+fn guest_that_prints_escapes_reaches_no_terminal() {
+    let script = format!(
+        "printf '{HOSTILE}'; printf '{HOSTILE}' >&2; printf '<0>{HOSTILE}' > /dev/kmsg; exit 4"
+    );
+    for options in [&[][..], &["--json"]] {
+        let ended = guest(options, &script);
+        assert_eq!(ended.status.code(), Some(4), "{}", text(&ended.stderr));
+        assert_harmless(&ended);
+        let printed = if options.is_empty() { &ended.stdout } else { &ended.stderr };
+        assert!(
+            text(printed)
+                .contains(r"\u{1b}]0;own\u{7}\u{1b}[2J\x9b\u{9b}2J\u{202e}\u{61c}\u{e0041}\u{d}"),
+            "{}",
+            text(printed)
+        );
+    }
+    // only who asks for it gets it as it is
+    let ended = guest(&["--raw", "--quiet"], r"printf '\033[2J\233\000\377'; exit 5");
+    assert_eq!((ended.status.code(), &*ended.stdout), (Some(5), &b"\x1b[2J\x9b\0\xff"[..]));
+}
+
+#[test]
+fn guest_that_forges_events_reaches_no_terminal_and_begins_no_line() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, options) in [&[][..], &["--json"], &["-v"]].into_iter().enumerate() {
+        let out = folder.path().join(number.to_string());
+        let ended = guest(&[options, &["--out", out.to_str().unwrap()]].concat(), &forging());
+        assert_harmless(&ended);
+        assert_ne!(ended.status.code(), Some(0));
+        let told = text(&ended.stderr);
+        assert!(told.contains("own"), "it is told, escaped: {told}");
+        assert!(!told.lines().any(|line| line.starts_with("pagewise: forged")), "{told}");
+    }
+}
+
+#[test]
+fn guest_whose_kernel_panics_with_escapes_reaches_no_terminal() {
+    let ended =
+        guest(&[], &format!("printf '<0>{HOSTILE}' > /dev/kmsg; echo c > /proc/sysrq-trigger"));
+    assert_harmless(&ended);
+    assert_eq!(ended.status.code(), Some(125), "{}", text(&ended.stderr));
+}
