@@ -24,6 +24,7 @@ mod error;
 pub mod experiment;
 pub mod faults;
 mod files;
+pub mod fuzzing;
 pub mod guest;
 pub mod init;
 pub mod kernel;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use pagewise_apply::act::{ActError, MergeError};
 use pagewise_lab::experiment::Trouble;
 use pagewise_lab::treatment::Refused;
-use pagewise_observe::OpenError;
+use pagewise_observe::{OpenError, UserFileError};
 
 /// An error that knows the way on.
 #[derive(Debug)]
@@ -92,5 +92,7 @@ fn next(error: &anyhow::Error) -> Option<&'static str> {
     }
     let advised = error.chain().find_map(|cause| cause.downcast_ref::<Advised>());
     let opening = error.chain().find_map(|cause| cause.downcast_ref::<OpenError>());
-    advised.map(|advised| advised.next).or(opening.map(OpenError::next))
+    let named = error.chain().find_map(|cause| cause.downcast_ref::<UserFileError>());
+    let next = advised.map(|advised| advised.next).or(opening.map(OpenError::next));
+    next.or(named.map(UserFileError::next))
 }
