@@ -4,6 +4,7 @@
 mod accelerator;
 mod disk;
 mod initramfs;
+mod log;
 mod machine;
 mod outcome;
 mod proof;

@@ -5,8 +5,8 @@
 //! kernel when the thread that started it ends. PID 1's words come over a pipe; the kernel's log
 //! goes to a file in the run's folder.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
@@ -19,7 +19,7 @@ use pagewise_model::Bytes;
 use super::outcome::{Counted, Ended, Outcome, Phase, Run, judged};
 use super::proof::comes_up;
 use super::seat::Seat;
-use super::{Accelerator, Access, Disk, Guest, disk, initramfs, kvm, machine};
+use super::{Accelerator, Access, Disk, Guest, disk, initramfs, kvm, log, machine};
 use crate::cache::{Cache, Kept};
 use crate::error::{At, Error};
 use crate::kernel::Kernel;
@@ -39,7 +39,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const SHOWN: usize = 12;
 const SEARCHED: usize = 400;
 const TAIL: u64 = 64 << 10;
-const LONGEST_LOG: u64 = 64 << 20;
+/// The most of the kernel's log that is kept, on disk and as a whole: its end.
+const LONGEST_LOG: u64 = 16 << 20;
 
 /// What happens while a guest runs.
 #[derive(Debug)]
@@ -241,6 +242,7 @@ impl<'a> Watch<'a> {
         if let Some(seconds) = cpu_seconds(self.qemu.id()) {
             self.run.cpu_seconds = seconds;
         }
+        let _ = self.log_file(true).and_then(|file| log::limit(&file, LONGEST_LOG));
     }
 
     fn reach(&mut self, phase: Phase, hear: &mut dyn FnMut(Heard<'_>)) {
@@ -295,30 +297,23 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// A guest may write to the console without end.
+    /// All of it, unless the guest wrote more than is kept; then a first line says so.
     fn whole_log(&self) -> Vec<u8> {
-        let log = File::open(self.seat.folder.join(machine::LOG));
-        let mut bytes = Vec::new();
-        let _ = log.and_then(|log| log.take(LONGEST_LOG).read_to_end(&mut bytes));
-        bytes
+        self.log_file(false).and_then(|file| log::end(&file, LONGEST_LOG)).unwrap_or_default()
+    }
+
+    fn log_file(&self, write: bool) -> std::io::Result<File> {
+        OpenOptions::new().read(true).write(write).open(self.seat.folder.join(machine::LOG))
     }
 
     /// The end of the kernel's log.
     fn log(&self) -> Vec<String> {
-        let bytes = tail(&self.seat.folder.join(machine::LOG)).unwrap_or_default();
+        let end = self.log_file(false).and_then(|file| log::end(&file, TAIL));
+        let bytes = end.unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let clean = |line: String| line.chars().filter(|letter| !letter.is_control()).collect();
         last_lines(&text, SEARCHED).into_iter().map(clean).collect()
     }
-}
-
-fn tail(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
-    let mut bytes = Vec::new();
-    file.take(TAIL).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 fn nothing_yet() -> Run {

@@ -5,7 +5,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::program::{empty_folder, run, run_in};
+use crate::program::{empty_folder, finish, run, run_in};
 
 const MANIFEST: &str = "format = \"pagewise-recording/1\"\nname = \"host-1\"\nkernel = \"6.12\"\n\
     page_size = 4096\n[ends.end]\nunix_seconds = 12.0\nmonotonic_seconds = 3.0\n";
@@ -59,6 +59,25 @@ fn nothing_is_overwritten() {
     assert_eq!(std::fs::read_to_string(folder.path().join("x")).unwrap(), "mine");
     let into = run_in(folder.path(), &["capture", "--folder", ".", "--interval", "0"]);
     assert!(into.err.contains("expected an empty folder"), "{}", into.err);
+}
+
+/// A limit on the length of files stands in for a full disk.
+#[test]
+fn a_capture_that_cannot_be_written_leaves_nothing_behind() {
+    let folder = empty_folder();
+    for place in [["-o", "x.tar.zst"], ["--folder", "x"]] {
+        let script = "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"";
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_pagewise"), "capture", "--interval", "0"]);
+        let ran = finish(command.args(place).current_dir(folder.path()));
+        assert_eq!(ran.status, 1, "{}", ran.err);
+        assert!(ran.err.contains("the unfinished file was removed"), "{}", ran.err);
+        assert!(ran.err.contains("\n  next   free some space"), "{}", ran.err);
+        let kept = |path: &Path| std::fs::read_dir(path).unwrap().count();
+        let inside = folder.path().join("x");
+        assert_eq!(kept(folder.path()), usize::from(inside.is_dir()), "{place:?}");
+        assert!(!inside.is_dir() || kept(&inside) == 0);
+    }
 }
 
 #[test]
