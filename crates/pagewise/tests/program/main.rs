@@ -14,6 +14,7 @@ mod program;
 mod bad_input;
 mod bench;
 mod cli;
+mod hostile;
 mod lab_run;
 mod recordings;
 mod scan;
