@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use pagewise_model::Bytes;
+use pagewise_observe::UserFileError;
 
 /// Why there is no guest. What a started guest comes to is an outcome, not an error.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +18,9 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// A file that the user named.
+    #[error(transparent)]
+    Input(#[from] UserFileError),
     /// A program that we start is not installed.
     #[error("{program} is not installed (looked through PATH)")]
     Missing {
@@ -97,6 +101,7 @@ impl Error {
     #[must_use]
     pub fn next(&self) -> Option<String> {
         match self {
+            Self::Input(error) => Some(error.next().to_owned()),
             Self::Missing { package, .. } => Some(format!("apt-get install {package}")),
             Self::NoKernel { .. } => Some(
                 "try --kernel bookworm, trixie, sid, host, or the path of a vmlinuz".to_owned(),

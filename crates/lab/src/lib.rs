@@ -27,6 +27,7 @@ pub mod experiment;
 pub mod faults;
 mod files;
 mod folder;
+pub mod fuzzing;
 pub mod guest;
 pub mod init;
 pub mod kernel;

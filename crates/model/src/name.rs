@@ -17,8 +17,13 @@ use serde::Serialize;
 pub struct Name(Box<str>);
 
 impl Name {
-    /// Makes a printable name of raw bytes.
+    /// Makes a printable name of raw bytes. What is longer than [`Name::LONGEST`] is cut, and says
+    /// how long it was.
     pub fn from_bytes(raw: &[u8]) -> Self {
+        if let Some(head) = raw.get(..Self::LONGEST).filter(|_| raw.len() > Self::LONGEST) {
+            let head = Self::from_bytes(head);
+            return Self(format!("{head}… ({} bytes)", raw.len()).into());
+        }
         // nearly every name is plain, and a snapshot makes thousands
         if let Some(plain) = plain(raw) {
             return Self(plain.into());
@@ -32,6 +37,10 @@ impl Name {
         }
         Self(shown.into())
     }
+
+    /// The most bytes that are kept: four times the longest path of the kernel, as it may write a
+    /// byte as four. One file of a recording could otherwise become one name of 50 MiB.
+    pub const LONGEST: usize = 16 << 10;
 
     /// The printable text.
     pub fn as_str(&self) -> &str {

@@ -5,26 +5,79 @@
 //! So no symbolic link is followed, and recordings, which hold none, answer as the live host does. A
 //! mapped device (dm-crypt, LVM) counts as the disk: its own queue says whether it rotates.
 
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
 use pagewise_model::{Disk, Name, Reading, Source};
 
 use crate::mounts::{Mount, Mounts};
 use crate::root::{HostRoot, absolute};
 use crate::text::{Line, number};
 
-/// The disk of a block device, given as `/dev/sda2` or `/dev/mapper/swap`.
-pub(crate) fn of_device(host: &HostRoot, path: &str) -> Disk {
-    let (name, rotational) = under(host, path);
-    Disk { name, rotational, file_system: Reading::absent("not a file", Source::none()) }
+/// What is needed to find the disks of one host.
+#[derive(Debug)]
+pub(crate) struct Disks<'a> {
+    host: &'a HostRoot,
+    mounts: &'a Mounts,
+    /// Names of device mapper → `dm-N`; read when the first of them is looked for.
+    mapped: OnceCell<HashMap<Name, String>>,
 }
 
-/// The disk and file system of a file.
-pub(crate) fn of_file(host: &HostRoot, mounts: &Mounts, path: &str) -> Disk {
-    let Some(mount) = mounts.holding(path) else {
-        return nowhere("no known mount holds it", &Source::file("/proc/self/mountinfo"));
-    };
-    let (name, rotational) = under_mount(host, mount);
-    let file_system = Name::from(mount.file_system.as_str());
-    Disk { name, rotational, file_system: Reading::found(file_system, mount.at.clone()) }
+/// Devices of device mapper that are asked for their names.
+const MAX_MAPPED: usize = 4096;
+
+impl<'a> Disks<'a> {
+    pub(crate) fn new(host: &'a HostRoot, mounts: &'a Mounts) -> Self {
+        Self { host, mounts, mapped: OnceCell::new() }
+    }
+
+    /// The disk of a block device, given as `/dev/sda2` or `/dev/mapper/swap`.
+    pub(crate) fn of_device(&self, path: &str) -> Disk {
+        let (name, rotational) = self.under(path);
+        Disk { name, rotational, file_system: Reading::absent("not a file", Source::none()) }
+    }
+
+    /// The disk and file system of a file.
+    pub(crate) fn of_file(&self, path: &str) -> Disk {
+        let Some(mount) = self.mounts.holding(path) else {
+            return nowhere("no known mount holds it", &Source::file("/proc/self/mountinfo"));
+        };
+        let (name, rotational) = self.under_mount(mount);
+        let file_system = Name::from(mount.file_system.as_str());
+        Disk { name, rotational, file_system: Reading::found(file_system, mount.at.clone()) }
+    }
+
+    fn under_mount(&self, mount: &Mount) -> NameAndSpin {
+        if mount.is_on_block_device() {
+            return described(self.host, &format!("sys/dev/block/{}", mount.device));
+        }
+        if mount.source.starts_with("/dev/") {
+            return self.under(&mount.source);
+        }
+        let why = format!("{} names no block device", Name::from(mount.file_system.as_str()));
+        (Reading::absent(why.clone(), mount.at.clone()), Reading::absent(why, mount.at.clone()))
+    }
+
+    fn under(&self, path: &str) -> NameAndSpin {
+        let name = path.strip_prefix("/dev/").unwrap_or(path);
+        let mapped = name.strip_prefix("mapper/").and_then(|name| self.mapped(name));
+        let name = mapped.unwrap_or_else(|| in_sysfs(name));
+        described(self.host, &format!("sys/class/block/{name}"))
+    }
+
+    /// The `dm-N` that device mapper calls `name`.
+    fn mapped(&self, name: &str) -> Option<String> {
+        self.mapped.get_or_init(|| self.read_mapped()).get(name).cloned()
+    }
+
+    fn read_mapped(&self) -> HashMap<Name, String> {
+        let devices = self.host.names("sys/block").into_iter().filter(|it| it.starts_with("dm-"));
+        let named = |device: String| {
+            let known = self.host.name_at(&format!("sys/block/{device}/dm/name"));
+            Some((known.value()?.clone(), device))
+        };
+        devices.take(MAX_MAPPED).filter_map(named).collect()
+    }
 }
 
 /// No disk at all, and why.
@@ -37,33 +90,6 @@ pub(crate) fn nowhere(why: &'static str, source: &Source) -> Disk {
 }
 
 type NameAndSpin = (Reading<Name>, Reading<bool>);
-
-fn under_mount(host: &HostRoot, mount: &Mount) -> NameAndSpin {
-    if mount.is_on_block_device() {
-        return described(host, &format!("sys/dev/block/{}", mount.device));
-    }
-    if mount.source.starts_with("/dev/") {
-        return under(host, &mount.source);
-    }
-    let why = format!("{} names no block device", Name::from(mount.file_system.as_str()));
-    (Reading::absent(why.clone(), mount.at.clone()), Reading::absent(why, mount.at.clone()))
-}
-
-fn under(host: &HostRoot, path: &str) -> NameAndSpin {
-    let name = path.strip_prefix("/dev/").unwrap_or(path);
-    let mapped = name.strip_prefix("mapper/").and_then(|name| mapped(host, name));
-    let name = mapped.unwrap_or_else(|| in_sysfs(name));
-    described(host, &format!("sys/class/block/{name}"))
-}
-
-/// The `dm-N` that device mapper calls `name`.
-fn mapped(host: &HostRoot, name: &str) -> Option<String> {
-    let mut devices = host.names("sys/block").into_iter().filter(|name| name.starts_with("dm-"));
-    devices.find(|device| {
-        let known = host.name_at(&format!("sys/block/{device}/dm/name"));
-        known.value().is_some_and(|known| known.as_str() == name)
-    })
-}
 
 /// sysfs writes `!` for the slash of a name like `cciss/c0d0`.
 fn in_sysfs(name: &str) -> String {
@@ -117,6 +143,10 @@ mod tests {
     use crate::mounts;
     use crate::text::testing::host;
 
+    fn of_device(host: &HostRoot, path: &str) -> Disk {
+        Disks::new(host, &Mounts::default()).of_device(path)
+    }
+
     fn shown(disk: &Disk) -> (Option<&str>, Option<bool>) {
         (disk.name.value().map(Name::as_str), disk.rotational.get())
     }
@@ -167,11 +197,14 @@ mod tests {
             ("sys/block/sda/queue/rotational", "0\n"),
         ]);
         let mounts = mounts::read(&host);
-        assert_eq!(shown(&of_file(&host, &mounts, "/swapfile")), (Some("vda"), Some(true)));
-        let on_btrfs = of_file(&host, &mounts, "/swap/file");
+        assert_eq!(
+            shown(&Disks::new(&host, &mounts).of_file("/swapfile")),
+            (Some("vda"), Some(true))
+        );
+        let on_btrfs = Disks::new(&host, &mounts).of_file("/swap/file");
         assert_eq!(shown(&on_btrfs), (Some("sda"), Some(false)));
         assert_eq!(on_btrfs.file_system.value().unwrap().as_str(), "btrfs");
-        let on_tmpfs = of_file(&host, &mounts, "/run/file");
+        let on_tmpfs = Disks::new(&host, &mounts).of_file("/run/file");
         assert_eq!(shown(&on_tmpfs), (None, None));
         assert_eq!(on_tmpfs.file_system.source.to_string(), "/proc/self/mountinfo:3");
     }

@@ -45,6 +45,7 @@ mod swap;
 mod text;
 mod thp;
 mod uptime;
+mod user_file;
 mod users;
 mod virt;
 pub mod walks;
@@ -69,5 +70,6 @@ pub use record::{
 pub use redact::Capture;
 pub use root::{Entry, HostRoot, Refusal};
 pub use snapshot::{ProcessScope, Scope, snapshot};
+pub use user_file::{UserFile, UserFileError};
 pub use users::user_names;
 pub use zmerge::zmerge_is_loaded;

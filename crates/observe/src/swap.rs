@@ -7,22 +7,33 @@
 
 use pagewise_model::{Bytes, Name, Reading, Tier, TierKind};
 
-use crate::disk;
+use crate::disk::{self, Disks};
 use crate::mounts::Mounts;
 use crate::root::HostRoot;
 use crate::text::{Line, number, unescaped};
 
+/// Lines that are read, the heading among them. The kernel has 32 areas at most (`MAX_SWAPFILES`);
+/// each is looked for among the mounts and among the zram devices.
+const MAX_LINES: usize = 65;
+
 pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Vec<Tier> {
     let Ok(text) = host.text("proc/swaps") else { return Vec::new() };
     let zswap = host.flag_at("sys/module/zswap/parameters/enabled");
-    let lines = text.lines().filter(|line| !line.bytes.starts_with(b"Filename"));
-    let mut tiers: Vec<Tier> = lines.filter_map(|line| tier(host, mounts, &zswap, &line)).collect();
+    let lines = text.first_lines(host, MAX_LINES);
+    let lines = lines.filter(|line| !line.bytes.starts_with(b"Filename"));
+    let disks = Disks::new(host, mounts);
+    let mut tiers: Vec<Tier> = lines.filter_map(|line| tier(host, &disks, &zswap, &line)).collect();
     tiers.sort_by_key(|tier| std::cmp::Reverse(tier.priority.get()));
     tiers
 }
 
 /// `/path partition 1048572 524 -2`, or a problem.
-fn tier(host: &HostRoot, mounts: &Mounts, zswap: &Reading<bool>, line: &Line<'_>) -> Option<Tier> {
+fn tier(
+    host: &HostRoot,
+    disks: &Disks<'_>,
+    zswap: &Reading<bool>,
+    line: &Line<'_>,
+) -> Option<Tier> {
     let mut words = line.words();
     let path = words.next().map(unescaped).unwrap_or_default();
     let path = String::from_utf8_lossy(&path).into_owned();
@@ -37,8 +48,8 @@ fn tier(host: &HostRoot, mounts: &Mounts, zswap: &Reading<bool>, line: &Line<'_>
             TierKind::Zram | TierKind::Zmerge => {
                 disk::nowhere("compressed RAM, no disk", &line.source())
             }
-            TierKind::Partition => disk::of_device(host, &path),
-            TierKind::File => disk::of_file(host, mounts, undeleted(&path)),
+            TierKind::Partition => disks.of_device(&path),
+            TierKind::File => disks.of_file(undeleted(&path)),
         },
         zswap_in_front: zswap.clone(),
         path: Name::from_bytes(path.as_bytes()),
@@ -137,6 +148,17 @@ Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority
         assert_eq!(file.disk.name.value().unwrap().as_str(), "vda");
         assert_eq!(file.disk.rotational.get(), Some(true));
         assert_eq!(file.disk.file_system.value().unwrap().as_str(), "ext4");
+    }
+
+    #[test]
+    fn areas_beyond_what_a_kernel_has_are_left_out_and_the_number_is_told() {
+        let line = |at: usize| format!("/f{at} file 8 0 {at}\n");
+        let text = (0..500).map(line).fold("Filename\n".to_owned(), |text, line| text + &line);
+        let host = host([("proc/swaps", text)]);
+        assert_eq!(tiers(&host).len(), 64);
+        let told = host.take_problems().remove(0).to_string();
+        let expected = "at most 65 lines, found \"501 lines, 65 of them read\"";
+        assert_eq!(told, format!("/proc/swaps:66: expected {expected}"));
     }
 
     #[test]

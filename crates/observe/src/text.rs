@@ -36,7 +36,7 @@ impl Text {
     }
 
     /// As [`Text::lines`], at most `most`: a hostile recording could hold millions of lines, each
-    /// of which would become a Reading. Where there are more, a Problem says so.
+    /// of which would become a Reading. Where there are more, a Problem says how many.
     pub(crate) fn first_lines(
         &self,
         host: &HostRoot,
@@ -45,8 +45,8 @@ impl Text {
         let breaks = memchr::memchr_iter(b'\n', &self.bytes).count();
         let excess = if breaks < most { None } else { self.lines().nth(most) };
         if let Some(line) = excess {
-            let expected = format!("at most {most} lines");
-            host.problem(&line.source(), &expected, line.bytes);
+            let found = format!("{} lines, {most} of them read", self.lines().count());
+            host.problem(&line.source(), &format!("at most {most} lines"), found.as_bytes());
         }
         self.lines().take(most)
     }
@@ -236,6 +236,9 @@ impl HostRoot {
         let source = Source::file(absolute(path));
         match self.bytes(path) {
             Err(refusal) => refusal.reading(source),
+            Ok(bytes) if bytes.len() > LONGEST_VALUE => {
+                self.garbled(source, "at most 64 KiB in a file of one value", b"more")
+            }
             Ok(bytes) => match parse(bytes.trim_ascii()) {
                 Some(value) => Reading::found(value, source),
                 None => self.garbled(source, expected, bytes.trim_ascii()),
@@ -264,9 +267,16 @@ impl HostRoot {
     }
 
     pub(crate) fn name_at(&self, path: &str) -> Reading<Name> {
-        self.value(path, "a word", |text| (!text.is_empty()).then(|| Name::from_bytes(text)))
+        let is_word = |text: &[u8]| !text.is_empty() && text.len() <= LONGEST_WORD;
+        self.value(path, "a word", |text| is_word(text).then(|| Name::from_bytes(text)))
     }
 }
+
+/// The longest path of the kernel: no attribute that is one word is longer.
+const LONGEST_WORD: usize = 4096;
+
+/// The longest file that is one value: what an attribute can have on the largest pages.
+const LONGEST_VALUE: usize = 64 << 10;
 
 /// Entries of one folder that are looked at: the kernel gives no process a larger number.
 const MAX_ENTRIES: usize = 1 << 22;
@@ -397,7 +407,7 @@ mod tests {
         let text = host.text("f").unwrap();
         assert_eq!(text.first_lines(&host, 2).count(), 2);
         let problem = host.take_problems().remove(0).to_string();
-        assert_eq!(problem, "/f:4: expected at most 2 lines, found \"c\"");
+        assert_eq!(problem, "/f:4: expected at most 2 lines, found \"3 lines, 2 of them read\"");
         assert_eq!(text.first_lines(&host, 3).count(), 3);
         assert!(host.take_problems().is_empty());
     }

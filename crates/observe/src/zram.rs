@@ -13,6 +13,8 @@
 //! What an idle device is used for is asked of the device itself as the very last: reading one in
 //! use would clear its idle marks.
 
+use std::collections::BTreeSet;
+
 use pagewise_model::{
     Algorithms, BdStat, Bytes, Choice, DebugStat, Driver, IoStat, MmStat, Name, Pages, Ratio,
     Reading, Secondary, Source, Tier, Zram, ZramUse,
@@ -33,8 +35,30 @@ pub(crate) fn read_of(
     tiers: &[Tier],
     mounts: &Mounts,
 ) -> Vec<Zram> {
-    let ids = host.numbered("sys/block", driver.name()).into_iter();
-    ids.map(|id| device(host, (driver, id), tiers, mounts)).collect()
+    let mut ids = host.numbered("sys/block", driver.name());
+    if ids.len() > MAX_DEVICES {
+        ids = most_used(host, driver, ids, tiers);
+    }
+    ids.into_iter().map(|id| device(host, (driver, id), tiers, mounts)).collect()
+}
+
+/// Devices of one driver that are read: each has twenty files, and each is looked for among the
+/// mounts. Nobody is known to have as many.
+const MAX_DEVICES: usize = 256;
+
+/// Those that are swap, and then the first ones; a Problem says how many were left out.
+fn most_used(host: &HostRoot, driver: Driver, ids: Vec<u32>, tiers: &[Tier]) -> Vec<u32> {
+    let name = driver.name();
+    let found = format!("{} devices, {MAX_DEVICES} of them read", ids.len());
+    let expected = format!("at most {MAX_DEVICES} devices of {name}");
+    host.problem(&Source::file("/sys/block"), &expected, found.as_bytes());
+    let swap: BTreeSet<&str> = tiers.iter().map(|tier| tier.path.as_str()).collect();
+    let is_swap = |id: &u32| swap.contains(format!("/dev/{name}{id}").as_str());
+    let (mut chosen, rest): (Vec<u32>, Vec<u32>) = ids.into_iter().partition(is_swap);
+    chosen.extend(rest);
+    chosen.truncate(MAX_DEVICES);
+    chosen.sort_unstable();
+    chosen
 }
 
 fn device(host: &HostRoot, which: (Driver, u32), tiers: &[Tier], mounts: &Mounts) -> Zram {
@@ -421,6 +445,20 @@ mod tests {
         assert_eq!(only(files.clone()).0.slot_table.get(), Some(Bytes::new(6 << 20)));
         files.push(file("proc/config.gz", "CONFIG_ZRAM=m\n"));
         assert_eq!(only(files).0.slot_table.get(), Some(Bytes::new(4 << 20)));
+    }
+
+    #[test]
+    fn of_too_many_devices_those_in_use_are_read_and_the_number_is_told() {
+        let at = |id: u32| file(format!("sys/block/zram{id}/disksize"), "0\n");
+        let swaps = file("proc/swaps", "/dev/zram4000 partition 8 0 5\n");
+        let host = HostRoot::memory((0..4420).map(at).chain([swaps]));
+        let mounts = mounts::read(&host);
+        let tiers = crate::swap::read(&host, &mounts);
+        let ids: Vec<u32> = read(&host, &tiers, &mounts).iter().map(|zram| zram.id).collect();
+        assert_eq!((ids.len(), ids[254], ids[255]), (MAX_DEVICES, 254, 4000));
+        let told = host.take_problems().remove(0).to_string();
+        let expected = "at most 256 devices of zram, found \"4420 devices, 256 of them read\"";
+        assert_eq!(told, format!("/sys/block: expected {expected}"));
     }
 
     #[test]

@@ -9,12 +9,12 @@
 //! Both keys are optional. A key, an id or a severity that there is not is an error: a word that was
 //! mistyped must not silence anything or, worse, seem to.
 
-use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use anyhow::Context;
 use clap::ValueEnum;
 use pagewise_model::most_similar;
+use pagewise_observe::UserFile;
 use toml::{Table, Value};
 
 use crate::cli::Severity;
@@ -37,31 +37,24 @@ pub(crate) struct Accepted {
 /// The named file, which must be there, or the usual one, which need not.
 pub(crate) fn read(named: Option<&Path>) -> anyhow::Result<Accepted> {
     let path = named.unwrap_or(Path::new(FILE));
-    match read_text(path) {
+    match UserFile::open(path, LONGEST).and_then(UserFile::into_text) {
         Ok(text) => parse(&text).with_context(|| path.display().to_string()),
-        Err(error) if named.is_none() && error.kind() == ErrorKind::NotFound => {
-            Ok(Accepted::default())
-        }
+        Err(error) if named.is_none() && error.is_missing() => Ok(Accepted::default()),
         Err(error) => Err(Advised {
-            what: format!("{}: {error}", path.display()),
+            what: error.to_string(),
             next: "leave --config out, or name a file with lines like: ignore = [\"mglru-off\"]",
         }
         .into()),
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the program's own settings, not the host's")]
-fn read_text(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    let read = std::fs::File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
-    if read as u64 > LONGEST {
-        return Err(std::io::Error::other("larger than 64 KiB, which no such file is"));
-    }
-    Ok(text)
-}
-
 fn parse(text: &str) -> anyhow::Result<Accepted> {
-    let table: Table = toml::from_str(text).map_err(|error| wrong(&error.to_string()))?;
+    // without the line itself: the file may be any that root can read
+    let table: Table = toml::from_str(text).map_err(|error| {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = 1 + before.matches('\n').count();
+        wrong(&format!("line {line}: {}", error.message().trim_end().replace('\n', "; ")))
+    })?;
     let mut accepted = Accepted::default();
     for (key, value) in &table {
         match (key.as_str(), value) {

@@ -14,11 +14,13 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use pagewise_model::{Name, printable, printable_json};
 use pagewise_report::text::escape_all_but_colours;
+use rustix::fs::RenameFlags;
+use rustix::io::Errno;
 
 use crate::cli::Global;
 use crate::screen;
@@ -118,12 +120,54 @@ impl Foreign {
     }
 }
 
-/// Makes a new file that only its owner may read.
+/// Makes a new file that only its owner may read. It gets its name once all of it is on the disk: if
+/// the disk is full, or we are killed, there is no file that holds half of it or nothing.
 pub(crate) fn new_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let mut file = new_file_to_fill(path)?;
-    file.write_all(bytes)
-        .and_then(|()| file.sync_all())
-        .with_context(|| format!("{}", path.display()))
+    let unfinished = unfinished(path);
+    let mut file = create_new(&unfinished).map_err(|error| explained(path, error))?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    if let Err(error) = written {
+        let error = given_up(&unfinished, &error);
+        return Err(error.context(path.display().to_string()));
+    }
+    name_it(&unfinished, path).map_err(|error| {
+        remove(&unfinished);
+        explained(path, error)
+    })
+}
+
+/// Beside the file, so that it can be renamed; of this process alone.
+fn unfinished(path: &Path) -> PathBuf {
+    path.with_file_name(format!(".pagewise-{}.unfinished", std::process::id()))
+}
+
+/// Never in the place of another file. File systems that cannot promise it get a second name first.
+fn name_it(unfinished: &Path, path: &Path) -> std::io::Result<()> {
+    let here = rustix::fs::CWD;
+    let flags = RenameFlags::NOREPLACE;
+    match rustix::fs::renameat_with(here, unfinished, here, path, flags) {
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            std::fs::hard_link(unfinished, path)?;
+            remove(unfinished);
+            Ok(())
+        }
+        renamed => Ok(renamed?),
+    }
+}
+
+fn remove(path: &Path) {
+    let _ = std::fs::remove_file(path);
+}
+
+/// Removes a file of ours that could not be filled, and says why.
+pub(crate) fn given_up(path: &Path, error: &std::io::Error) -> anyhow::Error {
+    remove(path);
+    let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge];
+    let what = format!("{error}; the unfinished file was removed");
+    match full.contains(&error.kind()) {
+        true => Advised { what, next: "free some space, or name a place on another disk" }.into(),
+        false => anyhow::Error::msg(what),
+    }
 }
 
 /// The same, for what does not come in one piece.
@@ -150,6 +194,11 @@ fn explained(path: &Path, error: std::io::Error) -> anyhow::Error {
     anyhow::Error::new(error).context(path.to_string())
 }
 
+/// The same below `folder`, with the folders between.
+pub(crate) fn new_file_to_fill_below(folder: &Path, path: &str) -> anyhow::Result<std::fs::File> {
+    new_file_to_fill(&with_parent(folder, path)?)
+}
+
 /// Makes sure of a folder to write man pages into.
 pub(crate) fn folder(path: &Path) -> anyhow::Result<()> {
     make_folders(path, 0o777)
@@ -174,11 +223,41 @@ pub(crate) fn empty_folder(path: &Path) -> anyhow::Result<()> {
 
 /// Makes a new file below `folder`, and the folders between.
 pub(crate) fn new_file_below(folder: &Path, path: &str, bytes: &[u8]) -> anyhow::Result<()> {
+    new_file(&with_parent(folder, path)?, bytes)
+}
+
+/// Makes new files below an empty folder: all of them, or none.
+pub(crate) fn new_files_below(
+    folder: &Path,
+    files: impl Iterator<Item = (String, Vec<u8>)>,
+) -> anyhow::Result<()> {
+    let mut made = Vec::new();
+    for (path, bytes) in files {
+        if let Err(error) = new_file_below(folder, &path, &bytes) {
+            made.iter().for_each(|path: &String| remove_below(folder, path));
+            remove_below(folder, &path);
+            return Err(error);
+        }
+        made.push(path);
+    }
+    Ok(())
+}
+
+/// A file and the folders between, as far as they are empty.
+fn remove_below(folder: &Path, path: &str) {
+    let path = folder.join(path);
+    remove(&path);
+    for inner in path.ancestors().skip(1).take_while(|inner| *inner != folder) {
+        let _ = std::fs::remove_dir(inner);
+    }
+}
+
+fn with_parent(folder: &Path, path: &str) -> anyhow::Result<PathBuf> {
     let path = folder.join(path);
     if let Some(parent) = path.parent() {
         make_folders(parent, 0o700)?;
     }
-    new_file(&path, bytes)
+    Ok(path)
 }
 
 fn make_folders(path: &Path, mode: u32) -> anyhow::Result<()> {

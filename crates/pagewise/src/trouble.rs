@@ -12,7 +12,7 @@ use pagewise_apply::act::{ActError, MergeError};
 use pagewise_lab::experiment::Trouble;
 use pagewise_lab::treatment::Refused;
 use pagewise_model::Name;
-use pagewise_observe::OpenError;
+use pagewise_observe::{OpenError, UserFileError};
 
 use crate::cli::Cli;
 use crate::{output, screen};
@@ -141,5 +141,7 @@ fn next(error: &anyhow::Error) -> Option<&'static str> {
     }
     let advised = error.chain().find_map(|cause| cause.downcast_ref::<Advised>());
     let opening = error.chain().find_map(|cause| cause.downcast_ref::<OpenError>());
-    advised.map(|advised| advised.next).or(opening.map(OpenError::next))
+    let named = error.chain().find_map(|cause| cause.downcast_ref::<UserFileError>());
+    let next = advised.map(|advised| advised.next).or(opening.map(OpenError::next));
+    next.or(named.map(UserFileError::next))
 }

@@ -10,11 +10,14 @@
     reason = "tests start programs and prepare the machine by its own tools"
 )]
 
+pub mod hostile;
 mod loans;
 mod program;
 pub mod scene;
 mod target;
+mod work;
 
 pub use loans::{Loans, read, run, write};
 pub use program::{Ran, empty_folder, finish};
 pub use target::{Target, read_process, rollup, target_program};
+pub use work::Work;

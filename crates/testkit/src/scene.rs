@@ -120,6 +120,11 @@ impl Scene {
         self.files.keys().any(|known| *known == stored || known.starts_with(&folder))
     }
 
+    /// Its files, by path in the recording.
+    pub fn into_files(self) -> BTreeMap<String, Vec<u8>> {
+        self.files
+    }
+
     /// What the readers make of it, at both ends.
     pub fn replay(&self) -> Interval {
         self.replay_as("scene")

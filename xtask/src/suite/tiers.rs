@@ -224,8 +224,10 @@ fn unit_job(setting: &Setting, program: TestProgram) -> Result<Option<Job>> {
     let is_whole = wanted.len() == all && !others;
     let name = format!("unit tests of {}", program.name);
     let own = name.clone();
+    // those that take minutes say so by `#[ignore]`
+    let ignored = if setting.tier == Tier::Long { &["--include-ignored"][..] } else { &[] };
     let work = move || {
-        let mut arguments: Vec<&str> = Vec::new();
+        let mut arguments = ignored.to_vec();
         if !is_whole {
             arguments.push("--exact");
             arguments.extend(wanted.iter().map(String::as_str));

@@ -63,6 +63,7 @@ pub use given::{Given, arm, swap};
 pub(crate) use given::{in_range, large_enough, word};
 pub use judge::judge;
 pub use metric::{KNOWN, Known, Metric, prefer_more};
+pub(crate) use recorded::LONGEST_DOCUMENT;
 pub use recorded::{Described, EXPERIMENT, RUNS, Recorded, SUMMARY};
 pub use replication::replicated;
 pub use selftest::{TRIALS as SELFTEST_TRIALS, selftest};

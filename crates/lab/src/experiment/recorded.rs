@@ -4,10 +4,11 @@
 //! The program writes the folder: `experiment.json` before the first run, a line of `runs.jsonl` after
 //! each, `summary.json` at the end. What was killed has no summary and perhaps half a last line.
 
-use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use pagewise_model::TrialRun;
+use pagewise_observe::UserFile;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -23,6 +24,18 @@ pub const SUMMARY: &str = "summary.json";
 
 /// What `experiment.json` begins with.
 const SCHEMA: &str = "pagewise/experiment/1";
+
+/// The longest `experiment.json` and `summary.json`, in bytes. As a [`Value`] one may take 32 times as
+/// much memory.
+pub(crate) const LONGEST_DOCUMENT: u64 = 1 << 20;
+/// The longest `runs.jsonl`, in bytes: 100 pairs of ten arms have some 3 MB.
+const LONGEST_RUNS: u64 = 32 << 20;
+/// The longest of its lines, in bytes.
+const LONGEST_LINE: u64 = 256 << 10;
+/// The most runs; 100 pairs and 100 warm-up rounds of ten arms are 2,000.
+const MOST_RUNS: usize = 10_000;
+/// The most values of all runs together: a value of a few bytes takes ten times as much memory.
+const MOST_VALUES: usize = 400_000;
 
 /// What was run, by what, on what.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,7 +82,24 @@ impl Recorded {
     /// # Errors
     /// Where a file is missing, or is not as this program writes it.
     pub fn read(folder: &Path) -> Result<Self, Error> {
-        let described: Described = parsed(&folder.join(EXPERIMENT))?;
+        let document = |name: &str| {
+            UserFile::open_in(folder, name, LONGEST_DOCUMENT)?.into_bytes().map_err(Error::from)
+        };
+        let described = document(EXPERIMENT)?;
+        let runs = UserFile::open_in(folder, RUNS, LONGEST_RUNS)?.into_reader();
+        let has_summary = folder.join(SUMMARY).symlink_metadata().is_ok();
+        let summary = has_summary.then(|| document(SUMMARY)).transpose()?;
+        Self::parse(folder, &described, runs, summary.as_deref())
+    }
+
+    /// The files of `folder`, already opened.
+    pub(crate) fn parse(
+        folder: &Path,
+        described: &[u8],
+        runs: impl Read,
+        summary: Option<&[u8]>,
+    ) -> Result<Self, Error> {
+        let described: Described = parsed(folder, EXPERIMENT, described)?;
         if described.schema != SCHEMA {
             let what = format!("expected {SCHEMA}, found {:?}", described.schema);
             return Err(Error::Unusable { path: folder.join(EXPERIMENT), what });
@@ -79,9 +109,8 @@ impl Recorded {
         if let Err(what) = experiment.check() {
             return Err(Error::Unusable { path: folder.join(EXPERIMENT), what });
         }
-        let runs = runs(&folder.join(RUNS))?;
-        let summary = folder.join(SUMMARY);
-        let summary = summary.exists().then(|| parsed(&summary)).transpose()?;
+        let runs = parsed_runs(folder, runs)?;
+        let summary = summary.map(|text| parsed(folder, SUMMARY, text)).transpose()?;
         Ok(Self { name, experiment, runs, summary })
     }
 
@@ -102,21 +131,129 @@ impl Recorded {
     }
 }
 
-fn parsed<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, Error> {
-    let text = fs::read(path).at(path)?;
-    serde_json::from_slice(&text)
-        .map_err(|error| Error::Unusable { path: path.to_owned(), what: error.to_string() })
+fn parsed<T: for<'a> Deserialize<'a>>(folder: &Path, name: &str, text: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(text)
+        .map_err(|error| Error::Unusable { path: folder.join(name), what: error.to_string() })
 }
 
+/// One line after the other, so that only the runs are held, and of those no more than [`MOST_VALUES`].
 /// A last line without an end was being written when the writer was killed.
-fn runs(path: &Path) -> Result<Vec<TrialRun>, Error> {
-    let text = fs::read_to_string(path).at(path)?;
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let run = |(at, line): (usize, &str)| {
-        serde_json::from_str(line).map_err(|error| Error::Unusable {
-            path: path.to_owned(),
-            what: format!("line {}: {error}", at + 1),
-        })
-    };
-    whole.lines().enumerate().map(run).collect()
+fn parsed_runs(folder: &Path, text: impl Read) -> Result<Vec<TrialRun>, Error> {
+    let unusable = |what: String| Error::Unusable { path: folder.join(RUNS), what };
+    let mut text = BufReader::new(text);
+    let (mut runs, mut values, mut line) = (Vec::new(), 0, Vec::new());
+    loop {
+        line.clear();
+        let read = text.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line);
+        read.at(&folder.join(RUNS))?;
+        let number = runs.len() + 1;
+        let Some(whole) = line.strip_suffix(b"\n") else {
+            if line.len() as u64 == LONGEST_LINE {
+                return Err(unusable(format!(
+                    "line {number}: expected at most 256 KiB, found more"
+                )));
+            }
+            return Ok(runs);
+        };
+        let run: TrialRun = serde_json::from_slice(whole)
+            .map_err(|error| unusable(format!("line {number}: {error}")))?;
+        values += values_of(&run);
+        if runs.len() == MOST_RUNS || values > MOST_VALUES {
+            let most = format!("at most {MOST_RUNS} runs and {MOST_VALUES} values in all");
+            return Err(unusable(format!("line {number}: expected {most}, found more")));
+        }
+        runs.push(run);
+    }
+}
+
+/// Things that a run allocates memory for.
+fn values_of(run: &TrialRun) -> usize {
+    let course = run.course.as_ref();
+    let course = course.map_or(0, |it| it.iteration_seconds.len() + it.latency_ns.len());
+    run.values.len() + run.host_wide.len() + run.victims.len() + run.profile.len() + course
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::io::Write;
+
+    use super::*;
+    use crate::fuzzing;
+
+    /// The evidence of a short trial.
+    fn folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let parts = fuzzing::evidence();
+        for (name, text) in
+            [EXPERIMENT, RUNS, SUMMARY].iter().zip(parts.split(|&byte| byte == 0xff))
+        {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        folder
+    }
+
+    fn refused(folder: &tempfile::TempDir) -> String {
+        Recorded::read(folder.path()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_folder_of_regular_files_is_read() {
+        let recorded = Recorded::read(folder().path()).unwrap();
+        assert_eq!((recorded.runs.len(), recorded.summary.is_some()), (14, true));
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_at_once() {
+        for name in [EXPERIMENT, RUNS, SUMMARY] {
+            let folder = folder();
+            let path = folder.path().join(name);
+            fs::remove_file(&path).unwrap();
+            std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+            assert!(refused(&folder).ends_with("expected a file, found a symbolic link"), "{name}");
+            fs::remove_file(&path).unwrap();
+            let fifo = rustix::fs::FileType::Fifo;
+            rustix::fs::mknodat(rustix::fs::CWD, &path, fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+            assert!(refused(&folder).ends_with("expected a file, found a pipe"), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_longer_than_any_evidence_is_refused_by_its_limit() {
+        for (name, limit) in [(EXPERIMENT, "1.0 MiB"), (RUNS, "32.0 MiB"), (SUMMARY, "1.0 MiB")] {
+            let folder = folder();
+            let file = File::options().write(true).open(folder.path().join(name)).unwrap();
+            file.set_len(200 << 20).unwrap();
+            let expected = format!("expected a file of at most {limit}, found more");
+            assert!(refused(&folder).ends_with(&expected), "{}", refused(&folder));
+        }
+    }
+
+    #[test]
+    fn too_long_a_line_and_too_many_runs_and_values_are_refused_by_line() {
+        let with = |more: &dyn Fn(&mut File)| {
+            let folder = folder();
+            more(&mut File::options().append(true).open(folder.path().join(RUNS)).unwrap());
+            refused(&folder)
+        };
+        let long = with(&|file| file.write_all(&vec![b' '; 300 << 10]).unwrap());
+        assert!(long.ends_with("line 15: expected at most 256 KiB, found more"), "{long}");
+        let run = |values: usize| {
+            let profile = (0..values).map(|at| (String::new(), at as u64)).collect();
+            let run = TrialRun { profile, ..TrialRun::not_yet(1, None, "a") };
+            serde_json::to_string(&run).unwrap() + "\n"
+        };
+        let many = with(&|file| file.write_all(run(0).repeat(MOST_RUNS).as_bytes()).unwrap());
+        assert!(many.contains("line 10001: expected at most 10000 runs"), "{many}");
+        let wide = with(&|file| file.write_all(run(20_000).repeat(21).as_bytes()).unwrap());
+        assert!(wide.contains("line 34: expected at most 10000 runs and 400000 values"), "{wide}");
+    }
+
+    #[test]
+    fn half_a_last_line_is_left_out() {
+        let folder = folder();
+        let file = File::options().append(true).open(folder.path().join(RUNS));
+        file.unwrap().write_all(b"{\"number\":15,").unwrap();
+        assert_eq!(Recorded::read(folder.path()).unwrap().runs.len(), 14);
+    }
 }

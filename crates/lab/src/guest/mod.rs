@@ -5,6 +5,7 @@ mod accelerator;
 mod disk;
 mod files;
 mod initramfs;
+mod log;
 mod machine;
 mod outcome;
 mod proof;

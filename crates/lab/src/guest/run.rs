@@ -11,7 +11,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
-use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{BufReader, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, chown, fchown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ use super::files::OpenFiles;
 use super::outcome::{Counted, Ended, Outcome, Phase, Run, judged};
 use super::proof::comes_up;
 use super::seat::Seat;
-use super::{Accelerator, Access, Disk, Guest, disk, initramfs, kvm, machine};
+use super::{Accelerator, Access, Disk, Guest, disk, initramfs, kvm, log, machine};
 use crate::cache::{Cache, Kept};
 use crate::error::{At, Error};
 use crate::kernel::{Image, Kernel};
@@ -51,7 +51,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const SHOWN: usize = 12;
 const SEARCHED: usize = 400;
 const TAIL: u64 = 64 << 10;
-const LONGEST_LOG: u64 = 64 << 20;
+/// The most of the kernel's log that is kept, on disk and as a whole: its end.
+const LONGEST_LOG: u64 = 16 << 20;
 
 /// What happens while a guest runs.
 #[derive(Debug)]
@@ -126,12 +127,13 @@ pub fn run(
     Ok(Run { accelerator, why_emulated, initramfs_bytes: initramfs.len() as u64, ..run })
 }
 
-/// The kernel's log, open for the runner to read and for QEMU to write.
+/// The kernel's log, open for the runner to read and to shorten, and for QEMU to write.
 fn log(folder: &Path) -> Result<(File, File), Error> {
     let path = folder.join(LOG);
     let to_write =
         File::options().append(true).create_new(true).mode(0o600).open(&path).at(&path)?;
-    Ok((File::open(&path).at(&path)?, to_write))
+    let to_read = File::options().read(true).write(true).open(&path).at(&path)?;
+    Ok((to_read, to_write))
 }
 
 /// The folder that QEMU runs in, which is its user's.
@@ -326,6 +328,7 @@ impl Watch {
         if let Some(seconds) = cpu_seconds(self.qemu.id()) {
             self.run.cpu_seconds = seconds;
         }
+        let _ = log::limit(&self.log, LONGEST_LOG);
     }
 
     fn reach(&mut self, phase: Phase, hear: &mut dyn FnMut(Heard<'_>)) {
@@ -366,7 +369,9 @@ impl Watch {
                     hear(Heard::File(&path, bytes));
                 }
             }
-            Some(Event::Trouble { what }) => wire::add_trouble(&mut self.run.troubles, printable_line(&what)),
+            Some(Event::Trouble { what }) => {
+                wire::add_trouble(&mut self.run.troubles, printable_line(&what))
+            }
             Some(Event::Ended { how, left, oom_kills, ticks, idle_milliseconds, .. }) => {
                 let how = match how {
                     How::NotStarted(why) => How::NotStarted(printable_line(&why)),
@@ -384,25 +389,17 @@ impl Watch {
         }
     }
 
-    /// A guest may write to the console without end.
+    /// All of it, unless the guest wrote more than is kept; then a first line says so.
     fn whole_log(&self) -> Vec<u8> {
-        from(&self.log, 0, LONGEST_LOG).unwrap_or_default()
+        log::end(&self.log, LONGEST_LOG).unwrap_or_default()
     }
 
     /// The end of the kernel's log.
     fn log(&self) -> Vec<String> {
-        let length = self.log.metadata().map_or(0, |data| data.len());
-        let bytes = from(&self.log, length.saturating_sub(TAIL), TAIL).unwrap_or_default();
+        let bytes = log::end(&self.log, TAIL).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         last_lines(&text, SEARCHED)
     }
-}
-
-fn from(mut file: &File, start: u64, most: u64) -> std::io::Result<Vec<u8>> {
-    file.seek(SeekFrom::Start(start))?;
-    let mut bytes = Vec::new();
-    file.take(most).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 fn nothing_yet() -> Run {

@@ -8,9 +8,11 @@ mod wanted;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pagewise_observe::UserFile;
+
 use crate::cache::Kept;
 use crate::elf;
-use crate::error::{At, Error};
+use crate::error::Error;
 
 pub(crate) use image::{plain, release};
 pub(crate) use modules::{Module, Modules};
@@ -42,10 +44,13 @@ pub(crate) struct Image {
     pub(crate) memory: u64,
 }
 
+/// The longest image and module that is read, in bytes; a kernel with all its symbols has some 400 MiB.
+const LONGEST_IMAGE: u64 = 1 << 30;
+
 impl Kernel {
     /// An image file with, where there is one, its folder of modules.
     fn from_file(name: String, image: PathBuf, modules: Option<PathBuf>) -> Result<Self, Error> {
-        let bytes = fs::read(&image).at(&image)?;
+        let bytes = UserFile::open(&image, LONGEST_IMAGE)?.into_bytes()?;
         let plain = elf::read(&bytes).is_some_and(|elf| elf.is_kernel);
         let release = release(&bytes);
         if release.is_none() && !plain {
@@ -75,7 +80,7 @@ impl Kernel {
     fn read(&self, path: &Path) -> Result<Vec<u8>, Error> {
         match &self.kept {
             Some(kept) => kept.read(path),
-            None => fs::read(path).at(path),
+            None => Ok(UserFile::open(path, LONGEST_IMAGE)?.into_bytes()?),
         }
     }
 

@@ -9,12 +9,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pagewise_model::{Clock, TrialRun};
+use pagewise_observe::UserFile;
 use serde::{Deserialize, Serialize};
 
 use super::told::{EXPERIMENT, Lines, words};
 use super::{Cell, Machine, Scratch, Told, carried, runs, scratch};
 use crate::cache::Cache;
-use crate::error::{At, Error};
+use crate::error::Error;
 use crate::experiment::Experiment;
 use crate::guest::{self, Accelerator, Disk, Guest};
 use crate::kernel::Kernel;
@@ -29,6 +30,9 @@ const SLOWER: u32 = 4;
 /// What the start takes, what the end takes, and a run around the command.
 const START: Duration = Duration::from_secs(180);
 const AROUND: Duration = Duration::from_secs(20);
+
+/// The longest file that the runner puts there, in bytes.
+const LONGEST_INSIDE: u64 = 8 << 20;
 
 /// What the conductor inside finds in its file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,7 +49,7 @@ impl Inside {
     /// # Errors
     /// Where it is not what this program writes.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let text = std::fs::read(path).at(path)?;
+        let text = UserFile::open(path, LONGEST_INSIDE)?.into_bytes()?;
         serde_json::from_slice(&text)
             .map_err(|error| Error::Unusable { path: path.to_owned(), what: error.to_string() })
     }

@@ -4,13 +4,13 @@
 //! One cell's folder is like that of a trial. Several have a folder each, and beside them an index,
 //! which is written before the first of them runs: who was killed left those that were begun.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use pagewise_observe::UserFile;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{At, Error};
-use crate::experiment::{EXPERIMENT, SUMMARY};
+use crate::error::Error;
+use crate::experiment::{EXPERIMENT, LONGEST_DOCUMENT, SUMMARY};
 
 /// What the index begins with.
 const SCHEMA: &str = "pagewise/lab-index/1";
@@ -46,7 +46,7 @@ pub fn cells_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
     if folder.join(EXPERIMENT).exists() || !summary.exists() {
         return Ok(vec![(String::new(), folder.to_owned())]);
     }
-    let text = fs::read(&summary).at(&summary)?;
+    let text = UserFile::open_in(folder, SUMMARY, LONGEST_DOCUMENT)?.into_bytes()?;
     let unusable = |what: String| Error::Unusable { path: summary.clone(), what };
     let index: Index =
         serde_json::from_slice(&text).map_err(|error| unusable(error.to_string()))?;
@@ -65,6 +65,8 @@ pub fn cells_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn folder(cells: &[&str], begun: &[&str]) -> tempfile::TempDir {

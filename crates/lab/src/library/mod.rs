@@ -35,4 +35,5 @@ pub use kept::{Index, cells_in};
 pub use scratch::Scratch;
 pub use shelf::{all, find, own_folder};
 pub use takes::{runs, seconds};
+pub(crate) use told::Lines;
 pub use told::Told;

@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pagewise_observe::{UserFile, UserFileError};
+
 use super::built_in::BUILT_IN;
 use super::file::{File, Wrong};
 
@@ -47,14 +49,20 @@ const LONGEST: u64 = 1 << 20;
 
 fn at(path: &Path) -> Result<File, Wrong> {
     let place = path.display().to_string();
-    let wrong = |what: String| Wrong { name: place.clone(), line: None, what };
-    let data = fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
-    if !data.is_file() || data.len() > LONGEST {
-        return Err(wrong("expected a file of at most 1 MiB".to_owned()));
-    }
-    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let text = UserFile::open(path, LONGEST).and_then(UserFile::into_text);
+    let text =
+        text.map_err(|error| Wrong { name: place.clone(), line: None, what: what(error) })?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     File::read(&name, &place, &text)
+}
+
+/// What is wrong with it, without its name.
+fn what(error: UserFileError) -> String {
+    match error {
+        UserFileError::Io { source, .. } => source.to_string(),
+        UserFileError::NoText { .. } => "expected text in UTF-8".to_owned(),
+        _ => "expected a file of at most 1 MiB".to_owned(),
+    }
 }
 
 /// Every experiment that can be named: the user's own first.

@@ -52,7 +52,7 @@ impl Told {
 
 /// Pieces of output → whole lines.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(crate) struct Lines {
     rest: Vec<u8>,
 }
 
@@ -61,7 +61,7 @@ const LONGEST: usize = 4 << 20;
 
 impl Lines {
     /// The lines that this piece completes.
-    pub(super) fn add(&mut self, piece: &[u8]) -> Vec<Told> {
+    pub(crate) fn add(&mut self, piece: &[u8]) -> Vec<Told> {
         self.rest.extend_from_slice(piece);
         let end = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let whole: Vec<u8> = self.rest.drain(..end).collect();

@@ -7,9 +7,9 @@
 use std::io::{BufReader, Chain, Cursor, Read, Take};
 
 use pagewise_model::Name;
-use tar::{Archive, EntryType};
+use tar::{Archive, EntryType, PaxExtensions};
 
-use super::limits::{MAX_FILE, MAX_SUM};
+use super::limits::{MAX_FILE, MAX_PATH, MAX_SUM};
 use super::parts::{Full, Parts, refused_path};
 
 /// How a zstd stream begins.
@@ -53,10 +53,8 @@ fn other_kind(first: &[u8]) -> Option<String> {
     match known {
         Some((_, kind)) => Some((*kind).to_owned()),
         None if first.is_empty() || first.starts_with(&ZSTD) || is_tar => None,
-        None => {
-            let start = Name::from_bytes(first.get(..24).unwrap_or(first));
-            Some(format!("something that begins with \"{start}\""))
-        }
+        // nothing of it is shown: root may name any file
+        None => Some("a file of another kind".to_owned()),
     }
 }
 
@@ -121,26 +119,59 @@ enum Taken {
     Full,
 }
 
+/// Heads are taken as they are: the crate would read a long name into memory whatever its length.
 fn take_entries(archive: &mut Archive<impl Read>, parts: &mut Parts) -> std::io::Result<Taken> {
-    for entry in archive.entries()? {
+    let mut long_path = None;
+    for entry in archive.entries()?.raw(true) {
         let mut entry = entry?;
-        if parts.count().is_err() {
-            return Ok(Taken::Full);
-        }
-        if let Err(Full) = take_entry(&mut entry, parts)? {
-            return Ok(Taken::Full);
+        match entry.header().entry_type() {
+            kind if kind.is_gnu_longname() => long_path = Some(gnu_path(&mut entry)?),
+            kind if kind.is_pax_local_extensions() => long_path = pax_path(&mut entry)?,
+            // where a link leads, and what is the same for all files
+            kind if kind.is_gnu_longlink() || kind.is_pax_global_extensions() => {}
+            _ => {
+                let path = long_path.take().unwrap_or_else(|| entry.path_bytes().into_owned());
+                if parts.count().is_err() || take_entry(&mut entry, &path, parts)?.is_err() {
+                    return Ok(Taken::Full);
+                }
+            }
         }
     }
     Ok(Taken::All)
 }
 
+/// The path of the next entry, where it is longer than a head has room for. One that is longer than
+/// any in a recording is cut, and refused for its length all the same.
+fn gnu_path(entry: &mut impl Read) -> std::io::Result<Vec<u8>> {
+    let mut path = Vec::new();
+    entry.take(MAX_PATH as u64 + 2).read_to_end(&mut path)?;
+    if path.last() == Some(&0) {
+        path.pop();
+    }
+    Ok(path)
+}
+
+/// The most that is said about one file by heads of the newer kind.
+const MAX_PAX: u64 = 64 << 10;
+
+/// The same, of heads of the newer kind; `None` where they speak of something else.
+fn pax_path(entry: &mut impl Read) -> std::io::Result<Option<Vec<u8>>> {
+    let mut said = Vec::new();
+    entry.take(MAX_PAX + 1).read_to_end(&mut said)?;
+    if said.len() as u64 > MAX_PAX {
+        return Err(std::io::Error::other("an extended header of more than 64 KiB"));
+    }
+    let said = PaxExtensions::new(&said).flatten();
+    Ok(said.filter(|one| one.key_bytes() == b"path").last().map(|one| one.value_bytes().to_vec()))
+}
+
 fn take_entry(
     entry: &mut tar::Entry<'_, impl Read>,
+    raw: &[u8],
     parts: &mut Parts,
 ) -> std::io::Result<Result<(), Full>> {
-    let raw = entry.path_bytes().into_owned();
-    let shown = Name::from_bytes(raw.get(..100).unwrap_or(&raw));
-    let Some(path) = acceptable(&raw, entry.header().entry_type(), shown.as_str(), parts) else {
+    let shown = Name::from_bytes(raw.get(..100).unwrap_or(raw));
+    let Some(path) = acceptable(raw, entry.header().entry_type(), shown.as_str(), parts) else {
         return Ok(Ok(()));
     };
     let size = entry.size();
@@ -155,7 +186,7 @@ fn take_entry(
 /// The path of a file to be taken; `None` for folders, and with a trouble for all that a recording
 /// never holds.
 fn acceptable(raw: &[u8], kind: EntryType, shown: &str, parts: &mut Parts) -> Option<String> {
-    if kind.is_dir() || kind.is_pax_global_extensions() {
+    if kind.is_dir() {
         return None;
     }
     let expected = "a plain file below start or end";

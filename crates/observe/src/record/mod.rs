@@ -163,7 +163,7 @@ fn open_folder(
 }
 
 /// What a thing in a file system is, in words.
-fn kind(file_type: FileType) -> &'static str {
+pub(crate) fn kind(file_type: FileType) -> &'static str {
     match file_type {
         FileType::RegularFile => "a file",
         FileType::Directory => "a folder",

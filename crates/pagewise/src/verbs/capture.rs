@@ -53,9 +53,7 @@ fn write_file(path: Option<&Path>, capture: &Capture, packed: &[u8]) -> anyhow::
 
 fn write_folder(folder: &Path, capture: &Capture) -> anyhow::Result<PathBuf> {
     output::empty_folder(folder)?;
-    for (path, bytes) in capture.entries() {
-        output::new_file_below(folder, &path, &bytes)?;
-    }
+    output::new_files_below(folder, capture.entries())?;
     Ok(folder.to_owned())
 }
 

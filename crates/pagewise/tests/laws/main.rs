@@ -14,6 +14,7 @@ mod program;
 
 mod cases;
 mod findings;
+mod growth;
 mod kills;
 mod redaction;
 mod witness;

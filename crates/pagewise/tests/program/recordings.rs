@@ -5,7 +5,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::program::{empty_folder, run, run_in};
+use crate::program::{empty_folder, finish, run, run_in};
 
 const MANIFEST: &str = "format = \"pagewise-recording/1\"\nname = \"host-1\"\nkernel = \"6.12\"\n\
     page_size = 4096\n[ends.end]\nunix_seconds = 12.0\nmonotonic_seconds = 3.0\n";
@@ -61,6 +61,25 @@ fn nothing_is_overwritten() {
     assert!(into.err.contains("expected an empty folder"), "{}", into.err);
 }
 
+/// A limit on the length of files stands in for a full disk.
+#[test]
+fn a_capture_that_cannot_be_written_leaves_nothing_behind() {
+    let folder = empty_folder();
+    for place in [["-o", "x.tar.zst"], ["--folder", "x"]] {
+        let script = "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"";
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_pagewise"), "capture", "--interval", "0"]);
+        let ran = finish(command.args(place).current_dir(folder.path()));
+        assert_eq!(ran.status, 1, "{}", ran.err);
+        assert!(ran.err.contains("the unfinished file was removed"), "{}", ran.err);
+        assert!(ran.err.contains("\n  next   free some space"), "{}", ran.err);
+        let kept = |path: &Path| std::fs::read_dir(path).unwrap().count();
+        let inside = folder.path().join("x");
+        assert_eq!(kept(folder.path()), usize::from(inside.is_dir()), "{place:?}");
+        assert!(!inside.is_dir() || kept(&inside) == 0);
+    }
+}
+
 #[test]
 fn the_default_name_holds_no_host_name() {
     let folder = empty_folder();
@@ -98,8 +117,7 @@ fn errors_name_the_file_what_was_expected_and_the_way_on() {
         ("none", "none: No such file or directory"),
         (
             "text",
-            "text: expected a recording (.tar.zst with host.toml in it), found something that \
-            begins with \"this is no recording at \"",
+            "text: expected a recording (.tar.zst with host.toml in it), found a file of another kind",
         ),
         (".", ".: expected host.toml or a folder proc in it, found neither"),
         ("/dev/null", "/dev/null: expected a folder or a .tar.zst file, found a character device"),
@@ -108,6 +126,20 @@ fn errors_name_the_file_what_was_expected_and_the_way_on() {
         assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{path}");
         assert!(ran.err.starts_with(&format!("pagewise: {expected}")), "{}", ran.err);
         assert!(ran.err.contains("\n  next   "), "{}", ran.err);
+    }
+}
+
+/// Root may name any file, by mistake or because a script lets it: nothing of it is shown.
+#[test]
+fn no_word_of_a_file_that_is_no_recording_is_printed() {
+    let folder = empty_folder();
+    let secret = folder.path().join("shadow");
+    std::fs::write(&secret, "root:$y$j9T$SECRET:20000:0\n").unwrap();
+    for verb in [&["report", "--root"][..], &["status", "--root"], &["doctor", "--config"]] {
+        let ran = run(&[verb, &[text(&secret)]].concat());
+        assert_eq!(ran.status, 1, "{verb:?}: {}", ran.err);
+        let said = ran.out + &ran.err;
+        assert!(!said.contains("SECRET") && !said.contains("root:"), "{verb:?}: {said}");
     }
 }
 

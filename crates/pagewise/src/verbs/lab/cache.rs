@@ -59,7 +59,7 @@ fn verify(
                                   `pagewise lab cache fetch` makes it anew"
                 .to_owned(),
         };
-        output::print(format!("{item}: {verdict}\n").as_bytes())?;
+        output::text(&format!("{item}: {verdict}\n"), false)?;
     }
     Ok(if differs { Outcome::Findings } else { Outcome::Done })
 }

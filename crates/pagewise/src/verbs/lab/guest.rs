@@ -39,7 +39,8 @@ pub(super) fn run(
     let mut reader_is_gone = false;
     for boot in 1..=boots {
         shown.boot(boot, boots);
-        let mut brought = Brought::default();
+        let folder = wanted.out.as_deref().map(|folder| folder_of(folder, boot, boots));
+        let mut brought = Brought::new(folder);
         let mut passed = Passed { raw: wanted.raw, json: global.json, ..Passed::default() };
         let mut hear = |heard: Heard<'_>| {
             if hear(heard, &shown, &mut brought, &mut passed) == Printed::Cut {
@@ -53,9 +54,7 @@ pub(super) fn run(
         if let (Some(file), Some(log)) = (&wanted.kernel_log, run.whole_log.take()) {
             output::new_file(&log_of(file, boot, boots), &log)?;
         }
-        if let Some(folder) = &wanted.out {
-            brought.write(&folder_of(folder, boot, boots))?;
-        }
+        brought.finish()?;
         let go_on = status(&run.outcome) == 0;
         runs.push(run);
         if !go_on {

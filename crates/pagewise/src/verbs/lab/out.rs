@@ -4,46 +4,72 @@
 //! The guest names the files, so a name that would lead out of the folder is refused, and so is
 //! more than a gibibyte.
 
-use std::collections::BTreeMap;
-use std::path::{Component, Path};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, bail};
 
 use crate::output;
 use crate::trouble::Advised;
 
-/// What may come out of a guest.
-const MOST: usize = 1 << 30;
+/// The most bytes that may come out of a guest.
+const MOST: u64 = 1 << 30;
+/// The most files.
+const MOST_FILES: usize = 10_000;
 
-/// The pieces that have come, by file.
+/// Files that a guest brings out, each written as its pieces come.
 #[derive(Debug, Default)]
 pub(super) struct Brought {
-    files: BTreeMap<String, Vec<u8>>,
-    size: usize,
-    refused: Vec<String>,
+    /// Where they go; without it nothing is kept.
+    folder: Option<PathBuf>,
+    /// The file that is being filled.
+    current: Option<(String, File)>,
+    files: usize,
+    size: u64,
+    /// The first that was not brought out, and why.
+    failed: Option<anyhow::Error>,
 }
 
 impl Brought {
-    pub(super) fn piece(&mut self, path: &str, bytes: &[u8]) {
-        self.size = self.size.saturating_add(bytes.len());
-        if !is_plain(path) || self.size > MOST {
-            self.refused.push(path.to_owned());
-            return;
-        }
-        self.files.entry(path.to_owned()).or_default().extend_from_slice(bytes);
+    pub(super) fn new(folder: Option<PathBuf>) -> Self {
+        Self { folder, ..Self::default() }
     }
 
-    /// Writes them; every one that was refused is an error.
-    pub(super) fn write(&self, folder: &Path) -> anyhow::Result<usize> {
-        for (path, bytes) in &self.files {
-            output::new_file_below(folder, path, bytes)?;
+    /// Pieces of one file come one after the other.
+    pub(super) fn piece(&mut self, path: &str, bytes: &[u8]) {
+        let Some(folder) = self.folder.clone() else { return };
+        let written = self.add(&folder, path, bytes);
+        if let Err(error) = written {
+            self.failed.get_or_insert(error);
         }
-        if let Some(path) = self.refused.first() {
-            bail!(
-                "{path:?} was not brought out: expected a name inside /out and at most 1 GiB in all"
-            );
+    }
+
+    fn add(&mut self, folder: &Path, path: &str, bytes: &[u8]) -> anyhow::Result<()> {
+        self.size = self.size.saturating_add(bytes.len() as u64);
+        let is_new = self.current.as_ref().is_none_or(|(name, _)| name != path);
+        let files = self.files + usize::from(is_new);
+        if !is_plain(path) || self.size > MOST || files > MOST_FILES {
+            let expected = "a name inside /out, at most 10,000 files and at most 1 GiB in all";
+            bail!("{path:?} was not brought out: expected {expected}");
         }
-        Ok(self.files.len())
+        if is_new {
+            let file = output::new_file_to_fill_below(folder, path)?;
+            self.current = Some((path.to_owned(), file));
+            self.files = files;
+        }
+        let Some((_, file)) = &mut self.current else { return Ok(()) };
+        let whole = folder.join(path);
+        let shown = || whole.display().to_string();
+        file.write_all(bytes).map_err(|error| output::given_up(&whole, &error).context(shown()))
+    }
+
+    /// How many there are; one that could not be brought out is an error.
+    pub(super) fn finish(self) -> anyhow::Result<usize> {
+        match self.failed {
+            Some(error) => Err(error),
+            None => Ok(self.files),
+        }
     }
 }
 
@@ -88,15 +114,38 @@ mod tests {
     #[test]
     fn pieces_become_files_and_the_rest_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        let mut brought = Brought::default();
-        brought.piece("a/b", b"one ");
-        brought.piece("a/b", b"two");
-        brought.piece("empty", b"");
-        assert_eq!(brought.write(&folder.path().join("new")).unwrap(), 2);
+        let brought = |pieces: &[(&str, &[u8])]| {
+            let mut brought = Brought::new(Some(folder.path().join("new")));
+            pieces.iter().for_each(|(path, bytes)| brought.piece(path, bytes));
+            brought.finish()
+        };
+        assert_eq!(brought(&[("a/b", b"one "), ("a/b", b"two"), ("empty", b"")]).unwrap(), 2);
         assert!(folder.path().join("new/a/b").is_file());
-        brought.piece("../c", b"three");
-        assert!(brought.write(&folder.path().join("other")).is_err());
+        let length = |path: &str| folder.path().join(path).metadata().unwrap().len();
+        assert_eq!((length("new/a/b"), length("new/empty")), (7, 0));
+        assert!(brought(&[("../c", b"three")]).is_err());
         assert!(!folder.path().join("c").exists());
+        assert!(brought(&[("a/b", b"again")]).is_err());
+        assert_eq!(length("new/a/b"), 7);
+    }
+
+    /// Whatever the guest sends, what is held of it is the piece that came last.
+    #[test]
+    fn too_many_files_and_too_many_bytes_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut brought = Brought::new(Some(folder.path().to_owned()));
+        brought.size = MOST - 3;
+        brought.piece("a", b"123");
+        brought.piece("a", b"4");
+        let told = brought.finish().unwrap_err().to_string();
+        assert!(told.starts_with("\"a\" was not brought out"), "{told}");
+        assert_eq!(folder.path().join("a").metadata().unwrap().len(), 3);
+        let mut brought = Brought { files: MOST_FILES, ..Brought::new(Some(folder.path().into())) };
+        brought.piece("b", b"");
+        assert!(brought.finish().is_err() && !folder.path().join("b").exists());
+        let mut dropped = Brought::new(None);
+        dropped.piece("c", b"123");
+        assert_eq!(dropped.finish().unwrap(), 0);
     }
 
     #[test]

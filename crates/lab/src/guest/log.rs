@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The kernel's log of a guest: a file that QEMU writes, of which the end is kept.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+
+/// The end of the log; what was left out before it is told in a line.
+pub(super) fn end(mut file: &File, most: u64) -> std::io::Result<Vec<u8>> {
+    let left_out = file.metadata()?.len().saturating_sub(most);
+    file.seek(SeekFrom::Start(left_out))?;
+    let mut bytes = Vec::new();
+    if left_out > 0 {
+        bytes = format!("[{left_out} bytes before this are left out]\n").into_bytes();
+    }
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// A guest may write to its console without end, and QEMU to the file: once that takes more than twice
+/// `most` bytes, all but the last `most` are given back to the disk. QEMU goes on where it was, so the
+/// file's length stays what was written. `file` must be open for writing.
+pub(super) fn limit(file: &File, most: u64) -> std::io::Result<()> {
+    let data = file.metadata()?;
+    if data.blocks().saturating_mul(512) <= 2 * most {
+        return Ok(());
+    }
+    let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    let before = data.len().saturating_sub(most);
+    match rustix::fs::fallocate(file, hole, 0, before) {
+        // a file system without holes loses all of it; what comes next lies behind one
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.set_len(0),
+        punched => Ok(punched?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// As QEMU writes it: at its own place in the file, whatever was done to what is before.
+    #[test]
+    fn a_log_without_end_takes_limited_room_and_its_end_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut log = File::create(&path).unwrap();
+        let seen = File::options().read(true).write(true).open(&path).unwrap();
+        let most = 64 << 10;
+        for line in 0..100_000 {
+            writeln!(log, "line {line:06}").unwrap();
+            if line % 1000 == 0 {
+                limit(&seen, most).unwrap();
+            }
+        }
+        limit(&seen, most).unwrap();
+        let data = seen.metadata().unwrap();
+        assert_eq!(data.len(), 1_200_000);
+        assert!(data.blocks() * 512 <= 2 * most + 4096, "{} blocks", data.blocks());
+        let kept = String::from_utf8(end(&seen, most).unwrap()).unwrap();
+        assert!(kept.starts_with("[1134464 bytes before this are left out]\n"), "{kept:.60}");
+        assert!(kept.ends_with("line 099999\n") && !kept.contains('\0'));
+        assert_eq!(end(&seen, 2_000_000).unwrap().len(), 1_200_000);
+    }
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Ten times the input costs at most twelve times the work: of readers, of each rule, of the page.
+//!
+//! One kind of thing after the other is put into a recorded host in two numbers, and the work beyond
+//! that of the host with none of it is compared. Instructions are counted, so that a busy machine
+//! changes nothing; where they cannot be, CPU time stands in with a bound that only finds squares.
+
+use std::sync::LazyLock;
+
+use crate::scene::Scene;
+use pagewise_decide::{RULES, diagnose, judge};
+use pagewise_model::{Cost, Interval};
+use pagewise_report::text::Look;
+use pagewise_report::{Answer, json, text};
+use pagewise_testkit::Work;
+
+const HOST: &str = "debian-trixie-6.12-x86_64-512m-settings";
+
+static BARE: LazyLock<Scene> = LazyLock::new(|| Scene::of(HOST));
+
+/// What a host can have many of.
+struct Kind {
+    name: &'static str,
+    /// The smaller number; the larger one is ten times as many.
+    few: usize,
+    /// The host with so many of them.
+    with: fn(Scene, usize) -> Scene,
+}
+
+const KINDS: &[Kind] = &[
+    Kind { name: "swaps", few: 500, with: swaps },
+    Kind { name: "swaps behind device mapper", few: 300, with: mapped },
+    Kind { name: "zram devices", few: 400, with: zram },
+    Kind { name: "bytes of backing_dev", few: 50_000, with: backing_dev },
+    Kind { name: "processes", few: 300, with: processes },
+    Kind { name: "cgroups", few: 200, with: cgroups },
+    Kind { name: "mounts", few: 1000, with: mounts },
+    Kind { name: "kills in the kernel log", few: 100, with: kills },
+    Kind { name: "lines of the kernel log", few: 2000, with: log },
+    Kind { name: "counters of vmstat", few: 2000, with: vmstat },
+    Kind { name: "fields of meminfo", few: 2000, with: meminfo },
+    Kind { name: "zones of buddyinfo", few: 300, with: buddyinfo },
+    Kind { name: "zones of zoneinfo", few: 100, with: zoneinfo },
+    Kind { name: "lines that nobody understands", few: 3000, with: garbage },
+    Kind { name: "settings in sysctl.conf", few: 300, with: sysctls },
+];
+
+fn lines(of: usize, line: impl Fn(usize) -> String) -> String {
+    (0..of).map(|at| line(at) + "\n").collect()
+}
+
+fn each(of: usize, scene: Scene, add: impl Fn(Scene, usize) -> Scene) -> Scene {
+    (0..of).fold(scene, add)
+}
+
+fn swaps(scene: Scene, many: usize) -> Scene {
+    let kinds = ["/dev/sda{} partition", "/dev/zram{} partition", "/swap/{} file"];
+    let line = |at: usize| {
+        let area = kinds[at % 3].replace("{}", &at.to_string());
+        format!("{area} 1048572 {} {}", at % 1000, at % 7)
+    };
+    scene.file("proc/swaps", format!("Filename Type Size Used Priority\n{}", lines(many, line)))
+}
+
+fn mapped(scene: Scene, many: usize) -> Scene {
+    let line = |at: usize| format!("/dev/mapper/vg-{at} partition 1048572 512 -2");
+    let scene = scene.file("proc/swaps", lines(many, line));
+    each(many, scene, |scene, at| {
+        scene.file(&format!("sys/block/dm-{at}/dm/name"), format!("vg-{at}\n"))
+    })
+}
+
+fn zram(scene: Scene, many: usize) -> Scene {
+    each(many, scene, |scene, at| {
+        let file = |name: &str| format!("sys/block/zram{at}/{name}");
+        scene
+            .file(&file("initstate"), "1\n")
+            .file(&file("disksize"), "1073741824\n")
+            .file(&file("comp_algorithm"), "lzo [lz4] zstd\n")
+            .file(&file("mm_stat"), "4096000 1000000 1100000 0 1200000 7 0 9 9\n")
+    })
+}
+
+fn backing_dev(scene: Scene, many: usize) -> Scene {
+    zram(scene, 1).file("sys/block/zram0/backing_dev", "\x1b]\u{202e}".repeat(many / 5))
+}
+
+fn processes(scene: Scene, many: usize) -> Scene {
+    const FILES: [&str; 4] = ["status", "stat", "cgroup", "smaps_rollup"];
+    let texts = FILES.map(|file| scene.text("end", &format!("proc/1/{file}")).unwrap().to_owned());
+    each(many, scene, |scene, at| {
+        let files = FILES.iter().zip(&texts);
+        files.fold(scene, |scene, (file, text)| {
+            scene.file(&format!("proc/{}/{file}", 10_000 + at), text)
+        })
+    })
+}
+
+fn cgroups(scene: Scene, many: usize) -> Scene {
+    each(many, scene, |scene, at| {
+        let file = |name: &str| format!("sys/fs/cgroup/many.slice/a{}/b{at}/{name}", at % 20);
+        scene
+            .file(&file("memory.current"), format!("{}\n", at * 4096))
+            .file(&file("memory.max"), "max\n")
+            .file(&file("memory.swap.current"), "8192\n")
+            .file(&file("memory.stat"), "anon 4096\nfile 8192\n")
+    })
+}
+
+fn mounts(scene: Scene, many: usize) -> Scene {
+    let line = |at: usize| format!("{at} 1 254:{at} / /mnt/{at} rw - ext4 /dev/vda{at} rw");
+    let scene = zram(swaps(scene, 60), 60);
+    scene.file("proc/self/mountinfo", lines(many, line))
+}
+
+fn kills(scene: Scene, many: usize) -> Scene {
+    let one = "4,1,1000,-;a invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0\n\
+        6,2,1001,-;memory: usage 65536kB, limit 65536kB, failcnt 19\n\
+        6,3,1002,-;[  pid  ]   uid  tgid total_vm      rss pgtables_bytes swapents oom_score_adj name\n\
+        6,4,1003,-;[  7]     0     7     2190      310    57344        0             0 a\n\
+        6,5,1004,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/g,task_memcg=/g,task=a,pid=7,uid=0\n\
+        3,6,1005,-;Memory cgroup out of memory: Killed process 7 (a) total-vm:8760kB, anon-rss:124kB, file-rss:1116kB, shmem-rss:0kB, UID:0 pgtables:56kB oom_score_adj:0\n";
+    scene.file("dev/kmsg", one.repeat(many))
+}
+
+fn log(scene: Scene, many: usize) -> Scene {
+    scene.file("dev/kmsg", lines(many, |at| format!("6,{at},{at},-;usb 1-1: new device {at}")))
+}
+
+fn vmstat(scene: Scene, many: usize) -> Scene {
+    let text = scene.text("end", "proc/vmstat").unwrap().to_owned();
+    scene.file("proc/vmstat", text + &lines(many, |at| format!("nr_made_up_{at} {at}")))
+}
+
+fn meminfo(scene: Scene, many: usize) -> Scene {
+    let text = scene.text("end", "proc/meminfo").unwrap().to_owned();
+    scene.file("proc/meminfo", text + &lines(many, |at| format!("MadeUp{at}: {at} kB")))
+}
+
+fn buddyinfo(scene: Scene, many: usize) -> Scene {
+    let line = |at: usize| format!("Node {at}, zone Normal 1 2 3 4 5 6 7 8 9 0 1");
+    scene.file("proc/buddyinfo", lines(many, line))
+}
+
+fn zoneinfo(scene: Scene, many: usize) -> Scene {
+    let zone = "\n  pages free     3840\n        boost    0\n        min      44\n        low      55\n        \
+        high     66\n        spanned  4095\n        present  3998\n        managed  3840\n        \
+        protection: (0, 2, 3)\n      nr_free_pages 3840";
+    scene.file("proc/zoneinfo", lines(many, |at| format!("Node {at}, zone Normal{zone}")))
+}
+
+fn garbage(scene: Scene, many: usize) -> Scene {
+    let line = |at: usize| format!("\u{202e}[{at}] not \x1b[2J a line");
+    let paths = ["proc/swaps", "proc/self/mountinfo", "proc/vmstat", "proc/zoneinfo", "dev/kmsg"];
+    paths.iter().fold(scene, |scene, path| scene.file(path, lines(many, line)))
+}
+
+fn sysctls(scene: Scene, many: usize) -> Scene {
+    scene.file("etc/sysctl.conf", lines(many, |at| format!("vm.swappiness = {}", at % 200)))
+}
+
+/// The work of each stage: readers first, then rules, then what is printed.
+fn stages(work: &mut Work, scene: &Scene) -> Vec<(String, u64)> {
+    let (readers, interval) = work.of(|| scene.replay());
+    let mut stages = vec![("readers".to_owned(), readers)];
+    for rule in RULES {
+        let (cost, _) = work.of(|| (rule.look)(&interval));
+        stages.push((format!("rule {}", rule.id), cost));
+    }
+    stages.push(("text".to_owned(), work.of(|| printed(&interval, page)).0));
+    stages.push(("json".to_owned(), work.of(|| printed(&interval, json::report)).0));
+    stages
+}
+
+fn page(answer: &Answer<'_>) -> String {
+    text::report(answer, Look { width: 100, colour: false })
+}
+
+fn printed(interval: &Interval, print: fn(&Answer<'_>) -> String) -> String {
+    let (findings, verdict) = (diagnose(interval), judge(interval));
+    let cost = Cost::default();
+    let answer = Answer {
+        interval,
+        verdict: &verdict,
+        findings: &findings,
+        hidden: 0,
+        estimates: &[],
+        cost,
+    };
+    print(&answer)
+}
+
+/// What is wrong with how `kind` grows.
+fn outgrown(work: &mut Work, kind: &Kind) -> Vec<String> {
+    let of = |many: usize| (kind.with)(BARE.clone(), many);
+    let [none, few, many] = [0, kind.few, 10 * kind.few].map(|many| stages(work, &of(many)));
+    let times = if work.is_exact() { 12 } else { 30 };
+    let mut wrong = Vec::new();
+    for (((stage, none), (_, few)), (_, many)) in none.into_iter().zip(few).zip(many) {
+        // maps are seeded anew in each run: the same work differs by a little
+        let noise = none / 50 + 200_000;
+        let (few, many) = (few.saturating_sub(none), many.saturating_sub(none));
+        if many > times * few + noise {
+            let name = kind.name;
+            wrong.push(format!("{name}: {stage}: {few} of {}, {many} of ten times", kind.few));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn ten_times_the_input_is_at_most_twelve_times_the_work() {
+    let mut work = Work::counter();
+    let wrong: Vec<String> = KINDS.iter().flat_map(|kind| outgrown(&mut work, kind)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The measure itself: it must tell a square from a line.
+#[test]
+fn work_that_grows_as_the_square_is_found() {
+    fn pairs(scene: Scene, many: usize) -> Scene {
+        let line = |at: usize| lines(at, |_| format!("nr_{at} 1"));
+        scene.file("proc/vmstat", (0..many).map(line).collect::<String>())
+    }
+    let wrong = outgrown(&mut Work::counter(), &Kind { name: "pairs", few: 30, with: pairs });
+    assert!(wrong.iter().any(|wrong| wrong.contains("readers")), "{wrong:?}");
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The program over inputs that nobody means well with (`pagewise_testkit::hostile`): it answers or
+//! refuses, within limits of memory and processor time, and prints nothing that a terminal acts on.
+//!
+//! The limits are the kernel's, set on the program before it starts: RLIMIT_DATA of 64 MiB, beyond
+//! which an allocation fails and the program aborts, and RLIMIT_CPU, beyond which it is killed. So a
+//! busy machine decides nothing. Two seconds are meant for the program as it is shipped; the one that
+//! tests build is not optimised and has ten times as much. A read that waits for ever uses no processor:
+//! against that alone there is a limit of a minute by the clock.
+
+use std::collections::BTreeSet;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::program::empty_folder;
+use pagewise_lab::experiment::{EXPERIMENT, RUNS, SUMMARY};
+use pagewise_lab::library::BUILT_IN;
+use pagewise_model::Name;
+use pagewise_testkit::hostile::{Corpus, FILE, Good, Hostile, Kind};
+use pagewise_testkit::scene::recordings;
+
+const HOST: &str = "debian-sid-7.2-x86_64-512m-zram-full";
+const SETTINGS: &[u8] = b"ignore = [\"zram-full\"]\nmin_severity = \"critical\"\n";
+
+/// Memory of its own that the program may have, in KiB.
+const MEMORY: u32 = 64 << 10;
+/// Inputs of the whole corpus, and of the sample that is always run.
+const ALL: u64 = 1600;
+const SAMPLE: u64 = 80;
+/// Seconds of the processor.
+const SECONDS: u32 = if cfg!(debug_assertions) { 20 } else { 2 };
+
+fn corpus() -> Corpus {
+    let evidence = pagewise_lab::fuzzing::evidence();
+    let parts = evidence.split(|&byte| byte == 0xff).map(<[u8]>::to_vec);
+    let names = [EXPERIMENT, RUNS, SUMMARY].map(str::to_owned);
+    Corpus::new(Good {
+        host: HOST,
+        evidence: names.into_iter().zip(parts).collect(),
+        journal: pagewise_apply::fuzzing::seed(),
+        experiment: BUILT_IN[0].1.as_bytes().to_vec(),
+        settings: SETTINGS.to_vec(),
+    })
+}
+
+/// What is run on an input; nothing for journals, whose reader is called here: `undo` would give back
+/// what a journal says was lent by this machine.
+fn lines(kind: Kind, number: u64, folder: &Path) -> Vec<Vec<String>> {
+    let line = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+    let file = folder.join(FILE);
+    let (file, folder) = (file.to_str().unwrap(), folder.to_str().unwrap());
+    let host = recordings().join(HOST);
+    let host = host.to_str().unwrap();
+    let verbs = [
+        &["report"][..],
+        &["report", "--json"],
+        &["status", "-v"],
+        &["doctor", "-v"],
+        &["doctor", "--json"],
+        &["doctor", "--oom"],
+    ];
+    match kind {
+        Kind::Recording => {
+            let verb = verbs[usize::try_from(number / 8).unwrap() % verbs.len()];
+            vec![line(&[verb, &["--root", file]].concat())]
+        }
+        Kind::Evidence => match number / 8 % 3 {
+            0 => vec![line(&["lab", "replay", folder])],
+            1 => vec![line(&["lab", "replay", "--json", folder])],
+            _ => vec![line(&["lab", "compare", folder, folder])],
+        },
+        // only a path is one of a file
+        Kind::Experiment => vec![line(&["lab", "show", file])],
+        Kind::Settings => vec![line(&["doctor", "--root", host, "--config", file])],
+        Kind::Journal => Vec::new(),
+    }
+}
+
+/// What is wrong with how the program took an input.
+fn failures(number: u64, input: &Hostile) -> Vec<String> {
+    let folder = empty_folder();
+    for (name, bytes) in &input.files {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    if input.kind == Kind::Journal {
+        pagewise_apply::fuzzing::run(&input.files[FILE]);
+    }
+    let of = |line: Vec<String>| {
+        let wrong = failure(&program(), &line, SECONDS)?;
+        let words = line.iter().map(|word| word.rsplit('/').next().unwrap_or(word));
+        let line = words.collect::<Vec<_>>().join(" ");
+        Some(format!("{number}: {}: {line}: {wrong}", Name::from(input.name.as_str())))
+    };
+    lines(input.kind, number, folder.path()).into_iter().filter_map(of).collect()
+}
+
+/// The one that was built for tests, unless another one is named.
+fn program() -> String {
+    let named = std::env::var("PAGEWISE_HOSTILE_PROGRAM");
+    named.unwrap_or_else(|_| env!("CARGO_BIN_EXE_pagewise").to_owned())
+}
+
+fn failure(program: &str, line: &[String], seconds: u32) -> Option<String> {
+    let limits =
+        format!("ulimit -c 0; ulimit -S -t {seconds}; ulimit -d {MEMORY}; exec timeout -s KILL 60");
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{limits} \"$0\" \"$@\""), program]).args(line);
+    let ran = command.env("RUST_BACKTRACE", "0").output().unwrap();
+    let said = [ran.stdout, ran.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    // `timeout` tells a signal by its status, and one that dumps core by ending through it, too
+    let status = ran.status.code().or_else(|| Some(128 + ran.status.signal()?));
+    let end: String = said[1].chars().take(300).collect();
+    match status {
+        Some(0 | 1 | 3) => {}
+        Some(152) => return Some(format!("more than {seconds} s of the processor")),
+        Some(137) => return Some("killed after a minute by the clock".to_owned()),
+        Some(134) => return Some(format!("aborted: {end:?}")),
+        other => return Some(format!("status {other:?}: {end:?}")),
+    }
+    if said[1].contains("panicked") {
+        return Some(format!("panicked: {end:?}"));
+    }
+    let escapes: BTreeSet<char> = said.iter().flat_map(|text| text.chars()).filter(acts).collect();
+    (!escapes.is_empty()).then(|| format!("prints {escapes:?}"))
+}
+
+/// What a [`Name`] would not show as it is, but for the ends of lines.
+fn acts(letter: &char) -> bool {
+    let plain = letter.is_ascii_graphic() || matches!(letter, ' ' | '\n');
+    !plain && Name::from(letter.to_string().as_str()).as_str() != letter.to_string()
+}
+
+/// Runs these inputs, two at a time, and answers what was wrong.
+fn run(numbers: std::ops::Range<u64>) -> Vec<String> {
+    let corpus = corpus();
+    let (next, wrong) = (AtomicU64::new(numbers.start), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= numbers.end {
+                        return;
+                    }
+                    let found = failures(number, &corpus.input(number));
+                    found.iter().for_each(|it| eprintln!("{it}"));
+                    wrong.lock().unwrap().extend(found);
+                }
+            });
+        }
+    });
+    wrong.into_inner().unwrap()
+}
+
+#[test]
+fn a_sample_of_hostile_inputs_is_survived_within_limits() {
+    let wrong = run(0..SAMPLE);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The test itself: it must notice what it looks for.
+#[test]
+fn what_is_looked_for_is_noticed() {
+    let noticed = |script: &str| failure("sh", &["-c".to_owned(), script.to_owned()], 1);
+    let says = |script: &str, what: &str| {
+        let noticed = noticed(script).unwrap_or_default();
+        assert!(noticed.contains(what), "{script}: {noticed:?}");
+    };
+    assert_eq!(noticed("echo ordinary; exit 1"), None);
+    says("kill -ABRT $$", "aborted");
+    says("echo 'thread main panicked at x' >&2; exit 1", "panicked");
+    says("exit 101", "status Some(101)");
+    says("while :; do :; done", "more than 1 s of the processor");
+    says("printf '\\033[2J'", "prints {'\\u{1b}'}");
+    says("printf '\\302\\233' >&2", "prints {'\\u{9b}'}");
+    says("awk 'BEGIN { a = \"x\"; while (1) a = a a }' || exit 9", "status Some(9)");
+    assert!(!acts(&'ü') && !acts(&'…') && !acts(&'─'));
+}
+
+#[test]
+#[ignore = "takes minutes: `make test-long` runs it"]
+fn all_hostile_inputs_are_survived_within_limits() {
+    let wrong = run(0..ALL);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Inputs that nobody means well with: recordings, evidence, journals, experiments and settings, cut,
+//! flipped, blown up, full of control characters, nested and with numbers at their limits.
+//!
+//! All of it is made from a few good inputs and a fixed seed: the same number makes the same input on
+//! every machine, so that a failure is named by its number.
+
+use std::collections::BTreeMap;
+
+use fastrand::Rng;
+use tar::{EntryType, Header};
+
+use crate::scene::Scene;
+
+/// What an input pretends to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A recording: one archive.
+    Recording,
+    /// A folder of evidence: `experiment.json`, `runs.jsonl`, `summary.json`.
+    Evidence,
+    /// A journal of what was lent.
+    Journal,
+    /// An experiment in TOML.
+    Experiment,
+    /// `doctor.toml`.
+    Settings,
+}
+
+/// One input.
+#[derive(Debug, Clone)]
+pub struct Hostile {
+    /// What was done to it.
+    pub name: String,
+    /// What it pretends to be.
+    pub kind: Kind,
+    /// Its files, by name.
+    pub files: BTreeMap<String, Vec<u8>>,
+}
+
+/// Good inputs to begin with.
+#[derive(Debug, Clone)]
+pub struct Good {
+    /// A recorded host.
+    pub host: &'static str,
+    /// The three files of evidence, by name.
+    pub evidence: Vec<(String, Vec<u8>)>,
+    /// A journal.
+    pub journal: Vec<u8>,
+    /// An experiment.
+    pub experiment: Vec<u8>,
+    /// Settings of `doctor`.
+    pub settings: Vec<u8>,
+}
+
+/// Makes the inputs.
+#[derive(Debug)]
+pub struct Corpus {
+    good: Good,
+    host: BTreeMap<String, Vec<u8>>,
+}
+
+/// The file of an archive, and of a single input.
+pub const FILE: &str = "input";
+
+/// Processes and groups of the recorded host that are kept: each input is read by a program that is not
+/// optimised.
+const KEPT: [&str; 4] =
+    ["end/proc/1/", "end/proc/106/", "end/proc/30/", "end/sys/fs/cgroup/init.scope/"];
+
+impl Corpus {
+    /// From good inputs.
+    #[must_use]
+    pub fn new(good: Good) -> Self {
+        let is_many = |path: &str| {
+            path.split('/').nth(2).is_some_and(|part| part.parse::<u32>().is_ok())
+                || path.contains("fs/cgroup/") && path.split('/').count() > 5
+        };
+        let is_kept = |path: &str| {
+            !path.starts_with("start/")
+                && (!is_many(path) || KEPT.iter().any(|it| path.starts_with(it)))
+        };
+        let host = Scene::of(good.host).into_files().into_iter();
+        Self { host: host.filter(|(path, _)| is_kept(path)).collect(), good }
+    }
+
+    /// The input of this number; every kind comes about as often, and recordings more.
+    #[must_use]
+    pub fn input(&self, number: u64) -> Hostile {
+        let mut rng = Rng::with_seed(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        match number % 8 {
+            0..=2 => self.recording(&mut rng),
+            3 => archive(&mut rng, &self.host),
+            4 | 5 => self.evidence(&mut rng),
+            6 => match number / 8 % 2 {
+                0 => single(Kind::Experiment, &self.good.experiment, TOML, &mut rng),
+                _ => single(Kind::Settings, &self.good.settings, TOML, &mut rng),
+            },
+            _ => single(Kind::Journal, &self.good.journal, JSON, &mut rng),
+        }
+    }
+
+    /// One file of a host changed, and all packed as the program would.
+    fn recording(&self, rng: &mut Rng) -> Hostile {
+        let at = rng.usize(..self.host.len());
+        let Some((path, bytes)) = self.host.iter().nth(at) else { unreachable!("it has files") };
+        let (what, changed) = change(bytes, if path == "host.toml" { TOML } else { LINES }, rng);
+        let mut files = self.host.clone();
+        files.insert(path.clone(), changed);
+        let files = [(FILE.to_owned(), packed(&files, rng.bool()))].into();
+        Hostile { name: format!("{path}: {what}"), kind: Kind::Recording, files }
+    }
+
+    fn evidence(&self, rng: &mut Rng) -> Hostile {
+        let mut files: BTreeMap<String, Vec<u8>> = self.good.evidence.iter().cloned().collect();
+        let at = rng.usize(..files.len());
+        let Some((path, bytes)) = files.iter_mut().nth(at) else { unreachable!("it has files") };
+        let (what, changed) = change(bytes, JSON, rng);
+        *bytes = changed;
+        Hostile { name: format!("{path}: {what}"), kind: Kind::Evidence, files }
+    }
+}
+
+fn single(kind: Kind, good: &[u8], form: Form, rng: &mut Rng) -> Hostile {
+    let (what, changed) = change(good, form, rng);
+    Hostile { name: what, kind, files: [(FILE.to_owned(), changed)].into() }
+}
+
+/// How a kind of text nests and repeats.
+#[derive(Debug, Clone, Copy)]
+struct Form {
+    open: &'static str,
+    close: &'static str,
+    /// What may be repeated without end.
+    unit: &'static str,
+}
+
+const JSON: Form = Form { open: "{\"a\":[", close: "]}", unit: "0," };
+const TOML: Form = Form { open: "a = [{ a = ", close: "}]", unit: "\n[[arm]]\nname = \"a\"" };
+const LINES: Form = Form { open: "[", close: "]", unit: " 1" };
+
+/// Characters that terminals act on, that turn text around, that nobody sees, and bytes that are none.
+const CONTROLS: [&[u8]; 12] = [
+    b"\x1b[2J",
+    b"\x1b]0;title\x07",
+    b"\x1bP1$r\x1b\\",
+    b"\x00",
+    b"\r\x08\x7f",
+    "\u{9b}31m".as_bytes(),
+    "\u{202e}evil".as_bytes(),
+    "\u{61c}\u{2066}".as_bytes(),
+    "\u{200b}\u{feff}".as_bytes(),
+    "\u{e0041}\u{e007f}".as_bytes(),
+    b"\xff\xfe\xc0\xaf",
+    b"\\u001b[2J",
+];
+
+/// Numbers at limits and beyond.
+const NUMBERS: [&str; 14] = [
+    "0",
+    "-1",
+    "255",
+    "4294967295",
+    "4294967296",
+    "9223372036854775807",
+    "9223372036854775808",
+    "18446744073709551615",
+    "18446744073709551616",
+    "99999999999999999999999999999999",
+    "1e308",
+    "-1e999",
+    "0.00000000000000000001",
+    "NaN",
+];
+
+/// Does one thing to `bytes`, and says what.
+fn change(bytes: &[u8], form: Form, rng: &mut Rng) -> (String, Vec<u8>) {
+    let at = rng.usize(..=bytes.len());
+    match rng.u8(..10) {
+        0 => (format!("cut at {at}"), bytes[..at].to_vec()),
+        1 | 2 => flipped(bytes, rng),
+        3 | 4 => number(bytes, rng),
+        5 => {
+            let controls = CONTROLS[rng.usize(..CONTROLS.len())];
+            (format!("{controls:?} at {at}"), spliced(bytes, at, controls))
+        }
+        6 => {
+            let times = [10_000, 300_000, 2_000_000][rng.usize(..3)];
+            let many = form.unit.repeat(times / form.unit.len());
+            (
+                format!("{:?} to {times} bytes at {at}", form.unit),
+                spliced(bytes, at, many.as_bytes()),
+            )
+        }
+        7 => {
+            let deep = [50, 127, 5000, 200_000][rng.usize(..4)];
+            let nested = form.open.repeat(deep) + &form.close.repeat(deep);
+            (format!("{deep} deep at {at}"), spliced(bytes, at, nested.as_bytes()))
+        }
+        8 => repeated_line(bytes, rng),
+        _ => {
+            let letters = [b"a", b"\x1b", b"\xff", b"9"][rng.usize(..4)];
+            let length = [5000, 100_000, 7 << 20][rng.usize(..3)];
+            (
+                format!("{length} times {letters:?} at {at}"),
+                spliced(bytes, at, &letters.repeat(length)),
+            )
+        }
+    }
+}
+
+fn spliced(bytes: &[u8], at: usize, more: &[u8]) -> Vec<u8> {
+    [&bytes[..at], more, &bytes[at..]].concat()
+}
+
+fn flipped(bytes: &[u8], rng: &mut Rng) -> (String, Vec<u8>) {
+    let mut changed = bytes.to_vec();
+    let times = rng.usize(1..8);
+    for _ in 0..times {
+        if changed.is_empty() {
+            break;
+        }
+        let at = rng.usize(..changed.len());
+        changed[at] ^= 1 << rng.u8(..8);
+    }
+    (format!("{times} bits flipped"), changed)
+}
+
+/// One number of it becomes another.
+fn number(bytes: &[u8], rng: &mut Rng) -> (String, Vec<u8>) {
+    let is_start =
+        |at: &usize| bytes[*at].is_ascii_digit() && (*at == 0 || !bytes[*at - 1].is_ascii_digit());
+    let starts: Vec<usize> = (0..bytes.len()).filter(is_start).collect();
+    let new = NUMBERS[rng.usize(..NUMBERS.len())];
+    if starts.is_empty() {
+        return (format!("{new} alone"), new.as_bytes().to_vec());
+    }
+    let start = starts[rng.usize(..starts.len())];
+    let length = bytes[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let changed = [&bytes[..start], new.as_bytes(), &bytes[start + length..]].concat();
+    (format!("{new} at {start}"), changed)
+}
+
+fn repeated_line(bytes: &[u8], rng: &mut Rng) -> (String, Vec<u8>) {
+    let lines: Vec<&[u8]> = bytes.split_inclusive(|&byte| byte == b'\n').collect();
+    if lines.is_empty() {
+        return ("nothing".to_owned(), Vec::new());
+    }
+    let at = rng.usize(..lines.len());
+    let times = [2, 1000, 50_000][rng.usize(..3)].min((4 << 20) / lines[at].len().max(1));
+    let many = lines[at].repeat(times);
+    let changed = [lines[..at].concat(), many, lines[at..].concat()].concat();
+    (format!("line {} {times} times", at + 1), changed)
+}
+
+fn packed(files: &BTreeMap<String, Vec<u8>>, compressed: bool) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (path, bytes) in files {
+        let mut header = Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o600);
+        builder.append_data(&mut header, path, bytes.as_slice()).expect("memory is enough");
+    }
+    let plain = builder.into_inner().expect("memory is enough");
+    if compressed {
+        zstd::encode_all(plain.as_slice(), 1).expect("memory is enough")
+    } else {
+        plain
+    }
+}
+
+/// The archive itself changed: its heads, its stream.
+fn archive(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> Hostile {
+    let compressed = rng.bool();
+    let (name, bytes) = match rng.u8(..8) {
+        0 => change(&packed(host, compressed), LINES, rng),
+        1 => flipped(&packed(host, compressed), rng),
+        2 | 3 => head(rng, host),
+        4 => long_name(rng, host),
+        5 => bomb(rng, host),
+        6 => many_files(rng, host),
+        _ => {
+            let whole = packed(host, compressed);
+            let at = rng.usize(..whole.len());
+            (format!("archive cut at {at}"), whole[..at].to_vec())
+        }
+    };
+    Hostile { name, kind: Kind::Recording, files: [(FILE.to_owned(), bytes)].into() }
+}
+
+/// A head that lies about a size, or stands for what no recording holds.
+fn head(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8>) {
+    let kinds =
+        [b'0', b'1', b'2', b'3', b'4', b'5', b'6', b'7', b'S', b'g', b'x', b'K', b'L', b'M', 0xff];
+    let kind = EntryType::new(kinds[rng.usize(..kinds.len())]);
+    let paths =
+        ["end/proc/meminfo", "/etc/shadow", "end/../../x", "end/\x1b[2J", "", "host.toml", "end"];
+    let path = paths[rng.usize(..paths.len())];
+    let size = [0, 7, 513, 1 << 20, 1 << 33, u64::MAX][rng.usize(..6)];
+    let mut header = Header::new_gnu();
+    if let Some(gnu) = header.as_gnu_mut() {
+        gnu.name[..path.len()].copy_from_slice(path.as_bytes());
+    }
+    header.set_entry_type(kind);
+    header.set_size(size);
+    header.set_cksum();
+    let mut bytes = header.as_bytes().to_vec();
+    bytes.extend(vec![b'7'; usize::try_from(size.min(2 << 20)).unwrap_or(0).next_multiple_of(512)]);
+    bytes.extend(packed(host, false));
+    (format!("a head of kind {:#x}, {path:?}, {size} bytes", kind.as_byte()), bytes)
+}
+
+/// The name of the next file, of many megabytes.
+fn long_name(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8>) {
+    let kind = [b'L', b'K', b'x', b'g'][rng.usize(..4)];
+    let length: usize = [1000, 70_000, 30 << 20, 63 << 20][rng.usize(..4)];
+    let mut header = Header::new_gnu();
+    header.set_entry_type(EntryType::new(kind));
+    header.set_size(length as u64);
+    header.set_cksum();
+    let mut bytes = header.as_bytes().to_vec();
+    bytes.extend(format!("{length} path=").into_bytes());
+    bytes.resize(512 + length.next_multiple_of(512), b'n');
+    bytes.extend(packed(host, false));
+    let bytes = zstd::encode_all(bytes.as_slice(), 1).expect("memory is enough");
+    (format!("a long name of kind {:?}, {length} bytes", char::from(kind)), bytes)
+}
+
+/// Much from little: files of the same byte, packed.
+fn bomb(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8>) {
+    let length = [9 << 20, 70 << 20, 7 << 20][rng.usize(..3)];
+    let byte = [0, b'\n', b'1', 0xff][rng.usize(..4)];
+    let path = ["end/proc/vmstat", "end/dev/kmsg", "end/proc/swaps", "end/none"][rng.usize(..4)];
+    let mut files = host.clone();
+    files.insert(path.to_owned(), vec![byte; length]);
+    (format!("{path} of {length} times {byte:#x}"), packed(&files, true))
+}
+
+fn many_files(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8>) {
+    let folders = [
+        "end/proc/{}/status",
+        "end/sys/block/zram{}/initstate",
+        "end/sys/fs/cgroup/a{}/memory.current",
+    ];
+    let folder = folders[rng.usize(..folders.len())];
+    let times = [300, 5000, 20_000][rng.usize(..3)];
+    let mut files = host.clone();
+    files.extend((0..times).map(|at| (folder.replace("{}", &at.to_string()), b"1\n".to_vec())));
+    (format!("{times} times {folder}"), packed(&files, true))
+}

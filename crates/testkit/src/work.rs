@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How much work a piece of code is: the instructions that this thread executes in user space.
+//!
+//! Unlike time, instructions do not depend on what else the machine does. Where the processor's
+//! counter cannot be had (a virtual machine without one, `kernel.perf_event_paranoid` above 2), the
+//! thread's CPU time stands in, and the test says so: it is noisy, so bounds must be wider.
+
+use perf_event::events::Hardware;
+use perf_event::{Builder, Counter};
+use rustix::time::{ClockId, clock_gettime};
+
+/// Counts the work of the thread that made it.
+#[derive(Debug)]
+pub struct Work {
+    /// `None` where only time can be measured.
+    counter: Option<Counter>,
+}
+
+impl Work {
+    /// Counts instructions if this machine can, and says on standard error if it cannot.
+    pub fn counter() -> Self {
+        let counter = Builder::new(Hardware::INSTRUCTIONS).exclude_kernel(true).build();
+        let counter = counter.and_then(|mut counter| counter.enable().map(|()| counter));
+        if let Err(error) = &counter {
+            eprintln!(
+                "NO INSTRUCTIONS ARE COUNTED HERE ({error}): CPU time stands in, with a wider bound; \
+                 set kernel.perf_event_paranoid to 2, or run on a machine with a counter"
+            );
+        }
+        Self { counter: counter.ok() }
+    }
+
+    /// Whether instructions are counted, and not time.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.counter.is_some()
+    }
+
+    /// The lesser work of two runs, and what the second one answered.
+    ///
+    /// # Panics
+    /// Where the counter cannot be read.
+    pub fn of<T>(&mut self, mut run: impl FnMut() -> T) -> (u64, T) {
+        let mut once = || {
+            let before = self.now();
+            let answer = run();
+            (self.now() - before, answer)
+        };
+        let (first, _) = once();
+        let (second, answer) = once();
+        (first.min(second), answer)
+    }
+
+    fn now(&mut self) -> u64 {
+        match &mut self.counter {
+            Some(counter) => counter.read().expect("the counter"),
+            None => {
+                let time = clock_gettime(ClockId::ThreadCPUTime);
+                let part = |number: i64| u64::try_from(number).expect("no time before the start");
+                part(time.tv_sec) * 1_000_000_000 + part(time.tv_nsec)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hint::black_box;
+
+    use super::*;
+
+    #[test]
+    fn ten_times_the_work_counts_as_ten_times_the_work() {
+        let mut work = Work::counter();
+        let mut sum = |most: u64| work.of(|| (0..most).fold(0, |sum, at| black_box(sum ^ at)));
+        let ((few, _), (many, answer)) = (sum(100_000), sum(1_000_000));
+        assert!((few * 7..few * 13).contains(&many), "{few} {many}");
+        assert_eq!(answer, (0..1_000_000).fold(0, |sum, at| sum ^ at));
+    }
+}
