@@ -12,9 +12,10 @@ const RECORDING_SPACE: u64 = 1 << 30;
 /// The rights of a process from now on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confinement {
-    purpose: Purpose,
-    /// Beside those of the user.
-    kept: Vec<Capability>,
+    /// Decides which system calls are left; all of them where there is none.
+    purpose: Option<Purpose>,
+    /// Beside those of the user; those that there are where nothing is said.
+    kept: Option<Vec<Capability>>,
     /// Whether no file may be changed by Landlock, too.
     landlock: bool,
     /// Whether root becomes nobody.
@@ -39,7 +40,7 @@ impl Confinement {
     #[must_use]
     pub fn for_processes() -> Self {
         let kept = vec![Capability::ReadFiles, Capability::ReadMemory, Capability::ReadFrames];
-        Self { kept, ..Self::of(Purpose::Contents) }
+        Self { kept: Some(kept), ..Self::of(Purpose::Contents) }
     }
 
     /// To read pages from a file or device that is open, or that the user may read.
@@ -48,12 +49,19 @@ impl Confinement {
         Self { landlock: true, ..Self::of(Purpose::Contents) }
     }
 
+    /// To read facts of this machine, but nothing of single processes: only that no file is changed.
+    #[must_use]
+    pub fn for_facts() -> Self {
+        let (purpose, kept) = (None, None);
+        Self { purpose, kept, landlock: true, leave_root: false, address_space: None }
+    }
+
     /// To parse a recording, which anybody may have made: an open file, or a folder whose files are
     /// opened as they are needed.
     #[must_use]
     pub fn for_recording(is_folder: bool) -> Self {
         Self {
-            kept: if is_folder { vec![Capability::ReadFiles] } else { Vec::new() },
+            kept: Some(if is_folder { vec![Capability::ReadFiles] } else { Vec::new() }),
             landlock: true,
             leave_root: true,
             address_space: Some(RECORDING_SPACE),
@@ -62,13 +70,16 @@ impl Confinement {
     }
 
     fn of(purpose: Purpose) -> Self {
-        Self { purpose, kept: Vec::new(), landlock: false, leave_root: false, address_space: None }
+        let (purpose, kept) = (Some(purpose), Some(Vec::new()));
+        Self { purpose, kept, landlock: false, leave_root: false, address_space: None }
     }
 
     /// Gives up everything else, for good. Threads that run already keep their capabilities, and are
     /// under the filter as all others.
     pub fn enter(self) -> Confined {
-        crate::forbid_dumps();
+        if self.purpose.is_some() {
+            crate::forbid_dumps();
+        }
         if let Some(most) = self.address_space {
             calls::limit(libc::RLIMIT_AS, most);
         }
@@ -76,11 +87,13 @@ impl Confinement {
         if self.leave_root {
             calls::leave_root();
         }
-        let capabilities = calls::keep_capabilities(capability::bits(&self.kept)).is_ok();
+        let keep = |kept: Vec<_>| calls::keep_capabilities(capability::bits(&kept)).is_ok();
+        let capabilities = self.kept.is_some_and(keep);
         let landlock = self.landlock.then(|| landlock::enter().ok()).flatten();
-        let rules = table::rules(self.purpose, std::process::id());
-        let program = ARCHITECTURE.map(|architecture| filter::program(architecture, &rules));
-        let filter = program.is_some_and(|program| calls::filter(&program).is_ok());
+        let filter = self.purpose.zip(ARCHITECTURE).is_some_and(|(purpose, architecture)| {
+            let rules = table::rules(purpose, std::process::id());
+            calls::filter(&filter::program(architecture, &rules)).is_ok()
+        });
         Confined { capabilities, filter, landlock }
     }
 }

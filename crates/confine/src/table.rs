@@ -121,13 +121,14 @@ const OLD: &[c_long] = &[];
 /// The rules for a process of this id.
 pub(crate) fn rules(purpose: Purpose, pid: u32) -> Vec<Rule> {
     let reading = |argument| Bits { argument, mask: WRITING, value: 0 };
+    // those that are called most come first
     let mut rules = vec![rule(libc::SYS_openat, reading(2))];
-    rules.extend(ALWAYS.iter().chain(OLD).map(|&number| rule(number, Always)));
-    #[cfg(target_arch = "x86_64")]
-    rules.push(rule(libc::SYS_open, reading(1)));
     if purpose == Purpose::Folder {
         rules.push(rule(libc::SYS_openat2, Always));
     }
+    rules.extend(ALWAYS.iter().chain(OLD).map(|&number| rule(number, Always)));
+    #[cfg(target_arch = "x86_64")]
+    rules.push(rule(libc::SYS_open, reading(1)));
     let not_executable = Bits { argument: 2, mask: EXECUTABLE, value: 0 };
     rules.extend([
         rule(libc::SYS_mmap, not_executable),

@@ -158,6 +158,22 @@ fn a_reader_of_a_recording_is_nobody_and_has_a_limit() {
 }
 
 #[test]
+fn a_reader_of_facts_changes_no_file_where_there_is_landlock() {
+    if let Some(folder) = inside("a_reader_of_facts_changes_no_file_where_there_is_landlock") {
+        let before = status("CapEff");
+        let confined = Confinement::for_facts().enter();
+        if confined.landlock.is_some() {
+            refused(File::create(folder.join("new")));
+            refused(std::fs::write(folder.join("there"), "changed"));
+            refused(std::fs::remove_file(folder.join("there")));
+            refused(Command::new("/bin/true").status());
+        }
+        reading_and_threads_go_on(&folder);
+        assert_eq!(status("CapEff"), before);
+    }
+}
+
+#[test]
 fn a_reader_of_a_folder_reads_what_its_owner_keeps_to_himself() {
     if let Some(folder) = inside("a_reader_of_a_folder_reads_what_its_owner_keeps_to_himself") {
         let was_root = status("Uid").starts_with('0');

@@ -483,7 +483,7 @@ pub(crate) struct Bench {
     #[arg(long)]
     pub(crate) full: bool,
     /// Also the disk that swap would go to otherwise: a device or file, which is only read, or a
-    /// folder on it, where at most 512 MiB are written
+    /// folder on it, where at most 512 MiB of made-up pages are written
     #[arg(long, value_name = "PATH")]
     pub(crate) disk: Option<PathBuf>,
     /// Leave out swap: only the block layer

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise status`: facts at a glance, from a single look.
 
+use pagewise_confine::Confinement;
 use pagewise_observe::Scope;
 use pagewise_report::json::{self, Noun};
 use pagewise_report::text;
@@ -13,6 +14,9 @@ use crate::input;
 const PAGE: Page = Page { noun: Noun::Status, text: text::status, json: json::status };
 
 pub(super) fn run(global: &Global, started: Started) -> anyhow::Result<Outcome> {
+    if global.root.is_none() {
+        Confinement::for_facts().enter();
+    }
     let host = input::open(global)?.without_start();
     let interval =
         host.interval(&Scope { kernel_log: true, ..Scope::glance() }, || anyhow::Ok(()))?;

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use pagewise_apply::act;
+use pagewise_confine::Confinement;
 use pagewise_model::{Bytes, CollapsedProcess, Restrain, Snapshot};
 use pagewise_observe::{HostRoot, Scope, coverage};
 use pagewise_report::{Restrained, json, text};
@@ -31,6 +32,9 @@ pub(super) fn run(
     let interval = host.interval(&scope, || anyhow::Ok(()))?;
     let whom = whom::of(&wanted.whose, &interval.end)?.unwrap_or_default();
     let stop = Stop::listen()?;
+    if !wanted.split {
+        Confinement::for_processes().enter();
+    }
     let restrain = all(&host.end, &interval.end, &whom, wanted, &stop)?;
     let done = Restrained {
         snapshot: &interval.end,
