@@ -167,6 +167,7 @@ impl UserFile {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make the files that are read")]
 mod tests {
     use std::os::unix::fs::symlink;
 
