@@ -370,7 +370,7 @@ impl Watch {
                 }
             }
             Some(Event::Trouble { what }) => {
-                wire::add_trouble(&mut self.run.troubles, printable_line(&what))
+                wire::add_trouble(&mut self.run.troubles, printable_line(&what));
             }
             Some(Event::Ended { how, left, oom_kills, ticks, idle_milliseconds, .. }) => {
                 let how = match how {
