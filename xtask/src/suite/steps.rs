@@ -39,6 +39,7 @@ pub(crate) const STEPS: &[Step] = &[
             "Cargo.toml",
             "Cargo.lock",
             ".cargo/config.toml",
+            "crates/confine",
             "crates/lab",
             "crates/model",
             "crates/observe",
