@@ -105,7 +105,10 @@ fn zeros_in_huge_pages_are_found(suite: &str, doctor: &Value) {
     match suite {
         "bookworm" => assert_eq!(title, None, "{doctor}"),
         _ => {
-            assert!(title.is_some_and(|title| title.ends_with("most in hold")), "{suite}: {doctor}")
+            assert!(
+                title.is_some_and(|title| title.ends_with("most in hold")),
+                "{suite}: {doctor}"
+            );
         }
     }
 }

@@ -242,7 +242,7 @@ fn a_scan_keeps_the_rights_to_read_and_no_others() {
     // CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_SYS_ADMIN
     is_confined(running.pid(), "0000000000280004");
     let mut running = Running::start(&place, &["report", "--json"]);
-    running.wait_until("the answer", |pid| waits_for_its_reader(pid));
+    running.wait_until("the answer", waits_for_its_reader);
     is_confined(running.pid(), "0000000000280004");
 }
 
@@ -256,7 +256,7 @@ fn a_recording_is_read_by_nobody() {
     run("chmod", &["600", &archive]);
     for (root, capabilities) in [(&root, "0000000000000004"), (&archive, "0000000000000000")] {
         let mut running = Running::start(&place, &["report", "--json", "--root", root]);
-        running.wait_until("the answer", |pid| waits_for_its_reader(pid));
+        running.wait_until("the answer", waits_for_its_reader);
         is_confined(running.pid(), capabilities);
         let status = read_process(running.pid(), "status");
         assert_eq!(line(&status, "Uid:"), "65534\t65534\t65534\t65534");
