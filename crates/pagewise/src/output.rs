@@ -86,7 +86,7 @@ pub(crate) fn hint(next: impl Display) {
 }
 
 /// Output of a foreign program that comes in pieces → text that is safe to print. Line ends and tabs stay;
-/// bytes that are no UTF-8 become visible as in a [`Name`](pagewise_model::Name).
+/// bytes that are no UTF-8 become visible as in a [`Name`].
 #[derive(Debug, Default)]
 pub(crate) struct Foreign {
     /// The begin of a character whose end comes with the next piece.
