@@ -40,11 +40,7 @@ pub(crate) fn read(named: Option<&Path>) -> anyhow::Result<Accepted> {
     match UserFile::open(path, LONGEST).and_then(UserFile::into_text) {
         Ok(text) => parse(&text).with_context(|| path.display().to_string()),
         Err(error) if named.is_none() && error.is_missing() => Ok(Accepted::default()),
-        Err(error) => Err(Advised {
-            what: error.to_string(),
-            next: "leave --config out, or name a file with lines like: ignore = [\"mglru-off\"]",
-        }
-        .into()),
+        Err(error) => Err(error.into()),
     }
 }
 
