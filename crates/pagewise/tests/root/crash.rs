@@ -72,7 +72,7 @@ fn what_a_fatal_signal_interrupts_goes_back_at_once() {
         let ended = ended(child);
         let what = format!("round {round}, {signal:?}: {}", said(&ended));
         assert_eq!(ended.status.signal(), Some(signal.as_raw()), "{what}");
-        assert!(said(&ended).contains("was ended before it could put back:"), "{what}");
+        assert!(said(&ended).contains("was ended before it could put back"), "{what}");
         assert_all_is_back(&place, &before, pid, &what);
     }
 }
