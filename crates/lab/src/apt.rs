@@ -19,6 +19,8 @@ use std::process::Command;
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
+use pagewise_model::Name;
+
 use crate::cache;
 use crate::error::{At, Error};
 use crate::files;
@@ -103,7 +105,8 @@ impl Apt {
     }
 
     /// Every path that apt would take from the system is ours, and nothing is run afterwards. Lists
-    /// that could not be fetched are an error: without a word they would be empty ones.
+    /// that could not be fetched are an error: without a word they would be empty ones. `install --print-uris`
+    /// prints an MD5 sum if the lists have one, unless `ForceHash` names another.
     fn settings(&self) -> String {
         let user = match self.fetcher {
             Fetcher::Root => "APT::Sandbox::User \"root\";\n",
@@ -116,6 +119,7 @@ impl Apt {
              Dir::State \"{at}\";\nDir::State::lists \"{at}/lists\";\nDir::State::status \"{at}/status\";\n\
              Dir::Cache \"{at}\";\nDir::Cache::archives \"{at}/archives\";\n\
              Acquire::Languages \"none\";\nAcquire::Retries \"3\";\n\
+             Acquire::ForceHash \"SHA256\";\n\
              APT::Update::Error-Mode \"any\";\n{user}\
              #clear APT::Architectures;\nAPT::Architectures {{ \"amd64\"; }};\n\
              APT::Architecture \"amd64\";\n#clear APT::Update::Post-Invoke;\n\
@@ -146,7 +150,7 @@ impl Apt {
 
     fn fetch(&self, words: &[&str], folder: &str) -> Result<Vec<Archive>, Error> {
         let listed = self.run("apt-get", &[&["--print-uris"], words].concat())?;
-        let listed: Vec<Listed> = listed.lines().filter_map(listed_in).collect();
+        let listed = parse_listed(&listed)?;
         self.run("apt-get", words)?;
         let folder = self.folder.join(folder);
         let mut archives = Vec::new();
@@ -197,8 +201,28 @@ impl Write for Copy {
     }
 }
 
+/// The packages that `--print-uris` prints.
+///
+/// # Errors
+/// If there is none, or a line that begins as one has no SHA-256: a package that is left out would be missing in
+/// what is made of the others.
+fn parse_listed(text: &str) -> Result<Vec<Listed>, Error> {
+    let failed = |said: String| Error::Failed { program: "apt-get --print-uris".to_owned(), said };
+    let mut listed = Vec::new();
+    for line in text.lines().filter(|line| line.starts_with('\'')) {
+        let package = parse_line(line);
+        let unknown =
+            || format!("expected 'URI' FILE SIZE SHA256:DIGITS, found {}", Name::from(line));
+        listed.push(package.ok_or_else(|| failed(unknown()))?);
+    }
+    if listed.is_empty() {
+        return Err(failed("no packages".to_owned()));
+    }
+    Ok(listed)
+}
+
 /// `'URI' FILE SIZE SHA256:DIGITS`, as `--print-uris` prints what the signed lists say.
-fn listed_in(line: &str) -> Option<Listed> {
+fn parse_line(line: &str) -> Option<Listed> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [_, file, size, sum] = words[..] else { return None };
     let sha256 = sum.strip_prefix("SHA256:")?.to_owned();
@@ -292,15 +316,19 @@ mod tests {
         let line =
             "'http://mirror.test/debian/pool/a_1%3a2_amd64.deb' a_1%3a2_amd64.deb 7 SHA256:00ff";
         let (file, sha256) = ("a_1%3a2_amd64.deb".to_owned(), "00ff".to_owned());
-        assert_eq!(listed_in(line), Some(Listed { file, size: 7, sha256 }));
+        let listed = Listed { file, size: 7, sha256 };
+        let text = format!("Reading package lists...\n{line}\n{line}\n");
+        assert_eq!(parse_listed(&text).unwrap(), [listed.clone(), listed]);
         for other in [
             "'u' a_1_amd64.deb 7 MD5Sum:00ff",
             "'u' ../a_1_amd64.deb 7 SHA256:00ff",
             "'u' a_1_amd64.deb x SHA256:00ff",
-            "Reading package lists...",
-            "",
         ] {
-            assert_eq!(listed_in(other), None, "{other}");
+            let error = parse_listed(&format!("{line}\n{other}\n")).unwrap_err().to_string();
+            assert!(error.contains(other), "{error}");
+        }
+        for nothing in ["", "Reading package lists...\n"] {
+            assert!(parse_listed(nothing).unwrap_err().to_string().ends_with("no packages"));
         }
     }
 
