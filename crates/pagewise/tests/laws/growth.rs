@@ -3,8 +3,10 @@
 //!
 //! One kind of thing after the other is put into a recorded host in two numbers, and the work beyond
 //! that of the host with none of it is compared. Instructions are counted, so that a busy machine
-//! changes nothing; where they cannot be, CPU time stands in with a bound that only finds squares.
+//! changes nothing. If they cannot be, CPU time stands in with a bound that only finds squares, and only what
+//! exceeds it by the least of several measurements counts.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use crate::scene::Scene;
@@ -190,19 +192,58 @@ fn printed(interval: &Interval, print: fn(&Answer<'_>) -> String) -> String {
     print(&answer)
 }
 
-/// What is wrong with how `kind` grows.
-fn outgrown(work: &mut Work, kind: &Kind) -> Vec<String> {
+/// How often a kind is measured at most, if time stands in for instructions: the least of each stage counts, as
+/// whatever else runs only adds to it.
+const ATTEMPTS: usize = 8;
+
+/// The work of one stage on the host with none, few and ten times as many.
+type Growth = [u64; 3];
+
+/// Measures until `is_settled` of what is wrong with how `kind` grows, stage → numbers.
+fn outgrown(
+    work: &mut Work,
+    kind: &Kind,
+    is_settled: impl Fn(&BTreeMap<String, String>) -> bool,
+) -> BTreeMap<String, String> {
+    let mut least = measure_growth(work, kind);
+    let times = if work.is_exact() { 12 } else { 30 };
+    let mut wrong = exceeding(&least, times, kind);
+    for _ in 1..ATTEMPTS {
+        if work.is_exact() || is_settled(&wrong) {
+            break;
+        }
+        for (stage, growth) in measure_growth(work, kind) {
+            least.entry(stage).and_modify(|least| {
+                *least = std::array::from_fn(|at| least[at].min(growth[at]));
+            });
+        }
+        wrong = exceeding(&least, times, kind);
+    }
+    wrong
+}
+
+fn measure_growth(work: &mut Work, kind: &Kind) -> BTreeMap<String, Growth> {
     let of = |many: usize| (kind.with)(BARE.clone(), many);
     let [none, few, many] = [0, kind.few, 10 * kind.few].map(|many| stages(work, &of(many)));
-    let times = if work.is_exact() { 12 } else { 30 };
-    let mut wrong = Vec::new();
-    for (((stage, none), (_, few)), (_, many)) in none.into_iter().zip(few).zip(many) {
+    let stages = none.into_iter().zip(few).zip(many);
+    stages.map(|(((stage, none), (_, few)), (_, many))| (stage, [none, few, many])).collect()
+}
+
+/// The stages that grow by more than so many times.
+fn exceeding(
+    growths: &BTreeMap<String, Growth>,
+    times: u64,
+    kind: &Kind,
+) -> BTreeMap<String, String> {
+    let mut wrong = BTreeMap::new();
+    for (stage, [none, few, many]) in growths {
         // maps are seeded anew in each run: the same work differs by a little
         let noise = none / 50 + 200_000;
-        let (few, many) = (few.saturating_sub(none), many.saturating_sub(none));
+        let (few, many) = (few.saturating_sub(*none), many.saturating_sub(*none));
         if many > times * few + noise {
             let name = kind.name;
-            wrong.push(format!("{name}: {stage}: {few} of {}, {many} of ten times", kind.few));
+            let numbers = format!("{name}: {stage}: {few} of {}, {many} of ten times", kind.few);
+            wrong.insert(stage.clone(), numbers);
         }
     }
     wrong
@@ -211,7 +252,9 @@ fn outgrown(work: &mut Work, kind: &Kind) -> Vec<String> {
 #[test]
 fn ten_times_the_input_is_at_most_twelve_times_the_work() {
     let mut work = Work::counter();
-    let wrong: Vec<String> = KINDS.iter().flat_map(|kind| outgrown(&mut work, kind)).collect();
+    let wrong =
+        KINDS.iter().flat_map(|kind| outgrown(&mut work, kind, BTreeMap::is_empty).into_values());
+    let wrong: Vec<String> = wrong.collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -222,6 +265,8 @@ fn work_that_grows_as_the_square_is_found() {
         let line = |at: usize| lines(at, |_| format!("nr_{at} 1"));
         scene.file("proc/vmstat", (0..many).map(line).collect::<String>())
     }
-    let wrong = outgrown(&mut Work::counter(), &Kind { name: "pairs", few: 30, with: pairs });
-    assert!(wrong.iter().any(|wrong| wrong.contains("readers")), "{wrong:?}");
+    let kind = Kind { name: "pairs", few: 60, with: pairs };
+    let is_found = |wrong: &BTreeMap<String, String>| wrong.contains_key("readers");
+    let wrong = outgrown(&mut Work::counter(), &kind, is_found);
+    assert!(is_found(&wrong), "{wrong:?}");
 }
