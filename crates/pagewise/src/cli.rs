@@ -19,8 +19,8 @@ use pagewise_report::view::{Field, Section, Sort};
 
 use crate::duration::parse;
 
-const EXIT_STATUS: &str = "Exit status: 0 done, 1 error, 2 wrong usage, 3 findings (doctor), \
-    130 stopped by Ctrl-C. A reader that closes the pipe early is no error.";
+const EXIT_STATUS: &str = "Exit status: 0 success, 1 error, 2 wrong usage, 3 findings (doctor), \
+    130 stopped by Ctrl-C. It is not an error if the reader of a pipe closes it early.";
 
 /// Shows what a Linux machine's memory is doing, what is wrong, why, and what to do next
 #[derive(Debug, Parser)]
@@ -28,7 +28,7 @@ const EXIT_STATUS: &str = "Exit status: 0 done, 1 error, 2 wrong usage, 3 findin
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
-    /// What to do; `report` where nothing is said
+    /// What to do [default: report]
     #[command(subcommand)]
     pub(crate) verb: Option<Verb>,
 }
@@ -37,25 +37,25 @@ pub(crate) struct Cli {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options for every command")]
 pub(crate) struct Global {
-    /// Look at this recording instead of the machine: a folder, or a file made by `capture`
+    /// Read this recording, made by `capture`, instead of the machine: a file or a folder
     #[arg(long, global = true, value_name = "DIR|FILE")]
     pub(crate) root: Option<PathBuf>,
     /// Print JSON for programs; `pagewise schema` describes it
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Print no colours; so do NO_COLOR=1 and CLICOLOR=0
+    /// Print no colours, as with NO_COLOR=1 or CLICOLOR=0 in the environment
     #[arg(long, global = true)]
     pub(crate) no_color: bool,
-    /// Time between the two looks that rates come from, as 200ms, 1s or 1m; 0 looks once
+    /// Time between the two readings that rates are computed from, such as 200ms, 1s or 1m; with 0 there is one reading
     #[arg(long, global = true, value_name = "TIME", default_value = "1s", value_parser = parse)]
     pub(crate) interval: Duration,
-    /// Time that reading proportional sizes of processes may take; 0 reads none
+    /// Time limit for reading proportional sizes (PSS) of processes; 0 reads none
     #[arg(long, global = true, value_name = "TIME", default_value = "200ms", value_parser = parse)]
     pub(crate) smaps_budget: Duration,
-    /// Print nothing but the answer and errors
+    /// Print only the answer and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Also print what looking cost and every place that could not be understood
+    /// Also print what the reading cost, and every line that could not be parsed
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
 }
@@ -65,47 +65,49 @@ pub(crate) enum Verb {
     /// Everything on one page: what memory is doing, what is wrong, what to do
     #[command(long_about = REPORT)]
     Report(Box<Report>),
-    /// Facts at a glance, from a single look
+    /// Facts at a glance, from a single reading
     Status,
     /// Findings in full, with proof and the next command; exit status 3 when there are warnings or worse
     #[command(long_about = DOCTOR)]
     Doctor(Doctor),
-    /// What memory in use would become: compressed, by each algorithm, with duplicates merged
+    /// How much memory in use would take if it were compressed (by each algorithm) or merged
     #[command(long_about = SCAN)]
     Scan(Box<Scan>),
-    /// The best zram algorithm for this memory: what each costs on borrowed devices and in real swap
+    /// The best zram algorithm for this memory: measure each on zram devices of our own and in real swap
     #[command(long_about = BENCH)]
     Bench(Box<Bench>),
-    /// A against B with your own command on this host; "no difference shown" is an answer
+    /// Compare two settings with your own command on this host; "no difference shown" is a valid answer
     #[command(long_about = TRIAL)]
     Trial(Box<Trial>),
-    /// Huge pages: which memory is in them, and what else could be; collapse, run, restrain
+    /// Huge pages: which memory uses them and which could; collapse, run, restrain
     #[command(long_about = THP)]
     Thp(Box<Thp>),
-    /// Store identical pages of zmerge devices once, now; needs root
+    /// Merge identical pages of zmerge devices now; needs root
     #[command(long_about = MERGE)]
     Merge(Merge),
-    /// Put back what a run left behind that was killed; needs root
-    #[command(long_about = "Put back what a run left behind that was killed. Needs root.\n\n\
-        Whatever pagewise borrows (a zram device, swap, a cgroup, the value of a setting) is \
-        written into a journal in /var/lib/pagewise before it is taken, and goes back when the run \
-        ends. Only a run that is killed leaves something; the next one that borrows puts it back, \
-        and so does this. What somebody else has changed since stays as it is, and is told. \
+    /// Restore what a killed run left behind; needs root
+    #[command(long_about = "Restore what a killed run left behind. Needs root.\n\n\
+        Before pagewise borrows anything (a zram device, swap, a cgroup, the value of a setting), it \
+        records that in a journal in /var/lib/pagewise. The run returns everything when it ends. Only a \
+        killed run leaves something behind; the next run that borrows restores it, and so does this \
+        command. A value that somebody else has changed in the meantime is kept and reported. \
         PAGEWISE_STATE names another folder for the journal.\n\n\
-        A journal is read only if it is a plain file that nobody else can have written. A damaged one \
-        is never removed: what its other lines say is put back, the exit status is 1, and --forget \
-        removes it when you have looked. One run borrows from a machine at a time, whatever its \
-        folder: the lock is in /run/pagewise, or where PAGEWISE_LOCK says.")]
+        A journal is read only if it is a regular file that no other user can have written. A damaged \
+        journal is never removed: everything that its intact lines name is restored, the exit status is 1, \
+        and --forget removes the journal once you have checked it. Only one run at a time borrows from a \
+        machine, whatever its folder: the lock is in /run/pagewise, or where PAGEWISE_LOCK says.")]
     Undo(Undo),
-    /// Record this machine, redacted, to send or to test with
-    #[command(long_about = "Record this machine, redacted, to send or to test with.\n\n\
-        A recording holds both ends of an interval: the kernel's numbers about memory. It holds no \
-        contents of memory, no command lines and no environment. Names of programs, cgroups, \
-        users, disks and files are kept only where every Linux has them and become numbers \
-        elsewhere; the host's name and boot id are hashed with a random key that is not kept. \
-        What was left out is counted and told.")]
+    /// Make a redacted recording of this machine, to send or to test with
+    #[command(
+        long_about = "Make a redacted recording of this machine, to send or to test with.\n\n\
+        A recording holds two readings of the kernel's numbers about memory, one at each end of the \
+        interval. It holds no contents of memory, no command lines and no environment. Names of programs, \
+        cgroups, users, disks and files are kept only if they exist on every Linux; other names become \
+        numbers. The host name and the boot id are hashed with a random key that is then discarded. \
+        The summary counts what was left out."
+    )]
     Capture(Capture),
-    /// Try things where nothing can break, in guests with stock kernels; and judge trials again
+    /// Experiments, in guests with stock kernels or on this host; judge recorded runs again
     Lab {
         /// What to do
         #[command(subcommand)]
@@ -118,7 +120,7 @@ pub(crate) enum Verb {
     },
     /// Write the man pages into a folder
     Man {
-        /// The folder; it is made where it does not exist
+        /// The folder; it is created if it does not exist
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
@@ -130,63 +132,63 @@ pub(crate) enum Verb {
 }
 
 const REPORT: &str = "Everything on one page: what memory is doing, what is wrong, what to do.\n\n\
-    With --sort, -n, -o or --args only the tables of processes and cgroups are printed, unless --only names \
+    With --sort, -n, -o or --args, only the tables of processes and cgroups are printed, unless --only names \
     other sections:\n\n  \
     pagewise report --sort swap       which processes are in swap\n  \
     pagewise report --sort growth     which processes grow, and how fast\n  \
-    pagewise report --sort refaults   who waits for pages that were reclaimed too early\n\n\
-    The kernel counts refaults per cgroup only: --sort refaults sorts processes by major faults, which \
-    waited for a disk or for compressed memory, and cgroups by refaults. JSON always has everything, and \
-    never command lines.";
+    pagewise report --sort refaults   which of them wait for pages that were reclaimed too early\n\n\
+    The kernel counts refaults per cgroup only: --sort refaults sorts processes by major faults (each \
+    waited for a disk or for compressed memory) and cgroups by refaults. JSON always contains everything \
+    except command lines.";
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct Report {
-    /// Look at no page contents: leaves out what compressing would gain
+    /// Do not read page contents; the gain of compression is then left out
     #[arg(long)]
     pub(crate) no_contents: bool,
-    /// Print only these sections, as memory,processes
+    /// Print only these sections, such as memory,processes
     #[arg(long, value_name = "SECTION", value_delimiter = ',', value_parser = crate::chosen::section())]
     pub(crate) only: Vec<Section>,
-    /// Sort processes and cgroups, the most first
+    /// Sort processes and cgroups in descending order of this
     #[arg(long, value_name = "ORDER", value_parser = crate::chosen::order())]
     pub(crate) sort: Option<Sort>,
     /// Rows of the tables of processes and cgroups; 0 prints all [default: 10]
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) rows: Option<usize>,
-    /// Columns of the table of processes, as pid,command,swap
+    /// Columns of the table of processes, such as pid,command,swap
     #[arg(short = 'o', long, value_name = "COLUMN", value_delimiter = ',',
         value_parser = crate::chosen::field())]
     pub(crate) columns: Vec<Field>,
-    /// Print command lines in place of names; they may hold secrets
+    /// Print command lines instead of names; command lines may contain secrets
     #[arg(long)]
     pub(crate) args: bool,
 }
 
 const DOCTOR: &str = "Findings in full, with proof and the next command; exit status 3 when there are warnings or worse.\n\n\
-    What is worth knowing but loses nothing today (info) is counted and not shown, unless --min-severity info \
-    asks for it; then it counts for the exit status, too. What is ignored, by --ignore or by \
-    /etc/pagewise/doctor.toml, is counted and never shown.\n\n\
-    With -q there is one line per finding, and nothing where there is none:\n\n  \
+    Findings of severity info cost nothing today: they are counted but not shown. --min-severity info shows \
+    them, and they then also set the exit status. Findings that --ignore or /etc/pagewise/doctor.toml name are \
+    counted and never shown.\n\n\
+    With -q, one line is printed per finding, and nothing if there is none:\n\n  \
     WARNING zram-full: /dev/zram0 is full";
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Only processes killed for lack of memory: the last ten in full, and what would have helped
+    /// Explain the last ten OOM kills in full, and what would have prevented them
     #[arg(long)]
     pub(crate) oom: bool,
-    /// Leave out findings that matter less; they count for the exit status no more [default: warning]
+    /// Leave out findings of lower severity; they do not set the exit status [default: warning]
     #[arg(long, value_name = "SEVERITY")]
     pub(crate) min_severity: Option<Severity>,
     /// Leave out the findings of this rule; may be given several times
     #[arg(long, value_name = "ID", value_parser = crate::chosen::rule(), hide_possible_values = true)]
     pub(crate) ignore: Vec<String>,
-    /// Read what to ignore from this file in place of /etc/pagewise/doctor.toml
+    /// Read the list of ignored findings from this file instead of /etc/pagewise/doctor.toml
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// List the rules: id, how severe, what each looks for
+    /// List the rules: id, severity, and what each detects
     #[arg(long, conflicts_with_all = ["explain", "ignore", "min_severity", "config"])]
     pub(crate) list: bool,
-    /// Explain a rule: what it looks for, what it reads, from where on it speaks, how to act
+    /// Explain a rule: what it detects, what it reads, its threshold, and what to do
     #[arg(long, value_name = "ID", value_parser = crate::chosen::rule(), hide_possible_values = true,
         conflicts_with_all = ["ignore", "min_severity", "config"])]
     pub(crate) explain: Option<String>,
@@ -203,88 +205,89 @@ pub(crate) enum Severity {
     Critical,
 }
 
-const SCAN: &str = "What memory in use would become: compressed by each algorithm that this kernel \
-    offers, same-filled pages and duplicates left out, and the memory that zram would use for it.\n\n\
-    Anonymous memory and shmem are looked at, which is what swap would take. A sample of single pages \
-    is drawn by position until every size is within 2 %; --exact looks at every page, and --duplicates \
-    does so too but compresses a sample only. Looking marks \
-    pages as used; it brings none back from swap and unshares none, and what it did change is counted. \
-    Contents never leave the machine: nothing is kept of a page but counts.";
+const SCAN: &str = "How much memory in use would take if it were compressed: by each algorithm that this kernel \
+    offers, with same-filled pages left out, and how much memory zram would use for it.\n\n\
+    The scan reads anonymous memory and shmem, because that is what the kernel can swap. It draws single pages \
+    at random until the size for every algorithm is known within 2 %. --exact reads every page; --duplicates \
+    also reads every page, but compresses a sample only. Reading marks pages as accessed. It brings no page \
+    back from swap and unshares none; if it changed something else, the result says so. \
+    Page contents never leave the machine: only counts are kept.";
 
 #[derive(Debug, Default, Args)]
 #[command(mut_group("sources", |group| group.required(true)))]
 pub(crate) struct Scan {
     #[command(flatten)]
     pub(crate) source: Sources,
-    /// Pages of files too, which are dropped and read again and never swapped
+    /// Also read pages of files (page cache), which the kernel drops and never swaps
     #[arg(long)]
     pub(crate) file_backed: bool,
-    /// Look at contents of other users' processes, as root
+    /// Also read page contents of other users' processes; needs root
     #[arg(long)]
     pub(crate) measure: bool,
-    /// Look at so many pages, or so many percent of all, as 20000 or 5%; with --duplicates, compress
-    /// so many
+    /// Read this many pages, or this share of all pages, such as 20000 or 5%; with --duplicates,
+    /// compress this many
     #[arg(long, value_name = "N|P%", conflicts_with = "exact")]
     pub(crate) sample: Option<Amount>,
-    /// Look at every page, and count duplicates; marks every page as used
+    /// Read every page and count duplicates; marks every page as accessed
     #[arg(long)]
     pub(crate) exact: bool,
-    /// Look at every page and count duplicates, but compress a sample only; marks every page as used
+    /// Read every page and count duplicates, but compress a sample only; marks every page as accessed
     #[arg(long, conflicts_with = "exact")]
     pub(crate) duplicates: bool,
-    /// Time that it may take, as 5s or 1m
+    /// Time limit, such as 5s or 1m
     #[arg(long, value_name = "TIME", value_parser = parse)]
     pub(crate) budget: Option<Duration>,
-    /// Most processor time, in percent of one processor
+    /// CPU limit, in percent of one CPU
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) max_cpu: Option<f64>,
-    /// An algorithm to compare, as lz4 or zstd:7; may be given several times [default: those that
+    /// An algorithm to compare, such as lz4 or zstd:7; may be given several times [default: those that
     /// this kernel offers]
     #[arg(long, value_name = "NAME[:LEVEL]")]
     pub(crate) algorithm: Vec<Algorithm>,
-    /// Imitate another kernel: 6.1, 6.12 or 7.2
+    /// Compute what another kernel would store: 6.1, 6.12 or 7.2
     #[arg(long, value_name = "RELEASE", value_parser = kernel)]
     pub(crate) kernel_like: Option<Kernel>,
-    /// The same number draws the same pages of the same memory
+    /// Seed of the random draw: the same number draws the same pages of the same memory
     #[arg(long, default_value_t = 1, hide_short_help = true)]
     pub(crate) seed: u64,
-    /// Write the pages that were looked at to a new file, for `bench`: it holds what they held
+    /// Write the pages that were read to a new file, for `bench`; the file contains their contents
     #[arg(long, value_name = "FILE")]
     pub(crate) dump: Option<PathBuf>,
 }
 
-const MERGE: &str = "Store identical pages of zmerge devices once, now. Needs root.\n\n\
-    A pass goes over all that a device of the module zmerge holds, as swap or as a disk, merges what is \
-    there more than once and gives the memory back. It runs beside reading and writing and changes \
-    neither content nor setting; what is written again later is a page of its own again. The kernel runs \
-    a pass to its end and cannot call it off: Ctrl-C leaves it running. Said are memory and merged pages \
-    before and after; --predict counts first what is there twice, which `scan --device` does by itself.";
+const MERGE: &str = "Merge identical pages of zmerge devices now. Needs root.\n\n\
+    A pass examines every page that a device of the zmerge module stores (as swap or as a disk), stores \
+    identical pages once, and frees the memory of the copies. Reads and writes continue during the pass. It \
+    changes no contents and no setting; a page that is written again later is stored separately again. The \
+    kernel always completes a pass: Ctrl-C stops the waiting, not the pass. The output gives the memory used \
+    and the number of merged pages before and after. --predict first counts the duplicates; `scan --device` \
+    does the same without merging.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Merge {
-    /// A device, as zmerge0; may be given several times [default: all that can be merged]
+    /// A device, such as zmerge0; may be given several times [default: all that can be merged]
     #[arg(long, value_name = "NAME")]
     pub(crate) device: Vec<String>,
-    /// Begin when hardly anybody waits for memory or a processor
+    /// Wait until almost no task waits for memory or a CPU, then start
     #[arg(long)]
     pub(crate) when_calm: bool,
-    /// The most time to wait for that; nothing is merged where it does not come
+    /// Time limit for that wait; if it expires, nothing is merged
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse,
         requires = "when_calm")]
     pub(crate) timeout: Duration,
-    /// Start the pass and do not wait for its end
+    /// Start the pass and return without waiting for its end
     #[arg(long)]
     pub(crate) no_wait: bool,
-    /// Count first which pages a device holds twice: reads all of it
+    /// First count the duplicate pages of each device, which reads all of it
     #[arg(long, conflicts_with = "no_wait")]
     pub(crate) predict: bool,
 }
 
-const THP: &str = "Huge pages: which memory is in them, and what else could be.\n\n\
-    A page of 2 MiB needs one entry where small ones need 512, so a program with much memory spends \
-    less time on finding it. Shown are the host's settings and what khugepaged does, cgroups, \
-    processes, and for a named process each mapping: what is huge, how full the rest is, and what \
-    collapsing it would cost. Looking takes 3 to 6 ms per GiB of small pages and reads no contents.";
+const THP: &str = "Huge pages: which memory uses them, and which memory could.\n\n\
+    A huge page of 2 MiB needs one TLB entry instead of 512, so a program with much memory spends less time \
+    on address translation. The output lists the settings of the host, the activity of khugepaged, cgroups and \
+    processes. For a named process it lists each mapping: how much of it is in huge pages, how full the rest \
+    is, and what collapsing it would cost. This takes 3 to 6 ms per GiB of small pages and reads no contents.";
 
 /// Where huge pages are, and what can be done about it.
 #[derive(Debug, Args)]
@@ -292,19 +295,19 @@ const THP: &str = "Huge pages: which memory is in them, and what else could be.\
 pub(crate) struct Thp {
     #[command(flatten)]
     pub(crate) whose: Whose,
-    /// Count for so long what finding pages costs them, or the machine where nobody is named: TLB misses
-    /// and page walks, where the processor shows its counters
+    /// For this long, count TLB misses and cycles spent in page walks, of the named processes or of the
+    /// whole machine; needs a CPU whose counters are accessible
     #[arg(long, value_name = "TIME", value_parser = parse)]
     pub(crate) page_walks: Option<Duration>,
-    /// Measure what huge pages save on this machine: a pointer chase through 240 MiB of our own,
+    /// Measure what huge pages save on this machine, by a pointer chase through 240 MiB of our own memory,
     /// half of it in small pages; takes a few seconds
     #[arg(long, conflicts_with_all = ["whose", "page_walks"])]
     pub(crate) canary: bool,
-    /// With --canary: pages of the pools (hugetlb), too; makes a pool larger where it has none free,
-    /// which takes root, and smaller again at the end
+    /// With --canary: also measure hugetlb pages; if their pool has none free, it is enlarged for the
+    /// measurement and restored afterwards, which needs root
     #[arg(long, requires = "canary")]
     pub(crate) hugetlb: bool,
-    /// What to do; without it, only look
+    /// What to do; without it, only report
     #[command(subcommand)]
     pub(crate) what: Option<ThpAct>,
 }
@@ -313,13 +316,13 @@ pub(crate) struct Thp {
 #[derive(Debug, Args)]
 #[group(id = "whose", multiple = false)]
 pub(crate) struct Whose {
-    /// A process; may be given several times
+    /// A process ID; may be given several times
     #[arg(long, value_name = "PID")]
     pub(crate) pid: Vec<u32>,
-    /// The processes of a memory cgroup and of those below it
+    /// The processes of a memory cgroup and its descendants
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Option<String>,
-    /// Processes of this name, as redis-server or postgres*
+    /// Processes with this name, such as redis-server or postgres*
     #[arg(long, value_name = "GLOB")]
     pub(crate) name: Option<String>,
 }
@@ -329,151 +332,151 @@ pub(crate) enum ThpAct {
     /// Collapse memory of running processes into huge pages, within a memory budget; needs root
     #[command(long_about = COLLAPSE)]
     Collapse(CollapseArgs),
-    /// Run a command with huge pages on, off or only where it asks for them
+    /// Run a command with huge pages on, off, or only where the program asks for them
     #[command(long_about = RUN, after_help = RUN_STATUS)]
     Run(RunArgs),
     /// Find huge pages that are mostly empty, and split them
     #[command(long_about = RESTRAIN)]
     Restrain(RestrainArgs),
-    /// Settings of the machine that belong together, as data
+    /// Print sets of THP settings that belong together
     Profiles,
 }
 
-const RUN: &str = "Run a command with huge pages on, off, or only where it asks for them.\n\n\
-    Each allocator has a switch of its own, in the environment: glibc, jemalloc, mimalloc, Go and the \
-    JVM are told (GLIBC_TUNABLES, MALLOC_CONF, MIMALLOC_*, GODEBUG, JAVA_TOOL_OPTIONS); what is set \
-    there already stays. --off and --advised also tell the kernel, which holds for all that the \
-    command starts. What has no switch, as Go or a static program, is collapsed from outside once it \
-    has run for a while, which needs root. After that time it is looked at whether huge pages really \
-    came, and what is found is said on standard error.\n\n\
-    PAGEWISE_THP=on, off or advised does the same, for containers; an option counts more.";
+const RUN: &str = "Run a command with huge pages on, off, or only where the program asks for them.\n\n\
+    Each allocator has its own switch in the environment. This command sets those of glibc, jemalloc, mimalloc, \
+    Go and the JVM (GLIBC_TUNABLES, MALLOC_CONF, MIMALLOC_*, GODEBUG, JAVA_TOOL_OPTIONS), and keeps what is \
+    already set there. --off and --advised also set a flag in the kernel, which the command's children inherit. \
+    Memory of a program without a switch, such as a static one, is collapsed from outside after the time of \
+    --check, which needs root. Then the command checks whether the program really obtained huge pages, and \
+    prints the result on standard error.\n\n\
+    PAGEWISE_THP=on, off or advised in the environment does the same, for containers; options take precedence.";
 
-const RUN_STATUS: &str = "Exit status: the command's own; 128 and the number of the signal that ended \
-    it; 127 where there is no such command.";
+const RUN_STATUS: &str = "Exit status: that of the command; 128 plus the signal number if a signal ended it; \
+    127 if the command does not exist.";
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Huge pages wherever the allocator can ask for them; the default
+    /// Huge pages wherever the allocator can request them (default)
     #[arg(long, group = "switch")]
     pub(crate) on: bool,
     /// No huge pages
     #[arg(long, group = "switch")]
     pub(crate) off: bool,
-    /// Only where the program itself asks for them
+    /// Only where the program itself requests them
     #[arg(long, group = "switch")]
     pub(crate) advised: bool,
-    /// When to look whether they came; 0 does not look, and becomes the command
+    /// Time to wait before checking that huge pages were obtained; with 0 there is no check, and the command replaces this process
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse)]
     pub(crate) check: Duration,
-    /// Most arenas of glibc's malloc (MALLOC_ARENA_MAX): it makes up to eight for each core, and what one
-    /// holds free is of no use to another. As many as cores is where to begin; not set by itself
+    /// Limit on the arenas of glibc's malloc (MALLOC_ARENA_MAX). glibc creates up to eight per core, and memory
+    /// that is free in one cannot be used by another; start with the number of cores [default: not set]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) arenas: Option<u16>,
-    /// The command
+    /// The command to run
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<String>,
 }
 
 const RESTRAIN: &str = "Find huge pages that are mostly empty, and split them.\n\n\
-    A huge page of which most was never written to wastes what it holds of zeros. Contents of the \
-    target's huge pages are looked at, counted and not kept; other users' only with --measure. With \
-    --split those pages are split from outside, as advice about a part of a huge page makes the \
-    kernel do; newer kernels (6.12 and later) give back what holds only zeros. The kernel can do this \
-    by itself: the settings for it are named.";
+    A huge page that was mostly never written wastes memory on zeros. This command reads the contents of the \
+    target's huge pages and counts zeros; it keeps no contents, and reads other users' processes only with \
+    --measure. With --split, it splits those huge pages from outside, by advice (MADV_COLD) for a part of each. \
+    Kernels 6.12 and later then free the small pages that contain only zeros. The kernel can also do this by \
+    itself; the output names the settings.";
 
 #[derive(Debug, Args)]
 #[command(mut_group("whose", |group| group.required(true)))]
 pub(crate) struct RestrainArgs {
     #[command(flatten)]
     pub(crate) whose: Whose,
-    /// Split them; else only say what is found
+    /// Split them; without this option, only report
     #[arg(long)]
     pub(crate) split: bool,
-    /// Look at contents of other users' processes, as root
+    /// Also read page contents of other users' processes; needs root
     #[arg(long)]
     pub(crate) measure: bool,
-    /// Time that looking may take
+    /// Time limit for reading contents
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse)]
     pub(crate) budget: Duration,
 }
 
 const COLLAPSE: &str = "Collapse memory of running processes into huge pages, from outside and within a \
     memory budget. Needs root.\n\n\
-    Private anonymous memory is collapsed in pieces of 2 MiB, the fullest first: only where at least \
-    half of the pages are there, and all of them are the process's alone, as collapsing shared memory \
-    would copy it. It stops where tasks wait for memory, where little is left, at the limit of a \
-    cgroup, and where no huge pages are free. There is no undo: the kernel splits huge pages again \
-    where it must. Pages stay as they are in content and address.\n\n\
-    A program that forks to save its data loses its huge pages to copying on write; --watch collapses \
-    again once the other process has gone.";
+    Private anonymous memory is collapsed in ranges of 2 MiB, the fullest first. A range qualifies if at least \
+    half of its pages are present and none is shared with another process, because collapsing shared memory \
+    would copy it. Collapsing stops when tasks wait for memory, when little memory is available, near the limit \
+    of a cgroup, and when no huge page is free. There is no undo; the kernel splits huge pages again when it \
+    has to. Contents and addresses do not change.\n\n\
+    A program that forks to save its data loses its huge pages to copy-on-write; --watch collapses them again \
+    after the child has ended.";
 
 #[derive(Debug, Args)]
 #[command(mut_group("whose", |group| group.required(true)))]
 pub(crate) struct CollapseArgs {
     #[command(flatten)]
     pub(crate) whose: Whose,
-    /// How much memory may grow: the processes' proportional size or, with --cgroup, its charge
+    /// Limit on memory growth: of the processes' PSS or, with --cgroup, of the memory charged to the group
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = effect)]
     pub(crate) max_growth: f64,
-    /// The most time for a pass
+    /// Time limit for a pass
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse)]
     pub(crate) deadline: Duration,
-    /// Most processor time, in percent of one processor
+    /// CPU limit, in percent of one CPU
     #[arg(long, value_name = "PERCENT", default_value = "100%", value_parser = percent)]
     pub(crate) pace: f64,
-    /// Look for so long which memory is in use (DAMON), and begin with that; else with what is fullest
+    /// First watch for this long which memory is accessed (DAMON) and collapse that first [default: the fullest first]
     #[arg(long, value_name = "TIME", value_parser = parse)]
     pub(crate) by_access: Option<Duration>,
-    /// Look again every few seconds, and collapse again where coverage fell, until the target ends
+    /// Check coverage every few seconds and collapse again where it fell, until the target ends
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) watch: bool,
-    /// Time between two looks
+    /// Time between two checks
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse, requires = "watch")]
     pub(crate) every: Duration,
-    /// Put what the target was, twice a second, and a page with the picture of it into this folder:
-    /// empty or new. Looks for the time of --every before the first collapse
+    /// Write a sample of the target's coverage and CPU time twice a second, and a page with charts, to this
+    /// folder, which must be empty or new. The first collapse then waits for the time of --every
     #[arg(long, value_name = "DIR", requires = "watch")]
     pub(crate) evidence: Option<PathBuf>,
-    /// Keep the host's name, the boot id and whole command lines in that folder: otherwise they are
-    /// hashed and left out, as in a recording
+    /// Keep the host name, the boot id and complete command lines in that folder; otherwise names are hashed
+    /// and arguments left out, as in a recording
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
-    /// A command that prints how many requests the target has served, for processor time per request
+    /// A command that prints how many requests the target has served, to compute CPU time per request
     #[arg(long, value_name = "CMD", requires = "evidence")]
     pub(crate) counter: Option<String>,
-    /// Also where pages are in swap: brings them back into memory
+    /// Also collapse ranges with pages in swap, which brings those pages back into memory
     #[arg(long)]
     pub(crate) swapped: bool,
-    /// Only say what would be done
+    /// Only report what would be done
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
 
-const BENCH: &str = "The best zram algorithm for this memory: what each costs on borrowed devices and in \
-    real swap, and which is best for what.\n\n\
-    Every algorithm that the kernel offers gets a zram device of our own, filled with the same pages: a \
-    sample of memory, a dump, what lies in a swap device, or made-up ones. Requests of 4 to 32 KiB are \
-    measured on them, in interleaved rounds; then memory is swapped out and touched again, in a cgroup \
-    of our own, with vm.page-cluster 0 to 3. All that is borrowed goes back, also after Ctrl-C; what a \
-    killed run left goes back with the next one, or with `pagewise undo`. Without root, or without zram, \
-    the same algorithms are measured as libraries, and that is said.\n\n\
-    A page-cluster of 3 is not a block of 32 KiB: what the kernel reads ahead in swap is measured apart.";
+const BENCH: &str = "The best zram algorithm for this memory: what each costs on zram devices of our own and in \
+    real swap, and which is best for latency, throughput, IOPS and ratio.\n\n\
+    For each algorithm that the kernel offers, bench creates a zram device and fills all devices with the same \
+    pages: a sample of memory, a dump, the contents of a swap device, or synthetic pages. It measures requests \
+    of 4 to 32 KiB in interleaved rounds. Then it swaps memory out and faults it in again, in a cgroup of its \
+    own, with vm.page-cluster 0 to 3. Everything borrowed is returned, also after Ctrl-C; after a kill, the next \
+    run or `pagewise undo` returns it. Without root or without zram, the same algorithms are measured as \
+    libraries, and the output says so.\n\n\
+    A page-cluster of 3 is not a block of 32 KiB: swap readahead is measured separately.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
     #[command(flatten)]
     pub(crate) source: Sources,
-    /// Pages made up of these parts of 100: zero, repeated, text, random; beside them duplicates
+    /// Synthetic pages with these percentages of zero, repeated, text and random pages, and of duplicates
     #[arg(long, value_name = "KIND:N,...", group = "sources")]
     pub(crate) mix: Option<Mix>,
-    /// Look at contents of other users' processes, as root
+    /// Also read page contents of other users' processes; needs root
     #[arg(long)]
     pub(crate) measure: bool,
-    /// The most memory to take a sample of, and to fill each device with [default: 256M, with
+    /// Limit on the size of the sample, which each device is filled with [default: 256M, with
     /// --quick 64M]
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
     pub(crate) size: Option<pagewise_model::Bytes>,
-    /// An algorithm of the kernel, as lz4 or zstd:7; may be given several times [default: all]
+    /// An algorithm of the kernel, such as lz4 or zstd:7; may be given several times [default: all]
     #[arg(long, value_name = "NAME[:LEVEL]", value_parser = candidate)]
     pub(crate) algorithm: Vec<Candidate>,
     /// About 15 seconds; differences must be larger to be shown
@@ -482,103 +485,103 @@ pub(crate) struct Bench {
     /// About 10 minutes, with swap measured for every algorithm
     #[arg(long)]
     pub(crate) full: bool,
-    /// Also the disk that swap would go to otherwise: a device or file, which is only read, or a
-    /// folder on it, where at most 512 MiB of made-up pages are written
+    /// Also measure the disk that swap would otherwise use: a device or a file, which is only read, or a
+    /// folder, where up to 512 MiB of synthetic pages are written
     #[arg(long, value_name = "PATH")]
     pub(crate) disk: Option<PathBuf>,
-    /// Leave out swap: only the block layer
+    /// Measure the block layer only, not swap
     #[arg(long)]
     pub(crate) no_swap: bool,
-    /// Measure swap also while other swap is in use: some of its pages may pass through our device
+    /// Measure swap even if other swap is in use; pages of other programs may then pass through our device
     #[arg(long)]
     pub(crate) allow_shared_swap: bool,
-    /// Measure the libraries, also where there is zram
+    /// Measure libraries even if zram is available
     #[arg(long, conflicts_with_all = ["disk", "allow_shared_swap"])]
     pub(crate) codecs: bool,
-    /// How to print it
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text", conflicts_with = "json")]
     pub(crate) format: Format,
-    /// Put the answer, every round, the table and the picture into this folder: empty or new
+    /// Write the result, every round, the table and the chart to this folder, which must be empty or new
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,
-    /// Keep the host's name, the boot id and whole command lines in that folder: otherwise they are
-    /// hashed and left out, as in a recording
+    /// Keep the host name, the boot id and complete command lines in that folder; otherwise names are hashed
+    /// and arguments left out, as in a recording
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
-    /// The same number draws the same pages of the same memory
+    /// Seed of the random draw: the same number draws the same pages of the same memory
     #[arg(long, default_value_t = 1, hide_short_help = true)]
     pub(crate) seed: u64,
 }
 
-const TRIAL: &str = "A against B with your own command on this host: which settings it likes better, by \
-    how much, and how sure that is.\n\n\
-    The command runs in pairs of random order, in a cgroup of its own, each time with its arm's settings \
-    borrowed for that run and given back after it, also after Ctrl-C; what a killed trial left goes back \
-    with the next one, or with `pagewise undo`. The first run and the rounds of warm-up are discarded. \
-    The first metric decides; the others stand beside it. The answer is better, worse, equivalent (the \
-    difference lies within --min-effect) or undecided, with how many more pairs would probably tell. \
-    Seven pairs show an effect of 5 % where runs vary by 2 %. From 12 pairs on it ends early where a \
-    planned look, with bounds that allow for it, is clear.\n\n\
+const TRIAL: &str = "Compare settings A and B with your own command on this host: which is better, by how much, \
+    and how certain that is.\n\n\
+    The command runs in pairs, in random order within each pair, in a cgroup of its own. The settings of the \
+    arm (A or B) are applied for that run only and restored after it, also after Ctrl-C; if the trial is killed, \
+    the next one or `pagewise undo` restores them. The first run and the warm-up rounds are discarded. \
+    The first metric decides; the others are reported beside it. The verdict is better, worse, equivalent (the \
+    difference lies within --min-effect) or undecided, with an estimate of how many more pairs would decide. \
+    Seven pairs detect an effect of 5 % if runs vary by 2 %. With 12 or more pairs there are two interim looks, \
+    at 50 % and 75 %, with bounds corrected for them; the trial ends early if one is conclusive.\n\n\
     Swap of an arm: swap=off, swap=zram:SIZE:ALGORITHM, swap=file:SIZE, or several joined by a plus sign \
-    in the order in which they are used, as swap=zram:512M:lz4+file:1G. Areas are made for a run and \
-    given back after it; where swap of the machine's own is in use, they are refused. swap=off keeps the \
-    command out of any swap by its cgroup.\n\n\
+    in order of use, such as swap=zram:512M:lz4+file:1G. Swap areas are created for a run and removed after it; \
+    they are refused while the machine's own swap is in use. swap=off bars the command from swapping, \
+    by a limit of its cgroup.\n\n\
     Metrics: time, memory-stall, cpu, kswapd-cpu, major-faults, refaults, refaults-anon, refaults-file, \
     scanned, direct-scans, stolen, scan-efficiency, kept-out, swapped-in, swapped-out, zswap-in, zswap-out, \
     zero-pages-in, zero-pages-out, swap-used, pool, peak-memory, \
-    or a regular expression with a group around a number in what the command prints; its last match \
-    counts.";
+    or a regular expression with one capture group around a number in the command's output; the last match \
+    is used. (stolen: pages that reclaim took.)";
 
 #[derive(Debug, Args)]
 pub(crate) struct Trial {
-    /// What A has, as vm.swappiness=60 or swap=zram:512M:lz4; may be given several times
-    /// [default: as it is]
+    /// A setting of arm A, such as vm.swappiness=60 or swap=zram:512M:lz4; may be given several times
+    /// [default: the machine as it is]
     #[arg(long, value_name = "KNOB=VALUE|swap=AREAS")]
     pub(crate) a: Vec<Given>,
-    /// What B has; may be given several times
+    /// A setting of arm B; may be given several times
     #[arg(long, value_name = "KNOB=VALUE|swap=AREAS")]
     pub(crate) b: Vec<Given>,
-    /// Allow A and B to be the same: how much do runs differ by themselves?
+    /// Allow A and B to be the same, to see how much runs differ by chance
     #[arg(long)]
     pub(crate) aa: bool,
-    /// What decides, as time, cpu, major-faults or 'ops: ([0-9.]+)'; further ones stand beside it
-    /// [default: time]
+    /// The metric that decides, such as time, cpu, major-faults or 'ops: ([0-9.]+)'; if given several times,
+    /// the others are reported beside it [default: time]
     #[arg(long, value_name = "NAME|REGEX", value_parser = Metric::parse)]
     pub(crate) metric: Vec<Metric>,
-    /// More is better of what a regular expression finds
+    /// Larger numbers are better, for metrics given as regular expressions
     #[arg(long)]
     pub(crate) higher_is_better: bool,
-    /// The most pairs of runs; fewer than six tell nothing
+    /// Maximum number of pairs; fewer than six cannot decide anything
     #[arg(long, value_name = "N", default_value_t = experiment::USUAL_PAIRS,
         value_parser = clap::value_parser!(u32).range(1..=i64::from(experiment::MOST_PAIRS)))]
     pub(crate) pairs: u32,
-    /// The most memory that the command may use, as 256M
+    /// Memory limit of the command, such as 256M
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
     pub(crate) memory: Option<pagewise_model::Bytes>,
-    /// Effects up to this do not matter
+    /// Effects up to this size do not matter
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = effect)]
     pub(crate) min_effect: f64,
-    /// Rounds that are discarded, after a first run that is discarded too
+    /// Warm-up rounds to discard, after the first run, which is always discarded
     #[arg(long, value_name = "N", default_value_t = 2,
         value_parser = clap::value_parser!(u32).range(0..=20))]
     pub(crate) warm_up: u32,
-    /// The most time for a run
+    /// Time limit for a run
     #[arg(long, value_name = "TIME", default_value = "60m", value_parser = parse)]
     pub(crate) timeout: Duration,
-    /// Lend swap also while other swap is in use: pages of others may pass through ours
+    /// Create swap even if other swap is in use; pages of other programs may then pass through ours
     #[arg(long)]
     pub(crate) allow_shared_swap: bool,
-    /// Keep every run, the answer and a page with pictures in this folder: empty or new
+    /// Write every run, the verdict and a page with charts to this folder, which must be empty or new
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,
-    /// Keep the host's name, the boot id and whole command lines in that folder: otherwise they are
-    /// hashed and left out, as in a recording
+    /// Keep the host name, the boot id and complete command lines in that folder; otherwise names are hashed
+    /// and arguments left out, as in a recording
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
-    /// The same number draws the same order [default: drawn]
+    /// Seed of the random order: the same number gives the same order [default: random]
     #[arg(long, hide_short_help = true)]
     pub(crate) seed: Option<u64>,
-    /// The command
+    /// The command to run
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<String>,
 }
@@ -589,12 +592,12 @@ fn effect(text: &str) -> Result<f64, String> {
     (0.0..=50.0).contains(&number).then_some(number / 100.0).ok_or_else(wrong)
 }
 
-/// How a table is printed.
+/// The format of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For a person
+    /// Text for reading
     Text,
-    /// A row per algorithm and block size, with the columns that guides use
+    /// Comma-separated: a row per algorithm and block size
     Csv,
 }
 
@@ -614,25 +617,25 @@ fn candidate(text: &str) -> Result<Candidate, String> {
 #[derive(Debug, Default, Args)]
 #[group(id = "sources", multiple = false)]
 pub(crate) struct Sources {
-    /// A process; may be given several times
+    /// A process ID; may be given several times
     #[arg(long, value_name = "PID")]
     pub(crate) pid: Vec<u32>,
-    /// Processes of this name, as redis-server or postgres*
+    /// Processes with this name, such as redis-server or postgres*
     #[arg(long, value_name = "GLOB")]
     pub(crate) name: Option<String>,
-    /// The processes of a memory cgroup and of those below it
+    /// The processes of a memory cgroup and its descendants
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Option<String>,
-    /// All processes that may be looked at
+    /// All processes that this user may read
     #[arg(long)]
     pub(crate) host: bool,
-    /// A file, as it is: a memory dump, for example
+    /// A file, such as a memory dump
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// A block device, in use or not: swap, or zram
+    /// A block device, in use or not, such as swap or zram
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: Option<PathBuf>,
-    /// An ELF core
+    /// An ELF core file
     #[arg(long, value_name = "FILE")]
     pub(crate) core: Option<PathBuf>,
 }
@@ -680,14 +683,14 @@ fn kernel(text: &str) -> Result<Kernel, String> {
 /// What `undo` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Undo {
-    /// Remove this journal, once all has been put back that can be; what stays is said
+    /// Remove this journal after restoring what can be restored; the rest is listed
     #[arg(long, value_name = "ID")]
     pub(crate) forget: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Capture {
-    /// Write to this file; nothing is overwritten [default: pagewise-HASH-DATE.tar.zst]
+    /// Write to this file, which must not exist [default: pagewise-HASH-DATE.tar.zst]
     #[arg(short, long, value_name = "FILE", conflicts_with = "folder")]
     pub(crate) output: Option<PathBuf>,
     /// Write the files into this folder, which must be empty or new
@@ -699,57 +702,56 @@ pub(crate) struct Capture {
 pub(crate) enum Lab {
     /// Run a command in a guest
     #[command(after_help = GUEST_STATUS, long_about = "Run a command in a guest: a stock kernel \
-        under QEMU, with pagewise as PID 1 and busybox as its userland, or a small Debian with \
-        systemd, and no network. The command runs as root; what it leaves in /out is brought out \
-        where --out says so.")]
+        under QEMU without network, with pagewise as PID 1 and busybox as its userland, or a small Debian \
+        with systemd. The command runs as root in the guest. --out copies what the command leaves in /out \
+        to this machine.")]
     Guest(Box<Guest>),
-    /// The experiments that there are: built in, and your own
+    /// List the experiments: built in, and your own
     #[command(
-        long_about = "The experiments that there are: those that come with pagewise, and your \
-        own, which are files in ~/.config/pagewise/experiments. One of yours hides one of the same \
-        name that is built in."
+        long_about = "List the experiments: those that come with pagewise, and your own, which \
+        are files in ~/.config/pagewise/experiments. One of yours hides a built-in one of the same name."
     )]
     List,
-    /// What an experiment does: workload, arms, machines, what decides, how long it takes
+    /// Describe an experiment: workload, arms, machines, deciding metric, duration
     Show(Box<Picked>),
     /// Run an experiment, on this host or in guests with stock kernels
     #[command(long_about = LAB_RUN)]
     Run(Box<LabRun>),
-    /// What `lab run` runs in a guest
+    /// Conduct one cell of an experiment; `lab run` starts this in a guest
     #[command(hide = true)]
     Conduct {
         /// The experiment
         file: PathBuf,
     },
-    /// Try A against A on this machine: how often is there a false alarm, and what can be shown?
+    /// Compare A with A on this machine, to measure the rate of false alarms and the smallest detectable effect
     Selftest {
-        /// Trials at most
+        /// Maximum number of trials
         #[arg(long, value_name = "N", default_value_t = SELFTEST_TRIALS,
             value_parser = clap::value_parser!(u32).range(1..=i64::from(SELFTEST_TRIALS)))]
         trials: u32,
     },
-    /// Judge the runs of a trial again, from the folder that --evidence kept
+    /// Judge the runs of a trial again, from the folder that --evidence wrote
     Replay {
         /// The folder
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
-    /// Whether a second trial found what the first did
+    /// Compare two trials: whether the second found what the first did
     Compare {
-        /// The folder that the first one's --evidence kept
+        /// The folder that --evidence of the first trial wrote
         #[arg(value_name = "DIR")]
         first: PathBuf,
-        /// The second one's
+        /// The folder of the second trial
         #[arg(value_name = "DIR")]
         second: PathBuf,
     },
-    /// What selftest runs
+    /// Exercise the CPU for a fixed amount of work; `lab selftest` runs this
     #[command(hide = true)]
     Exercise,
     /// Run one of the workloads that experiments compare memory settings with
     #[command(long_about = WORKLOAD, after_help = crate::verbs::workload_keys())]
     Workload(Workload),
-    /// Kernels and userlands that were fetched
+    /// List, verify, fetch or remove cached kernels and userlands
     Cache {
         /// What to do
         #[command(subcommand)]
@@ -759,47 +761,47 @@ pub(crate) enum Lab {
 
 const LAB_RUN: &str = "Run an experiment, on this host or in guests with stock kernels.\n\n\
     An experiment is a file: a workload, arms that differ in swap, settings or the workload itself, \
-    machines, and the metric that decides. `pagewise lab show NAME` explains one; `pagewise lab list` \
-    names those that there are. The arms run in rounds of random order, each with its swap and its \
-    settings borrowed for the run and given back after it, also after Ctrl-C. The first run and the \
-    rounds of warm-up are discarded. Every kernel and memory size of guests is judged by itself; where \
-    guests are emulated counts are judged, and time never.\n\n\
-    On this host it needs root, and a workload keeps to a cgroup with the file's limit. Guests need \
-    none: they have swap, settings and files of their own.";
+    machines, and the metric that decides. `pagewise lab list` lists the experiments and `pagewise lab show NAME` \
+    describes one. The arms run in rounds, in random order. The swap and the settings of an arm are applied for \
+    its run only and restored after it, also after Ctrl-C. The first run and the warm-up rounds are discarded. \
+    Each combination of kernel and memory size is judged separately. In emulated guests counts are judged, \
+    never time.\n\n\
+    Running on this host needs root, and the workload runs in a cgroup with the limit that the file names. \
+    Guests do not need root: they have their own swap, settings and files.";
 
 /// Which experiment, and what of it.
 #[derive(Debug, Args)]
 pub(crate) struct Picked {
-    /// Its name, or the path of its file
+    /// Name of the experiment, or path of its file
     #[arg(value_name = "NAME|FILE")]
     pub(crate) experiment: String,
-    /// Where it runs [default: as the file says]
+    /// Where to run it [default: as in the file]
     #[arg(long, value_name = "WHERE")]
     pub(crate) runner: Option<Runner>,
-    /// A kernel for guests, as trixie; may be given several times [default: as the file says]
+    /// Kernel of guests, such as trixie; may be given several times [default: as in the file]
     #[arg(long, value_name = "KERNEL")]
     pub(crate) kernel: Vec<String>,
-    /// Memory of guests, as 320M; may be given several times [default: as the file says]
+    /// Memory of guests, such as 320M; may be given several times [default: as in the file]
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
     pub(crate) memory: Vec<pagewise_model::Bytes>,
-    /// This arm, and others that are named; may be given several times [default: all]
+    /// Run this arm; may be given several times [default: all arms]
     #[arg(long, value_name = "NAME")]
     pub(crate) arm: Vec<String>,
-    /// The most pairs of runs; fewer than six tell nothing [default: as the file says]
+    /// Maximum number of pairs; fewer than six cannot decide anything [default: as in the file]
     #[arg(long, value_name = "N", conflicts_with = "preview",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(experiment::MOST_PAIRS)))]
     pub(crate) pairs: Option<u32>,
-    /// A glance: some of the arms, three rounds, no verdicts
+    /// Run some of the arms in three rounds, without verdicts
     #[arg(long)]
     pub(crate) preview: bool,
-    /// Another value for the workload, as workload.data=300M; may be given several times
+    /// Change a key of the workload, such as workload.data=300M; may be given several times
     #[arg(long, value_name = "workload.KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Do not count instructions in guests: only where the processor itself runs them can time be
-    /// judged
+    /// Do not count instructions in guests; time can be judged only if the CPU runs the guest
+    /// itself (KVM)
     #[arg(long)]
     pub(crate) no_count: bool,
-    /// The same number draws the same order [default: drawn]
+    /// Seed of the random order: the same number gives the same order [default: random]
     #[arg(long, hide_short_help = true)]
     pub(crate) seed: Option<u64>,
 }
@@ -808,14 +810,14 @@ pub(crate) struct Picked {
 pub(crate) struct LabRun {
     #[command(flatten)]
     pub(crate) picked: Picked,
-    /// Lend swap of this host also while other swap is in use: pages of others may pass through ours
+    /// Create swap on this host even if other swap is in use; pages of other programs may then pass through ours
     #[arg(long)]
     pub(crate) allow_shared_swap: bool,
-    /// Keep every run, the answers and pages with pictures in this folder: empty or new
+    /// Write every run, the verdicts and pages with charts to this folder, which must be empty or new
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,
-    /// Keep the host's name, the boot id and whole command lines in that folder: otherwise they are
-    /// hashed and left out, as in a recording
+    /// Keep the host name, the boot id and complete command lines in that folder; otherwise names are hashed
+    /// and arguments left out, as in a recording
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
 }
@@ -829,26 +831,26 @@ pub(crate) enum Runner {
     Guest,
 }
 
-const GUEST_STATUS: &str = "Exit status: the command's own; 128 and the number of the signal that \
-    ended it (137 also where memory ran out); 124 after --deadline or --start-deadline; 125 where the \
-    kernel panicked or the machine ended early; 130 stopped by Ctrl-C; 1 where no guest could be started.";
+const GUEST_STATUS: &str = "Exit status: that of the command; 128 plus the signal number if a signal ended it (137 also if \
+    memory ran out); 124 after --deadline or --start-deadline; 125 if the kernel panicked or the machine ended \
+    early; 130 stopped by Ctrl-C; 1 if no guest could be started.";
 
-const WORKLOAD: &str = "Run one of the workloads that experiments compare memory settings with, here \
-    and as it is: put it where memory is short (a cgroup, a guest) to learn anything. What it does \
-    follows from its keys; the same seed does the same. Its last line is its answer as JSON.\n\n\
-    swap touches data in memory and code in a file, together slightly more than there is: how long \
-    does an iteration take once it is steady? coldpages wants each page of memory, of a library and \
-    of a streamed file as often as is known: does the kernel evict those that are wanted least? \
-    redis fills a real redis-server and asks it by redis-benchmark.\n\n\
-    Files are made where TMPDIR says, else in /var/tmp, and have no names: nothing is left. A folder \
-    in memory (tmpfs) is refused.";
+const WORKLOAD: &str = "Run one of the workloads that experiments compare memory settings with, on this machine as it \
+    is. It is only informative where memory is short: run it in a cgroup with a limit, or in a guest. Its keys \
+    determine what it does, and the same seed repeats it. Its last line of output is its result as JSON.\n\n\
+    swap accesses data in memory and code in a file that together slightly exceed memory, and reports how long \
+    an iteration takes in the steady state. coldpages accesses the pages of its memory, of a library and of a \
+    streamed file with known frequencies, and reports whether the kernel evicts the least used ones. \
+    redis fills a real redis-server and sends requests by redis-benchmark.\n\n\
+    Temporary files are created in TMPDIR or else /var/tmp; they have no names, so nothing is left behind. A \
+    folder in memory (tmpfs) is refused.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Workload {
-    /// Which one
+    /// The workload
     #[arg(value_parser = pagewise_lab::workload::KINDS, required_unless_present = "described")]
     pub(crate) kind: Option<String>,
-    /// What shall differ from the defaults below
+    /// Values that differ from the defaults below
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) settings: Vec<String>,
     /// The workload as JSON, as experiments start it
@@ -861,89 +863,89 @@ pub(crate) struct Guest {
     /// A Debian suite (bookworm, trixie, sid), a version, host, or the path of an image
     #[arg(long, default_value = "trixie")]
     pub(crate) kernel: Wanted,
-    /// minimal (busybox and what the command brings), systemd (a small Debian 13) or systemd/SUITE
+    /// minimal (busybox and the given files), systemd (a small Debian 13) or systemd/SUITE
     #[arg(long, default_value = "minimal")]
     pub(crate) userland: Userland,
-    /// Memory of the machine, as 256M or 2G
+    /// Memory of the guest, such as 256M or 2G
     #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = crate::size::parse)]
     pub(crate) memory: pagewise_model::Bytes,
-    /// Virtual processors
+    /// Number of virtual CPUs
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) cpus: u32,
-    /// The most time from the command's start to the machine's end [default: 2m, or 5m with systemd]
+    /// Time limit from the start of the command to the end of the guest [default: 2m, or 5m with systemd]
     #[arg(long, value_name = "TIME", value_parser = parse)]
     pub(crate) deadline: Option<Duration>,
-    /// The most time until the command starts [default: 2m, or 5m with systemd]
+    /// Time limit until the command starts [default: 2m, or 5m with systemd]
     #[arg(long, value_name = "TIME", value_parser = parse)]
     pub(crate) start_deadline: Option<Duration>,
-    /// Put a file of this machine into the guest; may be given several times
+    /// Copy a file of this machine into the guest; may be given several times
     #[arg(long, value_name = "FILE[:PATH]")]
     pub(crate) file: Vec<String>,
-    /// Bring what the command leaves in /out into this folder, which must be empty or new
+    /// Copy what the command leaves in /out to this folder, which must be empty or new
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Keep the kernel's whole log in this new file; with several boots FILE.1, FILE.2 and so on
+    /// Write the complete kernel log to this new file; with several boots to FILE.1, FILE.2 and so on
     #[arg(long, value_name = "FILE")]
     pub(crate) kernel_log: Option<PathBuf>,
-    /// Load this module too, with what it needs; may be given several times
+    /// Also load this kernel module and its dependencies; may be given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) module: Vec<String>,
-    /// Give it a disk: an image or, of that size, an empty one; may be given several times
+    /// Add a disk: an image, or an empty disk of this size; may be given several times
     #[arg(long, value_name = "FILE[,ro|,rw]|SIZE", value_parser = crate::disk::parse,
-        long_help = "Give it a disk: /dev/vda, then /dev/vdb, at most 24. SIZE, as 512M, is an \
-        empty one that is gone with the guest and takes only what is written to it. FILE is a raw \
-        image or a block device: what the guest writes to it is forgotten; with ,ro it cannot \
-        write; with ,rw it stays. A file named like a size is ./512M.")]
+        long_help = "Add a disk: /dev/vda, then /dev/vdb, at most 24. SIZE, such as 512M, is an empty disk that \
+        exists as long as the guest and takes only as much space as is written to it. FILE is a raw image or a \
+        block device: what the guest writes to it is discarded; with ,ro the guest cannot write; with ,rw its \
+        writes are kept. Give the path of a file that is named like a size as ./512M.")]
     pub(crate) disk: Vec<Disk>,
-    /// Words for the kernel's command line
+    /// Parameters for the kernel command line
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     pub(crate) append: Vec<String>,
-    /// Count instructions: one emulated processor, slower
-    #[arg(long, conflicts_with_all = ["cpus", "emulate"], long_help = "Count instructions: one \
-        emulated processor, slower. The count is that of the whole guest while the command runs, \
-        kernel included, and a nanosecond of idling counts as an instruction. It repeats under any \
-        load of this machine. It knows no cache, no TLB and no DRAM: it says how much is executed, \
-        not how long that takes.")]
+    /// Count instructions; uses one emulated CPU and is slower
+    #[arg(long, conflicts_with_all = ["cpus", "emulate"], long_help = "Count instructions; uses one \
+        emulated CPU and is slower. The count covers the whole guest, including the kernel, while the command \
+        runs; each nanosecond of idle time counts as one instruction. The count does not depend on the load of \
+        this machine. Caches, TLB and DRAM are not modelled: it tells how much is executed, not how long \
+        that takes.")]
     pub(crate) count: bool,
-    /// Run it so many times, one after the other [default: 5 with --count, else 1]
+    /// Number of boots, one after the other [default: 5 with --count, else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) boots: Option<u32>,
-    /// Do not use KVM where it works
+    /// Do not use KVM even if it works
     #[arg(long)]
     pub(crate) emulate: bool,
-    /// Pass on what the command prints byte by byte: for data, or a command that you trust
+    /// Pass the output of the command through unchanged: for data, or if you trust the command
     #[arg(
         long,
-        long_help = "Pass on what the command prints byte by byte: for data, or a command \
-        that you trust. Else control characters, marks that reorder text and bytes that are no \
-        UTF-8 become visible escapes, so that a guest cannot act on your terminal."
+        long_help = "Pass the output of the command through unchanged: for data, or if you trust \
+        the command. Without it, control characters, characters that reorder text, and bytes that are not \
+        UTF-8 are printed as visible escapes, so that a guest cannot control your terminal."
     )]
     pub(crate) raw: bool,
-    /// The command, as the guest sees it
+    /// The command to run in the guest
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCache {
-    /// Say what is there
+    /// List the cached kernels and userlands
     List,
-    /// Remove what is there and what killed runs left
+    /// Remove cached items and what killed runs left
     Prune {
-        /// Only these: trixie is its kernel, systemd/trixie its userland
+        /// Only these items: trixie is a kernel, systemd/trixie a userland
         items: Vec<Item>,
     },
-    /// Fetch the packages of cached kernels anew and compare every file; exit status 3 when one differs
+    /// Fetch the packages of cached kernels again and compare every file; exit status 3 if one differs
     ///
-    /// The packages are those that the suite's signed lists name today. The lists are verified with Debian's keyring, the
-    /// packages by the lists. Nothing in the cache is changed.
+    /// The packages are those that the signed lists of the suite name today. The lists are verified with Debian's
+    /// keyring, and the packages with the lists. The cache is not changed.
     Verify {
-        /// Only these; a userland's disk is made on this machine and cannot be compared
+        /// Only these items; the disk of a userland is made on this machine and cannot be compared
         items: Vec<Item>,
     },
     /// Fetch the newest kernels or userlands of Debian suites
     Fetch {
-        /// Which: trixie is its kernel, systemd/trixie its userland
+        /// The items: trixie is a kernel, systemd/trixie a userland
         #[arg(required = true)]
         items: Vec<Item>,
     },
