@@ -6,8 +6,8 @@
 //! sides say to each other is in [`wire`]. Nothing about a kernel version is compiled in: what a
 //! kernel offers is looked for.
 //!
-//! [`faults`] measures swap on the host that it runs on, with what it may borrow by [`treatment`].
-//! [`mod@bench`] measures zram on this host, with devices that it is lent ([`treatment`]).
+//! [`faults`] measures swap on the host that it runs on, with what it may borrow by [`pagewise_model::lend`].
+//! [`mod@bench`] measures zram on this host, with devices that it is lent ([`pagewise_model::lend`]).
 //!
 //! A guest has no network: it begins with what the runner packs into its initramfs and the disks that
 //! it is given, and leaves by one serial line. Only x86_64 yet.
@@ -39,7 +39,6 @@ mod program;
 pub mod stand_in;
 pub mod stats;
 mod ticks;
-pub mod treatment;
 mod user;
 pub mod userland;
 pub mod wire;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use pagewise_lab::experiment::{
     Conducted, Control, Experiment, Heard, Metric, Trouble, conduct, judge, setting,
 };
-use pagewise_lab::treatment::{
+use pagewise_model::lend::{
     Group, GroupWanted, LoanId, Refused, SwapFile, Treatment, Zram, ZramWanted,
 };
 use pagewise_model::{Bytes, Clock, RunEnd, TrialArm, TrialRun, TrialSwap, Verdict};

@@ -25,6 +25,7 @@ mod hugetlb;
 mod interval;
 pub mod knob;
 mod ksm;
+pub mod lend;
 mod limit;
 mod memory;
 mod mglru;

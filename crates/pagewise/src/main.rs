@@ -15,6 +15,7 @@ mod cost;
 mod disk;
 mod duration;
 mod evidence;
+mod host_loans;
 mod input;
 mod interrupt;
 mod output;
@@ -23,7 +24,6 @@ mod redaction;
 mod room;
 mod screen;
 mod size;
-mod treatment;
 mod trouble;
 mod verbs;
 

@@ -10,8 +10,8 @@ use clap::Parser;
 use pagewise_apply::Rescue;
 use pagewise_apply::act::{ActError, MergeError};
 use pagewise_lab::experiment::Trouble;
-use pagewise_lab::treatment::Refused;
 use pagewise_model::Name;
+use pagewise_model::lend::Refused;
 use pagewise_observe::{OpenError, UserFileError};
 
 use crate::cli::Cli;

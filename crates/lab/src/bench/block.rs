@@ -20,7 +20,7 @@ use super::store::{Device, Store};
 use super::wanted::{Candidate, Wanted};
 use super::zram::{fill, filled};
 use crate::stand_in::StandIn;
-use crate::treatment::{LoanId, Refused, Treatment, Zram, ZramWanted};
+use pagewise_model::lend::{LoanId, Refused, Treatment, Zram, ZramWanted};
 
 /// Measures zram devices that `treatment` lends, all filled with `pages`, and gives them back.
 ///

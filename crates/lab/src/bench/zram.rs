@@ -10,7 +10,7 @@ use pagewise_observe::{HostRoot, Scope, snapshot};
 
 use super::pages::Pages;
 use super::store::Store;
-use crate::treatment::Zram;
+use pagewise_model::lend::Zram;
 
 /// A request of this size goes through zram page by page, like any other.
 const PIECE: u64 = 1 << 20;

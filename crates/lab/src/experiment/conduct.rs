@@ -26,8 +26,8 @@ use super::run::{self, NotRun, Ran, Start};
 use super::trouble::{Trouble, failed, quoted};
 use super::watcher::Watcher;
 use super::{Experiment, order};
-use crate::treatment::{LoanId, Treatment};
 use crate::workload;
+use pagewise_model::lend::{LoanId, Treatment};
 
 /// Pairs that may fail.
 const FAILURES: usize = 3;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::host::Changed;
 use super::metric::{KSWAPD_CPU, MEMORY_STALL, POOL, SWAP_USED};
-use crate::treatment::{Group, Zram};
+use pagewise_model::lend::{Group, Zram};
 
 /// What is looked at, from the beginning of a run on.
 #[derive(Debug)]
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn the_most_that_a_group_had_in_swap_is_kept() {
         let folder = tempfile::tempdir().unwrap();
-        let loan = crate::treatment::LoanId(1);
+        let loan = pagewise_model::lend::LoanId(1);
         let group = Group { loan, folder: folder.path().to_owned(), unified: false };
         let mut gauges = Gauges::new(Some(&group), &[], &[]);
         for swap in [500, 8000, 0] {

@@ -21,7 +21,7 @@ use super::metric::{
     SCANNED, STOLEN, SWAPPED_IN, SWAPPED_OUT, ZERO_IN, ZERO_OUT, ZSWAP_IN, ZSWAP_OUT,
 };
 use crate::ticks::{Ticks, ticks};
-use crate::treatment::Group;
+use pagewise_model::lend::Group;
 
 /// A metric, and the counters whose sum it is: the names of a cgroup, then those of the host.
 type Sum = (&'static str, &'static [&'static str], &'static [&'static str]);

@@ -14,7 +14,7 @@ use pagewise_model::{Bytes, TrialArm, TrialSetting, TrialSwap};
 
 use super::arm::{instance, is_of_zram};
 use crate::files::on_disk;
-use crate::treatment::{
+use pagewise_model::lend::{
     Group, GroupWanted, LoanId, Refused, SwapFile, Treatment, Zram, ZramWanted,
 };
 

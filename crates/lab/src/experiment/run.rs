@@ -33,7 +33,7 @@ use super::victims::Log;
 use super::watcher::Watcher;
 use crate::calls::{Waited, waited};
 use crate::program;
-use crate::treatment::{Group, Zram};
+use pagewise_model::lend::{Group, Zram};
 
 /// How often it is looked whether somebody wants to stop, and what the command holds.
 const LOOK: Duration = Duration::from_millis(100);

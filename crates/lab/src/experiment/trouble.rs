@@ -5,7 +5,7 @@ use pagewise_model::RunEnd;
 
 use super::notes::how;
 use crate::program::last_lines;
-use crate::treatment::Refused;
+use pagewise_model::lend::Refused;
 
 /// What ends an experiment early.
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,7 @@
 use pagewise_model::OomKill;
 use pagewise_observe::KillsSince;
 
-use crate::treatment::Group;
+use pagewise_model::lend::Group;
 
 /// The log from here on; nothing where we may not read it, or where no cgroup tells whose a process is.
 #[derive(Debug)]

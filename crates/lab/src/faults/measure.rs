@@ -16,7 +16,7 @@ use super::task::{Round, Task, What};
 use super::wanted::{Control, Device, Ended, Measured, Progress, Trouble, Wanted};
 use super::{judge, rows};
 use crate::stand_in::StandIn;
-use crate::treatment::{Group, GroupWanted, LoanId, Refused, Treatment, Zram, ZramWanted};
+use pagewise_model::lend::{Group, GroupWanted, LoanId, Refused, Treatment, Zram, ZramWanted};
 
 /// The knob that is borrowed.
 const CLUSTER: &str = "vm.page-cluster";

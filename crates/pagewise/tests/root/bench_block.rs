@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::lent::Lender;
 use pagewise_lab::bench::{Bench, Candidate, Disk, Entrant, Pages, Progress, Wanted, Watch, block};
-use pagewise_lab::treatment::{LoanId, Refused, Treatment, Zram, ZramWanted};
+use pagewise_model::lend::{LoanId, Refused, Treatment, Zram, ZramWanted};
 use pagewise_model::{Bytes, Direction};
 use pagewise_observe::HostRoot;
 

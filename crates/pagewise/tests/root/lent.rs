@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use pagewise_lab::treatment::{LoanId, Refused, Treatment, Zram, ZramWanted};
+use pagewise_model::lend::{LoanId, Refused, Treatment, Zram, ZramWanted};
 
 use crate::machine::{Loans, read};
 
@@ -15,7 +15,7 @@ macro_rules! lends_no_more {
             &mut self,
             _: &std::path::Path,
             _: Option<i16>,
-        ) -> Result<pagewise_lab::treatment::LoanId, pagewise_lab::treatment::Refused> {
+        ) -> Result<pagewise_model::lend::LoanId, pagewise_model::lend::Refused> {
             unreachable!("the block path swaps nothing")
         }
 
@@ -23,14 +23,14 @@ macro_rules! lends_no_more {
             &mut self,
             _: &std::path::Path,
             _: pagewise_model::Bytes,
-        ) -> Result<pagewise_lab::treatment::SwapFile, pagewise_lab::treatment::Refused> {
+        ) -> Result<pagewise_model::lend::SwapFile, pagewise_model::lend::Refused> {
             unreachable!("the block path swaps nothing")
         }
 
         fn group(
             &mut self,
-            _: pagewise_lab::treatment::GroupWanted,
-        ) -> Result<pagewise_lab::treatment::Group, pagewise_lab::treatment::Refused> {
+            _: pagewise_model::lend::GroupWanted,
+        ) -> Result<pagewise_model::lend::Group, pagewise_model::lend::Refused> {
             unreachable!("the block path needs no group")
         }
 
@@ -38,7 +38,7 @@ macro_rules! lends_no_more {
             &mut self,
             _: &str,
             _: &str,
-        ) -> Result<pagewise_lab::treatment::LoanId, pagewise_lab::treatment::Refused> {
+        ) -> Result<pagewise_model::lend::LoanId, pagewise_model::lend::Refused> {
             unreachable!("the block path sets no knob")
         }
     };

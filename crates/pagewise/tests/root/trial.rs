@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use std::sync::atomic::AtomicBool;
 
+use crate::host_loans::Borrowed;
 use crate::machine::{Place, read, said};
-use crate::treatment::Borrowed;
 use pagewise_lab::experiment::{
     Conducted, Control, Experiment, Heard, Metric, conduct, judge, setting,
 };

@@ -6,9 +6,9 @@ use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::machine::lender::Lender;
-use pagewise_lab::treatment::{GroupWanted, Treatment, ZramWanted};
 use pagewise_lab::workload::{Said, said};
 use pagewise_model::Bytes;
+use pagewise_model::lend::{GroupWanted, Treatment, ZramWanted};
 use tempfile::TempDir;
 
 /// A group of a limited size, given back at the end or by whoever watches.

@@ -2,14 +2,14 @@
 //! Pages → what borrowed zram devices make of them, at the block layer and as swap.
 
 use pagewise_lab::bench::{self, Candidate, Disk, Failure, Wanted};
-use pagewise_lab::treatment::{Refused, Treatment, ZramWanted};
+use pagewise_model::lend::{Refused, Treatment, ZramWanted};
 use pagewise_model::{BenchLayer, Bytes, NotMeasured};
 use pagewise_observe::Scope;
 
 use super::pages::Drawn;
 use super::times::Times;
 use super::{Measured, Setting, swap};
-use crate::treatment::Borrowed;
+use crate::host_loans::Borrowed;
 
 /// Why there are no devices to measure.
 #[derive(Debug, thiserror::Error)]

@@ -16,8 +16,8 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use super::pages::Drawn;
 use super::times::Times;
 use super::{Measured, Setting};
+use crate::host_loans::Borrowed;
 use crate::progress::Measuring;
-use crate::treatment::Borrowed;
 
 pub(super) fn measure(
     setting: &Setting<'_>,

@@ -8,9 +8,9 @@ use pagewise_lab::experiment::{Conducted, Control, Heard, Trouble, conduct};
 use pagewise_lab::library::{Inside, Told};
 
 use super::Outcome;
+use crate::host_loans::Borrowed;
 use crate::interrupt::Stop;
 use crate::output;
-use crate::treatment::Borrowed;
 
 pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
     let inside = Inside::read(file)?;

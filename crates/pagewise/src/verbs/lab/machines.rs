@@ -14,10 +14,10 @@ use pagewise_model::{Name, Reading, Snapshot, Source, TrialForecast, TrialRun};
 use super::guest::in_words;
 use crate::cli::{Global, LabRun};
 use crate::evidence::Folder;
+use crate::host_loans::Borrowed;
 use crate::interrupt::Stop;
 use crate::output;
 use crate::progress::Measuring;
-use crate::treatment::Borrowed;
 use crate::trouble::Advised;
 
 /// Who runs cells.

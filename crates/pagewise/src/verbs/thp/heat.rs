@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pagewise_apply::act::{Heat, Whom};
-use pagewise_lab::treatment::{LoanId, Refused, Treatment};
+use pagewise_model::lend::{LoanId, Refused, Treatment};
 use pagewise_model::{Damon, DamonModule};
 use pagewise_observe::{HostRoot, damon_regions};
 
+use crate::host_loans::Borrowed;
 use crate::output;
-use crate::treatment::Borrowed;
 
 /// Processes that are looked at: each takes a thread.
 const MOST: usize = 4;

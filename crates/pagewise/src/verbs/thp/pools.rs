@@ -3,11 +3,11 @@
 //! larger for as long as it runs. What cannot be had is said, and the others are measured.
 
 use pagewise_lab::pool::PoolMemory;
-use pagewise_lab::treatment::Treatment;
+use pagewise_model::lend::Treatment;
 use pagewise_model::{Bytes, HugePool, Snapshot};
 
+use crate::host_loans::Borrowed;
 use crate::output;
-use crate::treatment::Borrowed;
 
 /// Memory of each pool, and what was borrowed for it.
 #[derive(Debug, Default)]

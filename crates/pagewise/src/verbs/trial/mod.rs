@@ -6,7 +6,7 @@ mod wanted;
 
 use anyhow::{Context, anyhow};
 use pagewise_lab::experiment::{Conducted, Control, Experiment, Heard, Trouble, conduct, judge};
-use pagewise_lab::treatment::Treatment;
+use pagewise_model::lend::Treatment;
 use pagewise_model::{Cost, Interval, TrialArm, TrialForecast, TrialRun};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_report::{Tried, json, text};
@@ -15,10 +15,10 @@ use super::Outcome;
 use crate::cli::{Global, Trial};
 use crate::cost::{self, Started};
 use crate::evidence::Folder;
+use crate::host_loans::Borrowed;
 use crate::interrupt::Stop;
 use crate::progress::Measuring;
 use crate::redaction::Redaction;
-use crate::treatment::Borrowed;
 use crate::trouble::Advised;
 use crate::{output, screen};
 

@@ -6,7 +6,7 @@ use pagewise_lab::experiment::{Experiment, Metric, alike, arm, prefer_more};
 use pagewise_model::{Bytes, Clock};
 
 use crate::cli::{Global, Trial};
-use crate::treatment::Borrowed;
+use crate::host_loans::Borrowed;
 use crate::trouble::Advised;
 
 pub(super) fn experiment(global: &Global, wanted: &Trial) -> anyhow::Result<Experiment> {

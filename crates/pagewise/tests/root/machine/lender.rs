@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pagewise_lab::treatment::{
+use pagewise_model::Bytes;
+use pagewise_model::lend::{
     Group, GroupWanted, LoanId, Refused, SwapFile, Treatment, Zram, ZramWanted,
 };
-use pagewise_model::Bytes;
 
 use pagewise_testkit::Loans;
 

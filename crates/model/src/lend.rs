@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pagewise_model::Bytes;
+use crate::Bytes;
 
 /// Names a loan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

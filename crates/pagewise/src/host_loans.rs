@@ -8,7 +8,7 @@ use pagewise_apply::{
     Error, GroupWish, Outcome, Recovered, Rescue, Session, ZramWish, state_folder,
 };
 use pagewise_lab::experiment::Experiment;
-use pagewise_lab::treatment::{
+use pagewise_model::lend::{
     Group, GroupWanted, LoanId, Refused, SwapFile, Treatment, Zram, ZramWanted,
 };
 use pagewise_model::{Bytes, Name};
