@@ -1,35 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What an experiment may borrow from the host it runs on.
+//! The borrowing contract: what an experiment or a benchmark may borrow from the host it runs on.
 //!
-//! This crate changes no setting itself. It asks a [`Treatment`], which the program implements with
-//! apply's loans: each is journalled before it is taken and given back whatever happens. What is
-//! not given back with [`Treatment::give_back`] goes back when the treatment ends.
+//! Whoever measures changes no setting itself. It asks a [`Lender`]: `pagewise-apply` implements one
+//! whose loans are recorded in a journal before they are taken and are returned whatever happens;
+//! tests implement others. A loan that is not returned with [`Lender::return_loan`] is returned when
+//! the lender ends.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::Bytes;
+use crate::{Bytes, Refusal};
 
-/// Names a loan.
+/// The number of a loan, unique within its lender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LoanId(pub u64);
 
 /// A zram device to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ZramWanted {
+pub struct ZramSpec {
     /// Its uncompressed capacity.
     pub disksize: Bytes,
-    /// The kernel's name of the algorithm; the kernel's own choice where there is none.
+    /// The kernel's name of the algorithm; `None` leaves the choice to the kernel.
     pub algorithm: Option<String>,
-    /// The algorithm's level, where it has any.
+    /// The algorithm's level.
     pub level: Option<i32>,
-    /// The most memory it may use.
+    /// A file with a dictionary for the algorithm.
+    pub dictionary: Option<PathBuf>,
+    /// The limit on the memory that it uses.
     pub mem_limit: Option<Bytes>,
 }
 
-/// A zram device of our own.
+impl ZramSpec {
+    /// A device of this size with the kernel's defaults.
+    #[must_use]
+    pub fn new(disksize: Bytes) -> Self {
+        Self { disksize, algorithm: None, level: None, dictionary: None, mem_limit: None }
+    }
+}
+
+/// A zram device that was lent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Zram {
-    /// Gives it back.
+pub struct ZramDevice {
+    /// Its loan.
     pub loan: LoanId,
     /// The N of `zramN`.
     pub number: u32,
@@ -39,31 +51,68 @@ pub struct Zram {
     pub sysfs: PathBuf,
 }
 
-/// A file that is ready for `swap_on`.
+/// Swap to switch on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SwapSpec {
+    /// Where.
+    pub area: SwapArea,
+    /// Its priority; `None` leaves the choice to the kernel.
+    pub priority: Option<i16>,
+}
+
+/// What is swapped to. A new swap header is written on either.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SwapArea {
+    /// A zram device or file of the same lender.
+    Lent(PathBuf),
+    /// A block device of the machine, whose contents are lost. Lenders of an ordinary host refuse it.
+    Device(PathBuf),
+}
+
+impl SwapArea {
+    /// The device or file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Lent(path) | Self::Device(path) => path,
+        }
+    }
+}
+
+/// As `swap on /dev/zram1`.
+impl fmt::Display for SwapSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "swap on {}", self.area.path().display())
+    }
+}
+
+/// A file without holes that swap can be switched on at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwapFile {
-    /// Gives it back.
+    /// Its loan.
     pub loan: LoanId,
-    /// Where it is.
+    /// The file.
     pub path: PathBuf,
 }
 
-/// A memory cgroup to make.
+/// A memory cgroup to make. A limit that is `None` stays as the kernel sets it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct GroupWanted {
-    /// The most memory of its processes (`memory.limit_in_bytes`, `memory.max`).
-    pub limit: Option<Bytes>,
-    /// The most of them in swap (`memory.swap.max`; in version 1 the part of
-    /// `memory.memsw.limit_in_bytes` beyond the limit on memory, which it needs).
+pub struct GroupSpec {
+    /// The limit on memory (`memory.max`, `memory.limit_in_bytes`).
+    pub max: Option<Bytes>,
+    /// Where reclaim begins (`memory.high`); cgroup version 2 only.
+    pub high: Option<Bytes>,
+    /// The limit on swap (`memory.swap.max`; with version 1 the part of
+    /// `memory.memsw.limit_in_bytes` beyond `max`, which has to be given then).
     pub swap_max: Option<Bytes>,
-    /// Its own swappiness, where the hierarchy has one per group (version 1).
+    /// The group's own swappiness. Version 2 has one for the whole host: there it is not set.
     pub swappiness: Option<u32>,
 }
 
-/// A memory cgroup of our own.
+/// A memory cgroup that was lent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
-    /// Gives it back; processes that are left in it are ended first.
+pub struct MemoryGroup {
+    /// Its loan; processes that are left in it are killed before it is removed.
     pub loan: LoanId,
     /// Its folder: a process joins by writing its pid to `cgroup.procs` there.
     pub folder: PathBuf,
@@ -71,46 +120,59 @@ pub struct Group {
     pub unified: bool,
 }
 
-/// Why something was not lent, in words for the user, the innermost cause last.
-#[derive(Debug, thiserror::Error)]
-#[error("{what}: {why}")]
-pub struct Refused {
-    /// What was asked for.
-    pub what: String,
-    /// Why it was not lent.
-    pub why: String,
-    /// What would help, where that is known.
-    pub next: Option<String>,
+/// A value for a knob of the [table](crate::knob::KNOBS).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnobSetting {
+    /// Its name in the table, as `vm.page-cluster`.
+    pub name: String,
+    /// What stands in its path if there are several of it, as `2048kB` or the number of a zram device.
+    pub instance: Option<String>,
+    /// The value, as the kernel spells it.
+    pub value: String,
 }
 
-/// Lends parts of the host for a while.
-pub trait Treatment {
+impl KnobSetting {
+    /// A knob that exists once.
+    #[must_use]
+    pub fn new(name: &str, value: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), instance: None, value: value.into() }
+    }
+
+    /// One of several knobs of this name.
+    #[must_use]
+    pub fn of_instance(name: &str, instance: &str, value: impl Into<String>) -> Self {
+        Self { instance: Some(instance.to_owned()), ..Self::new(name, value) }
+    }
+}
+
+/// As `vm.swappiness = 60`, or `zram.mem_limit = 0 of 3`.
+impl fmt::Display for KnobSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}", self.name, self.value)?;
+        self.instance.as_ref().map_or(Ok(()), |instance| write!(f, " of {instance}"))
+    }
+}
+
+/// Lends parts of a host for a while. What a lender does not implement it refuses.
+pub trait Lender {
     /// Makes a zram device.
     ///
     /// # Errors
-    /// Where there is no zram, or the kernel refuses the algorithm or the size.
-    fn zram(&mut self, wanted: &ZramWanted) -> Result<Zram, Refused>;
-
-    /// Writes `mkswap`'s head on a device or file of ours and switches it on.
-    ///
-    /// # Errors
-    /// Where the kernel refuses, or other swap of the host is in use.
-    fn swap_on(&mut self, area: &Path, priority: Option<i16>) -> Result<LoanId, Refused>;
-
-    /// Writes `mkswap`'s head on a block device that the machine has for it, and switches it on: what it
-    /// held is lost. Who lends it must know that it is nobody's.
-    ///
-    /// # Errors
-    /// Where such devices are not lent, as usual on a host, or the kernel refuses.
-    fn swap_device(&mut self, device: &Path, _priority: Option<i16>) -> Result<LoanId, Refused> {
-        Err(Refused {
-            what: format!("swap on {}", device.display()),
-            why: "devices that are not ours are not lent here".to_owned(),
-            next: None,
-        })
+    /// If there is no zram, or the kernel refuses the algorithm or the size.
+    fn lend_zram(&mut self, _spec: &ZramSpec) -> Result<ZramDevice, Refusal> {
+        Err(not_lent("a zram device"))
     }
 
-    /// Where files for swap should be; none leaves the choice to the experiment.
+    /// Writes a swap header and switches the swap on.
+    ///
+    /// # Errors
+    /// If the kernel refuses, other swap of the host is in use, or the area is not for this lender to
+    /// lend.
+    fn lend_swap(&mut self, spec: &SwapSpec) -> Result<LoanId, Refusal> {
+        Err(not_lent(&spec.to_string()))
+    }
+
+    /// The folder for swap files; `None` leaves the choice to the borrower.
     fn swap_folder(&self) -> Option<PathBuf> {
         None
     }
@@ -118,37 +180,61 @@ pub trait Treatment {
     /// Makes a file for swap, without holes.
     ///
     /// # Errors
-    /// Where it does not fit or the file system cannot hold swap.
-    fn swap_file(&mut self, folder: &Path, size: Bytes) -> Result<SwapFile, Refused>;
+    /// If it does not fit, or the file system cannot hold swap.
+    fn lend_swap_file(&mut self, _folder: &Path, _size: Bytes) -> Result<SwapFile, Refusal> {
+        Err(not_lent("a swap file"))
+    }
 
     /// Makes a memory cgroup.
     ///
     /// # Errors
-    /// Where there is no memory controller or the kernel refuses the limit.
-    fn group(&mut self, wanted: GroupWanted) -> Result<Group, Refused>;
-
-    /// Sets a knob of the knob table, by its name there, as `vm.page-cluster`.
-    ///
-    /// # Errors
-    /// Where the host lacks it or refuses the value.
-    fn knob(&mut self, name: &str, value: &str) -> Result<LoanId, Refused>;
-
-    /// The same for a knob of which there are several: `instance` is what stands in its path, as `2048kB`
-    /// or the number of a zram device.
-    ///
-    /// # Errors
-    /// As for [`Treatment::knob`].
-    fn knob_of(&mut self, name: &str, instance: &str, _value: &str) -> Result<LoanId, Refused> {
-        Err(Refused {
-            what: format!("{name} of {instance}"),
-            why: "settings of which there are several are not lent here".to_owned(),
-            next: None,
-        })
+    /// If there is no memory controller, or the kernel refuses a limit.
+    fn lend_group(&mut self, _spec: &GroupSpec) -> Result<MemoryGroup, Refusal> {
+        Err(not_lent("a memory cgroup"))
     }
 
-    /// Gives one loan back before the others.
+    /// Sets a knob.
     ///
     /// # Errors
-    /// Where it is not as it was lent, or in use.
-    fn give_back(&mut self, loan: LoanId) -> Result<(), Refused>;
+    /// If the host lacks it or refuses the value, or the old value could not be restored.
+    fn lend_knob(&mut self, setting: &KnobSetting) -> Result<LoanId, Refusal> {
+        Err(not_lent(&setting.to_string()))
+    }
+
+    /// Returns one loan before the others.
+    ///
+    /// # Errors
+    /// If it is in use, or somebody else has changed it since.
+    fn return_loan(&mut self, loan: LoanId) -> Result<(), Refusal>;
+}
+
+fn not_lent(what: &str) -> Refusal {
+    Refusal::new(what, "it is not lent here")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Miser;
+
+    impl Lender for Miser {
+        fn return_loan(&mut self, _: LoanId) -> Result<(), Refusal> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_a_lender_does_not_implement_is_refused_by_name() {
+        let area = SwapArea::Device("/dev/vdb".into());
+        let swap = Miser.lend_swap(&SwapSpec { area, priority: None }).unwrap_err();
+        assert_eq!(swap.to_string(), "swap on /dev/vdb: it is not lent here");
+        let zram = KnobSetting::of_instance("zram.mem_limit", "3", "0");
+        let knob = Miser.lend_knob(&zram).unwrap_err();
+        assert_eq!(knob.what, "zram.mem_limit = 0 of 3");
+        assert!(Miser.lend_zram(&ZramSpec::new(Bytes::new(4096))).is_err());
+        assert!(Miser.lend_group(&GroupSpec::default()).is_err());
+        assert!(Miser.lend_swap_file(Path::new("/tmp"), Bytes::new(4096)).is_err());
+        assert_eq!(Miser.swap_folder(), None);
+    }
 }

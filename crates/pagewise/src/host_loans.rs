@@ -1,36 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What experiments borrow, lent by apply: each loan in the journal before it is taken.
+//! Opens the session that lends parts of this host, and says what earlier runs left behind.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use pagewise_apply::{
-    Error, GroupWish, Outcome, Recovered, Rescue, Session, ZramWish, state_folder,
-};
+use pagewise_apply::{Outcome, Recovered, Rescue, Session, state_folder};
 use pagewise_lab::experiment::Experiment;
-use pagewise_model::lend::{
-    Group, GroupWanted, LoanId, Refused, SwapFile, Treatment, Zram, ZramWanted,
-};
-use pagewise_model::{Bytes, Name};
+use pagewise_model::Name;
 
 use crate::output;
 
 /// Everything that this run borrows. It goes back when this ends, whatever ends it.
 #[derive(Debug)]
-pub(crate) struct Borrowed {
-    // goes before what it is for
-    session: Session,
+pub(crate) struct HostLoans {
+    // dropped before the rescue, which is for its crash
+    pub(crate) session: Session,
     _rescue: Option<Rescue>,
 }
 
-impl Borrowed {
+impl HostLoans {
     /// Puts back what earlier runs left behind, and says so on standard error.
     pub(crate) fn open(allow_shared_swap: bool) -> anyhow::Result<Self> {
         let state = state_folder();
-        let mut borrowed = Self::open_in(&state, allow_shared_swap)?;
+        let mut loans = Self::open_in(&state, allow_shared_swap)?;
         let rescue = Rescue::ready(&state).context("getting ready for a crash of this program")?;
-        borrowed._rescue = Some(rescue);
-        Ok(borrowed)
+        loans._rescue = Some(rescue);
+        Ok(loans)
     }
 
     /// For an experiment. Arms that have no swap of their own leave that of the host as it is.
@@ -61,13 +56,11 @@ impl Borrowed {
         if pagewise_lab::init::is_guest() {
             session.allow_devices();
         }
+        let folder = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty());
+        if let Some(folder) = folder {
+            session.prefer_swap_folder(PathBuf::from(folder));
+        }
         Ok(Self { session, _rescue: None })
-    }
-
-    /// Makes the kernel say more, by a word to the file of a knob that is lent.
-    pub(crate) fn trigger(&mut self, loan: LoanId, word: &str) -> Result<(), Refused> {
-        let told = self.session.trigger(pagewise_apply::LoanId(loan.0), word);
-        told.map_err(|error| refused(word, &error))
     }
 
     /// Gives all back; a line for each thing that did not go back as it came.
@@ -134,104 +127,4 @@ fn line(what: &str, outcome: &Outcome) -> String {
         Outcome::Left { why, next: None } => format!("{what}: still there: {why}"),
         Outcome::Left { why, next: Some(next) } => format!("{what}: still there: {why}; {next}"),
     }
-}
-
-/// Lent and in the journal.
-fn lent(loan: pagewise_apply::LoanId) -> LoanId {
-    #[cfg(debug_assertions)]
-    crash_where_asked(loan.0);
-    LoanId(loan.0)
-}
-
-/// For tests of what a crash leaves: `PAGEWISE_TEST_CRASH=panic:2` panics once the second loan is taken,
-/// `abort:2` ends there as a panic of the release build does.
-#[cfg(debug_assertions)]
-fn crash_where_asked(loan: u64) {
-    let asked = std::env::var("PAGEWISE_TEST_CRASH").unwrap_or_default();
-    match asked.split_once(':') {
-        Some(("panic", at)) if at == loan.to_string() => panic!("asked for by a test"),
-        Some(("abort", at)) if at == loan.to_string() => std::process::abort(),
-        _ => {}
-    }
-}
-
-impl Treatment for Borrowed {
-    fn zram(&mut self, wanted: &ZramWanted) -> Result<Zram, Refused> {
-        let wish = ZramWish {
-            disksize: wanted.disksize,
-            algorithm: wanted.algorithm.clone(),
-            level: wanted.level,
-            dictionary: None,
-            mem_limit: wanted.mem_limit,
-        };
-        let made = self.session.zram(&wish).map_err(|error| refused("a zram device", &error))?;
-        let pagewise_apply::Zram { loan, number, device, sysfs } = made;
-        Ok(Zram { loan: lent(loan), number, device, sysfs })
-    }
-
-    fn swap_on(&mut self, area: &Path, priority: Option<i16>) -> Result<LoanId, Refused> {
-        let what = || format!("swap on {}", area.display());
-        let loan =
-            self.session.swap_on(area, priority).map_err(|error| refused(&what(), &error))?;
-        Ok(lent(loan))
-    }
-
-    fn swap_file(&mut self, folder: &Path, size: Bytes) -> Result<SwapFile, Refused> {
-        let made = self.session.swap_file(folder, size);
-        let (loan, path) = made.map_err(|error| refused("a swap file", &error))?;
-        Ok(SwapFile { loan: lent(loan), path })
-    }
-
-    fn swap_device(&mut self, device: &Path, priority: Option<i16>) -> Result<LoanId, Refused> {
-        let what = || format!("swap on {}", device.display());
-        let loan = self.session.swap_device(device, priority);
-        loan.map(lent).map_err(|error| refused(&what(), &error))
-    }
-
-    /// Where the user wants what passes.
-    fn swap_folder(&self) -> Option<PathBuf> {
-        std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty()).map(PathBuf::from)
-    }
-
-    /// Version 2 has one swappiness for all: there `vm.swappiness` reaches the group by itself.
-    fn group(&mut self, wanted: GroupWanted) -> Result<Group, Refused> {
-        let GroupWanted { limit, swap_max, swappiness } = wanted;
-        let swappiness = swappiness.filter(|_| !self.session.has_unified_groups());
-        let wish = GroupWish { max: limit, swap_max, swappiness, ..GroupWish::default() };
-        let made = self.session.group(&wish).map_err(|error| refused("a memory cgroup", &error))?;
-        let pagewise_apply::Group { loan, folder, unified } = made;
-        Ok(Group { loan: lent(loan), folder, unified })
-    }
-
-    fn knob(&mut self, name: &str, value: &str) -> Result<LoanId, Refused> {
-        let what = || format!("{name} = {value}");
-        let loan = self.session.knob(name, None, value);
-        loan.map(lent).map_err(|error| refused(&what(), &error))
-    }
-
-    fn knob_of(&mut self, name: &str, instance: &str, value: &str) -> Result<LoanId, Refused> {
-        let what = || format!("{name} = {value} of {instance}");
-        let loan = self.session.knob(name, Some(instance), value);
-        loan.map(lent).map_err(|error| refused(&what(), &error))
-    }
-
-    fn give_back(&mut self, loan: LoanId) -> Result<(), Refused> {
-        let outcome = self.session.give_back(pagewise_apply::LoanId(loan.0));
-        match outcome.map_err(|error| refused("giving back", &error))? {
-            Outcome::Conflict { found, .. } => Err(Refused {
-                what: "giving back".to_owned(),
-                why: format!("somebody has set {found} since; that stays"),
-                next: None,
-            }),
-            _ => Ok(()),
-        }
-    }
-}
-
-fn refused(what: &str, error: &Error) -> Refused {
-    let why = match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    };
-    Refused { what: what.to_owned(), why, next: error.next() }
 }

@@ -6,7 +6,8 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use pagewise_model::{Bytes, Direction};
+use pagewise_model::lend::{Lender, LoanId, ZramDevice, ZramSpec};
+use pagewise_model::{Bytes, Direction, Refusal};
 use pagewise_observe::HostRoot;
 
 use super::Error;
@@ -20,16 +21,15 @@ use super::store::{Device, Store};
 use super::wanted::{Candidate, Wanted};
 use super::zram::{fill, filled};
 use crate::stand_in::StandIn;
-use pagewise_model::lend::{LoanId, Refused, Treatment, Zram, ZramWanted};
 
-/// Measures zram devices that `treatment` lends, all filled with `pages`, and gives them back.
+/// Measures zram devices that `lender` lends, all filled with `pages`, and gives them back.
 ///
 /// Where no candidate gets a device, nothing is measured and [`Bench::failures`] says why.
 ///
 /// # Errors
 /// Where there are no pages, or devices for them do not fit into memory.
 pub fn block(
-    treatment: &mut dyn Treatment,
+    lender: &mut dyn Lender,
     host: &HostRoot,
     pages: &Pages,
     wanted: &Wanted,
@@ -45,7 +45,7 @@ pub fn block(
     let needs = Needs { devices: wanted.candidates.len(), references };
     let span = room::span(host, all, needs)?;
     let (noise, stand_in) = (reference::noise(wanted.seed), OnceCell::new());
-    let mut field = Field::new(treatment, host, pages, wanted, span);
+    let mut field = Field::new(lender, host, pages, wanted, span);
     field.candidates(watch);
     if !field.contestants.is_empty() {
         field.references(&noise, &stand_in, watch);
@@ -63,7 +63,7 @@ pub fn block(
 
 /// All who take part, while it is made up.
 struct Field<'a> {
-    treatment: &'a mut dyn Treatment,
+    lender: &'a mut dyn Lender,
     host: &'a HostRoot,
     pages: &'a Pages,
     wanted: &'a Wanted,
@@ -76,7 +76,7 @@ struct Field<'a> {
 
 impl<'a> Field<'a> {
     fn new(
-        treatment: &'a mut dyn Treatment,
+        lender: &'a mut dyn Lender,
         host: &'a HostRoot,
         pages: &'a Pages,
         wanted: &'a Wanted,
@@ -84,7 +84,7 @@ impl<'a> Field<'a> {
     ) -> Self {
         let (loans, entrants, contestants) = (Vec::new(), Vec::new(), Vec::new());
         let failures = Vec::new();
-        Self { treatment, host, pages, wanted, span, loans, entrants, contestants, failures }
+        Self { lender, host, pages, wanted, span, loans, entrants, contestants, failures }
     }
 
     fn candidates(&mut self, watch: &mut Watch<'_>) {
@@ -123,9 +123,9 @@ impl<'a> Field<'a> {
         who: &str,
         (algorithm, level): (Option<String>, Option<i32>),
         disksize: Bytes,
-    ) -> Result<(Zram, Device), Failure> {
-        let wanted = ZramWanted { disksize, algorithm, level, mem_limit: None };
-        let zram = self.treatment.zram(&wanted).map_err(|refused| Failure::of(who, refused))?;
+    ) -> Result<(ZramDevice, Device), Failure> {
+        let spec = ZramSpec { algorithm, level, ..ZramSpec::new(disksize) };
+        let zram = self.lender.lend_zram(&spec).map_err(|refused| Failure::of(who, refused))?;
         self.loans.push(zram.loan);
         let device = Device::open(&zram.device).map_err(|error| failed(who, &error))?;
         Ok((zram, device))
@@ -252,7 +252,7 @@ impl<'a> Field<'a> {
     fn given_back(mut self) -> (Vec<Entrant>, Vec<Failure>) {
         self.contestants.clear();
         for loan in self.loans {
-            if let Err(refused) = self.treatment.give_back(loan) {
+            if let Err(refused) = self.lender.return_loan(loan) {
                 self.failures.push(Failure::of("giving back", refused));
             }
         }
@@ -265,7 +265,7 @@ fn failed(who: &str, error: &io::Error) -> Failure {
 }
 
 impl Failure {
-    fn of(who: &str, refused: Refused) -> Self {
+    fn of(who: &str, refused: Refusal) -> Self {
         Self { who: who.to_owned(), why: refused.to_string(), next: refused.next }
     }
 }

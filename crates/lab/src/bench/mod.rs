@@ -19,7 +19,7 @@
 //! sampler.run(&mut [|_, page| _ = pages.push(page)]);
 //! let wanted = Wanted::of(candidates, Duration::from_secs(40), 9);     // fields are public
 //! let mut watch = Watch { stop: &stop, progress: &mut |step| bar.show(step) };
-//! let bench = block(&mut treatment, &host, &pages, &wanted, &mut watch)?;
+//! let bench = block(&mut lender, &host, &pages, &wanted, &mut watch)?;
 //! bench.rows();             // BenchRow, of medians        bench.references();    // Reference
 //! bench.cells[0].rounds;    // Round of every round: those of one number are pairs
 //! ```

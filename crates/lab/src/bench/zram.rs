@@ -5,12 +5,12 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use pagewise_model::lend::ZramDevice;
 use pagewise_model::{Bytes, Pages as Count};
 use pagewise_observe::{HostRoot, Scope, snapshot};
 
 use super::pages::Pages;
 use super::store::Store;
-use pagewise_model::lend::Zram;
 
 /// A request of this size goes through zram page by page, like any other.
 const PIECE: u64 = 1 << 20;
@@ -53,7 +53,7 @@ pub(super) fn fill(
 }
 
 /// What the kernel says of it now.
-pub(super) fn filled(host: &HostRoot, zram: &Zram, began: Instant, page: Bytes) -> Filled {
+pub(super) fn filled(host: &HostRoot, zram: &ZramDevice, began: Instant, page: Bytes) -> Filled {
     let seconds = began.elapsed().as_secs_f64();
     let devices = snapshot(host, &Scope::glance()).zram;
     let Some(device) = devices.into_iter().find(|device| device.id == zram.number) else {

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use pagewise_model::lend::{Lender, LoanId};
 use pagewise_model::{RunEnd, TrialArm, TrialForecast, TrialLook, TrialRun, Verdict};
 
 use super::boundary::looks;
@@ -27,7 +28,6 @@ use super::trouble::{Trouble, failed, quoted};
 use super::watcher::Watcher;
 use super::{Experiment, order};
 use crate::workload;
-use pagewise_model::lend::{LoanId, Treatment};
 
 /// Pairs that may fail.
 const FAILURES: usize = 3;
@@ -75,15 +75,15 @@ pub struct Conducted {
     pub trouble: Option<Trouble>,
 }
 
-/// Runs it to its end. Without a treatment nothing is borrowed: no settings, no cgroup.
+/// Runs it to its end. Without a lender nothing is borrowed: no settings, no cgroup.
 pub fn conduct<'a>(
     experiment: &Experiment,
-    treatment: Option<&'a mut (dyn Treatment + 'a)>,
+    lender: Option<&'a mut (dyn Lender + 'a)>,
     control: &mut Control<'_>,
 ) -> Conducted {
     let mut conductor = Conductor {
         experiment,
-        treatment,
+        lender,
         control,
         began: Instant::now(),
         patterns: Vec::new(),
@@ -100,7 +100,7 @@ pub fn conduct<'a>(
 
 struct Conductor<'a, 'b, 'c, 'd> {
     experiment: &'a Experiment,
-    treatment: Option<&'b mut (dyn Treatment + 'b)>,
+    lender: Option<&'b mut (dyn Lender + 'b)>,
     control: &'c mut Control<'d>,
     began: Instant,
     patterns: Vec<(String, Pattern)>,
@@ -291,9 +291,9 @@ impl<'a> Conductor<'a, '_, '_, '_> {
     }
 
     fn borrowed(&mut self, arm: &TrialArm, lent: &mut Lent) -> Result<(), Trouble> {
-        let Some(treatment) = self.treatment.as_deref_mut() else { return Ok(()) };
+        let Some(lender) = self.lender.as_deref_mut() else { return Ok(()) };
         let limit = self.experiment.memory_limit_bytes;
-        borrow(treatment, arm, limit, &mut self.files, lent)
+        borrow(lender, arm, limit, &mut self.files, lent)
             .map_err(|source| Trouble::Refused { arm: arm.name.clone(), source })
     }
 
@@ -316,8 +316,8 @@ impl<'a> Conductor<'a, '_, '_, '_> {
 
     /// The last one first. All of them are tried.
     fn give_back(&mut self, arm: &str, loans: Vec<LoanId>) -> Result<(), Trouble> {
-        let Some(treatment) = self.treatment.as_deref_mut() else { return Ok(()) };
-        let given = loans.into_iter().rev().map(|loan| treatment.give_back(loan));
+        let Some(lender) = self.lender.as_deref_mut() else { return Ok(()) };
+        let given = loans.into_iter().rev().map(|loan| lender.return_loan(loan));
         let kept: Vec<_> = given.filter_map(Result::err).collect();
         kept.into_iter()
             .next()

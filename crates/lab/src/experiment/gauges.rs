@@ -7,14 +7,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pagewise_model::lend::{MemoryGroup, ZramDevice};
+
 use super::host::Changed;
 use super::metric::{KSWAPD_CPU, MEMORY_STALL, POOL, SWAP_USED};
-use pagewise_model::lend::{Group, Zram};
 
 /// What is looked at, from the beginning of a run on.
 #[derive(Debug)]
 pub(super) struct Gauges {
-    group: Option<Group>,
+    group: Option<MemoryGroup>,
     zram: Vec<PathBuf>,
     /// How much of the host's swap was in use.
     host_swap: Option<u64>,
@@ -27,7 +28,7 @@ pub(super) struct Gauges {
 }
 
 impl Gauges {
-    pub(super) fn new(group: Option<&Group>, zram: &[Zram], kswapd: &[u32]) -> Self {
+    pub(super) fn new(group: Option<&MemoryGroup>, zram: &[ZramDevice], kswapd: &[u32]) -> Self {
         Self {
             group: group.cloned(),
             zram: zram.iter().map(|device| device.sysfs.clone()).collect(),
@@ -84,7 +85,7 @@ pub(super) fn number(path: &Path) -> Option<u64> {
 
 /// Version 1 says it among its statistics, which lag by some pages. Its two usages are read one
 /// after the other: what is charged in between would look like swap.
-fn swap_of(group: &Group) -> Option<u64> {
+fn swap_of(group: &MemoryGroup) -> Option<u64> {
     if group.unified {
         return number(&group.folder.join("memory.swap.current"));
     }
@@ -143,7 +144,7 @@ fn processor_time(pids: &[u32]) -> Option<u64> {
 }
 
 /// Microseconds in which all waited for memory: of the group, and of the host.
-fn stall(group: Option<&Group>) -> (Option<u64>, Option<u64>) {
+fn stall(group: Option<&MemoryGroup>) -> (Option<u64>, Option<u64>) {
     let read = |path: &Path| full_in(&fs::read_to_string(path).ok()?);
     let own = group.filter(|group| group.unified);
     let own = own.and_then(|group| read(&group.folder.join("memory.pressure")));
@@ -194,7 +195,7 @@ mod tests {
     fn the_most_that_a_group_had_in_swap_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let loan = pagewise_model::lend::LoanId(1);
-        let group = Group { loan, folder: folder.path().to_owned(), unified: false };
+        let group = MemoryGroup { loan, folder: folder.path().to_owned(), unified: false };
         let mut gauges = Gauges::new(Some(&group), &[], &[]);
         for swap in [500, 8000, 0] {
             let stat = format!("cache 77\nswap 12\ntotal_cache 77\ntotal_swap {swap}\n");

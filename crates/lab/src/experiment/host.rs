@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pagewise_model::Counters;
+use pagewise_model::lend::MemoryGroup;
 use pagewise_observe::HostRoot;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -21,7 +22,6 @@ use super::metric::{
     SCANNED, STOLEN, SWAPPED_IN, SWAPPED_OUT, ZERO_IN, ZERO_OUT, ZSWAP_IN, ZSWAP_OUT,
 };
 use crate::ticks::{Ticks, ticks};
-use pagewise_model::lend::Group;
 
 /// A metric, and the counters whose sum it is: the names of a cgroup, then those of the host.
 type Sum = (&'static str, &'static [&'static str], &'static [&'static str]);
@@ -69,7 +69,7 @@ pub(super) struct Changed {
     pub(super) cpu_seconds: Option<f64>,
 }
 
-pub(super) fn before(host: &HostRoot, group: Option<&Group>) -> Before {
+pub(super) fn before(host: &HostRoot, group: Option<&MemoryGroup>) -> Before {
     Before {
         group: group.map(|group| of_group(host, group, "memory.stat")),
         ticks: ticks(),
@@ -83,7 +83,7 @@ impl Before {
     pub(super) fn until_now(
         &self,
         host: &HostRoot,
-        group: Option<&Group>,
+        group: Option<&MemoryGroup>,
         limited: bool,
     ) -> Changed {
         let vmstat = pagewise_observe::counters(host, "proc/vmstat");
@@ -163,24 +163,24 @@ impl Grown<'_> {
     }
 }
 
-fn of_group(host: &HostRoot, group: &Group, file: &str) -> Counters {
+fn of_group(host: &HostRoot, group: &MemoryGroup, file: &str) -> Counters {
     let path = group.folder.join(file);
     pagewise_observe::counters(host, path.to_string_lossy().trim_start_matches('/'))
 }
 
 /// The most that the group used. Kernels before 6.0 do not say it of a group of version 2.
-fn peak(group: &Group) -> Option<f64> {
+fn peak(group: &MemoryGroup) -> Option<f64> {
     let file = if group.unified { "memory.peak" } else { "memory.max_usage_in_bytes" };
     number(&group.folder.join(file)).map(|bytes| bytes as f64)
 }
 
-fn oom_kills(host: &HostRoot, group: &Group) -> u64 {
+fn oom_kills(host: &HostRoot, group: &MemoryGroup) -> u64 {
     let file = if group.unified { "memory.events" } else { "memory.oom_control" };
     of_group(host, group, file).get("oom_kill").get().unwrap_or(0)
 }
 
 /// Of version 2, also of processes for which nobody waited.
-fn cpu(host: &HostRoot, group: &Group) -> Option<f64> {
+fn cpu(host: &HostRoot, group: &MemoryGroup) -> Option<f64> {
     let micros = of_group(host, group, "cpu.stat").get("usage_usec").get();
     micros.filter(|_| group.unified).map(|micros| micros as f64 / 1e6)
 }

@@ -5,7 +5,7 @@
 //! ```text
 //! let experiment = Experiment { .. };            what is run, what is compared, how often
 //! experiment.check()?                            arms that are alike, metrics that cannot be
-//! let conducted = conduct(&experiment, Some(&mut treatment), &mut control);
+//! let conducted = conduct(&experiment, Some(&mut lender), &mut control);
 //! conducted.runs                                 every run, also where it was stopped
 //! let trial = judge(&experiment, &conducted.runs);
 //! ```

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pagewise_model::RunEnd;
+use pagewise_model::lend::{MemoryGroup, ZramDevice};
 use pagewise_observe::HostRoot;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -33,7 +34,6 @@ use super::victims::Log;
 use super::watcher::Watcher;
 use crate::calls::{Waited, waited};
 use crate::program;
-use pagewise_model::lend::{Group, Zram};
 
 /// How often it is looked whether somebody wants to stop, and what the command holds.
 const LOOK: Duration = Duration::from_millis(100);
@@ -54,12 +54,12 @@ pub(super) struct Start<'a> {
     /// The program's own file.
     pub(super) program: &'a Path,
     pub(super) arguments: &'a [String],
-    pub(super) group: Option<&'a Group>,
+    pub(super) group: Option<&'a MemoryGroup>,
     /// Whether the group has a limit.
     pub(super) limited: bool,
     pub(super) deadline: Duration,
-    /// Zram devices of its own.
-    pub(super) zram: &'a [Zram],
+    /// zram devices of its own.
+    pub(super) zram: &'a [ZramDevice],
     /// The kernel's reclaim threads.
     pub(super) kswapd: &'a [u32],
     /// Whether it is looked where those spend their time.

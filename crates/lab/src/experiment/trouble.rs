@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What ends an experiment early, in words, and what to do about it.
 
-use pagewise_model::RunEnd;
+use pagewise_model::{Refusal, RunEnd};
 
 use super::notes::how;
 use crate::program::last_lines;
-use pagewise_model::lend::Refused;
 
 /// What ends an experiment early.
 #[derive(Debug, thiserror::Error)]
@@ -22,15 +21,15 @@ pub enum Trouble {
         /// Which.
         arm: String,
         /// What, and why.
-        source: Refused,
+        source: Refusal,
     },
-    /// Something could not be given back; the treatment tries again when it ends.
+    /// Something could not be given back; the lender tries again when it ends.
     #[error("giving back what a run of arm {arm} had borrowed")]
     Kept {
         /// Which.
         arm: String,
         /// What, and why.
-        source: Refused,
+        source: Refusal,
     },
     /// The command could not be started.
     #[error("{0}")]

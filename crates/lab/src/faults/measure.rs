@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is wanted and a [`Treatment`] → rounds of measurements, which are then made into rows.
+//! What is wanted and a [`Lender`] → rounds of measurements, which are then made into rows.
 //!
 //! Within a round each device is swap once, each `vm.page-cluster` is set once for it, and each kind of
 //! memory and order is measured once with it: all in an order that changes from round to round.
@@ -7,7 +7,10 @@
 use std::fs::File;
 
 use fastrand::Rng;
-use pagewise_model::{Access, SwappedKind};
+use pagewise_model::lend::{
+    GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapArea, SwapSpec, ZramDevice, ZramSpec,
+};
+use pagewise_model::{Access, Refusal, SwappedKind};
 
 use super::order::shuffled;
 use super::rows::{Done, Key};
@@ -16,7 +19,6 @@ use super::task::{Round, Task, What};
 use super::wanted::{Control, Device, Ended, Measured, Progress, Trouble, Wanted};
 use super::{judge, rows};
 use crate::stand_in::StandIn;
-use pagewise_model::lend::{Group, GroupWanted, LoanId, Refused, Treatment, Zram, ZramWanted};
 
 /// The knob that is borrowed.
 const CLUSTER: &str = "vm.page-cluster";
@@ -27,15 +29,15 @@ const CLUSTER: &str = "vm.page-cluster";
 /// # Errors
 /// Where there can be no cgroup. All else that is refused is a trouble of what was measured.
 pub fn measure(
-    treatment: &mut dyn Treatment,
+    lender: &mut dyn Lender,
     wanted: &Wanted,
     pages: &File,
     control: &mut Control<'_>,
-) -> Result<Measured, Refused> {
+) -> Result<Measured, Refusal> {
     let limit = Some(wanted.group_limit);
-    let group = treatment.group(GroupWanted { limit, ..GroupWanted::default() })?;
+    let group = lender.lend_group(&GroupSpec { max: limit, ..GroupSpec::default() })?;
     let mut round = Rounds {
-        treatment,
+        lender,
         wanted,
         pages,
         control,
@@ -97,11 +99,11 @@ impl Kept {
 }
 
 struct Rounds<'a, 'b> {
-    treatment: &'a mut dyn Treatment,
+    lender: &'a mut dyn Lender,
     wanted: &'a Wanted,
     pages: &'a File,
     control: &'a mut Control<'b>,
-    group: &'a Group,
+    group: &'a MemoryGroup,
     rng: Rng,
     progress: Progress,
     kept: Kept,
@@ -125,16 +127,15 @@ impl Rounds<'_, '_> {
     }
 
     /// Borrows the devices; those that are refused are left out.
-    fn devices(&mut self) -> Vec<(usize, Zram)> {
+    fn devices(&mut self) -> Vec<(usize, ZramDevice)> {
         let mut lent = Vec::new();
         for (number, device) in self.wanted.devices.iter().enumerate() {
-            let wanted = ZramWanted {
-                disksize: self.wanted.disksize,
+            let spec = ZramSpec {
                 algorithm: Some(device.algorithm.clone()),
                 level: device.level,
-                mem_limit: None,
+                ..ZramSpec::new(self.wanted.disksize)
             };
-            match self.treatment.zram(&wanted) {
+            match self.lender.lend_zram(&spec) {
                 Ok(zram) => lent.push((number, zram)),
                 Err(refused) => self.kept.trouble(shown(device), refused.to_string()),
             }
@@ -142,12 +143,13 @@ impl Rounds<'_, '_> {
         lent
     }
 
-    fn round(&mut self, round: u32, devices: &[(usize, Zram)]) -> Result<(), Ended> {
+    fn round(&mut self, round: u32, devices: &[(usize, ZramDevice)]) -> Result<(), Ended> {
         if round > 0 {
             self.file(round)?;
         }
         for (device, zram) in shuffled(&mut self.rng, devices.iter().collect()) {
-            match self.treatment.swap_on(&zram.device, None) {
+            let area = SwapArea::Lent(zram.device.clone());
+            match self.lender.lend_swap(&SwapSpec { area, priority: None }) {
                 Ok(loan) => {
                     let ended = self.clusters(round, *device);
                     self.give_back("swap", loan);
@@ -167,7 +169,7 @@ impl Rounds<'_, '_> {
             clusters.truncate(1);
         }
         for cluster in clusters {
-            match self.treatment.knob(CLUSTER, &cluster.to_string()) {
+            match self.lender.lend_knob(&KnobSetting::new(CLUSTER, cluster.to_string())) {
                 Ok(loan) => {
                     let ended = self.combinations(round, device, cluster);
                     self.give_back(CLUSTER, loan);
@@ -246,7 +248,7 @@ impl Rounds<'_, '_> {
     }
 
     fn give_back(&mut self, what: &str, loan: LoanId) {
-        if let Err(refused) = self.treatment.give_back(loan) {
+        if let Err(refused) = self.lender.return_loan(loan) {
             self.kept.trouble(format!("{what}, given back"), refused.to_string());
         }
     }

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! let wanted = Wanted { file_folder: Some(folder), ..Wanted::usual(devices, pages) };
-//! let measured = measure(&mut treatment, &wanted, &file_of_pages, &mut control)?;
+//! let measured = measure(&mut lender, &wanted, &file_of_pages, &mut control)?;
 //! measured.rows      FaultRow per device, memory, access and page-cluster
 //! measured.out       SwapOutCost per device
 //! measured.effects   ClusterEffect per device, memory and access: does page-cluster matter here?

@@ -10,19 +10,19 @@ use anyhow::Context;
 use pagewise_lab::bench::Entrant;
 use pagewise_lab::faults::{self, Control, Device, Ended, Trouble, Wanted};
 use pagewise_lab::stand_in::StandIn;
+use pagewise_model::lend::Lender;
 use pagewise_model::{Access, NotMeasured, SwappedKind};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::pages::Drawn;
 use super::times::Times;
 use super::{Measured, Setting};
-use crate::host_loans::Borrowed;
 use crate::progress::Measuring;
 
 pub(super) fn measure(
     setting: &Setting<'_>,
     drawn: &Drawn,
-    borrowed: &mut Borrowed,
+    lender: &mut dyn Lender,
     measured: &mut Measured,
 ) -> anyhow::Result<()> {
     let times = Times::of(setting.wanted);
@@ -48,7 +48,7 @@ pub(super) fn measure(
         let until = Some(Instant::now() + times.swap);
         let stop = setting.stop.flag();
         let mut control = Control { stop, until, progress: &mut progress };
-        match faults::measure(borrowed, &wanted, &file, &mut control) {
+        match faults::measure(lender, &wanted, &file, &mut control) {
             Ok(rounds) => add(measured, rounds, times.swap),
             Err(refused) => measured.not_measured.push(NotMeasured {
                 what: "swap".to_owned(),

@@ -14,7 +14,7 @@ use pagewise_model::{Name, Reading, Snapshot, Source, TrialForecast, TrialRun};
 use super::guest::in_words;
 use crate::cli::{Global, LabRun};
 use crate::evidence::Folder;
-use crate::host_loans::Borrowed;
+use crate::host_loans::HostLoans;
 use crate::interrupt::Stop;
 use crate::output;
 use crate::progress::Measuring;
@@ -120,7 +120,7 @@ impl<'a> Machines<'a> {
         keep: &mut Keep<'_>,
         kept: &mut Option<Folder>,
     ) -> anyhow::Result<Ran> {
-        let mut borrowed = Borrowed::for_arms(&cell.experiment, self.shares_swap)?;
+        let mut loans = HostLoans::for_arms(&cell.experiment, self.shares_swap)?;
         *kept = keep(&cell.experiment, self.host)?;
         let shown = Shown::start(self.global, cell);
         let mut heard = |heard: Heard<'_>| match heard {
@@ -130,9 +130,9 @@ impl<'a> Machines<'a> {
         };
         let mut control = Control { stop: self.stop.flag(), heard: &mut heard };
         let Conducted { runs, trouble, .. } =
-            conduct(&cell.experiment, Some(&mut borrowed), &mut control);
+            conduct(&cell.experiment, Some(&mut loans.session), &mut control);
         drop(shown);
-        borrowed.end().iter().for_each(output::message);
+        loans.end().iter().for_each(output::message);
         let stopped = matches!(trouble, Some(Trouble::Stopped));
         let ended = |trouble: Trouble| {
             let next = trouble.next();
