@@ -17,8 +17,7 @@ use pagewise_lab::experiment::{
     Conducted, Control, Experiment, Heard, Metric, Trouble, conduct, judge, setting,
 };
 use pagewise_model::lend::{
-    GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapArea, SwapFile, SwapSpec, ZramDevice,
-    ZramSpec,
+    GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapFile, SwapSpec, ZramDevice, ZramSpec,
 };
 use pagewise_model::{Bytes, Clock, Refusal, RunEnd, TrialArm, TrialRun, TrialSwap, Verdict};
 
