@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pagewise_lab::experiment::{
-    Conducted, Control, Experiment, Heard, Metric, Trouble, conduct, judge, setting,
-};
+use pagewise_lab::experiment::{Conducted, Control, Heard, Trouble, conduct};
+use pagewise_model::arm::setting;
 use pagewise_model::lend::{
     GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapFile, SwapSpec, ZramDevice, ZramSpec,
 };
 use pagewise_model::{Bytes, Clock, Refusal, RunEnd, TrialArm, TrialRun, TrialSwap, Verdict};
+use pagewise_stats::{Experiment, Metric, judge};
 
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());

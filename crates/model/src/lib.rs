@@ -8,6 +8,7 @@
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
+pub mod arm;
 mod bench;
 mod benchmark;
 mod capability;

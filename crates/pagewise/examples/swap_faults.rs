@@ -16,7 +16,7 @@ use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use pagewise_lab::faults::{Control, Device, Progress, Wanted, is_worker, measure, worker_main};
+use pagewise_bench::faults::{Control, Device, Progress, Wanted, is_worker, measure, worker_main};
 use pagewise_model::Bytes;
 
 struct Arguments(BTreeMap<String, String>);

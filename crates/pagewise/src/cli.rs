@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use pagewise_lab::bench::Candidate;
-use pagewise_lab::cache::Item;
+use pagewise_bench::block::Candidate;
+use pagewise_guest::cache::Item;
+use pagewise_guest::kernel::Wanted;
+use pagewise_guest::qemu::Disk;
+use pagewise_guest::userland::Userland;
 use pagewise_lab::contents::Mix;
-use pagewise_lab::experiment::{self, Given, Metric, SELFTEST_TRIALS};
-use pagewise_lab::guest::Disk;
-use pagewise_lab::kernel::Wanted;
-use pagewise_lab::userland::Userland;
+use pagewise_lab::experiment::{Given, SELFTEST_TRIALS};
 use pagewise_pages::codec::Algorithm;
 use pagewise_pages::kernel::{KERNELS, Kernel};
 use pagewise_report::view::{Field, Section, Sort};
+use pagewise_stats::Metric;
 
 use crate::duration::parse;
 
@@ -549,8 +550,8 @@ pub(crate) struct Trial {
     #[arg(long)]
     pub(crate) higher_is_better: bool,
     /// The most pairs of runs; fewer than six tell nothing
-    #[arg(long, value_name = "N", default_value_t = experiment::USUAL_PAIRS,
-        value_parser = clap::value_parser!(u32).range(1..=i64::from(experiment::MOST_PAIRS)))]
+    #[arg(long, value_name = "N", default_value_t = pagewise_stats::USUAL_PAIRS,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(pagewise_stats::MOST_PAIRS)))]
     pub(crate) pairs: u32,
     /// The most memory that the command may use, as 256M
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
@@ -787,7 +788,7 @@ pub(crate) struct Picked {
     pub(crate) arm: Vec<String>,
     /// The most pairs of runs; fewer than six tell nothing [default: as the file says]
     #[arg(long, value_name = "N", conflicts_with = "preview",
-        value_parser = clap::value_parser!(u32).range(1..=i64::from(experiment::MOST_PAIRS)))]
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(pagewise_stats::MOST_PAIRS)))]
     pub(crate) pairs: Option<u32>,
     /// A glance: some of the arms, three rounds, no verdicts
     #[arg(long)]

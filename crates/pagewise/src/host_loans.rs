@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use pagewise_apply::{Outcome, Recovered, Rescue, Session, state_folder};
-use pagewise_lab::experiment::Experiment;
 use pagewise_model::Name;
+use pagewise_stats::Experiment;
 
 use crate::output;
 
@@ -53,7 +53,7 @@ impl HostLoans {
         if allow_shared_swap {
             session.allow_shared_swap();
         }
-        if pagewise_lab::init::is_guest() {
+        if pagewise_guest::init::is_guest() {
             session.allow_devices();
         }
         let folder = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty());

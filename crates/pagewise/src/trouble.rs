@@ -74,11 +74,11 @@ const INTERRUPTED: u8 = 130;
 /// Prints the error and says how to exit.
 pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
     output::message(format_args!("{error:#}"));
-    let lab = error.chain().find_map(|cause| cause.downcast_ref::<pagewise_lab::Error>());
+    let lab = error.chain().find_map(|cause| cause.downcast_ref::<pagewise_guest::Error>());
     let apply = error.chain().find_map(|cause| cause.downcast_ref::<pagewise_apply::Error>());
     let refusal = error.chain().find_map(|cause| cause.downcast_ref::<Refusal>());
     let next = next(error).map(str::to_owned);
-    let next = next.or_else(|| lab.and_then(pagewise_lab::Error::next));
+    let next = next.or_else(|| lab.and_then(pagewise_guest::Error::next));
     let next = next.or_else(|| apply.and_then(pagewise_apply::Error::next));
     let act = error.chain().find_map(|cause| cause.downcast_ref::<ActError>());
     let next = next.or_else(|| act.and_then(ActError::next).map(str::to_owned));

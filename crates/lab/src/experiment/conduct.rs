@@ -14,19 +14,15 @@ use std::time::Instant;
 
 use pagewise_model::lend::{Lender, LoanId};
 use pagewise_model::{RunEnd, TrialArm, TrialForecast, TrialLook, TrialRun, Verdict};
+use pagewise_observe::{HostRoot, ThreadCpu};
+use pagewise_stats::boundary::looks;
+use pagewise_stats::dropped::{self, is_outcome};
+use pagewise_stats::{Experiment, Pattern, SAID, end_in_words, forecast, judge, order};
 
-use super::boundary::looks;
-use super::dropped::{self, is_outcome};
-use super::forecast::forecast;
-use super::gauges::kswapd;
-use super::judge::judge;
 use super::lend::{Files, Lent, borrow};
-use super::metric::Pattern;
-use super::notes::how;
 use super::run::{self, NotRun, Ran, Start};
 use super::trouble::{Trouble, failed, quoted};
 use super::watcher::Watcher;
-use super::{Experiment, order};
 use crate::workload;
 
 /// Pairs that may fail.
@@ -89,7 +85,8 @@ pub fn conduct<'a>(
         patterns: Vec::new(),
         programs: Vec::new(),
         files: Files::new(),
-        kswapd: kswapd(),
+        kswapd: HostRoot::live()
+            .map_or_else(|_| ThreadCpu::default(), |host| ThreadCpu::kswapd(&host)),
         watcher: Watcher::new(),
         runs: Vec::new(),
     };
@@ -107,7 +104,7 @@ struct Conductor<'a, 'b, 'c, 'd> {
     /// Of each arm.
     programs: Vec<PathBuf>,
     files: Files,
-    kswapd: Vec<u32>,
+    kswapd: ThreadCpu,
     watcher: Watcher,
     runs: Vec<TrialRun>,
 }
@@ -162,7 +159,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
 
     /// Arms that go on.
     fn kept(&self) -> Vec<&'a TrialArm> {
-        dropped::kept(self.experiment, &dropped::of(self.experiment, &self.runs))
+        dropped::kept_arms(self.experiment, &dropped::dropped_arms(self.experiment, &self.runs))
     }
 
     /// A look that was planned, and an answer.
@@ -250,7 +247,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             return Err(Trouble::NoMatch { pattern: name.clone(), said: quoted(said) });
         }
         let primary = self.experiment.primary();
-        let is_said = workload::SAID.iter().any(|known| known.name == primary.name);
+        let is_said = SAID.iter().any(|known| known.name == primary.name);
         if is_said && missing(&primary.name) {
             let metric = primary.name.clone();
             return Err(Trouble::NotTold { metric, said: quoted(said) });
@@ -266,7 +263,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         match bad.last() {
             Some(last) if bad.len() > FAILURES && pairs < self.experiment.pairs => {
                 let said = format!("; {} runs did, and no more are tried", bad.len());
-                Err(Trouble::Failed { arm: last.arm.clone(), how: how(last.end), said })
+                Err(Trouble::Failed { arm: last.arm.clone(), how: end_in_words(last.end), said })
             }
             _ => Ok(()),
         }

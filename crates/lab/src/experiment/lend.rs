@@ -10,14 +10,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use pagewise_guest::files::on_disk;
+use pagewise_model::arm::{instance, is_of_zram};
 use pagewise_model::lend::{
     GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapArea, SwapFile, SwapSpec, ZramDevice,
     ZramSpec,
 };
 use pagewise_model::{Bytes, Refusal, TrialArm, TrialSetting, TrialSwap};
-
-use super::arm::{instance, is_of_zram};
-use crate::files::on_disk;
+use pagewise_observe::{HostGauges, HostRoot};
 
 /// Where areas that say no priority begin, downwards; below those that say one.
 const USUAL_PRIORITY: i16 = 100;
@@ -84,7 +84,7 @@ fn group(
 
 /// Whether this host swaps anywhere. Then an arm without swap has to be kept from it.
 fn has_swap() -> bool {
-    std::fs::read_to_string("/proc/swaps").is_ok_and(|areas| areas.lines().count() > 1)
+    HostRoot::live().is_ok_and(|host| HostGauges(&host).has_swap())
 }
 
 fn swap(

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What ends an experiment early, in words, and what to do about it.
 
+use pagewise_guest::program::last_lines;
 use pagewise_model::{Refusal, RunEnd};
-
-use super::notes::how;
-use crate::program::last_lines;
+use pagewise_stats::end_in_words;
 
 /// What ends an experiment early.
 #[derive(Debug, thiserror::Error)]
@@ -89,7 +88,7 @@ impl Trouble {
 }
 
 pub(super) fn failed(arm: &str, end: RunEnd, said: &str) -> Trouble {
-    Trouble::Failed { arm: arm.to_owned(), how: how(end), said: quoted(said) }
+    Trouble::Failed { arm: arm.to_owned(), how: end_in_words(end), said: quoted(said) }
 }
 
 pub(super) fn quoted(said: &str) -> String {

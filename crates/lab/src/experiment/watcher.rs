@@ -8,11 +8,10 @@
 //! What leaves the group gets away from it; where there is a cgroup, giving that back ends those too.
 
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-use std::os::unix::process::CommandExt;
-
-use crate::program;
+use pagewise_guest::program;
 
 /// The last line without a farewell is who is killed. dash knows `--` only behind `-s`.
 const SCRIPT: &str = r#"last=; while read -r group; do last=$group; done; [ -z "$last" ] || kill -s KILL -- "-$last""#;

@@ -7,12 +7,14 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::lent::ZramLender;
-use pagewise_lab::bench::{Bench, Candidate, Disk, Entrant, Pages, Progress, Wanted, Watch, block};
-use pagewise_model::Refusal;
+use pagewise_bench::block::{
+    Bench, Candidate, Disk, Entrant, Pages, Progress, Wanted, Watch, block,
+};
 use pagewise_model::lend::{Lender, LoanId, ZramDevice, ZramSpec};
-use pagewise_model::{Bytes, Direction};
+use pagewise_model::{Bytes, Direction, Refusal};
 use pagewise_observe::HostRoot;
+
+use crate::lent::ZramLender;
 
 const MIB: usize = 1 << 20;
 
@@ -201,7 +203,7 @@ fn a_stop_keeps_what_is_there_and_gives_all_back() {
         stop.store(step.total > 0 && step.done > step.total / 2, Ordering::SeqCst);
     });
     assert!(bench.stopped && steps > 0);
-    let rounds = |cell: &pagewise_lab::bench::Cell| cell.rounds.len();
+    let rounds = |cell: &pagewise_bench::block::Cell| cell.rounds.len();
     assert!(bench.cells.iter().all(|cell| (1..3).contains(&rounds(cell))));
     assert!(lender.out.lock().expect("unpoisoned").is_empty());
     let bench = run(&mut lender, &pages, &wanted(offered()), &mut |_, stop| {

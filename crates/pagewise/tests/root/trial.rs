@@ -3,18 +3,18 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use std::sync::atomic::AtomicBool;
+use pagewise_lab::experiment::{Conducted, Control, Heard, conduct};
+use pagewise_model::arm::setting;
+use pagewise_model::knob::{Access, Domain, KNOBS};
+use pagewise_model::{Clock, RunEnd, TrialArm, TrialRun, TrialSwap};
+use pagewise_stats::{Experiment, Metric, judge};
+use serde_json::Value;
 
 use crate::host_loans::HostLoans;
 use crate::machine::{Place, read, said};
-use pagewise_lab::experiment::{
-    Conducted, Control, Experiment, Heard, Metric, conduct, judge, setting,
-};
-use pagewise_model::knob::{Access, Domain, KNOBS};
-use pagewise_model::{Clock, RunEnd, TrialArm, TrialRun, TrialSwap};
-use serde_json::Value;
 
 /// A knob whose change for a moment nobody feels.
 const KNOB: &str = "/proc/sys/vm/extfrag_threshold";

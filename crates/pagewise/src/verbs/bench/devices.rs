@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Pages → what borrowed zram devices make of them, at the block layer and as swap.
 
-use pagewise_lab::bench::{self, Candidate, Disk, Failure, Wanted};
+use pagewise_bench::block::{self, Candidate, Disk, Failure, Wanted};
 use pagewise_model::lend::{Lender, ZramSpec};
 use pagewise_model::{BenchLayer, Bytes, NotMeasured, Refusal};
 use pagewise_observe::Scope;
@@ -58,7 +58,7 @@ fn with(setting: &Setting<'_>, drawn: &Drawn, lender: &mut dyn Lender) -> anyhow
         ..Wanted::of(candidates, times.block, times.block_rounds)
     };
     let block = setting.watched("block layer", |watch| {
-        bench::block(lender, setting.host, &drawn.pages, &wanted, watch)
+        block::measure_devices(lender, setting.host, &drawn.pages, &wanted, watch)
     })?;
     let mut measured = Measured {
         layer: BenchLayer::Zram,

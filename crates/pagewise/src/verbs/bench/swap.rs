@@ -7,9 +7,9 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use pagewise_lab::bench::Entrant;
-use pagewise_lab::faults::{self, Control, Device, Ended, Trouble, Wanted};
-use pagewise_lab::stand_in::StandIn;
+use pagewise_bench::block::Entrant;
+use pagewise_bench::faults::{self, Control, Device, Ended, Trouble, Wanted};
+use pagewise_bench::stand_in::StandIn;
 use pagewise_model::lend::Lender;
 use pagewise_model::{Access, NotMeasured, SwappedKind};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -132,7 +132,7 @@ fn ratio(measured: &Measured) -> Option<f64> {
 
 /// The balanced pick, else the first.
 fn best(measured: &Measured, devices: &[Device]) -> Option<Device> {
-    let balanced = pagewise_lab::picks::picks(&measured.block).balanced;
+    let balanced = pagewise_bench::picks::picks(&measured.block).balanced;
     let is_best = |device: &&Device| {
         balanced.as_ref().is_some_and(|pick| {
             let winner = &pick.winner;

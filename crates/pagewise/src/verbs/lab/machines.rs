@@ -4,12 +4,13 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow, bail};
-use pagewise_lab::cache::Cache;
-use pagewise_lab::experiment::{Conducted, Control, Experiment, Heard, Trouble, conduct};
-use pagewise_lab::guest::Outcome;
-use pagewise_lab::kernel::{self, Kernel};
+use pagewise_guest::cache::Cache;
+use pagewise_guest::kernel::{self, Kernel};
+use pagewise_guest::qemu::Outcome;
+use pagewise_lab::experiment::{Conducted, Control, Heard, Trouble, conduct};
 use pagewise_lab::library::{self, Cell, Machine, Runner, Told};
 use pagewise_model::{Name, Reading, Snapshot, Source, TrialForecast, TrialRun};
+use pagewise_stats::Experiment;
 
 use super::guest::in_words;
 use crate::cli::{Global, LabRun};

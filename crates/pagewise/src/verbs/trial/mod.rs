@@ -5,11 +5,12 @@ mod current;
 mod wanted;
 
 use anyhow::{Context, anyhow};
-use pagewise_lab::experiment::{Conducted, Control, Experiment, Heard, Trouble, conduct, judge};
+use pagewise_lab::experiment::{Conducted, Control, Heard, Trouble, conduct};
 use pagewise_model::lend::Lender;
 use pagewise_model::{Cost, Interval, TrialArm, TrialForecast, TrialRun};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_report::{Tried, json, text};
+use pagewise_stats::{Experiment, judge};
 
 use super::Outcome;
 use crate::cli::{Global, Trial};

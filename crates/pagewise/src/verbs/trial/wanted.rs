@@ -2,8 +2,10 @@
 //! As typed → an experiment, and who lends for it.
 
 use anyhow::bail;
-use pagewise_lab::experiment::{Experiment, Metric, alike, arm, prefer_more};
+use pagewise_lab::experiment::arm;
+use pagewise_model::arm::alike;
 use pagewise_model::{Bytes, Clock};
+use pagewise_stats::{Experiment, Metric, prefer_more};
 
 use crate::cli::{Global, Trial};
 use crate::host_loans::HostLoans;
