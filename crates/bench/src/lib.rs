@@ -3,7 +3,7 @@
 //! access in small and huge pages.
 //!
 //! [`block`] measures zram devices, and codecs in user space, by requests in rounds of random order. [`faults`]
-//! swaps memory out and touches it again. [`picks`] says which algorithm is best for what. [`stand_in`] makes up
+//! swaps memory out and touches it again, [`canary`] chases through memory in small and huge pages. [`picks`] says which algorithm is best for what. [`stand_in`] makes up
 //! pages where those of programs may not be used, [`pool`] has memory from the pools of huge pages.
 //!
 //! Devices, swap and settings come from a [`Lender`](pagewise_model::lend::Lender) and go back to it: this crate
@@ -12,6 +12,7 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 pub mod block;
+pub mod canary;
 pub mod faults;
 pub mod picks;
 pub mod pool;

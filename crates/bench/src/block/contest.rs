@@ -8,102 +8,15 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pagewise_model::{Bytes, Direction, Noise, Shape};
+use pagewise_model::{Noise, Shape};
 
+use super::cell::Cell;
+use super::contestant::Contestant;
 use super::noise;
 use super::pace::{Pace, Progress};
-use super::pages::Pages;
+use super::plan::Plan;
 use super::round::Round;
-use super::slice::{Latencies, Runner, latencies};
-use super::store::Store;
-
-/// Something to measure.
-pub struct Contestant<'a> {
-    /// What it is called.
-    pub label: String,
-    /// Takes the requests.
-    pub store: Box<dyn Store + 'a>,
-    /// What is in it already, and is written again: contents never change. Repeated where the span
-    /// is longer. Without them it is only read.
-    pub pages: Option<&'a Pages>,
-    /// Requests stay below this.
-    pub span: Bytes,
-    /// What is asked of it.
-    pub shapes: Vec<Shape>,
-}
-
-impl std::fmt::Debug for Contestant<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Contestant({}, {})", self.label, self.span)
-    }
-}
-
-impl Contestant<'_> {
-    /// Why it cannot take requests of a shape.
-    fn refuses(&self, shape: &Shape) -> Option<String> {
-        let block = shape.block_bytes;
-        let fits = |pages: &Pages| {
-            let length = pages.bytes().len() as u64;
-            length > 0 && (self.span.get() <= length || length % block.get() == 0)
-        };
-        match (shape.direction, self.pages) {
-            _ if block.get() == 0 || shape.jobs == 0 => Some("nothing is asked of it".to_owned()),
-            _ if self.span.get() < block.get() => {
-                Some(format!("{} of pages are too few for blocks of {block}", self.span))
-            }
-            (Direction::Write, None) => Some("it is only read".to_owned()),
-            (Direction::Write, Some(pages)) if !fits(pages) => {
-                Some(format!("its pages repeat, and are no multiple of {block}"))
-            }
-            _ => None,
-        }
-    }
-}
-
-/// A contestant in one shape.
-#[derive(Debug)]
-pub struct Cell {
-    /// Its place in the list of contestants.
-    pub contestant: usize,
-    /// What is asked for.
-    pub shape: Shape,
-    /// What came of it.
-    pub rounds: Vec<Round>,
-    /// Why no more rounds came.
-    pub ended: Option<String>,
-    pub(super) latencies: Latencies,
-}
-
-impl Cell {
-    pub(super) fn new(contestant: usize, shape: Shape) -> Self {
-        Self { contestant, shape, rounds: Vec::new(), ended: None, latencies: latencies() }
-    }
-
-    /// As `4.0 KiB read by 2`.
-    fn shown(&self) -> String {
-        let Shape { block_bytes, jobs, direction } = self.shape;
-        let direction = match direction {
-            Direction::Read => "read",
-            Direction::Write => "written",
-        };
-        format!("{block_bytes} {direction} by {jobs}")
-    }
-
-    pub(super) fn block(&self) -> usize {
-        usize::try_from(self.shape.block_bytes.get()).unwrap_or(usize::MAX)
-    }
-}
-
-/// How long and how often.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plan {
-    /// Rounds that count.
-    pub rounds: u32,
-    /// For all of them, and the one that warms. Slices become no shorter than 4 ms, whatever it is.
-    pub budget: Duration,
-    /// Of orders and offsets.
-    pub seed: u64,
-}
+use super::slice::Runner;
 
 /// Who may stop it, and who is told.
 pub struct Watch<'a> {
@@ -215,8 +128,11 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::Ordering;
 
+    use pagewise_model::{Bytes, Direction};
     use proptest::prelude::*;
 
+    use super::super::pages::Pages;
+    use super::super::store::Store;
     use super::*;
 
     const PAGE: usize = 4096;

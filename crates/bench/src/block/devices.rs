@@ -10,11 +10,13 @@ use pagewise_model::lend::{Lender, LoanId, ZramDevice, ZramSpec};
 use pagewise_model::{Bytes, Direction, Refusal};
 use pagewise_observe::HostRoot;
 
-use super::Error;
-use super::contest::{Contestant, Measured, Plan, Watch, measure};
+use super::contest::{Measured, Watch, measure};
+use super::contestant::Contestant;
+use super::error::Error;
 use super::outcome::{Bench, Entrant, Failure};
 use super::pace::Progress;
 use super::pages::Pages;
+use super::plan::Plan;
 use super::reference::{self, Disk};
 use super::room::{self, Needs};
 use super::store::{Device, Store};

@@ -24,13 +24,18 @@
 //! bench.cells[0].rounds;    // Round of every round: those of one number are pairs
 //! ```
 
+mod cell;
 mod clock;
 mod contest;
+mod contestant;
 mod devices;
+mod error;
+mod latencies;
 mod noise;
 mod outcome;
 mod pace;
 mod pages;
+mod plan;
 mod reference;
 mod room;
 mod round;
@@ -40,43 +45,18 @@ mod stores;
 mod wanted;
 mod zram;
 
-pub use contest::{Cell, Contestant, Measured, Plan, Watch, measure};
+pub use cell::Cell;
+pub use contest::{Measured, Watch, measure};
+pub use contestant::Contestant;
 pub use devices::measure_devices;
+pub use error::Error;
 pub use outcome::{Bench, Entrant, Failure};
 pub use pace::Progress;
 pub use pages::Pages;
+pub use plan::Plan;
 pub use reference::Disk;
 pub use round::Round;
 pub use store::{Device, Store};
 pub use stores::{Ready, measure_stores};
 pub use wanted::{Candidate, Wanted};
 pub use zram::Filled;
-
-/// Why nothing was measured. What keeps one contestant from it is a [`Failure`] or the end of a
-/// [`Cell`], not an error.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The pages cannot be read.
-    #[error("the pages")]
-    Input {
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// There is not one page.
-    #[error("expected pages, found not even one")]
-    NoPages,
-    /// Devices for the least that is worth measuring do not fit into memory.
-    #[error(
-        "expected {needed} of available memory for {devices} devices of {least}, found {available}"
-    )]
-    NoRoom {
-        /// What they would take.
-        needed: pagewise_model::Bytes,
-        /// How many.
-        devices: usize,
-        /// The least span.
-        least: pagewise_model::Bytes,
-        /// `MemAvailable`.
-        available: pagewise_model::Bytes,
-    },
-}

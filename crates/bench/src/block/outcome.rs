@@ -3,7 +3,7 @@
 
 use pagewise_model::{BenchRow, Bytes, Name, Noise, Reference};
 
-use super::contest::Cell;
+use super::cell::Cell;
 use super::wanted::Candidate;
 use super::zram::Filled;
 

@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::contest::Plan;
+use super::plan::Plan;
 
 /// Shorter slices measure how a thread begins.
 pub(super) const SHORTEST: Duration = Duration::from_millis(4);

@@ -8,7 +8,7 @@ use std::io::Read;
 
 use pagewise_model::Bytes;
 
-use super::Error;
+use super::error::Error;
 
 /// Bytes at an address that is a multiple of a page: no device wants more. They may be somebody's, so
 /// they are kept out of dumps.

@@ -7,7 +7,7 @@
 use pagewise_model::Bytes;
 use pagewise_observe::{HostRoot, Scope, snapshot};
 
-use super::Error;
+use super::error::Error;
 
 /// Smaller spans fit into a processor's cache.
 const LEAST: u64 = 2 << 20;

@@ -14,28 +14,18 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fastrand::Rng;
-use hdrhistogram::Histogram;
 use pagewise_model::Direction;
 
+use super::cell::Cell;
 use super::clock;
-use super::contest::{Cell, Contestant};
+use super::contestant::Contestant;
+use super::latencies::{Latencies, latencies, quantile};
 use super::pages::Aligned;
 use super::round::Round;
 use super::store::Store;
 
 /// Requests before the clock runs: the first find nothing in the processor's caches.
 const WARMING: u32 = 8;
-
-/// Longer ones are counted as this long: an hour.
-const LONGEST_NS: u64 = 3_600_000_000_000;
-
-/// Latencies in nanoseconds, two digits of them certain.
-pub(super) type Latencies = Histogram<u64>;
-
-pub(super) fn latencies() -> Latencies {
-    // the arguments are constants that it takes
-    Histogram::new_with_bounds(1, LONGEST_NS, 2).unwrap_or_else(|_| unreachable!("valid bounds"))
-}
 
 /// What one job did.
 struct Done {
@@ -186,11 +176,6 @@ fn round(done: Vec<Done>, clock_ns: Option<f64>, all: &mut Latencies) -> Round {
         cpu_ns_per_io: cpu as f64 / each,
         kernel_ns_per_io: clock_ns.map(|clock| (kernel / each - clock).max(0.0)),
     }
-}
-
-/// The middle of the bucket in which it lies.
-pub(super) fn quantile(latencies: &Latencies, share: f64) -> f64 {
-    latencies.median_equivalent(latencies.value_at_quantile(share)) as f64
 }
 
 #[cfg(test)]

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What requests go to: a device or file past the page cache, or anything that reads and writes.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it opens a device that was lent, or the disk that the user named"
+)]
+
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};

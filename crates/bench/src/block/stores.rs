@@ -5,9 +5,11 @@
 
 use pagewise_model::Bytes;
 
-use super::Pages;
-use super::contest::{Contestant, Measured, Plan, Watch, measure};
+use super::contest::{Measured, Watch, measure};
+use super::contestant::Contestant;
 use super::outcome::{Bench, Entrant};
+use super::pages::Pages;
+use super::plan::Plan;
 use super::store::Store;
 use super::wanted::{Candidate, Wanted};
 use super::zram::Filled;

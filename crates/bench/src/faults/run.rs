@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A task → a worker's answer, or why there is none. No worker outlives the call.
 
+#![expect(clippy::disallowed_methods, reason = "it starts the worker, which is this program")]
+
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;

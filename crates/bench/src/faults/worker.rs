@@ -10,6 +10,11 @@
 //!
 //! It has one thread and ends with the process that started it, as its child ends with it.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it joins the cgroup that was lent, and reads its own scheduler statistics"
+)]
+
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::AsFd;
