@@ -10,6 +10,11 @@
 //! removed also after a kill. What was fetched there is taken from that user: each package is copied into
 //! our folder, and the copy's SHA-256 is compared with the one in the signed lists.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the command goes to program.rs, which puts it on a leash"
+)]
+
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown, symlink};
@@ -19,7 +24,6 @@ use std::process::Command;
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
-use crate::cache;
 use crate::error::{At, Error};
 use crate::files;
 use crate::folder::Folder;
@@ -166,7 +170,7 @@ impl Apt {
         // One byte more than there should be is enough to know.
         let size =
             std::io::copy(&mut source.take(listed.size.saturating_add(1)), &mut copy).at(&to)?;
-        let sha256 = cache::digits(&copy.hash.finalize());
+        let sha256 = files::hex_digits(&copy.hash.finalize());
         let name = package(&from).filter(|_| size == listed.size && sha256 == listed.sha256);
         let name = name.ok_or_else(|| Error::Unusable {
             path: from,
@@ -245,7 +249,7 @@ pub(crate) fn discard(ours: &Path) -> Result<(), Error> {
     let Ok(folder) = fs::read_link(ours.join(NAME)) else { return Ok(()) };
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_apts = name.starts_with(PREFIX) && folder.parent() == files::on_disk().as_deref();
-    if is_apts { cache::remove(&folder) } else { Ok(()) }
+    if is_apts { files::remove_folder(&folder) } else { Ok(()) }
 }
 
 /// `…/name_version_amd64.deb` → `name_version`.
@@ -312,7 +316,7 @@ mod tests {
         let folder = top.path().to_owned();
         let apt = Apt { folder: folder.clone(), compared, fetcher: Fetcher::Ourselves };
         fs::write(folder.join("a_1_amd64.deb"), b"package").unwrap();
-        let sha256 = cache::digits(&Sha256::digest(b"package"));
+        let sha256 = files::hex_digits(&Sha256::digest(b"package"));
         let listed =
             |file: &str, size| Listed { file: file.to_owned(), size, sha256: sha256.clone() };
         let taken = apt.compare(&folder, &listed("a_1_amd64.deb", 7)).unwrap();

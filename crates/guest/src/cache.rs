@@ -8,31 +8,26 @@
 //! `$PAGEWISE_CACHE`, `$XDG_CACHE_HOME/pagewise` or `~/.cache/pagewise`. The checksums lie beside the files: what
 //! makes both trusted is that nobody but us and root can write the folder or any above it (see folder.rs).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::{env, fmt, fs};
+use std::{env, fs};
 
 use pagewise_model::Bytes;
-use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
+use serde::Serialize;
 
-use crate::apt::{self, Archive};
+use crate::entry::{MANIFEST, Manifest, Sum, build, recipe, sums};
 use crate::error::{At, Error};
 use crate::folder::Folder;
-use crate::kernel::{self, Wanted};
+use crate::item::{Item, SYSTEMD};
 use crate::lock::{Kind, Lock};
-use crate::{debian, files, userland};
+use crate::{apt, files};
 
-/// How an item says that it is a userland.
-const SYSTEMD: &str = "systemd/";
 const KERNELS: &str = "kernels";
 const USERLANDS: &str = "userlands";
-const MANIFEST: &str = "manifest.json";
 /// Those of Debian's kernels have 190 KB.
 const LARGEST_MANIFEST: u64 = 16 << 20;
 
@@ -46,122 +41,6 @@ pub struct Cache {
     folder: Arc<Folder>,
     kernels: Arc<Folder>,
     userlands: Arc<Folder>,
-}
-
-/// Something that is fetched: a suite's kernel, written `trixie`, or its userland, written
-/// `systemd/trixie`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Item {
-    /// The kernel of a suite.
-    Kernel(String),
-    /// The userland of a suite.
-    Userland(String),
-}
-
-impl FromStr for Item {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        // It becomes the name of a folder and part of apt's sources.
-        let suite =
-            |text: &str| matches!(text.parse(), Ok(Wanted::Suite(_))).then(|| text.to_owned());
-        let found = match text.strip_prefix(SYSTEMD) {
-            Some(name) => suite(name).map(Self::Userland),
-            None => suite(text).map(Self::Kernel),
-        };
-        found.ok_or_else(|| {
-            format!("expected the name of a suite, or {SYSTEMD} and a suite, found {text:?}")
-        })
-    }
-}
-
-impl fmt::Display for Item {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Kernel(suite) => out.write_str(suite),
-            Self::Userland(suite) => write!(out, "{SYSTEMD}{suite}"),
-        }
-    }
-}
-
-impl Item {
-    fn suite(&self) -> &str {
-        match self {
-            Self::Kernel(suite) | Self::Userland(suite) => suite,
-        }
-    }
-
-    /// Kernels are taken as they are packed.
-    fn recipe(&self) -> u32 {
-        match self {
-            Self::Kernel(_) => 0,
-            Self::Userland(_) => userland::RECIPE,
-        }
-    }
-
-    fn noun(&self) -> &'static str {
-        match self {
-            Self::Kernel(_) => "kernel",
-            Self::Userland(_) => "userland",
-        }
-    }
-
-    /// One name for both shelves; no suite has such a letter.
-    fn file_name(&self) -> String {
-        self.to_string().replace('/', "+")
-    }
-
-    fn unusable(&self, why: String) -> Error {
-        match self {
-            Self::Kernel(suite) => Error::NoKernel { wanted: suite.clone(), why },
-            Self::Userland(_) => Error::NoUserland { wanted: self.to_string(), why },
-        }
-    }
-}
-
-/// What an entry is made of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Manifest {
-    /// The suite.
-    pub suite: String,
-    /// As `uname -r` prints it; of a userland, its systemd.
-    pub release: String,
-    /// The way in which it was made.
-    #[serde(default)]
-    pub recipe: u32,
-    /// `name_version` of each package.
-    pub packages: Vec<String>,
-    /// The SHA-256 that the signed lists had for each of them, and that what was unpacked had.
-    #[serde(default)]
-    pub archives: BTreeMap<String, String>,
-    /// Every file below the entry.
-    pub files: BTreeMap<String, Sum>,
-}
-
-/// A file's size and hash.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sum {
-    /// Bytes.
-    pub size: u64,
-    /// SHA-256, in hexadecimal digits.
-    pub sha256: String,
-}
-
-impl Sum {
-    /// A disk is larger than what one would hold in memory.
-    fn of_file(file: &mut fs::File) -> std::io::Result<Self> {
-        let mut hash = Sha256::new();
-        let size = std::io::copy(file, &mut hash)?;
-        Ok(Self { size, sha256: digits(&hash.finalize()) })
-    }
-
-    fn of(bytes: &[u8]) -> Self {
-        Self { size: bytes.len() as u64, sha256: digits(&Sha256::digest(bytes)) }
-    }
-}
-
-pub(crate) fn digits(hash: &[u8]) -> String {
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// An entry in use.
@@ -196,7 +75,7 @@ impl Kept {
         self.open(path)?.read_to_end(&mut bytes).at(path)?;
         let name = path.strip_prefix(self.folder.path()).ok().and_then(Path::to_str);
         let expected = name.and_then(|name| self.manifest.files.get(name));
-        if expected == Some(&Sum::of(&bytes)) {
+        if expected == Some(&Sum::of_bytes(&bytes)) {
             return Ok(bytes);
         }
         let what = "damaged: size or SHA-256 is not that of its manifest".to_owned();
@@ -306,7 +185,7 @@ impl Cache {
         tell: &mut dyn FnMut(&str),
     ) -> Result<Kept, Error> {
         match self.kept(item, stop)? {
-            Some(kept) if kept.manifest.recipe != item.recipe() => {
+            Some(kept) if kept.manifest.recipe != recipe(item) => {
                 let noun = item.noun();
                 tell(&format!("{item}: the cached {noun} was made otherwise and is fetched again"));
             }
@@ -365,7 +244,7 @@ impl Cache {
         let placed = built.and_then(|built| {
             let _lock = Lock::wait(&self.lock_of(item), Kind::Alone, stop)?;
             let entry = self.entry(item);
-            remove(&entry)?;
+            files::remove_folder(&entry)?;
             fs::rename(&built, &entry).at(&entry)
         });
         remove_aside(&aside)?;
@@ -449,68 +328,10 @@ impl Cache {
         items.retain(|item| wanted.is_empty() || wanted.contains(item));
         for item in &items {
             let _lock = Lock::wait(&self.lock_of(item), Kind::Alone, stop)?;
-            remove(&self.entry(item))?;
+            files::remove_folder(&self.entry(item))?;
         }
         Ok(items)
     }
-}
-
-/// Fetches and arranges an entry aside; says where it is.
-fn build(item: &Item, aside: &Path, tell: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
-    let entry = aside.join("entry");
-    files::make_folder(&entry)?;
-    let (release, archives) = match item {
-        Item::Kernel(suite) => build_kernel(suite, aside, &entry, tell)?,
-        Item::Userland(suite) => {
-            userland::make(suite, aside, &entry, tell).map_err(|error| named(item, error))?
-        }
-    };
-    let suite = item.suite().to_owned();
-    let recipe = item.recipe();
-    let packages = archives.iter().map(|one| one.name.clone()).collect();
-    let archives = archives.into_iter().map(|one| (one.name, one.sha256)).collect();
-    let manifest = Manifest { suite, release, recipe, packages, archives, files: sums(&entry)? };
-    let text = serde_json::to_vec_pretty(&manifest).unwrap_or_default();
-    files::write(&entry.join(MANIFEST), &text, 0o600)?;
-    Ok(entry)
-}
-
-/// What apt says of a suite that has not, or no more, what is wanted; the suite is named with it.
-fn named(item: &Item, error: Error) -> Error {
-    match error {
-        Error::Failed { program, said } if program.starts_with("apt") => {
-            item.unusable(format!("{program}: {said}"))
-        }
-        other => other,
-    }
-}
-
-fn build_kernel(
-    suite: &str,
-    aside: &Path,
-    entry: &Path,
-    tell: &mut dyn FnMut(&str),
-) -> Result<(String, Vec<Archive>), Error> {
-    let archives = debian::fetch(suite, aside, tell)?;
-    let places = debian::places(&aside.join("root")).ok_or_else(|| Error::NoKernel {
-        wanted: suite.to_owned(),
-        why: format!("its packages hold no image, modules or busybox: {}", names(&archives)),
-    })?;
-    let image = fs::read(&places.image).at(&places.image)?;
-    let release = kernel::release(&image).ok_or_else(|| Error::Unusable {
-        path: places.image.clone(),
-        what: "expected a Linux image for x86".to_owned(),
-    })?;
-    let image = kernel::plain(&image).unwrap_or(image);
-    // QEMU may run as a user who owns nothing.
-    files::write(&entry.join("image"), &image, 0o644)?;
-    fs::rename(&places.busybox, entry.join("busybox")).at(&places.busybox)?;
-    fs::rename(&places.modules, entry.join("modules")).at(&places.modules)?;
-    Ok((release, archives))
-}
-
-fn names(archives: &[Archive]) -> String {
-    archives.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// A kept entry beside one that was just made.
@@ -529,16 +350,6 @@ fn compare(kept: &Kept, built: &Path) -> Result<Verdict, Error> {
     Ok(if differs.is_empty() { Verdict::Same } else { Verdict::Differs(differs) })
 }
 
-fn sums(entry: &Path) -> Result<BTreeMap<String, Sum>, Error> {
-    let mut sums = BTreeMap::new();
-    for path in files::below(entry)? {
-        let name = path.strip_prefix(entry).unwrap_or(&path).to_string_lossy().into_owned();
-        let sum = fs::File::open(&path).and_then(|mut file| Sum::of_file(&mut file)).at(&path)?;
-        sums.insert(name, sum);
-    }
-    Ok(sums)
-}
-
 fn is_folder(entry: &fs::DirEntry) -> bool {
     entry.file_type().is_ok_and(|kind| kind.is_dir())
 }
@@ -552,19 +363,13 @@ fn size(folder: &Path) -> u64 {
 /// Removes what a fetch is making or has left.
 fn remove_aside(aside: &Path) -> Result<(), Error> {
     apt::discard(aside)?;
-    remove(aside)
-}
-
-/// Removes a folder that may not be there.
-pub(crate) fn remove(folder: &Path) -> Result<(), Error> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).at(folder),
-        _ => Ok(()),
-    }
+    files::remove_folder(aside)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn item() -> Item {

@@ -2,6 +2,11 @@
 //! A program of this host → the files that a guest needs to run it: the program, the libraries that
 //! its loader names, and the loader.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the command goes to program.rs, which puts it on a leash"
+)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -4,6 +4,11 @@
 //! Which packages hold image and modules differs between suites: from the meta package on, every
 //! `linux-*` package is followed that is wanted in exactly one version.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the command goes to program.rs, which puts it on a leash"
+)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -43,6 +43,19 @@ pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
     removed.and_then(|()| open.open(path)?.write_all(bytes)).at(path)
 }
 
+/// Removes a folder that may not be there.
+pub(crate) fn remove_folder(folder: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).at(folder),
+        _ => Ok(()),
+    }
+}
+
+/// As checksums are printed.
+pub(crate) fn hex_digits(hash: &[u8]) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// A folder for things that pass, on a file system that is no memory: /tmp is memory on many machines.
 #[must_use]
 pub fn on_disk() -> Option<PathBuf> {

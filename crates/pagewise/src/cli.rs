@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pagewise_bench::block::Candidate;
-use pagewise_guest::cache::Item;
+use pagewise_guest::item::Item;
 use pagewise_guest::kernel::Wanted;
 use pagewise_guest::qemu::Disk;
 use pagewise_guest::userland::Userland;

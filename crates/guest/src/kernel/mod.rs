@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `--kernel` → a kernel that can be started: image, modules, busybox.
 
-mod image;
 mod modules;
 mod wanted;
 
@@ -13,8 +12,8 @@ use pagewise_observe::UserFile;
 use crate::cache::Kept;
 use crate::elf;
 use crate::error::Error;
+use crate::vmlinuz::{plain, release};
 
-pub(crate) use image::{plain, release};
 pub(crate) use modules::{Module, Modules};
 pub use wanted::{Wanted, find};
 

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::image;
 use crate::error::Error;
 use crate::files;
+use crate::vmlinuz;
 
 /// A module ready to be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl Modules {
         }
         let packed = read(path)?;
         let file = path.to_string_lossy();
-        let bytes = image::module(&file, packed).ok_or_else(|| Error::Unusable {
+        let bytes = vmlinuz::module(&file, packed).ok_or_else(|| Error::Unusable {
             path: path.clone(),
             what: "expected a module, packed with xz, zstd or gzip or not at all".to_owned(),
         })?;

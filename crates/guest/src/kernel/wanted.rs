@@ -7,8 +7,9 @@ use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 
 use super::Kernel;
-use crate::cache::{Cache, Item};
+use crate::cache::Cache;
 use crate::error::Error;
+use crate::item::{Item, is_suite};
 
 /// What was typed behind `--kernel`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,16 +28,13 @@ impl FromStr for Wanted {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let word = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
         match text {
             "host" => Ok(Self::Host),
             _ if text.contains('/') => Ok(Self::Path(text.into())),
             _ if text.starts_with(|first: char| first.is_ascii_digit()) => {
                 Ok(Self::Version(text.to_owned()))
             }
-            _ if !text.is_empty() && text.bytes().all(word) && !text.starts_with('-') => {
-                Ok(Self::Suite(text.to_owned()))
-            }
+            _ if is_suite(text) => Ok(Self::Suite(text.to_owned())),
             _ => Err(format!("expected a suite, a version, host or a path, found {text:?}")),
         }
     }

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{MemfdFlags, Mode, memfd_create};
 
-use super::{Guest, disk};
+use super::disk;
+use super::guest::Guest;
 use crate::cpio::Archive;
 use crate::elf;
 use crate::error::{At, Error};

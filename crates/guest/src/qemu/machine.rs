@@ -11,18 +11,15 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::disk::{self, Backed, comma_doubled};
-use super::{Accelerator, Guest};
+use super::accelerator::{Accelerator, SANDBOX};
+use super::disk::{self, Backed};
+use super::guest::Guest;
+use super::seat::mark;
 use crate::error::Error;
 use crate::kernel::Image;
 use crate::program;
 use crate::user::User;
 use crate::wire::MARK;
-
-/// System calls that QEMU needs for none of what it is asked here: other programs, other users, old
-/// interfaces. A build without the filter refuses to start.
-pub(super) const SANDBOX: [&str; 2] =
-    ["-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"];
 
 /// Where QEMU finds what the runner has made for it: a name below the folder that it runs in, or that of an
 /// open file.
@@ -93,13 +90,6 @@ pub(super) fn arguments(
     line.extend(["-device", "isa-serial,chardev=channel,index=1"].map(Into::into));
     line.extend(disk::arguments(disks));
     line
-}
-
-/// What this guest's QEMU alone has among its arguments.
-pub(super) fn mark(folder: &Path) -> OsString {
-    let mut name = OsString::from("guest=");
-    name.push(comma_doubled(folder));
-    name
 }
 
 /// Addresses at random are instructions at random.

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::Accelerator;
+use super::accelerator::Accelerator;
 use crate::wire::How;
 
 /// How it ended.

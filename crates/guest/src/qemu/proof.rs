@@ -10,9 +10,11 @@ use std::fs;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::{Accelerator, Guest};
+use super::accelerator::Accelerator;
+use super::guest::Guest;
 use crate::cache::Cache;
-use crate::error::{At, Error};
+use crate::error::Error;
+use crate::files;
 use crate::kernel::Kernel;
 use crate::lock::{Kind, Lock};
 
@@ -49,6 +51,6 @@ pub(super) fn comes_up(
     let run = super::run(&idle, kernel, cache, stop, &mut |_| {})?;
     let came = run.boot_seconds.is_some();
     let word = if came { COMES_UP } else { "does not" };
-    fs::write(&path, format!("{} {word}\n", boot.trim())).at(&path)?;
+    files::write(&path, format!("{} {word}\n", boot.trim()).as_bytes(), 0o600)?;
     Ok(came)
 }

@@ -23,12 +23,14 @@ use std::time::{Duration, Instant};
 use pagewise_model::Bytes;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::accelerator::DEVICE;
+use super::accelerator::{Accelerator, DEVICE, kvm};
+use super::disk::{Access, Disk};
 use super::files::OpenFiles;
+use super::guest::Guest;
 use super::outcome::{Counted, Ended, Outcome, Phase, Run, judged};
 use super::proof::comes_up;
 use super::seat::Seat;
-use super::{Accelerator, Access, Disk, Guest, disk, initramfs, kvm, log, machine};
+use super::{disk, initramfs, log, machine};
 use crate::cache::{Cache, Kept};
 use crate::error::{At, Error};
 use crate::kernel::{Image, Kernel};

@@ -10,6 +10,7 @@
 //! the folder. The folder is renamed before QEMUs are looked for, and removed after that: one that is only
 //! being started then finds no kernel.
 
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
@@ -22,9 +23,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use serde::{Deserialize, Serialize};
 
-use super::machine;
-use crate::cache::{self, Cache};
+use super::disk::comma_doubled;
+use crate::cache::Cache;
 use crate::error::{At, Error};
+use crate::files;
 use crate::lock::{Kind, Lock};
 
 /// What QEMU takes beyond the guest's memory: its own, and that for translated code.
@@ -105,7 +107,7 @@ impl Seat {
         let lock = Lock::attempt(&folder.join("lock"), Kind::Alone)?.ok_or(Error::Stopped)?;
         let seat = Self { folder, _lock: lock };
         let note = serde_json::to_vec(&wanted).unwrap_or_default();
-        fs::write(seat.folder.join("takes"), note).at(&seat.folder)?;
+        files::write(&seat.folder.join("takes"), &note, 0o600)?;
         Ok(seat)
     }
 }
@@ -160,7 +162,7 @@ fn clean_admitted(cache: &Cache) -> Result<Vec<String>, Error> {
         let aside = folder.with_extension("gone");
         fs::rename(&folder, &aside).at(&folder)?;
         let killed = if kill_qemu(&folder.with_extension("")) { " and its QEMU" } else { "" };
-        cache::remove(&aside)?;
+        files::remove_folder(&aside)?;
         told.push(format!("removed {}{killed}, left by a run that was killed", folder.display()));
     }
     Ok(told)
@@ -168,7 +170,7 @@ fn clean_admitted(cache: &Cache) -> Result<Vec<String>, Error> {
 
 /// Ends a QEMU whose runner is gone: the process whose guest is named after this folder.
 fn kill_qemu(folder: &Path) -> bool {
-    let mark = machine::mark(folder);
+    let mark = mark(folder);
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers
@@ -188,6 +190,13 @@ fn kill_marked(pid: Pid, mark: &[u8]) -> Option<()> {
     let patience = Timespec { tv_sec: 5, tv_nsec: 0 };
     let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&patience));
     Some(())
+}
+
+/// What this guest's QEMU alone has among its arguments.
+pub(super) fn mark(folder: &Path) -> OsString {
+    let mut name = OsString::from("guest=");
+    name.push(comma_doubled(folder));
+    name
 }
 
 #[cfg(test)]
@@ -243,7 +252,7 @@ mod tests {
             sleeper.args(["-c", "read line"]).arg(word);
             sleeper.stdin(std::process::Stdio::piped()).spawn().unwrap()
         };
-        let (mut qemu, mut reader) = (sleeper(&machine::mark(&left)), sleeper(&log));
+        let (mut qemu, mut reader) = (sleeper(&mark(&left)), sleeper(&log));
         let mut told = Vec::new();
         let seat = seat(&cache, false, &mut told).unwrap();
         assert!(told.len() == 1 && told[0].contains("1234-0 and its QEMU, left"), "{told:?}");

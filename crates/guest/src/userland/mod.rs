@@ -10,6 +10,11 @@
 //! written page in the guest's memory, and a guest is there to try memory: on a disk written pages
 //! are written back and dropped, as on a real machine.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a root file system is written, and packed by programs of the host"
+)]
+
 mod image;
 mod tree;
 mod users;
@@ -20,8 +25,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::apt::{Apt, Archive};
-use crate::cache::Item;
 use crate::error::Error;
+use crate::item::Item;
 use crate::program;
 
 /// What a disk is made by: raise it with whatever makes disks different, here or in [`tree`]; those

@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
-use pagewise_guest::cache::{Cache, Item, Listed, Verdict};
+use pagewise_guest::cache::{Cache, Listed, Verdict};
+use pagewise_guest::item::Item;
 use pagewise_guest::qemu;
 
 use super::{Outcome, tell};
