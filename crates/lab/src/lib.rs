@@ -8,6 +8,10 @@
 //! mean is `pagewise_stats`' business; guests are `pagewise_guest`'s.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
+#![cfg_attr(
+    test,
+    expect(clippy::disallowed_methods, reason = "tests make files and start programs")
+)]
 
 pub mod contents;
 pub mod experiment;

@@ -4,7 +4,7 @@
 //! A program of its own: while an experiment runs, all children of the process are its business. One
 //! test at a time for the same reason.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests")]
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};

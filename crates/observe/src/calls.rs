@@ -108,13 +108,12 @@ impl OwnUsage {
         };
         let number = |number: i64| u64::try_from(number).unwrap_or(0);
         let time = |time: libc::timeval| {
-            Duration::from_secs(number(time.tv_sec.into()))
-                + Duration::from_micros(number(time.tv_usec.into()))
+            Duration::from_secs(number(time.tv_sec)) + Duration::from_micros(number(time.tv_usec))
         };
         Self {
             cpu: time(usage.ru_utime) + time(usage.ru_stime),
-            major_faults: number(usage.ru_majflt.into()),
-            minor_faults: number(usage.ru_minflt.into()),
+            major_faults: number(usage.ru_majflt),
+            minor_faults: number(usage.ru_minflt),
         }
     }
 }

@@ -96,6 +96,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a child to be found")]
     fn our_own_time_and_children_are_known() {
         let live = HostRoot::live().unwrap();
         let (time, faults) = process_usage(&live, std::process::id());

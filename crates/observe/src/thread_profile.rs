@@ -188,6 +188,7 @@ mod tests {
 
     /// Where perf may not be used at all this cannot be seen.
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a setting of this machine decides")]
     fn a_busy_thread_is_seen() {
         let own = u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
         let Ok(mut sampler) = sampler(own) else {

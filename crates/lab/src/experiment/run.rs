@@ -8,6 +8,8 @@
 //! account that the kernel keeps of processes that were waited for; a cgroup of version 2 also knows
 //! those for which nobody waited.
 
+#![expect(clippy::disallowed_methods, reason = "it starts the command, on a leash")]
+
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Write};

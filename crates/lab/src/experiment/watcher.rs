@@ -7,6 +7,11 @@
 //!
 //! What leaves the group gets away from it; where there is a cgroup, giving that back ends those too.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it starts the shell that ends the command where we cannot"
+)]
+
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};

@@ -9,6 +9,11 @@
 //! It has no time of its own to be ended by but `seconds`, after which there is no answer at all:
 //! a rate that was cut short is no rate of this workload.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a server and its clients are started, on a leash, and marked for the OOM killer"
+)]
+
 mod csv;
 mod fill;
 mod oom;
