@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pagewise_bench::block::{
-    Bench, Candidate, Disk, Entrant, Pages, Progress, Wanted, Watch, block,
+    Bench, Candidate, Disk, Entrant, Pages, Progress, Wanted, Watch, measure_devices,
 };
 use pagewise_model::lend::{Lender, LoanId, ZramDevice, ZramSpec};
 use pagewise_model::{Bytes, Direction, Refusal};
@@ -51,7 +51,7 @@ fn run(
     let mut told = |step: &Progress| progress(step, &stop);
     let mut watch = Watch { stop: &stop, progress: &mut told };
     let host = HostRoot::live().expect("a root");
-    block(lender, &host, pages, wanted, &mut watch).expect("room for some MiB")
+    measure_devices(lender, &host, pages, wanted, &mut watch).expect("room for some MiB")
 }
 
 /// `mm_stat` of a device: original, compressed, used, …, same-filled.
