@@ -23,7 +23,29 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("pagewise-report", &["pagewise-model"]),
     ("pagewise-sample", &["pagewise-model", "pagewise-observe", "pagewise-confine"]),
     ("pagewise-apply", &["pagewise-model", "pagewise-observe"]),
-    ("pagewise-lab", &["pagewise-model", "pagewise-observe", "pagewise-confine"]),
+    ("pagewise-stats", &["pagewise-model"]),
+    ("pagewise-region", &[]),
+    (
+        "pagewise-bench",
+        &[
+            "pagewise-model",
+            "pagewise-observe",
+            "pagewise-stats",
+            "pagewise-region",
+            "pagewise-confine",
+        ],
+    ),
+    ("pagewise-guest", &["pagewise-model", "pagewise-observe"]),
+    (
+        "pagewise-lab",
+        &[
+            "pagewise-model",
+            "pagewise-observe",
+            "pagewise-stats",
+            "pagewise-region",
+            "pagewise-guest",
+        ],
+    ),
     (
         "pagewise",
         &[
@@ -35,6 +57,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "pagewise-report",
             "pagewise-sample",
             "pagewise-apply",
+            "pagewise-stats",
+            "pagewise-bench",
+            "pagewise-guest",
             "pagewise-lab",
         ],
     ),

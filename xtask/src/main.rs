@@ -4,6 +4,7 @@
 
 mod artefact;
 mod bench;
+mod circles;
 mod dag;
 mod fuzz;
 mod heads;
@@ -20,6 +21,8 @@ use clap::Parser;
 enum Chore {
     /// Check which of our crates may use which
     Dag,
+    /// List circles of files that import each other; some crates may have none
+    Circles,
     /// Check that every source file begins with its licence
     Heads,
     /// Check that a program is static and small
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
 fn done(chore: Chore) -> Result<()> {
     match chore {
         Chore::Dag => dag::main(),
+        Chore::Circles => circles::main(),
         Chore::Heads => heads::main(),
         Chore::Artefact(args) => artefact::main(&args),
         Chore::Suite(args) => suite::main(&args),

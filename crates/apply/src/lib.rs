@@ -12,11 +12,12 @@
 //!
 //! ```no_run
 //! # fn main() -> Result<(), pagewise_apply::Error> {
-//! use pagewise_apply::{Session, ZramWish, state_folder};
+//! use pagewise_apply::{Session, state_folder};
 //! use pagewise_model::Bytes;
+//! use pagewise_model::lend::ZramSpec;
 //!
 //! let (mut session, left_behind) = Session::open(&state_folder())?;
-//! let device = session.zram(&ZramWish::of(Bytes::new(64 << 20)))?;
+//! let device = session.zram(&ZramSpec::new(Bytes::new(64 << 20)))?;
 //! session.swap_on(&device.device, None)?;
 //! let returned = session.end();
 //! # Ok(()) }
@@ -29,6 +30,7 @@ mod calls;
 mod error;
 mod hands;
 mod journal;
+mod lender;
 mod live;
 mod loan;
 mod outcome;
@@ -43,9 +45,7 @@ mod property;
 
 pub use error::Error;
 pub use journal::{fuzzing, state_folder};
-pub use loan::group::{Group, GroupWish};
-pub use loan::zram::{Zram, ZramWish};
 pub use outcome::{Outcome, Recovered, Return, Skipped};
 pub use recover::{Conflicts, forget, recover};
 pub use rescue::Rescue;
-pub use session::{LoanId, Session};
+pub use session::Session;

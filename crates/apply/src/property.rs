@@ -5,16 +5,15 @@
 use std::path::{Path, PathBuf};
 
 use pagewise_model::Bytes;
+use pagewise_model::lend::{GroupSpec, KnobSetting, LoanId, SwapFile, ZramSpec};
 use proptest::prelude::*;
 
 use crate::fake::{DISK, Fake, Fault, MOUNT, STATE, State};
 use crate::journal::fuzzing::open_in;
 use crate::journal::{Loan, Reading, Record};
-use crate::loan::group::GroupWish;
-use crate::loan::zram::ZramWish;
 use crate::outcome::{Outcome, Recovered};
 use crate::recover::{Conflicts, recover_all};
-use crate::session::{LoanId, Session};
+use crate::session::Session;
 
 /// What a run does.
 #[derive(Debug, Clone)]
@@ -78,13 +77,15 @@ fn run(fake: &Fake, steps: &[Step]) {
     for step in steps {
         match step {
             Step::Zram => {
-                if let Ok(device) = session.zram(&ZramWish::of(Bytes::new(1 << 20))) {
+                if let Ok(device) = session.zram(&ZramSpec::new(Bytes::new(1 << 20))) {
                     taken.push(device.loan);
                     area = Some(device.device);
                 }
             }
             Step::SwapFile => {
-                if let Ok((loan, path)) = session.swap_file(Path::new(DISK), Bytes::new(4096)) {
+                if let Ok(SwapFile { loan, path }) =
+                    session.swap_file(Path::new(DISK), Bytes::new(4096))
+                {
                     taken.push(loan);
                     area = Some(path);
                 }
@@ -94,7 +95,7 @@ fn run(fake: &Fake, steps: &[Step]) {
                 taken.extend(on.and_then(Result::ok));
             }
             Step::Group => {
-                let wish = GroupWish { max: Some(Bytes::new(1 << 20)), ..GroupWish::default() };
+                let wish = GroupSpec { max: Some(Bytes::new(1 << 20)), ..GroupSpec::default() };
                 if let Ok(made) = session.group(&wish) {
                     taken.push(made.loan);
                     group = Some(made.folder);
@@ -109,7 +110,7 @@ fn run(fake: &Fake, steps: &[Step]) {
                 }
             }
             Step::Knob(name, seed) => {
-                taken.extend(session.knob(name, None, &value(name, *seed)));
+                taken.extend(session.knob(&KnobSetting::new(name, value(name, *seed))));
             }
             Step::GiveBack(which) => {
                 if !taken.is_empty() {

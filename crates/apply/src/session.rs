@@ -4,24 +4,21 @@
 //! Each loan is announced in the journal, taken, and noted as done. One that cannot be taken whole
 //! goes back at once, so that the run may go on without it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pagewise_model::Bytes;
+use pagewise_model::lend::{
+    GroupSpec, KnobSetting, LoanId, MemoryGroup, SwapFile, ZramDevice, ZramSpec,
+};
 
 use crate::error::{Doing, Error};
 use crate::hands::{Deed, Hands};
 use crate::journal::{Identity, Journal, Loan, Lock, Open, Record};
 use crate::live::Live;
-use crate::loan::group::{self, Group, GroupWish};
-use crate::loan::zram::{self, Zram, ZramWish};
-use crate::loan::{Run, file, knob, module, swap};
+use crate::loan::{Run, file, group, knob, module, swap, zram};
 use crate::outcome::{Outcome, Recovered, Return};
 use crate::recover::{Conflicts, recover_all, settle, settled_or_left};
-
-/// Names a loan of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LoanId(pub u64);
 
 /// Everything that this run has borrowed.
 pub struct Session {
@@ -32,6 +29,7 @@ pub struct Session {
     next: u64,
     shares_swap: bool,
     lends_devices: bool,
+    pub(crate) swap_folder: Option<PathBuf>,
     _lock: Option<Lock>,
 }
 
@@ -69,6 +67,7 @@ impl Session {
             next: 1,
             shares_swap: false,
             lends_devices: false,
+            swap_folder: None,
             _lock: None,
         }
     }
@@ -84,6 +83,11 @@ impl Session {
         self.lends_devices = true;
     }
 
+    /// Where swap files are to be made.
+    pub fn prefer_swap_folder(&mut self, folder: PathBuf) {
+        self.swap_folder = Some(folder);
+    }
+
     /// Whether memory cgroups here are of version 2.
     #[must_use]
     pub fn has_unified_groups(&self) -> bool {
@@ -94,7 +98,7 @@ impl Session {
     ///
     /// # Errors
     /// Where there is no zram, or the kernel refuses the algorithm or the size.
-    pub fn zram(&mut self, wish: &ZramWish) -> Result<Zram, Error> {
+    pub fn zram(&mut self, spec: &ZramSpec) -> Result<ZramDevice, Error> {
         if !zram::is_there(self.hands()) {
             let what = Loan::Module { name: module::ZRAM.to_owned() };
             self.taken(what, |hands| module::load(hands))?;
@@ -105,8 +109,8 @@ impl Session {
             let device = zram::make(session.hands.as_mut())?;
             session.with_open(id, |open| open.made = Some(device));
             session.note(&Record::Made { loan: id.0, device })?;
-            zram::set_up(session.hands.as_mut(), device.number, wish)?;
-            Ok(Zram::of(id, device.number))
+            zram::set_up(session.hands.as_mut(), device.number, spec)?;
+            Ok(zram::lent(id, device.number))
         })
     }
 
@@ -114,11 +118,7 @@ impl Session {
     ///
     /// # Errors
     /// Where it does not fit.
-    pub fn swap_file(
-        &mut self,
-        folder: &Path,
-        size: Bytes,
-    ) -> Result<(LoanId, std::path::PathBuf), Error> {
+    pub fn swap_file(&mut self, folder: &Path, size: Bytes) -> Result<SwapFile, Error> {
         let folder = self.hands().resolved(folder).doing(|| folder.display().to_string())?;
         file::plain(&folder)?;
         let what = file::announced(self.hands(), &folder, self.next, size)?;
@@ -129,7 +129,7 @@ impl Session {
             let identity = file::make(session.hands.as_mut(), &path)?;
             session.identify(id, identity)?;
             file::fill(session.hands.as_mut(), &path, identity, size)?;
-            Ok((id, path.into()))
+            Ok(SwapFile { loan: id, path: path.into() })
         })
     }
 
@@ -193,7 +193,7 @@ impl Session {
     ///
     /// # Errors
     /// Where there is no memory controller, or the kernel refuses a limit.
-    pub fn group(&mut self, wish: &GroupWish) -> Result<Group, Error> {
+    pub fn group(&mut self, spec: &GroupSpec) -> Result<MemoryGroup, Error> {
         let (mount, unified) = group::mount(self.hands())?;
         if unified {
             if let Some(what) = group::controller(self.hands(), &mount)? {
@@ -207,24 +207,20 @@ impl Session {
         self.finish(loan, |session| {
             let identity = group::make(session.hands.as_mut(), &folder)?;
             session.identify(loan, identity)?;
-            group::limit(session.hands.as_mut(), &folder, unified, wish)?;
-            Ok(Group { loan, folder: folder.into(), unified })
+            group::limit(session.hands.as_mut(), &folder, unified, spec)?;
+            Ok(MemoryGroup { loan, folder: folder.into(), unified })
         })
     }
 
-    /// Sets a knob of the table for a while. `instance` is what stands in its path, as `2048kB`.
+    /// Sets a knob of the table for a while.
     ///
     /// # Errors
     /// Where the host lacks it or refuses the value, or it could not be put back.
-    pub fn knob(
-        &mut self,
-        name: &str,
-        instance: Option<&str>,
-        value: &str,
-    ) -> Result<LoanId, Error> {
-        let what = knob::announced(self.hands(), name, instance, value)?;
+    pub fn knob(&mut self, setting: &KnobSetting) -> Result<LoanId, Error> {
+        let KnobSetting { name, instance, value } = setting;
+        let what = knob::announced(self.hands(), name, instance.as_deref(), value)?;
         let Loan::Setting { path, old, ours, back, .. } = what.clone() else {
-            return Err(Error::NoKnob(name.to_owned()));
+            return Err(Error::NoKnob(name.clone()));
         };
         let change = knob::Change { path: &path, old: &old, ours: &ours, back: &back };
         self.taken(what, |hands| knob::set(hands, name, &change))
@@ -338,6 +334,8 @@ impl Session {
     ) -> Result<T, Error> {
         let taken = take(self).and_then(|taken| {
             self.note(&Record::Done { loan: id.0 })?;
+            #[cfg(debug_assertions)]
+            crash_if_asked(id);
             Ok(taken)
         });
         if taken.is_err() {
@@ -362,6 +360,18 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.give_all_back();
+    }
+}
+
+/// For tests of what a crash leaves: `PAGEWISE_TEST_CRASH=panic:2` panics once the second loan is taken,
+/// `abort:2` aborts there as a panic of the release build does.
+#[cfg(debug_assertions)]
+fn crash_if_asked(loan: LoanId) {
+    let asked = std::env::var("PAGEWISE_TEST_CRASH").unwrap_or_default();
+    match asked.split_once(':') {
+        Some(("panic", at)) if at == loan.0.to_string() => panic!("asked for by a test"),
+        Some(("abort", at)) if at == loan.0.to_string() => std::process::abort(),
+        _ => {}
     }
 }
 

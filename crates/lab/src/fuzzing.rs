@@ -9,12 +9,13 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::Duration;
 
+use pagewise_guest::wire::{self, Event, How, Stream};
 use pagewise_model::{Clock, RunEnd, Trial, TrialArm, TrialRun};
+use pagewise_stats::{Experiment, Metric, judge};
 use serde_json::Value;
 
-use crate::experiment::{Described, Experiment, Metric, Recorded, judge};
+use crate::experiment::{Described, Recorded};
 use crate::library::{self, BUILT_IN, Choice, Lines, Told};
-use crate::wire::{self, Event, How, Stream};
 
 const BETWEEN: u8 = 0xff;
 

@@ -1,48 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Guests: a stock kernel, this program as PID 1, a job → what became of the job.
+//! Experiments → evidence: any command, or a workload of ours, in arms that differ in settings, on this host or
+//! in guests.
 //!
-//! [`kernel`] finds a kernel (a Debian suite, this host's /boot, a path), [`cache`] keeps what was
-//! fetched, [`guest`] runs QEMU and says how the job ended, [`init`] is PID 1 inside. What the two
-//! sides say to each other is in [`wire`]. Nothing about a kernel version is compiled in: what a
-//! kernel offers is looked for.
-//!
-//! [`faults`] measures swap on the host that it runs on, with what it may borrow by [`treatment`].
-//! [`mod@bench`] measures zram on this host, with devices that it is lent ([`treatment`]).
-//!
-//! A guest has no network: it begins with what the runner packs into its initramfs and the disks that
-//! it is given, and leaves by one serial line. Only x86_64 yet.
+//! [`library`] reads experiments from files, [`experiment`] conducts them: it borrows what an arm has from a
+//! [`Lender`](pagewise_model::lend::Lender), runs the command with all that it starts and says each run.
+//! [`workload`] has the workloads of ours, [`contents`] makes up pages of a named mix for them. What the runs
+//! mean is `pagewise_stats`' business; guests are `pagewise_guest`'s.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
+#![cfg_attr(
+    test,
+    expect(clippy::disallowed_methods, reason = "tests make files and start programs")
+)]
 
-mod apt;
-pub mod bench;
-pub mod cache;
-mod calls;
 pub mod contents;
-mod cpio;
-mod debian;
-mod elf;
-mod error;
 pub mod experiment;
-pub mod faults;
-mod files;
-mod folder;
 pub mod fuzzing;
-pub mod guest;
-pub mod init;
-pub mod kernel;
 pub mod library;
-mod lock;
-pub mod picks;
-pub mod pool;
-mod program;
-pub mod stand_in;
-pub mod stats;
-mod ticks;
-pub mod treatment;
-mod user;
-pub mod userland;
-pub mod wire;
 pub mod workload;
-
-pub use error::Error;

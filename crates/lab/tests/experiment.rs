@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Real commands in experiments, with a treatment that notes what it lends.
+//! Real commands in experiments, with a lender that notes what it lends.
 //!
 //! A program of its own: while an experiment runs, all children of the process are its business. One
 //! test at a time for the same reason.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests")]
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pagewise_lab::experiment::{
-    Conducted, Control, Experiment, Heard, Metric, Trouble, conduct, judge, setting,
+use pagewise_lab::experiment::{Conducted, Control, Heard, Trouble, conduct};
+use pagewise_model::arm::setting;
+use pagewise_model::lend::{
+    GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapFile, SwapSpec, ZramDevice, ZramSpec,
 };
-use pagewise_lab::treatment::{
-    Group, GroupWanted, LoanId, Refused, SwapFile, Treatment, Zram, ZramWanted,
-};
-use pagewise_model::{Bytes, Clock, RunEnd, TrialArm, TrialRun, TrialSwap, Verdict};
+use pagewise_model::{Bytes, Clock, Refusal, RunEnd, TrialArm, TrialRun, TrialSwap, Verdict};
+use pagewise_stats::{Experiment, Metric, judge};
 
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
@@ -61,8 +61,8 @@ struct Noting {
     group: Option<&'static Path>,
 }
 
-fn refused<T>(what: &str) -> Result<T, Refused> {
-    Err(Refused { what: what.to_owned(), why: "not in this test".to_owned(), next: None })
+fn refused<T>(what: &str) -> Result<T, Refusal> {
+    Err(Refusal::new(what, "not in this test"))
 }
 
 impl Noting {
@@ -73,38 +73,39 @@ impl Noting {
     }
 }
 
-impl Treatment for Noting {
-    fn zram(&mut self, wanted: &ZramWanted) -> Result<Zram, Refused> {
-        if wanted.algorithm.as_deref() == Some("none") {
+impl Lender for Noting {
+    fn lend_zram(&mut self, spec: &ZramSpec) -> Result<ZramDevice, Refusal> {
+        if spec.algorithm.as_deref() == Some("none") {
             return refused("a zram device");
         }
-        let loan = self.lend(format!("zram {}", wanted.disksize.get()));
+        let loan = self.lend(format!("zram {}", spec.disksize.get()));
         let number = u32::try_from(loan.0).unwrap();
         let name = format!("zram{number}");
         let (device, sysfs) = (Path::new("/dev").join(&name), Path::new("/nowhere").join(&name));
-        Ok(Zram { loan, number, device, sysfs })
+        Ok(ZramDevice { loan, number, device, sysfs })
     }
-    fn swap_on(&mut self, area: &Path, priority: Option<i16>) -> Result<LoanId, Refused> {
-        let priority = priority.map_or_else(|| "-".to_owned(), |it| it.to_string());
-        Ok(self.lend(format!("on {} {priority}", area.display())))
-    }
-    fn swap_device(&mut self, area: &Path, priority: Option<i16>) -> Result<LoanId, Refused> {
-        self.swap_on(area, priority)
+    fn lend_swap(&mut self, spec: &SwapSpec) -> Result<LoanId, Refusal> {
+        let priority = spec.priority.map_or_else(|| "-".to_owned(), |it| it.to_string());
+        Ok(self.lend(format!("on {} {priority}", spec.area.path().display())))
     }
     fn swap_folder(&self) -> Option<PathBuf> {
         Some("/swaps".into())
     }
-    fn swap_file(&mut self, folder: &Path, size: Bytes) -> Result<SwapFile, Refused> {
+    fn lend_swap_file(&mut self, folder: &Path, size: Bytes) -> Result<SwapFile, Refusal> {
         let loan = self.lend(format!("file {}", size.get()));
         Ok(SwapFile { loan, path: folder.join(format!("file{}", loan.0)) })
     }
-    fn group(&mut self, wanted: GroupWanted) -> Result<Group, Refused> {
+    fn lend_group(&mut self, spec: &GroupSpec) -> Result<MemoryGroup, Refusal> {
         let Some(folder) = self.group else { return refused("a group") };
-        let swappiness = wanted.swappiness;
+        let swappiness = spec.swappiness;
         let loan = self.lend(swappiness.map_or("group".to_owned(), |it| format!("group {it}")));
-        Ok(Group { loan, folder: folder.to_owned(), unified: false })
+        Ok(MemoryGroup { loan, folder: folder.to_owned(), unified: false })
     }
-    fn knob(&mut self, name: &str, value: &str) -> Result<LoanId, Refused> {
+    fn lend_knob(&mut self, setting: &KnobSetting) -> Result<LoanId, Refusal> {
+        let KnobSetting { name, instance, value } = setting;
+        if let Some(instance) = instance {
+            return Ok(self.lend(format!("{name}[{instance}]={value}")));
+        }
         if self.refuses == Some(value) {
             return refused(name);
         }
@@ -113,10 +114,7 @@ impl Treatment for Noting {
         }
         Ok(self.lend(format!("{name}={value}")))
     }
-    fn knob_of(&mut self, name: &str, instance: &str, value: &str) -> Result<LoanId, Refused> {
-        Ok(self.lend(format!("{name}[{instance}]={value}")))
-    }
-    fn give_back(&mut self, loan: LoanId) -> Result<(), Refused> {
+    fn return_loan(&mut self, loan: LoanId) -> Result<(), Refusal> {
         self.log.borrow_mut().push(format!("back {}", loan.0));
         Ok(())
     }

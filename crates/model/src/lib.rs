@@ -8,6 +8,7 @@
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
+pub mod arm;
 mod bench;
 mod benchmark;
 mod capability;
@@ -25,6 +26,7 @@ mod hugetlb;
 mod interval;
 pub mod knob;
 mod ksm;
+pub mod lend;
 mod limit;
 mod memory;
 mod mglru;
@@ -37,6 +39,7 @@ mod process_change;
 mod psi;
 mod quantity;
 mod reading;
+mod refusal;
 mod rule;
 mod snapshot;
 mod spelling;
@@ -92,6 +95,7 @@ pub use process_change::ProcessChange;
 pub use psi::{Pressure, Psi, Stall};
 pub use quantity::Quantity;
 pub use reading::{Outcome, Reading, Source};
+pub use refusal::Refusal;
 pub use rule::RuleExplanation;
 pub use snapshot::{Problem, Snapshot, Taken};
 pub use spelling::most_similar;

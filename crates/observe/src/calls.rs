@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The calls that have no safe wrapper: one process is forked, to read files that may block; the
-//! processor's time stamp counter is read, by which guests count instructions; and PAGEMAP_SCAN is
-//! asked which pages are where.
+//! processor's time stamp counter is read, by which guests count instructions; our own account of
+//! processor time and page faults is; and PAGEMAP_SCAN is asked which pages are where.
 //!
 //! The child shares nothing with us but a pipe. Other threads may exist when it is forked (a
 //! progress display), and one of them may have held the allocator's lock: so the child allocates
@@ -12,7 +12,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "fork, the signal mask, _exit, rdtsc and an ioctl have no safe wrapper"
+    reason = "fork, the signal mask, _exit, rdtsc, getrusage and an ioctl have no safe wrapper"
 )]
 
 use std::ffi::CString;
@@ -72,6 +72,50 @@ pub fn ticks() -> Option<u64> {
     #[cfg(not(target_arch = "x86_64"))]
     let ticks = None;
     ticks
+}
+
+/// Processor time and page faults that the kernel has counted for us.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OwnUsage {
+    /// Processor time, in the kernel and outside.
+    pub cpu: Duration,
+    /// Faults for which something had to be read.
+    pub major_faults: u64,
+    /// All other faults.
+    pub minor_faults: u64,
+}
+
+impl OwnUsage {
+    /// Of this process.
+    #[must_use]
+    pub fn of_ourselves() -> Self {
+        Self::read(libc::RUSAGE_SELF)
+    }
+
+    /// Of all processes that were children of ours, or of theirs, and were waited for.
+    #[must_use]
+    pub fn of_ended_children() -> Self {
+        Self::read(libc::RUSAGE_CHILDREN)
+    }
+
+    fn read(whose: libc::c_int) -> Self {
+        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: `usage` is ours and as large as the call expects; zeros are a valid rusage, so it may
+        // be read even if the call failed, which it cannot with the two arguments that it is given here.
+        let usage = unsafe {
+            libc::getrusage(whose, usage.as_mut_ptr());
+            usage.assume_init()
+        };
+        let number = |number: i64| u64::try_from(number).unwrap_or(0);
+        let time = |time: libc::timeval| {
+            Duration::from_secs(number(time.tv_sec)) + Duration::from_micros(number(time.tv_usec))
+        };
+        Self {
+            cpu: time(usage.ru_utime) + time(usage.ru_stime),
+            major_faults: number(usage.ru_majflt),
+            minor_faults: number(usage.ru_minflt),
+        }
+    }
 }
 
 /// Forks a child that reads each file which it can finish before `until`, and ends. It is killed

@@ -97,7 +97,7 @@ const NOT_READ: &str = "not read: this size is allowed to nobody and was never g
 
 fn khugepaged(host: &HostRoot) -> Khugepaged {
     let full_scans = host.number_at(&path("khugepaged/full_scans"));
-    let pid = after(&full_scans, |_| pid(host));
+    let pid = after(&full_scans, |_| khugepaged_pid(host));
     let times = after(&pid, |pid| run_times(host, *pid));
     Khugepaged {
         defrag: host.flag_at(&path("khugepaged/defrag")),
@@ -125,7 +125,7 @@ fn after<A, B>(first: &Reading<A>, next: impl FnOnce(&A) -> Reading<B>) -> Readi
 }
 
 /// khugepaged's process id.
-fn pid(host: &HostRoot) -> Reading<u32> {
+pub(crate) fn khugepaged_pid(host: &HostRoot) -> Reading<u32> {
     let parent = explained(host.name_at("proc/2/comm"), NO_SUCH_FILE, NO_THREADS);
     after(&parent, |name| match name.as_str() {
         "kthreadd" => khugepaged_among(host, &kernel_threads(host)),
@@ -150,7 +150,7 @@ fn khugepaged_among(host: &HostRoot, threads: &[u32]) -> Reading<u32> {
 
 /// Kernel threads, oldest first: the kernel's own list of kthreadd's children where it keeps one,
 /// else every process.
-fn kernel_threads(host: &HostRoot) -> Vec<u32> {
+pub(crate) fn kernel_threads(host: &HostRoot) -> Vec<u32> {
     match host.bytes("proc/2/task/2/children") {
         Ok(children) => words(&children).filter_map(number).take(MAX_THREADS + 1).collect(),
         Err(_) => host.numbered("proc", ""),
@@ -164,7 +164,7 @@ fn is_khugepaged(host: &HostRoot, pid: u32) -> bool {
 
 /// Whether kthreadd is the parent: `38 (khugepaged) S 2 …`. The name may hold any byte, so what
 /// follows its last parenthesis counts.
-fn is_kernel_thread(host: &HostRoot, pid: u32) -> bool {
+pub(crate) fn is_kernel_thread(host: &HostRoot, pid: u32) -> bool {
     let Ok(stat) = host.bytes(&format!("proc/{pid}/stat")) else { return false };
     let after_name = stat.rsplit(|&byte| byte == b')').next().unwrap_or_default();
     words(after_name).nth(1) == Some(b"2")
@@ -172,13 +172,13 @@ fn is_kernel_thread(host: &HostRoot, pid: u32) -> bool {
 
 /// Where a thread's time went.
 #[derive(Debug, Clone, Copy)]
-struct RunTimes {
-    on_cpu: Nanos,
+pub(crate) struct RunTimes {
+    pub(crate) on_cpu: Nanos,
     waiting: Nanos,
 }
 
 /// `schedstat`: time on a CPU, time waiting for one, times it was given one.
-fn run_times(host: &HostRoot, pid: u32) -> Reading<RunTimes> {
+pub(crate) fn run_times(host: &HostRoot, pid: u32) -> Reading<RunTimes> {
     let three = |text: &[u8]| {
         let all: Option<Vec<u64>> = words(text).take(4).map(number).collect();
         <[u64; 3]>::try_from(all?).ok()

@@ -147,7 +147,7 @@ fn backing_device(host: &HostRoot, path: &str) -> Reading<Name> {
     })
 }
 
-fn mm_stat(host: &HostRoot, path: &str) -> MmStat {
+pub(crate) fn mm_stat(host: &HostRoot, path: &str) -> MmStat {
     let [original, compressed, used, limit, used_max, same, compacted, huge, huge_since] =
         columns_at(host, path, 7);
     MmStat {

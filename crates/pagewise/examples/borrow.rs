@@ -20,8 +20,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pagewise_apply::{GroupWish, LoanId, Session, ZramWish, state_folder};
+use pagewise_apply::{Session, state_folder};
 use pagewise_model::Bytes;
+use pagewise_model::lend::{GroupSpec, KnobSetting, LoanId, SwapFile, ZramSpec};
 
 /// Nobody else's device or file has this size.
 const SIZE: Bytes = Bytes::new((8 << 20) + (17 << 12));
@@ -45,12 +46,12 @@ impl Borrower {
         Ok(match loan.split_once([':', '=']) {
             Some(("zram", algorithm)) => Some(self.zram(Some(algorithm.to_owned()))?),
             Some(("file", folder)) => {
-                let (id, path) = self.session.swap_file(Path::new(folder), SIZE)?;
+                let SwapFile { loan, path } = self.session.swap_file(Path::new(folder), SIZE)?;
                 say(&format!("file {}", path.display()));
                 self.area = Some(path);
-                Some(id)
+                Some(loan)
             }
-            Some((knob, value)) => Some(self.session.knob(knob, None, value)?),
+            Some((knob, value)) => Some(self.session.knob(&KnobSetting::new(knob, value))?),
             None => match loan {
                 "zram" => Some(self.zram(None)?),
                 "swap" => Some(self.swap_on()?),
@@ -59,8 +60,8 @@ impl Borrower {
                     Some(self.swap_on()?)
                 }
                 "group" => {
-                    let wish = GroupWish { max: Some(SIZE), ..GroupWish::default() };
-                    let group = self.session.group(&wish)?;
+                    let spec = GroupSpec { max: Some(SIZE), ..GroupSpec::default() };
+                    let group = self.session.group(&spec)?;
                     say(&format!("group {}", group.folder.display()));
                     self.group = Some(group.folder);
                     Some(group.loan)
@@ -76,7 +77,7 @@ impl Borrower {
     }
 
     fn zram(&mut self, algorithm: Option<String>) -> Result<LoanId, Box<dyn std::error::Error>> {
-        let zram = self.session.zram(&ZramWish { algorithm, ..ZramWish::of(SIZE) })?;
+        let zram = self.session.zram(&ZramSpec { algorithm, ..ZramSpec::new(SIZE) })?;
         say(&format!("zram {}", zram.device.display()));
         self.area = Some(zram.device);
         Ok(zram.loan)

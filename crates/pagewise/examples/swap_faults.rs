@@ -16,7 +16,7 @@ use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use pagewise_lab::faults::{Control, Device, Progress, Wanted, is_worker, measure, worker_main};
+use pagewise_bench::faults::{Control, Device, Progress, Wanted, is_worker, measure, worker_main};
 use pagewise_model::Bytes;
 
 struct Arguments(BTreeMap<String, String>);
@@ -66,7 +66,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let arguments = Arguments::read();
     let pages = std::fs::File::open(arguments.text("image").ok_or("image=FILE")?)?;
-    let mut lender = lender::Lender::new(Path::new(arguments.text("tokens").ok_or("tokens=")?));
+    let mut lender =
+        lender::LoansLender::new(Path::new(arguments.text("tokens").ok_or("tokens=")?));
     let mut seconds = 3600;
     arguments.set("seconds", &mut seconds)?;
     let mut progress = |Progress { done, of }: Progress| eprintln!("{done} of {of}");

@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use pagewise_lab::bench::Candidate;
-use pagewise_lab::cache::Item;
+use pagewise_bench::block::Candidate;
+use pagewise_guest::item::Item;
+use pagewise_guest::kernel::Wanted;
+use pagewise_guest::qemu::Disk;
+use pagewise_guest::userland::Userland;
 use pagewise_lab::contents::Mix;
-use pagewise_lab::experiment::{self, Given, Metric, SELFTEST_TRIALS};
-use pagewise_lab::guest::Disk;
-use pagewise_lab::kernel::Wanted;
-use pagewise_lab::userland::Userland;
+use pagewise_lab::experiment::{Given, SELFTEST_TRIALS};
 use pagewise_pages::codec::Algorithm;
 use pagewise_pages::kernel::{KERNELS, Kernel};
 use pagewise_report::view::{Field, Section, Sort};
+use pagewise_stats::Metric;
 
 use crate::duration::parse;
 
@@ -552,8 +553,8 @@ pub(crate) struct Trial {
     #[arg(long)]
     pub(crate) higher_is_better: bool,
     /// Maximum number of pairs; fewer than six cannot decide anything
-    #[arg(long, value_name = "N", default_value_t = experiment::USUAL_PAIRS,
-        value_parser = clap::value_parser!(u32).range(1..=i64::from(experiment::MOST_PAIRS)))]
+    #[arg(long, value_name = "N", default_value_t = pagewise_stats::USUAL_PAIRS,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(pagewise_stats::MOST_PAIRS)))]
     pub(crate) pairs: u32,
     /// Memory limit of the command, such as 256M
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
@@ -789,7 +790,7 @@ pub(crate) struct Picked {
     pub(crate) arm: Vec<String>,
     /// Maximum number of pairs; fewer than six cannot decide anything [default: as in the file]
     #[arg(long, value_name = "N", conflicts_with = "preview",
-        value_parser = clap::value_parser!(u32).range(1..=i64::from(experiment::MOST_PAIRS)))]
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(pagewise_stats::MOST_PAIRS)))]
     pub(crate) pairs: Option<u32>,
     /// Run some of the arms in three rounds, without verdicts
     #[arg(long)]

@@ -3,7 +3,7 @@
 //!
 //! A file's name may hold commas: only these two endings are ours.
 
-use pagewise_lab::guest::{Access, Disk};
+use pagewise_guest::qemu::{Access, Disk};
 
 use crate::size;
 
@@ -26,8 +26,9 @@ pub(crate) fn parse(text: &str) -> Result<Disk, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use pagewise_model::Bytes;
+
+    use super::*;
 
     #[test]
     fn sizes_and_files_are_told_apart() {

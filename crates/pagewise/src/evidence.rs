@@ -8,9 +8,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use pagewise_lab::experiment::{Described, EXPERIMENT, Experiment, RUNS, SUMMARY, surroundings};
+use pagewise_lab::experiment::{Described, EXPERIMENT, RUNS, SUMMARY, surroundings};
 use pagewise_model::{Snapshot, TrialRun};
 use pagewise_report::{Tried, html, json};
+use pagewise_stats::Experiment;
 use serde_json::{Value, json};
 
 use crate::output;

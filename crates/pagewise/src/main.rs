@@ -15,6 +15,7 @@ mod cost;
 mod disk;
 mod duration;
 mod evidence;
+mod host_loans;
 mod input;
 mod interrupt;
 mod output;
@@ -23,7 +24,6 @@ mod redaction;
 mod room;
 mod screen;
 mod size;
-mod treatment;
 mod trouble;
 mod verbs;
 
@@ -32,14 +32,14 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    if pagewise_lab::init::is_wanted() {
-        pagewise_lab::init::main();
+    if pagewise_guest::init::is_wanted() {
+        pagewise_guest::init::main();
     }
-    if pagewise_lab::init::is_unit() {
-        pagewise_lab::init::unit_main();
+    if pagewise_guest::init::is_unit() {
+        pagewise_guest::init::unit_main();
     }
-    if pagewise_lab::faults::is_worker() {
-        pagewise_lab::faults::worker_main();
+    if pagewise_bench::faults::is_worker() {
+        pagewise_bench::faults::worker_main();
     }
     let started = cost::Started::now();
     std::panic::set_hook(Box::new(trouble::tell_of_panic));

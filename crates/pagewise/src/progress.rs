@@ -92,7 +92,7 @@ impl Measuring {
     }
 
     /// So far, with the time that the plan still needs.
-    pub(crate) fn at(&self, progress: &pagewise_lab::bench::Progress) {
+    pub(crate) fn at(&self, progress: &pagewise_bench::block::Progress) {
         self.show(progress.done, progress.total, || {
             format!("{} s left: {}", progress.left.as_secs(), progress.what)
         });

@@ -10,8 +10,8 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use pagewise_lab::experiment::Experiment;
 use pagewise_model::{Name, Reading, Snapshot, Trial, TrialArm};
+use pagewise_stats::Experiment;
 use serde_json::{Value, json};
 
 /// Stands for each word that is left out.

@@ -10,8 +10,7 @@ use clap::Parser;
 use pagewise_apply::Rescue;
 use pagewise_apply::act::{ActError, MergeError};
 use pagewise_lab::experiment::Trouble;
-use pagewise_lab::treatment::Refused;
-use pagewise_model::Name;
+use pagewise_model::{Name, Refusal};
 use pagewise_observe::{OpenError, UserFileError};
 
 use crate::cli::Cli;
@@ -75,11 +74,11 @@ const INTERRUPTED: u8 = 130;
 /// Prints the error and says how to exit.
 pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
     output::message(format_args!("{error:#}"));
-    let lab = error.chain().find_map(|cause| cause.downcast_ref::<pagewise_lab::Error>());
+    let lab = error.chain().find_map(|cause| cause.downcast_ref::<pagewise_guest::Error>());
     let apply = error.chain().find_map(|cause| cause.downcast_ref::<pagewise_apply::Error>());
-    let refused = error.chain().find_map(|cause| cause.downcast_ref::<Refused>());
+    let refusal = error.chain().find_map(|cause| cause.downcast_ref::<Refusal>());
     let next = next(error).map(str::to_owned);
-    let next = next.or_else(|| lab.and_then(pagewise_lab::Error::next));
+    let next = next.or_else(|| lab.and_then(pagewise_guest::Error::next));
     let next = next.or_else(|| apply.and_then(pagewise_apply::Error::next));
     let act = error.chain().find_map(|cause| cause.downcast_ref::<ActError>());
     let next = next.or_else(|| act.and_then(ActError::next).map(str::to_owned));
@@ -87,7 +86,7 @@ pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
     let next = next.or_else(|| merge.and_then(MergeError::next).map(str::to_owned));
     let trial = error.chain().find_map(|cause| cause.downcast_ref::<Trouble>());
     let next = next.or_else(|| trial.and_then(Trouble::next));
-    if let Some(next) = next.or_else(|| refused.and_then(|refused| refused.next.clone())) {
+    if let Some(next) = next.or_else(|| refusal.and_then(|refusal| refusal.next.clone())) {
         output::hint(next);
     }
     let stopped = error.is::<Interrupted>() || error.is::<LeftRunning>();

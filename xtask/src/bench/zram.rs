@@ -72,7 +72,7 @@ struct Bench {
 
 pub(super) fn main(rounds: u16, machine: &str) -> Result<()> {
     ensure!(rounds >= LEAST, "expected at least {LEAST} rounds, found {rounds}");
-    let ours = super::example("pagewise-lab", "block_speed")?;
+    let ours = super::example("pagewise-bench", "block_speed")?;
     let bench = Bench::new(ours)?;
     let mut cells: Vec<Cell> = shapes().map(|shape| Cell { shape, pairs: Vec::new() }).collect();
     for round in 0..rounds {

@@ -6,41 +6,16 @@
 //! goes back to where it came from. Version 2 offers memory in a group only where the
 //! group above hands it down; where that has to be switched on, it is a loan of its own.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use pagewise_model::Bytes;
+use pagewise_model::lend::GroupSpec;
 
 use crate::error::{Doing, Error};
 use crate::hands::{Deed, Hands};
 use crate::journal::{Identity, Loan};
 use crate::loan::{OURS, Run, is_ours, rounded};
 use crate::outcome::Outcome;
-use crate::session::LoanId;
-
-/// A cgroup to make. What is `None` is left as the kernel has it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct GroupWish {
-    /// The most memory of its processes.
-    pub max: Option<Bytes>,
-    /// Where reclaim begins; version 2 only.
-    pub high: Option<Bytes>,
-    /// The most of it in swap.
-    pub swap_max: Option<Bytes>,
-    /// Its own swappiness; version 1 only.
-    pub swappiness: Option<u32>,
-}
-
-/// A cgroup of our own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
-    /// Gives it back; processes that are left in it are killed first.
-    pub loan: LoanId,
-    /// A process joins by writing its pid to `cgroup.procs` there.
-    pub folder: PathBuf,
-    /// Whether it is of version 2.
-    pub unified: bool,
-}
 
 /// Where memory cgroups are, and whether they are of version 2.
 pub(crate) fn mount(hands: &dyn Hands) -> Result<(String, bool), Error> {
@@ -139,9 +114,9 @@ pub(crate) fn limit(
     hands: &mut dyn Hands,
     folder: &str,
     unified: bool,
-    wish: &GroupWish,
+    spec: &GroupSpec,
 ) -> Result<(), Error> {
-    for (file, value) in settings(unified, wish)? {
+    for (file, value) in settings(unified, spec)? {
         let path = format!("{folder}/{file}");
         if !hands.exists(&path) {
             return Err(Error::Absent { what: path, why: "this kernel has no such limit" });
@@ -155,11 +130,11 @@ pub(crate) fn limit(
 
 /// In an order in which the kernel takes them: in version 1 the sum of memory and swap may never be
 /// below memory.
-fn settings(unified: bool, wish: &GroupWish) -> Result<Vec<(&'static str, u64)>, Error> {
+fn settings(unified: bool, spec: &GroupSpec) -> Result<Vec<(&'static str, u64)>, Error> {
     let refused = |what: &str, why| Err(Error::Absent { what: what.to_owned(), why });
     let bytes = |limit: Option<Bytes>| limit.map(Bytes::get);
-    let (max, high, swap) = (bytes(wish.max), bytes(wish.high), bytes(wish.swap_max));
-    let swappiness = wish.swappiness.map(u64::from);
+    let (max, high, swap) = (bytes(spec.max), bytes(spec.high), bytes(spec.swap_max));
+    let swappiness = spec.swappiness.map(u64::from);
     let named: [(&'static str, Option<u64>); 3] = match (unified, high, swappiness, max) {
         (true, _, Some(_), _) => return refused("memory.swappiness", "cgroup v2 has none"),
         (false, Some(_), ..) => return refused("memory.high", "cgroup v1 has none"),

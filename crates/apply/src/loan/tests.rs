@@ -4,9 +4,8 @@
 use std::path::Path;
 
 use pagewise_model::Bytes;
+use pagewise_model::lend::{GroupSpec, KnobSetting, ZramSpec};
 
-use super::group::GroupWish;
-use super::zram::ZramWish;
 use crate::error::Error;
 use crate::fake::{DISK, Fake, Fault, MOUNT, PID, STATE};
 use crate::journal::{Loan, Record};
@@ -36,12 +35,12 @@ fn swap_is_refused_beside_the_hosts_own_unless_it_is_allowed() {
     let fake = Fake::new(false, true);
     fake.world().state.swaps.insert("/dev/vdb".to_owned());
     let mut session = session(&fake);
-    let device = session.zram(&ZramWish::of(SIZE)).unwrap().device;
+    let device = session.zram(&ZramSpec::new(SIZE)).unwrap().device;
     let refused = session.swap_on(&device, None).unwrap_err();
     assert_eq!(refused.to_string(), "the host's own swap is on: /dev/vdb");
     session.allow_shared_swap();
     session.swap_on(&device, None).unwrap();
-    let more = session.zram(&ZramWish::of(SIZE)).unwrap().device;
+    let more = session.zram(&ZramSpec::new(SIZE)).unwrap().device;
     session.swap_on(&more, None).unwrap();
 }
 
@@ -70,7 +69,7 @@ fn a_device_of_the_machine_is_swapped_to_only_where_that_is_allowed() {
 fn swap_is_switched_on_once() {
     let fake = Fake::new(false, true);
     let mut session = session(&fake);
-    let device = session.zram(&ZramWish::of(SIZE)).unwrap().device;
+    let device = session.zram(&ZramSpec::new(SIZE)).unwrap().device;
     session.swap_on(&device, None).unwrap();
     assert!(matches!(session.swap_on(&device, None), Err(Error::IsOn(_))));
     assert_eq!(fake.world().state.swaps.len(), 1);
@@ -81,7 +80,7 @@ fn swap_is_switched_on_once() {
 fn swap_that_has_no_room_in_memory_stays_and_is_named() {
     let fake = Fake::new(false, true);
     let mut session = session(&fake);
-    let zram = session.zram(&ZramWish::of(SIZE)).unwrap();
+    let zram = session.zram(&ZramSpec::new(SIZE)).unwrap();
     session.swap_on(&zram.device, None).unwrap();
     fake.world().available = 4095;
     let refused = session.give_back(zram.loan).unwrap_err();
@@ -98,7 +97,7 @@ fn swap_that_has_no_room_in_memory_stays_and_is_named() {
 fn a_device_that_took_the_number_of_ours_is_left_alone() {
     let fake = Fake::new(false, true);
     let mut session = session(&fake);
-    let number = session.zram(&ZramWish::of(SIZE)).unwrap().number;
+    let number = session.zram(&ZramSpec::new(SIZE)).unwrap().number;
     let mut world = fake.world();
     world.state.zrams.remove(&number);
     assert_eq!(world.add_zram().unwrap(), number);
@@ -114,7 +113,7 @@ fn a_device_that_was_never_announced_is_told_from_others() {
     let mut session = session(&fake);
     // journal begun, began, taking: the next write makes the device
     fake.world().faults = vec![Fault::KillAfter(3)];
-    session.zram(&ZramWish::of(SIZE)).unwrap_err();
+    session.zram(&ZramSpec::new(SIZE)).unwrap_err();
     drop(session);
     fake.revive();
     let mut world = fake.world();
@@ -131,13 +130,13 @@ fn a_device_that_was_never_announced_is_told_from_others() {
 fn the_module_is_unloaded_unless_somebody_uses_it() {
     let fake = Fake::new(false, false);
     let mut alone = session(&fake);
-    alone.zram(&ZramWish::of(SIZE)).unwrap();
+    alone.zram(&ZramSpec::new(SIZE)).unwrap();
     assert!(fake.world().state.is_loaded);
     drop(alone);
     assert!(!fake.world().state.is_loaded);
 
     let mut shared = session(&fake);
-    shared.zram(&ZramWish::of(SIZE)).unwrap();
+    shared.zram(&ZramSpec::new(SIZE)).unwrap();
     fake.world().add_zram().unwrap();
     let outcomes: Vec<Outcome> = shared.end().into_iter().map(|it| it.outcome).collect();
     assert!(matches!(&outcomes[..], [Outcome::Returned, Outcome::Kept { .. }]), "{outcomes:?}");
@@ -148,7 +147,7 @@ fn the_module_is_unloaded_unless_somebody_uses_it() {
 fn whoever_is_in_our_group_is_killed_and_we_go_home() {
     let fake = Fake::new(false, true);
     let mut session = session(&fake);
-    let group = session.group(&GroupWish { max: Some(SIZE), ..GroupWish::default() }).unwrap();
+    let group = session.group(&GroupSpec { max: Some(SIZE), ..GroupSpec::default() }).unwrap();
     let folder = group.folder.display().to_string();
     fake.world().state.groups.get_mut(&folder).unwrap().members.extend([9, PID]);
     assert_eq!(session.end()[0].outcome, Outcome::Returned);
@@ -159,7 +158,7 @@ fn whoever_is_in_our_group_is_killed_and_we_go_home() {
 
 #[test]
 fn memory_is_handed_down_for_as_long_as_nobody_else_needs_it() {
-    let wish = GroupWish { max: Some(SIZE), ..GroupWish::default() };
+    let wish = GroupSpec { max: Some(SIZE), ..GroupSpec::default() };
     let fake = Fake::new(true, true);
     let mut alone = session(&fake);
     alone.group(&wish).unwrap();
@@ -178,17 +177,17 @@ fn memory_is_handed_down_for_as_long_as_nobody_else_needs_it() {
 
 #[test]
 fn limits_that_the_hierarchy_lacks_are_refused_by_name() {
-    let refused = |unified, wish: GroupWish| {
+    let refused = |unified, wish: GroupSpec| {
         let fake = Fake::new(unified, true);
         let refused = session(&fake).group(&wish).unwrap_err().to_string();
         assert_eq!(fake.world().state.groups.len(), 1);
         refused
     };
-    let swappiness = GroupWish { swappiness: Some(1), ..GroupWish::default() };
+    let swappiness = GroupSpec { swappiness: Some(1), ..GroupSpec::default() };
     assert_eq!(refused(true, swappiness), "memory.swappiness: cgroup v2 has none");
-    let high = GroupWish { high: Some(SIZE), ..GroupWish::default() };
+    let high = GroupSpec { high: Some(SIZE), ..GroupSpec::default() };
     assert_eq!(refused(false, high), "memory.high: cgroup v1 has none");
-    let swap = GroupWish { swap_max: Some(SIZE), ..GroupWish::default() };
+    let swap = GroupSpec { swap_max: Some(SIZE), ..GroupSpec::default() };
     assert!(refused(false, swap).contains("only beside one on memory"));
     assert!(refused(true, swap).contains("this kernel has no such limit"));
 }
@@ -237,7 +236,7 @@ fn a_file_on_a_disk_that_is_not_mounted_is_not_taken_for_gone() {
 fn a_value_that_becomes_another_is_taken_back() {
     let fake = Fake::new(false, true);
     let mut session = session(&fake);
-    let refused = session.knob("vm.min_free_kbytes", None, "4099").unwrap_err();
+    let refused = session.knob(&KnobSetting::new("vm.min_free_kbytes", "4099")).unwrap_err();
     let expected = "vm.min_free_kbytes: wrote \"4099\", found \"4096\" after it";
     assert_eq!(refused.to_string(), expected);
     assert_eq!(fake.world().state.knobs["/proc/sys/vm/min_free_kbytes"], "8192");
@@ -249,8 +248,8 @@ fn a_value_that_becomes_another_is_taken_back() {
 fn a_loan_goes_back_once() {
     let fake = Fake::new(false, true);
     let mut session = session(&fake);
-    let first = session.knob("vm.swappiness", None, "10").unwrap();
-    let second = session.knob("vm.swappiness", None, "20").unwrap();
+    let first = session.knob(&KnobSetting::new("vm.swappiness", "10")).unwrap();
+    let second = session.knob(&KnobSetting::new("vm.swappiness", "20")).unwrap();
     assert_eq!(session.give_back(first).unwrap(), Outcome::Returned);
     assert!(matches!(session.give_back(second), Err(Error::NotOpen(2))));
     assert_eq!(fake.world().state.knobs["/proc/sys/vm/swappiness"], "60");
@@ -263,8 +262,8 @@ fn notes_that_were_lost_are_no_conflict() {
     for (lost, expected) in [(&[1][..], 0), (&[3], 1), (&[1, 4], 2)] {
         let fake = Fake::new(false, true);
         let mut session = session(&fake);
-        let first = session.knob("vm.swappiness", None, "10").unwrap();
-        session.knob("vm.swappiness", None, "20").unwrap();
+        let first = session.knob(&KnobSetting::new("vm.swappiness", "10")).unwrap();
+        session.knob(&KnobSetting::new("vm.swappiness", "20")).unwrap();
         let next = fake.world().deeds;
         fake.world().faults = lost.iter().map(|at| Fault::Fail(next + at)).collect();
         session.give_back(first).unwrap();
@@ -280,10 +279,10 @@ fn notes_that_were_lost_are_no_conflict() {
 fn what_was_set_between_two_loans_is_a_conflict() {
     let fake = Fake::new(false, true);
     let mut session = session(&fake);
-    session.knob("vm.swappiness", None, "10").unwrap();
+    session.knob(&KnobSetting::new("vm.swappiness", "10")).unwrap();
     let swappiness = "/proc/sys/vm/swappiness".to_owned();
     fake.world().state.knobs.insert(swappiness.clone(), "77".to_owned());
-    session.knob("vm.swappiness", None, "20").unwrap();
+    session.knob(&KnobSetting::new("vm.swappiness", "20")).unwrap();
     kill(&fake, session);
     let outcomes = recovered(&fake);
     let [Outcome::Returned, Outcome::Conflict { found, .. }] = &outcomes[..] else {
@@ -296,8 +295,8 @@ fn what_was_set_between_two_loans_is_a_conflict() {
 fn a_damaged_journal_gives_back_what_it_still_says_and_stays() {
     let fake = Fake::new(false, true);
     let mut session = session(&fake);
-    session.knob("vm.swappiness", None, "10").unwrap();
-    session.knob("vm.page-cluster", None, "0").unwrap();
+    session.knob(&KnobSetting::new("vm.swappiness", "10")).unwrap();
+    session.knob(&KnobSetting::new("vm.page-cluster", "0")).unwrap();
     kill(&fake, session);
     let journal = fake.world().journals.keys().next().unwrap().clone();
     let mut lines: Vec<Vec<u8>> = {
@@ -323,7 +322,7 @@ fn a_word_that_makes_the_kernel_tell_is_none_that_sets() {
     let mut session = session(&fake);
     let state = "/sys/kernel/mm/damon/admin/kdamonds/0/state".to_owned();
     fake.world().state.knobs.insert(state.clone(), "off".to_owned());
-    let thread = session.knob("damon.kdamond.state", Some("0"), "on").unwrap();
+    let thread = session.knob(&KnobSetting::of_instance("damon.kdamond.state", "0", "on")).unwrap();
     let before = fake.world().journals.clone();
     for word in ["off", "update_all", "\noff"] {
         assert!(session.trigger(thread, word).is_err(), "{word}");
@@ -342,13 +341,13 @@ fn what_an_early_version_borrowed_is_put_back() {
     let fake = Fake::new(true, false);
     let before = fake.world().state.clone();
     let mut session = session(&fake);
-    let zram = session.zram(&ZramWish::of(SIZE)).unwrap();
+    let zram = session.zram(&ZramSpec::new(SIZE)).unwrap();
     session.swap_on(&zram.device, None).unwrap();
-    let (_, file) = session.swap_file(Path::new(DISK), SIZE).unwrap();
+    let file = session.swap_file(Path::new(DISK), SIZE).unwrap().path;
     session.swap_on(&file, Some(3)).unwrap();
-    let group = session.group(&GroupWish { max: Some(SIZE), ..GroupWish::default() }).unwrap();
-    session.knob("vm.swappiness", None, "10").unwrap();
-    session.knob("vm.dirty_bytes", None, "8192").unwrap();
+    let group = session.group(&GroupSpec { max: Some(SIZE), ..GroupSpec::default() }).unwrap();
+    session.knob(&KnobSetting::new("vm.swappiness", "10")).unwrap();
+    session.knob(&KnobSetting::new("vm.dirty_bytes", "8192")).unwrap();
     kill(&fake, session);
     let group = group.folder.display().to_string();
     fake.world().state.groups.get_mut(&group).unwrap().members.insert(9);
@@ -385,7 +384,7 @@ fn a_device_without_a_number_is_left_where_another_may_be_it() {
         let fake = Fake::new(false, true);
         let mut session = session(&fake);
         fake.world().faults = vec![Fault::KillAfter(3)];
-        session.zram(&ZramWish::of(SIZE)).unwrap_err();
+        session.zram(&ZramSpec::new(SIZE)).unwrap_err();
         drop(session);
         fake.revive();
         fake.world().tells_times = tells_times;
@@ -410,7 +409,7 @@ fn a_later_device_without_a_size_is_somebody_elses() {
     let fake = Fake::new(false, true);
     let mut session = session(&fake);
     fake.world().faults = vec![Fault::KillAfter(2)];
-    session.zram(&ZramWish::of(SIZE)).unwrap_err();
+    session.zram(&ZramSpec::new(SIZE)).unwrap_err();
     drop(session);
     fake.revive();
     fake.world().clock += 3_600_000;
@@ -425,7 +424,7 @@ fn a_later_device_without_a_size_is_somebody_elses() {
 fn a_device_whose_number_is_damaged_is_not_gone() {
     let fake = Fake::new(false, true);
     let mut session = session(&fake);
-    session.zram(&ZramWish::of(SIZE)).unwrap();
+    session.zram(&ZramSpec::new(SIZE)).unwrap();
     kill(&fake, session);
     let path = fake.world().journals.keys().next().unwrap().clone();
     let mut bytes = fake.world().journals[&path].clone();
@@ -444,8 +443,8 @@ fn a_device_whose_number_is_damaged_is_not_gone() {
 fn a_group_or_file_that_took_the_name_of_ours_stays() {
     let fake = Fake::new(false, true);
     let mut session = session(&fake);
-    let group = session.group(&GroupWish { max: Some(SIZE), ..GroupWish::default() }).unwrap();
-    let (_, file) = session.swap_file(Path::new(DISK), SIZE).unwrap();
+    let group = session.group(&GroupSpec { max: Some(SIZE), ..GroupSpec::default() }).unwrap();
+    let file = session.swap_file(Path::new(DISK), SIZE).unwrap().path;
     kill(&fake, session);
     for path in [group.folder, file] {
         fake.world().new_inode(&path.display().to_string());
@@ -464,7 +463,7 @@ fn a_group_or_file_that_took_the_name_of_ours_stays() {
 fn swap_that_no_run_made_stays_on() {
     let fake = Fake::new(false, true);
     let mut session = session(&fake);
-    session.knob("vm.swappiness", None, "10").unwrap();
+    session.knob(&KnobSetting::new("vm.swappiness", "10")).unwrap();
     kill(&fake, session);
     let path = fake.world().journals.keys().next().unwrap().clone();
     let what = Loan::SwapOn { area: "/dev/vdb".to_owned(), diskseq: None };
@@ -484,7 +483,7 @@ fn what_only_looks_like_a_journal_blocks_nothing() {
         ["00000001.journal", "99999999.journal", "18446744073709551615.journal", "x.journal"];
     fake.world().others.extend(others.map(|name| format!("{STATE}/{name}")));
     let mut session = session(&fake);
-    session.knob("vm.swappiness", None, "10").unwrap();
+    session.knob(&KnobSetting::new("vm.swappiness", "10")).unwrap();
     assert_eq!(fake.world().journals.keys().collect::<Vec<_>>(), ["/state/00000002.1.journal"]);
     kill(&fake, session);
     let told = recover_all(&mut fake.clone(), STATE, Conflicts::Keep).unwrap();
@@ -499,12 +498,12 @@ fn a_journal_that_cannot_be_written_is_put_back() {
     let fake = Fake::new(false, true);
     let before = fake.world().state.clone();
     let mut session = session(&fake);
-    session.zram(&ZramWish::of(SIZE)).unwrap();
-    session.knob("vm.swappiness", None, "10").unwrap();
+    session.zram(&ZramSpec::new(SIZE)).unwrap();
+    session.knob(&KnobSetting::new("vm.swappiness", "10")).unwrap();
     // half a line, which cannot be cut off
     let next = fake.world().deeds;
     fake.world().faults = vec![Fault::KillBefore(next)];
-    session.knob("vm.page-cluster", None, "0").unwrap_err();
+    session.knob(&KnobSetting::new("vm.page-cluster", "0")).unwrap_err();
     drop(session);
     fake.revive();
     fake.world().is_read_only = true;

@@ -8,63 +8,24 @@
 //! the sequence number that goes with it.
 
 use std::io::ErrorKind;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use pagewise_model::Bytes;
+use pagewise_model::lend::{LoanId, ZramDevice, ZramSpec};
 
 use crate::error::{Doing, Error};
 use crate::hands::{Deed, Hands, patiently};
 use crate::journal::{Device, Loan};
 use crate::loan::Run;
 use crate::outcome::Outcome;
-use crate::session::LoanId;
 
 const CONTROL: &str = "/sys/class/zram-control";
 
 /// After this time the device of anybody who lives has its size.
 const SETTLING: Duration = Duration::from_millis(250);
 
-/// A device to make.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ZramWish {
-    /// Its uncompressed capacity.
-    pub disksize: Bytes,
-    /// The kernel's name of the algorithm; the kernel's own choice where there is none.
-    pub algorithm: Option<String>,
-    /// The algorithm's level.
-    pub level: Option<i32>,
-    /// A file that holds a dictionary for the algorithm.
-    pub dictionary: Option<PathBuf>,
-    /// The most memory it may use.
-    pub mem_limit: Option<Bytes>,
-}
-
-impl ZramWish {
-    /// A device of this size, all else as the kernel chooses.
-    #[must_use]
-    pub fn of(disksize: Bytes) -> Self {
-        Self { disksize, algorithm: None, level: None, dictionary: None, mem_limit: None }
-    }
-}
-
-/// A device of our own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Zram {
-    /// Gives it back.
-    pub loan: LoanId,
-    /// The N of `zramN`.
-    pub number: u32,
-    /// `/dev/zramN`.
-    pub device: PathBuf,
-    /// `/sys/block/zramN`.
-    pub sysfs: PathBuf,
-}
-
-impl Zram {
-    pub(crate) fn of(loan: LoanId, number: u32) -> Self {
-        Self { loan, number, device: area(number).into(), sysfs: sysfs(number).into() }
-    }
+/// What is lent of a device.
+pub(crate) fn lent(loan: LoanId, number: u32) -> ZramDevice {
+    ZramDevice { loan, number, device: area(number).into(), sysfs: sysfs(number).into() }
 }
 
 pub(crate) fn area(number: u32) -> String {
@@ -122,11 +83,11 @@ pub(crate) fn make(hands: &mut dyn Hands) -> Result<Device, Error> {
 }
 
 /// In the kernel's order: the size comes last and makes the device work.
-pub(crate) fn set_up(hands: &mut dyn Hands, number: u32, wish: &ZramWish) -> Result<(), Error> {
-    if let Some(algorithm) = &wish.algorithm {
+pub(crate) fn set_up(hands: &mut dyn Hands, number: u32, spec: &ZramSpec) -> Result<(), Error> {
+    if let Some(algorithm) = &spec.algorithm {
         set_algorithm(hands, number, algorithm)?;
     }
-    if let Some(parameters) = parameters(wish) {
+    if let Some(parameters) = parameters(spec) {
         let path = format!("{}/algorithm_params", sysfs(number));
         if !hands.exists(&path) {
             let what = format!("zram {parameters}");
@@ -134,13 +95,13 @@ pub(crate) fn set_up(hands: &mut dyn Hands, number: u32, wish: &ZramWish) -> Res
         }
         set(hands, number, "algorithm_params", &parameters)?;
     }
-    if let Some(limit) = wish.mem_limit {
+    if let Some(limit) = spec.mem_limit {
         set(hands, number, "mem_limit", &limit.get().to_string())?;
     }
-    set(hands, number, "disksize", &wish.disksize.get().to_string())?;
+    set(hands, number, "disksize", &spec.disksize.get().to_string())?;
     let path = format!("{}/disksize", sysfs(number));
     let found = hands.read(&path).doing(|| path.clone())?;
-    crate::loan::rounded(&path, wish.disksize.get(), &found)
+    crate::loan::rounded(&path, spec.disksize.get(), &found)
 }
 
 fn set(hands: &mut dyn Hands, number: u32, file: &str, value: &str) -> Result<(), Error> {
@@ -167,10 +128,10 @@ fn set_algorithm(hands: &mut dyn Hands, number: u32, algorithm: &str) -> Result<
 }
 
 /// A write replaces all parameters, so they go in one.
-fn parameters(wish: &ZramWish) -> Option<String> {
-    let level = wish.level.map(|level| format!("level={level}"));
-    let dictionary = wish.dictionary.as_ref().map(|path| format!("dict={}", path.display()));
-    let whose = match &wish.algorithm {
+fn parameters(spec: &ZramSpec) -> Option<String> {
+    let level = spec.level.map(|level| format!("level={level}"));
+    let dictionary = spec.dictionary.as_ref().map(|path| format!("dict={}", path.display()));
+    let whose = match &spec.algorithm {
         Some(algorithm) => format!("algo={algorithm}"),
         None => "priority=0".to_owned(),
     };

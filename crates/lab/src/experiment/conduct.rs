@@ -12,21 +12,17 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use pagewise_model::lend::{Lender, LoanId};
 use pagewise_model::{RunEnd, TrialArm, TrialForecast, TrialLook, TrialRun, Verdict};
+use pagewise_observe::{HostRoot, ThreadCpu};
+use pagewise_stats::boundary::looks;
+use pagewise_stats::dropped::{self, is_outcome};
+use pagewise_stats::{Experiment, Pattern, SAID, end_in_words, forecast, judge, order};
 
-use super::boundary::looks;
-use super::dropped::{self, is_outcome};
-use super::forecast::forecast;
-use super::gauges::kswapd;
-use super::judge::judge;
 use super::lend::{Files, Lent, borrow};
-use super::metric::Pattern;
-use super::notes::how;
 use super::run::{self, NotRun, Ran, Start};
 use super::trouble::{Trouble, failed, quoted};
 use super::watcher::Watcher;
-use super::{Experiment, order};
-use crate::treatment::{LoanId, Treatment};
 use crate::workload;
 
 /// Pairs that may fail.
@@ -75,21 +71,22 @@ pub struct Conducted {
     pub trouble: Option<Trouble>,
 }
 
-/// Runs it to its end. Without a treatment nothing is borrowed: no settings, no cgroup.
+/// Runs it to its end. Without a lender nothing is borrowed: no settings, no cgroup.
 pub fn conduct<'a>(
     experiment: &Experiment,
-    treatment: Option<&'a mut (dyn Treatment + 'a)>,
+    lender: Option<&'a mut (dyn Lender + 'a)>,
     control: &mut Control<'_>,
 ) -> Conducted {
     let mut conductor = Conductor {
         experiment,
-        treatment,
+        lender,
         control,
         began: Instant::now(),
         patterns: Vec::new(),
         programs: Vec::new(),
         files: Files::new(),
-        kswapd: kswapd(),
+        kswapd: HostRoot::live()
+            .map_or_else(|_| ThreadCpu::default(), |host| ThreadCpu::kswapd(&host)),
         watcher: Watcher::new(),
         runs: Vec::new(),
     };
@@ -100,14 +97,14 @@ pub fn conduct<'a>(
 
 struct Conductor<'a, 'b, 'c, 'd> {
     experiment: &'a Experiment,
-    treatment: Option<&'b mut (dyn Treatment + 'b)>,
+    lender: Option<&'b mut (dyn Lender + 'b)>,
     control: &'c mut Control<'d>,
     began: Instant,
     patterns: Vec<(String, Pattern)>,
     /// Of each arm.
     programs: Vec<PathBuf>,
     files: Files,
-    kswapd: Vec<u32>,
+    kswapd: ThreadCpu,
     watcher: Watcher,
     runs: Vec<TrialRun>,
 }
@@ -162,7 +159,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
 
     /// Arms that go on.
     fn kept(&self) -> Vec<&'a TrialArm> {
-        dropped::kept(self.experiment, &dropped::of(self.experiment, &self.runs))
+        dropped::kept_arms(self.experiment, &dropped::dropped_arms(self.experiment, &self.runs))
     }
 
     /// A look that was planned, and an answer.
@@ -250,7 +247,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             return Err(Trouble::NoMatch { pattern: name.clone(), said: quoted(said) });
         }
         let primary = self.experiment.primary();
-        let is_said = workload::SAID.iter().any(|known| known.name == primary.name);
+        let is_said = SAID.iter().any(|known| known.name == primary.name);
         if is_said && missing(&primary.name) {
             let metric = primary.name.clone();
             return Err(Trouble::NotTold { metric, said: quoted(said) });
@@ -266,7 +263,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         match bad.last() {
             Some(last) if bad.len() > FAILURES && pairs < self.experiment.pairs => {
                 let said = format!("; {} runs did, and no more are tried", bad.len());
-                Err(Trouble::Failed { arm: last.arm.clone(), how: how(last.end), said })
+                Err(Trouble::Failed { arm: last.arm.clone(), how: end_in_words(last.end), said })
             }
             _ => Ok(()),
         }
@@ -291,9 +288,9 @@ impl<'a> Conductor<'a, '_, '_, '_> {
     }
 
     fn borrowed(&mut self, arm: &TrialArm, lent: &mut Lent) -> Result<(), Trouble> {
-        let Some(treatment) = self.treatment.as_deref_mut() else { return Ok(()) };
+        let Some(lender) = self.lender.as_deref_mut() else { return Ok(()) };
         let limit = self.experiment.memory_limit_bytes;
-        borrow(treatment, arm, limit, &mut self.files, lent)
+        borrow(lender, arm, limit, &mut self.files, lent)
             .map_err(|source| Trouble::Refused { arm: arm.name.clone(), source })
     }
 
@@ -316,8 +313,8 @@ impl<'a> Conductor<'a, '_, '_, '_> {
 
     /// The last one first. All of them are tried.
     fn give_back(&mut self, arm: &str, loans: Vec<LoanId>) -> Result<(), Trouble> {
-        let Some(treatment) = self.treatment.as_deref_mut() else { return Ok(()) };
-        let given = loans.into_iter().rev().map(|loan| treatment.give_back(loan));
+        let Some(lender) = self.lender.as_deref_mut() else { return Ok(()) };
+        let given = loans.into_iter().rev().map(|loan| lender.return_loan(loan));
         let kept: Vec<_> = given.filter_map(Result::err).collect();
         kept.into_iter()
             .next()

@@ -6,9 +6,9 @@
 
 use std::str::FromStr;
 
+use pagewise_model::arm::setting;
 use pagewise_model::{TrialArm, TrialSetting, TrialSwap};
 
-use super::arm::setting;
 use crate::workload::Size;
 
 /// What stands behind `--a` or `--b`.

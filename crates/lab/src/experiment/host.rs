@@ -12,16 +12,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pagewise_model::Counters;
-use pagewise_observe::HostRoot;
-use rustix::time::{ClockId, clock_gettime};
-
-use super::gauges::number;
-use super::metric::{
+use pagewise_model::lend::MemoryGroup;
+use pagewise_observe::{CgroupCounters, HostGauges, HostRoot, ProcessorTicks};
+use pagewise_stats::name::{
     DIRECT_SCANS, KEPT_OUT, PEAK_MEMORY, REFAULTS, REFAULTS_ANON, REFAULTS_FILE, SCAN_EFFICIENCY,
     SCANNED, STOLEN, SWAPPED_IN, SWAPPED_OUT, ZERO_IN, ZERO_OUT, ZSWAP_IN, ZSWAP_OUT,
 };
-use crate::ticks::{Ticks, ticks};
-use crate::treatment::Group;
+use rustix::time::{ClockId, clock_gettime};
 
 /// A metric, and the counters whose sum it is: the names of a cgroup, then those of the host.
 type Sum = (&'static str, &'static [&'static str], &'static [&'static str]);
@@ -50,7 +47,7 @@ const OF_LIMIT: [&str; 3] = [SCANNED, DIRECT_SCANS, STOLEN];
 pub(super) struct Before {
     vmstat: Counters,
     group: Option<Counters>,
-    ticks: Option<Ticks>,
+    ticks: Option<ProcessorTicks>,
     slept: Duration,
 }
 
@@ -69,10 +66,10 @@ pub(super) struct Changed {
     pub(super) cpu_seconds: Option<f64>,
 }
 
-pub(super) fn before(host: &HostRoot, group: Option<&Group>) -> Before {
+pub(super) fn before(host: &HostRoot, group: Option<&MemoryGroup>) -> Before {
     Before {
-        group: group.map(|group| of_group(host, group, "memory.stat")),
-        ticks: ticks(),
+        group: group.map(|group| counters_of(group).stat(host)),
+        ticks: HostGauges(host).processor_ticks(),
         slept: slept(),
         vmstat: pagewise_observe::counters(host, "proc/vmstat"),
     }
@@ -83,25 +80,27 @@ impl Before {
     pub(super) fn until_now(
         &self,
         host: &HostRoot,
-        group: Option<&Group>,
+        group: Option<&MemoryGroup>,
         limited: bool,
     ) -> Changed {
         let vmstat = pagewise_observe::counters(host, "proc/vmstat");
-        let in_group = group.map(|group| of_group(host, group, "memory.stat"));
-        let mut changed = self.noise();
+        let in_group = group.map(|group| counters_of(group).stat(host));
+        let mut changed = self.noise(host);
         let own = self.group.as_ref().zip(in_group.as_ref());
         let own = own.map(|(from, to)| Grown { from, to });
         changed.count(own, Grown { from: &self.vmstat, to: &vmstat }, limited);
         if let Some(group) = group {
-            changed.values.extend(peak(group).map(|peak| (PEAK_MEMORY.to_owned(), peak)));
-            changed.oom_kills = oom_kills(host, group);
-            changed.cpu_seconds = cpu(host, group);
+            let counters = counters_of(group);
+            let peak = counters.peak(host).map(|peak| peak.get() as f64);
+            changed.values.extend(peak.map(|peak| (PEAK_MEMORY.to_owned(), peak)));
+            changed.oom_kills = counters.oom_kills(host);
+            changed.cpu_seconds = counters.cpu(host).map(|micros| micros.get() as f64 / 1e6);
         }
         changed
     }
 
-    fn noise(&self) -> Changed {
-        let grown = self.ticks.zip(ticks()).and_then(|(from, to)| {
+    fn noise(&self, host: &HostRoot) -> Changed {
+        let grown = self.ticks.zip(HostGauges(host).processor_ticks()).and_then(|(from, to)| {
             Some((to.busy.checked_sub(from.busy)?, to.stolen.checked_sub(from.stolen)?))
         });
         let seconds = |ticks: u64| ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
@@ -163,26 +162,9 @@ impl Grown<'_> {
     }
 }
 
-fn of_group(host: &HostRoot, group: &Group, file: &str) -> Counters {
-    let path = group.folder.join(file);
-    pagewise_observe::counters(host, path.to_string_lossy().trim_start_matches('/'))
-}
-
-/// The most that the group used. Kernels before 6.0 do not say it of a group of version 2.
-fn peak(group: &Group) -> Option<f64> {
-    let file = if group.unified { "memory.peak" } else { "memory.max_usage_in_bytes" };
-    number(&group.folder.join(file)).map(|bytes| bytes as f64)
-}
-
-fn oom_kills(host: &HostRoot, group: &Group) -> u64 {
-    let file = if group.unified { "memory.events" } else { "memory.oom_control" };
-    of_group(host, group, file).get("oom_kill").get().unwrap_or(0)
-}
-
-/// Of version 2, also of processes for which nobody waited.
-fn cpu(host: &HostRoot, group: &Group) -> Option<f64> {
-    let micros = of_group(host, group, "cpu.stat").get("usage_usec").get();
-    micros.filter(|_| group.unified).map(|micros| micros as f64 / 1e6)
+/// The counters of a group that was lent.
+pub(super) fn counters_of(group: &MemoryGroup) -> CgroupCounters {
+    CgroupCounters::new(&group.folder, group.unified)
 }
 
 /// How long this machine has slept since boot.

@@ -8,15 +8,16 @@
 //! A file for swap costs writing it, so it is lent once and used by all runs; every run formats it anew.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use pagewise_model::{Bytes, TrialArm, TrialSetting, TrialSwap};
-
-use super::arm::{instance, is_of_zram};
-use crate::files::on_disk;
-use crate::treatment::{
-    Group, GroupWanted, LoanId, Refused, SwapFile, Treatment, Zram, ZramWanted,
+use pagewise_guest::files::on_disk;
+use pagewise_model::arm::{instance, is_of_zram};
+use pagewise_model::lend::{
+    GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapArea, SwapFile, SwapSpec, ZramDevice,
+    ZramSpec,
 };
+use pagewise_model::{Bytes, Refusal, TrialArm, TrialSetting, TrialSwap};
+use pagewise_observe::{HostGauges, HostRoot};
 
 /// Where areas that say no priority begin, downwards; below those that say one.
 const USUAL_PRIORITY: i16 = 100;
@@ -26,8 +27,8 @@ const SWAPPINESS: &str = "vm.swappiness";
 /// What a run has.
 #[derive(Debug, Default)]
 pub(super) struct Lent {
-    pub(super) group: Option<Group>,
-    pub(super) zram: Vec<Zram>,
+    pub(super) group: Option<MemoryGroup>,
+    pub(super) zram: Vec<ZramDevice>,
     /// In the order in which they were taken.
     pub(super) loans: Vec<LoanId>,
 }
@@ -37,42 +38,43 @@ pub(super) type Files = BTreeMap<(usize, u64), SwapFile>;
 
 /// Borrows for one run. What was lent before something is refused is in `lent`.
 pub(super) fn borrow(
-    treatment: &mut dyn Treatment,
+    lender: &mut dyn Lender,
     arm: &TrialArm,
     limit: Option<u64>,
     files: &mut Files,
     lent: &mut Lent,
-) -> Result<(), Refused> {
+) -> Result<(), Refusal> {
     for set in arm.settings.iter().filter(|set| !is_of_zram(&set.knob)) {
         let (knob, instance) = instance(&set.knob);
-        let loan = match instance {
-            Some(instance) => treatment.knob_of(knob, instance, &set.value)?,
-            None => treatment.knob(knob, &set.value)?,
-        };
-        lent.loans.push(loan);
+        lent.loans.push(lender.lend_knob(&KnobSetting {
+            name: knob.to_owned(),
+            instance: instance.map(str::to_owned),
+            value: set.value.clone(),
+        })?);
     }
     let areas = arm.swap.as_deref().unwrap_or_default();
     for (at, (area, priority)) in areas.iter().zip(priorities(areas)).enumerate() {
-        swap(treatment, arm, (at, area, priority), files, lent)?;
+        swap(lender, arm, (at, area, priority), files, lent)?;
     }
-    lent.group = group(treatment, arm, limit)?;
+    lent.group = group(lender, arm, limit)?;
     lent.loans.extend(lent.group.as_ref().map(|group| group.loan));
     Ok(())
 }
 
 fn group(
-    treatment: &mut dyn Treatment,
+    lender: &mut dyn Lender,
     arm: &TrialArm,
     limit: Option<u64>,
-) -> Result<Option<Group>, Refused> {
+) -> Result<Option<MemoryGroup>, Refusal> {
     let swappiness = arm.settings.iter().find(|set| set.knob == SWAPPINESS);
     let without_swap = arm.swap.as_ref().is_some_and(Vec::is_empty) && has_swap();
-    let wanted = GroupWanted {
-        limit: limit.map(Bytes::new),
+    let spec = GroupSpec {
+        max: limit.map(Bytes::new),
         swap_max: without_swap.then_some(Bytes::new(0)),
         swappiness: swappiness.and_then(|set| set.value.parse().ok()),
+        ..GroupSpec::default()
     };
-    match treatment.group(wanted) {
+    match lender.lend_group(&spec) {
         Ok(group) => Ok(Some(group)),
         // without a limit the group only counts
         Err(_) if limit.is_none() && !without_swap => Ok(None),
@@ -82,66 +84,65 @@ fn group(
 
 /// Whether this host swaps anywhere. Then an arm without swap has to be kept from it.
 fn has_swap() -> bool {
-    std::fs::read_to_string("/proc/swaps").is_ok_and(|areas| areas.lines().count() > 1)
+    HostRoot::live().is_ok_and(|host| HostGauges(&host).has_swap())
 }
 
 fn swap(
-    treatment: &mut dyn Treatment,
+    lender: &mut dyn Lender,
     arm: &TrialArm,
     (at, area, priority): (usize, &TrialSwap, Option<i16>),
     files: &mut Files,
     lent: &mut Lent,
-) -> Result<(), Refused> {
-    let path = match area {
+) -> Result<(), Refusal> {
+    let area = match area {
         TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, .. } => {
-            let made = treatment.zram(&ZramWanted {
-                disksize: Bytes::new(*size_bytes),
+            let made = lender.lend_zram(&ZramSpec {
                 algorithm: algorithm.clone(),
-                level: None,
                 mem_limit: mem_limit_bytes.map(Bytes::new),
+                ..ZramSpec::new(Bytes::new(*size_bytes))
             })?;
             lent.loans.push(made.loan);
-            set_up(treatment, &arm.settings, &made, &mut lent.loans)?;
+            set_up(lender, &arm.settings, &made, &mut lent.loans)?;
             lent.zram.push(made.clone());
-            made.device
+            SwapArea::Lent(made.device)
         }
-        TrialSwap::File { size_bytes, .. } => file(treatment, (at, *size_bytes), files)?,
-        TrialSwap::Device { path, .. } => {
-            lent.loans.push(treatment.swap_device(Path::new(path), priority)?);
-            return Ok(());
+        TrialSwap::File { size_bytes, .. } => {
+            SwapArea::Lent(file(lender, (at, *size_bytes), files)?)
         }
+        TrialSwap::Device { path, .. } => SwapArea::Device(path.into()),
     };
-    lent.loans.push(treatment.swap_on(&path, priority)?);
+    lent.loans.push(lender.lend_swap(&SwapSpec { area, priority })?);
     Ok(())
 }
 
 /// Settings of a zram device are those of all the arm's devices.
 fn set_up(
-    treatment: &mut dyn Treatment,
+    lender: &mut dyn Lender,
     settings: &[TrialSetting],
-    device: &Zram,
+    device: &ZramDevice,
     loans: &mut Vec<LoanId>,
-) -> Result<(), Refused> {
+) -> Result<(), Refusal> {
     for set in settings.iter().filter(|set| is_of_zram(&set.knob)) {
-        loans.push(treatment.knob_of(&set.knob, &device.number.to_string(), &set.value)?);
+        let number = device.number.to_string();
+        let setting = KnobSetting::of_instance(&set.knob, &number, &set.value);
+        loans.push(lender.lend_knob(&setting)?);
     }
     Ok(())
 }
 
 fn file(
-    treatment: &mut dyn Treatment,
+    lender: &mut dyn Lender,
     which: (usize, u64),
     files: &mut Files,
-) -> Result<PathBuf, Refused> {
+) -> Result<PathBuf, Refusal> {
     if let Some(file) = files.get(&which) {
         return Ok(file.path.clone());
     }
-    let folder = treatment.swap_folder().or_else(on_disk).ok_or_else(|| Refused {
-        what: "a swap file".to_owned(),
-        why: "expected a folder on a disk, found none: /var/tmp and /tmp are memory".to_owned(),
-        next: None,
+    let folder = lender.swap_folder().or_else(on_disk).ok_or_else(|| {
+        let why = "expected a folder on a disk, found none: /var/tmp and /tmp are memory";
+        Refusal::new("a swap file", why)
     })?;
-    let file = treatment.swap_file(&folder, Bytes::new(which.1))?;
+    let file = lender.lend_swap_file(&folder, Bytes::new(which.1))?;
     let path = file.path.clone();
     files.insert(which, file);
     Ok(path)

@@ -8,9 +8,9 @@
 //! Our other children (who lent us something may have some) were there before and are left alone.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::time::{Duration, Instant};
 
+use pagewise_observe::HostRoot;
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, set_child_subreaper,
     waitpid,
@@ -77,17 +77,8 @@ pub(super) fn end_group(leader: Pid, has_ended: impl Fn(Duration) -> bool) {
     }
 }
 
-/// Our children, those that have ended and were not waited for among them.
 fn children() -> BTreeSet<i32> {
-    let own = getpid().as_raw_nonzero().get();
-    let Ok(all) = fs::read_dir("/proc") else { return BTreeSet::new() };
-    let pids = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|pid| parent(*pid) == Some(own)).collect()
-}
-
-/// The second field behind the name, which may hold anything.
-fn parent(pid: i32) -> Option<i32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, behind) = stat.rsplit_once(')')?;
-    behind.split_whitespace().nth(1)?.parse().ok()
+    let Ok(host) = HostRoot::live() else { return BTreeSet::new() };
+    let ours = pagewise_observe::children(&host, std::process::id()).into_iter();
+    ours.filter_map(|pid| i32::try_from(pid).ok()).collect()
 }

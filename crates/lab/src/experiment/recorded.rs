@@ -7,13 +7,12 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
+use pagewise_guest::{At, Error};
 use pagewise_model::TrialRun;
 use pagewise_observe::UserFile;
+use pagewise_stats::Experiment;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use super::Experiment;
-use crate::error::{At, Error};
 
 /// The file that says what was run.
 pub const EXPERIMENT: &str = "experiment.json";

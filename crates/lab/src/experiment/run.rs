@@ -8,8 +8,10 @@
 //! account that the kernel keeps of processes that were waited for; a cgroup of version 2 also knows
 //! those for which nobody waited.
 
+#![expect(clippy::disallowed_methods, reason = "it starts the command, on a leash")]
+
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -18,22 +20,20 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use pagewise_model::RunEnd;
-use pagewise_observe::HostRoot;
+use pagewise_guest::program;
+use pagewise_model::lend::{MemoryGroup, ZramDevice};
+use pagewise_model::{Nanos, RunEnd};
+use pagewise_observe::{HostRoot, OwnUsage, ThreadCpu, ThreadProfile, process_usage};
+use pagewise_stats::name::{CPU, MAJOR_FAULTS, TIME};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::gauges::Gauges;
 use super::host::{self, Changed};
-use super::metric::{CPU, MAJOR_FAULTS, TIME};
 use super::output::Output;
 use super::processes::{Reaper, end_group};
-use super::profile::Profile;
 use super::victims::Log;
 use super::watcher::Watcher;
-use crate::calls::{Waited, waited};
-use crate::program;
-use crate::treatment::{Group, Zram};
 
 /// How often it is looked whether somebody wants to stop, and what the command holds.
 const LOOK: Duration = Duration::from_millis(100);
@@ -54,14 +54,14 @@ pub(super) struct Start<'a> {
     /// The program's own file.
     pub(super) program: &'a Path,
     pub(super) arguments: &'a [String],
-    pub(super) group: Option<&'a Group>,
+    pub(super) group: Option<&'a MemoryGroup>,
     /// Whether the group has a limit.
     pub(super) limited: bool,
     pub(super) deadline: Duration,
-    /// Zram devices of its own.
-    pub(super) zram: &'a [Zram],
+    /// zram devices of its own.
+    pub(super) zram: &'a [ZramDevice],
     /// The kernel's reclaim threads.
-    pub(super) kswapd: &'a [u32],
+    pub(super) kswapd: &'a ThreadCpu,
     /// Whether it is looked where those spend their time.
     pub(super) profile: bool,
 }
@@ -107,19 +107,20 @@ pub(super) fn run(
 ) -> Result<Ran, NotRun> {
     let host = HostRoot::live().map_err(|error| failed("/", &error))?;
     let reaper = Reaper::new();
-    let accounted = waited();
+    let accounted = OwnUsage::of_ended_children();
     let mut gate = Gate::open(start)?;
     watcher.watch(Some(gate.child.id()));
-    let at_gate = Used::at_gate(gate.child.id());
+    let at_gate = Used::at_gate(&host, gate.child.id());
     let log = Log::from_now(start.group);
-    let mut gauges = Gauges::new(start.group, start.zram, start.kswapd);
-    let mut profile = if start.profile { Profile::of(start.kswapd) } else { Profile::default() };
+    let mut gauges = Gauges::new(&host, start.group, start.zram, start.kswapd);
+    let profiled: &[u32] = if start.profile { &start.kswapd.threads } else { &[] };
+    let mut profile = ThreadProfile::start(profiled);
     let before = host::before(&host, start.group);
     let began = Instant::now();
     let output = gate.pass()?;
     let mut look = || {
         gauges.look();
-        profile.look();
+        profile.collect();
     };
     let ended = until_end(&mut gate.child, began + start.deadline, stop, &mut look);
     let time = began.elapsed();
@@ -278,26 +279,19 @@ struct Used {
 impl Used {
     /// Of a process that has started nothing yet. What cannot be read is nothing: it is a
     /// millisecond or two.
-    fn at_gate(pid: u32) -> Self {
-        let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}"));
-        let scheduled = read("schedstat").unwrap_or_default();
-        let stat = read("stat").unwrap_or_default();
-        let number = |text: &str, at: usize| text.split_whitespace().nth(at)?.parse().ok();
-        let behind_name = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
-        Self {
-            cpu_nanos: number(&scheduled, 0).unwrap_or(0),
-            major_faults: number(behind_name, 9).unwrap_or(0),
-        }
+    fn at_gate(host: &HostRoot, pid: u32) -> Self {
+        let (time, major_faults) = process_usage(host, pid);
+        Self { cpu_nanos: time.map_or(0, Nanos::get), major_faults: major_faults.unwrap_or(0) }
     }
 
     /// Of all that was waited for since, or of the group where that counts it.
-    fn since(before: Waited, group_seconds: Option<f64>) -> Self {
-        let now = waited();
+    fn since(before: OwnUsage, group_seconds: Option<f64>) -> Self {
+        let now = OwnUsage::of_ended_children();
         let cpu = now.cpu.saturating_sub(before.cpu);
         let cpu = group_seconds.map_or(cpu, |seconds| Duration::from_secs_f64(seconds.max(0.0)));
         Self {
             cpu_nanos: u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX),
-            major_faults: now.faults.major.saturating_sub(before.faults.major),
+            major_faults: now.major_faults.saturating_sub(before.major_faults),
         }
     }
 

@@ -7,14 +7,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use pagewise_model::{Clock, SelfTest, SelfTestMetric, Trial, TrialArm, TrialNoise, Verdict};
+use pagewise_stats::compare::detectable_effect;
+use pagewise_stats::name::{CPU, MAJOR_FAULTS, TIME};
+use pagewise_stats::{Experiment, Metric, USUAL_PAIRS, judge, median};
 
-use super::compare::detectable_effect;
 use super::conduct::{Control, Heard, conduct};
-use super::judge::judge;
-use super::metric::{CPU, MAJOR_FAULTS, Metric, TIME};
 use super::trouble::Trouble;
-use super::{Experiment, USUAL_PAIRS};
-use crate::stats::median;
 
 /// Experiments at most, unless fewer are wanted.
 pub const TRIALS: u32 = 12;
@@ -144,8 +142,8 @@ fn as_many_by_chance(trials: u32, alarms: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use pagewise_model::{RunEnd, TrialRun};
+    use pagewise_stats::order::rounds;
 
-    use super::super::order::rounds;
     use super::*;
 
     /// An experiment on a made-up machine: runs vary by about 5 %, B takes `effect` times A's time, and

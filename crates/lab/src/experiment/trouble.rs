@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What ends an experiment early, in words, and what to do about it.
 
-use pagewise_model::RunEnd;
-
-use super::notes::how;
-use crate::program::last_lines;
-use crate::treatment::Refused;
+use pagewise_guest::program::last_lines;
+use pagewise_model::{Refusal, RunEnd};
+use pagewise_stats::end_in_words;
 
 /// What ends an experiment early.
 #[derive(Debug, thiserror::Error)]
@@ -22,15 +20,15 @@ pub enum Trouble {
         /// Which.
         arm: String,
         /// What, and why.
-        source: Refused,
+        source: Refusal,
     },
-    /// Something could not be given back; the treatment tries again when it ends.
+    /// Something could not be given back; the lender tries again when it ends.
     #[error("giving back what a run of arm {arm} had borrowed")]
     Kept {
         /// Which.
         arm: String,
         /// What, and why.
-        source: Refused,
+        source: Refusal,
     },
     /// The command could not be started.
     #[error("{0}")]
@@ -90,7 +88,7 @@ impl Trouble {
 }
 
 pub(super) fn failed(arm: &str, end: RunEnd, said: &str) -> Trouble {
-    Trouble::Failed { arm: arm.to_owned(), how: how(end), said: quoted(said) }
+    Trouble::Failed { arm: arm.to_owned(), how: end_in_words(end), said: quoted(said) }
 }
 
 pub(super) fn quoted(said: &str) -> String {

@@ -6,16 +6,15 @@
 //! the cgroup's own counter has all.
 
 use pagewise_model::OomKill;
+use pagewise_model::lend::MemoryGroup;
 use pagewise_observe::KillsSince;
-
-use crate::treatment::Group;
 
 /// The log from here on; nothing where we may not read it, or where no cgroup tells whose a process is.
 #[derive(Debug)]
 pub(super) struct Log(Option<(KillsSince, String)>);
 
 impl Log {
-    pub(super) fn from_now(group: Option<&Group>) -> Self {
+    pub(super) fn from_now(group: Option<&MemoryGroup>) -> Self {
         let name = group.and_then(|group| group.folder.file_name());
         let name = name.map(|name| name.to_string_lossy().into_owned());
         Self(name.and_then(|name| Some((KillsSince::now()?, name))))

@@ -7,12 +7,16 @@
 //!
 //! What leaves the group gets away from it; where there is a cgroup, giving that back ends those too.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it starts the shell that ends the command where we cannot"
+)]
+
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-use std::os::unix::process::CommandExt;
-
-use crate::program;
+use pagewise_guest::program;
 
 /// The last line without a farewell is who is killed. dash knows `--` only behind `-s`.
 const SCRIPT: &str = r#"last=; while read -r group; do last=$group; done; [ -z "$last" ] || kill -s KILL -- "-$last""#;

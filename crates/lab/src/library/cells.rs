@@ -6,14 +6,15 @@
 
 use std::path::Path;
 
+use pagewise_guest::kernel;
+use pagewise_model::arm::{alike, setting};
 use pagewise_model::{Bytes, Clock, TrialArm, TrialSwap};
+use pagewise_stats::{Experiment, Metric, prefer_more};
 use serde::Deserialize;
 use toml::{Spanned, Table, Value};
 
 use super::area::Area;
 use super::file::{Arm, File, Measure, Place, Wrong, entry};
-use crate::experiment::{Experiment, Metric, alike, prefer_more, setting};
-use crate::kernel;
 use crate::workload::Workload;
 
 /// Rounds of a preview: a glance, no verdicts.

@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 
+use pagewise_stats::USUAL_PAIRS;
 use serde::Deserialize;
 use toml::{Spanned, Table, Value};
 
 use super::area::Area;
 use super::quantity::{Percent, Time};
-use crate::experiment::USUAL_PAIRS;
 use crate::workload::Size;
 
 /// What is wrong with an experiment's file.

@@ -8,19 +8,20 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use pagewise_guest::Error;
+use pagewise_guest::cache::Cache;
+use pagewise_guest::carried::carried;
+use pagewise_guest::kernel::Kernel;
+use pagewise_guest::program::printable_line;
+use pagewise_guest::qemu::{self, Accelerator, Disk, Guest};
+use pagewise_guest::wire::Stream;
 use pagewise_model::{Clock, TrialRun};
 use pagewise_observe::UserFile;
+use pagewise_stats::Experiment;
 use serde::{Deserialize, Serialize};
 
 use super::told::{EXPERIMENT, Lines, words};
-use super::{Cell, Machine, Scratch, Told, carried, runs, scratch};
-use crate::cache::Cache;
-use crate::error::Error;
-use crate::experiment::Experiment;
-use crate::guest::{self, Accelerator, Disk, Guest};
-use crate::kernel::Kernel;
-use crate::program::printable_line;
-use crate::wire::Stream;
+use super::{Cell, Machine, Scratch, Told, runs, scratch};
 use crate::workload::Workload;
 
 /// busybox's setpriv cannot kill a child with its parent; in a guest nobody outlives anybody.
@@ -81,7 +82,7 @@ pub struct Ran {
     /// The experiment, by the clock of the guest that it had.
     pub experiment: Experiment,
     /// The guest.
-    pub guest: guest::Run,
+    pub guest: qemu::Run,
     /// Every run that was said.
     pub runs: Vec<TrialRun>,
     /// What ended it early as the conductor said it, and what would help.
@@ -105,17 +106,17 @@ pub fn run_in_guest(
 ) -> Result<Ran, Error> {
     let guest = described(cell, machine, program)?;
     let mut said = Said::default();
-    let run = guest::run(&guest, kernel, cache, stop, &mut |what| match what {
-        guest::Heard::Chosen(accelerator) => hear(Heard::Clock(clock(machine, accelerator))),
-        guest::Heard::Output(Stream::Out, bytes) => {
+    let run = qemu::run(&guest, kernel, cache, stop, &mut |what| match what {
+        qemu::Heard::Chosen(accelerator) => hear(Heard::Clock(clock(machine, accelerator))),
+        qemu::Heard::Output(Stream::Out, bytes) => {
             for told in said.lines.add(&bytes) {
                 hear(Heard::Told(&told));
                 said.take(told, runs(cell));
             }
         }
-        guest::Heard::Output(Stream::Err, bytes) => said.complain(&bytes),
-        guest::Heard::Note(line) => hear(Heard::Note(line)),
-        guest::Heard::File(..) | guest::Heard::Reached(_) => {}
+        qemu::Heard::Output(Stream::Err, bytes) => said.complain(&bytes),
+        qemu::Heard::Note(line) => hear(Heard::Note(line)),
+        qemu::Heard::File(..) | qemu::Heard::Reached(_) => {}
     })?;
     let clock = clock(machine, run.accelerator);
     let experiment = Experiment { clock, ..cell.experiment.clone() };
@@ -207,8 +208,8 @@ fn programs(cell: &Cell) -> Result<Vec<(PathBuf, String)>, Error> {
     if !matches!(cell.workload, Workload::Redis(_)) {
         return Ok(Vec::new());
     }
-    let mut files = carried::carried("redis-server", "redis-server")?;
-    files.extend(carried::carried("redis-benchmark", "redis-tools")?);
+    let mut files = carried("redis-server", "redis-server")?;
+    files.extend(carried("redis-benchmark", "redis-tools")?);
     files.sort();
     files.dedup();
     Ok(files)

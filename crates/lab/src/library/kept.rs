@@ -6,10 +6,10 @@
 
 use std::path::{Path, PathBuf};
 
+use pagewise_guest::Error;
 use pagewise_observe::UserFile;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
 use crate::experiment::{EXPERIMENT, LONGEST_DOCUMENT, SUMMARY};
 
 /// What the index begins with.

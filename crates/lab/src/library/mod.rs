@@ -14,7 +14,6 @@
 
 mod area;
 mod built_in;
-mod carried;
 mod cells;
 mod file;
 mod guest;

@@ -7,6 +7,8 @@
 //! gets the zram device that was there when the module came (the arms' own are others), with ext2,
 //! which the driver of ext4 reads: its pages are read, dropped and read again like those of a disk.
 
+#![expect(clippy::disallowed_methods, reason = "it makes a file system in a guest")]
+
 use std::ffi::CStr;
 use std::fs;
 use std::path::{Path, PathBuf};

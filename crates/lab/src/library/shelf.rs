@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Where experiments are: built in, in the user's own folder, or in a file that the user names.
 
+#![expect(clippy::disallowed_methods, reason = "it lists the user's own folder of experiments")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

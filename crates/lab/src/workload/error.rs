@@ -19,7 +19,7 @@ pub enum Error {
     },
     /// Another program is missing, or could not do it.
     #[error("workload redis")]
-    Program(#[source] crate::Error),
+    Program(#[source] pagewise_guest::Error),
     /// It ended before it was to.
     #[error("{0}")]
     Ended(String),

@@ -27,7 +27,7 @@ mod window;
 mod zipf;
 
 pub use error::Error;
-pub use said::{SAID, Said, said};
+pub use said::{Said, said};
 pub use size::Size;
 pub use told::Told;
 pub use typed::KINDS;

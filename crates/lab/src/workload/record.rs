@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use pagewise_model::Course;
+use pagewise_stats::median;
 
 use super::settle::settled;
-use crate::stats::median;
 
 /// Points of a course.
 const MOST: usize = 200;

@@ -14,11 +14,12 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use pagewise_guest::files::on_disk;
+use pagewise_region::{Advice, Region};
+
 use super::error::{About, Error};
 use super::told::{Told, part};
-use crate::calls::{Advice, Region};
 use crate::contents::Mix;
-use crate::files::{nameless, on_disk};
 
 /// What is made at a time.
 const PIECE: usize = 4 << 20;
@@ -87,7 +88,7 @@ fn written(folder: &Path, pages: usize, seed: u64, told: &mut Told<'_>) -> io::R
     let piece = PIECE / page;
     let text: Mix = "text:100".parse().map_err(io::Error::other)?;
     let mut made = text.pages(piece.min(pages), page, derived(seed, 0));
-    let mut file = nameless(folder)?;
+    let mut file = tempfile::tempfile_in(folder)?;
     for start in (0..pages).step_by(piece) {
         told("writing files", part(start, pages));
         made.truncate(piece.min(pages - start) * page);

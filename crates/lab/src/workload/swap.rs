@@ -11,6 +11,7 @@
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
+use pagewise_region::{Advice, Region};
 
 use super::error::{About, Error};
 use super::pace::Pace;
@@ -20,7 +21,6 @@ use super::told::Told;
 use super::window::Window;
 use super::zipf::Zipf;
 use super::{Pattern, Readahead, Said, Swap, check};
-use crate::calls::{Advice, Region};
 
 /// What makes up the hottest part of the code.
 const HOT: usize = 10;

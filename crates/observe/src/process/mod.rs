@@ -22,11 +22,12 @@ use std::time::Duration;
 use pagewise_model::{
     Bytes, Memory, Millis, Process, Processes, Reading, SmapsOutcome, SmapsTally, Snapshot,
 };
-
-use crate::root::HostRoot;
 use status::Task;
 
+use crate::root::HostRoot;
+
 pub use command::command_lines;
+pub(crate) use stat::StatLine;
 
 pub(crate) fn read(host: &HostRoot, budget: Duration) -> Processes {
     let mut processes = Processes::default();

@@ -17,6 +17,7 @@ use crate::text::{number, words};
 /// Milliseconds of a tick: `USER_HZ` is 100 on every architecture that we are built for.
 const TICK: u64 = 10;
 /// Places of fields behind the name, of which the first is the state (field 3 of proc_pid_stat(5)).
+const PARENT: usize = 4 - 3;
 const MAJOR_FAULTS: usize = 12 - 3;
 const USER_TIME: usize = 14 - 3;
 const SYSTEM_TIME: usize = 15 - 3;
@@ -32,7 +33,7 @@ pub(super) fn read_times(host: &HostRoot, process: &mut Process) {
             process.cpu_time = refusal.clone().reading(source());
             process.major_faults = refusal.reading(source());
         }
-        Ok(line) => match Times::parse(&line) {
+        Ok(line) => match StatLine::parse(&line) {
             None => {
                 let why = "a process's name in parentheses and its counters";
                 process.start_time = host.garbled(source(), why, line.trim_ascii());
@@ -46,14 +47,21 @@ pub(super) fn read_times(host: &HostRoot, process: &mut Process) {
     }
 }
 
+/// What is read of a line of `stat`.
 #[derive(Debug, PartialEq)]
-struct Times {
+pub(crate) struct StatLine {
+    pub(crate) parent: u64,
     start: Millis,
     cpu: Millis,
-    major_faults: u64,
+    pub(crate) major_faults: u64,
 }
 
-impl Times {
+impl StatLine {
+    /// Of a process; `None` if it is gone or its line is not understood.
+    pub(crate) fn read(host: &HostRoot, pid: u32) -> Option<Self> {
+        Self::parse(&host.bytes(&format!("proc/{pid}/stat")).ok()?)
+    }
+
     fn parse(line: &[u8]) -> Option<Self> {
         let behind_name = &line[line.iter().rposition(|&byte| byte == b')')? + 1..];
         let mut fields = [0u64; START_TIME + 1];
@@ -69,6 +77,7 @@ impl Times {
         }
         let ticks = |at: usize| fields[at].checked_mul(TICK).map(Millis::new);
         Some(Self {
+            parent: fields[PARENT],
             start: ticks(START_TIME)?,
             cpu: ticks(USER_TIME)?.saturating_add(ticks(SYSTEM_TIME)?),
             major_faults: fields[MAJOR_FAULTS],
@@ -77,7 +86,7 @@ impl Times {
 }
 
 fn is_wanted(at: usize) -> bool {
-    matches!(at, MAJOR_FAULTS | USER_TIME | SYSTEM_TIME | START_TIME)
+    matches!(at, PARENT | MAJOR_FAULTS | USER_TIME | SYSTEM_TIME | START_TIME)
 }
 
 /// A process by `statm` alone, and its resident size: `None` where it has no memory or is gone.

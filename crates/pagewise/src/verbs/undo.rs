@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::Outcome;
 use crate::cli::{self, Global};
+use crate::host_loans::{lines, what_stays};
 use crate::output;
-use crate::treatment::{lines, what_stays};
 use crate::trouble::Advised;
 
 pub(super) fn run(global: &Global, wanted: &cli::Undo) -> anyhow::Result<Outcome> {

@@ -6,8 +6,10 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use pagewise_lab::workload::{Said, Workload, said};
+use pagewise_stats::SAID;
+
 use crate::program::{empty_folder, finish, pagewise, run};
-use pagewise_lab::workload::{SAID, Said, Workload, said};
 
 const SWAP: [&str; 6] = ["swap", "data=8M", "code=2M", "window=1M", "step=4K", "iterations=20"];
 const COLD: [&str; 5] = ["coldpages", "data=4M", "library=1M", "stream=1M", "operations=20000"];

@@ -7,11 +7,14 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::lent::Lender;
-use pagewise_lab::bench::{Bench, Candidate, Disk, Entrant, Pages, Progress, Wanted, Watch, block};
-use pagewise_lab::treatment::{LoanId, Refused, Treatment, Zram, ZramWanted};
-use pagewise_model::{Bytes, Direction};
+use pagewise_bench::block::{
+    Bench, Candidate, Disk, Entrant, Pages, Progress, Wanted, Watch, measure_devices,
+};
+use pagewise_model::lend::{Lender, LoanId, ZramDevice, ZramSpec};
+use pagewise_model::{Bytes, Direction, Refusal};
 use pagewise_observe::HostRoot;
+
+use crate::lent::ZramLender;
 
 const MIB: usize = 1 << 20;
 
@@ -39,7 +42,7 @@ fn wanted(candidates: Vec<Candidate>) -> Wanted {
 }
 
 fn run(
-    lender: &mut dyn Treatment,
+    lender: &mut dyn Lender,
     pages: &Pages,
     wanted: &Wanted,
     progress: &mut dyn FnMut(&Progress, &AtomicBool),
@@ -48,7 +51,7 @@ fn run(
     let mut told = |step: &Progress| progress(step, &stop);
     let mut watch = Watch { stop: &stop, progress: &mut told };
     let host = HostRoot::live().expect("a root");
-    block(lender, &host, pages, wanted, &mut watch).expect("room for some MiB")
+    measure_devices(lender, &host, pages, wanted, &mut watch).expect("room for some MiB")
 }
 
 /// `mm_stat` of a device: original, compressed, used, …, same-filled.
@@ -59,7 +62,7 @@ fn mm_stat(device: u64) -> Vec<u64> {
 
 #[test]
 fn every_algorithm_of_this_kernel_has_figures_in_every_shape() {
-    let (mut lender, pages) = (Lender::new(), pages());
+    let (mut lender, pages) = (ZramLender::new(), pages());
     let wanted = wanted(offered());
     let bench = run(&mut lender, &pages, &wanted, &mut |_, _| {});
     assert_eq!((&bench.failures, bench.stopped, bench.shortened), (&vec![], false, false));
@@ -94,7 +97,7 @@ fn every_algorithm_of_this_kernel_has_figures_in_every_shape() {
 
 #[test]
 fn writes_leave_contents_and_the_ratio_is_that_of_mm_stat() {
-    let (mut lender, pages) = (Lender::new(), pages());
+    let (mut lender, pages) = (ZramLender::new(), pages());
     let candidate = offered().pop().expect("an algorithm");
     let directions = vec![Direction::Write];
     let wanted = Wanted { directions, references: false, ..wanted(vec![candidate]) };
@@ -111,32 +114,30 @@ fn writes_leave_contents_and_the_ratio_is_that_of_mm_stat() {
 
 /// Looks at a device before it is given back.
 struct Looking<'a> {
-    lender: &'a mut Lender,
+    lender: &'a mut ZramLender,
     pages: &'a Pages,
     stat: Vec<u64>,
 }
 
-impl Treatment for Looking<'_> {
-    fn zram(&mut self, wanted: &ZramWanted) -> Result<Zram, Refused> {
-        self.lender.zram(wanted)
+impl Lender for Looking<'_> {
+    fn lend_zram(&mut self, spec: &ZramSpec) -> Result<ZramDevice, Refusal> {
+        self.lender.lend_zram(spec)
     }
 
-    fn give_back(&mut self, loan: LoanId) -> Result<(), Refused> {
+    fn return_loan(&mut self, loan: LoanId) -> Result<(), Refusal> {
         self.stat = mm_stat(loan.0);
         let device = File::open(format!("/dev/zram{}", loan.0)).expect("still there");
         let mut found = vec![0; self.pages.bytes().len()];
         device.read_exact_at(&mut found, 0).expect("all of it");
         assert!(found == self.pages.bytes(), "contents changed");
         drop(device);
-        self.lender.give_back(loan)
+        self.lender.return_loan(loan)
     }
-
-    crate::lent::lends_no_more!();
 }
 
 #[test]
 fn a_device_that_fails_in_the_middle_ends_with_a_reason_and_the_rest_comes() {
-    let (mut lender, pages) = (Lender::new(), pages());
+    let (mut lender, pages) = (ZramLender::new(), pages());
     let mut candidates = offered();
     candidates.truncate(2);
     let refused = Candidate { algorithm: "no-such".to_owned(), level: None };
@@ -168,7 +169,7 @@ fn a_device_that_fails_in_the_middle_ends_with_a_reason_and_the_rest_comes() {
 
 #[test]
 fn a_device_that_is_gone_before_it_is_filled_is_a_failure() {
-    let (mut lender, pages) = (Lender::new(), pages());
+    let (mut lender, pages) = (ZramLender::new(), pages());
     let mut losing = Losing { lender: &mut lender };
     let bench = run(&mut losing, &pages, &wanted(offered()), &mut |_, _| {});
     assert_eq!(bench.failures.len(), offered().len(), "{:?}", bench.failures);
@@ -178,33 +179,31 @@ fn a_device_that_is_gone_before_it_is_filled_is_a_failure() {
 
 /// Lends devices that somebody resets at once.
 struct Losing<'a> {
-    lender: &'a mut Lender,
+    lender: &'a mut ZramLender,
 }
 
-impl Treatment for Losing<'_> {
-    fn zram(&mut self, wanted: &ZramWanted) -> Result<Zram, Refused> {
-        let zram = self.lender.zram(wanted)?;
+impl Lender for Losing<'_> {
+    fn lend_zram(&mut self, spec: &ZramSpec) -> Result<ZramDevice, Refusal> {
+        let zram = self.lender.lend_zram(spec)?;
         crate::machine::write(&format!("/sys/block/zram{}/reset", zram.number), "1");
         Ok(zram)
     }
 
-    fn give_back(&mut self, loan: LoanId) -> Result<(), Refused> {
-        self.lender.give_back(loan)
+    fn return_loan(&mut self, loan: LoanId) -> Result<(), Refusal> {
+        self.lender.return_loan(loan)
     }
-
-    crate::lent::lends_no_more!();
 }
 
 #[test]
 fn a_stop_keeps_what_is_there_and_gives_all_back() {
-    let (mut lender, pages) = (Lender::new(), pages());
+    let (mut lender, pages) = (ZramLender::new(), pages());
     let mut steps = 0;
     let bench = run(&mut lender, &pages, &wanted(offered()), &mut |step, stop| {
         steps = step.total;
         stop.store(step.total > 0 && step.done > step.total / 2, Ordering::SeqCst);
     });
     assert!(bench.stopped && steps > 0);
-    let rounds = |cell: &pagewise_lab::bench::Cell| cell.rounds.len();
+    let rounds = |cell: &pagewise_bench::block::Cell| cell.rounds.len();
     assert!(bench.cells.iter().all(|cell| (1..3).contains(&rounds(cell))));
     assert!(lender.out.lock().expect("unpoisoned").is_empty());
     let bench = run(&mut lender, &pages, &wanted(offered()), &mut |_, stop| {
@@ -216,7 +215,7 @@ fn a_stop_keeps_what_is_there_and_gives_all_back() {
 
 #[test]
 fn a_disk_is_written_only_where_that_is_asked_for() {
-    let (mut lender, pages) = (Lender::new(), pages());
+    let (mut lender, pages) = (ZramLender::new(), pages());
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let file = folder.path().join("file");
     crate::machine::run("cp", &["/proc/self/exe", file.to_str().expect("UTF-8")]);

@@ -21,14 +21,14 @@ mod agreement;
 mod example;
 #[path = "../shared/faults.rs"]
 mod faults;
+#[allow(dead_code, reason = "the program uses more of it")]
+#[path = "../../src/host_loans.rs"]
+mod host_loans;
 #[allow(dead_code, unused_imports, reason = "tests that need no root use more of it")]
 #[path = "../shared/program.rs"]
 mod program;
-#[allow(dead_code, reason = "the program uses more of it")]
-#[path = "../../src/treatment.rs"]
-mod treatment;
 
-/// What treatment.rs says, on the standard error of the test.
+/// What host_loans.rs says, on the standard error of the test.
 mod output {
     pub(crate) fn message(what: impl std::fmt::Display) {
         eprintln!("pagewise: {what}");

@@ -3,18 +3,18 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use std::sync::atomic::AtomicBool;
-
-use crate::machine::{Place, read, said};
-use crate::treatment::Borrowed;
-use pagewise_lab::experiment::{
-    Conducted, Control, Experiment, Heard, Metric, conduct, judge, setting,
-};
+use pagewise_lab::experiment::{Conducted, Control, Heard, conduct};
+use pagewise_model::arm::setting;
 use pagewise_model::knob::{Access, Domain, KNOBS};
 use pagewise_model::{Clock, RunEnd, TrialArm, TrialRun, TrialSwap};
+use pagewise_stats::{Experiment, Metric, judge};
 use serde_json::Value;
+
+use crate::host_loans::HostLoans;
+use crate::machine::{Place, read, said};
 
 /// A knob whose change for a moment nobody feels.
 const KNOB: &str = "/proc/sys/vm/extfrag_threshold";
@@ -114,11 +114,12 @@ impl Place {
         experiment.check().unwrap();
         let state = self.folder.path().join("state");
         std::fs::create_dir_all(&state).unwrap();
-        let mut borrowed = Borrowed::open_in(&state, false).unwrap();
+        let mut loans = HostLoans::open_in(&state, false).unwrap();
         let (stop, mut heard) = (AtomicBool::new(false), |_: Heard<'_>| {});
         let mut control = Control { stop: &stop, heard: &mut heard };
-        let Conducted { runs, trouble } = conduct(experiment, Some(&mut borrowed), &mut control);
-        assert_eq!(borrowed.end(), Vec::<String>::new(), "all went back as it came");
+        let Conducted { runs, trouble } =
+            conduct(experiment, Some(&mut loans.session), &mut control);
+        assert_eq!(loans.end(), Vec::<String>::new(), "all went back as it came");
         assert!(trouble.is_none(), "{trouble:?}");
         runs
     }

@@ -5,17 +5,17 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::machine::lender::Lender;
-use pagewise_lab::treatment::{GroupWanted, Treatment, ZramWanted};
+use crate::machine::lender::LoansLender;
 use pagewise_lab::workload::{Said, said};
 use pagewise_model::Bytes;
+use pagewise_model::lend::{GroupSpec, Lender, SwapArea, SwapSpec, ZramSpec};
 use tempfile::TempDir;
 
 /// A group of a limited size, given back at the end or by whoever watches.
 struct Short {
     group: String,
     // dropped before the folder of its tokens
-    _lender: Lender,
+    _lender: LoansLender,
     _tokens: TempDir,
     _alone: MutexGuard<'static, ()>,
 }
@@ -25,17 +25,15 @@ impl Short {
         static ONE: Mutex<()> = Mutex::new(());
         let alone = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let tokens = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let mut lender = Lender::new(tokens.path());
+        let mut lender = LoansLender::new(tokens.path());
         if with_swap {
             let disksize = Bytes::new(256 << 20);
-            let wanted = ZramWanted { disksize, algorithm: None, level: None, mem_limit: None };
-            let zram = lender.zram(&wanted).unwrap();
-            lender.swap_on(&zram.device, Some(10)).unwrap();
+            let zram = lender.lend_zram(&ZramSpec::new(disksize)).unwrap();
+            let area = SwapArea::Lent(zram.device);
+            lender.lend_swap(&SwapSpec { area, priority: Some(10) }).unwrap();
         }
-        let limit = Some(Bytes::new(mebibytes << 20));
-        let group = lender
-            .group(GroupWanted { limit, swappiness: None, ..GroupWanted::default() })
-            .unwrap();
+        let max = Some(Bytes::new(mebibytes << 20));
+        let group = lender.lend_group(&GroupSpec { max, ..GroupSpec::default() }).unwrap();
         let group = group.folder.display().to_string();
         Self { group, _lender: lender, _tokens: tokens, _alone: alone }
     }

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use look::Looks;
+use pagewise_region::{Advice, Region, Sleeper};
 use rustix::param::page_size;
 
 use super::error::{About, Error};
@@ -29,7 +30,6 @@ use super::swap::nanoseconds;
 use super::told::{Told, part};
 use super::zipf::Zipf;
 use super::{ColdPages, Said, check};
-use crate::calls::{Advice, Region, Sleeper};
 
 /// Iterations, so that a course can be told.
 const SLICES: u64 = 160;

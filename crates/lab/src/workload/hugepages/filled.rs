@@ -7,11 +7,11 @@ use std::time::Instant;
 
 use hdrhistogram::Histogram;
 use pagewise_model::Course;
+use pagewise_region::Region;
 
 use super::super::record::{by_powers_of_two, latencies};
 use super::super::swap::nanoseconds;
 use super::BLOCK;
-use crate::calls::Region;
 
 /// Points of a course.
 const MOST: usize = 200;

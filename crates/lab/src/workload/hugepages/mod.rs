@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 
 use filled::Filled;
 use pagewise_observe::coverage;
+use pagewise_region::{Advice, Region};
 
 use super::error::{About, Error};
 use super::told::{Told, part};
 use super::{Advise, HugePages, Said, check};
-use crate::calls::{Advice, Region};
 
 /// Size of a huge page, where the kernel's is another one the nearest that is told.
 const BLOCK: usize = 2 << 20;

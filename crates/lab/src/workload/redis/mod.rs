@@ -9,6 +9,11 @@
 //! It has no time of its own to be ended by but `seconds`, after which there is no answer at all:
 //! a rate that was cut short is no rate of this workload.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a server and its clients are started, on a leash, and marked for the OOM killer"
+)]
+
 mod csv;
 mod fill;
 mod oom;
@@ -21,14 +26,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use oom::goes_first;
+use pagewise_guest::leash;
+use pagewise_guest::program::{find, last_lines};
 use pagewise_model::Course;
 use server::{Server, TICK};
 
 use super::error::{About, Error};
 use super::told::Told;
 use super::{Redis, Said, check};
-use crate::calls::leash;
-use crate::program::{find, last_lines};
 
 const BENCHMARK: &str = "redis-benchmark";
 /// Where the kernel's is another one the nearest that is told.

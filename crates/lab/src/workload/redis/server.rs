@@ -15,13 +15,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use pagewise_guest::leash;
+use pagewise_guest::program::{find, last_lines};
 use pagewise_observe::coverage;
 use rustix::fs::{CWD, Mode, OFlags};
 
 use super::super::error::{About, Error};
 use super::oom::{Spared, goes_first};
-use crate::calls::leash;
-use crate::program::{find, last_lines};
 
 const OPTIONS: [&str; 14] = [
     "--port",

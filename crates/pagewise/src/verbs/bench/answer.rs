@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What was measured → the answer: rows, and what follows from them.
 
-use pagewise_lab::picks;
+use pagewise_bench::picks;
 use pagewise_model::{BenchInput, BenchLayer, Benchmark, Bytes, Name};
 
 use super::Measured;

@@ -5,7 +5,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use pagewise_lab::bench::{Candidate, Filled, Pages, Ready, Store, Wanted, stores};
+use pagewise_bench::block::{Candidate, Filled, Pages, Ready, Store, Wanted, measure_stores};
 use pagewise_model::{BenchLayer, NotMeasured};
 use pagewise_pages::codec::{Algorithm, DEFAULTS};
 use pagewise_pages::packer::Packer;
@@ -33,7 +33,8 @@ pub(super) fn measured(
     }
     let seed = setting.wanted.seed;
     let wanted = Wanted { seed, ..Wanted::of(Vec::new(), times.block, times.block_rounds) };
-    let block = setting.watched("libraries", |watch| stores(ready, &drawn.pages, &wanted, watch));
+    let block =
+        setting.watched("libraries", |watch| measure_stores(ready, &drawn.pages, &wanted, watch));
     let notes = drawn.notes.clone();
     Ok(Measured { layer: BenchLayer::Codecs, block, swap: Vec::new(), not_measured, notes })
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Pages → what borrowed zram devices make of them, at the block layer and as swap.
 
-use pagewise_lab::bench::{self, Candidate, Disk, Failure, Wanted};
-use pagewise_lab::treatment::{Refused, Treatment, ZramWanted};
-use pagewise_model::{BenchLayer, Bytes, NotMeasured};
+use pagewise_bench::block::{self, Candidate, Disk, Failure, Wanted};
+use pagewise_model::lend::{Lender, ZramSpec};
+use pagewise_model::{BenchLayer, Bytes, NotMeasured, Refusal};
 use pagewise_observe::Scope;
 
 use super::pages::Drawn;
 use super::times::Times;
 use super::{Measured, Setting, swap};
-use crate::treatment::Borrowed;
+use crate::host_loans::HostLoans;
 
 /// Why there are no devices to measure.
 #[derive(Debug, thiserror::Error)]
@@ -25,8 +25,8 @@ impl From<NoDevices> for NotMeasured {
     }
 }
 
-impl From<Refused> for NoDevices {
-    fn from(Refused { what, why, next }: Refused) -> Self {
+impl From<Refusal> for NoDevices {
+    fn from(Refusal { what, why, next }: Refusal) -> Self {
         Self { why: format!("{what}: {why}"), next }
     }
 }
@@ -38,18 +38,18 @@ pub(super) fn measured(setting: &Setting<'_>, drawn: &Drawn) -> anyhow::Result<M
         let next = Some("run it as root".to_owned());
         anyhow::bail!(NoDevices { why: "borrowing devices needs root".to_owned(), next });
     }
-    let mut borrowed = Borrowed::open(setting.wanted.allow_shared_swap)?;
-    let measured = with(setting, drawn, &mut borrowed);
-    let left = borrowed.end();
+    let mut loans = HostLoans::open(setting.wanted.allow_shared_swap)?;
+    let measured = with(setting, drawn, &mut loans.session);
+    let left = loans.end();
     let mut measured = measured?;
     measured.notes.extend(left);
     Ok(measured)
 }
 
-fn with(setting: &Setting<'_>, drawn: &Drawn, borrowed: &mut Borrowed) -> anyhow::Result<Measured> {
+fn with(setting: &Setting<'_>, drawn: &Drawn, lender: &mut dyn Lender) -> anyhow::Result<Measured> {
     let times = Times::of(setting.wanted);
     let candidates = match setting.wanted.algorithm.is_empty() {
-        true => offered(setting, borrowed).map_err(NoDevices::from)?,
+        true => offered(setting, lender).map_err(NoDevices::from)?,
         false => setting.wanted.algorithm.clone(),
     };
     let wanted = Wanted {
@@ -58,7 +58,7 @@ fn with(setting: &Setting<'_>, drawn: &Drawn, borrowed: &mut Borrowed) -> anyhow
         ..Wanted::of(candidates, times.block, times.block_rounds)
     };
     let block = setting.watched("block layer", |watch| {
-        bench::block(borrowed, setting.host, &drawn.pages, &wanted, watch)
+        block::measure_devices(lender, setting.host, &drawn.pages, &wanted, watch)
     })?;
     let mut measured = Measured {
         layer: BenchLayer::Zram,
@@ -68,7 +68,7 @@ fn with(setting: &Setting<'_>, drawn: &Drawn, borrowed: &mut Borrowed) -> anyhow
         notes: drawn.notes.clone(),
     };
     if !setting.wanted.no_swap && !measured.block.stopped {
-        swap::measure(setting, drawn, borrowed, &mut measured)?;
+        swap::measure(setting, drawn, lender, &mut measured)?;
     }
     Ok(measured)
 }
@@ -84,19 +84,16 @@ fn disk(path: std::path::PathBuf) -> Disk {
 }
 
 /// The algorithms that the kernel offers, as a device of ours says.
-fn offered(setting: &Setting<'_>, borrowed: &mut Borrowed) -> Result<Vec<Candidate>, Refused> {
-    let disksize = Bytes::new(4 << 20);
-    let wanted = ZramWanted { disksize, algorithm: None, level: None, mem_limit: None };
-    let zram = borrowed.zram(&wanted)?;
+fn offered(setting: &Setting<'_>, lender: &mut dyn Lender) -> Result<Vec<Candidate>, Refusal> {
+    let zram = lender.lend_zram(&ZramSpec::new(Bytes::new(4 << 20)))?;
     let devices = pagewise_observe::snapshot(setting.host, &Scope::glance()).zram;
     let has_levels = zram.sysfs.join("algorithm_params").exists();
-    borrowed.give_back(zram.loan)?;
+    lender.return_loan(zram.loan)?;
     let device = devices.into_iter().find(|device| device.id == zram.number);
     let names = device.as_ref().and_then(|device| device.algorithm.value());
-    let names = names.ok_or_else(|| Refused {
-        what: "the list of algorithms".to_owned(),
-        why: format!("{} does not tell", zram.sysfs.display()),
-        next: None,
+    let names = names.ok_or_else(|| {
+        let why = format!("{} does not tell", zram.sysfs.display());
+        Refusal::new("the list of algorithms", why)
     })?;
     let candidate = |name: &pagewise_model::Name| Candidate {
         algorithm: name.as_str().to_owned(),

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pagewise_lab::bench::{Cell, Entrant};
+use pagewise_bench::block::{Cell, Entrant};
 use pagewise_report::{Benched, chart, csv, json};
 use serde_json::Value;
 
@@ -52,7 +52,7 @@ fn label(entrant: &Entrant) -> String {
     }
 }
 
-fn line(who: &str, cell: &Cell, round: &pagewise_lab::bench::Round) -> Value {
+fn line(who: &str, cell: &Cell, round: &pagewise_bench::block::Round) -> Value {
     serde_json::json!({
         "who": who,
         "block_bytes": cell.shape.block_bytes,

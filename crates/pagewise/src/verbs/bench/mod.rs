@@ -9,7 +9,7 @@ mod pages;
 mod swap;
 mod times;
 
-use pagewise_lab::bench::Watch;
+use pagewise_bench::block::Watch;
 use pagewise_model::Snapshot;
 use pagewise_observe::Scope;
 use pagewise_report::{Benched, csv, json, text};
@@ -59,9 +59,9 @@ struct Setting<'a> {
 /// What came of all steps.
 struct Measured {
     layer: pagewise_model::BenchLayer,
-    block: pagewise_lab::bench::Bench,
+    block: pagewise_bench::block::Bench,
     /// All algorithms with one kind of memory, then one algorithm with all kinds.
-    swap: Vec<pagewise_lab::faults::Measured>,
+    swap: Vec<pagewise_bench::faults::Measured>,
     not_measured: Vec<pagewise_model::NotMeasured>,
     notes: Vec<String>,
 }
@@ -82,7 +82,7 @@ impl Setting<'_> {
     /// Calls `work` with a watch that shows progress until it is done.
     fn watched<T>(&self, what: &str, work: impl FnOnce(&mut Watch<'_>) -> T) -> T {
         let shown = Measuring::start(self.global, what);
-        let mut progress = |at: &pagewise_lab::bench::Progress| shown.at(at);
+        let mut progress = |at: &pagewise_bench::block::Progress| shown.at(at);
         work(&mut Watch { stop: self.stop.flag(), progress: &mut progress })
     }
 }

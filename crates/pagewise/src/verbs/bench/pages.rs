@@ -3,7 +3,7 @@
 //!
 //! Same-filled pages are left out: no algorithm ever sees one.
 
-use pagewise_lab::bench::Pages;
+use pagewise_bench::block::Pages;
 use pagewise_model::{Bytes, Snapshot};
 use pagewise_observe::HostRoot;
 use pagewise_pages::same;

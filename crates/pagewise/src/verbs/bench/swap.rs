@@ -7,9 +7,10 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use pagewise_lab::bench::Entrant;
-use pagewise_lab::faults::{self, Control, Device, Ended, Trouble, Wanted};
-use pagewise_lab::stand_in::StandIn;
+use pagewise_bench::block::Entrant;
+use pagewise_bench::faults::{self, Control, Device, Ended, Trouble, Wanted};
+use pagewise_bench::stand_in::StandIn;
+use pagewise_model::lend::Lender;
 use pagewise_model::{Access, NotMeasured, SwappedKind};
 use rustix::fs::{MemfdFlags, memfd_create};
 
@@ -17,12 +18,11 @@ use super::pages::Drawn;
 use super::times::Times;
 use super::{Measured, Setting};
 use crate::progress::Measuring;
-use crate::treatment::Borrowed;
 
 pub(super) fn measure(
     setting: &Setting<'_>,
     drawn: &Drawn,
-    borrowed: &mut Borrowed,
+    lender: &mut dyn Lender,
     measured: &mut Measured,
 ) -> anyhow::Result<()> {
     let times = Times::of(setting.wanted);
@@ -48,7 +48,7 @@ pub(super) fn measure(
         let until = Some(Instant::now() + times.swap);
         let stop = setting.stop.flag();
         let mut control = Control { stop, until, progress: &mut progress };
-        match faults::measure(borrowed, &wanted, &file, &mut control) {
+        match faults::measure(lender, &wanted, &file, &mut control) {
             Ok(rounds) => add(measured, rounds, times.swap),
             Err(refused) => measured.not_measured.push(NotMeasured {
                 what: "swap".to_owned(),
@@ -132,7 +132,7 @@ fn ratio(measured: &Measured) -> Option<f64> {
 
 /// The balanced pick, else the first.
 fn best(measured: &Measured, devices: &[Device]) -> Option<Device> {
-    let balanced = pagewise_lab::picks::picks(&measured.block).balanced;
+    let balanced = pagewise_bench::picks::picks(&measured.block).balanced;
     let is_best = |device: &&Device| {
         balanced.as_ref().is_some_and(|pick| {
             let winner = &pick.winner;

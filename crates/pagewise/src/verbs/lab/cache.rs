@@ -4,8 +4,9 @@
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
-use pagewise_lab::cache::{Cache, Item, Listed, Verdict};
-use pagewise_lab::guest;
+use pagewise_guest::cache::{Cache, Listed, Verdict};
+use pagewise_guest::item::Item;
+use pagewise_guest::qemu;
 
 use super::{Outcome, tell};
 use crate::cli::{Global, LabCache};
@@ -20,7 +21,7 @@ pub(super) fn run(
     match what {
         LabCache::List => list(global, cache)?,
         LabCache::Prune { items } => {
-            for line in guest::clean(cache, stop)? {
+            for line in qemu::clean(cache, stop)? {
                 tell(global, &line);
             }
             for item in cache.prune(items, stop)? {

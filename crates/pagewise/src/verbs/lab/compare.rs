@@ -4,10 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
-use pagewise_lab::experiment::{Recorded, judge, replicated};
+use pagewise_lab::experiment::Recorded;
 use pagewise_lab::library::cells_in;
 use pagewise_model::Trial;
 use pagewise_report::text;
+use pagewise_stats::{judge, replicated};
 use serde_json::{Value, json};
 
 use super::Outcome;

@@ -8,19 +8,20 @@ use pagewise_lab::experiment::{Conducted, Control, Heard, Trouble, conduct};
 use pagewise_lab::library::{Inside, Told};
 
 use super::Outcome;
+use crate::host_loans::HostLoans;
 use crate::interrupt::Stop;
 use crate::output;
-use crate::treatment::Borrowed;
 
 pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
     let inside = Inside::read(file)?;
     inside.prepare().map_err(|what| anyhow!(what)).context("making the guest ready")?;
     let stop = Stop::listen()?;
-    let mut borrowed = Borrowed::open(true)?;
+    let mut loans = HostLoans::open(true)?;
     let mut heard = |heard: Heard<'_>| say(&told(&heard));
     let mut control = Control { stop: stop.flag(), heard: &mut heard };
-    let Conducted { trouble, .. } = conduct(&inside.experiment, Some(&mut borrowed), &mut control);
-    borrowed.end().iter().for_each(output::message);
+    let Conducted { trouble, .. } =
+        conduct(&inside.experiment, Some(&mut loans.session), &mut control);
+    loans.end().iter().for_each(output::message);
     match trouble {
         None => say(&Told::Done),
         Some(trouble) => say(&in_words(trouble)),

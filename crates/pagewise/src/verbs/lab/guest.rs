@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use pagewise_lab::cache::Cache;
-use pagewise_lab::guest::{self, Accelerator, Guest, Heard, MOST_DISKS, Phase, Run};
-use pagewise_lab::kernel::{self, Kernel};
-use pagewise_lab::wire::Stream;
+use pagewise_guest::cache::Cache;
+use pagewise_guest::kernel::{self, Kernel};
+use pagewise_guest::qemu::{self, Accelerator, Guest, Heard, MOST_DISKS, Phase, Run};
+use pagewise_guest::wire::Stream;
 use pagewise_model::{Bytes, printable};
 
 use super::out::{self, Brought};
@@ -49,7 +49,7 @@ pub(super) fn run(
                 stop.fetch_or(wanted.out.is_none(), Ordering::SeqCst);
             }
         };
-        let mut run = guest::run(&guest, &kernel, cache, stop, &mut hear)?;
+        let mut run = qemu::run(&guest, &kernel, cache, stop, &mut hear)?;
         passed.end();
         if let (Some(file), Some(log)) = (&wanted.kernel_log, run.whole_log.take()) {
             output::new_file(&log_of(file, boot, boots), &log)?;
@@ -156,16 +156,16 @@ impl Passed {
     }
 }
 
-fn status(outcome: &guest::Outcome) -> u8 {
+fn status(outcome: &qemu::Outcome) -> u8 {
     match outcome {
-        guest::Outcome::Exited { status } => u8::try_from(*status & 0xff).unwrap_or(1),
-        guest::Outcome::Crashed { signal } => u8::try_from(128 + (*signal & 0x7f)).unwrap_or(255),
-        guest::Outcome::OutOfMemory { .. } => 137,
-        guest::Outcome::TimedOut { .. } => 124,
-        guest::Outcome::Stopped => super::STOPPED,
-        guest::Outcome::NotStarted { .. }
-        | guest::Outcome::Panicked { .. }
-        | guest::Outcome::Failed { .. } => 125,
+        qemu::Outcome::Exited { status } => u8::try_from(*status & 0xff).unwrap_or(1),
+        qemu::Outcome::Crashed { signal } => u8::try_from(128 + (*signal & 0x7f)).unwrap_or(255),
+        qemu::Outcome::OutOfMemory { .. } => 137,
+        qemu::Outcome::TimedOut { .. } => 124,
+        qemu::Outcome::Stopped => super::STOPPED,
+        qemu::Outcome::NotStarted { .. }
+        | qemu::Outcome::Panicked { .. }
+        | qemu::Outcome::Failed { .. } => 125,
     }
 }
 
@@ -196,7 +196,7 @@ fn run_lines(global: &Global, kernel: &Kernel, run: &Run) -> Vec<String> {
     let mut lines: Vec<String> = run.troubles.iter().map(|what| format!("guest: {what}")).collect();
     let ended = in_words(run);
     if let Some(ended) = &ended {
-        let log = if run.outcome == guest::Outcome::Stopped { &[][..] } else { &run.log };
+        let log = if run.outcome == qemu::Outcome::Stopped { &[][..] } else { &run.log };
         lines.extend(log.iter().map(|line| format!("kernel: {line}")));
         lines.push(ended.clone());
     }
@@ -230,23 +230,23 @@ fn summary(kernel: &Kernel, run: &Run) -> String {
 /// Nothing where the command's own exit status says it all.
 pub(super) fn in_words(run: &Run) -> Option<String> {
     Some(match &run.outcome {
-        guest::Outcome::Exited { .. } => return None,
-        guest::Outcome::Crashed { signal } => format!("the command was ended by signal {signal}"),
-        guest::Outcome::NotStarted { why } => format!("the command was not started: {why}"),
-        guest::Outcome::OutOfMemory { kills: 0 } => "the guest ran out of memory".to_owned(),
-        guest::Outcome::OutOfMemory { kills } => {
+        qemu::Outcome::Exited { .. } => return None,
+        qemu::Outcome::Crashed { signal } => format!("the command was ended by signal {signal}"),
+        qemu::Outcome::NotStarted { why } => format!("the command was not started: {why}"),
+        qemu::Outcome::OutOfMemory { kills: 0 } => "the guest ran out of memory".to_owned(),
+        qemu::Outcome::OutOfMemory { kills } => {
             format!("the command was killed for lack of memory (kills in the guest: {kills})")
         }
-        guest::Outcome::Panicked { said } => format!("the kernel panicked: {said}"),
-        guest::Outcome::TimedOut { phase } => {
+        qemu::Outcome::Panicked { said } => format!("the kernel panicked: {said}"),
+        qemu::Outcome::TimedOut { phase } => {
             let (seconds, option) = match run.command_seconds {
                 Some(seconds) => (seconds, "--deadline"),
                 None => (run.seconds, "--start-deadline"),
             };
             format!("still {} after {seconds:.0} s: ended by {option}", doing(*phase))
         }
-        guest::Outcome::Failed { said } => format!("the machine ended early: {said}"),
-        guest::Outcome::Stopped => {
+        qemu::Outcome::Failed { said } => format!("the machine ended early: {said}"),
+        qemu::Outcome::Stopped => {
             format!("stopped by the user after {:.1} s; QEMU is gone", run.seconds)
         }
     })

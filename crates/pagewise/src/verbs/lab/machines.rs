@@ -4,20 +4,21 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow, bail};
-use pagewise_lab::cache::Cache;
-use pagewise_lab::experiment::{Conducted, Control, Experiment, Heard, Trouble, conduct};
-use pagewise_lab::guest::Outcome;
-use pagewise_lab::kernel::{self, Kernel};
+use pagewise_guest::cache::Cache;
+use pagewise_guest::kernel::{self, Kernel};
+use pagewise_guest::qemu::Outcome;
+use pagewise_lab::experiment::{Conducted, Control, Heard, Trouble, conduct};
 use pagewise_lab::library::{self, Cell, Machine, Runner, Told};
 use pagewise_model::{Name, Reading, Snapshot, Source, TrialForecast, TrialRun};
+use pagewise_stats::Experiment;
 
 use super::guest::in_words;
 use crate::cli::{Global, LabRun};
 use crate::evidence::Folder;
+use crate::host_loans::HostLoans;
 use crate::interrupt::Stop;
 use crate::output;
 use crate::progress::Measuring;
-use crate::treatment::Borrowed;
 use crate::trouble::Advised;
 
 /// Who runs cells.
@@ -120,7 +121,7 @@ impl<'a> Machines<'a> {
         keep: &mut Keep<'_>,
         kept: &mut Option<Folder>,
     ) -> anyhow::Result<Ran> {
-        let mut borrowed = Borrowed::for_arms(&cell.experiment, self.shares_swap)?;
+        let mut loans = HostLoans::for_arms(&cell.experiment, self.shares_swap)?;
         *kept = keep(&cell.experiment, self.host)?;
         let shown = Shown::start(self.global, cell);
         let mut heard = |heard: Heard<'_>| match heard {
@@ -130,9 +131,9 @@ impl<'a> Machines<'a> {
         };
         let mut control = Control { stop: self.stop.flag(), heard: &mut heard };
         let Conducted { runs, trouble, .. } =
-            conduct(&cell.experiment, Some(&mut borrowed), &mut control);
+            conduct(&cell.experiment, Some(&mut loans.session), &mut control);
         drop(shown);
-        borrowed.end().iter().for_each(output::message);
+        loans.end().iter().for_each(output::message);
         let stopped = matches!(trouble, Some(Trouble::Stopped));
         let ended = |trouble: Trouble| {
             let next = trouble.next();

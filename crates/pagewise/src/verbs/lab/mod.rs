@@ -15,8 +15,8 @@ mod selftest;
 mod show;
 mod workload;
 
-use pagewise_lab::Error;
-use pagewise_lab::cache::Cache;
+use pagewise_guest::Error;
+use pagewise_guest::cache::Cache;
 
 pub(crate) use workload::keys as workload_keys;
 

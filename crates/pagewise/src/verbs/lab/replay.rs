@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
-use pagewise_lab::experiment::{Recorded, judge};
+use pagewise_lab::experiment::Recorded;
 use pagewise_lab::library::cells_in;
 use pagewise_model::{Cost, Snapshot, Trial};
 use pagewise_report::{Tried, text};
+use pagewise_stats::judge;
 use serde_json::{Value, json};
 
 use super::Outcome;

@@ -4,11 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use pagewise_lab::experiment::{SUMMARY, judge};
+use pagewise_lab::experiment::SUMMARY;
 use pagewise_lab::library::{self, Cell, File, Index, Runner};
 use pagewise_model::{Cost, Interval, Trial};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_report::{CellTried, Experimented, Tried, json, text};
+use pagewise_stats::judge;
 use serde_json::{Value, json};
 
 use super::machines::{self, Machines, Ran};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise lab show`: an experiment in the field's terms, before anything is run.
 
-use pagewise_lab::experiment::Metric;
 use pagewise_lab::library::{self, Cell, File, Runner};
 use pagewise_lab::workload::{Size, Workload};
 use pagewise_model::{Bytes, TrialArm, TrialSwap};
 use pagewise_report::{Planned, text};
+use pagewise_stats::Metric;
 use serde_json::Value;
 
 use super::Outcome;

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use indicatif::{ProgressBar, ProgressStyle};
-use pagewise_lab::workload::{self, KINDS, SAID, Said, Workload};
+use pagewise_lab::workload::{self, KINDS, Said, Workload};
 use pagewise_model::Name;
+use pagewise_stats::SAID;
 
 use super::Outcome;
 use crate::cli::{self, Cli, Global};

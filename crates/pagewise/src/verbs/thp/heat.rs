@@ -14,13 +14,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use pagewise_apply::Session;
 use pagewise_apply::act::{Heat, Whom};
-use pagewise_lab::treatment::{LoanId, Refused, Treatment};
-use pagewise_model::{Damon, DamonModule};
+use pagewise_model::lend::{KnobSetting, Lender, LoanId};
+use pagewise_model::{Damon, DamonModule, Refusal};
 use pagewise_observe::{HostRoot, damon_regions};
 
+use crate::host_loans::HostLoans;
 use crate::output;
-use crate::treatment::Borrowed;
 
 /// Processes that are looked at: each takes a thread.
 const MOST: usize = 4;
@@ -55,12 +56,12 @@ pub(super) fn look(
         Some(_) => return Err("somebody else has threads of DAMON (nr_kdamonds)".to_owned()),
         None => return Err("this kernel has no DAMON that can be asked".to_owned()),
     }
-    let mut borrowed = Borrowed::open(true).map_err(|error| format!("{error:#}"))?;
+    let mut loans = HostLoans::open(true).map_err(|error| format!("{error:#}"))?;
     let pids: Vec<u32> = whom.processes.iter().map(|(pid, _)| *pid).take(MOST).collect();
-    let looked = threads(&mut borrowed, seen, &pids, time / ASKED)
-        .map_err(|refused| format!("{}: {}", refused.what, refused.why))
-        .map(|threads| asked(&mut borrowed, host, &pids, &threads, time / ASKED, stop));
-    borrowed.end().iter().for_each(output::message);
+    let looked = threads(&mut loans.session, seen, &pids, time / ASKED)
+        .map_err(|refusal| refusal.to_string())
+        .map(|threads| asked(&mut loans.session, host, &pids, &threads, time / ASKED, stop));
+    loans.end().iter().for_each(output::message);
     match looked? {
         heat if heat.is_empty() => Err("DAMON has told nothing".to_owned()),
         heat => Ok(heat),
@@ -69,51 +70,54 @@ pub(super) fn look(
 
 /// A thread for each, which runs.
 fn threads(
-    borrowed: &mut Borrowed,
+    session: &mut Session,
     seen: &Damon,
     pids: &[u32],
     every: Duration,
-) -> Result<Vec<LoanId>, Refused> {
+) -> Result<Vec<LoanId>, Refusal> {
     let counts = |module: &DamonModule| {
         module.name.as_str() == "damon_stat" && module.enabled.get() == Some(true)
     };
     if seen.modules.iter().any(counts) {
-        borrowed.knob("damon_stat.enabled", "N")?;
+        session.lend_knob(&KnobSetting::new("damon_stat.enabled", "N"))?;
     }
-    borrowed.knob("damon.nr_kdamonds", &pids.len().to_string())?;
+    session.lend_knob(&KnobSetting::new("damon.nr_kdamonds", pids.len().to_string()))?;
     let of = pids.iter().enumerate();
-    of.map(|(number, pid)| thread(borrowed, number, *pid, every)).collect()
+    of.map(|(number, pid)| thread(session, number, *pid, every)).collect()
 }
 
 fn thread(
-    borrowed: &mut Borrowed,
+    session: &mut Session,
     number: usize,
     pid: u32,
     every: Duration,
-) -> Result<LoanId, Refused> {
+) -> Result<LoanId, Refusal> {
     let thread = number.to_string();
     let context = format!("{thread}/0");
     let micros = |time: Duration| time.as_micros().to_string();
-    borrowed.knob_of("damon.kdamond.nr_contexts", &thread, "1")?;
-    borrowed.knob_of("damon.context.operations", &context, "vaddr")?;
-    borrowed.knob_of("damon.context.intervals.aggr_us", &context, &micros(every))?;
+    let mut set = |name: &str, instance: &str, value: &str| {
+        session.lend_knob(&KnobSetting::of_instance(name, instance, value))
+    };
+    set("damon.kdamond.nr_contexts", &thread, "1")?;
+    set("damon.context.operations", &context, "vaddr")?;
+    set("damon.context.intervals.aggr_us", &context, &micros(every))?;
     let look = (every / LOOKS).max(SHORTEST);
-    borrowed.knob_of("damon.context.intervals.sample_us", &context, &micros(look))?;
+    set("damon.context.intervals.sample_us", &context, &micros(look))?;
     for (name, value) in REGIONS {
-        borrowed.knob_of(name, &context, value)?;
+        set(name, &context, value)?;
     }
-    borrowed.knob_of("damon.context.nr_targets", &context, "1")?;
-    borrowed.knob_of("damon.target.pid", &format!("{context}/0"), &pid.to_string())?;
-    borrowed.knob_of("damon.context.nr_schemes", &context, "1")?;
+    set("damon.context.nr_targets", &context, "1")?;
+    set("damon.target.pid", &format!("{context}/0"), &pid.to_string())?;
+    set("damon.context.nr_schemes", &context, "1")?;
     for (name, value) in SCHEME {
-        borrowed.knob_of(name, &format!("{context}/0"), value)?;
+        set(name, &format!("{context}/0"), value)?;
     }
-    borrowed.knob_of("damon.kdamond.state", &thread, "on")
+    set("damon.kdamond.state", &thread, "on")
 }
 
 /// What they tell, again and again. One whose target has ended tells no more.
 fn asked(
-    borrowed: &mut Borrowed,
+    session: &mut Session,
     host: &HostRoot,
     pids: &[u32],
     threads: &[LoanId],
@@ -124,7 +128,7 @@ fn asked(
     for _ in 0..ASKED {
         rest(every, stop);
         for (number, (pid, thread)) in (0..).zip(pids.iter().zip(threads)) {
-            if borrowed.trigger(*thread, TELL).is_ok() {
+            if session.trigger(*thread, TELL).is_ok() {
                 heat.add(*pid, damon_regions(host, number));
             }
         }

@@ -2,12 +2,12 @@
 //! Pages of the pools (hugetlb) for the canary: those that are free, or else borrowed by making a pool
 //! larger for as long as it runs. What cannot be had is said, and the others are measured.
 
-use pagewise_lab::pool::PoolMemory;
-use pagewise_lab::treatment::Treatment;
+use pagewise_bench::pool::PoolMemory;
+use pagewise_model::lend::{KnobSetting, Lender};
 use pagewise_model::{Bytes, HugePool, Snapshot};
 
+use crate::host_loans::HostLoans;
 use crate::output;
-use crate::treatment::Borrowed;
 
 /// Memory of each pool, and what was borrowed for it.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ pub(super) struct Pools {
     pub(super) memory: Vec<(Bytes, PoolMemory)>,
     /// Why others are not among it.
     pub(super) left_out: Vec<String>,
-    borrowed: Option<Borrowed>,
+    loans: Option<HostLoans>,
 }
 
 impl Pools {
@@ -52,20 +52,22 @@ impl Pools {
 
     /// Makes the pool larger; where memory is too fragmented for that, it is as it was.
     fn borrow(&mut self, page: Bytes, pages: u64) -> Result<(), String> {
-        if self.borrowed.is_none() {
-            let opened = Borrowed::open(false).map_err(|error| format!("{error:#}"))?;
-            self.borrowed = Some(opened);
+        if self.loans.is_none() {
+            let opened = HostLoans::open(false).map_err(|error| format!("{error:#}"))?;
+            self.loans = Some(opened);
         }
-        let Some(borrowed) = &mut self.borrowed else { return Ok(()) };
+        let Some(loans) = &mut self.loans else { return Ok(()) };
         let instance = format!("{}kB", page.get() >> 10);
-        let lent = borrowed.knob_of("hugetlb.nr_hugepages", &instance, &pages.to_string());
-        lent.map(drop).map_err(|refused| format!("{}: {}", refused.what, refused.why))
+        let name = "hugetlb.nr_hugepages";
+        let setting = KnobSetting::of_instance(name, &instance, pages.to_string());
+        let lent = loans.session.lend_knob(&setting);
+        lent.map(drop).map_err(|refusal| refusal.to_string())
     }
 
     /// Gives all back: first the pages, then what the pools were made larger by.
     pub(super) fn end(mut self) {
         self.memory.clear();
-        let left = self.borrowed.take().map(Borrowed::end);
+        let left = self.loans.take().map(HostLoans::end);
         left.into_iter().flatten().for_each(output::message);
     }
 }

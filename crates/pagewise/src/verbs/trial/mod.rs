@@ -5,20 +5,21 @@ mod current;
 mod wanted;
 
 use anyhow::{Context, anyhow};
-use pagewise_lab::experiment::{Conducted, Control, Experiment, Heard, Trouble, conduct, judge};
-use pagewise_lab::treatment::Treatment;
+use pagewise_lab::experiment::{Conducted, Control, Heard, Trouble, conduct};
+use pagewise_model::lend::Lender;
 use pagewise_model::{Cost, Interval, TrialArm, TrialForecast, TrialRun};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_report::{Tried, json, text};
+use pagewise_stats::{Experiment, judge};
 
 use super::Outcome;
 use crate::cli::{Global, Trial};
 use crate::cost::{self, Started};
 use crate::evidence::Folder;
+use crate::host_loans::HostLoans;
 use crate::interrupt::Stop;
 use crate::progress::Measuring;
 use crate::redaction::Redaction;
-use crate::treatment::Borrowed;
 use crate::trouble::Advised;
 use crate::{output, screen};
 
@@ -32,7 +33,7 @@ pub(super) fn run(global: &Global, wanted: &Trial, started: Started) -> anyhow::
     let machine = Interval::single(pagewise_observe::snapshot(&host, &scope));
     compare_with_current(global, &experiment, &machine, wanted.aa)?;
     let stop = Stop::listen()?;
-    let mut borrowed = wanted::borrowed(&experiment, wanted)?;
+    let mut loans = wanted::host_loans(&experiment, wanted)?;
     let folder = wanted.evidence.as_deref();
     let mut folder = folder
         .map(|at| {
@@ -40,10 +41,9 @@ pub(super) fn run(global: &Global, wanted: &Trial, started: Started) -> anyhow::
             Folder::new(at, &experiment, &machine.end, serde_json::Value::Null, redaction)
         })
         .transpose()?;
-    let lent: Option<&mut dyn Treatment> =
-        borrowed.as_mut().map(|borrowed| borrowed as &mut dyn Treatment);
-    let conducted = conducted(global, &experiment, lent, &stop, folder.as_mut());
-    let left = borrowed.map(Borrowed::end).unwrap_or_default();
+    let lender = loans.as_mut().map(|loans| &mut loans.session as &mut dyn Lender);
+    let conducted = conducted(global, &experiment, lender, &stop, folder.as_mut());
+    let left = loans.map(HostLoans::end).unwrap_or_default();
     left.iter().for_each(output::message);
     ended(global, &experiment, &machine, conducted, folder.as_ref(), started)
 }
@@ -76,7 +76,7 @@ fn compare_with_current(
 fn conducted(
     global: &Global,
     experiment: &Experiment,
-    lent: Option<&mut dyn Treatment>,
+    lender: Option<&mut dyn Lender>,
     stop: &Stop,
     mut folder: Option<&mut Folder>,
 ) -> Conducted {
@@ -93,7 +93,7 @@ fn conducted(
         }
         Heard::Forecast(_) => {}
     };
-    conduct(experiment, lent, &mut Control { stop: stop.flag(), heard: &mut heard })
+    conduct(experiment, lender, &mut Control { stop: stop.flag(), heard: &mut heard })
 }
 
 /// What the warm-up tells.

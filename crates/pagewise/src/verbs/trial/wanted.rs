@@ -2,11 +2,13 @@
 //! As typed → an experiment, and who lends for it.
 
 use anyhow::bail;
-use pagewise_lab::experiment::{Experiment, Metric, alike, arm, prefer_more};
+use pagewise_lab::experiment::arm;
+use pagewise_model::arm::alike;
 use pagewise_model::{Bytes, Clock};
+use pagewise_stats::{Experiment, Metric, prefer_more};
 
 use crate::cli::{Global, Trial};
-use crate::treatment::Borrowed;
+use crate::host_loans::HostLoans;
 use crate::trouble::Advised;
 
 pub(super) fn experiment(global: &Global, wanted: &Trial) -> anyhow::Result<Experiment> {
@@ -57,12 +59,12 @@ fn drawn() -> u64 {
 }
 
 /// Only what sets something or limits memory needs to borrow; with root there is a cgroup for each run.
-pub(super) fn borrowed(
+pub(super) fn host_loans(
     experiment: &Experiment,
     wanted: &Trial,
-) -> anyhow::Result<Option<Borrowed>> {
+) -> anyhow::Result<Option<HostLoans>> {
     if rustix::process::geteuid().is_root() {
-        return Borrowed::for_arms(experiment, wanted.allow_shared_swap).map(Some);
+        return HostLoans::for_arms(experiment, wanted.allow_shared_swap).map(Some);
     }
     if experiment.borrows() {
         let what = "trial: settings, swap and memory limits are borrowed by root only".to_owned();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A [`Treatment`] of [`Loans`]: what an experiment borrows is given back also when it is killed.
+//! A [`Lender`] of [`Loans`]: what an experiment borrows is given back also when it is killed.
 //!
 //! The way back of a loan holds only as long as its token, a file, is there: a number of a zram device
 //! that was given back early may be somebody else's when the others go back.
@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pagewise_lab::treatment::{
-    Group, GroupWanted, LoanId, Refused, SwapFile, Treatment, Zram, ZramWanted,
+use pagewise_model::lend::{
+    GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapFile, SwapSpec, ZramDevice, ZramSpec,
 };
-use pagewise_model::Bytes;
+use pagewise_model::{Bytes, Refusal};
 
 use pagewise_testkit::Loans;
 
@@ -20,14 +20,14 @@ const HIERARCHIES: [(&str, &str); 2] =
     [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
 
 #[derive(Debug)]
-pub(crate) struct Lender {
+pub(crate) struct LoansLender {
     loans: Loans,
     tokens: PathBuf,
     next: u64,
     ways_back: BTreeMap<LoanId, String>,
 }
 
-impl Lender {
+impl LoansLender {
     /// Keeps its tokens in this folder.
     pub(crate) fn new(tokens: &Path) -> Self {
         let tokens = tokens.to_owned();
@@ -48,25 +48,25 @@ impl Lender {
         loan
     }
 
-    fn promised(&mut self, way_back: String, take: &str) -> Result<LoanId, Refused> {
+    fn promised(&mut self, way_back: String, take: &str) -> Result<LoanId, Refusal> {
         let loan = self.promise(way_back);
-        shell(take).inspect_err(|_| drop(self.give_back(loan)))?;
+        shell(take).inspect_err(|_| drop(self.return_loan(loan)))?;
         Ok(loan)
     }
 }
 
-fn shell(script: &str) -> Result<(), Refused> {
+fn shell(script: &str) -> Result<(), Refusal> {
     let ended = Command::new("sh").args(["-ec", script]).output().expect("sh");
     if ended.status.success() {
         return Ok(());
     }
     let why = String::from_utf8_lossy(&ended.stderr).trim().to_owned();
-    Err(Refused { what: script.to_owned(), why, next: None })
+    Err(Refusal::new(script, why))
 }
 
-impl Treatment for Lender {
-    fn zram(&mut self, wanted: &ZramWanted) -> Result<Zram, Refused> {
-        assert_eq!(wanted.level, None, "no test sets a level");
+impl Lender for LoansLender {
+    fn lend_zram(&mut self, spec: &ZramSpec) -> Result<ZramDevice, Refusal> {
+        assert_eq!(spec.level, None, "no test sets a level");
         let number: u32 = pagewise_testkit::read("/sys/class/zram-control/hot_add")
             .parse()
             .expect("the number of a new device");
@@ -76,25 +76,25 @@ impl Treatment for Lender {
             "echo 1 > {shown}/reset; echo {number} > /sys/class/zram-control/hot_remove"
         ));
         let mut set_up = String::new();
-        if let Some(algorithm) = &wanted.algorithm {
+        if let Some(algorithm) = &spec.algorithm {
             set_up += &format!("echo {algorithm} > {shown}/comp_algorithm; ");
         }
-        if let Some(limit) = wanted.mem_limit {
+        if let Some(limit) = spec.mem_limit {
             set_up += &format!("echo {} > {shown}/mem_limit; ", limit.get());
         }
-        set_up += &format!("echo {} > {shown}/disksize", wanted.disksize.get());
-        shell(&set_up).inspect_err(|_| drop(self.give_back(loan)))?;
-        Ok(Zram { loan, number, device: format!("/dev/zram{number}").into(), sysfs })
+        set_up += &format!("echo {} > {shown}/disksize", spec.disksize.get());
+        shell(&set_up).inspect_err(|_| drop(self.return_loan(loan)))?;
+        Ok(ZramDevice { loan, number, device: format!("/dev/zram{number}").into(), sysfs })
     }
 
-    fn swap_on(&mut self, area: &Path, priority: Option<i16>) -> Result<LoanId, Refused> {
-        let area = area.display();
-        let priority = priority.map_or(String::new(), |number| format!("-p {number}"));
+    fn lend_swap(&mut self, spec: &SwapSpec) -> Result<LoanId, Refusal> {
+        let area = spec.area.path().display();
+        let priority = spec.priority.map_or(String::new(), |number| format!("-p {number}"));
         let take = format!("mkswap {area}; swapon {priority} {area}");
         self.promised(format!("swapoff {area}"), &take)
     }
 
-    fn swap_file(&mut self, folder: &Path, size: Bytes) -> Result<SwapFile, Refused> {
+    fn lend_swap_file(&mut self, folder: &Path, size: Bytes) -> Result<SwapFile, Refusal> {
         let path = folder.join("swapfile");
         let shown = path.display();
         let blocks = size.get() / 4096;
@@ -104,7 +104,7 @@ impl Treatment for Lender {
         Ok(SwapFile { loan, path })
     }
 
-    fn group(&mut self, wanted: GroupWanted) -> Result<Group, Refused> {
+    fn lend_group(&mut self, spec: &GroupSpec) -> Result<MemoryGroup, Refusal> {
         let there = |(folder, limit): &&(&str, &str)| {
             Path::new(folder).join("cgroup.procs").exists()
                 && (*limit == "memory.max") != is_version_1()
@@ -118,23 +118,24 @@ impl Treatment for Lender {
              [ ! -e {shown} ]"
         );
         let mut take = format!("mkdir {shown}; ");
-        if let Some(bytes) = wanted.limit {
+        if let Some(bytes) = spec.max {
             take += &format!("echo {} > {shown}/{limit}; ", bytes.get());
         }
-        if let Some(swappiness) = wanted.swappiness {
+        if let Some(swappiness) = spec.swappiness {
             take += &format!("echo {swappiness} > {shown}/memory.swappiness; ");
         }
         let loan = self.promised(way_back, &take)?;
-        Ok(Group { loan, folder, unified: *limit == "memory.max" })
+        Ok(MemoryGroup { loan, folder, unified: *limit == "memory.max" })
     }
 
-    fn knob(&mut self, name: &str, value: &str) -> Result<LoanId, Refused> {
+    fn lend_knob(&mut self, setting: &KnobSetting) -> Result<LoanId, Refusal> {
+        let KnobSetting { name, value, .. } = setting;
         let path = format!("/proc/sys/{}", name.replace('.', "/"));
         let old = pagewise_testkit::read(&path);
         self.promised(format!("echo {old} > {path}"), &format!("echo {value} > {path}"))
     }
 
-    fn give_back(&mut self, loan: LoanId) -> Result<(), Refused> {
+    fn return_loan(&mut self, loan: LoanId) -> Result<(), Refusal> {
         let way_back = self.ways_back.remove(&loan).expect("lent, and not given back yet");
         shell(&way_back)?;
         std::fs::remove_file(self.token(loan)).expect("its token");

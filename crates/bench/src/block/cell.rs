@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A contestant in one shape of requests, and its rounds → [`Figures`]: medians, and what the least and the largest round said.
+
+use pagewise_model::{Bytes, Direction, Ends, Figures, Shape};
+
+use super::latencies::{Latencies, latencies, quantile};
+use super::round::Round;
+
+/// A contestant in one shape.
+#[derive(Debug)]
+pub struct Cell {
+    /// Its place in the list of contestants.
+    pub contestant: usize,
+    /// What is asked for.
+    pub shape: Shape,
+    /// What came of it.
+    pub rounds: Vec<Round>,
+    /// Why no more rounds came.
+    pub ended: Option<String>,
+    pub(super) latencies: Latencies,
+}
+
+impl Cell {
+    pub(super) fn new(contestant: usize, shape: Shape) -> Self {
+        Self { contestant, shape, rounds: Vec::new(), ended: None, latencies: latencies() }
+    }
+
+    /// As `4.0 KiB read by 2`.
+    pub(super) fn shown(&self) -> String {
+        let Shape { block_bytes, jobs, direction } = self.shape;
+        let direction = match direction {
+            Direction::Read => "read",
+            Direction::Write => "written",
+        };
+        format!("{block_bytes} {direction} by {jobs}")
+    }
+
+    pub(super) fn block(&self) -> usize {
+        usize::try_from(self.shape.block_bytes.get()).unwrap_or(usize::MAX)
+    }
+}
+
+impl Cell {
+    /// Nothing where not one round came to its end.
+    #[must_use]
+    pub fn figures(&self, page: Bytes) -> Option<Figures> {
+        let over = |pick: fn(&Round) -> f64| sorted(self.rounds.iter().map(pick));
+        let median = |pick| middle(&over(pick));
+        let cpu_ns_per_io = median(|round| round.cpu_ns_per_io)?;
+        let kernel: Option<Vec<f64>> = self.rounds.iter().map(|r| r.kernel_ns_per_io).collect();
+        let block = self.shape.block_bytes.get() as f64;
+        let iops = median(|round| round.iops)?;
+        Some(Figures {
+            rounds: u32::try_from(self.rounds.len()).unwrap_or(u32::MAX),
+            requests: self.rounds.iter().map(|round| round.requests).sum(),
+            iops,
+            iops_spread: ends(&over(|round| round.iops))?,
+            bytes_per_second: iops * block,
+            mean_ns: median(|round| round.mean_ns)?,
+            mean_spread: ends(&over(|round| round.mean_ns))?,
+            p50_ns: median(|round| round.p50_ns)?,
+            p50_spread: ends(&over(|round| round.p50_ns))?,
+            p99_ns: median(|round| round.p99_ns)?,
+            p999_ns: quantile(&self.latencies, 0.999),
+            cpu_ns_per_io,
+            kernel_ns_per_io: kernel.and_then(|all| middle(&sorted(all.into_iter()))),
+            cpu_ns_per_page: cpu_ns_per_io * page.get() as f64 / block,
+        })
+    }
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn ends(sorted: &[f64]) -> Option<Ends<f64>> {
+    Some([*sorted.first()?, *sorted.last()?])
+}
+
+/// The median of sorted values.
+pub(super) fn middle(sorted: &[f64]) -> Option<f64> {
+    let upper = *sorted.get(sorted.len() / 2)?;
+    let lower = *sorted.get(sorted.len().checked_sub(1)? / 2)?;
+    Some((lower + upper) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn cell(iops: &[f64]) -> Cell {
+        let shape = Shape { block_bytes: Bytes::new(8192), jobs: 1, direction: Direction::Read };
+        let mut cell = Cell::new(0, shape);
+        cell.rounds = iops
+            .iter()
+            .map(|&iops| Round {
+                number: 0,
+                requests: 10,
+                iops,
+                mean_ns: 1.0,
+                p50_ns: 2.0 * iops,
+                p99_ns: 3.0,
+                p999_ns: 4.0,
+                cpu_ns_per_io: 5.0,
+                kernel_ns_per_io: None,
+            })
+            .collect();
+        cell
+    }
+
+    proptest! {
+        /// No value lies between the median and the middle of the list, whatever the order.
+        #[test]
+        fn figures_are_medians_of_rounds(values in prop::collection::vec(1.0f64..1e6, 1..30)) {
+            let figures = cell(&values).figures(Bytes::new(4096)).unwrap();
+            let below = values.iter().filter(|&&value| value < figures.iops).count();
+            let above = values.iter().filter(|&&value| value > figures.iops).count();
+            prop_assert!(below <= values.len() / 2 && above <= values.len() / 2);
+            prop_assert_eq!(below == 0 && above == 0, values.iter().all(|v| *v == values[0]));
+            let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+            let largest = values.iter().copied().fold(0.0, f64::max);
+            prop_assert_eq!(figures.iops_spread, [least, largest]);
+            prop_assert_eq!(figures.p50_spread, [2.0 * least, 2.0 * largest]);
+            prop_assert_eq!(figures.requests, 10 * values.len() as u64);
+        }
+    }
+
+    #[test]
+    fn a_page_costs_its_share_of_a_block() {
+        let figures = cell(&[100.0]).figures(Bytes::new(4096)).unwrap();
+        assert_eq!((figures.cpu_ns_per_io, figures.cpu_ns_per_page), (5.0, 2.5));
+        assert_eq!((figures.bytes_per_second, figures.kernel_ns_per_io), (819_200.0, None));
+        assert_eq!(cell(&[]).figures(Bytes::new(4096)), None);
+    }
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Contestants and a plan → what every shape of each cost, round by round.
+//!
+//! Each cell (a contestant in one shape) has its slice of every round, in another order each time, so
+//! that whatever else the machine does hits all alike. The first round only warms. A cell whose
+//! contestant fails is left out from then on, with the reason; the others go on.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use pagewise_model::{Noise, Shape};
+
+use super::cell::Cell;
+use super::contestant::Contestant;
+use super::noise;
+use super::pace::{Pace, Progress};
+use super::plan::Plan;
+use super::round::Round;
+use super::slice::Runner;
+
+/// Who may stop it, and who is told.
+pub struct Watch<'a> {
+    /// Set to stop; what is there by then is kept.
+    pub stop: &'a AtomicBool,
+    /// Told before every step.
+    pub progress: &'a mut dyn FnMut(&Progress),
+}
+
+impl std::fmt::Debug for Watch<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Watch(stop: {:?})", self.stop)
+    }
+}
+
+/// What came of a contest.
+#[derive(Debug)]
+pub struct Measured {
+    /// Every contestant in each of its shapes, in the order of the lists.
+    pub cells: Vec<Cell>,
+    /// What else the machine did.
+    pub noise: Noise,
+    /// Whether the user stopped it.
+    pub stopped: bool,
+}
+
+/// Measures all of them. The spread of the cell of `calm` tells how steady the machine was: its
+/// place among all cells, counted along the shapes of each contestant.
+pub fn measure(
+    contestants: &[Contestant<'_>],
+    plan: &Plan,
+    calm: usize,
+    watch: &mut Watch<'_>,
+) -> Measured {
+    let mut cells = laid_out(contestants);
+    let before = noise::Before::now();
+    let mut runner = runner(&cells, plan, watch.stop);
+    let mut pace = Pace::new(plan, measurable(&cells));
+    'rounds: for round in 0..=plan.rounds {
+        pace.begin(plan.rounds - round, round == 0, measurable(&cells));
+        for at in order(&cells, plan.seed, round) {
+            if runner.stopped() {
+                break 'rounds;
+            }
+            let cell = &mut cells[at];
+            let contestant = &contestants[cell.contestant];
+            (watch.progress)(&pace.progress(&contestant.label));
+            take(&mut runner, contestant, cell, round.checked_sub(1), pace.slice);
+            pace.step(cell.ended.is_some());
+        }
+    }
+    let named = |cell: &Cell| format!("{}, {}", contestants[cell.contestant].label, cell.shown());
+    let calm = cells.get(calm).map(|cell| (named(cell), cell.rounds.as_slice()));
+    Measured { stopped: runner.stopped(), noise: before.until_now(calm), cells }
+}
+
+/// All cells; those that cannot be measured say why.
+fn laid_out(contestants: &[Contestant<'_>]) -> Vec<Cell> {
+    let shapes = contestants.iter().enumerate();
+    let shapes = shapes.flat_map(|(at, one)| one.shapes.iter().map(move |shape| (at, one, shape)));
+    let cell = |(at, contestant, shape): (usize, &Contestant<'_>, &Shape)| Cell {
+        ended: contestant.refuses(shape),
+        ..Cell::new(at, *shape)
+    };
+    shapes.map(cell).collect()
+}
+
+fn runner<'a>(cells: &[Cell], plan: &Plan, stop: &'a AtomicBool) -> Runner<'a> {
+    let measured = || cells.iter().filter(|cell| cell.ended.is_none());
+    let jobs = measured().map(|cell| cell.shape.jobs).max().unwrap_or(0);
+    let largest = measured().map(Cell::block).max().unwrap_or(0);
+    Runner::new(jobs, largest, plan.seed, stop)
+}
+
+/// The places of the cells that can be measured, each round otherwise.
+fn order(cells: &[Cell], seed: u64, round: u32) -> Vec<usize> {
+    let measured = cells.iter().enumerate().filter(|(_, cell)| cell.ended.is_none());
+    let mut order: Vec<usize> = measured.map(|(at, _)| at).collect();
+    fastrand::Rng::with_seed(seed ^ (u64::from(round) << 32)).shuffle(&mut order);
+    order
+}
+
+/// How many can be measured.
+fn measurable(cells: &[Cell]) -> u32 {
+    let measurable = cells.iter().filter(|cell| cell.ended.is_none());
+    u32::try_from(measurable.count()).unwrap_or(u32::MAX)
+}
+
+/// A slice of it; `number` is missing in the round that only warms.
+fn take(
+    runner: &mut Runner<'_>,
+    contestant: &Contestant<'_>,
+    cell: &mut Cell,
+    number: Option<u32>,
+    slice: Duration,
+) {
+    let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
+    match (runner.run(contestant, cell, slice_ns), number) {
+        (Ok(Some(round)), Some(number)) => cell.rounds.push(Round { number, ..round }),
+        (Ok(Some(_)), None) => cell.latencies.reset(),
+        (Ok(None), _) => {}
+        (Err(error), _) => cell.ended = Some(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Mutex;
+    use std::sync::atomic::Ordering;
+
+    use pagewise_model::{Bytes, Direction};
+    use proptest::prelude::*;
+
+    use super::super::pages::Pages;
+    use super::super::store::Store;
+    use super::*;
+
+    const PAGE: usize = 4096;
+
+    /// Pages in memory that notes what was asked of it and fails on demand.
+    struct Memory {
+        bytes: Mutex<Vec<u8>>,
+        requests: Mutex<Vec<(Direction, u64, usize)>>,
+        fails_after: usize,
+    }
+
+    impl Memory {
+        fn of(pages: &Pages, fails_after: usize) -> Self {
+            let bytes = Mutex::new(pages.bytes().to_vec());
+            Self { bytes, requests: Mutex::default(), fails_after }
+        }
+
+        fn note(&self, direction: Direction, at: u64, length: usize) -> io::Result<usize> {
+            let mut requests = self.requests.lock().unwrap();
+            requests.push((direction, at, length));
+            match requests.len() > self.fails_after {
+                true => Err(io::Error::other("the device is gone")),
+                false => Ok(usize::try_from(at).unwrap()),
+            }
+        }
+    }
+
+    impl Store for &Memory {
+        fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+            let start = self.note(Direction::Read, at, into.len())?;
+            into.copy_from_slice(&self.bytes.lock().unwrap()[start..start + into.len()]);
+            Ok(())
+        }
+
+        fn write_at(&self, at: u64, from: &[u8]) -> io::Result<()> {
+            let start = self.note(Direction::Write, at, from.len())?;
+            self.bytes.lock().unwrap()[start..start + from.len()].copy_from_slice(from);
+            Ok(())
+        }
+
+        fn for_one_job(&self) -> io::Result<Box<dyn Store + '_>> {
+            Ok(Box::new(*self))
+        }
+    }
+
+    fn pages(count: usize) -> Pages {
+        let mut pages = Pages::with_room(count);
+        let page = usize::try_from(pages.page_size().get()).unwrap();
+        (1..).take(count).for_each(|number: u8| assert!(pages.push(&vec![number; page])));
+        pages
+    }
+
+    fn shape(block: usize, jobs: u32, direction: Direction) -> Shape {
+        Shape { block_bytes: Bytes::new(block as u64), jobs, direction }
+    }
+
+    fn contestant<'a>(memory: &'a Memory, pages: &'a Pages, shapes: Vec<Shape>) -> Contestant<'a> {
+        let span = Bytes::new(pages.bytes().len() as u64);
+        let (label, store) = ("memory".to_owned(), Box::new(memory));
+        Contestant { label, store, pages: Some(pages), span, shapes }
+    }
+
+    fn run(
+        contestants: &[Contestant<'_>],
+        rounds: u32,
+        stop_at: Option<u32>,
+    ) -> (Measured, Vec<Progress>) {
+        let (stop, mut told) = (AtomicBool::new(false), Vec::new());
+        let mut progress = |step: &Progress| {
+            told.push(step.clone());
+            stop.store(stop_at.is_some_and(|at| step.done >= at), Ordering::SeqCst);
+        };
+        let plan = Plan { rounds, budget: Duration::ZERO, seed: 3 };
+        let mut watch = Watch { stop: &stop, progress: &mut progress };
+        (measure(contestants, &plan, 0, &mut watch), told)
+    }
+
+    #[test]
+    fn every_cell_has_a_figure_of_every_round_and_contents_stay() {
+        let (pages, shapes) = (pages(64), [4, 8, 16, 32].map(|kib| kib << 10));
+        let ways = [Direction::Read, Direction::Write];
+        let shapes: Vec<Shape> = shapes
+            .iter()
+            .flat_map(|&block| ways.map(|way| [shape(block, 1, way), shape(block, 2, way)]))
+            .flatten()
+            .collect();
+        let memory = Memory::of(&pages, usize::MAX);
+        let (measured, told) = run(&[contestant(&memory, &pages, shapes.clone())], 3, None);
+        assert_eq!(measured.cells.iter().map(|cell| cell.shape).collect::<Vec<_>>(), shapes);
+        for cell in &measured.cells {
+            let numbers: Vec<u32> = cell.rounds.iter().map(|round| round.number).collect();
+            assert_eq!(numbers, [0, 1, 2]);
+            assert!(cell.rounds.iter().all(|round| round.requests > 0 && round.iops > 0.0));
+            let figures = cell.figures(Bytes::new(PAGE as u64)).unwrap();
+            assert_eq!(figures.kernel_ns_per_io, None);
+            assert_eq!(
+                cell.latencies.len(),
+                figures.requests,
+                "the round that warms does not count"
+            );
+        }
+        assert_eq!(told.len(), shapes.len() * 4);
+        assert!(told.iter().enumerate().all(|(at, step)| step.done as usize == at));
+        assert!(measured.noise.calm_p50_spread.is_some());
+        assert_eq!(measured.noise.calm.unwrap().as_str(), "memory, 4.0 KiB read by 1");
+        assert_eq!(*memory.bytes.lock().unwrap(), pages.bytes());
+        let asked = memory.requests.lock().unwrap();
+        let inside = |&(_, at, length): &(Direction, u64, usize)| {
+            at % length as u64 == 0 && at + length as u64 <= pages.bytes().len() as u64
+        };
+        assert!(asked.iter().all(inside));
+    }
+
+    #[test]
+    fn what_fails_in_the_middle_ends_with_a_reason_and_the_rest_goes_on() {
+        let pages = pages(16);
+        let (good, bad) = (Memory::of(&pages, usize::MAX), Memory::of(&pages, 40));
+        let read = vec![shape(PAGE, 2, Direction::Read)];
+        let both = [contestant(&bad, &pages, read.clone()), contestant(&good, &pages, read)];
+        let (measured, told) = run(&both, 4, None);
+        let [failed, went_on] = &measured.cells[..] else { panic!("two cells") };
+        assert_eq!(failed.ended.as_deref(), Some("the device is gone"));
+        assert!(failed.rounds.len() < 4);
+        assert_eq!((went_on.ended.as_deref(), went_on.rounds.len()), (None, 4));
+        assert_eq!(told.last().unwrap().total, 10);
+        assert!(!measured.stopped);
+    }
+
+    #[test]
+    fn what_was_measured_until_a_stop_is_kept() {
+        let pages = pages(16);
+        let memory = Memory::of(&pages, usize::MAX);
+        let shapes = vec![shape(PAGE, 1, Direction::Read), shape(2 * PAGE, 1, Direction::Read)];
+        let (measured, told) = run(&[contestant(&memory, &pages, shapes)], 9, Some(7));
+        assert!(measured.stopped);
+        assert_eq!(told.len(), 8);
+        // two slices warmed, five counted, the last was cut short
+        assert_eq!(measured.cells.iter().map(|cell| cell.rounds.len()).sum::<usize>(), 5);
+    }
+
+    #[test]
+    fn what_cannot_be_asked_says_so() {
+        let (pages, empty) = (pages(3), Pages::with_room(0));
+        let memory = Memory::of(&pages, usize::MAX);
+        let large = shape(32 << 10, 1, Direction::Read);
+        let write = shape(PAGE, 1, Direction::Write);
+        let two = shape(2 * PAGE, 1, Direction::Write);
+        let mut all = [
+            contestant(&memory, &pages, vec![large]),
+            contestant(&memory, &pages, vec![write]),
+            contestant(&memory, &pages, vec![two]),
+        ];
+        all[1].pages = None;
+        all[2].span = Bytes::new(6 * PAGE as u64);
+        all[2].pages = Some(&empty);
+        assert!(all[2].refuses(&two).is_some());
+        all[2].pages = Some(&pages);
+        let (measured, told) = run(&all, 2, None);
+        let ended: Vec<_> = measured.cells.iter().map(|cell| cell.ended.clone().unwrap()).collect();
+        assert!(ended[0].contains("too few for blocks of 32.0 KiB"), "{ended:?}");
+        assert!(ended[1].contains("only read") && ended[2].contains("no multiple"), "{ended:?}");
+        assert!(told.is_empty() && memory.requests.lock().unwrap().is_empty());
+    }
+
+    proptest! {
+        /// A round has every cell that can be measured once; rounds differ in their order.
+        #[test]
+        fn a_round_has_every_cell_once(ended in prop::collection::vec(any::<bool>(), 0..40), seed: u64) {
+            let cell = |&ended: &bool| Cell {
+                ended: ended.then(|| "gone".to_owned()),
+                ..Cell::new(0, shape(PAGE, 1, Direction::Read))
+            };
+            let cells: Vec<Cell> = ended.iter().map(cell).collect();
+            let orders: Vec<_> = (0..8).map(|round| order(&cells, seed, round)).collect();
+            let naive: Vec<usize> = (0..ended.len()).filter(|&at| !ended[at]).collect();
+            for one in &orders {
+                let mut sorted = one.clone();
+                sorted.sort_unstable();
+                prop_assert_eq!(&sorted, &naive);
+            }
+            // 8 orders of 8 or more cells are all the same once in 10^32 times
+            prop_assert!(naive.len() < 8 || orders.iter().any(|one| *one != orders[0]));
+        }
+    }
+}

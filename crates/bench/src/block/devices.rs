@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Candidates and references → a [`Bench`]: borrowed, filled, measured, given back.
+
+use std::cell::OnceCell;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use pagewise_model::lend::{Lender, LoanId, ZramDevice, ZramSpec};
+use pagewise_model::{Bytes, Direction, Refusal};
+use pagewise_observe::HostRoot;
+
+use super::contest::{Measured, Watch, measure};
+use super::contestant::Contestant;
+use super::error::Error;
+use super::outcome::{Bench, Entrant, Failure};
+use super::pace::Progress;
+use super::pages::Pages;
+use super::plan::Plan;
+use super::reference::{self, Disk};
+use super::room::{self, Needs};
+use super::store::{Device, Store};
+use super::wanted::{Candidate, Wanted};
+use super::zram::{fill, filled};
+use crate::stand_in::StandIn;
+
+/// Measures zram devices that `lender` lends, all filled with `pages`, and gives them back.
+///
+/// Where no candidate gets a device, nothing is measured and [`Bench::failures`] says why.
+///
+/// # Errors
+/// Where there are no pages, or devices for them do not fit into memory.
+pub fn measure_devices(
+    lender: &mut dyn Lender,
+    host: &HostRoot,
+    pages: &Pages,
+    wanted: &Wanted,
+    watch: &mut Watch<'_>,
+) -> Result<Bench, Error> {
+    let began = Instant::now();
+    if pages.count() == 0 {
+        return Err(Error::NoPages);
+    }
+    let all = Bytes::new(pages.bytes().len() as u64);
+    // what noise, tmpfs and the pages that stand in for contents take
+    let references = if wanted.references { 3 } else { usize::from(wanted.disk.is_some()) };
+    let needs = Needs { devices: wanted.candidates.len(), references };
+    let span = room::span(host, all, needs)?;
+    let (noise, stand_in) = (reference::noise(wanted.seed), OnceCell::new());
+    let mut field = Field::new(lender, host, pages, wanted, span);
+    field.candidates(watch);
+    if !field.contestants.is_empty() {
+        field.references(&noise, &stand_in, watch);
+    }
+    let budget = wanted.budget.saturating_sub(began.elapsed());
+    let plan = Plan { rounds: wanted.rounds, budget, seed: wanted.seed };
+    let calm = field.calm();
+    let stopped = watch.stop.load(Ordering::Relaxed);
+    let contestants = if stopped { &[] } else { field.contestants.as_slice() };
+    let Measured { cells, noise, stopped } = measure(contestants, &plan, calm, watch);
+    let (entrants, failures) = field.given_back();
+    let page = pages.page_size();
+    Ok(Bench { entrants, cells, failures, span, shortened: span < all, noise, stopped, page })
+}
+
+/// All who take part, while it is made up.
+struct Field<'a> {
+    lender: &'a mut dyn Lender,
+    host: &'a HostRoot,
+    pages: &'a Pages,
+    wanted: &'a Wanted,
+    span: Bytes,
+    loans: Vec<LoanId>,
+    entrants: Vec<Entrant>,
+    contestants: Vec<Contestant<'a>>,
+    failures: Vec<Failure>,
+}
+
+impl<'a> Field<'a> {
+    fn new(
+        lender: &'a mut dyn Lender,
+        host: &'a HostRoot,
+        pages: &'a Pages,
+        wanted: &'a Wanted,
+        span: Bytes,
+    ) -> Self {
+        let (loans, entrants, contestants) = (Vec::new(), Vec::new(), Vec::new());
+        let failures = Vec::new();
+        Self { lender, host, pages, wanted, span, loans, entrants, contestants, failures }
+    }
+
+    fn candidates(&mut self, watch: &mut Watch<'_>) {
+        let wanted = self.wanted;
+        for candidate in &wanted.candidates {
+            if watch.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            self.tell(watch, format!("filling {}", candidate.shown()));
+            if let Err(failure) = self.candidate(candidate, watch) {
+                self.failures.push(failure);
+            }
+        }
+    }
+
+    fn candidate(&mut self, candidate: &Candidate, watch: &Watch<'_>) -> Result<(), Failure> {
+        let who = candidate.shown();
+        let algorithm = (Some(candidate.algorithm.clone()), candidate.level);
+        let (zram, device) = self.lent(&who, algorithm, self.span)?;
+        let began = Instant::now();
+        let done =
+            fill(&device, self.pages, self.span, watch.stop).map_err(|e| failed(&who, &e))?;
+        if !done {
+            return Ok(());
+        }
+        let filled = filled(self.host, &zram, began, self.pages.page_size());
+        self.entrants.push(Entrant::Algorithm { candidate: candidate.clone(), filled });
+        let shapes = self.wanted.shapes(&self.wanted.jobs, &self.wanted.directions);
+        let (store, pages) = (Box::new(device), Some(self.pages));
+        self.contestants.push(Contestant { label: who, store, pages, span: self.span, shapes });
+        Ok(())
+    }
+
+    fn lent(
+        &mut self,
+        who: &str,
+        (algorithm, level): (Option<String>, Option<i32>),
+        disksize: Bytes,
+    ) -> Result<(ZramDevice, Device), Failure> {
+        let spec = ZramSpec { algorithm, level, ..ZramSpec::new(disksize) };
+        let zram = self.lender.lend_zram(&spec).map_err(|refused| Failure::of(who, refused))?;
+        self.loans.push(zram.loan);
+        let device = Device::open(&zram.device).map_err(|error| failed(who, &error))?;
+        Ok((zram, device))
+    }
+
+    /// The first cell of the block path, else the first of all.
+    fn calm(&self) -> usize {
+        let references = |one: &Entrant| matches!(one, Entrant::Reference { .. });
+        let before = self.entrants.iter().position(references).unwrap_or(0);
+        self.contestants.iter().take(before).map(|one| one.shapes.len()).sum()
+    }
+
+    /// Contents stay in memory and on zram: a file gets pages that stand in for them.
+    fn references(
+        &mut self,
+        noise: &'a Pages,
+        stand_in: &'a OnceCell<Pages>,
+        watch: &mut Watch<'_>,
+    ) {
+        if self.wanted.references {
+            self.tell(watch, "filling references".to_owned());
+            self.block_path(noise, watch).unwrap_or_else(|failure| self.failures.push(failure));
+            let pages = stand_in.get_or_init(|| self.stand_in());
+            self.tmpfs(pages, watch).unwrap_or_else(|failure| self.failures.push(failure));
+            self.copy();
+        }
+        if let Some(disk) = &self.wanted.disk {
+            self.tell(watch, "filling the disk's file".to_owned());
+            let pages = stand_in.get_or_init(|| self.stand_in());
+            self.disk(disk, pages, watch).unwrap_or_else(|failure| self.failures.push(failure));
+        }
+    }
+
+    /// zram with data that does not compress, and behind it as much that was never written.
+    fn block_path(&mut self, noise: &'a Pages, watch: &Watch<'_>) -> Result<(), Failure> {
+        let who = "block path";
+        let span = Bytes::new(self.span.get().min(reference::MOST));
+        let lz4 = self.wanted.candidates.iter().find(|one| one.algorithm == "lz4");
+        let algorithm = lz4.map(|candidate| candidate.algorithm.clone());
+        let (_, device) = self.lent(who, (algorithm, None), span.saturating_add(span))?;
+        let hole = device.behind(span.get()).map_err(|error| failed(who, &error))?;
+        if fill(&device, noise, span, watch.stop).map_err(|error| failed(who, &error))? {
+            let what = "zram with data that does not compress: the way without an algorithm when \
+                        read; when written, the algorithm tries";
+            self.beside((who, "block", what), device, Some(noise), span);
+            let what = "blocks of zram that were never written: the way without data";
+            self.beside(("zram hole", "block", what), hole, None, span);
+        }
+        Ok(())
+    }
+
+    /// As many pages as a reference holds, which compress as the first algorithm found.
+    fn stand_in(&self) -> Pages {
+        let ratio = self.entrants.iter().find_map(|entrant| match entrant {
+            Entrant::Algorithm { filled, .. } => filled.original_per_compressed,
+            Entrant::Reference { .. } => None,
+        });
+        let size = self.pages.page_size().get();
+        let count = self.span.get().min(reference::MOST).div_ceil(size);
+        reference::stand_in(&StandIn::new(ratio, self.wanted.seed), count)
+    }
+
+    fn tmpfs(&mut self, pages: &'a Pages, watch: &Watch<'_>) -> Result<(), Failure> {
+        let who = "tmpfs";
+        let span = Bytes::new(self.span.get().min(reference::MOST));
+        let device = reference::tmpfs(span.get()).map_err(|error| failed(who, &error))?;
+        if fill(&device, pages, span, watch.stop).map_err(|error| failed(who, &error))? {
+            let what = "a file in memory: a file system instead of a block device";
+            self.beside((who, "file", what), device, Some(pages), span);
+        }
+        Ok(())
+    }
+
+    fn copy(&mut self) {
+        let what = "a copy from memory to memory, without any request";
+        let copy = reference::Copy(self.pages);
+        self.beside(("memory copy", "memory", what), copy, None, self.span);
+    }
+
+    fn disk(
+        &mut self,
+        disk: &'a Disk,
+        stand_in: &'a Pages,
+        watch: &Watch<'_>,
+    ) -> Result<(), Failure> {
+        let who = "disk";
+        let (device, span) = reference::disk(disk, self.span.get()).map_err(|e| failed(who, &e))?;
+        let (span, mut pages) = (Bytes::new(span), None);
+        if matches!(disk, Disk::Write(_)) {
+            let done = fill(&device, stand_in, span, watch.stop).map_err(|e| failed(who, &e))?;
+            if !done {
+                return Ok(());
+            }
+            pages = Some(stand_in);
+        }
+        let what = "the disk that swap would go to";
+        self.beside((who, "block", what), device, pages, span);
+        Ok(())
+    }
+
+    /// Lets a reference take part: read, and written where there is something to write.
+    fn beside(
+        &mut self,
+        (name, layer, what): (&'static str, &'static str, &'static str),
+        store: impl Store + 'a,
+        pages: Option<&'a Pages>,
+        span: Bytes,
+    ) {
+        let fewest: Vec<u32> = self.wanted.jobs.iter().copied().min().into_iter().collect();
+        let can = |way: &&Direction| pages.is_some() || **way == Direction::Read;
+        let ways: Vec<Direction> = self.wanted.directions.iter().filter(can).copied().collect();
+        let shapes = self.wanted.shapes(&fewest, &ways);
+        self.entrants.push(Entrant::Reference { name, layer, what });
+        let (label, store) = (name.to_owned(), Box::new(store));
+        self.contestants.push(Contestant { label, store, pages, span, shapes });
+    }
+
+    /// Before the first slice only the budget is known.
+    fn tell(&self, watch: &mut Watch<'_>, what: String) {
+        (watch.progress)(&Progress { done: 0, total: 0, left: self.wanted.budget, what });
+    }
+
+    /// Closes all devices first: one that is open cannot be reset.
+    fn given_back(mut self) -> (Vec<Entrant>, Vec<Failure>) {
+        self.contestants.clear();
+        for loan in self.loans {
+            if let Err(refused) = self.lender.return_loan(loan) {
+                self.failures.push(Failure::of("giving back", refused));
+            }
+        }
+        (self.entrants, self.failures)
+    }
+}
+
+fn failed(who: &str, error: &io::Error) -> Failure {
+    Failure { who: who.to_owned(), why: error.to_string(), next: None }
+}
+
+impl Failure {
+    fn of(who: &str, refused: Refusal) -> Self {
+        Self { who: who.to_owned(), why: refused.to_string(), next: refused.next }
+    }
+}

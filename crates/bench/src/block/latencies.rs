@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A histogram of latencies, and quantiles of it.
+
+use hdrhistogram::Histogram;
+
+/// Longer ones are counted as this long: an hour.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// Latencies in nanoseconds, two digits of them certain.
+pub(super) type Latencies = Histogram<u64>;
+
+pub(super) fn latencies() -> Latencies {
+    // the arguments are constants that it takes
+    Histogram::new_with_bounds(1, LONGEST_NS, 2).unwrap_or_else(|_| unreachable!("valid bounds"))
+}
+
+/// The middle of the bucket in which it lies.
+pub(super) fn quantile(latencies: &Latencies, share: f64) -> f64 {
+    latencies.median_equivalent(latencies.value_at_quantile(share)) as f64
+}

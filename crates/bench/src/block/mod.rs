@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Pages → what each zram algorithm makes of them at the block layer, request by request.
+//!
+//! [`block`] borrows a device per algorithm, fills all with the same [`Pages`], and measures them
+//! beside [references](Wanted::references) in interleaved rounds; [`Bench`] has every round of every
+//! cell. [`measure`] is the engine below it: it takes any [`Store`], so that codecs in user space can
+//! be measured the same way where there is no zram.
+//!
+//! Requests are `pread` and `pwrite` of random blocks that hold data, past the page cache, one at a
+//! time per job. Not io_uring: zram's requests are handed to a worker there, and the worker is what
+//! would be measured. Writes put the contents there that are there: neither ratio nor memory used
+//! means anything once contents changed. Where they come from is as large as the span, so that they
+//! are in no cache, like memory that is swapped out.
+//!
+//! A block of 32 KiB is not what swap does with `vm.page-cluster` 3; see the fault path for that.
+//!
+//! ```text
+//! let mut pages = Pages::with_room(65_536);            // or Pages::read(&mut file, 65_536)
+//! sampler.run(&mut [|_, page| _ = pages.push(page)]);
+//! let wanted = Wanted::of(candidates, Duration::from_secs(40), 9);     // fields are public
+//! let mut watch = Watch { stop: &stop, progress: &mut |step| bar.show(step) };
+//! let bench = measure_devices(&mut lender, &host, &pages, &wanted, &mut watch)?;
+//! bench.rows();             // BenchRow, of medians        bench.references();    // Reference
+//! bench.cells[0].rounds;    // Round of every round: those of one number are pairs
+//! ```
+
+mod cell;
+mod clock;
+mod contest;
+mod contestant;
+mod devices;
+mod error;
+mod latencies;
+mod noise;
+mod outcome;
+mod pace;
+mod pages;
+mod plan;
+mod reference;
+mod room;
+mod round;
+mod slice;
+mod store;
+mod stores;
+mod wanted;
+mod zram;
+
+pub use cell::Cell;
+pub use contest::{Measured, Watch, measure};
+pub use contestant::Contestant;
+pub use devices::measure_devices;
+pub use error::Error;
+pub use outcome::{Bench, Entrant, Failure};
+pub use pace::Progress;
+pub use pages::Pages;
+pub use plan::Plan;
+pub use reference::Disk;
+pub use round::Round;
+pub use store::{Device, Store};
+pub use stores::{Ready, measure_stores};
+pub use wanted::{Candidate, Wanted};
+pub use zram::Filled;

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Available memory → how many of the pages every device can hold at the same time.
+//!
+//! All devices are filled before the first is measured, and nobody knows how the pages compress: each
+//! is counted as if they did not at all.
+
+use pagewise_model::Bytes;
+use pagewise_observe::{HostRoot, Scope, snapshot};
+
+use super::error::Error;
+
+/// Smaller spans fit into a processor's cache.
+const LEAST: u64 = 2 << 20;
+/// A span that was cut holds whole ones of the largest.
+const BLOCK: u64 = 32 << 10;
+/// Of what is available, the part that is left to others.
+const LEFT: u64 = 8;
+
+/// What takes memory beside the pages themselves.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Needs {
+    /// Devices that hold all pages.
+    pub(super) devices: usize,
+    /// References that hold as much, but at most [`super::reference::MOST`].
+    pub(super) references: usize,
+}
+
+impl Needs {
+    /// For a span. 1/32 is the slot table (16 or 24 bytes a page) and zsmalloc's own.
+    fn of(self, span: u64) -> u64 {
+        let references = self.references as u64 * span.min(super::reference::MOST);
+        let pages = (self.devices as u64).saturating_mul(span).saturating_add(references);
+        pages.saturating_add(pages / 32)
+    }
+}
+
+/// The largest span up to `wanted` that fits, in whole blocks of 32 KiB where it was cut.
+pub(super) fn span(host: &HostRoot, wanted: Bytes, needs: Needs) -> Result<Bytes, Error> {
+    match snapshot(host, &Scope::glance()).memory.available.get() {
+        Some(available) => fit(available, wanted, needs),
+        None => Ok(wanted),
+    }
+}
+
+fn fit(available: Bytes, wanted: Bytes, needs: Needs) -> Result<Bytes, Error> {
+    let room = available.get() - available.get() / LEFT;
+    let fits = |span: &u64| needs.of(*span) <= room;
+    if fits(&wanted.get()) {
+        return Ok(wanted);
+    }
+    let least = LEAST.min(wanted.get());
+    // ends, because each is smaller than the one before and none smaller than the least is tried
+    let smaller = std::iter::successors(Some(wanted.get()), |span| Some(span / 8 * 7));
+    let found = smaller.take_while(|&span| span >= least).find(fits);
+    let whole = |span: u64| Bytes::new(span - span % BLOCK);
+    found.map(whole).ok_or(Error::NoRoom {
+        needed: Bytes::new(needs.of(least) / (LEFT - 1) * LEFT),
+        devices: needs.devices + needs.references,
+        least: Bytes::new(least),
+        available,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    proptest! {
+        /// A span is refused only where the least does not fit, it always fits, and one that was cut
+        /// short is at least 3/4 of the largest that would.
+        #[test]
+        fn the_span_fits(
+            available in 0u64..(1 << 36),
+            wanted in 1u64..(1 << 18),
+            devices in 1usize..12,
+            references in 0usize..3,
+        ) {
+            let wanted = wanted * 4096;
+            let needs = Needs { devices, references };
+            let room = available - available / LEFT;
+            let found = fit(Bytes::new(available), Bytes::new(wanted), needs);
+            let least = LEAST.min(wanted);
+            match found {
+                Err(_) => prop_assert!(needs.of(least) > room * 3 / 4),
+                Ok(span) => {
+                    prop_assert!(needs.of(span.get()) <= room && span.get() <= wanted);
+                    let more = span.get() / 3 * 4 + 4096;
+                    prop_assert!(span.get() == wanted || needs.of(more) > room);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_machine_that_is_short_of_memory_holds_fewer_pages() {
+        let needs = Needs { devices: 3, references: 2 };
+        let fit = |mib: u64| fit(Bytes::new(mib * MIB), Bytes::new(256 * MIB), needs);
+        assert_eq!(fit(2048).unwrap(), Bytes::new(256 * MIB));
+        assert!(fit(400).unwrap() < Bytes::new(100 * MIB));
+        let error = fit(8).unwrap_err().to_string();
+        assert!(error.contains("5 devices of 2.0 MiB, found 8.0 MiB"), "{error}");
+    }
+}

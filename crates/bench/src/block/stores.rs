@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Stores that somebody else made and filled → a [`Bench`], by the same engine as for devices.
+//!
+//! For where there is no zram: the program puts codecs in user space behind [`Store`].
+
+use pagewise_model::Bytes;
+
+use super::contest::{Measured, Watch, measure};
+use super::contestant::Contestant;
+use super::outcome::{Bench, Entrant};
+use super::pages::Pages;
+use super::plan::Plan;
+use super::store::Store;
+use super::wanted::{Candidate, Wanted};
+use super::zram::Filled;
+
+/// A candidate that is ready: its store holds the pages.
+pub struct Ready<'a> {
+    /// What it is.
+    pub candidate: Candidate,
+    /// Takes the requests.
+    pub store: Box<dyn Store + 'a>,
+    /// What the pages took.
+    pub filled: Filled,
+}
+
+impl std::fmt::Debug for Ready<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Ready({})", self.candidate.shown())
+    }
+}
+
+/// Measures them, without references.
+pub fn measure_stores(
+    ready: Vec<Ready<'_>>,
+    pages: &Pages,
+    wanted: &Wanted,
+    watch: &mut Watch<'_>,
+) -> Bench {
+    let span = Bytes::new(pages.bytes().len() as u64);
+    let shapes = wanted.shapes(&wanted.jobs, &wanted.directions);
+    let (entrants, contestants): (Vec<_>, Vec<_>) = ready
+        .into_iter()
+        .map(|Ready { candidate, store, filled }| {
+            let (label, shapes) = (candidate.shown(), shapes.clone());
+            let contestant = Contestant { label, store, pages: Some(pages), span, shapes };
+            (Entrant::Algorithm { candidate, filled }, contestant)
+        })
+        .unzip();
+    let plan = Plan { rounds: wanted.rounds, budget: wanted.budget, seed: wanted.seed };
+    let Measured { cells, noise, stopped } = measure(&contestants, &plan, 0, watch);
+    let (failures, page) = (Vec::new(), pages.page_size());
+    Bench { entrants, cells, failures, span, shortened: false, noise, stopped, page }
+}

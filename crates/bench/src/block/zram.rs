@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A borrowed zram device, filled with the pages → what it took for them.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use pagewise_model::lend::ZramDevice;
+use pagewise_model::{Bytes, Pages as Count};
+use pagewise_observe::{HostRoot, Scope, snapshot};
+
+use super::pages::Pages;
+use super::store::Store;
+
+/// A request of this size goes through zram page by page, like any other.
+const PIECE: u64 = 1 << 20;
+
+/// What `mm_stat` said right after all pages were written once, one after the other.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Filled {
+    /// Original bytes per compressed byte, same-filled pages left out of both.
+    pub original_per_compressed: Option<f64>,
+    /// `mem_used_total`.
+    pub memory_used: Option<Bytes>,
+    /// Pages that one machine word fills.
+    pub same_filled_pages: Option<Count>,
+    /// Pages that are stored as they are.
+    pub huge_pages: Option<Count>,
+    /// What writing took.
+    pub seconds: f64,
+}
+
+/// Writes what belongs there below `span`; `false` where the user stopped it.
+pub(super) fn fill(
+    device: &dyn Store,
+    pages: &Pages,
+    span: Bytes,
+    stop: &AtomicBool,
+) -> io::Result<bool> {
+    let image = pages.bytes().len() as u64;
+    let mut at = 0;
+    while at < span.get() {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let until_repeat = image - at % image;
+        let length = PIECE.min(span.get() - at).min(until_repeat);
+        let length = usize::try_from(length).map_err(io::Error::other)?;
+        device.write_at(at, pages.at(at, length))?;
+        at += length as u64;
+    }
+    Ok(true)
+}
+
+/// What the kernel says of it now.
+pub(super) fn filled(host: &HostRoot, zram: &ZramDevice, began: Instant, page: Bytes) -> Filled {
+    let seconds = began.elapsed().as_secs_f64();
+    let devices = snapshot(host, &Scope::glance()).zram;
+    let Some(device) = devices.into_iter().find(|device| device.id == zram.number) else {
+        return Filled { seconds, ..Filled::default() };
+    };
+    let stat = device.mm_stat;
+    let same = stat.same_filled_pages.get();
+    let ratio = || {
+        let original = stat.original.get()?.saturating_sub(same?.to_bytes(page));
+        let compressed = stat.compressed.get().filter(|bytes| bytes.get() > 0)?;
+        Some(original.get() as f64 / compressed.get() as f64)
+    };
+    Filled {
+        original_per_compressed: ratio(),
+        memory_used: stat.memory_used.get(),
+        same_filled_pages: same,
+        huge_pages: stat.huge_pages.get(),
+        seconds,
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A task → a worker's answer, or why there is none. No worker outlives the call.
+
+#![expect(clippy::disallowed_methods, reason = "it starts the worker, which is this program")]
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::task::{Answer, Round, TASK, Task};
+use super::wanted::{Control, Ended};
+
+/// How often it is looked whether somebody wants to stop.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// A worker takes longer than this only when it is stuck, also under emulation.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// An answer is one line.
+const MAX_ANSWER: usize = 64 * 1024;
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// Nothing more is wanted.
+    Over(Ended),
+    /// It could not be measured.
+    Failed(String),
+}
+
+/// Runs one worker.
+pub(super) fn run(
+    program: &Path,
+    task: &Task,
+    pages: &File,
+    control: &Control<'_>,
+) -> Result<Round, Lost> {
+    let mut worker = start(program, task, pages).map_err(Lost::Failed)?;
+    let told = match worker.0.stdout.take() {
+        Some(pipe) => listen(pipe, control),
+        None => Err(Lost::Failed("the worker has no output".to_owned())),
+    };
+    if told.is_err() {
+        let _ = worker.0.kill();
+    }
+    let status = worker.0.wait().map_err(|error| Lost::Failed(error.to_string()))?;
+    match serde_json::from_slice(&told?) {
+        Ok(Answer::Measured(round)) => Ok(round),
+        Ok(Answer::Failed(why)) => Err(Lost::Failed(why)),
+        Err(_) => Err(Lost::Failed(without_answer(status))),
+    }
+}
+
+/// Ends with this.
+struct Worker(Child);
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(program: &Path, task: &Task, pages: &File) -> Result<Worker, String> {
+    let task = serde_json::to_string(task).map_err(|error| error.to_string())?;
+    let pages = pages.try_clone().map_err(|error| format!("the pages: {error}"))?;
+    let mut command = Command::new(program);
+    command.env_clear().env(TASK, task).stdin(pages).stdout(Stdio::piped()).stderr(Stdio::null());
+    let worker = command.spawn().map_err(|error| format!("{}: {error}", program.display()))?;
+    Ok(Worker(worker))
+}
+
+/// All that it says, until it closes its end.
+fn listen(mut pipe: ChildStdout, control: &Control<'_>) -> Result<Vec<u8>, Lost> {
+    let started = Instant::now();
+    let (mut told, mut buffer) = (Vec::new(), [0; 4096]);
+    while told.len() < MAX_ANSWER {
+        if let Some(ended) = control.over() {
+            return Err(Lost::Over(ended));
+        }
+        if started.elapsed() > PATIENCE {
+            let seconds = PATIENCE.as_secs();
+            return Err(Lost::Failed(format!("the worker did not answer for {seconds} s")));
+        }
+        if !matches!(poll(&mut [PollFd::new(&pipe, PollFlags::IN)], Some(&LOOK)), Ok(1..)) {
+            continue;
+        }
+        match pipe.read(&mut buffer) {
+            Ok(0) | Err(_) => break,
+            Ok(length) => told.extend_from_slice(&buffer[..length]),
+        }
+    }
+    Ok(told)
+}
+
+fn without_answer(status: ExitStatus) -> String {
+    match status.signal() {
+        Some(9) => {
+            "the worker was killed (signal 9): by somebody, or because its group's limit is \
+                    too low"
+                .to_owned()
+        }
+        Some(signal) => format!("the worker was ended by signal {signal}"),
+        None => format!("the worker gave no answer ({status})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use pagewise_model::{Access, SwappedKind};
+
+    use super::super::task::What;
+    use super::*;
+
+    /// A shell script in the place of a worker.
+    fn lost(script: &str, stop: bool, until: Option<Instant>) -> Lost {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("worker");
+        // written by another process: while a thread forks, a file that is open here is busy there
+        let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod 700 "$0""#;
+        let written = Command::new("sh").args(["-c", write]).arg(&program).arg(script).status();
+        assert!(written.unwrap().success());
+        let what = What::Swap { memory: SwappedKind::Private, access: Access::Random };
+        let group = folder.path().to_owned();
+        let task = Task { parent: std::process::id(), group, pages: 1, seed: 1, what };
+        let (stop, mut progress) = (AtomicBool::new(stop), |_| {});
+        let control = Control { stop: &stop, until, progress: &mut progress };
+        run(&program, &task, &tempfile::tempfile().unwrap(), &control).unwrap_err()
+    }
+
+    #[test]
+    fn a_worker_that_does_not_answer_is_told_of() {
+        let failed = |script| match lost(script, false, None) {
+            Lost::Failed(why) => why,
+            Lost::Over(ended) => panic!("{ended:?}"),
+        };
+        assert_eq!(failed("exit 3"), "the worker gave no answer (exit status: 3)");
+        assert_eq!(failed("echo '{\"failed\": \"no room\"}'"), "no room");
+        assert!(failed("kill -9 $$").contains("signal 9"));
+        assert_eq!(failed("kill -7 $$"), "the worker was ended by signal 7");
+        assert!(failed("yes").contains("no answer") || failed("yes").contains("signal"));
+    }
+
+    #[test]
+    fn a_worker_is_not_waited_for_when_it_is_over() {
+        let forever = "exec sleep 1000";
+        assert_eq!(lost(forever, true, None), Lost::Over(Ended::Stopped));
+        assert_eq!(lost(forever, false, Some(Instant::now())), Lost::Over(Ended::OutOfTime));
+    }
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The process whose memory is swapped out and touched again: a task in its environment, pages on its
+//! standard input → one answer on its standard output.
+//!
+//! It joins the cgroup before it takes memory. MADV_PAGEOUT swaps out exactly the pages that are
+//! measured, but leaves alone what several processes map. So memory that is to be shared with a child
+//! is swapped out first and forked then: each of its swap entries has two users afterwards, as if it
+//! had been forked before. (Memory that was forked first and swapped out by the group's `force_empty`
+//! or `memory.reclaim` gave the same counts on 6.1, 6.18 and 7.2.)
+//!
+//! It has one thread and ends with the process that started it, as its child ends with it.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it joins the cgroup that was lent, and reads its own scheduler statistics"
+)]
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Instant;
+
+use pagewise_model::{Access, Counters, SwappedKind};
+use pagewise_observe::{HostRoot, OwnUsage};
+use pagewise_region::{Advice, Region, Sleeper};
+use rustix::process::{Pid, Signal};
+use rustix::thread::CpuSet;
+use rustix::time::ClockId;
+
+use super::order;
+use super::pages::Pages;
+use super::task::{Answer, Round, TASK, Task, Times, What};
+use crate::stand_in::StandIn;
+
+/// How often pages that stay are asked to leave: the kernel may hold one for a moment.
+const ATTEMPTS: u32 = 4;
+
+/// Whether this process was started to be a worker.
+#[must_use]
+pub fn is_worker() -> bool {
+    std::env::var_os(TASK).is_some()
+}
+
+/// The life of a worker.
+pub fn worker_main() -> ! {
+    pagewise_confine::forbid_dumps();
+    let answer = match task().and_then(|task| measured(&task)) {
+        Ok(round) => Answer::Measured(round),
+        Err(why) => Answer::Failed(why),
+    };
+    let line = serde_json::to_string(&answer).unwrap_or_default();
+    // Where nobody listens any more there is nothing left to do.
+    let _ = writeln!(std::io::stdout(), "{line}");
+    std::process::exit(0)
+}
+
+fn task() -> Result<Task, String> {
+    let text = std::env::var(TASK).map_err(|error| format!("{TASK}: {error}"))?;
+    let task: Task = serde_json::from_str(&text).map_err(|error| format!("{TASK}: {error}"))?;
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|errno| format!("cannot be made to end with its parent: {errno}"))?;
+    // A parent that was gone before that call has been replaced by another.
+    let parent = rustix::process::getppid().map_or(0, Pid::as_raw_pid);
+    if i64::from(parent) == i64::from(task.parent) {
+        Ok(task)
+    } else {
+        Err(format!("was started by process {}, and its parent is {parent}", task.parent))
+    }
+}
+
+fn measured(task: &Task) -> Result<Round, String> {
+    let members = task.group.join("cgroup.procs");
+    let pid = std::process::id().to_string();
+    fs::write(&members, pid).map_err(|error| format!("{}: {error}", members.display()))?;
+    match &task.what {
+        What::Swap { memory, access } => {
+            let input = std::io::stdin().as_fd().try_clone_to_owned();
+            let input = input.map_err(|error| format!("standard input: {error}"))?;
+            swap(task, &Pages::new(input.into())?, *memory, *access)
+        }
+        What::File { folder, pages } => file(task, pages, folder),
+    }
+}
+
+fn swap(task: &Task, pages: &Pages, memory: SwappedKind, access: Access) -> Result<Round, String> {
+    let shared = memory == SwappedKind::Shmem;
+    let mut region = Region::memory(task.pages, shared).map_err(|error| kept("memory", &error))?;
+    region.advise(Advice::Small).map_err(|error| kept("MADV_NOHUGEPAGE", &error))?;
+    let start = Swapped::now()?;
+    let here = OneProcessor::stay();
+    let origin = pages.each(task.pages, |at, page| {
+        region.fill(at, page);
+        Ok(())
+    })?;
+    let filled = Swapped::now()?;
+    let early = filled.out - start.out;
+    if early > count(task.pages / 100) {
+        return Err(format!(
+            "{early} pages were swapped out while memory was filled: the group's limit is too low, \
+             or something else swaps"
+        ));
+    }
+    let out_cpu_ns = page_out(&region)?;
+    drop(here);
+    let gone = task.pages - resident(&region)?;
+    let out = Swapped::now()?.out - filled.out;
+    let _child = match memory {
+        SwappedKind::Forked => Some(Sleeper::fork().map_err(|error| kept("fork", &error))?),
+        SwappedKind::Private | SwappedKind::Shmem => None,
+    };
+    let order = order::of(access, task.pages, task.seed);
+    let touched = touch(&region, &order)?;
+    let wrong = pages.wrong(&region, &order, &origin)?;
+    Ok(Round { gone: count(gone), out, out_cpu_ns, wrong, ..touched })
+}
+
+/// Stays on one processor for as long as this lives, where it may. Pages that were just filled wait in a
+/// list of the processor that filled them, up to 31 on each, and MADV_PAGEOUT empties only its own.
+#[derive(Debug)]
+struct OneProcessor(Option<CpuSet>);
+
+impl OneProcessor {
+    fn stay() -> Self {
+        let before = rustix::thread::sched_getaffinity(None).ok();
+        let mut here = CpuSet::new();
+        here.set(rustix::thread::sched_getcpu());
+        let stays = rustix::thread::sched_setaffinity(None, &here).is_ok();
+        Self(before.filter(|_| stays))
+    }
+}
+
+impl Drop for OneProcessor {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            // Where it is refused, what follows is measured on one processor.
+            let _ = rustix::thread::sched_setaffinity(None, before);
+        }
+    }
+}
+
+/// Swaps it out, for the processor time of that. What stays is the caller's to see.
+fn page_out(region: &Region) -> Result<u64, String> {
+    let mut cpu_ns = 0;
+    for _ in 0..ATTEMPTS {
+        let before = thread_cpu_ns();
+        region.advise(Advice::PageOut).map_err(|error| kept("MADV_PAGEOUT", &error))?;
+        cpu_ns += thread_cpu_ns() - before;
+        if resident(region)? == 0 {
+            break;
+        }
+    }
+    Ok(cpu_ns)
+}
+
+/// A file of its own in the folder, written, dropped from memory, and read through a mapping. It holds
+/// none of the pages that memory is filled with.
+fn file(task: &Task, pages: &StandIn, folder: &Path) -> Result<Round, String> {
+    let at = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let mut file = tempfile::tempfile_in(folder).map_err(at)?;
+    write(&mut file, pages, task.pages).map_err(at)?;
+    file.sync_all().map_err(at)?;
+    let region = Region::file(&file, task.pages).map_err(at)?;
+    region.advise(Advice::Random).map_err(at)?;
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)
+        .map_err(|errno| at(errno.into()))?;
+    let gone = count(task.pages - resident(&region)?);
+    let order = order::of(Access::Random, task.pages, task.seed);
+    let touched = touch(&region, &order)?;
+    let wrong = wrong(&region, pages, task.pages);
+    Ok(Round { gone, out: gone, wrong, ..touched })
+}
+
+fn write(file: &mut File, pages: &StandIn, count: usize) -> std::io::Result<()> {
+    let mut written = Ok(());
+    pages.each(count, rustix::param::page_size(), |page| {
+        if written.is_ok() {
+            written = file.write_all(page);
+        }
+    });
+    written
+}
+
+/// How many pages of the file are not what was written.
+fn wrong(region: &Region, pages: &StandIn, count: usize) -> u64 {
+    let (mut at, mut wrong, mut found) = (0, 0, vec![0; rustix::param::page_size()]);
+    pages.each(count, rustix::param::page_size(), |page| {
+        region.copy(at, &mut found);
+        wrong += u64::from(page != found);
+        at += 1;
+    });
+    wrong
+}
+
+/// Touches each page once; between two looks at the clock lies one touch.
+fn touch(region: &Region, order: &[usize]) -> Result<Round, String> {
+    // Filled, so that writing the times causes no fault.
+    let mut times = vec![1u32; order.len()];
+    let queue = Queue::open();
+    let (before, faults_before) = (Swapped::now()?, OwnUsage::of_ourselves());
+    let (cpu, started, queued) = (thread_cpu_ns(), Instant::now(), queue.waited_ns());
+    let (mut last, mut sum) = (Instant::now(), 0u8);
+    for (time, &page) in times.iter_mut().zip(order) {
+        sum ^= region.touch(page);
+        let now = Instant::now();
+        *time = u32::try_from(now.duration_since(last).as_nanos()).unwrap_or(u32::MAX);
+        last = now;
+    }
+    std::hint::black_box(sum);
+    let queued = queue.waited_ns() - queued;
+    let (taken, in_cpu_ns) = (started.elapsed(), thread_cpu_ns() - cpu);
+    let (after, faults_after) = (Swapped::now()?, OwnUsage::of_ourselves());
+    let grown = |after: Option<u64>, before: Option<u64>| Some(after? - before?);
+    Ok(Round {
+        touches: count(order.len()),
+        in_cpu_ns,
+        times: Times::of(times),
+        own_ns: u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX).saturating_sub(queued),
+        major_faults: faults_after.major_faults - faults_before.major_faults,
+        minor_faults: faults_after.minor_faults - faults_before.minor_faults,
+        swapped_in: after.brought - before.brought,
+        read_ahead: grown(after.read_ahead, before.read_ahead),
+        read_ahead_hits: grown(after.read_ahead_hits, before.read_ahead_hits),
+        ..Round::default()
+    })
+}
+
+/// How long this process could have run while others did. Open, so that asking takes a microsecond.
+#[derive(Debug)]
+struct Queue(Option<File>);
+
+impl Queue {
+    fn open() -> Self {
+        Self(File::open("/proc/self/schedstat").ok())
+    }
+
+    /// 0 where the kernel does not count it.
+    fn waited_ns(&self) -> u64 {
+        let mut text = [0; 64];
+        let read = |file: &File| file.read_at(&mut text, 0).ok();
+        let length = self.0.as_ref().and_then(read).unwrap_or(0);
+        let words = std::str::from_utf8(&text[..length]).unwrap_or_default();
+        words.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0)
+    }
+}
+
+fn resident(region: &Region) -> Result<usize, String> {
+    region.resident().map_err(|error| kept("mincore", &error))
+}
+
+fn kept(what: &str, error: &std::io::Error) -> String {
+    format!("{what}: {error}")
+}
+
+fn count(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
+fn thread_cpu_ns() -> u64 {
+    let time = rustix::time::clock_gettime(ClockId::ThreadCPUTime);
+    let part = |number: i64| u64::try_from(number).unwrap_or(0);
+    part(time.tv_sec) * 1_000_000_000 + part(time.tv_nsec)
+}
+
+/// The host's counters of swap.
+#[derive(Debug, Clone, Copy)]
+struct Swapped {
+    out: u64,
+    brought: u64,
+    read_ahead: Option<u64>,
+    read_ahead_hits: Option<u64>,
+}
+
+impl Swapped {
+    fn now() -> Result<Self, String> {
+        let host = HostRoot::live().map_err(|error| kept("/", &error))?;
+        let counters: Counters = pagewise_observe::counters(&host, "proc/vmstat");
+        let must = |name: &str| {
+            counters.get(name).get().ok_or_else(|| format!("/proc/vmstat does not count {name}"))
+        };
+        Ok(Self {
+            out: must("pswpout")?,
+            brought: must("pswpin")?,
+            read_ahead: counters.get("swap_ra").get(),
+            read_ahead_hits: counters.get("swap_ra_hit").get(),
+        })
+    }
+}

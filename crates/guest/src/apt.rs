@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A Debian suite → packages of it, below a folder of ours.
+//!
+//! apt does the work, with lists, archives and configuration of its own, from the mirror that this
+//! machine's apt uses; it verifies the lists with the Debian keyring. It believes that nothing is
+//! installed. No maintainer script runs.
+//!
+//! Started by root, apt fetches as a user of its own (`_apt`), who reaches no folder below /root. So what
+//! apt needs lies in a new folder of root's in /var/tmp then; a link in ours leads there, by which it is
+//! removed also after a kill. What was fetched there is taken from that user: each package is copied into
+//! our folder, and the copy's SHA-256 is compared with the one in the signed lists.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the command goes to program.rs, which puts it on a leash"
+)]
+
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::fs::OFlags;
+use sha2::{Digest, Sha256};
+
+use pagewise_model::Name;
+
+use crate::error::{At, Error};
+use crate::files;
+use crate::folder::Folder;
+use crate::program;
+use crate::user;
+
+const KEYRINGS: [&str; 2] = [
+    "/usr/share/keyrings/debian-archive-keyring.gpg",
+    "/usr/share/keyrings/debian-archive-keyring.pgp",
+];
+
+/// An apt of its own, below one folder.
+#[derive(Debug)]
+pub(crate) struct Apt {
+    folder: PathBuf,
+    /// Where packages are that were compared with the lists.
+    compared: PathBuf,
+    /// Who fetches.
+    fetcher: Fetcher,
+}
+
+/// A package as the signed lists name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Listed {
+    file: String,
+    size: u64,
+    sha256: String,
+}
+
+/// A package that is what the signed lists name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Archive {
+    /// Where it is, in a folder of ours.
+    pub(crate) path: PathBuf,
+    /// `name_version`.
+    pub(crate) name: String,
+    /// In hexadecimal digits.
+    pub(crate) sha256: String,
+}
+
+/// Who apt's methods run as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fetcher {
+    /// Who we are: apt changes its user only if root starts it.
+    Ourselves,
+    /// Apt's own user.
+    Sandboxed(u32),
+    /// Root, in a user namespace that does not know apt's user: apt would fail.
+    Root,
+}
+
+impl Apt {
+    /// Its folder below ours, with the suite's lists.
+    pub(crate) fn of(suite: &str, ours: &Path) -> Result<Self, Error> {
+        program::find("apt-get", "apt")?;
+        program::find("dpkg-deb", "dpkg")?;
+        let fetcher = Fetcher::here()?;
+        let folder = match fetcher {
+            Fetcher::Sandboxed(_) => reachable(ours)?,
+            Fetcher::Ourselves | Fetcher::Root => ours.join(NAME),
+        };
+        let compared = ours.join("archives");
+        for part in ["lists/partial", "archives/partial", "empty", "fetched"] {
+            let part = folder.join(part);
+            DirBuilder::new().recursive(true).mode(0o755).create(&part).at(&part)?;
+        }
+        files::make_folder(&compared)?;
+        let fetched = folder.join("fetched");
+        if let Fetcher::Sandboxed(user) = fetcher {
+            chown(&fetched, Some(user), None).at(&fetched)?;
+        }
+        let apt = Self { folder, compared, fetcher };
+        let source = format!("deb [signed-by={}] {} {suite} main\n", keyring()?, mirror()?);
+        for (name, text) in
+            [("status", String::new()), ("sources.list", source), ("apt.conf", apt.settings())]
+        {
+            files::write(&apt.folder.join(name), text.as_bytes(), 0o644)?;
+        }
+        apt.run("apt-get", &["--quiet=2", "update"])?;
+        Ok(apt)
+    }
+
+    /// Every path that apt would take from the system is ours, and nothing is run afterwards. Lists
+    /// that could not be fetched are an error: without a word they would be empty ones. `install --print-uris`
+    /// prints an MD5 sum if the lists have one, unless `ForceHash` names another.
+    fn settings(&self) -> String {
+        let user = match self.fetcher {
+            Fetcher::Root => "APT::Sandbox::User \"root\";\n",
+            Fetcher::Ourselves | Fetcher::Sandboxed(_) => "",
+        };
+        let at = self.folder.display();
+        format!(
+            "Dir::Etc::sourcelist \"{at}/sources.list\";\nDir::Etc::sourceparts \"{at}/empty\";\n\
+             Dir::Etc::preferences \"{at}/empty/none\";\nDir::Etc::preferencesparts \"{at}/empty\";\n\
+             Dir::State \"{at}\";\nDir::State::lists \"{at}/lists\";\nDir::State::status \"{at}/status\";\n\
+             Dir::Cache \"{at}\";\nDir::Cache::archives \"{at}/archives\";\n\
+             Acquire::Languages \"none\";\nAcquire::Retries \"3\";\n\
+             Acquire::ForceHash \"SHA256\";\n\
+             APT::Update::Error-Mode \"any\";\n{user}\
+             #clear APT::Architectures;\nAPT::Architectures {{ \"amd64\"; }};\n\
+             APT::Architecture \"amd64\";\n#clear APT::Update::Post-Invoke;\n\
+             #clear APT::Update::Post-Invoke-Success;\n#clear DPkg::Post-Invoke;\n\
+             #clear DPkg::Pre-Install-Pkgs;\n"
+        )
+    }
+
+    pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> Result<String, Error> {
+        let mut command = Command::new(program);
+        command.arg("--config-file").arg(self.folder.join("apt.conf")).args(arguments);
+        command.current_dir(self.folder.join("fetched")).env("LC_ALL", "C.UTF-8");
+        program::output(program, &mut command)
+    }
+
+    /// The packages themselves, without what they depend on, in the order of their names.
+    pub(crate) fn download(&self, packages: &[String]) -> Result<Vec<Archive>, Error> {
+        let names = packages.iter().map(String::as_str);
+        let words: Vec<&str> = ["--quiet=2", "download"].into_iter().chain(names).collect();
+        self.fetch(&words, "fetched")
+    }
+
+    /// The packages and all they depend on, as an empty machine would need them.
+    pub(crate) fn download_closure(&self, packages: &[&str]) -> Result<Vec<Archive>, Error> {
+        let how = ["--quiet=2", "--yes", "--no-install-recommends", "--download-only", "install"];
+        self.fetch(&[&how[..], packages].concat(), "archives")
+    }
+
+    fn fetch(&self, words: &[&str], folder: &str) -> Result<Vec<Archive>, Error> {
+        let listed = self.run("apt-get", &[&["--print-uris"], words].concat())?;
+        let listed = parse_listed(&listed)?;
+        self.run("apt-get", words)?;
+        let folder = self.folder.join(folder);
+        let mut archives = Vec::new();
+        for one in &listed {
+            archives.push(self.compare(&folder, one)?);
+        }
+        archives.sort();
+        Ok(archives)
+    }
+
+    /// Takes a copy of what was fetched. Only a package that has the listed SHA-256 is taken.
+    fn compare(&self, folder: &Path, listed: &Listed) -> Result<Archive, Error> {
+        let (from, to) = (folder.join(&listed.file), self.compared.join(&listed.file));
+        let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or(0);
+        let source = File::options().read(true).custom_flags(flags).open(&from).at(&from)?;
+        let mut copy = Copy { to: File::create_new(&to).at(&to)?, hash: Sha256::new() };
+        // One byte more than there should be is enough to know.
+        let size =
+            std::io::copy(&mut source.take(listed.size.saturating_add(1)), &mut copy).at(&to)?;
+        let sha256 = files::hex_digits(&copy.hash.finalize());
+        let name = package(&from).filter(|_| size == listed.size && sha256 == listed.sha256);
+        let name = name.ok_or_else(|| Error::Unusable {
+            path: from,
+            what: format!(
+                "not the package of the signed lists: expected {} bytes with SHA-256 {}, found {sha256}",
+                listed.size, listed.sha256
+            ),
+        })?;
+        Ok(Archive { path: to, name, sha256 })
+    }
+}
+
+/// Hashes what it writes.
+struct Copy {
+    to: File,
+    hash: Sha256,
+}
+
+impl Write for Copy {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.to.write(bytes)?;
+        self.hash.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// The packages that `--print-uris` prints.
+///
+/// # Errors
+/// If there is none, or a line that begins as one has no SHA-256: a package that is left out would be missing in
+/// what is made of the others.
+fn parse_listed(text: &str) -> Result<Vec<Listed>, Error> {
+    let failed = |said: String| Error::Failed { program: "apt-get --print-uris".to_owned(), said };
+    let mut listed = Vec::new();
+    for line in text.lines().filter(|line| line.starts_with('\'')) {
+        let package = parse_line(line);
+        let unknown =
+            || format!("expected 'URI' FILE SIZE SHA256:DIGITS, found {}", Name::from(line));
+        listed.push(package.ok_or_else(|| failed(unknown()))?);
+    }
+    if listed.is_empty() {
+        return Err(failed("no packages".to_owned()));
+    }
+    Ok(listed)
+}
+
+/// `'URI' FILE SIZE SHA256:DIGITS`, as `--print-uris` prints what the signed lists say.
+fn parse_line(line: &str) -> Option<Listed> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [_, file, size, sum] = words[..] else { return None };
+    let sha256 = sum.strip_prefix("SHA256:")?.to_owned();
+    let is_name = !file.contains('/') && file.ends_with(".deb");
+    let (size, file) = (size.parse().ok()?, file.to_owned());
+    is_name.then_some(Listed { file, size, sha256 })
+}
+
+impl Fetcher {
+    fn here() -> Result<Self, Error> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(Self::Ourselves);
+        }
+        let mut command = Command::new("apt-config");
+        let said = program::output("apt-config", command.args(["dump", "APT::Sandbox::User"]))?;
+        let name = said.split('"').nth(1).unwrap_or_default();
+        let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
+        Ok(match user::number_of(name, &accounts) {
+            Some(number) if number != 0 && !user::exists(number) => Self::Root,
+            Some(number) if number != 0 => Self::Sandboxed(number),
+            // Apt has no such user, and says so, or is told to stay root.
+            _ => Self::Ourselves,
+        })
+    }
+}
+
+/// The folder, or the link to it.
+const NAME: &str = "apt";
+const PREFIX: &str = "pagewise-apt-";
+
+/// A folder that everybody may read, and a link from ours to it, which comes first.
+fn reachable(ours: &Path) -> Result<PathBuf, Error> {
+    let Some(parent) = files::on_disk() else { return Ok(ours.join(NAME)) };
+    let folder = parent.join(format!("{PREFIX}{:016x}", fastrand::u64(..)));
+    let link = ours.join(NAME);
+    symlink(&folder, &link).at(&link)?;
+    let folder = Folder::make(&folder)?;
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).at(folder.path())?;
+    Ok(folder.path().to_owned())
+}
+
+/// Removes the folder that a link in ours leads to.
+pub(crate) fn discard(ours: &Path) -> Result<(), Error> {
+    let Ok(folder) = fs::read_link(ours.join(NAME)) else { return Ok(()) };
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_apts = name.starts_with(PREFIX) && folder.parent() == files::on_disk().as_deref();
+    if is_apts { files::remove_folder(&folder) } else { Ok(()) }
+}
+
+/// `…/name_version_amd64.deb` → `name_version`.
+fn package(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?.strip_suffix(".deb")?;
+    name.rsplit_once('_').map(|(name, _)| name.replace("%3a", ":"))
+}
+
+fn keyring() -> Result<&'static str, Error> {
+    let found = KEYRINGS.into_iter().find(|path| Path::new(path).is_file());
+    found.ok_or_else(|| Error::Missing {
+        program: "the Debian keyring".to_owned(),
+        package: "debian-archive-keyring",
+    })
+}
+
+/// The first Debian archive among apt's own sources: others have no pools of other suites.
+fn mirror() -> Result<String, Error> {
+    let mut command = Command::new("apt-get");
+    let format = "$(LABEL)\t$(REPO_URI)";
+    command.args(["indextargets", "--format", format, "Created-By: Packages"]);
+    let found = program::output("apt-get", &mut command)?;
+    let mirror = found.lines().find_map(|line| line.strip_prefix("Debian\t"));
+    mirror.map(str::to_owned).ok_or_else(|| Error::Failed {
+        program: "apt-get".to_owned(),
+        said: "no Debian archive among this machine's sources, or no lists yet (apt-get update)"
+            .to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_are_named_with_their_version() {
+        let path = Path::new("/x/busybox-static_1%3a1.35.0-4_amd64.deb");
+        assert_eq!(package(path).as_deref(), Some("busybox-static_1:1.35.0-4"));
+        assert_eq!(package(Path::new("/x/partial")), None);
+    }
+
+    #[test]
+    fn the_lists_name_file_size_and_sum() {
+        let line =
+            "'http://mirror.test/debian/pool/a_1%3a2_amd64.deb' a_1%3a2_amd64.deb 7 SHA256:00ff";
+        let (file, sha256) = ("a_1%3a2_amd64.deb".to_owned(), "00ff".to_owned());
+        let listed = Listed { file, size: 7, sha256 };
+        let text = format!("Reading package lists...\n{line}\n{line}\n");
+        assert_eq!(parse_listed(&text).unwrap(), [listed.clone(), listed]);
+        for other in [
+            "'u' a_1_amd64.deb 7 MD5Sum:00ff",
+            "'u' ../a_1_amd64.deb 7 SHA256:00ff",
+            "'u' a_1_amd64.deb x SHA256:00ff",
+        ] {
+            let error = parse_listed(&format!("{line}\n{other}\n")).unwrap_err().to_string();
+            assert!(error.contains(other), "{error}");
+        }
+        for nothing in ["", "Reading package lists...\n"] {
+            assert!(parse_listed(nothing).unwrap_err().to_string().ends_with("no packages"));
+        }
+    }
+
+    #[test]
+    fn only_a_package_as_it_is_listed_is_taken() {
+        let top = tempfile::tempdir().unwrap();
+        let compared = top.path().join("compared");
+        fs::create_dir(&compared).unwrap();
+        let folder = top.path().to_owned();
+        let apt = Apt { folder: folder.clone(), compared, fetcher: Fetcher::Ourselves };
+        fs::write(folder.join("a_1_amd64.deb"), b"package").unwrap();
+        let sha256 = files::hex_digits(&Sha256::digest(b"package"));
+        let listed =
+            |file: &str, size| Listed { file: file.to_owned(), size, sha256: sha256.clone() };
+        let taken = apt.compare(&folder, &listed("a_1_amd64.deb", 7)).unwrap();
+        assert_eq!((taken.name.as_str(), &taken.sha256), ("a_1", &sha256));
+        assert_eq!(fs::read(&taken.path).unwrap(), b"package");
+        // Replaced after apt has looked, made longer, a link to somewhere else.
+        fs::write(folder.join("b_1_amd64.deb"), b"packagf").unwrap();
+        fs::write(folder.join("c_1_amd64.deb"), b"package and more").unwrap();
+        symlink("a_1_amd64.deb", folder.join("d_1_amd64.deb")).unwrap();
+        for (name, told) in [("b", "signed lists"), ("c", "signed lists"), ("d", "d_1_amd64.deb")] {
+            let error =
+                apt.compare(&folder, &listed(&format!("{name}_1_amd64.deb"), 7)).unwrap_err();
+            assert!(error.to_string().contains(told), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_a_link_of_ours_leads_to_is_removed_if_it_is_apts() {
+        let ours = tempfile::tempdir().unwrap();
+        let other = tempfile::tempdir().unwrap();
+        symlink(other.path(), ours.path().join(NAME)).unwrap();
+        discard(ours.path()).unwrap();
+        assert!(other.path().exists());
+        fs::remove_file(ours.path().join(NAME)).unwrap();
+        let made = reachable(ours.path()).unwrap();
+        assert!(made.is_dir() && ours.path().join(NAME).join(".").is_dir());
+        discard(ours.path()).unwrap();
+        assert!(!made.exists());
+        discard(ours.path()).unwrap();
+    }
+}

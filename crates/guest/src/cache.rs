@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! One folder → the kernels and userlands that were fetched, each whole or not there.
+//!
+//! An entry is built aside and renamed into its place. Its manifest names every file with size and
+//! SHA-256; a file is held against it each time it is read. An entry with a damaged file is fetched
+//! again the next time it is wanted. Readers hold a lock that prune respects.
+//!
+//! `$PAGEWISE_CACHE`, `$XDG_CACHE_HOME/pagewise` or `~/.cache/pagewise`. The checksums lie beside the files: what
+//! makes both trusted is that nobody but us and root can write the folder or any above it (see folder.rs).
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::{env, fs};
+
+use pagewise_model::Bytes;
+use serde::Serialize;
+
+use crate::entry::{MANIFEST, Manifest, Sum, build, recipe, sums};
+use crate::error::{At, Error};
+use crate::folder::Folder;
+use crate::item::{Item, SYSTEMD};
+use crate::lock::{Kind, Lock};
+use crate::{apt, files};
+
+const KERNELS: &str = "kernels";
+const USERLANDS: &str = "userlands";
+/// Those of Debian's kernels have 190 KB.
+const LARGEST_MANIFEST: u64 = 16 << 20;
+
+/// What may name the folder, in the order in which it is asked, and where below that it is.
+const VARIABLES: [(&str, &str); 3] =
+    [("PAGEWISE_CACHE", ""), ("XDG_CACHE_HOME", "pagewise"), ("HOME", ".cache/pagewise")];
+
+/// The folder.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    folder: Arc<Folder>,
+    kernels: Arc<Folder>,
+    userlands: Arc<Folder>,
+}
+
+/// An entry in use.
+#[derive(Debug)]
+pub struct Kept {
+    folder: Folder,
+    manifest: Manifest,
+    _lock: Lock,
+}
+
+impl Kept {
+    pub(crate) fn name(&self) -> &str {
+        &self.manifest.suite
+    }
+
+    pub(crate) fn release(&self) -> &str {
+        &self.manifest.release
+    }
+
+    pub(crate) fn path(&self, below: &str) -> PathBuf {
+        self.folder.path().join(below)
+    }
+
+    /// A file of the entry, open.
+    pub(crate) fn open(&self, path: &Path) -> Result<fs::File, Error> {
+        self.folder.open(path.strip_prefix(self.folder.path()).unwrap_or(path)).at(path)
+    }
+
+    /// A file of the entry, as it was when it was fetched.
+    pub(crate) fn read(&self, path: &Path) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        self.open(path)?.read_to_end(&mut bytes).at(path)?;
+        let name = path.strip_prefix(self.folder.path()).ok().and_then(Path::to_str);
+        let expected = name.and_then(|name| self.manifest.files.get(name));
+        if expected == Some(&Sum::of_bytes(&bytes)) {
+            return Ok(bytes);
+        }
+        let what = "damaged: size or SHA-256 is not that of its manifest".to_owned();
+        Err(Error::Unusable { path: path.to_owned(), what })
+    }
+
+    /// Whether every file is as it was.
+    fn is_whole(&self) -> bool {
+        let is = |(name, sum): (&String, &Sum)| {
+            let found = self.folder.open(Path::new(name));
+            found.and_then(|mut file| Sum::of_file(&mut file)).is_ok_and(|found| found == *sum)
+        };
+        self.manifest.files.iter().all(is)
+    }
+}
+
+/// One line of `lab cache list`.
+#[derive(Debug, Serialize)]
+pub struct Listed {
+    /// What it is.
+    #[serde(skip)]
+    pub item: Item,
+    /// The suite.
+    pub suite: String,
+    /// The kernel or the systemd, where the entry is whole.
+    pub release: Option<String>,
+    /// `name_version` of each package.
+    pub packages: Vec<String>,
+    /// On disk.
+    pub size: Bytes,
+}
+
+/// What a kept kernel is, beside the packages that the suite's signed lists name today.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every file is that of the packages, and there is no other.
+    Same,
+    /// These files are not.
+    Differs(Vec<String>),
+    /// The suite has other packages by now: nothing was compared.
+    MovedOn(Vec<String>),
+}
+
+impl Cache {
+    /// The folder that the environment names.
+    ///
+    /// # Errors
+    /// Where it names none, it cannot be made, or somebody else could change what lies there.
+    pub fn open() -> Result<Self, Error> {
+        let named = |(name, below): (&'static str, &str)| {
+            let value = env::var_os(name).filter(|value| !value.is_empty())?;
+            Some((name, Path::new(&value).join(below)))
+        };
+        let (name, folder) =
+            VARIABLES.into_iter().find_map(named).ok_or_else(|| Error::Unusable {
+                path: "cache".into(),
+                what: "no folder for it: set PAGEWISE_CACHE, XDG_CACHE_HOME or HOME".to_owned(),
+            })?;
+        Self::at(&folder).map_err(|error| error.named_by(name))
+    }
+
+    /// This folder.
+    ///
+    /// # Errors
+    /// Where it cannot be made, or somebody else could change what lies there.
+    pub fn at(folder: &Path) -> Result<Self, Error> {
+        let folder = Folder::make(folder)?;
+        for part in ["locks", "runs", "new"] {
+            // Their paths are used: a link may lead elsewhere for kernels and userlands only.
+            folder.sub(part)?;
+            folder.child(part)?;
+        }
+        let shelf = |name| folder.sub(name).map(Arc::new);
+        let (kernels, userlands) = (shelf(KERNELS)?, shelf(USERLANDS)?);
+        Ok(Self { folder: Arc::new(folder), kernels, userlands })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn shelf(&self, item: &Item) -> &Folder {
+        match item {
+            Item::Kernel(_) => &self.kernels,
+            Item::Userland(_) => &self.userlands,
+        }
+    }
+
+    fn entry(&self, item: &Item) -> PathBuf {
+        self.shelf(item).path().join(item.suite())
+    }
+
+    fn lock_of(&self, item: &Item) -> PathBuf {
+        self.folder().join("locks").join(item.file_name())
+    }
+
+    /// An item: as kept, or fetched where it is not here or not whole.
+    ///
+    /// # Errors
+    /// Where it cannot be fetched.
+    pub fn get(
+        &self,
+        item: &Item,
+        stop: &AtomicBool,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<Kept, Error> {
+        match self.kept(item, stop)? {
+            Some(kept) if kept.manifest.recipe != recipe(item) => {
+                let noun = item.noun();
+                tell(&format!("{item}: the cached {noun} was made otherwise and is fetched again"));
+            }
+            Some(kept) if kept.is_whole() => return Ok(kept),
+            Some(_) => {
+                let noun = item.noun();
+                tell(&format!("{item}: the cached {noun} is damaged and is fetched again"));
+            }
+            None => {}
+        }
+        self.fetch(item, stop, tell)?;
+        let removed = "it was removed from the cache while it was fetched";
+        self.kept(item, stop)?.ok_or_else(|| item.unusable(removed.to_owned()))
+    }
+
+    /// What is kept of an item, whole or not.
+    fn kept(&self, item: &Item, stop: &AtomicBool) -> Result<Option<Kept>, Error> {
+        let lock = Lock::wait(&self.lock_of(item), Kind::Shared, stop)?;
+        let Ok(folder) = self.shelf(item).child(item.suite()) else { return Ok(None) };
+        let mut bytes = Vec::new();
+        let manifest = folder.open(Path::new(MANIFEST)).and_then(|file| {
+            file.take(LARGEST_MANIFEST).read_to_end(&mut bytes)?;
+            Ok(serde_json::from_slice(&bytes)?)
+        });
+        Ok(manifest.ok().map(|manifest| Kept { folder, manifest, _lock: lock }))
+    }
+
+    /// The newest kept kernel whose release pleases.
+    pub(crate) fn newest(&self, wanted: impl Fn(&str) -> bool) -> Result<Option<Kept>, Error> {
+        let stop = AtomicBool::new(false);
+        let mut found = Vec::new();
+        for item in self.items()?.iter().filter(|item| matches!(item, Item::Kernel(_))) {
+            found.extend(self.kept(item, &stop)?.filter(|kept| wanted(kept.release())));
+        }
+        found.sort_by(|one, two| one.release().cmp(two.release()));
+        Ok(found.pop())
+    }
+
+    /// Fetches the newest of a suite, in place of what is kept.
+    ///
+    /// # Errors
+    /// Where that is not possible; what was kept is still there then.
+    pub fn fetch(
+        &self,
+        item: &Item,
+        stop: &AtomicBool,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<(), Error> {
+        let aside = self.folder().join("new").join(item.file_name());
+        let _one_fetches = Lock::wait(&aside.with_extension("lock"), Kind::Alone, stop)?;
+        remove_aside(&aside)?;
+        files::make_folder(&aside)?;
+        let built = build(item, &aside, tell);
+        // Ctrl-C reaches apt too, and then its complaint is not the reason.
+        let built = if stop.load(Ordering::SeqCst) { Err(Error::Stopped) } else { built };
+        let placed = built.and_then(|built| {
+            let _lock = Lock::wait(&self.lock_of(item), Kind::Alone, stop)?;
+            let entry = self.entry(item);
+            files::remove_folder(&entry)?;
+            fs::rename(&built, &entry).at(&entry)
+        });
+        remove_aside(&aside)?;
+        placed
+    }
+
+    /// Fetches the kernel of a suite aside, and compares every file that is kept with it. A userland's disk
+    /// is made on this machine, and no two are alike: it cannot be compared.
+    ///
+    /// # Errors
+    /// Where nothing is kept, or it cannot be fetched.
+    pub fn verify(
+        &self,
+        suite: &str,
+        stop: &AtomicBool,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<Verdict, Error> {
+        let item = Item::Kernel(suite.to_owned());
+        let aside = self.folder().join("new").join(item.file_name());
+        let _one_fetches = Lock::wait(&aside.with_extension("lock"), Kind::Alone, stop)?;
+        let kept = self.kept(&item, stop)?;
+        let kept = kept.ok_or_else(|| item.unusable("it is not in the cache".to_owned()))?;
+        remove_aside(&aside)?;
+        files::make_folder(&aside)?;
+        let built = build(&item, &aside, tell);
+        let built = if stop.load(Ordering::SeqCst) { Err(Error::Stopped) } else { built };
+        let verdict = built.and_then(|built| compare(&kept, &built));
+        remove_aside(&aside)?;
+        verdict
+    }
+
+    /// Removes what fetches began and did not end; a line for each.
+    pub(crate) fn clean_unfinished(&self) -> Result<Vec<String>, Error> {
+        let new = self.folder().join("new");
+        let mut told = Vec::new();
+        for entry in fs::read_dir(&new).at(&new)?.flatten().filter(is_folder) {
+            let aside = entry.path();
+            let fetching = aside.with_extension("lock");
+            let Some(_lock) = Lock::attempt(&fetching, Kind::Alone)? else { continue };
+            remove_aside(&aside)?;
+            told.push(format!("removed {}, left by a fetch that was killed", aside.display()));
+        }
+        Ok(told)
+    }
+
+    /// What there are entries of; a folder that is none is left alone.
+    fn items(&self) -> Result<Vec<Item>, Error> {
+        let mut items = Vec::new();
+        for (shelf, prefix) in [(&self.kernels, ""), (&self.userlands, SYSTEMD)] {
+            for entry in fs::read_dir(shelf.path()).at(shelf.path())?.flatten() {
+                let name = entry.file_name();
+                items.extend(format!("{prefix}{}", name.to_string_lossy()).parse::<Item>());
+            }
+        }
+        items.sort();
+        Ok(items)
+    }
+
+    /// What is kept.
+    ///
+    /// # Errors
+    /// Where the folder cannot be read.
+    pub fn list(&self) -> Result<Vec<Listed>, Error> {
+        let stop = AtomicBool::new(false);
+        let listed = |item: Item| {
+            let kept = self.kept(&item, &stop)?.filter(Kept::is_whole);
+            let size = Bytes::new(size(&self.entry(&item)));
+            let release = kept.as_ref().map(|kept| kept.manifest.release.clone());
+            let packages = kept.map_or_else(Vec::new, |kept| kept.manifest.packages);
+            Ok(Listed { suite: item.suite().to_owned(), item, release, packages, size })
+        };
+        self.items()?.into_iter().map(listed).collect()
+    }
+
+    /// Removes what is kept of these, or all; waits for guests that use them.
+    ///
+    /// # Errors
+    /// Where it cannot be removed.
+    pub fn prune(&self, wanted: &[Item], stop: &AtomicBool) -> Result<Vec<Item>, Error> {
+        let mut items = self.items()?;
+        items.retain(|item| wanted.is_empty() || wanted.contains(item));
+        for item in &items {
+            let _lock = Lock::wait(&self.lock_of(item), Kind::Alone, stop)?;
+            files::remove_folder(&self.entry(item))?;
+        }
+        Ok(items)
+    }
+}
+
+/// A kept entry beside one that was just made.
+fn compare(kept: &Kept, built: &Path) -> Result<Verdict, Error> {
+    let path = built.join(MANIFEST);
+    let made: Manifest = serde_json::from_slice(&fs::read(&path).at(&path)?)
+        .map_err(|error| Error::Unusable { path, what: error.to_string() })?;
+    if made.packages != kept.manifest.packages {
+        return Ok(Verdict::MovedOn(made.packages));
+    }
+    let mut found = sums(kept.folder.path())?;
+    found.remove(MANIFEST);
+    let names: BTreeSet<&String> = found.keys().chain(made.files.keys()).collect();
+    let differs = names.into_iter().filter(|name| found.get(*name) != made.files.get(*name));
+    let differs: Vec<String> = differs.cloned().collect();
+    Ok(if differs.is_empty() { Verdict::Same } else { Verdict::Differs(differs) })
+}
+
+fn is_folder(entry: &fs::DirEntry) -> bool {
+    entry.file_type().is_ok_and(|kind| kind.is_dir())
+}
+
+/// What it takes on disk: a file may have holes.
+fn size(folder: &Path) -> u64 {
+    let files = files::below(folder).unwrap_or_default();
+    files.iter().filter_map(|path| path.metadata().ok()).map(|data| data.blocks() * 512).sum()
+}
+
+/// Removes what a fetch is making or has left.
+fn remove_aside(aside: &Path) -> Result<(), Error> {
+    apt::discard(aside)?;
+    files::remove_folder(aside)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn item() -> Item {
+        Item::Kernel("test".to_owned())
+    }
+
+    /// A cache with an entry that looks fetched.
+    fn kept_once() -> (tempfile::TempDir, Cache) {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path()).unwrap();
+        let entry = cache.entry(&item());
+        fs::create_dir_all(entry.join("modules")).unwrap();
+        fs::write(entry.join("image"), b"kernel").unwrap();
+        fs::write(entry.join("modules/a.ko"), b"module").unwrap();
+        let files = sums(&entry).unwrap();
+        let (suite, release) = ("test".to_owned(), "1.2.3".to_owned());
+        let (packages, archives) = (Vec::new(), BTreeMap::new());
+        let manifest = Manifest { suite, release, recipe: 0, packages, archives, files };
+        fs::write(entry.join("manifest.json"), serde_json::to_vec(&manifest).unwrap()).unwrap();
+        (folder, cache)
+    }
+
+    #[test]
+    fn what_was_kept_is_read_back() {
+        let (_folder, cache) = kept_once();
+        let kept = cache.newest(|release| release == "1.2.3").unwrap().unwrap();
+        assert!(kept.is_whole());
+        assert_eq!(kept.read(&kept.path("image")).unwrap(), b"kernel");
+        assert_eq!(cache.list().unwrap()[0].release.as_deref(), Some("1.2.3"));
+        assert!(cache.newest(|release| release == "9").unwrap().is_none());
+    }
+
+    #[test]
+    fn damage_is_noticed_whatever_it_is() {
+        for damage in [&b"kernal"[..], b"kernel and more", b""] {
+            let (_folder, cache) = kept_once();
+            fs::write(cache.entry(&item()).join("image"), damage).unwrap();
+            let kept = cache.newest(|_| true).unwrap().unwrap();
+            assert!(!kept.is_whole());
+            assert!(kept.read(&kept.path("image")).unwrap_err().to_string().contains("damaged"));
+            assert!(cache.list().unwrap()[0].release.is_none());
+        }
+    }
+
+    /// A manifest that fits what somebody put beside it holds nobody up, so it is not asked.
+    #[test]
+    fn a_kept_entry_is_compared_with_one_made_of_the_packages() {
+        let (_one, cache) = kept_once();
+        let (_other, made) = kept_once();
+        let (entry, made) = (cache.entry(&item()), made.entry(&item()));
+        let verdict = || compare(&cache.newest(|_| true).unwrap().unwrap(), &made).unwrap();
+        assert_eq!(verdict(), Verdict::Same);
+        files::write(&entry.join("image"), b"kernal", 0o644).unwrap();
+        files::write(&entry.join("busybox"), b"more", 0o755).unwrap();
+        fs::remove_file(entry.join("modules/a.ko")).unwrap();
+        let mut manifest: Manifest =
+            serde_json::from_slice(&fs::read(entry.join(MANIFEST)).unwrap()).unwrap();
+        fs::remove_file(entry.join(MANIFEST)).unwrap();
+        manifest.files = sums(&entry).unwrap();
+        let keep = |manifest: &Manifest| {
+            files::write(&entry.join(MANIFEST), &serde_json::to_vec(manifest).unwrap(), 0o600)
+                .unwrap();
+        };
+        keep(&manifest);
+        assert!(cache.newest(|_| true).unwrap().unwrap().is_whole(), "its manifest fits");
+        let files = ["busybox", "image", "modules/a.ko"].map(str::to_owned);
+        assert_eq!(verdict(), Verdict::Differs(files.to_vec()));
+        manifest.packages = vec!["linux-image-1_1".to_owned()];
+        keep(&manifest);
+        assert_eq!(verdict(), Verdict::MovedOn(Vec::new()));
+    }
+
+    #[test]
+    fn only_a_suite_becomes_a_folder() {
+        for bad in ["../x", "", "a b", "host", "6.1", "systemd/", "systemd/../x", "x/trixie"] {
+            assert!(bad.parse::<Item>().is_err(), "{bad}");
+        }
+        for good in ["trixie", "systemd/trixie", "systemd"] {
+            assert_eq!(good.parse::<Item>().unwrap().to_string(), good);
+        }
+    }
+
+    #[test]
+    fn userlands_stand_beside_kernels_of_the_same_suite() {
+        let (_folder, cache) = kept_once();
+        let userland = Item::Userland("test".to_owned());
+        fs::create_dir_all(cache.entry(&userland)).unwrap();
+        fs::copy(
+            cache.entry(&item()).join("manifest.json"),
+            cache.entry(&userland).join("manifest.json"),
+        )
+        .unwrap();
+        let listed = cache.list().unwrap();
+        assert_eq!(listed.iter().map(|one| &one.item).collect::<Vec<_>>(), [&item(), &userland]);
+        // Its manifest names files that are not there.
+        assert!(listed[0].release.is_some() && listed[1].release.is_none());
+        let go_on = AtomicBool::new(false);
+        assert_eq!(cache.prune(std::slice::from_ref(&userland), &go_on).unwrap(), [userland]);
+        assert!(cache.entry(&item()).exists());
+    }
+
+    #[test]
+    fn prune_takes_what_is_named_and_waits_for_users() {
+        let (_folder, cache) = kept_once();
+        let go_on = AtomicBool::new(false);
+        assert!(cache.prune(&[Item::Kernel("other".to_owned())], &go_on).unwrap().is_empty());
+        let used = cache.newest(|_| true).unwrap();
+        let give_up = AtomicBool::new(true);
+        assert!(matches!(cache.prune(&[], &give_up), Err(Error::Stopped)));
+        drop(used);
+        assert_eq!(cache.prune(&[], &go_on).unwrap(), [item()]);
+        assert!(cache.list().unwrap().is_empty());
+    }
+}

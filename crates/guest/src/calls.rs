@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The calls that have no safe wrapper: what a program of ours does between fork and exec, so that it ends
+//! with us and has no rights.
+//!
+//! This is the only module of the crate with `unsafe`.
+
+#![expect(unsafe_code, reason = "pre_exec, prctl and setresuid have no safe wrapper")]
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::user::User;
+
+/// Makes the program end with the thread that starts it, however that ends. Needs no other program, as
+/// a guest has hardly any; where the parent is gone before the child could ask, it starts nothing.
+pub fn leash(command: &mut Command) {
+    let parent = rustix::process::getpid();
+    let ask = move || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        let is_ours = rustix::process::getppid() == Some(parent);
+        if is_ours { Ok(()) } else { Err(io::ErrorKind::NotConnected.into()) }
+    };
+    // SAFETY: `ask` runs between fork and exec. It makes two system calls, takes no memory and no
+    // lock, and owns nothing but a number.
+    unsafe { command.pre_exec(ask) };
+}
+
+/// The same, for a program that is also to have no rights: of the user, with no group but this one, and
+/// with these files open under the numbers that they have here.
+pub(crate) fn confine(command: &mut Command, user: User, group: Option<u32>, files: Vec<OwnedFd>) {
+    let groups: Vec<libc::gid_t> = group.into_iter().collect();
+    let restrict = move || {
+        for file in &files {
+            rustix::io::fcntl_setfd(file, rustix::io::FdFlags::empty())?;
+        }
+        match user {
+            User::Ourselves => {}
+            User::BareRoot => drop_capabilities()?,
+            User::Stranger(number) => {
+                // What is dropped here the change of users takes away in any case.
+                let _ = drop_capabilities();
+                become_user(number, &groups)?;
+            }
+        }
+        rustix::thread::set_no_new_privs(true).map_err(io::Error::from)
+    };
+    // SAFETY: `restrict` runs between fork and exec. It makes system calls only, takes no memory and no
+    // lock, and what it owns was made before.
+    unsafe { command.pre_exec(restrict) };
+    leash(command);
+}
+
+/// So that a program that root starts gets none of them.
+fn drop_capabilities() -> io::Result<()> {
+    for capability in 0..64 {
+        // SAFETY: takes numbers only.
+        let done = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
+        let error = io::Error::last_os_error();
+        match (done, error.raw_os_error()) {
+            (0, _) => {}
+            // The kernel knows no more of them.
+            (_, Some(libc::EINVAL)) if capability > 0 => return Ok(()),
+            _ => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Only between fork and exec: it changes the calling thread alone.
+fn become_user(number: u32, groups: &[libc::gid_t]) -> io::Result<()> {
+    let checked = |done: libc::c_long| {
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    };
+    // SAFETY: the pointer and the length are those of `groups`; the other calls take numbers only.
+    unsafe {
+        checked(libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()))?;
+        checked(libc::syscall(libc::SYS_setresgid, number, number, number))?;
+        checked(libc::syscall(libc::SYS_setresuid, number, number, number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leashed_program_runs_while_its_parent_does() {
+        let mut command = Command::new("echo");
+        leash(&mut command);
+        assert_eq!(command.arg("here").output().unwrap().stdout, b"here\n");
+    }
+}

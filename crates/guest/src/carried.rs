@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A program of this host → the files that a guest needs to run it: the program, the libraries that
+//! its loader names, and the loader.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the command goes to program.rs, which puts it on a leash"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::error::Error;
+use crate::program;
+
+/// The loader of programs for x86-64.
+const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
+
+/// Host files and where they go; the program lies in `bin` there.
+pub fn carried(name: &str, package: &'static str) -> Result<Vec<(PathBuf, String)>, Error> {
+    let path = program::find(name, package)?;
+    let mut list = Command::new(LOADER);
+    let listed = program::output(name, list.arg("--list").arg(&path))?;
+    let mut files = vec![(path, format!("bin/{name}"))];
+    files.extend(libraries(&listed).into_iter().map(|path| (path.clone(), inside(&path))));
+    Ok(files)
+}
+
+fn inside(path: &Path) -> String {
+    path.to_string_lossy().trim_start_matches('/').to_owned()
+}
+
+/// `libm.so.6 => /lib/libm.so.6 (0x7f…)` and `/lib64/ld.so (0x7f…)`; the kernel's own has no path.
+fn libraries(listed: &str) -> Vec<PathBuf> {
+    let path = |line: &str| {
+        let (_, path) = line.split_once(" => ").unwrap_or(("", line));
+        let path = path.trim().split(" (").next()?;
+        path.starts_with('/').then(|| PathBuf::from(path))
+    };
+    listed.lines().filter_map(path).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loader_names_libraries_and_itself() {
+        let listed = "\tlinux-vdso.so.1 (0x00007ffd)\n\tlibc.so.6 => /lib/x/libc.so.6 (0x00007f)\n\
+            \t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
+        let expected = ["/lib/x/libc.so.6", "/lib64/ld-linux-x86-64.so.2"].map(PathBuf::from);
+        assert_eq!(libraries(listed), expected);
+        assert!(libraries("\tstatically linked\n").is_empty());
+    }
+
+    #[test]
+    fn a_program_comes_with_all_that_it_needs() {
+        let files = carried("setpriv", "util-linux").unwrap();
+        assert_eq!(files[0].1, "bin/setpriv");
+        assert!(files.iter().any(|(_, to)| to.contains("libc.so")), "{files:?}");
+        assert!(files.iter().any(|(_, to)| to == LOADER.trim_start_matches('/')), "{files:?}");
+        assert!(files.iter().all(|(from, _)| from.is_file()), "{files:?}");
+    }
+}

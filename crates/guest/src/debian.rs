@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A Debian suite → its cloud kernel and busybox, unpacked into a folder of ours.
+//!
+//! Which packages hold image and modules differs between suites: from the meta package on, every
+//! `linux-*` package is followed that is wanted in exactly one version.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the command goes to program.rs, which puts it on a leash"
+)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::apt::{Apt, Archive};
+use crate::error::Error;
+use crate::program;
+
+const META: &str = "linux-image-cloud-amd64";
+const BUSYBOX: &str = "busybox-static";
+
+/// Unpacks kernel and busybox of a suite below `folder/root`; answers which packages it took.
+pub(crate) fn fetch(
+    suite: &str,
+    folder: &Path,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Vec<Archive>, Error> {
+    tell(&format!("{suite}: fetching the lists of packages"));
+    let apt = Apt::of(suite, folder)?;
+    let mut packages = kernel_packages(&apt)?;
+    packages.push(BUSYBOX.to_owned());
+    tell(&format!("{suite}: fetching {}", packages.join(", ")));
+    let archives = apt.download(&packages)?;
+    tell(&format!("{suite}: unpacking"));
+    unpack(&archives, &folder.join("root"))?;
+    Ok(archives)
+}
+
+/// The meta package's kernel, whichever packages it is spread over.
+fn kernel_packages(apt: &Apt) -> Result<Vec<String>, Error> {
+    let mut found: Vec<String> = Vec::new();
+    let mut waiting = vec![META.to_owned()];
+    while let Some(package) = waiting.pop() {
+        let stanza = apt.run("apt-cache", &["show", "--no-all-versions", &package])?;
+        let exact = exact(&stanza);
+        waiting.extend(exact.into_iter().filter(|name| *name != META && !found.contains(name)));
+        if package != META && !found.contains(&package) {
+            found.push(package);
+        }
+    }
+    Ok(found)
+}
+
+fn unpack(archives: &[Archive], root: &Path) -> Result<(), Error> {
+    for archive in archives {
+        let mut command = Command::new("dpkg-deb");
+        program::output("dpkg-deb", command.arg("--extract").arg(&archive.path).arg(root))?;
+    }
+    Ok(())
+}
+
+/// The kernel's own packages that a stanza wants in exactly one version.
+fn exact(stanza: &str) -> Vec<String> {
+    let fields = stanza.lines().filter_map(|line| line.strip_prefix("Depends: "));
+    let wants = fields.flat_map(|field| field.split(", "));
+    let exact = wants.filter_map(|want| want.split_once(" (= ").map(|(name, _)| name));
+    exact.filter(|name| name.starts_with("linux-")).map(str::to_owned).collect()
+}
+
+/// Where in the unpacked packages image, modules and configuration are.
+pub(crate) struct Places {
+    pub(crate) image: PathBuf,
+    pub(crate) modules: PathBuf,
+    pub(crate) busybox: PathBuf,
+}
+
+/// Looks for them below the root, wherever this suite puts them.
+pub(crate) fn places(root: &Path) -> Option<Places> {
+    let modules = ["usr/lib/modules", "lib/modules"].map(|path| root.join(path));
+    let modules = modules.iter().find_map(|folder| only(folder, ""))?;
+    let image = only(&root.join("boot"), "vmlinuz-").or_else(|| only(&modules, "vmlinuz"))?;
+    let busybox = ["bin/busybox", "usr/bin/busybox"].map(|path| root.join(path));
+    let busybox = busybox.into_iter().find(|path| path.is_file())?;
+    Some(Places { image, modules, busybox })
+}
+
+/// The first entry whose name begins so.
+fn only(folder: &Path, beginning: &str) -> Option<PathBuf> {
+    let mut found: Vec<PathBuf> = fs::read_dir(folder)
+        .ok()?
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(beginning))
+        .map(|entry| entry.path())
+        .collect();
+    found.sort();
+    found.into_iter().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_kernels_own_packages_are_followed() {
+        let old = "Package: linux-image-cloud-amd64\nDepends: linux-image-6.1.0-50 (= 6.1.176-1)\n";
+        assert_eq!(exact(old), ["linux-image-6.1.0-50"]);
+        let new = "Depends: dracut | initramfs-tools (>= 0.120), linux-base-7 (= 7-1), \
+                   linux-modules-7 (= 7-1)\nPre-Depends: linux-base (>= 4.17~)\n";
+        assert_eq!(exact(new), ["linux-base-7", "linux-modules-7"]);
+    }
+
+    #[test]
+    fn both_layouts_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        for (root, files) in [
+            ("old", ["boot/vmlinuz-6.1", "lib/modules/6.1/kernel/a.ko", "bin/busybox"]),
+            ("new", ["usr/lib/modules/7/vmlinuz", "usr/lib/modules/7/kernel/a", "usr/bin/busybox"]),
+        ] {
+            let root = folder.path().join(root);
+            assert!(places(&root).is_none());
+            for file in files {
+                let path = root.join(file);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, b"").unwrap();
+            }
+            assert!(places(&root).is_some_and(|found| found.image.is_file()));
+        }
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! An item → an entry for the cache: a kernel or a userland with a manifest of all its files.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::apt::Archive;
+use crate::debian;
+use crate::error::{At, Error};
+use crate::files::{self, hex_digits};
+use crate::item::Item;
+use crate::userland;
+use crate::vmlinuz;
+
+/// The file of an entry that names all others.
+pub(crate) const MANIFEST: &str = "manifest.json";
+
+/// What an entry is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    /// The suite.
+    pub(crate) suite: String,
+    /// As `uname -r` prints it; of a userland, its systemd.
+    pub(crate) release: String,
+    /// The way in which it was made.
+    #[serde(default)]
+    pub(crate) recipe: u32,
+    /// `name_version` of each package.
+    pub(crate) packages: Vec<String>,
+    /// The SHA-256 that the signed lists had for each of them, and that what was unpacked had.
+    #[serde(default)]
+    pub(crate) archives: BTreeMap<String, String>,
+    /// Every file below the entry.
+    pub(crate) files: BTreeMap<String, Sum>,
+}
+
+/// A file's size and hash.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Sum {
+    /// Bytes.
+    pub(crate) size: u64,
+    /// SHA-256, in hexadecimal digits.
+    pub(crate) sha256: String,
+}
+
+impl Sum {
+    /// A disk is larger than what one would hold in memory.
+    pub(crate) fn of_file(file: &mut fs::File) -> std::io::Result<Self> {
+        let mut hash = Sha256::new();
+        let size = std::io::copy(file, &mut hash)?;
+        Ok(Self { size, sha256: hex_digits(&hash.finalize()) })
+    }
+
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+        Self { size: bytes.len() as u64, sha256: hex_digits(&Sha256::digest(bytes)) }
+    }
+}
+
+/// The way in which an item is made; kernels are taken as they are packed.
+pub(crate) fn recipe(item: &Item) -> u32 {
+    match item {
+        Item::Kernel(_) => 0,
+        Item::Userland(_) => userland::RECIPE,
+    }
+}
+
+/// Fetches and arranges an entry aside; says where it is.
+pub(crate) fn build(
+    item: &Item,
+    aside: &Path,
+    tell: &mut dyn FnMut(&str),
+) -> Result<PathBuf, Error> {
+    let entry = aside.join("entry");
+    files::make_folder(&entry)?;
+    let (release, archives) = match item {
+        Item::Kernel(suite) => build_kernel(suite, aside, &entry, tell)?,
+        Item::Userland(suite) => {
+            userland::make(suite, aside, &entry, tell).map_err(|error| named(item, error))?
+        }
+    };
+    let suite = item.suite().to_owned();
+    let recipe = recipe(item);
+    let packages = archives.iter().map(|one| one.name.clone()).collect();
+    let archives = archives.into_iter().map(|one| (one.name, one.sha256)).collect();
+    let manifest = Manifest { suite, release, recipe, packages, archives, files: sums(&entry)? };
+    let text = serde_json::to_vec_pretty(&manifest).unwrap_or_default();
+    files::write(&entry.join(MANIFEST), &text, 0o600)?;
+    Ok(entry)
+}
+
+/// What apt says of a suite that has not, or no more, what is wanted; the suite is named with it.
+fn named(item: &Item, error: Error) -> Error {
+    match error {
+        Error::Failed { program, said } if program.starts_with("apt") => {
+            item.unusable(format!("{program}: {said}"))
+        }
+        other => other,
+    }
+}
+
+fn build_kernel(
+    suite: &str,
+    aside: &Path,
+    entry: &Path,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(String, Vec<Archive>), Error> {
+    let archives = debian::fetch(suite, aside, tell)?;
+    let places = debian::places(&aside.join("root")).ok_or_else(|| Error::NoKernel {
+        wanted: suite.to_owned(),
+        why: format!("its packages hold no image, modules or busybox: {}", names(&archives)),
+    })?;
+    let image = fs::read(&places.image).at(&places.image)?;
+    let release = vmlinuz::release(&image).ok_or_else(|| Error::Unusable {
+        path: places.image.clone(),
+        what: "expected a Linux image for x86".to_owned(),
+    })?;
+    let image = vmlinuz::plain(&image).unwrap_or(image);
+    // QEMU may run as a user who owns nothing.
+    files::write(&entry.join("image"), &image, 0o644)?;
+    fs::rename(&places.busybox, entry.join("busybox")).at(&places.busybox)?;
+    fs::rename(&places.modules, entry.join("modules")).at(&places.modules)?;
+    Ok((release, archives))
+}
+
+fn names(archives: &[Archive]) -> String {
+    archives.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// Every file below an entry, with its size and hash.
+pub(crate) fn sums(entry: &Path) -> Result<BTreeMap<String, Sum>, Error> {
+    let mut sums = BTreeMap::new();
+    for path in files::below(entry)? {
+        let name = path.strip_prefix(entry).unwrap_or(&path).to_string_lossy().into_owned();
+        let sum = fs::File::open(&path).and_then(|mut file| Sum::of_file(&mut file)).at(&path)?;
+        sums.insert(name, sum);
+    }
+    Ok(sums)
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What keeps a guest from being started.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use pagewise_model::Bytes;
+use pagewise_observe::UserFileError;
+
+/// Why there is no guest. What a started guest comes to is an outcome, not an error.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or folder of ours or the user's.
+    #[error("{}", path.display())]
+    At {
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file that the user named.
+    #[error(transparent)]
+    Input(#[from] UserFileError),
+    /// A program that we start is not installed.
+    #[error("{program} is not installed (looked through PATH)")]
+    Missing {
+        /// Its name.
+        program: String,
+        /// The Debian package that has it.
+        package: &'static str,
+    },
+    /// A program that we started could not do it.
+    #[error("{program}: {said}")]
+    Failed {
+        /// Its name.
+        program: String,
+        /// The end of what it said.
+        said: String,
+    },
+    /// `--kernel` names nothing that is here or can be fetched.
+    #[error("no kernel {wanted}: {why}")]
+    NoKernel {
+        /// As typed.
+        wanted: String,
+        /// What was looked for.
+        why: String,
+    },
+    /// `--userland` names nothing that is here or can be made.
+    #[error("no userland {wanted}: {why}")]
+    NoUserland {
+        /// As typed.
+        wanted: String,
+        /// What was looked for.
+        why: String,
+    },
+    /// A file is not what it should be.
+    #[error("{}: {what}", path.display())]
+    Unusable {
+        /// Which.
+        path: PathBuf,
+        /// Expected and found.
+        what: String,
+    },
+    /// A folder on the cache's path that somebody else could put things into.
+    #[error("{} cannot hold the cache, from which programs are run: {why}", path.display())]
+    Unsafe {
+        /// The cache's folder, or one above it.
+        path: PathBuf,
+        /// Whose it is, or who may write there.
+        why: String,
+        /// The variable of the environment that led there.
+        named_by: Option<&'static str>,
+    },
+    /// The kernel would not even fit.
+    #[error("{given} of memory, but kernel and initramfs alone take {needed}")]
+    TooLittle {
+        /// `--memory`.
+        given: Bytes,
+        /// What the images take once unpacked.
+        needed: Bytes,
+    },
+    /// The user stopped us before the guest ran.
+    #[error("stopped before a guest ran")]
+    Stopped,
+}
+
+impl Error {
+    pub(crate) fn unsafe_folder(path: &Path, why: String) -> Self {
+        Self::Unsafe { path: path.to_owned(), why, named_by: None }
+    }
+
+    /// Says which variable named the folder.
+    pub(crate) fn named_by(self, variable: &'static str) -> Self {
+        match self {
+            Self::Unsafe { path, why, .. } => Self::Unsafe { path, why, named_by: Some(variable) },
+            other => other,
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn next(&self) -> Option<String> {
+        match self {
+            Self::Input(error) => Some(error.next().to_owned()),
+            Self::Missing { package, .. } => Some(format!("apt-get install {package}")),
+            Self::NoKernel { .. } => Some(
+                "try --kernel bookworm, trixie, sid, host, or the path of a vmlinuz".to_owned(),
+            ),
+            Self::Unsafe { path, named_by, .. } => Some(other_folder(path, *named_by)),
+            Self::TooLittle { .. } => Some("give more with --memory".to_owned()),
+            Self::At { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Some("free some space, or let PAGEWISE_CACHE name a folder elsewhere".to_owned())
+            }
+            Self::Failed { program, .. } if program.starts_with("apt") => Some(
+                "look whether that suite is there and the network is; what was fetched before \
+                 is listed by `pagewise lab cache list`"
+                    .to_owned(),
+            ),
+            _ => None,
+        }
+    }
+}
+
+/// What to do about a folder that others can change.
+fn other_folder(path: &Path, named_by: Option<&str>) -> String {
+    let named = named_by.map_or(String::new(), |name| format!(" ({name} led to this one)"));
+    format!(
+        "let PAGEWISE_CACHE name a folder below one of your own{named}; or, if nobody else has put anything \
+         there, `chown` it to yourself or `chmod go-w {}`",
+        path.display()
+    )
+}
+
+/// Names the place where something went wrong.
+pub trait At<T> {
+    /// The error with its path.
+    ///
+    /// # Errors
+    /// The same, named.
+    fn at(self, path: &Path) -> Result<T, Error>;
+}
+
+impl<T, E: Into<io::Error>> At<T> for Result<T, E> {
+    fn at(self, path: &Path) -> Result<T, Error> {
+        self.map_err(|error| Error::At { path: path.to_owned(), source: error.into() })
+    }
+}

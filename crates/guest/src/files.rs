@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Folders and files that several modules need: what lies below a folder, and where temporary files lie
+//! on a disk.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::{At, Error};
+
+/// The regular files below a folder. Links are not followed.
+pub(crate) fn below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).at(&folder)? {
+            let entry = entry.at(&folder)?;
+            let kind = entry.file_type().at(&folder)?;
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_file() {
+                found.push(entry.path());
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// A folder for us alone, with the parents that are missing.
+pub(crate) fn make_folder(path: &Path) -> Result<(), Error> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).at(path)
+}
+
+/// Writes a file that we alone may write, whatever the umask, in place of what is there.
+pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
+    let mut open = OpenOptions::new();
+    open.write(true).create_new(true).mode(mode & !0o022);
+    let removed = match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    };
+    removed.and_then(|()| open.open(path)?.write_all(bytes)).at(path)
+}
+
+/// Removes a folder that may not be there.
+pub(crate) fn remove_folder(folder: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).at(folder),
+        _ => Ok(()),
+    }
+}
+
+/// As checksums are printed.
+pub(crate) fn hex_digits(hash: &[u8]) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A folder for things that pass, on a file system that is no memory: /tmp is memory on many machines.
+#[must_use]
+pub fn on_disk() -> Option<PathBuf> {
+    let folders = ["/var/tmp", "/tmp"].map(PathBuf::from);
+    folders.into_iter().find(|folder| {
+        rustix::fs::statfs(folder).is_ok_and(|stat| !IN_MEMORY.contains(&i128::from(stat.f_type)))
+    })
+}
+
+/// tmpfs and ramfs, by the kernel's `linux/magic.h`.
+const IN_MEMORY: [i128; 2] = [0x0102_1994, 0x8584_58f6];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_on_a_disk_is_on_no_file_system_in_memory() {
+        if let Some(folder) = on_disk() {
+            let stat = rustix::fs::statfs(&folder).unwrap();
+            assert!(!IN_MEMORY.contains(&i128::from(stat.f_type)));
+        }
+        let memory = rustix::fs::statfs("/dev/shm");
+        assert!(memory.is_ok_and(|stat| IN_MEMORY.contains(&i128::from(stat.f_type))));
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! PID 1 of a guest: makes a small Linux around the job, runs it, tells what became of it, and ends
+//! the machine.
+//!
+//! Nobody is there to read an error but the runner, over the second serial port: what does not work
+//! is told and the rest goes on. A panic here is a panic of the kernel, which the runner sees in
+//! the kernel's log. A restart is how the machine ends: QEMU is told not to start it again, and no
+//! firmware is needed for it.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "PID 1 of a guest sets the machine up, writes its settings and starts the job"
+)]
+
+mod bring;
+mod channel;
+mod hand_over;
+mod job;
+mod system;
+mod unit;
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::system::RebootCommand;
+
+use crate::wire::{Event, Job, MARK};
+use channel::Channel;
+use system::Groups;
+
+/// Whether this process is PID 1 of a guest of ours: the runner marks it on the kernel's command
+/// line. A container's PID 1 is something else.
+#[must_use]
+pub fn is_wanted() -> bool {
+    is_pid_1() && std::env::var_os(MARK).is_some()
+}
+
+/// Whether this machine is a guest of ours, whatever has become PID 1 of it: its disks were made for its
+/// job and are nobody's.
+#[must_use]
+pub fn is_guest() -> bool {
+    fs::read_to_string("/proc/cmdline").is_ok_and(|line| is_marked(&line))
+}
+
+fn is_marked(line: &str) -> bool {
+    line.split_whitespace().any(|word| word.split('=').next() == Some(MARK))
+}
+
+fn is_pid_1() -> bool {
+    rustix::process::getpid().as_raw_nonzero().get() == 1
+}
+
+/// The life of PID 1.
+pub fn main() -> ! {
+    system::mount_all(&mut Vec::new());
+    let channel = Channel::open();
+    let mut troubles = Vec::new();
+    system::mount_all(&mut troubles);
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    channel.tell(&Event::Up { release });
+    for what in troubles {
+        channel.tell(&Event::Trouble { what });
+    }
+    if let Err(what) = run(&channel) {
+        channel.tell(&Event::Trouble { what });
+    }
+    // A restart forgets what is not on a disk yet.
+    rustix::fs::sync();
+    channel.tell(&Event::Done);
+    channel.drain();
+    end()
+}
+
+fn run(channel: &Channel) -> Result<(), String> {
+    let text = fs::read(format!("/{}", crate::wire::JOB)).map_err(|error| error.to_string())?;
+    let job: Job = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+    for what in system::load(&job.modules) {
+        channel.tell(&Event::Trouble { what });
+    }
+    let ended = match (system::missing_disks(job.disks), &job.root) {
+        (Some(why), _) => job::not_started(why),
+        (None, None) => here(&job, channel),
+        (None, Some(disk)) => {
+            channel.drain();
+            match hand_over::to_systemd(&job, disk) {
+                Ok(never) => match never {},
+                Err(why) => job::not_started(why),
+            }
+        }
+    };
+    channel.tell(&ended);
+    bring::everything(channel)
+}
+
+fn here(job: &Job, channel: &Channel) -> Event {
+    let groups = Groups::of_pid_1();
+    for what in groups.make() {
+        channel.tell(&Event::Trouble { what });
+    }
+    if job.quiet {
+        system::quiet();
+    }
+    job::run(job, &groups, channel)
+}
+
+/// Whether this process is the unit that runs the job under systemd.
+#[must_use]
+pub fn is_unit() -> bool {
+    !is_pid_1() && std::env::var_os(MARK).is_some_and(|mark| mark == "unit")
+}
+
+/// The life of the unit: whatever it could not do is told.
+pub fn unit_main() -> ! {
+    let channel = Channel::open();
+    if let Err(what) = unit::main(&channel) {
+        channel.tell(&Event::Trouble { what });
+    }
+    channel.tell(&Event::Done);
+    channel.drain();
+    std::process::exit(0)
+}
+
+/// Restarts the machine, which ends it.
+fn end() -> ! {
+    loop {
+        let _ = rustix::system::reboot(RebootCommand::Restart);
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_is_known_by_its_command_line() {
+        assert!(is_marked(&format!("console=ttyS0 {MARK}=1 quiet\n")));
+        assert!(!is_marked(&format!(
+            "console=ttyS0 not{MARK}=1 quiet {}\n",
+            MARK.to_lowercase() + "x"
+        )));
+        assert!(!is_guest() || is_marked(&fs::read_to_string("/proc/cmdline").unwrap()));
+    }
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `--kernel` → a kernel that can be started: image, modules, busybox.
+
+mod modules;
+mod wanted;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pagewise_observe::UserFile;
+
+use crate::cache::Kept;
+use crate::elf;
+use crate::error::Error;
+use crate::vmlinuz::{plain, release};
+
+pub(crate) use modules::{Module, Modules};
+pub use wanted::{Wanted, find};
+
+/// Something to boot.
+#[derive(Debug)]
+pub struct Kernel {
+    /// Where it came from, as the user would say it.
+    pub name: String,
+    /// As `uname -r` will print it, where the image says so.
+    pub release: String,
+    image: PathBuf,
+    modules: Option<PathBuf>,
+    busybox: Option<PathBuf>,
+    kept: Option<Kept>,
+}
+
+/// What QEMU is given.
+#[derive(Debug)]
+pub(crate) struct Image {
+    /// Where it is, if it can be used as it is.
+    pub(crate) path: PathBuf,
+    /// It had to be unpacked: these are to be used instead of the file.
+    pub(crate) unpacked: Option<Vec<u8>>,
+    /// It is plain, for the small machine; else as a distribution ships it.
+    pub(crate) plain: bool,
+    /// What its segments take, as far as that can be told.
+    pub(crate) memory: u64,
+}
+
+/// The longest image and module that is read, in bytes; a kernel with all its symbols has some 400 MiB.
+const LONGEST_IMAGE: u64 = 1 << 30;
+
+impl Kernel {
+    /// An image file with, where there is one, its folder of modules.
+    fn from_file(name: String, image: PathBuf, modules: Option<PathBuf>) -> Result<Self, Error> {
+        let bytes = UserFile::open(&image, LONGEST_IMAGE)?.into_bytes()?;
+        let plain = elf::read(&bytes).is_some_and(|elf| elf.is_kernel);
+        let release = release(&bytes);
+        if release.is_none() && !plain {
+            let what = "expected a Linux image for x86, or an unpacked kernel with an entry for \
+                        virtual machines (CONFIG_PVH)"
+                .to_owned();
+            return Err(Error::Unusable { path: image, what });
+        }
+        let release = release.unwrap_or_default();
+        let modules = modules.or_else(|| installed_modules(&release));
+        Ok(Self { name, release, image, modules, busybox: host_busybox(), kept: None })
+    }
+
+    /// What the cache keeps.
+    fn from_kept(kept: Kept) -> Self {
+        Self {
+            name: kept.name().to_owned(),
+            release: kept.release().to_owned(),
+            image: kept.path("image"),
+            modules: Some(kept.path("modules")),
+            busybox: Some(kept.path("busybox")),
+            kept: Some(kept),
+        }
+    }
+
+    /// Reads a file of this kernel; what the cache keeps is held against its hash.
+    fn read(&self, path: &Path) -> Result<Vec<u8>, Error> {
+        match &self.kept {
+            Some(kept) => kept.read(path),
+            None => Ok(UserFile::open(path, LONGEST_IMAGE)?.into_bytes()?),
+        }
+    }
+
+    pub(crate) fn image(&self) -> Result<Image, Error> {
+        let bytes = self.read(&self.image)?;
+        let path = self.image.clone();
+        if let Some(elf) = elf::read(&bytes).filter(|elf| elf.is_kernel) {
+            return Ok(Image { path, unpacked: None, plain: true, memory: elf.memory });
+        }
+        let unpacked = plain(&bytes);
+        let elf = unpacked.as_deref().and_then(elf::read);
+        let memory = elf.map_or(bytes.len() as u64, |elf| elf.memory);
+        Ok(Image { path, plain: unpacked.is_some(), unpacked, memory })
+    }
+
+    /// Modules and what they need: the usual ones as far as this kernel has them, and those that
+    /// the user asked for.
+    pub(crate) fn modules(&self, usual: &[&str], asked: &[String]) -> Result<Vec<Module>, Error> {
+        let modules = self.modules.as_deref().map(Modules::below).transpose()?.unwrap_or_default();
+        if let Some(name) = asked.iter().find(|name| !modules.has(name)) {
+            return Err(self.without(name));
+        }
+        let asked = asked.iter().map(String::as_str);
+        let names: Vec<&str> = usual.iter().copied().chain(asked).collect();
+        modules.closure(&names, |path| self.read(path))
+    }
+
+    fn without(&self, module: &str) -> Error {
+        let (path, what) = match &self.modules {
+            Some(folder) => (folder, format!("no module {module} here, and none built in")),
+            None => {
+                (&self.image, format!("no modules of this kernel are known, {module} or other"))
+            }
+        };
+        Error::Unusable { path: path.clone(), what }
+    }
+
+    /// A busybox that runs without libraries, and where it is.
+    pub(crate) fn busybox(&self) -> Result<Option<(&Path, Vec<u8>)>, Error> {
+        let Some(path) = self.busybox.as_deref() else { return Ok(None) };
+        Ok(Some((path, self.read(path)?)))
+    }
+}
+
+fn installed_modules(release: &str) -> Option<PathBuf> {
+    let folder = Path::new("/lib/modules").join(release);
+    (!release.is_empty() && folder.is_dir()).then_some(folder)
+}
+
+/// The host's busybox, if it is one that runs without libraries.
+fn host_busybox() -> Option<PathBuf> {
+    let path = PathBuf::from("/bin/busybox");
+    let elf = elf::read(&fs::read(&path).ok()?)?;
+    (!elf.needs_loader).then_some(path)
+}

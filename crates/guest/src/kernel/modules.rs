@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Names of modules → the files to load, dependencies first.
+//!
+//! Packages bring no `modules.dep`: it is made when they are installed. But every module names what
+//! it needs in its own `.modinfo`, so that is read instead. `modules.builtin` is in the package, and
+//! tells what is built in from what this kernel has not; only of names that the user asked for the
+//! latter is an error.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::files;
+use crate::vmlinuz;
+
+/// A module ready to be loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Module {
+    /// As `/proc/modules` prints it.
+    pub(crate) name: String,
+    /// Unpacked.
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The module files of one kernel.
+#[derive(Debug, Default)]
+pub(crate) struct Modules {
+    files: BTreeMap<String, PathBuf>,
+    built_in: BTreeSet<String>,
+}
+
+impl Modules {
+    /// Looks through `/lib/modules/<release>` or what stands for it.
+    pub(crate) fn below(folder: &Path) -> Result<Self, Error> {
+        let built_in = fs::read_to_string(folder.join("modules.builtin")).unwrap_or_default();
+        let built_in = built_in.lines().filter_map(|line| name(Path::new(line))).collect();
+        let mut modules = Self { built_in, ..Self::default() };
+        for path in files::below(folder)? {
+            if let Some(name) = name(&path) {
+                modules.files.insert(name, path);
+            }
+        }
+        Ok(modules)
+    }
+
+    /// Whether there is anything of this name, to load or built in.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        let name = canonical(name);
+        self.files.contains_key(&name) || self.built_in.contains(&name)
+    }
+
+    /// The modules and all they need, in the order in which they can be loaded.
+    pub(crate) fn closure(
+        &self,
+        names: &[&str],
+        read: impl Fn(&Path) -> Result<Vec<u8>, Error>,
+    ) -> Result<Vec<Module>, Error> {
+        let mut found = Vec::new();
+        let mut seen = BTreeSet::new();
+        for name in names {
+            self.add(&canonical(name), &read, &mut seen, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    fn add(
+        &self,
+        name: &str,
+        read: &impl Fn(&Path) -> Result<Vec<u8>, Error>,
+        seen: &mut BTreeSet<String>,
+        found: &mut Vec<Module>,
+    ) -> Result<(), Error> {
+        let Some(path) = self.files.get(name) else { return Ok(()) };
+        if !seen.insert(name.to_owned()) {
+            return Ok(());
+        }
+        let packed = read(path)?;
+        let file = path.to_string_lossy();
+        let bytes = vmlinuz::module(&file, packed).ok_or_else(|| Error::Unusable {
+            path: path.clone(),
+            what: "expected a module, packed with xz, zstd or gzip or not at all".to_owned(),
+        })?;
+        for needed in needs(&bytes) {
+            self.add(&needed, read, seen, found)?;
+        }
+        found.push(Module { name: name.to_owned(), bytes });
+        Ok(())
+    }
+}
+
+/// `lzo-rle.ko.xz` → `lzo_rle`.
+fn name(path: &Path) -> Option<String> {
+    let (name, ending) = path.file_name()?.to_str()?.split_once(".ko")?;
+    matches!(ending, "" | ".xz" | ".zst" | ".gz").then(|| canonical(name))
+}
+
+/// The kernel takes `-` and `_` for the same.
+fn canonical(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// What `.modinfo` says behind `depends=` (hard) and `softdep=pre:` (where it is there).
+fn needs(module: &[u8]) -> Vec<String> {
+    let strings = module.split(|byte| *byte == 0).filter_map(|text| std::str::from_utf8(text).ok());
+    let mut needs = Vec::new();
+    for text in strings {
+        if let Some(names) = text.strip_prefix("depends=") {
+            needs.extend(names.split(',').filter(|name| !name.is_empty()).map(canonical));
+        }
+        if let Some(names) = text.strip_prefix("softdep=pre:") {
+            let before = names.split("post:").next().unwrap_or_default();
+            needs.extend(before.split_whitespace().map(canonical));
+        }
+    }
+    needs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::At;
+
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, needs) in files {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("\x7fELF\0license=GPL\0depends={needs}\0name=x\0")).unwrap();
+        }
+        folder
+    }
+
+    fn order(folder: &Path, names: &[&str]) -> Vec<String> {
+        let read = |path: &Path| fs::read(path).at(path);
+        let found = Modules::below(folder).unwrap().closure(names, read).unwrap();
+        found.into_iter().map(|module| module.name).collect()
+    }
+
+    #[test]
+    fn what_is_needed_comes_first_and_once() {
+        let folder = folder(&[
+            ("kernel/drivers/zram.ko", "zsmalloc,lz4-x"),
+            ("kernel/mm/zsmalloc.ko", ""),
+            ("kernel/crypto/lz4-x.ko", "zsmalloc,builtin_one"),
+        ]);
+        assert_eq!(order(folder.path(), &["zram", "lz4_x"]), ["zsmalloc", "lz4_x", "zram"]);
+        assert_eq!(order(folder.path(), &["absent"]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_is_built_in_is_had_and_not_loaded() {
+        let folder = folder(&[("kernel/a.ko.xz", "")]);
+        fs::write(folder.path().join("modules.builtin"), "kernel/fs/x-y/x-y.ko\n").unwrap();
+        let modules = Modules::below(folder.path()).unwrap();
+        assert!(modules.has("a") && modules.has("x_y") && modules.has("x-y"));
+        assert!(!modules.has("kernel") && !modules.has("b"));
+        assert_eq!(order(folder.path(), &["x-y"]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn modules_that_need_each_other_end() {
+        let folder = folder(&[("a.ko", "b"), ("b.ko", "a")]);
+        assert_eq!(order(folder.path(), &["a"]), ["b", "a"]);
+    }
+
+    #[test]
+    fn a_damaged_module_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a.ko.xz"), b"no xz").unwrap();
+        let modules = Modules::below(folder.path()).unwrap();
+        let error = modules.closure(&["a"], |path| fs::read(path).at(path)).unwrap_err();
+        assert!(error.to_string().contains("a.ko.xz"), "{error}");
+    }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Runs other programs: none outlives the thread that started it.
+//!
+//! The kernel kills a child whose parent thread ends, if the child asks for it. setpriv asks, as
+//! here it would need unsafe code. A parent that was gone before that is noticed by the shell: its
+//! own parent is somebody else then, and it starts nothing.
+
+#![expect(clippy::disallowed_methods, reason = "it starts programs for all others, on a leash")]
+
+use std::env;
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use pagewise_model::Name;
+
+use crate::calls;
+use crate::error::Error;
+use crate::user::User;
+
+/// Finds a program in PATH, or says which package has it.
+pub fn find(name: &str, package: &'static str) -> Result<PathBuf, Error> {
+    find_in(&env::var_os("PATH").unwrap_or_default(), name, package)
+}
+
+/// Finds a program that Debian keeps where only root looks: anybody may run it.
+pub(crate) fn find_for_root(name: &str, package: &'static str) -> Result<PathBuf, Error> {
+    let mut path = env::var_os("PATH").unwrap_or_default();
+    path.push(":/usr/sbin:/sbin");
+    find_in(&path, name, package)
+}
+
+fn find_in(path: &OsStr, name: &str, package: &'static str) -> Result<PathBuf, Error> {
+    env::split_paths(path)
+        .map(|folder| folder.join(name))
+        .find(|path| is_program(path))
+        .ok_or_else(|| Error::Missing { program: name.to_owned(), package })
+}
+
+/// Whether it is a file that may be executed.
+#[must_use]
+pub fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}
+
+/// A command that ends with the thread that starts it, however that ends.
+pub(crate) fn leashed(program: &OsStr) -> Result<Command, Error> {
+    let mut command = Command::new(find("setpriv", "util-linux")?);
+    command.args(["--pdeathsig", "KILL", "--"]).arg(find("sh", "dash")?);
+    command.args(["-c", r#"umask 022; [ "$PPID" = "$0" ] && exec "$@""#]);
+    command.arg(std::process::id().to_string()).arg(program);
+    Ok(command)
+}
+
+/// A command on a leash for a program that is to have no rights: of this user, with these files open. Of
+/// our environment it learns where programs and libraries are.
+pub(crate) fn confined(
+    program: &Path,
+    user: User,
+    group: Option<u32>,
+    files: Vec<OwnedFd>,
+) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear();
+    command.envs(
+        ["PATH", "LD_LIBRARY_PATH"].into_iter().filter_map(|name| Some((name, env::var_os(name)?))),
+    );
+    calls::confine(&mut command, user, group, files);
+    command
+}
+
+/// The same command on a leash.
+fn on_leash(command: &Command) -> Result<Command, Error> {
+    let mut leashed = leashed(command.get_program())?;
+    leashed.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => leashed.env(name, value),
+            None => leashed.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        leashed.current_dir(folder);
+    }
+    Ok(leashed)
+}
+
+/// Runs it; its standard output, or the end of what it said.
+pub fn output(name: &str, command: &mut Command) -> Result<String, Error> {
+    output_of(name, command, Stdio::null())
+}
+
+/// The same for one that reads this.
+pub(crate) fn output_of(name: &str, command: &Command, input: Stdio) -> Result<String, Error> {
+    answer(name, on_leash(command)?.stdin(input))
+}
+
+/// Runs a command that is on a leash already.
+pub(crate) fn answer(name: &str, command: &mut Command) -> Result<String, Error> {
+    let failed = |said: String| Error::Failed { program: name.to_owned(), said };
+    let ended = command.output().map_err(|error| failed(error.to_string()))?;
+    if ended.status.success() {
+        return Ok(String::from_utf8_lossy(&ended.stdout).into_owned());
+    }
+    let said = last_lines(&String::from_utf8_lossy(&ended.stderr), 3).join("; ");
+    Err(failed(if said.is_empty() { ended.status.to_string() } else { said }))
+}
+
+/// The last lines that are not empty, safe to print.
+pub fn last_lines(text: &str, count: usize) -> Vec<String> {
+    let lines: Vec<&str> =
+        text.lines().map(str::trim_end).filter(|line| !line.trim().is_empty()).collect();
+    let last = &lines[lines.len().saturating_sub(count)..];
+    last.iter().map(|line| printable_line(line)).collect()
+}
+
+/// What a foreign program, a guest among them, said in a line: nothing in it acts on a terminal or begins
+/// another line.
+pub fn printable_line(line: &str) -> String {
+    Name::from(&*line.replace('\t', " ")).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_says_what_the_program_said() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo one >&2; echo two >&2; exit 3"]);
+        let error = output("sh", &mut command).unwrap_err();
+        assert_eq!(error.to_string(), "sh: one; two");
+        let mut silent = Command::new("false");
+        assert!(output("false", &mut silent).unwrap_err().to_string().contains("exit status: 1"));
+    }
+
+    /// Else a guest could write lines that look like ours, or to the terminal.
+    #[test]
+    fn what_others_said_is_safe_to_print() {
+        let said = "a\tb \x1b]0;x\x07\r\n\u{202e}c\u{85}d\n";
+        assert_eq!(last_lines(said, 3), ["a b \\u{1b}]0;x\\u{7}", "\\u{202e}c\\u{85}d"]);
+        assert_eq!(printable_line("why\npagewise: forged"), "why\\u{a}pagewise: forged");
+    }
+
+    #[test]
+    fn a_parent_that_is_gone_gets_no_child() {
+        let mut command = leashed("echo".as_ref()).unwrap();
+        assert_eq!(command.arg("here").output().unwrap().stdout, b"here\n");
+        let other = command.get_args().map(|word| match word.to_str() {
+            Some(word) if word == std::process::id().to_string() => "1",
+            word => word.unwrap(),
+        });
+        let mut orphan = Command::new(command.get_program());
+        let ended = orphan.args(other).output().unwrap();
+        assert!(!ended.status.success() && ended.stdout.is_empty());
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_its_package() {
+        let error = find("surely-no-program-of-that-name", "some-package").unwrap_err();
+        assert_eq!(error.next().as_deref(), Some("apt-get install some-package"));
+        assert!(find("sh", "dash").is_ok());
+    }
+}

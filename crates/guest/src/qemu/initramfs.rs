@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Program, busybox, modules, the job and its files → the initramfs.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{MemfdFlags, Mode, memfd_create};
+
+use super::disk;
+use super::guest::Guest;
+use crate::cpio::Archive;
+use crate::elf;
+use crate::error::{At, Error};
+use crate::kernel::{Kernel, Module};
+use crate::program;
+use crate::user::User;
+use crate::userland::{self, Userland};
+use crate::wire::{JOB, Job, OUT};
+
+/// What every guest gets, where its kernel has it as modules: the compressors come before zram,
+/// which in older kernels offers only those that are there when it looks.
+const MODULES: &[&str] =
+    &["lz4", "lz4hc", "lzo", "lzo_rle", "zstd", "deflate", "842", "zsmalloc", "zram"];
+
+/// The archive: what is the same for every job first, then the job.
+pub(super) fn build(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
+    let busybox = match guest.userland {
+        Userland::Minimal => kernel.busybox()?,
+        Userland::Systemd(_) => None,
+    };
+    let modules = kernel.modules(&wanted(guest), &guest.modules)?;
+    let mut bytes = system(&pid_1(&guest.program)?, busybox, &modules)?;
+    bytes.extend(job(guest, &modules)?);
+    Ok(bytes)
+}
+
+fn wanted(guest: &Guest) -> Vec<&'static str> {
+    let disks = if guest.disks.is_empty() { &[] } else { disk::MODULES };
+    let systemd = match guest.userland {
+        Userland::Minimal => &[],
+        Userland::Systemd(_) => userland::MODULES,
+    };
+    [MODULES, disks, systemd].concat()
+}
+
+/// The static program: a guest has no libraries.
+fn pid_1(path: &Path) -> Result<Vec<u8>, Error> {
+    let bytes = fs::read(path).at(path)?;
+    match elf::read(&bytes) {
+        Some(elf) if !elf.needs_loader => Ok(bytes),
+        Some(_) => Err(Error::Unusable {
+            path: path.to_owned(),
+            what: "needs libraries, and a guest has none: use the static build (make build)".into(),
+        }),
+        None => Err(Error::Unusable {
+            path: path.to_owned(),
+            what: "expected an x86_64 program".into(),
+        }),
+    }
+}
+
+fn system(
+    init: &[u8],
+    busybox: Option<(&Path, Vec<u8>)>,
+    modules: &[Module],
+) -> Result<Vec<u8>, Error> {
+    let mut archive = Archive::default();
+    for folder in ["dev", "proc", "sys", "tmp", "run", "root", "etc", OUT] {
+        archive.folder(folder);
+    }
+    archive.file("init", init);
+    archive.link("bin/pagewise", "/init");
+    archive.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n");
+    archive.file("etc/group", b"root:x:0:\n");
+    if let Some((path, bytes)) = busybox {
+        archive.file("bin/busybox", &bytes);
+        for applet in applets(path, &bytes)? {
+            archive.link(&format!("bin/{applet}"), "busybox");
+        }
+    }
+    for module in modules {
+        archive.file(&format!("modules/{}", module.name), &module.bytes);
+    }
+    Ok(archive.finish())
+}
+
+/// The names that this busybox answers to. It is the host's architecture, so the host asks it: in a
+/// guest that would be one more program to start. What is run are the bytes that were read and checked,
+/// by a user without rights, whatever lies at the path by now.
+fn applets(path: &Path, bytes: &[u8]) -> Result<Vec<String>, Error> {
+    let copy = in_memory(bytes).at(path)?;
+    let place = PathBuf::from(format!("/proc/self/fd/{}", copy.as_raw_fd()));
+    let mut command = program::confined(&place, User::without_rights(), None, vec![copy.into()]);
+    // It answers to its own name only.
+    let listed = program::answer("busybox", command.arg0("busybox").arg("--list"))?;
+    let plain = |name: &&str| !name.is_empty() && !name.contains('/') && *name != "busybox";
+    Ok(listed.lines().filter(plain).map(str::to_owned).collect())
+}
+
+/// A program that nobody else can write to. It is opened anew to read: one that is open to be written
+/// is not run.
+fn in_memory(bytes: &[u8]) -> std::io::Result<File> {
+    let flags = MemfdFlags::CLOEXEC;
+    // Before 6.3 the kernel knows no other memory than what can be run.
+    let file = memfd_create("busybox", flags | MemfdFlags::EXEC)
+        .or_else(|_| memfd_create("busybox", flags))?;
+    let mut file = File::from(file);
+    file.write_all(bytes)?;
+    rustix::fs::fchmod(&file, Mode::from_raw_mode(0o555))?;
+    File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
+    let mut environment = BTreeMap::from(
+        [
+            ("PATH", "/bin:/sbin:/usr/bin:/usr/sbin"),
+            ("HOME", "/root"),
+            ("LANG", "C.UTF-8"),
+            ("TERM", "dumb"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned())),
+    );
+    environment.extend(guest.environment.iter().cloned());
+    let modules = modules.iter().map(|module| module.name.clone()).collect();
+    let (argv, disks) = (guest.argv.clone(), guest.disks.len());
+    let job = Job {
+        argv,
+        environment,
+        modules,
+        disks,
+        root: root(guest),
+        files: permissions(guest)?,
+        quiet: guest.count,
+        settle_seconds: guest.start_deadline.as_secs() / 2,
+    };
+    let mut archive = Archive::default();
+    archive.file(JOB, &serde_json::to_vec(&job).unwrap_or_default());
+    for (from, to) in &guest.files {
+        // all of it lies in the guest's memory
+        const LONGEST: u64 = 1 << 30;
+        archive.file(to, &pagewise_observe::UserFile::open(from, LONGEST)?.into_bytes()?);
+    }
+    for (bytes, to) in &guest.texts {
+        archive.file(to, bytes);
+    }
+    Ok(archive.finish())
+}
+
+/// A userland's disk is the last one.
+fn root(guest: &Guest) -> Option<String> {
+    guest.userland.item()?;
+    let letter = ('a'..='z').nth(guest.disks.len().checked_sub(1)?)?;
+    Some(format!("/dev/vd{letter}"))
+}
+
+/// An archive of ours makes every file a program; on a disk they are what they are here.
+fn permissions(guest: &Guest) -> Result<Vec<(String, u32)>, Error> {
+    let one = |(from, to): &(PathBuf, String)| {
+        let data = from.metadata().at(from)?;
+        Ok((to.clone(), data.permissions().mode() & 0o777))
+    };
+    guest.files.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes that were checked are run, not the file, and by nobody who could do harm with them.
+    #[test]
+    fn the_host_asks_busybox_without_rights() {
+        let script = b"#!/bin/sh\nid -u\nprintf 'x/y\\nbusybox\\nsh\\n'\n";
+        let found = applets(Path::new("/nonexistent/busybox"), script).unwrap();
+        let [user, shell] = &found[..] else { panic!("{found:?}") };
+        let us = rustix::process::geteuid();
+        assert!(shell == "sh" && (us.is_root() || *user == us.as_raw().to_string()), "{found:?}");
+        assert!(!us.is_root() || user.parse::<u32>().is_ok_and(|user| user > 65533), "{found:?}");
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A guest → QEMU's command line.
+//!
+//! microvm is the smallest machine and takes the plain kernel; it has no firmware, no ACPI and no
+//! PCI. Some builds of QEMU lack it: those get q35. So does an image that could not be unpacked, and
+//! a guest with disks or several processors: without ACPI stock kernels see one processor and no
+//! disk. With ACPI microvm has no timer but the time stamp counter, without which a kernel waits for
+//! ever where a busy host spoils its calibration. Both end by a restart that QEMU is told not to do:
+//! a triple fault needs no device that the machine may lack.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::accelerator::{Accelerator, SANDBOX};
+use super::disk::{self, Backed};
+use super::guest::Guest;
+use super::seat::mark;
+use crate::error::Error;
+use crate::kernel::Image;
+use crate::program;
+use crate::user::User;
+use crate::wire::MARK;
+
+/// Where QEMU finds what the runner has made for it: a name below the folder that it runs in, or that of an
+/// open file.
+#[derive(Debug)]
+pub(super) struct Places {
+    /// The kernel.
+    pub(super) kernel: OsString,
+    /// The initramfs.
+    pub(super) initramfs: OsString,
+    /// The kernel's log.
+    pub(super) log: String,
+    /// What PID 1 tells.
+    pub(super) channel: String,
+}
+
+/// What stands behind `-M`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Machine(&'static str);
+
+const SMALL: Machine = Machine("microvm,isa-serial=off,acpi=off");
+const USUAL: Machine = Machine("q35,usb=off");
+
+/// The smallest machine that this QEMU has and that will do.
+pub(super) fn machine(
+    qemu: &Path,
+    guest: &Guest,
+    image: &Image,
+    disks: &[Backed],
+) -> Result<Machine, Error> {
+    if !image.plain || !disks.is_empty() || guest.cpus > 1 {
+        return Ok(USUAL);
+    }
+    let mut command = program::confined(qemu, User::without_rights(), None, Vec::new());
+    let listed = program::answer("qemu-system-x86_64", command.args(["-M", "help"]))?;
+    let has_small = listed.lines().any(|line| line.starts_with("microvm "));
+    Ok(if has_small { SMALL } else { USUAL })
+}
+
+/// Everything behind `qemu-system-x86_64`.
+pub(super) fn arguments(
+    guest: &Guest,
+    accelerator: Accelerator,
+    disks: &[Backed],
+    machine: Machine,
+    places: Places,
+    folder: &Path,
+) -> Vec<OsString> {
+    let mut line: Vec<OsString> = accelerator.arguments(guest.count).map(Into::into).into();
+    line.extend(["-M", machine.0, "-nodefaults", "-no-user-config"].map(Into::into));
+    line.extend(["-nic", "none", "-name"].map(Into::into));
+    line.push(mark(folder));
+    line.extend(SANDBOX.map(Into::into));
+    line.extend(["-display", "none", "-no-reboot", "-monitor", "none"].map(Into::into));
+    let megabytes = guest.memory.get().div_ceil(1 << 20);
+    line.extend(["-m".into(), format!("{megabytes}M").into()]);
+    line.extend(["-smp".into(), guest.cpus.to_string().into()]);
+    if guest.count {
+        line.extend(["-icount", "shift=0,sleep=off"].map(Into::into));
+    }
+    line.extend(["-kernel".into(), places.kernel]);
+    line.extend(["-initrd".into(), places.initramfs]);
+    line.extend(["-append".into(), kernel_line(guest).into()]);
+    // Else QEMU would shorten them, which a pipe refuses.
+    for (id, path) in [("log", places.log), ("channel", places.channel)] {
+        line.extend(["-chardev".into(), format!("file,id={id},append=on,path={path}").into()]);
+    }
+    line.extend(["-device", "isa-serial,chardev=log,index=0"].map(Into::into));
+    line.extend(["-device", "isa-serial,chardev=channel,index=1"].map(Into::into));
+    line.extend(disk::arguments(disks));
+    line
+}
+
+/// Addresses at random are instructions at random.
+const STEADY: &str = " nokaslr norandmaps randomize_kstack_offset=off";
+
+/// A panic ends the machine at once; the mark is what PID 1 knows itself by.
+fn kernel_line(guest: &Guest) -> String {
+    let quiet = if guest.whole_log { "" } else { " quiet" };
+    let steady = if guest.count { STEADY } else { "" };
+    let own = format!("console=ttyS0{quiet}{steady} panic=-1 reboot=t rdinit=/init {MARK}=1");
+    let words = guest.append.iter().map(String::as_str);
+    [own.as_str()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
+}

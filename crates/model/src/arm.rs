@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `vm.swappiness=60` as typed → a setting of an arm, checked against the knob table.
+//!
+//! Whether this host has the setting is not looked up here: who lends it says so. Of settings of which
+//! there are several one is named in brackets, as `thp.size.enabled[64kB]`; those of zram are of the arm's
+//! own devices, all of them.
+
+use crate::knob::{Access, Domain, KNOBS};
+use crate::{TrialArm, TrialSetting, most_similar};
+
+/// Reads `KNOB=VALUE`.
+///
+/// # Errors
+/// What is wrong, and what was expected.
+pub fn setting(text: &str) -> Result<TrialSetting, String> {
+    let (name, value) = text
+        .split_once('=')
+        .map(|(name, value)| (name.trim(), value.trim()))
+        .ok_or_else(|| format!("expected KNOB=VALUE as vm.swappiness=60, found {text:?}"))?;
+    let (bare, which) = instance(name);
+    let knob = KNOBS.iter().find(|knob| knob.name == bare).ok_or_else(|| unknown(bare))?;
+    match (knob.path.contains('{') && !is_of_zram(bare), which) {
+        (true, None) => {
+            return Err(format!(
+                "{name} is there several times: say which in brackets, /{}",
+                knob.path
+            ));
+        }
+        (false, Some(_)) => {
+            return Err(format!("{bare} is there once, or is of the arm's own zram devices"));
+        }
+        _ => {}
+    }
+    match knob.access {
+        Access::ReadWrite => {}
+        Access::ReadOnly => return Err(format!("{name} only informs: it cannot be set")),
+        Access::WriteOnly | Access::ReadActs => {
+            return Err(format!("{name} cannot be read, and so it cannot be given back"));
+        }
+    }
+    match taken(knob.domain, value) {
+        Some(expected) => Err(format!("{name}: expected {expected}, found {value:?}")),
+        None => Ok(TrialSetting { knob: name.to_owned(), value: value.to_owned() }),
+    }
+}
+
+/// A name and what stands in brackets behind it.
+#[must_use]
+pub fn instance(name: &str) -> (&str, Option<&str>) {
+    match name.strip_suffix(']').and_then(|name| name.split_once('[')) {
+        Some((name, instance)) => (name, Some(instance)),
+        None => (name, None),
+    }
+}
+
+/// Whether it is a setting of each zram device.
+#[must_use]
+pub fn is_of_zram(name: &str) -> bool {
+    KNOBS.iter().any(|knob| knob.name == name && knob.path.starts_with("sys/block/zram{"))
+}
+
+/// What a domain takes, where it does not take `value`. What only the host knows is left to it.
+fn taken(domain: Domain, value: &str) -> Option<String> {
+    let is_good = match domain {
+        _ if value.is_empty() => false,
+        Domain::Int { min, max } => value
+            .parse::<i128>()
+            .is_ok_and(|number| (i128::from(min)..=i128::from(max)).contains(&number)),
+        Domain::Bool => matches!(value, "0" | "1" | "Y" | "N" | "y" | "n" | "true" | "false"),
+        Domain::Word { words } => words.contains(&value),
+        Domain::Trigger => false,
+        _ => true,
+    };
+    (!is_good).then(|| match domain {
+        Domain::Int { min, max } => format!("a whole number from {min} to {max}"),
+        Domain::Bool => "0 or 1".to_owned(),
+        Domain::Word { words } => format!("one of {}", words.join(", ")),
+        Domain::Trigger => {
+            "a setting that keeps its value: this one acts and keeps none".to_owned()
+        }
+        _ => "a value".to_owned(),
+    })
+}
+
+fn unknown(name: &str) -> String {
+    let near = most_similar(name, KNOBS.iter().map(|knob| knob.name));
+    let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+    format!("no setting {name:?} is known{hint}")
+}
+
+/// Whether two arms set the same, in whatever order, and have the same swap and command.
+#[must_use]
+pub fn alike(one: &TrialArm, other: &TrialArm) -> bool {
+    let sorted = |arm: &TrialArm| {
+        let mut all: Vec<_> =
+            arm.settings.iter().map(|set| (set.knob.clone(), set.value.clone())).collect();
+        all.sort();
+        all
+    };
+    sorted(one) == sorted(other) && one.swap == other.swap && one.command == other.command
+}
+
+/// A setting that an arm sets twice.
+#[must_use]
+pub fn twice(arm: &TrialArm) -> Option<&str> {
+    let mut all = arm.settings.iter().enumerate();
+    let seen = |(at, set): (usize, &TrialSetting)| {
+        arm.settings[..at].iter().any(|before| before.knob == set.knob)
+    };
+    all.find(|&(at, set)| seen((at, set))).map(|(_, set)| set.knob.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arm(settings: &[&str]) -> TrialArm {
+        let settings = settings.iter().map(|text| setting(text).unwrap()).collect();
+        TrialArm { name: "a".to_owned(), settings, ..TrialArm::default() }
+    }
+
+    #[test]
+    fn settings_are_those_of_the_table() {
+        assert_eq!(setting(" vm.swappiness = 60").unwrap().value, "60");
+        for (bad, says) in [
+            ("vm.swappiness", "KNOB=VALUE"),
+            ("vm.swapiness=60", "did you mean vm.swappiness?"),
+            ("colour=blue", "no setting"),
+            ("vm.swappiness=201", "from 0 to 200"),
+            ("vm.swappiness=", "from 0 to 200"),
+            ("vm.swappiness=6O", "whole number"),
+        ] {
+            let why = setting(bad).unwrap_err();
+            assert!(why.contains(says), "{bad}: {why}");
+        }
+    }
+
+    #[test]
+    fn of_several_one_is_named_and_those_of_zram_are_of_all() {
+        let several =
+            KNOBS.iter().find(|knob| knob.path.contains("hugepages-{size}/enabled")).unwrap();
+        let set = setting(&format!("{}[64kB]=always", several.name)).unwrap();
+        assert_eq!(instance(&set.knob), (several.name, Some("64kB")));
+        let why = setting(&format!("{}=always", several.name)).unwrap_err();
+        assert!(why.contains("in brackets"), "{why}");
+        assert!(setting("vm.swappiness[1]=60").unwrap_err().contains("there once"));
+        let of_zram = KNOBS.iter().filter(|knob| is_of_zram(knob.name));
+        let settable = of_zram.filter(|knob| knob.access == Access::ReadWrite).count();
+        assert!(settable > 0);
+        assert!(setting("zram.writeback_limit_enable[1]=1").is_err());
+    }
+
+    #[test]
+    fn arms_that_differ_in_swap_or_command_differ() {
+        let one = arm(&["vm.swappiness=60"]);
+        let without = TrialArm { swap: Some(Vec::new()), ..one.clone() };
+        let other = TrialArm { command: Some(vec!["true".to_owned()]), ..one.clone() };
+        assert!(!alike(&one, &without) && !alike(&one, &other) && alike(&without, &without));
+    }
+
+    /// A loan must be given back, so it must be one that can be read.
+    #[test]
+    fn what_acts_or_only_informs_is_refused() {
+        let refused = KNOBS.iter().filter(|knob| knob.access != Access::ReadWrite);
+        let all: Vec<&crate::knob::Knob> = refused.collect();
+        assert!(!all.is_empty());
+        for knob in all {
+            assert!(setting(&format!("{}=1", knob.name)).is_err(), "{}", knob.name);
+        }
+    }
+
+    #[test]
+    fn arms_are_alike_in_any_order() {
+        let (one, other) = (["vm.swappiness=60", "vm.page-cluster=0"], ["vm.page-cluster=0"]);
+        let turned = [one[1], one[0]];
+        assert!(alike(&arm(&one), &arm(&turned)));
+        assert!(!alike(&arm(&one), &arm(&other)));
+        assert_eq!(twice(&arm(&["vm.swappiness=60", "vm.swappiness=1"])), Some("vm.swappiness"));
+        assert_eq!(twice(&arm(&one)), None);
+    }
+}

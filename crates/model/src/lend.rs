@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The borrowing contract: what an experiment or a benchmark may borrow from the host it runs on.
+//!
+//! Whoever measures changes no setting itself. It asks a [`Lender`]: `pagewise-apply` implements one
+//! whose loans are recorded in a journal before they are taken and are returned whatever happens;
+//! tests implement others. A loan that is not returned with [`Lender::return_loan`] is returned when
+//! the lender ends.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::{Bytes, Refusal};
+
+/// The number of a loan, unique within its lender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LoanId(pub u64);
+
+/// A zram device to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ZramSpec {
+    /// Its uncompressed capacity.
+    pub disksize: Bytes,
+    /// The kernel's name of the algorithm; `None` leaves the choice to the kernel.
+    pub algorithm: Option<String>,
+    /// The algorithm's level.
+    pub level: Option<i32>,
+    /// A file with a dictionary for the algorithm.
+    pub dictionary: Option<PathBuf>,
+    /// The limit on the memory that it uses.
+    pub mem_limit: Option<Bytes>,
+}
+
+impl ZramSpec {
+    /// A device of this size with the kernel's defaults.
+    #[must_use]
+    pub fn new(disksize: Bytes) -> Self {
+        Self { disksize, algorithm: None, level: None, dictionary: None, mem_limit: None }
+    }
+}
+
+/// A zram device that was lent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ZramDevice {
+    /// Its loan.
+    pub loan: LoanId,
+    /// The N of `zramN`.
+    pub number: u32,
+    /// `/dev/zramN`.
+    pub device: PathBuf,
+    /// `/sys/block/zramN`.
+    pub sysfs: PathBuf,
+}
+
+/// Swap to switch on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SwapSpec {
+    /// Where.
+    pub area: SwapArea,
+    /// Its priority; `None` leaves the choice to the kernel.
+    pub priority: Option<i16>,
+}
+
+/// What is swapped to. A new swap header is written on either.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SwapArea {
+    /// A zram device or file of the same lender.
+    Lent(PathBuf),
+    /// A block device of the machine, whose contents are lost. Lenders of an ordinary host refuse it.
+    Device(PathBuf),
+}
+
+impl SwapArea {
+    /// The device or file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Lent(path) | Self::Device(path) => path,
+        }
+    }
+}
+
+/// As `swap on /dev/zram1`.
+impl fmt::Display for SwapSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "swap on {}", self.area.path().display())
+    }
+}
+
+/// A file without holes that swap can be switched on at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SwapFile {
+    /// Its loan.
+    pub loan: LoanId,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// A memory cgroup to make. A limit that is `None` stays as the kernel sets it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GroupSpec {
+    /// The limit on memory (`memory.max`, `memory.limit_in_bytes`).
+    pub max: Option<Bytes>,
+    /// Where reclaim begins (`memory.high`); cgroup version 2 only.
+    pub high: Option<Bytes>,
+    /// The limit on swap (`memory.swap.max`; with version 1 the part of
+    /// `memory.memsw.limit_in_bytes` beyond `max`, which has to be given then).
+    pub swap_max: Option<Bytes>,
+    /// The group's own swappiness. Version 2 has one for the whole host: there it is not set.
+    pub swappiness: Option<u32>,
+}
+
+/// A memory cgroup that was lent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryGroup {
+    /// Its loan; processes that are left in it are killed before it is removed.
+    pub loan: LoanId,
+    /// Its folder: a process joins by writing its pid to `cgroup.procs` there.
+    pub folder: PathBuf,
+    /// Whether it is of version 2.
+    pub unified: bool,
+}
+
+/// A value for a knob of the [table](crate::knob::KNOBS).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnobSetting {
+    /// Its name in the table, as `vm.page-cluster`.
+    pub name: String,
+    /// What stands in its path if there are several of it, as `2048kB` or the number of a zram device.
+    pub instance: Option<String>,
+    /// The value, as the kernel spells it.
+    pub value: String,
+}
+
+impl KnobSetting {
+    /// A knob that exists once.
+    #[must_use]
+    pub fn new(name: &str, value: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), instance: None, value: value.into() }
+    }
+
+    /// One of several knobs of this name.
+    #[must_use]
+    pub fn of_instance(name: &str, instance: &str, value: impl Into<String>) -> Self {
+        Self { instance: Some(instance.to_owned()), ..Self::new(name, value) }
+    }
+}
+
+/// As `vm.swappiness = 60`, or `zram.mem_limit = 0 of 3`.
+impl fmt::Display for KnobSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}", self.name, self.value)?;
+        self.instance.as_ref().map_or(Ok(()), |instance| write!(f, " of {instance}"))
+    }
+}
+
+/// Lends parts of a host for a while. What a lender does not implement it refuses.
+pub trait Lender {
+    /// Makes a zram device.
+    ///
+    /// # Errors
+    /// If there is no zram, or the kernel refuses the algorithm or the size.
+    fn lend_zram(&mut self, _spec: &ZramSpec) -> Result<ZramDevice, Refusal> {
+        Err(not_lent("a zram device"))
+    }
+
+    /// Writes a swap header and switches the swap on.
+    ///
+    /// # Errors
+    /// If the kernel refuses, other swap of the host is in use, or the area is not for this lender to
+    /// lend.
+    fn lend_swap(&mut self, spec: &SwapSpec) -> Result<LoanId, Refusal> {
+        Err(not_lent(&spec.to_string()))
+    }
+
+    /// The folder for swap files; `None` leaves the choice to the borrower.
+    fn swap_folder(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// Makes a file for swap, without holes.
+    ///
+    /// # Errors
+    /// If it does not fit, or the file system cannot hold swap.
+    fn lend_swap_file(&mut self, _folder: &Path, _size: Bytes) -> Result<SwapFile, Refusal> {
+        Err(not_lent("a swap file"))
+    }
+
+    /// Makes a memory cgroup.
+    ///
+    /// # Errors
+    /// If there is no memory controller, or the kernel refuses a limit.
+    fn lend_group(&mut self, _spec: &GroupSpec) -> Result<MemoryGroup, Refusal> {
+        Err(not_lent("a memory cgroup"))
+    }
+
+    /// Sets a knob.
+    ///
+    /// # Errors
+    /// If the host lacks it or refuses the value, or the old value could not be restored.
+    fn lend_knob(&mut self, setting: &KnobSetting) -> Result<LoanId, Refusal> {
+        Err(not_lent(&setting.to_string()))
+    }
+
+    /// Returns one loan before the others.
+    ///
+    /// # Errors
+    /// If it is in use, or somebody else has changed it since.
+    fn return_loan(&mut self, loan: LoanId) -> Result<(), Refusal>;
+}
+
+fn not_lent(what: &str) -> Refusal {
+    Refusal::new(what, "it is not lent here")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Miser;
+
+    impl Lender for Miser {
+        fn return_loan(&mut self, _: LoanId) -> Result<(), Refusal> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_a_lender_does_not_implement_is_refused_by_name() {
+        let area = SwapArea::Device("/dev/vdb".into());
+        let swap = Miser.lend_swap(&SwapSpec { area, priority: None }).unwrap_err();
+        assert_eq!(swap.to_string(), "swap on /dev/vdb: it is not lent here");
+        let zram = KnobSetting::of_instance("zram.mem_limit", "3", "0");
+        let knob = Miser.lend_knob(&zram).unwrap_err();
+        assert_eq!(knob.what, "zram.mem_limit = 0 of 3");
+        assert!(Miser.lend_zram(&ZramSpec::new(Bytes::new(4096))).is_err());
+        assert!(Miser.lend_group(&GroupSpec::default()).is_err());
+        assert!(Miser.lend_swap_file(Path::new("/tmp"), Bytes::new(4096)).is_err());
+        assert_eq!(Miser.swap_folder(), None);
+    }
+}

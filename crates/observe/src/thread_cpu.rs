@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Processor time of single threads and processes from `/proc/PID`, for whoever measures: the kernel's
+//! own threads by name, our children, and what a process has used so far.
+
+use pagewise_model::Nanos;
+
+use crate::process::StatLine;
+use crate::root::HostRoot;
+use crate::thp::{is_kernel_thread, kernel_threads, khugepaged_pid, run_times};
+
+/// Threads whose processor time is read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ThreadCpu {
+    /// Their numbers.
+    pub threads: Vec<u32>,
+}
+
+impl ThreadCpu {
+    /// kswapd, the kernel's reclaim threads: one for each node; none in a container that does not see them.
+    #[must_use]
+    pub fn kswapd(host: &HostRoot) -> Self {
+        Self::named(host, is_kswapd)
+    }
+
+    /// khugepaged, which collapses pages. It ends and begins anew with some settings.
+    #[must_use]
+    pub fn khugepaged(host: &HostRoot) -> Self {
+        Self { threads: khugepaged_pid(host).get().into_iter().collect() }
+    }
+
+    /// Threads of the kernel: a program may have any name.
+    fn named(host: &HostRoot, is_it: impl Fn(&[u8]) -> bool) -> Self {
+        let name = |pid: u32| host.bytes(&format!("proc/{pid}/comm"));
+        let is = |pid: &u32| {
+            name(*pid).is_ok_and(|name| is_it(name.trim_ascii())) && is_kernel_thread(host, *pid)
+        };
+        Self { threads: kernel_threads(host).into_iter().filter(is).collect() }
+    }
+
+    /// Their time together; `None` where one does not tell, or there is none.
+    #[must_use]
+    pub fn time(&self, host: &HostRoot) -> Option<Nanos> {
+        let time = |pid: &u32| Some(run_times(host, *pid).get()?.on_cpu.get());
+        let sum = self.threads.iter().map(time).sum::<Option<u64>>().map(Nanos::new);
+        sum.filter(|_| !self.threads.is_empty())
+    }
+}
+
+fn is_kswapd(name: &[u8]) -> bool {
+    let node = name.strip_prefix(b"kswapd");
+    node.is_some_and(|node| !node.is_empty() && node.iter().all(u8::is_ascii_digit))
+}
+
+/// The time that a process has run and its major faults, as far as the host tells them.
+#[must_use]
+pub fn process_usage(host: &HostRoot, pid: u32) -> (Option<Nanos>, Option<u64>) {
+    let time = run_times(host, pid).get().map(|times| times.on_cpu);
+    (time, StatLine::read(host, pid).map(|stat| stat.major_faults))
+}
+
+/// The children of a process, those that have ended and were not waited for among them.
+#[must_use]
+pub fn children(host: &HostRoot, parent: u32) -> Vec<u32> {
+    let is_child =
+        |pid: &u32| StatLine::read(host, *pid).is_some_and(|stat| stat.parent == u64::from(parent));
+    host.numbered("proc", "").into_iter().filter(is_child).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::testing::host;
+
+    #[test]
+    fn reclaim_threads_are_found_by_name_and_parent() {
+        for (name, is) in
+            [("kswapd0", true), ("kswapd12", true), ("kswapd", false), ("kswapdx", false)]
+        {
+            assert_eq!(is_kswapd(name.as_bytes()), is, "{name}");
+        }
+        let host = host([
+            ("proc/2/task/2/children", "38 39 77 "),
+            ("proc/38/comm", "kswapd0\n"),
+            ("proc/38/stat", "38 (kswapd0) S 2 0 0\n"),
+            ("proc/38/schedstat", "6640 200371 2\n"),
+            ("proc/39/comm", "kworker/0\n"),
+            ("proc/39/stat", "39 (kworker/0) S 2 0 0\n"),
+            ("proc/77/comm", "kswapd1\n"),
+            ("proc/77/stat", "77 (kswapd1) S 1 0 0\n"),
+        ]);
+        let found = ThreadCpu::kswapd(&host);
+        assert_eq!(found.threads, [38], "77 is a program that calls itself so");
+        assert_eq!(found.time(&host), Some(Nanos::new(6640)));
+        assert_eq!(ThreadCpu { threads: vec![38, 99] }.time(&host), None);
+        assert_eq!(ThreadCpu::default().time(&host), None);
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a child to be found")]
+    fn our_own_time_and_children_are_known() {
+        let live = HostRoot::live().unwrap();
+        let (time, faults) = process_usage(&live, std::process::id());
+        assert!(time.is_some_and(|time| time > Nanos::new(0)) && faults.is_some());
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(children(&live, std::process::id()).contains(&child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!children(&live, std::process::id()).contains(&child.id()));
+        let other = process_usage(&live, u32::MAX);
+        assert_eq!(other, (None, None));
+    }
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How many pairs at most → after how many it may be looked, and how sure it must be then.
+//!
+//! Who looks after every pair and stops when the interval leaves out 1 is wrong far more often than
+//! in 5 of 100. Here only some looks are allowed, from [`FIRST`] pairs on, and what may be wrong is
+//! spent over them as O'Brien and Fleming do (in the form of Lan and DeMets): nearly nothing early,
+//! so that the last look costs little. With fewer than twelve pairs there is the one look at the end.
+//!
+//! The bounds come from playing: where nothing differs every sign of a pair is a coin's, whatever the
+//! distribution, so that the signed-rank sums of all looks can be drawn together. They are bounds of
+//! the interval, so it holds at every look at once, and "equivalent" may end an experiment too.
+//!
+//! Source: Lan, DeMets, "Discrete sequential boundaries for clinical trials", Biometrika 70 (1983).
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use fastrand::Rng;
+use pagewise_model::TrialLook;
+
+use crate::paired::{MISSES, rank};
+
+/// No look before so many pairs.
+const FIRST: usize = 9;
+/// Experiments played.
+const PLAYED: usize = 20_000;
+
+/// The looks, the last one after all pairs.
+pub fn looks(pairs: usize) -> Vec<TrialLook> {
+    looks_until(pairs, pairs)
+}
+
+/// The looks of an experiment that was to have `planned` pairs and ended after `pairs`.
+pub(crate) fn looks_until(planned: usize, pairs: usize) -> Vec<TrialLook> {
+    static PLAYED_BEFORE: Mutex<BTreeMap<(usize, usize), Vec<TrialLook>>> =
+        Mutex::new(BTreeMap::new());
+    let mut known = PLAYED_BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+    known.entry((planned, pairs)).or_insert_with(|| played(planned, pairs)).clone()
+}
+
+fn played(planned: usize, pairs: usize) -> Vec<TrialLook> {
+    let mut after = after(planned);
+    after.retain(|look| *look < pairs);
+    after.push(pairs.min(planned));
+    let bounds = match after.as_slice() {
+        [only] if *only == planned || *only == 0 => vec![rank(*only, MISSES)],
+        several => bounds(several, planned),
+    };
+    let counted = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let look = |(pairs, bound): (usize, Option<usize>)| TrialLook {
+        pairs: counted(pairs),
+        bound: bound.map(counted),
+    };
+    after.into_iter().zip(bounds).map(look).collect()
+}
+
+/// After half, three quarters and all of the pairs; more looks would each cost something.
+fn after(pairs: usize) -> Vec<usize> {
+    let early = [pairs.div_ceil(2), (pairs * 3).div_ceil(4)];
+    let early = early.into_iter().filter(|look| (FIRST..pairs).contains(look));
+    early.chain([pairs]).collect()
+}
+
+/// What may be spent until this share of all pairs was seen.
+fn spent(share: f64) -> f64 {
+    2.0 * upper_tail(1.959_964 / share.sqrt())
+}
+
+/// How likely a standard normal is larger. Source: Abramowitz, Stegun, 26.2.17; off by 7.5e-8.
+fn upper_tail(z: f64) -> f64 {
+    const B: [f64; 5] =
+        [0.319_381_530, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
+    let t = 1.0 / (1.0 + 0.231_641_9 * z);
+    let polynomial = B.iter().rev().fold(0.0, |sum, b| (sum + b) * t);
+    (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt() * polynomial
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share of those played"
+)]
+fn allowed(share: f64) -> usize {
+    (spent(share) * PLAYED as f64) as usize
+}
+
+/// The bound at each look: as many of the experiments that still run may cross it as is spent by then.
+fn bounds(after: &[usize], planned: usize) -> Vec<Option<usize>> {
+    let mut rng = Rng::with_seed(1);
+    let mut running: Vec<Vec<usize>> =
+        (0..PLAYED).map(|_| lesser_sums(after, planned, &mut rng)).collect();
+    let mut bounds = Vec::new();
+    for (look, &seen) in after.iter().enumerate() {
+        let allowed = allowed(seen as f64 / planned as f64);
+        let room = allowed.saturating_sub(PLAYED - running.len());
+        let mut sums: Vec<usize> = running.iter().map(|sums| sums[look]).collect();
+        sums.sort_unstable();
+        // all with a sum below this cross, and they are no more than there is room for
+        let bound = sums.get(room).copied().unwrap_or(0).min(rank(seen, MISSES).unwrap_or(0));
+        running.retain(|sums| sums[look] >= bound);
+        bounds.push((bound > 0).then_some(bound));
+    }
+    bounds
+}
+
+/// One experiment in which nothing differs: at each look the lesser of the two signed-rank sums, which
+/// is the number of Walsh averages on the one side of zero.
+fn lesser_sums(after: &[usize], planned: usize, rng: &mut Rng) -> Vec<usize> {
+    let mut drawn: Vec<f64> = Vec::new();
+    let (mut above, mut sums) = (0, Vec::new());
+    // all of them, wherever it ends: so that the same are played
+    for seen in 1..=planned {
+        drawn.push(rng.f64() - 0.5);
+        above += drawn.iter().filter(|one| **one + drawn[seen - 1] > 0.0).count();
+        if after.contains(&seen) {
+            sums.push(above.min(seen * (seen + 1) / 2 - above));
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(pairs: usize) -> Vec<(u32, Option<u32>)> {
+        looks(pairs).iter().map(|look| (look.pairs, look.bound)).collect()
+    }
+
+    #[test]
+    fn few_pairs_are_looked_at_once_as_published_tables_say() {
+        assert_eq!(of(5), [(5, None)]);
+        assert_eq!(of(7), [(7, Some(3))]);
+        assert_eq!(of(9), [(9, Some(6))]);
+    }
+
+    #[test]
+    fn the_first_look_is_not_before_nine_and_the_last_gives_little_away() {
+        for pairs in [12, 13, 20, 33, 60] {
+            let looks = of(pairs);
+            assert!(looks[0].0 >= 9 && looks.len() >= 2, "{looks:?}");
+            assert!(looks.is_sorted_by(|a, b| a.0 < b.0), "{looks:?}");
+            let last = looks[looks.len() - 1];
+            assert_eq!(last.0 as usize, pairs);
+            let (bound, fixed) = (last.1.unwrap() as f64, rank(pairs, MISSES).unwrap() as f64);
+            assert!((0.85..=1.0).contains(&(bound / fixed)), "{pairs}: {bound} of {fixed}");
+        }
+    }
+
+    /// Who ends early keeps to what may be spent by then.
+    #[test]
+    fn an_experiment_that_was_cut_short_is_judged_by_the_looks_it_had() {
+        let cut: Vec<_> = looks_until(20, 13).iter().map(|look| (look.pairs, look.bound)).collect();
+        assert_eq!(cut[..1], of(20)[..1]);
+        let (last, fixed) = (cut[1].1.unwrap() as usize, rank(13, MISSES).unwrap());
+        assert!(cut[1].0 == 13 && last < fixed, "{cut:?} {fixed}");
+        assert_eq!(looks_until(7, 7)[0].bound, Some(3));
+        assert_eq!(looks_until(7, 0)[0].bound, None);
+        assert_eq!(looks_until(20, 0)[0].bound, None);
+    }
+
+    /// The published boundaries for four equal looks are 4.05, 2.86, 2.34 and 2.02.
+    #[test]
+    fn what_is_spent_is_what_lan_and_de_mets_published() {
+        let all = [0.25, 0.5, 0.75, 1.0].map(spent);
+        for (spent, published) in all.into_iter().zip([0.0001, 0.0056, 0.0236, 0.05]) {
+            assert!((spent - published).abs() < 0.0001, "{spent} {published}");
+        }
+    }
+}

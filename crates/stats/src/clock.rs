@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The clock of a machine → which metrics it can judge.
+
+use pagewise_model::{Clock, MetricKind};
+
+/// Why a metric of this kind cannot be judged by this clock; none where it can.
+pub(crate) fn not_judged(kind: MetricKind, clock: Clock) -> Option<&'static str> {
+    match (kind, clock) {
+        (MetricKind::Count | MetricKind::Said, _) | (_, Clock::Real) => None,
+        (MetricKind::Cpu, Clock::Counted) => None,
+        (MetricKind::Cpu, Clock::Emulated) => Some("processor time under emulation is not judged"),
+        (MetricKind::Time, _) => Some("time under emulation is not judged"),
+    }
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The paired values of one metric → what may be said of B against A, and what more pairs would tell.
+//!
+//! Better and worse mean that the interval leaves out 1, equivalent that all of it is nearer to 1 than
+//! the least effect that matters; where both are so the effect is real and does not matter, and it is
+//! called equivalent. Nothing is dropped: the estimate bears outliers, and they are named.
+
+use pagewise_model::{Clock, TrialMetric, Verdict};
+
+use crate::clock::not_judged;
+use crate::metric::Metric;
+use crate::paired::{PairedRatio, median};
+
+/// Two standard errors show a difference in half of all experiments; it takes 0.84 more to show it in 80
+/// of 100.
+const PROBABLY: f64 = (1.959_964 + 0.841_621) / 1.959_964;
+/// More pairs than this are no advice.
+const TOO_MANY: f64 = 1000.0;
+
+/// The n-th value of each belongs to the n-th pair.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Series {
+    pub(crate) a: Vec<f64>,
+    pub(crate) b: Vec<f64>,
+    /// Numbers of the runs.
+    pub(crate) a_runs: Vec<u32>,
+    pub(crate) b_runs: Vec<u32>,
+}
+
+/// The same where the clock may not be one: the values stay, and nothing is said of them.
+pub(crate) fn compared_by(
+    clock: Clock,
+    metric: &Metric,
+    host_wide: bool,
+    series: &Series,
+    bound: Option<u32>,
+    min_effect: f64,
+) -> TrialMetric {
+    let mut found = compared(metric, host_wide, series, bound, min_effect);
+    if let Some(why) = not_judged(found.kind, clock) {
+        found.verdict = Verdict::Undecided;
+        (found.interval, found.more_pairs, found.detectable_effect) = (None, None, None);
+        found.lack = Some(why.to_owned());
+    }
+    found
+}
+
+/// What a metric says of its pairs.
+pub(crate) fn compared(
+    metric: &Metric,
+    host_wide: bool,
+    series: &Series,
+    bound: Option<u32>,
+    min_effect: f64,
+) -> TrialMetric {
+    let [a, b] = [&series.a, &series.b].map(|values| comparable(metric, values));
+    let ratio = PairedRatio::bounded_by(&a, &b, bound.map(|bound| bound as usize));
+    let interval = ratio.and_then(|ratio| ratio.interval);
+    let verdict = verdict(interval, min_effect, metric.higher_is_better);
+    let decided = verdict != Verdict::Undecided;
+    TrialMetric {
+        name: metric.name.clone(),
+        unit: metric.known().map_or("said", |known| known.unit).to_owned(),
+        kind: metric.kind(),
+        higher_is_better: metric.higher_is_better,
+        host_wide,
+        a: median(&series.a),
+        b: median(&series.b),
+        b_per_a: ratio.map(|ratio| ratio.estimate),
+        interval,
+        verdict,
+        more_pairs: ratio.filter(|_| !decided).and_then(|ratio| more_pairs(&ratio, min_effect)),
+        detectable_effect: interval.map(|ends| (half_width(ends) * PROBABLY).exp_m1()),
+        outliers: [outliers(&a, &series.a_runs), outliers(&b, &series.b_runs)].concat(),
+        lack: ratio.is_none().then(|| lack(&series.a, &series.b)),
+    }
+}
+
+/// Half an event more on both sides of a count: none against some has a ratio then.
+pub(crate) fn comparable(metric: &Metric, values: &[f64]) -> Vec<f64> {
+    let more = if metric.is_whole() { 0.5 } else { 0.0 };
+    values.iter().map(|value| value + more).collect()
+}
+
+fn lack(a: &[f64], b: &[f64]) -> String {
+    match a.is_empty() || b.is_empty() {
+        true => "no pair of it is complete".to_owned(),
+        false => "a ratio needs values above zero".to_owned(),
+    }
+}
+
+fn verdict(interval: Option<[f64; 2]>, min_effect: f64, higher_is_better: bool) -> Verdict {
+    let Some([low, high]) = interval else { return Verdict::Undecided };
+    let most = 1.0 + min_effect;
+    match (low > 1.0, high < 1.0) {
+        _ if low >= 1.0 / most && high <= most => Verdict::Equivalent,
+        (false, false) => Verdict::Undecided,
+        (more, _) if more == higher_is_better => Verdict::Better,
+        _ => Verdict::Worse,
+    }
+}
+
+/// Half of it as a logarithm.
+fn half_width([low, high]: [f64; 2]) -> f64 {
+    (high / low).ln() / 2.0
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to a thousand")]
+/// So many more would probably bring the interval away from 1, or into what does not matter.
+fn more_pairs(ratio: &PairedRatio, min_effect: f64) -> Option<u32> {
+    let Some(interval) = ratio.interval else {
+        // what six pairs say nobody knows yet
+        return u32::try_from(6_usize.saturating_sub(ratio.pairs)).ok().filter(|more| *more > 0);
+    };
+    let (effect, least) = (ratio.estimate.ln().abs(), min_effect.ln_1p());
+    let room = effect.max(least - effect);
+    let needed = ratio.pairs as f64 * (half_width(interval) * PROBABLY / room).powi(2);
+    let more = (needed - ratio.pairs as f64).ceil().max(1.0);
+    (more <= TOO_MANY).then_some(more as u32)
+}
+
+/// Values further from the median than 3.5 times what is usual, and than 2 %.
+fn outliers(values: &[f64], runs: &[u32]) -> Vec<u32> {
+    let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    let Some(middle) = median(&logs) else { return Vec::new() };
+    let usual = deviation(&logs, middle).max(0.02 / 3.5);
+    let far = |(log, _): &(&f64, &u32)| (**log - middle).abs() > 3.5 * usual;
+    logs.iter().zip(runs).filter(far).map(|(_, run)| *run).collect()
+}
+
+/// As a standard deviation, but moved by no outlier: from the median of distances.
+pub(crate) fn deviation(values: &[f64], middle: f64) -> f64 {
+    let away: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
+    median(&away).unwrap_or(0.0) * 1.4826
+}
+
+/// The least effect that so many pairs will probably show where a run varies so much.
+pub fn detectable_effect(run_spread: f64, pairs: u32) -> f64 {
+    let pairs = f64::from(pairs.max(1));
+    // the interval of few pairs is wider than their number alone says; 0.955 is what ranks lose
+    let width = 1.959_964 / (0.955 * pairs).sqrt() * (1.0 + 1.77 / pairs);
+    (PROBABLY * width * run_spread * std::f64::consts::SQRT_2).exp_m1()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(a: &[f64], b: &[f64], bound: Option<u32>) -> TrialMetric {
+        let runs = |from: u32, values: &[f64]| (from..).take(values.len()).collect();
+        let series =
+            Series { a: a.to_vec(), b: b.to_vec(), a_runs: runs(1, a), b_runs: runs(100, b) };
+        compared(&Metric::time(), false, &series, bound, 0.02)
+    }
+
+    #[test]
+    fn a_verdict_is_where_the_interval_lies() {
+        let cases = [
+            ([1.001, 1.05], Verdict::Worse),
+            ([0.9, 0.999], Verdict::Better),
+            ([0.985, 1.019], Verdict::Equivalent),
+            ([1.001, 1.019], Verdict::Equivalent),
+            ([0.97, 1.01], Verdict::Undecided),
+            ([1.0, 1.05], Verdict::Undecided),
+        ];
+        for (interval, wanted) in cases {
+            assert_eq!(verdict(Some(interval), 0.02, false), wanted, "{interval:?}");
+            let turned = match wanted {
+                Verdict::Better => Verdict::Worse,
+                Verdict::Worse => Verdict::Better,
+                same => same,
+            };
+            assert_eq!(verdict(Some(interval), 0.02, true), turned, "{interval:?}");
+        }
+        assert_eq!(verdict(None, 0.02, false), Verdict::Undecided);
+        assert_eq!(verdict(Some([1.0, 1.0]), 0.0, false), Verdict::Equivalent);
+    }
+
+    #[test]
+    fn counts_may_be_zero_and_times_may_not() {
+        let faults = Metric::parse("major-faults").unwrap();
+        let series = Series { a: vec![0.0; 7], b: vec![0.0; 7], ..Series::default() };
+        let none = compared(&faults, false, &series, Some(3), 0.02);
+        assert_eq!((none.verdict, none.b_per_a), (Verdict::Equivalent, Some(1.0)));
+        let series = Series { b: vec![40.0; 7], ..series };
+        let some = compared(&faults, false, &series, Some(3), 0.02);
+        assert_eq!((some.verdict, some.b), (Verdict::Worse, Some(40.0)));
+        let time = of(&[0.0; 7], &[1.0; 7], Some(3));
+        assert!(time.lack.unwrap().contains("above zero") && time.interval.is_none());
+    }
+
+    /// A share is none: half an event more would be half of it.
+    #[test]
+    fn shares_are_compared_as_they_are() {
+        let efficiency = Metric::parse("scan-efficiency").unwrap();
+        let series = Series { a: vec![0.2; 7], b: vec![0.9; 7], ..Series::default() };
+        let found = compared(&efficiency, false, &series, Some(3), 0.02);
+        assert!((found.b_per_a.unwrap() - 4.5).abs() < 1e-9 && found.verdict == Verdict::Better);
+    }
+
+    #[test]
+    fn a_clock_that_is_none_judges_no_time_and_keeps_the_values() {
+        let series = Series { a: vec![1.0; 7], b: vec![2.0; 7], ..Series::default() };
+        let judged = |clock, name: &str| {
+            let metric = Metric::parse(name).unwrap();
+            compared_by(clock, &metric, false, &series, Some(3), 0.02)
+        };
+        for (clock, name, verdict) in [
+            (Clock::Real, "time", Verdict::Worse),
+            (Clock::Emulated, "time", Verdict::Undecided),
+            (Clock::Emulated, "cpu", Verdict::Undecided),
+            (Clock::Emulated, "p99", Verdict::Undecided),
+            (Clock::Emulated, "refaults", Verdict::Worse),
+            (Clock::Emulated, "precision", Verdict::Better),
+            (Clock::Counted, "time", Verdict::Undecided),
+            (Clock::Counted, "cpu", Verdict::Worse),
+        ] {
+            let found = judged(clock, name);
+            assert_eq!(found.verdict, verdict, "{clock:?} {name}");
+            assert_eq!((found.a, found.b, found.b_per_a.is_some()), (Some(1.0), Some(2.0), true));
+            if verdict == Verdict::Undecided {
+                assert!(found.lack.unwrap().contains("emulation") && found.more_pairs.is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn an_outlier_is_named_and_counts() {
+        let a = [1.0, 1.01, 0.99, 1.0, 1.02, 0.98, 3.0];
+        let metric = of(&a, &[1.0; 7], Some(3));
+        assert_eq!(metric.outliers, [7]);
+        assert!(metric.interval.unwrap()[0] < 0.9, "it widens the interval");
+        let calm = of(&[1.0; 7], &[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.01], Some(3));
+        assert!(calm.outliers.is_empty());
+    }
+
+    #[test]
+    fn more_pairs_are_advised_where_they_would_help() {
+        let noisy = [1.1, 0.9, 1.06, 0.95, 1.04, 0.97, 1.02];
+        let metric = of(&[1.0; 7], &noisy, Some(3));
+        assert!((30..500).contains(&metric.more_pairs.unwrap()), "{:?}", metric.more_pairs);
+        assert_eq!(of(&[1.0; 4], &[1.0; 4], None).more_pairs, Some(2));
+        assert_eq!(of(&[1.0; 7], &[2.0; 7], Some(3)).more_pairs, None, "it is decided");
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is run, what is compared, how often: the description of an experiment, and whether it makes sense.
+
+use std::time::Duration;
+
+use pagewise_model::arm::{is_of_zram, twice};
+use pagewise_model::{Clock, TrialArm, TrialSwap};
+use serde::{Deserialize, Serialize};
+
+use crate::clock::not_judged;
+use crate::metric::Metric;
+
+/// Pairs where nothing else is said: fewer than six tell nothing, and seven cover 95 %.
+pub const USUAL_PAIRS: u32 = 7;
+/// The most pairs.
+pub const MOST_PAIRS: u32 = 100;
+
+/// What is run, and what is to be found out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// At least two; the first is what the others are compared with.
+    pub arms: Vec<TrialArm>,
+    /// At least one; the first decides.
+    pub metrics: Vec<Metric>,
+    /// At most so many pairs.
+    pub pairs: u32,
+    /// Effects up to this do not matter, as 0.02 for 2 %.
+    pub min_effect: f64,
+    /// Rounds that are discarded, after a first run that is discarded too.
+    pub warm_up: u32,
+    /// Draws the order of the runs.
+    pub seed: u64,
+    /// The most memory that the command may use.
+    pub memory_limit_bytes: Option<u64>,
+    /// A run that lasts longer is ended.
+    pub deadline: Duration,
+    /// Whose clock it runs by.
+    #[serde(default)]
+    pub clock: Clock,
+    /// Look where the kernel's reclaim thread spends its time.
+    #[serde(default)]
+    pub profile: bool,
+}
+
+impl Experiment {
+    /// The metric that decides; time where there is none.
+    #[must_use]
+    pub fn primary(&self) -> &Metric {
+        static TIME: std::sync::LazyLock<Metric> = std::sync::LazyLock::new(Metric::time);
+        self.metrics.first().unwrap_or(&TIME)
+    }
+
+    /// Whether it makes sense as it stands.
+    ///
+    /// # Errors
+    /// What does not, in words for the user.
+    pub fn check(&self) -> Result<(), String> {
+        if self.command.is_empty() || self.arms.len() < 2 {
+            return Err("expected a command and two arms".to_owned());
+        }
+        if let Some((arm, knob)) = self.arms.iter().find_map(|arm| Some((arm, twice(arm)?))) {
+            return Err(format!("arm {} sets {knob} twice", arm.name));
+        }
+        for metric in &self.metrics {
+            let again = Metric::parse(&metric.name)?;
+            let wanted = again.known().map(|known| known.higher_is_better);
+            if wanted.is_some_and(|wanted| wanted != metric.higher_is_better) {
+                let less = if metric.higher_is_better { "more" } else { "less" };
+                return Err(format!("{less} of {} is never wanted", metric.name));
+            }
+            if self.metrics.iter().filter(|other| other.name == metric.name).count() > 1 {
+                return Err(format!("{} is asked for twice", metric.name));
+            }
+        }
+        if !(1..=MOST_PAIRS).contains(&self.pairs) || self.warm_up > MOST_PAIRS {
+            return Err(format!("expected 1 to {MOST_PAIRS} pairs, found {}", self.pairs));
+        }
+        if !(0.0..1.0).contains(&self.min_effect) {
+            return Err(format!("expected a least effect below 1, found {}", self.min_effect));
+        }
+        self.arms.iter().try_for_each(checked_arm)?;
+        self.checked_clock()
+    }
+
+    /// What an arm runs.
+    #[must_use]
+    pub fn command_of<'a>(&'a self, arm: &'a TrialArm) -> &'a [String] {
+        arm.command.as_ref().unwrap_or(&self.command)
+    }
+
+    /// Whether an arm brings swap: then that of the host has to be off, or to be allowed beside it.
+    #[must_use]
+    pub fn lends_swap(&self) -> bool {
+        self.arms.iter().any(|arm| arm.swap.as_ref().is_some_and(|areas| !areas.is_empty()))
+    }
+
+    /// Whether it needs somebody who lends: settings, swap or a limit on memory.
+    #[must_use]
+    pub fn borrows(&self) -> bool {
+        let of_arm = |arm: &TrialArm| !arm.settings.is_empty() || arm.swap.is_some();
+        self.memory_limit_bytes.is_some() || self.arms.iter().any(of_arm)
+    }
+
+    fn checked_clock(&self) -> Result<(), String> {
+        let primary = self.primary();
+        let Some(why) = not_judged(primary.kind(), self.clock) else { return Ok(()) };
+        let instead = match self.clock {
+            Clock::Counted => "cpu (which counts instructions there), refaults or scanned",
+            _ => "refaults, scanned or major-faults",
+        };
+        Err(format!("{} cannot decide: {why}; let a count decide, as {instead}", primary.name))
+    }
+}
+
+fn checked_arm(arm: &TrialArm) -> Result<(), String> {
+    let name = &arm.name;
+    if arm.command.as_ref().is_some_and(Vec::is_empty) {
+        return Err(format!("arm {name} has an empty command"));
+    }
+    let areas = arm.swap.as_deref().unwrap_or_default();
+    for area in areas {
+        let (TrialSwap::Zram { priority, .. }
+        | TrialSwap::File { priority, .. }
+        | TrialSwap::Device { priority, .. }) = area;
+        if let Some(below) = priority.filter(|priority| *priority < 0) {
+            return Err(format!("arm {name}: expected a swap priority from 0 on, found {below}"));
+        }
+        let (TrialSwap::Zram { size_bytes: 0, .. } | TrialSwap::File { size_bytes: 0, .. }) = area
+        else {
+            continue;
+        };
+        return Err(format!("arm {name} has a swap area of no size"));
+    }
+    let has_zram = areas.iter().any(|area| matches!(area, TrialSwap::Zram { .. }));
+    let of_zram = arm.settings.iter().find(|set| is_of_zram(&set.knob));
+    match of_zram.filter(|_| !has_zram) {
+        Some(set) => Err(format!("arm {name} sets {} and has no zram device of its own", set.knob)),
+        None => Ok(()),
+    }
+}

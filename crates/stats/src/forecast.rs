@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Warm-up runs → what the planned pairs will probably show, said before they cost any time.
+//!
+//! Two or three differences say little about a spread: a forecast may be off by half. The first run of
+//! all fills caches and is left out.
+
+use pagewise_model::{TrialForecast, TrialRun};
+
+use crate::compare::{comparable, detectable_effect};
+use crate::experiment::Experiment;
+use crate::name::TIME;
+
+/// More pairs than this are not counted.
+const TOO_MANY: u32 = 10_000;
+
+/// None where no arm ran well twice.
+#[must_use]
+pub fn forecast(experiment: &Experiment, runs: &[TrialRun]) -> Option<TrialForecast> {
+    let warm: Vec<&TrialRun> = runs
+        .iter()
+        .filter(|run| run.pair.is_none() && run.number > 1 && run.end.is_good())
+        .collect();
+    let run_spread = spread(experiment, &warm)?;
+    let times = warm.iter().filter_map(|run| run.values.get(TIME));
+    let mean = times.clone().sum::<f64>() / times.count() as f64;
+    let enough = |pairs: &u32| detectable_effect(run_spread, *pairs) <= experiment.min_effect;
+    Some(TrialForecast {
+        run_spread,
+        detectable_effect: detectable_effect(run_spread, experiment.pairs),
+        pairs_for_min_effect: (6..TOO_MANY).find(enough).unwrap_or(TOO_MANY),
+        seconds: mean * f64::from(experiment.pairs) * experiment.arms.len() as f64,
+    })
+}
+
+/// How much a run of the same arm varies in the primary metric: from each two that follow each other.
+fn spread(experiment: &Experiment, warm: &[&TrialRun]) -> Option<f64> {
+    let metric = experiment.primary();
+    let mut squares = Vec::new();
+    for arm in &experiment.arms {
+        let of_arm = warm.iter().filter(|run| run.arm == arm.name);
+        let values: Vec<f64> =
+            of_arm.filter_map(|run| run.values.get(&metric.name).copied()).collect();
+        let values = comparable(metric, &values);
+        squares.extend(values.windows(2).map(|two| (two[1] / two[0]).ln().powi(2)));
+    }
+    let mean = squares.iter().sum::<f64>() / squares.len() as f64;
+    mean.is_finite().then(|| (mean / 2.0).sqrt())
+}

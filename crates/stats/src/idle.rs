@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Settings that only act when memory is reclaimed, in a trial in which none was.
+//!
+//! More pairs of such runs tell nothing: what tells is less memory.
+
+use pagewise_model::{Bytes, Trial, TrialRun};
+
+use crate::name::{
+    PEAK_MEMORY, REFAULTS, SCANNED, STOLEN, SWAP_USED, SWAPPED_OUT, ZERO_OUT, ZSWAP_OUT,
+};
+
+/// Names of settings, or how they begin, that act through reclaim alone.
+const OF_RECLAIM: [&str; 12] = [
+    "vm.swappiness",
+    "vm.page-cluster",
+    "vm.page_cluster",
+    "vm.vfs_cache_pressure",
+    "vm.watermark_",
+    "vm.min_free_kbytes",
+    "mglru.",
+    "zswap.",
+    "zram.",
+    "zmerge.",
+    "cgroup.memory.swap.",
+    "cgroup.memory.zswap.",
+];
+/// What is counted where pages are reclaimed. A run has those that its machine tells.
+const TRACES: [(&str, f64); 7] = [
+    (SCANNED, FEW_PAGES),
+    (STOLEN, FEW_PAGES),
+    (SWAPPED_OUT, FEW_PAGES),
+    (ZSWAP_OUT, FEW_PAGES),
+    (ZERO_OUT, FEW_PAGES),
+    (REFAULTS, FEW_PAGES),
+    (SWAP_USED, FEW_BYTES),
+];
+/// Pages in a run that are no reclaim to speak of: the machine drops some on its own account.
+const FEW_PAGES: f64 = 64.0;
+/// The same in bytes.
+const FEW_BYTES: f64 = 64.0 * 4096.0;
+/// Of what the command used at most, the part that forces some of it out and does not kill it.
+const PART: f64 = 0.75;
+
+/// That the arms could not differ, and what to do; `None` where they could, or nobody knows.
+pub(crate) fn note(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
+    let acting = acting(trial)?;
+    let compared = || runs.iter().filter(|run| run.pair.is_some() && run.end.is_good());
+    if compared().count() == 0 || !compared().all(|run| nothing_reclaimed(run, trial)) {
+        return None;
+    }
+    let peaks = compared().map(|run| run.values.get(PEAK_MEMORY).copied());
+    let peak = peaks.collect::<Option<Vec<f64>>>()?.into_iter().fold(f64::INFINITY, f64::min);
+    let what = format!("hardly a page was reclaimed in any run, so {acting} could not act");
+    Some(format!(
+        "{what}: lower --memory to about {} (the command used {})",
+        size(peak * PART),
+        size(peak)
+    ))
+}
+
+/// What the arms set or have that acts through reclaim alone; `None` where something else is set, too.
+fn acting(trial: &Trial) -> Option<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for arm in &trial.arms {
+        names.extend(arm.swap.iter().map(|_| "swap"));
+        names.extend(arm.settings.iter().map(|set| set.knob.as_str()));
+    }
+    names.sort_unstable();
+    names.dedup();
+    let of_reclaim =
+        |name: &&str| *name == "swap" || OF_RECLAIM.iter().any(|known| name.starts_with(known));
+    (!names.is_empty() && names.iter().all(of_reclaim)).then(|| names.join(" and "))
+}
+
+fn nothing_reclaimed(run: &TrialRun, trial: &Trial) -> bool {
+    let known = TRACES.iter().filter_map(|(name, few)| Some((*run.values.get(*name)?, *few)));
+    let told: Vec<(f64, f64)> = known.collect();
+    let below_limit = trial.memory_limit_bytes.is_none_or(|limit| {
+        run.values.get(PEAK_MEMORY).is_some_and(|peak| *peak < limit as f64 * 0.99)
+    });
+    !told.is_empty() && told.iter().all(|(count, few)| count < few) && below_limit
+}
+
+/// Whole mebibytes, as they can be typed.
+fn size(bytes: f64) -> Bytes {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a size that was measured, and is above zero"
+    )]
+    let mib = (bytes / f64::from(1 << 20)).ceil() as u64;
+    Bytes::new(mib.max(1) << 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::{RunEnd, TrialSetting, Verdict};
+
+    use super::*;
+    use crate::experiment::Experiment;
+    use crate::judge::judge;
+    use crate::testing::{experiment, run};
+
+    const MIB: f64 = 1_048_576.0;
+
+    fn experiment_with(knob: &str) -> Experiment {
+        let mut experiment = experiment(&["a", "b"]);
+        experiment.arms[1].settings =
+            vec![TrialSetting { knob: knob.to_owned(), value: "1".to_owned() }];
+        experiment.memory_limit_bytes = Some(512 << 20);
+        experiment
+    }
+
+    /// Pairs that took as long, with so many pages written to swap and so much memory used.
+    fn runs(swapped: f64, peak_mib: f64) -> Vec<TrialRun> {
+        let one = |number: u32, arm: &str, pair| {
+            let mut run = run(number, arm, Some(pair), RunEnd::Exited { status: 0 });
+            let values = [(REFAULTS, 0.0), (SWAPPED_OUT, swapped), (PEAK_MEMORY, peak_mib * MIB)];
+            run.values.extend(values.map(|(name, value)| (name.to_owned(), value)));
+            run.values.insert("time".to_owned(), 1.0 + f64::from(number % 3) / 10.0);
+            run
+        };
+        (1..=7).flat_map(|pair| [one(2 * pair, "a", pair), one(2 * pair + 1, "b", pair)]).collect()
+    }
+
+    #[test]
+    fn where_nothing_was_reclaimed_less_memory_is_advised_and_not_more_pairs() {
+        let trial = judge(&experiment_with("vm.swappiness"), &runs(23.0, 200.0));
+        assert_eq!(trial.verdict, Verdict::Undecided);
+        assert_eq!(
+            trial.notes[0],
+            "hardly a page was reclaimed in any run, so vm.swappiness could not act: lower --memory to \
+             about 150.0 MiB (the command used 200.0 MiB)"
+        );
+        assert!(trial.metrics.iter().all(|metric| metric.more_pairs.is_none()));
+    }
+
+    #[test]
+    fn where_it_was_or_something_else_acts_nothing_is_said() {
+        let first = |knob: &str, runs: &[TrialRun]| {
+            judge(&experiment_with(knob), runs).notes.first().cloned().unwrap_or_default()
+        };
+        assert!(!first("vm.swappiness", &runs(300.0, 200.0)).contains("reclaimed"));
+        assert!(!first("vm.swappiness", &runs(0.0, 511.0)).contains("reclaimed"));
+        assert!(!first("thp.enabled", &runs(0.0, 200.0)).contains("reclaimed"));
+        let mut unknown = runs(0.0, 200.0);
+        unknown.iter_mut().for_each(|run| run.values.retain(|name, _| name == "time"));
+        assert!(!first("vm.swappiness", &unknown).contains("reclaimed"));
+    }
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! An experiment and its raw runs → what it found.
+//!
+//! Nothing else goes in, so that who has the raw runs can judge again and finds the same. Pairs of
+//! which a run failed are not compared, and counted. Arms that were given up are compared with nothing;
+//! where that is the first one, the next takes its place.
+
+use pagewise_model::{
+    MetricKind, Trial, TrialArm, TrialComparison, TrialMetric, TrialNoise, TrialRun, Verdict,
+};
+
+use crate::boundary::{looks, looks_until};
+use crate::compare::{Series, compared_by, deviation};
+use crate::experiment::Experiment;
+use crate::forecast::forecast;
+use crate::known::{KNOWN, Known};
+use crate::metric::Metric;
+use crate::name::TIME;
+use crate::paired::median;
+use crate::said::SAID;
+use crate::{dropped, idle, notes};
+
+/// What the runs say.
+#[must_use]
+pub fn judge(experiment: &Experiment, runs: &[TrialRun]) -> Trial {
+    let dropped = dropped::dropped_arms(experiment, runs);
+    let gone = experiment.arms.iter().filter(|arm| dropped.iter().any(|it| it.arm == arm.name));
+    let gone: Vec<TrialArm> = gone.cloned().collect();
+    let first = experiment.arms.first().map(|arm| arm.name.clone());
+    let kept = dropped::kept_arms(experiment, &dropped).into_iter().cloned().collect();
+    let experiment = &Experiment { arms: kept, ..experiment.clone() };
+    let names = experiment.arms.iter().map(|arm| arm.name.as_str());
+    let mut all: Vec<TrialComparison> =
+        names.skip(1).map(|arm| comparison(experiment, runs, arm)).collect();
+    let TrialComparison { verdict, pairs, failed_pairs, metrics, .. } = all.remove(0);
+    let mut trial = Trial {
+        verdict,
+        primary: experiment.primary().name.clone(),
+        metrics,
+        pairs,
+        failed_pairs,
+        planned_pairs: experiment.pairs,
+        looks: looks(experiment.pairs as usize),
+        arms: [experiment.arms.clone(), gone].concat(),
+        others: all,
+        command: experiment.command.clone(),
+        clock: experiment.clock,
+        dropped,
+        memory_limit_bytes: experiment.memory_limit_bytes,
+        min_effect: experiment.min_effect,
+        seed: experiment.seed,
+        warm_up_runs: counted(runs.iter().filter(|run| run.pair.is_none()).count()),
+        forecast: forecast(experiment, runs),
+        noise: noise(experiment, runs),
+        notes: Vec::new(),
+        stopped: None,
+        seconds: runs.iter().map(|run| run.started_seconds + seconds(run)).fold(0.0, f64::max),
+    };
+    trial.stopped = stopped(&trial);
+    let idle = idle::note(&trial, runs);
+    if idle.is_some() {
+        advise_no_pairs(&mut trial);
+    }
+    let notes = notes::of(&trial, runs, first.as_deref(), experiment.profile);
+    trial.notes = idle.into_iter().chain(notes).collect();
+    trial
+}
+
+/// More of the same would not tell.
+fn advise_no_pairs(trial: &mut Trial) {
+    let others = trial.others.iter_mut().flat_map(|other| &mut other.metrics);
+    trial.metrics.iter_mut().chain(others).for_each(|metric| metric.more_pairs = None);
+}
+
+fn counted(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// How long it took; 0 where it failed so early that nobody knows.
+pub(crate) fn seconds(run: &TrialRun) -> f64 {
+    run.values.get(TIME).copied().unwrap_or(0.0)
+}
+
+fn stopped(trial: &Trial) -> Option<String> {
+    let ran = trial.pairs + trial.failed_pairs;
+    let is_look = trial.looks.iter().any(|look| look.pairs == trial.pairs);
+    let decided = is_look && trial.verdict != Verdict::Undecided;
+    let short = ran < trial.planned_pairs && !decided;
+    short.then(|| format!("only {ran} of {} pairs were run", trial.planned_pairs))
+}
+
+/// A pair of runs.
+type Pair<'a> = (&'a TrialRun, &'a TrialRun);
+
+/// The pairs of the first arm and another, in order, whatever became of them.
+fn pairs<'a>(experiment: &Experiment, runs: &'a [TrialRun], arm: &str) -> Vec<Pair<'a>> {
+    let first = experiment.arms.first().map_or("a", |arm| &arm.name);
+    let of = |name: &str, pair: u32| {
+        runs.iter().find(move |run| run.pair == Some(pair) && run.arm == name)
+    };
+    (1..=experiment.pairs).filter_map(|pair| of(first, pair).zip(of(arm, pair))).collect()
+}
+
+/// One arm against the first.
+fn comparison(experiment: &Experiment, runs: &[TrialRun], arm: &str) -> TrialComparison {
+    let (good, failed): (Vec<_>, Vec<_>) = pairs(experiment, runs, arm)
+        .into_iter()
+        .partition(|(a, b)| a.end.is_good() && b.end.is_good());
+    let bound = looks_until(experiment.pairs as usize, good.len()).last().and_then(|it| it.bound);
+    let metrics: Vec<TrialMetric> = wanted(experiment, &good)
+        .into_iter()
+        .map(|metric| {
+            let series = series(&metric, &good);
+            let host_wide = good.iter().any(|(a, _)| a.host_wide.contains(&metric.name));
+            let least = experiment.min_effect;
+            compared_by(experiment.clock, &metric, host_wide, &series, bound, least)
+        })
+        .collect();
+    TrialComparison {
+        arm: arm.to_owned(),
+        verdict: metrics.first().map_or(Verdict::Undecided, |primary| primary.verdict),
+        pairs: counted(good.len()),
+        failed_pairs: counted(failed.len()),
+        metrics,
+    }
+}
+
+/// What was asked for, and of the others those that every run has, in the order of trust.
+fn wanted(experiment: &Experiment, good: &[Pair<'_>]) -> Vec<Metric> {
+    let asked = |name: &str| experiment.metrics.iter().any(|metric| metric.name == name);
+    let runs = || good.iter().flat_map(|(a, b)| [a, b]);
+    let told = |known: &Known| {
+        let values = || runs().map(|run| run.values.get(known.name).copied());
+        // no time at all is nothing to compare, as where kswapd never ran
+        let is_some = known.kind == MetricKind::Count || values().flatten().any(|it| it > 0.0);
+        values().all(|value| value.is_some()) && (is_some || good.is_empty())
+    };
+    // without any run a workload's values would all seem to be there
+    let said = SAID.iter().filter(|_| !good.is_empty());
+    let known = KNOWN.iter().chain(said);
+    let guards = known.filter(|known| !asked(known.name) && told(known));
+    let mut guards: Vec<Metric> =
+        guards.filter_map(|known| Metric::parse(known.name).ok()).collect();
+    guards.sort_by_key(Metric::kind);
+    experiment.metrics.iter().cloned().chain(guards).collect()
+}
+
+/// The pairs of which both runs tell it.
+fn series(metric: &Metric, good: &[Pair<'_>]) -> Series {
+    let mut series = Series::default();
+    for (a, b) in good {
+        if let (Some(one), Some(other)) = (a.values.get(&metric.name), b.values.get(&metric.name)) {
+            series.a.push(*one);
+            series.b.push(*other);
+            series.a_runs.push(a.number);
+            series.b_runs.push(b.number);
+        }
+    }
+    series
+}
+
+fn noise(experiment: &Experiment, runs: &[TrialRun]) -> TrialNoise {
+    let time: f64 = runs.iter().map(seconds).sum();
+    let per_second = |of: fn(&TrialRun) -> Option<f64>| {
+        let sum = runs.iter().map(of).sum::<Option<f64>>()?;
+        (time > 0.0).then(|| sum / time)
+    };
+    TrialNoise {
+        others_processors: per_second(|run| run.others_cpu_seconds),
+        stolen_processors: per_second(|run| run.stolen_seconds),
+        slept_seconds: runs.iter().map(|run| run.slept_seconds).sum(),
+        run_spread: run_spread(experiment, runs),
+    }
+}
+
+fn run_spread(experiment: &Experiment, runs: &[TrialRun]) -> Option<f64> {
+    let other = experiment.arms.get(1)?;
+    let good: Vec<_> = pairs(experiment, runs, &other.name)
+        .into_iter()
+        .filter(|(a, b)| a.end.is_good() && b.end.is_good())
+        .collect();
+    let series = series(experiment.primary(), &good);
+    let logs: Vec<f64> = series.a.iter().zip(&series.b).map(|(a, b)| (b / a).ln()).collect();
+    let spread = deviation(&logs, median(&logs)?) / std::f64::consts::SQRT_2;
+    spread.is_finite().then_some(spread)
+}

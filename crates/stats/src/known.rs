@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The table of metrics that every run has where the host tells them.
+
+use pagewise_model::MetricKind;
+
+use crate::name::{
+    CPU, DIRECT_SCANS, KEPT_OUT, KSWAPD_CPU, MAJOR_FAULTS, MEMORY_STALL, PEAK_MEMORY, POOL,
+    REFAULTS, REFAULTS_ANON, REFAULTS_FILE, SCAN_EFFICIENCY, SCANNED, STOLEN, SWAP_USED,
+    SWAPPED_IN, SWAPPED_OUT, TIME, ZERO_IN, ZERO_OUT, ZSWAP_IN, ZSWAP_OUT,
+};
+
+/// A metric that every run has where the host tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Known {
+    /// Its name, as typed and printed.
+    pub name: &'static str,
+    /// What it is measured in.
+    pub unit: &'static str,
+    /// What it is of.
+    pub kind: MetricKind,
+    /// Whether more of it is wanted.
+    pub higher_is_better: bool,
+    /// One sentence: where it comes from.
+    pub doc: &'static str,
+}
+
+/// In the order in which they are to be trusted: counts, then processor time, then time.
+pub const KNOWN: &[Known] = &[
+    count(MAJOR_FAULTS, "count", "faults that had to read something, of the command's processes"),
+    count(REFAULTS, "pages", "pages read again soon after they were dropped or swapped out"),
+    count(REFAULTS_ANON, "pages", "those of them that came back from swap"),
+    count(REFAULTS_FILE, "pages", "those of them that came back from files"),
+    count(SCANNED, "pages", "pages that reclaim looked at"),
+    count(DIRECT_SCANS, "pages", "those of them that somebody had to wait for who wanted memory"),
+    count(STOLEN, "pages", "pages that reclaim took"),
+    share(SCAN_EFFICIENCY, "of the pages that reclaim looked at the share that it took"),
+    share(KEPT_OUT, "of the pages that reclaim took the share that was not read again soon"),
+    count(SWAPPED_IN, "pages", "pages read from swap devices"),
+    count(SWAPPED_OUT, "pages", "pages written to swap devices"),
+    count(ZSWAP_IN, "pages", "pages that came back from zswap's pool"),
+    count(ZSWAP_OUT, "pages", "pages that went into zswap's pool"),
+    count(
+        ZERO_IN,
+        "pages",
+        "pages of zeros that came back, of which no device and no pool had to be asked",
+    ),
+    count(ZERO_OUT, "pages", "pages of zeros that were only noted, not written"),
+    count(SWAP_USED, "bytes", "the most that it had in swap, looked at ten times a second"),
+    count(
+        POOL,
+        "bytes",
+        "the most memory that compressed pages took: its arm's zram devices, and zswap's pool",
+    ),
+    count(PEAK_MEMORY, "bytes", "the most that its cgroup used"),
+    seconds(CPU, MetricKind::Cpu, "user and system time of the command and all that it started"),
+    seconds(KSWAPD_CPU, MetricKind::Cpu, "processor time of kswapd, the kernel's reclaim thread"),
+    seconds(TIME, MetricKind::Time, "from the command's start to its exit"),
+    seconds(
+        MEMORY_STALL,
+        MetricKind::Time,
+        "while nobody could go on for lack of memory (PSI, full)",
+    ),
+];
+
+const fn count(name: &'static str, unit: &'static str, doc: &'static str) -> Known {
+    Known { name, unit, kind: MetricKind::Count, higher_is_better: false, doc }
+}
+
+const fn share(name: &'static str, doc: &'static str) -> Known {
+    Known { name, unit: SHARE, kind: MetricKind::Count, higher_is_better: true, doc }
+}
+
+const fn seconds(name: &'static str, kind: MetricKind, doc: &'static str) -> Known {
+    Known { name, unit: "seconds", kind, higher_is_better: false, doc }
+}
+
+/// The unit of a part of a whole, from 0 to 1.
+pub(crate) const SHARE: &str = "share";

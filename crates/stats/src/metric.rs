@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What can be measured of a run, and a regular expression → a number out of a command's output.
+
+use std::fmt;
+
+use pagewise_model::MetricKind;
+use regex_lite::Regex;
+use serde::{Deserialize, Serialize};
+
+use crate::known::{KNOWN, Known, SHARE};
+use crate::name::TIME;
+use crate::said::SAID;
+
+/// The row of this name.
+pub(crate) fn known(name: &str) -> Option<&'static Known> {
+    KNOWN.iter().chain(SAID).find(|known| known.name == name)
+}
+
+/// A metric that somebody asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metric {
+    /// A name of the table, or a regular expression with a group around a number.
+    pub name: String,
+    /// Whether more of it is wanted; only of what the command says itself.
+    pub higher_is_better: bool,
+}
+
+impl Metric {
+    /// A name of the table, or a regular expression.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if known(text).is_none() {
+            Pattern::new(text)?;
+        }
+        let higher_is_better = known(text).is_some_and(|known| known.higher_is_better);
+        Ok(Self { name: text.to_owned(), higher_is_better })
+    }
+
+    /// Time, which decides where nothing else was asked for.
+    #[must_use]
+    pub fn time() -> Self {
+        Self { name: TIME.to_owned(), higher_is_better: false }
+    }
+
+    /// What it is of.
+    #[must_use]
+    pub fn kind(&self) -> MetricKind {
+        self.known().map_or(MetricKind::Said, |known| known.kind)
+    }
+
+    /// Whether it counts events or bytes one by one.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.known().is_some_and(|known| known.kind == MetricKind::Count && known.unit != SHARE)
+    }
+
+    /// Its row in the table; none for a regular expression.
+    #[must_use]
+    pub fn known(&self) -> Option<&'static Known> {
+        known(&self.name)
+    }
+}
+
+/// More is better of all that the command says itself, which nobody else can know; false where there is
+/// none of those.
+pub fn prefer_more(metrics: &mut [Metric]) -> bool {
+    let mut said = metrics.iter_mut().filter(|metric| metric.known().is_none()).peekable();
+    let any = said.peek().is_some();
+    said.for_each(|metric| metric.higher_is_better = true);
+    any
+}
+
+/// Finds a number in what a command says.
+#[derive(Debug, Clone)]
+pub struct Pattern(Regex);
+
+impl Pattern {
+    /// A regular expression with a group.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn new(text: &str) -> Result<Self, String> {
+        let names = || KNOWN.iter().map(|known| known.name).collect::<Vec<_>>().join(", ");
+        let wrong = |why: &dyn fmt::Display| {
+            format!(
+                "expected {}, or a regular expression with a group around a number: {why}",
+                names()
+            )
+        };
+        let regex = Regex::new(text).map_err(|error| wrong(&error))?;
+        match regex.captures_len() {
+            1 => Err(wrong(&format!("{text:?} has no group in parentheses"))),
+            _ => Ok(Self(regex)),
+        }
+    }
+
+    /// The number in the first group where it matches last: programs say what counts at their end.
+    #[must_use]
+    pub fn number(&self, said: &str) -> Option<f64> {
+        let last = self.0.captures_iter(said).last()?;
+        let digits = last.get(1)?.as_str().trim().replace([',', '_', '\''], "");
+        let number: f64 = digits.parse().ok()?;
+        number.is_finite().then(|| storable(number))
+    }
+}
+
+/// Rounded to 15 digits, so that its text in a file means exactly this number again.
+fn storable(number: f64) -> f64 {
+    format!("{number:.14e}").parse().unwrap_or(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_in_order_of_trust() {
+        assert!(KNOWN.is_sorted_by(|a, b| a.kind <= b.kind));
+        for known in KNOWN {
+            assert_eq!(KNOWN.iter().filter(|other| other.name == known.name).count(), 1);
+            assert_eq!(Metric::parse(known.name).unwrap().known(), Some(known));
+        }
+    }
+
+    #[test]
+    fn the_last_match_counts_and_thousands_may_be_marked() {
+        let pattern = Pattern::new(r"(?m)^throughput: ([0-9.,]+) ops").unwrap();
+        let said = "throughput: 1 ops\nthroughput: 12,345.5 ops/s\nend";
+        assert_eq!(pattern.number(said), Some(12345.5));
+        assert_eq!(pattern.number("throughput: . ops"), None);
+        assert_eq!(pattern.number(""), None);
+    }
+
+    #[test]
+    fn what_cannot_name_a_number_is_refused() {
+        for bad in ["tiem", "[", "a)", "no group"] {
+            let why = Metric::parse(bad).unwrap_err();
+            assert!(why.contains("major-faults") && why.contains("group"), "{why}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_number_survives_its_text(number in -1e15f64..1e15) {
+            let stored = storable(number);
+            let text = serde_json::to_string(&stored).unwrap();
+            prop_assert_eq!(serde_json::from_str::<f64>(&text).unwrap(), stored);
+            prop_assert!((stored - number).abs() <= number.abs() * 1e-14);
+        }
+    }
+}

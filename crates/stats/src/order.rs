@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A seed → which arm runs when.
+//!
+//! Each pair is a coin's: that makes the comparison valid whatever drifts, as changing the names of two
+//! equal arms then changes nothing but signs. An order that alternates would be in step with whatever
+//! else alternates.
+
+use fastrand::Rng;
+
+/// For each round the arms, by number, in the order in which they run.
+pub fn rounds(seed: u64, arms: usize, rounds: usize) -> Vec<Vec<usize>> {
+    let mut rng = Rng::with_seed(seed);
+    let shuffled = |_| {
+        let mut round: Vec<usize> = (0..arms).collect();
+        rng.shuffle(&mut round);
+        round
+    };
+    (0..rounds).map(shuffled).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_round_has_every_arm_and_a_seed_repeats() {
+        let all = rounds(7, 3, 50);
+        for round in &all {
+            let mut sorted = round.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2]);
+        }
+        assert_eq!(all, rounds(7, 3, 50));
+        assert_ne!(all, rounds(8, 3, 50));
+        assert_eq!(all[..20], rounds(7, 3, 20), "more pairs go on where fewer ended");
+    }
+
+    #[test]
+    fn either_arm_comes_first_about_as_often() {
+        let first = rounds(1, 2, 1000).iter().filter(|round| round[0] == 0).count();
+        assert!((400..600).contains(&first), "{first}");
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Made-up machines against the judge: how often it is wrong where nothing differs, how often it finds
+//! what does, how often its interval holds the truth. Every number is drawn from a fixed seed.
+
+use fastrand::Rng;
+use pagewise_model::{TrialMetric, Verdict};
+
+use crate::boundary::looks_until;
+use crate::compare::{Series, compared, detectable_effect};
+use crate::metric::Metric;
+use crate::order::rounds;
+
+/// A machine on which a command takes about a second.
+#[derive(Debug, Clone, Copy)]
+struct Machine {
+    /// How much a run varies by itself, as 0.02 for 2 %.
+    noise: f64,
+    /// How much slower it gets over the experiment.
+    drift: f64,
+    /// How likely each run begins a burst of somebody else's work, which lasts for a few runs and
+    /// slows each by up to this.
+    bursts: (f64, f64),
+    /// The least effect that matters to whoever asks.
+    min_effect: f64,
+}
+
+const CALM: Machine = Machine { noise: 0.02, drift: 0.0, bursts: (0.0, 0.0), min_effect: 0.02 };
+const ROUGH: Machine = Machine { drift: 0.3, bursts: (0.05, 0.8), ..CALM };
+
+/// Normal with mean 0 and deviation 1, by Box and Muller.
+fn normal(rng: &mut Rng) -> f64 {
+    let (radius, angle) =
+        ((-2.0 * (1.0 - rng.f64()).ln()).sqrt(), std::f64::consts::TAU * rng.f64());
+    radius * angle.cos()
+}
+
+/// The runs of all pairs, where B takes `effect` times A's time.
+fn runs(machine: Machine, effect: f64, pairs: usize, seed: u64) -> Series {
+    let mut rng = Rng::with_seed(seed ^ 0x5eed);
+    let (mut burst_left, mut slowed) = (0_u32, 0.0);
+    let mut series = Series::default();
+    let mut number = 0_u32;
+    for round in rounds(seed, 2, pairs) {
+        for arm in round {
+            number += 1;
+            if burst_left == 0 && rng.f64() < machine.bursts.0 {
+                (burst_left, slowed) = (rng.u32(1..6), machine.bursts.1 * rng.f64());
+            }
+            let burst = if burst_left > 0 { slowed * rng.f64() } else { 0.0 };
+            burst_left = burst_left.saturating_sub(1);
+            let drift = machine.drift * f64::from(number) / (2.0 * pairs as f64);
+            let time = (machine.noise * normal(&mut rng) + drift + burst).exp();
+            let (values, numbers, factor) = match arm {
+                0 => (&mut series.a, &mut series.a_runs, 1.0),
+                _ => (&mut series.b, &mut series.b_runs, effect),
+            };
+            values.push(time * factor);
+            numbers.push(number);
+        }
+    }
+    series
+}
+
+/// As an experiment goes: it ends at the first look that tells.
+fn concluded(machine: Machine, effect: f64, pairs: usize, seed: u64) -> TrialMetric {
+    let all = runs(machine, effect, pairs, seed);
+    let mut last = None;
+    for look in looks_until(pairs, pairs) {
+        let seen = look.pairs as usize;
+        let first = |values: &[f64]| values[..seen].to_vec();
+        let series = Series {
+            a: first(&all.a),
+            b: first(&all.b),
+            a_runs: all.a_runs[..seen].to_vec(),
+            b_runs: all.b_runs[..seen].to_vec(),
+        };
+        let metric = compared(&Metric::time(), false, &series, look.bound, machine.min_effect);
+        let clear = metric.verdict != Verdict::Undecided;
+        last = Some(metric);
+        if clear {
+            break;
+        }
+    }
+    last.unwrap()
+}
+
+const TRIALS: u64 = 2000;
+
+/// Of all trials the share for which it holds.
+fn share(machine: Machine, effect: f64, pairs: usize, holds: impl Fn(&TrialMetric) -> bool) -> f64 {
+    let held = (0..TRIALS).filter(|seed| holds(&concluded(machine, effect, pairs, *seed)));
+    held.count() as f64 / TRIALS as f64
+}
+
+fn differs(metric: &TrialMetric) -> bool {
+    matches!(metric.verdict, Verdict::Better | Verdict::Worse)
+}
+
+/// Whether A/A is called better or worse does not depend on the machine; that it may be called
+/// equivalent only lessens it.
+#[test]
+fn nothing_is_called_a_difference_in_at_most_6_of_100() {
+    let noisy = Machine { noise: 0.2, ..ROUGH };
+    for (machine, pairs) in [(CALM, 7), (ROUGH, 7), (noisy, 9), (noisy, 12), (ROUGH, 20)] {
+        let false_alarms = share(machine, 1.0, pairs, differs);
+        println!("A/A {machine:?}, {pairs} pairs: {false_alarms}");
+        assert!(false_alarms <= 0.06, "{machine:?}, {pairs} pairs: {false_alarms}");
+    }
+}
+
+/// The mistake that the planned looks avoid: it is measured so that the test above is known to see it.
+#[test]
+fn looking_after_every_pair_would_be_wrong_far_more_often() {
+    let machine = Machine { noise: 0.2, ..ROUGH };
+    let wrong = (0..TRIALS).filter(|seed| {
+        let all = runs(machine, 1.0, 20, *seed);
+        (7..=20).any(|seen| {
+            let [a, b] = [&all.a, &all.b].map(|values| &values[..seen]);
+            crate::paired::PairedRatio::of(a, b).unwrap().differs()
+        })
+    });
+    let wrong = wrong.count() as f64 / TRIALS as f64;
+    assert!(wrong > 0.12, "{wrong}");
+}
+
+/// Where runs vary by 2 %, by somebody to whom 1 % matters: an effect of just the least that matters is
+/// rightly called equivalent now and then. As a ratio 5 % less is a larger effect than 5 % more, and
+/// found more often.
+#[test]
+fn five_percent_are_found_with_7_pairs_and_two_with_20() {
+    for (effect, pairs, wanted) in
+        [(0.95, 7, 0.95), (1.05, 7, 0.94), (0.98, 20, 0.8), (1.02, 20, 0.8)]
+    {
+        let right = if effect < 1.0 { Verdict::Better } else { Verdict::Worse };
+        let asked = Machine { min_effect: 0.01, ..CALM };
+        let found = share(asked, effect, pairs, |metric| metric.verdict == right);
+        println!("{effect} with {pairs} pairs: {right:?} in {found}");
+        assert!(found >= wanted, "{effect}: {found}");
+    }
+}
+
+#[test]
+fn the_interval_holds_the_truth_in_at_least_94_of_100() {
+    for machine in [CALM, ROUGH] {
+        for (effect, pairs) in [(1.07, 7), (0.5, 12)] {
+            let holds = |metric: &TrialMetric| {
+                let [low, high] = metric.interval.unwrap();
+                (low..=high).contains(&effect)
+            };
+            let covered = share(machine, effect, pairs, holds);
+            println!("{machine:?}, {effect} with {pairs} pairs: {covered}");
+            assert!(covered >= 0.94, "{machine:?}, {effect}, {pairs}: {covered}");
+        }
+    }
+}
+
+/// "Equivalent" is a claim too: an effect just above what matters must not be called so.
+#[test]
+fn what_matters_is_called_equivalent_in_at_most_4_of_100() {
+    for pairs in [7, 20] {
+        let machine = Machine { noise: 0.005, ..CALM };
+        let wrong = share(machine, 1.0201, pairs, |it| it.verdict == Verdict::Equivalent);
+        assert!(wrong <= 0.04, "{pairs}: {wrong}");
+    }
+    let same =
+        share(Machine { noise: 0.005, ..CALM }, 1.0, 7, |it| it.verdict == Verdict::Equivalent);
+    assert!(same >= 0.95, "{same}");
+}
+
+/// What is said before the first pair comes true about as often as it says.
+#[test]
+fn the_least_effect_forecast_is_found_in_about_80_of_100() {
+    for pairs in [7_u32, 9, 20] {
+        let effect = 1.0 + detectable_effect(CALM.noise, pairs);
+        let found = share(CALM, effect, pairs as usize, differs);
+        println!("{pairs} pairs find {effect} in {found}");
+        assert!((0.7..=0.92).contains(&found), "{pairs}: {effect} {found}");
+    }
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Experiments and runs that nobody made, for tests.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pagewise_model::{Clock, RunEnd, TrialArm, TrialRun};
+
+use crate::experiment::Experiment;
+use crate::metric::Metric;
+
+/// Of arms that say nothing but their names.
+pub(crate) fn experiment(arms: &[&str]) -> Experiment {
+    let arm = |name: &&str| TrialArm { name: (*name).to_owned(), ..TrialArm::default() };
+    Experiment {
+        command: vec!["true".to_owned()],
+        arms: arms.iter().map(arm).collect(),
+        metrics: vec![Metric::time()],
+        pairs: 7,
+        min_effect: 0.02,
+        warm_up: 1,
+        seed: 1,
+        memory_limit_bytes: None,
+        deadline: Duration::from_secs(60),
+        clock: Clock::Real,
+        profile: false,
+    }
+}
+
+/// One that took a second.
+pub(crate) fn run(number: u32, arm: &str, pair: Option<u32>, end: RunEnd) -> TrialRun {
+    TrialRun {
+        started_seconds: f64::from(number),
+        end,
+        values: BTreeMap::from([("time".to_owned(), 1.0), ("cpu".to_owned(), 0.5)]),
+        ..TrialRun::not_yet(number, pair, arm)
+    }
+}
