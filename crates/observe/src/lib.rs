@@ -27,6 +27,7 @@ mod kconfig;
 mod kernel_log;
 mod knob;
 mod ksm;
+pub mod limits;
 mod memory;
 mod mglru;
 mod module;
