@@ -45,6 +45,7 @@ mod stored;
 mod swap;
 mod text;
 mod thp;
+mod trusted_folder;
 mod uptime;
 mod user_file;
 mod users;
@@ -71,6 +72,7 @@ pub use record::{
 pub use redact::Capture;
 pub use root::{Entry, HostRoot, Refusal};
 pub use snapshot::{ProcessScope, Scope, snapshot};
+pub use trusted_folder::{FolderError, MakeFolder, TrustedFolder};
 pub use user_file::{UserFile, UserFileError};
 pub use users::user_names;
 pub use zmerge::zmerge_is_loaded;
