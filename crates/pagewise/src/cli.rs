@@ -127,6 +127,14 @@ pub(crate) enum Verb {
         /// The command
         noun: Noun,
     },
+    /// Name or remove a file that a confined process filled: a helper of `scan --dump`
+    #[command(hide = true)]
+    SettleFile {
+        /// What it is called until then
+        unfinished: PathBuf,
+        /// What it is to be called
+        path: PathBuf,
+    },
 }
 
 const REPORT: &str = "Everything on one page: what memory is doing, what is wrong, what to do.\n\n\

@@ -9,6 +9,7 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod accepted;
+mod again;
 mod chosen;
 mod cli;
 mod cost;
@@ -17,6 +18,7 @@ mod duration;
 mod evidence;
 mod input;
 mod interrupt;
+mod keeper;
 mod output;
 mod progress;
 mod redaction;

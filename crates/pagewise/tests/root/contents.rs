@@ -15,13 +15,13 @@ use pagewise_testkit::{Target, read_process, target_program};
 const MARKER: &str = "pagewise:a-secret-of-another-program";
 
 /// An ext4 of our own in a file, mounted.
-struct Disk {
+pub(crate) struct Disk {
     image: PathBuf,
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
 }
 
 impl Disk {
-    fn mount(loans: &mut Loans, below: &Path, mib: u32) -> Self {
+    pub(crate) fn mount(loans: &mut Loans, below: &Path, mib: u32) -> Self {
         let (image, folder) = (below.join("image"), below.join("mounted"));
         let shown = image.display().to_string();
         std::fs::create_dir(&folder).unwrap();
@@ -61,7 +61,7 @@ fn count(bytes: &[u8], wanted: &[u8]) -> usize {
     starts.filter(|(at, _)| bytes[*at..].starts_with(wanted)).count()
 }
 
-fn target(mib: u32) -> Target {
+pub(crate) fn target(mib: u32) -> Target {
     Target::start(&format!("marked {mib} {MARKER}"))
 }
 
