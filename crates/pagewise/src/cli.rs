@@ -701,6 +701,9 @@ pub(crate) struct Capture {
     /// Write the files into this folder, which must be empty or new
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
+    /// Write nothing but hand the recording to the process that started this one
+    #[arg(long, hide = true)]
+    pub(crate) hand_over: bool,
 }
 
 #[derive(Debug, Subcommand)]

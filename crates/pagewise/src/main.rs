@@ -16,6 +16,7 @@ mod cost;
 mod disk;
 mod duration;
 mod evidence;
+mod handed;
 mod input;
 mod interrupt;
 mod keeper;
