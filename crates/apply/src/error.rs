@@ -26,6 +26,14 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// Somebody else could put journals there, or another folder in its place.
+    #[error("{path} cannot hold the journals, by which settings are written: {why}")]
+    Untrusted {
+        /// The folder of journals or of the lock, or one above it.
+        path: String,
+        /// Whose it is, or who may write there.
+        why: String,
+    },
     /// The kernel refused something.
     #[error("{doing}")]
     Kernel {
@@ -163,6 +171,15 @@ impl Error {
             Self::State { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem => {
                 "make its file system writable (mount -o remount,rw), then run it again"
             }
+            Self::State { source, .. } if is_full(source) => {
+                "free some space on its disk, or let PAGEWISE_STATE name a folder on another one"
+            }
+            Self::Untrusted { path, .. } => {
+                return Some(format!(
+                    "let PAGEWISE_STATE name a folder below one of your own; or, if nobody else has put \
+                     anything there, `chown` it to yourself or `chmod go-w {path}`"
+                ));
+            }
             Self::State { .. } => {
                 "see to it that it is a folder on a disk that belongs to you alone; PAGEWISE_STATE \
                  names the folder, and `pagewise undo` looks into no other"
@@ -186,6 +203,10 @@ impl Error {
 
 fn is_denied(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Says what was tried.

@@ -11,6 +11,8 @@ pub enum Capability {
     /// CAP_SYS_ADMIN: `/proc/PID/pagemap` tells frame numbers to nobody else. What else it is good for
     /// needs system calls that the filter refuses.
     ReadFrames,
+    /// CAP_SYS_NICE: the kernel asks for it before it takes advice about another process's memory.
+    AdviseMemory,
 }
 
 impl Capability {
@@ -20,6 +22,7 @@ impl Capability {
             Self::ReadFiles => 1 << 2,
             Self::ReadMemory => 1 << 19,
             Self::ReadFrames => 1 << 21,
+            Self::AdviseMemory => 1 << 23,
         }
     }
 }

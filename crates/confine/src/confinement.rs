@@ -43,6 +43,14 @@ impl Confinement {
         Self { kept: Some(kept), ..Self::of(Purpose::Contents) }
     }
 
+    /// To read the pages of processes, and to have huge ones among them split.
+    #[must_use]
+    pub fn for_splitting() -> Self {
+        let mut splitting = Self { purpose: Some(Purpose::Splitting), ..Self::for_processes() };
+        splitting.kept.get_or_insert_default().push(Capability::AdviseMemory);
+        splitting
+    }
+
     /// To read pages from a file or device that is open, or that the user may read.
     #[must_use]
     pub fn for_stored_pages() -> Self {

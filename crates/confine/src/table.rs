@@ -14,6 +14,9 @@ use crate::filter::{Condition, Rule};
 pub enum Purpose {
     /// It reads page contents and returns numbers.
     Contents,
+    /// The same; and it tells the kernel that pages of processes are not needed soon, which splits huge
+    /// ones. No other advice is possible: some would discard contents.
+    Splitting,
     /// It parses a recording in one file.
     Recording,
     /// It parses a recording in a folder. `openat2` is needed, whose flags a filter cannot see: that no
@@ -36,6 +39,8 @@ const NO_CALL: u32 = libc::ENOSYS as u32;
 const NAMES: &[u32] = &[15, 16, 0x5356_4d41];
 /// PAGEMAP_SCAN; what a terminal is and how wide; whether to close on exec.
 const REQUESTS: &[u32] = &[0xc060_6610, 0x5401, 0x5413, 0x5451];
+/// The only advice to other processes' memory.
+const ADVICE: &[u32] = &[libc::MADV_COLD as u32];
 /// Flags of descriptors; a copy of one.
 const DESCRIPTORS: &[u32] = &[0, 1, 2, 3, 1030];
 
@@ -126,6 +131,10 @@ pub(crate) fn rules(purpose: Purpose, pid: u32) -> Vec<Rule> {
     if purpose == Purpose::Folder {
         rules.push(rule(libc::SYS_openat2, Always));
     }
+    if purpose == Purpose::Splitting {
+        rules.push(rule(libc::SYS_pidfd_open, Always));
+        rules.push(rule(libc::SYS_process_madvise, OneOf { argument: 3, values: ADVICE }));
+    }
     rules.extend(ALWAYS.iter().chain(OLD).map(|&number| rule(number, Always)));
     #[cfg(target_arch = "x86_64")]
     rules.push(rule(libc::SYS_open, reading(1)));
@@ -191,9 +200,12 @@ mod tests {
             libc::SYS_pwrite64,
             libc::SYS_ftruncate,
         ];
-        for purpose in [Purpose::Contents, Purpose::Recording, Purpose::Folder] {
+        let purposes = [Purpose::Contents, Purpose::Splitting, Purpose::Recording, Purpose::Folder];
+        let advice = u32::try_from(libc::SYS_process_madvise).unwrap();
+        for purpose in purposes {
             let allowed = numbers(purpose);
             assert!(never.iter().all(|number| !allowed.contains(&u32::try_from(*number).unwrap())));
+            assert_eq!(allowed.contains(&advice), purpose == Purpose::Splitting);
         }
         let openat2 = u32::try_from(libc::SYS_openat2).unwrap();
         assert!(!numbers(Purpose::Contents).contains(&openat2));

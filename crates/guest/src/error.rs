@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use pagewise_model::Bytes;
-use pagewise_observe::UserFileError;
+use pagewise_observe::{FolderError, UserFileError};
 
 /// Why there is no guest. What a started guest comes to is an outcome, not an error.
 #[derive(Debug, thiserror::Error)]
@@ -85,10 +85,6 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn unsafe_folder(path: &Path, why: String) -> Self {
-        Self::Unsafe { path: path.to_owned(), why, named_by: None }
-    }
-
     /// Says which variable named the folder.
     pub(crate) fn named_by(self, variable: &'static str) -> Self {
         match self {
@@ -117,6 +113,15 @@ impl Error {
                     .to_owned(),
             ),
             _ => None,
+        }
+    }
+}
+
+impl From<FolderError> for Error {
+    fn from(error: FolderError) -> Self {
+        match error {
+            FolderError::At { path, source } => Self::At { path, source },
+            FolderError::Untrusted { path, why } => Self::Unsafe { path, why, named_by: None },
         }
     }
 }

@@ -1,256 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A path → a folder that nobody but us and root can change, held open.
+//! The cache's folders: made where they are missing, and refused where somebody else can change them.
 //!
-//! What lies in the cache is run: kernels in guests, apt's settings and busybox on this machine, as
-//! root if that is who runs us. So each part of the path, from `/` on, is opened below the part
-//! before it, and must belong to us or to root and be writable by nobody else. A folder like /tmp
-//! (root's, with the sticky bit) may stand before the last part: only the owner of what lies there
-//! can replace it. Symbolic links are read and followed here, under the same rules.
-//!
-//! An owner that this user namespace has no number for counts as somebody else.
+//! What lies there is run: kernels in guests, apt's settings and busybox on this machine, as root if that
+//! is who runs us. Which folders are trusted is decided by [`TrustedFolder`].
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Component, Path, PathBuf};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
-use rustix::io::Errno;
+use pagewise_observe::TrustedFolder;
+use rustix::fs::Mode;
 
-use crate::error::{At, Error};
-
-/// As many links as the kernel follows in one path.
-const LINKS: usize = 40;
-const OTHERS_WRITE: u32 = 0o022;
-const STICKY: u32 = 0o1000;
-/// A folder, or a part of a path, that is only passed through.
-const PASS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+use crate::error::Error;
 
 /// The folder, open: whatever happens to its path, it is this one.
 #[derive(Debug)]
-pub(crate) struct Folder {
-    handle: OwnedFd,
-    path: PathBuf,
-}
+pub(crate) struct Folder(TrustedFolder);
 
 impl Folder {
     /// The folder of this path; it is made, with the parents that are missing, for us alone.
     pub(crate) fn make(path: &Path) -> Result<Self, Error> {
-        let path = std::path::absolute(path).at(path)?;
-        Self::root()?.walk(&path)
+        Ok(Self(TrustedFolder::open_or_make(path, make)?))
     }
 
     /// A folder below this one, made where it is missing.
     pub(crate) fn sub(&self, name: &str) -> Result<Self, Error> {
-        let handle = self.handle.try_clone().at(&self.path)?;
-        Self { handle, path: self.path.clone() }.walk(Path::new(name))
+        Ok(Self(self.0.sub(name, make)?))
     }
 
     /// A folder in this one that is there, and is no link.
     pub(crate) fn child(&self, name: &str) -> Result<Self, Error> {
-        let path = self.path.join(name);
-        let flags = PASS | OFlags::DIRECTORY;
-        let handle = rustix::fs::openat(&self.handle, name, flags, Mode::empty()).at(&path)?;
-        let folder = Self { handle, path };
-        folder.check(Place::Last)?;
-        Ok(folder)
+        Ok(Self(self.0.child(name)?))
     }
 
     /// Without links.
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        self.0.path()
     }
 
     /// A regular file below it that nobody else can change, on a path without links.
     pub(crate) fn open(&self, below: &Path) -> io::Result<File> {
-        let mut names = Vec::new();
-        for part in below.components() {
-            let Component::Normal(name) = part else { return Err(Errno::INVAL.into()) };
-            names.push(name);
-        }
-        let last = names.pop().ok_or(Errno::INVAL)?;
-        let mut folder = self.handle.try_clone()?;
-        for name in names {
-            let flags = PASS | OFlags::DIRECTORY;
-            folder = rustix::fs::openat(&folder, name, flags, Mode::empty())?;
-        }
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&folder, last, flags, Mode::empty())?;
-        let stat = rustix::fs::fstat(&file)?;
-        let is_regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        if is_regular && is_ours_or_roots(&stat) && stat.st_mode & OTHERS_WRITE == 0 {
-            return Ok(file.into());
-        }
-        let what = "expected a regular file that nobody else owns or may write";
-        Err(io::Error::new(io::ErrorKind::InvalidInput, what))
-    }
-
-    fn root() -> Result<Self, Error> {
-        let path = PathBuf::from("/");
-        let flags = PASS | OFlags::DIRECTORY;
-        let handle = rustix::fs::openat(CWD, &path, flags, Mode::empty()).at(&path)?;
-        let root = Self { handle, path };
-        root.check(Place::Between)?;
-        Ok(root)
-    }
-
-    /// Goes down this path, from here or from the root.
-    fn walk(self, path: &Path) -> Result<Self, Error> {
-        let mut here = self;
-        let mut waiting = parts(path);
-        let mut links = 0;
-        while let Some(part) = waiting.pop() {
-            match here.step(&part)? {
-                Step::Into(folder) => here = folder,
-                Step::Link(target) if links < LINKS => {
-                    links += 1;
-                    waiting.extend(parts(&target));
-                }
-                Step::Link(_) => return Err(Errno::LOOP).at(path),
-            }
-        }
-        here.check(Place::Last)?;
-        Ok(here)
-    }
-
-    fn step(&self, part: &OsStr) -> Result<Step, Error> {
-        if part == "/" {
-            return Self::root().map(Step::Into);
-        }
-        let mut path = self.path.clone();
-        if part == ".." {
-            path.pop();
-        } else {
-            path.push(part);
-        }
-        let handle = self.open_or_make(part).at(&path)?;
-        let stat = rustix::fs::fstat(&handle).at(&path)?;
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => {
-                let folder = Self { handle, path };
-                folder.check(Place::Between)?;
-                Ok(Step::Into(folder))
-            }
-            FileType::Symlink => {
-                if !is_ours_or_roots(&stat) {
-                    let why = format!("it is a link of user {}", stat.st_uid);
-                    return Err(Error::unsafe_folder(&path, why));
-                }
-                let target = rustix::fs::readlinkat(&handle, "", Vec::new()).at(&path)?;
-                Ok(Step::Link(OsString::from_vec(target.into_bytes()).into()))
-            }
-            _ => Err(Errno::NOTDIR).at(&path),
-        }
-    }
-
-    /// What is there by this name, be it a link; a folder where there is nothing.
-    fn open_or_make(&self, name: &OsStr) -> rustix::io::Result<OwnedFd> {
-        match rustix::fs::openat(&self.handle, name, PASS, Mode::empty()) {
-            Err(Errno::NOENT) => {}
-            opened => return opened,
-        }
-        match rustix::fs::mkdirat(&self.handle, name, Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(errno),
-        }
-        rustix::fs::openat(&self.handle, name, PASS, Mode::empty())
-    }
-
-    fn check(&self, place: Place) -> Result<(), Error> {
-        let stat = rustix::fs::fstat(&self.handle).at(&self.path)?;
-        let us = rustix::process::geteuid().as_raw();
-        match danger(stat.st_uid, stat.st_mode & 0o7777, us, place) {
-            Some(why) => Err(Error::unsafe_folder(&self.path, why)),
-            None => Ok(()),
-        }
+        self.0.open_file(below)
     }
 }
 
-/// Where on a path a folder is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Between,
-    Last,
-}
-
-enum Step {
-    Into(Folder),
-    Link(PathBuf),
-}
-
-/// The parts of a path, the first one last.
-fn parts(path: &Path) -> Vec<OsString> {
-    path.components().rev().map(|part| part.as_os_str().to_owned()).collect()
-}
-
-fn is_ours_or_roots(stat: &Stat) -> bool {
-    stat.st_uid == 0 || stat.st_uid == rustix::process::geteuid().as_raw()
-}
-
-/// Why somebody other than user `us` and root could change what lies in a folder.
-fn danger(owner: u32, mode: u32, us: u32, place: Place) -> Option<String> {
-    if owner != 0 && owner != us {
-        return Some(format!("it belongs to user {owner}, and we run as user {us}"));
-    }
-    let is_like_tmp = owner == 0 && mode & STICKY != 0 && place == Place::Between;
-    (mode & OTHERS_WRITE != 0 && !is_like_tmp)
-        .then(|| format!("its mode is {mode:04o}: others may write there"))
+fn make(below: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<()> {
+    rustix::fs::mkdirat(below, name, Mode::RWXU)
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs::{self, Permissions};
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 
-    fn set_mode(path: &Path, mode: u32) {
-        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-    }
-
-    fn mode(path: &Path) -> u32 {
-        path.metadata().unwrap().permissions().mode() & 0o7777
-    }
-
     #[test]
-    fn only_ours_and_roots_folders_that_others_cannot_write_are_taken() {
-        for (owner, mode, us, between, last) in [
-            (0, 0o755, 0, true, true),
-            (0, 0o755, 1000, true, true),
-            (1000, 0o755, 1000, true, true),
-            (1000, 0o700, 0, false, false),
-            (65534, 0o755, 0, false, false),
-            (0, 0o775, 0, false, false),
-            (0, 0o757, 0, false, false),
-            (1000, 0o1777, 1000, false, false),
-            (0, 0o1777, 0, true, false),
-            (0, 0o1777, 1000, true, false),
-        ] {
-            let is_taken = |place| danger(owner, mode, us, place).is_none();
-            let found = (is_taken(Place::Between), is_taken(Place::Last));
-            assert_eq!(found, (between, last), "{owner} {mode:o} as {us}");
-        }
-    }
-
-    #[test]
-    fn a_folder_is_made_for_us_alone_and_again_is_the_same() {
-        let top = tempfile::tempdir().unwrap();
-        let path = top.path().join("a/b");
-        let made = Folder::make(&path).unwrap();
-        assert_eq!((mode(&path), mode(&top.path().join("a"))), (0o700, 0o700));
-        assert_eq!(Folder::make(&path).unwrap().path(), made.path());
-        assert_eq!(made.sub("c").unwrap().path(), made.path().join("c"));
-        assert!(made.child("c").is_ok() && made.child("d").is_err());
-    }
-
-    #[test]
-    fn a_folder_or_a_parent_that_others_may_write_is_refused_and_named() {
+    fn a_refusal_says_what_it_is_about_and_the_way_on() {
         let top = tempfile::tempdir().unwrap();
         let (open, inner) = (top.path().join("open"), top.path().join("open/a/cache"));
         fs::create_dir_all(&inner).unwrap();
-        set_mode(&open, 0o777);
+        fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
         for path in [&inner, &open] {
             let error = Folder::make(path).unwrap_err().named_by("HOME");
             let text = error.to_string();
@@ -259,55 +71,6 @@ mod tests {
             let next = error.next().unwrap();
             assert!(next.contains("PAGEWISE_CACHE") && next.contains("HOME led to"), "{next}");
             assert!(next.contains(&format!("chmod go-w {}", open.display())), "{next}");
-        }
-        // Nothing was made on the way.
-        assert!(Folder::make(&open.join("new/cache")).is_err() && !open.join("new").exists());
-    }
-
-    #[test]
-    fn links_are_followed_to_folders_that_are_as_safe() {
-        let top = tempfile::tempdir().unwrap();
-        let (real, open) = (top.path().join("real"), top.path().join("open"));
-        fs::create_dir(&real).unwrap();
-        fs::create_dir(&open).unwrap();
-        set_mode(&open, 0o777);
-        for (link, target) in [
-            ("absolute", real.as_os_str()),
-            ("relative", "../x/../real".as_ref()),
-            ("unsafe", open.as_os_str()),
-            ("endless", "endless".as_ref()),
-        ] {
-            fs::create_dir_all(top.path().join("x")).unwrap();
-            symlink(target, top.path().join("x").join(link)).unwrap();
-        }
-        let top = Folder::make(&top.path().join("x")).unwrap();
-        for name in ["absolute", "relative"] {
-            assert_eq!(top.sub(name).unwrap().path(), real.canonicalize().unwrap());
-            assert!(top.child(name).is_err(), "{name} is a link");
-        }
-        assert!(matches!(top.sub("unsafe"), Err(Error::Unsafe { .. })));
-        assert!(top.sub("endless").is_err());
-    }
-
-    #[test]
-    fn a_file_is_opened_without_links_and_only_if_it_is_ours_alone() {
-        let top = tempfile::tempdir().unwrap();
-        let folder = Folder::make(&top.path().join("cache")).unwrap();
-        let path = |name: &str| folder.path().join(name);
-        fs::create_dir(path("a")).unwrap();
-        for name in ["a/file", "a/open"] {
-            fs::write(path(name), b"contents").unwrap();
-            set_mode(&path(name), 0o644);
-        }
-        set_mode(&path("a/open"), 0o646);
-        symlink("a", path("link")).unwrap();
-        symlink("file", path("a/link")).unwrap();
-        rustix::fs::mknodat(CWD, path("a/fifo"), FileType::Fifo, Mode::RUSR, 0).unwrap();
-        assert!(folder.open(Path::new("a/file")).is_ok());
-        for name in
-            ["a/open", "a/link", "link/file", "a/fifo", "a", "../cache/a/file", "/etc/passwd", ""]
-        {
-            assert!(folder.open(Path::new(name)).is_err(), "{name}");
         }
     }
 }

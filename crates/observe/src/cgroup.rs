@@ -20,19 +20,16 @@ use pagewise_model::{
     Source, Stall,
 };
 
+use crate::limits::{CGROUP_DEPTH, CGROUPS};
 use crate::mounts::{self, Mounts};
 use crate::root::{HostRoot, absolute};
 use crate::text::{number, words};
 use crate::{counters, psi};
 
-/// Groups that are kept of one host, with all that they say.
-const MAX_GROUPS: usize = 1000;
-/// Of these, the ones that use most; the others are those that were hurt most.
-const LARGEST: usize = MAX_GROUPS / 2;
+/// Of the groups that are kept, the ones that use most; the others are those that were hurt most.
+const LARGEST: usize = CGROUPS / 2;
 /// Groups for which there is room at once: moving what is there to a larger place is costly.
 const FEW_GROUPS: usize = 64;
-/// How far below the root groups are looked for: deeper ones are not even counted.
-const MAX_DEPTH: usize = 64;
 
 pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Cgroups {
     let (hierarchy, mount) = detect(host, mounts);
@@ -76,7 +73,7 @@ fn detect<'a>(host: &HostRoot, mounts: &'a Mounts) -> (Hierarchy, Option<&'a str
     }
 }
 
-/// Level by level. Where there are more than [`MAX_GROUPS`], the rest is only [ranked](Rank) at first, and
+/// Level by level. Where there are more than [`CGROUPS`], the rest is only [ranked](Rank) at first, and
 /// those that rank higher than what was read take its place.
 fn walk(host: &HostRoot, mount: &str, cgroups: &mut Cgroups) {
     let mut queue = VecDeque::from([(String::from("/"), 0)]);
@@ -85,7 +82,7 @@ fn walk(host: &HostRoot, mount: &str, cgroups: &mut Cgroups) {
         let folder = folder_of(mount, &path);
         host.hold(&folder);
         if let Some(children) = take(host, cgroups, &mut ranked, &path, &folder) {
-            let below_max = children.iter().filter(|_| depth < MAX_DEPTH);
+            let below_max = children.iter().filter(|_| depth < CGROUP_DEPTH);
             queue.extend(below_max.map(|name| (below(&path, name), depth + 1)));
         }
     }
@@ -106,7 +103,7 @@ fn take(
     path: &str,
     folder: &str,
 ) -> Option<Vec<String>> {
-    if cgroups.groups.len() >= MAX_GROUPS {
+    if cgroups.groups.len() >= CGROUPS {
         let rank = Rank::read(&Files { host, folder }, cgroups.hierarchy)?;
         ranked.push((rank, path.to_owned()));
     } else {
@@ -157,7 +154,7 @@ fn keep_worst(host: &HostRoot, mount: &str, cgroups: &mut Cgroups, ranked: Vec<(
     // stable: of equals what stands higher in the tree stays
     candidates.sort_by_key(|(rank, _)| Reverse(rank.usage));
     candidates[LARGEST..].sort_by_key(|(rank, _)| Reverse(*rank));
-    candidates.truncate(MAX_GROUPS);
+    candidates.truncate(CGROUPS);
     let kept = candidates.into_iter().filter_map(|(_, candidate)| match candidate {
         Candidate::Read(group) => Some(*group),
         Candidate::Ranked(path) => {
@@ -588,12 +585,12 @@ mod tests {
     fn what_is_left_out_is_counted_and_lies_deepest() {
         let mut tree = vec![file("proc/self/mountinfo", MOUNT_1)];
         tree.push(file("sys/fs/cgroup/memory/memory.stat", STAT_1));
-        for n in 0..MAX_GROUPS / 2 {
+        for n in 0..CGROUPS / 2 {
             tree.push(file(format!("sys/fs/cgroup/memory/{n}/memory.stat"), "total_rss 1\n"));
             tree.push(file(format!("sys/fs/cgroup/memory/{n}/sub/memory.stat"), "total_rss 1\n"));
         }
         let (cgroups, _) = read_tree(tree);
-        assert_eq!((cgroups.groups.len(), cgroups.left_out), (MAX_GROUPS, 1));
+        assert_eq!((cgroups.groups.len(), cgroups.left_out), (CGROUPS, 1));
     }
 
     /// Of very many groups the deepest may be the one that matters.
@@ -620,8 +617,8 @@ mod tests {
             add("0001/deep/large", 1 << 30, 0);
             add("0001/deep/killed", 4096, 3);
             let (cgroups, host) = read_tree(tree);
-            assert_eq!(cgroups.groups.len(), MAX_GROUPS);
-            assert_eq!(cgroups.left_out, (MANY + 4 - MAX_GROUPS) as u64);
+            assert_eq!(cgroups.groups.len(), CGROUPS);
+            assert_eq!(cgroups.left_out, (MANY + 4 - CGROUPS) as u64);
             let found =
                 |path: &str| cgroups.groups.iter().find(|group| group.path.as_str() == path);
             assert_eq!(found("/0001/deep/large").unwrap().current.get(), size(1 << 30));
@@ -651,7 +648,7 @@ mod tests {
         }
         tree.push(file(format!("sys/fs/cgroup/memory/{deep}memory.stat"), "total_rss 1\n"));
         // the root, its job, and what is as deep as we look
-        assert_eq!(read_tree(tree).0.groups.len(), 2 + MAX_DEPTH);
+        assert_eq!(read_tree(tree).0.groups.len(), 2 + CGROUP_DEPTH);
     }
 
     /// This machine's tree, whichever it has.

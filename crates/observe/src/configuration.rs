@@ -17,6 +17,7 @@ use pagewise_model::{
     Configuration, GeneratorLine, Manager, Name, PersistentSetting, Purpose, Reading, Source,
 };
 
+use crate::limits::{self, SYSCTL_FILES, SYSCTL_LINES, SYSCTL_SETTINGS};
 use crate::root::HostRoot;
 use crate::text::{Line, words};
 
@@ -33,10 +34,8 @@ pub(crate) const GENERATOR_FILES: [&str; 4] = [
 ];
 const RESUME: &str = "sys/power/resume";
 
-/// Files of one kind and lines of one file: more are left out.
-const MAX_FILES: usize = 128;
-const MAX_LINES: usize = 10_000;
-const ASSIGNMENTS: usize = 1_000;
+/// Lines of zram-generator's files that name an algorithm and are kept.
+const MAX_ALGORITHMS: usize = 128;
 
 /// The link that `systemctl enable` makes.
 macro_rules! wanted {
@@ -96,7 +95,8 @@ fn sysctl_files(host: &HostRoot) -> Vec<String> {
     // the link that leads to it
     let linked = by_name.contains_key("99-sysctl.conf");
     let conf = (!linked && host.exists(SYSCTL_CONF)).then(|| SYSCTL_CONF.to_owned());
-    by_name.into_values().take(MAX_FILES).chain(conf).collect()
+    let files = by_name.into_values().collect();
+    limits::first(host, SYSCTL_FOLDERS[0], SYSCTL_FILES, files).into_iter().chain(conf).collect()
 }
 
 fn conf_names(host: &HostRoot, folder: &str) -> Vec<String> {
@@ -106,8 +106,9 @@ fn conf_names(host: &HostRoot, folder: &str) -> Vec<String> {
 
 fn assignments(host: &HostRoot, path: &str, all: &mut Vec<PersistentSetting>) {
     let Ok(text) = host.text(path) else { return };
-    let known = text.lines().take(MAX_LINES).filter_map(|line| assignment(&line));
-    all.extend(known.take(ASSIGNMENTS.saturating_sub(all.len())));
+    let lines = text.first_lines(host, SYSCTL_LINES);
+    let known = lines.filter_map(|line| assignment(&line));
+    all.extend(known.take(SYSCTL_SETTINGS.saturating_sub(all.len())));
 }
 
 fn assignment(line: &Line<'_>) -> Option<PersistentSetting> {
@@ -149,7 +150,9 @@ fn generator(host: &HostRoot) -> Generator {
         }
     }
     let mut all = Generator::default();
-    for path in first.into_iter().chain(by_name.into_values().take(MAX_FILES)) {
+    let drop_ins = by_name.into_values().collect();
+    let drop_ins = limits::first(host, GENERATOR_FILES[0], SYSCTL_FILES, drop_ins);
+    for path in first.into_iter().chain(drop_ins) {
         sections(host, &path, &mut all);
     }
     all
@@ -158,13 +161,13 @@ fn generator(host: &HostRoot) -> Generator {
 fn sections(host: &HostRoot, path: &str, all: &mut Generator) {
     let Ok(text) = host.text(path) else { return };
     let mut device = None;
-    for line in text.lines().take(MAX_LINES) {
+    for line in text.first_lines(host, SYSCTL_LINES) {
         if let Some(name) = section(line.bytes) {
             all.sections += 1;
             device = Some(Name::from_bytes(name));
         } else if let (Some(device), Some(algorithms)) = (&device, algorithms(line.bytes)) {
             let algorithms = Reading::found(Name::from_bytes(algorithms), line.source());
-            if all.lines.len() < MAX_FILES {
+            if all.lines.len() < MAX_ALGORITHMS {
                 all.lines.push(GeneratorLine { device: device.clone(), algorithms });
             }
         }
@@ -262,6 +265,6 @@ mod tests {
     fn endless_files_are_bounded() {
         let text = "vm.swappiness=1\n".repeat(20_000);
         let host = host([("etc/sysctl.d/1.conf", text.as_str()), ("etc/sysctl.conf", &text)]);
-        assert_eq!(read(&host).sysctl.len(), ASSIGNMENTS);
+        assert_eq!(read(&host).sysctl.len(), SYSCTL_SETTINGS);
     }
 }

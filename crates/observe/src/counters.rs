@@ -7,16 +7,16 @@
 
 use pagewise_model::{Counters, Name, Reading, Source};
 
+use crate::limits::COUNTER_LINES;
 use crate::root::{HostRoot, absolute};
 use crate::text::{Line, number};
-
-/// Lines that are read of one file; kernels print about 200.
-const MAX_LINES: usize = 2048;
 
 /// The counters of a file; where it cannot be read, none, and each says why.
 pub fn read(host: &HostRoot, path: &str) -> Counters {
     match host.text(path) {
-        Ok(text) => text.first_lines(host, MAX_LINES).map(|line| counter(host, &line)).collect(),
+        Ok(text) => {
+            text.first_lines(host, COUNTER_LINES).map(|line| counter(host, &line)).collect()
+        }
         Err(refusal) => Counters::unread(refusal.reading(Source::file(absolute(path)))),
     }
 }
@@ -82,7 +82,7 @@ mod tests {
     fn a_file_of_millions_of_lines_stays_small() {
         let lines: String = (0..100_000).map(|n| format!("c{n} 1\n")).collect();
         let host = host([("proc/vmstat", &lines)]);
-        assert_eq!(read(&host, "proc/vmstat").len(), MAX_LINES);
+        assert_eq!(read(&host, "proc/vmstat").len(), COUNTER_LINES);
         assert_eq!(host.take_problems().len(), 1);
     }
 

@@ -12,22 +12,25 @@
 
 use pagewise_model::{Damon, DamonModule, Millis, Name, Percent, Reading, Source};
 
+use crate::limits::{self, DAMON_REGIONS, DAMON_TARGETS};
 use crate::root::{HostRoot, NO_SUCH_FILE, absolute, explained};
 use crate::text::number;
 
 const MODULES: [&str; 3] = ["damon_reclaim", "damon_lru_sort", "damon_stat"];
 const KDAMONDS: &str = "sys/kernel/mm/damon/admin/kdamonds";
 
-/// Threads whose state is read; each is one of the kernel's and would use a CPU.
-const MAX_KDAMONDS: usize = 64;
-
 pub(crate) fn read(host: &HostRoot) -> Damon {
-    let ids = host.numbered(KDAMONDS, "").into_iter().take(MAX_KDAMONDS);
+    let ids = kdamonds(host).into_iter();
     Damon {
         modules: MODULES.iter().map(|name| module(host, name)).collect(),
         kdamonds: host.number_at(&format!("{KDAMONDS}/nr_kdamonds")),
         kdamond_states: ids.map(|id| host.name_at(&format!("{KDAMONDS}/{id}/state"))).collect(),
     }
+}
+
+/// The numbers of DAMON's threads; each is one of the kernel's and would use a CPU.
+fn kdamonds(host: &HostRoot) -> Vec<u32> {
+    limits::first(host, KDAMONDS, limits::KDAMONDS, host.numbered(KDAMONDS, ""))
 }
 
 fn module(host: &HostRoot, name: &str) -> DamonModule {
@@ -38,8 +41,6 @@ fn module(host: &HostRoot, name: &str) -> DamonModule {
 }
 
 const IDLE: &str = "sys/module/damon_stat/parameters/memory_idle_ms_percentiles";
-/// Processes that one thread watches and that are read; it may be given any number.
-const MAX_TARGETS: usize = 64;
 
 /// Of all memory that `damon_stat` watches (free memory and the page cache too) the percentage that
 /// nobody used for so long.
@@ -69,19 +70,18 @@ fn share_of(idle: &[i64], at_least: Millis) -> Percent {
 
 /// Processes that a running thread watches, as it was told by hand.
 pub fn watched(host: &HostRoot) -> Vec<u32> {
-    let ids = host.numbered(KDAMONDS, "").into_iter().take(MAX_KDAMONDS);
     let runs = |id: &u32| {
         let state = host.name_at(&format!("{KDAMONDS}/{id}/state"));
         state.value().is_some_and(|state| state.as_str() == "on")
     };
-    ids.filter(runs).flat_map(|id| targets(host, id)).collect()
+    kdamonds(host).into_iter().filter(runs).flat_map(|id| targets(host, id)).collect()
 }
 
 fn targets(host: &HostRoot, kdamond: u32) -> Vec<u32> {
     let folder = format!("{KDAMONDS}/{kdamond}/contexts/0/targets");
-    let targets = host.numbered(&folder, "").into_iter().take(MAX_TARGETS);
+    let targets = limits::first(host, &folder, DAMON_TARGETS, host.numbered(&folder, ""));
     let pid = |target| host.number_at(&format!("{folder}/{target}/pid_target")).get();
-    targets.filter_map(pid).collect()
+    targets.into_iter().filter_map(pid).collect()
 }
 
 /// Addresses that were used alike.
@@ -95,9 +95,6 @@ pub struct Region {
     pub accesses: u64,
 }
 
-/// Regions that are read; a thread is told to keep fewer.
-const MAX_REGIONS: usize = 4096;
-
 /// What a thread's first scheme found, as of the last time that it was told to say so; in order of
 /// address.
 pub fn regions(host: &HostRoot, kdamond: u32) -> Vec<Region> {
@@ -107,8 +104,8 @@ pub fn regions(host: &HostRoot, kdamond: u32) -> Vec<Region> {
         let (start, end) = (number(id, "start")?, number(id, "end")?);
         Some(Region { start, end, accesses: number(id, "nr_accesses")? })
     };
-    let ids = host.numbered(&folder, "").into_iter().take(MAX_REGIONS);
-    let mut regions: Vec<Region> = ids.filter_map(region).collect();
+    let ids = limits::first(host, &folder, DAMON_REGIONS, host.numbered(&folder, ""));
+    let mut regions: Vec<Region> = ids.into_iter().filter_map(region).collect();
     regions.sort_by_key(|region| region.start);
     regions
 }
@@ -149,7 +146,7 @@ mod tests {
         let paths: Vec<String> =
             (0..5000).map(|id| format!("sys/kernel/mm/damon/admin/kdamonds/{id}/state")).collect();
         let damon = read(&host(paths.iter().map(|path| (path.as_str(), "on\n"))));
-        assert_eq!(damon.kdamond_states.len(), MAX_KDAMONDS);
+        assert_eq!(damon.kdamond_states.len(), limits::KDAMONDS);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 
 use pagewise_model::{Disk, Name, Reading, Source};
 
+use crate::limits::{self, MAPPED_DEVICES};
 use crate::mounts::{Mount, Mounts};
 use crate::root::{HostRoot, absolute};
 use crate::text::{Line, number};
@@ -22,9 +23,6 @@ pub(crate) struct Disks<'a> {
     /// Names of device mapper → `dm-N`; read when the first of them is looked for.
     mapped: OnceCell<HashMap<Name, String>>,
 }
-
-/// Devices of device mapper that are asked for their names.
-const MAX_MAPPED: usize = 4096;
 
 impl<'a> Disks<'a> {
     pub(crate) fn new(host: &'a HostRoot, mounts: &'a Mounts) -> Self {
@@ -72,11 +70,12 @@ impl<'a> Disks<'a> {
 
     fn read_mapped(&self) -> HashMap<Name, String> {
         let devices = self.host.names("sys/block").into_iter().filter(|it| it.starts_with("dm-"));
+        let devices = limits::first(self.host, "sys/block", MAPPED_DEVICES, devices.collect());
         let named = |device: String| {
             let known = self.host.name_at(&format!("sys/block/{device}/dm/name"));
             Some((known.value()?.clone(), device))
         };
-        devices.take(MAX_MAPPED).filter_map(named).collect()
+        devices.into_iter().filter_map(named).collect()
     }
 }
 

@@ -7,12 +7,11 @@
 
 use pagewise_model::{Generation, GroupGenerations, Millis, Name, Pages, Reading, Source};
 
+use crate::limits::GENERATION_LINES;
 use crate::root::{HostRoot, NO_SUCH_FILE, absolute, explained};
 use crate::text::{Line, number, words};
 
 const PATH: &str = "sys/kernel/debug/lru_gen";
-/// Lines looked at: each cgroup has up to five for each node.
-const MAX_LINES: usize = 1 << 16;
 
 /// How long the pages of each memory cgroup were not used.
 pub fn generations(host: &HostRoot) -> Reading<Vec<GroupGenerations>> {
@@ -20,7 +19,8 @@ pub fn generations(host: &HostRoot) -> Reading<Vec<GroupGenerations>> {
     let read = match host.text(PATH) {
         Ok(text) => {
             let mut groups = Vec::new();
-            text.first_lines(host, MAX_LINES).for_each(|line| take(host, &line, &mut groups));
+            text.first_lines(host, GENERATION_LINES)
+                .for_each(|line| take(host, &line, &mut groups));
             Reading::found(groups, source)
         }
         Err(refusal) => refusal.reading(source),

@@ -6,16 +6,14 @@
 
 use pagewise_model::{Bytes, HugePool, Reading, Source};
 
+use crate::limits;
 use crate::root::{HostRoot, absolute};
 
 const NODES: &str = "sys/devices/system/node";
 
-/// Nodes that are read; no kernel is built for more.
-const MAX_NODES: usize = 1024;
-
 pub(crate) fn read(host: &HostRoot) -> Vec<HugePool> {
     let mut pools = pools_of(host, "sys/kernel/mm/hugepages", None);
-    for node in host.numbered(NODES, "node").into_iter().take(MAX_NODES) {
+    for node in limits::first(host, NODES, limits::NODES, host.numbered(NODES, "node")) {
         pools.extend(pools_of(host, &format!("{NODES}/node{node}/hugepages"), Some(node)));
     }
     pools.sort_by_key(|pool| (pool.page_bytes, pool.node));

@@ -8,20 +8,18 @@
 
 use pagewise_model::{Bytes, Memory, Name, Outcome, Reading, Source};
 
+use crate::limits::MEMINFO_LINES;
 use crate::root::{HostRoot, Refusal, absolute};
 use crate::text::{Line, NO_LINE, number};
 
 const PATH: &str = "proc/meminfo";
-
-/// Lines that are read; kernels print about 60.
-const MAX_LINES: usize = 512;
 
 pub(crate) fn read(host: &HostRoot) -> Memory {
     let mut memory = Memory::default();
     match host.text(PATH) {
         Ok(text) => {
             mark(&mut memory, &Refusal::Absent(NO_LINE.into()));
-            text.first_lines(host, MAX_LINES).for_each(|line| take(host, &mut memory, &line));
+            text.first_lines(host, MEMINFO_LINES).for_each(|line| take(host, &mut memory, &line));
         }
         Err(refusal) => mark(&mut memory, &refusal),
     }

@@ -8,6 +8,7 @@
 
 use pagewise_model::Source;
 
+use crate::limits::MOUNTS;
 use crate::root::HostRoot;
 use crate::text::{Line, unescaped};
 
@@ -50,13 +51,10 @@ pub(crate) struct Mounts {
     cgroup1_memory: Option<String>,
 }
 
-/// Mounts that are read: a machine with a thousand containers has fewer.
-const MAX_MOUNTS: usize = 32_768;
-
 pub(crate) fn read(host: &HostRoot) -> Mounts {
     let Ok(text) = host.text("proc/self/mountinfo") else { return usual(host) };
     let understood = |line: Line<'_>| line.understood(host, "a mount in ten columns", mount(&line));
-    let all: Vec<Mount> = text.first_lines(host, MAX_MOUNTS).filter_map(understood).collect();
+    let all: Vec<Mount> = text.first_lines(host, MOUNTS).filter_map(understood).collect();
     let point = |wanted: fn(&Mount) -> bool| {
         all.iter().find(|mount| wanted(mount)).map(|mount| mount.point.clone())
     };

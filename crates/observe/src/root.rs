@@ -18,6 +18,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use crate::kconfig::Kconfig;
+use crate::limits::{LOG_RECORDS, PROBLEMS};
 use crate::near::Near;
 use crate::stored;
 use crate::text::Text;
@@ -427,7 +428,7 @@ impl HostRoot {
 
     fn add(&self, problem: Problem) {
         let mut problems = self.problems.borrow_mut();
-        if problems.len() < MAX_PROBLEMS {
+        if problems.len() < PROBLEMS {
             problems.push(problem);
         }
     }
@@ -494,12 +495,6 @@ const MAX_OFFSET: usize = 64 << 10;
 /// Longer than any record of the kernel, with its escapes and its dictionary.
 const MAX_RECORD: usize = 16 << 10;
 
-/// Records that are read of one queue. The log of a machine holds some thousand.
-const MAX_RECORDS: usize = 1 << 18;
-
-/// Problems kept of one reading of a host: a hostile file could hold millions.
-const MAX_PROBLEMS: usize = 100;
-
 const READ: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
@@ -538,7 +533,7 @@ fn regular(file: OwnedFd) -> Result<OwnedFd, Errno> {
 /// The file must not block.
 pub(crate) fn read_records(file: &OwnedFd, mut take: impl FnMut(&[u8])) -> Result<bool, Errno> {
     let mut buffer = vec![0; MAX_RECORD];
-    for _ in 0..MAX_RECORDS {
+    for _ in 0..LOG_RECORDS {
         match rustix::io::read(file, &mut buffer) {
             Ok(0) | Err(Errno::AGAIN) => return Ok(true),
             Ok(length) => take(buffer.get(..length).unwrap_or_default()),

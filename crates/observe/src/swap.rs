@@ -8,13 +8,14 @@
 use pagewise_model::{Bytes, Name, Reading, Tier, TierKind};
 
 use crate::disk::{self, Disks};
+use crate::limits;
 use crate::mounts::Mounts;
 use crate::root::HostRoot;
 use crate::text::{Line, number, unescaped};
 
-/// Lines that are read, the heading among them. The kernel has 32 areas at most (`MAX_SWAPFILES`);
-/// each is looked for among the mounts and among the zram devices.
-const MAX_LINES: usize = 65;
+/// With the heading. The kernel has 32 areas at most (`MAX_SWAPFILES`); each is looked for among the
+/// mounts and among the zram devices.
+const MAX_LINES: usize = limits::SWAP_AREAS + 1;
 
 pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Vec<Tier> {
     let Ok(text) = host.text("proc/swaps") else { return Vec::new() };

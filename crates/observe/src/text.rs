@@ -3,6 +3,7 @@
 
 use pagewise_model::{Bytes, Choice, Millis, Name, Reading, Source};
 
+use crate::limits::HUGE_PAGE_SIZES;
 use crate::root::{HostRoot, absolute};
 
 /// A file's bytes as lines.
@@ -301,13 +302,10 @@ impl HostRoot {
         let mut sizes: Vec<(Bytes, String)> =
             self.names(folder).into_iter().filter_map(sized).collect();
         sizes.sort_unstable();
-        sizes.truncate(MAX_SIZES);
+        sizes.truncate(HUGE_PAGE_SIZES);
         sizes
     }
 }
-
-/// Huge page sizes of one folder; no architecture has as many.
-const MAX_SIZES: usize = 64;
 
 fn sized(name: String) -> Option<(Bytes, String)> {
     let kib = name.strip_prefix("hugepages-")?.strip_suffix("kB")?;

@@ -14,20 +14,14 @@ use pagewise_model::{
     Bytes, Choice, Counters, Khugepaged, Name, Nanos, Outcome, Reading, Source, Thp, ThpSize,
 };
 
+use crate::limits::{self, HUGE_PAGE_STATS, KERNEL_THREADS};
 use crate::root::{HostRoot, NO_SUCH_FILE, absolute, explained};
 use crate::text::{number, words};
 
 const FOLDER: &str = "sys/kernel/mm/transparent_hugepage";
 
-/// Statistics read of one size; kernels have about 20.
-const MAX_STATS: usize = 64;
-
 /// Counters that tell whether pages of a size were ever given out.
 const GIVEN_OUT: [&str; 3] = ["anon_fault_alloc", "nr_anon", "shmem_alloc"];
-
-/// Kernel threads looked at. khugepaged starts after the threads of each CPU, of which large
-/// machines have some thousand.
-const MAX_THREADS: usize = 4096;
 
 pub(crate) fn read(host: &HostRoot) -> Thp {
     Thp {
@@ -77,9 +71,9 @@ fn policy(host: &HostRoot, folder: &str, file: &str, why_none: &'static str) -> 
 
 fn stats(host: &HostRoot, folder: &str, forbidden: bool) -> Counters {
     host.hold(folder);
-    let names = host.names(folder).into_iter().take(MAX_STATS);
+    let names = limits::first(host, folder, HUGE_PAGE_STATS, host.names(folder));
     let (telling, others): (Vec<String>, Vec<String>) =
-        names.partition(|name| GIVEN_OUT.contains(&name.as_str()));
+        names.into_iter().partition(|name| GIVEN_OUT.contains(&name.as_str()));
     let read = |name: String| {
         let reading = host.number_at(&format!("{folder}/{name}"));
         (Name::from(name.as_str()), reading)
@@ -136,12 +130,12 @@ pub(crate) fn khugepaged_pid(host: &HostRoot) -> Reading<u32> {
 const NO_THREADS: &str = "no kernel threads are visible from here";
 
 fn khugepaged_among(host: &HostRoot, threads: &[u32]) -> Reading<u32> {
-    let looked_at = &threads[..threads.len().min(MAX_THREADS)];
+    let looked_at = &threads[..threads.len().min(KERNEL_THREADS)];
     let proc = Source::file("/proc");
     match looked_at.iter().find(|&&pid| is_khugepaged(host, pid)) {
         Some(&pid) => Reading::found(pid, Source::file(format!("/proc/{pid}/comm"))),
         None if looked_at.len() < threads.len() => {
-            let why = format!("khugepaged is not among the first {MAX_THREADS} kernel threads");
+            let why = format!("khugepaged is not among the first {KERNEL_THREADS} kernel threads");
             Reading::absent(why, proc)
         }
         None => Reading::absent("khugepaged is not running", proc),
@@ -152,7 +146,7 @@ fn khugepaged_among(host: &HostRoot, threads: &[u32]) -> Reading<u32> {
 /// else every process.
 pub(crate) fn kernel_threads(host: &HostRoot) -> Vec<u32> {
     match host.bytes("proc/2/task/2/children") {
-        Ok(children) => words(&children).filter_map(number).take(MAX_THREADS + 1).collect(),
+        Ok(children) => words(&children).filter_map(number).take(KERNEL_THREADS + 1).collect(),
         Err(_) => host.numbered("proc", ""),
     }
 }

@@ -10,11 +10,10 @@
 
 use pagewise_model::{FreeBlocks, Name, Pages, Reading, Source, Zone};
 
+use crate::limits::ZONES;
 use crate::root::HostRoot;
 use crate::text::{Line, number, words};
 
-/// Zones that are read: more than the largest machines have.
-const MAX_ZONES: usize = 4096;
 /// Zones of one node: `protection` has one number for each. Kernels know six.
 const MAX_ZONES_PER_NODE: usize = 16;
 /// Orders of one zone; kernels know 11, with large base pages 14.
@@ -27,7 +26,7 @@ pub(crate) fn read_zones(host: &HostRoot) -> Vec<Zone> {
     for line in text.lines() {
         if is_heading(&line) {
             zones.extend(current.take());
-            if zones.len() == MAX_ZONES {
+            if zones.len() == ZONES {
                 host.problem(&line.source(), "the last zone", line.bytes);
                 break;
             }
@@ -42,7 +41,7 @@ pub(crate) fn read_zones(host: &HostRoot) -> Vec<Zone> {
 
 pub(crate) fn read_free_blocks(host: &HostRoot) -> Vec<FreeBlocks> {
     let Ok(text) = host.text("proc/buddyinfo") else { return Vec::new() };
-    text.first_lines(host, MAX_ZONES).filter_map(|line| free_blocks(host, &line)).collect()
+    text.first_lines(host, ZONES).filter_map(|line| free_blocks(host, &line)).collect()
 }
 
 fn is_heading(line: &Line<'_>) -> bool {
@@ -321,7 +320,7 @@ Node 0, zone   Normal  12616   8822   5755   2878    983    390    153     52   
     #[test]
     fn a_file_of_headings_stays_small() {
         let host = host([("proc/zoneinfo", "Node 0, zone X\n".repeat(50_000))]);
-        assert_eq!(read_zones(&host).len(), MAX_ZONES);
+        assert_eq!(read_zones(&host).len(), ZONES);
         assert_eq!(host.take_problems().len(), 1);
     }
 

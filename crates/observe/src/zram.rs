@@ -20,6 +20,7 @@ use pagewise_model::{
     Reading, Secondary, Source, Tier, Zram, ZramUse,
 };
 
+use crate::limits::ZRAM_DEVICES;
 use crate::mounts::Mounts;
 use crate::root::{HostRoot, absolute};
 use crate::text::{Line, Text, choice, number, only_lines, words};
@@ -36,27 +37,23 @@ pub(crate) fn read_of(
     mounts: &Mounts,
 ) -> Vec<Zram> {
     let mut ids = host.numbered("sys/block", driver.name());
-    if ids.len() > MAX_DEVICES {
+    if ids.len() > ZRAM_DEVICES {
         ids = most_used(host, driver, ids, tiers);
     }
     ids.into_iter().map(|id| device(host, (driver, id), tiers, mounts)).collect()
 }
 
-/// Devices of one driver that are read: each has twenty files, and each is looked for among the
-/// mounts. Nobody is known to have as many.
-const MAX_DEVICES: usize = 256;
-
 /// Those that are swap, and then the first ones; a Problem says how many were left out.
 fn most_used(host: &HostRoot, driver: Driver, ids: Vec<u32>, tiers: &[Tier]) -> Vec<u32> {
     let name = driver.name();
-    let found = format!("{} devices, {MAX_DEVICES} of them read", ids.len());
-    let expected = format!("at most {MAX_DEVICES} devices of {name}");
+    let found = format!("{} devices, {ZRAM_DEVICES} of them read", ids.len());
+    let expected = format!("at most {ZRAM_DEVICES} devices of {name}");
     host.problem(&Source::file("/sys/block"), &expected, found.as_bytes());
     let swap: BTreeSet<&str> = tiers.iter().map(|tier| tier.path.as_str()).collect();
     let is_swap = |id: &u32| swap.contains(format!("/dev/{name}{id}").as_str());
     let (mut chosen, rest): (Vec<u32>, Vec<u32>) = ids.into_iter().partition(is_swap);
     chosen.extend(rest);
-    chosen.truncate(MAX_DEVICES);
+    chosen.truncate(ZRAM_DEVICES);
     chosen.sort_unstable();
     chosen
 }
@@ -455,7 +452,7 @@ mod tests {
         let mounts = mounts::read(&host);
         let tiers = crate::swap::read(&host, &mounts);
         let ids: Vec<u32> = read(&host, &tiers, &mounts).iter().map(|zram| zram.id).collect();
-        assert_eq!((ids.len(), ids[254], ids[255]), (MAX_DEVICES, 254, 4000));
+        assert_eq!((ids.len(), ids[254], ids[255]), (ZRAM_DEVICES, 254, 4000));
         let told = host.take_problems().remove(0).to_string();
         let expected = "at most 256 devices of zram, found \"4420 devices, 256 of them read\"";
         assert_eq!(told, format!("/sys/block: expected {expected}"));

@@ -130,6 +130,14 @@ pub(crate) enum Verb {
         /// The command
         noun: Noun,
     },
+    /// Name or remove a file that a confined process filled: a helper of `scan --dump`
+    #[command(hide = true)]
+    SettleFile {
+        /// What it is called until then
+        unfinished: PathBuf,
+        /// What it is to be called
+        path: PathBuf,
+    },
 }
 
 const REPORT: &str = "Everything on one page: what memory is doing, what is wrong, what to do.\n\n\
@@ -697,6 +705,9 @@ pub(crate) struct Capture {
     /// Write the files into this folder, which must be empty or new
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
+    /// Write nothing but hand the recording to the process that started this one
+    #[arg(long, hide = true)]
+    pub(crate) hand_over: bool,
 }
 
 #[derive(Debug, Subcommand)]

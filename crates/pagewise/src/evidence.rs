@@ -16,15 +16,21 @@ use serde_json::{Value, json};
 
 use crate::output;
 use crate::redaction::Redaction;
+use crate::trouble::Advised;
 
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
     runs: File,
+    /// Bytes of whole lines in it.
+    whole: u64,
     redaction: Redaction,
     /// What could not be written first.
     failed: Option<std::io::Error>,
 }
+
+const IF_CUT_SHORT: &str = "free some space and run it again, or let --evidence name a folder on another disk; \
+                            `pagewise lab replay` judges the runs that are in the folder";
 
 impl Folder {
     /// Makes sure of it before anything is run. `source` says where the experiment came from.
@@ -48,29 +54,41 @@ impl Folder {
             Described { source, ..Described::new(redaction.experiment(experiment), machine) };
         let text = serde_json::to_string_pretty(&described)? + "\n";
         output::new_file_below(path, EXPERIMENT, text.as_bytes())?;
-        let runs = output::new_file_to_fill(&path.join(RUNS))?;
-        Ok(Self { path: path.to_owned(), runs, redaction, failed: None })
+        let runs = output::new_file_to_fill(&path.join(RUNS));
+        let runs = runs.inspect_err(|_| output::remove(&path.join(EXPERIMENT)))?;
+        Ok(Self { path: path.to_owned(), runs, whole: 0, redaction, failed: None })
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// In one write: a kill leaves whole lines.
+    /// In one write: a kill leaves whole lines. So does a full disk: what fits of the line is cut off.
     pub(crate) fn run(&mut self, run: &TrialRun) {
         if self.failed.is_some() {
             return;
         }
-        let line = serde_json::to_string(run).map(|line| line + "\n");
-        let written =
-            line.map_err(Into::into).and_then(|line| self.runs.write_all(line.as_bytes()));
-        self.failed = written.err();
+        match self.append(run) {
+            Ok(length) => self.whole += length,
+            Err(error) => {
+                // what cannot be cut is said with the error all the same
+                let _ = self.runs.set_len(self.whole);
+                self.failed = Some(error);
+            }
+        }
+    }
+
+    fn append(&mut self, run: &TrialRun) -> std::io::Result<u64> {
+        let line = serde_json::to_string(run)? + "\n";
+        self.runs.write_all(line.as_bytes())?;
+        Ok(line.len() as u64)
     }
 
     pub(crate) fn finish(&self, tried: &Tried<'_>) -> anyhow::Result<()> {
         if let Some(error) = &self.failed {
             let runs = self.path.join(RUNS);
-            anyhow::bail!("{}: {error}; the runs since are not in it", runs.display());
+            let what = format!("{}: {error}; the runs since are not in it", runs.display());
+            anyhow::bail!(Advised { what, next: IF_CUT_SHORT });
         }
         self.runs.sync_all().with_context(|| self.path.display().to_string())?;
         let snapshot = &self.redaction.snapshot(tried.snapshot);

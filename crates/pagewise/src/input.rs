@@ -40,11 +40,7 @@ pub(crate) fn interval_of(
 /// The same, with everything that was asked of the host.
 pub(crate) fn record(global: &Global) -> anyhow::Result<(Interval, Tape)> {
     let scope = Scope { process_rates: true, ..Scope::everything(global.smaps_budget) };
-    // its own file is written later
-    let recording = match &global.root {
-        Some(path) => pagewise_observe::open(path)?,
-        None => open(global)?,
-    };
+    let recording = open(global)?;
     recording.record(&scope, || wait(global))
 }
 

@@ -9,6 +9,7 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod accepted;
+mod again;
 mod chosen;
 mod cli;
 mod cost;
@@ -16,8 +17,10 @@ mod disk;
 mod duration;
 mod evidence;
 mod host_loans;
+mod handed;
 mod input;
 mod interrupt;
+mod keeper;
 mod output;
 mod progress;
 mod redaction;

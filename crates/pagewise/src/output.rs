@@ -130,10 +130,24 @@ pub(crate) fn new_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         let error = given_up(&unfinished, &error);
         return Err(error.context(path.display().to_string()));
     }
-    name_it(&unfinished, path).map_err(|error| {
+    name_or_remove(&unfinished, path).map_err(|error| explained(path, error))
+}
+
+/// The same for a file that is filled piece by piece: it is open, and has the name that comes first here.
+pub(crate) fn begin_file(path: &Path) -> anyhow::Result<(PathBuf, std::fs::File)> {
+    let unfinished = unfinished(path);
+    let file = create_new(&unfinished).map_err(|error| explained(path, error))?;
+    // found now rather than when all has been measured
+    if path.symlink_metadata().is_ok() {
         remove(&unfinished);
-        explained(path, error)
-    })
+        return Err(explained(path, ErrorKind::AlreadyExists.into()));
+    }
+    Ok((unfinished, file))
+}
+
+/// Gives a finished file its name; where that cannot be, there is no file.
+pub(crate) fn name_or_remove(unfinished: &Path, path: &Path) -> std::io::Result<()> {
+    name_it(unfinished, path).inspect_err(|_| remove(unfinished))
 }
 
 /// Beside the file, so that it can be renamed; of this process alone.
@@ -155,13 +169,19 @@ fn name_it(unfinished: &Path, path: &Path) -> std::io::Result<()> {
     }
 }
 
-fn remove(path: &Path) {
+/// Removes a file of ours, if it is there.
+pub(crate) fn remove(path: &Path) {
     let _ = std::fs::remove_file(path);
 }
 
 /// Removes a file of ours that could not be filled, and says why.
 pub(crate) fn given_up(path: &Path, error: &std::io::Error) -> anyhow::Error {
     remove(path);
+    not_filled(error)
+}
+
+/// Why a file of ours, which was removed, could not be filled.
+pub(crate) fn not_filled(error: &std::io::Error) -> anyhow::Error {
     let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge];
     let what = format!("{error}; the unfinished file was removed");
     match full.contains(&error.kind()) {
@@ -180,7 +200,8 @@ fn create_new(path: &Path) -> std::io::Result<std::fs::File> {
     std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-fn explained(path: &Path, error: std::io::Error) -> anyhow::Error {
+/// Why a file that the user named could not be made.
+pub(crate) fn explained(path: &Path, error: std::io::Error) -> anyhow::Error {
     let path = path.display();
     if error.kind() == ErrorKind::AlreadyExists {
         let what = format!("{path}: expected no file of that name, found one; nothing was written");

@@ -37,3 +37,14 @@ pub fn finish(command: &mut Command) -> Ran {
 pub fn empty_folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
 }
+
+/// The same on a disk, as swap files need, and below no folder but root's: a clone of the project may
+/// belong to a user, and journals that root believes may not lie there.
+///
+/// # Panics
+///
+/// Where there can be none.
+#[must_use]
+pub fn folder_on_disk() -> tempfile::TempDir {
+    tempfile::tempdir_in("/var/tmp").expect("a folder")
+}

@@ -2,9 +2,10 @@
 //! Runs of what borrows (`bench`, `trial`, `lab run` on this host, `thp collapse`), ended at random
 //! moments by SIGKILL or SIGABRT, each followed by `undo` → how often something was left.
 //!
-//! Looked at are what they borrow: zram devices, swap, cgroups, settings, swap files. Their journals
-//! lie in a folder of ours. Tests that run beside this borrow too, and give back: only what is still
-//! there at the end was left.
+//! Before and after each run everything that can be borrowed is listed: zram devices, swap areas, cgroups,
+//! every setting of the knob table that `pagewise report` reads, swap files, and journals, which lie in a
+//! folder of ours. Tests that run beside this borrow too, and give back: only what is still there two
+//! minutes after the last run was left.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 
 use crate::run;
 
@@ -106,12 +108,14 @@ type Counts = BTreeMap<(&'static str, &'static str), Count>;
 fn all(kills: u16, aborts: u16, program: &Path, folder: &Path) -> Result<(Counts, Vec<String>)> {
     let subject = vec![1_u8; SUBJECT];
     let victims = victims(folder)?;
-    let first = Left::now(folder)?;
+    let machine = Machine { program, folder };
+    let first = machine.state()?;
+    println!("{} things are compared before and after each run", first.0.len());
     let mut random = Random::new()?;
     let (mut counts, mut suspects, mut left) = (Counts::new(), Vec::new(), Vec::new());
     let signals = (0..kills).map(|_| "KILL").chain((0..aborts).map(|_| "ABRT"));
     for (number, (signal, victim)) in signals.zip(victims.iter().cycle()).enumerate() {
-        let before = Left::now(folder)?;
+        let before = machine.state()?;
         let after = ended(program, folder, victim, signal, &mut random)?;
         let undone = undo(program, folder);
         let count = counts.entry((victim.verb, signal)).or_default();
@@ -119,7 +123,7 @@ fn all(kills: u16, aborts: u16, program: &Path, folder: &Path) -> Result<(Counts
         count.put_back += undone.as_ref().map_or(0, |undone| put_back(undone));
         let verb = victim.verb;
         let run = format!("run {number}, {verb}, {signal} after {after:?}; undo said {undone:?}");
-        let new = Left::now(folder)?.since(&before);
+        let new = machine.state()?.since(&before);
         // a test beside this may set a value and put it back meanwhile
         let new = new.into_iter().filter(|thing| !first.0.contains(thing));
         suspects.extend(new.map(|thing| (thing, run.clone())));
@@ -127,7 +131,9 @@ fn all(kills: u16, aborts: u16, program: &Path, folder: &Path) -> Result<(Counts
             left.push(run);
         }
     }
-    left.extend(stays(suspects, folder)?);
+    left.extend(stays(suspects, &machine)?);
+    let gone = first.since(&machine.state()?);
+    left.extend(gone.into_iter().map(|thing| format!("not there any more: {thing}")));
     std::hint::black_box(subject);
     Ok((counts, left))
 }
@@ -176,30 +182,54 @@ fn put_back(undone: &str) -> u32 {
 }
 
 /// Of those things the ones that do not go away by themselves within two minutes after the last run.
-fn stays(suspects: Vec<(String, String)>, folder: &Path) -> Result<Vec<String>> {
+fn stays(suspects: Vec<(String, String)>, machine: &Machine<'_>) -> Result<Vec<String>> {
     let mut there = suspects;
     for _ in 0..120 {
-        let now = Left::now(folder)?;
-        there.retain(|(thing, _)| now.0.contains(thing));
         if there.is_empty() {
             break;
         }
+        let now = machine.state()?;
+        there.retain(|(thing, _)| now.0.contains(thing));
         std::thread::sleep(Duration::from_secs(1));
     }
     Ok(there.into_iter().map(|(thing, run)| format!("{thing}: {run}")).collect())
 }
 
-/// What a run changes, a line for each thing.
+/// What can be borrowed and what it is now, a line for each thing.
 #[derive(Debug, PartialEq)]
-struct Left(BTreeSet<String>);
+struct State(BTreeSet<String>);
 
-const SETTINGS: [&str; 2] = ["/proc/sys/vm/page-cluster", "/proc/sys/vm/vfs_cache_pressure"];
-const MONITORS: &str = "/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds";
+/// Read by the program that is tried, and in folders.
+struct Machine<'a> {
+    program: &'a Path,
+    folder: &'a Path,
+}
 
-impl Left {
-    fn now(folder: &Path) -> Result<Self> {
+impl Machine<'_> {
+    /// Every setting that is read, by its name and what it is of. Cgroups are listed as such: others
+    /// come and go, with their limits.
+    fn settings(&self) -> Result<BTreeSet<String>> {
+        let glance = ["--no-contents", "--interval", "0", "--smaps-budget", "0", "--json"];
+        let mut command = run::program(self.program);
+        let report: Value =
+            serde_json::from_str(&run::output(command.arg("report").args(glance))?)?;
+        let knobs = report["knobs"].as_array().context("report: no knobs")?;
+        let mut settings = BTreeSet::new();
+        for knob in knobs {
+            let name = knob["knob"].as_str().context("report: a knob without a name")?;
+            let is_of_cgroup = name.starts_with("cgroup.");
+            if let Some(value) = knob["live"]["value"].as_str().filter(|_| !is_of_cgroup) {
+                let instance = knob["instance"].as_str().unwrap_or_default();
+                settings.insert(format!("{name} {instance} = {value}"));
+            }
+        }
+        ensure!(settings.len() > 20, "report: only {} settings were read", settings.len());
+        Ok(settings)
+    }
+
+    fn state(&self) -> Result<State> {
         let text = |path: &str| std::fs::read_to_string(path).context(path.to_owned());
-        let mut all = BTreeSet::new();
+        let mut all = self.settings()?;
         for name in names(Path::new("/sys/block"), "zram")? {
             // numbers are given again; one that goes meanwhile is none
             if let Ok(diskseq) = text(&format!("/sys/block/{name}/diskseq")) {
@@ -214,18 +244,19 @@ impl Left {
         all.extend(
             swaps.lines().filter_map(|line| Some(format!("swap on {}", line.split(' ').next()?))),
         );
-        for setting in SETTINGS {
-            all.insert(format!("{setting} = {}", text(setting)?.trim()));
+        all.extend(names(self.folder, "pagewise-")?);
+        let journals: PathBuf = self.folder.join("state");
+        if journals.exists() {
+            let all_names = names(&journals, "")?.into_iter();
+            all.extend(
+                all_names.filter(|name| name != "lock").map(|name| format!("journal {name}")),
+            );
         }
-        all.extend(text(MONITORS).ok().map(|count| format!("{MONITORS} = {}", count.trim())));
-        all.extend(names(folder, "pagewise-")?);
-        let state: PathBuf = folder.join("state");
-        if state.exists() {
-            all.extend(names(&state, "0")?);
-        }
-        Ok(Self(all))
+        Ok(State(all))
     }
+}
 
+impl State {
     fn since(&self, before: &Self) -> Vec<String> {
         self.0.difference(&before.0).cloned().collect()
     }

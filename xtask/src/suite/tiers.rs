@@ -315,6 +315,9 @@ fn root_jobs(setting: &Arc<Setting>, programs: &[TestProgram]) -> Result<Vec<Job
         };
         jobs.push(job("root tests", "root", &[], 240.0, Box::new(work)));
     }
+    if setting.names.is_empty() {
+        jobs.push(kills(setting)?);
+    }
     let (tests, _) = match setting.names.is_empty() {
         true => guest.tests_outside_steps()?,
         false => (guest.tests()?, false),
@@ -335,6 +338,16 @@ fn root_jobs(setting: &Arc<Setting>, programs: &[TestProgram]) -> Result<Vec<Job
         }
     }
     Ok(jobs)
+}
+
+/// Runs of what borrows, killed at random moments: after the root tests, which borrow the same things.
+fn kills(setting: &Setting) -> Result<Job> {
+    let [kills, aborts] = if setting.tier == Tier::Long { ["200", "50"] } else { ["8", "4"] };
+    let mut command = chore(&["bench", "--kills", kills, "--aborts", aborts, "--program"])?;
+    command.arg(&setting.given.static_program);
+    let work = move || Ok((ran("kills", &mut command)?, Vec::new()));
+    let seconds = if setting.tier == Tier::Long { 1200.0 } else { 60.0 };
+    Ok(job("kills", "root", &["root tests"], seconds, Box::new(work)))
 }
 
 /// One heavy step by itself, with what it needs.

@@ -17,13 +17,14 @@
 
 #![expect(clippy::disallowed_methods, reason = "the lock is there before there are hands to act")]
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use pagewise_observe::{FolderError, TrustedFolder};
+use rustix::fs::{FlockOperation, Mode, flock};
 use rustix::io::Errno;
 
 use crate::error::Error;
@@ -65,40 +66,42 @@ fn machine() -> Option<PathBuf> {
 
 fn take_one(folder: &Path) -> Result<Option<File>, Error> {
     let said = |source| Error::State { path: folder.display().to_string(), source };
-    let made = match make(folder) {
-        Err(error) if is_read_only(&error) && !folder.exists() => return Ok(None),
-        made => made,
-    };
-    made.map_err(said)?;
+    match make(folder) {
+        Err(FolderError::At { source, .. }) if is_read_only(&source) && !folder.exists() => {
+            return Ok(None);
+        }
+        Err(FolderError::At { source, .. }) => return Err(said(source)),
+        Err(FolderError::Untrusted { path, why }) => {
+            return Err(Error::Untrusted { path: path.display().to_string(), why });
+        }
+        Ok(()) => (),
+    }
     let Some(mut file) = open(folder).map_err(said)? else { return Ok(None) };
     if !locked(&file).map_err(said)? {
         return Err(held(folder, &mut file));
     }
-    match sign(&mut file) {
-        // opened for reading alone
-        Err(error) if error.kind() != ErrorKind::InvalidInput => Err(said(error)),
-        _ => Ok(Some(file)),
-    }
+    // the lock holds also where its file cannot be written: it is read-only, or its disk is full
+    let _ = sign(&mut file);
+    Ok(Some(file))
 }
 
 fn is_read_only(error: &io::Error) -> bool {
     error.kind() == ErrorKind::ReadOnlyFilesystem
 }
 
-/// What stands in it is done as root, so nobody else may write there.
-fn make(folder: &Path) -> io::Result<()> {
-    if !folder.is_dir() {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+/// What journals say is done as root, so nobody else may write there, nor put another folder in its place.
+fn make(folder: &Path) -> Result<(), FolderError> {
+    let is_new = !folder.is_dir();
+    let made = TrustedFolder::open_or_make(folder, |below, name| {
+        rustix::fs::mkdirat(below, name, Mode::RWXU)
+    })?;
+    if is_new {
         // so that a power cut does not take it, and the journal in it, away
-        OpenOptions::new().read(true).open(folder.join(".."))?.sync_all()?;
+        let path = made.path().join("..");
+        let synced = OpenOptions::new().read(true).open(&path).and_then(|above| above.sync_all());
+        return synced.map_err(|source| FolderError::At { path, source });
     }
-    let found = folder.metadata()?;
-    let is_ours = found.uid() == rustix::process::geteuid().as_raw();
-    if is_ours && found.mode() & 0o022 == 0 {
-        return Ok(());
-    }
-    let what = "expected a folder that nobody else owns or may write to";
-    Err(io::Error::new(ErrorKind::InvalidInput, what))
+    Ok(())
 }
 
 /// One that was killed while it started a program holds the lock until that program has begun.
@@ -162,7 +165,7 @@ pub(crate) fn is_there(folder: &Path) -> Result<bool, Error> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     use super::*;
 
@@ -212,14 +215,25 @@ mod tests {
         take(&state).unwrap();
     }
 
+    /// Who may write into a parent can put a folder of journals of his own in the place of ours.
     #[test]
-    fn a_folder_that_others_may_write_to_is_refused() {
+    fn a_folder_that_others_may_write_to_is_refused_and_so_is_a_parent() {
         let folder = tempfile::tempdir().unwrap();
-        let open = std::fs::Permissions::from_mode(0o777);
-        std::fs::set_permissions(folder.path(), open).unwrap();
-        let refused = take(folder.path()).unwrap_err();
-        let source = std::error::Error::source(&refused).unwrap().to_string();
-        assert!(source.contains("nobody else"), "{source}");
+        let (open, state) = (folder.path().join("open"), folder.path().join("open/of/state"));
+        std::fs::create_dir_all(&state).unwrap();
+        drop(take(&state).unwrap());
+        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).unwrap();
+        for place in [&open, &state] {
+            let refused = take(place).unwrap_err();
+            let path = open.display().to_string();
+            assert!(
+                matches!(&refused, Error::Untrusted { path: found, why }
+                    if *found == path && why.contains("others may write")),
+                "{refused}"
+            );
+            assert!(refused.next().unwrap().contains(&format!("chmod go-w {path}")));
+        }
+        assert!(take(&open.join("new")).is_err() && !open.join("new").exists());
     }
 
     #[test]

@@ -18,13 +18,7 @@ use pagewise_model::{
 
 use super::line::{Choice, Killed, MEMCG_KILLED, OomLine, Usage, Values};
 use super::record::Record;
-
-/// Reports that are kept, the newest.
-const MAX_KILLS: usize = 64;
-/// Tasks that are kept of each report, the largest.
-const MAX_TASKS: usize = 10;
-/// Processes killed with a victim that are kept.
-const MAX_OTHERS: usize = 100;
+use crate::limits::{OOM_KILLS, OOM_OTHERS, OOM_TASKS};
 
 /// A report whose end has not come.
 #[derive(Debug, Default)]
@@ -142,7 +136,7 @@ impl Reports {
         let together = self.kills.back_mut().filter(|last| open.is_none() && last.whole_group);
         if let Some(last) = together {
             let known = last.victim.as_ref().is_some_and(|first| first.pid == victim.pid);
-            if !known && last.others.len() < MAX_OTHERS {
+            if !known && last.others.len() < OOM_OTHERS {
                 last.others.push(victim);
             }
             return;
@@ -190,7 +184,7 @@ impl Reports {
             boot_seconds: record.head.micros as f64 / 1e6,
             ..kill
         });
-        if self.kills.len() > MAX_KILLS {
+        if self.kills.len() > OOM_KILLS {
             self.kills.pop_front();
             self.left_out += 1;
         }
@@ -276,7 +270,7 @@ impl Open {
 
     fn close(mut self) -> OomKill {
         self.tasks.sort_by_key(|task| std::cmp::Reverse(task.size()));
-        let left_out = self.tasks.split_off(self.tasks.len().min(MAX_TASKS));
+        let left_out = self.tasks.split_off(self.tasks.len().min(OOM_TASKS));
         let choice = self.choice;
         let constraint = match choice.as_ref().map(|choice| choice.constraint) {
             Some("CONSTRAINT_NONE") => Some(OomConstraint::Host),

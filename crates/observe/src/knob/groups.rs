@@ -10,12 +10,10 @@ use pagewise_model::knob::{Knob, KnobReading};
 use pagewise_model::{Bytes, Cgroup, Cgroups, Hierarchy, Limit, Name, Reading, Source};
 
 use super::{live, nowhere, told};
+use crate::limits::CGROUPS_WITH_LIMITS;
 use crate::root::{HostRoot, absolute};
 
 pub(super) const PLACEHOLDER: &str = "{cgroup}";
-
-/// Groups whose limits are told.
-const MAX_TOLD: usize = 50;
 
 /// Groups of which the files are read that nobody has read yet.
 const MAX_READ: usize = 10;
@@ -44,7 +42,7 @@ pub(super) fn read(host: &HostRoot, cgroups: &Cgroups, rows: &[&'static Knob]) -
 fn limited_first(groups: &[Cgroup]) -> Vec<&Cgroup> {
     let mut groups: Vec<&Cgroup> = groups.iter().collect();
     groups.sort_by_key(|group| !has_limit(group));
-    groups.truncate(MAX_TOLD);
+    groups.truncate(CGROUPS_WITH_LIMITS);
     groups
 }
 
@@ -148,7 +146,7 @@ mod tests {
         let readings = read(&testing::host::<&str>([]), &cgroups, &rows());
         let max = of(&readings, "cgroup.memory.max");
         assert_eq!(max[0].instance.as_ref().map(Name::as_str), Some("/limited"));
-        assert_eq!(max.len(), MAX_TOLD);
+        assert_eq!(max.len(), CGROUPS_WITH_LIMITS);
         assert_eq!(of(&readings, "cgroup.memory.oom.group").len(), MAX_READ);
         assert_eq!(of(&readings, "cgroup.memory.reclaim").len(), MAX_READ);
     }

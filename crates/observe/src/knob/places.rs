@@ -3,12 +3,10 @@
 
 use std::collections::HashMap;
 
-use pagewise_model::Name;
+use pagewise_model::{Name, Source};
 
-use crate::root::HostRoot;
-
-/// Readings of one row: more than any host that was seen, few enough for a hostile recording.
-const MAX_PLACES: usize = 256;
+use crate::limits::SETTING_PLACES;
+use crate::root::{HostRoot, absolute};
 
 /// One file that a row stands for.
 #[derive(Debug)]
@@ -23,11 +21,13 @@ pub(super) struct Place {
 pub(super) struct Places<'h> {
     host: &'h HostRoot,
     listed: HashMap<String, Vec<String>>,
+    /// More were found than are read, and a Problem says so.
+    is_cut: bool,
 }
 
 impl<'h> Places<'h> {
     pub(super) fn new(host: &'h HostRoot) -> Self {
-        Self { host, listed: HashMap::new() }
+        Self { host, listed: HashMap::new(), is_cut: false }
     }
 
     /// Every file that `path` stands for; none where a placeholder stands for nothing.
@@ -38,7 +38,7 @@ impl<'h> Places<'h> {
         let mut open = vec![(path.to_owned(), Vec::new())];
         while open.first().is_some_and(|(path, _)| path.contains('{')) {
             open = open.iter().flat_map(|(path, filled)| self.filled(path, filled)).collect();
-            open.truncate(MAX_PLACES);
+            open = self.first(path, open);
         }
         let place = |(path, filled): (String, Vec<String>)| Place {
             path,
@@ -47,11 +47,23 @@ impl<'h> Places<'h> {
         open.into_iter().map(place).collect()
     }
 
+    /// As many as are read. That there are more is told of one setting: others lie beside it.
+    fn first<T>(&mut self, path: &str, mut open: Vec<T>) -> Vec<T> {
+        if open.len() > SETTING_PLACES && !self.is_cut {
+            let expected = format!("at most {SETTING_PLACES} files");
+            self.host.problem(&Source::file(absolute(path)), &expected, b"more of them");
+            self.is_cut = true;
+        }
+        open.truncate(SETTING_PLACES);
+        open
+    }
+
     /// `path` with its first placeholder filled in, in each possible way.
     fn filled(&mut self, path: &str, before: &[String]) -> Vec<(String, Vec<String>)> {
         let Some((head, tail)) = path.split_once('{') else { return Vec::new() };
         let Some((placeholder, tail)) = tail.split_once('}') else { return Vec::new() };
-        let ways = self.ways(head, placeholder).iter().take(MAX_PLACES);
+        // one more than is read: so it is known that there are more
+        let ways = self.ways(head, placeholder).iter().take(SETTING_PLACES + 1);
         let fill = |way: &String| {
             let filled = before.iter().chain([way]).cloned().collect();
             (format!("{head}{way}{tail}"), filled)
@@ -111,6 +123,11 @@ mod tests {
     fn a_host_of_a_million_things_does_not_multiply() {
         let paths: Vec<String> = (0..300).map(|n| format!("k/{n}/c/{n}/a")).collect();
         let host = host(paths.iter().map(|path| (path.as_str(), "")));
-        assert_eq!(of(&host, "k/{N}/c/{N}/a").len(), MAX_PLACES);
+        assert_eq!(of(&host, "k/{N}/c/{N}/a").len(), SETTING_PLACES);
+        let problems = host.take_problems();
+        assert!(
+            problems.iter().any(|it| it.to_string().contains("at most 256 files")),
+            "{problems:?}"
+        );
     }
 }

@@ -35,7 +35,7 @@ pub fn command_lines(host: &HostRoot, pids: &[u32]) -> BTreeMap<u32, Name> {
     let answers = helper::read_all(&jobs, BUDGET);
     let read = pids.into_iter().zip(answers).filter_map(|(pid, answer)| match answer {
         Answer::Read(bytes) => Some((pid, printable(&bytes)?)),
-        Answer::Refused(_) | Answer::NotRead | Answer::Stuck => None,
+        Answer::Refused(_) | Answer::NotRead | Answer::Stuck | Answer::HelperEnded => None,
     });
     read.collect()
 }

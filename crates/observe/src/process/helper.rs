@@ -32,9 +32,12 @@ pub(super) enum Answer {
     NotRead,
     /// It had not answered when it should long have.
     Stuck,
+    /// The helper that was reading it was ended: by somebody's signal, or for want of memory.
+    HelperEnded,
 }
 
-/// Helpers that are begun in one go: each but the first stands for a stuck file.
+/// Helpers that are begun in one go: each but the first stands for a file that is stuck, or at which
+/// a helper was ended.
 const MAX_HELPERS: usize = 8;
 /// How long one file may take, however small or large it is; between them four times its cost.
 const LEAST_PATIENCE: Duration = Duration::from_millis(50);
@@ -79,8 +82,8 @@ impl<'a> Helper<'a> {
         Some(Self { jobs, child, pending: Vec::new() })
     }
 
-    /// Takes answers until all are there or the helper ends (`None`), or until it is given up at a
-    /// file: what to say of that.
+    /// Takes answers until all are there (`None`), or until the helper ends or is given up at a file:
+    /// what to say of that file.
     fn collect(mut self, answers: &mut Vec<Answer>, end: Duration) -> Option<Answer> {
         let mut open = self.jobs;
         let mut heard = now();
@@ -88,7 +91,7 @@ impl<'a> Helper<'a> {
             let give_up = heard.saturating_add(patience(open)).min(end);
             if wait_readable(&self.child.answers, give_up.saturating_sub(now())) {
                 if !self.receive() {
-                    return None;
+                    return Some(Answer::HelperEnded);
                 }
                 while let Some(answer) = self.next_answer() {
                     answers.push(answer);
@@ -258,6 +261,25 @@ mod tests {
                 other => assert_eq!((at % 2, other), (1, &Answer::Stuck)),
             }
         }
+    }
+
+    /// The file that it was reading is told of, another helper goes on with the rest, and nobody waits
+    /// for one that is gone.
+    #[test]
+    fn a_helper_that_is_ended_costs_one_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let readable = job(Path::new("/proc/self/oom_score"));
+        let jobs = [readable.clone(), fifo(folder.path(), "f"), readable.clone(), readable];
+        let helper = Helper::start(&jobs, now() + AMPLE).unwrap();
+        let pid = helper.child.pid;
+        assert!(comes_true(|| state(pid) == Some(b'S')), "it does not sleep in open");
+        rustix::process::kill_process(pid, Signal::KILL).unwrap();
+        let mut answers = Vec::new();
+        assert_eq!(helper.collect(&mut answers, now() + AMPLE), Some(Answer::HelperEnded));
+        assert!(matches!(answers[..], [Answer::Read(_)]), "{answers:?}");
+        assert_eq!(test_kill_process(pid), Err(Errno::SRCH), "it was not waited for");
+        let rest = read_all(&jobs[2..], AMPLE);
+        assert!(matches!(rest[..], [Answer::Read(_), Answer::Read(_)]), "{rest:?}");
     }
 
     #[test]

@@ -24,6 +24,7 @@ use pagewise_model::{
 };
 use status::Task;
 
+use crate::limits::SWAPPED_PROCESSES;
 use crate::root::HostRoot;
 
 pub use command::command_lines;
@@ -51,9 +52,6 @@ pub(crate) fn read(host: &HostRoot, budget: Duration) -> Processes {
     processes.smaps = tally(&processes.list, budget);
     processes
 }
-
-/// Processes whose swap is read at the earlier end of an interval: those with the most in RAM.
-const MOST_SWAP_READ: usize = 128;
 
 /// Anonymous memory and swap of every process, from the cheapest files; with `times` also CPU time
 /// and faults. Names are not read but of those whose swap is.
@@ -87,7 +85,7 @@ fn unused_swap(memory: &Memory) -> Option<Reading<Bytes>> {
 
 fn read_swap(host: &HostRoot, found: &mut [(Bytes, Process)]) {
     found.sort_by_key(|(resident, process)| (Reverse(*resident), process.pid));
-    for (_, process) in found.iter_mut().take(MOST_SWAP_READ) {
+    for (_, process) in found.iter_mut().take(SWAPPED_PROCESSES) {
         if let Task::Process(full, _) = status::read_sizes(host, process.pid) {
             *process = *full;
         }

@@ -23,6 +23,7 @@ use crate::text::{NO_LINE, Text};
 const GONE: &str = "it ended while it was read";
 const STUCK: &str = "no answer by the deadline: something holds the process's memory lock";
 const NOT_READ: &str = "not read: it did not fit into the time budget";
+const HELPER_ENDED: &str = "the helper process that was reading it was ended";
 const NO_FILE: &str = "this kernel has no smaps_rollup";
 
 /// A process to read, and what it has in RAM and swap, where that is known.
@@ -91,6 +92,7 @@ fn answered(answer: Answer) -> Answered {
         Answer::Refused(errno) => Err(Refusal::from_errno(errno).explained(NO_SUCH_FILE, GONE)),
         Answer::NotRead => Err(absent(NOT_READ)),
         Answer::Stuck => Err(absent(STUCK)),
+        Answer::HelperEnded => Err(absent(HELPER_ENDED)),
     }
 }
 

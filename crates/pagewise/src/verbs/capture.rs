@@ -3,9 +3,13 @@
 //!
 //! Before anything is written, the recording is opened again from memory: a file that we could not
 //! read back is of no use to anybody.
+//!
+//! A recording that is recorded again (`--root`) is read by a child without rights; see
+//! [`crate::handed`].
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use anyhow::Context;
 use pagewise_model::{Bytes, Name};
@@ -14,24 +18,104 @@ use pagewise_observe::{Capture, Recording};
 use super::Outcome;
 use crate::cli::{self, Global};
 use crate::trouble::Advised;
-use crate::{input, output};
+use crate::{again, handed, input, output};
 
 pub(super) fn run(global: &Global, wanted: &cli::Capture) -> anyhow::Result<Outcome> {
+    if global.root.is_some() && !wanted.hand_over {
+        return from_child(global, wanted);
+    }
     let (_, tape) = input::record(global)?;
     let capture = tape.redacted();
     let packed = packed(&capture)?;
-    let place = match &wanted.folder {
-        Some(folder) => write_folder(folder, &capture)?,
-        None => write_file(wanted.output.as_deref(), &capture, &packed)?,
-    };
+    let place = place(wanted, &capture);
     let told = match (global.json, global.quiet) {
         (true, _) => json(&place, &capture, packed.len()),
         (false, true) => format!("{}\n", Name::from(place.to_string_lossy().as_ref())),
         (false, false) => summary(&place, &capture, packed.len()),
     };
+    if wanted.hand_over {
+        return hand_over(wanted, &capture, &packed, &told);
+    }
+    match &wanted.folder {
+        Some(folder) => write_folder(folder, capture.entries())?,
+        None => output::new_file(&place, &packed)?,
+    }
     output::answer(global, &told)?;
     Ok(Outcome::Done)
 }
+
+/// Where it is written.
+fn place(wanted: &cli::Capture, capture: &Capture) -> PathBuf {
+    let named = wanted.folder.as_ref().or(wanted.output.as_ref());
+    named.cloned().unwrap_or_else(|| default_name(capture).into())
+}
+
+/// The names under which the child hands over what is no file of a recording.
+const TOLD: &str = "told";
+const DEFAULT_NAME: &str = "name";
+const PACKED: &str = "packed";
+
+/// The child's side: what to tell, the name for a file if none was given, and the file or all files.
+fn hand_over(
+    wanted: &cli::Capture,
+    capture: &Capture,
+    packed: &[u8],
+    told: &str,
+) -> anyhow::Result<Outcome> {
+    let mut all = Vec::new();
+    handed::write(&mut all, TOLD, told.as_bytes())?;
+    handed::write(&mut all, DEFAULT_NAME, default_name(capture).as_bytes())?;
+    if wanted.folder.is_some() {
+        for (name, contents) in capture.entries() {
+            handed::write(&mut all, &name, &contents)?;
+        }
+    } else {
+        handed::write(&mut all, PACKED, packed)?;
+    }
+    output::write_out(&all)?;
+    Ok(Outcome::Done)
+}
+
+/// The parent's side: a child without rights reads the recording, which anybody may have made, and
+/// this process writes what it made of it.
+fn from_child(global: &Global, wanted: &cli::Capture) -> anyhow::Result<Outcome> {
+    let mut command = again::pagewise();
+    command.args(std::env::args_os().skip(1)).arg("--hand-over").stdout(Stdio::piped());
+    let mut child = command.spawn().context("starting the process that reads the recording")?;
+    let pipe = child.stdout.take().context("no pipe from the process that reads the recording")?;
+    let files = handed::read_all(pipe);
+    if files.is_err() {
+        let _ = child.kill();
+    }
+    let status = child.wait()?;
+    match status.code() {
+        Some(0) => (),
+        // it has told why
+        Some(code) => return Ok(Outcome::Status(u8::try_from(code).unwrap_or(1))),
+        None => anyhow::bail!("the process that read the recording was ended ({status})"),
+    }
+    let mut files =
+        files.context("what the process that read the recording handed over")?.into_iter();
+    let (Some((first, told)), Some((second, default))) = (files.next(), files.next()) else {
+        anyhow::bail!(NOT_HANDED);
+    };
+    anyhow::ensure!(first == TOLD && second == DEFAULT_NAME, NOT_HANDED);
+    if let Some(folder) = &wanted.folder {
+        let all: Vec<(String, Vec<u8>)> = files.collect();
+        anyhow::ensure!(all.iter().all(|(name, _)| handed::stays_below(name)), NOT_HANDED);
+        write_folder(folder, all.into_iter())?;
+    } else {
+        let (name, packed) = files.next().context(NOT_HANDED)?;
+        anyhow::ensure!(name == PACKED, NOT_HANDED);
+        let default = String::from_utf8(default).ok().filter(|name| is_default_name(name));
+        let path = wanted.output.clone().or(default.map(PathBuf::from)).context(NOT_HANDED)?;
+        output::new_file(&path, &packed)?;
+    }
+    output::answer(global, &String::from_utf8_lossy(&told))?;
+    Ok(Outcome::Done)
+}
+
+const NOT_HANDED: &str = "the process that read the recording handed over something else";
 
 /// The archive, proved to open.
 fn packed(capture: &Capture) -> anyhow::Result<Vec<u8>> {
@@ -45,22 +129,25 @@ fn packed(capture: &Capture) -> anyhow::Result<Vec<u8>> {
     Ok(packed)
 }
 
-fn write_file(path: Option<&Path>, capture: &Capture, packed: &[u8]) -> anyhow::Result<PathBuf> {
-    let path = path.map_or_else(|| default_name(capture).into(), Path::to_owned);
-    output::new_file(&path, packed)?;
-    Ok(path)
-}
-
-fn write_folder(folder: &Path, capture: &Capture) -> anyhow::Result<PathBuf> {
+fn write_folder(
+    folder: &Path,
+    files: impl Iterator<Item = (String, Vec<u8>)>,
+) -> anyhow::Result<()> {
     output::empty_folder(folder)?;
-    output::new_files_below(folder, capture.entries())?;
-    Ok(folder.to_owned())
+    output::new_files_below(folder, files)
 }
 
 /// `pagewise-HASH-DATE.tar.zst`; the date is that of the recording, in UTC.
 fn default_name(capture: &Capture) -> String {
     let hash = capture.manifest.name.trim_start_matches("host-");
     format!("pagewise-{hash}-{}.tar.zst", date(capture.unix_seconds()))
+}
+
+/// Whether [`default_name`] can have made it: a file beside where we are, with no way out of there.
+fn is_default_name(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let stem = name.strip_prefix("pagewise-").and_then(|rest| rest.strip_suffix(".tar.zst"));
+    stem.is_some_and(|stem| stem.bytes().all(is_plain))
 }
 
 fn date(unix_seconds: u64) -> String {
@@ -140,6 +227,10 @@ mod tests {
         let mut capture = Capture::default();
         capture.manifest.name = "host-0011aabb".to_owned();
         assert_eq!(default_name(&capture), "pagewise-0011aabb-1970-01-01.tar.zst");
+        assert!(is_default_name(&default_name(&capture)));
+        for other in ["x.tar.zst", "pagewise-a/../b.tar.zst", "/pagewise-a.tar.zst", "pagewise-a"] {
+            assert!(!is_default_name(other), "{other}");
+        }
     }
 
     #[test]

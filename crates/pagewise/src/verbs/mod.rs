@@ -26,6 +26,7 @@ use pagewise_report::text::Look;
 
 use crate::cli::{Cli, Global, Verb};
 use crate::cost::{self, Started};
+use crate::keeper;
 use crate::output::{self, Printed};
 use crate::screen;
 use crate::trouble::Advised;
@@ -68,6 +69,9 @@ pub(crate) fn run(cli: &Cli, started: Started) -> anyhow::Result<Outcome> {
         Verb::Completions { shell } => generate::completions(*shell),
         Verb::Man { folder } => generate::man(folder),
         Verb::Schema { noun } => generate::schema(*noun),
+        Verb::SettleFile { unfinished, path } => {
+            keeper::settle_file(unfinished, path).map(|()| Outcome::Done)
+        }
     }
 }
 

@@ -7,8 +7,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use crate::boot::{finish, lab, program};
+use crate::boot::{Ran, finish, lab, program};
 
 /// Where kernels and userlands are kept between runs of these tests.
 pub(crate) fn shared() -> PathBuf {
@@ -66,4 +67,48 @@ fn kvm_answer() -> Option<String> {
         }
         of_this_boot(&answer)
     })
+}
+
+/// `lab cache verify` of trixie's kernel in this cache.
+fn verify(cache: &Path) -> Ran {
+    finish(program().args(["lab", "cache", "verify", "trixie"]).env("PAGEWISE_CACHE", cache))
+}
+
+/// Who can write the cache can write a manifest that fits: only Debian's signed packages tell.
+#[test]
+fn guest_kernel_that_was_changed_with_its_manifest_is_told_from_debians() {
+    let own = tempfile::tempdir().unwrap();
+    let entry = own.path().join("kernels/trixie");
+    fs::create_dir_all(entry.parent().unwrap()).unwrap();
+    let copied =
+        Command::new("cp").arg("-a").arg(kernels("trixie").join("trixie")).arg(&entry).status();
+    assert!(copied.unwrap().success());
+    let mut genuine = verify(own.path());
+    if genuine.out.contains("not compared, as the suite has other packages by now") {
+        let fetched = finish(
+            program().args(["lab", "cache", "fetch", "trixie"]).env("PAGEWISE_CACHE", own.path()),
+        );
+        assert_eq!(fetched.status, 0, "{}", fetched.err);
+        genuine = verify(own.path());
+    }
+    let whole = "trixie: every file is that of Debian's signed packages\n";
+    assert_eq!((genuine.status, genuine.out.as_str()), (0, whole), "{}", genuine.err);
+
+    let (busybox, manifest) = (entry.join("busybox"), entry.join("manifest.json"));
+    let mut bytes = fs::read(&busybox).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&busybox, &bytes).unwrap();
+    let sum = Command::new("sha256sum").arg(&busybox).output().unwrap().stdout;
+    let sum = String::from_utf8(sum).unwrap();
+    let mut said: serde_json::Value =
+        serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
+    said["files"]["busybox"]["sha256"] = sum.split(' ').next().unwrap().into();
+    fs::write(&manifest, said.to_string()).unwrap();
+    let listed = finish(program().args(["lab", "cache", "list"]).env("PAGEWISE_CACHE", own.path()));
+    assert!(!listed.out.contains("damaged"), "its manifest fits: {}", listed.out);
+
+    let changed = verify(own.path());
+    assert_eq!(changed.status, 3, "{}", changed.err);
+    let told = "trixie: NOT the files of Debian's signed packages: busybox; somebody or a fault";
+    assert!(changed.out.starts_with(told), "{}", changed.out);
 }

@@ -36,7 +36,7 @@ fn disks() -> BTreeSet<String> {
 
 /// A folder for the journal that is emptied by `undo`, whatever happens to the test.
 fn state() -> (tempfile::TempDir, Loans) {
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let folder = pagewise_testkit::folder_on_disk();
     let mut loans = Loans::new();
     let (program, path) = (env!("CARGO_BIN_EXE_pagewise"), folder.path().display());
     loans.promise(&format!(
@@ -162,6 +162,47 @@ impl Drop for Running {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Processes that a bench started to be swapped out.
+fn workers(bench: u32) -> Vec<String> {
+    let children = Command::new("pgrep").args(["-P", &bench.to_string()]).output().unwrap();
+    let children = String::from_utf8(children.stdout).unwrap();
+    let is_worker = |pid: &&str| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.starts_with(b"PAGEWISE_FAULTS=")
+    };
+    children.lines().filter(is_worker).map(str::to_owned).collect()
+}
+
+/// As a panic of the release build ends them.
+#[test]
+fn bench_says_that_workers_crashed_and_gives_back_what_they_used() {
+    let (state, _loans) = state();
+    let before = Left::now();
+    let mix = ["--quick", "--size", "4M", "--mix", "text:100", "--json"];
+    let answer = std::fs::File::create(state.path().join("answer")).unwrap();
+    let mut run =
+        Running(bench(&state, &mix).stdout(answer).stderr(Stdio::null()).spawn().unwrap());
+    let (until, mut ended) = (Instant::now() + Duration::from_secs(120), 0);
+    let status = loop {
+        for worker in workers(run.0.id()) {
+            let sent = Command::new("kill").args(["-ABRT", &worker]).stderr(Stdio::null()).status();
+            ended += u32::from(sent.unwrap().success());
+        }
+        if let Some(status) = run.0.try_wait().unwrap() {
+            break status;
+        }
+        assert!(Instant::now() < until, "waited for two minutes");
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    let said: Value =
+        serde_json::from_str(&read(state.path().join("answer").to_str().unwrap())).unwrap();
+    assert!(status.success() && ended > 0, "{status}, {ended} workers");
+    let not_measured = said["not_measured"].to_string();
+    assert!(not_measured.contains("the worker was ended by signal 6"), "{not_measured}");
+    assert!(!said["rows"].as_array().unwrap().is_empty(), "the block layer needs no worker");
+    assert_eq!(Left::now(), before);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -15,13 +16,13 @@ use pagewise_testkit::{Target, read_process, target_program};
 const MARKER: &str = "pagewise:a-secret-of-another-program";
 
 /// An ext4 of our own in a file, mounted.
-struct Disk {
+pub(crate) struct Disk {
     image: PathBuf,
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
 }
 
 impl Disk {
-    fn mount(loans: &mut Loans, below: &Path, mib: u32) -> Self {
+    pub(crate) fn mount(loans: &mut Loans, below: &Path, mib: u32) -> Self {
         let (image, folder) = (below.join("image"), below.join("mounted"));
         let shown = image.display().to_string();
         std::fs::create_dir(&folder).unwrap();
@@ -61,7 +62,7 @@ fn count(bytes: &[u8], wanted: &[u8]) -> usize {
     starts.filter(|(at, _)| bytes[*at..].starts_with(wanted)).count()
 }
 
-fn target(mib: u32) -> Target {
+pub(crate) fn target(mib: u32) -> Target {
     Target::start(&format!("marked {mib} {MARKER}"))
 }
 
@@ -254,8 +255,12 @@ fn a_recording_is_read_by_nobody() {
     let archive = place.folder.path().join("recording.tar").display().to_string();
     run("tar", &["-C", &root, "-cf", &archive, "."]);
     run("chmod", &["600", &archive]);
-    for (root, capabilities) in [(&root, "0000000000000004"), (&archive, "0000000000000000")] {
-        let mut running = Running::start(&place, &["report", "--json", "--root", root]);
+    // each prints more than a pipe holds
+    let verbs = [&["report", "--json"][..], &["capture", "--hand-over", "--folder", "x"]];
+    let kinds = [(&root, "0000000000000004"), (&archive, "0000000000000000")];
+    for (verb, (root, capabilities)) in verbs.iter().flat_map(|verb| kinds.map(|kind| (verb, kind)))
+    {
+        let mut running = Running::start(&place, &[verb, &["--root", root][..]].concat());
         running.wait_until("the answer", waits_for_its_reader);
         is_confined(running.pid(), capabilities);
         let status = read_process(running.pid(), "status");
@@ -263,6 +268,33 @@ fn a_recording_is_read_by_nobody() {
         let limits = read_process(running.pid(), "limits");
         assert!(line(&limits, "Max address space").starts_with("1073741824"), "{limits}");
     }
+}
+
+/// What the user named is root's, as root typed it, and made of what a child without rights read.
+#[test]
+fn a_recording_of_a_recording_is_written_by_root() {
+    let place = Place::new();
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fixtures/hosts/debian12-6.18-x86_64-24g-plain")
+        .display()
+        .to_string();
+    let at = |name: &str| place.folder.path().join(name).display().to_string();
+    for words in [["-o", &at("x.tar.zst")], ["--folder", &at("x")]] {
+        let told = done(&place, &[&["capture", "--root", &fixture][..], &words].concat());
+        assert!(told.contains("inside") && told.contains("left out"), "{told}");
+        let made = std::fs::metadata(words[1]).unwrap();
+        assert_eq!((made.uid(), made.mode() & 0o77), (0, 0));
+        done(&place, &["status", "--root", words[1]]);
+    }
+    let mut unnamed = place.command(&["capture", "-q", "--root", &fixture]);
+    let told = unnamed.current_dir(place.folder.path()).output().unwrap();
+    let name = String::from_utf8(told.stdout).unwrap();
+    assert!(name.starts_with("pagewise-") && place.folder.path().join(name.trim()).is_file());
+    // what the child refuses is told once, and nothing is made
+    let refused = place.output(&["capture", "--root", "/etc/shadow", "-o", &at("no")]);
+    let said = crate::machine::said(&refused);
+    assert_eq!((refused.status.code(), said.matches("pagewise: ").count()), (Some(1), 1), "{said}");
+    assert!(!Path::new(&at("no")).exists());
 }
 
 /// Whether it writes its answer and nobody takes it.

@@ -31,7 +31,7 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let folder = pagewise_testkit::folder_on_disk();
         let mut loans = Loans::new();
         let (state, program) = (folder.path().join("state"), env!("CARGO_BIN_EXE_pagewise"));
         // a borrower ends when we do, but perhaps not at once
@@ -374,6 +374,57 @@ fn a_journal_of_another_user_is_not_believed() {
     assert!(told.contains("belongs to user 12345"), "{told}");
     assert_eq!(crate::machine::read(KNOBS[0].1), "499");
     std::os::unix::fs::chown(&journal, Some(0), None).unwrap();
+    assert!(place.undo(&[]).status.success());
+    place.assert_nothing_left(&before);
+}
+
+/// A disk of two pages: one for the lock, one for the first records of the journal.
+#[test]
+fn a_journal_that_cannot_grow_ends_the_run_and_all_goes_back() {
+    let place = Place::new();
+    let before = Machine::now();
+    let mut loans = Loans::new();
+    let (state, shown) = (place.state(), place.state().display().to_string());
+    std::fs::create_dir(&state).unwrap();
+    loans.promise(&format!("umount '{shown}'"));
+    crate::machine::run("mount", &["-t", "tmpfs", "-o", "mode=700,size=8k", "none", &shown]);
+    let wanted = [&["vm.extfrag_threshold=499", "zram:lz4", "swap"][..], &["group"; 20]].concat();
+    let ended = place.borrowed(&wanted);
+    let told = String::from_utf8_lossy(&ended.stdout).into_owned();
+    assert!(!ended.status.success() && told.contains("zram /dev/"), "{told}{}", said(&ended));
+    assert!(said(&ended).contains("No space left on device"), "{}", said(&ended));
+    place.assert_nothing_left(&before);
+}
+
+/// Who owns a folder above the journals can put others in their place, each of them as root's own.
+#[test]
+fn journals_below_a_folder_of_somebody_else_are_not_believed() {
+    let place = Place::new();
+    let before = Machine::now();
+    place.borrower(&["vm.extfrag_threshold=499"]).kill();
+    let theirs = place.folder.path().join("theirs");
+    std::fs::create_dir(&theirs).unwrap();
+    let state = theirs.join("state");
+    std::fs::rename(place.state(), &state).unwrap();
+    std::os::unix::fs::chown(&theirs, Some(12_345), None).unwrap();
+    std::os::unix::fs::symlink(&state, place.folder.path().join("link")).unwrap();
+    for path in [state.clone(), place.folder.path().join("link")] {
+        let mut undo = Command::new(env!("CARGO_BIN_EXE_pagewise"));
+        undo.arg("undo").env("PAGEWISE_STATE", &path);
+        undo.env("PAGEWISE_LOCK", place.folder.path().join("run"));
+        let undo = undo.output().unwrap();
+        let told = said(&undo);
+        assert_eq!((undo.status.code(), undo.stdout.as_slice()), (Some(1), &b""[..]), "{told}");
+        for word in [
+            "theirs cannot hold the journals",
+            "belongs to user 12345",
+            "next   let PAGEWISE_STATE name",
+        ] {
+            assert!(told.contains(word), "{word}: {told}");
+        }
+        assert_eq!(crate::machine::read(KNOBS[0].1), "499");
+    }
+    std::fs::rename(&state, place.state()).unwrap();
     assert!(place.undo(&[]).status.success());
     place.assert_nothing_left(&before);
 }

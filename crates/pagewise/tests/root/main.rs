@@ -46,6 +46,7 @@ mod cache;
 mod contents;
 mod crash;
 mod forked;
+mod full_disk;
 mod held;
 mod lab;
 mod lent;

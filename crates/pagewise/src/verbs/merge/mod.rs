@@ -68,7 +68,7 @@ fn one(
 ) -> anyhow::Result<MergedDevice> {
     let name = device.name();
     let predicted_pages = match wanted.predict {
-        true => Some(predict::copies(global, &host.end, snapshot, &name)?),
+        true => Some(predict::copies(global, &name)?),
         false => None,
     };
     let before = now(&host.end, &name).unwrap_or_else(|| device.clone());

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `--dump`: the pages that were looked at, one after the other, for `bench`. They hold whatever
-//! those programs held, so that only their owner may read the file.
+//! those programs held, so that only their owner may read the file. It gets its name once all of it
+//! is on the disk; until then, and after any failure, there is no file of that name.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 
-use anyhow::Context;
-
-use crate::output;
+use crate::keeper::Keeper;
 
 /// A file that all threads write pages to.
 pub(super) struct Dump {
-    path: PathBuf,
     file: Mutex<(BufWriter<File>, std::io::Result<()>)>,
+    keeper: Keeper,
 }
 
 impl Dump {
+    /// Before this process gives up its rights.
     pub(super) fn new(path: &Path) -> anyhow::Result<Self> {
-        let file = BufWriter::new(output::new_file_to_fill(path)?);
-        Ok(Self { path: path.to_owned(), file: Mutex::new((file, Ok(()))) })
+        let (keeper, file) = Keeper::start(path)?;
+        Ok(Self { file: Mutex::new((BufWriter::new(file), Ok(()))), keeper })
     }
 
     /// After an error nothing more is written; [`Self::finish`] tells it.
@@ -33,10 +33,14 @@ impl Dump {
     }
 
     pub(super) fn finish(self) -> anyhow::Result<()> {
-        let shown = self.path.display().to_string();
         let Ok((mut file, written)) = self.file.into_inner() else {
-            anyhow::bail!("{shown}: a thread that wrote to it ended early");
+            let ended = std::io::Error::other("a thread that wrote to it ended early");
+            return Err(self.keeper.remove_file(&ended));
         };
-        written.and_then(|()| file.flush()).and_then(|()| file.get_ref().sync_all()).context(shown)
+        let written = written.and_then(|()| file.flush()).and_then(|()| file.get_ref().sync_all());
+        match written {
+            Ok(()) => self.keeper.name_file(),
+            Err(error) => Err(self.keeper.remove_file(&error)),
+        }
     }
 }

@@ -33,15 +33,6 @@ pub(super) struct Looked {
     pub(super) bytes_read: u64,
 }
 
-/// What the process does once it has looked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum After {
-    /// It prints and ends, so that it needs no rights but those to read.
-    Print,
-    /// It goes on, and may change the machine.
-    Act,
-}
-
 /// From here on this process reads the target's pages and prints, and can do nothing else.
 fn confine(target: &Target) {
     match target {
@@ -51,22 +42,20 @@ fn confine(target: &Target) {
     .enter();
 }
 
+/// Looks; afterwards this process can print and end, and nothing else.
 pub(super) fn at(
     global: &Global,
     wanted: &Scan,
     host: &HostRoot,
     snapshot: &Snapshot,
     question: &Question,
-    after: After,
 ) -> anyhow::Result<Looked> {
     let (target, kind) = target::of(&wanted.source, snapshot)?;
     let options = target::options(wanted, Stop::listen()?.shared());
     let mut sampler = pagewise_sample::open(host, &target, options).map_err(advised)?;
     refuse_nothing(sampler.so_far())?;
     let dump = wanted.dump.as_deref().map(Dump::new).transpose()?;
-    if after == After::Print {
-        confine(&target);
-    }
+    confine(&target);
     let shown = Looking::start(global);
     let threads = match target::choice(wanted) {
         Choice::Exact => std::thread::available_parallelism()?.get(),

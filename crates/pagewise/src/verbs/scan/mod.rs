@@ -25,8 +25,7 @@ pub(super) fn run(global: &Global, wanted: &Scan, started: Started) -> anyhow::R
         host.interval(&Scope::everything(std::time::Duration::ZERO), || anyhow::Ok(()))?;
     let question = question(wanted, &interval.end);
     let cold = cold::of(&host.end, &interval.end, &wanted.source); // before looking makes pages warm
-    let after = look::After::Print;
-    let mut looked = look::at(global, wanted, &host.end, &interval.end, &question, after)?;
+    let mut looked = look::at(global, wanted, &host.end, &interval.end, &question)?;
     looked.estimates.iter_mut().take(1).for_each(|whole| whole.cold = cold.clone());
     let cost = cost::so_far(started, &interval);
     let bytes_read = cost.bytes_read.saturating_add(looked.bytes_read);
@@ -85,18 +84,6 @@ fn effective(snapshot: &Snapshot, estimates: &[Estimate]) -> Option<Effective> {
 
 /// The estimate of everything comes first.
 type Estimates = Vec<Estimate>;
-
-/// For another verb: what is found, of everything together.
-pub(super) fn whole(
-    global: &Global,
-    wanted: &Scan,
-    host: &HostRoot,
-    snapshot: &Snapshot,
-) -> anyhow::Result<Option<Estimate>> {
-    let (question, after) = (question(wanted, snapshot), look::After::Act);
-    let looked = look::at(global, wanted, host, snapshot, &question, after)?;
-    Ok(looked.estimates.into_iter().next())
-}
 
 /// For the report: a small sample of the largest processes that may be read. Nothing where none may.
 pub(super) fn glance(host: &HostRoot, snapshot: &Snapshot) -> Estimates {

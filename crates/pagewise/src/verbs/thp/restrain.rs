@@ -32,9 +32,11 @@ pub(super) fn run(
     let interval = host.interval(&scope, || anyhow::Ok(()))?;
     let whom = whom::of(&wanted.whose, &interval.end)?.unwrap_or_default();
     let stop = Stop::listen()?;
-    if !wanted.split {
-        Confinement::for_processes().enter();
-    }
+    let confinement = match wanted.split {
+        true => Confinement::for_splitting(),
+        false => Confinement::for_processes(),
+    };
+    confinement.enter();
     let restrain = all(&host.end, &interval.end, &whom, wanted, &stop)?;
     let done = Restrained {
         snapshot: &interval.end,

@@ -25,7 +25,7 @@ fn alone() -> MutexGuard<'static, ()> {
 impl Place {
     pub(crate) fn new() -> Self {
         let alone = alone();
-        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+        let folder = pagewise_testkit::folder_on_disk();
         let mut loans = Loans::new();
         let program = env!("CARGO_BIN_EXE_pagewise");
         loans.promise(&format!(

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How many of each thing are read of a host: every limit, once.
+//!
+//! A kernel could list millions, and so could a recording that somebody made up. Each limit is above
+//! what any machine is known to have. Readers take their constants from here, and `docs/limits.md` is
+//! printed from the same table: `BLESS=1 cargo test -p pagewise-observe limits` rewrites it. Limits on
+//! bytes of a recording are in `record/limits.rs`.
+
+use pagewise_model::Source;
+
+use crate::root::{HostRoot, absolute};
+
+/// One limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    /// How many are read.
+    pub most: usize,
+    /// Of what.
+    pub what: &'static str,
+    /// Where they are listed.
+    pub listed_in: &'static str,
+    /// Which are read where there are more, and who says so.
+    pub beyond: &'static str,
+}
+
+macro_rules! limits {
+    ($($name:ident = $most:literal, $what:literal, $listed_in:literal, $beyond:literal;)*) => {
+        $(
+            #[doc = $what]
+            pub(crate) const $name: usize = $most;
+        )*
+
+        /// All of them.
+        pub const LIMITS: &[Limit] = &[$(
+            Limit { most: $name, what: $what, listed_in: $listed_in, beyond: $beyond },
+        )*];
+    };
+}
+
+limits! {
+    SWAP_AREAS = 64,
+        "swap areas", "/proc/swaps",
+        "the first; a problem says how many there are";
+    ZRAM_DEVICES = 256,
+        "zram devices, and zmerge devices", "/sys/block",
+        "those that are swap, then the first; a problem says how many there are";
+    MOUNTS = 32_768,
+        "mounts", "/proc/self/mountinfo",
+        "the first; a problem says how many there are";
+    MAPPED_DEVICES = 4096,
+        "device-mapper devices that are asked for their names", "/sys/block/dm-*",
+        "the first; a problem says how many there are";
+    CGROUPS = 1000,
+        "memory cgroups that are read in full", "/sys/fs/cgroup",
+        "half those with most memory, half those with most OOM kills and limit hits; the others are counted";
+    CGROUP_DEPTH = 64,
+        "levels of memory cgroups", "/sys/fs/cgroup",
+        "deeper ones are not counted";
+    CGROUPS_WITH_LIMITS = 50,
+        "memory cgroups whose limits are listed as settings", "/sys/fs/cgroup",
+        "those with limits come first";
+    SETTING_PLACES = 256,
+        "files that one setting stands for, as one for each device", "/proc/sys and /sys",
+        "the first; a problem names one such setting";
+    SYSCTL_FILES = 128,
+        "files of sysctl settings, and drop-ins of zram-generator", "/etc/sysctl.d and the like",
+        "the first by name; a problem says how many there are";
+    SYSCTL_LINES = 10_000,
+        "lines of such a file", "/etc/sysctl.d and the like",
+        "the first; a problem says how many there are";
+    SYSCTL_SETTINGS = 1000,
+        "settings of all such files", "/etc/sysctl.d and the like",
+        "the first";
+    MEMINFO_LINES = 512,
+        "lines of meminfo", "/proc/meminfo",
+        "the first; a problem says how many there are";
+    COUNTER_LINES = 2048,
+        "counters of one file", "/proc/vmstat and the like",
+        "the first; a problem says how many there are";
+    ZONES = 4096,
+        "zones", "/proc/zoneinfo, /proc/buddyinfo",
+        "the first; a problem says so";
+    NODES = 1024,
+        "NUMA nodes with pools of huge pages", "/sys/devices/system/node",
+        "the first; a problem says how many there are";
+    HUGE_PAGE_SIZES = 64,
+        "sizes of huge pages", "/sys/kernel/mm",
+        "the first";
+    HUGE_PAGE_STATS = 64,
+        "statistics of one size of huge pages", "/sys/kernel/mm/transparent_hugepage",
+        "the first; a problem says how many there are";
+    KERNEL_THREADS = 4096,
+        "kernel threads among which khugepaged is looked for", "/proc",
+        "the oldest; the reading says so";
+    KDAMONDS = 64,
+        "threads of DAMON", "/sys/kernel/mm/damon/admin",
+        "the first; a problem says how many there are";
+    DAMON_TARGETS = 64,
+        "processes that one thread of DAMON watches", "/sys/kernel/mm/damon/admin",
+        "the first; a problem says how many there are";
+    DAMON_REGIONS = 4096,
+        "regions of one thread of DAMON", "/sys/kernel/mm/damon/admin",
+        "the first; a problem says how many there are";
+    GENERATION_LINES = 65_536,
+        "lines about generations of pages", "/sys/kernel/debug/lru_gen",
+        "the first; a problem says how many there are";
+    OOM_KILLS = 64,
+        "kills for lack of memory", "/dev/kmsg",
+        "the newest; the others are counted";
+    OOM_TASKS = 10,
+        "tasks listed with one such kill", "/dev/kmsg",
+        "the largest; the others are counted";
+    OOM_OTHERS = 100,
+        "processes killed together with a victim", "/dev/kmsg",
+        "the first";
+    LOG_RECORDS = 262_144,
+        "records of the kernel log", "/dev/kmsg",
+        "the oldest";
+    SWAPPED_PROCESSES = 128,
+        "processes whose swap is read at the earlier end of an interval", "/proc/PID/status",
+        "those with most memory in RAM";
+    PROBLEMS = 100,
+        "problems that one reading of a host keeps", "",
+        "the first";
+}
+
+/// The first of what a folder lists. Where there are more, a Problem says how many.
+pub(crate) fn first<T>(host: &HostRoot, folder: &str, most: usize, mut listed: Vec<T>) -> Vec<T> {
+    if listed.len() > most {
+        let found = format!("{} entries, {most} of them read", listed.len());
+        let source = Source::file(absolute(folder));
+        host.problem(&source, &format!("at most {most} entries"), found.as_bytes());
+        listed.truncate(most);
+    }
+    listed
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the document is a file of the project")]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fmt::Write as _;
+
+    use super::*;
+    use crate::text::testing::host;
+
+    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/limits.md");
+
+    fn page() -> String {
+        let mut page = String::from(
+            "# How much is read\n\nA kernel could list millions of things, and so could a recording that somebody \
+             made up. Of each kind at most so many are read,\nwhich is more than any machine is known to have. \
+             Problems are listed by `report`, by every verb with `-v`, and in JSON documents.\n\n\
+             | at most | of | listed in | if there are more, these are read |\n|---|---|---|---|\n",
+        );
+        for Limit { most, what, listed_in, beyond } in LIMITS {
+            let most = pagewise_model::grouped(*most as u64);
+            let listed_in = if listed_in.is_empty() { "–" } else { listed_in };
+            writeln!(page, "| {most} | {what} | {listed_in} | {beyond} |").unwrap();
+        }
+        page
+    }
+
+    #[test]
+    fn the_document_is_the_table() {
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(PAGE, page()).unwrap();
+        }
+        let known = std::fs::read_to_string(PAGE).unwrap_or_default();
+        assert_eq!(page(), known, "docs/limits.md: BLESS=1 rewrites it");
+    }
+
+    #[test]
+    fn no_two_limits_are_of_the_same_things() {
+        let names: BTreeSet<&str> = LIMITS.iter().map(|limit| limit.what).collect();
+        assert_eq!(names.len(), LIMITS.len());
+        assert!(LIMITS.iter().all(|limit| limit.most > 0 && !limit.beyond.is_empty()));
+    }
+
+    /// What is left out is said, once, and what is not left out is not.
+    #[test]
+    fn what_is_beyond_a_limit_is_told() {
+        let host = host([("x", "")]);
+        assert_eq!(first(&host, "sys/x", 3, vec![1, 2, 3]), [1, 2, 3]);
+        assert!(host.take_problems().is_empty());
+        assert_eq!(first(&host, "sys/x", 3, vec![1, 2, 3, 4]), [1, 2, 3]);
+        let [problem] = &host.take_problems()[..] else { panic!() };
+        assert!(problem.to_string().contains("4 entries, 3 of them read"), "{problem}");
+    }
+}

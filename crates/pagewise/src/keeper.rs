@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A file that a confined process fills → its name, or its removal, by a helper process.
+//!
+//! A process that reads other programs' pages may not rename or remove anything (see
+//! `pagewise-confine`). So before it gives these rights up it starts this program again, as a helper
+//! that holds the two paths and waits on a pipe. One word from the confined process lets the helper
+//! rename the file. If the pipe closes without that word (an error, a full disk, a crash, SIGKILL) the
+//! helper removes the file. The confined process chooses neither path, so whoever takes it over gains
+//! nothing but a file of pages under the name that the user typed.
+//!
+//! The helper has a process group of its own: Ctrl-C does not end it before the file is settled.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use anyhow::Context;
+
+use crate::{again, output};
+
+/// What the confined process says when the file is whole.
+const WHOLE: &[u8] = b"whole";
+/// What the helper answers if another file has the name by now; else it answers with an errno.
+const TAKEN: &str = "taken";
+
+/// The confined process's side: a helper that settles one file.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    helper: Child,
+    path: PathBuf,
+}
+
+impl Keeper {
+    /// Makes the file, for its owner alone, and starts the helper. Call it before confinement.
+    pub(crate) fn start(path: &Path) -> anyhow::Result<(Self, File)> {
+        let (unfinished, file) = output::begin_file(path)?;
+        match spawn(&unfinished, path) {
+            Ok(helper) => Ok((Self { helper, path: path.to_owned() }, file)),
+            Err(error) => {
+                output::remove(&unfinished);
+                Err(error).context("starting the helper that names the file")
+            }
+        }
+    }
+
+    /// All of it is on the disk: it gets its name.
+    pub(crate) fn name_file(mut self) -> anyhow::Result<()> {
+        let answer = self.settle(WHOLE).with_context(|| self.path.display().to_string())?;
+        match answer.as_str() {
+            "" => Ok(()),
+            TAKEN => Err(output::explained(&self.path, ErrorKind::AlreadyExists.into())),
+            errno => {
+                let errno = errno.parse().map(io::Error::from_raw_os_error);
+                let error = errno.unwrap_or_else(|_| io::Error::other("its helper was ended"));
+                Err(output::explained(&self.path, error))
+            }
+        }
+    }
+
+    /// It could not be filled: it is removed.
+    pub(crate) fn remove_file(mut self, error: &io::Error) -> anyhow::Error {
+        // the helper removes it also if it cannot be heard any more
+        let _ = self.settle(b"");
+        output::not_filled(error).context(self.path.display().to_string())
+    }
+
+    /// Says this and hears the answer, which ends when the file is settled.
+    fn settle(&mut self, word: &[u8]) -> io::Result<String> {
+        if let Some(mut pipe) = self.helper.stdin.take() {
+            pipe.write_all(word)?;
+        }
+        let mut answer = String::new();
+        if let Some(pipe) = self.helper.stdout.take() {
+            pipe.take(64).read_to_string(&mut answer)?;
+        }
+        Ok(answer)
+    }
+}
+
+impl Drop for Keeper {
+    /// What was neither named nor removed is removed when the pipe closes; this waits for it.
+    fn drop(&mut self) {
+        let _ = self.settle(b"");
+    }
+}
+
+fn spawn(unfinished: &Path, path: &Path) -> io::Result<Child> {
+    let mut command = again::pagewise();
+    command.arg("settle-file").arg("--").arg(unfinished).arg(path);
+    command.env_clear().process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
+}
+
+/// The helper's side.
+pub(crate) fn settle_file(unfinished: &Path, path: &Path) -> anyhow::Result<()> {
+    let mut said = Vec::new();
+    let heard = io::stdin().lock().take(WHOLE.len() as u64 + 1).read_to_end(&mut said);
+    if heard.is_err() || said != WHOLE {
+        output::remove(unfinished);
+        return Ok(());
+    }
+    let answer = match output::name_or_remove(unfinished, path) {
+        Ok(()) => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => TAKEN.to_owned(),
+        Err(error) => error.raw_os_error().unwrap_or(0).to_string(),
+    };
+    output::write_out(answer.as_bytes())?;
+    Ok(())
+}
