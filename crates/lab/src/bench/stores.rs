@@ -6,7 +6,7 @@
 use pagewise_model::Bytes;
 
 use super::Pages;
-use super::contest::{Contestant, Measured, Plan, Watch, measure};
+use super::contest::{Contestant, Measured, Watch, measure};
 use super::outcome::{Bench, Entrant};
 use super::store::Store;
 use super::wanted::{Candidate, Wanted};
@@ -45,8 +45,8 @@ pub fn stores(
             (Entrant::Algorithm { candidate, filled }, contestant)
         })
         .unzip();
-    let plan = Plan { rounds: wanted.rounds, budget: wanted.budget, seed: wanted.seed };
-    let Measured { cells, noise, stopped } = measure(&contestants, &plan, 0, watch);
-    let (failures, page) = (Vec::new(), pages.page_size());
-    Bench { entrants, cells, failures, span, shortened: false, noise, stopped, page }
+    let measured = measure(&contestants, &wanted.plan(), 0, watch);
+    let Measured { cells, rounds_left_out, noise, stopped } = measured;
+    let (failures, page, shortened) = (Vec::new(), pages.page_size(), false);
+    Bench { entrants, cells, rounds_left_out, failures, span, shortened, noise, stopped, page }
 }

@@ -54,6 +54,7 @@ fn with(setting: &Setting<'_>, drawn: &Drawn, borrowed: &mut Borrowed) -> anyhow
     };
     let wanted = Wanted {
         disk: setting.wanted.disk.clone().map(disk),
+        blocks: times.blocks(),
         seed: setting.wanted.seed,
         ..Wanted::of(candidates, times.block, times.block_rounds)
     };
