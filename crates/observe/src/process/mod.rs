@@ -31,6 +31,7 @@ pub use command::command_lines;
 pub(crate) fn read(host: &HostRoot, budget: Duration, enough: usize) -> Processes {
     let mut processes = Processes::default();
     let mut sizes = Vec::new();
+    host.hold("proc");
     let skipped = if host.is_live() { helper::left_behind() } else { Vec::new() };
     for pid in host.numbered("proc", "").into_iter().filter(|pid| !skipped.contains(pid)) {
         match status::read(host, pid) {
@@ -61,6 +62,7 @@ const MOST_SWAP_READ: usize = 128;
 /// costs as much as everything else here together, and so of the largest processes only.
 pub(crate) fn read_earlier(host: &HostRoot, at: &Snapshot, times: bool) -> Processes {
     let page = at.page_size();
+    host.hold("proc");
     let skipped = if host.is_live() { helper::left_behind() } else { Vec::new() };
     let pids = host.numbered("proc", "").into_iter().filter(|pid| !skipped.contains(pid));
     let mut found: Vec<(Bytes, Process)> = pids
