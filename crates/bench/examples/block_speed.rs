@@ -47,7 +47,7 @@ fn measured(
     let contestant = Contestant { label, store, pages: Some(pages), span, shapes };
     let stop = AtomicBool::new(false);
     let mut watch = Watch { stop: &stop, progress: &mut |_| {} };
-    let plan = Plan { rounds: 1, budget, seed: u64::from(std::process::id()) };
+    let plan = Plan { rounds: 1, fewest: 1, budget, seed: u64::from(std::process::id()) };
     let before = ticked()?;
     let cells = measure(&[contestant], &plan, 0, &mut watch).cells;
     let after = ticked()?;

@@ -100,6 +100,8 @@ pub enum SmapsOutcome {
     Stuck,
     /// It ended while it was read, or has no memory.
     Gone,
+    /// It was not read because enough processes with a larger size are known.
+    Smaller,
 }
 
 /// How many processes each outcome has, and what reading was allowed to cost.
@@ -112,4 +114,5 @@ pub struct SmapsTally {
     pub denied: u64,
     pub stuck: u64,
     pub gone: u64,
+    pub smaller: u64,
 }

@@ -16,7 +16,8 @@ use rustix::io::Errno;
 /// Folders that are held at once. The depth of a tree matters, not the number of its folders.
 const MOST: usize = 8;
 
-/// A folder is opened for the third file in a row that is asked of it: `/proc/PID` has two.
+/// A folder is opened for the third file in a row that is asked of it, unless it is a process's: that one
+/// has no more than three, and the way to it is short.
 const WORTH: usize = 3;
 
 #[derive(Debug, Default)]
@@ -80,7 +81,7 @@ impl Near {
             self.in_a_row = 0;
         }
         self.in_a_row += 1;
-        if self.in_a_row == WORTH {
+        if self.in_a_row == WORTH && !is_of_a_process(folder) {
             self.hold(root, folder);
         }
     }
@@ -117,6 +118,11 @@ impl Near {
             Some(_) => ways.chain([latest]).min_by_key(|(_, name)| name.len()),
         }
     }
+}
+
+fn is_of_a_process(folder: &str) -> bool {
+    let pid = folder.strip_prefix("proc/");
+    pid.is_some_and(|pid| pid.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// What is left of `path` below `folder`.
@@ -161,6 +167,18 @@ mod tests {
         assert_eq!(ways, ["a/b/1", "a/b/2", "3", "4", "."]);
         near.forget();
         assert_eq!(near.way(&root, "a/b/5").unwrap().1, "a/b/5");
+    }
+
+    #[test]
+    fn folders_of_processes_are_not_held() {
+        let root = root_of(std::path::Path::new("/"));
+        let mut near = Near::default();
+        near.hold(&root, "proc");
+        for name in ["status", "stat", "cgroup", "statm"] {
+            let path = format!("proc/1/{name}");
+            assert_eq!(near.way(&root, &path).unwrap().1, format!("1/{name}"));
+        }
+        assert_eq!(near.held.len(), 1);
     }
 
     #[test]

@@ -350,7 +350,7 @@ pub static PARSERS: &[Parser] = &[
             "2/smaps_rollup",
             "1/stat",
         ),
-        |host| keep(process::read(host, Duration::from_millis(200))),
+        |host| keep(process::read(host, Duration::from_millis(200), usize::MAX)),
     ),
     files(
         "process-sizes",

@@ -23,6 +23,8 @@ pub struct Scope {
     pub process_rates: bool,
     /// Time that proportional sizes may take; zero reads none.
     pub smaps_budget: Duration,
+    /// Stop reading them once so many processes are known that no other one can have a larger size.
+    pub smaps_enough: usize,
     /// Read every memory cgroup.
     pub cgroups: bool,
     /// Read the whole knob table and probe the kernel's features.
@@ -51,6 +53,7 @@ impl Scope {
             processes: ProcessScope::Everything,
             process_rates: false,
             smaps_budget,
+            smaps_enough: usize::MAX,
             cgroups: true,
             settings: true,
             kernel_log: true,
@@ -63,6 +66,7 @@ impl Scope {
             processes: ProcessScope::Nothing,
             process_rates: false,
             smaps_budget: Duration::ZERO,
+            smaps_enough: 0,
             cgroups: false,
             settings: false,
             kernel_log: false,
@@ -100,7 +104,7 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
         ProcessScope::Nothing => Processes::default(),
         ProcessScope::Sizes => process::read_earlier(host, &snapshot, false),
         ProcessScope::SizesAndTimes => process::read_earlier(host, &snapshot, true),
-        ProcessScope::Everything => process::read(host, scope.smaps_budget),
+        ProcessScope::Everything => process::read(host, scope.smaps_budget, scope.smaps_enough),
     };
     host.let_go();
     snapshot.problems = host.take_problems();

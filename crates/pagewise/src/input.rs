@@ -23,9 +23,10 @@ pub(crate) fn open(global: &Global) -> anyhow::Result<Recording> {
     Ok(if once { recording.without_start() } else { recording })
 }
 
-/// Everything, at both ends of the interval.
+/// Everything that findings need, at both ends of the interval: proportional sizes of large processes only.
 pub(crate) fn interval(host: &Recording, global: &Global) -> anyhow::Result<Interval> {
-    interval_of(host, global, &Scope::everything(global.smaps_budget))
+    let scope = Scope { smaps_enough: 0, ..Scope::everything(global.smaps_budget) };
+    interval_of(host, global, &scope)
 }
 
 /// So much of it, at both ends of the interval.

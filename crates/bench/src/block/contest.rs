@@ -37,6 +37,8 @@ impl std::fmt::Debug for Watch<'_> {
 pub struct Measured {
     /// Every contestant in each of its shapes, in the order of the lists.
     pub cells: Vec<Cell>,
+    /// Rounds that did not fit into the budget.
+    pub rounds_left_out: u32,
     /// What else the machine did.
     pub noise: Noise,
     /// Whether the user stopped it.
@@ -55,7 +57,12 @@ pub fn measure(
     let before = noise::Before::now();
     let mut runner = runner(&cells, plan, watch.stop);
     let mut pace = Pace::new(plan, measurable(&cells));
+    let mut rounds_left_out = 0;
     'rounds: for round in 0..=plan.rounds {
+        if round > plan.fewest && pace.is_over() {
+            rounds_left_out = plan.rounds + 1 - round;
+            break;
+        }
         pace.begin(plan.rounds - round, round == 0, measurable(&cells));
         for at in order(&cells, plan.seed, round) {
             if runner.stopped() {
@@ -70,7 +77,8 @@ pub fn measure(
     }
     let named = |cell: &Cell| format!("{}, {}", contestants[cell.contestant].label, cell.shown());
     let calm = cells.get(calm).map(|cell| (named(cell), cell.rounds.as_slice()));
-    Measured { stopped: runner.stopped(), noise: before.until_now(calm), cells }
+    let noise = before.until_now(calm);
+    Measured { stopped: runner.stopped(), noise, cells, rounds_left_out }
 }
 
 /// All cells; those that cannot be measured say why.
@@ -205,7 +213,7 @@ mod tests {
             told.push(step.clone());
             stop.store(stop_at.is_some_and(|at| step.done >= at), Ordering::SeqCst);
         };
-        let plan = Plan { rounds, budget: Duration::ZERO, seed: 3 };
+        let plan = Plan { rounds, fewest: rounds, budget: Duration::ZERO, seed: 3 };
         let mut watch = Watch { stop: &stop, progress: &mut progress };
         (measure(contestants, &plan, 0, &mut watch), told)
     }
@@ -271,6 +279,20 @@ mod tests {
         assert_eq!(told.len(), 8);
         // two slices warmed, five counted, the last was cut short
         assert_eq!(measured.cells.iter().map(|cell| cell.rounds.len()).sum::<usize>(), 5);
+    }
+
+    /// Of nine rounds two are run even without any time.
+    #[test]
+    fn rounds_that_do_not_fit_into_the_budget_are_left_out_and_counted() {
+        let pages = pages(16);
+        let memory = Memory::of(&pages, usize::MAX);
+        let all = [contestant(&memory, &pages, vec![shape(PAGE, 1, Direction::Read)])];
+        let (stop, mut progress) = (AtomicBool::new(false), |_: &Progress| {});
+        let plan = Plan { rounds: 9, fewest: 2, budget: Duration::ZERO, seed: 3 };
+        let mut watch = Watch { stop: &stop, progress: &mut progress };
+        let measured = measure(&all, &plan, 0, &mut watch);
+        assert_eq!((measured.cells[0].rounds.len(), measured.rounds_left_out), (2, 7));
+        assert!(!measured.stopped);
     }
 
     #[test]

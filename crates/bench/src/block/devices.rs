@@ -53,14 +53,16 @@ pub fn measure_devices(
         field.references(&noise, &stand_in, watch);
     }
     let budget = wanted.budget.saturating_sub(began.elapsed());
-    let plan = Plan { rounds: wanted.rounds, budget, seed: wanted.seed };
+    let plan = Plan { budget, ..wanted.plan() };
     let calm = field.calm();
     let stopped = watch.stop.load(Ordering::Relaxed);
     let contestants = if stopped { &[] } else { field.contestants.as_slice() };
-    let Measured { cells, noise, stopped } = measure(contestants, &plan, calm, watch);
+    let measured = measure(contestants, &plan, calm, watch);
     let (entrants, failures) = field.given_back();
     let page = pages.page_size();
-    Ok(Bench { entrants, cells, failures, span, shortened: span < all, noise, stopped, page })
+    let shortened = span < all;
+    let Measured { cells, rounds_left_out, noise, stopped } = measured;
+    Ok(Bench { entrants, cells, rounds_left_out, failures, span, shortened, noise, stopped, page })
 }
 
 /// All who take part, while it is made up.

@@ -46,6 +46,8 @@ pub struct Bench {
     pub entrants: Vec<Entrant>,
     /// Every round of every shape of each.
     pub cells: Vec<Cell>,
+    /// Rounds that did not fit into the time.
+    pub rounds_left_out: u32,
     /// What could not be measured at all.
     pub failures: Vec<Failure>,
     /// What the devices held: less than all pages where memory was short.

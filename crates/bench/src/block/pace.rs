@@ -69,6 +69,11 @@ impl Pace {
         (self.round_began, self.taken, self.rounds_left) = (now, 0, rounds_left);
     }
 
+    /// Whether the budget is used up.
+    pub(super) fn is_over(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+
     /// After a slice; the cell has no more where it `ended`.
     pub(super) fn step(&mut self, ended: bool) {
         self.taken += 1;
@@ -134,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_cell_that_ended_is_done() {
-        let plan = Plan { rounds: 3, budget: Duration::from_secs(1), seed: 0 };
+        let plan = Plan { rounds: 3, fewest: 3, budget: Duration::from_secs(1), seed: 0 };
         let mut pace = Pace::new(&plan, 2);
         pace.begin(3, true, 2);
         pace.step(false);

@@ -47,8 +47,8 @@ pub fn measure_stores(
             (Entrant::Algorithm { candidate, filled }, contestant)
         })
         .unzip();
-    let plan = Plan { rounds: wanted.rounds, budget: wanted.budget, seed: wanted.seed };
-    let Measured { cells, noise, stopped } = measure(&contestants, &plan, 0, watch);
-    let (failures, page) = (Vec::new(), pages.page_size());
-    Bench { entrants, cells, failures, span, shortened: false, noise, stopped, page }
+    let measured = measure(&contestants, &wanted.plan(), 0, watch);
+    let Measured { cells, rounds_left_out, noise, stopped } = measured;
+    let (failures, page, shortened) = (Vec::new(), pages.page_size(), false);
+    Bench { entrants, cells, rounds_left_out, failures, span, shortened, noise, stopped, page }
 }

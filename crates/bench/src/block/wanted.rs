@@ -5,7 +5,11 @@ use std::time::Duration;
 
 use pagewise_model::{Bytes, Direction, Shape};
 
+use super::contest::Plan;
 use super::reference::Disk;
+
+/// Fewer rounds have no median that a single bad one cannot move.
+const FEWEST_ROUNDS: u32 = 3;
 
 /// An algorithm to measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +48,8 @@ pub struct Wanted {
     pub budget: Duration,
     /// Rounds that count.
     pub rounds: u32,
+    /// Rounds that are run even if the budget is over.
+    pub fewest_rounds: u32,
     /// Of orders and offsets.
     pub seed: u64,
 }
@@ -63,8 +69,14 @@ impl Wanted {
             disk: None,
             budget,
             rounds,
+            fewest_rounds: FEWEST_ROUNDS.min(rounds),
             seed: 1,
         }
+    }
+
+    pub(super) fn plan(&self) -> Plan {
+        let Self { rounds, fewest_rounds: fewest, budget, seed, .. } = *self;
+        Plan { rounds, fewest, budget, seed }
     }
 
     pub(super) fn shapes(&self, jobs: &[u32], directions: &[Direction]) -> Vec<Shape> {

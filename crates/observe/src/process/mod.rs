@@ -30,9 +30,10 @@ use crate::root::HostRoot;
 pub use command::command_lines;
 pub(crate) use stat::StatLine;
 
-pub(crate) fn read(host: &HostRoot, budget: Duration) -> Processes {
+pub(crate) fn read(host: &HostRoot, budget: Duration, enough: usize) -> Processes {
     let mut processes = Processes::default();
     let mut sizes = Vec::new();
+    host.hold("proc");
     let skipped = if host.is_live() { helper::left_behind() } else { Vec::new() };
     for pid in host.numbered("proc", "").into_iter().filter(|pid| !skipped.contains(pid)) {
         match status::read(host, pid) {
@@ -48,7 +49,7 @@ pub(crate) fn read(host: &HostRoot, budget: Duration) -> Processes {
     let candidates = processes.list.iter_mut().zip(sizes);
     let candidates =
         candidates.map(|(process, resident)| smaps::Candidate { process, resident }).collect();
-    smaps::read(host, candidates, budget);
+    smaps::read(host, candidates, budget, enough);
     processes.smaps = tally(&processes.list, budget);
     processes
 }
@@ -60,6 +61,7 @@ pub(crate) fn read(host: &HostRoot, budget: Duration) -> Processes {
 /// costs as much as everything else here together, and so of the largest processes only.
 pub(crate) fn read_earlier(host: &HostRoot, at: &Snapshot, times: bool) -> Processes {
     let page = at.page_size();
+    host.hold("proc");
     let skipped = if host.is_live() { helper::left_behind() } else { Vec::new() };
     let pids = host.numbered("proc", "").into_iter().filter(|pid| !skipped.contains(pid));
     let mut found: Vec<(Bytes, Process)> = pids
@@ -107,6 +109,7 @@ fn tally(list: &[Process], budget: Duration) -> SmapsTally {
             SmapsOutcome::Denied => &mut tally.denied,
             SmapsOutcome::Stuck => &mut tally.stuck,
             SmapsOutcome::Gone => &mut tally.gone,
+            SmapsOutcome::Smaller => &mut tally.smaller,
         } += 1;
     }
     tally
@@ -121,7 +124,7 @@ mod tests {
     use crate::text::testing::host;
 
     fn sum(tally: &SmapsTally) -> u64 {
-        tally.read + tally.not_read + tally.denied + tally.stuck + tally.gone
+        tally.read + tally.not_read + tally.denied + tally.stuck + tally.gone + tally.smaller
     }
 
     /// This process, as the kernel tells it now.
@@ -129,7 +132,7 @@ mod tests {
     fn the_live_machine_has_us_in_it_and_its_tally_adds_up() {
         let live = HostRoot::live().unwrap();
         let budget = Duration::from_millis(200);
-        let processes = read(&live, budget);
+        let processes = read(&live, budget, usize::MAX);
         let own = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
         let us = processes.list.iter().find(|process| process.pid == own).unwrap();
         assert_eq!(us.uid.get(), Some(rustix::process::geteuid().as_raw()));
@@ -145,11 +148,29 @@ mod tests {
     }
 
     #[test]
+    fn of_the_live_machine_the_rest_is_smaller_than_what_was_read() {
+        let live = HostRoot::live().unwrap();
+        let processes = read(&live, Duration::from_secs(5), 1);
+        let of = |outcome| {
+            let list = processes.list.iter();
+            list.filter(move |process| process.smaps == outcome).collect::<Vec<_>>()
+        };
+        let largest = of(SmapsOutcome::Read).iter().filter_map(|it| it.proportional.get()).max();
+        let smaller = of(SmapsOutcome::Smaller);
+        assert!(
+            smaller.iter().all(|it| it.resident() <= largest && it.proportional.get().is_none())
+        );
+        assert_eq!(processes.smaps.smaller, smaller.len() as u64);
+        assert_eq!(sum(&processes.smaps), processes.list.len() as u64);
+    }
+
+    #[test]
     fn only_plain_numbers_are_processes() {
         let names = ["1", "20", "3", "007", "-4", "self", "99999999999", "bus"];
         let paths: Vec<String> = names.iter().map(|name| format!("proc/{name}/status")).collect();
         let host = host(paths.iter().map(|path| (path.as_str(), "VmRSS: 8 kB\n")));
-        let pids = read(&host, Duration::ZERO).list.into_iter().map(|process| process.pid);
+        let pids =
+            read(&host, Duration::ZERO, usize::MAX).list.into_iter().map(|process| process.pid);
         assert_eq!(pids.collect::<Vec<_>>(), [1, 3, 20]);
     }
 
@@ -161,7 +182,7 @@ mod tests {
             ("proc/3/status", "Name:\tdefunct\nState:\tZ (zombie)\n"),
             ("proc/4/comm", "status is gone"),
         ]);
-        let processes = read(&host, Duration::ZERO);
+        let processes = read(&host, Duration::ZERO, usize::MAX);
         assert_eq!(processes.list.len(), 1);
         assert_eq!((processes.kernel_threads, processes.vanished), (1, 2));
     }
@@ -224,7 +245,7 @@ mod tests {
                 entry(kind).map(|entry| (format!("proc/{pid}/smaps_rollup"), entry))
             };
             let files = (1..=kinds.len()).map(status).chain((1..).zip(&kinds).filter_map(rollup));
-            let processes = read(&HostRoot::memory(files), Duration::from_secs(budget));
+            let processes = read(&HostRoot::memory(files), Duration::from_secs(budget), usize::MAX);
             prop_assert_eq!(processes.list.len(), kinds.len());
             prop_assert_eq!(sum(&processes.smaps), kinds.len() as u64);
             for process in &processes.list {

@@ -6,16 +6,22 @@
 //! is told from the sizes in `status`, the smallest go first, and none is begun that does not fit
 //! into what is left. What is left out is [`SmapsOutcome::NotRead`].
 //!
+//! A table of the ten largest processes does not need the sizes of five hundred small ones: this file is
+//! half of what a report costs there. A proportional size is never above what the process has in RAM, so
+//! reading begins with the largest and ends where no other process can be among those that are wanted:
+//! the rest is [`SmapsOutcome::Smaller`].
+//!
 //! A recording says what was read then; there is nothing to budget. It also holds the reason for each
 //! file that was begun and not read, so that it replays to the same outcome.
 
 use std::ffi::CString;
+use std::ops::Range;
 use std::time::Duration;
 
 use pagewise_model::{Bytes, Process, SmapsOutcome, Source};
 
 use super::helper::{self, Answer};
-use crate::calls::Job;
+use crate::calls::{Job, now};
 use crate::root::{HostRoot, NO_SUCH_FILE, Refusal, absolute};
 use crate::text::{NO_LINE, Text};
 
@@ -25,6 +31,12 @@ const STUCK: &str = "no answer by the deadline: something holds the process's me
 const NOT_READ: &str = "not read: it did not fit into the time budget";
 const HELPER_ENDED: &str = "the helper process that was reading it was ended";
 const NO_FILE: &str = "this kernel has no smaps_rollup";
+const SMALLER: &str = "not read: enough processes are larger";
+
+/// Processes that are always read: those with the most in RAM and swap, and all from a size on from which
+/// huge pages matter.
+const ALWAYS: usize = 64;
+const LARGE: Bytes = Bytes::new(16 << 20);
 
 /// A process to read, and what it has in RAM and swap, where that is known.
 pub(super) struct Candidate<'a> {
@@ -32,20 +44,77 @@ pub(super) struct Candidate<'a> {
     pub(super) resident: Option<Bytes>,
 }
 
-/// Fills in what smaps_rollup says about each process.
-pub(super) fn read(host: &HostRoot, mut candidates: Vec<Candidate<'_>>, budget: Duration) {
+/// Fills in what smaps_rollup says about each process, or about as many of the largest as are `enough`.
+pub(super) fn read(
+    host: &HostRoot,
+    mut candidates: Vec<Candidate<'_>>,
+    budget: Duration,
+    enough: usize,
+) {
     candidates.sort_by_key(|candidate| (candidate.cost(), candidate.process.pid));
-    let answers = if budget.is_zero() {
-        candidates.iter().map(|_| Err(absent(NOT_READ))).collect()
-    } else if host.is_live() {
-        read_live(host, &candidates, budget)
+    if budget.is_zero() {
+        fill_all(host, &mut candidates, |_| Err(absent(NOT_READ)));
+    } else if !host.is_live() {
+        fill_all(host, &mut candidates, |path| recorded(host, path));
+    } else if rustix::fs::access("/proc/self/smaps_rollup", rustix::fs::Access::EXISTS).is_err() {
+        // For a process that is gone the answer is the same as for a file that no process has.
+        fill_all(host, &mut candidates, |path| noted(host, path, Err(absent(NO_FILE))));
     } else {
-        candidates.iter().map(|candidate| recorded(host, &candidate.path())).collect()
-    };
-    for (candidate, answer) in candidates.iter_mut().zip(answers) {
-        let path = absolute(&candidate.path());
-        fill(host, candidate.process, &path, answer);
+        read_largest(host, &mut candidates, budget, enough);
     }
+}
+
+fn fill_all(host: &HostRoot, candidates: &mut [Candidate<'_>], answer: impl Fn(&str) -> Answered) {
+    for candidate in candidates {
+        let path = candidate.path();
+        fill(host, candidate.process, &absolute(&path), answer(&path));
+    }
+}
+
+/// In batches, the largest first, until the rest is known to be smaller.
+fn read_largest(
+    host: &HostRoot,
+    candidates: &mut [Candidate<'_>],
+    budget: Duration,
+    enough: usize,
+) {
+    let until = now().saturating_add(budget);
+    let bounds: Vec<Option<Bytes>> = candidates.iter().map(|one| one.resident).collect();
+    let smaller = read_batches(&bounds, enough, |batch| {
+        let batch = candidates.get_mut(batch).unwrap_or_default();
+        read_live(host, batch, until.saturating_sub(now()));
+        batch.iter().map(Candidate::size).collect()
+    });
+    let rest = candidates.get_mut(..smaller).unwrap_or_default();
+    fill_all(host, rest, |_| Err(absent(SMALLER)));
+}
+
+/// Has batches of processes read, from the end of `bounds` on. Those are what each can have at most,
+/// ascending, unknown ones last; `read` answers what each of the batch has. Returns how many at the beginning
+/// were not read: none of them can be larger than the `enough` largest of the others.
+fn read_batches(
+    bounds: &[Option<Bytes>],
+    enough: usize,
+    mut read: impl FnMut(Range<usize>) -> Vec<Bytes>,
+) -> usize {
+    let first_above = |size: Bytes| bounds.partition_point(|it| it.is_some_and(|it| it <= size));
+    let mut rest = bounds.len();
+    let mut known: Vec<Bytes> = Vec::new();
+    let mut most = ALWAYS;
+    let mut begin =
+        if enough >= rest { 0 } else { rest.saturating_sub(ALWAYS).min(first_above(LARGE)) };
+    while begin < rest {
+        known.extend(read(begin..rest));
+        known.sort_unstable_by(|a, b| b.cmp(a));
+        rest = begin;
+        let smaller = match enough.checked_sub(1) {
+            None => rest,
+            Some(last) => known.get(last).map_or(0, |&size| first_above(size)),
+        };
+        begin = smaller.max(rest.saturating_sub(most));
+        most = most.saturating_mul(2);
+    }
+    rest
 }
 
 impl Candidate<'_> {
@@ -56,6 +125,11 @@ impl Candidate<'_> {
     /// What reading it should take; never, where nothing is known about its size.
     fn cost(&self) -> Duration {
         self.resident.map_or(Duration::MAX, cost)
+    }
+
+    /// What a report orders processes by: the proportional size, or what is known instead.
+    fn size(&self) -> Bytes {
+        self.process.proportional.get().or_else(|| self.process.resident()).unwrap_or_default()
     }
 
     /// Always `Some`: no path that is made of a number has a zero byte in it.
@@ -75,14 +149,14 @@ fn cost(size: Bytes) -> Duration {
 
 type Answered = Result<Vec<u8>, Refusal>;
 
-fn read_live(host: &HostRoot, candidates: &[Candidate<'_>], budget: Duration) -> Vec<Answered> {
-    // For a process that is gone the answer is the same as for a file that no process has.
-    if rustix::fs::access("/proc/self/smaps_rollup", rustix::fs::Access::EXISTS).is_err() {
-        return candidates.iter().map(|_| Err(absent(NO_FILE))).collect();
+fn read_live(host: &HostRoot, batch: &mut [Candidate<'_>], budget: Duration) {
+    let jobs: Vec<Job> = batch.iter().filter_map(Candidate::job).collect();
+    let answers = helper::read_all(&jobs, budget);
+    for (candidate, answer) in batch.iter_mut().zip(answers) {
+        let path = candidate.path();
+        let noted = noted(host, &path, answered(answer));
+        fill(host, candidate.process, &absolute(&path), noted);
     }
-    let jobs: Vec<Job> = candidates.iter().filter_map(Candidate::job).collect();
-    let answers = helper::read_all(&jobs, budget).into_iter().map(answered);
-    candidates.iter().zip(answers).map(|(it, answer)| noted(host, &it.path(), answer)).collect()
 }
 
 fn answered(answer: Answer) -> Answered {
@@ -121,6 +195,7 @@ fn outcome(answer: &Answered) -> SmapsOutcome {
         Err(Refusal::Absent(why)) => match why.as_ref() {
             GONE => SmapsOutcome::Gone,
             STUCK => SmapsOutcome::Stuck,
+            SMALLER => SmapsOutcome::Smaller,
             _ => SmapsOutcome::NotRead,
         },
     }
@@ -210,7 +285,7 @@ mod tests {
             pids.iter().map(|&pid| Process { pid, ..Process::default() }).collect();
         let resident = Some(Bytes::new(4096));
         let candidates = all.iter_mut().map(|process| Candidate { process, resident });
-        read(host, candidates.collect(), budget);
+        read(host, candidates.collect(), budget, usize::MAX);
         all.into_iter().map(|process| process.smaps).collect()
     }
 
@@ -230,6 +305,64 @@ mod tests {
         let budget = Duration::from_millis(1);
         assert_eq!(outcomes(&host, budget, &[1, 2, 3, 4, 5]), [Read, Denied, Stuck, Gone, NotRead]);
         assert_eq!(outcomes(&host, Duration::ZERO, &[1, 2]), [NotRead, NotRead]);
+    }
+
+    proptest! {
+        /// Whatever part of its memory each process shares, what was read holds those that are the
+        /// largest of all, and all from 16 MiB on.
+        #[test]
+        fn the_largest_are_among_those_that_are_read(
+            kib in prop::collection::vec((0u64..40_000, 0u64..=100), 0..400),
+            unknown in 0usize..3,
+            enough in 0usize..200,
+        ) {
+            let mut all: Vec<(Option<Bytes>, Bytes)> = kib
+                .iter()
+                .map(|(most, percent)| {
+                    (Bytes::from_kib(*most), Bytes::from_kib(most * percent / 100).unwrap())
+                })
+                .collect();
+            all.sort_unstable();
+            all.extend((0..unknown).map(|_| (None, Bytes::new(0))));
+            let bounds: Vec<Option<Bytes>> = all.iter().map(|(bound, _)| *bound).collect();
+            let mut seen: Vec<(Option<Bytes>, Bytes)> = Vec::new();
+            let smaller = read_batches(&bounds, enough, |batch| {
+                seen.extend(&all[batch.clone()]);
+                all[batch].iter().map(|(_, size)| *size).collect()
+            });
+            prop_assert_eq!(seen.len(), all.len() - smaller);
+            prop_assert!(all[..smaller].iter().all(|(bound, _)| bound.unwrap() <= LARGE));
+            let largest = |of: &[(Option<Bytes>, Bytes)]| {
+                let mut sizes: Vec<Bytes> = of.iter().map(|(_, size)| *size).collect();
+                sizes.sort_unstable_by(|a, b| b.cmp(a));
+                sizes.truncate(enough);
+                sizes
+            };
+            prop_assert_eq!(largest(&seen), largest(&all));
+        }
+    }
+
+    #[test]
+    fn small_processes_are_not_read_where_larger_ones_suffice() {
+        let bounds = vec![Bytes::from_kib(1700); 500];
+        let mut reads = Vec::new();
+        let smaller = read_batches(&bounds, 10, |batch| {
+            reads.push(batch.len());
+            vec![Bytes::from_kib(1700).unwrap(); batch.len()]
+        });
+        assert_eq!((smaller, reads), (436, vec![64]));
+    }
+
+    /// Workers that share nearly all of their memory: any of them may be the largest.
+    #[test]
+    fn where_much_is_shared_all_are_read() {
+        let bounds = vec![Bytes::from_kib(15_000); 500];
+        let mut reads = Vec::new();
+        let smaller = read_batches(&bounds, 10, |batch| {
+            reads.push(batch.len());
+            vec![Bytes::from_kib(900).unwrap(); batch.len()]
+        });
+        assert_eq!((smaller, reads), (0, vec![64, 64, 128, 244]));
     }
 
     #[test]

@@ -22,7 +22,9 @@ pub(super) fn run(global: &Global, wanted: &Report, started: Started) -> anyhow:
     refuse_one_look(global, &view)?;
     let host = input::open(global)?;
     let rates = global.json || view.processes.as_ref().is_some_and(ProcessView::needs_rates);
-    let scope = Scope { process_rates: rates, ..Scope::everything(global.smaps_budget) };
+    let smaps_enough = if global.json { usize::MAX } else { sizes_needed(&view) };
+    let everything = Scope::everything(global.smaps_budget);
+    let scope = Scope { process_rates: rates, smaps_enough, ..everything };
     let interval = input::interval_of(&host, global, &scope)?;
     let looks_inside = !wanted.no_contents && (global.json || view.shows(Section::Contents));
     let estimates = match host.end.is_live() && looks_inside && room::has_for_contents() {
@@ -62,6 +64,15 @@ fn view(wanted: &Report) -> View {
         ..ProcessView::default()
     });
     View { sections, rows: wanted.rows, processes }
+}
+
+/// How many of the largest processes must be known with their proportional sizes. Another order than by
+/// size may show any process.
+fn sizes_needed(view: &View) -> usize {
+    match view.sort() {
+        Sort::Size => view.most_rows(),
+        Sort::Swap | Sort::Growth | Sort::Refaults | Sort::Cpu => usize::MAX,
+    }
 }
 
 /// Growth and times need two looks.
@@ -107,5 +118,15 @@ mod tests {
         let with = Report { only: vec![Section::Memory], ..sorted() };
         assert_eq!(view(&with).sections, [Section::Memory]);
         assert!(view(&Report::default()).sections.is_empty());
+    }
+
+    #[test]
+    fn proportional_sizes_are_needed_of_the_rows_that_are_shown() {
+        let needed = |wanted: Report| sizes_needed(&view(&wanted));
+        assert_eq!(needed(Report::default()), 10);
+        assert_eq!(needed(Report { rows: Some(300), ..Report::default() }), 300);
+        let by = |sort| Report { sort: Some(sort), rows: Some(3), ..Report::default() };
+        assert_eq!(needed(by(Sort::Size)), 3);
+        assert_eq!(needed(by(Sort::Swap)), usize::MAX);
     }
 }

@@ -22,7 +22,7 @@ fn libraries_are_measured_and_said_to_be_libraries() {
     let rows = said["rows"].as_array().unwrap();
     let blocks = |row: &&Value| row["jobs"] == 1 && row["direction"] == "read";
     let blocks: Vec<&Value> = rows.iter().filter(blocks).map(|row| &row["block_bytes"]).collect();
-    assert_eq!(blocks, [4096, 8192, 16_384, 32_768]);
+    assert_eq!(blocks, [4096, 32_768], "--quick leaves out the sizes between");
     for row in rows {
         assert_eq!((&row["algorithm"], row["level"].as_i64()), (&"zstd".into(), Some(3)));
         assert!(row["original_per_compressed"].as_f64().unwrap() > 1.5, "{row}");

@@ -80,10 +80,10 @@ fn row(process: &Process) -> Vec<Cell> {
 
 /// The size, or what came between.
 pub(super) fn proportional(process: &Process) -> Cell {
-    use pagewise_model::SmapsOutcome::{Denied, Gone, NotRead, Read, Stuck};
+    use pagewise_model::SmapsOutcome::{Denied, Gone, NotRead, Read, Smaller, Stuck};
     match process.smaps {
         Read | Denied => cell(&process.proportional),
-        NotRead => Cell::new(Role::Quiet, "not read"),
+        NotRead | Smaller => Cell::new(Role::Quiet, "not read"),
         Stuck => Cell::new(Role::Warning, "stuck"),
         Gone => Cell::new(Role::Quiet, "gone"),
     }
@@ -100,6 +100,7 @@ fn reading(processes: &Processes) -> String {
         (tally.denied.saturating_sub(root_could), "refused even to root"),
         (tally.stuck, "stuck (something holds the process's memory lock)"),
         (tally.gone, "gone meanwhile"),
+        (tally.smaller, "not read (too small to be among the largest)"),
     ];
     let others = others.iter().filter(|(number, _)| *number > 0);
     let others: Vec<String> =

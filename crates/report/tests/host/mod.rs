@@ -389,6 +389,7 @@ fn processes(moment: u64) -> Processes {
             denied: 1,
             stuck: 1,
             gone: 0,
+            smaller: 0,
         },
     }
 }

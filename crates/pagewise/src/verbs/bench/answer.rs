@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What was measured → the answer: rows, and what follows from them.
 
+use pagewise_bench::block::Bench;
 use pagewise_bench::picks;
 use pagewise_model::{BenchInput, BenchLayer, Benchmark, Bytes, Name};
 
@@ -44,11 +45,31 @@ fn input(measured: &Measured, drawn: &Drawn) -> BenchInput {
     }
 }
 
+/// The signed-rank interval of five pairs and fewer leaves no difference out at 95 %.
+const ROUNDS_TO_TELL: usize = 6;
+
+fn short_of_rounds(block: &Bench) -> String {
+    let done = block.cells.iter().map(|cell| cell.rounds.len()).max().unwrap_or(0);
+    let all = done + usize::try_from(block.rounds_left_out).unwrap_or(usize::MAX);
+    let cannot = if done < ROUNDS_TO_TELL {
+        format!("; fewer than {ROUNDS_TO_TELL} show no difference")
+    } else {
+        String::new()
+    };
+    format!(
+        "block layer: {done} of {all} rounds fit into the time, because other programs use the processors \
+         or a device is slow{cannot}"
+    )
+}
+
 fn notes(measured: &Measured) -> Vec<String> {
     let mut notes = measured.notes.clone();
     if measured.block.shortened {
         let span = measured.block.span;
         notes.push(format!("memory is short: the devices hold the first {span} of the pages"));
+    }
+    if measured.block.rounds_left_out > 0 {
+        notes.push(short_of_rounds(&measured.block));
     }
     if measured.layer == BenchLayer::Codecs {
         let why = "libraries, not zram: compare the algorithms with each other, not with a device";

@@ -31,8 +31,8 @@ pub(super) fn measured(
             }
         }
     }
-    let seed = setting.wanted.seed;
-    let wanted = Wanted { seed, ..Wanted::of(Vec::new(), times.block, times.block_rounds) };
+    let (seed, blocks) = (setting.wanted.seed, times.blocks());
+    let wanted = Wanted { seed, blocks, ..Wanted::of(Vec::new(), times.block, times.block_rounds) };
     let block =
         setting.watched("libraries", |watch| measure_stores(ready, &drawn.pages, &wanted, watch));
     let notes = drawn.notes.clone();

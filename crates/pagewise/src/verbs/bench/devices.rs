@@ -54,6 +54,7 @@ fn with(setting: &Setting<'_>, drawn: &Drawn, lender: &mut dyn Lender) -> anyhow
     };
     let wanted = Wanted {
         disk: setting.wanted.disk.clone().map(disk),
+        blocks: times.blocks(),
         seed: setting.wanted.seed,
         ..Wanted::of(candidates, times.block, times.block_rounds)
     };

@@ -31,6 +31,9 @@ pub(super) fn run(global: &Global, wanted: &Bench, started: Started) -> anyhow::
     let scope = Scope::everything(std::time::Duration::ZERO);
     let interval = host.interval(&scope, || anyhow::Ok(()))?;
     let drawn = pages::draw(global, wanted, &host.end, &interval.end, &stop)?;
+    if !global.quiet {
+        output::message(times::Times::of(wanted).expected());
+    }
     let setting = Setting { global, wanted, host: &host.end, snapshot: &interval.end, stop: &stop };
     let measured = measured(&setting, &drawn)?;
     let benchmark = answer::of(&measured, &drawn);

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use pagewise_model::Bytes;
+
 use crate::cli::Bench;
 
 /// Time and rounds.
@@ -18,21 +20,46 @@ pub(super) struct Times {
     pub(super) swap_rounds: u32,
     /// Pages of one measurement of swap.
     pub(super) swap_pages: usize,
+    /// Sizes of requests, in KiB: each is a cell more in every round.
+    block_kib: &'static [u64],
+    /// What all of it takes on a machine with nothing else to do.
+    seconds: u64,
 }
+
+const ALL: &[u64] = &[4, 8, 16, 32];
+/// What the goals are about: the smallest and the largest.
+const ENDS: &[u64] = &[4, 32];
 
 impl Times {
     pub(super) fn of(wanted: &Bench) -> Self {
-        let of = |block, block_rounds, swap, swap_rounds, swap_pages| Self {
-            block: Duration::from_secs(block),
-            block_rounds,
-            swap: Duration::from_secs(swap),
-            swap_rounds,
-            swap_pages,
-        };
+        let of =
+            |(block, block_rounds, block_kib), (swap, swap_rounds, swap_pages), seconds| Self {
+                block: Duration::from_secs(block),
+                block_rounds,
+                swap: Duration::from_secs(swap),
+                swap_rounds,
+                swap_pages,
+                block_kib,
+                seconds,
+            };
         match (wanted.quick, wanted.full) {
-            (true, _) => of(8, 7, 3, 5, 512),
-            (_, true) => of(420, 21, 90, 9, 8192),
-            _ => of(36, 9, 11, 5, 2048),
+            (true, _) => of((8, 7, ENDS), (3, 5, 512), 15),
+            (_, true) => of((420, 21, ALL), (90, 9, 8192), 600),
+            _ => of((36, 9, ALL), (11, 5, 2048), 45),
         }
+    }
+
+    /// Sizes of requests.
+    pub(super) fn blocks(&self) -> Vec<Bytes> {
+        self.block_kib.iter().map(|kib| Bytes::new(kib << 10)).collect()
+    }
+
+    /// What to expect, before it begins.
+    pub(super) fn expected(&self) -> String {
+        let time = match self.seconds {
+            ..120 => format!("{} s", self.seconds),
+            more => format!("{} minutes", more / 60),
+        };
+        format!("takes about {time}, longer where other programs use the processors")
     }
 }
