@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The project's own chores: dependency arrows, licence heads, tests in tiers, benchmarks, golden
-//! files. Compilers and packages are the business of the scripts beside.
+//! The project's own chores: dependency arrows, licence heads, commit messages, tests in tiers, benchmarks, golden files. Compilers and packages are the business of the scripts beside.
 
 mod artefact;
 mod bench;
+mod commits;
 mod dag;
 mod fuzz;
 mod heads;
@@ -22,6 +22,8 @@ enum Chore {
     Dag,
     /// Check that every source file begins with its licence
     Heads,
+    /// Check the messages of new commits: `scope: verb phrase`, and a body
+    Commits(commits::Args),
     /// Check that a program is static and small
     Artefact(artefact::Args),
     /// Run a tier of tests: what `make check`, `make test` and `make test-long` do
@@ -57,6 +59,7 @@ fn done(chore: Chore) -> Result<()> {
     match chore {
         Chore::Dag => dag::main(),
         Chore::Heads => heads::main(),
+        Chore::Commits(args) => commits::main(&args),
         Chore::Artefact(args) => artefact::main(&args),
         Chore::Suite(args) => suite::main(&args),
         Chore::Test(args) => suite::test(&args),

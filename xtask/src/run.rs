@@ -39,6 +39,15 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| shown(command))
 }
 
+/// Files of the project that match one of git's patterns and are not ignored; all files without patterns.
+pub(crate) fn files(patterns: &[&str]) -> Result<Vec<String>> {
+    // CI may check out as another user than it runs as.
+    let trust = ["-c", "safe.directory=*"];
+    let list = ["ls-files", "--cached", "--others", "--exclude-standard", "--"];
+    let files = output(program("git").args(trust).args(list).args(patterns))?;
+    Ok(files.lines().map(str::to_owned).collect())
+}
+
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
