@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The project's own chores: dependency arrows, licence heads, commit messages, tests in tiers, benchmarks, golden files. Compilers and packages are the business of the scripts beside.
+//! The project's own chores: dependency arrows, licence heads, commit messages, words, tests in tiers, benchmarks, golden files. Compilers and packages are the business of the scripts beside.
 
 mod artefact;
 mod bench;
@@ -7,8 +7,12 @@ mod commits;
 mod dag;
 mod fuzz;
 mod heads;
+mod literals;
+mod prose;
+mod ratchet;
 mod run;
 mod suite;
+mod words;
 
 use std::process::ExitCode;
 
@@ -24,6 +28,8 @@ enum Chore {
     Heads,
     /// Check the messages of new commits: `scope: verb phrase`, and a body
     Commits(commits::Args),
+    /// Check what users read for banned turns of phrase, and documents for long lines
+    Words(words::Args),
     /// Check that a program is static and small
     Artefact(artefact::Args),
     /// Run a tier of tests: what `make check`, `make test` and `make test-long` do
@@ -60,6 +66,7 @@ fn done(chore: Chore) -> Result<()> {
         Chore::Dag => dag::main(),
         Chore::Heads => heads::main(),
         Chore::Commits(args) => commits::main(&args),
+        Chore::Words(args) => words::main(&args),
         Chore::Artefact(args) => artefact::main(&args),
         Chore::Suite(args) => suite::main(&args),
         Chore::Test(args) => suite::test(&args),

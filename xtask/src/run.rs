@@ -48,6 +48,17 @@ pub(crate) fn files(patterns: &[&str]) -> Result<Vec<String>> {
     Ok(files.lines().map(str::to_owned).collect())
 }
 
+/// Path and text of the files that match one of git's patterns.
+pub(crate) fn texts(patterns: &[&str]) -> Result<Vec<(String, String)>> {
+    let read = |path: String| {
+        let text = std::fs::read_to_string(project().join(&path)).with_context(|| path.clone())?;
+        Ok((path, text))
+    };
+    let files = files(patterns)?.into_iter();
+    // A file that was removed and not yet committed is still in git's list.
+    files.filter(|path| project().join(path).exists()).map(read).collect()
+}
+
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")

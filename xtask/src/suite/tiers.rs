@@ -168,6 +168,10 @@ fn static_checks() -> Result<Vec<Job>> {
             let mut check = chore(&["commits"])?;
             Box::new(move || Ok((ran_with_notes("commit messages", &mut check)?, Vec::new())))
         }),
+        job("words", phase, &["format"], 2.0, {
+            let mut check = chore(&["words"])?;
+            Box::new(move || Ok((ran("words", &mut check)?, Vec::new())))
+        }),
         job("clippy", phase, &["arrows and licences"], 200.0, {
             Box::new(|| {
                 // --all-targets leaves out those that a bare `cargo test` leaves out.
