@@ -11,6 +11,7 @@ mod literals;
 mod prose;
 mod ratchet;
 mod run;
+mod sentences;
 mod suite;
 mod words;
 
@@ -30,6 +31,8 @@ enum Chore {
     Commits(commits::Args),
     /// Check what users read for banned turns of phrase, and documents for long lines
     Words(words::Args),
+    /// Draw user-visible sentences at random, to be read by somebody new
+    Sentences(sentences::Args),
     /// Check that a program is static and small
     Artefact(artefact::Args),
     /// Run a tier of tests: what `make check`, `make test` and `make test-long` do
@@ -67,6 +70,7 @@ fn done(chore: Chore) -> Result<()> {
         Chore::Heads => heads::main(),
         Chore::Commits(args) => commits::main(&args),
         Chore::Words(args) => words::main(&args),
+        Chore::Sentences(args) => sentences::main(&args),
         Chore::Artefact(args) => artefact::main(&args),
         Chore::Suite(args) => suite::main(&args),
         Chore::Test(args) => suite::test(&args),
