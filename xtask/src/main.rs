@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The project's own chores: dependency arrows, licence heads, commit messages, words, tests in tiers, benchmarks, golden files. Compilers and packages are the business of the scripts beside.
+//! The project's own chores: dependency arrows, licence heads, commit messages, words, tables of
+//! evidence, tests in tiers, benchmarks, golden files. Compilers and packages are the business of the scripts beside.
 
 mod artefact;
 mod bench;
@@ -13,6 +14,7 @@ mod ratchet;
 mod run;
 mod sentences;
 mod suite;
+mod tables;
 mod words;
 
 use std::process::ExitCode;
@@ -33,6 +35,8 @@ enum Chore {
     Words(words::Args),
     /// Draw user-visible sentences at random, to be read by somebody new
     Sentences(sentences::Args),
+    /// Compute the tables in documents from the runs in evidence/
+    Tables(tables::Args),
     /// Check that a program is static and small
     Artefact(artefact::Args),
     /// Run a tier of tests: what `make check`, `make test` and `make test-long` do
@@ -71,6 +75,7 @@ fn done(chore: Chore) -> Result<()> {
         Chore::Commits(args) => commits::main(&args),
         Chore::Words(args) => words::main(&args),
         Chore::Sentences(args) => sentences::main(&args),
+        Chore::Tables(args) => tables::main(&args),
         Chore::Artefact(args) => artefact::main(&args),
         Chore::Suite(args) => suite::main(&args),
         Chore::Test(args) => suite::test(&args),

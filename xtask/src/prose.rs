@@ -184,6 +184,44 @@ pub(crate) fn long_lines(markdown: &str, columns: usize) -> Vec<(usize, usize)> 
     long
 }
 
+/// A table of a Markdown file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Table {
+    /// Its first line, from 1.
+    pub(crate) line: usize,
+    /// The cells of each row below the heading, trimmed.
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+/// The tables of a file.
+pub(crate) fn tables(markdown: &str) -> Vec<Table> {
+    let lines = LineIndex::new(markdown);
+    let mut tables: Vec<Table> = Vec::new();
+    let mut in_body = false;
+    for (event, range) in Parser::new_ext(markdown, Options::ENABLE_TABLES).into_offset_iter() {
+        match event {
+            Event::Start(Tag::Table(_)) => {
+                tables.push(Table { line: lines.line_at(range.start), rows: Vec::new() });
+            }
+            Event::Start(Tag::TableHead) => in_body = false,
+            Event::Start(Tag::TableRow) => {
+                in_body = true;
+                if let Some(table) = tables.last_mut() {
+                    table.rows.push(Vec::new());
+                }
+            }
+            Event::Start(Tag::TableCell) if in_body => {
+                let cell = markdown[range].trim().trim_matches('|').trim().to_owned();
+                if let Some(row) = tables.last_mut().and_then(|table| table.rows.last_mut()) {
+                    row.push(cell);
+                }
+            }
+            _ => {}
+        }
+    }
+    tables
+}
+
 /// Where the lines of a text begin.
 #[derive(Debug)]
 struct LineIndex {
@@ -265,5 +303,13 @@ mod tests {
         );
         assert_eq!(long_lines(&markdown, 20), [(1, 21), (3, 23), (15, 28)]);
         assert_eq!(long_lines(&"ä".repeat(20), 20), []);
+    }
+
+    #[test]
+    fn tables_have_a_place_and_rows() {
+        let tables = tables("Text.\n\n| a | b |\n|---|--:|\n| c | 5 % |\n| d | |\n");
+        let rows =
+            vec![vec!["c".to_owned(), "5 %".to_owned()], vec!["d".to_owned(), String::new()]];
+        assert_eq!(tables, [Table { line: 3, rows }]);
     }
 }

@@ -143,6 +143,10 @@ pub(super) fn jobs(setting: &Arc<Setting>) -> Result<Vec<Job>> {
     jobs.push(tests_anywhere(setting, &["clippy"]));
     let doc_tests = cargo(&["test", "--workspace", "--locked", "--doc"]);
     jobs.push(command("doc tests", "unit tests", &["build unit tests"], 15.0, doc_tests));
+    jobs.push(job("tables of evidence", "unit tests", &["build unit tests"], 5.0, {
+        let mut check = chore(&["tables", "--check"])?;
+        Box::new(move || Ok((ran("tables of evidence", &mut check)?, Vec::new())))
+    }));
     if setting.tier > Tier::Check {
         jobs.extend(beyond_check(setting));
     }
