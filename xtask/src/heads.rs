@@ -30,13 +30,10 @@ pub(crate) fn main() -> Result<()> {
 
 /// Every source file that git knows or does not ignore, with its text.
 fn sources() -> Result<Vec<(String, String)>> {
-    // CI may check out as another user than it runs as.
-    let trust = ["-c", "safe.directory=*"];
-    let files = ["ls-files", "--cached", "--others", "--exclude-standard"];
-    let files = run::output(run::program("git").args(trust).args(files))?;
     // Unreadable: not text, or removed and not yet committed.
     let text = |path: &str| fs::read_to_string(run::project().join(path)).ok();
-    let texts = files.lines().filter_map(|path| Some((path.to_owned(), text(path)?)));
+    let files = run::files(&[])?.into_iter();
+    let texts = files.filter_map(|path| text(&path).map(|text| (path, text)));
     Ok(texts.filter(|(path, text)| is_source(path, text)).collect())
 }
 

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The project's own chores: dependency arrows, licence heads, tests in tiers, benchmarks, golden
-//! files. Compilers and packages are the business of the scripts beside.
+//! The project's own chores: dependency arrows, licence heads, commit messages, words, tables of
+//! evidence, tests in tiers, benchmarks, golden files. Compilers and packages are the business of the scripts beside.
 
 mod artefact;
 mod bench;
 mod circles;
+mod commits;
 mod dag;
 mod fuzz;
 mod heads;
+mod literals;
+mod prose;
+mod ratchet;
 mod run;
+mod sentences;
 mod suite;
+mod tables;
+mod words;
 
 use std::process::ExitCode;
 
@@ -25,6 +32,14 @@ enum Chore {
     Circles,
     /// Check that every source file begins with its licence
     Heads,
+    /// Check the messages of new commits: `scope: verb phrase`, and a body
+    Commits(commits::Args),
+    /// Check what users read for banned turns of phrase, and documents for long lines
+    Words(words::Args),
+    /// Draw user-visible sentences at random, to be read by somebody new
+    Sentences(sentences::Args),
+    /// Compute the tables in documents from the runs in evidence/
+    Tables(tables::Args),
     /// Check that a program is static and small
     Artefact(artefact::Args),
     /// Run a tier of tests: what `make check`, `make test` and `make test-long` do
@@ -61,6 +76,10 @@ fn done(chore: Chore) -> Result<()> {
         Chore::Dag => dag::main(),
         Chore::Circles => circles::main(),
         Chore::Heads => heads::main(),
+        Chore::Commits(args) => commits::main(&args),
+        Chore::Words(args) => words::main(&args),
+        Chore::Sentences(args) => sentences::main(&args),
+        Chore::Tables(args) => tables::main(&args),
         Chore::Artefact(args) => artefact::main(&args),
         Chore::Suite(args) => suite::main(&args),
         Chore::Test(args) => suite::test(&args),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Starts programs in the project's folder and says which one failed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
@@ -39,7 +39,64 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| shown(command))
 }
 
+/// Files of the project that match one of git's patterns and are not ignored; all files without patterns.
+pub(crate) fn files(patterns: &[&str]) -> Result<Vec<String>> {
+    // CI may check out as another user than it runs as.
+    let trust = ["-c", "safe.directory=*"];
+    let list = ["ls-files", "--cached", "--others", "--exclude-standard", "--"];
+    let files = output(program("git").args(trust).args(list).args(patterns))?;
+    Ok(files.lines().map(str::to_owned).collect())
+}
+
+/// Path and text of the files that match one of git's patterns.
+pub(crate) fn texts(patterns: &[&str]) -> Result<Vec<(String, String)>> {
+    let read = |path: String| {
+        let text = std::fs::read_to_string(project().join(&path)).with_context(|| path.clone())?;
+        Ok((path, text))
+    };
+    let files = files(patterns)?.into_iter();
+    // A file that was removed and not yet committed is still in git's list.
+    files.filter(|path| project().join(path).exists()).map(read).collect()
+}
+
+/// The program of this tree, as `cargo test` builds it: nothing is compiled twice for it.
+pub(crate) fn built_program() -> Result<PathBuf> {
+    let mut build = cargo();
+    build.args(["test", "--workspace", "--locked", "--no-run", "--quiet", "--test", "program"]);
+    let messages = output(build.args(["--message-format", "json-render-diagnostics"]))?;
+    let program = messages.lines().rev().find_map(program_in);
+    program.context("cargo named no program: expected a binary target `pagewise`")
+}
+
+/// The file that a message of cargo names, if it is of our program.
+fn program_in(message: &str) -> Option<PathBuf> {
+    let message: serde_json::Value = serde_json::from_str(message).ok()?;
+    let target = &message["target"];
+    let is_ours = target["name"] == "pagewise" && target["kind"][0] == "bin";
+    let is_test = message["profile"]["test"].as_bool()?;
+    (is_ours && !is_test).then(|| message["executable"].as_str().map(PathBuf::from)).flatten()
+}
+
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_is_found_among_cargos_messages() {
+        let message = |kind: &str, test: bool| {
+            let target = serde_json::json!({"name": "pagewise", "kind": [kind]});
+            let profile = serde_json::json!({"test": test});
+            serde_json::json!({"target": target, "profile": profile, "executable": "/x"})
+                .to_string()
+        };
+        assert_eq!(program_in(&message("bin", false)), Some("/x".into()));
+        assert_eq!(program_in(&message("bin", true)), None);
+        assert_eq!(program_in(&message("test", true)), None);
+        assert_eq!(program_in("{\"reason\":\"build-finished\"}"), None);
+    }
 }

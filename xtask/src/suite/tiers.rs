@@ -15,6 +15,7 @@ use super::programs::{self, ForGuests, Targets, TestProgram};
 use super::remembered::{self, Done, Passed, Runs, Step};
 use super::steps::{self, STEPS};
 use super::trace;
+use crate::commits::NOT_CHECKED;
 use crate::run;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -102,6 +103,17 @@ fn ran(name: &str, command: &mut Command) -> Result<Outcome> {
     Ok(Outcome::new(State::Failed, format!("{}{}", ended.output()?, ended.why())))
 }
 
+/// Like [`ran`]; what it says that it could not check is shown also if it passed.
+fn ran_with_notes(name: &str, command: &mut Command) -> Result<Outcome> {
+    let ended = child::run_logged(command, name, child::DEADLINE)?;
+    let output = ended.output()?;
+    if !ended.succeeded() {
+        return Ok(Outcome::new(State::Failed, output + &ended.why()));
+    }
+    let notes: Vec<&str> = output.lines().filter(|line| line.starts_with(NOT_CHECKED)).collect();
+    Ok(Outcome::new(State::Passed, notes.join("; ")))
+}
+
 fn script(words: &'static [&'static str]) -> impl FnOnce() -> Command + Send + 'static {
     move || {
         let mut command = run::program(words[0]);
@@ -131,6 +143,10 @@ pub(super) fn jobs(setting: &Arc<Setting>) -> Result<Vec<Job>> {
     jobs.push(tests_anywhere(setting, &["clippy"]));
     let doc_tests = cargo(&["test", "--workspace", "--locked", "--doc"]);
     jobs.push(command("doc tests", "unit tests", &["build unit tests"], 15.0, doc_tests));
+    jobs.push(job("tables of evidence", "unit tests", &["build unit tests"], 5.0, {
+        let mut check = chore(&["tables", "--check"])?;
+        Box::new(move || Ok((ran("tables of evidence", &mut check)?, Vec::new())))
+    }));
     if setting.tier > Tier::Check {
         jobs.extend(beyond_check(setting));
     }
@@ -151,6 +167,14 @@ fn static_checks() -> Result<Vec<Job>> {
                 }
                 Ok((outcome, Vec::new()))
             })
+        }),
+        job("commit messages", phase, &["format"], 1.0, {
+            let mut check = chore(&["commits"])?;
+            Box::new(move || Ok((ran_with_notes("commit messages", &mut check)?, Vec::new())))
+        }),
+        job("words", phase, &["format"], 2.0, {
+            let mut check = chore(&["words"])?;
+            Box::new(move || Ok((ran("words", &mut check)?, Vec::new())))
         }),
         job("clippy", phase, &["arrows and licences"], 200.0, {
             Box::new(|| {

@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! git's history after a base → the commits whose message breaks the rule of CONTRIBUTING.md.
+//!
+//! A subject reads `scope: verb phrase`; a body explains the change, unless the diff is trivial. Merges
+//! are exempt. Whether the phrase begins with a verb, and what the body says, are left to the reviewer.
+//!
+//! A shallow clone may lack the base, and its oldest commits have no parents there. The check names
+//! what it could not check.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::run;
+
+/// The last commit before the rule was checked.
+const BASE: Base =
+    Base { commit: "9482d650943b3ea866a5cb5d1b098f75763019f7", committed: 1_795_404_175 };
+
+/// A subject has at most this many characters.
+const LONGEST_SUBJECT: usize = 100;
+/// A scope has at most this many characters.
+const LONGEST_SCOPE: usize = 40;
+/// A diff of fewer added and removed lines is trivial and needs no body.
+const TRIVIAL_LINES: u64 = 10;
+/// Files that a tool writes; their lines do not count.
+const GENERATED: &[&str] = &["Cargo.lock", "passed.toml"];
+
+/// How a line begins that says what a shallow clone hides.
+pub(crate) const NOT_CHECKED: &str = "not checked";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Check the commits after this one, instead of those after the project's base
+    #[arg(long, value_name = "REV")]
+    since: Option<String>,
+}
+
+/// Where the rule begins.
+#[derive(Debug, Clone, Copy)]
+struct Base {
+    commit: &'static str,
+    /// When it was committed, in seconds since 1970. Branches that are older may be merged later; their
+    /// commits are exempt.
+    committed: u64,
+}
+
+pub(crate) fn main(args: &Args) -> Result<()> {
+    let repository = Repository { folder: run::project().to_owned() };
+    let checked = repository.check(args.since.as_deref(), &BASE)?;
+    for note in &checked.unchecked {
+        println!("{NOT_CHECKED}: {note}");
+    }
+    if !checked.offenders.is_empty() {
+        bail!(
+            "CONTRIBUTING.md, \"Commits\": `scope: verb phrase`, then a body\n{}",
+            checked.offenders.join("\n")
+        );
+    }
+    println!("{} commits after {} follow the rule", checked.commits, checked.since);
+    Ok(())
+}
+
+/// What a check found.
+#[derive(Debug)]
+struct Checked {
+    since: String,
+    commits: usize,
+    /// A line for each fault.
+    offenders: Vec<String>,
+    /// What a shallow clone does not show.
+    unchecked: Vec<String>,
+}
+
+/// A commit's message, and what is known of its place in the history.
+#[derive(Debug, PartialEq, Eq)]
+struct Commit {
+    hash: String,
+    parents: usize,
+    committed: u64,
+    subject: String,
+    body: String,
+}
+
+impl Commit {
+    /// Reads one record of [`FORMAT`].
+    fn parse(record: &str) -> Result<Self> {
+        let mut fields = record.splitn(5, '\0');
+        let mut field = || fields.next().with_context(|| format!("git log printed {record:?}"));
+        let (hash, parents, committed) = (field()?.to_owned(), field()?, field()?);
+        let parents = parents.split_whitespace().count();
+        let committed = committed.parse().with_context(|| format!("date of {hash}"))?;
+        Ok(Self {
+            hash,
+            parents,
+            committed,
+            subject: field()?.to_owned(),
+            body: field()?.to_owned(),
+        })
+    }
+
+    fn line(&self, fault: &str) -> String {
+        format!("  {:.10} {:?}: {fault}", self.hash, self.subject)
+    }
+}
+
+/// Hash, parents, date, subject and body, with a separator that no message contains.
+const FORMAT: &str = "--format=%H%x00%P%x00%ct%x00%s%x00%b%x1e";
+
+/// A folder under git.
+#[derive(Debug)]
+struct Repository {
+    folder: PathBuf,
+}
+
+impl Repository {
+    fn git(&self, arguments: &[&str]) -> Command {
+        let mut git = Command::new("git");
+        // A hook's variables name the repository that it runs for, which may be another one.
+        for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+            git.env_remove(variable);
+        }
+        // CI may check out as another user than it runs as.
+        git.current_dir(&self.folder).args(["-c", "safe.directory=*"]).args(arguments);
+        git
+    }
+
+    fn output(&self, arguments: &[&str]) -> Result<String> {
+        run::output(&mut self.git(arguments))
+    }
+
+    fn check(&self, since: Option<&str>, base: &Base) -> Result<Checked> {
+        let boundary = self.shallow_boundary()?;
+        let revision = since.unwrap_or(base.commit);
+        let mut unchecked = Vec::new();
+        let range = if self.has_commit(revision)? {
+            vec![format!("^{revision}")]
+        } else {
+            ensure!(
+                !boundary.is_empty(),
+                "{revision}: this repository has no such commit, and it is not a shallow clone"
+            );
+            unchecked.push(format!(
+                "commits older than this shallow clone, which lacks {revision:.10}; \
+                 `git fetch --unshallow` brings them"
+            ));
+            Vec::new()
+        };
+        // --since names the commits exactly; the base also exempts branches that began before it.
+        let earliest = if since.is_some() { 0 } else { base.committed };
+        let mut commits = self.commits(&range)?;
+        commits.retain(|commit| commit.committed >= earliest);
+        for commit in commits.iter_mut().filter(|commit| boundary.contains(&commit.hash)) {
+            commit.parents = self.recorded_parents(&commit.hash)?;
+        }
+        let mut offenders = Vec::new();
+        for commit in &commits {
+            offenders.extend(self.faults(commit, &boundary, &mut unchecked)?);
+        }
+        let since = format!("{revision:.10}");
+        Ok(Checked { since, commits: commits.len(), offenders, unchecked })
+    }
+
+    fn has_commit(&self, revision: &str) -> Result<bool> {
+        let name = format!("{revision}^{{commit}}");
+        let mut verify = self.git(&["rev-parse", "--verify", "--quiet", "--end-of-options", &name]);
+        let output = verify.output().context("git rev-parse")?;
+        Ok(output.status.success())
+    }
+
+    /// Commits whose parents a shallow clone left out; none in a whole repository.
+    fn shallow_boundary(&self) -> Result<BTreeSet<String>> {
+        let path = self.output(&["rev-parse", "--git-path", "shallow"])?;
+        let path = self.folder.join(path.trim_end());
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeSet::new()),
+            Err(error) => Err(error).context(path.display().to_string()),
+        }
+    }
+
+    /// How many parents a commit names. A shallow clone hides them from `git log`, so that a merge would
+    /// look like the first commit of all.
+    fn recorded_parents(&self, hash: &str) -> Result<usize> {
+        let object = self.output(&["cat-file", "commit", hash])?;
+        let head = object.lines().take_while(|line| !line.is_empty());
+        Ok(head.filter(|line| line.starts_with("parent ")).count())
+    }
+
+    /// The newest first.
+    fn commits(&self, range: &[String]) -> Result<Vec<Commit>> {
+        let mut arguments = vec!["log", "--no-show-signature", FORMAT, "HEAD"];
+        arguments.extend(range.iter().map(String::as_str));
+        let records = self.output(&arguments)?;
+        let records = records.split('\x1e').map(|record| record.trim_start_matches('\n'));
+        records.filter(|record| !record.is_empty()).map(Commit::parse).collect()
+    }
+
+    fn faults(
+        &self,
+        commit: &Commit,
+        boundary: &BTreeSet<String>,
+        unchecked: &mut Vec<String>,
+    ) -> Result<Vec<String>> {
+        if commit.parents > 1 {
+            return Ok(Vec::new());
+        }
+        let mut faults: Vec<String> =
+            subject_fault(&commit.subject).into_iter().map(|fault| commit.line(&fault)).collect();
+        if has_body(&commit.body) {
+            return Ok(faults);
+        }
+        if boundary.contains(&commit.hash) {
+            unchecked.push(format!(
+                "whether {:.10} {:?} needs a body: this shallow clone lacks its parent",
+                commit.hash, commit.subject
+            ));
+            return Ok(faults);
+        }
+        let lines = self.changed_lines(&commit.hash)?;
+        if lines >= TRIVIAL_LINES {
+            let fault =
+                format!("{lines} changed lines and no body (fewer than {TRIVIAL_LINES} need none)");
+            faults.push(commit.line(&fault));
+        }
+        Ok(faults)
+    }
+
+    /// Added and removed lines outside generated files. A binary file counts as a diff that is not trivial.
+    fn changed_lines(&self, hash: &str) -> Result<u64> {
+        let arguments = ["diff-tree", "--root", "--no-commit-id", "-r", "-M", "--numstat", hash];
+        let lines = self.output(&arguments)?;
+        lines.lines().map(lines_of_file).sum()
+    }
+}
+
+/// Reads `added TAB removed TAB path`.
+fn lines_of_file(line: &str) -> Result<u64> {
+    let mut fields = line.splitn(3, '\t');
+    let mut field = || fields.next().with_context(|| format!("git diff-tree printed {line:?}"));
+    let (added, removed, path) = (field()?, field()?, field()?);
+    let name = path.rsplit('/').next().unwrap_or(path);
+    if GENERATED.contains(&name) {
+        return Ok(0);
+    }
+    if added == "-" {
+        return Ok(TRIVIAL_LINES);
+    }
+    let parse =
+        |count: &str| count.parse::<u64>().with_context(|| format!("git diff-tree: {line:?}"));
+    Ok(parse(added)? + parse(removed)?)
+}
+
+fn subject_fault(subject: &str) -> Option<String> {
+    let length = subject.chars().count();
+    if length > LONGEST_SUBJECT {
+        return Some(format!("subject of {length} characters (at most {LONGEST_SUBJECT})"));
+    }
+    let Some((scope, phrase)) = subject.split_once(": ") else {
+        return Some("subject without a scope: expected `scope: verb phrase`".to_owned());
+    };
+    if !is_scope(scope) {
+        return Some(format!(
+            "{scope:?} is not a scope: expected words, separated by `, ` or spaces"
+        ));
+    }
+    if phrase.trim().is_empty() {
+        return Some("nothing after the scope".to_owned());
+    }
+    phrase.ends_with('.').then(|| "subject ends with a full stop".to_owned())
+}
+
+/// One or more names, as `xtask`, `thp restrain` or `doctor, report`.
+fn is_scope(scope: &str) -> bool {
+    let is_name = |name: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._/-".contains(c);
+        !name.is_empty() && name.chars().all(plain)
+    };
+    let is_group = |group: &str| group.split(' ').all(is_name);
+    scope.len() <= LONGEST_SCOPE && scope.split(", ").all(is_group)
+}
+
+/// Whether anything stands there besides trailers, as `Signed-off-by: …`.
+fn has_body(body: &str) -> bool {
+    let is_trailer = |line: &str| {
+        let key = line.split_once(": ").map_or("", |(key, _)| key);
+        key.contains('-') && key.chars().all(|c| c.is_ascii_alphabetic() || c == '-')
+    };
+    body.lines().any(|line| !line.trim().is_empty() && !is_trailer(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A made-up repository, in which the clock goes on by an hour for each commit.
+    struct MadeUp {
+        folder: tempfile::TempDir,
+        hours: u64,
+    }
+
+    const START: u64 = 1_700_000_000;
+
+    impl MadeUp {
+        fn new() -> Self {
+            let made = Self { folder: tempfile::tempdir().unwrap(), hours: 0 };
+            made.git(&["init", "--quiet", "--initial-branch=main"]);
+            made
+        }
+
+        fn repository(&self) -> Repository {
+            Repository { folder: self.folder.path().to_owned() }
+        }
+
+        fn command(&self, arguments: &[&str]) -> Command {
+            let mut git = self.repository().git(arguments);
+            let date = format!("{} +0000", START + 3600 * self.hours);
+            git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+            for who in ["AUTHOR", "COMMITTER"] {
+                git.env(format!("GIT_{who}_NAME"), "A").env(format!("GIT_{who}_EMAIL"), "a@b");
+                git.env(format!("GIT_{who}_DATE"), &date);
+            }
+            git
+        }
+
+        fn git(&self, arguments: &[&str]) -> String {
+            run::output(&mut self.command(arguments)).unwrap().trim_end().to_owned()
+        }
+
+        /// Commits `lines` new lines of `path` and returns the hash.
+        fn commit(&mut self, message: &str, path: &str, lines: usize) -> String {
+            self.hours += 1;
+            let path = self.folder.path().join(path);
+            let old = fs::read_to_string(&path).unwrap_or_default();
+            let hour = self.hours;
+            let new: String = (0..lines).map(|line| format!("{hour} {line}\n")).collect();
+            fs::write(&path, old + &new).unwrap();
+            self.git(&["add", "--all"]);
+            self.git(&["commit", "--quiet", "--allow-empty", "--message", message]);
+            self.git(&["rev-parse", "HEAD"])
+        }
+
+        fn check(&self, since: &str) -> Checked {
+            self.repository().check(Some(since), &BASE).unwrap()
+        }
+    }
+
+    #[test]
+    fn large_diffs_without_a_body_are_named_and_small_ones_pass() {
+        let mut made = MadeUp::new();
+        let base = made.commit("whatever this was", "a", 50);
+        made.commit("a: change nine lines", "a", 9);
+        made.commit("a: change many lines\n\nThey were wrong.", "a", 300);
+        made.commit("a: update dependencies", "Cargo.lock", 300);
+        assert_eq!(made.check(&base).offenders, Vec::<String>::new());
+        made.commit("a: change ten lines\n\nSigned-off-by: A <a@b>", "a", 10);
+        let checked = made.check(&base);
+        assert_eq!((checked.commits, checked.offenders.len()), (4, 1));
+        assert!(
+            checked.offenders[0].contains("\"a: change ten lines\": 10 changed lines and no body")
+        );
+    }
+
+    #[test]
+    fn a_binary_file_is_no_trivial_diff() {
+        let mut made = MadeUp::new();
+        let base = made.commit("a: begin", "a", 1);
+        fs::write(made.folder.path().join("b.png"), [0, 1, 2, 0]).unwrap();
+        made.commit("a: add a picture", "a", 0);
+        assert_eq!(made.check(&base).offenders.len(), 1);
+    }
+
+    #[test]
+    fn subjects_are_checked_whatever_the_diff() {
+        let mut made = MadeUp::new();
+        let base = made.commit("a: begin", "a", 1);
+        made.commit("wrong", "a", 1);
+        made.commit(&format!("a: {}", "x".repeat(98)), "a", 1);
+        let offenders = made.check(&base).offenders;
+        assert_eq!(offenders.len(), 2);
+        assert!(offenders[0].contains("subject of 101 characters"), "{offenders:?}");
+        assert!(offenders[1].contains("subject without a scope"), "{offenders:?}");
+    }
+
+    #[test]
+    fn merges_are_exempt_and_what_they_bring_is_not() {
+        let mut made = MadeUp::new();
+        let base = made.commit("a: begin", "a", 1);
+        made.git(&["checkout", "--quiet", "-b", "side"]);
+        made.commit("side without a scope", "b", 1);
+        made.git(&["checkout", "--quiet", "main"]);
+        made.commit("a: go on", "a", 1);
+        made.git(&["merge", "--quiet", "--no-edit", "side"]);
+        let checked = made.check(&base);
+        assert_eq!(checked.commits, 3);
+        assert_eq!(checked.offenders.len(), 1, "{:?}", checked.offenders);
+    }
+
+    #[test]
+    fn a_branch_from_before_the_base_may_be_merged_after_it() {
+        let mut made = MadeUp::new();
+        made.commit("a: begin", "a", 1);
+        made.git(&["checkout", "--quiet", "-b", "side"]);
+        made.commit("old", "b", 100);
+        made.git(&["checkout", "--quiet", "main"]);
+        let commit = made.commit("a: go on", "a", 1);
+        let committed = START + 3600 * made.hours;
+        made.commit("new", "c", 1);
+        made.git(&["merge", "--quiet", "--no-edit", "side"]);
+        let base = Base { commit: Box::leak(commit.into_boxed_str()), committed };
+        let offenders = made.repository().check(None, &base).unwrap().offenders;
+        assert_eq!(offenders.len(), 1);
+        assert!(offenders[0].contains("\"new\""), "{offenders:?}");
+    }
+
+    /// A clone of the last `depth` commits.
+    fn shallow(of: &MadeUp, depth: usize) -> (tempfile::TempDir, Repository) {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("clone");
+        let from = format!("file://{}", of.folder.path().display());
+        let to = folder.to_str().unwrap();
+        of.git(&["clone", "--quiet", &format!("--depth={depth}"), &from, to]);
+        (place, Repository { folder })
+    }
+
+    #[test]
+    fn a_shallow_clone_checks_what_it_has_and_names_what_it_lacks() {
+        let mut made = MadeUp::new();
+        let base = made.commit("a: begin", "a", 1);
+        made.commit("a: change without a body", "a", 100);
+        made.commit("a: change another without a body", "a", 100);
+        let (_place, clone) = shallow(&made, 2);
+        let checked = clone.check(Some(&base), &BASE).unwrap();
+        assert_eq!((checked.commits, checked.offenders.len()), (2, 1));
+        assert!(checked.offenders[0].contains("another"), "{checked:?}");
+        assert_eq!(checked.unchecked.len(), 2, "{checked:?}");
+        assert!(checked.unchecked[0].contains("lacks"), "{checked:?}");
+        assert!(checked.unchecked[1].contains("\"a: change without a body\""), "{checked:?}");
+        // deep enough, it checks as much as the whole
+        let (_place, clone) = shallow(&made, 3);
+        let checked = clone.check(Some(&base), &BASE).unwrap();
+        assert_eq!((checked.offenders.len(), checked.unchecked.len()), (2, 0), "{checked:?}");
+    }
+
+    #[test]
+    fn a_merge_at_the_end_of_a_shallow_clone_is_still_a_merge() {
+        let mut made = MadeUp::new();
+        let base = made.commit("a: begin", "a", 1);
+        made.git(&["checkout", "--quiet", "-b", "side"]);
+        made.commit("b: begin", "b", 1);
+        made.git(&["checkout", "--quiet", "main"]);
+        made.commit("a: go on", "a", 1);
+        made.git(&["merge", "--quiet", "--no-edit", "side"]);
+        let (_place, clone) = shallow(&made, 1);
+        let checked = clone.check(Some(&base), &BASE).unwrap();
+        assert_eq!((checked.commits, checked.offenders.len()), (1, 0), "{checked:?}");
+    }
+
+    #[test]
+    fn an_unknown_revision_is_refused_in_a_whole_repository() {
+        let mut made = MadeUp::new();
+        made.commit("a: begin", "a", 1);
+        let error = made.repository().check(Some("0123456789"), &BASE).unwrap_err();
+        assert!(error.to_string().contains("no such commit"), "{error:#}");
+    }
+
+    #[test]
+    fn scopes_are_names() {
+        for good in
+            ["xtask: check commits", "doctor, report: agree", "thp restrain: give up rights"]
+        {
+            assert_eq!(subject_fault(good), None);
+        }
+        for bad in ["no scope", ": nothing", "a: ", "really?: yes", "a: end.", "a,b: c"] {
+            assert!(subject_fault(bad).is_some(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn trailers_are_no_body() {
+        assert!(!has_body("\nSigned-off-by: A <a@b>\nCo-authored-by: B\n"));
+        assert!(has_body("Signed-off-by: A\n\nBecause."));
+        assert!(has_body("Effect: none"));
+    }
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A Markdown file → its passages of text and its lines outside tables and code.
+//!
+//! A passage is a paragraph, an item of a list, a heading or a cell of a table. Code blocks, HTML and
+//! targets of links belong to none.
+
+use std::ops::Range;
+
+use pulldown_cmark::{Event, Options, Parser, Tag};
+
+/// What a passage is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A paragraph or an item of a list.
+    Prose,
+    Heading,
+    /// A cell of a table.
+    Cell,
+}
+
+/// A part of a passage: text of one line, or code in backticks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// From 1.
+    pub(crate) line: usize,
+    pub(crate) text: String,
+    pub(crate) is_code: bool,
+}
+
+impl Piece {
+    pub(crate) fn text(line: usize, text: impl Into<String>) -> Self {
+        Self { line, text: text.into(), is_code: false }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Passage {
+    pub(crate) kind: Kind,
+    pub(crate) pieces: Vec<Piece>,
+}
+
+/// The text of pieces with single spaces, and the line of each place in it.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    pub(crate) text: String,
+    /// Where pieces begin, and their lines.
+    lines: Vec<(usize, usize)>,
+}
+
+impl Joined {
+    /// Joins what `show` makes of each piece.
+    pub(crate) fn new(pieces: &[Piece], show: impl Fn(&Piece) -> String) -> Self {
+        let (mut text, mut lines) = (String::new(), Vec::new());
+        for piece in pieces {
+            lines.push((text.len(), piece.line));
+            for c in show(piece).chars() {
+                if !c.is_whitespace() {
+                    text.push(c);
+                } else if !text.ends_with(' ') {
+                    text.push(' ');
+                }
+            }
+        }
+        Self { text, lines }
+    }
+
+    pub(crate) fn line_at(&self, offset: usize) -> usize {
+        let at = self.lines.partition_point(|&(start, _)| start <= offset);
+        self.lines.get(at.saturating_sub(1)).map_or(0, |&(_, line)| line)
+    }
+}
+
+/// Passages in the order of the file.
+pub(crate) fn passages(markdown: &str) -> Vec<Passage> {
+    let lines = LineIndex::new(markdown);
+    let mut passages = Vec::new();
+    let mut kinds = vec![Kind::Prose];
+    let mut hidden = 0_usize;
+    let mut pieces: Vec<Piece> = Vec::new();
+    for (event, range) in Parser::new_ext(markdown, Options::ENABLE_TABLES).into_offset_iter() {
+        let line = lines.line_at(range.start);
+        match event {
+            Event::Text(text) if hidden == 0 => pieces.push(Piece::text(line, text.as_ref())),
+            Event::SoftBreak | Event::HardBreak => pieces.push(Piece::text(line, " ")),
+            Event::Code(text) if hidden == 0 => {
+                pieces.push(Piece { line, text: format!("`{text}`"), is_code: true });
+            }
+            Event::Start(tag) if is_block(&tag) => {
+                flush(&mut passages, &mut pieces, &kinds);
+                kinds.push(kind_within(&tag, &kinds));
+                hidden += usize::from(is_hidden(&tag));
+            }
+            Event::End(end) if is_block_end(end) => {
+                flush(&mut passages, &mut pieces, &kinds);
+                kinds.pop();
+                hidden -= usize::from(is_hidden_end(end));
+            }
+            _ => {}
+        }
+    }
+    passages
+}
+
+fn flush(passages: &mut Vec<Passage>, pieces: &mut Vec<Piece>, kinds: &[Kind]) {
+    let kind = kinds.last().copied().unwrap_or(Kind::Prose);
+    let pieces = std::mem::take(pieces);
+    if pieces.iter().any(|piece| !piece.text.trim().is_empty()) {
+        passages.push(Passage { kind, pieces });
+    }
+}
+
+fn is_block(tag: &Tag<'_>) -> bool {
+    is_block_end(tag.to_end())
+}
+
+fn is_block_end(end: pulldown_cmark::TagEnd) -> bool {
+    use pulldown_cmark::TagEnd::{
+        BlockQuote, CodeBlock, Heading, HtmlBlock, Item, List, Paragraph, Table, TableCell,
+        TableHead, TableRow,
+    };
+    matches!(
+        end,
+        Paragraph
+            | Heading(_)
+            | BlockQuote(_)
+            | CodeBlock
+            | HtmlBlock
+            | List(_)
+            | Item
+            | Table
+            | TableHead
+            | TableRow
+            | TableCell
+    )
+}
+
+fn is_hidden(tag: &Tag<'_>) -> bool {
+    is_hidden_end(tag.to_end())
+}
+
+fn is_hidden_end(end: pulldown_cmark::TagEnd) -> bool {
+    use pulldown_cmark::TagEnd::{CodeBlock, HtmlBlock};
+    matches!(end, CodeBlock | HtmlBlock)
+}
+
+fn kind_within(tag: &Tag<'_>, kinds: &[Kind]) -> Kind {
+    match tag {
+        Tag::Heading { .. } => Kind::Heading,
+        Tag::Table(_) => Kind::Cell,
+        _ => kinds.last().copied().unwrap_or(Kind::Prose),
+    }
+}
+
+/// Lines wider than `columns` outside tables, code blocks and HTML; targets of links do not count.
+pub(crate) fn long_lines(markdown: &str, columns: usize) -> Vec<(usize, usize)> {
+    let lines = LineIndex::new(markdown);
+    let mut exempt: Vec<Range<usize>> = Vec::new();
+    let mut targets: Vec<Range<usize>> = Vec::new();
+    for (event, range) in Parser::new_ext(markdown, Options::ENABLE_TABLES).into_offset_iter() {
+        match event {
+            Event::Start(Tag::Table(_) | Tag::CodeBlock(_) | Tag::HtmlBlock) => exempt.push(range),
+            Event::Start(Tag::Link { .. } | Tag::Image { .. }) => {
+                let text = &markdown[range.clone()];
+                let begin = text.rfind("](").map_or(range.end, |at| range.start + at);
+                targets.push(begin..range.end);
+            }
+            _ => {}
+        }
+    }
+    let mut long = Vec::new();
+    for (number, range) in lines.ranges() {
+        if exempt.iter().any(|exempt| exempt.contains(&range.start)) {
+            continue;
+        }
+        let columns_of = |range: Range<usize>| markdown[range].trim_end().chars().count();
+        let within =
+            targets.iter().filter(|target| range.start <= target.start && target.end <= range.end);
+        let hidden: usize = within.map(|target| columns_of(target.clone())).sum();
+        let width = columns_of(range.clone()).saturating_sub(hidden);
+        if width > columns {
+            long.push((number, width));
+        }
+    }
+    long
+}
+
+/// A table of a Markdown file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Table {
+    /// Its first line, from 1.
+    pub(crate) line: usize,
+    /// The cells of each row below the heading, trimmed.
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+/// The tables of a file.
+pub(crate) fn tables(markdown: &str) -> Vec<Table> {
+    let lines = LineIndex::new(markdown);
+    let mut tables: Vec<Table> = Vec::new();
+    let mut in_body = false;
+    for (event, range) in Parser::new_ext(markdown, Options::ENABLE_TABLES).into_offset_iter() {
+        match event {
+            Event::Start(Tag::Table(_)) => {
+                tables.push(Table { line: lines.line_at(range.start), rows: Vec::new() });
+            }
+            Event::Start(Tag::TableHead) => in_body = false,
+            Event::Start(Tag::TableRow) => {
+                in_body = true;
+                if let Some(table) = tables.last_mut() {
+                    table.rows.push(Vec::new());
+                }
+            }
+            Event::Start(Tag::TableCell) if in_body => {
+                let cell = markdown[range].trim().trim_matches('|').trim().to_owned();
+                if let Some(row) = tables.last_mut().and_then(|table| table.rows.last_mut()) {
+                    row.push(cell);
+                }
+            }
+            _ => {}
+        }
+    }
+    tables
+}
+
+/// Where the lines of a text begin.
+#[derive(Debug)]
+struct LineIndex {
+    starts: Vec<usize>,
+    length: usize,
+}
+
+impl LineIndex {
+    fn new(text: &str) -> Self {
+        let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1));
+        Self { starts: starts.collect(), length: text.len() }
+    }
+
+    /// From 1.
+    fn line_at(&self, offset: usize) -> usize {
+        self.starts.partition_point(|&start| start <= offset)
+    }
+
+    /// Number and place of each line.
+    fn ranges(&self) -> impl Iterator<Item = (usize, Range<usize>)> + '_ {
+        let ends = self.starts.iter().skip(1).copied().chain([self.length]);
+        self.starts
+            .iter()
+            .copied()
+            .zip(ends)
+            .enumerate()
+            .map(|(at, (start, end))| (at + 1, start..end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(markdown: &str) -> Vec<(Kind, usize, String)> {
+        let joined = |passage: &Passage| {
+            passage.pieces.iter().map(|piece| piece.text.as_str()).collect::<String>()
+        };
+        let passages = passages(markdown);
+        passages
+            .iter()
+            .map(|passage| (passage.kind, passage.pieces[0].line, joined(passage)))
+            .collect()
+    }
+
+    #[test]
+    fn passages_are_paragraphs_items_headings_and_cells() {
+        let markdown = "# A head\n\nOne line\nand `code`.\n\n- an item\n  goes on\n  - inside\n\n\
+                        ```\nnot this\n```\n<!-- nor this -->\n\n| a | b |\n|---|---|\n| c | [d](e) |\n";
+        let expected = [
+            (Kind::Heading, 1, "A head"),
+            (Kind::Prose, 3, "One line and `code`."),
+            (Kind::Prose, 6, "an item goes on"),
+            (Kind::Prose, 8, "inside"),
+            (Kind::Cell, 15, "a"),
+            (Kind::Cell, 15, "b"),
+            (Kind::Cell, 17, "c"),
+            (Kind::Cell, 17, "d"),
+        ];
+        assert_eq!(
+            texts(markdown),
+            expected.map(|(kind, line, text)| (kind, line, text.to_owned()))
+        );
+    }
+
+    #[test]
+    fn code_in_a_sentence_is_marked() {
+        let passages = passages("Run `is told` now.\n");
+        let code: Vec<bool> = passages[0].pieces.iter().map(|piece| piece.is_code).collect();
+        assert_eq!(code, [false, true, false]);
+    }
+
+    #[test]
+    fn long_lines_are_counted_without_tables_code_and_targets() {
+        let wide = "x".repeat(21);
+        let markdown = format!(
+            "{wide}\n\n`{wide}`\n\n```\n{wide}\n```\n\n| {wide} |\n|---|\n| {wide} |\n\n\
+             short [here](https://{wide})\n\nshort [{wide}](a)\n"
+        );
+        assert_eq!(long_lines(&markdown, 20), [(1, 21), (3, 23), (15, 28)]);
+        assert_eq!(long_lines(&"ä".repeat(20), 20), []);
+    }
+
+    #[test]
+    fn tables_have_a_place_and_rows() {
+        let tables = tables("Text.\n\n| a | b |\n|---|--:|\n| c | 5 % |\n| d | |\n");
+        let rows =
+            vec![vec!["c".to_owned(), "5 %".to_owned()], vec!["d".to_owned(), String::new()]];
+        assert_eq!(tables, [Table { line: 3, rows }]);
+    }
+}

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Documents, help and findings → sentences drawn at random, to be read once by somebody new.
+//!
+//! A seed draws the same sentences of the same text: those whose hash with the seed is smallest. A sentence
+//! that somebody changes takes no other one's place. Help and findings are what the program prints; the
+//! place is where its source has the words.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::literals;
+use crate::prose::{self, Joined, Kind, Piece};
+use crate::run;
+
+/// The manual; measurements and other documents are not drawn.
+const DOCUMENTS: &[&str] = &[":(glob)docs/*.md", "README.md"];
+const HELP: &[&str] = &["crates/pagewise/src/*.rs"];
+const RULES: &[&str] = &["crates/decide/src/*.rs"];
+const FIXTURES: &str = "fixtures/hosts";
+
+/// Shorter ones are labels, not sentences.
+const FEWEST_WORDS: usize = 4;
+/// How deep commands are nested.
+const DEEPEST_COMMAND: usize = 3;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The same number draws the same sentences
+    #[arg(long, value_name = "N")]
+    seed: u64,
+    /// How many: 16 of 30 are from documents, 7 from help, 7 from findings
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    count: usize,
+    /// The program whose help and findings are read [default: built from this tree]
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+}
+
+/// A sentence and where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Sentence {
+    place: String,
+    text: String,
+}
+
+pub(crate) fn main(args: &Args) -> Result<()> {
+    let program = args.program.clone().map_or_else(run::built_program, Ok)?;
+    let shares = shares(args.count);
+    let pools =
+        [("docs", documents()?), ("help", help(&program)?), ("findings", findings(&program)?)];
+    for ((name, pool), share) in pools.into_iter().zip(shares) {
+        ensure!(pool.len() >= share, "{name}: {} sentences, {share} wanted", pool.len());
+        println!("{name}: {share} of {} sentences, seed {}", pool.len(), args.seed);
+        for sentence in draw(pool, args.seed, share) {
+            println!("  {}\n      {}", sentence.place, sentence.text);
+        }
+    }
+    Ok(())
+}
+
+/// 16, 7 and 7 of 30; findings take what rounding leaves.
+fn shares(count: usize) -> [usize; 3] {
+    let documents = (count * 16 + 15) / 30;
+    let help = ((count * 7 + 15) / 30).min(count - documents);
+    [documents, help, count - documents - help]
+}
+
+fn draw(mut pool: Vec<Sentence>, seed: u64, count: usize) -> Vec<Sentence> {
+    pool.sort_by_cached_key(|sentence| {
+        let hash = Sha256::new().chain_update(seed.to_le_bytes());
+        (hash.chain_update(&sentence.text).finalize(), sentence.place.clone())
+    });
+    pool.truncate(count);
+    pool
+}
+
+fn documents() -> Result<Vec<Sentence>> {
+    let mut sentences = Vec::new();
+    for (path, text) in run::texts(DOCUMENTS)? {
+        for passage in prose::passages(&text) {
+            if passage.kind == Kind::Prose {
+                let ended =
+                    sentences_of(&passage.pieces).into_iter().filter(|(_, text)| is_ended(text));
+                sentences.extend(
+                    ended.map(|(line, text)| Sentence { place: format!("{path}:{line}"), text }),
+                );
+            }
+        }
+    }
+    Ok(sentences)
+}
+
+/// Doc comments and strings of the program's source that its help shows.
+fn help(program: &Path) -> Result<Vec<Sentence>> {
+    let mut shown = String::new();
+    collect_help(program, &mut Vec::new(), &mut shown)?;
+    let mut sentences: Vec<Sentence> = Vec::new();
+    for (path, said) in literals::read_all(&run::texts(HELP)?)? {
+        for pieces in said.help().iter().chain(&said.literals) {
+            // An empty line of a comment ends a paragraph.
+            for paragraph in pieces.split(|piece| piece.text.is_empty()) {
+                for (line, text) in sentences_of(paragraph) {
+                    // clap drops the full stop of a short comment.
+                    let is_shown = shown.contains(text.trim_end_matches('.'));
+                    if is_shown && !sentences.iter().any(|known| known.text == text) {
+                        sentences.push(Sentence { place: format!("{path}:{line}"), text });
+                    }
+                }
+            }
+        }
+    }
+    Ok(sentences)
+}
+
+/// The help of a command and of all below it, with single spaces.
+fn collect_help(program: &Path, command: &mut Vec<String>, shown: &mut String) -> Result<()> {
+    let text = run::output(run::program(program).args(&*command).arg("--help"))?;
+    *shown += &text.split_whitespace().collect::<Vec<_>>().join(" ");
+    shown.push('\n');
+    ensure!(command.len() <= DEEPEST_COMMAND, "commands nested deeper than {DEEPEST_COMMAND}");
+    for name in commands_in(&text) {
+        command.push(name);
+        collect_help(program, command, shown)?;
+        command.pop();
+    }
+    Ok(())
+}
+
+/// The names below `Commands:`.
+fn commands_in(help: &str) -> Vec<String> {
+    let lines = help.lines().skip_while(|line| line.trim() != "Commands:").skip(1);
+    let lines = lines.take_while(|line| !line.is_empty());
+    let names = lines.filter_map(|line| {
+        let name = line.strip_prefix("  ")?.split(' ').next()?;
+        (!name.is_empty() && name != "help").then(|| name.to_owned())
+    });
+    names.collect()
+}
+
+/// What `doctor` says of every recording; a sentence that differs only in its numbers counts once.
+fn findings(program: &Path) -> Result<Vec<Sentence>> {
+    let rules = literals::read_all(&run::texts(RULES)?)?;
+    let mut known = BTreeSet::new();
+    let mut sentences = Vec::new();
+    for root in recordings()? {
+        let text = doctor(program, &root)?;
+        for (at, finding) in findings_in(&text)? {
+            for (_, text) in sentences_of(&[Piece::text(1, finding)]) {
+                if known.insert(without_numbers(&text)) {
+                    let place = source_of(&rules, &text);
+                    let place = place.unwrap_or_else(|| format!("{}: {at}", root.display()));
+                    sentences.push(Sentence { place, text });
+                }
+            }
+        }
+    }
+    Ok(sentences)
+}
+
+/// Folders and archives with recorded hosts.
+fn recordings() -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(run::project().join(FIXTURES)).context(FIXTURES)?;
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let name = Path::new(FIXTURES).join(entry.file_name());
+        if entry.file_type()?.is_dir() || name.extension().is_some_and(|ending| ending == "tar") {
+            names.push(name);
+        }
+    }
+    names.sort();
+    ensure!(!names.is_empty(), "{FIXTURES}: no recording");
+    Ok(names)
+}
+
+fn doctor(program: &Path, root: &Path) -> Result<String> {
+    let mut command = run::program(program);
+    command.args(["doctor", "--json", "--min-severity", "info", "--root"]).arg(root);
+    let output = command.output().with_context(|| format!("{}", program.display()))?;
+    // 3: there are findings
+    let is_good = matches!(output.status.code(), Some(0 | 3));
+    ensure!(is_good, "doctor of {}: {}", root.display(), String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).with_context(|| format!("doctor of {}", root.display()))
+}
+
+/// Title, facts and reason of each finding, with the rule that says it.
+fn findings_in(document: &str) -> Result<Vec<(String, String)>> {
+    let document: Value =
+        serde_json::from_str(document).context("doctor printed something else")?;
+    let findings = document["findings"].as_array().context("doctor printed no findings")?;
+    let mut texts = Vec::new();
+    for finding in findings {
+        for key in ["title", "what", "why"] {
+            let text = finding[key].as_str().with_context(|| format!("a finding without {key}"))?;
+            texts.push((
+                format!("{}, {key}", finding["id"].as_str().unwrap_or_default()),
+                text.to_owned(),
+            ));
+        }
+    }
+    Ok(texts)
+}
+
+fn without_numbers(text: &str) -> String {
+    let mut plain = String::new();
+    for c in text.chars() {
+        let c = if c.is_ascii_digit() { '#' } else { c };
+        if c != '#' || !plain.ends_with('#') {
+            plain.push(c);
+        }
+    }
+    plain
+}
+
+/// The literal that most of a sentence comes from.
+fn source_of(rules: &[(String, literals::Said)], sentence: &str) -> Option<String> {
+    let mut best = (sentence.len() / 2, None);
+    for (path, said) in rules {
+        for pieces in &said.literals {
+            let (length, line) = overlap(pieces, sentence);
+            if length > best.0 {
+                best = (length, Some(format!("{path}:{line}")));
+            }
+        }
+    }
+    best.1
+}
+
+/// How much of a sentence a format string gives, and the line where that begins.
+fn overlap(pieces: &[Piece], sentence: &str) -> (usize, usize) {
+    let joined = Joined::new(pieces, |piece| piece.text.clone());
+    let (mut length, mut first) = (0, None);
+    for (start, end) in split(&joined.text) {
+        let mut at = start;
+        for part in joined.text[start..end].split(['{', '}']) {
+            let fixed = part.trim();
+            if fixed.len() > 3 && sentence.contains(fixed) {
+                length += fixed.len();
+                first = first.or(Some(at + (part.len() - part.trim_start().len())));
+            }
+            at += part.len() + 1;
+        }
+    }
+    (length, first.map_or(0, |at| joined.line_at(at)))
+}
+
+/// The sentences of a passage with the lines that they begin on.
+fn sentences_of(pieces: &[Piece]) -> Vec<(usize, String)> {
+    let joined = Joined::new(pieces, |piece| piece.text.clone());
+    let mut sentences = Vec::new();
+    for (start, end) in split(&joined.text) {
+        let text = joined.text[start..end].trim();
+        let words = text.split(' ').filter(|word| word.chars().any(char::is_alphabetic)).count();
+        if words >= FEWEST_WORDS {
+            sentences.push((joined.line_at(start), text.to_owned()));
+        }
+    }
+    sentences
+}
+
+/// Where sentences begin and end: after `.`, `?` or `!`, if what follows begins like a sentence.
+fn split(text: &str) -> Vec<(usize, usize)> {
+    let mut ranges = Vec::new();
+    let mut start = text.len() - text.trim_start().len();
+    for (at, _) in text.match_indices(['.', '?', '!']) {
+        let rest = &text[at + 1..];
+        let after = rest.trim_start_matches(['"', ')', '*', '`']);
+        let end = at + 1 + (rest.len() - after.len());
+        let begins = |c: char| c.is_uppercase() || c.is_ascii_digit() || "`\"(*{".contains(c);
+        let is_end = after.strip_prefix(' ').is_some_and(|next| next.starts_with(begins));
+        let word = text[start..at].rsplit(' ').next().unwrap_or_default();
+        let is_short =
+            ["e.g", "i.e", "vs", "cf", "Nr", "No"].contains(&word.trim_start_matches('('));
+        if is_end && !is_short && end > start {
+            ranges.push((start, end));
+            start = end + 1;
+        }
+    }
+    if start < text.len() {
+        ranges.push((start, text.len()));
+    }
+    ranges
+}
+
+/// Whether it is a whole sentence of a document: fragments of lists have no full stop.
+fn is_ended(text: &str) -> bool {
+    text.trim_end_matches(['"', ')', '*', '`']).ends_with(['.', '?', '!', ':'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(text: &str) -> Vec<String> {
+        let pieces: Vec<Piece> = text
+            .lines()
+            .enumerate()
+            .map(|(at, line)| Piece::text(at + 1, format!("{line} ")))
+            .collect();
+        sentences_of(&pieces).into_iter().map(|(line, text)| format!("{line} {text}")).collect()
+    }
+
+    #[test]
+    fn sentences_end_where_the_next_begins() {
+        let text = "One two three four. `five` six seven\neight (e.g. Nine is one). Is 1.5 GiB of it\nenough? No.";
+        let expected = [
+            "1 One two three four.",
+            "1 `five` six seven eight (e.g. Nine is one).",
+            "2 Is 1.5 GiB of it enough?",
+        ];
+        assert_eq!(texts(text), expected);
+    }
+
+    #[test]
+    fn labels_are_no_sentences() {
+        assert_eq!(texts("Only three words."), Vec::<String>::new());
+        assert!(is_ended("It goes back (always).") && !is_ended("an item of a list"));
+    }
+
+    #[test]
+    fn a_seed_draws_the_same_and_another_seed_others() {
+        let pool = |count: usize| -> Vec<Sentence> {
+            let sentence =
+                |at| Sentence { place: format!("a:{at}"), text: format!("sentence {at}") };
+            (0..count).map(sentence).collect()
+        };
+        let drawn = draw(pool(100), 1, 10);
+        let mut reversed = pool(100);
+        reversed.reverse();
+        assert_eq!(draw(reversed, 1, 10), drawn);
+        assert_ne!(draw(pool(100), 2, 10), drawn);
+        // what is added takes a place or none, and moves no other
+        let more = draw(pool(101), 1, 11);
+        assert!(drawn.iter().all(|sentence| more.contains(sentence)));
+    }
+
+    #[test]
+    fn shares_add_up() {
+        assert_eq!(shares(30), [16, 7, 7]);
+        for count in 0..70 {
+            assert_eq!(shares(count).iter().sum::<usize>(), count);
+        }
+    }
+
+    #[test]
+    fn commands_are_read_from_help() {
+        let help = "About.\n\nCommands:\n  run   Run it,\n        at length\n  list  List\n  help  Help\n\nOptions:\n  -h\n";
+        assert_eq!(commands_in(help), ["run", "list"]);
+        assert_eq!(commands_in("No commands.\n"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn findings_are_traced_to_the_literal_that_says_them() {
+        let source = "fn f() {\n    format!(\"{} of it is in use. That \\\n        hurts whoever waits for {name}.\")\n}\n";
+        let rules = vec![("r.rs".to_owned(), literals::read(source).unwrap())];
+        let place = |sentence| source_of(&rules, sentence);
+        assert_eq!(place("5 MiB of it is in use."), Some("r.rs:2".to_owned()));
+        assert_eq!(place("That hurts whoever waits for redis."), Some("r.rs:2".to_owned()));
+        assert_eq!(place("Something else is said here."), None);
+    }
+
+    #[test]
+    fn numbers_do_not_make_a_sentence_another_one() {
+        assert_eq!(without_numbers("12 of 3,456 pages"), without_numbers("9 of 1,234 pages"));
+        assert_ne!(without_numbers("12 pages"), without_numbers("12 bytes"));
+    }
+
+    #[test]
+    fn findings_are_read_from_doctors_document() {
+        let document = r#"{"findings": [{"id": "a", "title": "T", "what": "W", "why": "Y"}]}"#;
+        let texts: Vec<String> =
+            findings_in(document).unwrap().into_iter().map(|(at, _)| at).collect();
+        assert_eq!(texts, ["a, title", "a, what", "a, why"]);
+        assert!(findings_in("{}").is_err());
+    }
+}

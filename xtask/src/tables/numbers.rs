@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Numbers of a replayed experiment → cells of a table, in the spelling of the program's own text.
+//!
+//! The chores may not link the program's crates, so its few rules stand here a second time: percentages
+//! with one digit, factors from 3 on, three digits of a time.
+
+/// From here on a ratio is written as a factor.
+const FACTOR: f64 = 3.0;
+/// Beyond this, or below its inverse, only the bound is written.
+const LARGEST: f64 = 1000.0;
+
+/// A ratio as a change: `+6.1 %`, `−24.9 %`, `12.3 ×`.
+pub(super) fn change(ratio: f64) -> String {
+    let factor = if ratio < 1.0 { 1.0 / ratio } else { ratio };
+    if factor > LARGEST {
+        let bound = if ratio > 1.0 { "> 1000 ×" } else { "< 0.001 ×" };
+        return bound.to_owned();
+    }
+    if factor >= FACTOR {
+        return format!("{} ×", significant(ratio));
+    }
+    let percent = (ratio - 1.0) * 100.0;
+    let decimals = usize::from(percent.abs() < 99.95);
+    let shown = format!("{:.decimals$}", percent.abs());
+    let sign = if shown == "0.0" {
+        "±"
+    } else if percent < 0.0 {
+        "−"
+    } else {
+        "+"
+    };
+    format!("{sign}{shown} %")
+}
+
+/// Both ends, and the unit once where they share it: `−1.6 to +3.4 %`.
+pub(super) fn interval([low, high]: [f64; 2]) -> String {
+    let (low, high) = (change(low), change(high));
+    if low.ends_with('%') == high.ends_with('%') {
+        format!("{} to {high}", low.trim_end_matches([' ', '%', '×']))
+    } else {
+        format!("{low} to {high}")
+    }
+}
+
+/// A value of a metric by the name of its unit.
+pub(super) fn value(unit: &str, value: f64) -> String {
+    match unit {
+        "seconds" => seconds(value),
+        "bytes" => bytes(value),
+        "count" | "pages" => grouped(value),
+        "share" => format!("{:.1} %", value * 100.0),
+        "per second" if value >= 1000.0 => format!("{} /s", grouped(value)),
+        "per second" => format!("{} /s", significant(value)),
+        _ => significant(value),
+    }
+}
+
+fn significant(number: f64) -> String {
+    match number.abs() {
+        whole if whole.fract() == 0.0 && whole < 1e15 => format!("{number:.0}"),
+        large if large >= 100.0 => format!("{number:.0}"),
+        ten if ten >= 10.0 => format!("{number:.1}"),
+        one if one >= 0.1 => format!("{number:.2}"),
+        small if small >= 0.001 => format!("{number:.4}"),
+        _ => format!("{number:.2e}"),
+    }
+}
+
+fn seconds(seconds: f64) -> String {
+    match seconds {
+        long if long >= 99.5 => format!("{long:.0} s"),
+        ten if ten >= 9.95 => format!("{ten:.1} s"),
+        one if one >= 0.995 => format!("{one:.2} s"),
+        some if some >= 0.0995 => format!("{:.0} ms", some * 1e3),
+        few if few >= 0.009_95 => format!("{:.1} ms", few * 1e3),
+        fewer if fewer >= 0.000_995 => format!("{:.2} ms", fewer * 1e3),
+        0.0 => "0 s".to_owned(),
+        micros if micros >= 0.000_099_5 => format!("{:.0} µs", micros * 1e6),
+        moment => format!("{:.1} µs", moment * 1e6),
+    }
+}
+
+fn bytes(bytes: f64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut scaled = bytes.max(0.0);
+    let mut unit = 0;
+    // 1023.95 would be printed as 1024.0
+    while scaled >= if unit == 0 { 1024.0 } else { 1023.95 } && unit + 1 < units.len() {
+        scaled /= 1024.0;
+        unit += 1;
+    }
+    let decimals = usize::from(unit > 0);
+    format!("{scaled:.decimals$} {}", units[unit])
+}
+
+fn grouped(number: f64) -> String {
+    let digits = format!("{:.0}", number.round().max(0.0));
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_percentages_and_far_ones_factors() {
+        let cases = [
+            (1.0704, "+7.0 %"),
+            (0.5, "−50.0 %"),
+            (0.9999, "±0.0 %"),
+            (2.25, "+125 %"),
+            (4.0, "4 ×"),
+            (45.67, "45.7 ×"),
+            (0.0392, "0.0392 ×"),
+            (2e3, "> 1000 ×"),
+            (0.0, "< 0.001 ×"),
+        ];
+        for (ratio, shown) in cases {
+            assert_eq!(change(ratio), shown);
+        }
+        assert_eq!(interval([1.04, 1.083]), "+4.0 to +8.3 %");
+        assert_eq!(interval([0.5, 12.0]), "−50.0 % to 12 ×");
+        assert_eq!(interval([15.8, 16.6]), "15.8 to 16.6 ×");
+    }
+
+    #[test]
+    fn values_have_the_units_of_their_metric() {
+        let cases = [
+            ("seconds", 0.0812, "81.2 ms"),
+            ("seconds", 0.412, "412 ms"),
+            ("seconds", 18.3, "18.3 s"),
+            ("seconds", 0.000_009_9, "9.9 µs"),
+            ("bytes", 512.0, "512 B"),
+            ("bytes", 100_663_296.0, "96.0 MiB"),
+            ("bytes", 1_073_741_823.0, "1.0 GiB"),
+            ("count", 31_200.0, "31,200"),
+            ("pages", 999.5, "1,000"),
+            ("share", 0.732, "73.2 %"),
+            ("per second", 50_443.2, "50,443 /s"),
+            ("said", 12.345, "12.3"),
+        ];
+        for (unit, number, shown) in cases {
+            assert_eq!(value(unit, number), shown);
+        }
+    }
+}
