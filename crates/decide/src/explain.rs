@@ -263,7 +263,8 @@ static ENTRIES: &[Entry] = &[
         severities: [Info, Critical],
         readings: &["/dev/kmsg", VMSTAT, "memory.events of cgroups; version 1: memory.oom_control"],
         thresholds: "Critical: within the last ten minutes or the interval; warning: within a day, or of a time that is not known; \
-            info: before. Where the kernel log cannot be read, the counters since boot.",
+            info: before. A kill at the limit of a group that no longer exists is a warning for an hour only. Where the kernel log \
+            cannot be read, the counters since boot.",
         act: "pagewise doctor --oom says whose limit it was, who held the memory, and why swap did not help.",
     },
     Entry {

@@ -3,12 +3,15 @@
 //!
 //! The kernel log says who, when and by which limit. Where it cannot be read, or no longer holds the
 //! report, counters say how many since boot and in which group.
+//!
+//! The log holds a report for as long as nothing overwrites it, which can be months. A kill is therefore
+//! never more severe for being older, nor for being that of a group that no longer exists.
 
 use std::collections::BTreeMap;
 
 use pagewise_model::{
-    Cgroup, Change, Evidence, Finding, Interval, Name, OomConstraint, OomKill, Outcome, Severity,
-    Snapshot,
+    Cgroup, Change, Evidence, Finding, Hierarchy, Interval, Name, OomConstraint, OomKill, Outcome,
+    Severity, Snapshot,
 };
 
 use crate::Rule;
@@ -25,6 +28,8 @@ pub(super) const RULE: Rule = Rule {
 
 /// A kill is a warning for so long, in seconds.
 const DAY: f64 = 86_400.0;
+/// The same for a kill in a group that no longer exists: there is nothing left to set right.
+const HOUR: f64 = 3_600.0;
 /// Groups that get a finding each.
 const GROUPS: usize = 3;
 /// Kills that are named as proof.
@@ -74,12 +79,29 @@ fn finding(interval: &Interval, kills: &[&OomKill]) -> Option<Finding> {
 }
 
 fn severity(interval: &Interval, kill: &OomKill) -> Severity {
+    let gone = is_group_gone(&interval.end, kill);
+    let warns = if gone { HOUR } else { DAY };
     match kill.seconds_ago {
         Some(_) if oom::is_recent(interval, kill) => Severity::Critical,
-        Some(seconds) if seconds > DAY => Severity::Info,
+        Some(seconds) if seconds > warns => Severity::Info,
+        Some(_) => Severity::Warning,
         // a kill whose time is not known may be one of today
-        Some(_) | None => Severity::Warning,
+        None if gone => Severity::Info,
+        None => Severity::Warning,
     }
+}
+
+/// Whether the group at whose limit the kill happened no longer exists. In a container the log names
+/// groups by paths of the host, and of a host with too many groups not all are known.
+fn is_group_gone(host: &Snapshot, kill: &OomKill) -> bool {
+    let cgroups = &host.cgroups;
+    let all_known = cgroups.hierarchy != Hierarchy::None
+        && !cgroups.groups.is_empty()
+        && cgroups.left_out == 0
+        && host.host.container.value().is_none();
+    let of_group = kill.constraint == Some(OomConstraint::Cgroup);
+    let group = kill.group.as_ref().filter(|_| of_group && all_known);
+    group.is_some_and(|path| oom::find_group(host, path).is_none())
 }
 
 fn title(kills: &[&OomKill], last: &OomKill) -> String {
@@ -110,7 +132,9 @@ fn what(host: &Snapshot, kills: &[&OomKill], last: &OomKill) -> String {
     let available = host.memory.available.get().filter(|_| is_of_group(kills));
     let available =
         available.map_or_else(String::new, |size| format!(", and {size} are available to all now"));
-    let text = format!("{} {}{reports}{available}", oom::how_long_ago(last), oom::title(last));
+    let gone = if is_group_gone(host, last) { "; the group no longer exists" } else { "" };
+    let text =
+        format!("{} {}{reports}{available}{gone}", oom::how_long_ago(last), oom::title(last));
     sentence(&text) + "."
 }
 
@@ -224,10 +248,11 @@ fn groups_with_kills(host: &Snapshot) -> Vec<&Cgroup> {
 #[cfg(test)]
 pub(super) mod tests {
     use pagewise_model::{Reading, Source};
+    use proptest::prelude::*;
 
     use super::*;
     use crate::oom::tests::{by_host, by_limit};
-    use crate::testing::{assert_silent, calm, grow, line, only, proof_of, set, with};
+    use crate::testing::{assert_silent, calm, file, grow, line, only, proof_of, set, with};
 
     fn ago(seconds: f64, mut kill: OomKill) -> OomKill {
         kill.seconds_ago = Some(seconds);
@@ -299,6 +324,76 @@ pub(super) mod tests {
         let mut kill = by_host();
         kill.seconds_ago = None;
         assert_eq!(only(&RULE, &with_kills(vec![kill])).severity, Severity::Warning);
+    }
+
+    /// [`by_limit`] in a group that exists.
+    fn by_limit_of_db() -> OomKill {
+        OomKill { group: Some(Name::from("/system.slice/db.service")), ..by_limit() }
+    }
+
+    #[test]
+    fn a_kill_in_a_group_that_is_gone_matters_for_an_hour() {
+        let finding = |seconds, kill| only(&RULE, &with_kills(vec![ago(seconds, kill)]));
+        assert_eq!(finding(600.0, by_limit()).severity, Severity::Critical);
+        assert_eq!(finding(3_600.0, by_limit()).severity, Severity::Warning);
+        assert_eq!(finding(3_601.0, by_limit()).severity, Severity::Info);
+        assert_eq!(finding(3_601.0, by_limit_of_db()).severity, Severity::Warning);
+        let what = |kill| finding(3_601.0, kill).what;
+        assert!(
+            what(by_limit()).ends_with("; the group no longer exists."),
+            "{}",
+            what(by_limit())
+        );
+        assert!(!what(by_limit_of_db()).contains("no longer exists"));
+    }
+
+    #[test]
+    fn a_group_that_may_exist_is_not_called_gone() {
+        let severity = |change: fn(&mut Snapshot)| {
+            let mut interval = with_kills(vec![ago(7_200.0, by_limit())]);
+            change(&mut interval.end);
+            only(&RULE, &interval).severity
+        };
+        assert_eq!(severity(|_| ()), Severity::Info);
+        assert_eq!(severity(|host| host.cgroups.left_out = 1), Severity::Warning);
+        assert_eq!(severity(|host| host.cgroups.groups.clear()), Severity::Warning);
+        assert_eq!(severity(|host| host.cgroups.hierarchy = Hierarchy::None), Severity::Warning);
+        let in_docker = |host: &mut Snapshot| {
+            host.host.container = file("/.dockerenv", Name::from("docker"));
+        };
+        assert_eq!(severity(in_docker), Severity::Warning);
+    }
+
+    proptest! {
+        /// Of two kills that differ in age, or in whether their group still exists, the older one and
+        /// the one of the group that is gone are never more severe.
+        #[test]
+        fn severity_never_rises_with_age_or_with_a_group_that_is_gone(
+            seconds in 0.0f64..200_000.0,
+            older in 0.0f64..200_000.0,
+            of_host: bool,
+        ) {
+            let there = || if of_host { by_host() } else { by_limit_of_db() };
+            let gone = || if of_host { by_host() } else { by_limit() };
+            let severity = |seconds, kill| only(&RULE, &with_kills(vec![ago(seconds, kill)])).severity;
+            prop_assert!(severity(seconds + older, there()) <= severity(seconds, there()));
+            prop_assert!(severity(seconds + older, gone()) <= severity(seconds, gone()));
+            prop_assert!(severity(seconds, gone()) <= severity(seconds, there()));
+        }
+
+        /// A newer kill beside an old one never makes the finding milder.
+        #[test]
+        fn a_second_kill_never_makes_it_milder(
+            first in 0.0f64..200_000.0,
+            second in 0.0f64..200_000.0,
+        ) {
+            let worst = |kills: &[f64]| {
+                let kills = kills.iter().map(|&seconds| ago(seconds, by_host())).collect();
+                only(&RULE, &with_kills(kills)).severity
+            };
+            let (older, newer) = (first.max(second), first.min(second));
+            prop_assert!(worst(&[older, newer]) >= worst(&[older]));
+        }
     }
 
     #[test]
