@@ -11,10 +11,15 @@ pub(crate) const HUGE: &str = "debian12-6.18-x86_64-24g-thp";
 pub(crate) const ZRAM: &str = "debian12-6.18-x86_64-24g-zram-swap";
 /// The same while a cgroup of 64 MiB swaps 130 MiB to it.
 pub(crate) const ZRAM_USED: &str = "debian12-6.18-x86_64-24g-zram-swap-used";
+/// A swap file in front of zram, neither in use.
+pub(crate) const BEHIND_FILE: &str = "debian12-6.18-x86_64-24g-zram-behind-file";
 /// A swap file in front of zram, in use.
 pub(crate) const BEHIND_FILE_USED: &str = "debian12-6.18-x86_64-24g-zram-behind-file-used";
 /// 512 MiB, cgroup v2, 7.2: a service of 64 MiB works on 160 MiB, of which zram takes the rest.
 pub(crate) const V2_LIMIT: &str = "debian-sid-7.2-x86_64-512m-zram-pressure";
+
+/// 512 MiB, 6.12, systemd: files of sysctl that disagree with each other and with what runs.
+pub(crate) const SETTINGS: &str = "debian-trixie-6.12-x86_64-512m-settings";
 
 const SERVICE: &str = "sys/fs/cgroup/system.slice/cg-2.service";
 /// The largest process of [`HUGE`].
