@@ -346,8 +346,8 @@ static ENTRIES: &[Entry] = &[
             "links in /etc/systemd/system/multi-user.target.wants",
             "zram-generator's program and files",
         ],
-        thresholds: "Two are switched on that make compressed swap (warning), or two that kill for memory (information). What runs is \
-            not looked at.",
+        thresholds: "Two are switched on that make compressed swap (warning), two that kill for memory, or two of tuned, tlp and \
+            laptop-mode-tools (information); tuned only where its profile sets vm settings. What runs is not looked at.",
         act: "Keep one of the two and disable the other, with systemctl or by an empty zram-generator.conf.",
     },
     Entry {
@@ -358,7 +358,8 @@ static ENTRIES: &[Entry] = &[
             "/proc/sys/vm",
         ],
         thresholds: "A file sets another value than the one that runs; a value that is not the kernel's is in no file; two files below \
-            /etc or /run disagree. Larger vm.min_free_kbytes and the pairs of bytes and ratio are no difference.",
+            /etc or /run disagree; the profile of tuned overrules one of those files. Profiles count where tuned is switched on. Larger vm.min_free_kbytes and the pairs of bytes and ratio are no difference.",
+            "the active profile of tuned",
         act: "Write the value that you want into one file of /etc/sysctl.d, and apply it with sysctl --system.",
     },
     Entry {
@@ -369,6 +370,7 @@ static ENTRIES: &[Entry] = &[
         act: "Take a version of zram-generator that sets them (after 1.2.1), or live with the default level.",
     },
     Entry {
+            "/etc/tuned/active_profile, tuned-main.conf and tuned.conf of the profiles",
         id: "hibernation-zram",
         severities: [Info, Info],
         readings: &["/sys/power/resume", SWAPS],

@@ -449,6 +449,14 @@ pub(crate) fn erasers() -> Vec<Eraser> {
     one!(configuration.resume_device);
     all.push(("capabilities".into(), Box::new(|host| host.capabilities.clear())));
     for (name, _) in host().vmstat.iter() {
+    all.push((
+        "configuration.tuned".into(),
+        Box::new(|host| {
+            let Some(tuned) = &mut host.configuration.tuned else { return };
+            erase(&mut tuned.profile);
+            tuned.settings.iter_mut().for_each(|setting| erase(&mut setting.value));
+        }),
+    ));
         let name = name.clone();
         all.push((name.to_string(), Box::new(move |host| unset(host, name.as_str()))));
     }

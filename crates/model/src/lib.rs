@@ -63,7 +63,7 @@ pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
 pub use collapse::{
     BudgetMeasure, ByAccess, Collapse, CollapsedProcess, Failed, LeftAlone, Restrain,
 };
-pub use configuration::{Configuration, GeneratorLine, Manager, PersistentSetting, Purpose};
+pub use configuration::{Configuration, GeneratorLine, Manager, PersistentSetting, Purpose, Tuned};
 pub use coverage::{Blocks, Coverage, MappingCoverage, MappingKind, ProcessCoverage, ScanMethod};
 pub use damon::{Damon, DamonModule};
 pub use document::{Cost, HostSummary};

@@ -45,6 +45,7 @@ mod swap;
 mod text;
 mod thp;
 mod uptime;
+mod tuned;
 mod user_file;
 mod users;
 mod virt;

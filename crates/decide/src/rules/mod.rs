@@ -139,5 +139,8 @@ pub(crate) static FIRING: &[Firing] = &[
     ("managers-fight", managers_fight::tests::firing),
     ("managers-fight", managers_fight::tests::firing_killers),
     ("generator-parameters", generator_parameters::tests::firing),
+    ("settings-differ", settings_differ::tests::firing_tuned),
+    ("settings-differ", settings_differ::tests::firing_tuned_over_a_file),
     ("hibernation-zram", hibernation_zram::tests::firing),
 ];
+    ("managers-fight", managers_fight::tests::firing_settings),

@@ -17,6 +17,7 @@ use super::processes as of;
 use super::words::is_disk;
 use crate::configuration::{GENERATOR_FILES, SYSCTL_CONF, SYSCTL_FOLDERS};
 use crate::root::Entry;
+use crate::tuned;
 
 /// How a file is kept; `None` where nothing of it may stay.
 type Keep = fn(&mut Names, &[u8]) -> Option<Vec<u8>>;
@@ -87,6 +88,10 @@ const ROWS: &[(&str, Keep)] = &[
     ("etc/systemd/system/multi-user.target.wants/nohang.service", by::presence),
     ("etc/systemd/system/multi-user.target.wants/nohang-desktop.service", by::presence),
     ("sys/power/resume", by::numbers),
+    ("etc/systemd/system/multi-user.target.wants/tuned.service", by::presence),
+    ("etc/systemd/system/multi-user.target.wants/tlp.service", by::presence),
+    ("etc/systemd/system/multi-user.target.wants/laptop-mode.service", by::presence),
+    ("etc/tuned/active_profile", by::tuned_profiles), ("etc/tuned/tuned-main.conf", by::tuned_main),
     // processes
     ("proc/{n}/status", of::status), ("proc/{n}/comm", of::comm), ("proc/{n}/stat", of::stat),
     ("proc/{n}/statm", by::numbers),
@@ -146,7 +151,8 @@ fn row(path: &str, names: &Names) -> Option<(String, Keep)> {
     listed.or_else(|| knob_row(path, names))
 }
 
-/// A file of sysctl or zram-generator. People name them: only what decides their order stays.
+/// A file of sysctl, zram-generator or tuned. People name them: only what decides their order stays, and
+/// names that packages give.
 fn settings_row(path: &str, names: &mut Names) -> Option<(String, Keep)> {
     if path == SYSCTL_CONF {
         return Some((path.to_owned(), by::sysctl));
@@ -156,6 +162,11 @@ fn settings_row(path: &str, names: &mut Names) -> Option<(String, Keep)> {
     }
     let (folder, file) = path.rsplit_once('/')?;
     let is_generators = folder.strip_suffix(".d").is_some_and(|it| GENERATOR_FILES.contains(&it));
+    if let Some((place, profile)) = folder.rsplit_once('/').filter(|_| file == tuned::FILE) {
+        let profile =
+            tuned::plain(profile.as_bytes()).filter(|_| tuned::FOLDERS.contains(&place))?;
+        return Some((format!("{place}/{}/{file}", names.tuned_profile(profile)), by::tuned));
+    }
     let keep = if SYSCTL_FOLDERS.contains(&folder) {
         by::sysctl as Keep
     } else if is_generators {
@@ -277,6 +288,17 @@ mod tests {
     }
 
     #[test]
+    #[test]
+    fn profiles_of_tuned_keep_names_that_the_package_gives() {
+        let kept = |path| path_of(path);
+        let stock = "usr/lib/tuned/virtual-guest/tuned.conf";
+        assert_eq!(kept(stock).as_deref(), Some(stock));
+        let own = kept("etc/tuned/profiles/bobs-payroll/tuned.conf");
+        assert_eq!(own.as_deref(), Some("etc/tuned/profiles/profile-1/tuned.conf"));
+        assert_eq!(kept("etc/tuned/bob/script.sh"), None);
+        assert_eq!(kept("home/bob/x/tuned.conf"), None);
+    }
+
     fn cgroups_in_paths_are_numbered() {
         let path = "sys/fs/cgroup/system.slice/payroll.service/memory.current";
         let expected = "sys/fs/cgroup/system.slice/cg-1.service/memory.current";
