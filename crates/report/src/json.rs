@@ -237,6 +237,9 @@ struct Doctor<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     oom_explained: Option<&'a [OomExplanation]>,
 }
+    /// Commands that show kills which the kernel log does not hold, or which may not be read; with --oom.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oom_elsewhere: Option<&'a [String]>,
 
 /// How many findings there are besides.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -405,11 +408,12 @@ pub fn doctor_but(answer: &Answer<'_>, ignored: usize) -> String {
 }
 
 /// What `doctor --oom --json` prints, with a line end.
-pub fn oom(answer: &Answer<'_>, explained: &[OomExplanation]) -> String {
+pub fn oom(answer: &Answer<'_>, explained: &[OomExplanation], elsewhere: &[String]) -> String {
     printed(&Doctor {
         oom_kills: Some(&answer.interval.end.kernel_log),
         oom_explained: Some(explained),
         ..doctor_document(answer, 0)
+        oom_elsewhere: Some(elsewhere),
     })
 }
 
@@ -422,6 +426,7 @@ fn doctor_document<'a>(answer: &Answer<'a>, ignored: usize) -> Doctor<'a> {
         oom_kills: None,
         oom_explained: None,
     }
+        oom_elsewhere: None,
 }
 
 /// What `doctor --list --json` and `doctor --explain ID --json` print, with a line end.

@@ -185,7 +185,7 @@ fn counted_only(interval: &Interval) -> Option<Finding> {
               its memory lasts and for those who may read it."
             .to_owned(),
         evidence: proof.done(),
-        next: look_there(host),
+        next: oom::elsewhere(host),
     })
 }
 
@@ -220,14 +220,6 @@ fn told(now: Option<&Change>, groups: &[&Cgroup]) -> String {
         true => now,
         false => format!("{now}; killed in cgroups: {}", named.join(", ")),
     }
-}
-
-fn look_there(host: &Snapshot) -> Vec<String> {
-    let mut commands = vec!["sudo journalctl -k --grep 'oom-kill:|Killed process'".to_owned()];
-    if host.kernel_log.records.is_denied() {
-        commands.insert(0, "sudo pagewise doctor --oom".to_owned());
-    }
-    commands
 }
 
 /// Groups in which somebody was killed, the innermost: a group counts for those below it, too.
