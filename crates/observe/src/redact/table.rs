@@ -51,6 +51,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("sys/module/zram/initstate", by::verbatim), ("dev/userfaultfd", by::presence),
     // swap, devices, mounts
     ("proc/swaps", by::swaps), ("proc/self/mountinfo", by::mountinfo),
+    ("statfs/{device}", by::numbers),
     ("sys/block/{disk}/queue/rotational", by::numbers), ("sys/block/{disk}/dm/name", by::dm_name),
     ("sys/block/{disk}/holders/{disk}", by::presence),
     ("sys/class/block/{disk}/uevent", by::disk_event),
@@ -87,14 +88,14 @@ const ROWS: &[(&str, Keep)] = &[
     ("etc/systemd/system/multi-user.target.wants/earlyoom.service", by::presence),
     ("etc/systemd/system/multi-user.target.wants/nohang.service", by::presence),
     ("etc/systemd/system/multi-user.target.wants/nohang-desktop.service", by::presence),
-    ("sys/power/resume", by::numbers),
     ("etc/systemd/system/multi-user.target.wants/tuned.service", by::presence),
     ("etc/systemd/system/multi-user.target.wants/tlp.service", by::presence),
     ("etc/systemd/system/multi-user.target.wants/laptop-mode.service", by::presence),
     ("etc/tuned/active_profile", by::tuned_profiles), ("etc/tuned/tuned-main.conf", by::tuned_main),
+    ("sys/power/resume", by::numbers),
     // processes
     ("proc/{n}/status", of::status), ("proc/{n}/comm", of::comm), ("proc/{n}/stat", of::stat),
-    ("proc/{n}/statm", by::numbers),
+    ("proc/{n}/statm", by::numbers), ("proc/{n}/fd", by::verbatim),
     ("proc/{n}/cgroup", of::cgroup), ("proc/{n}/smaps_rollup", of::smaps_rollup),
     ("proc/{n}/schedstat", by::numbers), ("proc/{n}/task/{n}/children", by::numbers),
 ];
@@ -161,12 +162,12 @@ fn settings_row(path: &str, names: &mut Names) -> Option<(String, Keep)> {
         return Some((path.to_owned(), by::generator));
     }
     let (folder, file) = path.rsplit_once('/')?;
-    let is_generators = folder.strip_suffix(".d").is_some_and(|it| GENERATOR_FILES.contains(&it));
     if let Some((place, profile)) = folder.rsplit_once('/').filter(|_| file == tuned::FILE) {
         let profile =
             tuned::plain(profile.as_bytes()).filter(|_| tuned::FOLDERS.contains(&place))?;
         return Some((format!("{place}/{}/{file}", names.tuned_profile(profile)), by::tuned));
     }
+    let is_generators = folder.strip_suffix(".d").is_some_and(|it| GENERATOR_FILES.contains(&it));
     let keep = if SYSCTL_FOLDERS.contains(&folder) {
         by::sysctl as Keep
     } else if is_generators {
@@ -288,7 +289,6 @@ mod tests {
     }
 
     #[test]
-    #[test]
     fn profiles_of_tuned_keep_names_that_the_package_gives() {
         let kept = |path| path_of(path);
         let stock = "usr/lib/tuned/virtual-guest/tuned.conf";
@@ -299,6 +299,7 @@ mod tests {
         assert_eq!(kept("home/bob/x/tuned.conf"), None);
     }
 
+    #[test]
     fn cgroups_in_paths_are_numbered() {
         let path = "sys/fs/cgroup/system.slice/payroll.service/memory.current";
         let expected = "sys/fs/cgroup/system.slice/cg-1.service/memory.current";
