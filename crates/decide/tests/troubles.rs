@@ -85,11 +85,16 @@ const TROUBLES: &[Trouble] = &[
     row("all of postgres was killed as one group (7.2)", "debian-sid-7.2-x86_64-256m-oom-group", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
     row("a group is at its limit and none of its processes may be killed (6.12)", "debian-trixie-6.12-x86_64-256m-oom-unkillable", as_it_is, "oom-kills", &["group-limit", "zram-unused", "cache-not-cache"], Critical),
     row("a container of version 1 was killed at its limit", "debian12-6.18-x86_64-24g-oom-limit", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
+    row("a service that may use one of two NUMA nodes fills it (6.12)", "debian-trixie-6.12-x86_64-512m-oom-cpuset", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
+    row("the same by a NUMA policy (6.12)", "debian-trixie-6.12-x86_64-512m-oom-policy", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
+    row("a service was killed at its limit and its group is gone at the second look, and nobody may read the kernel log", V2_LIMIT, |host| vanished(killed(calm_group(host))), "oom-kills", &["zram-unused", "swap-stuck"], Critical),
+    row("one of 5,000 groups was killed at its limit while the report was made", V2_LIMIT, |host| crowded(killed(calm_group(host)), 5_000), "oom-kills", &["group-limit"], Critical),
     // the kernel's own memory, and settings
     row("a process maps memory thinly: its page tables take as much as its data (6.12)", "debian-trixie-6.12-x86_64-512m-page-tables", as_it_is, "kernel-memory", &["zram-unused"], Calm),
     row("100,000 empty files in a tmpfs fill the kernel's slab (6.12)", "debian-trixie-6.12-x86_64-512m-kernel-slab", as_it_is, "kernel-memory", &["zram-unused"], Calm),
     row("strict overcommit near its limit (6.12)", "debian-trixie-6.12-x86_64-1g-commit-limit", as_it_is, "commit-limit", &["zram-unused"], Tight),
     row("an upload to a tmpfs fills memory, without swap (6.12)", "debian-trixie-6.12-x86_64-512m-tmpfs-full", as_it_is, "memory-low", &["zram-unused", "cache-not-cache"], Tight),
+    row("a deleted file of a tmpfs fills memory, because a process has it open (6.12)", "debian-trixie-6.12-x86_64-512m-deleted-file", as_it_is, "memory-low", &["deleted-files", "cache-not-cache", "zram-unused"], Tight),
     row("unreclaimable slab has grown to 3 GiB", ZRAM, |host| slab(host, 3_200_000), "kernel-memory", &[], Calm),
     row("KSM scans a service whose memory has no copies (6.12)", "debian-trixie-6.12-x86_64-512m-ksm-loss", as_it_is, "ksm-loss", &["zram-unused"], Calm),
     fine("sysctl's files disagree with each other and with what runs (6.12)", SETTINGS, as_it_is),
@@ -101,6 +106,9 @@ const TROUBLES: &[Trouble] = &[
     row("a virtual machine locked 14 GiB", ZRAM, |host| locked(host, 14_700_000), "memory-locked", &[], Calm),
     row("a service without a limit works out of swap", V2_LIMIT, unlimited, "memory-pressure", &["swap-heavy-group"], Critical),
     row("two packages set zram up", ZRAM, two_makers_of_swap, "managers-fight", &[], Calm),
+    row("tuned and tlp are both switched on", ZRAM, |host| tlp(tuned(host, "10")), "managers-fight", &["settings-differ"], Calm),
+    row("the profile of tuned is not in force", ZRAM, |host| tuned(host, "10"), "settings-differ", &[], Calm),
+    fine("the profile of tuned is in force", ZRAM, |host| tuned(swappiness(host, 10), "10")),
     fine("a sysctl was set by hand and is in no file", ZRAM, |host| set_by_hand(host, "vm/swappiness", "10")),
     fine("a laptop that would hibernate has zram alone", ZRAM, |host| host.file("sys/power/resume", "254:2\n")),
     // cgroups
@@ -234,6 +242,18 @@ fn there_are_sixty_troubles_and_no_row_is_there_twice() {
 
 /// Recordings of hosts that lack nothing today.
 const CALM: &[&str] = &[PLAIN, HUGE, ZRAM, ZRAM_USED, BEHIND_FILE, SETTINGS];
+
+/// The kill of a group that is gone is not called a shortage of the machine.
+#[test]
+fn a_kill_whose_group_is_gone_does_not_make_the_machine_short() {
+    let host = vanished(killed(calm_group(Scene::of(V2_LIMIT))));
+    let line = judge(&host.replay()).line;
+    assert!(
+        line.starts_with("The kernel killed 1 process for lack of memory in the last "),
+        "{line}"
+    );
+    assert!(line.contains("of the machine or of a cgroup at its limit"), "{line}");
+}
 
 /// Each recording is one or the other: on a calm host there is no finding of warning or more, and on
 /// every other one there is.

@@ -35,15 +35,39 @@ const GROUPS: usize = 3;
 /// Kills that are named as proof.
 const NAMED: usize = 5;
 
-/// Whose memory ran out: `None` is the machine's.
+/// The group whose memory ran out; `None` where it was no group's.
 type Owner = Option<Name>;
 
+/// What ran out of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Scarce {
+    /// The machine, or nobody says what.
+    Machine,
+    /// The nodes that a cpuset allows.
+    Cpuset,
+    /// The nodes that a NUMA policy allows.
+    Policy,
+    /// A cgroup at its limit.
+    Group,
+}
+
+impl Scarce {
+    fn of(kill: &OomKill) -> Self {
+        match kill.constraint {
+            Some(OomConstraint::Cgroup) => Self::Group,
+            Some(OomConstraint::Cpuset) => Self::Cpuset,
+            Some(OomConstraint::Policy) => Self::Policy,
+            Some(OomConstraint::Host) | None => Self::Machine,
+        }
+    }
+}
+
 fn look(interval: &Interval) -> Vec<Finding> {
-    let mut owners: BTreeMap<(bool, Owner), Vec<&OomKill>> = BTreeMap::new();
+    let mut owners: BTreeMap<(Scarce, Owner), Vec<&OomKill>> = BTreeMap::new();
     for kill in &interval.end.kernel_log.kills {
-        let of_group = kill.constraint == Some(OomConstraint::Cgroup);
-        let owner = kill.group.clone().filter(|_| of_group);
-        owners.entry((of_group, owner)).or_default().push(kill);
+        let scarce = Scarce::of(kill);
+        let owner = kill.group.clone().filter(|_| scarce == Scarce::Group);
+        owners.entry((scarce, owner)).or_default().push(kill);
     }
     if owners.is_empty() {
         return counted_only(interval).into_iter().collect();
@@ -114,7 +138,11 @@ fn title(kills: &[&OomKill], last: &OomKill) -> String {
     let place = match (&last.group, is_of_group(kills)) {
         (Some(group), true) => format!(" at the limit of {}", short_group(group.as_str())),
         (None, true) => " at a cgroup's limit".to_owned(),
-        (_, false) => ": the machine ran out of memory".to_owned(),
+        (_, false) => match Scarce::of(last) {
+            Scarce::Cpuset => ": its cpuset ran out of memory".to_owned(),
+            Scarce::Policy => ": its NUMA nodes ran out".to_owned(),
+            Scarce::Machine | Scarce::Group => ": the machine ran out of memory".to_owned(),
+        },
     };
     format!("{who}{place}")
 }
@@ -143,6 +171,11 @@ fn why(kill: &OomKill) -> &'static str {
         return "A cgroup that is at its limit and can neither drop nor swap more has a process of its \
                 own killed, however much the machine has free. The report in the kernel log says what \
                 the group held and why swap did not help.";
+    }
+    if matches!(Scarce::of(kill), Scarce::Cpuset | Scarce::Policy) {
+        return "A process that may use some NUMA nodes only is killed when those have no memory left, \
+                however much the others have free. The report in the kernel log says what memory was used \
+                for at that moment and who held it.";
     }
     "When nothing more can be dropped or swapped, the kernel kills the process that frees most, \
      whether or not that one grew. The report in the kernel log says what memory was used for at that \
@@ -303,6 +336,20 @@ pub(super) mod tests {
             proof_of(&finding)
                 .starts_with("/dev/kmsg:500 = killed process 77 (java), 44 s after boot")
         );
+    }
+
+    #[test]
+    fn a_kill_for_lack_of_some_nodes_is_not_the_machines() {
+        let by = |constraint| OomKill { constraint: Some(constraint), ..by_host() };
+        let (cpuset, policy) = (by(OomConstraint::Cpuset), by(OomConstraint::Policy));
+        let finding = only(&RULE, &with_kills(vec![ago(5.0, cpuset.clone())]));
+        assert_eq!(finding.title, "the kernel killed java (pid 77): its cpuset ran out of memory");
+        assert!(finding.what.contains("because the memory nodes of its cpuset ran out"));
+        assert!(finding.why.contains("may use some NUMA nodes only"));
+        let finding = only(&RULE, &with_kills(vec![ago(5.0, policy.clone())]));
+        assert_eq!(finding.title, "the kernel killed java (pid 77): its NUMA nodes ran out");
+        let each = (RULE.look)(&with_kills(vec![cpuset, policy, by_host(), by_limit()]));
+        assert_eq!(each.len(), 4, "{each:#?}");
     }
 
     #[test]

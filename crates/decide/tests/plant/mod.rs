@@ -312,3 +312,32 @@ pub(crate) fn two_makers_of_swap(host: Scene) -> Scene {
         .file("etc/systemd/zram-generator.conf", "[zram0]\nzram-size = ram / 2\n")
         .file("etc/systemd/system/multi-user.target.wants/zramswap.service", "")
 }
+
+/// The service of [`V2_LIMIT`] ended with its group between the two looks.
+pub(crate) fn vanished(host: Scene) -> Scene {
+    host.without_at("end", SERVICE)
+}
+
+/// So many more groups, each with a little memory.
+pub(crate) fn crowded(host: Scene, many: usize) -> Scene {
+    let none = "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\noom_group_kill 0\n";
+    (0..many).fold(host, |host, at| {
+        let folder = format!("sys/fs/cgroup/cg-{at}.slice/memory");
+        host.file(&format!("{folder}.stat"), "anon 4096\n")
+            .file(&format!("{folder}.current"), "4096\n")
+            .file(&format!("{folder}.events"), none)
+    })
+}
+
+/// tuned switched on with a profile that wants so much swappiness.
+pub(crate) fn tuned(host: Scene, swappiness: &str) -> Scene {
+    let profile = format!("[main]\n\n[sysctl]\nvm.swappiness = {swappiness}\n");
+    host.file("etc/systemd/system/multi-user.target.wants/tuned.service", "")
+        .file("etc/tuned/active_profile", "virtual-guest\n")
+        .file("usr/lib/tuned/virtual-guest/tuned.conf", profile)
+}
+
+/// tlp switched on.
+pub(crate) fn tlp(host: Scene) -> Scene {
+    host.file("etc/systemd/system/multi-user.target.wants/tlp.service", "")
+}
