@@ -64,7 +64,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
             .named("SwapTotal", &memory.swap_total)
             .all(proof(&held))
             .done(),
-        next: next(&held),
+        next: next(host, &held),
     })
 }
 
@@ -93,12 +93,17 @@ fn proof(held: &HeldBy<'_>) -> Vec<Evidence> {
     files.fold(mounts, |proof, file| proof.named("open file of", &file.bytes)).done()
 }
 
-fn next(held: &HeldBy<'_>) -> Vec<String> {
+fn next(host: &Snapshot, held: &HeldBy<'_>) -> Vec<String> {
     let fullest = held.mounts.first().map(|mount| {
         format!("sudo du -x -h --max-depth=2 {} | sort -h | tail", quoted(mount.point.as_str()))
     });
     let general = ["df -h --type=tmpfs", "ipcs --shmems --human"].map(str::to_owned);
-    fullest.into_iter().chain(general).collect()
+    let files = &host.memory_files;
+    let all_searched = files.processes_searched > 0 && files.processes_denied == 0;
+    let search = (!all_searched).then(|| {
+        "sudo find /proc/[0-9]*/fd -lname '*(deleted)' -printf '%p %l\\n'  # deleted, still open".to_owned()
+    });
+    fullest.into_iter().chain(general).chain(search).collect()
 }
 
 fn what(host: &Snapshot, shmem: Bytes, cache: Bytes, stuck: bool) -> String {
