@@ -5,7 +5,7 @@
 //! is started for them), so journalctl is named: for the part of the log that was overwritten, and for
 //! earlier boots where journald keeps its files on a disk.
 
-use pagewise_model::Snapshot;
+use pagewise_model::{Name, Snapshot};
 
 const GREP: &str = "--grep 'oom-kill:|Killed process'";
 
@@ -17,7 +17,7 @@ pub fn elsewhere(host: &Snapshot) -> Vec<String> {
         commands.push("sudo pagewise doctor --oom".to_owned());
     }
     let is_whole = log.records.value().is_some() && !log.wrapped;
-    let journal = log.journal.value().map(|kind| kind.as_str());
+    let journal = log.journal.value().map(Name::as_str);
     let counted = host.vmstat.get("oom_kill").get().is_some_and(|kills| kills > 0);
     let is_missing = !is_whole || (counted && log.kills.is_empty());
     if is_missing {
@@ -38,7 +38,7 @@ const PERSISTENT: &str = "persistent";
 
 #[cfg(test)]
 mod tests {
-    use pagewise_model::{Name, Reading, Source};
+    use pagewise_model::{Reading, Source};
 
     use super::*;
     use crate::oom::tests::by_host;
