@@ -13,7 +13,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 hosts=fixtures/hosts
 
-# suite, slug without the state, state, size of a disk or the word systemd: a guest that systemd runs
+# suite, slug without the state, state, size of a disk or one of two words: systemd, a guest that systemd
+# runs; nodes, 512 MiB in two NUMA nodes, and numactl of this machine
 recordings() {
 	cat <<-LIST
 		bookworm debian-bookworm-6.1-x86_64-512m zram-pressure
@@ -26,6 +27,7 @@ recordings() {
 		trixie debian-trixie-6.12-x86_64-512m page-tables
 		trixie debian-trixie-6.12-x86_64-1g commit-limit
 		trixie debian-trixie-6.12-x86_64-512m tmpfs-full
+		trixie debian-trixie-6.12-x86_64-512m deleted-file
 		trixie debian-trixie-6.12-x86_64-512m ksm-loss systemd
 		trixie debian-trixie-6.12-x86_64-512m settings systemd
 		sid debian-sid-7.2-x86_64-512m zram-pressure
@@ -36,6 +38,8 @@ recordings() {
 		trixie debian-trixie-6.12-x86_64-256m oom-limit
 		trixie debian-trixie-6.12-x86_64-256m oom-zram-full
 		trixie debian-trixie-6.12-x86_64-256m oom-unkillable
+		trixie debian-trixie-6.12-x86_64-512m oom-cpuset nodes
+		trixie debian-trixie-6.12-x86_64-512m oom-policy nodes
 		sid debian-sid-7.2-x86_64-256m oom-host
 		sid debian-sid-7.2-x86_64-256m oom-limit
 		sid debian-sid-7.2-x86_64-256m oom-group
@@ -49,20 +53,43 @@ hold=${HOLD:-$(dirname "$program")/examples/hold}
 ours=(--file "$hold:/hold" --file xtask/scripts/guest-state.sh:/state)
 # swapon of util-linux with its libraries: that of busybox sets no priority.
 files=("${ours[@]}")
-for library in /sbin/swapon $(ldd /sbin/swapon | grep --only-matching '/[^ ]*'); do
-	files+=(--file "$(readlink --canonicalize "$library"):$library")
-done
+
+# A program of this machine with its libraries, as words of --file.
+with_libraries() {
+	local file
+	for file in "$1" $(ldd "$1" | grep --only-matching '/[^ ]*'); do
+		printf '%s\n' --file "$(readlink --canonicalize "$file"):$file"
+	done
+}
+mapfile -t -O "${#files[@]}" files < <(with_libraries /sbin/swapon)
+
+# A QEMU whose guests have two nodes. Debian's kernels cannot make up nodes (CONFIG_NUMA_EMU is off), and
+# `lab guest` has no word for them.
+nodes=$(mktemp --directory)
+trap 'rm -rf "$nodes"' EXIT
+qemu=$(command -v qemu-system-x86_64)
+cat >"$nodes/qemu-system-x86_64" <<-SH
+	#!/bin/sh
+	exec $qemu "\$@" -object memory-backend-ram,id=one,size=256M -object memory-backend-ram,id=two,size=256M \
+		-numa node,nodeid=0,cpus=0-1,memdev=one -numa node,nodeid=1,memdev=two
+SH
+chmod 755 "$nodes" "$nodes/qemu-system-x86_64"
 
 capture() {
-	local suite=$1 machine=$2 state=$3 with=("${files[@]}")
+	local suite=$1 machine=$2 state=$3 with=("${files[@]}") search=$PATH
 	case ${4-} in
 	'') ;;
 	systemd) with=(--userland systemd "${ours[@]}") ;;
+	nodes)
+		mapfile -t with < <(with_libraries /usr/bin/numactl)
+		with+=("${ours[@]}" --cpus 2)
+		search=$nodes:$PATH
+		;;
 	*) with+=("--disk=$4") ;;
 	esac
 	local folder=$hosts/$machine-$state memory=${machine##*-}
 	rm -rf "$folder"
-	"$program" lab guest --quiet --kernel "$suite" --memory "${memory^^}" \
+	PATH=$search "$program" lab guest --quiet --kernel "$suite" --memory "${memory^^}" \
 		"${with[@]}" --out "$folder" -- sh /state "$state" >/dev/null
 	echo "$folder: $(find "$folder" -type f | wc -l) files," \
 		"$("$program" doctor --root "$folder" | grep --count '^[A-Z]') findings"

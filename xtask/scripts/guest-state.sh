@@ -145,6 +145,26 @@ capture_kill() {
 	pagewise capture --quiet --interval 1s --folder /out
 }
 
+# A service that may use one of two nodes fills it, and the other one has memory left.
+state_oom_cpuset() {
+	local slice=/sys/fs/cgroup/system.slice
+	as redis-server
+	service redis.service max
+	echo +cpuset >/sys/fs/cgroup/cgroup.subtree_control
+	echo +cpuset >$slice/cgroup.subtree_control
+	echo 1 >$slice/redis.service/cpuset.mems
+	in_service redis.service /tmp/redis-server 300 random still
+	capture_kill
+}
+
+# The same by a NUMA policy of the process.
+state_oom_policy() {
+	as redis-server
+	service redis.service max
+	in_service redis.service /usr/bin/numactl --membind=1 /tmp/redis-server 300 random still
+	capture_kill
+}
+
 # A program takes all memory, there is no swap, and a part of memory is files in tmpfs.
 state_oom_host() {
 	as redis-server
@@ -234,6 +254,18 @@ state_commit_limit() {
 state_tmpfs_full() {
 	dd if=/dev/urandom of=/dev/shm/upload bs=1M count=230 2>/dev/null
 	hold 140 text still
+	capture
+}
+
+# A file of a tmpfs of its own was deleted while a process has it open, and there is no swap.
+state_deleted_file() {
+	mkdir /spool
+	mount -t tmpfs -o size=300m spool /spool
+	dd if=/dev/urandom of=/spool/queue bs=1M count=230 2>/dev/null
+	as rsyslogd
+	sh -c 'exec 7</spool/queue; exec /tmp/rsyslogd 140 text still' </dev/null >/tmp/held &
+	until [ -s /tmp/held ]; do sleep 1; done
+	rm /spool/queue
 	capture
 }
 

@@ -178,10 +178,24 @@ static ENTRIES: &[Entry] = &[
     Entry {
         id: "cache-not-cache",
         severities: [Info, Warning],
-        readings: &[MEMINFO, SWAPS],
+        readings: &[
+            MEMINFO,
+            SWAPS,
+            "statfs of each tmpfs that is mounted",
+            "links in /proc/PID/fd",
+        ],
         thresholds: "Shared memory and tmpfs are at least 33 % of buff/cache and 18 % of RAM, or 5 % of RAM while little is \
             available. Warning where swap is off then.",
-        act: "Look for large files in tmpfs (df -h -t tmpfs) and shared memory (ipcs -m); bound a tmpfs with its size option.",
+        act: "The finding names the mounts and processes that hold most of it, as far as they may be looked at. Remove what a \
+            mount does not need, or bound it with its size option; ipcs -m shows System V shared memory, which no mount holds.",
+    },
+    Entry {
+        id: "deleted-files",
+        severities: [Info, Warning],
+        readings: &["links in /proc/PID/fd, and the sizes of what they lead to", MEMINFO],
+        thresholds: "Deleted files in tmpfs that one process keeps open are 2 % of RAM or more. Warning where memory is low. Looked for \
+            where shared memory is 5 % of RAM or more; without root in the user's own processes only.",
+        act: "Have the program close them: many reopen their files on a signal (systemctl reload), all do at a restart.",
     },
     Entry {
         id: "hugetlb-unused",
@@ -263,7 +277,8 @@ static ENTRIES: &[Entry] = &[
         severities: [Info, Critical],
         readings: &["/dev/kmsg", VMSTAT, "memory.events of cgroups; version 1: memory.oom_control"],
         thresholds: "Critical: within the last ten minutes or the interval; warning: within a day, or of a time that is not known; \
-            info: before. Where the kernel log cannot be read, the counters since boot.",
+            info: before. A kill at the limit of a group that no longer exists is a warning for an hour only. Where the kernel log \
+            cannot be read, the counters since boot.",
         act: "pagewise doctor --oom says whose limit it was, who held the memory, and why swap did not help.",
     },
     Entry {
@@ -344,9 +359,10 @@ static ENTRIES: &[Entry] = &[
         readings: &[
             "links in /etc/systemd/system/multi-user.target.wants",
             "zram-generator's program and files",
+            "the active profile of tuned",
         ],
-        thresholds: "Two are switched on that make compressed swap (warning), or two that kill for memory (information). What runs is \
-            not looked at.",
+        thresholds: "Two are switched on that make compressed swap (warning), two that kill for memory, or two of tuned, tlp and \
+            laptop-mode-tools (information); tuned only where its profile sets vm settings. What runs is not looked at.",
         act: "Keep one of the two and disable the other, with systemctl or by an empty zram-generator.conf.",
     },
     Entry {
@@ -354,10 +370,11 @@ static ENTRIES: &[Entry] = &[
         severities: [Info, Info],
         readings: &[
             "/etc/sysctl.d, /run/sysctl.d, /usr/local/lib/sysctl.d, /usr/lib/sysctl.d, /etc/sysctl.conf",
+            "/etc/tuned/active_profile, tuned-main.conf and tuned.conf of the profiles",
             "/proc/sys/vm",
         ],
         thresholds: "A file sets another value than the one that runs; a value that is not the kernel's is in no file; two files below \
-            /etc or /run disagree. Larger vm.min_free_kbytes and the pairs of bytes and ratio are no difference.",
+            /etc or /run disagree; the profile of tuned overrules one of those files. Profiles count where tuned is switched on. Larger vm.min_free_kbytes and the pairs of bytes and ratio are no difference.",
         act: "Write the value that you want into one file of /etc/sysctl.d, and apply it with sysctl --system.",
     },
     Entry {

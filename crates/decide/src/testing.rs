@@ -436,6 +436,8 @@ pub(crate) fn erasers() -> Vec<Eraser> {
     merging!(mode, hits, misses, index_bytes, merged_bytes);
     each!(|host| &mut host.zones => free_pages, min_pages, low_pages, high_pages, managed_pages);
     each!(|host| &mut host.free_blocks => blocks);
+    each!(|host| &mut host.memory_files.mounts => used, limit, files);
+    each!(|host| &mut host.memory_files.deleted => bytes);
     each!(|host| &mut host.hugetlb => total, free, reserved, surplus);
     each!(|host| &mut host.processes.list => rss_anon, thp_allowed, anon_huge,
         page_tables, locked);
@@ -447,6 +449,14 @@ pub(crate) fn erasers() -> Vec<Eraser> {
     each!(|host| &mut host.configuration.generator => algorithms);
     each!(|host| &mut host.configuration.managers => found);
     one!(configuration.resume_device);
+    all.push((
+        "configuration.tuned".into(),
+        Box::new(|host| {
+            let Some(tuned) = &mut host.configuration.tuned else { return };
+            erase(&mut tuned.profile);
+            tuned.settings.iter_mut().for_each(|setting| erase(&mut setting.value));
+        }),
+    ));
     all.push(("capabilities".into(), Box::new(|host| host.capabilities.clear())));
     for (name, _) in host().vmstat.iter() {
         let name = name.clone();

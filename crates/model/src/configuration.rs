@@ -10,6 +10,8 @@ pub struct Configuration {
     /// Settings of the knob table in sysctl's files, in the order in which they are applied: of
     /// several for one knob the last wins.
     pub sysctl: Vec<PersistentSetting>,
+    /// What tuned sets; `None` where it is not switched on or has no profile.
+    pub tuned: Option<Tuned>,
     /// Lines of zram-generator's files.
     pub generator: Vec<GeneratorLine>,
     /// Programs and units that set up compressed swap or kill for memory, by their files.
@@ -29,6 +31,26 @@ pub struct PersistentSetting {
     pub value: Reading<Name>,
 }
 
+/// The active profile of tuned, with those that it includes.
+#[derive(Debug, Clone)]
+pub struct Tuned {
+    /// Its name; several names are profiles that are merged.
+    pub profile: Reading<Name>,
+    /// Settings of the knob table, in the order in which they are applied: of several for one knob the
+    /// last wins.
+    pub settings: Vec<PersistentSetting>,
+    /// Whether tuned applies `/etc/sysctl.conf` and the files in `/etc/sysctl.d` and `/run/sysctl.d` again
+    /// after its profile, so that those win (`reapply_sysctl`).
+    pub reapplies_sysctl: bool,
+}
+
+impl Tuned {
+    /// The assignment of this knob that wins.
+    pub fn last(&self, knob: &str) -> Option<&PersistentSetting> {
+        self.settings.iter().rev().find(|setting| setting.knob == knob)
+    }
+}
+
 /// One line of zram-generator's configuration.
 #[derive(Debug, Clone)]
 pub struct GeneratorLine {
@@ -45,6 +67,8 @@ pub enum Purpose {
     CompressedSwap,
     /// Kills processes before the kernel does.
     OomKiller,
+    /// Sets `vm` settings when it starts.
+    Settings,
 }
 
 /// A program that manages memory, known by a file that switches it on.
@@ -58,7 +82,24 @@ pub struct Manager {
     pub found: Reading<Name>,
 }
 
+impl PersistentSetting {
+    /// Whether tuned applies the file of this setting again after its profile.
+    pub fn is_reapplied(&self) -> bool {
+        let path = self.value.source.path();
+        path == "/etc/sysctl.conf" || ["/etc/", "/run/"].iter().any(|it| path.starts_with(it))
+    }
+}
+
 impl Configuration {
+    /// The assignment of this knob that is in force after the host has started: tuned comes after
+    /// sysctl's files, and then perhaps some of those again.
+    pub fn wanted(&self, knob: &str) -> Option<&PersistentSetting> {
+        let of_file = self.last(knob);
+        let Some(tuned) = &self.tuned else { return of_file };
+        let wins = of_file.filter(|file| tuned.reapplies_sysctl && file.is_reapplied());
+        wins.or_else(|| tuned.last(knob)).or(of_file)
+    }
+
     /// The assignment of this knob that wins.
     pub fn last(&self, knob: &str) -> Option<&PersistentSetting> {
         self.sysctl.iter().rev().find(|setting| setting.knob == knob)

@@ -29,6 +29,7 @@ mod ksm;
 pub mod lend;
 mod limit;
 mod memory;
+mod memory_files;
 mod mglru;
 mod moment;
 mod name;
@@ -66,7 +67,7 @@ pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
 pub use collapse::{
     BudgetMeasure, ByAccess, Collapse, CollapsedProcess, Failed, LeftAlone, Restrain,
 };
-pub use configuration::{Configuration, GeneratorLine, Manager, PersistentSetting, Purpose};
+pub use configuration::{Configuration, GeneratorLine, Manager, PersistentSetting, Purpose, Tuned};
 pub use coverage::{Blocks, Coverage, MappingCoverage, MappingKind, ProcessCoverage, ScanMethod};
 pub use damon::{Damon, DamonModule};
 pub use document::{Cost, HostSummary};
@@ -82,6 +83,7 @@ pub use interval::{Change, Interval};
 pub use ksm::Ksm;
 pub use limit::Limit;
 pub use memory::{Counters, Memory};
+pub use memory_files::{DeletedFile, DeletedKind, MemoryFiles, TmpfsMount};
 pub use mglru::Mglru;
 pub use moment::Moment;
 pub use name::{Name, printable, printable_json};

@@ -23,6 +23,9 @@ pub struct KernelLog {
     pub kills: Vec<OomKill>,
     /// Older reports that were left out because there were more than are kept.
     pub left_out: u64,
+    /// Whether journald has files of its own, which are not read: `persistent` also of earlier boots,
+    /// `volatile` of this one.
+    pub journal: Reading<Name>,
 }
 
 /// Which limit the memory was allocated under.

@@ -7,8 +7,8 @@ use serde::Serialize;
 use crate::knob::KnobReading;
 use crate::{
     Bytes, Capability, Cgroups, Configuration, Counters, Damon, FreeBlocks, HostSummary, HugePool,
-    KernelLog, Ksm, Memory, Mglru, Millis, Name, Process, Processes, Psi, Reading, Source, Thp,
-    Tier, Zone, Zram, Zswap,
+    KernelLog, Ksm, Memory, MemoryFiles, Mglru, Millis, Name, Process, Processes, Psi, Reading,
+    Source, Thp, Tier, Zone, Zram, Zswap,
 };
 
 /// All Readings of a host at one time. What the scope left out is [`Reading::not_read`] or empty.
@@ -18,6 +18,7 @@ pub struct Snapshot {
     pub taken: Taken,
     pub host: HostSummary,
     pub memory: Memory,
+    pub memory_files: MemoryFiles,
     pub vmstat: Counters,
     pub psi: Psi,
     pub zones: Vec<Zone>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads the files that set kernel settings at boot, and those that switch on managers of swap and OOM
-//! kills, into [`Configuration`].
+//! Reads the files that set kernel settings at boot, and those that switch on managers of swap, OOM
+//! kills and settings, into [`Configuration`].
 //!
 //! sysctl's files are taken as systemd-sysctl takes them: all folders together in the order of the file
 //! names, a file in an earlier folder hides one of the same name in a later one, and the last
@@ -20,6 +20,7 @@ use pagewise_model::{
 use crate::limits::{self, SYSCTL_FILES, SYSCTL_LINES, SYSCTL_SETTINGS};
 use crate::root::HostRoot;
 use crate::text::{Line, words};
+use crate::tuned;
 
 /// Where sysctl's files lie; earlier folders win.
 pub(crate) const SYSCTL_FOLDERS: [&str; 4] =
@@ -54,6 +55,9 @@ pub(crate) const MANAGERS: &[(&str, Purpose, &str)] = &[
     ("earlyoom", Purpose::OomKiller, wanted!("earlyoom")),
     ("nohang", Purpose::OomKiller, wanted!("nohang")),
     ("nohang-desktop", Purpose::OomKiller, wanted!("nohang-desktop")),
+    ("tuned", Purpose::Settings, tuned::UNIT),
+    ("tlp", Purpose::Settings, wanted!("tlp")),
+    ("laptop-mode-tools", Purpose::Settings, wanted!("laptop-mode")),
 ];
 
 pub(crate) fn read(host: &HostRoot) -> Configuration {
@@ -64,11 +68,19 @@ pub(crate) fn read(host: &HostRoot) -> Configuration {
     }
     let generator = generator(host);
     let sections = generator.sections > 0;
-    let managers = MANAGERS.iter().filter(|(name, ..)| *name != "zram-generator" || sections);
+    let tuned = tuned::read(host);
+    let sets = tuned.as_ref().is_some_and(|tuned| !tuned.settings.is_empty());
+    let has_work = |name: &str| match name {
+        "zram-generator" => sections,
+        "tuned" => sets,
+        _ => true,
+    };
+    let managers = MANAGERS.iter().filter(|(name, ..)| has_work(name));
     Configuration {
         sysctl_files: files.len(),
         sysctl,
         managers: managers.filter_map(|row| manager(host, row)).collect(),
+        tuned,
         generator: generator.lines,
         resume_device: host.name_at(RESUME),
     }

@@ -116,6 +116,21 @@ limits! {
     LOG_RECORDS = 262_144,
         "records of the kernel log", "/dev/kmsg",
         "the oldest";
+    MEMORY_MOUNTS = 512,
+        "mounts of tmpfs and the like whose size is read", "/proc/self/mountinfo",
+        "the first; the others are counted";
+    OPEN_FILE_LINKS = 8192,
+        "open files of all processes among which deleted ones are searched", "/proc/PID/fd",
+        "the first; the reading says so";
+    DELETED_FILES = 100,
+        "deleted files in memory that are still open", "/proc/PID/fd",
+        "the largest";
+    TUNED_PROFILES = 16,
+        "profiles of tuned that include each other", "/etc/tuned and /usr/lib/tuned",
+        "the first";
+    TUNED_SETTINGS = 200,
+        "settings of these profiles", "/etc/tuned and /usr/lib/tuned",
+        "the first";
     SWAPPED_PROCESSES = 128,
         "processes whose swap is read at the earlier end of an interval", "/proc/PID/status",
         "those with most memory in RAM";

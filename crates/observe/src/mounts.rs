@@ -6,6 +6,8 @@
 //! device carries; only the mount's source names a disk then. A recording may lack the file, as it
 //! names what its owner mounts: the controllers are then looked for in their usual places.
 
+use std::collections::HashSet;
+
 use pagewise_model::Source;
 
 use crate::limits::MOUNTS;
@@ -51,6 +53,16 @@ pub(crate) struct Mounts {
     cgroup1_memory: Option<String>,
 }
 
+/// File systems whose files are memory and that say how much.
+const IN_MEMORY: &[&str] = &["tmpfs", "devtmpfs", "rootfs"];
+
+/// File systems on which looking a path up waits for nobody but a disk. All others may be remote.
+const LOCAL: &[&str] = &[
+    "tmpfs", "devtmpfs", "rootfs", "ramfs", "proc", "sysfs", "cgroup", "cgroup2", "ext2", "ext3",
+    "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "vfat", "squashfs", "erofs", "iso9660",
+    "overlay",
+];
+
 pub(crate) fn read(host: &HostRoot) -> Mounts {
     let Ok(text) = host.text("proc/self/mountinfo") else { return usual(host) };
     let understood = |line: Line<'_>| line.understood(host, "a mount in ten columns", mount(&line));
@@ -94,6 +106,23 @@ impl Mounts {
         let path = path.strip_prefix('/')?;
         let holds = |mount: &&Mount| is_inside(path, &mount.point);
         self.all.iter().filter(holds).max_by_key(|mount| mount.point.len())
+    }
+
+    /// Mounts of file systems in memory, in the order of mounting: of several of one file system the
+    /// first.
+    pub(crate) fn in_memory(&self) -> impl Iterator<Item = &Mount> {
+        let mut known = HashSet::new();
+        let in_memory = |mount: &&Mount| IN_MEMORY.contains(&mount.file_system.as_str());
+        self.all.iter().filter(in_memory).filter(move |mount| known.insert(mount.device.as_str()))
+    }
+
+    /// Points of mounts whose server or program may not answer, so that the way through one of them
+    /// could block. The root of the host has to answer.
+    pub(crate) fn remote_points(&self) -> HashSet<&str> {
+        let is_remote = |mount: &&Mount| {
+            !mount.point.is_empty() && !LOCAL.contains(&mount.file_system.as_str())
+        };
+        self.all.iter().filter(is_remote).map(|mount| mount.point.as_str()).collect()
     }
 
     /// A mount of the device at `path` (as `/dev/zram1`) or of this number.

@@ -19,8 +19,8 @@ use crate::root::{Entry, HostRoot, Refusal};
 use crate::snapshot::Scope;
 use crate::{
     capability, cgroup, configuration, counters, damon, generations, host, hugetlb, kernel_log,
-    knob, ksm, memory, mglru, mounts, process, psi, swap, thp, uptime, users, zmerge, zone, zram,
-    zswap,
+    knob, ksm, memory, memory_files, mglru, mounts, process, psi, swap, thp, uptime, users, zmerge,
+    zone, zram, zswap,
 };
 
 const BETWEEN: u8 = 0xFF;
@@ -133,6 +133,10 @@ pub static PARSERS: &[Parser] = &[
             "etc/systemd/zram-generator.conf.d/10.conf",
             "usr/lib/systemd/system-generators/zram-generator",
             "sys/power/resume",
+            "etc/systemd/system/multi-user.target.wants/tuned.service",
+            "etc/tuned/active_profile",
+            "etc/tuned/tuned-main.conf",
+            "usr/lib/tuned/virtual-guest/tuned.conf",
         ],
         |host| keep(configuration::read(host)),
     ),
@@ -144,6 +148,14 @@ pub static PARSERS: &[Parser] = &[
         keep(zone::read_free_blocks(host));
     }),
     files("mounts", &["proc/self/mountinfo"], |host| keep(mounts::read(host))),
+    files(
+        "memory-files",
+        &["proc/meminfo", "proc/self/mountinfo", "statfs/0:24", "proc/1/status", "proc/1/fd"],
+        |host| {
+            let processes = process::read(host, Duration::ZERO).list;
+            keep(memory_files::read(host, &mounts::read(host), &memory::read(host), &processes));
+        },
+    ),
     files(
         "swap",
         &[

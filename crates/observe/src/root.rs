@@ -376,6 +376,21 @@ impl HostRoot {
         names
     }
 
+    /// A folder of the live machine, opened with `flags`; `None` for a recording, which holds in its
+    /// place what the caller [noted](HostRoot::note).
+    pub(crate) fn live_folder(
+        &self,
+        path: &str,
+        flags: OFlags,
+    ) -> Option<Result<OwnedFd, Refusal>> {
+        match &self.backing {
+            Backing::Live(root) => Some(
+                self.open_live(root, path, flags | OFlags::DIRECTORY).map_err(Refusal::from_errno),
+            ),
+            Backing::Folder(_) | Backing::Memory(_) => None,
+        }
+    }
+
     /// Says that several files right in `folder` will be asked for: on the live machine the way to
     /// it is then gone once and not for each. Changes no answer.
     pub(crate) fn hold(&self, folder: &str) {

@@ -10,7 +10,8 @@ use crate::mounts::Mounts;
 use crate::root::HostRoot;
 use crate::{
     capability, cgroup, configuration, counters, damon, host, hugetlb, kernel_log, knob, ksm,
-    memory, mglru, mounts, process, psi, swap, thp, uptime, zmerge, zone, zram, zswap,
+    memory, memory_files, mglru, mounts, process, psi, swap, thp, uptime, zmerge, zone, zram,
+    zswap,
 };
 
 /// How much of a host is looked at.
@@ -106,6 +107,10 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
         ProcessScope::SizesAndTimes => process::read_earlier(host, &snapshot, true),
         ProcessScope::Everything => process::read(host, scope.smaps_budget, scope.smaps_enough),
     };
+    if scope.processes == ProcessScope::Everything {
+        let (memory, processes) = (&snapshot.memory, &snapshot.processes.list);
+        snapshot.memory_files = memory_files::read(host, &mounts, memory, processes);
+    }
     host.let_go();
     snapshot.problems = host.take_problems();
     snapshot.bytes_read = host.take_bytes_read();

@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use pagewise_model::knob::KnobReading;
 use pagewise_model::{
     Benchmark, Capability, Cgroups, Cost, Counters, Damon, Effective, Estimate, Finding,
-    FreeBlocks, HostSummary, HostVerdict, HugePool, Interval, KernelLog, Ksm, Memory, Mglru, Name,
-    OomExplanation, Problem, ProcessChange, Processes, Psi, Reading, RuleExplanation, Snapshot,
-    Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
+    FreeBlocks, HostSummary, HostVerdict, HugePool, Interval, KernelLog, Ksm, Memory, MemoryFiles,
+    Mglru, Name, OomExplanation, Problem, ProcessChange, Processes, Psi, Reading, RuleExplanation,
+    Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
@@ -126,6 +126,7 @@ struct Head<'a> {
 #[derive(Debug, Serialize, JsonSchema)]
 struct Facts<'a> {
     memory: &'a Memory,
+    memory_files: &'a MemoryFiles,
     vmstat: &'a Counters,
     psi: &'a Psi,
     zones: &'a [Zone],
@@ -236,6 +237,9 @@ struct Doctor<'a> {
     /// The newest kills in sentences, newest first; with --oom.
     #[serde(skip_serializing_if = "Option::is_none")]
     oom_explained: Option<&'a [OomExplanation]>,
+    /// Commands that show kills which the kernel log does not hold, or which may not be read; with --oom.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oom_elsewhere: Option<&'a [String]>,
 }
 
 /// How many findings there are besides.
@@ -405,10 +409,11 @@ pub fn doctor_but(answer: &Answer<'_>, ignored: usize) -> String {
 }
 
 /// What `doctor --oom --json` prints, with a line end.
-pub fn oom(answer: &Answer<'_>, explained: &[OomExplanation]) -> String {
+pub fn oom(answer: &Answer<'_>, explained: &[OomExplanation], elsewhere: &[String]) -> String {
     printed(&Doctor {
         oom_kills: Some(&answer.interval.end.kernel_log),
         oom_explained: Some(explained),
+        oom_elsewhere: Some(elsewhere),
         ..doctor_document(answer, 0)
     })
 }
@@ -421,6 +426,7 @@ fn doctor_document<'a>(answer: &Answer<'a>, ignored: usize) -> Doctor<'a> {
         not_shown: NotShown { below_min_severity: answer.hidden, ignored },
         oom_kills: None,
         oom_explained: None,
+        oom_elsewhere: None,
     }
 }
 
@@ -489,6 +495,7 @@ impl<'a> Facts<'a> {
         let end: &'a Snapshot = &interval.end;
         Self {
             memory: &end.memory,
+            memory_files: &end.memory_files,
             vmstat: &end.vmstat,
             psi: &end.psi,
             zones: &end.zones,

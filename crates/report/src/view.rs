@@ -126,6 +126,9 @@ pub struct View {
     pub rows: Option<usize>,
     /// `None` prints the table of a page that nobody sorted.
     pub processes: Option<ProcessView>,
+    /// Why there is no estimate of what compressing would gain, and what would help; `None` where
+    /// there is one, and where a page without it needs no explanation.
+    pub no_contents: Option<String>,
 }
 
 impl View {

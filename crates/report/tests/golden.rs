@@ -47,7 +47,7 @@ fn a_host_with_everything() {
     compare("tests/golden/status.txt", &status(&answer, WIDE));
     compare("tests/golden/doctor.txt", &doctor(&answer, WIDE));
     let killed = killed::explained();
-    compare("tests/golden/oom.txt", &text::oom(&answer, &killed, WIDE));
+    compare("tests/golden/oom.txt", &text::oom(&answer, &killed, &killed::elsewhere(), WIDE));
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn who_is_in_swap_and_who_grows() {
         let users = [(1000, Name::from("ada"))].into_iter().collect();
         let processes = Some(ProcessView { sort, users, ..ProcessView::default() });
         let sections = vec![Section::Cgroups, Section::Processes];
-        let view = View { sections, rows: None, processes };
+        let view = View { sections, processes, ..View::default() };
         report_in_view(&answer, &view, WIDE)
     };
     let text = [Sort::Swap, Sort::Growth, Sort::Refaults].map(tables).join("\n");

@@ -189,7 +189,7 @@ fn kills_are_facts_everywhere_and_sentences_where_they_were_asked_for() {
         estimates: &[],
         cost: host::cost(),
     };
-    let text = json::oom(&answer, &killed::explained());
+    let text = json::oom(&answer, &killed::explained(), &killed::elsewhere());
     let document: Value = serde_json::from_str(&text).unwrap();
     valid(Noun::Doctor, &document).unwrap();
     assert_eq!(&document["oom_kills"]["kills"][0], kill);
@@ -197,7 +197,7 @@ fn kills_are_facts_everywhere_and_sentences_where_they_were_asked_for() {
     let mut interval = host::interval();
     interval.end.kernel_log.records = host::denied("/dev/kmsg");
     let answer = Answer { interval: &interval, ..answer };
-    let document: Value = serde_json::from_str(&json::oom(&answer, &[])).unwrap();
+    let document: Value = serde_json::from_str(&json::oom(&answer, &[], &[])).unwrap();
     valid(Noun::Doctor, &document).unwrap();
     assert_eq!(document["oom_kills"]["records"]["denied"], json!("run as root"));
 }

@@ -28,7 +28,7 @@ fn all_texts(interval: &Interval, findings: &[pagewise_model::Finding], look: Lo
         report_in_view(&answer, &view, look),
         status(&answer, look),
         doctor(&answer, look),
-        oom(&answer, &killed, look),
+        oom(&answer, &killed, &killed::elsewhere(), look),
     ]
     .concat()
 }

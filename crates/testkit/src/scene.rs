@@ -72,6 +72,15 @@ impl Scene {
         self
     }
 
+    /// Without a folder and all in it, at one end.
+    pub fn without_at(mut self, end: &str, folder: &str) -> Self {
+        let before = self.files.len();
+        let prefix = format!("{end}/{folder}/");
+        self.files.retain(|stored, _| !stored.starts_with(&prefix));
+        assert!(self.files.len() < before, "there is no {folder} to take away");
+        self
+    }
+
     /// The one line that begins with this word, replaced at both ends where the file is recorded.
     pub fn line(mut self, path: &str, key: &str, line: &str) -> Self {
         let mut replaced = 0;

@@ -5,6 +5,7 @@ pub(crate) mod advice;
 pub(crate) mod commit;
 pub(crate) mod groups;
 pub(crate) mod growth;
+pub(crate) mod memory_files;
 pub(crate) mod pressure;
 pub(crate) mod reclaim;
 pub(crate) mod room;

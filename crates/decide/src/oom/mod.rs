@@ -6,6 +6,7 @@
 //! as such, and never for what it had at the time of the kill.
 
 pub(crate) mod change;
+mod elsewhere;
 mod swap;
 mod words;
 
@@ -15,6 +16,7 @@ use pagewise_model::{
 };
 
 use crate::text::{count, counted};
+pub use elsewhere::elsewhere;
 pub(crate) use words::ago;
 use words::{listed, names, or_unknown};
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What `free` calls buff/cache is largely shmem, which cannot be dropped.
 
-use pagewise_model::{Bytes, Finding, Interval, Level, Severity, Snapshot};
+use pagewise_model::{Bytes, Evidence, Finding, Interval, Level, Severity, Snapshot};
 
 use crate::Rule;
+use crate::facts::memory_files::{self, HeldBy};
 use crate::facts::{room, tiers};
 use crate::proof::Proof;
+use crate::text::quoted;
 
 pub(super) const RULE: Rule = Rule {
     id: "cache-not-cache",
@@ -41,11 +43,12 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         return None;
     }
     let stuck = tiers::swap_is_off(host);
+    let held = memory_files::held_by(host);
     Some(Finding {
         id: RULE.id,
         severity: if stuck && is_low { Severity::Warning } else { Severity::Info },
         title: format!("{shmem} of the {cache} that looks like cache cannot be dropped"),
-        what: what(host, shmem, cache, stuck),
+        what: what(host, shmem, cache, stuck) + &named(&held),
         why:
             "Shared memory and files in tmpfs live in the page cache and have no disk behind them. \
               The kernel can only swap them, so of free's buff/cache they are the part that does \
@@ -59,14 +62,48 @@ fn finding(host: &Snapshot) -> Option<Finding> {
             .named("MemFree", &memory.free)
             .named("MemAvailable", &memory.available)
             .named("SwapTotal", &memory.swap_total)
+            .all(proof(&held))
             .done(),
-        next: vec![
-            "df -h --type=tmpfs".to_owned(),
-            "ipcs --shmems --human".to_owned(),
-            "sudo find /proc/[0-9]*/fd -lname '*(deleted)' -printf '%p %l\\n'  # deleted, still open"
-                .to_owned(),
-        ],
+        next: next(host, &held),
     })
+}
+
+/// Who holds it, as a sentence; nothing where nobody is known to.
+fn named(held: &HeldBy<'_>) -> String {
+    let mounts = held
+        .mounts
+        .iter()
+        .filter_map(|mount| Some(format!("{} holds {}", mount.point, mount.used.get()?)));
+    let holders = held
+        .holders
+        .iter()
+        .map(|holder| format!("{} holds {} in files without a path", holder.name(), holder.bytes));
+    let all: Vec<String> = mounts.chain(holders).collect();
+    // names of mounts may hold full stops
+    let all = all.join(", ").replace(". ", ".");
+    if all.is_empty() { all } else { format!(" Of that {all}.") }
+}
+
+fn proof(held: &HeldBy<'_>) -> Vec<Evidence> {
+    let mounts = held
+        .mounts
+        .iter()
+        .fold(Proof::new(), |proof, mount| proof.named("used (statfs)", &mount.used));
+    let files = held.holders.iter().filter_map(|holder| holder.files.first());
+    files.fold(mounts, |proof, file| proof.named("open file of", &file.bytes)).done()
+}
+
+fn next(host: &Snapshot, held: &HeldBy<'_>) -> Vec<String> {
+    let fullest = held.mounts.first().map(|mount| {
+        format!("sudo du -x -h --max-depth=2 {} | sort -h | tail", quoted(mount.point.as_str()))
+    });
+    let general = ["df -h --type=tmpfs", "ipcs --shmems --human"].map(str::to_owned);
+    let files = &host.memory_files;
+    let all_searched = files.processes_searched > 0 && files.processes_denied == 0;
+    let search = (!all_searched).then(|| {
+        "sudo find /proc/[0-9]*/fd -lname '*(deleted)' -printf '%p %l\\n'  # deleted, still open".to_owned()
+    });
+    fullest.into_iter().chain(general).chain(search).collect()
 }
 
 fn what(host: &Snapshot, shmem: Bytes, cache: Bytes, stuck: bool) -> String {
@@ -80,8 +117,10 @@ fn what(host: &Snapshot, shmem: Bytes, cache: Bytes, stuck: bool) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use pagewise_model::{DeletedFile, DeletedKind, Name, TmpfsMount};
+
     use super::*;
-    use crate::testing::{assert_silent, calm, gib, line, only, with};
+    use crate::testing::{assert_silent, calm, file, gib, line, mib, only, proof_of, with};
 
     fn shared(host: &mut Snapshot) {
         host.memory.shmem = line("/proc/meminfo", 23, gib(3));
@@ -100,6 +139,38 @@ pub(super) mod tests {
             "buff/cache is 5.4 GiB, 3.0 GiB of it shmem; 4.0 GiB are free and 9.0 GiB available."
         );
         assert_eq!(finding.severity, Severity::Info);
+    }
+
+    #[test]
+    fn mounts_and_processes_that_hold_a_good_part_are_named_and_proved() {
+        let mount = |point: &str, used| TmpfsMount {
+            point: Name::from(point),
+            used: file(point, used),
+            limit: file(point, gib(8)),
+            files: file(point, 12),
+        };
+        let interval = with(|host| {
+            shared(host);
+            host.memory_files.mounts = vec![mount("/dev/shm", gib(2)), mount("/run", mib(9))];
+            let bytes = file("/proc/812/fd/7", mib(600));
+            let process = Name::from("Xwayland");
+            let kind = DeletedKind::Memfd;
+            host.memory_files.deleted =
+                vec![DeletedFile { kind, bytes, pid: 812, process, others: 0 }];
+        });
+        let finding = only(&RULE, &interval);
+        assert!(
+            finding.what.ends_with(
+                "available. Of that /dev/shm holds 2.0 GiB, Xwayland (pid 812) holds 600.0 MiB in files \
+                 without a path."
+            ),
+            "{}",
+            finding.what
+        );
+        let proof = proof_of(&finding);
+        assert!(proof.contains("/dev/shm = used (statfs) 2.0 GiB\n"), "{proof}");
+        assert!(proof.contains("/proc/812/fd/7 = open file of 600.0 MiB\n"), "{proof}");
+        assert_eq!(finding.next[0], "sudo du -x -h --max-depth=2 /dev/shm | sort -h | tail");
     }
 
     #[test]

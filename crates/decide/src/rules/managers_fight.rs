@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Two programs manage the same thing: compressed swap, or killing for memory.
+//! Two programs manage the same thing: compressed swap, killing for memory, or settings of memory.
 //!
 //! Known by the files that switch them on, not by what runs: the second one of two makers of zram swap
 //! fails at boot or takes the next device, depending on who comes first.
@@ -12,12 +12,12 @@ use crate::text::writes_and;
 
 pub(super) const RULE: Rule = Rule {
     id: "managers-fight",
-    doc: "Two programs are switched on that both set up compressed swap, or both kill for memory.",
+    doc: "Two programs are switched on that both set up compressed swap, kill for memory, or set vm settings.",
     look,
 };
 
 fn look(interval: &Interval) -> Vec<Finding> {
-    let purposes = [Purpose::CompressedSwap, Purpose::OomKiller];
+    let purposes = [Purpose::CompressedSwap, Purpose::OomKiller, Purpose::Settings];
     purposes.into_iter().filter_map(|purpose| finding(&interval.end, purpose)).collect()
 }
 
@@ -38,6 +38,13 @@ fn finding(host: &Snapshot, purpose: Purpose) -> Option<Finding> {
             "kill for memory",
             "Each has thresholds of its own, and the stricter one always kills first. The other one's \
              rules about who is spared are never asked.",
+            Severity::Info,
+        ),
+        Purpose::Settings => (
+            "set vm settings",
+            "Both write settings such as vm.dirty_writeback_centisecs when they start, and the one that \
+             starts last wins. systemd stops tuned when tlp is started and the other way round, so that \
+             which one runs can differ between boots.",
             Severity::Info,
         ),
     };
@@ -66,7 +73,11 @@ fn next(second: &Manager) -> Vec<String> {
             &format!("lasts; back with sudo systemctl enable {unit}"),
         )
     });
-    let look = "systemctl list-units '*zram*' '*swap*' '*oom*' 'nohang*'".to_owned();
+    let look = match second.purpose {
+        Purpose::Settings => "systemctl status tuned tlp laptop-mode",
+        _ => "systemctl list-units '*zram*' '*swap*' '*oom*' 'nohang*'",
+    };
+    let look = look.to_owned();
     disable.into_iter().chain([look]).collect()
 }
 
@@ -111,6 +122,22 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing_killers());
         assert_eq!(finding.title, "systemd-oomd and earlyoom both kill for memory");
         assert_eq!(finding.severity, Severity::Info);
+    }
+
+    pub(crate) fn firing_settings() -> Interval {
+        managed(vec![
+            manager("tuned", Purpose::Settings, &format!("{WANTS}/tuned.service")),
+            manager("tlp", Purpose::Settings, &format!("{WANTS}/tlp.service")),
+        ])
+    }
+
+    #[test]
+    fn two_that_set_settings_are_worth_knowing() {
+        let finding = only(&RULE, &firing_settings());
+        assert_eq!(finding.title, "tuned and tlp both set vm settings");
+        assert_eq!(finding.severity, Severity::Info);
+        assert!(finding.next[0].starts_with("sudo systemctl disable tlp.service  # writes;"));
+        assert_eq!(finding.next[1], "systemctl status tuned tlp laptop-mode");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod cache_not_cache;
 mod commit_limit;
+mod deleted_files;
 mod dirty_stall;
 mod extfrag_threshold;
 mod fragmentation;
@@ -66,6 +67,7 @@ pub(crate) static ALL: &[Rule] = &[
     khugepaged_starves::RULE,
     thp_bloat_guard_off::RULE,
     cache_not_cache::RULE,
+    deleted_files::RULE,
     hugetlb_unused::RULE,
     fragmentation::RULE,
     mglru_off::RULE,
@@ -118,6 +120,7 @@ pub(crate) static FIRING: &[Firing] = &[
     ("khugepaged-starves", khugepaged_starves::tests::firing),
     ("thp-bloat-guard-off", thp_bloat_guard_off::tests::firing),
     ("cache-not-cache", cache_not_cache::tests::firing),
+    ("deleted-files", deleted_files::tests::firing),
     ("hugetlb-unused", hugetlb_unused::tests::firing),
     ("fragmentation", fragmentation::tests::firing),
     ("mglru-off", mglru_off::tests::firing),
@@ -136,8 +139,11 @@ pub(crate) static FIRING: &[Firing] = &[
     ("settings-differ", settings_differ::tests::firing),
     ("settings-differ", settings_differ::tests::firing_lost),
     ("settings-differ", settings_differ::tests::firing_twice),
+    ("settings-differ", settings_differ::tests::firing_tuned),
+    ("settings-differ", settings_differ::tests::firing_tuned_over_a_file),
     ("managers-fight", managers_fight::tests::firing),
     ("managers-fight", managers_fight::tests::firing_killers),
+    ("managers-fight", managers_fight::tests::firing_settings),
     ("generator-parameters", generator_parameters::tests::firing),
     ("hibernation-zram", hibernation_zram::tests::firing),
 ];

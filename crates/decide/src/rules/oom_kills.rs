@@ -3,12 +3,15 @@
 //!
 //! The kernel log says who, when and by which limit. Where it cannot be read, or no longer holds the
 //! report, counters say how many since boot and in which group.
+//!
+//! The log holds a report for as long as nothing overwrites it, which can be months. A kill is therefore
+//! never more severe for being older, nor for being that of a group that no longer exists.
 
 use std::collections::BTreeMap;
 
 use pagewise_model::{
-    Cgroup, Change, Evidence, Finding, Interval, Name, OomConstraint, OomKill, Outcome, Severity,
-    Snapshot,
+    Cgroup, Change, Evidence, Finding, Hierarchy, Interval, Name, OomConstraint, OomKill, Outcome,
+    Severity, Snapshot,
 };
 
 use crate::Rule;
@@ -25,20 +28,46 @@ pub(super) const RULE: Rule = Rule {
 
 /// A kill is a warning for so long, in seconds.
 const DAY: f64 = 86_400.0;
+/// The same for a kill in a group that no longer exists: there is nothing left to set right.
+const HOUR: f64 = 3_600.0;
 /// Groups that get a finding each.
 const GROUPS: usize = 3;
 /// Kills that are named as proof.
 const NAMED: usize = 5;
 
-/// Whose memory ran out: `None` is the machine's.
+/// The group whose memory ran out; `None` where it was no group's.
 type Owner = Option<Name>;
 
+/// What ran out of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Scarce {
+    /// The machine, or nobody says what.
+    Machine,
+    /// The nodes that a cpuset allows.
+    Cpuset,
+    /// The nodes that a NUMA policy allows.
+    Policy,
+    /// A cgroup at its limit.
+    Group,
+}
+
+impl Scarce {
+    fn of(kill: &OomKill) -> Self {
+        match kill.constraint {
+            Some(OomConstraint::Cgroup) => Self::Group,
+            Some(OomConstraint::Cpuset) => Self::Cpuset,
+            Some(OomConstraint::Policy) => Self::Policy,
+            Some(OomConstraint::Host) | None => Self::Machine,
+        }
+    }
+}
+
 fn look(interval: &Interval) -> Vec<Finding> {
-    let mut owners: BTreeMap<(bool, Owner), Vec<&OomKill>> = BTreeMap::new();
+    let mut owners: BTreeMap<(Scarce, Owner), Vec<&OomKill>> = BTreeMap::new();
     for kill in &interval.end.kernel_log.kills {
-        let of_group = kill.constraint == Some(OomConstraint::Cgroup);
-        let owner = kill.group.clone().filter(|_| of_group);
-        owners.entry((of_group, owner)).or_default().push(kill);
+        let scarce = Scarce::of(kill);
+        let owner = kill.group.clone().filter(|_| scarce == Scarce::Group);
+        owners.entry((scarce, owner)).or_default().push(kill);
     }
     if owners.is_empty() {
         return counted_only(interval).into_iter().collect();
@@ -74,12 +103,29 @@ fn finding(interval: &Interval, kills: &[&OomKill]) -> Option<Finding> {
 }
 
 fn severity(interval: &Interval, kill: &OomKill) -> Severity {
+    let gone = is_group_gone(&interval.end, kill);
+    let warns = if gone { HOUR } else { DAY };
     match kill.seconds_ago {
         Some(_) if oom::is_recent(interval, kill) => Severity::Critical,
-        Some(seconds) if seconds > DAY => Severity::Info,
+        Some(seconds) if seconds > warns => Severity::Info,
+        Some(_) => Severity::Warning,
         // a kill whose time is not known may be one of today
-        Some(_) | None => Severity::Warning,
+        None if gone => Severity::Info,
+        None => Severity::Warning,
     }
+}
+
+/// Whether the group at whose limit the kill happened no longer exists. In a container the log names
+/// groups by paths of the host, and of a host with too many groups not all are known.
+fn is_group_gone(host: &Snapshot, kill: &OomKill) -> bool {
+    let cgroups = &host.cgroups;
+    let all_known = cgroups.hierarchy != Hierarchy::None
+        && !cgroups.groups.is_empty()
+        && cgroups.left_out == 0
+        && host.host.container.value().is_none();
+    let of_group = kill.constraint == Some(OomConstraint::Cgroup);
+    let group = kill.group.as_ref().filter(|_| of_group && all_known);
+    group.is_some_and(|path| oom::find_group(host, path).is_none())
 }
 
 fn title(kills: &[&OomKill], last: &OomKill) -> String {
@@ -92,7 +138,11 @@ fn title(kills: &[&OomKill], last: &OomKill) -> String {
     let place = match (&last.group, is_of_group(kills)) {
         (Some(group), true) => format!(" at the limit of {}", short_group(group.as_str())),
         (None, true) => " at a cgroup's limit".to_owned(),
-        (_, false) => ": the machine ran out of memory".to_owned(),
+        (_, false) => match Scarce::of(last) {
+            Scarce::Cpuset => ": its cpuset ran out of memory".to_owned(),
+            Scarce::Policy => ": its NUMA nodes ran out".to_owned(),
+            Scarce::Machine | Scarce::Group => ": the machine ran out of memory".to_owned(),
+        },
     };
     format!("{who}{place}")
 }
@@ -110,7 +160,9 @@ fn what(host: &Snapshot, kills: &[&OomKill], last: &OomKill) -> String {
     let available = host.memory.available.get().filter(|_| is_of_group(kills));
     let available =
         available.map_or_else(String::new, |size| format!(", and {size} are available to all now"));
-    let text = format!("{} {}{reports}{available}", oom::how_long_ago(last), oom::title(last));
+    let gone = if is_group_gone(host, last) { "; the group no longer exists" } else { "" };
+    let text =
+        format!("{} {}{reports}{available}{gone}", oom::how_long_ago(last), oom::title(last));
     sentence(&text) + "."
 }
 
@@ -119,6 +171,11 @@ fn why(kill: &OomKill) -> &'static str {
         return "A cgroup that is at its limit and can neither drop nor swap more has a process of its \
                 own killed, however much the machine has free. The report in the kernel log says what \
                 the group held and why swap did not help.";
+    }
+    if matches!(Scarce::of(kill), Scarce::Cpuset | Scarce::Policy) {
+        return "A process that may use some NUMA nodes only is killed when those have no memory left, \
+                however much the others have free. The report in the kernel log says what memory was used \
+                for at that moment and who held it.";
     }
     "When nothing more can be dropped or swapped, the kernel kills the process that frees most, \
      whether or not that one grew. The report in the kernel log says what memory was used for at that \
@@ -161,7 +218,7 @@ fn counted_only(interval: &Interval) -> Option<Finding> {
               its memory lasts and for those who may read it."
             .to_owned(),
         evidence: proof.done(),
-        next: look_there(host),
+        next: oom::elsewhere(host),
     })
 }
 
@@ -198,14 +255,6 @@ fn told(now: Option<&Change>, groups: &[&Cgroup]) -> String {
     }
 }
 
-fn look_there(host: &Snapshot) -> Vec<String> {
-    let mut commands = vec!["sudo journalctl -k --grep 'oom-kill:|Killed process'".to_owned()];
-    if host.kernel_log.records.is_denied() {
-        commands.insert(0, "sudo pagewise doctor --oom".to_owned());
-    }
-    commands
-}
-
 /// Groups in which somebody was killed, the innermost: a group counts for those below it, too.
 fn groups_with_kills(host: &Snapshot) -> Vec<&Cgroup> {
     let kills = |group: &Cgroup| group.events.oom_kill.get().unwrap_or(0);
@@ -224,10 +273,11 @@ fn groups_with_kills(host: &Snapshot) -> Vec<&Cgroup> {
 #[cfg(test)]
 pub(super) mod tests {
     use pagewise_model::{Reading, Source};
+    use proptest::prelude::*;
 
     use super::*;
     use crate::oom::tests::{by_host, by_limit};
-    use crate::testing::{assert_silent, calm, grow, line, only, proof_of, set, with};
+    use crate::testing::{assert_silent, calm, file, grow, line, only, proof_of, set, with};
 
     fn ago(seconds: f64, mut kill: OomKill) -> OomKill {
         kill.seconds_ago = Some(seconds);
@@ -289,6 +339,20 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_kill_for_lack_of_some_nodes_is_not_the_machines() {
+        let by = |constraint| OomKill { constraint: Some(constraint), ..by_host() };
+        let (cpuset, policy) = (by(OomConstraint::Cpuset), by(OomConstraint::Policy));
+        let finding = only(&RULE, &with_kills(vec![ago(5.0, cpuset.clone())]));
+        assert_eq!(finding.title, "the kernel killed java (pid 77): its cpuset ran out of memory");
+        assert!(finding.what.contains("because the memory nodes of its cpuset ran out"));
+        assert!(finding.why.contains("may use some NUMA nodes only"));
+        let finding = only(&RULE, &with_kills(vec![ago(5.0, policy.clone())]));
+        assert_eq!(finding.title, "the kernel killed java (pid 77): its NUMA nodes ran out");
+        let each = (RULE.look)(&with_kills(vec![cpuset, policy, by_host(), by_limit()]));
+        assert_eq!(each.len(), 4, "{each:#?}");
+    }
+
+    #[test]
     fn a_kill_matters_less_the_older_it_is() {
         let severity = |seconds| only(&RULE, &with_kills(vec![ago(seconds, by_host())])).severity;
         assert_eq!(severity(0.0), Severity::Critical);
@@ -299,6 +363,76 @@ pub(super) mod tests {
         let mut kill = by_host();
         kill.seconds_ago = None;
         assert_eq!(only(&RULE, &with_kills(vec![kill])).severity, Severity::Warning);
+    }
+
+    /// [`by_limit`] in a group that exists.
+    fn by_limit_of_db() -> OomKill {
+        OomKill { group: Some(Name::from("/system.slice/db.service")), ..by_limit() }
+    }
+
+    #[test]
+    fn a_kill_in_a_group_that_is_gone_matters_for_an_hour() {
+        let finding = |seconds, kill| only(&RULE, &with_kills(vec![ago(seconds, kill)]));
+        assert_eq!(finding(600.0, by_limit()).severity, Severity::Critical);
+        assert_eq!(finding(3_600.0, by_limit()).severity, Severity::Warning);
+        assert_eq!(finding(3_601.0, by_limit()).severity, Severity::Info);
+        assert_eq!(finding(3_601.0, by_limit_of_db()).severity, Severity::Warning);
+        let what = |kill| finding(3_601.0, kill).what;
+        assert!(
+            what(by_limit()).ends_with("; the group no longer exists."),
+            "{}",
+            what(by_limit())
+        );
+        assert!(!what(by_limit_of_db()).contains("no longer exists"));
+    }
+
+    #[test]
+    fn a_group_that_may_exist_is_not_called_gone() {
+        let severity = |change: fn(&mut Snapshot)| {
+            let mut interval = with_kills(vec![ago(7_200.0, by_limit())]);
+            change(&mut interval.end);
+            only(&RULE, &interval).severity
+        };
+        assert_eq!(severity(|_| ()), Severity::Info);
+        assert_eq!(severity(|host| host.cgroups.left_out = 1), Severity::Warning);
+        assert_eq!(severity(|host| host.cgroups.groups.clear()), Severity::Warning);
+        assert_eq!(severity(|host| host.cgroups.hierarchy = Hierarchy::None), Severity::Warning);
+        let in_docker = |host: &mut Snapshot| {
+            host.host.container = file("/.dockerenv", Name::from("docker"));
+        };
+        assert_eq!(severity(in_docker), Severity::Warning);
+    }
+
+    proptest! {
+        /// Of two kills that differ in age, or in whether their group still exists, the older one and
+        /// the one of the group that is gone are never more severe.
+        #[test]
+        fn severity_never_rises_with_age_or_with_a_group_that_is_gone(
+            seconds in 0.0f64..200_000.0,
+            older in 0.0f64..200_000.0,
+            of_host: bool,
+        ) {
+            let there = || if of_host { by_host() } else { by_limit_of_db() };
+            let gone = || if of_host { by_host() } else { by_limit() };
+            let severity = |seconds, kill| only(&RULE, &with_kills(vec![ago(seconds, kill)])).severity;
+            prop_assert!(severity(seconds + older, there()) <= severity(seconds, there()));
+            prop_assert!(severity(seconds + older, gone()) <= severity(seconds, gone()));
+            prop_assert!(severity(seconds, gone()) <= severity(seconds, there()));
+        }
+
+        /// A newer kill beside an old one never makes the finding milder.
+        #[test]
+        fn a_second_kill_never_makes_it_milder(
+            first in 0.0f64..200_000.0,
+            second in 0.0f64..200_000.0,
+        ) {
+            let worst = |kills: &[f64]| {
+                let kills = kills.iter().map(|&seconds| ago(seconds, by_host())).collect();
+                only(&RULE, &with_kills(kills)).severity
+            };
+            let (older, newer) = (first.max(second), first.min(second));
+            prop_assert!(worst(&[older, newer]) >= worst(&[older]));
+        }
     }
 
     #[test]

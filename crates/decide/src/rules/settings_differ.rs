@@ -5,8 +5,11 @@
 //! `vm.min_free_kbytes` may be larger than a file says, because khugepaged raises it. Of a pair like
 //! `vm.dirty_ratio` and `vm.dirty_bytes` the one that does not rule reads 0. A recording without any
 //! file of sysctl says nothing about what would be lost.
+//!
+//! tuned, where it is switched on, applies its profile after sysctl's files, and then those of the
+//! administrator again unless `reapply_sysctl` is 0.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pagewise_model::knob::{KnobReading, Persist, Undo};
 use pagewise_model::{Configuration, Finding, Interval, PersistentSetting, Severity, Snapshot};
@@ -29,7 +32,10 @@ const CONF: &str = "/etc/sysctl.conf";
 
 fn look(interval: &Interval) -> Vec<Finding> {
     let host = &interval.end;
-    [not_in_force(host), lost(host), set_twice(host)].into_iter().flatten().collect()
+    [not_in_force(host), lost(host), set_twice(host), overruled(host)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// A setting as it is and as a file wants it.
@@ -57,9 +63,12 @@ fn wanted_value(setting: &PersistentSetting) -> &str {
 }
 
 fn not_in_force(host: &Snapshot) -> Option<Finding> {
-    let wishes: BTreeMap<&str, &PersistentSetting> =
-        host.configuration.sysctl.iter().map(|setting| (setting.knob, setting)).collect();
-    let differing = wishes.into_values().filter_map(|wanted| {
+    let files = &host.configuration;
+    let of_tuned = files.tuned.iter().flat_map(|tuned| &tuned.settings);
+    let knobs: BTreeSet<&str> =
+        files.sysctl.iter().chain(of_tuned).map(|setting| setting.knob).collect();
+    let differing = knobs.into_iter().filter_map(|knob| {
+        let wanted = files.wanted(knob)?;
         let running = host.knob(wanted.knob)?;
         differs(&host.configuration, running, wanted).then_some(Difference { running, wanted })
     });
@@ -87,12 +96,25 @@ fn not_in_force(host: &Snapshot) -> Option<Finding> {
             .done(),
         next: vec![
             writes_and(format!("sudo sysctl {name}={}", quoted(wanted)), &back),
-            "systemctl status systemd-sysctl".to_owned(),
+            match is_of_tuned(first.wanted) {
+                true => "tuned-adm verify".to_owned(),
+                false => "systemctl status systemd-sysctl".to_owned(),
+            },
         ],
     })
 }
 
+/// Whether a profile of tuned sets it.
+fn is_of_tuned(setting: &PersistentSetting) -> bool {
+    setting.value.source.path().ends_with("/tuned.conf")
+}
+
 fn why_not(differing: &[Difference<'_>]) -> String {
+    if differing.first().is_some_and(|it| is_of_tuned(it.wanted)) {
+        return "tuned applies its profile after sysctl's files when it starts, and when the profile is \
+                chosen. Somebody has written another value since, or tuned does not run."
+            .to_owned();
+    }
     let in_conf = differing.iter().any(|it| it.wanted.value.source.path() == CONF);
     let second = if in_conf {
         "systemd reads /etc/sysctl.conf only through a link in /etc/sysctl.d, which Debian has no more \
@@ -125,7 +147,7 @@ fn same(live: &str, wish: &str) -> bool {
 /// Whether a file sets the setting that excludes this one.
 fn has_partner(files: &Configuration, running: &KnobReading) -> bool {
     match running.knob.undo {
-        Undo::WriteBackNonZero { pair } => files.last(pair).is_some(),
+        Undo::WriteBackNonZero { pair } => files.wanted(pair).is_some(),
         _ => false,
     }
 }
@@ -152,8 +174,8 @@ fn lost(host: &Snapshot) -> Option<Finding> {
         title: format!("{} in no file of sysctl", counted_changed(lost.len())),
         what: format!("{}.", named(shown)),
         why: "Values that were written by hand are gone after the next boot, and the host behaves \
-              differently then. A service such as tuned or kubelet may set them again; if it does, \
-              nothing is lost."
+              differently then. A service such as kubelet may set them again; if it does, nothing is \
+              lost."
             .to_owned(),
         evidence: lost
             .iter()
@@ -180,7 +202,7 @@ fn is_lost(files: &Configuration, reading: &KnobReading) -> bool {
     knob.persist.contains(&Persist::Sysctl)
         && !SET_OTHERWISE.contains(&knob.name)
         && !same(live.as_str(), default)
-        && files.last(knob.name).is_none()
+        && files.wanted(knob.name).is_none()
         && !has_partner(files, reading)
 }
 
@@ -217,6 +239,41 @@ fn set_twice(host: &Snapshot) -> Option<Finding> {
     })
 }
 
+/// A file of the administrator that a profile of tuned overrules.
+fn overruled(host: &Snapshot) -> Option<Finding> {
+    let tuned = host.configuration.tuned.as_ref()?;
+    let mut pairs = tuned.settings.iter().rev().filter_map(|setting| {
+        let file = host.configuration.last(setting.knob).filter(|file| is_administrators(file))?;
+        let wins = host.configuration.wanted(setting.knob)?;
+        wins.value.value()?;
+        (is_of_tuned(wins) && !same(wanted_value(wins), wanted_value(file))).then_some((wins, file))
+    });
+    let (wins, file) = pairs.next()?;
+    let (knob, profile) = (wins.knob, tuned.profile.value()?);
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Info,
+        title: short(format!("tuned sets {knob} to {} over its file", wanted_value(wins))),
+        what: format!(
+            "{} sets {knob} to {}, and the profile {profile} ({}) to {}, which wins.",
+            file.value.source,
+            wanted_value(file),
+            wins.value.source,
+            wanted_value(wins)
+        ),
+        why: "tuned applies its profile after sysctl's files, and reapply_sysctl in \
+              /etc/tuned/tuned-main.conf is off, so that those files are not applied again. The file \
+              looks as if it were in force and is not."
+            .to_owned(),
+        evidence: Proof::new()
+            .named(knob, &file.value)
+            .named(knob, &wins.value)
+            .named("active profile", &tuned.profile)
+            .done(),
+        next: vec!["tuned-adm active".to_owned(), "grep reapply_sysctl /etc/tuned/tuned-main.conf".to_owned()],
+    })
+}
+
 /// Only these have to agree: a vendor's file is meant to be overruled.
 fn is_administrators(setting: &PersistentSetting) -> bool {
     let path = setting.value.source.path();
@@ -244,7 +301,7 @@ fn short(title: String) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use pagewise_model::Name;
+    use pagewise_model::{Name, Tuned};
 
     use super::*;
     use crate::testing::{assert_silent, calm, knob, line, only, with};
@@ -271,6 +328,66 @@ pub(super) mod tests {
             file(host, "/etc/sysctl.d/10-bob.conf", "vm.swappiness", "10");
             file(host, "/etc/sysctl.d/90-swap.conf", "vm.swappiness", "60");
         })
+    }
+
+    /// tuned with a profile that wants so much swappiness.
+    fn tuned(host: &mut Snapshot, value: &str, reapplies_sysctl: bool) {
+        let path = "/usr/lib/tuned/virtual-guest/tuned.conf";
+        let value = line(path, 22, Name::from(value));
+        host.configuration.tuned = Some(Tuned {
+            profile: line("/etc/tuned/active_profile", 1, Name::from("virtual-guest")),
+            settings: vec![PersistentSetting { knob: "vm.swappiness", value }],
+            reapplies_sysctl,
+        });
+    }
+
+    pub(crate) fn firing_tuned() -> Interval {
+        with(|host| tuned(host, "30", true))
+    }
+
+    pub(crate) fn firing_tuned_over_a_file() -> Interval {
+        with(|host| {
+            tuned(host, "60", false);
+            file(host, "/etc/sysctl.d/90-swap.conf", "vm.swappiness", "180");
+        })
+    }
+
+    #[test]
+    fn the_profile_of_tuned_is_a_wish_like_a_file() {
+        let finding = only(&RULE, &firing_tuned());
+        assert_eq!(finding.title, "vm.swappiness is 60 and its file says 30");
+        assert!(finding.what.contains("/usr/lib/tuned/virtual-guest/tuned.conf:22 sets 30"));
+        assert!(finding.why.starts_with("tuned applies its profile after"), "{}", finding.why);
+        assert_eq!(finding.next[1], "tuned-adm verify");
+        assert_silent(&RULE, &with(|host| tuned(host, "60", true)));
+    }
+
+    #[test]
+    fn what_tuned_sets_is_not_lost() {
+        let set_by_tuned = with(|host| {
+            knob(host, "vm.swappiness", "30");
+            host.configuration.sysctl_files = 2;
+            tuned(host, "30", true);
+        });
+        assert_silent(&RULE, &set_by_tuned);
+    }
+
+    #[test]
+    fn who_wins_depends_on_whether_tuned_applies_files_again() {
+        let finding = only(&RULE, &firing_tuned_over_a_file());
+        assert_eq!(finding.title, "tuned sets vm.swappiness to 60 over its file");
+        assert!(finding.what.contains("the profile virtual-guest ("), "{}", finding.what);
+        // applied again, the file wins, and then it is what has to run
+        let with_file = |path: &str| {
+            with(|host| {
+                tuned(host, "30", true);
+                file(host, path, "vm.swappiness", "60");
+            })
+        };
+        assert_silent(&RULE, &with_file("/etc/sysctl.d/90-swap.conf"));
+        // a file of the vendor is not applied again
+        let vendor = only(&RULE, &with_file("/usr/lib/sysctl.d/10-vendor.conf"));
+        assert_eq!(vendor.title, "vm.swappiness is 60 and its file says 30");
     }
 
     #[test]

@@ -307,7 +307,8 @@ fn the_line_names_the_worst_thing_with_its_number() {
     );
     let killed = line(Badness { kills: 2, ..NOTHING });
     assert!(
-        killed.starts_with("Memory ran out: the kernel killed 2 processes in the last 10 seconds")
+        killed
+            .starts_with("The kernel killed 2 processes for lack of memory in the last 10 seconds")
     );
     let group = line(Badness { group_kills: 1, group: 0.5, ..NOTHING });
     assert_eq!(

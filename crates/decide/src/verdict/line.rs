@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The verdict in words: the worst thing with its number, then whose it is.
 
-use pagewise_model::{Bytes, GroupVerdict, Interval, Level, OomKill, Psi, Snapshot, grouped};
+use pagewise_model::{
+    Bytes, GroupVerdict, Interval, Level, OomConstraint, OomKill, Psi, Snapshot, grouped,
+};
 
 use super::group::{GroupTrouble, Trouble};
 use super::host::{self, Cause, Signal};
@@ -90,8 +92,21 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
             available()
         ),
         Cause::RecentKill(kill) => {
-            format!("Memory ran out: {}; {}.", of_kill(kill), available())
+            let what = match kill.constraint {
+                Some(OomConstraint::Cpuset | OomConstraint::Policy) => "Memory of some NUMA nodes",
+                _ => "Memory",
+            };
+            format!("{what} ran out: {}; {}.", of_kill(kill), available())
         }
+        // Without the kernel log nobody knows whose memory it was: a kill frees what had run out, and a
+        // group can end with its process.
+        Cause::Kills(kills) if host::is_spared(host) => format!(
+            "The kernel killed {} for lack of memory in the last {:.0} seconds, of the machine or of a cgroup \
+             at its limit; {}.",
+            counted_processes(kills.delta),
+            kills.seconds.max(1.0),
+            available()
+        ),
         Cause::Kills(kills) => format!(
             "Memory ran out: the kernel killed {} in the last {:.0} seconds; {}.",
             counted_processes(kills.delta),

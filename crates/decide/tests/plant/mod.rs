@@ -11,10 +11,15 @@ pub(crate) const HUGE: &str = "debian12-6.18-x86_64-24g-thp";
 pub(crate) const ZRAM: &str = "debian12-6.18-x86_64-24g-zram-swap";
 /// The same while a cgroup of 64 MiB swaps 130 MiB to it.
 pub(crate) const ZRAM_USED: &str = "debian12-6.18-x86_64-24g-zram-swap-used";
+/// A swap file in front of zram, neither in use.
+pub(crate) const BEHIND_FILE: &str = "debian12-6.18-x86_64-24g-zram-behind-file";
 /// A swap file in front of zram, in use.
 pub(crate) const BEHIND_FILE_USED: &str = "debian12-6.18-x86_64-24g-zram-behind-file-used";
 /// 512 MiB, cgroup v2, 7.2: a service of 64 MiB works on 160 MiB, of which zram takes the rest.
 pub(crate) const V2_LIMIT: &str = "debian-sid-7.2-x86_64-512m-zram-pressure";
+
+/// 512 MiB, 6.12, systemd: files of sysctl that disagree with each other and with what runs.
+pub(crate) const SETTINGS: &str = "debian-trixie-6.12-x86_64-512m-settings";
 
 const SERVICE: &str = "sys/fs/cgroup/system.slice/cg-2.service";
 /// The largest process of [`HUGE`].
@@ -306,4 +311,33 @@ pub(crate) fn two_makers_of_swap(host: Scene) -> Scene {
     host.file("usr/lib/systemd/system-generators/zram-generator", "")
         .file("etc/systemd/zram-generator.conf", "[zram0]\nzram-size = ram / 2\n")
         .file("etc/systemd/system/multi-user.target.wants/zramswap.service", "")
+}
+
+/// The service of [`V2_LIMIT`] ended with its group between the two looks.
+pub(crate) fn vanished(host: Scene) -> Scene {
+    host.without_at("end", SERVICE)
+}
+
+/// So many more groups, each with a little memory.
+pub(crate) fn crowded(host: Scene, many: usize) -> Scene {
+    let none = "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\noom_group_kill 0\n";
+    (0..many).fold(host, |host, at| {
+        let folder = format!("sys/fs/cgroup/cg-{at}.slice/memory");
+        host.file(&format!("{folder}.stat"), "anon 4096\n")
+            .file(&format!("{folder}.current"), "4096\n")
+            .file(&format!("{folder}.events"), none)
+    })
+}
+
+/// tuned switched on with a profile that wants so much swappiness.
+pub(crate) fn tuned(host: Scene, swappiness: &str) -> Scene {
+    let profile = format!("[main]\n\n[sysctl]\nvm.swappiness = {swappiness}\n");
+    host.file("etc/systemd/system/multi-user.target.wants/tuned.service", "")
+        .file("etc/tuned/active_profile", "virtual-guest\n")
+        .file("usr/lib/tuned/virtual-guest/tuned.conf", profile)
+}
+
+/// tlp switched on.
+pub(crate) fn tlp(host: Scene) -> Scene {
+    host.file("etc/systemd/system/multi-user.target.wants/tlp.service", "")
 }

@@ -7,7 +7,8 @@
 //! name can look like another line, because the kernel escapes line ends in records.
 //!
 //! Programs may write to the log, too; the kernel marks their records, which are skipped. The log of
-//! an earlier boot is not here: journald keeps it in files of its own, which are not read.
+//! an earlier boot is not here: journald keeps it in files of its own, of which is only read that there
+//! are some.
 //!
 //! [`Name`]: pagewise_model::Name
 
@@ -18,9 +19,9 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-use pagewise_model::{KernelLog, Reading, Source, Taken};
+use pagewise_model::{KernelLog, Name, Reading, Source, Taken};
 
-use crate::root::{Entry, HostRoot, NO_SUCH_FILE};
+use crate::root::{Entry, HostRoot, NO_SUCH_FILE, absolute};
 use line::OomLine;
 use record::{Head, records, unread};
 use report::Reports;
@@ -44,9 +45,24 @@ pub fn read(host: &HostRoot, taken: &Taken) -> KernelLog {
     let answer = answer.map_err(|refusal| refusal.explained(NO_SUCH_FILE, missing));
     host.remember(PATH, || Entry::of(&answer));
     let source = Source::file(SHOWN);
-    match answer {
+    let log = match answer {
         Err(refusal) => KernelLog { records: refusal.reading(source), ..KernelLog::default() },
         Ok(kept) => understand(&kept, source, page_size, taken),
+    };
+    KernelLog { journal: journal(host), ..log }
+}
+
+/// Where journald keeps files, which outlive the kernel log, and on a disk the boot.
+pub(crate) const JOURNALS: [(&str, &str); 2] =
+    [("var/log/journal", "persistent"), ("run/log/journal", "volatile")];
+
+fn journal(host: &HostRoot) -> Reading<Name> {
+    let found = JOURNALS.iter().find(|(path, _)| host.exists(path));
+    match found {
+        Some((path, kind)) => Reading::found(Name::from(*kind), Source::file(absolute(path))),
+        None => {
+            Reading::absent("no folder of journald here", Source::file(absolute(JOURNALS[0].0)))
+        }
     }
 }
 
@@ -76,6 +92,7 @@ fn understand(kept: &[u8], source: Source, page_size: u64, taken: &Taken) -> Ker
         wrapped: first > 0,
         kills,
         left_out,
+        ..KernelLog::default()
     }
 }
 

@@ -169,6 +169,15 @@ fn a_log_that_cannot_be_read_says_what_would_help() {
 }
 
 #[test]
+fn files_of_journald_are_known_to_be_there() {
+    let journal = |path| read(&host([(PATH, "x"), (path, "")]), &taken()).journal;
+    let kind = |path| journal(path).value().map(ToString::to_string);
+    assert_eq!(kind("var/log/journal").as_deref(), Some("persistent"));
+    assert_eq!(kind("run/log/journal").as_deref(), Some("volatile"));
+    assert_eq!(kind("var/log/syslog"), None);
+}
+
+#[test]
 fn without_a_clock_there_is_no_time() {
     let log = read(&host([(PATH, log(BY_LIMIT))]), &Taken::default());
     assert_eq!((log.kills[0].unix_seconds, log.kills[0].seconds_ago), (None, None));

@@ -65,6 +65,44 @@ pub(super) fn generator(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
+/// Names of tuned's profiles.
+pub(super) fn tuned_profiles(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    Some([named_profiles(names, bytes).as_bytes(), b"\n"].concat())
+}
+
+fn named_profiles(names: &mut Names, bytes: &[u8]) -> String {
+    let parts = bytes.split(|byte| byte.is_ascii_whitespace() || *byte == b',');
+    let known = parts.filter_map(crate::tuned::plain).map(|name| names.tuned_profile(name));
+    known.collect::<Vec<String>>().join(" ")
+}
+
+/// Whether tuned applies files of sysctl again.
+pub(super) fn tuned_main(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_= ".contains(byte);
+    lines(bytes, |line| {
+        let is_it = line.trim_ascii().starts_with(b"reapply_sysctl") && line.len() <= 40;
+        (is_it && line.iter().all(plain)).then(|| line.to_vec())
+    })
+}
+
+/// Settings of memory in a profile of tuned, the profiles that it includes, and its sections.
+pub(super) fn tuned(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    lines(bytes, |line| {
+        if let Some(section) = crate::tuned::section(line) {
+            let known: &[u8] = match section {
+                b"main" | b"sysctl" => section,
+                _ => b"other",
+            };
+            return Some([b"[", known, b"]"].concat());
+        }
+        if let Some(included) = crate::tuned::include(line) {
+            return Some(format!("include={}", named_profiles(names, included)).into_bytes());
+        }
+        let (_, value) = crate::configuration::parsed(line)?;
+        words(&value).all(is_number).then(|| line.to_vec())
+    })
+}
+
 /// The version digits of the kernel's release.
 pub(super) fn release(names: &mut Names, _: &[u8]) -> Option<Vec<u8>> {
     Some(format!("{}\n", names.release()).into_bytes())
@@ -312,6 +350,19 @@ mod tests {
         assert_eq!(text, "\nCONFIG_ZSWAP=y\n");
         assert_eq!(config_gz(&mut names, b"\x1f\x8bbroken"), None);
         assert_eq!(config_gz(&mut names, b"CONFIG_BOB=y").unwrap(), b"");
+    }
+
+    #[test]
+    fn of_a_profile_of_tuned_stays_what_it_sets_of_memory() {
+        let text = "# bob's\n[main]\nsummary=payroll\ninclude=payroll, virtual-guest\n[sysctl]\n\
+                    vm.swappiness=10\nkernel.hostname=bob\n[bob]\nx=bob\n";
+        let expected = "\n[main]\n\ninclude=profile-1 virtual-guest\n[sysctl]\nvm.swappiness=10\n\n[other]\n\n";
+        assert_eq!(kept(tuned, text).unwrap(), expected);
+        assert_eq!(kept(tuned_profiles, "payroll oracle\n").unwrap(), "profile-1 oracle\n");
+        assert_eq!(
+            kept(tuned_main, "a=bob\nreapply_sysctl = 0\n").unwrap(),
+            "\nreapply_sysctl = 0\n"
+        );
     }
 
     #[test]

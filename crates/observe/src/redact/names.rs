@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
 use super::places::Places;
-use super::words::{DEVICE_UNITS, ENGINES, GROUPS, PROGRAMS, SETTINGS_FILES, digits_after};
+use super::words::{
+    DEVICE_UNITS, ENGINES, GROUPS, PROGRAMS, SETTINGS_FILES, TUNED_PROFILES, digits_after,
+};
 use crate::kernel_log::Rename;
 use crate::record::Tape;
 
@@ -17,6 +19,7 @@ pub(super) struct Names {
     groups: Aliases,
     users: Aliases,
     settings_files: Aliases,
+    tuned_profiles: Aliases,
     release: Vec<u8>,
     release_digits: String,
     pub(super) places: Places,
@@ -42,6 +45,7 @@ impl Names {
             groups: Aliases::default(),
             users: Aliases::default(),
             settings_files: Aliases::default(),
+            tuned_profiles: Aliases::default(),
             release: release.to_vec(),
             release_digits: version_digits(release),
             places: Places::of(tape),
@@ -102,6 +106,14 @@ impl Names {
         let is_ordered = |prefix: &&str| prefix[..2].bytes().all(|byte| byte.is_ascii_digit());
         let order = name.get(..3).filter(|prefix| prefix.ends_with('-')).filter(is_ordered);
         format!("{}file-{}.conf", order.unwrap_or(""), self.settings_files.number(name.as_bytes()))
+    }
+
+    /// A profile of tuned: its own name where a package gives it.
+    pub(super) fn tuned_profile(&mut self, name: &str) -> String {
+        if TUNED_PROFILES.contains(&name) {
+            return name.to_owned();
+        }
+        format!("profile-{}", self.tuned_profiles.number(name.as_bytes()))
     }
 
     /// A user id: root stays, everybody else is counted from 1001.

@@ -17,6 +17,7 @@ use super::processes as of;
 use super::words::is_disk;
 use crate::configuration::{GENERATOR_FILES, SYSCTL_CONF, SYSCTL_FOLDERS};
 use crate::root::Entry;
+use crate::tuned;
 
 /// How a file is kept; `None` where nothing of it may stay.
 type Keep = fn(&mut Names, &[u8]) -> Option<Vec<u8>>;
@@ -50,6 +51,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("sys/module/zram/initstate", by::verbatim), ("dev/userfaultfd", by::presence),
     // swap, devices, mounts
     ("proc/swaps", by::swaps), ("proc/self/mountinfo", by::mountinfo),
+    ("statfs/{device}", by::numbers),
     ("sys/block/{disk}/queue/rotational", by::numbers), ("sys/block/{disk}/dm/name", by::dm_name),
     ("sys/block/{disk}/holders/{disk}", by::presence),
     ("sys/class/block/{disk}/uevent", by::disk_event),
@@ -60,7 +62,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("sys/block/zram{n}/backing_dev", by::place), ("sys/block/zram{n}/{any}", by::verbatim),
     ("sys/block/zmerge{n}/{any}", by::verbatim),
     ("sys/module/zswap/parameters/{any}", by::verbatim),
-    ("dev/kmsg", by::kernel_log),
+    ("dev/kmsg", by::kernel_log), ("var/log/journal", by::presence), ("run/log/journal", by::presence),
     // memory management
     ("proc/sys/vm/{any}", by::numbers), ("proc/sys/kernel/numa_balancing", by::numbers),
     ("sys/kernel/mm/transparent_hugepage/{any}", by::verbatim),
@@ -86,10 +88,14 @@ const ROWS: &[(&str, Keep)] = &[
     ("etc/systemd/system/multi-user.target.wants/earlyoom.service", by::presence),
     ("etc/systemd/system/multi-user.target.wants/nohang.service", by::presence),
     ("etc/systemd/system/multi-user.target.wants/nohang-desktop.service", by::presence),
+    ("etc/systemd/system/multi-user.target.wants/tuned.service", by::presence),
+    ("etc/systemd/system/multi-user.target.wants/tlp.service", by::presence),
+    ("etc/systemd/system/multi-user.target.wants/laptop-mode.service", by::presence),
+    ("etc/tuned/active_profile", by::tuned_profiles), ("etc/tuned/tuned-main.conf", by::tuned_main),
     ("sys/power/resume", by::numbers),
     // processes
     ("proc/{n}/status", of::status), ("proc/{n}/comm", of::comm), ("proc/{n}/stat", of::stat),
-    ("proc/{n}/statm", by::numbers),
+    ("proc/{n}/statm", by::numbers), ("proc/{n}/fd", by::verbatim),
     ("proc/{n}/cgroup", of::cgroup), ("proc/{n}/smaps_rollup", of::smaps_rollup),
     ("proc/{n}/schedstat", by::numbers), ("proc/{n}/task/{n}/children", by::numbers),
 ];
@@ -146,7 +152,8 @@ fn row(path: &str, names: &Names) -> Option<(String, Keep)> {
     listed.or_else(|| knob_row(path, names))
 }
 
-/// A file of sysctl or zram-generator. People name them: only what decides their order stays.
+/// A file of sysctl, zram-generator or tuned. People name them: only what decides their order stays, and
+/// names that packages give.
 fn settings_row(path: &str, names: &mut Names) -> Option<(String, Keep)> {
     if path == SYSCTL_CONF {
         return Some((path.to_owned(), by::sysctl));
@@ -155,6 +162,11 @@ fn settings_row(path: &str, names: &mut Names) -> Option<(String, Keep)> {
         return Some((path.to_owned(), by::generator));
     }
     let (folder, file) = path.rsplit_once('/')?;
+    if let Some((place, profile)) = folder.rsplit_once('/').filter(|_| file == tuned::FILE) {
+        let profile =
+            tuned::plain(profile.as_bytes()).filter(|_| tuned::FOLDERS.contains(&place))?;
+        return Some((format!("{place}/{}/{file}", names.tuned_profile(profile)), by::tuned));
+    }
     let is_generators = folder.strip_suffix(".d").is_some_and(|it| GENERATOR_FILES.contains(&it));
     let keep = if SYSCTL_FOLDERS.contains(&folder) {
         by::sysctl as Keep
@@ -274,6 +286,17 @@ mod tests {
         assert_eq!(kept(drop_in), "etc/systemd/zram-generator.conf.d/10-file-1.conf");
         assert_eq!(path_of("etc/sysctl.d/README"), None);
         assert_eq!(path_of("etc/other.d/10-bob.conf"), None);
+    }
+
+    #[test]
+    fn profiles_of_tuned_keep_names_that_the_package_gives() {
+        let kept = |path| path_of(path);
+        let stock = "usr/lib/tuned/virtual-guest/tuned.conf";
+        assert_eq!(kept(stock).as_deref(), Some(stock));
+        let own = kept("etc/tuned/profiles/bobs-payroll/tuned.conf");
+        assert_eq!(own.as_deref(), Some("etc/tuned/profiles/profile-1/tuned.conf"));
+        assert_eq!(kept("etc/tuned/bob/script.sh"), None);
+        assert_eq!(kept("home/bob/x/tuned.conf"), None);
     }
 
     #[test]

@@ -153,6 +153,20 @@ pub(super) const SETTINGS_FILES: &[&str] = &[
     "99-sysctl.conf",
 ];
 
+/// Profiles of tuned that its package brings.
+#[rustfmt::skip]
+pub(super) const TUNED_PROFILES: &[&str] = &[
+    "accelerator-performance", "atomic-guest", "atomic-host", "aws", "balanced", "balanced-battery",
+    "cpu-partitioning", "cpu-partitioning-powersave", "default", "desktop", "desktop-powersave",
+    "enterprise-storage", "hpc-compute", "intel-sst", "laptop-ac-powersave",
+    "laptop-battery-powersave", "latency-performance", "mssql", "network-latency",
+    "network-throughput", "openshift", "openshift-control-plane", "openshift-node",
+    "optimize-serial-console", "oracle", "postgresql", "powersave", "realtime",
+    "realtime-virtual-guest", "realtime-virtual-host", "sap-hana", "sap-netweaver",
+    "server-powersave", "spectrumscale-ece", "spindown-disk", "throughput-performance",
+    "virtual-guest", "virtual-host",
+];
+
 /// Whether `text` is `before` and then 1 to 4 digits.
 pub(super) fn digits_after(text: &str, before: &str) -> bool {
     text.strip_prefix(before).is_some_and(is_short_number)

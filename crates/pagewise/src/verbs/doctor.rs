@@ -30,7 +30,7 @@ pub(super) fn run(
     let interval = input::interval(&host, global)?;
     let looks_inside = !wanted.oom && pagewise_decide::contents_may_tell(&interval);
     let estimates = match host.end.is_live() && looks_inside && room::has_for_contents() {
-        true => scan::glance(&host.end, &interval.end),
+        true => scan::glance(&host.end, &interval.end).unwrap_or_default(),
         false => Vec::new(),
     };
     let mut all = super::findings(&interval, &estimates);
@@ -48,10 +48,15 @@ pub(super) fn run(
         cost: cost::so_far(started, &interval),
     };
     let shown = match (global.json, global.quiet, wanted.oom) {
-        (true, _, true) => json::oom(&answer, &pagewise_decide::oom::explain(&interval)),
+        (true, _, true) => json::oom(
+            &answer,
+            &pagewise_decide::oom::explain(&interval),
+            &pagewise_decide::oom::elsewhere(&interval.end),
+        ),
         (false, false, true) => {
             let explained = pagewise_decide::oom::explain(&interval);
-            text::oom(&answer, &explained, screen::look(global))
+            let elsewhere = pagewise_decide::oom::elsewhere(&interval.end);
+            text::oom(&answer, &explained, &elsewhere, screen::look(global))
         }
         (true, _, false) => json::doctor_but(&answer, chosen.ignored),
         (false, true, _) => text::doctor_in_lines(&chosen.findings),

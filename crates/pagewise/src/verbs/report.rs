@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use pagewise_model::{Interval, Process};
+use pagewise_model::{Estimate, Interval, Process};
 use pagewise_observe::{Recording, Scope};
 use pagewise_report::json::{self, Noun};
 use pagewise_report::text;
@@ -26,11 +26,12 @@ pub(super) fn run(global: &Global, wanted: &Report, started: Started) -> anyhow:
     let everything = Scope::everything(global.smaps_budget);
     let scope = Scope { process_rates: rates, smaps_enough, ..everything };
     let interval = input::interval_of(&host, global, &scope)?;
-    let looks_inside = !wanted.no_contents && (global.json || view.shows(Section::Contents));
-    let estimates = match host.end.is_live() && looks_inside && room::has_for_contents() {
-        true => scan::glance(&host.end, &interval.end),
-        false => Vec::new(),
+    let (estimates, no_contents) = match contents(global, wanted, &view, &host, &interval) {
+        Ok(estimates) => (estimates, None),
+        Err(missing) => (Vec::new(), Some(missing)),
     };
+    let named = view.sections.contains(&Section::Contents);
+    view.no_contents = no_contents.filter(|it| named || it.was_tried).map(|it| it.why);
     let findings = super::findings(&interval, &estimates);
     if !global.json {
         add_names(&host, &interval, &mut view, wanted.args);
@@ -50,6 +51,37 @@ pub(super) fn run(global: &Global, wanted: &Report, started: Started) -> anyhow:
     Ok(Outcome::Done)
 }
 
+/// Why no page contents were read.
+struct NoContents {
+    why: String,
+    /// Whether reading was tried: the whole page says so, too.
+    was_tried: bool,
+}
+
+/// What compressing the largest processes would gain.
+fn contents(
+    global: &Global,
+    wanted: &Report,
+    view: &View,
+    host: &Recording,
+    interval: &Interval,
+) -> Result<Vec<Estimate>, NoContents> {
+    let not_tried = |why: &str| Err(NoContents { why: why.to_owned(), was_tried: false });
+    if wanted.no_contents {
+        return not_tried("no page was read, because --no-contents says so");
+    }
+    if !global.json && !view.shows(Section::Contents) {
+        return not_tried("not asked for");
+    }
+    if !host.end.is_live() {
+        return not_tried("a recording holds no page contents, by design");
+    }
+    if !room::has_for_contents() {
+        return not_tried("no page was read, because there was no memory for it");
+    }
+    scan::glance(&host.end, &interval.end).map_err(|why| NoContents { why, was_tried: true })
+}
+
 /// What was asked for; options of the tables leave the rest of the page out.
 fn view(wanted: &Report) -> View {
     let of_processes = wanted.sort.is_some() || !wanted.columns.is_empty() || wanted.args;
@@ -63,7 +95,7 @@ fn view(wanted: &Report) -> View {
         fields: wanted.columns.clone(),
         ..ProcessView::default()
     });
-    View { sections, rows: wanted.rows, processes }
+    View { sections, rows: wanted.rows, processes, no_contents: None }
 }
 
 /// How many of the largest processes must be known with their proportional sizes. Another order than by

@@ -16,7 +16,7 @@ use pagewise_model::{Evidence, Finding, Severity};
 type Ids = BTreeSet<&'static str>;
 
 /// What each recording is expected to be told, in this order.
-const EXPECTED: [(&str, &[&str]); 30] = [
+const EXPECTED: [(&str, &[&str]); 33] = [
     (
         "debian-bookworm-6.1-x86_64-1g-thp",
         &["hugetlb-unused", "zram-unused", "thp-coverage", "khugepaged-starves", "mglru-off"],
@@ -68,6 +68,12 @@ const EXPECTED: [(&str, &[&str]); 30] = [
         "debian-trixie-6.12-x86_64-512m-swap-off",
         &["group-limit", "swap-avoids-anon", "zram-unused"],
     ),
+    (
+        "debian-trixie-6.12-x86_64-512m-deleted-file",
+        &["memory-low", "cache-not-cache", "deleted-files", "zram-unused"],
+    ),
+    ("debian-trixie-6.12-x86_64-512m-oom-cpuset", &["oom-kills", "zram-unused"]),
+    ("debian-trixie-6.12-x86_64-512m-oom-policy", &["oom-kills", "zram-unused"]),
     (
         "debian-trixie-6.12-x86_64-512m-tmpfs-full",
         &["memory-low", "cache-not-cache", "zram-unused"],

@@ -37,6 +37,8 @@ const KINDS: &[Kind] = &[
     Kind { name: "processes", few: 300, with: processes },
     Kind { name: "cgroups", few: 200, with: cgroups },
     Kind { name: "mounts", few: 1000, with: mounts },
+    Kind { name: "file systems in memory", few: 1000, with: in_memory },
+    Kind { name: "deleted files", few: 500, with: deleted },
     Kind { name: "kills in the kernel log", few: 100, with: kills },
     Kind { name: "lines of the kernel log", few: 2000, with: log },
     Kind { name: "counters of vmstat", few: 2000, with: vmstat },
@@ -113,6 +115,19 @@ fn mounts(scene: Scene, many: usize) -> Scene {
     let line = |at: usize| format!("{at} 1 254:{at} / /mnt/{at} rw - ext4 /dev/vda{at} rw");
     let scene = zram(swaps(scene, 60), 60);
     scene.file("proc/self/mountinfo", lines(many, line))
+}
+
+fn in_memory(scene: Scene, many: usize) -> Scene {
+    let line = |at: usize| format!("{at} 1 0:{at} / /mnt/{at} rw - tmpfs tmpfs rw");
+    let scene = each(many.min(600), scene, |scene, at| {
+        scene.file(&format!("statfs/0:{at}"), format!("4096 9000 {at} 1\n"))
+    });
+    scene.file("proc/self/mountinfo", lines(many, line))
+}
+
+fn deleted(scene: Scene, many: usize) -> Scene {
+    let scene = scene.line("proc/meminfo", "Shmem:", "Shmem:           100000 kB");
+    scene.file("proc/1/fd", lines(many, |at| format!("{at} tmpfs 24 {at} 4096")))
 }
 
 fn kills(scene: Scene, many: usize) -> Scene {

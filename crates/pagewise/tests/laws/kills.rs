@@ -51,6 +51,45 @@ fn machines_without_swap_ran_out() {
     }
 }
 
+/// Guests with two nodes, of which a service may use one: the other one had memory left.
+#[test]
+fn nodes_of_a_cpuset_and_of_a_policy_ran_out() {
+    for (slug, pid, constraint, why) in [
+        (
+            "debian-trixie-6.12-x86_64-512m-oom-cpuset",
+            159,
+            OomConstraint::Cpuset,
+            "the memory nodes of its cpuset ran out",
+        ),
+        (
+            "debian-trixie-6.12-x86_64-512m-oom-policy",
+            160,
+            OomConstraint::Policy,
+            "the nodes of its NUMA policy ran out",
+        ),
+    ] {
+        let (kill, told) = told(slug);
+        let title = format!(
+            "redis-server (pid {pid}) was killed because {why}; other nodes may have had memory"
+        );
+        assert_eq!(
+            (told.title.as_str(), kill.constraint),
+            (title.as_str(), Some(constraint)),
+            "{slug}"
+        );
+        // a third of the machine was free
+        let host = kill.host.as_ref().unwrap();
+        let (free, total) = (host.free.unwrap().get(), host.total.unwrap().get());
+        assert!(free * 3 > total, "{slug}: {free} of {total}");
+        assert!(told.change[0].starts_with("numastat -m"), "{:?}", told.change);
+        let verdict = pagewise_decide::judge(&Scene::of(slug).replay());
+        let begin = format!(
+            "Memory of some NUMA nodes ran out: the kernel killed redis-server (pid {pid})"
+        );
+        assert!(verdict.line.starts_with(&begin), "{}", verdict.line);
+    }
+}
+
 #[test]
 fn groups_reached_their_limit_and_were_barred_from_swap() {
     for (slug, pid) in

@@ -339,3 +339,19 @@ fn another_program_of_the_same_user_cannot_look_into_a_scan() {
     assert!(!looks(running.pid()));
     assert_eq!(running.end("-TERM").signal(), None);
 }
+
+/// A user who may read nobody's memory is told so, and what would help: no section is empty without a word.
+#[test]
+fn a_user_who_may_read_no_process_is_told_so() {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]);
+    command.arg(env!("CARGO_BIN_EXE_pagewise"));
+    command.args(["report", "--only", "contents", "--interval", "0"]);
+    let ran = command.output().unwrap();
+    let text = String::from_utf8(ran.stdout).unwrap();
+    assert!(ran.status.success(), "{text} {}", String::from_utf8_lossy(&ran.stderr));
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let text = words.join(" ");
+    assert!(text.contains("Compressible no page of the "), "{text}");
+    assert!(text.contains("not looked at: ") && text.contains("pagewise scan "), "{text}");
+}

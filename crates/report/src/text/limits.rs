@@ -49,6 +49,8 @@ fn denied_sections(snapshot: &Snapshot) -> Vec<String> {
         ("pressure", has_denied(&s.psi)),
         ("zones", has_denied(&s.zones)),
         ("fragmentation", has_denied(&s.free_blocks)),
+        ("sizes of tmpfs", has_denied(&s.memory_files.mounts)),
+        ("who keeps deleted files open", s.memory_files.processes_denied > 0),
         ("swap tiers", has_denied(&s.tiers)),
         ("details of zram", has_denied(&s.zram)),
         ("details of zmerge", has_denied(&s.zmerge)),

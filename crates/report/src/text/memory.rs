@@ -38,6 +38,7 @@ pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
     bar(page, 4, &parts, total);
     legend(page, &parts, total);
     totals(page, &snapshot.memory);
+    in_tmpfs(page, snapshot, total);
 }
 
 /// The bar alone.
@@ -74,6 +75,25 @@ fn totals(page: &mut Page, memory: &Memory) {
         memory.mlocked.get().filter(|size| size.get() > 0).map(|size| format!("{size} locked")),
     );
     items.extend(memory.committed.get().map(|size| format!("{size} promised to programs")));
+    if !items.is_empty() {
+        page.items(4, &items);
+    }
+}
+
+/// Mounts of tmpfs with less than this share of RAM are left out.
+const SHOWN_PERCENT: f64 = 1.0;
+/// The fullest mounts.
+const SHOWN_MOUNTS: usize = 3;
+
+fn in_tmpfs(page: &mut Page, snapshot: &Snapshot, total: Bytes) {
+    let mounts = snapshot.memory_files.mounts.iter().take(SHOWN_MOUNTS);
+    let shown = mounts.filter_map(|mount| {
+        let used = mount.used.get()?;
+        let limit = mount.limit.get().map_or_else(String::new, |limit| format!(" of {limit}"));
+        let is_much = used.percent_of(total)?.get() >= SHOWN_PERCENT;
+        is_much.then(|| format!("{used}{limit} in the tmpfs {}", mount.point))
+    });
+    let items: Vec<String> = shown.collect();
     if !items.is_empty() {
         page.items(4, &items);
     }

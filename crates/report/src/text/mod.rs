@@ -104,9 +104,14 @@ pub fn rule(rule: &RuleExplanation, look: Look) -> String {
     printed(look, |page| rules::explain(page, rule))
 }
 
-/// Processes that were killed for lack of memory.
-pub fn oom(answer: &Answer<'_>, explained: &[OomExplanation], look: Look) -> String {
-    printed(look, |page| oom::print(page, answer, explained))
+/// Processes that were killed for lack of memory, and commands that may show more of them.
+pub fn oom(
+    answer: &Answer<'_>,
+    explained: &[OomExplanation],
+    elsewhere: &[String],
+    look: Look,
+) -> String {
+    printed(look, |page| oom::print(page, answer, explained, elsewhere))
 }
 
 /// What memory would become.

@@ -14,13 +14,26 @@ const LABEL: usize = 4;
 const FACT: usize = 21;
 
 /// The newest first. Where the log has none, the findings that go by counters.
-pub(super) fn print(page: &mut Page, answer: &Answer<'_>, explained: &[OomExplanation]) {
+pub(super) fn print(
+    page: &mut Page,
+    answer: &Answer<'_>,
+    explained: &[OomExplanation],
+    elsewhere: &[String],
+) {
     let snapshot = &answer.interval.end;
     header::print(page, "doctor", answer);
     page.gap();
     page.prose(2, Role::Plain, &log(&snapshot.kernel_log, explained.len()));
     if explained.is_empty() {
         answer.findings.iter().for_each(|finding| findings::full(page, finding));
+    }
+    // a finding names them itself
+    if !explained.is_empty() || answer.findings.is_empty() {
+        let mut start = Line::indented(2).span(Role::Quiet, "next").pad_to(LABEL + 4);
+        for command in elsewhere {
+            page.command(start, LABEL + 4, command);
+            start = Line::indented(LABEL + 4);
+        }
     }
     let today = time::of(snapshot);
     explained.iter().for_each(|kill| full(page, kill, today));

@@ -29,7 +29,7 @@ fn print_section(page: &mut Page, answer: &Answer<'_>, view: &View, section: Sec
         }
         Section::Memory => memory::print(page, snapshot),
         Section::Swap => tiers::print(page, snapshot),
-        Section::Contents => gain(page, answer),
+        Section::Contents => gain(page, answer, view),
         Section::Movement => movement::print(page, answer.interval),
         Section::Pressure => pressure::print(page, &snapshot.psi),
         Section::Zones => zones::print(page, snapshot),
@@ -50,11 +50,15 @@ fn print_section(page: &mut Page, answer: &Answer<'_>, view: &View, section: Sec
     }
 }
 
-/// What compressing would gain, where a sample of pages was looked at.
-fn gain(page: &mut Page, answer: &Answer<'_>) {
+/// What compressing would gain, where a sample of pages was read; else why none was, where that is to
+/// be said.
+fn gain(page: &mut Page, answer: &Answer<'_>, view: &View) {
     if let Some((whole, parts)) = answer.estimates.split_first() {
         page.gap();
         scan::gain(page, whole, parts.len());
+    } else if let Some(why) = &view.no_contents {
+        page.gap();
+        page.fact("Compressible", why);
     }
 }
 

@@ -142,6 +142,23 @@ fn free_blocks(zone: &str, blocks: &[u64]) -> FreeBlocks {
     FreeBlocks::new(0, Name::from(zone), at(blocks.to_vec(), "/proc/buddyinfo", 3))
 }
 
+fn memory_files() -> MemoryFiles {
+    let mount = |point: &str, used, limit| TmpfsMount {
+        point: Name::from(point),
+        used: found(used, point),
+        limit: found(limit, point),
+        files: found(31, point),
+    };
+    MemoryFiles {
+        mounts: vec![
+            mount("/dev/shm", Bytes::new(2 * GIB), Bytes::new(16 * GIB)),
+            mount("/run", Bytes::new(3 * MIB), Bytes::new(3 * GIB)),
+        ],
+        processes_searched: 12,
+        ..MemoryFiles::default()
+    }
+}
+
 fn tiers() -> Vec<Tier> {
     let disk = Disk {
         name: name("nvme0n1"),
@@ -438,6 +455,7 @@ fn cgroups(refaults: u64) -> Cgroups {
 fn end(moment: u64) -> Snapshot {
     let grown = |start: u64, by: u64| start + by * moment;
     Snapshot {
+        memory_files: memory_files(),
         zsmalloc_chain_size: found(8, "/proc/config.gz"),
         taken: Taken {
             unix_seconds: 1_795_183_353.25 + moment as f64,

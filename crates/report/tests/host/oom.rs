@@ -75,5 +75,6 @@ pub(crate) fn kernel_log() -> KernelLog {
         wrapped: true,
         kills: vec![kill()],
         left_out: 0,
+        journal: found(Name::from("persistent"), "/var/log/journal"),
     }
 }

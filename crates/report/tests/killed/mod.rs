@@ -39,3 +39,10 @@ pub(crate) fn explained() -> Vec<OomExplanation> {
     };
     vec![today, earlier, unknown]
 }
+
+/// Where the part of the log may be that was overwritten.
+pub(crate) fn elsewhere() -> Vec<String> {
+    let command = "sudo journalctl --dmesg --boot --grep 'oom-kill:|Killed process'  # this boot, as far \
+                   back as journald keeps it";
+    vec![command.to_owned()]
+}

@@ -109,24 +109,47 @@ fn refuse_nothing(found: &Sample) -> anyhow::Result<()> {
 const GLANCE: u64 = 1000;
 const GLANCE_TIME: Duration = Duration::from_millis(300);
 
-/// A small sample, without more ado. It is the last that a report does before it prints.
+/// A small sample, or why there is none. It is the last that a report does before it prints.
 pub(super) fn glance(
     host: &HostRoot,
     target: &Target,
     question: &Question,
-) -> anyhow::Result<super::Estimates> {
+) -> Result<super::Estimates, String> {
     Confinement::for_processes().enter();
     let budget = Some(GLANCE_TIME);
     let options = Options { choice: Choice::Count(GLANCE), budget, ..Options::default() };
-    let mut sampler = pagewise_sample::open(host, target, options)?;
+    let mut sampler = pagewise_sample::open(host, target, options)
+        .map_err(|error| format!("no page could be read: {error}"))?;
     let shown = Looking::silent();
     let (lot, most_kept) = (Lot::all(), usize::MAX);
     let mut workers = [Worker::new(Rules { question, dump: None, shown: &shown, lot, most_kept })];
     sampler.run(&mut workers);
     let sample = sampler.finish();
     let tallies = merged(question, workers, sample.parts.len());
-    let seen = sample.sampled().get() > 0;
-    Ok(if seen { looked(question, "processes", &sample, tallies).estimates } else { Vec::new() })
+    if sample.sampled().get() == 0 {
+        return Err(nothing_read(&sample));
+    }
+    Ok(looked(question, "processes", &sample, tallies).estimates)
+}
+
+/// Why no page of the largest processes was read, and what would help.
+fn nothing_read(sample: &Sample) -> String {
+    let mut reasons = reasons(sample);
+    reasons.extend(sample.partial.map(|why| why.to_string()));
+    if reasons.is_empty() {
+        reasons.push("none of them has memory that swap would take".to_owned());
+    }
+    let tried = processes(sample.parts.len() + sample.not_read.len());
+    let help = if sample.not_read.iter().any(|unread| unread.why.is_refused()) {
+        "; `sudo pagewise scan --host --measure` reads processes of all users, `pagewise scan --pid PID` \
+         one of your own"
+    } else {
+        "; `pagewise scan --pid PID` takes its time"
+    };
+    format!(
+        "no page of the {tried} with the most memory could be read: {}{help}",
+        reasons.join("; ")
+    )
 }
 
 /// As many pages as were asked for; where nothing was said, as many as make it precise.
@@ -262,13 +285,19 @@ fn notes(sample: &Sample) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let mut reasons: Vec<_> = sample.not_read.iter().map(|unread| unread.why).collect();
-    reasons.sort_unstable();
-    for of_one in reasons.chunk_by(|a, b| a == b) {
-        notes.push(format!("{} not looked at: {}", processes(of_one.len()), of_one[0]));
-    }
+    notes.extend(reasons(sample));
     notes.extend(sample.problems.iter().map(ToString::to_string));
     notes
+}
+
+/// Why processes were not read, each reason once with how many.
+fn reasons(sample: &Sample) -> Vec<String> {
+    let mut reasons: Vec<_> = sample.not_read.iter().map(|unread| unread.why).collect();
+    reasons.sort_unstable();
+    let told = reasons
+        .chunk_by(|a, b| a == b)
+        .map(|of_one| format!("{} not looked at: {}", processes(of_one.len()), of_one[0]));
+    told.collect()
 }
 
 fn processes(count: usize) -> String {

@@ -85,8 +85,11 @@ fn effective(snapshot: &Snapshot, estimates: &[Estimate]) -> Option<Effective> {
 /// The estimate of everything comes first.
 type Estimates = Vec<Estimate>;
 
-/// For the report: a small sample of the largest processes that may be read. Nothing where none may.
-pub(super) fn glance(host: &HostRoot, snapshot: &Snapshot) -> Estimates {
+/// For the report: a small sample of the largest processes that may be read.
+///
+/// # Errors
+/// Where no page could be read: why, and what would help.
+pub(super) fn glance(host: &HostRoot, snapshot: &Snapshot) -> Result<Estimates, String> {
     let question = Question { algorithms: kernel::cheap(snapshot), ..own_question(snapshot) };
-    look::glance(host, &target::largest(snapshot), &question).unwrap_or_default()
+    look::glance(host, &target::largest(snapshot), &question)
 }

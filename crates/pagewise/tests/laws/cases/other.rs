@@ -382,6 +382,18 @@ pub(super) static CASES: &[Case] = &[
         }),
     },
     Case {
+        id: "deleted-files",
+        reason: "a process keeps deleted files of a tmpfs open",
+        host: ZRAM_SWAP,
+        fires: |host| shmem(host, 2_000_000).file("proc/1/fd", "7 tmpfs 24 99 1400000\n"),
+        severity: Info,
+        title: "of deleted files open",
+        also: &[],
+        near: Near::Silent(|host| {
+            shmem(host, 2_000_000).file("proc/1/fd", "7 tmpfs 24 99 700000\n")
+        }),
+    },
+    Case {
         id: "cache-not-cache",
         reason: "much of buff/cache is shmem",
         host: ZRAM_SWAP,
@@ -749,6 +761,32 @@ pub(super) static CASES: &[Case] = &[
     },
     Case {
         id: "settings-differ",
+        reason: "the profile of tuned is not in force",
+        host: ZRAM_SWAP,
+        fires: |host| tuned(host).file(TUNED, ""),
+        severity: Info,
+        title: "vm.swappiness is 60 and its file says 30",
+        also: &[],
+        // it is not switched on
+        near: Near::Silent(tuned),
+    },
+    Case {
+        id: "managers-fight",
+        reason: "two set vm settings",
+        host: ZRAM_SWAP,
+        fires: |host| {
+            let host = tuned(host).file(TUNED, "").file("proc/sys/vm/swappiness", "30\n");
+            host.file("etc/systemd/system/multi-user.target.wants/tlp.service", "")
+        },
+        severity: Info,
+        title: "tuned and tlp both set vm settings",
+        also: &[],
+        near: Near::Silent(|host| {
+            tuned(host).file("etc/systemd/system/multi-user.target.wants/tlp.service", "")
+        }),
+    },
+    Case {
+        id: "settings-differ",
         reason: "no file sets what runs",
         host: ZRAM_SWAP,
         fires: |host| {
@@ -1032,6 +1070,14 @@ fn khugepaged_ran(host: Scene, on_cpu: u64, waiting: u64) -> Scene {
 /// 2 GiB of them.
 fn huge_pages(host: Scene) -> Scene {
     host.line("proc/meminfo", "AnonHugePages:", "AnonHugePages:   2097152 kB")
+}
+
+const TUNED: &str = "etc/systemd/system/multi-user.target.wants/tuned.service";
+
+/// tuned with a profile, not switched on.
+fn tuned(host: Scene) -> Scene {
+    host.file("etc/tuned/active_profile", "virtual-guest\n")
+        .file("usr/lib/tuned/virtual-guest/tuned.conf", "[sysctl]\nvm.swappiness = 30\n")
 }
 
 fn shmem(host: Scene, kib: u64) -> Scene {

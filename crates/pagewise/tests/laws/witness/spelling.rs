@@ -86,6 +86,8 @@ pub(super) fn expected(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<St
     match () {
         () if place.said() == "no such file" => absent(place),
         () if path == "/dev/kmsg" => killed(place),
+        () if place.said().starts_with("used (statfs) ") => used(place),
+        () if path.contains("/fd/") => open_file(place),
         () if ends("/proc/vmstat") => counters(place, seconds),
         () if ends("/proc/meminfo") || ends("/smaps_rollup") || ends("/status") => sizes(place),
         () if path.contains("pressure") => averages(place),
@@ -107,6 +109,31 @@ pub(super) fn expected(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<St
         () if path.starts_with("/run/udev/") || path.starts_with("/dev/") => signature(place),
         () => columns(place, seconds),
     }
+}
+
+/// What a file system in memory holds, by the number of the device that is mounted there.
+fn used(place: &Place<'_>) -> Result<Vec<String>, String> {
+    let mounts = place.scene.text("end", "proc/self/mountinfo").unwrap_or_default();
+    let mounted = mounts.lines().map(|line| line.split(' ').collect::<Vec<&str>>());
+    let devices = mounted.filter(|words| words.get(4) == Some(&place.path())).map(|words| words[2]);
+    let told = devices.filter_map(|device| {
+        let text = place.scene.text("end", &format!("statfs/{device}"))?;
+        let words: Vec<u64> =
+            text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        Some(format!("used (statfs) {}", Bytes::new(words.first()? * words.get(2)?)))
+    });
+    Ok(told.collect())
+}
+
+/// A deleted file, by the number of its descriptor.
+fn open_file(place: &Place<'_>) -> Result<Vec<String>, String> {
+    let (folder, descriptor) = place.path().rsplit_once('/').unwrap_or_default();
+    let text = place.scene.text("end", folder).ok_or("no files of that process")?;
+    let mut lines = text.lines().map(|line| line.split(' ').collect::<Vec<&str>>());
+    let words =
+        lines.find(|words| words.first() == Some(&descriptor)).ok_or("no such descriptor")?;
+    let size = Bytes::new(number(words.get(4).ok_or("no blocks")?)? * 512);
+    Ok(["deleted", "open"].map(|kind| format!("{kind} file of {size}")).to_vec())
 }
 
 fn absent(place: &Place<'_>) -> Result<Vec<String>, String> {

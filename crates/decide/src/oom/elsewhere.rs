@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Where reports of kills may be that this reading does not have: commands that show them.
+//!
+//! journald's files are not read here (their format has indexes and compression of its own, and no program
+//! is started for them), so journalctl is named: for the part of the log that was overwritten, and for
+//! earlier boots where journald keeps its files on a disk.
+
+use pagewise_model::{Name, Snapshot};
+
+const GREP: &str = "--grep 'oom-kill:|Killed process'";
+
+/// The best first; empty where the log itself holds all that there is.
+pub fn elsewhere(host: &Snapshot) -> Vec<String> {
+    let log = &host.kernel_log;
+    let mut commands = Vec::new();
+    if log.records.is_denied() {
+        commands.push("sudo pagewise doctor --oom".to_owned());
+    }
+    let is_whole = log.records.value().is_some() && !log.wrapped;
+    let journal = log.journal.value().map(Name::as_str);
+    let counted = host.vmstat.get("oom_kill").get().is_some_and(|kills| kills > 0);
+    let is_missing = !is_whole || (counted && log.kills.is_empty());
+    if is_missing {
+        let kept = match journal {
+            Some(_) => "this boot, as far back as journald keeps it",
+            None => "where journald keeps the kernel log of this boot",
+        };
+        commands.push(format!("sudo journalctl --dmesg --boot {GREP}  # {kept}"));
+    }
+    if log.kills.is_empty() && journal == Some(PERSISTENT) {
+        commands.push(format!("sudo journalctl --dmesg --boot=-1 {GREP}  # the boot before"));
+    }
+    commands
+}
+
+/// As observe calls a journal on a disk.
+const PERSISTENT: &str = "persistent";
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::{Reading, Source};
+
+    use super::*;
+    use crate::oom::tests::by_host;
+    use crate::testing::{file, host, set, word};
+
+    fn commands(change: impl FnOnce(&mut Snapshot)) -> Vec<String> {
+        let mut host = host();
+        change(&mut host);
+        elsewhere(&host)
+    }
+
+    #[test]
+    fn a_log_that_holds_all_needs_no_other() {
+        assert_eq!(commands(|_| ()), Vec::<String>::new());
+        assert_eq!(commands(|host| host.kernel_log.kills = vec![by_host()]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_was_overwritten_or_not_counted_in_may_be_in_the_journal() {
+        let wrapped = commands(|host| {
+            host.kernel_log.wrapped = true;
+            host.kernel_log.kills = vec![by_host()];
+        });
+        assert_eq!(wrapped.len(), 1);
+        assert!(wrapped[0].starts_with("sudo journalctl --dmesg --boot --grep 'oom-kill:|"));
+        assert!(wrapped[0].ends_with("# where journald keeps the kernel log of this boot"));
+        let lost = commands(|host| {
+            set(host, "oom_kill", 3);
+            host.kernel_log.journal = word("/run/log/journal", "volatile");
+        });
+        assert!(lost[0].ends_with("# this boot, as far back as journald keeps it"), "{lost:?}");
+    }
+
+    #[test]
+    fn who_may_not_read_the_log_is_told_of_root_first() {
+        let denied = commands(|host| {
+            host.kernel_log.records = Reading::denied("run as root", Source::file("/dev/kmsg"));
+        });
+        assert_eq!(denied[0], "sudo pagewise doctor --oom");
+        assert!(denied[1].starts_with("sudo journalctl --dmesg --boot "));
+    }
+
+    #[test]
+    fn the_boot_before_is_named_where_journald_persists() {
+        let persists = |host: &mut Snapshot| {
+            host.kernel_log.journal = file("/var/log/journal", Name::from(PERSISTENT));
+        };
+        let before = commands(persists);
+        assert_eq!(before.len(), 1);
+        assert!(before[0].contains("--boot=-1"), "{before:?}");
+        let with_kills = commands(|host| {
+            persists(host);
+            host.kernel_log.kills = vec![by_host()];
+        });
+        assert_eq!(with_kills, Vec::<String>::new());
+    }
+}

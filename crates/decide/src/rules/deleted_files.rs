@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A process keeps deleted files of a tmpfs open: memory that neither `ls` nor `du` shows.
+//!
+//! Files that never had a path (memfd) are no such thing: programs share memory by them.
+
+use pagewise_model::{DeletedKind, Finding, Interval, Level, Severity, Snapshot};
+
+use crate::Rule;
+use crate::facts::memory_files::{self, Holder};
+use crate::facts::room;
+use crate::proof::Proof;
+use crate::text::counted;
+
+pub(super) const RULE: Rule = Rule {
+    id: "deleted-files",
+    doc: "A process keeps deleted files of a tmpfs open, whose memory is free only when it closes them.",
+    look,
+};
+
+/// Of RAM: less is not worth a restart.
+const WORTH_PERCENT: f64 = 2.0;
+/// Files that are named as proof.
+const NAMED: usize = 5;
+
+fn look(interval: &Interval) -> Vec<Finding> {
+    finding(&interval.end).into_iter().collect()
+}
+
+fn finding(host: &Snapshot) -> Option<Finding> {
+    let total = host.memory.total.get()?;
+    let of_tmpfs = |kind| kind == DeletedKind::Tmpfs;
+    let holder = memory_files::holders(&host.memory_files, of_tmpfs).into_iter().next()?;
+    let share = holder.bytes.percent_of(total)?;
+    if share.get() < WORTH_PERCENT {
+        return None;
+    }
+    let pid = holder.files.first()?.pid;
+    let is_low = room::room(host).is_some_and(|room| room.level() > Level::Calm);
+    Some(Finding {
+        id: RULE.id,
+        severity: if is_low { Severity::Warning } else { Severity::Info },
+        title: format!("{} keeps {} of deleted files open", holder.name(), holder.bytes),
+        what: what(&holder, share.get()),
+        why: "A deleted file in a tmpfs keeps its memory until the last process closes it, and that \
+              memory can only be swapped. No path leads to it any more, so df counts it, and ls and du \
+              do not."
+            .to_owned(),
+        evidence: holder
+            .files
+            .iter()
+            .take(NAMED)
+            .fold(Proof::new(), |proof, file| proof.named("deleted file of", &file.bytes))
+            .named("MemTotal", &host.memory.total)
+            .named("MemAvailable", &host.memory.available)
+            .done(),
+        next: vec![
+            format!("sudo ls -l /proc/{pid}/fd | grep deleted"),
+            format!("systemctl status {pid}  # its unit: restarting that closes them"),
+        ],
+    })
+}
+
+fn what(holder: &Holder<'_>, percent: f64) -> String {
+    let files = counted(holder.files.len() as u64, "deleted file");
+    let others = holder.files.iter().map(|file| file.others).max().unwrap_or_default();
+    let others = match others {
+        0 => String::new(),
+        others => format!(", which {} open, too", has(others)),
+    };
+    let take = if holder.files.len() == 1 { "takes" } else { "take" };
+    format!("{files} in tmpfs {take} {} ({percent:.1} % of RAM){others}.", holder.bytes)
+}
+
+fn has(others: u64) -> String {
+    let processes = if others == 1 { "process has" } else { "processes have" };
+    format!("{} other {processes}", crate::text::count(others))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pagewise_model::{Bytes, DeletedFile, Name};
+
+    use super::*;
+    use crate::testing::{assert_silent, calm, file, gib, line, mib, only, proof_of, with};
+
+    fn open(
+        kind: DeletedKind,
+        pid: u32,
+        descriptor: u32,
+        bytes: Bytes,
+        others: u64,
+    ) -> DeletedFile {
+        let bytes = file(&format!("/proc/{pid}/fd/{descriptor}"), bytes);
+        DeletedFile { kind, bytes, pid, process: Name::from("rsyslogd"), others }
+    }
+
+    fn keeping(files: Vec<DeletedFile>) -> Interval {
+        with(|host| host.memory_files.deleted = files)
+    }
+
+    pub(crate) fn firing() -> Interval {
+        keeping(vec![
+            open(DeletedKind::Tmpfs, 812, 7, mib(900), 0),
+            open(DeletedKind::Tmpfs, 77, 4, mib(600), 0),
+            open(DeletedKind::Tmpfs, 812, 9, mib(100), 2),
+        ])
+    }
+
+    #[test]
+    fn the_process_that_keeps_most_is_named_with_its_descriptors() {
+        let finding = only(&RULE, &firing());
+        assert_eq!(finding.title, "rsyslogd (pid 812) keeps 1000.0 MiB of deleted files open");
+        assert_eq!(
+            finding.what,
+            "2 deleted files in tmpfs take 1000.0 MiB (6.1 % of RAM), which 2 other processes have open, too."
+        );
+        assert_eq!(finding.severity, Severity::Info);
+        let proof = proof_of(&finding);
+        assert!(proof.starts_with("/proc/812/fd/7 = deleted file of 900.0 MiB\n"), "{proof}");
+        assert!(!proof.contains("/proc/77/"));
+    }
+
+    #[test]
+    fn it_is_a_warning_where_memory_is_low() {
+        let mut interval = firing();
+        interval.end.memory.available = line("/proc/meminfo", 3, mib(300));
+        interval.end.memory.swap_free = line("/proc/meminfo", 16, Bytes::new(0));
+        assert_eq!(only(&RULE, &interval).severity, Severity::Warning);
+    }
+
+    #[test]
+    fn small_files_and_files_that_never_had_a_path_are_no_trouble() {
+        assert_silent(&RULE, &calm());
+        assert_silent(&RULE, &keeping(vec![open(DeletedKind::Tmpfs, 812, 7, mib(300), 0)]));
+        assert_silent(&RULE, &keeping(vec![open(DeletedKind::Memfd, 812, 7, gib(3), 1)]));
+    }
+}

@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Reads what each tmpfs holds, and which deleted files of tmpfs processes keep open, into
+//! [`MemoryFiles`].
+//!
+//! No file says either. How full a file system is comes from `statfs`, of each file system in memory that
+//! is mounted here once; a recording holds the answer as `statfs/DEVICE`. A mount below one that is not
+//! known to be local is left alone, because the way to it could block. Mounts of other mount
+//! namespaces are not seen.
+//!
+//! Deleted files are found by the links in `/proc/PID/fd`, which are of no use without their sizes: a
+//! recording holds a line per file, numbers and the word for its kind, as `proc/PID/fd`. A process may
+//! have any number of files open, so this is done only where shmem is a good part of RAM, and no more
+//! than [`OPEN_FILE_LINKS`] links are read. Names of files are neither kept nor recorded.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use std::os::fd::OwnedFd;
+
+use pagewise_model::{
+    Bytes, DeletedFile, DeletedKind, Memory, MemoryFiles, Name, Process, Reading, Source,
+    TmpfsMount,
+};
+use rustix::fs::{AtFlags, Dir, MemfdFlags, OFlags, StatxFlags};
+
+use crate::limits::{DELETED_FILES, MEMORY_MOUNTS, OPEN_FILE_LINKS};
+use crate::mounts::{Mount, Mounts};
+use crate::root::{HostRoot, Refusal, absolute};
+use crate::text::{Line, Text, number};
+
+/// Deleted files are looked for where shmem is this share of RAM.
+const WORTH_PERCENT: f64 = 5.0;
+/// Files with fewer blocks of 512 bytes are left out.
+const LEAST_BLOCKS: u64 = (1 << 20) / 512;
+
+const NOT_SEARCHED: &str = "more files are open than are looked at";
+
+pub(crate) fn read(
+    host: &HostRoot,
+    mounts: &Mounts,
+    memory: &Memory,
+    processes: &[Process],
+) -> MemoryFiles {
+    let all: Vec<&Mount> = mounts.in_memory().collect();
+    let remote = mounts.remote_points();
+    let asked = all.iter().take(MEMORY_MOUNTS);
+    let mut files = MemoryFiles {
+        mounts: asked.map(|mount| tmpfs(host, mount, &remote)).collect(),
+        mounts_left_out: all.len().saturating_sub(MEMORY_MOUNTS) as u64,
+        ..MemoryFiles::default()
+    };
+    files.mounts.sort_by_key(|mount| Reverse(mount.used.get()));
+    if is_worth_it(memory) {
+        let devices = all.iter().filter_map(|mount| device(&mount.device)).collect();
+        search(host, devices, processes, &mut files);
+    }
+    files
+}
+
+fn is_worth_it(memory: &Memory) -> bool {
+    let share = memory.shmem.get().zip(memory.total.get());
+    let share = share.and_then(|(shmem, total)| shmem.percent_of(total));
+    share.is_some_and(|share| share.get() >= WORTH_PERCENT)
+}
+
+fn tmpfs(host: &HostRoot, mount: &Mount, remote: &HashSet<&str>) -> TmpfsMount {
+    let point = absolute(&mount.point);
+    let source = Source::file(point.as_str());
+    let answer = sizes(host, mount, remote);
+    let figure = |pick: fn(&Sizes) -> u64| match &answer {
+        Ok(sizes) => Reading::found(pick(sizes), source.clone()),
+        Err(refusal) => refusal.clone().reading(source.clone()),
+    };
+    TmpfsMount {
+        point: Name::from(point.as_str()),
+        used: figure(|sizes| sizes.used.saturating_mul(sizes.block)).map(Bytes::new),
+        limit: figure(|sizes| sizes.blocks.saturating_mul(sizes.block)).map(Bytes::new),
+        files: figure(|sizes| sizes.files),
+    }
+}
+
+/// What `statfs` said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Sizes {
+    /// Bytes of a block.
+    block: u64,
+    /// Blocks that there may be.
+    blocks: u64,
+    /// Blocks in use.
+    used: u64,
+    /// Files and folders.
+    files: u64,
+}
+
+impl Sizes {
+    /// `4096 102400 1200 75`
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let numbers: Option<Vec<u64>> = crate::text::words(bytes).map(number).collect();
+        let [block, blocks, used, files] = numbers?.try_into().ok()?;
+        Some(Self { block, blocks, used, files })
+    }
+
+    fn printed(self) -> String {
+        let Self { block, blocks, used, files } = self;
+        format!("{block} {blocks} {used} {files}\n")
+    }
+}
+
+fn sizes(host: &HostRoot, mount: &Mount, remote: &HashSet<&str>) -> Result<Sizes, Refusal> {
+    let path = format!("statfs/{}", mount.device);
+    let ancestors = mount.point.match_indices('/').map(|(at, _)| &mount.point[..at]);
+    let answer = if ancestors.into_iter().any(|above| remote.contains(above)) {
+        Err(Refusal::Absent("below a mount that may not answer".into()))
+    } else {
+        match host.live_folder(&mount.point, OFlags::PATH) {
+            Some(folder) => folder.and_then(|folder| ask(&folder, &mount.device)),
+            None => host.bytes(&path),
+        }
+    };
+    if host.is_live() {
+        host.note(&path, &answer);
+    }
+    let garbled = || Refusal::Absent("garbled: expected four numbers".into());
+    Sizes::parse(&answer?).ok_or_else(garbled)
+}
+
+/// Asks the file system that is mounted there now: another one may have been mounted over it.
+fn ask(folder: &OwnedFd, expected: &str) -> Result<Vec<u8>, Refusal> {
+    let found = rustix::fs::fstat(folder).map_err(Refusal::from_errno)?;
+    if device(expected) != Some(found.st_dev) {
+        return Err(Refusal::Absent("another file system is mounted over it".into()));
+    }
+    let said = rustix::fs::fstatvfs(folder).map_err(Refusal::from_errno)?;
+    let sizes = Sizes {
+        block: said.f_frsize,
+        blocks: said.f_blocks,
+        used: said.f_blocks.saturating_sub(said.f_bfree),
+        files: said.f_files.saturating_sub(said.f_ffree),
+    };
+    if sizes.blocks == 0 {
+        return Err(Refusal::Absent(
+            "mounted without a limit: the kernel counts nothing then".into(),
+        ));
+    }
+    Ok(sizes.printed().into_bytes())
+}
+
+/// `0:28`
+fn device(numbers: &str) -> Option<u64> {
+    let (major, minor) = numbers.split_once(':')?;
+    Some(rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// A deleted file, as a line of a recording has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Found {
+    descriptor: u32,
+    kind: DeletedKind,
+    /// Device and inode.
+    identity: (u64, u64),
+    blocks: u64,
+}
+
+const KINDS: [(DeletedKind, &str); 3] =
+    [(DeletedKind::Tmpfs, "tmpfs"), (DeletedKind::Memfd, "memfd"), (DeletedKind::Object, "object")];
+
+impl Found {
+    /// `7 memfd 1 1033 524288`
+    fn parse(line: &Line<'_>) -> Option<Self> {
+        let mut words = line.words();
+        let descriptor = number(words.next()?)?;
+        let kind = words.next()?;
+        let kind = KINDS.iter().find(|(_, word)| word.as_bytes() == kind)?.0;
+        let identity = (number(words.next()?)?, number(words.next()?)?);
+        Some(Self { descriptor, kind, identity, blocks: number(words.next()?)? })
+    }
+
+    fn printed(&self) -> String {
+        let Self { descriptor, kind, identity: (device, inode), blocks } = self;
+        let kind = KINDS.iter().find(|(known, _)| known == kind).map_or("", |(_, word)| word);
+        format!("{descriptor} {kind} {device} {inode} {blocks}\n")
+    }
+}
+
+/// Processes with the most shmem mapped first: where there are too many files, their turn has come.
+fn search(host: &HostRoot, devices: HashSet<u64>, processes: &[Process], all: &mut MemoryFiles) {
+    let mut order: Vec<&Process> = processes.iter().collect();
+    order.sort_by_key(|process| (Reverse(process.rss_shmem.get()), process.pid));
+    let mut searcher = Searcher { devices, objects: object_device(), left: OPEN_FILE_LINKS };
+    let mut known: HashMap<(u64, u64), usize> = HashMap::new();
+    let mut found: Vec<(DeletedFile, u32)> = Vec::new();
+    for process in order {
+        let text = match searcher.open_files(host, process.pid) {
+            Ok(text) => text,
+            Err(Refusal::Denied(_)) => {
+                all.processes_denied += 1;
+                continue;
+            }
+            Err(Refusal::Absent(why)) => {
+                all.processes_left_out += u64::from(why == NOT_SEARCHED);
+                continue;
+            }
+        };
+        all.processes_searched += 1;
+        let understood = |line: Line<'_>| {
+            line.understood(host, "a deleted file in five columns", Found::parse(&line))
+        };
+        for file in text.first_lines(host, OPEN_FILE_LINKS).filter_map(understood) {
+            match known.get(&file.identity).and_then(|&at| found.get_mut(at)) {
+                // a process may have it open several times
+                Some((_, last)) if *last == process.pid => {}
+                Some((known, last)) => {
+                    known.others += 1;
+                    *last = process.pid;
+                }
+                None => {
+                    known.insert(file.identity, found.len());
+                    found.push((deleted(process, &file), process.pid));
+                }
+            }
+        }
+    }
+    let mut files: Vec<DeletedFile> = found.into_iter().map(|(file, _)| file).collect();
+    files.sort_by_key(|file| (Reverse(file.bytes.get()), file.pid));
+    files.truncate(DELETED_FILES);
+    all.deleted = files;
+}
+
+fn deleted(process: &Process, file: &Found) -> DeletedFile {
+    let (pid, bytes) = (process.pid, Bytes::new(file.blocks.saturating_mul(512)));
+    let source = Source::file(format!("/proc/{pid}/fd/{}", file.descriptor));
+    DeletedFile {
+        kind: file.kind,
+        bytes: Reading::found(bytes, source),
+        pid,
+        process: process.name.clone(),
+        others: 0,
+    }
+}
+
+/// The device of files that the kernel itself keeps in memory, which is mounted nowhere: that of a
+/// file of ours.
+fn object_device() -> Option<u64> {
+    let file = rustix::fs::memfd_create("pagewise", MemfdFlags::CLOEXEC).ok()?;
+    Some(rustix::fs::fstat(&file).ok()?.st_dev)
+}
+
+struct Searcher {
+    devices: HashSet<u64>,
+    objects: Option<u64>,
+    /// Links that may still be read.
+    left: usize,
+}
+
+impl Searcher {
+    /// Deleted files in memory that a process has open, a line each.
+    fn open_files(&mut self, host: &HostRoot, pid: u32) -> Result<Text, Refusal> {
+        let path = format!("proc/{pid}/fd");
+        let Some(folder) = host.live_folder(&path, OFlags::RDONLY) else { return host.text(&path) };
+        let answer = match self.left {
+            0 => Err(Refusal::Absent(NOT_SEARCHED.into())),
+            _ => folder.and_then(|folder| self.list(&folder)),
+        };
+        host.note(&path, &answer);
+        answer.map(|bytes| Text::new(&absolute(&path), bytes))
+    }
+
+    fn list(&mut self, folder: &OwnedFd) -> Result<Vec<u8>, Refusal> {
+        let entries = Dir::read_from(folder).map_err(Refusal::from_errno)?;
+        let mut lines = String::new();
+        for entry in entries.flatten() {
+            let Some(descriptor) = number(entry.file_name().to_bytes()) else { continue };
+            if self.left == 0 {
+                break;
+            }
+            self.left -= 1;
+            let found = self.deleted_file(folder, descriptor);
+            lines.extend(found.filter(|it| it.blocks >= LEAST_BLOCKS).map(|it| it.printed()));
+        }
+        Ok(lines.into_bytes())
+    }
+
+    /// The kernel is asked for what it knows: a server is not.
+    fn deleted_file(&self, folder: &OwnedFd, descriptor: u32) -> Option<Found> {
+        let name = descriptor.to_string();
+        let link = rustix::fs::readlinkat(folder, name.as_str(), Vec::new()).ok()?;
+        let path = link.to_bytes().strip_suffix(b" (deleted)")?;
+        let wanted = StatxFlags::INO | StatxFlags::BLOCKS | StatxFlags::NLINK;
+        let said =
+            rustix::fs::statx(folder, name.as_str(), AtFlags::STATX_DONT_SYNC, wanted).ok()?;
+        // anybody may name a file so
+        if said.stx_nlink > 0 {
+            return None;
+        }
+        let device = rustix::fs::makedev(said.stx_dev_major, said.stx_dev_minor);
+        let kind = if self.objects == Some(device) {
+            if path.starts_with(b"/memfd:") { DeletedKind::Memfd } else { DeletedKind::Object }
+        } else if self.devices.contains(&device) || path.starts_with(b"/dev/shm/") {
+            DeletedKind::Tmpfs
+        } else {
+            return None;
+        };
+        let identity = (device, said.stx_ino);
+        Some(Found { descriptor, kind, identity, blocks: said.stx_blocks })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+
+    use proptest::prelude::*;
+    use rustix::fs::Mode;
+
+    use super::*;
+    use crate::mounts;
+    use crate::text::testing::{denied, file, host, mangled};
+
+    const MOUNTS: &str = "22 1 0:21 / / rw - ext4 /dev/vda rw\n\
+        23 22 0:24 / /dev/shm rw - tmpfs tmpfs rw\n\
+        24 22 0:25 / /run rw - tmpfs tmpfs rw\n\
+        25 24 0:24 / /run/shm rw - tmpfs tmpfs rw\n\
+        26 22 0:30 / /home rw - nfs4 server:/home rw\n\
+        27 26 0:31 / /home/bob/cache rw - tmpfs tmpfs rw\n";
+
+    /// Of 1000 kB, 5 % or more is shmem if this is 50 or more.
+    fn memory(shmem: u64) -> Memory {
+        let kib = |kib| Reading::found(Bytes::from_kib(kib).unwrap(), Source::none());
+        Memory { total: kib(1000), shmem: kib(shmem), ..Memory::default() }
+    }
+
+    fn process(pid: u32) -> Process {
+        Process { pid, name: Name::from("sh"), ..Process::default() }
+    }
+
+    fn read_of(host: &HostRoot, memory: &Memory, pids: &[u32]) -> MemoryFiles {
+        let processes: Vec<Process> = pids.iter().copied().map(process).collect();
+        read(host, &mounts::read(host), memory, &processes)
+    }
+
+    #[test]
+    fn file_systems_in_memory_are_listed_once_and_the_fullest_first() {
+        let host = host([
+            ("proc/self/mountinfo", MOUNTS),
+            ("statfs/0:24", "4096 1000 10 3\n"),
+            ("statfs/0:25", "4096 500 200 40\n"),
+            ("statfs/0:31", "4096 500 200 40\n"),
+        ]);
+        let files = read_of(&host, &memory(1), &[]);
+        let told: Vec<_> = files
+            .mounts
+            .iter()
+            .map(|mount| {
+                (mount.point.as_str(), mount.used.get().map(Bytes::get), mount.files.get())
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("/run", Some(200 << 12), Some(40)),
+                ("/dev/shm", Some(10 << 12), Some(3)),
+                ("/home/bob/cache", None, None)
+            ]
+        );
+        assert_eq!(files.mounts[0].limit.get(), Some(Bytes::new(500 << 12)));
+        assert_eq!(files.mounts[0].used.source.to_string(), "/run");
+        // the way to it leads through a server that may not answer
+        assert!(format!("{:?}", files.mounts[2].used).contains("may not answer"));
+        assert_eq!(files.mounts_left_out, 0);
+    }
+
+    #[test]
+    fn a_recording_without_the_answer_says_so() {
+        let host = host([("proc/self/mountinfo", MOUNTS), ("statfs/0:25", "garbage\n")]);
+        let files = read_of(&host, &memory(1), &[]);
+        assert!(files.mounts.iter().all(|mount| mount.used.value().is_none()));
+        assert!(files.mounts.iter().any(|mount| format!("{:?}", mount.used).contains("garbled")));
+    }
+
+    const OPEN: &str = "3 tmpfs 24 7 4096\n4 memfd 1 9 2048\n5 tmpfs 24 7 4096\n";
+
+    #[test]
+    fn deleted_files_are_counted_once_and_given_to_the_first_that_has_them_open() {
+        let entries = [
+            file("proc/7/fd", OPEN),
+            file("proc/8/fd", "11 tmpfs 24 7 4096\n"),
+            file("proc/9/fd", ""),
+            denied("proc/10/fd"),
+        ];
+        let files = read_of(&HostRoot::memory(entries), &memory(50), &[7, 8, 9, 10, 11]);
+        let told: Vec<_> = files
+            .deleted
+            .iter()
+            .map(|file| (file.pid, file.kind, file.bytes.get().map(Bytes::get), file.others))
+            .collect();
+        assert_eq!(
+            told,
+            [(7, DeletedKind::Tmpfs, Some(2 << 20), 1), (7, DeletedKind::Memfd, Some(1 << 20), 0)]
+        );
+        assert_eq!(files.deleted[0].bytes.source.to_string(), "/proc/7/fd/3");
+        assert_eq!((files.processes_searched, files.processes_denied), (3, 1));
+    }
+
+    #[test]
+    fn they_are_not_looked_for_where_there_is_little_shmem() {
+        let root = host([("proc/7/fd", OPEN)]);
+        let files = read_of(&root, &memory(49), &[7]);
+        assert_eq!((files.deleted.len(), files.processes_searched), (0, 0));
+    }
+
+    /// Files of this very process, as the kernel tells of them; as any user.
+    #[test]
+    fn a_deleted_file_of_ours_is_found_with_its_size_and_one_with_such_a_name_is_not() {
+        const BYTES: u64 = 3 << 20;
+        let made = |file: OwnedFd| {
+            rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, BYTES).unwrap();
+            file
+        };
+        let memfd = made(rustix::fs::memfd_create("x", MemfdFlags::CLOEXEC).unwrap());
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        let open = |name: &str| {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+            rustix::fs::open(folder.path().join(name), flags, Mode::RUSR).unwrap()
+        };
+        let deleted = made(open("gone"));
+        rustix::fs::unlink(folder.path().join("gone")).unwrap();
+        let there = made(open("there (deleted)"));
+
+        let live = HostRoot::live().unwrap().remembering();
+        let own = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
+        let files = read_of(&live, &memory(500), &[own]);
+        let find = |file: &OwnedFd| {
+            let path = format!("/proc/{own}/fd/{}", file.as_raw_fd());
+            files.deleted.iter().find(|found| found.bytes.source.path() == path)
+        };
+        let (memfd, deleted) = (find(&memfd).unwrap(), find(&deleted).unwrap());
+        assert_eq!((memfd.kind, memfd.bytes.get()), (DeletedKind::Memfd, Some(Bytes::new(BYTES))));
+        assert_eq!(
+            (deleted.kind, deleted.bytes.get()),
+            (DeletedKind::Tmpfs, Some(Bytes::new(BYTES)))
+        );
+        assert!(find(&there).is_none());
+        let shm = files.mounts.iter().find(|mount| mount.point.as_str() == "/dev/shm");
+        if let Some(shm) = shm.and_then(|mount| mount.used.get()) {
+            // what is deleted and open counts, and what has a name does
+            assert!(shm >= Bytes::new(2 * BYTES), "{shm}");
+        }
+        assert_eq!(live.take_problems(), []);
+
+        // what was remembered says the same
+        let recorded = HostRoot::memory(live.remembered());
+        let replayed = read_of(&recorded, &memory(500), &[own]);
+        assert_eq!(format!("{replayed:?}"), format!("{files:?}"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(
+            sizes in mangled("4096 1000 10 3\n"),
+            open in mangled(OPEN),
+            mountinfo in mangled(MOUNTS),
+        ) {
+            let entries = [
+                file("proc/self/mountinfo", mountinfo),
+                file("statfs/0:24", sizes),
+                file("proc/7/fd", open),
+            ];
+            read_of(&HostRoot::memory(entries), &memory(500), &[7]);
+        }
+
+        /// A line of a recording reads back.
+        #[test]
+        fn a_printed_line_reads_back(descriptor: u32, kind in 0usize..3, inode: u64, blocks: u64) {
+            let found = Found { descriptor, kind: KINDS[kind].0, identity: (24, inode), blocks };
+            let text = Text::new("/proc/7/fd", found.printed().into_bytes());
+            prop_assert_eq!(text.lines().next().and_then(|line| Found::parse(&line)), Some(found));
+        }
+    }
+}

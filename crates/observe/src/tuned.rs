@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Reads what tuned sets of sysctl: the active profile with those that it includes → [`Tuned`].
+//!
+//! tuned counts where its service is switched on and `/etc/tuned/active_profile` names a profile; without
+//! one it picks a profile when it starts, which no file tells. Profiles of `/etc` hide those of `/usr/lib`.
+//! Of a profile the section `[sysctl]` is read. Left out are sections of sysctl under other names, which
+//! apply to some machines only, values that depend on the running one (`>2048`) or on a variable, and
+//! what the plug-in `[vm]` does. Included profiles come first, so that the last assignment wins.
+
+use pagewise_model::{Name, PersistentSetting, Reading, Source, Tuned};
+
+use crate::configuration::parsed;
+use crate::limits::{SYSCTL_LINES, TUNED_PROFILES, TUNED_SETTINGS};
+use crate::root::HostRoot;
+use crate::text::{Line, Text, words};
+
+pub(crate) const UNIT: &str = "etc/systemd/system/multi-user.target.wants/tuned.service";
+pub(crate) const ACTIVE: &str = "etc/tuned/active_profile";
+pub(crate) const MAIN: &str = "etc/tuned/tuned-main.conf";
+/// Where profiles lie, a folder each; earlier ones win. Since 2.24 they have a folder of their own.
+pub(crate) const FOLDERS: [&str; 4] =
+    ["etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned"];
+pub(crate) const FILE: &str = "tuned.conf";
+
+/// `None` where tuned is not switched on, or no profile is chosen.
+pub(crate) fn read(host: &HostRoot) -> Option<Tuned> {
+    if !host.exists(UNIT) {
+        return None;
+    }
+    let text = host.text(ACTIVE).ok()?;
+    let line = text.lines().next()?;
+    let named: Vec<&[u8]> = line.words().collect();
+    let profile = Reading::found(Name::from_bytes(&named.join(&b' ')), line.source());
+    let mut reader = Reader { host, read: Vec::new(), settings: Vec::new() };
+    named.iter().for_each(|name| reader.add(name));
+    Some(Tuned { profile, settings: reader.settings, reapplies_sysctl: reapplies(host) })
+}
+
+/// Whether files of sysctl are applied again after the profile; they are where nothing is said.
+fn reapplies(host: &HostRoot) -> bool {
+    let Ok(text) = host.text(MAIN) else { return true };
+    let said = text.lines().take(SYSCTL_LINES).filter_map(|line| {
+        let (key, value) = line.split_once(b'=')?;
+        (key == b"reapply_sysctl").then(|| value.to_ascii_lowercase())
+    });
+    said.last().is_none_or(|value| matches!(value.as_slice(), b"1" | b"yes" | b"true" | b"on"))
+}
+
+struct Reader<'a> {
+    host: &'a HostRoot,
+    /// Names of profiles that were read, or are being read.
+    read: Vec<String>,
+    settings: Vec<PersistentSetting>,
+}
+
+impl Reader<'_> {
+    /// Adds what a profile sets, after what it includes.
+    fn add(&mut self, name: &[u8]) {
+        let Some(name) = plain(name) else { return };
+        if self.read.len() >= TUNED_PROFILES || self.read.iter().any(|known| known == name) {
+            return;
+        }
+        self.read.push(name.to_owned());
+        let paths = FOLDERS.iter().map(|folder| format!("{folder}/{name}/{FILE}"));
+        let Some(text) = paths.into_iter().find_map(|path| self.host.text(&path).ok()) else {
+            return;
+        };
+        for included in included(&text) {
+            self.add(&included);
+        }
+        let room = TUNED_SETTINGS.saturating_sub(self.settings.len());
+        self.settings.extend(settings(&text).take(room));
+    }
+}
+
+/// A name that is a folder's, and no way out of it.
+pub(crate) fn plain(name: &[u8]) -> Option<&str> {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+    let name = std::str::from_utf8(name).ok()?;
+    let fits = (1..=64).contains(&name.len()) && !name.starts_with('.');
+    (fits && name.bytes().all(|byte| is_plain(&byte))).then_some(name)
+}
+
+/// Each line beside the section that it stands in.
+fn in_sections(text: &Text) -> impl Iterator<Item = (Vec<u8>, Line<'_>)> {
+    let mut current = Vec::new();
+    text.lines().take(SYSCTL_LINES).filter_map(move |line| {
+        if let Some(name) = section(line.bytes) {
+            current = name.to_vec();
+            return None;
+        }
+        Some((current.clone(), line))
+    })
+}
+
+/// `[sysctl]`
+pub(crate) fn section(line: &[u8]) -> Option<&[u8]> {
+    line.trim_ascii().strip_prefix(b"[")?.strip_suffix(b"]")
+}
+
+/// The names behind `include=` of `[main]`, in their order.
+fn included(text: &Text) -> Vec<Vec<u8>> {
+    let of_main = in_sections(text).filter(|(section, _)| section == b"main");
+    let names = of_main.filter_map(|(_, line)| include(line.bytes).map(<[u8]>::to_vec));
+    let names: Vec<Vec<u8>> = names.collect();
+    let words = names.iter().flat_map(|names| names.split(|&byte| byte == b','));
+    words.flat_map(words_of).take(TUNED_PROFILES).collect()
+}
+
+fn words_of(names: &[u8]) -> impl Iterator<Item = Vec<u8>> + use<'_> {
+    words(names).map(<[u8]>::to_vec)
+}
+
+/// What stands behind `include=`.
+pub(crate) fn include(line: &[u8]) -> Option<&[u8]> {
+    let rest = line.trim_ascii().strip_prefix(b"include")?.trim_ascii();
+    Some(rest.strip_prefix(b"=")?.trim_ascii())
+}
+
+fn settings(text: &Text) -> impl Iterator<Item = PersistentSetting> {
+    let of_sysctl = in_sections(text).filter(|(section, _)| section == b"sysctl");
+    of_sysctl.filter_map(|(_, line)| {
+        let (knob, value) = parsed(line.bytes)?;
+        let source: Source = line.source();
+        let value = Reading::found(Name::from_bytes(&value), source);
+        value_is_fixed(&value).then_some(PersistentSetting { knob: knob.name, value })
+    })
+}
+
+/// Whether it is a plain value: tuned works others out when it applies the profile.
+fn value_is_fixed(value: &Reading<Name>) -> bool {
+    value.value().is_some_and(|value| {
+        value.as_str().bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b' ' | b'-'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::text::testing::{host, mangled};
+
+    // as Debian's package 2.20.0 has them, comments left out
+    const THROUGHPUT: &str = "[main]\nsummary=Broadly applicable tuning\n\n[variables]\n\
+        thunderx_cpuinfo_regex=CPU part\\s+:\\s+(0x0?516)\n\n[cpu]\ngovernor=performance\n\n\
+        [vm.thunderx]\ntype=vm\nuname_regex=aarch64\ntransparent_hugepages=never\n\n[disk]\n\
+        readahead=>4096\n\n[sysctl]\nvm.dirty_ratio = 40\nvm.dirty_background_ratio = 10\n\
+        vm.swappiness=10\nnet.core.somaxconn=>2048\n\n[sysctl.thunderx]\ntype=sysctl\n\
+        kernel.numa_balancing=0\n";
+    const GUEST: &str = "[main]\nsummary=Optimize for running inside a virtual guest\n\
+        include=throughput-performance\n\n[sysctl]\nvm.dirty_ratio = 30\n\nvm.swappiness = 30\n";
+
+    fn machine(active: &'static str, more: &[(&'static str, &'static str)]) -> HostRoot {
+        let all = [
+            (UNIT, ""),
+            (ACTIVE, active),
+            ("usr/lib/tuned/throughput-performance/tuned.conf", THROUGHPUT),
+            ("usr/lib/tuned/virtual-guest/tuned.conf", GUEST),
+        ];
+        host(all.into_iter().chain(more.iter().copied()))
+    }
+
+    fn told(tuned: &Tuned) -> Vec<(&'static str, String, String)> {
+        let shown = |setting: &PersistentSetting| {
+            let value = setting.value.value().unwrap().to_string();
+            (setting.knob, value, setting.value.source.to_string())
+        };
+        tuned.settings.iter().map(shown).collect()
+    }
+
+    #[test]
+    fn an_included_profile_comes_first_and_the_last_assignment_wins() {
+        let tuned = read(&machine("virtual-guest\n", &[])).unwrap();
+        assert_eq!(tuned.profile.value().unwrap().as_str(), "virtual-guest");
+        assert_eq!(tuned.profile.source.to_string(), "/etc/tuned/active_profile:1");
+        let at = |knob, value: &str, profile: &str, line: u32| {
+            (knob, value.to_owned(), format!("/usr/lib/tuned/{profile}/tuned.conf:{line}"))
+        };
+        assert_eq!(
+            told(&tuned),
+            [
+                at("vm.dirty_ratio", "40", "throughput-performance", 19),
+                at("vm.dirty_background_ratio", "10", "throughput-performance", 20),
+                at("vm.swappiness", "10", "throughput-performance", 21),
+                at("vm.dirty_ratio", "30", "virtual-guest", 6),
+                at("vm.swappiness", "30", "virtual-guest", 8),
+            ]
+        );
+        assert_eq!(tuned.last("vm.swappiness").unwrap().value.value().unwrap().as_str(), "30");
+        assert!(tuned.reapplies_sysctl);
+    }
+
+    #[test]
+    fn a_profile_of_the_administrator_hides_that_of_the_package() {
+        let own = [("etc/tuned/virtual-guest/tuned.conf", "[sysctl]\nvm.swappiness=1\n")];
+        let tuned = read(&machine("virtual-guest\n", &own)).unwrap();
+        assert_eq!(told(&tuned).len(), 1);
+        assert_eq!(tuned.settings[0].value.source.path(), "/etc/tuned/virtual-guest/tuned.conf");
+    }
+
+    #[test]
+    fn tuned_that_is_off_or_has_no_profile_sets_nothing() {
+        assert!(read(&host([(ACTIVE, "virtual-guest\n")])).is_none());
+        // as the package is installed, before the service has picked one
+        assert!(read(&machine("", &[])).is_none());
+        let unknown = read(&machine("no-such-profile\n", &[])).unwrap();
+        assert!(unknown.settings.is_empty());
+    }
+
+    #[test]
+    fn files_of_sysctl_are_applied_again_unless_that_is_switched_off() {
+        for (said, reapplies) in [
+            ("# reapply_sysctl = 0\n", true),
+            ("reapply_sysctl = 1\n", true),
+            ("reapply_sysctl=0\n", false),
+            ("reapply_sysctl = False\n", false),
+        ] {
+            let tuned = read(&machine("virtual-guest\n", &[(MAIN, said)])).unwrap();
+            assert_eq!(tuned.reapplies_sysctl, reapplies, "{said}");
+        }
+    }
+
+    #[test]
+    fn profiles_that_include_each_other_end_and_no_name_leads_elsewhere() {
+        let own = [
+            (
+                "etc/tuned/a/tuned.conf",
+                "[main]\ninclude=b, ../../passwd,a\n[sysctl]\nvm.swappiness=1\n",
+            ),
+            (
+                "etc/tuned/b/tuned.conf",
+                "[main]\ninclude = a\n[sysctl]\nvm.swappiness=${x}\nvm.dirty_ratio=>9\n",
+            ),
+        ];
+        let tuned = read(&machine("a b\n", &own)).unwrap();
+        assert_eq!(told(&tuned).len(), 1, "{:?}", told(&tuned));
+        assert_eq!(
+            (plain(b"../x"), plain(b".."), plain(b"a/b"), plain(b"")),
+            (None, None, None, None)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(active in mangled("virtual-guest oracle\n"), profile in mangled(THROUGHPUT)) {
+            let files = [
+                (UNIT, Vec::new()),
+                (ACTIVE, active),
+                ("usr/lib/tuned/virtual-guest/tuned.conf", profile),
+            ];
+            read(&host(files));
+        }
+    }
+}
