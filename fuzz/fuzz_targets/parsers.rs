@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Feeds one parser, named by `PAGEWISE_PARSER`, whatever the fuzzer thinks of: of files of a host,
-//! journals, evidence, what guests say, experiments, and the command line.
+//! Feeds one target, named by `PAGEWISE_PARSER`, whatever the fuzzer thinks of: a parser of files of a
+//! host, journals, evidence, what guests say, experiments, or the command line.
 //!
-//! The same program answers what the fuzzing needs to know, and stops: with `PAGEWISE_PARSER=list`
-//! the names of all parsers; with `PAGEWISE_SEED=FOLDER` the input that stands for the files below
-//! that folder (nothing where there are none).
+//! The same program answers what the fuzzing needs to know, and stops:
+//!
+//! ```text
+//! parsers list                       name and longest input worth trying, of each target
+//! parsers seed NAME FOLDER HOST...   writes inputs to begin with into the folder, a file each; a
+//!                                    dictionary of their words is printed where there is one
+//! ```
 
 #![no_main]
 
@@ -29,49 +33,67 @@ mod verbs {
     }
 }
 
-use std::io::Write;
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::process::exit;
 use std::sync::LazyLock;
+use std::{env, fs};
 
 use libfuzzer_sys::fuzz_target;
-use pagewise_lab::fuzzing::TARGETS;
+use pagewise_lab::fuzzing::{LONGEST_EVIDENCE, TARGETS, evidences, judged};
 use pagewise_model::{Cost, Snapshot};
 use pagewise_observe::HostRoot;
 use pagewise_observe::parsers::{PARSERS, Parser};
 use pagewise_report::text::Look;
 use pagewise_report::{Tried, html, json, text};
 
-enum Target {
-    /// Of files of a host.
+/// Readers put several files together, of which some are long.
+const LONGEST_HOST: usize = 16384;
+
+struct Target {
+    name: &'static str,
+    longest: usize,
+    reads: Reads,
+}
+
+enum Reads {
+    /// Files of a host.
     Host(&'static Parser),
-    /// Of anything else, with an input to begin with.
-    Other(fn(&[u8]), fn() -> Vec<u8>),
+    /// Anything else, with inputs to begin with.
+    Other(fn(&[u8]), fn() -> Vec<Vec<u8>>),
 }
 
-static CHOSEN: LazyLock<Target> = LazyLock::new(|| {
-    let name = std::env::var("PAGEWISE_PARSER").unwrap_or_default();
-    let host = PARSERS.iter().find(|parser| parser.name == name).map(Target::Host);
-    let other = || others().find(|(known, ..)| *known == name);
-    let other = || other().map(|(_, run, seed)| Target::Other(run, seed));
-    host.or_else(other).unwrap_or_else(|| {
-        panic!("PAGEWISE_PARSER={name:?} is none of: {}", names().join(" "))
-    })
-});
-
-type Other = (&'static str, fn(&[u8]), fn() -> Vec<u8>);
-
-fn others() -> impl Iterator<Item = Other> {
-    let journal: Other = ("journal", pagewise_apply::fuzzing::run, pagewise_apply::fuzzing::seed);
-    // replayed as `lab replay` does: read, judged, printed
-    let replay: Other = ("replay", replay, pagewise_lab::fuzzing::evidence);
-    let line: Other = ("command-line", command_line::run, command_line::seed);
-    let lab = TARGETS.iter().map(|target| (target.name, target.run, target.seed));
-    [journal, replay, line].into_iter().chain(lab)
+fn targets() -> impl Iterator<Item = Target> {
+    let host = |parser: &'static Parser| Target {
+        name: parser.name,
+        longest: LONGEST_HOST,
+        reads: Reads::Host(parser),
+    };
+    let other =
+        |name, longest, run, seeds| Target { name, longest, reads: Reads::Other(run, seeds) };
+    let journals = || vec![pagewise_apply::fuzzing::seed()];
+    let ours = [
+        other("journal", LONGEST_HOST, pagewise_apply::fuzzing::run, journals),
+        // as `lab replay` does: read, judged, printed
+        other("replay", LONGEST_EVIDENCE, replay, evidences),
+        other("command-line", command_line::LONGEST, command_line::run, command_line::seeds),
+    ];
+    let lab = TARGETS.iter().map(move |it| other(it.name, it.longest, it.run, it.seeds));
+    PARSERS.iter().map(host).chain(ours).chain(lab)
 }
+
+fn named(name: &str) -> Target {
+    let names = || targets().map(|target| target.name).collect::<Vec<_>>().join(" ");
+    let target = targets().find(|target| target.name == name);
+    target.unwrap_or_else(|| panic!("{name:?} is none of: {}", names()))
+}
+
+static CHOSEN: LazyLock<Target> =
+    LazyLock::new(|| named(&env::var("PAGEWISE_PARSER").unwrap_or_default()));
 
 fn replay(input: &[u8]) {
-    let Some((recorded, trial, _)) = pagewise_lab::fuzzing::judged(input) else { return };
+    let Some((recorded, trial, _)) = judged(input) else { return };
     let tried = Tried {
         name: recorded.name.as_deref(),
         snapshot: &Snapshot::default(),
@@ -87,34 +109,61 @@ fn replay(input: &[u8]) {
 
 fuzz_target!(
     init: {
-        if std::env::var_os("PAGEWISE_PARSER").is_some_and(|name| name == "list") {
-            println!("{}", names().join("\n"));
-            exit(0);
+        let arguments: Vec<String> = env::args().skip(1).collect();
+        match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["list"] => {
+                targets().for_each(|target| println!("{} {}", target.name, target.longest));
+                exit(0)
+            }
+            ["seed", name, folder, hosts @ ..] => {
+                seed(&named(name), Path::new(folder), hosts);
+                exit(0)
+            }
+            _ => drop(LazyLock::force(&CHOSEN)),
         }
-        if let Some(folder) = std::env::var_os("PAGEWISE_SEED") {
-            print_seed(Path::new(&folder));
-            exit(0);
-        }
-        LazyLock::force(&CHOSEN);
     },
-    |input: &[u8]| match &*CHOSEN {
-        Target::Host(parser) => parser.run(input),
-        Target::Other(run, _) => run(input),
+    |input: &[u8]| match CHOSEN.reads {
+        Reads::Host(parser) => parser.run(input),
+        Reads::Other(run, _) => run(input),
     }
 );
 
-fn names() -> Vec<&'static str> {
-    PARSERS.iter().map(|parser| parser.name).chain(others().map(|(name, ..)| name)).collect()
+/// Equal inputs, as recordings of one kernel have them, become one file.
+fn seed(target: &Target, folder: &Path, hosts: &[&str]) {
+    let seeds = match target.reads {
+        Reads::Host(parser) => hosts.iter().filter_map(|host| parser.seed(&opened(host))).collect(),
+        Reads::Other(_, seeds) => seeds(),
+    };
+    for seed in &seeds {
+        let mut hash = DefaultHasher::new();
+        seed.hash(&mut hash);
+        let path = folder.join(format!("seed-{:016x}", hash.finish()));
+        fs::write(&path, seed).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+    let words = match target.reads {
+        Reads::Host(_) => BTreeSet::new(),
+        Reads::Other(..) if target.name == "command-line" => command_line::words(),
+        Reads::Other(..) => seeds.iter().flat_map(|seed| words_of(seed)).collect(),
+    };
+    words.iter().for_each(|word| println!("{}", entry(word)));
 }
 
-fn print_seed(folder: &Path) {
-    let live = folder == Path::new("/");
-    let host = if live { HostRoot::live() } else { HostRoot::folder(folder) }.expect("a folder");
-    let seed = match &*CHOSEN {
-        Target::Host(parser) => parser.seed(&host),
-        Target::Other(_, seed) => Some(seed()),
-    };
-    if let Some(seed) = seed {
-        std::io::stdout().write_all(&seed).expect("standard output");
-    }
+fn opened(host: &str) -> HostRoot {
+    let host = Path::new(host);
+    let opened = if host == Path::new("/") { HostRoot::live() } else { HostRoot::folder(host) };
+    opened.unwrap_or_else(|error| panic!("{}: {error}", host.display()))
+}
+
+/// Names of keys and values that are words.
+fn words_of(seed: &[u8]) -> BTreeSet<String> {
+    let is_inside = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
+    let text = String::from_utf8_lossy(seed);
+    let words = text.split(|letter| !is_inside(letter));
+    let is_word = |word: &&str| (3..=32).contains(&word.len()) && !word.starts_with('.');
+    words.filter(is_word).map(str::to_owned).collect()
+}
+
+/// A line of a libFuzzer dictionary.
+fn entry(word: &str) -> String {
+    format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
 }

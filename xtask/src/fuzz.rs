@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Fuzzes every parser of the table in `pagewise_observe::parsers`: builds the one fuzzing program,
-//! seeds each parser's corpus from the recorded hosts and from this machine, runs it, prints a table.
+//! Fuzzes what reads foreign bytes: builds the one fuzzing program, seeds the corpus of each of its
+//! targets (parsers of host files from the recorded hosts and from this machine), runs them, prints a table.
 //!
 //! Without a sanitizer, because our code is safe Rust whose faults are panics: measured at 2.8
 //! (meminfo) and 1.9 times (vmstat) the executions per second of the address sanitizer. It also
 //! leaves no need for a nightly compiler, nor for cargo-fuzz: [`FLAGS`] are what it would pass.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -32,26 +32,26 @@ const FLAGS: &[&str] = &[
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Inputs for each parser; without it the time decides
-    #[arg(long)]
-    runs: Option<u64>,
-    /// Seconds for all parsers together
+    /// What is fuzzed [default: everything]
+    #[arg(value_name = "TARGET")]
+    targets: Vec<String>,
+    /// Inputs for each target; without it the time decides
+    #[arg(long, value_name = "N")]
+    executions: Option<u64>,
+    /// Seconds for all targets together
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// Only this parser
-    #[arg(long, value_name = "NAME")]
-    only: Option<String>,
-    /// Largest input in bytes
-    #[arg(long, default_value_t = 16384)]
-    max_len: u32,
+    /// The longest input in bytes [default: the longest that is worth trying, which each target says]
+    #[arg(long, value_name = "BYTES")]
+    max_len: Option<u32>,
 }
 
 pub(crate) fn main(args: &Args) -> Result<()> {
     let fuzzer = Fuzzer::built()?;
-    let names = chosen(fuzzer.parsers()?, args.only.as_deref())?;
-    let lanes = std::thread::available_parallelism().map_or(1, usize::from).min(names.len());
-    let length = Length::of(args, names.len(), lanes);
-    let todo = Mutex::new(names.into_iter());
+    let targets = chosen(fuzzer.targets()?, &args.targets)?;
+    let lanes = std::thread::available_parallelism().map_or(1, usize::from).min(targets.len());
+    let length = Length::of(args, targets.len(), lanes);
+    let todo = Mutex::new(targets.into_iter());
     println!("{}", Row::HEADER);
     let lane = || fuzzer.lane(&todo, &length);
     let all_well = std::thread::scope(|scope| {
@@ -62,30 +62,59 @@ pub(crate) fn main(args: &Args) -> Result<()> {
         });
         ended.collect::<Result<Vec<bool>>>()
     })?;
-    ensure!(!all_well.contains(&false), "a parser failed; the input is named above");
+    ensure!(!all_well.contains(&false), "a target failed; the input is named above");
     Ok(())
 }
 
-fn chosen(all: Vec<String>, only: Option<&str>) -> Result<Vec<String>> {
-    let Some(only) = only else { return Ok(all) };
-    ensure!(all.iter().any(|name| name == only), "{only} is none of: {}", all.join(" "));
-    Ok(vec![only.to_owned()])
+/// One line of what the program lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Target {
+    name: String,
+    /// The longest input that is worth trying, in bytes.
+    longest: u32,
 }
 
-/// How long each parser is fuzzed, as arguments for the fuzzer.
+impl Target {
+    fn parse(line: &str) -> Result<Self> {
+        let words = line.split_once(' ').map(|(name, longest)| (name.to_owned(), longest.parse()));
+        match words {
+            Some((name, Ok(longest))) => Ok(Self { name, longest }),
+            _ => bail!("expected a target and its longest input, found {line:?}"),
+        }
+    }
+}
+
+/// All of them where none is named.
+fn chosen(all: Vec<Target>, named: &[String]) -> Result<Vec<Target>> {
+    let names: Vec<&str> = all.iter().map(|target| target.name.as_str()).collect();
+    if let Some(unknown) = named.iter().find(|name| !names.contains(&name.as_str())) {
+        bail!("{unknown} is none of: {}", names.join(" "));
+    }
+    let is_wanted = |target: &Target| named.is_empty() || named.contains(&target.name);
+    Ok(all.into_iter().filter(is_wanted).collect())
+}
+
+/// How long each target is fuzzed, and with what.
 #[derive(Debug, PartialEq, Eq)]
 struct Length {
-    arguments: Vec<String>,
+    until: String,
+    max_len: Option<u32>,
 }
 
 impl Length {
-    fn of(args: &Args, parsers: usize, lanes: usize) -> Self {
-        let share = |seconds: u64| (seconds * lanes as u64 / parsers.max(1) as u64).max(1);
-        let until = match args.runs {
-            Some(runs) => format!("-runs={runs}"),
+    fn of(args: &Args, targets: usize, lanes: usize) -> Self {
+        let share = |seconds: u64| (seconds * lanes as u64 / targets.max(1) as u64).max(1);
+        let until = match args.executions {
+            Some(executions) => format!("-runs={executions}"),
             None => format!("-max_total_time={}", share(args.seconds)),
         };
-        Self { arguments: vec![until, format!("-max_len={}", args.max_len)] }
+        Self { until, max_len: args.max_len }
+    }
+
+    /// What the fuzzer is told.
+    fn arguments(&self, target: &Target) -> [String; 2] {
+        let longest = self.max_len.unwrap_or(target.longest);
+        [self.until.clone(), format!("-max_len={longest}")]
     }
 }
 
@@ -110,63 +139,70 @@ impl Fuzzer {
         Ok(Self { program, folder })
     }
 
-    fn command(&self, parser: &str) -> Command {
-        let mut command = run::program(&self.program);
-        command.env("PAGEWISE_PARSER", parser);
-        command
+    fn command(&self) -> Command {
+        run::program(&self.program)
     }
 
-    fn parsers(&self) -> Result<Vec<String>> {
-        let names = self.command("list").stderr(Stdio::null()).output()?.stdout;
-        let names: Vec<String> = String::from_utf8(names)?.lines().map(str::to_owned).collect();
-        ensure!(!names.is_empty(), "{} knows no parser", self.program.display());
-        Ok(names)
+    fn targets(&self) -> Result<Vec<Target>> {
+        let listed = answer(self.command().arg("list"))?;
+        let targets = listed.lines().map(Target::parse).collect::<Result<Vec<_>>>()?;
+        ensure!(!targets.is_empty(), "{} knows no target", self.program.display());
+        Ok(targets)
     }
 
-    /// Fuzzes one parser after the other until none is left to do; whether all went well.
-    fn lane(&self, todo: &Mutex<impl Iterator<Item = String>>, length: &Length) -> Result<bool> {
-        let next = || todo.lock().ok().and_then(|mut names| names.next());
+    /// Fuzzes one target after the other until none is left to do; whether all went well.
+    fn lane(&self, todo: &Mutex<impl Iterator<Item = Target>>, length: &Length) -> Result<bool> {
+        let next = || todo.lock().ok().and_then(|mut targets| targets.next());
         let mut well = true;
-        while let Some(name) = next() {
-            let row = self.fuzzed(&name, length)?;
+        while let Some(target) = next() {
+            let row = self.fuzzed(&target, length)?;
             well &= row.crash.is_none();
             println!("{row}");
         }
         Ok(well)
     }
 
-    fn fuzzed(&self, parser: &str, length: &Length) -> Result<Row> {
-        let corpus = self.folder.join("corpus").join(parser);
-        let artifacts = self.folder.join("artifacts").join(parser);
+    fn fuzzed(&self, target: &Target, length: &Length) -> Result<Row> {
+        let corpus = self.folder.join("corpus").join(&target.name);
+        let artifacts = self.folder.join("artifacts").join(&target.name);
         fs::create_dir_all(&corpus)?;
         fs::create_dir_all(&artifacts)?;
-        for (name, host) in hosts()? {
-            self.seed(parser, &host, &corpus.join(name))?;
-        }
-        let mut command = self.command(parser);
-        command.args(&length.arguments).args(["-print_final_stats=1", "-timeout=10"]);
+        let mut command = self.command();
+        command.env("PAGEWISE_PARSER", &target.name).args(length.arguments(target));
+        command.args(["-print_final_stats=1", "-timeout=10"]);
         command.arg(format!("-artifact_prefix={}/", artifacts.display()));
-        let output = command.arg(&corpus).output().with_context(|| parser.to_owned())?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        let mut row = Row::of(parser, &said);
-        if !output.status.success() {
-            row.crash = Some(crash(&said).unwrap_or_else(|| output.status.to_string()));
+        if let Some(dictionary) = self.seed(&target.name, &corpus)? {
+            command.arg(format!("-dict={}", dictionary.display()));
+        }
+        // a file, so that it can be followed
+        let log = artifacts.join("log");
+        command.stdout(Stdio::null()).stderr(File::create(&log)?);
+        let status = command.arg(&corpus).status().with_context(|| target.name.clone())?;
+        let said = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
+        let mut row = Row::of(&target.name, &said);
+        if !status.success() {
+            row.crash = Some(crash(&said).unwrap_or_else(|| status.to_string()));
         } else if counters(&said) == 0 {
             row.crash = Some("no coverage counters: the fuzzer searches blindly".to_owned());
         }
         Ok(row)
     }
 
-    /// Writes the input that stands for a host's files, where it has some.
-    fn seed(&self, parser: &str, host: &Path, into: &Path) -> Result<()> {
-        let mut command = self.command(parser);
-        let seed = command.env("PAGEWISE_SEED", host).stderr(Stdio::null()).output()?;
-        ensure!(seed.status.success(), "{parser}: no seed of {}: {}", host.display(), seed.status);
-        if !seed.stdout.is_empty() {
-            fs::write(into, seed.stdout)?;
-        }
-        Ok(())
+    /// Writes the inputs to begin with; the path of the target's dictionary, where it has one.
+    fn seed(&self, name: &str, corpus: &Path) -> Result<Option<PathBuf>> {
+        let words = answer(self.command().args(["seed", name]).arg(corpus).args(hosts()?))?;
+        let dictionary = corpus.with_extension("words");
+        fs::write(&dictionary, &words)?;
+        Ok((!words.is_empty()).then_some(dictionary))
     }
+}
+
+/// What the program prints; libFuzzer warns on standard error each time, which only a failure shows.
+fn answer(command: &mut Command) -> Result<String> {
+    let output = command.output()?;
+    let warned = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?}: {}\n{warned}", output.status);
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 /// What the compiler builds for by itself.
@@ -177,25 +213,20 @@ fn target() -> Result<String> {
     Ok(host.context("rustc names no host")?.to_owned())
 }
 
-/// Folders that stand for a host, with a name for each: recordings, their ends, this machine.
-fn hosts() -> Result<Vec<(String, PathBuf)>> {
-    let mut hosts = vec![("live".to_owned(), PathBuf::from("/"))];
+/// Folders that stand for a host: this machine, recordings, their ends.
+fn hosts() -> Result<Vec<PathBuf>> {
+    let mut hosts = vec![PathBuf::from("/")];
     let fixtures = run::project().join("fixtures/hosts");
     let Ok(entries) = fs::read_dir(fixtures) else { return Ok(hosts) };
     for entry in entries {
-        let entry = entry?;
-        let slug = entry.file_name().to_string_lossy().into_owned();
-        for end in [".", "start", "end"] {
-            let folder = entry.path().join(end);
-            if folder.is_dir() {
-                hosts.push((format!("{slug}-{}", end.replace('.', "host")), folder));
-            }
-        }
+        let recording = entry?.path();
+        let ends = [".", "start", "end"].map(|end| recording.join(end));
+        hosts.extend(ends.into_iter().filter(|end| end.is_dir()));
     }
     Ok(hosts)
 }
 
-/// What became of one parser.
+/// What became of one target.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Row {
     name: String,
@@ -207,7 +238,7 @@ struct Row {
 }
 
 impl Row {
-    const HEADER: &str = "parser         executions     exec/s   coverage   corpus";
+    const HEADER: &str = "target         executions     exec/s   coverage   corpus";
 
     /// From the fuzzer's words: the last line of progress and the statistics.
     fn of(name: &str, said: &str) -> Self {
@@ -304,19 +335,42 @@ stat::average_exec_per_sec:     20000
         assert_eq!(counters(SAID), 0);
     }
 
-    #[test]
-    fn seconds_are_shared_and_runs_are_not() {
-        let args = |runs| Args { runs, seconds: 60, only: None, max_len: 10 };
-        assert_eq!(Length::of(&args(None), 20, 2).arguments, ["-max_total_time=6", "-max_len=10"]);
-        assert_eq!(Length::of(&args(None), 200, 2).arguments[0], "-max_total_time=1");
-        assert_eq!(Length::of(&args(Some(5)), 20, 2).arguments[0], "-runs=5");
+    fn target(name: &str) -> Target {
+        Target { name: name.to_owned(), longest: 7 }
     }
 
     #[test]
-    fn only_a_parser_that_exists() {
-        let all = || vec!["memory".to_owned(), "zone".to_owned()];
-        assert_eq!(chosen(all(), Some("zone")).unwrap(), ["zone"]);
-        assert_eq!(chosen(all(), None).unwrap().len(), 2);
-        assert!(chosen(all(), Some("mem")).is_err());
+    fn seconds_are_shared_and_executions_are_not() {
+        let args = |executions| {
+            let (targets, max_len) = (Vec::new(), Some(10));
+            Args { targets, executions, seconds: 60, max_len }
+        };
+        let memory = target("memory");
+        let arguments =
+            |executions, targets| Length::of(&args(executions), targets, 2).arguments(&memory);
+        assert_eq!(arguments(None, 20), ["-max_total_time=6", "-max_len=10"]);
+        assert_eq!(arguments(None, 200)[0], "-max_total_time=1");
+        assert_eq!(arguments(Some(5), 20)[0], "-runs=5");
+        let length = Length { until: String::new(), max_len: None };
+        assert_eq!(length.arguments(&memory)[1], "-max_len=7");
+    }
+
+    #[test]
+    fn only_targets_that_exist() {
+        let all = || vec![target("memory"), target("zone")];
+        let chosen = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+            super::chosen(all(), &names)
+        };
+        assert_eq!(chosen(&["zone"]).unwrap(), [target("zone")]);
+        assert_eq!(chosen(&["zone", "memory"]).unwrap(), all());
+        assert_eq!(chosen(&[]).unwrap(), all());
+        assert!(chosen(&["zone", "mem"]).is_err());
+    }
+
+    #[test]
+    fn a_line_of_the_list_is_a_target() {
+        assert_eq!(Target::parse("zone 7").unwrap(), target("zone"));
+        assert!(Target::parse("zone").is_err() && Target::parse("zone many").is_err());
     }
 }

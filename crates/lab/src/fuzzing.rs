@@ -3,6 +3,9 @@
 //!
 //! Evidence is three files in one input, split at bytes `0xFF`, which no text holds: what was run, the
 //! runs, and the summary, which may be missing.
+//!
+//! A target names the longest input that is worth trying: its seeds fit, and a longer input only
+//! repeats what a shorter one has. Limits on length (lines, texts, numbers of runs) have unit tests.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -10,7 +13,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use pagewise_guest::wire::{self, Event, How, Stream};
-use pagewise_model::{Clock, RunEnd, Trial, TrialArm, TrialRun};
+use pagewise_model::{
+    Clock, Course, RunEnd, Trial, TrialArm, TrialForecast, TrialRun, TrialSetting,
+};
 use pagewise_stats::{Experiment, Metric, judge};
 use serde_json::Value;
 
@@ -19,23 +24,33 @@ use crate::library::{self, BUILT_IN, Choice, Lines, Told};
 
 const BETWEEN: u8 = 0xff;
 
-/// A reader, by name, with an input to begin with.
+/// A reader, by name, with inputs to begin with.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
     /// What it reads.
     pub name: &'static str,
     /// Reads it. Whatever it holds, this returns.
     pub run: fn(&[u8]),
-    /// Something that it understands.
-    pub seed: fn() -> Vec<u8>,
+    /// Inputs that it understands.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+    /// The longest input that is worth trying, in bytes.
+    pub longest: usize,
 }
 
 /// All of them.
 pub static TARGETS: &[Target] = &[
-    Target { name: "evidence", run: |input| drop(black_box(judged(input))), seed: evidence },
-    Target { name: "guest-events", run: events, seed: said },
-    Target { name: "experiment", run: experiment, seed: built_in },
+    Target {
+        name: "evidence",
+        run: |input| drop(black_box(judged(input))),
+        seeds: evidences,
+        longest: LONGEST_EVIDENCE,
+    },
+    Target { name: "guest-events", run: events, seeds: heard, longest: 1536 },
+    Target { name: "experiment", run: experiment, seeds: built_in, longest: 1536 },
 ];
+
+/// The longest evidence that is worth trying, in bytes.
+pub const LONGEST_EVIDENCE: usize = 4096;
 
 /// A folder of evidence, and what its runs say; nothing where it cannot be read.
 #[must_use]
@@ -80,10 +95,49 @@ fn experiment(input: &[u8]) {
 /// What a short trial leaves.
 #[must_use]
 pub fn evidence() -> Vec<u8> {
-    let arm = |name: &str| TrialArm { name: name.to_owned(), ..TrialArm::default() };
-    let experiment = Experiment {
+    files(&trial(&["a", "b"]), &runs(&["a", "b"], 7), true)
+}
+
+/// A trial that was killed before its summary, short ones with everything that a run may say, and one of
+/// three arms of which one was given up.
+#[must_use]
+pub fn evidences() -> Vec<Vec<u8>> {
+    let two = trial(&["a", "b"]);
+    let mut killed = runs(&["a", "b"], 2);
+    killed[2].end = RunEnd::OutOfMemory { kills: 1 };
+    killed[2].victims = vec!["java".to_owned()];
+    killed[3] =
+        TrialRun { refused: Some("no zram".to_owned()), ..TrialRun::not_yet(4, Some(2), "b") };
+    let mut detailed = runs(&["a", "b"], 2);
+    for run in &mut detailed {
+        run.host_wide = vec!["cpu".to_owned()];
+        run.profile = vec![("shrink_folio_list".to_owned(), 3)];
+        run.course = Some(Course {
+            iteration_seconds: vec![2.0, 1.0, 1.0],
+            settled_at: Some(1),
+            latency_ns: vec![(1000, 9), (2000, 1)],
+        });
+    }
+    let mut three = trial(&["a", "b", "c"]);
+    three.arms[1].settings =
+        vec![TrialSetting { knob: "vm.swappiness".to_owned(), value: "10".to_owned() }];
+    let mut of_three = runs(&["a", "b", "c"], 3);
+    for run in of_three.iter_mut().filter(|run| run.arm == "c") {
+        run.end = RunEnd::TimedOut;
+    }
+    vec![
+        files(&two, &runs(&["a", "b"], 7), false),
+        files(&two, &killed, true),
+        files(&Experiment { profile: true, ..two }, &detailed, false),
+        files(&three, &of_three, false),
+    ]
+}
+
+fn trial(arms: &[&str]) -> Experiment {
+    let arm = |name: &&str| TrialArm { name: (*name).to_owned(), ..TrialArm::default() };
+    Experiment {
         command: vec!["true".to_owned()],
-        arms: vec![arm("a"), arm("b")],
+        arms: arms.iter().map(arm).collect(),
         metrics: vec![Metric::time()],
         pairs: 7,
         min_effect: 0.02,
@@ -93,28 +147,35 @@ pub fn evidence() -> Vec<u8> {
         deadline: Duration::from_secs(60),
         clock: Clock::Real,
         profile: false,
-    };
-    let run = |number: u32| TrialRun {
+    }
+}
+
+/// Rounds in which each arm runs once.
+fn runs(arms: &[&str], rounds: u32) -> Vec<TrialRun> {
+    let of_a_round = |round: u32| arms.iter().map(move |arm| (round, *arm));
+    let run = |(number, (round, arm)): (u32, (u32, &str))| TrialRun {
         started_seconds: f64::from(number),
         end: RunEnd::Exited { status: 0 },
         values: BTreeMap::from([
             ("time".to_owned(), 1.0 + f64::from(number % 3)),
             ("cpu".to_owned(), 0.5),
         ]),
-        ..TrialRun::not_yet(number, Some(number.div_ceil(2)), ["b", "a"][number as usize % 2])
+        ..TrialRun::not_yet(number, Some(round), arm)
     };
-    let runs: Vec<TrialRun> = (1..=14).map(run).collect();
-    let trial = judge(&experiment, &runs);
-    let described = Described::new(experiment, Value::Null);
-    let line = |run| serde_json::to_vec(run).unwrap_or_default();
-    let lines: Vec<u8> =
-        runs.iter().map(line).flat_map(|line| [line, vec![b'\n']].concat()).collect();
-    let parts = [
+    (1..).zip((1..=rounds).flat_map(of_a_round)).map(run).collect()
+}
+
+fn files(experiment: &Experiment, runs: &[TrialRun], with_summary: bool) -> Vec<u8> {
+    let described = Described::new(experiment.clone(), Value::Null);
+    let line = |run| [serde_json::to_vec(run).unwrap_or_default(), vec![b'\n']].concat();
+    let mut files = vec![
         serde_json::to_vec(&described).unwrap_or_default(),
-        lines,
-        serde_json::to_vec(&trial).unwrap_or_default(),
+        runs.iter().flat_map(line).collect(),
     ];
-    parts.join(&BETWEEN)
+    if with_summary {
+        files.push(serde_json::to_vec(&judge(experiment, runs)).unwrap_or_default());
+    }
+    files.join(&BETWEEN)
 }
 
 fn said() -> Vec<u8> {
@@ -139,8 +200,27 @@ fn said() -> Vec<u8> {
     events.iter().flat_map(|event| [line(event), vec![b'\n']].concat()).collect()
 }
 
-fn built_in() -> Vec<u8> {
-    BUILT_IN.first().map(|(_, text)| text.as_bytes().to_vec()).unwrap_or_default()
+/// What a guest says, what its conductor says, and the conductor's lines as the guest passes them on.
+fn heard() -> Vec<Vec<u8>> {
+    let lines = [
+        Told::Begins { arm: "a".to_owned(), pair: None, run: 1, of: 3 },
+        Told::Ran(Box::new(TrialRun::not_yet(1, None, "a"))),
+        Told::Forecast(Some(TrialForecast {
+            run_spread: 0.01,
+            detectable_effect: 0.02,
+            pairs_for_min_effect: 9,
+            seconds: 60.0,
+        })),
+        Told::Done,
+    ]
+    .map(|told| told.line())
+    .concat();
+    let output = Event::Output { stream: Stream::Err, bytes: wire::packed(lines.as_bytes()) };
+    vec![said(), lines.into_bytes(), serde_json::to_vec(&output).unwrap_or_default()]
+}
+
+fn built_in() -> Vec<Vec<u8>> {
+    BUILT_IN.iter().map(|(_, text)| text.as_bytes().to_vec()).collect()
 }
 
 #[cfg(test)]
@@ -148,16 +228,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_seed_is_understood() {
+    fn every_seed_is_understood_and_fits() {
         for target in TARGETS {
-            (target.run)(&(target.seed)());
+            for seed in (target.seeds)() {
+                assert!(seed.len() <= target.longest, "{}: {}", target.name, seed.len());
+                (target.run)(&seed);
+            }
+        }
+        for seed in evidences() {
+            let (recorded, trial, differences) = judged(&seed).unwrap();
+            assert!(!recorded.runs.is_empty() && differences.is_empty(), "{trial:?}");
         }
         let (recorded, trial, differences) = judged(&evidence()).unwrap();
         assert_eq!((recorded.runs.len(), trial.pairs), (14, 7));
         assert_eq!(differences, [""; 0]);
         assert!(said().split(|&byte| byte == b'\n').filter_map(wire::event).count() == 7);
-        let text = String::from_utf8(built_in()).unwrap();
-        let file = library::File::read("x", "x", &text).unwrap();
-        assert!(!library::cells(&file, &Choice::default(), Path::new("/")).unwrap().is_empty());
+        assert_eq!(Lines::default().add(&heard()[1]).len(), 4);
+        for text in built_in() {
+            let text = String::from_utf8(text).unwrap();
+            let file = library::File::read("x", "x", &text).unwrap();
+            assert!(!library::cells(&file, &Choice::default(), Path::new("/")).unwrap().is_empty());
+        }
+    }
+
+    #[test]
+    fn the_seeds_of_evidence_hold_an_arm_given_up_and_one_out_of_memory() {
+        let judged: Vec<_> = evidences().iter().map(|seed| judged(seed).unwrap()).collect();
+        assert!(judged.iter().any(|(_, trial, _)| !trial.dropped.is_empty()));
+        assert!(judged.iter().any(|(_, trial, _)| trial.metrics[0].interval.is_some()));
+        let ends = judged.iter().flat_map(|(recorded, ..)| &recorded.runs).map(|run| run.end);
+        assert!(ends.filter(|end| matches!(end, RunEnd::OutOfMemory { .. })).count() == 1);
     }
 }

@@ -3,12 +3,18 @@
 
 /// The candidate that differs from `word` in the fewest letters; `None` where that is more than about a
 /// third of them.
+///
+/// Words differ in at least as many letters as one is longer than the other, so most candidates need no
+/// comparison, and none does with a word of a megabyte in a file that somebody else wrote.
 pub fn most_similar<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    let near = candidates.into_iter().map(|candidate| (distance(candidate, word), candidate));
-    near.min().filter(|(distance, _)| *distance <= word.len() / 3 + 1).map(|(_, found)| found)
+    let (letters, most) = (word.chars().count(), word.len() / 3 + 1);
+    let is_near = |candidate: &&str| candidate.chars().count().abs_diff(letters) <= most;
+    let near = candidates.into_iter().filter(is_near);
+    let near = near.map(|candidate| (distance(candidate, word), candidate)).min();
+    near.filter(|(distance, _)| *distance <= most).map(|(_, found)| found)
 }
 
 /// How many letters must be changed, added or taken.
@@ -38,5 +44,15 @@ mod tests {
         assert_eq!(meant("memory-presure"), Some("memory-pressure"));
         assert_eq!((meant("nonsense"), meant(""), most_similar("x", [])), (None, None, None));
         assert_eq!((distance("kitten", "sitting"), distance("", "abc")), (3, 3));
+    }
+
+    /// The length alone rules out no candidate that the comparison would find.
+    #[test]
+    fn what_is_too_long_or_too_short_is_not_what_was_meant() {
+        let words = ["", "a", "zram", "zrm", "szwap", "zswap.max_pool_percent", "ää", "äöüäöü"];
+        for (word, candidate) in words.iter().flat_map(|a| words.map(|b| (*a, b))) {
+            let is_meant = distance(candidate, word) <= word.len() / 3 + 1;
+            assert_eq!(most_similar(word, [candidate]).is_some(), is_meant, "{word} {candidate}");
+        }
     }
 }

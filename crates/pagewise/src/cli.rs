@@ -982,7 +982,7 @@ pub(crate) enum Noun {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
+    use clap::{CommandFactory, FromArgMatches};
 
     #[test]
     fn the_table_is_sound() {
@@ -999,6 +999,36 @@ mod tests {
             }
         }
         assert!(command.get_arguments().all(|argument| argument.get_help().is_some()));
+    }
+
+    /// The fuzzer builds the table once: parsing a line must leave nothing in it.
+    #[test]
+    fn a_table_that_has_parsed_lines_parses_as_a_new_one() {
+        let lines: [&[&str]; 14] = [
+            &["status", "--json"],
+            &["--json", "status", "extra"],
+            &["help", "lab", "run"],
+            &["trial", "--a", "swap=none", "--b", "swap=zram:lz4", "--", "true"],
+            &["trial", "--a", "swap=nothing"],
+            &["lab", "run", "swap", "--pairs", "0"],
+            &["lab", "run", "swap", "--memory", "320M", "--preview"],
+            &["lab", "guest", "--count", "--cpus", "2", "--", "true"],
+            &["lab", "--help"],
+            &["report", "--only", "zam"],
+            &["repotr"],
+            &["-q", "-v"],
+            &["--version"],
+            &[],
+        ];
+        let parse = |table: &mut clap::Command, line: &[&str]| {
+            let matches = table.try_get_matches_from_mut([&["pagewise"], line].concat());
+            let cli = matches.and_then(|mut it| Cli::from_arg_matches_mut(&mut it));
+            cli.map(|cli| format!("{cli:?}")).map_err(|error| error.to_string())
+        };
+        let mut used = Cli::command();
+        for line in lines.iter().chain(lines.iter().rev()) {
+            assert_eq!(parse(&mut used, line), parse(&mut Cli::command(), line), "{line:?}");
+        }
     }
 
     #[test]

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use pagewise_model::{Trial, TrialRun, grouped};
 
+use crate::told::total;
+
 /// How many functions are shown.
 const TOP: usize = 10;
 
@@ -20,7 +22,7 @@ pub(crate) struct Samples<'a> {
 
 impl Samples<'_> {
     fn sum(&self) -> u64 {
-        self.functions.values().sum()
+        total(self.functions.values().copied())
     }
 
     /// None where nothing was sampled.
@@ -32,7 +34,7 @@ impl Samples<'_> {
     fn top(&self) -> Option<f64> {
         let mut counts: Vec<u64> = self.functions.values().copied().collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
-        self.of(counts.iter().take(TOP).sum())
+        self.of(total(counts.into_iter().take(TOP)))
     }
 
     fn of(&self, count: u64) -> Option<f64> {
@@ -47,7 +49,8 @@ pub(crate) fn samples<'a>(trial: &'a Trial, runs: &'a [TrialRun]) -> Vec<Samples
         let mut all = Samples { arm, ..Samples::default() };
         let measured = runs.iter().filter(|run| run.arm == arm && run.pair.is_some());
         for (function, count) in measured.flat_map(|run| &run.profile) {
-            *all.functions.entry(function).or_default() += count;
+            let sum: &mut u64 = all.functions.entry(function).or_default();
+            *sum = total([*sum, *count]);
         }
         all
     };

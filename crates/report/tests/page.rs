@@ -4,7 +4,7 @@
 
 mod trial;
 
-use pagewise_model::{Cost, Snapshot, Trial, TrialRun};
+use pagewise_model::{Cost, Snapshot, Trial, TrialRun, grouped};
 use pagewise_report::{Tried, html};
 
 fn page(trial: &Trial, runs: &[TrialRun]) -> String {
@@ -87,4 +87,19 @@ fn little_is_shown_as_little() {
         runs.into_iter().map(|run| TrialRun { course: None, profile: Vec::new(), ..run }).collect();
     let page = page(&whole, &plain);
     assert!(!page.contains("Settling") && !page.contains("kswapd spent"));
+}
+
+/// Evidence that somebody wrote: sums of these counts do not fit into 64 bits.
+#[test]
+fn counts_beyond_64_bits_together_are_the_most() {
+    let (trial, mut runs) = (trial::wide::trial(), trial::wide::runs());
+    for run in &mut runs {
+        run.profile = vec![("shrink_folio_list".to_owned(), u64::MAX), ("zap".to_owned(), 9)];
+        for course in &mut run.course {
+            course.latency_ns = vec![(1_000, u64::MAX), (2_000, u64::MAX), (1_000, 1)];
+        }
+    }
+    let page = page(&trial, &runs);
+    assert!(page.contains(&grouped(u64::MAX)));
+    assert!(page.contains("Latency of operations"));
 }

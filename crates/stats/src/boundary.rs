@@ -32,19 +32,32 @@ pub fn looks(pairs: usize) -> Vec<TrialLook> {
 
 /// The looks of an experiment that was to have `planned` pairs and ended after `pairs`.
 pub(crate) fn looks_until(planned: usize, pairs: usize) -> Vec<TrialLook> {
-    static PLAYED_BEFORE: Mutex<BTreeMap<(usize, usize), Vec<TrialLook>>> =
-        Mutex::new(BTreeMap::new());
-    let mut known = PLAYED_BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
-    known.entry((planned, pairs)).or_insert_with(|| played(planned, pairs)).clone()
+    static KNOWN: Mutex<Known> = Mutex::new(Known { looks: BTreeMap::new(), plays: None });
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let Known { looks, plays } = &mut *known;
+    looks.entry((planned, pairs)).or_insert_with(|| played(planned, pairs, plays)).clone()
 }
 
-fn played(planned: usize, pairs: usize) -> Vec<TrialLook> {
+/// What was played before. Evidence may hold an arm for each number of pairs: its experiments are played once.
+struct Known {
+    looks: BTreeMap<(usize, usize), Vec<TrialLook>>,
+    /// Those of the number of pairs that was planned last.
+    plays: Option<Plays>,
+}
+
+fn played(planned: usize, pairs: usize, plays: &mut Option<Plays>) -> Vec<TrialLook> {
     let mut after = after(planned);
     after.retain(|look| *look < pairs);
     after.push(pairs.min(planned));
     let bounds = match after.as_slice() {
         [only] if *only == planned || *only == 0 => vec![rank(*only, MISSES)],
-        several => bounds(several, planned),
+        several => {
+            let plays = match plays.take() {
+                Some(known) if known.planned == planned => plays.insert(known),
+                _ => plays.insert(Plays::of(planned)),
+            };
+            bounds(several, plays)
+        }
     };
     let counted = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let look = |(pairs, bound): (usize, Option<usize>)| TrialLook {
@@ -85,38 +98,54 @@ fn allowed(share: f64) -> usize {
 }
 
 /// The bound at each look: as many of the experiments that still run may cross it as is spent by then.
-fn bounds(after: &[usize], planned: usize) -> Vec<Option<usize>> {
-    let mut rng = Rng::with_seed(1);
-    let mut running: Vec<Vec<usize>> =
-        (0..PLAYED).map(|_| lesser_sums(after, planned, &mut rng)).collect();
+fn bounds(after: &[usize], plays: &Plays) -> Vec<Option<usize>> {
+    let mut running: Vec<usize> = (0..PLAYED).collect();
     let mut bounds = Vec::new();
-    for (look, &seen) in after.iter().enumerate() {
-        let allowed = allowed(seen as f64 / planned as f64);
+    for &seen in after {
+        let sum = |experiment: usize| plays.lesser_sums[seen - 1][experiment] as usize;
+        let allowed = allowed(seen as f64 / plays.planned as f64);
         let room = allowed.saturating_sub(PLAYED - running.len());
-        let mut sums: Vec<usize> = running.iter().map(|sums| sums[look]).collect();
+        let mut sums: Vec<usize> = running.iter().copied().map(sum).collect();
         sums.sort_unstable();
         // all with a sum below this cross, and they are no more than there is room for
         let bound = sums.get(room).copied().unwrap_or(0).min(rank(seen, MISSES).unwrap_or(0));
-        running.retain(|sums| sums[look] >= bound);
+        running.retain(|&experiment| sum(experiment) >= bound);
         bounds.push((bound > 0).then_some(bound));
     }
     bounds
 }
 
-/// One experiment in which nothing differs: at each look the lesser of the two signed-rank sums, which
-/// is the number of Walsh averages on the one side of zero.
-fn lesser_sums(after: &[usize], planned: usize, rng: &mut Rng) -> Vec<usize> {
-    let mut drawn: Vec<f64> = Vec::new();
-    let (mut above, mut sums) = (0, Vec::new());
-    // all of them, wherever it ends: so that the same are played
-    for seen in 1..=planned {
-        drawn.push(rng.f64() - 0.5);
-        above += drawn.iter().filter(|one| **one + drawn[seen - 1] > 0.0).count();
-        if after.contains(&seen) {
-            sums.push(above.min(seen * (seen + 1) / 2 - above));
+/// Experiments in which nothing differs.
+struct Plays {
+    /// How many pairs each has.
+    planned: usize,
+    /// After each pair, of each experiment: the lesser of the two signed-rank sums, which is the number
+    /// of Walsh averages on the one side of zero.
+    lesser_sums: Vec<Vec<u32>>,
+}
+
+impl Plays {
+    fn of(planned: usize) -> Self {
+        let mut rng = Rng::with_seed(1);
+        let mut lesser_sums = vec![Vec::with_capacity(PLAYED); planned];
+        for _ in 0..PLAYED {
+            play(&mut rng, &mut lesser_sums);
         }
+        Self { planned, lesser_sums }
     }
-    sums
+}
+
+/// One experiment more.
+fn play(rng: &mut Rng, lesser_sums: &mut [Vec<u32>]) {
+    let mut drawn: Vec<f64> = Vec::with_capacity(lesser_sums.len());
+    let (mut above, mut all) = (0, 0);
+    for (seen, sums) in (1..).zip(lesser_sums) {
+        let new = rng.f64() - 0.5;
+        drawn.push(new);
+        above += drawn.iter().map(|one| u32::from(*one + new > 0.0)).sum::<u32>();
+        all += seen;
+        sums.push(above.min(all - above));
+    }
 }
 
 #[cfg(test)]

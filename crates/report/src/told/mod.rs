@@ -9,7 +9,7 @@ use pagewise_model::{Clock, MetricKind, Trial, TrialMetric, Verdict};
 
 pub(crate) use arms::{arm, arms, typed, workload};
 pub(crate) use ends::{ended, failures};
-pub(crate) use numbers::{change, duration, effect, interval, seconds, value};
+pub(crate) use numbers::{change, duration, effect, interval, seconds, total, value};
 
 /// What stands where there is nothing to be said.
 pub(crate) const NONE: &str = "–";

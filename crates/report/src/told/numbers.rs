@@ -31,6 +31,11 @@ pub(crate) fn interval([low, high]: Ends<f64>) -> String {
     }
 }
 
+/// All of them together; evidence that somebody wrote may hold more than there is room for.
+pub(crate) fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
 /// An effect without a sign, as `2 %` or `0.5 %`.
 pub(crate) fn effect(effect: f64) -> String {
     let percent = format!("{:.1}", effect * 100.0);

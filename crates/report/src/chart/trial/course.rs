@@ -10,6 +10,7 @@ use super::super::plane::{
     Axes, Axis, HEIGHT, Point, Scale, draw, faint, moment, path, room, round,
 };
 use super::{colour, names};
+use crate::told::total;
 
 /// Seconds of each iteration, on an axis of powers: each arm's middle run, the others faintly behind
 /// it. A ring is where the steady state begins.
@@ -119,9 +120,10 @@ fn histogram(arm: &str, runs: &[TrialRun]) -> Vec<Point> {
     for (bound, count) in
         measured.filter_map(|run| run.course.as_ref()).flat_map(|it| &it.latency_ns)
     {
-        *counts.entry(*bound).or_default() += count;
+        let sum = counts.entry(*bound).or_default();
+        *sum = total([*sum, *count]);
     }
-    let sum: u64 = counts.values().sum();
+    let sum = total(counts.values().copied());
     let point = |(bound, count): (u64, u64)| {
         ((bound as f64 / 1e9).max(1e-9).log10(), (count as f64 / sum as f64).log10())
     };
