@@ -3,8 +3,9 @@
 //! journals, evidence, what guests say, experiments, and the command line.
 //!
 //! The same program answers what the fuzzing needs to know, and stops: with `PAGEWISE_PARSER=list`
-//! the names of all parsers; with `PAGEWISE_SEED=FOLDER` the input that stands for the files below
-//! that folder (nothing where there are none).
+//! the names of all parsers; with `PAGEWISE_SEED=RECORDING` and `PAGEWISE_END=start` or `end` the input that
+//! stands for the files of a recorded host, with `PAGEWISE_SEED=/` for those of this machine (nothing where
+//! there are none).
 
 #![no_main]
 
@@ -91,8 +92,8 @@ fuzz_target!(
             println!("{}", names().join("\n"));
             exit(0);
         }
-        if let Some(folder) = std::env::var_os("PAGEWISE_SEED") {
-            print_seed(Path::new(&folder));
+        if let Some(place) = std::env::var_os("PAGEWISE_SEED") {
+            print_seed(Path::new(&place));
             exit(0);
         }
         LazyLock::force(&CHOSEN);
@@ -107,14 +108,23 @@ fn names() -> Vec<&'static str> {
     PARSERS.iter().map(|parser| parser.name).chain(others().map(|(name, ..)| name)).collect()
 }
 
-fn print_seed(folder: &Path) {
-    let live = folder == Path::new("/");
-    let host = if live { HostRoot::live() } else { HostRoot::folder(folder) }.expect("a folder");
+fn print_seed(place: &Path) {
+    let live = place == Path::new("/");
+    let host = if live { Some(HostRoot::live().expect("/")) } else { recorded(place) };
     let seed = match &*CHOSEN {
-        Target::Host(parser) => parser.seed(&host),
+        Target::Host(parser) => host.and_then(|host| parser.seed(&host)),
         Target::Other(_, seed) => Some(seed()),
     };
     if let Some(seed) = seed {
         std::io::stdout().write_all(&seed).expect("standard output");
+    }
+}
+
+/// One end of a recording; `None` where it has no earlier one.
+fn recorded(archive: &Path) -> Option<HostRoot> {
+    let recording = pagewise_observe::open(archive).expect("a recording");
+    match std::env::var("PAGEWISE_END").expect("PAGEWISE_END").as_str() {
+        "start" => recording.start,
+        _ => Some(recording.end),
     }
 }

@@ -140,8 +140,8 @@ impl Fuzzer {
         let artifacts = self.folder.join("artifacts").join(parser);
         fs::create_dir_all(&corpus)?;
         fs::create_dir_all(&artifacts)?;
-        for (name, host) in hosts()? {
-            self.seed(parser, &host, &corpus.join(name))?;
+        for host in hosts()? {
+            self.seed(parser, &host, &corpus.join(&host.name))?;
         }
         let mut command = self.command(parser);
         command.args(&length.arguments).args(["-print_final_stats=1", "-timeout=10"]);
@@ -158,10 +158,11 @@ impl Fuzzer {
     }
 
     /// Writes the input that stands for a host's files, where it has some.
-    fn seed(&self, parser: &str, host: &Path, into: &Path) -> Result<()> {
+    fn seed(&self, parser: &str, host: &Host, into: &Path) -> Result<()> {
         let mut command = self.command(parser);
-        let seed = command.env("PAGEWISE_SEED", host).stderr(Stdio::null()).output()?;
-        ensure!(seed.status.success(), "{parser}: no seed of {}: {}", host.display(), seed.status);
+        command.env("PAGEWISE_SEED", &host.place).env("PAGEWISE_END", host.end);
+        let seed = command.stderr(Stdio::null()).output()?;
+        ensure!(seed.status.success(), "{parser}: no seed of {}: {}", host.name, seed.status);
         if !seed.stdout.is_empty() {
             fs::write(into, seed.stdout)?;
         }
@@ -177,20 +178,24 @@ fn target() -> Result<String> {
     Ok(host.context("rustc names no host")?.to_owned())
 }
 
-/// Folders that stand for a host, with a name for each: recordings, their ends, this machine.
-fn hosts() -> Result<Vec<(String, PathBuf)>> {
-    let mut hosts = vec![("live".to_owned(), PathBuf::from("/"))];
-    let fixtures = run::project().join("fixtures/hosts");
-    let Ok(entries) = fs::read_dir(fixtures) else { return Ok(hosts) };
-    for entry in entries {
-        let entry = entry?;
-        let slug = entry.file_name().to_string_lossy().into_owned();
-        for end in [".", "start", "end"] {
-            let folder = entry.path().join(end);
-            if folder.is_dir() {
-                hosts.push((format!("{slug}-{}", end.replace('.', "host")), folder));
-            }
-        }
+/// Whose files a corpus begins with.
+#[derive(Debug)]
+struct Host {
+    name: String,
+    /// A recording, or `/`.
+    place: PathBuf,
+    end: &'static str,
+}
+
+/// This machine, and both ends of each recording.
+fn hosts() -> Result<Vec<Host>> {
+    let live = Host { name: "live".to_owned(), place: PathBuf::from("/"), end: "end" };
+    let mut hosts = vec![live];
+    for entry in fs::read_dir(run::project().join("fixtures/hosts"))? {
+        let place = entry?.path();
+        let slug = place.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let host = |end| Host { name: format!("{slug}-{end}"), place: place.clone(), end };
+        hosts.extend(["start", "end"].map(host));
     }
     Ok(hosts)
 }
