@@ -131,7 +131,10 @@ fuzz_target!(
 /// Equal inputs, as recordings of one kernel have them, become one file.
 fn seed(target: &Target, folder: &Path, hosts: &[&str]) {
     let seeds = match target.reads {
-        Reads::Host(parser) => hosts.iter().filter_map(|host| parser.seed(&opened(host))).collect(),
+        Reads::Host(parser) => {
+            let opened = hosts.iter().flat_map(|host| opened(host));
+            opened.filter_map(|host| parser.seed(&host)).collect()
+        }
         Reads::Other(_, seeds) => seeds(),
     };
     for seed in &seeds {
@@ -148,10 +151,14 @@ fn seed(target: &Target, folder: &Path, hosts: &[&str]) {
     words.iter().for_each(|word| println!("{}", entry(word)));
 }
 
-fn opened(host: &str) -> HostRoot {
-    let host = Path::new(host);
-    let opened = if host == Path::new("/") { HostRoot::live() } else { HostRoot::folder(host) };
-    opened.unwrap_or_else(|error| panic!("{}: {error}", host.display()))
+/// This machine (`/`), or both ends of a recording.
+fn opened(host: &str) -> Vec<HostRoot> {
+    if host == "/" {
+        return vec![HostRoot::live().expect("/")];
+    }
+    let recording = pagewise_observe::open(Path::new(host));
+    let recording = recording.unwrap_or_else(|error| panic!("{host}: {error}"));
+    recording.start.into_iter().chain([recording.end]).collect()
 }
 
 /// Names of keys and values that are words.

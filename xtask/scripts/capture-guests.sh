@@ -88,7 +88,7 @@ capture() {
 	*) with+=("--disk=$4") ;;
 	esac
 	local folder=$hosts/$machine-$state memory=${machine##*-}
-	rm -rf "$folder"
+	rm -rf "$folder" "$folder.tar"
 	PATH=$search "$program" lab guest --quiet --kernel "$suite" --memory "${memory^^}" \
 		"${with[@]}" --out "$folder" -- sh /state "$state" >/dev/null
 	echo "$folder: $(find "$folder" -type f | wc -l) files," \
@@ -100,3 +100,4 @@ recordings | while read -r suite machine state disk; do
 		capture "$suite" "$machine" "$state" "$disk" </dev/null
 	fi
 done
+cargo xtask fixture pack

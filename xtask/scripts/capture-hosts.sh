@@ -25,8 +25,9 @@ holder=
 
 program=${PROGRAM:-$(xtask/scripts/build-static.sh --where)}
 
+# A folder takes the place of the archive; at the end all folders become archives.
 capture() {
-	rm -rf "${hosts:?}/$slug-$1"
+	rm -rf "${hosts:?}/$slug-$1" "$hosts/$slug-$1.tar"
 	"$program" capture --quiet --interval 2s --folder "$hosts/$slug-$1"
 }
 
@@ -88,6 +89,7 @@ capture_kill() {
 
 if [ "$state" = oom-limit ]; then
 	capture_kill
+	cargo xtask fixture pack
 	exit
 fi
 
@@ -122,3 +124,5 @@ remove_zram
 echo always >"$thp"
 hold 1G dd if=/dev/zero of=/dev/null bs=256M count=1000 status=none
 capture thp
+
+cargo xtask fixture pack

@@ -7,6 +7,7 @@ mod bench;
 mod circles;
 mod commits;
 mod dag;
+mod fixture;
 mod fuzz;
 mod heads;
 mod literals;
@@ -52,6 +53,8 @@ enum Chore {
     Bless,
     /// Run what must pass before a push
     Prepush,
+    /// Show, compare, change and pack the recordings in fixtures/hosts
+    Fixture(fixture::Args),
     /// Feed every parser with whatever a fuzzer thinks of
     Fuzz(fuzz::Args),
     /// Measure the promised numbers
@@ -86,6 +89,7 @@ fn done(chore: Chore) -> Result<()> {
         Chore::Step(args) => suite::step(&args),
         Chore::Bless => suite::bless(),
         Chore::Prepush => run::succeed(run::program("make").arg("check")),
+        Chore::Fixture(args) => fixture::main(&args),
         Chore::Fuzz(args) => fuzz::main(&args),
         Chore::Bench(args) => bench::main(&args),
         Chore::Measure(args) => bench::measure::main(&args),

@@ -32,11 +32,28 @@ const LARGEST: usize = CGROUPS / 2;
 const FEW_GROUPS: usize = 64;
 
 pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Cgroups {
+    read_in(host, mounts, Detail::Everything)
+}
+
+/// The same groups, of each only what rates and growth are computed from.
+pub(crate) fn read_counters(host: &HostRoot, mounts: &Mounts) -> Cgroups {
+    read_in(host, mounts, Detail::Counters)
+}
+
+/// How much of each group is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    Everything,
+    /// Events, refaults, major faults, anonymous memory and swap: no limits, no pressure.
+    Counters,
+}
+
+fn read_in(host: &HostRoot, mounts: &Mounts, detail: Detail) -> Cgroups {
     let (hierarchy, mount) = detect(host, mounts);
     let mut cgroups = Cgroups { hierarchy, ..Cgroups::default() };
     if let Some(mount) = mount {
         cgroups.groups.reserve(FEW_GROUPS);
-        walk(host, mount, &mut cgroups);
+        Walk { host, mount, hierarchy, detail }.all(&mut cgroups);
         // in place: a stable sort would borrow as much again, and no two groups have the same path
         cgroups.groups.sort_unstable_by(|a, b| steps(a).cmp(steps(b)));
     }
@@ -73,43 +90,113 @@ fn detect<'a>(host: &HostRoot, mounts: &'a Mounts) -> (Hierarchy, Option<&'a str
     }
 }
 
-/// Level by level. Where there are more than [`CGROUPS`], the rest is only [ranked](Rank) at first, and
-/// those that rank higher than what was read take its place.
-fn walk(host: &HostRoot, mount: &str, cgroups: &mut Cgroups) {
-    let mut queue = VecDeque::from([(String::from("/"), 0)]);
-    let mut ranked = Vec::new();
-    while let Some((path, depth)) = queue.pop_front() {
-        let folder = folder_of(mount, &path);
-        host.hold(&folder);
-        if let Some(children) = take(host, cgroups, &mut ranked, &path, &folder) {
-            let below_max = children.iter().filter(|_| depth < CGROUP_DEPTH);
-            queue.extend(below_max.map(|name| (below(&path, name), depth + 1)));
+/// One hierarchy, and how much of its groups is read.
+#[derive(Debug, Clone, Copy)]
+struct Walk<'a> {
+    host: &'a HostRoot,
+    mount: &'a str,
+    hierarchy: Hierarchy,
+    detail: Detail,
+}
+
+impl<'a> Walk<'a> {
+    /// Level by level. Where there are more than [`CGROUPS`], the rest is only [ranked](Rank) at first, and
+    /// those that rank higher than what was read take its place.
+    fn all(&self, cgroups: &mut Cgroups) {
+        let mut queue = VecDeque::from([(String::from("/"), 0)]);
+        let mut ranked = Vec::new();
+        while let Some((path, depth)) = queue.pop_front() {
+            let folder = self.folder(&path);
+            self.host.hold(&folder);
+            if let Some(children) = self.take(cgroups, &mut ranked, &path, &folder) {
+                let below_max = children.iter().filter(|_| depth < CGROUP_DEPTH);
+                queue.extend(below_max.map(|name| (below(&path, name), depth + 1)));
+            }
+        }
+        if !ranked.is_empty() {
+            self.keep_worst(cgroups, ranked);
         }
     }
-    if !ranked.is_empty() {
-        keep_worst(host, mount, cgroups, ranked);
-    }
-}
 
-fn folder_of(mount: &str, path: &str) -> String {
-    format!("{mount}{}", path.trim_end_matches('/'))
-}
-
-/// Reads or ranks one group; answers the names of its children, `None` where it is none.
-fn take(
-    host: &HostRoot,
-    cgroups: &mut Cgroups,
-    ranked: &mut Vec<(Rank, String)>,
-    path: &str,
-    folder: &str,
-) -> Option<Vec<String>> {
-    if cgroups.groups.len() >= CGROUPS {
-        let rank = Rank::read(&Files { host, folder }, cgroups.hierarchy)?;
-        ranked.push((rank, path.to_owned()));
-    } else {
-        cgroups.groups.push(group(host, cgroups.hierarchy, path, folder)?);
+    fn folder(&self, path: &str) -> String {
+        format!("{}{}", self.mount, path.trim_end_matches('/'))
     }
-    Some(host.folders(folder))
+
+    fn files<'f>(&self, folder: &'f str) -> Files<'f>
+    where
+        'a: 'f,
+    {
+        Files { host: self.host, folder }
+    }
+
+    /// Reads or ranks one group; answers the names of its children, `None` where it is none.
+    fn take(
+        &self,
+        cgroups: &mut Cgroups,
+        ranked: &mut Vec<(Rank, String)>,
+        path: &str,
+        folder: &str,
+    ) -> Option<Vec<String>> {
+        if cgroups.groups.len() >= CGROUPS {
+            let rank = Rank::read(&self.files(folder), self.hierarchy)?;
+            ranked.push((rank, path.to_owned()));
+        } else {
+            cgroups.groups.push(self.group(path, folder)?);
+        }
+        Some(self.host.folders(folder))
+    }
+
+    /// Of what was read and what was only ranked the largest and the most hurt, read in full.
+    fn keep_worst(&self, cgroups: &mut Cgroups, ranked: Vec<(Rank, String)>) {
+        let all = cgroups.groups.len() + ranked.len();
+        let read = cgroups.groups.drain(..).map(|group| {
+            let rank = Rank::of(&self.usage(&group), &group.events);
+            (rank, Candidate::Read(Box::new(group)))
+        });
+        let mut candidates: Vec<(Rank, Candidate)> = read.collect();
+        candidates.extend(ranked.into_iter().map(|(rank, path)| (rank, Candidate::Ranked(path))));
+        // stable: of equals what stands higher in the tree stays
+        candidates.sort_by_key(|(rank, _)| Reverse(rank.usage));
+        candidates[LARGEST..].sort_by_key(|(rank, _)| Reverse(*rank));
+        candidates.truncate(CGROUPS);
+        let kept = candidates.into_iter().filter_map(|(_, candidate)| match candidate {
+            Candidate::Read(group) => Some(*group),
+            Candidate::Ranked(path) => {
+                let folder = self.folder(&path);
+                self.host.hold(&folder);
+                self.group(&path, &folder)
+            }
+        });
+        cgroups.groups = kept.collect();
+        cgroups.left_out = (all - cgroups.groups.len()) as u64;
+    }
+
+    /// What a group uses, which its counters do not tell.
+    fn usage(&self, group: &Cgroup) -> Reading<Bytes> {
+        match self.detail {
+            Detail::Everything => group.current.clone(),
+            Detail::Counters => self.files(&self.folder(group.path.as_str())).usage(self.hierarchy),
+        }
+    }
+
+    /// `None` where this is no memory cgroup, or not any more.
+    fn group(&self, path: &str, folder: &str) -> Option<Cgroup> {
+        let files = self.files(folder);
+        let stat = files.counters("stat");
+        // a file that may not be read is still a file
+        if path != "/" && stat.is_empty() && !stat.get("anon").is_denied() {
+            return None;
+        }
+        let mut group = match (self.hierarchy, self.detail) {
+            (Hierarchy::V2, Detail::Everything) => version_2(&files, &stat),
+            (Hierarchy::V2, Detail::Counters) => version_2_counters(&files, &stat),
+            (_, Detail::Everything) => version_1(&files, &stat),
+            (_, Detail::Counters) => version_1_counters(&files, &stat),
+        };
+        group.path = Name::from(path);
+        group.stat = stat;
+        Some(group)
+    }
 }
 
 /// How much a group matters, from the fewest files that tell it.
@@ -124,9 +211,10 @@ struct Rank {
 impl Rank {
     /// `None` where this is no memory cgroup, or not any more.
     fn read(files: &Files<'_>, hierarchy: Hierarchy) -> Option<Self> {
-        let (usage, events) = match hierarchy {
-            Hierarchy::V2 => (files.bytes("current"), events(files)),
-            _ => (files.bytes("usage_in_bytes"), version_1_events(files)),
+        let usage = files.usage(hierarchy);
+        let events = match hierarchy {
+            Hierarchy::V2 => events(files),
+            _ => version_1_events(files),
         };
         let is_group =
             usage.value().is_some() || usage.is_denied() || !files.counters("stat").is_empty();
@@ -142,31 +230,6 @@ impl Rank {
     }
 }
 
-/// Of what was read and what was only ranked the largest and the most hurt, read in full.
-fn keep_worst(host: &HostRoot, mount: &str, cgroups: &mut Cgroups, ranked: Vec<(Rank, String)>) {
-    let all = cgroups.groups.len() + ranked.len();
-    let read = cgroups
-        .groups
-        .drain(..)
-        .map(|group| (Rank::of(&group.current, &group.events), Candidate::Read(Box::new(group))));
-    let mut candidates: Vec<(Rank, Candidate)> = read.collect();
-    candidates.extend(ranked.into_iter().map(|(rank, path)| (rank, Candidate::Ranked(path))));
-    // stable: of equals what stands higher in the tree stays
-    candidates.sort_by_key(|(rank, _)| Reverse(rank.usage));
-    candidates[LARGEST..].sort_by_key(|(rank, _)| Reverse(*rank));
-    candidates.truncate(CGROUPS);
-    let kept = candidates.into_iter().filter_map(|(_, candidate)| match candidate {
-        Candidate::Read(group) => Some(*group),
-        Candidate::Ranked(path) => {
-            let folder = folder_of(mount, &path);
-            host.hold(&folder);
-            group(host, cgroups.hierarchy, &path, &folder)
-        }
-    });
-    cgroups.groups = kept.collect();
-    cgroups.left_out = (all - cgroups.groups.len()) as u64;
-}
-
 enum Candidate {
     Read(Box<Cgroup>),
     Ranked(String),
@@ -174,23 +237,6 @@ enum Candidate {
 
 fn below(path: &str, name: &str) -> String {
     format!("{}/{name}", path.trim_end_matches('/'))
-}
-
-/// `None` where this is no memory cgroup, or not any more.
-fn group(host: &HostRoot, hierarchy: Hierarchy, path: &str, folder: &str) -> Option<Cgroup> {
-    let files = Files { host, folder };
-    let stat = files.counters("stat");
-    // a file that may not be read is still a file
-    if path != "/" && stat.is_empty() && !stat.get("anon").is_denied() {
-        return None;
-    }
-    let mut group = match hierarchy {
-        Hierarchy::V2 => version_2(&files, &stat),
-        _ => version_1(&files, &stat),
-    };
-    group.path = Name::from(path);
-    group.stat = stat;
-    Some(group)
 }
 
 /// The `memory.` files of one group.
@@ -206,6 +252,14 @@ impl Files<'_> {
 
     fn bytes(&self, file: &str) -> Reading<Bytes> {
         self.host.bytes_at(&self.path(file))
+    }
+
+    /// What the group and those below it use.
+    fn usage(&self, hierarchy: Hierarchy) -> Reading<Bytes> {
+        match hierarchy {
+            Hierarchy::V2 => self.bytes("current"),
+            _ => self.bytes("usage_in_bytes"),
+        }
     }
 
     fn limit(&self, file: &str) -> Reading<Limit> {
@@ -249,8 +303,7 @@ pub(crate) fn limit_of(size: u64) -> Limit {
 }
 
 fn version_2(files: &Files<'_>, stat: &Counters) -> Cgroup {
-    let counter = |name| files.of(stat, "stat", name);
-    let size = |name| counter(name).map(Bytes::new);
+    let size = |name| files.of(stat, "stat", name).map(Bytes::new);
     Cgroup {
         current: files.bytes("current"),
         peak: files.bytes("peak"),
@@ -258,20 +311,27 @@ fn version_2(files: &Files<'_>, stat: &Counters) -> Cgroup {
         low: files.limit("low"),
         high: files.limit("high"),
         max: files.limit("max"),
-        swap_current: files.bytes("swap.current"),
         swap_max: files.limit("swap.max"),
         zswap_current: files.bytes("zswap.current"),
         zswap_max: files.limit("zswap.max"),
         swappiness: missing("cgroup v2 has no swappiness of its own"),
-        anon: size("anon"),
         file: size("file"),
         shmem: size("shmem"),
         anon_thp: size("anon_thp"),
+        pressure: psi::pressure(files.host, &files.path("pressure")),
+        ..version_2_counters(files, stat)
+    }
+}
+
+fn version_2_counters(files: &Files<'_>, stat: &Counters) -> Cgroup {
+    let counter = |name| files.of(stat, "stat", name);
+    Cgroup {
+        swap_current: files.bytes("swap.current"),
+        anon: counter("anon").map(Bytes::new),
         refault_anon: counter("workingset_refault_anon"),
         refault_file: counter("workingset_refault_file"),
         pgmajfault: counter("pgmajfault"),
         events: events(files),
-        pressure: psi::pressure(files.host, &files.path("pressure")),
         ..Cgroup::default()
     }
 }
@@ -289,8 +349,7 @@ fn events(files: &Files<'_>) -> CgroupEvents {
 }
 
 fn version_1(files: &Files<'_>, stat: &Counters) -> Cgroup {
-    let counter = |name| files.of(stat, "stat", name);
-    let size = |name| counter(name).map(Bytes::new);
+    let size = |name| files.of(stat, "stat", name).map(Bytes::new);
     let limit = |file, line| version_1_limit(files, stat, file, line);
     let max = limit("limit_in_bytes", "hierarchical_memory_limit");
     let both = limit("memsw.limit_in_bytes", "hierarchical_memsw_limit");
@@ -302,21 +361,29 @@ fn version_1(files: &Files<'_>, stat: &Counters) -> Cgroup {
         min: no_limit(),
         low: no_limit(),
         high: no_limit(),
-        swap_current: size("total_swap"),
         swap_max: swap_limit(both, &max),
         max,
         zswap_current: missing(no_zswap),
         zswap_max: missing(no_zswap),
         swappiness: files.number("swappiness"),
-        anon: size("total_rss"),
         file: size("total_cache"),
         shmem: size("total_shmem"),
         anon_thp: size("total_rss_huge"),
+        pressure: no_pressure(),
+        ..version_1_counters(files, stat)
+    }
+}
+
+fn version_1_counters(files: &Files<'_>, stat: &Counters) -> Cgroup {
+    let counter = |name| files.of(stat, "stat", name);
+    let size = |name| counter(name).map(Bytes::new);
+    Cgroup {
+        swap_current: size("total_swap"),
+        anon: size("total_rss"),
         refault_anon: counter("total_workingset_refault_anon"),
         refault_file: counter("total_workingset_refault_file"),
         pgmajfault: counter("total_pgmajfault"),
         events: version_1_events(files),
-        pressure: no_pressure(),
         ..Cgroup::default()
     }
 }
@@ -625,6 +692,30 @@ mod tests {
             assert_eq!(found("/0001/deep/killed").unwrap().events.oom_kill.get(), Some(3));
             assert!(cgroups.groups.is_sorted_by(|a, b| steps(a).le(steps(b))));
             assert_eq!(host.take_problems(), []);
+        }
+    }
+
+    /// Which groups are kept does not depend on how much is read of them: else none would have a rate.
+    #[test]
+    fn the_same_groups_are_kept_where_only_counters_are_read() {
+        for (mounted, mount, usage) in [
+            (MOUNT_1, "sys/fs/cgroup/memory", "usage_in_bytes"),
+            (MOUNT_2, "sys/fs/cgroup", "current"),
+        ] {
+            let mut tree = vec![file("proc/self/mountinfo", mounted)];
+            tree.push(file("sys/fs/cgroup/cgroup.controllers", "memory\n"));
+            tree.push(file(format!("{mount}/memory.stat"), "anon 1\n"));
+            for n in 0..CGROUPS * 2 {
+                let group = format!("{mount}/{n:04}/memory");
+                tree.push(file(format!("{group}.stat"), "anon 1\n"));
+                tree.push(file(format!("{group}.{usage}"), format!("{}\n", n * 4096)));
+            }
+            let host = HostRoot::memory(tree);
+            let mounts = mounts::read(&host);
+            let (all, counted) = (read(&host, &mounts), read_counters(&host, &mounts));
+            assert_eq!(paths(&all), paths(&counted));
+            assert_eq!((counted.groups.len(), counted.left_out), (CGROUPS, all.left_out));
+            assert!(counted.groups.iter().all(|group| group.current.value().is_none()));
         }
     }
 

@@ -40,7 +40,7 @@ fn architecture(host: &HostRoot) -> Reading<Name> {
     told
 }
 
-fn page_size(host: &HostRoot) -> Reading<Bytes> {
+pub(crate) fn page_size(host: &HostRoot) -> Reading<Bytes> {
     match host.facts().page_size {
         Some(bytes) => Reading::found(Bytes::new(bytes), Source::none()),
         None => Reading::absent("this recording does not say", Source::none()),

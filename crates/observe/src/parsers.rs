@@ -152,7 +152,7 @@ pub static PARSERS: &[Parser] = &[
         "memory-files",
         &["proc/meminfo", "proc/self/mountinfo", "statfs/0:24", "proc/1/status", "proc/1/fd"],
         |host| {
-            let processes = process::read(host, Duration::ZERO).list;
+            let processes = process::read(host, Duration::ZERO, usize::MAX).list;
             keep(memory_files::read(host, &mounts::read(host), &memory::read(host), &processes));
         },
     ),

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pagewise_model::{Processes, Snapshot, Taken};
+use pagewise_model::{Driver, Processes, Snapshot, Taken};
 
 use crate::kconfig::CHAIN_SIZE;
 use crate::mounts::Mounts;
@@ -39,10 +39,6 @@ pub struct Scope {
 pub enum ProcessScope {
     /// Nothing.
     Nothing,
-    /// What growth is measured from: anonymous memory and swap, from the cheapest files.
-    Sizes,
-    /// The same, CPU time and faults.
-    SizesAndTimes,
     /// Every `/proc/PID` in full.
     Everything,
 }
@@ -73,17 +69,9 @@ impl Scope {
             kernel_log: false,
         }
     }
-
-    /// What the earlier end of an interval needs where this is read at the later one: the counters.
-    pub(crate) const fn earlier(&self) -> Self {
-        let processes = match (self.processes, self.process_rates) {
-            (ProcessScope::Everything, false) => ProcessScope::Sizes,
-            (ProcessScope::Everything, true) => ProcessScope::SizesAndTimes,
-            (less, _) => less,
-        };
-        Self { processes, cgroups: true, ..Self::glance() }
-    }
 }
+
+const VMSTAT: &str = "proc/vmstat";
 
 /// Reads a host. Never fails as a whole: what cannot be read says so in its place.
 pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
@@ -103,14 +91,43 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
     }
     snapshot.processes = match scope.processes {
         ProcessScope::Nothing => Processes::default(),
-        ProcessScope::Sizes => process::read_earlier(host, &snapshot, false),
-        ProcessScope::SizesAndTimes => process::read_earlier(host, &snapshot, true),
         ProcessScope::Everything => process::read(host, scope.smaps_budget, scope.smaps_enough),
     };
     if scope.processes == ProcessScope::Everything {
         let (memory, processes) = (&snapshot.memory, &snapshot.processes.list);
         snapshot.memory_files = memory_files::read(host, &mounts, memory, processes);
     }
+    finish(host, snapshot)
+}
+
+/// What the earlier end of an interval needs where `scope` is read at the later one: the counters that
+/// rates are computed from, the sizes that are compared, and what tells that both are of one boot.
+///
+/// Everything else is [`Reading::not_read`](pagewise_model::Reading::not_read) or empty. What a rule or a
+/// page compares over an interval belongs here; the law `an_interval_needs_nothing_but_counters_at_its_start`
+/// fails where it is missing.
+pub(crate) fn read_counters(host: &HostRoot, scope: &Scope) -> Snapshot {
+    let mut snapshot = Snapshot {
+        taken: taken(host),
+        memory: memory::read(host),
+        vmstat: counters::read(host, VMSTAT),
+        zram: zram::read_counters(Driver::Zram, host),
+        zmerge: zram::read_counters(Driver::Zmerge, host),
+        thp: thp::read_counters(host),
+        ..Snapshot::default()
+    };
+    snapshot.host.page_size = host::page_size(host);
+    if scope.cgroups {
+        snapshot.cgroups = cgroup::read_counters(host, &mounts::read(host));
+    }
+    if scope.processes == ProcessScope::Everything {
+        snapshot.processes = process::read_earlier(host, &snapshot, scope.process_rates);
+    }
+    finish(host, snapshot)
+}
+
+/// Takes from `host` what reading it cost and what could not be understood.
+fn finish(host: &HostRoot, mut snapshot: Snapshot) -> Snapshot {
     host.let_go();
     snapshot.problems = host.take_problems();
     snapshot.bytes_read = host.take_bytes_read();
@@ -119,9 +136,9 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
 
 /// What [`Scope::glance`] asks for: part of every scope.
 fn glance(host: &HostRoot, mounts: &Mounts) -> Snapshot {
-    let taken = taken(host);
+    let taken = Taken { kernel: host.name_at("proc/sys/kernel/osrelease"), ..taken(host) };
     let memory = memory::read(host);
-    let vmstat = counters::read(host, "proc/vmstat");
+    let vmstat = counters::read(host, VMSTAT);
     let tiers = swap::read(host, mounts);
     Snapshot {
         taken,
@@ -144,6 +161,8 @@ fn glance(host: &HostRoot, mounts: &Mounts) -> Snapshot {
     }
 }
 
+/// When this is, and on which boot: all that an interval needs of its earlier end. The time since boot tells
+/// a process from a later one of the same id.
 fn taken(host: &HostRoot) -> Taken {
     let facts = host.facts();
     Taken {
@@ -152,6 +171,6 @@ fn taken(host: &HostRoot) -> Taken {
         uptime: uptime::read(host),
         awake_seconds: facts.awake_seconds,
         boot_id: host.name_at("proc/sys/kernel/random/boot_id"),
-        kernel: host.name_at("proc/sys/kernel/osrelease"),
+        ..Taken::default()
     }
 }

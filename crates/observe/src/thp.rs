@@ -36,6 +36,11 @@ pub(crate) fn read(host: &HostRoot) -> Thp {
     }
 }
 
+/// What rates are computed from: how long khugepaged ran and waited.
+pub(crate) fn read_counters(host: &HostRoot) -> Thp {
+    Thp { khugepaged: khugepaged_times(host), ..Thp::default() }
+}
+
 fn path(file: &str) -> String {
     format!("{FOLDER}/{file}")
 }
@@ -90,9 +95,6 @@ fn stats(host: &HostRoot, folder: &str, forbidden: bool) -> Counters {
 const NOT_READ: &str = "not read: this size is allowed to nobody and was never given out";
 
 fn khugepaged(host: &HostRoot) -> Khugepaged {
-    let full_scans = host.number_at(&path("khugepaged/full_scans"));
-    let pid = after(&full_scans, |_| khugepaged_pid(host));
-    let times = after(&pid, |pid| run_times(host, *pid));
     Khugepaged {
         defrag: host.flag_at(&path("khugepaged/defrag")),
         pages_to_scan: host.number_at(&path("khugepaged/pages_to_scan")),
@@ -102,10 +104,21 @@ fn khugepaged(host: &HostRoot) -> Khugepaged {
         max_ptes_swap: host.number_at(&path("khugepaged/max_ptes_swap")),
         max_ptes_shared: host.number_at(&path("khugepaged/max_ptes_shared")),
         pages_collapsed: host.number_at(&path("khugepaged/pages_collapsed")),
+        ..khugepaged_times(host)
+    }
+}
+
+/// The thread and its times; its full scans, because a kernel without them has no such thread.
+fn khugepaged_times(host: &HostRoot) -> Khugepaged {
+    let full_scans = host.number_at(&path("khugepaged/full_scans"));
+    let pid = after(&full_scans, |_| khugepaged_pid(host));
+    let times = after(&pid, |pid| run_times(host, *pid));
+    Khugepaged {
         full_scans,
         pid,
         cpu_time: times.clone().map(|times| times.on_cpu),
         run_queue_wait: times.map(|times| times.waiting),
+        ..Khugepaged::default()
     }
 }
 

@@ -43,6 +43,22 @@ pub(crate) fn read_of(
     ids.into_iter().map(|id| device(host, (driver, id), tiers, mounts)).collect()
 }
 
+/// The devices of a driver with what rates are computed from: requests that failed. All of them,
+/// because each is one file, and which are swap is not known here.
+pub(crate) fn read_counters(driver: Driver, host: &HostRoot) -> Vec<Zram> {
+    let ids = host.numbered("sys/block", driver.name()).into_iter().take(MAX_COUNTED);
+    let counters = |id| Zram {
+        driver,
+        id,
+        io_stat: io_stat(host, &format!("sys/block/{}{id}/io_stat", driver.name())),
+        ..Zram::default()
+    };
+    ids.map(counters).collect()
+}
+
+/// Devices of one driver whose counters are read.
+const MAX_COUNTED: usize = 16 * ZRAM_DEVICES;
+
 /// Those that are swap, and then the first ones; a Problem says how many were left out.
 fn most_used(host: &HostRoot, driver: Driver, ids: Vec<u32>, tiers: &[Tier]) -> Vec<u32> {
     let name = driver.name();
@@ -348,6 +364,31 @@ mod tests {
         files.retain(|(path, _)| *path != text.0);
         files.push(text);
         files
+    }
+
+    #[test]
+    fn of_the_earlier_end_only_failed_requests_are_read() {
+        let host = crate::text::testing::host([
+            ("sys/block/zram0/io_stat", "1 2 0 0\n"),
+            ("sys/block/zram0/mm_stat", "4096 74 12288 0 12288 0 0 0 0\n"),
+            ("sys/block/zram3/disksize", "0\n"),
+            ("sys/block/zmerge0/io_stat", "0 7 0 0\n"),
+        ])
+        .remembering();
+        let zram = read_counters(Driver::Zram, &host);
+        assert_eq!(zram.iter().map(|device| device.id).collect::<Vec<_>>(), [0, 3]);
+        assert_eq!(zram[0].io_stat.failed_writes.get(), Some(2));
+        assert!(zram[0].mm_stat.original.value().is_none());
+        assert_eq!(zram[1].io_stat.failed_writes.get(), None);
+        let zmerge = read_counters(Driver::Zmerge, &host);
+        assert_eq!(
+            (zmerge[0].name(), zmerge[0].io_stat.failed_writes.get()),
+            ("zmerge0".into(), Some(7))
+        );
+        let read: Vec<String> = host.remembered().into_keys().collect();
+        let expected =
+            ["zmerge0", "zram0", "zram3"].map(|name| format!("sys/block/{name}/io_stat"));
+        assert_eq!(read, expected);
     }
 
     #[test]

@@ -10,6 +10,7 @@
     reason = "tests start programs and prepare the machine by its own tools"
 )]
 
+mod archive;
 pub mod hostile;
 mod loans;
 mod program;

@@ -13,6 +13,8 @@ use std::time::Duration;
 use pagewise_model::Interval;
 use pagewise_observe::{Recording, Scope};
 
+use crate::archive::{self, Files};
+
 /// Both ends of an interval, as they are called in a recording.
 pub const ENDS: [&str; 2] = ["start", "end"];
 
@@ -21,29 +23,41 @@ pub fn recordings() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts")
 }
 
+/// The archive of this recording.
+pub fn recording(slug: &str) -> PathBuf {
+    recordings().join(format!("{slug}.tar"))
+}
+
 /// The names of all of them, sorted.
+///
+/// # Panics
+/// Where anything but archives lies among them.
 pub fn slugs() -> Vec<String> {
     let entries = std::fs::read_dir(recordings()).expect("fixtures/hosts");
-    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.expect("an entry").file_name();
-    let mut names: Vec<String> =
-        entries.map(|entry| name(entry).into_string().expect("plain letters")).collect();
-    names.sort_unstable();
-    names
+    let slug = |entry: std::io::Result<std::fs::DirEntry>| {
+        let name = entry.expect("an entry").file_name().into_string().expect("plain letters");
+        let slug = name.strip_suffix(".tar").map(str::to_owned);
+        slug.unwrap_or_else(|| panic!("{name}: `cargo xtask fixture pack` makes an archive of it"))
+    };
+    let mut slugs: Vec<String> = entries.map(slug).collect();
+    slugs.sort_unstable();
+    slugs
 }
 
 /// A host at two times, in memory.
 #[derive(Debug, Clone)]
 pub struct Scene {
     /// By path in the recording, as `end/proc/meminfo`.
-    files: BTreeMap<String, Vec<u8>>,
+    files: Files,
 }
 
 impl Scene {
     /// A recording as it is.
     pub fn of(slug: &str) -> Self {
-        let mut files = BTreeMap::new();
-        take(&recordings().join(slug), "", &mut files);
-        assert!(files.contains_key("host.toml"), "{slug} is no recording");
+        let path = recording(slug);
+        let read = std::fs::read(&path).and_then(|bytes| archive::unpack(&bytes));
+        let files = read.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert!(files.contains_key(archive::DESCRIPTION), "{slug} is no recording");
         Self { files }
     }
 
@@ -141,18 +155,16 @@ impl Scene {
 
     /// The same, under another name.
     pub fn replay_as(&self, label: &str) -> Interval {
-        interval(&Recording::from_archive(self.packed().as_slice(), label).expect("a recording"))
+        interval(&self.recording(label))
+    }
+
+    /// As it is opened under this name.
+    pub fn recording(&self, label: &str) -> Recording {
+        Recording::from_archive(self.packed().as_slice(), label).expect("a recording")
     }
 
     fn packed(&self) -> Vec<u8> {
-        let mut archive = tar::Builder::new(Vec::new());
-        for (path, bytes) in &self.files {
-            let mut header = tar::Header::new_gnu();
-            header.set_size(bytes.len() as u64);
-            header.set_mode(0o600);
-            archive.append_data(&mut header, path, bytes.as_slice()).expect("memory is enough");
-        }
-        archive.into_inner().expect("memory is enough")
+        archive::pack(&self.files).expect("memory is enough")
     }
 }
 
@@ -161,17 +173,4 @@ pub fn interval(recording: &Recording) -> Interval {
     let scope = Scope::everything(Duration::from_millis(200));
     let Ok(interval) = recording.interval(&scope, || Ok::<(), Infallible>(()));
     interval
-}
-
-fn take(folder: &Path, inside: &str, files: &mut BTreeMap<String, Vec<u8>>) {
-    for entry in std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{folder:?}: {error}")) {
-        let entry = entry.expect("an entry");
-        let name = entry.file_name().into_string().expect("plain letters");
-        let path = if inside.is_empty() { name } else { format!("{inside}/{name}") };
-        if entry.file_type().expect("its type").is_dir() {
-            take(&entry.path(), &path, files);
-        } else {
-            files.insert(path, std::fs::read(entry.path()).expect("a readable file"));
-        }
-    }
 }

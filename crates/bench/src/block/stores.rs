@@ -9,7 +9,6 @@ use super::contest::{Measured, Watch, measure};
 use super::contestant::Contestant;
 use super::outcome::{Bench, Entrant};
 use super::pages::Pages;
-use super::plan::Plan;
 use super::store::Store;
 use super::wanted::{Candidate, Wanted};
 use super::zram::Filled;

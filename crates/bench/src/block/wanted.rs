@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pagewise_model::{Bytes, Direction, Shape};
 
-use super::contest::Plan;
+use super::plan::Plan;
 use super::reference::Disk;
 
 /// Fewer rounds have no median that a single bad one cannot move.

@@ -121,23 +121,32 @@ enum Taken {
 
 /// Heads are taken as they are: the crate would read a long name into memory whatever its length.
 fn take_entries(archive: &mut Archive<impl Read>, parts: &mut Parts) -> std::io::Result<Taken> {
-    let mut long_path = None;
+    let mut long = LongNames::default();
     for entry in archive.entries()?.raw(true) {
         let mut entry = entry?;
         match entry.header().entry_type() {
-            kind if kind.is_gnu_longname() => long_path = Some(gnu_path(&mut entry)?),
-            kind if kind.is_pax_local_extensions() => long_path = pax_path(&mut entry)?,
-            // where a link leads, and what is the same for all files
-            kind if kind.is_gnu_longlink() || kind.is_pax_global_extensions() => {}
+            kind if kind.is_gnu_longname() => long.path = Some(gnu_path(&mut entry)?),
+            kind if kind.is_gnu_longlink() => long.target = Some(gnu_path(&mut entry)?),
+            kind if kind.is_pax_local_extensions() => long = pax_names(&mut entry)?,
+            // what is the same for all files
+            kind if kind.is_pax_global_extensions() => {}
             _ => {
-                let path = long_path.take().unwrap_or_else(|| entry.path_bytes().into_owned());
-                if parts.count().is_err() || take_entry(&mut entry, &path, parts)?.is_err() {
+                let names = std::mem::take(&mut long);
+                if parts.count().is_err() || take_entry(&mut entry, names, parts)?.is_err() {
                     return Ok(Taken::Full);
                 }
             }
         }
     }
     Ok(Taken::All)
+}
+
+/// Names of the next entry that were said in heads of their own.
+#[derive(Debug, Default)]
+struct LongNames {
+    path: Option<Vec<u8>>,
+    /// Where a link leads.
+    target: Option<Vec<u8>>,
 }
 
 /// The path of the next entry, where it is longer than a head has room for. One that is longer than
@@ -154,26 +163,35 @@ fn gnu_path(entry: &mut impl Read) -> std::io::Result<Vec<u8>> {
 /// The most that is said about one file by heads of the newer kind.
 const MAX_PAX: u64 = 64 << 10;
 
-/// The same, of heads of the newer kind; `None` where they speak of something else.
-fn pax_path(entry: &mut impl Read) -> std::io::Result<Option<Vec<u8>>> {
+/// The same, of heads of the newer kind, which may speak of something else.
+fn pax_names(entry: &mut impl Read) -> std::io::Result<LongNames> {
     let mut said = Vec::new();
     entry.take(MAX_PAX + 1).read_to_end(&mut said)?;
     if said.len() as u64 > MAX_PAX {
         return Err(std::io::Error::other("an extended header of more than 64 KiB"));
     }
-    let said = PaxExtensions::new(&said).flatten();
-    Ok(said.filter(|one| one.key_bytes() == b"path").last().map(|one| one.value_bytes().to_vec()))
+    let last = |key: &[u8]| {
+        let of_key = PaxExtensions::new(&said).flatten().filter(|one| one.key_bytes() == key);
+        of_key.last().map(|one| one.value_bytes().to_vec())
+    };
+    Ok(LongNames { path: last(b"path"), target: last(b"linkpath") })
 }
 
 fn take_entry(
     entry: &mut tar::Entry<'_, impl Read>,
-    raw: &[u8],
+    names: LongNames,
     parts: &mut Parts,
 ) -> std::io::Result<Result<(), Full>> {
-    let shown = Name::from_bytes(raw.get(..100).unwrap_or(raw));
-    let Some(path) = acceptable(raw, entry.header().entry_type(), shown.as_str(), parts) else {
+    let raw = names.path.unwrap_or_else(|| entry.path_bytes().into_owned());
+    let shown = Name::from_bytes(raw.get(..100).unwrap_or(&raw));
+    let kind = entry.header().entry_type();
+    let Some(path) = acceptable(&raw, kind, shown.as_str(), parts) else {
         return Ok(Ok(()));
     };
+    if kind.is_hard_link() {
+        let in_head = || entry.link_name_bytes().unwrap_or_default().into_owned();
+        return Ok(parts.link(&path, &names.target.unwrap_or_else(in_head)));
+    }
     let size = entry.size();
     let mut bytes = Vec::new();
     entry.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes)?;
@@ -190,7 +208,7 @@ fn acceptable(raw: &[u8], kind: EntryType, shown: &str, parts: &mut Parts) -> Op
         return None;
     }
     let expected = "a plain file below start or end";
-    if !kind.is_file() {
+    if !kind.is_file() && !kind.is_hard_link() {
         parts.trouble(shown, expected, entry_kind(kind));
         return None;
     }
@@ -208,7 +226,6 @@ fn acceptable(raw: &[u8], kind: EntryType, shown: &str, parts: &mut Parts) -> Op
 
 fn entry_kind(kind: EntryType) -> &'static str {
     match kind {
-        EntryType::Link => "a hard link",
         EntryType::Symlink => "a symbolic link",
         EntryType::Char => "a character device",
         EntryType::Block => "a block device",

@@ -7,6 +7,10 @@
 //! end/proc/meminfo …    the files at the later end
 //! ```
 //!
+//! In an archive a file that reads the same at both ends is stored once: its second entry is a hard link to
+//! the first, so that `tar` unpacks both. A link to anything but a file that stands before it in the same
+//! archive is refused. A folder holds both files.
+//!
 //! A folder without `host.toml` that holds `proc` stands for one time; its files are read when they
 //! are asked for. Everything else is taken into memory first, within [limits](limits).
 //!
@@ -31,7 +35,7 @@ use pagewise_model::{Interval, Problem};
 use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::root::HostRoot;
-use crate::snapshot::{Scope, snapshot};
+use crate::snapshot::{Scope, read_counters, snapshot};
 
 pub use error::OpenError;
 pub use limits::{MAX_ENTRIES, MAX_FILE, MAX_SUM};
@@ -79,8 +83,8 @@ impl Recording {
         self.end.take_problems()
     }
 
-    /// Both ends, with `wait` between them where the machine is live. The earlier end is read for
-    /// its counters alone, and for the sizes of processes.
+    /// Both ends, with `wait` between them where the machine is live. Of the earlier end only counters are
+    /// read, and sizes that are compared over an interval.
     ///
     /// # Errors
     /// What `wait` says; the wait was cut short and nothing was measured.
@@ -89,7 +93,7 @@ impl Recording {
         scope: &Scope,
         wait: impl FnOnce() -> Result<(), E>,
     ) -> Result<Interval, E> {
-        let start = self.start.as_ref().map(|host| Box::new(snapshot(host, &scope.earlier())));
+        let start = self.start.as_ref().map(|host| Box::new(read_counters(host, scope)));
         if start.is_some() && self.end.is_live() {
             wait()?;
         }

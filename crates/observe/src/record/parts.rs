@@ -122,6 +122,32 @@ impl Parts {
         Ok(())
     }
 
+    /// Takes a file that reads as the one at `target`, which was taken before.
+    pub(super) fn link(&mut self, path: &str, target: &[u8]) -> Result<(), Full> {
+        let target = std::str::from_utf8(target).unwrap_or_default();
+        let (files, rest) = self.files_of(target.strip_prefix("./").unwrap_or(target));
+        let Some(Entry::File(bytes)) = files.get(&rest) else {
+            self.trouble(
+                path,
+                "a link to a file that stands before it",
+                "a link to something else",
+            );
+            return Ok(());
+        };
+        let bytes = bytes.clone();
+        self.take(path, bytes)
+    }
+
+    /// The files among which this one lies, and its path there.
+    fn files_of(&mut self, path: &str) -> (&mut Files, String) {
+        let (files, rest) = match path.split_once('/') {
+            Some(("start", rest)) => (&mut self.start, rest),
+            Some(("end", rest)) => (&mut self.end, rest),
+            _ => (&mut self.bare, path),
+        };
+        (files, rest.replace(DOTS, ".."))
+    }
+
     fn store(&mut self, path: &str, entry: Entry) {
         if path == FILE {
             if let Entry::File(bytes) = entry {
@@ -129,12 +155,8 @@ impl Parts {
             }
             return;
         }
-        let (files, rest) = match path.split_once('/') {
-            Some(("start", rest)) => (&mut self.start, rest),
-            Some(("end", rest)) => (&mut self.end, rest),
-            _ => (&mut self.bare, path),
-        };
-        if files.insert(rest.replace(DOTS, ".."), entry).is_some() {
+        let (files, rest) = self.files_of(path);
+        if files.insert(rest, entry).is_some() {
             self.trouble(path, "each file once", "a second one of the same name");
         }
     }

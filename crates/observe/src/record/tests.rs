@@ -132,6 +132,89 @@ fn long_names_are_read_within_limits() {
     assert!(told[0].len() < 300, "{told:?}");
 }
 
+/// `append_link` refuses the targets that a hostile archive holds.
+fn append_link(builder: &mut Builder<Vec<u8>>, path: &str, target: &str) {
+    let mut header = Header::new_gnu();
+    let gnu = header.as_gnu_mut().unwrap();
+    gnu.name[..path.len()].copy_from_slice(path.as_bytes());
+    gnu.linkname[..target.len()].copy_from_slice(target.as_bytes());
+    header.set_entry_type(EntryType::Link);
+    header.set_size(0);
+    header.set_cksum();
+    builder.append(&header, &b""[..]).unwrap();
+}
+
+/// As it is packed, and as `tar` packs a folder, be the names short or long.
+#[test]
+fn a_link_reads_as_the_file_that_stands_before_it() {
+    let long = format!("sys/fs/cgroup/{}memory.max", "slice/".repeat(30));
+    let mut builder = Builder::new(Vec::new());
+    append(&mut builder, "./host.toml", EntryType::Regular, MANIFEST.as_bytes());
+    append(&mut builder, "./start/proc/vmstat", EntryType::Regular, b"pgfault 30\n");
+    append_link(&mut builder, "./end/proc/vmstat", "./start/proc/vmstat");
+    append(&mut builder, "end/proc/meminfo", EntryType::Regular, MEMINFO.as_bytes());
+    append_link(&mut builder, "start/proc/meminfo", "end/proc/meminfo");
+    let mut header = Header::new_gnu();
+    header.set_size(3);
+    builder.append_data(&mut header, format!("end/{long}"), &b"17\n"[..]).unwrap();
+    let mut header = Header::new_gnu();
+    header.set_entry_type(EntryType::Link);
+    header.set_size(0);
+    builder.append_link(&mut header, format!("start/{long}"), format!("end/{long}")).unwrap();
+    // heads of the newer kind
+    append(&mut builder, "end/short", EntryType::Regular, b"5\n");
+    let pax = |key: &str, value: &str| {
+        let rest = format!(" {key}={value}\n");
+        format!("{}{rest}", rest.len() + if rest.len() + 2 < 100 { 2 } else { 3 })
+    };
+    let said = pax("path", &format!("start/{long}2")) + &pax("linkpath", "end/short");
+    append(&mut builder, "x", EntryType::XHeader, said.as_bytes());
+    append_link(&mut builder, "cut", "cut");
+    let bytes = builder.into_inner().unwrap();
+    let recording = Recording::from_archive(bytes.as_slice(), "x.tar").unwrap();
+    let start = recording.start.as_ref().unwrap();
+    assert_eq!(start.bytes(&long).unwrap(), b"17\n");
+    assert_eq!(start.bytes(&format!("{long}2")).unwrap(), b"5\n");
+    assert_eq!(start.bytes("proc/meminfo").unwrap(), MEMINFO.as_bytes());
+    assert_eq!(recording.end.bytes("proc/vmstat").unwrap(), b"pgfault 30\n");
+    assert_eq!(problems(&read(&recording)), [""; 0]);
+}
+
+#[test]
+fn a_link_to_anything_but_a_file_before_it_is_left_out_by_name() {
+    let mut builder = Builder::new(Vec::new());
+    append(&mut builder, "host.toml", EntryType::Regular, MANIFEST.as_bytes());
+    append(&mut builder, "end/proc/meminfo", EntryType::Regular, MEMINFO.as_bytes());
+    for target in ["/etc/passwd", "../end/proc/meminfo", "end/proc", "end/proc/vmstat", ""] {
+        append_link(&mut builder, "end/proc/vmstat", target);
+    }
+    append_link(&mut builder, "../../etc/passwd", "end/proc/meminfo");
+    append(&mut builder, "start/proc/vmstat", EntryType::Regular, b"pgfault 30\n");
+    let interval = of_archive(&builder.into_inner().unwrap());
+    let problems = problems(&interval);
+    let (last, first) = problems.split_last().unwrap();
+    let expected = "end/proc/vmstat: expected a link to a file that stands before it, \
+                    found \"a link to something else\"";
+    assert_eq!(first, [expected; 5]);
+    assert!(last.starts_with("../../etc/passwd: expected a plain file"), "{last}");
+    assert!(interval.end.vmstat.is_empty());
+}
+
+/// Each link takes 512 bytes of the archive and the file's length of our memory.
+#[test]
+fn links_do_not_multiply_a_file_beyond_the_limit() {
+    let mut builder = Builder::new(Vec::new());
+    append(&mut builder, "host.toml", EntryType::Regular, MANIFEST.as_bytes());
+    append(&mut builder, "end/proc/meminfo", EntryType::Regular, &vec![b'0'; MAX_FILE]);
+    for number in 0..20 {
+        append_link(&mut builder, &format!("end/{number}"), "end/proc/meminfo");
+    }
+    let recording = Recording::from_archive(builder.into_inner().unwrap().as_slice(), "x").unwrap();
+    let told = problems(&read(&recording));
+    assert!(told[0].contains("at most 64 MiB in all files"), "{told:?}");
+    assert!(recording.end.bytes("5").is_ok() && recording.end.bytes("6").is_err());
+}
+
 #[test]
 fn a_truncated_archive_is_used_as_far_as_it_goes() {
     let whole = usual();

@@ -77,6 +77,54 @@ fn tape() -> Tape {
     Tape { page_size: Some(4096), ends: vec![end("start", 1.0), end("end", 2.0)] }
 }
 
+/// Of an archive the names and sizes of its files, and where its links lead.
+fn packed_entries(capture: &Capture) -> (BTreeMap<String, u64>, BTreeMap<String, String>) {
+    let mut packed = Vec::new();
+    capture.pack(&mut packed).unwrap();
+    let plain = zstd::decode_all(packed.as_slice()).unwrap();
+    let (mut files, mut links) = (BTreeMap::new(), BTreeMap::new());
+    for entry in tar::Archive::new(plain.as_slice()).entries().unwrap() {
+        let entry = entry.unwrap();
+        let path = entry.path().unwrap().display().to_string();
+        match entry.link_name().unwrap() {
+            Some(target) => _ = links.insert(path, target.display().to_string()),
+            None => _ = files.insert(path, entry.size()),
+        }
+    }
+    (files, links)
+}
+
+#[test]
+fn what_reads_the_same_at_both_ends_is_stored_once() {
+    let mut tape = tape();
+    let start = tape.ends.first_mut().unwrap();
+    start.files.extend([file("proc/vmstat", "pgfault 10\n")]);
+    start.files.remove("proc/swaps");
+    let deep = format!("sys/fs/cgroup/{}memory.current", "quokka.slice/".repeat(12));
+    tape.ends.iter_mut().for_each(|end| end.files.extend([file(&deep, "4096\n")]));
+    let capture = tape.redacted();
+    let (files, links) = packed_entries(&capture);
+    assert_eq!(files.len() + links.len(), 1 + capture.files.len());
+    assert_eq!((files["start/proc/vmstat"], files["end/proc/vmstat"]), (11, 11));
+    assert_eq!(links["start/proc/meminfo"], "end/proc/meminfo");
+    assert!(links.keys().any(|path| path.len() > 100), "a name longer than a head has room for");
+    for (path, target) in &links {
+        assert_eq!(path.strip_prefix("start"), target.strip_prefix("end"));
+        assert!(files[target] > 0, "{target} is stored");
+    }
+    let stored = files.iter().filter(|(path, size)| path.starts_with("start/") && **size > 0);
+    assert_eq!(stored.map(|(path, _)| path.as_str()).collect::<Vec<_>>(), ["start/proc/vmstat"]);
+    let mut packed = Vec::new();
+    capture.pack(&mut packed).unwrap();
+    let again = Recording::from_archive(packed.as_slice(), "x").unwrap();
+    for (path, bytes) in &capture.files {
+        let (end, path) = path.split_once('/').unwrap();
+        let host = if end == "start" { again.start.as_ref().unwrap() } else { &again.end };
+        assert_eq!(&host.bytes(path).unwrap(), bytes, "{end}/{path}");
+    }
+    assert!(again.into_problems().is_empty());
+}
+
 /// Everything that leaves, as one piece of text.
 fn leaving(capture: &Capture) -> String {
     let parts = capture.entries().map(|(path, bytes)| {

@@ -234,11 +234,11 @@ fn recordings_say_what_is_expected_of_them() {
 #[test]
 fn a_recording_replays_to_the_same_always() {
     for slug in crate::scene::slugs() {
-        let path = crate::scene::recordings().join(&slug);
+        let path = crate::scene::recording(&slug);
         let label = path.display().to_string();
         let once = format!("{:?}", Scene::of(&slug).replay_as(&label));
         let again = format!("{:?}", Scene::of(&slug).replay_as(&label));
-        // from the folder that the fixture is, as a user would name it
+        // from the archive that the fixture is, as a user would name it
         let opened =
             format!("{:?}", crate::scene::interval(&pagewise_observe::open(&path).unwrap()));
         assert!(once.len() > 100_000, "{slug}: {once}");
@@ -257,7 +257,8 @@ fn printed(verb: &str, slug: &str) -> String {
     let all = ["--min-severity", "info"];
     let is_doctor = verb.starts_with("doctor");
     let options: &[&str] = if is_doctor { &all } else { &[] };
-    let words: Vec<&str> = verb.split(' ').chain(["--root", slug]).collect();
+    let archive = format!("{slug}.tar");
+    let words: Vec<&str> = verb.split(' ').chain(["--root", &archive]).collect();
     let ran = run_in(&crate::scene::recordings(), &[words.as_slice(), options].concat());
     assert_eq!(ran.err, "", "{verb} {slug}");
     assert_eq!(ran.out.matches(" took ").count(), 1, "{verb} {slug}: {}", ran.out);

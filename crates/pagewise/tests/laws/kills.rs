@@ -139,8 +139,9 @@ fn a_group_of_version_1_reached_its_limit() {
 
 #[test]
 fn the_exit_status_says_whether_there_was_a_kill() {
-    let status = |slug| {
-        let words = ["doctor", "--oom", "--root", slug];
+    let status = |slug: &str| {
+        let archive = format!("{slug}.tar");
+        let words = ["doctor", "--oom", "--root", &archive];
         crate::program::run_in(&crate::scene::recordings(), &words).status
     };
     assert_eq!(status("debian-sid-7.2-x86_64-256m-oom-group"), 3);

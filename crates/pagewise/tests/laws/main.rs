@@ -13,6 +13,7 @@
 mod program;
 
 mod cases;
+mod earlier_end;
 mod findings;
 mod growth;
 mod kills;

@@ -20,7 +20,7 @@ use pagewise_lab::experiment::{EXPERIMENT, RUNS, SUMMARY};
 use pagewise_lab::library::BUILT_IN;
 use pagewise_model::Name;
 use pagewise_testkit::hostile::{Corpus, FILE, Good, Hostile, Kind};
-use pagewise_testkit::scene::recordings;
+use pagewise_testkit::scene::recording;
 
 const HOST: &str = "debian-sid-7.2-x86_64-512m-zram-full";
 const SETTINGS: &[u8] = b"ignore = [\"zram-full\"]\nmin_severity = \"critical\"\n";
@@ -52,7 +52,7 @@ fn lines(kind: Kind, number: u64, folder: &Path) -> Vec<Vec<String>> {
     let line = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
     let file = folder.join(FILE);
     let (file, folder) = (file.to_str().unwrap(), folder.to_str().unwrap());
-    let host = recordings().join(HOST);
+    let host = recording(HOST);
     let host = host.to_str().unwrap();
     let verbs = [
         &["report"][..],

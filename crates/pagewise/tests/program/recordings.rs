@@ -193,7 +193,7 @@ fn an_archive_cut_in_the_middle_is_told() {
 
 /// A fixture with one finding, which is no warning.
 const FIXTURE: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/hosts/debian12-6.18-x86_64-24g-plain");
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/hosts/debian12-6.18-x86_64-24g-plain.tar");
 
 #[test]
 fn findings_below_the_wanted_severity_are_counted_and_not_shown() {

@@ -3,6 +3,7 @@
 //! where a stream takes nothing. What a guest prints is in `tests/guest`, what root's verbs do in
 //! `tests/root/crash.rs`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::os::unix::ffi::OsStrExt;
@@ -209,19 +210,6 @@ fn the_name_of_a_process_reaches_no_terminal_as_it_is() {
     }
 }
 
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let target = to.join(path.file_name().unwrap());
-        if path.is_dir() {
-            copy(&path, &target);
-        } else {
-            std::fs::copy(&path, &target).unwrap();
-        }
-    }
-}
-
 fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -229,18 +217,23 @@ fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// Puts the files of a recording into a folder.
+fn unpack(files: &BTreeMap<String, Vec<u8>>, folder: &Path) {
+    for (path, bytes) in files {
+        let path = folder.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+}
+
 /// Every word of letters in every file of a recording, one file after the other, and the names of folders.
 #[test]
 fn a_recording_reaches_no_terminal_as_it_is() {
     let slug = "debian-trixie-6.12-x86_64-512m-zram-pressure-no-mglru";
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts").join(slug);
-    let mut files = Vec::new();
-    files_below(&from, &mut files);
-    let chosen: Vec<PathBuf> = files
-        .iter()
-        .map(|path| path.strip_prefix(&from).unwrap().to_owned())
-        .filter(|path| {
-            let text = path.display().to_string();
+    let files = pagewise_testkit::scene::Scene::of(slug).into_files();
+    let chosen: Vec<&String> = files
+        .keys()
+        .filter(|text| {
             let ends = [
                 "status",
                 "stat",
@@ -253,7 +246,7 @@ fn a_recording_reaches_no_terminal_as_it_is() {
                 "host.toml",
                 "version",
             ];
-            let one_of = |name: &str| text.ends_with(&format!("/{name}")) || text == name;
+            let one_of = |name: &str| text.ends_with(&format!("/{name}")) || *text == name;
             ends.into_iter().any(one_of)
                 || text.contains("kmsg")
                 || text.contains("passwd")
@@ -264,11 +257,11 @@ fn a_recording_reaches_no_terminal_as_it_is() {
     for payload in [SHORT, HOSTILE] {
         let folder = empty_folder();
         let host = folder.path().join("host");
-        copy(&from, &host);
+        unpack(&files, &host);
         for path in &chosen {
             let text =
                 String::from_utf8_lossy(&std::fs::read(host.join(path)).unwrap()).into_owned();
-            let name = path.file_name().unwrap().to_str().unwrap();
+            let name = path.rsplit('/').next().unwrap();
             let spoilt = match name {
                 // the name is between the brackets
                 "stat" if text.contains('(') => text.replacen('(', &format!("({payload}"), 1),
@@ -427,7 +420,7 @@ fn messages_that_cannot_be_written_change_nothing() {
         command
     };
     let slug = "debian-trixie-6.12-x86_64-512m-ksm-loss";
-    let recorded = format!("{}/../../fixtures/hosts/{slug}", env!("CARGO_MANIFEST_DIR"));
+    let recorded = pagewise_testkit::scene::recording(slug).display().to_string();
     let nowhere = folder.path().join("no").display().to_string();
     for line in [
         &["report", "-v"][..],

@@ -122,7 +122,7 @@ fn a_limit_of_address_space_costs_parts_of_the_report_and_not_all_of_it() {
 /// A recording with a warning and a finding worth knowing.
 const FIXTURE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../../fixtures/hosts/debian-trixie-6.12-x86_64-1g-commit-limit"
+    "/../../fixtures/hosts/debian-trixie-6.12-x86_64-1g-commit-limit.tar"
 );
 
 #[test]

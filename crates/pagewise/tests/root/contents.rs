@@ -250,10 +250,12 @@ fn a_scan_keeps_the_rights_to_read_and_no_others() {
 #[test]
 fn a_recording_is_read_by_nobody() {
     let place = Place::new();
-    let recordings = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts");
-    let root = recordings.join("debian12-6.18-x86_64-24g-plain").display().to_string();
-    let archive = place.folder.path().join("recording.tar").display().to_string();
-    run("tar", &["-C", &root, "-cf", &archive, "."]);
+    let recording = pagewise_testkit::scene::recording("debian12-6.18-x86_64-24g-plain");
+    let [root, archive] = ["recording", "recording.tar"]
+        .map(|name| place.folder.path().join(name).display().to_string());
+    std::fs::copy(recording, &archive).unwrap();
+    run("mkdir", &[&root]);
+    run("tar", &["-C", &root, "-xf", &archive]);
     run("chmod", &["600", &archive]);
     // each prints more than a pipe holds
     let verbs = [&["report", "--json"][..], &["capture", "--hand-over", "--folder", "x"]];

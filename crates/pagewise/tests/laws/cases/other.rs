@@ -919,19 +919,17 @@ fn ksm(host: Scene, scans: u64, profit: &str) -> Scene {
 }
 
 /// The largest zone's high watermark so many pages above its low one.
-fn watermarks(mut host: Scene, distance: u64) -> Scene {
-    for end in crate::scene::ENDS {
-        let text = host.text(end, "proc/zoneinfo").expect("zones are recorded");
-        let (before, zone) = text.split_once("zone   Normal").expect("a large zone");
-        let value = |key: &str| -> u64 {
-            let mut words = zone.split_whitespace().skip_while(|word| *word != key);
-            words.nth(1).expect("a number").parse().expect("a number")
-        };
-        let high = format!("high     {}", value("low") + distance);
-        let zone = zone.replacen(&format!("high     {}", value("high")), &high, 1);
-        let text = format!("{before}zone   Normal{zone}");
-        host = host.file_at(end, "proc/zoneinfo", text);
-    }
+fn watermarks(host: Scene, distance: u64) -> Scene {
+    let text = host.text("end", "proc/zoneinfo").expect("zones are recorded");
+    let (before, zone) = text.split_once("zone   Normal").expect("a large zone");
+    let value = |key: &str| -> u64 {
+        let mut words = zone.split_whitespace().skip_while(|word| *word != key);
+        words.nth(1).expect("a number").parse().expect("a number")
+    };
+    let high = format!("high     {}", value("low") + distance);
+    let zone = zone.replacen(&format!("high     {}", value("high")), &high, 1);
+    let text = format!("{before}zone   Normal{zone}");
+    let host = host.file_at("end", "proc/zoneinfo", text);
     host.file("proc/sys/vm/watermark_scale_factor", "1500\n")
 }
 

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A recording as one `.tar` ↔ its files by path. The same files give the same bytes.
+//!
+//! The description comes first, then all files by path; a file of the earlier end that reads as its twin of
+//! the later end is a hard link to it, as `pagewise capture` writes it. Owner, time and rights are not
+//! those of any file: `fixtures/hosts` holds such archives, and two of them differ where a file does.
+//!
+//! `xtask` compiles this file too, because it depends on none of our crates.
+
+use std::collections::BTreeMap;
+use std::io::{Error, Read, Result};
+
+use tar::{Archive, Builder, EntryType, Header};
+
+/// The description of a recording.
+pub(crate) const DESCRIPTION: &str = "host.toml";
+
+/// By path in the recording, as `end/proc/meminfo`.
+pub(crate) type Files = BTreeMap<String, Vec<u8>>;
+
+/// The files of an archive that we wrote, or that `tar` packed of a folder.
+pub(crate) fn unpack(archive: &[u8]) -> Result<Files> {
+    let mut files = Files::new();
+    for entry in Archive::new(archive).entries()? {
+        let mut entry = entry?;
+        let path = inside(&entry.path_bytes())?;
+        let bytes = match entry.header().entry_type() {
+            EntryType::Regular => {
+                let mut bytes = Vec::new();
+                entry.read_to_end(&mut bytes)?;
+                bytes
+            }
+            EntryType::Link => {
+                let target = inside(&entry.link_name_bytes().unwrap_or_default())?;
+                let known = files.get(&target).cloned();
+                known.ok_or_else(|| Error::other(format!("{path}: a link to no file before it")))?
+            }
+            EntryType::Directory => continue,
+            other => return Err(Error::other(format!("{path}: {other:?}, and no plain file"))),
+        };
+        files.insert(path, bytes);
+    }
+    Ok(files)
+}
+
+/// A path without what `tar` writes before it.
+fn inside(path: &[u8]) -> Result<String> {
+    let path = std::str::from_utf8(path).map_err(Error::other)?;
+    Ok(path.strip_prefix("./").unwrap_or(path).to_owned())
+}
+
+/// The archive of these files.
+pub(crate) fn pack(files: &Files) -> Result<Vec<u8>> {
+    let mut archive = Builder::new(Vec::new());
+    let (first, others): (Vec<_>, Vec<_>) =
+        files.iter().partition(|(path, _)| *path == DESCRIPTION);
+    for (path, bytes) in first.into_iter().chain(others) {
+        match twin(files, path, bytes) {
+            Some(twin) => archive.append_link(&mut head(EntryType::Link, 0), path, twin)?,
+            None => {
+                let mut head = head(EntryType::Regular, bytes.len());
+                archive.append_data(&mut head, path, bytes.as_slice())?;
+            }
+        }
+    }
+    archive.into_inner()
+}
+
+fn head(kind: EntryType, size: usize) -> Header {
+    let mut head = Header::new_gnu();
+    head.set_entry_type(kind);
+    head.set_mode(0o644);
+    head.set_size(size as u64);
+    head
+}
+
+/// The same file of the later end, which stands before this one, where both read the same. Of an empty
+/// file a link would take as much.
+pub(crate) fn twin(files: &Files, path: &str, bytes: &[u8]) -> Option<String> {
+    let twin = format!("end/{}", path.strip_prefix("start/")?);
+    let same = files.get(&twin).is_some_and(|other| other == bytes);
+    (same && !bytes.is_empty()).then_some(twin)
+}
