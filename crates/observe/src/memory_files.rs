@@ -21,6 +21,7 @@ use pagewise_model::{
     TmpfsMount,
 };
 use rustix::fs::{AtFlags, Dir, MemfdFlags, OFlags, StatxFlags};
+use rustix::io::Errno;
 
 use crate::limits::{DELETED_FILES, MEMORY_MOUNTS, OPEN_FILE_LINKS};
 use crate::mounts::{Mount, Mounts};
@@ -273,23 +274,28 @@ impl Searcher {
                 break;
             }
             self.left -= 1;
-            let found = self.deleted_file(folder, descriptor);
+            // a folder that may be listed can hold links that may not be read
+            let found = match self.deleted_file(folder, descriptor) {
+                Err(errno @ (Errno::ACCESS | Errno::PERM)) => {
+                    return Err(Refusal::from_errno(errno));
+                }
+                other => other.ok().flatten(),
+            };
             lines.extend(found.filter(|it| it.blocks >= LEAST_BLOCKS).map(|it| it.printed()));
         }
         Ok(lines.into_bytes())
     }
 
     /// The kernel is asked for what it knows: a server is not.
-    fn deleted_file(&self, folder: &OwnedFd, descriptor: u32) -> Option<Found> {
+    fn deleted_file(&self, folder: &OwnedFd, descriptor: u32) -> Result<Option<Found>, Errno> {
         let name = descriptor.to_string();
-        let link = rustix::fs::readlinkat(folder, name.as_str(), Vec::new()).ok()?;
-        let path = link.to_bytes().strip_suffix(b" (deleted)")?;
+        let link = rustix::fs::readlinkat(folder, name.as_str(), Vec::new())?;
+        let Some(path) = link.to_bytes().strip_suffix(b" (deleted)") else { return Ok(None) };
         let wanted = StatxFlags::INO | StatxFlags::BLOCKS | StatxFlags::NLINK;
-        let said =
-            rustix::fs::statx(folder, name.as_str(), AtFlags::STATX_DONT_SYNC, wanted).ok()?;
+        let said = rustix::fs::statx(folder, name.as_str(), AtFlags::STATX_DONT_SYNC, wanted)?;
         // anybody may name a file so
         if said.stx_nlink > 0 {
-            return None;
+            return Ok(None);
         }
         let device = rustix::fs::makedev(said.stx_dev_major, said.stx_dev_minor);
         let kind = if self.objects == Some(device) {
@@ -297,10 +303,10 @@ impl Searcher {
         } else if self.devices.contains(&device) || path.starts_with(b"/dev/shm/") {
             DeletedKind::Tmpfs
         } else {
-            return None;
+            return Ok(None);
         };
         let identity = (device, said.stx_ino);
-        Some(Found { descriptor, kind, identity, blocks: said.stx_blocks })
+        Ok(Some(Found { descriptor, kind, identity, blocks: said.stx_blocks }))
     }
 }
 
