@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use pagewise_model::Bytes;
 
-use crate::hands::{Deed, Entry, Hands, Unread};
+use crate::hands::{Area, Deed, Entry, Hands, Unread};
 use crate::journal::Identity;
-use crate::loan::swap::Area;
 
 /// What happens at the write of that number, the first being 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,6 @@ use std::time::Duration;
 use pagewise_model::Bytes;
 
 use crate::journal::Identity;
-use crate::loan::swap::Area;
 
 /// One change of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +109,18 @@ pub(crate) enum Unread {
     /// A file that somebody else can have written, or that cannot be read.
     Untrusted(String),
 }
+
+/// A swap area that is on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Area {
+    /// Device or file, as the kernel spells it.
+    pub(crate) path: String,
+    /// What it holds.
+    pub(crate) used: Bytes,
+}
+
+/// Another text after each boot.
+pub(crate) const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// What a machine lets us do.
 pub(crate) trait Hands {

@@ -29,9 +29,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::calls;
 use crate::error::Error;
-use crate::hands::{Deed, Entry, Hands, Unread};
+use crate::hands::{Area, Deed, Entry, Hands, Unread};
 use crate::journal::Identity;
-use crate::loan::swap::Area;
 
 /// No journal is longer: a session of a thousand loans writes half of a megabyte.
 const MAX_JOURNAL: u64 = 16 << 20;

@@ -7,12 +7,12 @@
 use std::path::Path;
 
 use crate::error::{Doing, Error};
-use crate::hands::{Deed, Hands, Unread};
+use crate::hands::{BOOT_ID, Deed, Hands, Unread};
 use crate::journal::{self, Journal, JournalName, Lock, Open, Reading, Record};
 use crate::live::Live;
-use crate::loan::{self, Boot, Run};
+use crate::loan;
+use crate::loan::run::{Boot, Run};
 use crate::outcome::{Outcome, Recovered, Return, Skipped};
-use crate::session::BOOT_ID;
 
 /// What becomes of a conflict that has been told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,10 +13,11 @@ use pagewise_model::lend::{
 };
 
 use crate::error::{Doing, Error};
-use crate::hands::{Deed, Hands};
+use crate::hands::{BOOT_ID, Deed, Hands};
 use crate::journal::{Identity, Journal, Loan, Lock, Open, Record};
 use crate::live::Live;
-use crate::loan::{Run, file, group, knob, module, swap, zram};
+use crate::loan::run::Run;
+use crate::loan::{file, group, knob, module, swap, zram};
 use crate::outcome::{Outcome, Recovered, Return};
 use crate::recover::{Conflicts, recover_all, settle, settled_or_left};
 
@@ -385,6 +386,3 @@ fn began(hands: &dyn Hands) -> Result<Record, Error> {
         pagewise: env!("CARGO_PKG_VERSION").to_owned(),
     })
 }
-
-/// Another text after each boot.
-pub(crate) const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";

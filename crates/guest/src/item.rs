@@ -8,6 +8,8 @@ use crate::error::Error;
 
 /// How an item says that it is a userland.
 pub(crate) const SYSTEMD: &str = "systemd/";
+/// What names the kernel that this machine runs, and so no suite.
+pub(crate) const HOST: &str = "host";
 
 /// Something that is fetched: a suite's kernel, written `trixie`, or its userland, written
 /// `systemd/trixie`.
@@ -74,5 +76,5 @@ impl Item {
 /// Whether it may be the name of a suite. It becomes the name of a folder and part of apt's sources.
 pub(crate) fn is_suite(text: &str) -> bool {
     let is_in_word = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
-    !text.is_empty() && text.bytes().all(is_in_word) && !text.starts_with('-')
+    !text.is_empty() && text.bytes().all(is_in_word) && !text.starts_with('-') && text != HOST
 }

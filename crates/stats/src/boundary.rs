@@ -2,7 +2,7 @@
 //! How many pairs at most → after how many it may be looked, and how sure it must be then.
 //!
 //! Who looks after every pair and stops when the interval leaves out 1 is wrong far more often than
-//! in 5 of 100. Here only some looks are allowed, from [`FIRST`] pairs on, and what may be wrong is
+//! in 5 of 100. Here only some looks are allowed, from `FIRST` pairs on, and what may be wrong is
 //! spent over them as O'Brien and Fleming do (in the form of Lan and DeMets): nearly nothing early,
 //! so that the last look costs little. With fewer than twelve pairs there is the one look at the end.
 //!

@@ -11,7 +11,7 @@ use pagewise_model::{Bytes, Name};
 use crate::error::{Doing, Error};
 use crate::hands::{Deed, Hands};
 use crate::journal::{Identity, Loan};
-use crate::loan::{Boot, OURS, Run, is_ours};
+use crate::loan::run::{Boot, OURS, Run, is_ours};
 use crate::outcome::Outcome;
 
 /// What stands in the name of each.

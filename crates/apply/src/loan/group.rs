@@ -14,7 +14,7 @@ use pagewise_model::lend::GroupSpec;
 use crate::error::{Doing, Error};
 use crate::hands::{Deed, Hands};
 use crate::journal::{Identity, Loan};
-use crate::loan::{OURS, Run, is_ours, rounded};
+use crate::loan::run::{OURS, Run, is_ours, rounded};
 use crate::outcome::Outcome;
 
 /// Where memory cgroups are, and whether they are of version 2.

@@ -8,21 +8,11 @@
 
 use std::io::ErrorKind;
 
-use pagewise_model::Bytes;
-
 use crate::error::{Doing, Error};
 use crate::hands::{Deed, Hands, patiently};
-use crate::loan::{Run, file, is_ours, zram};
+use crate::loan::run::{Run, is_ours};
+use crate::loan::{file, zram};
 use crate::outcome::Outcome;
-
-/// A swap area that is on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Area {
-    /// Device or file, as the kernel spells it.
-    pub(crate) path: String,
-    /// What it holds.
-    pub(crate) used: Bytes,
-}
 
 /// Refuses where areas are on that are not among `ours`.
 pub(crate) fn alone(hands: &dyn Hands, ours: &[&str]) -> Result<(), Error> {

@@ -194,7 +194,7 @@ fn limits_that_the_hierarchy_lacks_are_refused_by_name() {
 
 #[test]
 fn sizes_become_whole_pages_and_nothing_else() {
-    let taken = |wrote, found| super::rounded("it", wrote, found).is_ok();
+    let taken = |wrote, found| super::run::rounded("it", wrote, found).is_ok();
     assert!(taken(8192, "8192") && taken(10_000, "8192") && taken(10_000, "12288"));
     assert!(taken(60, "60") && !taken(60, "59"));
     assert!(taken(0, "0") && !taken(1 << 20, "0") && !taken(1 << 20, "max"));

@@ -15,7 +15,7 @@ use pagewise_model::lend::{LoanId, ZramDevice, ZramSpec};
 use crate::error::{Doing, Error};
 use crate::hands::{Deed, Hands, patiently};
 use crate::journal::{Device, Loan};
-use crate::loan::Run;
+use crate::loan::run::Run;
 use crate::outcome::Outcome;
 
 const CONTROL: &str = "/sys/class/zram-control";
@@ -101,7 +101,7 @@ pub(crate) fn set_up(hands: &mut dyn Hands, number: u32, spec: &ZramSpec) -> Res
     set(hands, number, "disksize", &spec.disksize.get().to_string())?;
     let path = format!("{}/disksize", sysfs(number));
     let found = hands.read(&path).doing(|| path.clone())?;
-    crate::loan::rounded(&path, spec.disksize.get(), &found)
+    crate::loan::run::rounded(&path, spec.disksize.get(), &found)
 }
 
 fn set(hands: &mut dyn Hands, number: u32, file: &str, value: &str) -> Result<(), Error> {

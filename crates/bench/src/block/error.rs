@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Why nothing can be measured.
 
-/// Why nothing was measured. What keeps one contestant from it is a [`Failure`] or the end of a
-/// [`Cell`], not an error.
+/// Why nothing was measured. What keeps one contestant from it is a [`Failure`](super::Failure) or the end of a
+/// [`Cell`](super::Cell), not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The pages cannot be read.

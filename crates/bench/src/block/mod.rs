@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Pages → what each zram algorithm makes of them at the block layer, request by request.
 //!
-//! [`block`] borrows a device per algorithm, fills all with the same [`Pages`], and measures them
+//! [`measure_devices`] borrows a device per algorithm, fills all with the same [`Pages`], and measures them
 //! beside [references](Wanted::references) in interleaved rounds; [`Bench`] has every round of every
 //! cell. [`measure`] is the engine below it: it takes any [`Store`], so that codecs in user space can
 //! be measured the same way where there is no zram.

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use super::Kernel;
 use crate::cache::Cache;
 use crate::error::Error;
-use crate::item::{Item, is_suite};
+use crate::item::{HOST, Item, is_suite};
 
 /// What was typed behind `--kernel`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl FromStr for Wanted {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "host" => Ok(Self::Host),
+            HOST => Ok(Self::Host),
             _ if text.contains('/') => Ok(Self::Path(text.into())),
             _ if text.starts_with(|first: char| first.is_ascii_digit()) => {
                 Ok(Self::Version(text.to_owned()))

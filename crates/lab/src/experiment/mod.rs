@@ -10,15 +10,13 @@
 //! let trial = judge(&experiment, &conducted.runs);
 //! ```
 //!
-//! `lend` borrows what an arm has, `order` draws which arm runs first, `run` starts the command in a
-//! borrowed cgroup and measures it with all its processes (`host` by counters, `gauges` by looking),
-//! `boundary` says when it may be looked, `compare` turns pairs into verdicts, `dropped` gives up arms.
-//! [`judge`] needs raw runs and nothing else: who kept them can judge again.
+//! `lend` borrows what an arm has, `run` starts the command in a borrowed cgroup and measures it with all its
+//! processes (`host` by counters, `gauges` by reading now and then what the run holds).
+//! [`judge`](pagewise_stats::judge) needs raw runs and nothing else: who kept them can judge again.
 //!
 //! How it is kept honest: runs come in pairs of random order, so that drift hits both sides alike; the
-//! first run of all and some rounds after it are discarded; the interval is that of the signed-rank
-//! test; it is looked only where that was planned. `simulation` holds all of it against made-up
-//! machines that drift and have bursts.
+//! first run of all and some rounds after it are discarded; results are read only where that was planned.
+//! What the runs mean, and after how many pairs they may be read, is `pagewise_stats`' business.
 
 mod conduct;
 pub mod exercise;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Pages → what borrowed zram devices make of them, at the block layer and as swap.
 
+use std::path::Path;
+
 use pagewise_bench::block::{self, Candidate, Disk, Failure, Wanted};
 use pagewise_model::lend::{Lender, ZramSpec};
-use pagewise_model::{BenchLayer, Bytes, NotMeasured, Refusal};
+use pagewise_model::{BenchLayer, Bytes, Driver, NotMeasured, Refusal, Zram};
 use pagewise_observe::Scope;
 
 use super::pages::Drawn;
@@ -84,17 +86,23 @@ fn disk(path: std::path::PathBuf) -> Disk {
     if path.is_dir() { Disk::Write(path) } else { Disk::Read(path) }
 }
 
-/// The algorithms that the kernel offers, as a device of ours says.
+/// The algorithms that the kernel offers, as any zram device says; only where there is none, one is borrowed.
 fn offered(setting: &Setting<'_>, lender: &mut dyn Lender) -> Result<Vec<Candidate>, Refusal> {
-    let zram = lender.lend_zram(&ZramSpec::new(Bytes::new(4 << 20)))?;
-    let devices = pagewise_observe::snapshot(setting.host, &Scope::glance()).zram;
-    let has_levels = zram.sysfs.join("algorithm_params").exists();
-    lender.return_loan(zram.loan)?;
-    let device = devices.into_iter().find(|device| device.id == zram.number);
-    let names = device.as_ref().and_then(|device| device.algorithm.value());
+    let tells =
+        |device: &&Zram| device.driver == Driver::Zram && device.algorithm.value().is_some();
+    let (names, has_levels) = match setting.snapshot.zram.iter().find(tells) {
+        Some(device) => (device.algorithm.value().cloned(), has_levels(device.id)),
+        None => {
+            let lent = lender.lend_zram(&ZramSpec::new(Bytes::new(4 << 20)))?;
+            let devices = pagewise_observe::snapshot(setting.host, &Scope::glance()).zram;
+            let has_levels = has_levels(lent.number);
+            lender.return_loan(lent.loan)?;
+            let device = devices.into_iter().find(|device| device.id == lent.number);
+            (device.and_then(|device| device.algorithm.value().cloned()), has_levels)
+        }
+    };
     let names = names.ok_or_else(|| {
-        let why = format!("{} does not tell", zram.sysfs.display());
-        Refusal::new("the list of algorithms", why)
+        Refusal::new("the list of algorithms", "no zram device tells it (comp_algorithm)")
     })?;
     let candidate = |name: &pagewise_model::Name| Candidate {
         algorithm: name.as_str().to_owned(),
@@ -105,6 +113,11 @@ fn offered(setting: &Setting<'_>, lender: &mut dyn Lender) -> Result<Vec<Candida
         all.extend(levels(&all));
     }
     Ok(all)
+}
+
+/// Whether this kernel's zram has levels.
+fn has_levels(number: u32) -> bool {
+    Path::new(&format!("/sys/block/zram{number}/algorithm_params")).exists()
 }
 
 /// The levels that people argue about, of the algorithms that there are.

@@ -28,8 +28,7 @@ pub(super) fn run(global: &Global, wanted: &Bench, started: Started) -> anyhow::
     let evidence = wanted.evidence.as_deref().map(folder).transpose()?;
     let stop = Stop::listen()?;
     let host = input::open(global)?.without_start();
-    let scope = Scope::everything(std::time::Duration::ZERO);
-    let interval = host.interval(&scope, || anyhow::Ok(()))?;
+    let interval = host.interval(&scope(wanted), || anyhow::Ok(()))?;
     let drawn = pages::draw(global, wanted, &host.end, &interval.end, &stop)?;
     if !global.quiet {
         output::message(times::Times::of(wanted).expected());
@@ -47,6 +46,17 @@ pub(super) fn run(global: &Global, wanted: &Bench, started: Started) -> anyhow::
     }
     show(global, wanted, &benched)?;
     Ok(if benchmark.stopped { Outcome::Status(130) } else { Outcome::Done })
+}
+
+/// Processes are read only if it is their pages that are drawn.
+fn scope(wanted: &Bench) -> Scope {
+    let source = &wanted.source;
+    let named = [&source.file, &source.device, &source.core];
+    if wanted.mix.is_some() || named.iter().any(|path| path.is_some()) {
+        Scope { settings: true, ..Scope::glance() }
+    } else {
+        Scope::everything(std::time::Duration::ZERO)
+    }
 }
 
 /// What every step needs.
@@ -101,4 +111,30 @@ fn show(global: &Global, wanted: &Bench, benched: &Benched<'_>) -> anyhow::Resul
         output::message(cost::line(&benched.cost));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use pagewise_observe::ProcessScope;
+
+    use super::*;
+    use crate::cli::{Cli, Verb};
+
+    #[test]
+    fn processes_are_read_only_for_their_own_pages() {
+        for (source, processes) in [
+            ("--file=/x", ProcessScope::Nothing),
+            ("--device=/dev/x", ProcessScope::Nothing),
+            ("--core=/x", ProcessScope::Nothing),
+            ("--mix=text:100", ProcessScope::Nothing),
+            ("--pid=1", ProcessScope::Everything),
+            ("--name=redis*", ProcessScope::Everything),
+        ] {
+            let typed = Cli::try_parse_from(["pagewise", "bench", source]).unwrap();
+            let Some(Verb::Bench(wanted)) = typed.verb else { panic!("bench") };
+            assert_eq!(scope(&wanted).processes, processes, "{source}");
+            assert!(scope(&wanted).settings, "what algorithms the kernel has");
+        }
+    }
 }
