@@ -5,7 +5,7 @@
 //! in turns. Each step waits for the one before, so the difference between the two is what huge pages save
 //! for memory that is used like that. It is an example and no bound: a small working set gains nothing, a
 //! program that does more than find memory gains a part of it, and loops over few bytes of each page gained
-//! more where it was tried (docs/thp.md). Counting page walks themselves takes a PMU, which many virtual
+//! more where it was tried (docs/measured/thp.md). Counting page walks themselves takes a PMU, which many virtual
 //! machines do not show. Pages of the pools (hugetlb) are chased through in the same turns.
 
 use std::hint::black_box;

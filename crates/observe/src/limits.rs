@@ -90,7 +90,7 @@ limits! {
         "statistics of one size of huge pages", "/sys/kernel/mm/transparent_hugepage",
         "the first; a problem says how many there are";
     KERNEL_THREADS = 4096,
-        "kernel threads among which khugepaged is looked for", "/proc",
+        "kernel threads that are searched for khugepaged", "/proc",
         "the oldest; the reading says so";
     KDAMONDS = 64,
         "threads of DAMON", "/sys/kernel/mm/damon/admin",
@@ -164,8 +164,9 @@ mod tests {
     fn page() -> String {
         let mut page = String::from(
             "# How much is read\n\nA kernel could list millions of things, and so could a recording that somebody \
-             made up. Of each kind at most so many are read,\nwhich is more than any machine is known to have. \
-             Problems are listed by `report`, by every verb with `-v`, and in JSON documents.\n\n\
+             made up. Of each kind, at most the\nnumber in the first column is read, which is more than any known \
+             machine has. `report`, every verb with `-v` and JSON\ndocuments list the problems that the last \
+             column names.\n\n\
              | at most | of | listed in | if there are more, these are read |\n|---|---|---|---|\n",
         );
         for Limit { most, what, listed_in, beyond } in LIMITS {

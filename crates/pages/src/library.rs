@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Sizes from the libraries that the kernel's own zstd, deflate and lz4hc descend from.
 //!
-//! How near they come is measured, and stands in docs/scan.md: the same version with the same
+//! How near they come is measured, and stands in docs/measured/scan.md: the same version with the same
 //! parameters gives the same bytes; another version is near.
 
 use flate2::{Compress, Compression, FlushCompress};

@@ -277,7 +277,7 @@ fn a_recording_is_read_by_nobody() {
 fn a_recording_of_a_recording_is_written_by_root() {
     let place = Place::new();
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fixtures/hosts/debian12-6.18-x86_64-24g-plain")
+        .join("../../fixtures/hosts/debian12-6.18-x86_64-24g-plain.tar")
         .display()
         .to_string();
     let at = |name: &str| place.folder.path().join(name).display().to_string();

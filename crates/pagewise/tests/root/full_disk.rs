@@ -67,7 +67,7 @@ fn a_recording_that_does_not_fit_leaves_no_part() {
     }
     // the same of a recording that a child without rights reads
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fixtures/hosts/debian12-6.18-x86_64-24g-plain")
+        .join("../../fixtures/hosts/debian12-6.18-x86_64-24g-plain.tar")
         .display()
         .to_string();
     let shown = file.display().to_string();

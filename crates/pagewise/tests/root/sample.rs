@@ -38,7 +38,7 @@ fn state(pids: &[u32]) -> [i64; 5] {
 }
 
 /// Looks at every page several times, and prints what that changed: a row of the table in
-/// docs/scan.md. Medians, and what the host's memory did while nobody looked for as long, after every
+/// docs/measured/scan.md. Medians, and what the host's memory did while nobody looked for as long, after every
 /// fifth time: the rest of the machine does not hold still.
 fn prints_what_changes(what: &str, pids: &[u32], source: &Source) {
     const TIMES: usize = 31;
