@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::run;
+
 /// Crates that have no circle of more than two files, and are to stay so.
 const CLEAN: &[&str] = &["apply", "bench", "confine", "guest", "lab", "region", "stats"];
 
@@ -53,7 +55,7 @@ pub(crate) fn main() -> Result<()> {
 }
 
 fn crates() -> Result<Vec<PathBuf>> {
-    let mut folders: Vec<PathBuf> = fs::read_dir("crates")
+    let mut folders: Vec<PathBuf> = fs::read_dir(run::project().join("crates"))
         .context("crates")?
         .flatten()
         .map(|entry| entry.path())

@@ -159,11 +159,13 @@ fn static_checks() -> Result<Vec<Job>> {
     let mut jobs = vec![
         command("format", phase, &[], 2.0, cargo(&["fmt", "--all", "--check"])),
         job("arrows and licences", phase, &["format"], 1.0, {
-            let mut chores = [chore(&["dag"])?, chore(&["heads"])?];
+            let mut chores = [chore(&["dag"])?, chore(&["circles"])?, chore(&["heads"])?];
             Box::new(move || {
                 let mut outcome = ran("arrows", &mut chores[0])?;
-                if outcome.state.is_good() {
-                    outcome = ran("licences", &mut chores[1])?;
+                for (name, chore) in ["circles", "licences"].into_iter().zip(&mut chores[1..]) {
+                    if outcome.state.is_good() {
+                        outcome = ran(name, chore)?;
+                    }
                 }
                 Ok((outcome, Vec::new()))
             })
