@@ -50,6 +50,8 @@ use pagewise_report::{Tried, html, json, text};
 
 /// Readers put several files together, of which some are long.
 const LONGEST_HOST: usize = 16384;
+/// The seed has a record of each kind.
+const LONGEST_JOURNAL: usize = 2048;
 
 struct Target {
     name: &'static str,
@@ -74,7 +76,7 @@ fn targets() -> impl Iterator<Item = Target> {
         |name, longest, run, seeds| Target { name, longest, reads: Reads::Other(run, seeds) };
     let journals = || vec![pagewise_apply::fuzzing::seed()];
     let ours = [
-        other("journal", LONGEST_HOST, pagewise_apply::fuzzing::run, journals),
+        other("journal", LONGEST_JOURNAL, pagewise_apply::fuzzing::run, journals),
         // as `lab replay` does: read, judged, printed
         other("replay", LONGEST_EVIDENCE, replay, evidences),
         other("command-line", command_line::LONGEST, command_line::run, command_line::seeds),
