@@ -93,11 +93,12 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
 #[test]
 fn an_arm_that_sets_what_the_machine_has_compares_nothing() {
     let place = Place::new();
-    let now = std::fs::read_to_string("/proc/sys/vm/swappiness").unwrap();
-    let same = format!("vm.swappiness={}", now.trim());
+    // a setting that no other test borrows
+    let now = std::fs::read_to_string("/proc/sys/vm/dirty_expire_centisecs").unwrap();
+    let same = format!("vm.dirty_expire_centisecs={}", now.trim());
     let ran = place.run(&["trial", "--b", &same, "--", "true"]);
     assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{}", ran.err);
-    let says = format!("same on this machine: vm.swappiness is {} already", now.trim());
+    let says = format!("same on this machine: vm.dirty_expire_centisecs is {} already", now.trim());
     assert!(ran.err.contains(&says) && ran.err.contains("--aa"), "{}", ran.err);
 }
 
