@@ -77,7 +77,7 @@ fn bloat(interval: &Interval, estimates: &[Estimate]) -> Option<Finding> {
         severity: if is_short { Severity::Warning } else { Severity::Info },
         title: format!("{:.0} % of huge pages are zeros, most in {}", all.share() * 100.0, short(name.as_str())),
         what: format!(
-            "Huge pages hold {huge} ({:.0} % of RAM), and of {:.0} of their pages that were looked at {:.0} % hold nothing but zeros: at least {at_least} in all. {name} (pid {pid}) has most of it, about {}.",
+            "Huge pages hold {huge} ({:.0} % of RAM). Of {:.0} sampled small pages in them {:.0} % contain only zeros: at least {at_least} in all. {name} (pid {pid}) has most of it, about {}.",
             share.get(),
             all.sampled,
             all.share() * 100.0,
@@ -213,8 +213,8 @@ mod tests {
         // 400 of 800: Wilson's interval begins at 0.4654
         assert_eq!(
             finding.what,
-            "Huge pages hold 4.0 GiB (25 % of RAM), and of 800 of their pages that were looked at 50 % \
-             hold nothing but zeros: at least 1.9 GiB in all. java (pid 8) has most of it, about 781.2 MiB."
+            "Huge pages hold 4.0 GiB (25 % of RAM). Of 800 sampled small pages in them 50 % \
+             contain only zeros: at least 1.9 GiB in all. java (pid 8) has most of it, about 781.2 MiB."
         );
         assert!(finding.next[0].ends_with("--pid 8"));
         assert!(finding.evidence[0].value.starts_with("AnonHugePages"));

@@ -56,8 +56,8 @@ static ENTRIES: &[Entry] = &[
         id: "memory-pressure",
         severities: [Warning, Critical],
         readings: &[PRESSURE, VMSTAT, "memory.pressure and memory.events of cgroups"],
-        thresholds: "Warning: some task waited 10 % of the last 10 s or 5 % of the last minute; or, where \
-            there is no PSI, more than half of what is read from disk are refaults. Critical: all tasks \
+        thresholds: "Warning: some task waited 10 % of the last 10 s or 5 % of the last minute; or, without PSI, \
+            more than half of what is read from disk are refaults. Critical: all tasks \
             waited 20 % of the last 10 s or 10 % of the last minute.",
         act: "Find who holds memory (pagewise report --sort size) and who grows (--sort growth). Then give the \
             machine or the group more memory, give it swap in compressed RAM, or run less at a time.",
@@ -72,7 +72,7 @@ static ENTRIES: &[Entry] = &[
             "swappiness of the host and of cgroups",
             PRESSURE,
         ],
-        thresholds: "A device could be set up, or is, and holds nothing. Info where memory is not short; \
+        thresholds: "A device could be set up, or is, and stores nothing. Info where memory is not short; \
             warning where pages are on a disk tier meanwhile or tasks wait for memory; critical where both hold.",
         act: "The finding names the reason: no size, no swap signature, not switched on, a lower priority than a \
             disk, or a swappiness that keeps anonymous pages. Undo that one.",
@@ -133,8 +133,8 @@ static ENTRIES: &[Entry] = &[
             "/sys/block/zmergeN/merge_mode",
             "/sys/block/zmergeN/merge_hits and merge_misses",
         ],
-        thresholds: "merge_mode is inline, at least 16,384 pages were looked for, and less than 1 % had a copy.",
-        act: "Set merge_mode to adaptive, which stops looking while copies are few.",
+        thresholds: "merge_mode is inline, at least 16,384 pages were searched in the index, and less than 1 % had a copy.",
+        act: "Set merge_mode to adaptive, which stops searching while copies are few.",
     },
     Entry {
         id: "thp-coverage",
@@ -170,7 +170,7 @@ static ENTRIES: &[Entry] = &[
         id: "thp-bloat",
         severities: [Info, Warning],
         readings: &[MEMINFO, "the contents of a sample of pages", "/proc/PID/pagemap"],
-        thresholds: "Huge pages hold at least 5 % of RAM, at least 50 of their pages were looked at, and surely (in 95 of \
+        thresholds: "Huge pages hold at least 5 % of RAM, at least 50 of their pages were sampled, and surely (in 95 of \
             100 samples) at least 20 % of what they hold, and 5 % of RAM, are zeros. A warning where memory is tight.",
         act: "pagewise thp restrain finds and splits huge pages that are mostly zeros; enabled madvise leaves huge pages \
             to the programs that ask for them.",
@@ -186,14 +186,14 @@ static ENTRIES: &[Entry] = &[
         ],
         thresholds: "Shared memory and tmpfs are at least 33 % of buff/cache and 18 % of RAM, or 5 % of RAM while little is \
             available. Warning where swap is off then.",
-        act: "The finding names the mounts and processes that hold most of it, as far as they may be looked at. Remove what a \
+        act: "The finding names the mounts and processes that hold most of it, as far as this user may read them. Remove what a \
             mount does not need, or bound it with its size option; ipcs -m shows System V shared memory, which no mount holds.",
     },
     Entry {
         id: "deleted-files",
         severities: [Info, Warning],
         readings: &["links in /proc/PID/fd, and the sizes of what they lead to", MEMINFO],
-        thresholds: "Deleted files in tmpfs that one process keeps open are 2 % of RAM or more. Warning where memory is low. Looked for \
+        thresholds: "Deleted files in tmpfs that one process keeps open are 2 % of RAM or more. Warning if memory is low. Searched \
             where shared memory is 5 % of RAM or more; without root in the user's own processes only.",
         act: "Have the program close them: many reopen their files on a signal (systemctl reload), all do at a restart.",
     },
@@ -362,7 +362,7 @@ static ENTRIES: &[Entry] = &[
             "the active profile of tuned",
         ],
         thresholds: "Two are switched on that make compressed swap (warning), two that kill for memory, or two of tuned, tlp and \
-            laptop-mode-tools (information); tuned only where its profile sets vm settings. What runs is not looked at.",
+            laptop-mode-tools (information); tuned only where its profile sets vm settings. Running services are not checked.",
         act: "Keep one of the two and disable the other, with systemctl or by an empty zram-generator.conf.",
     },
     Entry {

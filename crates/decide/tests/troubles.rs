@@ -120,8 +120,8 @@ const TROUBLES: &[Trouble] = &[
     row("a service stalls at its limit, and zswap stands before zram", "debian-sid-7.2-x86_64-512m-zswap-zram", as_it_is, "group-limit", &["zram-zswap-stacked"], Critical),
     row("a service stalls at its limit, and zram takes no more", "debian-sid-7.2-x86_64-512m-zram-full", as_it_is, "group-limit", &["zram-full", "zram-incompressible", "zram-oversized"], Critical),
     row("a service is slowed down at memory.high", V2_LIMIT, high, "group-limit", &[], Critical),
-    row("a service is filled to 99 % with memory that cannot be dropped, and may not swap", V2_LIMIT, |host| filled(calm_group(host), 99), "group-limit", &["zram-unused"], Short),
-    row("a service is filled to 92 % with memory that cannot be dropped, and may not swap", V2_LIMIT, |host| filled(calm_group(host), 92), "group-limit", &["zram-unused"], Tight),
+    row("a service is filled to 99 % with memory that cannot be dropped, and is barred from swapping", V2_LIMIT, |host| filled(calm_group(host), 99), "group-limit", &["zram-unused"], Short),
+    row("a service is filled to 92 % with memory that cannot be dropped, and is barred from swapping", V2_LIMIT, |host| filled(calm_group(host), 92), "group-limit", &["zram-unused"], Tight),
     row("a service was killed at its limit while the report was made", V2_LIMIT, |host| killed(calm_group(host)), "oom-kills", &["group-limit"], Critical),
     fine("a service has filled its limit with page cache", V2_LIMIT, |host| cached(calm_group(host))),
     fine("a service reached its limit yesterday", V2_LIMIT, calm_group),
@@ -334,7 +334,7 @@ fn the_page_is_this_table() {
     let mut page = String::from(
         "# Troubles\n\nWhat Pagewise says about machines in trouble, and about machines that are well. Each row is a\n\
          recorded host, as it is or with the trouble planted into its files; the table is printed by the\n\
-         test `crates/decide/tests/troubles.rs`, which fails if a row is told differently.\n\n",
+         test `crates/decide/tests/troubles.rs`, which fails if the program reports a row differently.\n\n",
     );
     let Totals { troubles, recorded, well } = totals();
     write!(

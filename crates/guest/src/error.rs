@@ -108,8 +108,8 @@ impl Error {
                 Some("free some space, or let PAGEWISE_CACHE name a folder elsewhere".to_owned())
             }
             Self::Failed { program, .. } if program.starts_with("apt") => Some(
-                "look whether that suite is there and the network is; what was fetched before \
-                 is listed by `pagewise lab cache list`"
+                "check that the suite exists and that the network is reachable; \
+                 `pagewise lab cache list` lists what was fetched before"
                     .to_owned(),
             ),
             _ => None,

@@ -33,7 +33,7 @@ const WORTH_PERCENT: f64 = 5.0;
 /// Files with fewer blocks of 512 bytes are left out.
 const LEAST_BLOCKS: u64 = (1 << 20) / 512;
 
-const NOT_SEARCHED: &str = "more files are open than are looked at";
+const NOT_SEARCHED: &str = "more files are open than are searched";
 
 pub(crate) fn read(
     host: &HostRoot,

@@ -97,7 +97,7 @@ fn is_private(path: &str) -> bool {
     path.starts_with("dev/") && !is_log(path) || path.ends_with("/environ") || path == "etc/passwd"
 }
 
-/// A recording holds nothing of it but reports without names.
+/// A recording stores nothing of it but reports without names.
 fn is_log(path: &str) -> bool {
     path == "dev/kmsg"
 }

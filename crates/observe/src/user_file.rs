@@ -193,7 +193,7 @@ mod tests {
         assert!(UserFile::open(&at("none"), 4).unwrap_err().is_missing());
     }
 
-    /// A file of `/proc` says that it holds nothing and gives more.
+    /// A file of `/proc` says that it stores nothing and gives more.
     #[test]
     fn a_file_that_is_longer_than_it_says_is_refused_too() {
         let status = UserFile::open(Path::new("/proc/self/status"), 10);

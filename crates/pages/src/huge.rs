@@ -94,7 +94,7 @@ impl Huge {
             mapped_pages: found(self.mapped),
             zero_pages: found(self.zeros),
             collapsible_ranges: match all.is_sample() {
-                true => absent("a sample cannot tell: --exact looks at every page"),
+                true => absent("unknown from a sample; --exact reads every page"),
                 false => Reading::found(self.collapsible(per_range), Source::none()),
             },
         }

@@ -942,7 +942,7 @@ pub(crate) struct Guest {
 pub(crate) enum LabCache {
     /// List the cached kernels and userlands
     List,
-    /// Remove cached items and what killed runs left
+    /// Remove cached items, and files of runs that were killed
     Prune {
         /// Only these items: trixie is a kernel, systemd/trixie a userland
         items: Vec<Item>,

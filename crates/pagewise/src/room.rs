@@ -42,7 +42,7 @@ pub(crate) fn affordable(host: &HostRoot, scope: &Scope) -> Scope {
 pub(crate) fn has_for_contents() -> bool {
     let has = has(CONTENTS);
     if !has {
-        tell(CONTENTS, "no page contents are looked at");
+        tell(CONTENTS, "no page contents are read");
     }
     has
 }

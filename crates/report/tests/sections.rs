@@ -292,7 +292,7 @@ fn a_swap_tier_of_zmerge_is_compressed_ram() {
     let glance = status(&facts_of(&interval), LOOK);
     let words: Vec<&str> = glance.split_whitespace().collect();
     let expected = "zmerge0 (lz4) holds 512.0 MiB in 142.6 MiB, 3.59 to 1; merging inline, 32,768 \
-                    pages merged save 46.9 MiB, 25 % of 131,072 pages looked for";
+                    pages merged save 46.9 MiB, 25 % of 131,072 pages searched";
     assert!(words.join(" ").contains(expected), "{glance}");
 }
 

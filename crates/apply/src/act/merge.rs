@@ -27,7 +27,7 @@ pub enum MergeError {
     #[error("zmerge{0}: a pass is running already")]
     Running(u32),
     /// Nothing can be stored in it.
-    #[error("zmerge{0}: it has no disksize, so it holds nothing to merge")]
+    #[error("zmerge{0}: it has no disksize, so it stores nothing to merge")]
     NoSize(u32),
     /// `merge_mode` is off.
     #[error("zmerge{0}: its merge_mode is off")]

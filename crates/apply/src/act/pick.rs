@@ -19,7 +19,7 @@ pub(super) struct Taste {
 /// Why a block is left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Why {
-    /// It is huge, or holds nothing.
+    /// It is huge, or stores nothing.
     Nothing,
     Sparse,
     Swapped,

@@ -3,7 +3,7 @@
 //!
 //! There is no call for that. But advice about a *part* of a huge page makes the kernel split it, and
 //! the mildest advice (MADV_COLD: this page is not needed soon) does. From Linux 6.12 on, splitting
-//! also gives back each small page that holds nothing but zeros; before, it stays, and only reclaim
+//! also gives back each small page that stores nothing but zeros; before, it stays, and only reclaim
 //! finds it. So the caller measures what came back and does not assume it. `split_huge_pages` in
 //! debugfs would do the same, where that is mounted.
 

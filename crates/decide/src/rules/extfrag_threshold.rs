@@ -37,7 +37,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         what: format!("vm.extfrag_threshold is {value}, and the kernel begins with {USUAL}."),
         why: "When no free block is large enough, the kernel compacts if memory is fragmented by more \
               than this many thousandths, and reclaims otherwise. Reclaim frees pages at random and \
-              rarely makes a large block; compaction costs CPU time and moves what is there."
+              rarely makes a large block; compaction costs CPU time and moves allocated pages together."
             .to_owned(),
         evidence: Proof::new()
             .value(set.live)

@@ -53,7 +53,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
             zone.node
         ),
         why: "A large allocation needs pages that lie side by side, however much memory is free. \
-              Where there are none the task itself moves other pages out of the way first, and \
+              If none are free, the allocating task first moves other pages out of the way, and \
               whoever called it waits."
             .to_owned(),
         evidence: Proof::new()

@@ -37,7 +37,7 @@ fn finding(host: &Snapshot, pool: &HugePool) -> Option<Finding> {
         severity: if percent >= HURTS_PERCENT { Severity::Warning } else { Severity::Info },
         title: format!("{bytes} are set aside as {} huge pages and unused", pool.page_bytes),
         what: format!(
-            "{unused} of {} of {} are free and promised to nobody, {percent:.0} % of RAM.",
+            "{unused} of {} of {} are free and not reserved, {percent:.0} % of RAM.",
             counted(total, "huge page"),
             pool.page_bytes
         ),
@@ -84,7 +84,7 @@ pub(super) mod tests {
         assert_eq!(finding.title, "1.0 GiB are set aside as 2.0 MiB huge pages and unused");
         assert_eq!(
             finding.what,
-            "512 of 1,024 huge pages of 2.0 MiB are free and promised to nobody, 6 % of RAM."
+            "512 of 1,024 huge pages of 2.0 MiB are free and not reserved, 6 % of RAM."
         );
         assert_eq!(finding.severity, Severity::Warning);
         let command = "echo 512 | sudo tee /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages  # writes; until the next boot";

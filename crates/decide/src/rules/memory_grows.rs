@@ -36,7 +36,7 @@ fn finding(host: &Snapshot, growth: &Growth<'_>) -> Finding {
         },
         title: format!("{name} (pid {}) grows by {rate}, full in {lasts}", growth.process.pid),
         what: what(growth),
-        why: "A program that only takes memory fills whatever there is, so more memory or swap buys \
+        why: "A program that never frees memory fills any amount of it, so more memory or swap buys \
               time and does not help. Growth that goes on at the program's average rate is a leak, an \
               unbounded cache or queue, or a load that does not fit this machine."
             .to_owned(),

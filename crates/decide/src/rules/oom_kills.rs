@@ -214,7 +214,7 @@ fn counted_only(interval: &Interval) -> Option<Finding> {
             if killed == 1 { "1 process was".to_owned() } else { format!("{} processes were", count(killed)) }
         ),
         what: sentence(&format!("{}{}", no_report(host), told(now.as_ref(), &by_groups))) + ".",
-        why: "The counters say that it happened, not to whom and why. The kernel log does, as long as \
+        why: "The counters show that it happened, but neither the victim nor the reason. The kernel log does, as long as \
               its memory lasts and for those who may read it."
             .to_owned(),
         evidence: proof.done(),

@@ -40,7 +40,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         severity: Severity::Info,
         title: format!("swap cannot be switched off: {missing} would not fit back"),
         what: format!(
-            "{back} would come back from swap, and {room} are available or would be freed with it."
+            "swapoff would have to read {back} back into memory; {room} are available or would be freed by it."
         ),
         why: "swapoff, a resize of zram and a shutdown that unmounts swap first read everything back \
               into memory, and the OOM killer steps in when that does not fit. Add another swap area \

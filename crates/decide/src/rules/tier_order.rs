@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A slower swap tier is filled before, or in turn with, a faster one.
 //!
-//! Left out: a device in compressed RAM that holds nothing behind a disk that is not full is `zram-unused`, and
+//! Left out: a device in compressed RAM that stores nothing behind a disk that is not full is `zram-unused`, and
 //! disks with zswap in front of them are RAM first, so `zram-zswap-stacked` speaks of those.
 
 use pagewise_model::{Bytes, Finding, Interval, Severity, Snapshot, Tier};

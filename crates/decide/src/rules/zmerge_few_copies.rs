@@ -40,7 +40,7 @@ fn finding(device: &Zram) -> Option<Finding> {
         severity: Severity::Info,
         title: format!("{name} looks for copies of pages and finds {percent:.2} %"),
         what: format!(
-            "Of {} pages that were looked for before they were stored {} had a copy; the index takes \
+            "{} pages were searched in the index before they were stored, and {} of them had a copy; the index takes \
              {index} and merging saves {saved}.",
             count(looked_for),
             count(merging.hits.get()?)
@@ -88,7 +88,7 @@ pub(super) mod tests {
         assert_eq!(finding.title, "zmerge0 looks for copies of pages and finds 0.12 %");
         assert_eq!(
             finding.what,
-            "Of 100,000 pages that were looked for before they were stored 120 had a copy; the \
+            "100,000 pages were searched in the index before they were stored, and 120 of them had a copy; the \
              index takes 2.0 MiB and merging saves 1.0 MiB."
         );
         let command =

@@ -69,7 +69,7 @@ pub fn find(
 
 fn absent(wanted: &str, release: &str) -> Error {
     let why = format!(
-        "looked for {release} in /boot, in /lib/modules and among what was fetched (lab cache list)"
+        "no such file in /boot or /lib/modules, and {release} is not in the cache (lab cache list)"
     );
     Error::NoKernel { wanted: wanted.to_owned(), why }
 }

@@ -73,7 +73,7 @@ fn starts(mut command: Command) -> Result<(), String> {
     match in_time(&mut child) {
         Some(true) => Ok(()),
         Some(false) => Err("QEMU cannot set a processor up with it".to_owned()),
-        None => Err("QEMU does not come to an end with it".to_owned()),
+        None => Err("QEMU does not finish with it".to_owned()),
     }
 }
 

@@ -65,7 +65,7 @@ fn commands(root: &Path, others: &[Owned]) -> Result<String, Error> {
     for path in below(root)? {
         let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
         if name.contains(['"', '\n', char::REPLACEMENT_CHARACTER]) {
-            let what = "no name that debugfs could be told".to_owned();
+            let what = "a name that debugfs cannot take".to_owned();
             return Err(Error::Unusable { path, what });
         }
         let other = others.iter().find(|other| other.path == name);

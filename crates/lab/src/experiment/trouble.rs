@@ -67,7 +67,7 @@ impl Trouble {
     pub fn next(&self) -> Option<String> {
         match self {
             Self::Refused { source, .. } | Self::Kept { source, .. } => source.next.clone(),
-            Self::NoProgram(_) => Some("give its path, or look whether it is installed".to_owned()),
+            Self::NoProgram(_) => Some("give its path, or check that it is installed".to_owned()),
             Self::Failed { .. } => Some(
                 "make it succeed by itself first; for one whose exit status means something else: \
                  -- sh -c 'CMD || true'"

@@ -122,7 +122,7 @@ pub(super) const ADMIN: &[Knob] = &[
     context!("context.intervals_goal.min_sample_us", "monitoring_attrs/intervals/intervals_goal/min_sample_us", COUNT, "Shortest sample_us that tuning may choose.").default_is("0"),
     context!("context.intervals_goal.max_sample_us", "monitoring_attrs/intervals/intervals_goal/max_sample_us", COUNT, "Longest sample_us that tuning may choose.").default_is("0"),
     context!("context.nr_regions.min", "monitoring_attrs/nr_regions/min", int(3, u64::MAX), "Regions at least: the fewer, the coarser the picture.").default_is("10"),
-    context!("context.nr_regions.max", "monitoring_attrs/nr_regions/max", int(3, u64::MAX), "Regions at most: they bound the cost of looking.").default_is("1000"),
+    context!("context.nr_regions.max", "monitoring_attrs/nr_regions/max", int(3, u64::MAX), "Regions at most: they bound the cost of monitoring.").default_is("1000"),
     context!("context.nr_targets", "targets/nr_targets", COUNT, "Folders for monitoring targets.").default_is("0"),
     context!("target.pid", "targets/{N}/pid_target", int(0, i32::MAX as u64), "Process whose addresses are monitored; without meaning for physical memory.").default_is("0"),
     context!("context.nr_schemes", "schemes/nr_schemes", COUNT, "Folders for schemes, each of which does something to regions that fit it.").default_is("0"),
@@ -242,17 +242,17 @@ pub(super) const RECLAIM: &[Knob] = &[
     reclaim!(
         "max_nr_regions",
         int(3, u64::MAX),
-        "Regions at most: they bound the cost of looking."
+        "Regions at most: they bound the cost of monitoring."
     )
     .default_is("1000")
     .couples_with(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "monitor_region_start",
         COUNT,
-        "First physical address looked at; 0 with end 0 takes the largest block of memory."
+        "First monitored physical address; 0 with end 0 takes the largest block of memory."
     )
     .couples_with(&["damon_reclaim.commit_inputs"]),
-    reclaim!("monitor_region_end", COUNT, "Physical address where looking ends.")
+    reclaim!("monitor_region_end", COUNT, "End of the monitored physical addresses.")
         .couples_with(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "addr_unit",
@@ -317,9 +317,9 @@ pub(super) const LRU_SORT: &[Knob] = &[
     lru_sort!("sample_interval", COUNT, "Time between looks at one page of each region.").default_is("5000").couples_with(&["damon_lru_sort.commit_inputs"]),
     lru_sort!("aggr_interval", COUNT, "Time over which looks are added up.").default_is("100000").couples_with(&["damon_lru_sort.commit_inputs"]),
     lru_sort!("min_nr_regions", int(3, u64::MAX), "Regions at least: the fewer, the coarser the picture.").default_is("10").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("max_nr_regions", int(3, u64::MAX), "Regions at most: they bound the cost of looking.").default_is("1000").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("monitor_region_start", COUNT, "First physical address looked at; 0 with end 0 takes the largest block of memory.").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("monitor_region_end", COUNT, "Physical address where looking ends.").couples_with(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("max_nr_regions", int(3, u64::MAX), "Regions at most: they bound the cost of monitoring.").default_is("1000").couples_with(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("monitor_region_start", COUNT, "First monitored physical address; 0 with end 0 takes the largest block of memory.").couples_with(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("monitor_region_end", COUNT, "End of the monitored physical addresses.").couples_with(&["damon_lru_sort.commit_inputs"]),
     lru_sort!("addr_unit", int(1, u64::MAX), "Bytes per unit of address, for 32-bit kernels with more memory than they can name.").default_is("1").couples_with(&["damon_lru_sort.commit_inputs"]),
     lru_sort!("autotune_monitoring_intervals", Domain::Bool, "Lets the kernel choose sample_interval and aggr_interval.").default_is("N").couples_with(&["damon_lru_sort.commit_inputs"]),
     lru_sort!("commit_inputs", Domain::Bool, "Y takes the parameters over in the running module, then turns back to N by itself.")

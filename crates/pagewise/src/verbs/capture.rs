@@ -185,7 +185,7 @@ fn left_out(capture: &Capture) -> String {
     shapes.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let total: u64 = capture.left_out.values().sum();
     if total == 0 {
-        return "  left out  nothing that was looked at\n".to_owned();
+        return "  left out  nothing\n".to_owned();
     }
     let mut text = format!("  left out  {total} files, because no rule allows them:\n");
     for (shape, count) in shapes.iter().take(SHOWN) {

@@ -52,7 +52,7 @@ fn guest_of_trixie_tells_who_grows_into_swap_and_reports_at_the_commit_limit() {
     let of = |room: u32| answer(&session, &format!("room-{room}"));
     let lost = |text: &str| match text {
         _ if text.contains("processes, cgroups and settings are left out") => 2,
-        _ if text.contains("no page contents are looked at") => 1,
+        _ if text.contains("no page contents are read") => 1,
         _ => 0,
     };
     let short = [2_000, 3_000, 6_000].map(of);

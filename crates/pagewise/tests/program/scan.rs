@@ -232,7 +232,7 @@ fn the_text_fits_and_says_what_to_know() {
     let ran = run(&["scan", "--exact", "--algorithm", "lz4", "--file", &image.path()]);
     assert_eq!(ran.status, 0, "{}", ran.err);
     for expected in [
-        "all 200 pages looked at",
+        "all 200 pages read",
         "lz4",
         "same-filled 25 %",
         "duplicates 20 %",

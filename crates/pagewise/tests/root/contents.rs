@@ -355,5 +355,5 @@ fn a_user_who_may_read_no_process_is_told_so() {
     let words: Vec<&str> = text.split_whitespace().collect();
     let text = words.join(" ");
     assert!(text.contains("Compressible no page of the "), "{text}");
-    assert!(text.contains("not looked at: ") && text.contains("pagewise scan "), "{text}");
+    assert!(text.contains("not read: ") && text.contains("pagewise scan "), "{text}");
 }

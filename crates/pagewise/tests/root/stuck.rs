@@ -39,7 +39,7 @@ fn who_does_not_answer_is_left_behind_and_said() {
     assert!(whole["sampled_pages"].as_u64().is_some_and(|pages| pages > 256), "{document:#}");
     let why = whole["partial"].as_str().expect("a reason");
     assert!(why.starts_with("a process did not answer"), "{why}");
-    assert!(document["notes"].to_string().contains("1 process not looked at"), "{document:#}");
+    assert!(document["notes"].to_string().contains("1 process not read"), "{document:#}");
 
     drop(server.stdin.take());
     server.wait().unwrap();

@@ -15,9 +15,9 @@ pub(super) fn print(page: &mut Page, capabilities: &[Capability]) {
         GROUPS.iter().map(|(label, pick)| (*label, by_remedy(capabilities, *pick))).collect();
     if missing.iter().all(|(_, features)| features.is_empty()) {
         let all = plural(capabilities.len() as u64, "feature");
-        return page.fact("Kernel", &format!("has all {all} that were looked for"));
+        return page.fact("Kernel", &format!("has all {all} that were probed"));
     }
-    page.heading("Missing here", "features that would help, by what would bring them");
+    page.heading("Missing here", "features that would help, by what provides them");
     for (label, features) in missing.iter().filter(|(_, features)| !features.is_empty()) {
         page.fact_items(&format!("  {label}"), features);
     }

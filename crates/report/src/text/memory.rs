@@ -74,7 +74,7 @@ fn totals(page: &mut Page, memory: &Memory) {
     items.extend(
         memory.mlocked.get().filter(|size| size.get() > 0).map(|size| format!("{size} locked")),
     );
-    items.extend(memory.committed.get().map(|size| format!("{size} promised to programs")));
+    items.extend(memory.committed.get().map(|size| format!("{size} committed (Committed_AS)")));
     if !items.is_empty() {
         page.items(4, &items);
     }
@@ -143,7 +143,7 @@ pub(super) fn parts(snapshot: &Snapshot, total: Bytes) -> Vec<Part> {
             part("the rest", "~", Role::Quiet, Some(rest), "drivers, firmware, pages on their way");
         parts.extend(rest.filter(shown));
     }
-    parts.extend(part("free", "░", Role::Quiet, memory.free.get(), "holds nothing at all"));
+    parts.extend(part("free", "░", Role::Quiet, memory.free.get(), "not used for anything"));
     parts
 }
 

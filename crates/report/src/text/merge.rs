@@ -81,7 +81,7 @@ fn in_all(after: &Zram) -> Vec<String> {
         let (pages, bytes) = merging.merged_pages.get().zip(merging.merged_bytes.get())?;
         let pages = plural(pages.get(), "page");
         Some(vec![
-            format!("{pages} in all share what is there, which saves {bytes}"),
+            format!("{pages} in all share an object, which saves {bytes}"),
             format!("{} to count them", shown(&merging.index_bytes)),
         ])
     };

@@ -40,7 +40,7 @@ fn nothing(page: &mut Page, interval: &Interval, sort: Sort) {
     let is_rate = matches!(sort, Sort::Growth | Sort::Refaults | Sort::Cpu);
     let text = match sort {
         _ if is_rate && interval.seconds().is_none() => {
-            "not known: the host was looked at once, and this takes two looks".to_owned()
+            "unknown: the host was read once, and this needs two readings".to_owned()
         }
         _ if is_rate && !known_at_start(interval) => {
             "not known: the recording has no processes at its earlier end".to_owned()
@@ -237,7 +237,7 @@ fn notes(page: &mut Page, interval: &Interval, chosen: &ProcessView, fields: &[F
     let mut note = |text: &str| page.prose(4, Role::Quiet, text);
     let needs_start = fields.contains(&Field::Growth) || chosen.needs_rates();
     if needs_start && interval.seconds().is_none() {
-        note("The host was looked at once: growth, faults and CPU time need two looks.");
+        note("The host was read once: growth, faults and CPU time need two readings.");
     } else if needs_start && !known_at_start(interval) {
         note("The earlier look has no processes: growth, faults and CPU time are not known.");
     }

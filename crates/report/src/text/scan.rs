@@ -39,8 +39,7 @@ pub(super) fn gain(page: &mut Page, whole: &Estimate, processes: usize) {
     let size = bytes(whole, whole.pages);
     let mut items = vec![format!("{size} of {of} that may be read would take, swapped to zram")];
     items.extend(whole.algorithms.iter().map(in_short));
-    items
-        .push(format!("{} pages looked at: pagewise scan says more", grouped(whole.sampled_pages)));
+    items.push(format!("{} pages sampled: pagewise scan says more", grouped(whole.sampled_pages)));
     page.fact_items("Compressible", &items);
 }
 
@@ -60,15 +59,15 @@ fn heading(page: &mut Page, whole: &Estimate, scanned: &Scanned<'_>) {
     let size = bytes(whole, whole.pages);
     let seen = match whole.sampled_pages == whole.mapped_pages {
         true if whole.sized_pages < whole.mapped_pages => format!(
-            "all {} looked at, {} compressed",
+            "all {} read, {} compressed",
             plural(whole.mapped_pages, "page"),
             grouped(whole.sized_pages)
         ),
-        true => format!("all {} looked at", plural(whole.mapped_pages, "page")),
+        true => format!("all {} read", plural(whole.mapped_pages, "page")),
         false => {
             let what = if whole.mapped_pages == whole.pages { "page" } else { "mapped page" };
             let all = plural(whole.mapped_pages, what);
-            format!("{} of {all} looked at", grouped(whole.sampled_pages))
+            format!("{} of {all} sampled", grouped(whole.sampled_pages))
         }
     };
     let [low, high] = whole.pages_interval.map(|pages| bytes(whole, pages));
@@ -92,8 +91,8 @@ fn grouped(number: u64) -> String {
 
 fn nothing(whole: &Estimate) -> String {
     match whole.swapped_pages {
-        0 => "Nothing to look at: there is no memory here that swap would take.".to_owned(),
-        swapped => format!("Nothing to look at: {} are in swap already.", plural(swapped, "page")),
+        0 => "Nothing to read: there is no memory here that swap would take.".to_owned(),
+        swapped => format!("Nothing to read: {} are in swap already.", plural(swapped, "page")),
     }
 }
 
@@ -154,7 +153,7 @@ fn kinds(page: &mut Page, whole: &Estimate) {
     )];
     items.push(duplicates::in_short(whole));
     if whole.swapped_pages > 0 {
-        items.push(format!("{} in swap already, not looked at", bytes(whole, whole.swapped_pages)));
+        items.push(format!("{} in swap already, not read", bytes(whole, whole.swapped_pages)));
     }
     items.extend(huge(whole));
     page.items(2, &items);
@@ -247,7 +246,7 @@ fn parts(page: &mut Page, parts: &[Estimate]) {
         Column::name("    process"),
         Column::right("pid"),
         Column::right("memory"),
-        Column::right("looked at").spare(2),
+        Column::right("read").spare(2),
         Column::right("would take"),
         Column::right("ratio"),
         Column::left("95 % interval").spare(1),

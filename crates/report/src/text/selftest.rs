@@ -17,7 +17,7 @@ pub(super) fn print(page: &mut Page, found: &SelfTest) {
     let start = Line::default().span(Role::Strong, "selftest: A against A, where nothing differs");
     page.hang_items(start, 2, &items);
     let (role, verdict) = match (found.trials, found.sound) {
-        (0, _) => (Role::Warning, "No trial came to its end."),
+        (0, _) => (Role::Warning, "No trial finished."),
         (_, true) => (Role::Good, "No more false alarms than chance: trials can be trusted here."),
         (_, false) => {
             (Role::Critical, "More false alarms than chance: trust counts here, not times.")

@@ -96,14 +96,14 @@ fn measures() -> &'static [(&'static str, &'static str, Measure)] {
         ("incompressible", "pages that would not compress: stored as they are", |zram, size| {
             pages(&zram.mm_stat.huge_pages, zram, size)
         }),
-        ("merging", "when equal pages are looked for", |zram, _| mode(zram)),
-        ("merged", "pages stored as one that was there", |zram, size| {
+        ("merging", "when identical pages are searched", |zram, _| mode(zram)),
+        ("merged", "pages that share a stored one", |zram, size| {
             of_merging(zram, |merging| pages(&merging.merged_pages, zram, size))
         }),
         ("  saved", "what those would take", |zram, _| {
             of_merging(zram, |merging| cell(&merging.merged_bytes))
         }),
-        ("found", "of the pages that were looked for when they were written", |zram, _| {
+        ("found", "share of the pages searched when written that had a copy", |zram, _| {
             of_merging(zram, found)
         }),
         ("index", "RAM for finding and counting copies; in no number above", |zram, _| {
@@ -210,7 +210,7 @@ fn merged(merging: &Merging) -> Option<String> {
     }
     if let Some((hits, all)) = merging.hits.get().zip(merging.looked_for().filter(|&all| all > 0)) {
         let share = share(hits, all).unwrap_or_default();
-        text += &format!(", {share} of {} looked for", plural(all, "page"));
+        text += &format!(", {share} of {} searched", plural(all, "page"));
     }
     Some(text)
 }

@@ -86,7 +86,7 @@ pub(crate) fn meaning(trial: &Trial) -> String {
 fn undecided(trial: &Trial, primary: &TrialMetric, interval: Option<String>) -> String {
     let shown = match interval {
         Some(interval) => format!("No difference shown in {}: {interval}", primary.name),
-        None => format!("{} pairs tell nothing", trial.pairs),
+        None => format!("{} pairs decide nothing", trial.pairs),
     };
     let more = match primary.more_pairs {
         Some(more) => format!(

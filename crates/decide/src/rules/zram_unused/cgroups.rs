@@ -30,12 +30,12 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         id: RULE.id,
         severity: severity(host),
         title: format!(
-            "{} holds nothing: {} may not swap",
+            "{} stores nothing: {} is barred from swapping",
             case.device.name(),
             short(first.path.as_str())
         ),
         what: what(host, &groups),
-        why: "A memory cgroup that may not swap drops its file pages when it is short, and is \
+        why: "A memory cgroup that is barred from swapping drops its file pages when it is short, and is \
               killed when none are left, however much swap the host has free. With a little swap \
               it could put away what it never touches and keep its code and cache."
             .to_owned(),
@@ -83,7 +83,7 @@ fn what(host: &Snapshot, groups: &[&Cgroup]) -> String {
     let all = host.memory.anon_pages.get();
     let of = all.map_or_else(String::new, |all| format!(" of {}", all.shown()));
     format!(
-        "{} may not swap: limits were reached {}, and {}{of} of anonymous memory lies there.",
+        "{} barred from swapping: limits were reached {}, and {}{of} of anonymous memory lies there.",
         counted(groups.len() as u64, "memory cgroup"),
         counted(hits, "time"),
         anon_of(groups)
@@ -142,11 +142,11 @@ pub(super) mod tests {
     #[test]
     fn a_group_without_swap_that_hits_its_limit() {
         let finding = only(&RULE, &firing());
-        let title = "zram0 holds nothing: /system.slice/db.service may not swap";
+        let title = "zram0 stores nothing: /system.slice/db.service is barred from swapping";
         assert_eq!(finding.title, title);
         assert_eq!(
             finding.what,
-            "1 memory cgroup may not swap: limits were reached 212 times, and 700.0 MiB of 4.0 GiB \
+            "1 memory cgroup barred from swapping: limits were reached 212 times, and 700.0 MiB of 4.0 GiB \
              of anonymous memory lies there."
         );
         let command = "sudo systemctl set-property db.service MemorySwapMax=infinity  # writes; lasts; back \
@@ -158,7 +158,7 @@ pub(super) mod tests {
     fn groups_that_hold_most_of_what_could_be_swapped() {
         let mut most = barred(0);
         most.cgroups.groups[2].anon = line("/sys/fs/cgroup/x/memory.stat", 1, gib(3));
-        assert!(only(&RULE, &still(most)).title.contains("may not swap"));
+        assert!(only(&RULE, &still(most)).title.contains("is barred from swapping"));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zram or zmerge could be used, or is set up, and holds nothing: which reason holds.
+//! zram or zmerge could be used, or is set up, and stores nothing: which reason holds.
 //!
 //! One finding per host, for the device that is nearest to being used, with the most fundamental
 //! reason. A device that a file system lies on is in use; so is one of which we cannot tell. One
@@ -20,7 +20,7 @@ use crate::proof::Proof;
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-unused",
-    doc: "zram or zmerge is there or could be and holds nothing, and which reason holds.",
+    doc: "zram or zmerge is available but stores nothing; names the reason.",
     look,
 };
 
@@ -116,7 +116,7 @@ fn severity(host: &Snapshot) -> Severity {
     }
 }
 
-/// That the device holds nothing, by its tier where it is one.
+/// That the device stores nothing, by its tier where it is one.
 fn holds_nothing(case: Case<'_>) -> Proof {
     let proof = match case.tier {
         Some(tier) => Proof::new().named("used", &tier.used),

@@ -60,7 +60,7 @@ fn no_size(host: &Snapshot, device: &Zram) -> Option<Step> {
     })
 }
 
-/// Its size, who says what it is used for, and that it holds nothing, which may be the same place.
+/// Its size, who says what it is used for, and that it stores nothing, which may be the same place.
 fn sized_and_empty(case: Case<'_>) -> Proof {
     let (device, proof) = (case.device, Proof::new().value(&case.device.disksize));
     let proof = match device.used_as.source == device.mm_stat.original.source {

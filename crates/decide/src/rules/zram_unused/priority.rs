@@ -25,7 +25,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         ),
         what: format!(
             "{} has priority {priority} and is not full ({used} of {size}); {name} has priority \
-             {own} and holds nothing.",
+             {own} and stores nothing.",
             disk.path
         ),
         why: "The kernel fills the swap tier with the highest priority until it is full, and only \
@@ -94,7 +94,7 @@ pub(super) mod tests {
         assert_eq!(
             finding.what,
             "/swapfile has priority 50 and is not full (2.0 GiB of 4.0 GiB); zram0 has priority 5 \
-             and holds nothing."
+             and stores nothing."
         );
         assert_eq!(finding.severity, Severity::Warning);
         let command = "sudo swapoff /dev/zram0 && sudo swapon -p 100 /dev/zram0  # writes; until the next boot";

@@ -37,7 +37,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         id: RULE.id,
         severity: severity(host),
         title: format!(
-            "{} holds nothing: with swappiness {} file pages always lose",
+            "{} stores nothing: with swappiness {} file pages always lose",
             case.device.name(),
             swappiness.value
         ),
@@ -114,7 +114,7 @@ pub(super) mod tests {
     #[test]
     fn the_classic_formula_with_this_machines_numbers() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "zram0 holds nothing: with swappiness 5 file pages always lose");
+        assert_eq!(finding.title, "zram0 stores nothing: with swappiness 5 file pages always lose");
         assert_eq!(
             finding.what,
             "At equal scan cost (assumed: the kernel exports none) anonymous pages get 5/200 against \

@@ -165,7 +165,7 @@ mod tests {
         let twice = names(&["zmerge0", "/dev/zmerge0"]);
         assert_eq!(named(&twice, &devices).unwrap().devices.len(), 1);
         let no_size = said(named(&names(&["zmerge0", "zmerge1"]), &devices));
-        assert_eq!(no_size, "zmerge1: it has no disksize, so it holds nothing to merge");
+        assert_eq!(no_size, "zmerge1: it has no disksize, so it stores nothing to merge");
         let unknown = said(named(&names(&["zram0"]), &devices));
         let expected = "--device zram0: expected a device of zmerge (zmerge0, zmerge1), \
                         found none of that name";

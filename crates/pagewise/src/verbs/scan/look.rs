@@ -296,7 +296,7 @@ fn reasons(sample: &Sample) -> Vec<String> {
     reasons.sort_unstable();
     let told = reasons
         .chunk_by(|a, b| a == b)
-        .map(|of_one| format!("{} not looked at: {}", processes(of_one.len()), of_one[0]));
+        .map(|of_one| format!("{} not read: {}", processes(of_one.len()), of_one[0]));
     told.collect()
 }
 

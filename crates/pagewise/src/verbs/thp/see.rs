@@ -74,7 +74,7 @@ fn look(processes: &[(u32, Name)], interval: &Interval) -> (Vec<ProcessCoverage>
         }
     }
     if processes.len() > MOST {
-        not.push(format!("only {MOST} of {} processes looked at by mapping", processes.len()));
+        not.push(format!("only {MOST} of {} processes read by mapping", processes.len()));
     }
     (looked, not)
 }

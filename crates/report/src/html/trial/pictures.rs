@@ -30,7 +30,7 @@ pub(super) fn of_arms(tried: &Tried<'_>) -> String {
 }
 
 fn runs(tried: &Tried<'_>) -> String {
-    let caption = format!("What is hollow was discarded or failed. {STEPS}");
+    let caption = format!("Unfilled points were discarded or failed. {STEPS}");
     figure(chart::runs(tried.trial, tried.runs), &caption)
 }
 

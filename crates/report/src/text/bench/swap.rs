@@ -84,7 +84,8 @@ fn effects(page: &mut Page, effects: &[ClusterEffect]) {
         format!("a touch {low} → {high}"),
         format!("with {high}"),
     ];
-    let text = format!("vm.page-cluster from {low} to {high}, by what is touched and how:");
+    let text =
+        format!("vm.page-cluster from {low} to {high}, by kind of memory and order of access:");
     page.prose(2, Role::Plain, &text);
     let mut table = Table::new(2, columns.map(Column::left).into());
     effects.iter().for_each(|effect| table.row(effect_row(effect)));
@@ -142,7 +143,7 @@ fn swappiness(page: &mut Page, ratio: &CostRatio) {
     let [low, high] = ratio.file_per_swap_spread;
     let [least, most] = ratio.swappiness_spread;
     let text = format!(
-        "vm.swappiness: with {name} a page comes back in {}, one of a file on the disk in {}: {:.1} times \
+        "vm.swappiness: with {name} a page is swapped in within {}, one of a file is read from the disk within {}: {:.1} times \
          ({low:.1} to {high:.1}) as long. By the kernel's rule that is a swappiness of {} ({least} to {most}).",
         time(ratio.swap_ns_per_page),
         time(ratio.file_ns_per_page),

@@ -83,7 +83,7 @@ fn sizes(process: &ProcessCoverage) -> Vec<String> {
         ScanMethod::PagemapScan => "PAGEMAP_SCAN",
         ScanMethod::Pagemap => "smaps and pagemap: this kernel has no PAGEMAP_SCAN",
     };
-    items.push(format!("looked at in {:.1} ms by {how}", process.seconds * 1000.0));
+    items.push(format!("read in {:.1} ms by {how}", process.seconds * 1000.0));
     items
 }
 

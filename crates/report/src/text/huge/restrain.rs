@@ -34,7 +34,7 @@ pub(in crate::text) fn print(page: &mut Page, done: &Restrained<'_>) {
 
 fn found(restrain: &Restrain) -> Vec<String> {
     vec![
-        format!("{} looked at", count(restrain.huge_pages)),
+        format!("{} read", count(restrain.huge_pages)),
         format!("{} are zeros for more than half", count(restrain.bloated)),
         format!("{} of zeros in those", restrain.zeros_in_bloated),
         format!("{} in all", restrain.zeros),
@@ -47,7 +47,7 @@ fn split(restrain: &Restrain) -> Vec<String> {
     if let Some((before, after)) = restrain.memory_before.zip(restrain.memory_after) {
         items.push(format!("proportional size {before} → {after}"));
         if split > 0 && after >= before {
-            items.push("nothing came back: this kernel keeps pages of zeros when it splits".into());
+            items.push("nothing was freed: this kernel keeps pages of zeros when it splits".into());
         }
     }
     items
