@@ -188,6 +188,17 @@ mod tests {
         assert_eq!(looks_until(20, 0)[0].bound, None);
     }
 
+    /// Whatever was played before, for this number of planned pairs or another.
+    #[test]
+    fn what_is_kept_gives_the_same_looks_as_playing_again() {
+        let mut plays = None;
+        for (planned, pairs) in [(20, 13), (20, 17), (12, 12), (20, 13), (20, 20), (12, 10)] {
+            let again = played(planned, pairs, &mut None);
+            assert_eq!(played(planned, pairs, &mut plays), again, "{pairs} of {planned}");
+            assert_eq!(looks_until(planned, pairs), again, "{pairs} of {planned}");
+        }
+    }
+
     /// The published boundaries for four equal looks are 4.05, 2.86, 2.34 and 2.02.
     #[test]
     fn what_is_spent_is_what_lan_and_de_mets_published() {
