@@ -6,9 +6,11 @@
 //! as well when the test panics or is killed. It is a session of its own, so that a Ctrl-C at the
 //! terminal does not reach it.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// Everything borrowed so far.
 #[derive(Debug)]
@@ -45,7 +47,8 @@ impl Loans {
         let id: u32 = read("/sys/class/zram-control/hot_add").parse().expect("a number");
         // between the line above and this one a kill would leave an empty, unused device behind
         self.promise(&format!("echo {id} > /sys/class/zram-control/hot_remove"));
-        self.promise(&format!("echo 1 > /sys/block/zram{id}/reset"));
+        let reset = format!("echo 1 > /sys/block/zram{id}/reset");
+        self.promise(&format!("for i in $(seq 100); do {reset} && break; sleep 0.05; done"));
         write(&format!("/sys/block/zram{id}/disksize"), disksize);
         id
     }
@@ -105,13 +108,22 @@ pub fn read(path: &str) -> String {
     text.trim().to_owned()
 }
 
-/// Writes a setting.
+/// Writes a setting. As root, the program opens block devices for a moment to see whether they are swap, so one that
+/// is busy is tried again for up to 5 s.
 ///
 /// # Panics
 ///
 /// Where it is refused.
 pub fn write(path: &str, value: &str) {
-    std::fs::write(path, value).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let mut written = std::fs::write(path, value);
+    for _ in 0..100 {
+        if !written.as_ref().is_err_and(|error| error.kind() == ErrorKind::ResourceBusy) {
+            break;
+        }
+        sleep(Duration::from_millis(50));
+        written = std::fs::write(path, value);
+    }
+    written.unwrap_or_else(|error| panic!("{path}: {error}"));
 }
 
 /// Runs a tool of the machine that must succeed.

@@ -4,8 +4,8 @@
 //!
 //! The limits are the kernel's, set on the program before it starts: RLIMIT_DATA of 64 MiB, beyond
 //! which an allocation fails and the program aborts, and RLIMIT_CPU, beyond which it is killed. So a
-//! busy machine decides nothing. Two seconds are meant for the program as it is shipped; the one that
-//! tests build is not optimised and has ten times as much. A read that waits for ever uses no processor:
+//! busy machine decides nothing. The program as it is shipped has two seconds (`PAGEWISE_HOSTILE_PROGRAM` names
+//! it); the one that tests build is not optimised and has ten times as much. A read that waits for ever uses no processor:
 //! against that alone there is a limit of a minute by the clock.
 
 use std::collections::BTreeSet;
@@ -30,8 +30,9 @@ const MEMORY: u32 = 64 << 10;
 /// Inputs of the whole corpus, and of the sample that is always run.
 const ALL: u64 = 1600;
 const SAMPLE: u64 = 80;
-/// Seconds of the processor.
-const SECONDS: u32 = if cfg!(debug_assertions) { 20 } else { 2 };
+/// Seconds of the processor, for the shipped program and for one that is not optimised.
+const SECONDS: u32 = 2;
+const SECONDS_UNOPTIMISED: u32 = 20;
 
 fn corpus() -> Corpus {
     let evidence = pagewise_lab::fuzzing::evidence();
@@ -89,7 +90,8 @@ fn failures(number: u64, input: &Hostile) -> Vec<String> {
         pagewise_apply::fuzzing::run(&input.files[FILE]);
     }
     let of = |line: Vec<String>| {
-        let wrong = failure(&program(), &line, SECONDS)?;
+        let (program, seconds) = program();
+        let wrong = failure(&program, &line, seconds)?;
         let words = line.iter().map(|word| word.rsplit('/').next().unwrap_or(word));
         let line = words.collect::<Vec<_>>().join(" ");
         Some(format!("{number}: {}: {line}: {wrong}", Name::from(input.name.as_str())))
@@ -97,10 +99,12 @@ fn failures(number: u64, input: &Hostile) -> Vec<String> {
     lines(input.kind, number, folder.path()).into_iter().filter_map(of).collect()
 }
 
-/// The one that was built for tests, unless another one is named.
-fn program() -> String {
-    let named = std::env::var("PAGEWISE_HOSTILE_PROGRAM");
-    named.unwrap_or_else(|_| env!("CARGO_BIN_EXE_pagewise").to_owned())
+/// The shipped program if one is named, else the one that was built for tests; and its seconds.
+fn program() -> (String, u32) {
+    match std::env::var("PAGEWISE_HOSTILE_PROGRAM") {
+        Ok(shipped) => (shipped, SECONDS),
+        Err(_) => (env!("CARGO_BIN_EXE_pagewise").to_owned(), SECONDS_UNOPTIMISED),
+    }
 }
 
 fn failure(program: &str, line: &[String], seconds: u32) -> Option<String> {

@@ -147,8 +147,9 @@ fn merged_pages_stay_merged_and_are_shown_once() {
     assert!(sample.parts[0].sampled_shared.get() > 3000, "{:?}", sample.parts);
 
     assert!(merged().abs_diff(merged_before) < 16, "{merged_before} to {}", merged());
+    // Unsharing would raise it; a process beside that maps the same files lowers it.
     let pss_after = rollup(target.pid(), "Pss");
-    assert!(pss_after.abs_diff(pss) < 256, "KiB: {pss} to {pss_after}");
+    assert!(pss_after < pss + 256, "KiB: {pss} to {pss_after}");
     prints_what_changes("16 MiB merged by KSM", &[target.pid()], &Source::Process(target.pid()));
 }
 
