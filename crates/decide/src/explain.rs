@@ -250,11 +250,13 @@ static ENTRIES: &[Entry] = &[
             "/proc/PID/status, statm and stat at both ends",
             "/proc/uptime",
             MEMINFO,
-            "limits of cgroups",
+            "limits of cgroups, and anon, shmem and swap.current of each at both ends",
         ],
         thresholds: "At least 1 MiB over the interval, and what is available and what swap can take (or the limit of its cgroup) would \
             be used up within the hour, at the rate of the interval or four times the average since the process began, whichever \
-            is lower. A process younger than 30 s counts if it holds 10 % of RAM. Critical: within two minutes.",
+            is lower. A process younger than 30 s counts if it holds 10 % of RAM. The same rule applies to the anonymous memory of a \
+            cgroup and the age of its oldest process. A cgroup is named if the processes and cgroups in it that fill memory within \
+            the hour explain less than half of its growth. Critical: within two minutes.",
         act: "Watch it (pagewise report --sort growth). A leak needs a fix or a restart; a limit on its unit lets it end alone.",
     },
     Entry {

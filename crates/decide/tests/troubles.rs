@@ -73,6 +73,9 @@ const TROUBLES: &[Trouble] = &[
     row("a process leaks 400 MiB/s: memory lasts a minute", HUGE, |host| leak(host, 400), "memory-grows", &["zram-unused", "thp-coverage"], Short),
     row("a process leaks 50 MiB/s and 3 % is left", HUGE, |host| available(swap_off(leak(host, 50)), 740_000), "memory-grows", &["memory-low", "zram-unused", "thp-coverage"], Short),
     row("a process leaks 50 MiB/s into the limit of its container", HUGE, |host| leak_in_group(host, 50), "memory-grows", &["zram-unused", "thp-coverage"], Short),
+    row("short-lived workers of a container grow by 20 MiB/s together, and no process does", HUGE, |host| workers(host, 20), "memory-grows", &["zram-unused"], Tight),
+    row("the same at 60 MiB/s: the container's limit is half a minute away", HUGE, |host| workers(host, 60), "memory-grows", &["zram-unused"], Short),
+    fine("the workers of a container take 1 MiB/s, and its limit is hours away", HUGE, |host| workers(host, 1)),
     fine("a process of ten hours takes 50 MiB at once", HUGE, |host| burst(host, 50)),
     // kills
     row("the OOM killer struck while the report was made, and nobody may read the kernel log", ZRAM, |host| host.grow("oom_kill", 1), "oom-kills", &[], Critical),

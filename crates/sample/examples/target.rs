@@ -13,6 +13,7 @@
 //! target sparse TIB PAGES  the same, readable and writable: no mapping of it is empty
 //! target merge MIB         equal pages, given to KSM
 //! target scatter PAGES     every second page touched
+//! target huge MIB          so much in huge pages, as much in small ones, and as much that was only read
 //! target sealed MIB        pages written and then made unreadable
 //! target secretive MIB     distinct pages, two of each; it forbids being traced
 //! target storm SECONDS     forks as fast as it can, 64 at one time and 20,000 at most; each child
@@ -105,6 +106,7 @@ fn main() {
         }
         Some("merge") => (vec![merge(pages(number(1)))], String::new()),
         Some("scatter") => (vec![scatter(number(1))], String::new()),
+        Some("huge") => (huge(pages(number(1))), String::new()),
         Some("secretive") => (vec![secretive(pages(number(1)))], String::new()),
         Some("storm") => {
             rename(&format!("storm-{}", std::process::id()));
@@ -244,6 +246,27 @@ fn shmem(pages: usize) -> Vec<Memory> {
     }
     private.write(0, 7_000_000);
     vec![first, second, private]
+}
+
+/// One more page table's worth is mapped, so that all of it has room at an aligned address.
+fn huge(pages: usize) -> Vec<Memory> {
+    const HUGE: usize = 2 << 20;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let map = || {
+        let memory =
+            Memory::map(pages * PAGE + HUGE, libc::PROT_READ | libc::PROT_WRITE, flags, -1);
+        memory.advise(libc::MADV_HUGEPAGE);
+        let first = memory.at.align_offset(HUGE) / PAGE;
+        (memory, first..first + pages)
+    };
+    let (filled, places) = map();
+    places.for_each(|page| filled.write(page, page as u64 + 1));
+    let (read, places) = map();
+    for page in places {
+        // SAFETY: within the mapping, which may be read; nobody writes meanwhile.
+        unsafe { std::ptr::read_volatile(read.at.byte_add(page * PAGE).cast::<u8>()) };
+    }
+    vec![filled, read, written(pages, |page| page)]
 }
 
 /// In pieces, as no free stretch of address space is that long.

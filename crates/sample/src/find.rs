@@ -5,7 +5,8 @@
 //! costs nothing, however much it is. Elsewhere eight bytes are read for each page of address
 //! space, touched or not. So for a process with much of that, `smaps` says first how much of each
 //! mapping is resident: an empty one is passed over, a search ends when all was found, and there is
-//! an end to how much is searched at all ([`MOST_PLAIN`]), which is said.
+//! an end to how much is searched at all ([`MOST_PLAIN`]), which is said. pagemap does not tell which
+//! pages are part of a huge one; root reads that from `/proc/kpageflags`, once for each huge page.
 //!
 //! All of this takes the process's memory lock for reading, for short whiles; see [`crate::gather`]
 //! for what is done when it cannot be had.
@@ -14,6 +15,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::sync::Arc;
 
 use pagewise_observe::pagemap::{Region, Search, category, scan as pagemap_scan};
 
@@ -21,6 +23,7 @@ use crate::PageKind;
 
 use crate::maps::{Backing, Mapping};
 use crate::pagemap::{Entry, Pagemap};
+use crate::share::{Frames, Huge};
 use crate::smaps;
 use crate::spans::Run;
 
@@ -91,6 +94,8 @@ pub(crate) struct Finder {
     pub(crate) file_backed: bool,
     /// The page of zeros, where we are told frames.
     pub(crate) zero_frame: Option<u64>,
+    /// What tells huge pages where PAGEMAP_SCAN is missing.
+    pub(crate) kernel: Arc<Frames>,
 }
 
 /// One process that is searched.
@@ -295,7 +300,9 @@ impl<'a, T: Take> Hunt<'a, T> {
         }
         let (mut at, mut open) = (first, resident.unwrap_or(u64::MAX));
         while at < end && open > 0 {
-            let most = ENTRIES.min(usize::try_from(end - at).unwrap_or(ENTRIES));
+            // no huge page is in two readings
+            let whole = ENTRIES as u64 - at % self.finder.pages_of_huge();
+            let most = usize::try_from(whole.min(end - at)).unwrap_or(ENTRIES);
             let mut entries = std::mem::take(&mut self.plain.entries);
             entries.clear();
             let read = self.pagemap.read(at, most, &mut entries, &mut self.plain.bytes);
@@ -329,7 +336,7 @@ impl<'a, T: Take> Hunt<'a, T> {
             match alike.first().map(|entry| sort_of(*entry, zero)) {
                 Some(Sort::Present { of_file }) => {
                     let kind = self.kind(place.backing, of_file);
-                    self.add(place, at, length, kind, None)?;
+                    self.present(place, at, alike, kind)?;
                 }
                 Some(Sort::Swapped) => self.counted.swapped += length,
                 Some(Sort::Zero) => self.counted.zero_page += length,
@@ -338,6 +345,72 @@ impl<'a, T: Take> Hunt<'a, T> {
             at += length;
         }
         self.flush()
+    }
+
+    /// Pages one after the other that are present, in parts: a huge page lies in one of them.
+    fn present(
+        &mut self,
+        place: &mut Place,
+        first: u64,
+        entries: &[Entry],
+        kind: Option<PageKind>,
+    ) -> Result<(), Halt> {
+        if kind.is_none() {
+            return Ok(());
+        }
+        let (mut at, mut rest, block) = (first, entries, self.finder.pages_of_huge());
+        while !rest.is_empty() {
+            let most = usize::try_from(block - at % block).unwrap_or(usize::MAX);
+            let (part, after) = rest.split_at(most.min(rest.len()));
+            let length = part.len() as u64;
+            match self.finder.mapped_as(part) {
+                MappedAs::HugeZero => self.counted.zero_page += length,
+                MappedAs::Huge => self.add(place, at, length, kind, Some(true))?,
+                MappedAs::Small => self.add(place, at, length, kind, Some(false))?,
+                MappedAs::Untold => self.add(place, at, length, kind, None)?,
+            }
+            (at, rest) = (at + length, after);
+        }
+        Ok(())
+    }
+}
+
+/// How pages of one aligned range are mapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MappedAs {
+    Huge,
+    /// The kernel's huge page of zeros.
+    HugeZero,
+    Small,
+    /// Nobody tells us frames, or what they are.
+    Untold,
+}
+
+impl Finder {
+    /// Small pages of a huge one: entries of eight bytes that fill a page of page table.
+    fn pages_of_huge(&self) -> u64 {
+        (self.page_size / 8).max(1)
+    }
+
+    /// Pages of one aligned range: only if all of it is there, in the frames of one aligned range
+    /// in their order, can it be mapped as a whole, and only then the kernel is asked.
+    fn mapped_as(&self, part: &[Entry]) -> MappedAs {
+        let block = self.pages_of_huge();
+        let Some(head) = part.first().and_then(|entry| entry.frame()) else {
+            return MappedAs::Untold;
+        };
+        let in_order = || part.iter().zip(head..).all(|(entry, at)| entry.frame() == Some(at));
+        if !self.kernel.tells_flags() {
+            MappedAs::Untold
+        } else if part.len() as u64 != block || head % block != 0 || !in_order() {
+            MappedAs::Small
+        } else {
+            match self.kernel.huge(head) {
+                Some(Huge { of_zeros: true }) => MappedAs::HugeZero,
+                Some(Huge { of_zeros: false }) => MappedAs::Huge,
+                None => MappedAs::Small,
+            }
+        }
     }
 }
 

@@ -399,17 +399,25 @@ mod tests {
     use super::*;
     use crate::Options;
     use crate::find::Method;
-    use crate::pagemap::zero_frame;
+    use crate::pagemap::{tells_frames, zero_frame};
+    use crate::share::Frames;
     use pagewise_testkit::Target;
 
     fn gathered(pids: &[u32], method: Method) -> Gathered {
         let page_size = rustix::param::page_size() as u64;
         let zero_frame = zero_frame(page_size);
-        let finder = Finder { method, page_size, file_backed: true, zero_frame };
+        let kernel = Arc::new(Frames::open());
+        let finder = Finder { method, page_size, file_backed: true, zero_frame, kernel };
         let name = Name::default();
         let candidate = |pid: &u32| Candidate { pid: *pid, name: name.clone(), cgroup: None };
         let candidates: Vec<Candidate> = pids.iter().map(candidate).collect();
         gather(&candidates, &finder, &Pace::start(Options::default()))
+    }
+
+    /// One that is told nothing of frames.
+    fn finder(method: Method) -> Finder {
+        let kernel = Arc::default();
+        Finder { method, page_size: 4096, file_backed: false, zero_frame: None, kernel }
     }
 
     /// First page and length of every span, without what only PAGEMAP_SCAN knows.
@@ -438,6 +446,40 @@ mod tests {
                 assert_eq!(other.parts[0].swapped, scan.parts[0].swapped);
                 assert!(other.problems.is_empty() && other.not_read.is_empty());
             }
+        }
+    }
+
+    /// Runs of pages that are mapped alike: first page, length, and whether as part of a huge one.
+    fn mapped(gathered: &Gathered) -> Vec<(u64, u64, Option<bool>)> {
+        let spans = &gathered.spans[0];
+        let mut runs: Vec<(u64, u64, Option<bool>)> = Vec::new();
+        for span in (0..spans.len()).filter_map(|at| spans.get(at)) {
+            let length = u64::from(span.length);
+            match runs.last_mut().filter(|run| run.0 + run.1 == span.first && run.2 == span.huge) {
+                Some(run) => run.1 += length,
+                None => runs.push((span.first, length, span.huge)),
+            }
+        }
+        runs
+    }
+
+    /// Without PAGEMAP_SCAN root is told the same huge and small pages, and the same pages of zeros;
+    /// anybody else is told nothing of them.
+    #[test]
+    fn huge_pages_are_told_without_the_scan() {
+        let target = Target::start("huge 8");
+        let (scan, plain) = both(target.pid(), Method::Plain);
+        let count = |found: &Gathered, huge: bool| -> u64 {
+            let runs = mapped(found).into_iter().filter(|run| run.2 == Some(huge));
+            runs.map(|(_, length, _)| length).sum()
+        };
+        assert_eq!(count(&scan, true), 8 * 256, "the kernel made no huge pages");
+        assert!(count(&scan, false) >= 8 * 256);
+        if tells_frames(4096) {
+            assert_eq!(mapped(&plain), mapped(&scan));
+            assert_eq!(plain.parts[0].zero_page, scan.parts[0].zero_page);
+        } else {
+            assert_eq!((count(&plain, true), count(&plain, false)), (0, 0));
         }
     }
 
@@ -473,8 +515,7 @@ mod tests {
             ("reserve 100 1000", Method::Plain),
         ] {
             let target = Target::start(arrangement);
-            let mut finder =
-                Finder { method, page_size: 4096, file_backed: false, zero_frame: None };
+            let mut finder = finder(method);
             let pagemap = Pagemap::open(target.pid()).unwrap();
             let maps = open::of_process(target.pid(), "maps").unwrap();
             let mappings = open::text_of_process(target.pid(), "maps").unwrap();
@@ -523,8 +564,7 @@ mod tests {
     fn without_time_nobody_is_begun() {
         let budget = Some(Duration::ZERO);
         let pace = Pace::start(Options { budget, ..Options::default() });
-        let finder =
-            Finder { method: Method::Plain, page_size: 4096, file_backed: false, zero_frame: None };
+        let finder = finder(Method::Plain);
         let candidate = Candidate { pid: std::process::id(), name: Name::default(), cgroup: None };
         let found = gather(&[candidate], &finder, &pace);
         assert_eq!(found.partial, Some(Partial::Budget));

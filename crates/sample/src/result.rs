@@ -22,7 +22,8 @@ pub struct Origin {
     /// The part of the page that this place accounts for: 1 / number of places of the population that
     /// show the same page. Added up over the population, each page counts once. See [`Sharing`].
     pub share: f64,
-    /// Whether it is mapped as part of a huge page, where the kernel tells (PAGEMAP_SCAN).
+    /// Whether it is mapped as part of a huge page, where the kernel tells: by PAGEMAP_SCAN, or
+    /// to root by `/proc/kpageflags`.
     pub huge: Option<bool>,
 }
 

@@ -2,7 +2,7 @@
 //! A target → its pages, found; and pages that were found → pages that are shown.
 
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use pagewise_model::{Bytes, Pages, Problem, Reading, Snapshot, Source};
 use pagewise_observe::{HostRoot, Scope, snapshot};
@@ -63,7 +63,7 @@ pub struct Sampler {
     /// Frames that were shown, where shared pages are shown once.
     frames: Option<Mutex<Frames>>,
     /// What the kernel says of frames, where it tells us.
-    kernel: share::Frames,
+    kernel: Arc<share::Frames>,
     /// What `smaps` says of parts that share pages, where it was asked.
     proportions: Mutex<share::Known>,
 }
@@ -95,18 +95,19 @@ fn of_processes(
     pace: Pace,
 ) -> Result<Sampler, OpenError> {
     let page_size = rustix::param::page_size() as u64;
-    let zero = zero_frame(page_size);
+    let (zero, told) = (zero_frame(page_size), tells_frames(page_size));
+    let kernel = Arc::new(if told { share::Frames::open() } else { share::Frames::default() });
     let finder = Finder {
         method: Method::ScanWithGuards,
         page_size,
         file_backed: pace.options().file_backed,
         zero_frame: zero,
+        kernel: Arc::clone(&kernel),
     };
     let gathered = gather(candidates, &finder, &pace);
     if let (Target::Process(pid), Some(unread)) = (target, gathered.not_read.first()) {
         return Err(OpenError::Process { pid: *pid, why: unread.why });
     }
-    let told = tells_frames(page_size);
     let exact = pace.options().choice == Choice::Exact;
     let frames = (exact && told).then(Mutex::default);
     let Gathered { parts, identities, spans, not_read, partial, problems, .. } = gathered;
@@ -119,7 +120,8 @@ fn of_processes(
     };
     let mut sample = empty(&pace, page_size);
     sample = Sample { parts, not_read, sharing, partial, problems, ..sample };
-    Ok(Sampler::new(sample, Sources::Processes(identities), spans, pace, zero, frames))
+    let sampler = Sampler::new(sample, Sources::Processes(identities), spans, pace, frames);
+    Ok(Sampler { zero, kernel, ..sampler })
 }
 
 fn of_stored(target: &Target, path: &Path, pace: Pace) -> Result<Sampler, OpenError> {
@@ -141,7 +143,7 @@ fn of_stored(target: &Target, path: &Path, pace: Pace) -> Result<Sampler, OpenEr
     sample.parts = vec![part];
     sample.partial = (flaws.truncated > 0).then_some(Partial::Truncated);
     sample.problems.extend(problem_of(path, flaws));
-    Ok(Sampler::new(sample, Sources::Stored(stored), vec![spans], pace, None, None))
+    Ok(Sampler::new(sample, Sources::Stored(stored), vec![spans], pace, None))
 }
 
 fn problem_of(path: &Path, flaws: Flaws) -> Option<Problem> {
@@ -171,15 +173,10 @@ impl Sampler {
         sources: Sources,
         spans: Vec<Spans>,
         pace: Pace,
-        zero: Option<u64>,
         frames: Option<Mutex<Frames>>,
     ) -> Self {
         let order = Permutation::new(sample.pages().get(), pace.options().seed);
-        let kernel = match sample.sharing {
-            Sharing::Weighed => share::Frames::open(),
-            _ => share::Frames::default(),
-        };
-        let proportions = Mutex::default();
+        let (proportions, kernel, zero) = (Mutex::default(), Arc::default(), None);
         Self { sample, sources, spans, pace, order, drawn: 0, zero, frames, kernel, proportions }
     }
 

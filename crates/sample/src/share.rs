@@ -35,6 +35,10 @@ const MOST_ASKED: usize = 64;
 const MOST_OPEN: usize = 256;
 /// Bit of `/proc/kpageflags`: KSM merged it.
 const KSM: u32 = 21;
+/// It is part of a transparent huge page.
+const THP: u32 = 22;
+/// It is the page of zeros, small or huge.
+const ZERO_PAGE: u32 = 24;
 
 /// What all threads use to tell who shares a page.
 #[derive(Debug)]
@@ -63,6 +67,13 @@ pub(crate) struct Frames {
     flags: Option<File>,
 }
 
+/// A transparent huge page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Huge {
+    /// It is the kernel's huge page of zeros.
+    pub(crate) of_zeros: bool,
+}
+
 impl Frames {
     pub(crate) fn open() -> Self {
         Self { counts: open::of_proc("kpagecount").ok(), flags: open::of_proc("kpageflags").ok() }
@@ -74,8 +85,22 @@ impl Frames {
     }
 
     fn is_merged(&self, frame: u64) -> bool {
-        let flags = self.flags.as_ref().and_then(|flags| word(flags, frame));
-        flags.is_some_and(|flags| flags >> KSM & 1 == 1)
+        self.flags(frame).is_some_and(|flags| flags >> KSM & 1 == 1)
+    }
+
+    /// Whether flags of frames can be read at all.
+    pub(crate) fn tells_flags(&self) -> bool {
+        self.flags.is_some()
+    }
+
+    /// The transparent huge page that this frame is a part of.
+    pub(crate) fn huge(&self, frame: u64) -> Option<Huge> {
+        let flags = self.flags(frame).filter(|flags| flags >> THP & 1 == 1)?;
+        Some(Huge { of_zeros: flags >> ZERO_PAGE & 1 == 1 })
+    }
+
+    fn flags(&self, frame: u64) -> Option<u64> {
+        self.flags.as_ref().and_then(|flags| word(flags, frame))
     }
 }
 
@@ -215,6 +240,8 @@ fn cost(pages: u64) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use pagewise_model::Name;
     use pagewise_testkit::Target;
 
@@ -230,7 +257,8 @@ mod tests {
     /// Shares of all private pages of these processes, added up.
     fn pages(pids: &[u32], sharing: Sharing, budget: Option<Duration>) -> f64 {
         let (method, zero_frame) = (Method::ScanWithGuards, zero_frame(4096));
-        let finder = Finder { method, page_size: 4096, file_backed: false, zero_frame };
+        let kernel = Arc::default();
+        let finder = Finder { method, page_size: 4096, file_backed: false, zero_frame, kernel };
         let candidate = |pid: &u32| Candidate { pid: *pid, name: Name::default(), cgroup: None };
         let candidates: Vec<Candidate> = pids.iter().map(candidate).collect();
         let found = gather(&candidates, &finder, &Pace::start(Options::default()));

@@ -13,7 +13,7 @@ pub(crate) struct GroupPair<'a> {
     /// `None` if it did not exist yet, or without an earlier look.
     pub(crate) before: Option<&'a Cgroup>,
     pub(crate) now: &'a Cgroup,
-    seconds: Option<f64>,
+    pub(super) seconds: Option<f64>,
 }
 
 /// Every cgroup but the root, parents before children.
@@ -38,6 +38,16 @@ impl GroupPair<'_> {
         let delta = after.get()?.checked_sub(pick(self.before?).get()?)?;
         let per_second = delta as f64 / seconds;
         Some(Change { delta, per_second, seconds, source: after.source.clone() })
+    }
+
+    /// How many bytes of anonymous memory were added over the interval; shmem that went to swap is none.
+    pub(crate) fn growth(&self) -> Option<i64> {
+        let before = self.before?;
+        let shmem = |group: &Cgroup| group.shmem.get().unwrap_or(Bytes::new(0));
+        let swapped_shmem = shmem(before).saturating_sub(shmem(self.now));
+        let added = i64::try_from(anonymous(self.now)?.get()).ok()?
+            - i64::try_from(anonymous(before)?.get()).ok()?;
+        Some(added.saturating_sub(i64::try_from(swapped_shmem.get()).ok()?))
     }
 
     /// How often the limits of this group were reached over the interval; in version 2 the groups
@@ -99,6 +109,15 @@ pub(crate) fn unreclaimable(group: &Cgroup) -> Option<Bytes> {
     let cache = group.file.get()?.saturating_sub(group.shmem.get().unwrap_or(Bytes::new(0)));
     let slab = group.stat.get("slab_reclaimable").get().unwrap_or(0);
     Some(group.current.get()?.saturating_sub(cache).saturating_sub(Bytes::new(slab)))
+}
+
+/// Anonymous memory of a group and what it has in swap: as the memory of a process is judged.
+///
+/// `memory.current` is no help: the kernel counts it at once and `memory.stat` up to two seconds later,
+/// so the difference of the two would take a burst of page cache for growth.
+pub(crate) fn anonymous(group: &Cgroup) -> Option<Bytes> {
+    let swapped = group.swap_current.get().unwrap_or(Bytes::new(0));
+    Some(group.anon.get()?.saturating_add(swapped))
 }
 
 /// How much of a group's memory swap could still take; `None` if it could not be determined.

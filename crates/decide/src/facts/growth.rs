@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Processes that grow steadily: between the two looks and since they began.
+//! Processes and groups of them that grow steadily: between the two looks and since they began.
 //!
 //! A program that starts or takes a request grows too, and stops. What counts is the *sustained* rate:
 //! the rate over the interval, but at most four times the average since the process began. A leak
 //! grows by about its average; a program that just read a file grows far faster than that.
+//!
+//! Many small processes of a cgroup can fill memory together, while none of them grows enough by
+//! itself, or while each is too young to be seen twice. So groups are judged by the same rule. A group
+//! is as old as the oldest process in it. It is told only if what is told inside it (processes, groups
+//! below it) explains less than half of its growth.
 
 use pagewise_model::{Bytes, Cgroup, Interval, Level, Limit, Process, ProcessChange, Snapshot};
 
-use super::{groups, room};
+use super::groups::{self, GroupPair};
+use super::room;
 
 /// The rate over the interval counts up to so many times the average since the process began.
 const TIMES_AVERAGE: f64 = 4.0;
@@ -19,10 +25,36 @@ const NOISE: i64 = 1 << 20;
 /// A limit further away than this is not told.
 const FORESEEN_SECONDS: f64 = 3600.0;
 
-/// A process that grows, and what it grows into.
+/// Who grows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Grower<'a> {
+    Process(&'a Process),
+    /// All processes of a group and of the groups below it together.
+    Group(&'a Cgroup),
+}
+
+impl Grower<'_> {
+    /// The name for a sentence: `postgres (pid 4121)`, `/system.slice/db.service`.
+    pub(crate) fn named(&self) -> String {
+        match self {
+            Self::Process(process) => format!("{} (pid {})", process.name, process.pid),
+            Self::Group(group) => group.path.to_string(),
+        }
+    }
+
+    /// Whether it belongs to this group.
+    fn is_in(&self, group: &Cgroup) -> bool {
+        match self {
+            Self::Process(process) => is_process_in(process, group),
+            Self::Group(below) => groups::is_below(below, group),
+        }
+    }
+}
+
+/// A process or a group that grows, and what it grows into.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Growth<'a> {
-    pub(crate) process: &'a Process,
+    pub(crate) grower: Grower<'a>,
     /// Anonymous memory, in RAM and in swap.
     pub(crate) held: Bytes,
     /// Bytes per second over the interval.
@@ -57,62 +89,147 @@ impl Growth<'_> {
 pub(crate) enum Into<'a> {
     /// What the host has available, and what swap can take.
     Host,
-    /// The limit of the process's cgroup or of one above it.
+    /// The limit of a group: of the process's cgroup, of the group that grows, or of one above it.
     Group(&'a Cgroup, Bytes),
 }
 
-/// Every process that would fill memory, or the limit of its cgroup, within the hour; soonest first.
+impl Into<'_> {
+    fn is_same(&self, other: &Into<'_>) -> bool {
+        match (self, other) {
+            (Into::Host, Into::Host) => true,
+            (Into::Group(one, _), Into::Group(other, _)) => one.path == other.path,
+            _ => false,
+        }
+    }
+}
+
+/// Every process, and every group whose processes only together, would fill memory or the limit of a
+/// cgroup within the hour; soonest first.
 pub(crate) fn growing(interval: &Interval) -> Vec<Growth<'_>> {
     let host = &interval.end;
     let of_host = room::room(host).map(|room| room.left());
     let changes = interval.process_changes();
     let mut growing: Vec<Growth<'_>> =
-        changes.iter().filter_map(|change| growth(host, change, of_host)).collect();
+        changes.iter().filter_map(|change| of_process(host, change, of_host)).collect();
+    // groups below before those above them
+    for pair in groups::pairs(interval).iter().rev() {
+        add_group(&mut growing, host, pair, of_host);
+    }
     growing.sort_by(|a, b| a.lasts_seconds.total_cmp(&b.lasts_seconds));
     growing
 }
 
-fn growth<'a>(
+/// Adds a group unless its growth is told already, and takes out what is a part of its growth.
+fn add_group<'a>(
+    growing: &mut Vec<Growth<'a>>,
+    host: &'a Snapshot,
+    pair: &GroupPair<'a>,
+    of_host: Option<Bytes>,
+) {
+    let Some(growth) = of_group(host, pair, of_host) else { return };
+    let inside = |told: &&Growth<'_>| told.grower.is_in(pair.now);
+    let explained: u64 = growing.iter().filter(inside).map(|told| told.added.get()).sum();
+    let fills_the_same = |told: &Growth<'_>| told.into.is_same(&growth.into);
+    let is_told_worse = growing
+        .iter()
+        .filter(inside)
+        .any(|told| fills_the_same(told) && told.lasts_seconds <= growth.lasts_seconds);
+    if explained >= growth.added.get() / 2 || is_told_worse {
+        return;
+    }
+    growing.retain(|told| !(told.grower.is_in(pair.now) && fills_the_same(told)));
+    growing.push(growth);
+}
+
+fn of_process<'a>(
     host: &'a Snapshot,
     change: &ProcessChange<'a>,
     of_host: Option<Bytes>,
 ) -> Option<Growth<'a>> {
-    let added = change.growth().filter(|&added| added >= NOISE)?;
     let process = change.end;
-    let held = process.anonymous()?;
-    let age_seconds = host.age(process)?.get() as f64 / 1000.0;
-    let is_large = held.percent_of(host.memory.total.get()?)?.get() >= LARGE_PERCENT;
-    if age_seconds < YOUNG_SECONDS && !is_large {
-        return None;
-    }
-    let per_second = change.growth_per_second()?;
-    let average = held.get() as f64 / age_seconds.max(1.0);
-    let sustained = per_second.min(TIMES_AVERAGE * average);
-    let (left, into) = nearest_limit(host, process, of_host)?;
-    let lasts_seconds = left.get() as f64 / sustained;
-    (lasts_seconds <= FORESEEN_SECONDS).then_some(Growth {
-        process,
-        held,
-        per_second,
-        added: Bytes::new(added.unsigned_abs()),
+    let own = process.cgroup.value().map(pagewise_model::Name::as_str);
+    let growth = Grown {
+        grower: Grower::Process(process),
+        held: process.anonymous()?,
+        added: change.growth()?,
         seconds: change.seconds,
-        age_seconds,
-        lasts_seconds,
-        into,
-    })
+    };
+    growth.foreseen(host, own, || Some(host.age(process)?.get()), of_host)
 }
 
-/// What is left for this process, and whose it is.
+fn of_group<'a>(
+    host: &'a Snapshot,
+    pair: &GroupPair<'a>,
+    of_host: Option<Bytes>,
+) -> Option<Growth<'a>> {
+    let group = pair.now;
+    let growth = Grown {
+        grower: Grower::Group(group),
+        held: groups::anonymous(group)?,
+        added: pair.growth()?,
+        seconds: pair.seconds?,
+    };
+    let oldest = || {
+        let processes = host.processes.list.iter().filter(|process| is_process_in(process, group));
+        processes.filter_map(|process| host.age(process)).map(|age| age.get()).max()
+    };
+    growth.foreseen(host, Some(group.path.as_str()), oldest, of_host)
+}
+
+/// What was added over the interval.
+struct Grown<'a> {
+    grower: Grower<'a>,
+    held: Bytes,
+    added: i64,
+    seconds: f64,
+}
+
+impl<'a> Grown<'a> {
+    /// When the nearest limit is reached: that of the group `own`, or of one above it, or the host's.
+    fn foreseen(
+        self,
+        host: &'a Snapshot,
+        own: Option<&str>,
+        age_millis: impl FnOnce() -> Option<u64>,
+        of_host: Option<Bytes>,
+    ) -> Option<Growth<'a>> {
+        let Self { grower, held, added, seconds } = self;
+        if added < NOISE {
+            return None;
+        }
+        let age_seconds = age_millis()? as f64 / 1000.0;
+        let is_large = held.percent_of(host.memory.total.get()?)?.get() >= LARGE_PERCENT;
+        if age_seconds < YOUNG_SECONDS && !is_large {
+            return None;
+        }
+        let per_second = added as f64 / seconds;
+        let average = held.get() as f64 / age_seconds.max(1.0);
+        let sustained = per_second.min(TIMES_AVERAGE * average);
+        let (left, into) = nearest_limit(host, own, of_host)?;
+        let lasts_seconds = left.get() as f64 / sustained;
+        (lasts_seconds <= FORESEEN_SECONDS).then_some(Growth {
+            grower,
+            held,
+            per_second,
+            added: Bytes::new(added.unsigned_abs()),
+            seconds,
+            age_seconds,
+            lasts_seconds,
+            into,
+        })
+    }
+}
+
+/// What is left for a process of the group `own`, and whose it is.
 fn nearest_limit<'a>(
     host: &'a Snapshot,
-    process: &Process,
+    own: Option<&str>,
     of_host: Option<Bytes>,
 ) -> Option<(Bytes, Into<'a>)> {
-    let own = process.cgroup.value();
-    let around = host.cgroups.groups.iter().filter(|group| {
-        own.is_some_and(|own| own == &group.path || is_path_below(own.as_str(), group))
-    });
-    let limits = around.filter_map(|group| {
+    let is_around = |group: &&Cgroup| {
+        own.is_some_and(|own| own == group.path.as_str() || is_path_below(own, group))
+    };
+    let limits = host.cgroups.groups.iter().filter(is_around).filter_map(|group| {
         let limit = match group.max.get()? {
             Limit::Bytes(limit) => limit,
             Limit::Max => return None,
@@ -123,6 +240,11 @@ fn nearest_limit<'a>(
     });
     let of_host = of_host.map(|left| (left, Into::Host));
     limits.chain(of_host).min_by_key(|(left, _)| *left)
+}
+
+fn is_process_in(process: &Process, group: &Cgroup) -> bool {
+    let own = process.cgroup.value();
+    own.is_some_and(|own| own == &group.path || is_path_below(own.as_str(), group))
 }
 
 fn is_path_below(path: &str, group: &Cgroup) -> bool {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A process grows steadily and will fill memory, or the limit of its cgroup, within the hour.
+//! A process, or all processes of a cgroup together, grow steadily and will fill memory, or the limit of its cgroup, within the hour.
 
 use pagewise_model::{Finding, Interval, Level, Severity, Snapshot};
 
 use crate::Rule;
 use crate::facts::groups;
-use crate::facts::growth::{self, Growth, Into};
+use crate::facts::growth::{self, Grower, Growth, Into};
 use crate::proof::Proof;
-use crate::text::{quoted, short, writes_and};
+use crate::text::{quoted, short, short_group, writes_and};
 
 pub(super) const RULE: Rule = Rule {
     id: "memory-grows",
-    doc: "A process grows steadily, between the two looks and since it began, and would fill memory or its cgroup's limit within the hour.",
+    doc: "A process or a cgroup grows steadily, between the two looks and since it began, and would fill memory or the cgroup's limit within the hour.",
     look,
 };
 
-/// Processes told each by itself.
+/// Processes and groups told each by itself.
 const TOLD: usize = 3;
 
 fn look(interval: &Interval) -> Vec<Finding> {
@@ -24,7 +24,12 @@ fn look(interval: &Interval) -> Vec<Finding> {
 }
 
 fn finding(host: &Snapshot, growth: &Growth<'_>) -> Finding {
-    let name = short(growth.process.name.as_str());
+    let name = match growth.grower {
+        Grower::Process(process) => {
+            format!("{} (pid {})", short(process.name.as_str()), process.pid)
+        }
+        Grower::Group(group) => short_group(group.path.as_str()),
+    };
     let rate = growth::rate(growth.per_second);
     let lasts = growth::told(growth.lasts_seconds);
     Finding {
@@ -34,7 +39,7 @@ fn finding(host: &Snapshot, growth: &Growth<'_>) -> Finding {
         } else {
             Severity::Warning
         },
-        title: format!("{name} (pid {}) grows by {rate}, full in {lasts}", growth.process.pid),
+        title: format!("{name} grows by {rate}, full in {lasts}"),
         what: what(growth),
         why: "A program that never frees memory fills any amount of it, so more memory or swap buys \
               time and does not help. Growth that goes on at the program's average rate is a leak, an \
@@ -46,31 +51,48 @@ fn finding(host: &Snapshot, growth: &Growth<'_>) -> Finding {
 }
 
 fn what(growth: &Growth<'_>) -> String {
-    let into = match growth.into {
-        Into::Host => "what the host has available and swap can take is used up".to_owned(),
-        Into::Group(group, limit) => format!("{} reaches its limit of {limit}", group.path),
+    let into = match (growth.into, growth.grower) {
+        (Into::Host, _) => "what the host has available and swap can take is used up".to_owned(),
+        (Into::Group(group, limit), Grower::Group(grower)) if group.path == grower.path => {
+            format!("it reaches its limit of {limit}")
+        }
+        (Into::Group(group, limit), _) => format!("{} reaches its limit of {limit}", group.path),
     };
-    format!(
-        "{} (pid {}) took {} more anonymous memory in {:.1} s and holds {} after {}; at that rate \
-         {into} in about {}.",
-        growth.process.name,
-        growth.process.pid,
-        growth.added,
-        growth.seconds,
-        growth.held,
-        growth::told(growth.age_seconds.max(10.0)),
-        growth::told(growth.lasts_seconds),
-    )
+    let at_that_rate =
+        format!("at that rate {into} in about {}", growth::told(growth.lasts_seconds));
+    let (named, added, seconds, held) =
+        (growth.grower.named(), growth.added, growth.seconds, growth.held);
+    let age = growth::told(growth.age_seconds.max(10.0));
+    match growth.grower {
+        Grower::Process(_) => format!(
+            "{named} took {added} more anonymous memory in {seconds:.1} s and holds {held} after {age}; \
+             {at_that_rate}."
+        ),
+        Grower::Group(_) => format!(
+            "The processes of {named} together took {added} more anonymous memory in \
+             {seconds:.1} s and hold {held}, the oldest of them after {age}; {at_that_rate}. No process \
+             in it that was there at both looks explains half of that."
+        ),
+    }
 }
 
 fn proof(host: &Snapshot, growth: &Growth<'_>) -> Vec<pagewise_model::Evidence> {
-    let process = growth.process;
-    let proof = Proof::new().named("RssAnon", &process.rss_anon).named("VmSwap", &process.swap);
-    match growth.into {
-        Into::Host => proof
+    let proof = match growth.grower {
+        Grower::Process(process) => {
+            Proof::new().named("RssAnon", &process.rss_anon).named("VmSwap", &process.swap)
+        }
+        Grower::Group(group) => {
+            Proof::new().named("anon", &group.anon).named("swap.current", &group.swap_current)
+        }
+    };
+    match (growth.into, growth.grower) {
+        (Into::Host, _) => proof
             .named("MemAvailable", &host.memory.available)
             .named("SwapFree", &host.memory.swap_free),
-        Into::Group(group, _) => proof
+        (Into::Group(group, _), Grower::Group(grower)) if group.path == grower.path => {
+            proof.named("max", &group.max).named("current", &group.current)
+        }
+        (Into::Group(group, _), _) => proof
             .named("max", &group.max)
             .named("current", &group.current)
             .named("anon", &group.anon),
@@ -79,18 +101,32 @@ fn proof(host: &Snapshot, growth: &Growth<'_>) -> Vec<pagewise_model::Evidence> 
 }
 
 fn next(host: &Snapshot, growth: &Growth<'_>) -> Vec<String> {
-    let pid = growth.process.pid;
-    let watch = format!("pagewise report --sort growth -n 5  # pid {pid} now");
-    let group = growth.process.cgroup.value().and_then(|path| {
-        host.cgroups.groups.iter().find(|group| group.path.as_str() == path.as_str())
-    });
-    let cap = group.and_then(groups::system_unit).map(|unit| {
+    let (group, watched) = match growth.grower {
+        Grower::Process(process) => {
+            let own = process.cgroup.value();
+            let mut groups = host.cgroups.groups.iter();
+            let group = groups.find(|group| own.is_some_and(|own| own == &group.path));
+            (group, format!("pid {}", process.pid))
+        }
+        Grower::Group(group) => (Some(group), "the processes of the group".to_owned()),
+    };
+    let watch = format!("pagewise report --sort growth -n 5  # {watched} now");
+    let cap = group.filter(|group| !is_limited(group) || is_process(growth));
+    let cap = cap.and_then(groups::system_unit).map(|unit| {
         writes_and(
             format!("sudo systemctl set-property {} MemoryMax={}M", quoted(unit), cap_mib(growth)),
             "lasts; undo: MemoryMax=infinity; the unit is killed at that size instead of others",
         )
     });
     cap.into_iter().chain([watch]).collect()
+}
+
+fn is_process(growth: &Growth<'_>) -> bool {
+    matches!(growth.grower, Grower::Process(_))
+}
+
+fn is_limited(group: &pagewise_model::Cgroup) -> bool {
+    group.max.get().is_some_and(|limit| limit.bytes().is_some())
 }
 
 /// Half as much again as it holds now.
@@ -162,6 +198,132 @@ pub(super) mod tests {
         assert!(
             finding.next[0].starts_with("sudo systemctl set-property db.service MemoryMax=4608M")
         );
+    }
+
+    /// A master of 100 seconds and its workers, which come and go, in a service of this limit: so much
+    /// did the service take in ten seconds, and so much does it hold now. The slice above it grows by
+    /// the same.
+    fn forked(added: Bytes, held: Bytes, limit: Limit) -> Interval {
+        const FOLDER: &str = "/sys/fs/cgroup/system.slice/db.service";
+        let mut interval = grown(Bytes::new(1 << 16), 100, mib(20));
+        let start = interval.start.as_deref_mut().unwrap();
+        for (host, held) in [(start, held.saturating_sub(added)), (&mut interval.end, held)] {
+            for group in &mut host.cgroups.groups[1..] {
+                let stat = format!("/sys/fs/cgroup{}/memory.stat", group.path);
+                group.anon = line(&stat, 1, held);
+                group.file = line(&stat, 2, mib(10));
+                let current = format!("/sys/fs/cgroup{}/memory.current", group.path);
+                group.current = file(&current, held.saturating_add(mib(10)));
+            }
+            let service = &mut host.cgroups.groups[2];
+            service.max = file(&format!("{FOLDER}/memory.max"), limit);
+            service.swap_max = file(&format!("{FOLDER}/memory.swap.max"), Limit::Bytes(mib(0)));
+            let own = service.path.clone();
+            host.processes.list[0].cgroup = file("/proc/4121/cgroup", own);
+        }
+        interval
+    }
+
+    pub(crate) fn firing_group() -> Interval {
+        forked(mib(200), gib(2), Limit::Max)
+    }
+
+    #[test]
+    fn many_small_workers_are_told_as_their_group() {
+        let finding = only(&RULE, &firing_group());
+        assert_eq!(finding.severity, Severity::Warning);
+        // 9 GiB available and 1.75 GiB of RAM by swapping; the slice above is not told
+        let title = "/system.slice/db.service grows by 20.0 MiB/s, full in 9 minutes";
+        assert_eq!(finding.title, title);
+        assert!(finding.what.contains("took 200.0 MiB more"), "{}", finding.what);
+        assert!(finding.next[0].starts_with("sudo systemctl set-property db.service"));
+
+        let finding = only(&RULE, &forked(mib(200), gib(2), Limit::Bytes(gib(4))));
+        let title = "/system.slice/db.service grows by 20.0 MiB/s, full in 2 minutes";
+        assert_eq!((finding.title.as_str(), finding.severity), (title, Severity::Critical));
+        assert!(finding.what.contains("it reaches its limit of 4.0 GiB in about"));
+        assert!(!finding.next[0].contains("MemoryMax"), "it has a limit: {:?}", finding.next);
+    }
+
+    #[test]
+    fn a_group_that_stands_still_or_whose_limit_is_far_is_no_leak() {
+        assert_silent(&RULE, &forked(Bytes::new((1 << 20) - 1), gib(2), Limit::Bytes(gib(4))));
+        // 10.75 GiB would last for more than an hour
+        assert_silent(&RULE, &forked(mib(20), gib(2), Limit::Max));
+        // a group of ten hours took in one go what it took in an hour before
+        let mut old = firing_group();
+        let begun = Millis::new(90_000_000 - 36_000_000);
+        for host in [old.start.as_deref_mut().unwrap(), &mut old.end] {
+            host.processes.list[0].start_time = file("/proc/4121/stat", begun);
+        }
+        assert_silent(&RULE, &old);
+        // one that was not there before
+        let mut new = firing_group();
+        new.start.as_deref_mut().unwrap().cgroups.groups.truncate(1);
+        assert_silent(&RULE, &new);
+    }
+
+    /// Once, whoever explains the growth: half of it by one process is that process's.
+    #[test]
+    fn growth_is_told_once() {
+        let with_process = |added: Bytes| {
+            let mut interval = firing_group();
+            let start = interval.start.as_deref_mut().unwrap();
+            let held = mib(500);
+            for (host, held) in [(start, held.saturating_sub(added)), (&mut interval.end, held)] {
+                host.processes.list[0].rss_anon = line("/proc/4121/status", 23, held);
+            }
+            only(&RULE, &interval).title
+        };
+        assert!(with_process(mib(150)).starts_with("postgres (pid 4121) grows by 15.0 MiB/s"));
+        assert!(with_process(mib(100)).starts_with("postgres (pid 4121) grows by 10.0 MiB/s"));
+        let group = "/system.slice/db.service grows by 20.0 MiB/s";
+        assert!(with_process(mib(90)).starts_with(group));
+    }
+
+    /// Three services that grow alike are told; one that only the three together explain is not, but a
+    /// slice of forty that each grow too little to matter is.
+    #[test]
+    fn the_innermost_group_that_explains_growth_is_told() {
+        let services = |count: u64, each: Bytes| {
+            let mut interval = firing_group();
+            for host in [interval.start.as_deref_mut().unwrap(), &mut interval.end] {
+                let (db, process) = (host.cgroups.groups.remove(2), host.processes.list.remove(0));
+                for number in 0..count {
+                    let path = format!("/system.slice/db-{number:02}.service");
+                    let mut process = process.clone();
+                    process.pid += u32::try_from(number).unwrap();
+                    process.cgroup = file("/proc/4121/cgroup", path.as_str().into());
+                    host.processes.list.push(process);
+                    host.cgroups
+                        .groups
+                        .push(pagewise_model::Cgroup { path: path.as_str().into(), ..db.clone() });
+                }
+            }
+            let start = interval.start.as_deref_mut().unwrap();
+            for (host, less) in [(start, each.get()), (&mut interval.end, 0)] {
+                let slice = &mut host.cgroups.groups[1];
+                slice.anon = line(
+                    "/sys/fs/cgroup/system.slice/memory.stat",
+                    1,
+                    Bytes::new((4 << 30) - less * count),
+                );
+                for group in &mut host.cgroups.groups[2..] {
+                    group.anon = line(
+                        "/sys/fs/cgroup/system.slice/memory.stat",
+                        1,
+                        Bytes::new((100 << 20) - less),
+                    );
+                }
+            }
+            look(&interval).into_iter().map(|finding| finding.title).collect::<Vec<_>>()
+        };
+        let three = services(3, mib(40));
+        assert_eq!(three.len(), 3, "{three:?}");
+        assert!(three.iter().all(|title| title.starts_with("/system.slice/db-0")), "{three:?}");
+        let forty = services(40, mib(5));
+        assert_eq!(forty.len(), 1, "{forty:?}");
+        assert!(forty[0].starts_with("/system.slice grows by 20.0 MiB/s"), "{forty:?}");
     }
 
     #[test]

@@ -7,11 +7,11 @@
 //! reached stand for the waiting. A full group that only holds page cache is not short: the kernel
 //! fills every limit with cache.
 
-use pagewise_model::{Bytes, Cgroup, Change, Interval, Level, Limit, Name, Percent};
+use pagewise_model::{Bytes, Cgroup, Change, Interval, Level, Limit, Percent};
 
 use super::host;
 use crate::facts::groups::{self, AtLimit, GroupPair};
-use crate::facts::growth::{self, Growth, Into};
+use crate::facts::growth::{self, Grower, Growth, Into};
 use crate::facts::{pressure, reclaim};
 
 /// Memory that cannot be dropped, as a share of the limit.
@@ -31,8 +31,8 @@ pub(crate) enum Trouble {
     Rereads { refaults: Change, major_faults: Change },
     /// What it cannot drop nearly fills the limit, and swap has no room for it.
     Full { held: Bytes, limit: Bytes },
-    /// A process in it fills the limit soon.
-    Fills { name: Name, pid: u32, per_second: f64, lasts_seconds: f64 },
+    /// It, or a process or a group in it, fills the limit soon.
+    Fills { who: String, per_second: f64, lasts_seconds: f64 },
 }
 
 /// A group in trouble by its own limit.
@@ -169,7 +169,10 @@ fn fills(growing: &[Growth<'_>], group: &Cgroup) -> Option<(Level, Trouble)> {
         .iter()
         .find(|growth| matches!(growth.into, Into::Group(into, _) if into.path == group.path))?;
     let level = growth.level()?;
-    let (name, pid) = (growth.process.name.clone(), growth.process.pid);
+    let who = match growth.grower {
+        Grower::Group(grower) if grower.path == group.path => "it".to_owned(),
+        other => other.named(),
+    };
     let (per_second, lasts_seconds) = (growth.per_second, growth.lasts_seconds);
-    Some((level, Trouble::Fills { name, pid, per_second, lasts_seconds }))
+    Some((level, Trouble::Fills { who, per_second, lasts_seconds }))
 }

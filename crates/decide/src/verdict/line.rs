@@ -114,9 +114,8 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
             available()
         ),
         Cause::Growth(growth) => format!(
-            "Memory is filling: {} (pid {}) grows by {}, and {} last about {} at that rate.",
-            growth.process.name,
-            growth.process.pid,
+            "Memory is filling: {} grows by {}, and {} last about {} at that rate.",
+            growth.grower.named(),
             growth::rate(growth.per_second),
             available().trim_end_matches(" are available"),
             growth::told(growth.lasts_seconds)
@@ -253,8 +252,8 @@ pub(super) fn of_group(group: &GroupTrouble<'_>) -> String {
         Some(Trouble::Full { held, limit }) => {
             format!("{} cannot be dropped, and swap has no room for it", held.part_of(*limit))
         }
-        Some(Trouble::Fills { name, pid, per_second, lasts_seconds }) => format!(
-            "{name} (pid {pid}) grows by {} and fills it in about {}",
+        Some(Trouble::Fills { who, per_second, lasts_seconds }) => format!(
+            "{who} grows by {} and reaches the limit in about {}",
             growth::rate(*per_second),
             growth::told(*lasts_seconds)
         ),

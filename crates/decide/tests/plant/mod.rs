@@ -164,6 +164,31 @@ pub(crate) fn leak_in_group(host: Scene, mib_per_second: u64) -> Scene {
         .file(&format!("{GROUP}/memory.usage_in_bytes"), format!("{held}\n"))
 }
 
+/// A cgroup with a limit of 8 GiB grows by so many MiB per second, by workers that come and go: its
+/// only process of both looks has stood still for 100 seconds.
+pub(crate) fn workers(host: Scene, mib_per_second: u64) -> Scene {
+    const GROUP: &str = "sys/fs/cgroup/memory/cg-1";
+    let seconds = host.replay().seconds().expect("two ends");
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some MiB")]
+    let added = (mib_per_second as f64 * seconds) as u64;
+    let held = mib_per_second * 100;
+    let mut host = grown(host, 0, 100, 300)
+        .file(&format!("proc/{LARGE}/cgroup"), "4:memory:/cg-1\n")
+        .file(&format!("{GROUP}/memory.limit_in_bytes"), "8589934592\n");
+    for (end, mib) in ENDS.into_iter().zip([held - added, held]) {
+        let bytes = mib << 20;
+        let stat = format!(
+            "cache 0\nhierarchical_memory_limit 8589934592\ntotal_cache 0\ntotal_rss {bytes}\ntotal_shmem 0\n"
+        );
+        host = host.file_at(end, &format!("{GROUP}/memory.stat"), stat).file_at(
+            end,
+            &format!("{GROUP}/memory.usage_in_bytes"),
+            format!("{bytes}\n"),
+        );
+    }
+    host
+}
+
 pub(crate) fn burst(host: Scene, mib_per_second: u64) -> Scene {
     grown(host, mib_per_second, 4_900, 300)
 }
