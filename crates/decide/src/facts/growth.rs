@@ -171,7 +171,7 @@ fn of_group<'a>(
     };
     let oldest = || {
         let processes = host.processes.list.iter().filter(|process| is_process_in(process, group));
-        processes.filter_map(|process| host.age(process)).map(|age| age.get()).max()
+        processes.filter_map(|process| host.age(process)).map(pagewise_model::Millis::get).max()
     };
     growth.foreseen(host, Some(group.path.as_str()), oldest, of_host)
 }
