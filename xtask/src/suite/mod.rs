@@ -2,6 +2,7 @@
 //! All that is tested, in three tiers: what runs, in which order, what is remembered, where the time
 //! went. `make check`, `make test` and `make test-long` are this; `cargo xtask test` runs a part of it.
 
+mod busy;
 mod child;
 mod jobs;
 mod libtest;
@@ -20,6 +21,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
+use self::busy::BusyThreads;
 use self::jobs::{Finished, Job};
 use self::libtest::Results;
 use self::outcome::{State, span};
@@ -45,6 +47,12 @@ pub(crate) struct TestArgs {
     /// Also the tests that need root, and those in guests, with a program that is quick to build
     #[arg(long)]
     root: bool,
+    /// Leave out the tests that anybody can run
+    #[arg(long, requires = "root")]
+    no_unit: bool,
+    /// Run so many threads that compute without pause beside the tests, as a busy machine does
+    #[arg(long, value_name = "THREADS", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=64))]
+    busy: u8,
     /// Only tests whose name contains one of these, as `thp::` or `lab::guest`
     names: Vec<String>,
 }
@@ -70,11 +78,18 @@ pub(crate) fn main(args: &SuiteArgs) -> Result<()> {
 /// Runs tests alone: all of a kind, or some by name.
 pub(crate) fn test(args: &TestArgs) -> Result<()> {
     let setting = Arc::new(setting(Tier::Test, true, args.names.clone())?);
-    let mut jobs = vec![tiers::tests_anywhere(&setting, &[])];
-    if args.root {
-        jobs.push(tiers::quick_program());
-        jobs.push(tiers::tests_with_root(&setting, &["build unit tests", "quick program"]));
+    let mut jobs = Vec::new();
+    let mut before: Vec<&'static str> = Vec::new();
+    if !args.no_unit {
+        jobs.push(tiers::tests_anywhere(&setting, &[]));
+        before.push("build unit tests");
     }
+    if args.root {
+        jobs.push(tiers::quick_program(&before));
+        before.push("quick program");
+        jobs.push(tiers::tests_with_root(&setting, &before));
+    }
+    let _busy = BusyThreads::start(args.busy);
     run_jobs(jobs, &setting, &Budgets::default(), None)
 }
 

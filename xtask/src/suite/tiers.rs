@@ -206,9 +206,9 @@ fn clippy(targets: &[&str]) -> Command {
 }
 
 /// The program for tests that need one beside guests, quick to build.
-pub(super) fn quick_program() -> Job {
+pub(super) fn quick_program(after: &[&'static str]) -> Job {
     let build = script(&["xtask/scripts/build-static.sh", "--quick"]);
-    command("quick program", "root", &["build unit tests"], 30.0, build)
+    command("quick program", "root", after, 30.0, build)
 }
 
 /// Builds the tests that anybody can run, and brings a job for each program.

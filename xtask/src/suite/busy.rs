@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A number → that many threads that compute without pause, as on a busy machine.
+//!
+//! They run at the priority of the tests beside them and end when this is dropped or the process exits. A test
+//! that passes only on an idle machine fails beside them.
+
+use std::hint::spin_loop;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+/// The threads that compute.
+#[derive(Debug)]
+pub(super) struct BusyThreads {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl BusyThreads {
+    /// Starts them.
+    pub(super) fn start(count: u8) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let spin = |_| {
+            let stop = Arc::clone(&stop);
+            thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    spin_loop();
+                }
+            })
+        };
+        let threads = (0..count).map(spin).collect();
+        Self { stop, threads }
+    }
+}
+
+impl Drop for BusyThreads {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // A thread that only spins cannot have panicked.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_run_until_they_are_dropped() {
+        let busy = BusyThreads::start(3);
+        assert_eq!(busy.threads.len(), 3);
+        assert!(busy.threads.iter().all(|thread| !thread.is_finished()));
+        let stop = Arc::downgrade(&busy.stop);
+        drop(busy);
+        assert!(stop.upgrade().is_none(), "a thread still holds the flag");
+    }
+}
