@@ -216,9 +216,15 @@ pub(super) fn tests_anywhere(setting: &Arc<Setting>, after: &[&'static str]) -> 
     let setting = Arc::clone(setting);
     let work = move || {
         let (outcome, programs) = built("build unit tests", Targets::Anywhere)?;
-        let jobs =
-            programs.into_iter().filter_map(|program| unit_job(&setting, program).transpose());
-        Ok((outcome, jobs.collect::<Result<_>>()?))
+        let mut jobs = Vec::new();
+        if setting.tier > Tier::Check && setting.names.is_empty() && outcome.state.is_good() {
+            let steps = STEPS.iter().filter(|step| matches!(step.runs, Runs::Tests { .. }));
+            jobs.extend(steps.map(|step| step_job(&setting, step, programs.clone())));
+        }
+        for program in programs {
+            jobs.extend(unit_job(&setting, program)?);
+        }
+        Ok((outcome, jobs))
     };
     urgent(job("build unit tests", "unit tests", after, 300.0, Box::new(work)))
 }
