@@ -119,14 +119,14 @@ const FATAL: [libc::c_int; 9] = [
 
 /// What is started when one of them comes: laid out before, as a handler may not allocate.
 #[derive(Debug)]
-struct Start {
+struct HandlerCommand {
     /// Whose end is waited for. A child that was forked has the handler too and starts nothing.
     pid: libc::pid_t,
     arguments: Vec<*const libc::c_char>,
     environment: Vec<*const libc::c_char>,
 }
 
-static START: AtomicPtr<Start> = AtomicPtr::new(ptr::null_mut());
+static START: AtomicPtr<HandlerCommand> = AtomicPtr::new(ptr::null_mut());
 
 /// This program's own file, also where it was replaced or removed since.
 const OURSELVES: &CStr = c"/proc/self/exe";
@@ -146,7 +146,8 @@ pub(crate) fn start_after_crash(
     };
     // SAFETY: getpid has no preconditions.
     let pid = unsafe { libc::getpid() };
-    let start = Start { pid, arguments: leaked(arguments), environment: leaked(environment) };
+    let start =
+        HandlerCommand { pid, arguments: leaked(arguments), environment: leaked(environment) };
     START.store(Box::into_raw(Box::new(start)), Ordering::SeqCst);
     FATAL.into_iter().try_for_each(handle)
 }
@@ -204,7 +205,7 @@ static BETWEEN: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 5_000_000 
 ///
 /// # Safety
 /// Only after a fork: it closes all files.
-unsafe fn start_once_gone(start: &Start, parent: libc::pid_t) -> ! {
+unsafe fn start_once_gone(start: &HandlerCommand, parent: libc::pid_t) -> ! {
     // SAFETY: all of these are system calls without a precondition but that pointers are good: those of
     // `start` are to texts and lists that end in zero, the others to values on this stack.
     unsafe {

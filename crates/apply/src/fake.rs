@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pagewise_model::Bytes;
 
-use crate::hands::{Area, Deed, Entry, Hands, Unread};
+use crate::hands::{Area, Entry, HostChange, HostOps, UnreadJournal};
 use crate::journal::Identity;
 
 /// What happens at the write of that number, the first being 0.
@@ -53,7 +53,7 @@ pub(crate) struct State {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct World {
+pub(crate) struct FakeHost {
     pub(crate) state: State,
     pub(crate) journals: BTreeMap<String, Vec<u8>>,
     /// What else stands in the folder of journals.
@@ -87,7 +87,7 @@ pub(crate) struct World {
 
 /// Hands on a world that others see too.
 #[derive(Debug, Clone)]
-pub(crate) struct Fake(Arc<Mutex<World>>);
+pub(crate) struct Fake(Arc<Mutex<FakeHost>>);
 
 pub(crate) const STATE: &str = "/state";
 pub(crate) const MOUNT: &str = "/cg";
@@ -118,7 +118,7 @@ impl Fake {
             is_loaded,
             hands_down: false,
         };
-        Self(Arc::new(Mutex::new(World {
+        Self(Arc::new(Mutex::new(FakeHost {
             state,
             journals: BTreeMap::new(),
             others: BTreeSet::new(),
@@ -141,7 +141,7 @@ impl Fake {
         })))
     }
 
-    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+    pub(crate) fn world(&self) -> MutexGuard<'_, FakeHost> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
@@ -159,7 +159,7 @@ impl Fake {
     }
 }
 
-impl World {
+impl FakeHost {
     /// The machine is started anew: what the kernel held is as it was at first.
     pub(crate) fn boot(&mut self, at_boot: &State) {
         self.boot += 1;
@@ -186,21 +186,21 @@ impl World {
         self.inodes.insert(path.to_owned(), self.newest_inode);
     }
 
-    fn perform(&mut self, deed: &Deed<'_>) -> io::Result<()> {
+    fn perform(&mut self, deed: &HostChange<'_>) -> io::Result<()> {
         let missing = || io::Error::from(ErrorKind::NotFound);
         let busy = || io::Error::from(ErrorKind::ResourceBusy);
         let there = || io::Error::from(ErrorKind::AlreadyExists);
         let state = &mut self.state;
         match *deed {
-            Deed::Write { path, value } => return self.write(path, value),
-            Deed::MakeGroup(folder) => {
+            HostChange::Write { path, value } => return self.write(path, value),
+            HostChange::MakeGroup(folder) => {
                 if state.groups.contains_key(folder) {
                     return Err(there());
                 }
                 state.groups.insert(folder.to_owned(), FakeGroup::default());
                 self.new_inode(folder);
             }
-            Deed::RemoveGroup(folder) => {
+            HostChange::RemoveGroup(folder) => {
                 let group = state.groups.get(folder).ok_or_else(missing)?;
                 let below = format!("{folder}/");
                 let has_groups = state.groups.keys().any(|other| other.starts_with(&below));
@@ -209,61 +209,61 @@ impl World {
                 }
                 state.groups.remove(folder);
             }
-            Deed::Kill { pid, group } => {
+            HostChange::Kill { pid, group } => {
                 state.groups.get_mut(group).ok_or_else(missing)?.members.remove(&pid);
             }
-            Deed::MakeFile(path) => {
+            HostChange::MakeFile(path) => {
                 if state.files.insert(path.to_owned(), 0).is_some() {
                     return Err(there());
                 }
                 self.new_inode(path);
             }
-            Deed::FillFile { path, identity, size } => {
+            HostChange::FillFile { path, identity, size } => {
                 assert_eq!(self.inodes.get(path), Some(&identity.inode), "another file");
                 *state.files.get_mut(path).ok_or_else(missing)? = size.get();
             }
-            Deed::RemoveFile { path, identity } => {
+            HostChange::RemoveFile { path, identity } => {
                 if state.swaps.contains(path) {
                     return Err(io::Error::other("text file busy"));
                 }
                 assert_eq!(self.inodes.get(path), Some(&identity.inode), "another file");
                 state.files.remove(path).ok_or_else(missing)?;
             }
-            Deed::FormatSwap(area) => {
+            HostChange::FormatSwap(area) => {
                 if !self.is_area(area) {
                     return Err(missing());
                 }
             }
-            Deed::SwapOn { area, .. } => {
+            HostChange::SwapOn { area, .. } => {
                 if !self.is_area(area) || !self.state.swaps.insert(area.to_owned()) {
                     return Err(busy());
                 }
             }
-            Deed::SwapOff(area) => {
+            HostChange::SwapOff(area) => {
                 if !state.swaps.remove(area) {
                     return Err(ErrorKind::InvalidInput.into());
                 }
             }
-            Deed::Load { .. } => state.is_loaded = true,
-            Deed::Unload(_) => {
+            HostChange::Load { .. } => state.is_loaded = true,
+            HostChange::Unload(_) => {
                 if !state.zrams.is_empty() {
                     return Err(busy());
                 }
                 state.is_loaded = false;
             }
-            Deed::Begin(journal) => {
+            HostChange::Begin(journal) => {
                 if self.journals.insert(journal.to_owned(), Vec::new()).is_some() {
                     return Err(there());
                 }
             }
-            Deed::Append { journal, line } => {
+            HostChange::Append { journal, line } => {
                 self.journals.get_mut(journal).ok_or_else(missing)?.extend_from_slice(line);
             }
-            Deed::Cut { journal, length } => {
+            HostChange::Cut { journal, length } => {
                 let length = usize::try_from(length).expect("short");
                 self.journals.get_mut(journal).ok_or_else(missing)?.truncate(length);
             }
-            Deed::Forget(journal) => drop(self.journals.remove(journal).ok_or_else(missing)?),
+            HostChange::Forget(journal) => drop(self.journals.remove(journal).ok_or_else(missing)?),
         }
         Ok(())
     }
@@ -398,22 +398,22 @@ impl World {
     }
 }
 
-impl Hands for Fake {
-    fn act(&mut self, deed: &Deed<'_>) -> io::Result<()> {
+impl HostOps for Fake {
+    fn act(&mut self, deed: &HostChange<'_>) -> io::Result<()> {
         self.fallible(deed, |world| world.perform(deed))
     }
 
     fn hot_add(&mut self) -> io::Result<u32> {
-        self.fallible(&Deed::Load { module: "", parameter: "" }, World::add_zram)
+        self.fallible(&HostChange::Load { module: "", parameter: "" }, FakeHost::add_zram)
     }
 
     fn read(&self, path: &str) -> io::Result<String> {
         self.world().look(path).ok_or_else(|| ErrorKind::NotFound.into())
     }
 
-    fn journal(&self, path: &str) -> Result<Vec<u8>, Unread> {
+    fn journal(&self, path: &str) -> Result<Vec<u8>, UnreadJournal> {
         let journal = self.world().journals.get(path).cloned();
-        journal.ok_or_else(|| Unread::NoFile("it is a folder, not a plain file".to_owned()))
+        journal.ok_or_else(|| UnreadJournal::NoFile("it is a folder, not a plain file".to_owned()))
     }
 
     fn names(&self, folder: &str) -> io::Result<Vec<String>> {
@@ -493,8 +493,8 @@ impl Hands for Fake {
 impl Fake {
     fn fallible<T>(
         &self,
-        deed: &Deed<'_>,
-        perform: impl FnOnce(&mut World) -> io::Result<T>,
+        deed: &HostChange<'_>,
+        perform: impl FnOnce(&mut FakeHost) -> io::Result<T>,
     ) -> io::Result<T> {
         let mut world = self.world();
         let at = world.deeds;
@@ -505,13 +505,16 @@ impl Fake {
         }
         let is_journal = matches!(
             deed,
-            Deed::Begin(_) | Deed::Append { .. } | Deed::Cut { .. } | Deed::Forget(_)
+            HostChange::Begin(_)
+                | HostChange::Append { .. }
+                | HostChange::Cut { .. }
+                | HostChange::Forget(_)
         );
         if world.is_read_only && is_journal {
             return Err(ErrorKind::ReadOnlyFilesystem.into());
         }
-        let half = |world: &mut World| {
-            if let Deed::Append { journal, line } = deed {
+        let half = |world: &mut FakeHost| {
+            if let HostChange::Append { journal, line } = deed {
                 let half = &line[..line.len() / 2];
                 world.journals.entry((*journal).to_owned()).or_default().extend_from_slice(half);
             }

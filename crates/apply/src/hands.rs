@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The one seam between a loan and the machine: every write is a [`Deed`].
+//! The one seam between a loan and the machine: every write is a [`HostChange`].
 //!
-//! Whoever implements [`Hands`] sees each write, those of the journal included, as one call that
+//! Whoever implements [`HostOps`] sees each write, those of the journal included, as one call that
 //! either happens, or fails, or is the last thing that a killed process did. So the property test
 //! can fail or stop at any of them.
 
@@ -15,7 +15,7 @@ use crate::journal::Identity;
 
 /// One change of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Deed<'a> {
+pub(crate) enum HostChange<'a> {
     /// Writes a value into a file of the kernel.
     Write {
         /// The file.
@@ -103,7 +103,7 @@ pub(crate) struct Entry {
 
 /// Why a journal is not read.
 #[derive(Debug)]
-pub(crate) enum Unread {
+pub(crate) enum UnreadJournal {
     /// No file, but a folder, link, pipe or device: no run ever wrote there.
     NoFile(String),
     /// A file that somebody else can have written, or that cannot be read.
@@ -123,9 +123,9 @@ pub(crate) struct Area {
 pub(crate) const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// What a machine lets us do.
-pub(crate) trait Hands {
+pub(crate) trait HostOps {
     /// Changes the machine. When this returns, the change is made or it is not: nothing is put off.
-    fn act(&mut self, deed: &Deed<'_>) -> io::Result<()>;
+    fn act(&mut self, deed: &HostChange<'_>) -> io::Result<()>;
 
     /// Makes a zram device by reading the file that makes one; answers its number.
     fn hot_add(&mut self) -> io::Result<u32>;
@@ -134,7 +134,7 @@ pub(crate) trait Hands {
     fn read(&self, path: &str) -> io::Result<String>;
 
     /// A journal, whatever is in it, where nobody else can have written it.
-    fn journal(&self, path: &str) -> Result<Vec<u8>, Unread>;
+    fn journal(&self, path: &str) -> Result<Vec<u8>, UnreadJournal>;
 
     /// The names in a folder, sorted.
     fn names(&self, folder: &str) -> io::Result<Vec<String>>;
@@ -185,7 +185,7 @@ const TRIES: u32 = 100;
 const BETWEEN: Duration = Duration::from_millis(20);
 
 /// Does it, again where it is in use only for a moment: udev opens each new device to look at it.
-pub(crate) fn patiently(hands: &mut dyn Hands, deed: &Deed<'_>) -> io::Result<()> {
+pub(crate) fn patiently(hands: &mut dyn HostOps, deed: &HostChange<'_>) -> io::Result<()> {
     let mut tried = 0;
     loop {
         match hands.act(deed) {

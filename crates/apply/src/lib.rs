@@ -45,7 +45,7 @@ mod property;
 
 pub use error::Error;
 pub use journal::{fuzzing, state_folder};
-pub use outcome::{Outcome, Recovered, Return, Skipped};
+pub use outcome::{Outcome, Recovered, Return, SkippedJournal};
 pub use recover::{Conflicts, forget, recover};
 pub use rescue::Rescue;
 pub use session::Session;

@@ -29,7 +29,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::calls;
 use crate::error::Error;
-use crate::hands::{Area, Deed, Entry, Hands, Unread};
+use crate::hands::{Area, Entry, HostChange, HostOps, UnreadJournal};
 use crate::journal::Identity;
 
 /// No journal is longer: a session of a thousand loans writes half of a megabyte.
@@ -63,25 +63,25 @@ fn in_words(path: std::path::PathBuf) -> io::Result<String> {
     path.into_os_string().into_string().map_err(strange)
 }
 
-impl Hands for Live {
-    fn act(&mut self, deed: &Deed<'_>) -> io::Result<()> {
+impl HostOps for Live {
+    fn act(&mut self, deed: &HostChange<'_>) -> io::Result<()> {
         match *deed {
-            Deed::Write { path, value } => write(path, value),
-            Deed::MakeGroup(folder) => fs::create_dir(folder),
-            Deed::RemoveGroup(folder) => fs::remove_dir(folder),
-            Deed::Kill { pid, group } => kill(pid, group),
-            Deed::MakeFile(path) => make_file(path),
-            Deed::FillFile { path, identity, size } => fill_file(path, identity, size),
-            Deed::RemoveFile { path, identity } => remove_own(path, identity),
-            Deed::FormatSwap(area) => run("mkswap", &[area]),
-            Deed::SwapOn { area, priority } => calls::swap_on(area, priority),
-            Deed::SwapOff(area) => calls::swap_off(area),
-            Deed::Load { module, parameter } => run("modprobe", &[module, parameter]),
-            Deed::Unload(module) => run("modprobe", &["-r", module]),
-            Deed::Begin(journal) => begin(journal),
-            Deed::Append { journal, line } => append(journal, line),
-            Deed::Cut { journal, length } => cut(journal, length),
-            Deed::Forget(journal) => forget(journal),
+            HostChange::Write { path, value } => write(path, value),
+            HostChange::MakeGroup(folder) => fs::create_dir(folder),
+            HostChange::RemoveGroup(folder) => fs::remove_dir(folder),
+            HostChange::Kill { pid, group } => kill(pid, group),
+            HostChange::MakeFile(path) => make_file(path),
+            HostChange::FillFile { path, identity, size } => fill_file(path, identity, size),
+            HostChange::RemoveFile { path, identity } => remove_own(path, identity),
+            HostChange::FormatSwap(area) => run("mkswap", &[area]),
+            HostChange::SwapOn { area, priority } => calls::swap_on(area, priority),
+            HostChange::SwapOff(area) => calls::swap_off(area),
+            HostChange::Load { module, parameter } => run("modprobe", &[module, parameter]),
+            HostChange::Unload(module) => run("modprobe", &["-r", module]),
+            HostChange::Begin(journal) => begin(journal),
+            HostChange::Append { journal, line } => append(journal, line),
+            HostChange::Cut { journal, length } => cut(journal, length),
+            HostChange::Forget(journal) => forget(journal),
         }
     }
 
@@ -98,11 +98,14 @@ impl Hands for Live {
         Ok(String::from_utf8_lossy(&bytes(path, MAX_SETTING)?).trim().to_owned())
     }
 
-    fn journal(&self, path: &str) -> Result<Vec<u8>, Unread> {
-        let untrusted = |error: io::Error| Unread::Untrusted(error.to_string());
+    fn journal(&self, path: &str) -> Result<Vec<u8>, UnreadJournal> {
+        let untrusted = |error: io::Error| UnreadJournal::Untrusted(error.to_string());
         let kind = fs::symlink_metadata(path).map_err(untrusted)?.file_type();
         if !kind.is_file() {
-            return Err(Unread::NoFile(format!("it is {}, not a plain file", kind_of(kind))));
+            return Err(UnreadJournal::NoFile(format!(
+                "it is {}, not a plain file",
+                kind_of(kind)
+            )));
         }
         let file = open_own(path, OpenOptions::new().read(true)).map_err(untrusted)?;
         limited(file, MAX_JOURNAL).map_err(untrusted)
@@ -195,9 +198,9 @@ fn limited(file: File, most: u64) -> io::Result<Vec<u8>> {
 
 /// A file of the kernel that wakes whoever waits for it when it has changed.
 #[derive(Debug)]
-pub(crate) struct Watched(File);
+pub(crate) struct WatchedFile(File);
 
-impl Watched {
+impl WatchedFile {
     pub(crate) fn open(path: &str) -> io::Result<Self> {
         File::open(path).map(Self)
     }

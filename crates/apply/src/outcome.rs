@@ -67,7 +67,7 @@ pub struct Recovered {
     /// The first line that cannot be understood. The journal then stays where it is.
     pub damaged_line: Option<usize>,
     /// Why the journal was not read at all; nothing that it may name was put back.
-    pub skipped: Option<Skipped>,
+    pub skipped: Option<SkippedJournal>,
     /// Why the journal could not be brought up to date, as on a disk that is mounted read-only.
     /// What is said in `returns` was done all the same.
     pub unnoted: Option<String>,
@@ -75,7 +75,7 @@ pub struct Recovered {
 
 /// Something by the name of a journal that was not read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Skipped {
+pub struct SkippedJournal {
     /// Why not.
     pub why: String,
     /// Whether it is a plain file, so that a run may have written it.

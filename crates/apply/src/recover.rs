@@ -7,12 +7,12 @@
 use std::path::Path;
 
 use crate::error::{Doing, Error};
-use crate::hands::{BOOT_ID, Deed, Hands, Unread};
+use crate::hands::{BOOT_ID, HostChange, HostOps, UnreadJournal};
 use crate::journal::{self, Journal, JournalName, Lock, Open, Reading, Record};
 use crate::live::Live;
 use crate::loan;
 use crate::loan::run::{Boot, Run};
-use crate::outcome::{Outcome, Recovered, Return, Skipped};
+use crate::outcome::{Outcome, Recovered, Return, SkippedJournal};
 
 /// What becomes of a conflict that has been told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub fn forget(state: &Path, id: &str) -> Result<Recovered, Error> {
 }
 
 pub(crate) fn forget_one(
-    hands: &mut dyn Hands,
+    hands: &mut dyn HostOps,
     folder: &str,
     id: &str,
 ) -> Result<Recovered, Error> {
@@ -70,14 +70,14 @@ pub(crate) fn forget_one(
     let (recovered, is_removed) = recover_one(hands, path, Conflicts::Close, &boot_id);
     if !is_removed {
         let kept = |source| Error::Kept { path: (*path).clone(), source };
-        hands.act(&Deed::Forget(path)).map_err(kept)?;
+        hands.act(&HostChange::Forget(path)).map_err(kept)?;
     }
     Ok(Recovered { unnoted: None, ..recovered })
 }
 
 /// The newest first: what came last goes back first.
 pub(crate) fn recover_all(
-    hands: &mut dyn Hands,
+    hands: &mut dyn HostOps,
     folder: &str,
     conflicts: Conflicts,
 ) -> Result<Vec<Recovered>, Error> {
@@ -97,13 +97,13 @@ pub(crate) fn recover_all(
     Ok(all)
 }
 
-fn boot_id(hands: &dyn Hands) -> Result<String, Error> {
+fn boot_id(hands: &dyn HostOps) -> Result<String, Error> {
     hands.read(BOOT_ID).doing(|| BOOT_ID.to_owned())
 }
 
 /// What became of it, and whether its file is gone. One journal never keeps another from being read.
 fn recover_one(
-    hands: &mut dyn Hands,
+    hands: &mut dyn HostOps,
     path: &str,
     conflicts: Conflicts,
     boot_id: &str,
@@ -123,10 +123,13 @@ fn recover_one(
         Ok(bytes) => bytes,
         Err(unread) => {
             let (why, is_file) = match unread {
-                Unread::NoFile(why) => (why, false),
-                Unread::Untrusted(why) => (why, true),
+                UnreadJournal::NoFile(why) => (why, false),
+                UnreadJournal::Untrusted(why) => (why, true),
             };
-            return (Recovered { skipped: Some(Skipped { why, is_file }), ..recovered }, false);
+            return (
+                Recovered { skipped: Some(SkippedJournal { why, is_file }), ..recovered },
+                false,
+            );
         }
     };
     let reading = Reading::of(&bytes);
@@ -165,7 +168,7 @@ fn boot_of(name: JournalName<'_>, reading: &Reading, now: &str) -> Boot {
 
 /// All of it, the last first.
 fn put_back(
-    hands: &mut dyn Hands,
+    hands: &mut dyn HostOps,
     journal: &mut Journal,
     mut open: Vec<Open>,
     run: Run,
@@ -192,7 +195,7 @@ fn put_back(
 /// Puts one loan back and notes that. A note that cannot be written does no harm: the next start
 /// finds nothing to put back.
 pub(crate) fn settle(
-    hands: &mut dyn Hands,
+    hands: &mut dyn HostOps,
     journal: &mut Journal,
     it: &Open,
     run: Run,

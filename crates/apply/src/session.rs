@@ -13,7 +13,7 @@ use pagewise_model::lend::{
 };
 
 use crate::error::{Doing, Error};
-use crate::hands::{BOOT_ID, Deed, Hands};
+use crate::hands::{BOOT_ID, HostChange, HostOps};
 use crate::journal::{Identity, Journal, Loan, Lock, Open, Record};
 use crate::live::Live;
 use crate::loan::run::Run;
@@ -23,7 +23,7 @@ use crate::recover::{Conflicts, recover_all, settle, settled_or_left};
 
 /// Everything that this run has borrowed.
 pub struct Session {
-    hands: Box<dyn Hands + Send>,
+    hands: Box<dyn HostOps + Send>,
     folder: String,
     journal: Option<Journal>,
     open: Vec<Open>,
@@ -59,7 +59,7 @@ impl Session {
         Ok((session, recovered))
     }
 
-    pub(crate) fn over(hands: Box<dyn Hands + Send>, folder: &str) -> Self {
+    pub(crate) fn over(hands: Box<dyn HostOps + Send>, folder: &str) -> Self {
         Self {
             hands,
             folder: folder.to_owned(),
@@ -239,7 +239,9 @@ impl Session {
             return Err(Error::NotOpen(loan.0));
         };
         knob::tells(name, word)?;
-        self.hands.act(&Deed::Write { path, value: word }).doing(|| format!("{name} = {word}"))
+        self.hands
+            .act(&HostChange::Write { path, value: word })
+            .doing(|| format!("{name} = {word}"))
     }
 
     /// Puts one loan back before the others; what was taken later and rests on it goes first: swap on
@@ -293,7 +295,7 @@ impl Session {
         Ok(outcome)
     }
 
-    fn hands(&self) -> &dyn Hands {
+    fn hands(&self) -> &dyn HostOps {
         self.hands.as_ref()
     }
 
@@ -313,7 +315,7 @@ impl Session {
     fn taken(
         &mut self,
         what: Loan,
-        take: impl FnOnce(&mut dyn Hands) -> Result<(), Error>,
+        take: impl FnOnce(&mut dyn HostOps) -> Result<(), Error>,
     ) -> Result<LoanId, Error> {
         let id = self.announce(what)?;
         self.finish(id, |session| take(session.hands.as_mut()).map(|()| id))
@@ -376,7 +378,7 @@ fn crash_if_asked(loan: LoanId) {
     }
 }
 
-fn began(hands: &dyn Hands) -> Result<Record, Error> {
+fn began(hands: &dyn HostOps) -> Result<Record, Error> {
     let boot_id = hands.read(BOOT_ID).doing(|| BOOT_ID.to_owned())?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(Record::Began {

@@ -28,20 +28,20 @@ const STEPS: u32 = 400_000;
 
 /// What was measured.
 #[derive(Debug)]
-pub struct Chased {
+pub struct ChaseResult {
     /// Nanoseconds of an access in small pages.
     pub small_ns: f64,
     /// In huge pages.
-    pub huge: Against,
+    pub huge: SmallPages,
     /// The part of the second piece that was huge, as `collapse` says.
     pub coverage: f64,
     /// The size of the pages of each pool, and what they took.
-    pub pools: Vec<(Bytes, Against)>,
+    pub pools: Vec<(Bytes, SmallPages)>,
 }
 
 /// Beside the same in small pages.
 #[derive(Debug, Clone, Copy)]
-pub struct Against {
+pub struct SmallPages {
     /// Nanoseconds of an access.
     pub ns: f64,
     /// The middle of the ratios, and the lowest and highest.
@@ -57,7 +57,7 @@ pub fn measure<E: From<Errno>>(
     pools: &mut [(Bytes, PoolMemory)],
     collapse: &mut dyn FnMut() -> Result<f64, E>,
     progress: &mut dyn FnMut(u32, u32),
-) -> Result<Chased, E> {
+) -> Result<ChaseResult, E> {
     // made first and collapsed, before there is anything else that could be
     let huge = chain(1);
     progress(1, ROUNDS + 2);
@@ -78,13 +78,13 @@ pub fn measure<E: From<Errno>>(
         pools.iter().zip(&mut turns).for_each(|((_, pool), turns)| turns.push(chase(pool.words())));
     }
     let sizes = pools.iter().map(|(size, _)| *size);
-    let against = turns.into_iter().map(|turns| Against::compare(turns, &smalls));
+    let against = turns.into_iter().map(|turns| SmallPages::compare(turns, &smalls));
     let pools = sizes.zip(against).collect();
-    let huge = Against::compare(huges, &smalls);
-    Ok(Chased { small_ns: middle(&mut smalls), huge, coverage, pools })
+    let huge = SmallPages::compare(huges, &smalls);
+    Ok(ChaseResult { small_ns: middle(&mut smalls), huge, coverage, pools })
 }
 
-impl Against {
+impl SmallPages {
     fn compare(mut turns: Vec<f64>, smalls: &[f64]) -> Self {
         let mut ratios: Vec<f64> = turns.iter().zip(smalls).map(|(ns, small)| ns / small).collect();
         let ratio = [middle(&mut ratios), lowest(&ratios), highest(&ratios)];

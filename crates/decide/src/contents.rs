@@ -6,7 +6,7 @@
 use pagewise_model::{Bytes, Estimate, Finding, Interval, Level, Percent, Severity, Snapshot};
 
 use crate::judge;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::{put, short};
 
 /// A diagnosis by the contents of pages.
@@ -87,7 +87,7 @@ fn bloat(interval: &Interval, estimates: &[Estimate]) -> Option<Finding> {
               would hold only what was written. The kernel gives such zeros back under pressure where \
               shrink_underused is on and max_ptes_none is not at its largest."
             .to_owned(),
-        evidence: Proof::new()
+        evidence: EvidenceList::new()
             .named("AnonHugePages", &host.memory.anon_huge_pages)
             .value(&host.thp.enabled)
             .value(&host.thp.shrink_underused)

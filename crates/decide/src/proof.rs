@@ -8,9 +8,9 @@ use pagewise_model::{Change, Evidence, Quantity, Reading, Source};
 
 /// Evidence in the order in which it is told.
 #[derive(Debug, Default)]
-pub(crate) struct Proof(Vec<Evidence>);
+pub(crate) struct EvidenceList(Vec<Evidence>);
 
-impl Proof {
+impl EvidenceList {
     /// Nothing proved yet.
     pub(crate) fn new() -> Self {
         Self::default()

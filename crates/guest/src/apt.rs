@@ -26,7 +26,7 @@ use sha2::{Digest, Sha256};
 
 use pagewise_model::Name;
 
-use crate::error::{At, Error};
+use crate::error::{Error, ErrorContext};
 use crate::files;
 use crate::folder::Folder;
 use crate::program;

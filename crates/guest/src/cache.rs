@@ -20,7 +20,7 @@ use pagewise_model::Bytes;
 use serde::Serialize;
 
 use crate::entry::{MANIFEST, Manifest, Sum, build, recipe, sums};
-use crate::error::{At, Error};
+use crate::error::{Error, ErrorContext};
 use crate::folder::Folder;
 use crate::item::{Item, SYSTEMD};
 use crate::lock::{Kind, Lock};
@@ -45,13 +45,13 @@ pub struct Cache {
 
 /// An entry in use.
 #[derive(Debug)]
-pub struct Kept {
+pub struct CacheEntry {
     folder: Folder,
     manifest: Manifest,
     _lock: Lock,
 }
 
-impl Kept {
+impl CacheEntry {
     pub(crate) fn name(&self) -> &str {
         &self.manifest.suite
     }
@@ -183,7 +183,7 @@ impl Cache {
         item: &Item,
         stop: &AtomicBool,
         tell: &mut dyn FnMut(&str),
-    ) -> Result<Kept, Error> {
+    ) -> Result<CacheEntry, Error> {
         match self.kept(item, stop)? {
             Some(kept) if kept.manifest.recipe != recipe(item) => {
                 let noun = item.noun();
@@ -202,7 +202,7 @@ impl Cache {
     }
 
     /// What is kept of an item, whole or not.
-    fn kept(&self, item: &Item, stop: &AtomicBool) -> Result<Option<Kept>, Error> {
+    fn kept(&self, item: &Item, stop: &AtomicBool) -> Result<Option<CacheEntry>, Error> {
         let lock = Lock::wait(&self.lock_of(item), Kind::Shared, stop)?;
         let Ok(folder) = self.shelf(item).child(item.suite()) else { return Ok(None) };
         let mut bytes = Vec::new();
@@ -210,11 +210,14 @@ impl Cache {
             file.take(LARGEST_MANIFEST).read_to_end(&mut bytes)?;
             Ok(serde_json::from_slice(&bytes)?)
         });
-        Ok(manifest.ok().map(|manifest| Kept { folder, manifest, _lock: lock }))
+        Ok(manifest.ok().map(|manifest| CacheEntry { folder, manifest, _lock: lock }))
     }
 
     /// The newest kept kernel whose release pleases.
-    pub(crate) fn newest(&self, wanted: impl Fn(&str) -> bool) -> Result<Option<Kept>, Error> {
+    pub(crate) fn newest(
+        &self,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Option<CacheEntry>, Error> {
         let stop = AtomicBool::new(false);
         let mut found = Vec::new();
         for item in self.items()?.iter().filter(|item| matches!(item, Item::Kernel(_))) {
@@ -310,7 +313,7 @@ impl Cache {
     pub fn list(&self) -> Result<Vec<Listed>, Error> {
         let stop = AtomicBool::new(false);
         let listed = |item: Item| {
-            let kept = self.kept(&item, &stop)?.filter(Kept::is_whole);
+            let kept = self.kept(&item, &stop)?.filter(CacheEntry::is_whole);
             let size = Bytes::new(size(&self.entry(&item)));
             let release = kept.as_ref().map(|kept| kept.manifest.release.clone());
             let packages = kept.map_or_else(Vec::new, |kept| kept.manifest.packages);
@@ -335,7 +338,7 @@ impl Cache {
 }
 
 /// A kept entry beside one that was just made.
-fn compare(kept: &Kept, built: &Path) -> Result<Verdict, Error> {
+fn compare(kept: &CacheEntry, built: &Path) -> Result<Verdict, Error> {
     let path = built.join(MANIFEST);
     let made: Manifest = serde_json::from_slice(&fs::read(&path).at(&path)?)
         .map_err(|error| Error::Unusable { path, what: error.to_string() })?;

@@ -69,20 +69,20 @@ fn exact(stanza: &str) -> Vec<String> {
 }
 
 /// Where in the unpacked packages image, modules and configuration are.
-pub(crate) struct Places {
+pub(crate) struct PackageFiles {
     pub(crate) image: PathBuf,
     pub(crate) modules: PathBuf,
     pub(crate) busybox: PathBuf,
 }
 
 /// Looks for them below the root, wherever this suite puts them.
-pub(crate) fn places(root: &Path) -> Option<Places> {
+pub(crate) fn places(root: &Path) -> Option<PackageFiles> {
     let modules = ["usr/lib/modules", "lib/modules"].map(|path| root.join(path));
     let modules = modules.iter().find_map(|folder| only(folder, ""))?;
     let image = only(&root.join("boot"), "vmlinuz-").or_else(|| only(&modules, "vmlinuz"))?;
     let busybox = ["bin/busybox", "usr/bin/busybox"].map(|path| root.join(path));
     let busybox = busybox.into_iter().find(|path| path.is_file())?;
-    Some(Places { image, modules, busybox })
+    Some(PackageFiles { image, modules, busybox })
 }
 
 /// The first entry whose name begins so.

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::apt::Archive;
 use crate::debian;
-use crate::error::{At, Error};
+use crate::error::{Error, ErrorContext};
 use crate::files::{self, hex_digits};
 use crate::item::Item;
 use crate::userland;

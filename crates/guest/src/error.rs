@@ -137,7 +137,7 @@ fn other_folder(path: &Path, named_by: Option<&str>) -> String {
 }
 
 /// Names the place where something went wrong.
-pub trait At<T> {
+pub trait ErrorContext<T> {
     /// The error with its path.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ pub trait At<T> {
     fn at(self, path: &Path) -> Result<T, Error>;
 }
 
-impl<T, E: Into<io::Error>> At<T> for Result<T, E> {
+impl<T, E: Into<io::Error>> ErrorContext<T> for Result<T, E> {
     fn at(self, path: &Path) -> Result<T, Error> {
         self.map_err(|error| Error::At { path: path.to_owned(), source: error.into() })
     }

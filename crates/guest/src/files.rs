@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::error::{At, Error};
+use crate::error::{Error, ErrorContext};
 
 /// The regular files below a folder. Links are not followed.
 pub(crate) fn below(folder: &Path) -> Result<Vec<PathBuf>, Error> {

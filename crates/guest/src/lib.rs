@@ -38,4 +38,4 @@ mod vmlinuz;
 pub mod wire;
 
 pub use calls::leash;
-pub use error::{At, Error};
+pub use error::{Error, ErrorContext};

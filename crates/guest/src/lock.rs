@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use crate::error::{At, Error};
+use crate::error::{Error, ErrorContext};
 
 /// Held until it is dropped.
 #[derive(Debug)]

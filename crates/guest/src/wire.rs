@@ -74,7 +74,7 @@ pub enum Event {
     /// The job's own process ended.
     Ended {
         /// How.
-        how: How,
+        how: JobExit,
         /// Processes that it left, which were killed.
         left: u64,
         /// Kills for lack of memory, anywhere in the guest, while the job ran.
@@ -110,7 +110,7 @@ pub enum Stream {
 /// How the job's process ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum How {
+pub enum JobExit {
     /// By itself, with this status.
     Exited(i32),
     /// By this signal.
@@ -145,7 +145,7 @@ pub fn event(line: &[u8]) -> Option<Event> {
     match &mut event {
         Event::Up { release } => cut(release),
         Event::Trouble { what } => cut(what),
-        Event::Ended { how: How::NotStarted(why), .. } => cut(why),
+        Event::Ended { how: JobExit::NotStarted(why), .. } => cut(why),
         // A name that is cut would be another file's.
         Event::File { path, .. } if path.len() > LONGEST_TEXT => return None,
         _ => {}
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn events_survive_the_line() {
         let ended = Event::Ended {
-            how: How::Signalled(9),
+            how: JobExit::Signalled(9),
             left: 2,
             oom_kills: 1,
             ticks: Some(u64::MAX),
@@ -231,7 +231,7 @@ mod tests {
         let long = "ä".repeat(LONGEST_TEXT);
         let text = |event: Option<Event>| match event {
             Some(Event::Up { release: text } | Event::Trouble { what: text }) => text,
-            Some(Event::Ended { how: How::NotStarted(text), .. }) => text,
+            Some(Event::Ended { how: JobExit::NotStarted(text), .. }) => text,
             other => panic!("{other:?}"),
         };
         let ended = format!(
@@ -261,9 +261,9 @@ mod tests {
     }
 
     /// A stream that never ends and knows how much was taken from it.
-    struct Endless(usize);
+    struct EndlessReader(usize);
 
-    impl Read for Endless {
+    impl Read for EndlessReader {
         fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
             let length = to.len().min(self.0);
             to[..length].fill(b'x');
@@ -277,7 +277,7 @@ mod tests {
         let done = b"{\"event\":\"done\"}\n";
         for length in [LONGEST_LINE - 1, LONGEST_LINE, LONGEST_LINE + 1, 100 * LONGEST_LINE] {
             let mut stream =
-                std::io::BufReader::new(Endless(length).chain(&b"\n"[..]).chain(&done[..]));
+                std::io::BufReader::new(EndlessReader(length).chain(&b"\n"[..]).chain(&done[..]));
             let first = read_line(&mut stream).unwrap().unwrap();
             if length < LONGEST_LINE {
                 assert_eq!(first.len(), length + 1);

@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::Duration;
 
-use pagewise_guest::wire::{self, Event, How, Stream};
+use pagewise_guest::wire::{self, Event, JobExit, Stream};
 use pagewise_model::{
     Clock, Course, RunEnd, Trial, TrialArm, TrialForecast, TrialRun, TrialSetting,
 };
@@ -20,7 +20,7 @@ use pagewise_stats::{Experiment, Metric, judge};
 use serde_json::Value;
 
 use crate::experiment::{Described, Recorded};
-use crate::library::{self, BUILT_IN, Choice, Lines, Told};
+use crate::library::{self, BUILT_IN, Choice, GuestLine, Lines};
 
 const BETWEEN: u8 = 0xff;
 
@@ -179,7 +179,7 @@ fn files(experiment: &Experiment, runs: &[TrialRun], with_summary: bool) -> Vec<
 }
 
 fn said() -> Vec<u8> {
-    let told = Told::Trouble { what: "no zram".to_owned(), next: None }.line();
+    let told = GuestLine::Trouble { what: "no zram".to_owned(), next: None }.line();
     let events = [
         Event::Up { release: "6.12.1".to_owned() },
         Event::Started,
@@ -187,7 +187,7 @@ fn said() -> Vec<u8> {
         Event::File { path: "a/b".to_owned(), bytes: wire::packed(b"x") },
         Event::Trouble { what: "no clock".to_owned() },
         Event::Ended {
-            how: How::Exited(0),
+            how: JobExit::Exited(0),
             left: 0,
             oom_kills: 1,
             ticks: Some(1),
@@ -203,15 +203,15 @@ fn said() -> Vec<u8> {
 /// What a guest says, what its conductor says, and the conductor's lines as the guest passes them on.
 fn heard() -> Vec<Vec<u8>> {
     let lines = [
-        Told::Begins { arm: "a".to_owned(), pair: None, run: 1, of: 3 },
-        Told::Ran(Box::new(TrialRun::not_yet(1, None, "a"))),
-        Told::Forecast(Some(TrialForecast {
+        GuestLine::Begins { arm: "a".to_owned(), pair: None, run: 1, of: 3 },
+        GuestLine::Ran(Box::new(TrialRun::not_yet(1, None, "a"))),
+        GuestLine::Forecast(Some(TrialForecast {
             run_spread: 0.01,
             detectable_effect: 0.02,
             pairs_for_min_effect: 9,
             seconds: 60.0,
         })),
-        Told::Done,
+        GuestLine::Done,
     ]
     .map(|told| told.line())
     .concat();

@@ -13,7 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pagewise_lab::experiment::{Conducted, Control, Heard, Trouble, conduct};
+use pagewise_lab::experiment::{
+    Control, ExperimentError, ExperimentEvent, ExperimentRuns, conduct,
+};
 use pagewise_model::arm::setting;
 use pagewise_model::lend::{
     GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapFile, SwapSpec, ZramDevice, ZramSpec,
@@ -120,12 +122,12 @@ impl Lender for Noting {
     }
 }
 
-fn run(experiment: &Experiment) -> Conducted {
+fn run(experiment: &Experiment) -> ExperimentRuns {
     run_with(experiment, &mut Noting::default(), &AtomicBool::new(false))
 }
 
-fn run_with(experiment: &Experiment, noting: &mut Noting, stop: &AtomicBool) -> Conducted {
-    let mut heard = |_: Heard<'_>| {};
+fn run_with(experiment: &Experiment, noting: &mut Noting, stop: &AtomicBool) -> ExperimentRuns {
+    let mut heard = |_: ExperimentEvent<'_>| {};
     conduct(experiment, Some(noting), &mut Control { stop, heard: &mut heard })
 }
 
@@ -133,7 +135,7 @@ fn sh(script: &str) -> Experiment {
     experiment(&["sh", "-c", script])
 }
 
-fn good(conducted: Conducted) -> Vec<TrialRun> {
+fn good(conducted: ExperimentRuns) -> Vec<TrialRun> {
     assert!(conducted.trouble.is_none(), "{:?}", conducted.trouble);
     conducted.runs
 }
@@ -224,8 +226,8 @@ fn time_is_not_what_starting_takes() {
         (0..number).map(join).collect::<Vec<Instant>>()
     });
     let mut ended = Vec::new();
-    let mut heard = |heard: Heard<'_>| {
-        if let Heard::Ran(_) = heard {
+    let mut heard = |heard: ExperimentEvent<'_>| {
+        if let ExperimentEvent::Ran(_) = heard {
             ended.push(Instant::now());
         }
     };
@@ -247,7 +249,7 @@ fn a_command_that_cannot_be_started_is_named() {
     let _alone = alone();
     for name in ["surely-no-program-of-that-name", "/etc/passwd", "./none"] {
         let conducted = run(&experiment(&[name]));
-        assert!(matches!(&conducted.trouble, Some(Trouble::NoProgram(it)) if it == name));
+        assert!(matches!(&conducted.trouble, Some(ExperimentError::NoProgram(it)) if it == name));
         assert!(conducted.runs.is_empty());
     }
 }
@@ -306,7 +308,7 @@ fn an_arm_that_is_refused_is_named_and_what_was_lent_goes_back() {
     experiment.arms[1].settings.insert(0, setting("vm.page-cluster=0").unwrap());
     let conducted = run_with(&experiment, &mut noting, &AtomicBool::new(false));
     let trouble = conducted.trouble.unwrap();
-    assert!(matches!(&trouble, Trouble::Refused { arm, .. } if arm == "b"), "{trouble}");
+    assert!(matches!(&trouble, ExperimentError::Refused { arm, .. } if arm == "b"), "{trouble}");
     assert_eq!(log.borrow()[4..], ["vm.page-cluster=0", "back 3"]);
 }
 
@@ -315,7 +317,7 @@ fn a_group_without_a_limit_may_lack_and_one_with_may_not() {
     let _alone = alone();
     let experiment = Experiment { memory_limit_bytes: Some(64 << 20), ..sh("true") };
     let trouble = run(&experiment).trouble.unwrap();
-    assert!(matches!(trouble, Trouble::Refused { .. }), "{trouble}");
+    assert!(matches!(trouble, ExperimentError::Refused { .. }), "{trouble}");
 }
 
 /// Also one that refuses to.
@@ -342,15 +344,15 @@ fn who_stops_it_keeps_the_runs_and_nothing_stays_lent() {
     let _alone = alone();
     let (stop, mut noting) = (AtomicBool::new(false), Noting::default());
     let log = noting.log.clone();
-    let mut heard = |heard: Heard<'_>| {
-        if let Heard::Begins { pair: Some(2), .. } = heard {
+    let mut heard = |heard: ExperimentEvent<'_>| {
+        if let ExperimentEvent::Begins { pair: Some(2), .. } = heard {
             stop.store(true, Ordering::SeqCst);
         }
     };
     let experiment = sh("sleep 0.3");
     let mut control = Control { stop: &stop, heard: &mut heard };
     let conducted = conduct(&experiment, Some(&mut noting), &mut control);
-    assert!(matches!(conducted.trouble, Some(Trouble::Stopped)));
+    assert!(matches!(conducted.trouble, Some(ExperimentError::Stopped)));
     assert_eq!(conducted.runs.len(), 1 + 2 + 2);
     assert_eq!(log.borrow().len(), 2 * (5 + 1), "the sixth was lent its setting, and gave it back");
     let trial = judge(&experiment, &conducted.runs);
@@ -488,9 +490,12 @@ fn an_arm_that_hangs_is_dropped_and_one_that_fails_is_trouble() {
     let trial = judge(&hangs, &runs);
     assert_eq!(trial.dropped[0].why, "it took too long in 1 of 1 runs");
     let trouble = run(&scripts(&["true", "true", "exit 3"])).trouble.unwrap();
-    assert!(matches!(&trouble, Trouble::Failed { arm, .. } if arm == "c"), "{trouble}");
+    assert!(matches!(&trouble, ExperimentError::Failed { arm, .. } if arm == "c"), "{trouble}");
     let two = Experiment { deadline, ..scripts(&["true", "sleep 100"]) };
-    assert!(matches!(run(&two).trouble, Some(Trouble::Failed { .. })), "with one nothing goes on");
+    assert!(
+        matches!(run(&two).trouble, Some(ExperimentError::Failed { .. })),
+        "with one nothing goes on"
+    );
 }
 
 #[test]

@@ -216,9 +216,9 @@ fn not_lent(what: &str) -> Refusal {
 mod tests {
     use super::*;
 
-    struct Miser;
+    struct RefusingLender;
 
-    impl Lender for Miser {
+    impl Lender for RefusingLender {
         fn return_loan(&mut self, _: LoanId) -> Result<(), Refusal> {
             Ok(())
         }
@@ -227,14 +227,14 @@ mod tests {
     #[test]
     fn what_a_lender_does_not_implement_is_refused_by_name() {
         let area = SwapArea::Device("/dev/vdb".into());
-        let swap = Miser.lend_swap(&SwapSpec { area, priority: None }).unwrap_err();
+        let swap = RefusingLender.lend_swap(&SwapSpec { area, priority: None }).unwrap_err();
         assert_eq!(swap.to_string(), "swap on /dev/vdb: it is not lent here");
         let zram = KnobSetting::of_instance("zram.mem_limit", "3", "0");
-        let knob = Miser.lend_knob(&zram).unwrap_err();
+        let knob = RefusingLender.lend_knob(&zram).unwrap_err();
         assert_eq!(knob.what, "zram.mem_limit = 0 of 3");
-        assert!(Miser.lend_zram(&ZramSpec::new(Bytes::new(4096))).is_err());
-        assert!(Miser.lend_group(&GroupSpec::default()).is_err());
-        assert!(Miser.lend_swap_file(Path::new("/tmp"), Bytes::new(4096)).is_err());
-        assert_eq!(Miser.swap_folder(), None);
+        assert!(RefusingLender.lend_zram(&ZramSpec::new(Bytes::new(4096))).is_err());
+        assert!(RefusingLender.lend_group(&GroupSpec::default()).is_err());
+        assert!(RefusingLender.lend_swap_file(Path::new("/tmp"), Bytes::new(4096)).is_err());
+        assert_eq!(RefusingLender.swap_folder(), None);
     }
 }

@@ -85,7 +85,7 @@ pub use limit::Limit;
 pub use memory::{Counters, Memory};
 pub use memory_files::{DeletedFile, DeletedKind, MemoryFiles, TmpfsMount};
 pub use mglru::Mglru;
-pub use moment::Moment;
+pub use moment::WatchSample;
 pub use name::{Name, printable, printable_json};
 pub use oom::{
     KernelLog, OomConstraint, OomExplanation, OomFact, OomGroup, OomHost, OomInvoker, OomKill,

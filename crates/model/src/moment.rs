@@ -7,7 +7,7 @@ use crate::{Bytes, Coverage};
 
 /// One process, or several together, at one time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Moment {
+pub struct WatchSample {
     /// Since watching began.
     pub seconds: f64,
     /// Its memory, by size of pages.

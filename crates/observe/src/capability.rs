@@ -10,12 +10,12 @@ use pagewise_model::{Capability, Evidence, FeatureState, HostSummary, Name, Read
 
 use crate::feature::{FEATURES, Feature, Probe};
 use crate::kconfig::Built;
-use crate::module::{self, Place};
+use crate::module::{self, ModuleSource};
 use crate::root::{HostRoot, Refusal, absolute};
 use crate::text::words;
 
 pub(crate) fn read(host: &HostRoot, summary: &HostSummary) -> Vec<Capability> {
-    let places = Places {
+    let places = ProbePaths {
         host,
         zram: host.names("sys/block").into_iter().find(|name| name.starts_with("zram")),
         in_container: summary.container.value().is_some(),
@@ -31,7 +31,7 @@ pub(crate) fn read(host: &HostRoot, summary: &HostSummary) -> Vec<Capability> {
 type Verdict = (FeatureState, Vec<Evidence>);
 
 /// Where to look.
-struct Places<'a> {
+struct ProbePaths<'a> {
     host: &'a HostRoot,
     /// Some zram device, to see which files such devices have.
     zram: Option<String>,
@@ -39,7 +39,7 @@ struct Places<'a> {
 }
 
 /// What a probe saw.
-enum Seen {
+enum ProbeAnswer {
     There(Evidence),
     Denied(Evidence),
     NotThere(Evidence),
@@ -47,10 +47,10 @@ enum Seen {
     Untold,
 }
 
-impl Places<'_> {
+impl ProbePaths<'_> {
     fn judge(&self, feature: &Feature, known: &[Capability]) -> Verdict {
         let seen = match self.see(&feature.probe) {
-            Seen::There(evidence) => {
+            ProbeAnswer::There(evidence) => {
                 return (FeatureState::Present, self.present(feature, evidence));
             }
             other => other,
@@ -62,24 +62,26 @@ impl Places<'_> {
             return (whole.state.clone(), whole.evidence.clone());
         }
         match seen {
-            Seen::Denied(evidence) => (FeatureState::Denied, vec![evidence]),
-            Seen::Untold => self.as_built(feature),
-            Seen::NotThere(evidence) | Seen::There(evidence) => self.why_not(feature, evidence),
+            ProbeAnswer::Denied(evidence) => (FeatureState::Denied, vec![evidence]),
+            ProbeAnswer::Untold => self.as_built(feature),
+            ProbeAnswer::NotThere(evidence) | ProbeAnswer::There(evidence) => {
+                self.why_not(feature, evidence)
+            }
         }
     }
 
-    fn see(&self, probe: &Probe) -> Seen {
+    fn see(&self, probe: &Probe) -> ProbeAnswer {
         match probe {
             Probe::Paths(paths) => {
                 let there = paths.iter().find(|path| self.host.exists(path));
-                there.map_or_else(|| first_missing(paths), |path| Seen::There(exists(path)))
+                there.map_or_else(|| first_missing(paths), |path| ProbeAnswer::There(exists(path)))
             }
             Probe::ZramFile(name) => match &self.zram {
                 Some(zram) => self.see(&Probe::Paths(&[&format!("sys/block/{zram}/{name}")])),
-                None => Seen::Untold,
+                None => ProbeAnswer::Untold,
             },
             Probe::ZramDevice => match &self.zram {
-                Some(zram) => Seen::There(exists(&format!("sys/block/{zram}"))),
+                Some(zram) => ProbeAnswer::There(exists(&format!("sys/block/{zram}"))),
                 None => self.see(&Probe::Paths(&["sys/class/zram-control"])),
             },
             Probe::Read(path) => seen_by_reading(path, self.host.bytes(path), |_| true),
@@ -90,11 +92,11 @@ impl Places<'_> {
                 let zram =
                     self.zram.as_ref().map(|zram| format!("sys/kernel/debug/zram/{zram}/{file}"));
                 match zram.filter(|path| self.host.exists(path)) {
-                    Some(path) => Seen::There(exists(&path)),
-                    None => Seen::Untold,
+                    Some(path) => ProbeAnswer::There(exists(&path)),
+                    None => ProbeAnswer::Untold,
                 }
             }
-            Probe::Configuration(_) => Seen::Untold,
+            Probe::Configuration(_) => ProbeAnswer::Untold,
         }
     }
 
@@ -151,8 +153,8 @@ impl Places<'_> {
 
     fn in_folder(&self, module: &'static str, so_far: &[Evidence]) -> Option<Verdict> {
         let (state, found) = match module::find(self.host, module)? {
-            Place::Loadable(line) => (FeatureState::Loadable { module }, line),
-            Place::BuiltIn(line) => (FeatureState::Missing, line),
+            ModuleSource::Loadable(line) => (FeatureState::Loadable { module }, line),
+            ModuleSource::BuiltIn(line) => (FeatureState::Missing, line),
         };
         Some((state, so_far.iter().cloned().chain([found]).collect()))
     }
@@ -172,20 +174,22 @@ fn exists(path: &str) -> Evidence {
     at(path, "exists")
 }
 
-fn first_missing(paths: &[&str]) -> Seen {
-    paths.first().map_or(Seen::Untold, |path| Seen::NotThere(at(path, "no such file")))
+fn first_missing(paths: &[&str]) -> ProbeAnswer {
+    paths
+        .first()
+        .map_or(ProbeAnswer::Untold, |path| ProbeAnswer::NotThere(at(path, "no such file")))
 }
 
 fn seen_by_reading(
     path: &str,
     read: Result<Vec<u8>, Refusal>,
     is_it: impl FnOnce(&[u8]) -> bool,
-) -> Seen {
+) -> ProbeAnswer {
     match read {
-        Ok(text) if is_it(&text) => Seen::There(at(path, first_line(&text))),
-        Ok(text) => Seen::NotThere(at(path, first_line(&text))),
-        Err(Refusal::Denied(help)) => Seen::Denied(at(path, help)),
-        Err(Refusal::Absent(why)) => Seen::NotThere(at(path, why)),
+        Ok(text) if is_it(&text) => ProbeAnswer::There(at(path, first_line(&text))),
+        Ok(text) => ProbeAnswer::NotThere(at(path, first_line(&text))),
+        Err(Refusal::Denied(help)) => ProbeAnswer::Denied(at(path, help)),
+        Err(Refusal::Absent(why)) => ProbeAnswer::NotThere(at(path, why)),
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) const ASKED: &[&str] = &["zram"];
 
 /// Where a module was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ModuleSource {
     /// A file that modprobe would load.
     Loadable(Evidence),
     /// Part of the kernel.
@@ -27,13 +27,13 @@ pub(crate) enum Place {
 }
 
 /// Looks for `module`; `None` where no list names it or none can be read.
-pub(crate) fn find(host: &HostRoot, module: &str) -> Option<Place> {
+pub(crate) fn find(host: &HostRoot, module: &str) -> Option<ModuleSource> {
     let release = kconfig::release(host)?;
     FOLDERS.iter().find_map(|folder| {
         let listed = |list: &str| line_of(host, &format!("{folder}/{release}/{list}"), module);
         listed("modules.dep")
-            .map(Place::Loadable)
-            .or_else(|| listed("modules.builtin").map(Place::BuiltIn))
+            .map(ModuleSource::Loadable)
+            .or_else(|| listed("modules.builtin").map(ModuleSource::BuiltIn))
     })
 }
 
@@ -86,7 +86,8 @@ mod tests {
                 "kernel/mm/zsmalloc.ko{end}:\n\
                  kernel/drivers/block/zram/zram.ko{end}: kernel/mm/zsmalloc.ko{end}\n"
             );
-            let Some(Place::Loadable(evidence)) = find(&host("modules.dep", &dep), "zram") else {
+            let Some(ModuleSource::Loadable(evidence)) = find(&host("modules.dep", &dep), "zram")
+            else {
                 panic!("zram.ko{end} not found")
             };
             assert_eq!(evidence.line, Some(2));
@@ -104,7 +105,7 @@ mod tests {
     #[test]
     fn built_in_is_told_from_loadable() {
         let builtin = host("modules.builtin", "kernel/drivers/block/zram/zram.ko\n");
-        assert!(matches!(find(&builtin, "zram"), Some(Place::BuiltIn(_))));
+        assert!(matches!(find(&builtin, "zram"), Some(ModuleSource::BuiltIn(_))));
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl TrustedFolder {
         let flags = PASS | OFlags::DIRECTORY;
         let handle = rustix::fs::openat(&self.handle, name, flags, Mode::empty());
         let folder = Self { handle: handle.map_err(|errno| at(&path, errno))?, path };
-        folder.check(Place::Last)?;
+        folder.check(PathPosition::Last)?;
         Ok(folder)
     }
 
@@ -129,7 +129,7 @@ impl TrustedFolder {
         let flags = PASS | OFlags::DIRECTORY;
         let handle = rustix::fs::openat(CWD, &path, flags, Mode::empty());
         let root = Self { handle: handle.map_err(|errno| at(&path, errno))?, path };
-        root.check(Place::Between)?;
+        root.check(PathPosition::Between)?;
         Ok(root)
     }
 
@@ -148,7 +148,7 @@ impl TrustedFolder {
                 Step::Link(_) => return Err(at(path, Errno::LOOP)),
             }
         }
-        here.check(Place::Last)?;
+        here.check(PathPosition::Last)?;
         Ok(here)
     }
 
@@ -167,7 +167,7 @@ impl TrustedFolder {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {
                 let folder = Self { handle, path };
-                folder.check(Place::Between)?;
+                folder.check(PathPosition::Between)?;
                 Ok(Step::Into(folder))
             }
             FileType::Symlink => {
@@ -196,7 +196,7 @@ impl TrustedFolder {
         rustix::fs::openat(&self.handle, name, PASS, Mode::empty())
     }
 
-    fn check(&self, place: Place) -> Result<(), FolderError> {
+    fn check(&self, place: PathPosition) -> Result<(), FolderError> {
         let stat = rustix::fs::fstat(&self.handle).map_err(|errno| at(&self.path, errno))?;
         let us = rustix::process::geteuid().as_raw();
         match danger(stat.st_uid, stat.st_mode & 0o7777, us, place) {
@@ -212,7 +212,7 @@ fn at(path: &Path, source: impl Into<io::Error>) -> FolderError {
 
 /// Where on a path a folder is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum PathPosition {
     Between,
     Last,
 }
@@ -232,11 +232,11 @@ fn is_ours_or_roots(stat: &Stat) -> bool {
 }
 
 /// Why somebody other than user `us` and root could change what lies in a folder.
-fn danger(owner: u32, mode: u32, us: u32, place: Place) -> Option<String> {
+fn danger(owner: u32, mode: u32, us: u32, place: PathPosition) -> Option<String> {
     if owner != 0 && owner != us {
         return Some(format!("it belongs to user {owner}, and we run as user {us}"));
     }
-    let is_like_tmp = owner == 0 && mode & STICKY != 0 && place == Place::Between;
+    let is_like_tmp = owner == 0 && mode & STICKY != 0 && place == PathPosition::Between;
     (mode & OTHERS_WRITE != 0 && !is_like_tmp)
         .then(|| format!("its mode is {mode:04o}: others may write there"))
 }
@@ -280,7 +280,7 @@ mod tests {
             (0, 0o1777, 1000, true, false),
         ] {
             let is_taken = |place| danger(owner, mode, us, place).is_none();
-            let found = (is_taken(Place::Between), is_taken(Place::Last));
+            let found = (is_taken(PathPosition::Between), is_taken(PathPosition::Last));
             assert_eq!(found, (between, last), "{owner} {mode:o} as {us}");
         }
     }

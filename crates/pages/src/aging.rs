@@ -10,7 +10,7 @@
 //! of a size drawn from the same pages. It gives the upper end of an interval whose lower end is the
 //! fresh fill; a pool that mostly shrinks holds more still, until it is compacted.
 
-use crate::zsmalloc::{Class, Stored, Zsmalloc};
+use crate::zsmalloc::{Class, ClassPages, Zsmalloc};
 
 /// Objects that are played with at most.
 const OBJECTS: u64 = 20_000;
@@ -29,7 +29,7 @@ const NONE: usize = usize::MAX;
 /// The most memory held while pages are overwritten, per memory held after a fresh fill of the same
 /// pages.
 #[must_use]
-pub fn wear(pool: &Zsmalloc, stored: &Stored) -> f64 {
+pub fn wear(pool: &Zsmalloc, stored: &ClassPages) -> f64 {
     let total: u64 = stored.objects().iter().sum();
     if total == 0 {
         return 1.0;
@@ -45,7 +45,7 @@ pub fn wear(pool: &Zsmalloc, stored: &Stored) -> f64 {
 /// The most memory that a pool of these objects held while it was used, per that of a fresh one.
 fn played(pool: &Zsmalloc, classes: &[usize], draw: &mut Draw) -> f64 {
     let mut worn = Pool::new(pool);
-    let mut places: Vec<Place> = classes.iter().map(|class| worn.store(*class)).collect();
+    let mut places: Vec<ObjectSlot> = classes.iter().map(|class| worn.store(*class)).collect();
     let fresh = worn.pages;
     let mut most = fresh;
     for _ in 0..classes.len() as u64 * TIMES {
@@ -58,7 +58,7 @@ fn played(pool: &Zsmalloc, classes: &[usize], draw: &mut Draw) -> f64 {
 }
 
 /// The class of each object, in the shares of `stored`.
-fn spread(stored: &Stored, total: u64) -> Vec<usize> {
+fn spread(stored: &ClassPages, total: u64) -> Vec<usize> {
     let scale = total.div_ceil(OBJECTS).max(1);
     let of_class = |(class, count): (usize, u64)| {
         std::iter::repeat_n(class, usize::try_from(count.div_ceil(scale)).unwrap_or(0))
@@ -68,7 +68,7 @@ fn spread(stored: &Stored, total: u64) -> Vec<usize> {
 
 /// Where an object lies.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct ObjectSlot {
     class: usize,
     zspage: usize,
 }
@@ -87,17 +87,17 @@ impl Pool {
         }
     }
 
-    fn store(&mut self, class: usize) -> Place {
+    fn store(&mut self, class: usize) -> ObjectSlot {
         let zspages = &mut self.classes[class];
         let zspage = zspages.with_room().unwrap_or_else(|| {
             self.pages += zspages.class.pages;
             zspages.begin()
         });
         zspages.change(zspage, 1);
-        Place { class, zspage }
+        ObjectSlot { class, zspage }
     }
 
-    fn free(&mut self, place: Place) {
+    fn free(&mut self, place: ObjectSlot) {
         let zspages = &mut self.classes[place.class];
         zspages.change(place.zspage, -1);
         if zspages.used[place.zspage] == 0 {
@@ -209,7 +209,7 @@ mod tests {
         fn nothing_is_lost(steps in prop::collection::vec((0usize..4096, any::<bool>(), any::<u16>()), 1..300)) {
             let pool = KERNELS[2].pool(4096);
             let mut worn = Pool::new(&pool);
-            let mut places: Vec<Place> = Vec::new();
+            let mut places: Vec<ObjectSlot> = Vec::new();
             for (size, store, pick) in steps {
                 if store || places.is_empty() {
                     places.push(worn.store(pool.class_of(size)));

@@ -22,7 +22,7 @@ use std::hash::Hasher;
 use pagewise_model::{Contents, MemoryKind, Repeated};
 
 use crate::interval::Sums;
-use crate::saved::{Seen, Within};
+use crate::saved::{DrawCounts, ValueRange};
 
 /// Bits below the hash: sizes up to a page of 4 KiB, in bytes; of larger pages in as many steps.
 const SIZE_BITS: u32 = 13;
@@ -62,9 +62,9 @@ struct Stream {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Found {
     /// Pages that are like an earlier one.
-    pub pages: Within,
+    pub pages: ValueRange,
     /// What those are stored with.
-    pub bytes: Within,
+    pub bytes: ValueRange,
     /// Pages that KSM would free: it leaves out shmem and files, and takes same-filled pages.
     pub ksm_pages: u64,
     /// Whether all contents were kept: pages are counted then, and all contents known.
@@ -290,7 +290,7 @@ fn each_content(sources: &[&mut Duplicates], page: usize, mut take: impl FnMut(C
 
 /// What is summed over contents.
 struct Count {
-    seen: Seen,
+    seen: DrawCounts,
     zeros: Content,
     private: u64,
     different_private: u64,
@@ -300,7 +300,7 @@ struct Count {
 impl Count {
     fn new(page: usize, halvings: u32) -> Self {
         Self {
-            seen: Seen::new(page, halvings),
+            seen: DrawCounts::new(page, halvings),
             zeros: Content::new(Contents::Zeros),
             private: 0,
             different_private: 0,
@@ -414,8 +414,8 @@ mod tests {
             }).collect();
             let found = found(&mut sources.iter_mut().collect::<Vec<_>>());
             let (pages, bytes, ksm, most) = oracle(&pages);
-            prop_assert_eq!(found.pages, Within { value: pages, ends: [pages, pages] });
-            prop_assert_eq!(found.bytes, Within { value: bytes, ends: [bytes, bytes] });
+            prop_assert_eq!(found.pages, ValueRange { value: pages, ends: [pages, pages] });
+            prop_assert_eq!(found.bytes, ValueRange { value: bytes, ends: [bytes, bytes] });
             prop_assert_eq!((found.ksm_pages, found.is_exact), (ksm, true));
             let copies = |named: &Repeated| named.copies;
             let expected: Vec<u64> = most.iter().take(NAMED).map(|(copies, _)| *copies).collect();
@@ -479,6 +479,6 @@ mod tests {
         assert_eq!(found(&mut []), Found { is_exact: true, ..Found::default() });
         let mut empty = Duplicates::new(4096);
         empty.thin(7);
-        assert_eq!(found(&mut [&mut empty]).pages, Within::default());
+        assert_eq!(found(&mut [&mut empty]).pages, ValueRange::default());
     }
 }

@@ -22,17 +22,17 @@
 use pagewise_model::Ends;
 
 use crate::interval::{Sums, Z};
-use crate::zsmalloc::{Class, Seen, Stored, Zsmalloc};
+use crate::zsmalloc::{Class, ClassPages, ClassSample, Zsmalloc};
 
 /// zram's `mem_used_total` once the pages of `places` were stored, judged by those in `stored`, whose
 /// parts of zspages add up to `parts`.
 #[must_use]
-pub fn used(pool: &Zsmalloc, stored: &Stored, parts: &Sums, places: u64) -> (u64, Ends<u64>) {
+pub fn used(pool: &Zsmalloc, stored: &ClassPages, parts: &Sums, places: u64) -> (u64, Ends<u64>) {
     if parts.count() >= places {
         let exact = pool.used_after_fresh_fill(stored).get();
         return (exact, [exact, exact]);
     }
-    let of_classes = Rest::of(pool, stored, parts.count(), places);
+    let of_classes = UnusedSpace::of(pool, stored, parts.count(), places);
     let all = places as f64;
     let used = parts.mean() * all + of_classes.mean;
     let [low, high] = parts.mean_interval(places).map(|mean| mean * all);
@@ -46,14 +46,14 @@ pub fn used(pool: &Zsmalloc, stored: &Stored, parts: &Sums, places: u64) -> (u64
 
 /// Bytes of zspages that hold no object.
 #[derive(Debug, Clone, Copy, Default)]
-struct Rest {
+struct UnusedSpace {
     mean: f64,
     variance: f64,
 }
 
-impl Rest {
-    fn of(pool: &Zsmalloc, stored: &Stored, sampled: u64, places: u64) -> Self {
-        let classes: Vec<(Class, Seen)> = stored.of_classes(pool).collect();
+impl UnusedSpace {
+    fn of(pool: &Zsmalloc, stored: &ClassPages, sampled: u64, places: u64) -> Self {
+        let classes: Vec<(Class, ClassSample)> = stored.of_classes(pool).collect();
         let (n, all) = (sampled.max(1) as f64, places as f64);
         let per_drawn = (all - n) / n;
         let seen: f64 = classes.iter().map(|(_, seen)| seen.shares).sum();
@@ -65,7 +65,7 @@ impl Rest {
         for ((class, seen), near) in classes.iter().zip(near) {
             let (of_seen, of_unseen) = (per_drawn * seen.shares * known, per_drawn * unseen * near);
             let uneven = if seen.shares > 0.0 { seen.squares / seen.shares } else { 1.0 };
-            let left = Left {
+            let left = ClassCount {
                 least: seen.shares,
                 mean: of_seen + of_unseen,
                 variance: of_unseen + of_seen * (1.0 + per_drawn) * uneven,
@@ -94,12 +94,12 @@ impl Rest {
 }
 
 /// How many classes there are that the sample did not meet, judged by those met once and twice (Chao).
-fn classes_not_met(classes: &[(Class, Seen)]) -> f64 {
+fn classes_not_met(classes: &[(Class, ClassSample)]) -> f64 {
     met(classes, 1).powi(2) / (2.0 * (met(classes, 2) + 1.0))
 }
 
 /// Classes that the sample met so often.
-fn met(classes: &[(Class, Seen)], times: u64) -> f64 {
+fn met(classes: &[(Class, ClassSample)], times: u64) -> f64 {
     classes.iter().filter(|(_, seen)| seen.objects == times).count() as f64
 }
 
@@ -108,7 +108,7 @@ const NEAR: usize = 4;
 
 /// How likely a page that no drawn one resembles belongs to each class: sizes that were not seen lie
 /// near those that were.
-fn near(classes: &[(Class, Seen)]) -> Vec<f64> {
+fn near(classes: &[(Class, ClassSample)]) -> Vec<f64> {
     let mut weights = vec![0.0; classes.len()];
     for (at, _) in classes.iter().enumerate().filter(|(_, (_, seen))| seen.objects > 0) {
         for (other, weight) in weights.iter_mut().enumerate().skip(at.saturating_sub(NEAR)) {
@@ -124,20 +124,20 @@ fn near(classes: &[(Class, Seen)]) -> Vec<f64> {
 
 /// How many objects a class has: those seen, and about so many more.
 #[derive(Debug, Clone, Copy)]
-struct Left {
+struct ClassCount {
     least: f64,
     mean: f64,
     variance: f64,
 }
 
-impl Left {
+impl ClassCount {
     /// What is empty of the last zspage, of so many bytes and objects.
-    fn rest(self, bytes: f64, objects: f64) -> Rest {
+    fn rest(self, bytes: f64, objects: f64) -> UnusedSpace {
         let deviation = self.variance.sqrt();
         if 7.0 * deviation > 4.0 * objects {
             let spread = bytes * ((objects * objects - 1.0) / 12.0).sqrt() / objects;
             let mean = bytes * (objects - 1.0) / (2.0 * objects);
-            return Rest { mean, variance: spread * spread };
+            return UnusedSpace { mean, variance: spread * spread };
         }
         let empty = |more: f64| {
             let count = (self.least + more).round();
@@ -152,7 +152,7 @@ impl Left {
             squares += likely * empty * empty;
         }
         let mean = sum / weights;
-        Rest { mean, variance: (squares / weights - mean * mean).max(0.0) }
+        UnusedSpace { mean, variance: (squares / weights - mean * mean).max(0.0) }
     }
 
     /// Of each number up to the last one: negative binomial, which has this mean and variance.

@@ -13,7 +13,7 @@ use crate::interval::Population;
 
 /// Where a page is.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct PagePosition {
     /// Its address divided by the page size.
     pub number: u64,
     /// Whose it is.
@@ -24,7 +24,7 @@ pub struct Place {
     pub share: f64,
 }
 
-impl Default for Place {
+impl Default for PagePosition {
     fn default() -> Self {
         Self { number: 0, kind: MemoryKind::default(), huge: None, share: 1.0 }
     }
@@ -44,7 +44,7 @@ pub(crate) struct Huge {
 
 impl Huge {
     /// Counts a page; `per_range` pages make a huge one.
-    pub(crate) fn add(&mut self, place: Place, is_zero: bool, per_range: u64) {
+    pub(crate) fn add(&mut self, place: PagePosition, is_zero: bool, per_range: u64) {
         let Some(huge) = place.huge else { return };
         self.known += 1;
         if huge {
@@ -116,7 +116,11 @@ mod tests {
     fn seen(pages: impl IntoIterator<Item = (u64, Option<bool>, bool)>) -> Huge {
         let mut huge = Huge::default();
         for (number, is_huge, is_zero) in pages {
-            huge.add(Place { number, huge: is_huge, ..Place::default() }, is_zero, 512);
+            huge.add(
+                PagePosition { number, huge: is_huge, ..PagePosition::default() },
+                is_zero,
+                512,
+            );
         }
         huge
     }

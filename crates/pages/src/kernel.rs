@@ -31,7 +31,7 @@ const LEAST_WASTE: Rule = Rule::LeastWaste { longest: 8 };
 
 /// What a kernel shows of itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Shown {
+pub struct KernelTraits {
     /// `CONFIG_ZSMALLOC_CHAIN_SIZE`; `None` where its configuration lacks it or cannot be read.
     pub chain_size: Option<usize>,
     /// Whether a zram device has `algorithm_params`; `None` where there is no device.
@@ -49,7 +49,7 @@ impl Kernel {
 
     /// A kernel that shows this. What it does not show is taken from the newest row.
     #[must_use]
-    pub fn of(shown: &Shown) -> Self {
+    pub fn of(shown: &KernelTraits) -> Self {
         let [old, .., new] = KERNELS;
         let kernel = if shown.algorithm_params == Some(false) { old } else { new };
         let rule = shown.chain_size.map_or(kernel.rule, |longest| Rule::LeastWaste { longest });

@@ -10,13 +10,13 @@
 
 /// Draws pages.
 #[derive(Debug, Clone, Copy)]
-pub struct Lot {
+pub struct RandomDraw {
     seed: u64,
     /// Pages with a number up to this are drawn.
     most: u64,
 }
 
-impl Lot {
+impl RandomDraw {
     /// Draws about `wanted` of `population` pages.
     #[must_use]
     pub fn new(seed: u64, wanted: u64, population: u64) -> Self {
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn every_stretch_of_every_source_has_its_share() {
         for seed in 0..20 {
-            let lot = Lot::new(seed, 100, 1000);
+            let lot = RandomDraw::new(seed, 100, 1000);
             for source in 0..5 {
                 for first in [0, 1 << 20, 0x7f00_0000_0000] {
                     let drawn = (first..first + 1000).filter(|page| lot.draws(source, *page));
@@ -68,7 +68,7 @@ mod tests {
     /// Whether a page is drawn says nothing of its neighbour: of 100,000 pairs a hundredth.
     #[test]
     fn neighbours_are_independent() {
-        let lot = Lot::new(7, 1, 10);
+        let lot = RandomDraw::new(7, 1, 10);
         let both = |page: &u64| lot.draws(0, *page) && lot.draws(0, page + 1);
         let pairs = (0..100_000).filter(both).count();
         assert!((800..1200).contains(&pairs), "{pairs}");
@@ -79,8 +79,8 @@ mod tests {
 
     #[test]
     fn all_is_all_and_none_is_none() {
-        assert!((0..1000).all(|page| Lot::all().draws(3, page)));
-        assert!((0..1000).all(|page| Lot::new(1, 1000, 1000).draws(3, page)));
-        assert!(!(0..1000).any(|page| Lot::new(1, 0, 1000).draws(3, page)));
+        assert!((0..1000).all(|page| RandomDraw::all().draws(3, page)));
+        assert!((0..1000).all(|page| RandomDraw::new(1, 1000, 1000).draws(3, page)));
+        assert!(!(0..1000).any(|page| RandomDraw::new(1, 0, 1000).draws(3, page)));
     }
 }

@@ -29,14 +29,14 @@ use crate::interval::{Sums, Z};
 
 /// A number, and the interval it lies in: where both ends are the number it was counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Within {
+pub struct ValueRange {
     /// The number.
     pub value: u64,
     /// The ends.
     pub ends: Ends<u64>,
 }
 
-impl Within {
+impl ValueRange {
     fn counted(value: u64) -> Self {
         Self { value, ends: [value, value] }
     }
@@ -51,7 +51,7 @@ impl Within {
 
 /// What was seen.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen {
+pub(crate) struct DrawCounts {
     page: f64,
     /// How many contents one that was kept stands for.
     stands_for: f64,
@@ -63,12 +63,12 @@ pub(crate) struct Seen {
     copies: u64,
     /// What storing the duplicates once saves, where all were sized.
     bytes: u64,
-    drawn: Drawn,
+    drawn: DrawSums,
 }
 
 /// Sums over the pages drawn whose content was kept, by `a` = 1/copies and the size `s`.
 #[derive(Debug, Clone, Copy, Default)]
-struct Drawn {
+struct DrawSums {
     pages: f64,
     /// Of those the ones with copies.
     repeated: f64,
@@ -82,7 +82,7 @@ struct Drawn {
     aa_ss: f64,
 }
 
-impl Drawn {
+impl DrawSums {
     fn add(&mut self, pages: f64, a: f64, s: f64) {
         self.pages += pages;
         self.repeated += if a < 1.0 { pages } else { 0.0 };
@@ -97,7 +97,7 @@ impl Drawn {
     }
 }
 
-impl Seen {
+impl DrawCounts {
     pub(crate) fn new(page: usize, halvings: u32) -> Self {
         let stands_for = 2f64.powi(i32::try_from(halvings).unwrap_or(i32::MAX));
         Self {
@@ -108,7 +108,7 @@ impl Seen {
             contents: 0,
             copies: 0,
             bytes: 0,
-            drawn: Drawn::default(),
+            drawn: DrawSums::default(),
         }
     }
 
@@ -130,14 +130,14 @@ impl Seen {
         (kept as f64 * self.stands_for) as u64
     }
 
-    pub(crate) fn duplicates(&self) -> Within {
+    pub(crate) fn duplicates(&self) -> ValueRange {
         let surely = self.copies - self.contents;
         if self.has_all() {
-            return Within::counted(surely);
+            return ValueRange::counted(surely);
         }
         let most = self.pages.saturating_sub(self.contents) as f64;
         let value = self.pages as f64 - self.different();
-        Within::around(value, Z * self.different_error(), [surely as f64, most])
+        ValueRange::around(value, Z * self.different_error(), [surely as f64, most])
     }
 
     /// How many different contents there are.
@@ -150,20 +150,20 @@ impl Seen {
     }
 
     /// What storing duplicates once saves.
-    pub(crate) fn saved(&self) -> Within {
+    pub(crate) fn saved(&self) -> ValueRange {
         let duplicates = self.duplicates();
         let sized = self.drawn.pages + self.left_out.count() as f64;
         let most = duplicates.ends[1] as f64 * self.page;
         match (self.has_all(), sized >= self.pages as f64) {
-            (true, true) => Within::counted(self.bytes),
-            _ if sized < 2.0 => Within::around(most / 2.0, most, [0.0, most]),
+            (true, true) => ValueRange::counted(self.bytes),
+            _ if sized < 2.0 => ValueRange::around(most / 2.0, most, [0.0, most]),
             (true, false) => {
                 let (value, error) = self.by_ratio(duplicates.value as f64, sized);
-                Within::around(value, Z * error, [0.0, most])
+                ValueRange::around(value, Z * error, [0.0, most])
             }
             (false, _) => {
                 let (value, error) = self.by_difference(sized);
-                Within::around(value, Z * error, [0.0, most])
+                ValueRange::around(value, Z * error, [0.0, most])
             }
         }
     }

@@ -12,11 +12,11 @@ use pagewise_model::Ends;
 
 use crate::codec::{Algorithm, Sizer};
 use crate::duplicates::Duplicates;
-use crate::huge::{Huge, Place};
+use crate::huge::{Huge, PagePosition};
 use crate::interval::Sums;
 use crate::kernel::Kernel;
 use crate::same;
-use crate::zsmalloc::{Stored, Zsmalloc};
+use crate::zsmalloc::{ClassPages, Zsmalloc};
 
 /// What is asked about each page.
 #[derive(Debug, Clone)]
@@ -57,7 +57,7 @@ impl Engine {
 
     /// Adds a page to a tally of the same question, and compresses it. A page that is shorter than
     /// others, as at the end of a file, is filled up with zeros by the caller.
-    pub fn add(&mut self, page: &[u8], place: Place, tally: &mut Tally) {
+    pub fn add(&mut self, page: &[u8], place: PagePosition, tally: &mut Tally) {
         tally.sized += 1;
         match self.filled(page, place, tally) {
             true => tally.algorithms.iter_mut().for_each(|stores| stores.nothing(place.share)),
@@ -66,7 +66,7 @@ impl Engine {
     }
 
     /// Adds a page without compressing it: it only counts for duplicates and what is same-filled.
-    pub fn add_unsized(&mut self, page: &[u8], place: Place, tally: &mut Tally) {
+    pub fn add_unsized(&mut self, page: &[u8], place: PagePosition, tally: &mut Tally) {
         let filled = self.filled(page, place, tally);
         if let (false, Some(duplicates)) = (filled, &mut tally.duplicates) {
             duplicates.add(place.kind, page, None);
@@ -74,7 +74,7 @@ impl Engine {
     }
 
     /// Whether one word fills it; then it is counted.
-    fn filled(&self, page: &[u8], place: Place, tally: &mut Tally) -> bool {
+    fn filled(&self, page: &[u8], place: PagePosition, tally: &mut Tally) -> bool {
         debug_assert_eq!(page.len(), self.page);
         tally.sampled.add_share(1.0, place.share);
         let filled = same::filled(page);
@@ -88,7 +88,7 @@ impl Engine {
         true
     }
 
-    fn size(&mut self, page: &[u8], place: Place, tally: &mut Tally) {
+    fn size(&mut self, page: &[u8], place: PagePosition, tally: &mut Tally) {
         let mut first = None;
         for (sizer, stores) in self.sizers.iter_mut().zip(&mut tally.algorithms) {
             let size = sizer.size(page);
@@ -125,7 +125,7 @@ pub(crate) struct Stores {
     pub(crate) compressed_bytes: u64,
     /// Pages.
     pub(crate) huge: f64,
-    pub(crate) stored: Stored,
+    pub(crate) stored: ClassPages,
 }
 
 impl Tally {

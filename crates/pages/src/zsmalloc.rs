@@ -153,14 +153,14 @@ impl Zsmalloc {
 
     /// A count of stored pages per class, all zero.
     #[must_use]
-    pub fn nothing_stored(&self) -> Stored {
-        Stored { classes: vec![Seen::default(); self.classes.len()] }
+    pub fn nothing_stored(&self) -> ClassPages {
+        ClassPages { classes: vec![ClassSample::default(); self.classes.len()] }
     }
 
     /// zram's `mem_used_total` after these were stored and nothing else ever was.
     #[must_use]
-    pub fn used_after_fresh_fill(&self, stored: &Stored) -> Bytes {
-        let zspages = |(class, seen): (Class, Seen)| {
+    pub fn used_after_fresh_fill(&self, stored: &ClassPages) -> Bytes {
+        let zspages = |(class, seen): (Class, ClassSample)| {
             let pages = seen.shares.round() as u64;
             pages.div_ceil(class.objects as u64) * (class.pages * self.page) as u64
         };
@@ -170,7 +170,7 @@ impl Zsmalloc {
 
 /// Of a class what was stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct ClassSample {
     /// Places that were looked at.
     pub(crate) objects: u64,
     /// The pages that they account for, and the sum of the squares.
@@ -180,11 +180,11 @@ pub(crate) struct Seen {
 
 /// How many pages each class stores.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stored {
-    classes: Vec<Seen>,
+pub struct ClassPages {
+    classes: Vec<ClassSample>,
 }
 
-impl Stored {
+impl ClassPages {
     /// Counts a page that compresses to `size`.
     pub fn add(&mut self, pool: &Zsmalloc, size: usize) {
         self.add_share(pool, size, 1.0);
@@ -204,7 +204,7 @@ impl Stored {
         self.classes.iter().map(|seen| seen.shares.ceil() as u64).collect()
     }
 
-    pub(crate) fn of_classes(&self, pool: &Zsmalloc) -> impl Iterator<Item = (Class, Seen)> {
+    pub(crate) fn of_classes(&self, pool: &Zsmalloc) -> impl Iterator<Item = (Class, ClassSample)> {
         pool.classes.iter().copied().zip(self.classes.iter().copied())
     }
 

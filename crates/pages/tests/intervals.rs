@@ -14,12 +14,12 @@ use pagewise_model::MemoryKind;
 use pagewise_pages::codec::Algorithm;
 use pagewise_pages::duplicates::{Duplicates, Found, found};
 use pagewise_pages::fill::used;
-use pagewise_pages::huge::Place;
+use pagewise_pages::huge::PagePosition;
 use pagewise_pages::interval::{Population, Sums, pages_interval};
 use pagewise_pages::kernel::KERNELS;
-use pagewise_pages::lot::Lot;
+use pagewise_pages::lot::RandomDraw;
 use pagewise_pages::tally::{Engine, Question, Tally};
-use pagewise_pages::zsmalloc::{Stored, Zsmalloc};
+use pagewise_pages::zsmalloc::{ClassPages, Zsmalloc};
 
 const PAGES: usize = 20_000;
 const SAMPLES: usize = 2000;
@@ -82,7 +82,7 @@ fn image(kind: Kind) -> Vec<(f64, bool)> {
     let mut engine = Engine::new(&question);
     let mut seen = |page: &[u8]| {
         let mut tally = Tally::new(&question);
-        engine.add(page, Place::default(), &mut tally);
+        engine.add(page, PagePosition::default(), &mut tally);
         (tally.compressed_bytes(0) as f64, tally.same_filled() > 0.0)
     };
     (0..PAGES)
@@ -140,7 +140,7 @@ fn of_a_hundred_intervals_of_a_size_ninety_five_hold_it() {
 }
 
 /// What a pool holds after pages of these sizes were stored, where one word does not fill them.
-fn pool_of(pool: &Zsmalloc, pages: &[(f64, bool)]) -> (Stored, Sums) {
+fn pool_of(pool: &Zsmalloc, pages: &[(f64, bool)]) -> (ClassPages, Sums) {
     let (mut stored, mut parts) = (pool.nothing_stored(), Sums::default());
     for (size, same) in pages {
         let size = *size as usize;
@@ -329,7 +329,7 @@ fn copied(copies: Copies) -> Vec<(u64, usize)> {
 }
 
 /// Looks at all pages and sizes those drawn; another round has other hashes and draws others.
-fn looked(pages: &[(u64, usize)], lot: Lot, halvings: u32, round: u64) -> Found {
+fn looked(pages: &[(u64, usize)], lot: RandomDraw, halvings: u32, round: u64) -> Found {
     let mut seen = Duplicates::new(4096);
     seen.thin(halvings);
     for (at, (content, size)) in (0u64..).zip(pages) {
@@ -346,11 +346,11 @@ fn holds([low, high]: [u64; 2], truth: u64) -> usize {
 /// Shares of `ROUNDS` intervals that hold the number of duplicates and what they save.
 fn coverage(pages: &[(u64, usize)], halvings: u32) -> (f64, f64) {
     const ROUNDS: u64 = 1000;
-    let truth = looked(pages, Lot::all(), 0, 0);
+    let truth = looked(pages, RandomDraw::all(), 0, 0);
     assert_eq!(truth.bytes.ends, [truth.bytes.value; 2], "where all is known");
     let (mut of_pages, mut of_bytes) = (0, 0);
     for round in 1..=ROUNDS {
-        let lot = Lot::new(round, DRAWN as u64, PAGES as u64);
+        let lot = RandomDraw::new(round, DRAWN as u64, PAGES as u64);
         let found = looked(pages, lot, halvings, round);
         of_pages += holds(found.pages.ends, truth.pages.value);
         of_bytes += holds(found.bytes.ends, truth.bytes.value);

@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use pagewise_observe::HostRoot;
 use pagewise_pages::codec::{Algorithm, Sizer};
-use pagewise_pages::huge::Place;
+use pagewise_pages::huge::PagePosition;
 use pagewise_pages::kernel::KERNELS;
 use pagewise_pages::tally::{Engine, Question, Tally};
 use pagewise_sample::{Choice, Options, Origin, Target, open};
@@ -117,7 +117,7 @@ fn looked(
         let (mut engine, mut tally) = (Engine::new(&question), Tally::new(&question));
         move |_: &Origin, page: &[u8]| match bare {
             true => _ = black_box(page),
-            false => engine.add(page, Place::default(), &mut tally),
+            false => engine.add(page, PagePosition::default(), &mut tally),
         }
     };
     let mut workers: Vec<_> = (0..threads).map(|_| worker()).collect();

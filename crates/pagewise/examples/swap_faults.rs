@@ -16,7 +16,9 @@ use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use pagewise_bench::faults::{Control, Device, Progress, Wanted, is_worker, measure, worker_main};
+use pagewise_bench::faults::{
+    Control, Device, FaultSpec, Progress, is_worker, measure, worker_main,
+};
 use pagewise_model::Bytes;
 
 struct Arguments(BTreeMap<String, String>);
@@ -41,12 +43,12 @@ impl Arguments {
     }
 }
 
-fn wanted(arguments: &Arguments) -> Result<Wanted, Box<dyn Error>> {
+fn wanted(arguments: &Arguments) -> Result<FaultSpec, Box<dyn Error>> {
     let device = |algorithm: &str| Device { algorithm: algorithm.to_owned(), level: None };
     let devices = arguments.text("devices").unwrap_or("lz4").split(',').map(device).collect();
     let mut pages = 4096;
     arguments.set("pages", &mut pages)?;
-    let mut wanted = Wanted::usual(devices, pages);
+    let mut wanted = FaultSpec::usual(devices, pages);
     arguments.set("rounds", &mut wanted.rounds)?;
     if let Some(clusters) = arguments.text("clusters") {
         wanted.page_clusters = clusters.split(',').map(str::parse).collect::<Result<_, _>>()?;

@@ -8,11 +8,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pagewise_bench::block::Candidate;
 use pagewise_guest::item::Item;
-use pagewise_guest::kernel::Wanted;
+use pagewise_guest::kernel::KernelRequest;
 use pagewise_guest::qemu::Disk;
 use pagewise_guest::userland::Userland;
 use pagewise_lab::contents::Mix;
-use pagewise_lab::experiment::{Given, SELFTEST_TRIALS};
+use pagewise_lab::experiment::{ArmSource, SELFTEST_TRIALS};
 use pagewise_pages::codec::Algorithm;
 use pagewise_pages::kernel::{KERNELS, Kernel};
 use pagewise_report::view::{Field, Section, Sort};
@@ -303,7 +303,7 @@ const THP: &str = "Huge pages: which memory uses them, and which memory could.\n
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Thp {
     #[command(flatten)]
-    pub(crate) whose: Whose,
+    pub(crate) whose: TargetArgs,
     /// For this long, count TLB misses and cycles spent in page walks, of the named processes or of the
     /// whole machine; needs a CPU whose counters are accessible
     #[arg(long, value_name = "TIME", value_parser = parse)]
@@ -324,7 +324,7 @@ pub(crate) struct Thp {
 /// Whose memory: at most one of these.
 #[derive(Debug, Args)]
 #[group(id = "whose", multiple = false)]
-pub(crate) struct Whose {
+pub(crate) struct TargetArgs {
     /// A process ID; may be given several times
     #[arg(long, value_name = "PID")]
     pub(crate) pid: Vec<u32>,
@@ -397,7 +397,7 @@ const RESTRAIN: &str = "Find huge pages that are mostly empty, and split them.\n
 #[command(mut_group("whose", |group| group.required(true)))]
 pub(crate) struct RestrainArgs {
     #[command(flatten)]
-    pub(crate) whose: Whose,
+    pub(crate) whose: TargetArgs,
     /// Split them; without this option, only report
     #[arg(long)]
     pub(crate) split: bool,
@@ -423,7 +423,7 @@ const COLLAPSE: &str = "Collapse memory of running processes into huge pages, fr
 #[command(mut_group("whose", |group| group.required(true)))]
 pub(crate) struct CollapseArgs {
     #[command(flatten)]
-    pub(crate) whose: Whose,
+    pub(crate) whose: TargetArgs,
     /// Limit on memory growth: of the processes' PSS or, with --cgroup, of the memory charged to the group
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = effect)]
     pub(crate) max_growth: f64,
@@ -546,10 +546,10 @@ pub(crate) struct Trial {
     /// A setting of arm A, such as vm.swappiness=60 or swap=zram:512M:lz4; may be given several times
     /// [default: the machine as it is]
     #[arg(long, value_name = "KNOB=VALUE|swap=AREAS")]
-    pub(crate) a: Vec<Given>,
+    pub(crate) a: Vec<ArmSource>,
     /// A setting of arm B; may be given several times
     #[arg(long, value_name = "KNOB=VALUE|swap=AREAS")]
-    pub(crate) b: Vec<Given>,
+    pub(crate) b: Vec<ArmSource>,
     /// Allow A and B to be the same, to see how much runs differ by chance
     #[arg(long)]
     pub(crate) aa: bool,
@@ -874,7 +874,7 @@ pub(crate) struct Workload {
 pub(crate) struct Guest {
     /// A Debian suite (bookworm, trixie, sid), a version, host, or the path of an image
     #[arg(long, default_value = "trixie")]
-    pub(crate) kernel: Wanted,
+    pub(crate) kernel: KernelRequest,
     /// minimal (busybox and the given files), systemd (a small Debian 13) or systemd/SUITE
     #[arg(long, default_value = "minimal")]
     pub(crate) userland: Userland,

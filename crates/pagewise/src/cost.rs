@@ -14,19 +14,19 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// When and with which account this program began.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Started {
+pub(crate) struct CostMeter {
     at: Instant,
     cpu_seconds: f64,
 }
 
-impl Started {
+impl CostMeter {
     pub(crate) fn now() -> Self {
         Self { at: Instant::now(), cpu_seconds: cpu_seconds() }
     }
 }
 
 /// The cost so far.
-pub(crate) fn so_far(started: Started, interval: &Interval) -> Cost {
+pub(crate) fn so_far(started: CostMeter, interval: &Interval) -> Cost {
     let at_start = interval.start.as_deref().map_or(0, |start| start.bytes_read);
     Cost {
         cpu_seconds: (cpu_seconds() - started.cpu_seconds).max(0.0),
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn what_was_taken_before_is_not_ours() {
         work_until(|| own_cpu_seconds() > 0.0);
-        let cost = so_far(Started::now(), &Interval::default());
+        let cost = so_far(CostMeter::now(), &Interval::default());
         assert!(cost.cpu_seconds < own_cpu_seconds(), "{cost:?}");
     }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use pagewise_lab::experiment::{Described, EXPERIMENT, RUNS, SUMMARY, surroundings};
 use pagewise_model::{Snapshot, TrialRun};
-use pagewise_report::{Tried, html, json};
+use pagewise_report::{TrialReport, html, json};
 use pagewise_stats::Experiment;
 use serde_json::{Value, json};
 
@@ -84,7 +84,7 @@ impl Folder {
         Ok(line.len() as u64)
     }
 
-    pub(crate) fn finish(&self, tried: &Tried<'_>) -> anyhow::Result<()> {
+    pub(crate) fn finish(&self, tried: &TrialReport<'_>) -> anyhow::Result<()> {
         if let Some(error) = &self.failed {
             let runs = self.path.join(RUNS);
             let what = format!("{}: {error}; the runs since are not in it", runs.display());
@@ -93,7 +93,7 @@ impl Folder {
         self.runs.sync_all().with_context(|| self.path.display().to_string())?;
         let snapshot = &self.redaction.snapshot(tried.snapshot);
         let trial = &self.redaction.trial(tried.trial);
-        let tried = &Tried { snapshot, trial, ..*tried };
+        let tried = &TrialReport { snapshot, trial, ..*tried };
         output::new_file_below(&self.path, SUMMARY, json::trial(tried).as_bytes())?;
         output::new_file_below(&self.path, "report.html", html::trial(tried).as_bytes())
     }

@@ -8,7 +8,7 @@ use pagewise_observe::{Recording, Scope, Tape};
 
 use crate::cli::Global;
 use crate::interrupt;
-use crate::progress::Waiting;
+use crate::progress::Spinner;
 use crate::room;
 
 /// The machine or the recording. A recording may be anybody's: it is parsed without any rights but to
@@ -46,6 +46,6 @@ pub(crate) fn record(global: &Global) -> anyhow::Result<(Interval, Tape)> {
 }
 
 fn wait(global: &Global) -> anyhow::Result<()> {
-    let _shown = Waiting::start(global, global.interval);
+    let _shown = Spinner::start(global, global.interval);
     interrupt::wait(global.interval)
 }

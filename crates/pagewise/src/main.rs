@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     if pagewise_bench::faults::is_worker() {
         pagewise_bench::faults::worker_main();
     }
-    let started = cost::Started::now();
+    let started = cost::CostMeter::now();
     std::panic::set_hook(Box::new(trouble::tell_of_panic));
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,

@@ -20,9 +20,9 @@ fn safe(text: &str) -> String {
 
 /// Shows progress until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Waiting(Option<ProgressBar>);
+pub(crate) struct Spinner(Option<ProgressBar>);
 
-impl Waiting {
+impl Spinner {
     pub(crate) fn start(global: &Global, time: Duration) -> Self {
         let watched = std::io::stderr().is_terminal() && !global.quiet && !global.json;
         Self((watched && time > WORTH_IT).then(|| spinner(time)))
@@ -40,9 +40,9 @@ fn spinner(time: Duration) -> ProgressBar {
 
 /// A bar of pages looked at.
 #[derive(Debug)]
-pub(crate) struct Looking(Option<ProgressBar>);
+pub(crate) struct PageBar(Option<ProgressBar>);
 
-impl Looking {
+impl PageBar {
     pub(crate) fn start(global: &Global) -> Self {
         let watched = std::io::stderr().is_terminal() && !global.quiet;
         let style = ProgressStyle::with_template(
@@ -206,7 +206,7 @@ impl Drop for Measuring {
     }
 }
 
-impl Drop for Looking {
+impl Drop for PageBar {
     fn drop(&mut self) {
         if let Some(bar) = &self.0 {
             bar.finish_and_clear();
@@ -214,7 +214,7 @@ impl Drop for Looking {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for Spinner {
     fn drop(&mut self) {
         if let Some(bar) = &self.0 {
             bar.finish_and_clear();

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::io::IsTerminal;
 
-use pagewise_report::text::Look;
+use pagewise_report::text::TextStyle;
 use terminal_size::{Width, terminal_size};
 
 use crate::cli::Global;
@@ -13,10 +13,10 @@ use crate::cli::Global;
 const UNWATCHED: usize = 100;
 
 /// How text on standard output may look.
-pub(crate) fn look(global: &Global) -> Look {
+pub(crate) fn look(global: &Global) -> TextStyle {
     let is_terminal = std::io::stdout().is_terminal();
     let columns = terminal_size().filter(|_| is_terminal).map(|(Width(columns), _)| columns.into());
-    Look {
+    TextStyle {
         width: columns.unwrap_or(UNWATCHED),
         colour: !global.no_color && colour(is_terminal, |name| std::env::var_os(name)),
     }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use pagewise_apply::Rescue;
 use pagewise_apply::act::{ActError, MergeError};
-use pagewise_lab::experiment::Trouble;
+use pagewise_lab::experiment::ExperimentError;
 use pagewise_model::{Name, Refusal};
 use pagewise_observe::{OpenError, UserFileError};
 
@@ -84,8 +84,8 @@ pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
     let next = next.or_else(|| act.and_then(ActError::next).map(str::to_owned));
     let merge = error.chain().find_map(|cause| cause.downcast_ref::<MergeError>());
     let next = next.or_else(|| merge.and_then(MergeError::next).map(str::to_owned));
-    let trial = error.chain().find_map(|cause| cause.downcast_ref::<Trouble>());
-    let next = next.or_else(|| trial.and_then(Trouble::next));
+    let trial = error.chain().find_map(|cause| cause.downcast_ref::<ExperimentError>());
+    let next = next.or_else(|| trial.and_then(ExperimentError::next));
     if let Some(next) = next.or_else(|| refusal.and_then(|refusal| refusal.next.clone())) {
         output::hint(next);
     }

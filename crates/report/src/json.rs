@@ -20,7 +20,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::Serialize;
 
-use crate::{Answer, Benched, CellTried, Experimented, Merged, Scanned, Tried, time};
+use crate::{Answer, Benched, CellTried, Experimented, Merged, ScanReport, TrialReport, time};
 
 pub use thp::{collapse, restrain, thp};
 
@@ -364,7 +364,7 @@ pub fn merge(merged: &Merged<'_>) -> String {
 }
 
 /// What `trial --json` prints, with a line end.
-pub fn trial(tried: &Tried<'_>) -> String {
+pub fn trial(tried: &TrialReport<'_>) -> String {
     let head = Head::of(Noun::Trial, tried.snapshot, tried.cost);
     printed(&Trial { head, trial: tried.trial, runs: tried.runs })
 }
@@ -376,9 +376,9 @@ pub fn bench(benched: &Benched<'_>) -> String {
 }
 
 /// What `scan --json` prints, with a line end.
-pub fn scan(scanned: &Scanned<'_>) -> String {
+pub fn scan(scanned: &ScanReport<'_>) -> String {
     let head = Head::of(Noun::Scan, scanned.snapshot, scanned.cost);
-    let Scanned { estimates, effective, notes, .. } = *scanned;
+    let ScanReport { estimates, effective, notes, .. } = *scanned;
     printed(&Scan { head, estimates, effective, notes })
 }
 

@@ -17,8 +17,8 @@ pub mod view;
 mod watched;
 
 use pagewise_model::{
-    Benchmark, Collapse, Cost, Effective, Estimate, Finding, HostVerdict, Interval, Merge, Moment,
-    PageWalks, ProcessCoverage, Restrain, Snapshot, Trial, TrialRun,
+    Benchmark, Collapse, Cost, Effective, Estimate, Finding, HostVerdict, Interval, Merge,
+    PageWalks, ProcessCoverage, Restrain, Snapshot, Trial, TrialRun, WatchSample,
 };
 use serde::Serialize;
 
@@ -41,7 +41,7 @@ pub struct Answer<'a> {
 
 /// What `scan` found.
 #[derive(Debug, Clone, Copy)]
-pub struct Scanned<'a> {
+pub struct ScanReport<'a> {
     /// The host.
     pub snapshot: &'a Snapshot,
     /// Of everything first, then of each part where there are several.
@@ -103,7 +103,7 @@ pub struct CellTried<'a> {
 
 /// An experiment before it is run.
 #[derive(Debug, Clone, Serialize)]
-pub struct Planned {
+pub struct PlannedExperiment {
     /// Its name.
     pub experiment: String,
     /// What is asked.
@@ -126,7 +126,7 @@ pub struct Planned {
 
 /// What `trial` found.
 #[derive(Debug, Clone, Copy)]
-pub struct Tried<'a> {
+pub struct TrialReport<'a> {
     /// The experiment's, where it has one.
     pub name: Option<&'a str>,
     /// The host.
@@ -184,11 +184,11 @@ pub struct Merged<'a> {
 
 /// What `thp collapse --watch` saw over time.
 #[derive(Debug, Clone, Copy)]
-pub struct Watched<'a> {
+pub struct WatchReport<'a> {
     /// What was done.
     pub done: Collapsed<'a>,
     /// In order of time.
-    pub moments: &'a [Moment],
+    pub moments: &'a [WatchSample],
     /// The command that counts requests.
     pub counter: Option<&'a str>,
 }

@@ -11,21 +11,21 @@ use crate::told;
 
 /// An arm against the first.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Against<'a> {
+pub(crate) struct ArmPair<'a> {
     pub(crate) arm: &'a str,
     pub(crate) verdict: Verdict,
     pub(crate) metrics: &'a [TrialMetric],
 }
 
 /// All arms but the first, in order.
-pub(crate) fn against(trial: &Trial) -> Vec<Against<'_>> {
-    let second = trial.arms.get(1).map(|arm| Against {
+pub(crate) fn against(trial: &Trial) -> Vec<ArmPair<'_>> {
+    let second = trial.arms.get(1).map(|arm| ArmPair {
         arm: &arm.name,
         verdict: trial.verdict,
         metrics: &trial.metrics,
     });
     let further = trial.others.iter().map(|TrialComparison { arm, verdict, metrics, .. }| {
-        Against { arm, verdict: *verdict, metrics }
+        ArmPair { arm, verdict: *verdict, metrics }
     });
     second.into_iter().chain(further).collect()
 }
@@ -63,7 +63,7 @@ fn row<'a>(
     trial: &'a Trial,
     runs: &[TrialRun],
     arm: &'a TrialArm,
-    found: Option<&Against<'_>>,
+    found: Option<&ArmPair<'_>>,
 ) -> Row<'a> {
     let dropped = trial.dropped.iter().find(|dropped| dropped.arm == arm.name);
     let primary = found.and_then(|found| found.metrics.first());
@@ -115,7 +115,7 @@ impl Medians<'_> {
 /// A row for each metric, what decides first; those of which no arm has a median are left out.
 pub(crate) fn medians(trial: &Trial) -> Vec<Medians<'_>> {
     let mut all: Vec<Medians<'_>> = Vec::new();
-    for Against { arm, metrics, .. } in against(trial) {
+    for ArmPair { arm, metrics, .. } in against(trial) {
         for metric in metrics {
             let at = all.iter().position(|known| known.metric.name == metric.name);
             let at = at.unwrap_or_else(|| {

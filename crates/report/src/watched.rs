@@ -4,7 +4,7 @@
 //! A phase begins where a fork that shares memory comes or goes, and where a good part was collapsed.
 //! Processor time is told in ticks of 10 ms: so moments are joined until there is enough of it.
 
-use pagewise_model::{Bytes, Moment};
+use pagewise_model::{Bytes, WatchSample};
 
 /// A fork shares more than this part of the memory.
 const SHARED: u64 = 50;
@@ -16,7 +16,7 @@ const LEAST: f64 = 0.05;
 /// Moments in which the same is true.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Phase<'a> {
-    pub(crate) moments: &'a [Moment],
+    pub(crate) moments: &'a [WatchSample],
     /// Somebody else maps a good part of it.
     pub(crate) shared: bool,
     /// Blocks that were collapsed since the phase before.
@@ -24,13 +24,13 @@ pub(crate) struct Phase<'a> {
 }
 
 /// Whether a fork of it lives.
-pub(crate) fn is_shared(moment: &Moment) -> bool {
+pub(crate) fn is_shared(moment: &WatchSample) -> bool {
     let shared = moment.shared.unwrap_or_default().get();
     shared > 0 && shared > moment.coverage.anon.get() / SHARED
 }
 
 /// All of them, in order.
-pub(crate) fn phases(moments: &[Moment]) -> Vec<Phase<'_>> {
+pub(crate) fn phases(moments: &[WatchSample]) -> Vec<Phase<'_>> {
     let (mut phases, mut start, mut before) = (Vec::new(), 0, 0);
     for (at, moment) in moments.iter().enumerate() {
         let Some(first) = moments.get(start) else { break };
@@ -46,7 +46,7 @@ pub(crate) fn phases(moments: &[Moment]) -> Vec<Phase<'_>> {
     phases
 }
 
-fn phase(moments: Option<&[Moment]>, before: u64) -> Option<Phase<'_>> {
+fn phase(moments: Option<&[WatchSample]>, before: u64) -> Option<Phase<'_>> {
     let moments = moments?;
     let last = moments.last()?;
     let much = is_much(before, last);
@@ -55,18 +55,18 @@ fn phase(moments: Option<&[Moment]>, before: u64) -> Option<Phase<'_>> {
 }
 
 /// Whether what was collapsed since is a good part of the memory.
-fn is_much(before: u64, now: &Moment) -> bool {
+fn is_much(before: u64, now: &WatchSample) -> bool {
     let blocks = now.coverage.anon.get() >> 21;
     now.collapsed.saturating_sub(before) > blocks / COLLAPSED
 }
 
 /// The time in the middle of neighbours that are joined, and what was used between them: processor
 /// seconds for a request, or for a second where nobody counts requests.
-pub(crate) fn used(moments: &[Moment]) -> Vec<(f64, f64)> {
+pub(crate) fn used(moments: &[WatchSample]) -> Vec<(f64, f64)> {
     let counted = is_counted(moments);
     let (mut found, mut rest) = (Vec::new(), moments);
     while let Some(first) = rest.first() {
-        let enough = |later: &Moment| between(first, later, counted).is_some();
+        let enough = |later: &WatchSample| between(first, later, counted).is_some();
         // what a second brings nothing of is left out: nothing was asked of the program
         let mut near = rest.iter().take_while(|later| later.seconds - first.seconds < 5.0);
         let Some(at) = near.position(enough) else {
@@ -85,12 +85,12 @@ pub(crate) fn used(moments: &[Moment]) -> Vec<(f64, f64)> {
 }
 
 /// Whether somebody counts requests.
-pub(crate) fn is_counted(moments: &[Moment]) -> bool {
+pub(crate) fn is_counted(moments: &[WatchSample]) -> bool {
     moments.iter().any(|moment| moment.requests.is_some())
 }
 
 /// From one moment to a later one; none where too little was used to say.
-fn between(before: &Moment, after: &Moment, counted: bool) -> Option<f64> {
+fn between(before: &WatchSample, after: &WatchSample, counted: bool) -> Option<f64> {
     let cpu = after.cpu_seconds? - before.cpu_seconds?;
     let units = match counted {
         true => after.requests?.checked_sub(before.requests?)? as f64,
@@ -100,7 +100,7 @@ fn between(before: &Moment, after: &Moment, counted: bool) -> Option<f64> {
 }
 
 /// The part of anonymous memory that is in huge pages, in percent.
-pub(crate) fn covered(moment: &Moment) -> Option<f64> {
+pub(crate) fn covered(moment: &WatchSample) -> Option<f64> {
     let (huge, all) = (moment.coverage.anon_huge.get(), moment.coverage.anon.get());
     (all > 0).then(|| huge as f64 / all as f64 * 100.0)
 }
@@ -155,7 +155,7 @@ pub(crate) mod testing {
     use super::*;
 
     /// A server that is collapsed after 5 s, forks from 10 to 15 s, and is collapsed again after 20 s.
-    pub(crate) fn server() -> Vec<Moment> {
+    pub(crate) fn server() -> Vec<WatchSample> {
         let mib = |count: u64| Bytes::new(count << 20);
         let at = |second: u32| {
             let shared = (10..15).contains(&second);
@@ -165,7 +165,7 @@ pub(crate) mod testing {
                 10..20 => (20, 180),
                 _ => (360, 350),
             };
-            Moment {
+            WatchSample {
                 seconds: f64::from(second),
                 coverage: Coverage { anon: mib(362), anon_huge: mib(huge), ..Coverage::default() },
                 memory: Some(if shared { mib(200) } else { mib(362 + collapsed / 180) }),

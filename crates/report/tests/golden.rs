@@ -14,11 +14,11 @@ use std::path::Path;
 
 use pagewise_model::{Cost, Interval, Name, PageWalks, Reading, Snapshot, Source, Trial};
 use pagewise_report::json::{Noun, schema};
-use pagewise_report::text::{self, Look, doctor, report, report_in_view, status};
+use pagewise_report::text::{self, TextStyle, doctor, report, report_in_view, status};
 use pagewise_report::view::{ProcessView, Section, Sort, View};
-use pagewise_report::{Answer, Benched, Tried, csv, html};
+use pagewise_report::{Answer, Benched, TrialReport, csv, html};
 
-const WIDE: Look = Look { width: 100, colour: false };
+const WIDE: TextStyle = TextStyle { width: 100, colour: false };
 
 #[expect(clippy::disallowed_methods, reason = "a test compares files of the source tree")]
 fn compare(file: &str, text: &str) {
@@ -43,7 +43,7 @@ fn a_host_with_everything() {
         cost: host::cost(),
     };
     compare("tests/golden/report.txt", &report(&answer, WIDE));
-    compare("tests/golden/report-60.txt", &report(&answer, Look { width: 60, colour: false }));
+    compare("tests/golden/report-60.txt", &report(&answer, TextStyle { width: 60, colour: false }));
     compare("tests/golden/status.txt", &status(&answer, WIDE));
     compare("tests/golden/doctor.txt", &doctor(&answer, WIDE));
     let killed = killed::explained();
@@ -79,7 +79,7 @@ fn a_bench_with_everything() {
     let (snapshot, benchmark) = (&interval.end, &bench::benchmark());
     let benched = Benched { snapshot, benchmark, cost: host::cost() };
     compare("tests/golden/bench.txt", &text::bench(&benched, WIDE));
-    let narrow = Look { width: 60, colour: false };
+    let narrow = TextStyle { width: 60, colour: false };
     compare("tests/golden/bench-60.txt", &text::bench(&benched, narrow));
     compare("tests/golden/bench.csv", &csv::bench(benchmark));
 }
@@ -119,7 +119,7 @@ fn a_machine_without_counters_says_so_and_names_the_canary() {
 fn what_merging_gave_back() {
     let (interval, merge) = (host::interval(), merge::merge());
     let merged = merge::merged(&interval.end, &merge);
-    let narrow = Look { width: 60, colour: false };
+    let narrow = TextStyle { width: 60, colour: false };
     let both = text::merge(&merged, WIDE) + "--\n" + &text::merge(&merged, narrow);
     compare("tests/golden/merge.txt", &both);
 }
@@ -130,18 +130,29 @@ fn a_trial_with_everything() {
     let (trial, runs) = (trial::trial(), trial::runs());
     let evidence = Some(Path::new("evidence/2026-11-20-web-07-make"));
     let snapshot = &interval.end;
-    let tried =
-        Tried { name: None, snapshot, trial: &trial, runs: &runs, evidence, cost: host::cost() };
-    let narrow = Look { width: 60, colour: false };
+    let tried = TrialReport {
+        name: None,
+        snapshot,
+        trial: &trial,
+        runs: &runs,
+        evidence,
+        cost: host::cost(),
+    };
+    let narrow = TextStyle { width: 60, colour: false };
     let undecided = trial::undecided();
-    let other = Tried { trial: &undecided, evidence: None, ..tried };
+    let other = TrialReport { trial: &undecided, evidence: None, ..tried };
     let texts = [text::trial(&tried, WIDE), text::trial(&tried, narrow), text::trial(&other, WIDE)];
     compare("tests/golden/trial.txt", &texts.join("--\n"));
     let (wide, emulated, runs) =
         (trial::wide::trial(), trial::wide::emulated(), trial::wide::runs());
-    let several = Tried { name: Some("swap"), trial: &wide, runs: &runs, ..tried };
-    let guest =
-        Tried { name: Some("coldpages"), trial: &emulated, runs: &[], evidence: None, ..tried };
+    let several = TrialReport { name: Some("swap"), trial: &wide, runs: &runs, ..tried };
+    let guest = TrialReport {
+        name: Some("coldpages"),
+        trial: &emulated,
+        runs: &[],
+        evidence: None,
+        ..tried
+    };
     let texts =
         [text::trial(&several, WIDE), text::trial(&several, narrow), text::trial(&guest, WIDE)];
     compare("tests/golden/trial-arms.txt", &texts.join("--\n"));
@@ -157,7 +168,7 @@ fn a_trial_as_a_page() {
     let command = vec!["sh".to_owned(), "-c".to_owned(), "</code><script>x".to_owned()];
     let trial = Trial { command, ..trial::trial() };
     let snapshot = &interval.end;
-    let tried = Tried {
+    let tried = TrialReport {
         name: None,
         snapshot,
         trial: &trial,
@@ -184,8 +195,14 @@ fn a_trial_that_came_to_nothing_is_told() {
     let failed: Vec<_> = trial::runs().into_iter().filter(|run| !run.end.is_good()).collect();
     for runs in [&[][..], &failed] {
         let snapshot = &interval.end;
-        let tried =
-            Tried { name: None, snapshot, trial: &trial, runs, evidence: None, cost: host::cost() };
+        let tried = TrialReport {
+            name: None,
+            snapshot,
+            trial: &trial,
+            runs,
+            evidence: None,
+            cost: host::cost(),
+        };
         assert!(html::trial(&tried).contains("undecided"));
         assert!(text::trial(&tried, WIDE).contains("only 0 of 7 pairs"));
     }

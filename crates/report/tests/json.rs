@@ -14,7 +14,7 @@ use pagewise_model::{
     Interval, Reading, Snapshot, Source,
 };
 use pagewise_report::json::{self, Noun, schema};
-use pagewise_report::{Answer, Benched, CellTried, Experimented, Scanned, Tried};
+use pagewise_report::{Answer, Benched, CellTried, Experimented, ScanReport, TrialReport};
 use serde_json::{Value, json};
 
 fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
@@ -45,8 +45,8 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
     serde_json::from_str(&text).expect("a document is JSON")
 }
 
-fn scanned<'a>(snapshot: &'a Snapshot, estimates: &'a [Estimate]) -> Scanned<'a> {
-    Scanned { snapshot, estimates, effective: None, notes: &[], cost: host::cost() }
+fn scanned<'a>(snapshot: &'a Snapshot, estimates: &'a [Estimate]) -> ScanReport<'a> {
+    ScanReport { snapshot, estimates, effective: None, notes: &[], cost: host::cost() }
 }
 
 fn cell(snapshot: &Snapshot) -> CellTried<'_> {
@@ -73,8 +73,8 @@ fn tried<'a>(
     snapshot: &'a Snapshot,
     trial: &'a pagewise_model::Trial,
     runs: &'a [pagewise_model::TrialRun],
-) -> Tried<'a> {
-    Tried { name: None, snapshot, trial, runs, evidence: None, cost: host::cost() }
+) -> TrialReport<'a> {
+    TrialReport { name: None, snapshot, trial, runs, evidence: None, cost: host::cost() }
 }
 
 fn valid(noun: Noun, document: &Value) -> Result<(), String> {

@@ -6,12 +6,12 @@ mod killed;
 
 use pagewise_model::{Interval, Name, OomExplanation, OomFact, Problem, Process, Source, TierKind};
 use pagewise_report::Answer;
-use pagewise_report::text::{Look, doctor, oom, report, report_in_view, status};
+use pagewise_report::text::{TextStyle, doctor, oom, report, report_in_view, status};
 use pagewise_report::view::{ProcessView, Sort, View};
 use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
 
-fn all_texts(interval: &Interval, findings: &[pagewise_model::Finding], look: Look) -> String {
+fn all_texts(interval: &Interval, findings: &[pagewise_model::Finding], look: TextStyle) -> String {
     let answer = Answer {
         interval,
         verdict: host::verdict(),
@@ -101,7 +101,7 @@ proptest! {
     fn no_line_is_too_wide_and_nothing_escapes(name in "\\PC{0,40}|.{0,200}|[a-z/. -]{200}|[漢字👩‍🚀☺️e\u{301}]{0,80}", width in 60usize..140) {
         let mut interval = host::interval();
         rename(&mut interval, &name);
-        let text = all_texts(&interval, &findings_about(&name), Look { width, colour: false });
+        let text = all_texts(&interval, &findings_about(&name), TextStyle { width, colour: false });
         prop_assert!(widest(&text) <= width, "{}", text);
         prop_assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
     }
@@ -112,7 +112,7 @@ fn a_wide_terminal_has_whole_names_in_tables_and_prose_as_before() {
     let mut interval = host::interval();
     let long = format!("/kubepods.slice/{}", "x".repeat(120));
     interval.end.cgroups.groups[1].path = Name::from(long.as_str());
-    let text = |width| all_texts(&interval, &host::findings(), Look { width, colour: false });
+    let text = |width| all_texts(&interval, &host::findings(), TextStyle { width, colour: false });
     assert!(!text(100).contains(&long) && text(240).contains(&long));
     let prose = |width| text(width).lines().filter(|line| line.contains("virtual:")).count();
     assert_eq!(prose(100), prose(240));
@@ -127,7 +127,7 @@ fn hostile_names_stay_neutral_in_colour_too() {
     let mut interval = host::interval();
     rename(&mut interval, "\x1b[2J\r\u{202e}evil");
     let findings = findings_about("\x1b]0;title\x07");
-    let text = all_texts(&interval, &findings, Look { width: 100, colour: true });
+    let text = all_texts(&interval, &findings, TextStyle { width: 100, colour: true });
     assert!(text.contains("\\u{1b}[2J\\u{d}\\u{202e}evil"));
     assert!(!text.contains('\u{202e}') && !text.contains('\r') && !text.contains('\x07'));
     let only_colours = text.split('\x1b').skip(1).all(|after| {
@@ -143,8 +143,8 @@ fn hostile_names_stay_neutral_in_colour_too() {
 fn colour_adds_nothing_but_colour() {
     let interval = host::interval();
     let findings = host::findings();
-    let plain = all_texts(&interval, &findings, Look { width: 100, colour: false });
-    let coloured = all_texts(&interval, &findings, Look { width: 100, colour: true });
+    let plain = all_texts(&interval, &findings, TextStyle { width: 100, colour: false });
+    let coloured = all_texts(&interval, &findings, TextStyle { width: 100, colour: true });
     assert!(!plain.contains('\x1b') && coloured.contains('\x1b'));
     let stripped: String = coloured
         .split('\x1b')
@@ -159,7 +159,7 @@ fn no_line_ends_in_spaces() {
     let interval = host::interval();
     let findings = host::findings();
     for width in [60, 80, 100] {
-        let text = all_texts(&interval, &findings, Look { width, colour: false });
+        let text = all_texts(&interval, &findings, TextStyle { width, colour: false });
         assert!(text.lines().all(|line| line == line.trim_end()));
     }
 }
@@ -168,7 +168,7 @@ fn no_line_ends_in_spaces() {
 fn more_findings_than_fit_are_counted() {
     let interval = host::interval();
     let findings: Vec<_> = host::findings().into_iter().cycle().take(9).collect();
-    let text = all_texts(&interval, &findings, Look { width: 100, colour: false });
+    let text = all_texts(&interval, &findings, TextStyle { width: 100, colour: false });
     assert!(text.contains("and 3 more:"));
     assert!(text.contains("9 findings: 3 critical, 3 warnings and 3 worth knowing"));
 }

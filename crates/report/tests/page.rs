@@ -5,11 +5,11 @@
 mod trial;
 
 use pagewise_model::{Cost, Snapshot, Trial, TrialRun, grouped};
-use pagewise_report::{Tried, html};
+use pagewise_report::{TrialReport, html};
 
 fn page(trial: &Trial, runs: &[TrialRun]) -> String {
     let (snapshot, cost) = (&Snapshot::default(), Cost::default());
-    html::trial(&Tried { name: None, snapshot, trial, runs, evidence: None, cost })
+    html::trial(&TrialReport { name: None, snapshot, trial, runs, evidence: None, cost })
 }
 
 #[test]

@@ -6,9 +6,9 @@ mod host;
 use pagewise_model::knob::{Access, Domain, Knob, KnobReading, Undo};
 use pagewise_model::{Finding, Interval, Name, Reading, Severity, Snapshot, Source};
 use pagewise_report::Answer;
-use pagewise_report::text::{Look, doctor, oom, report, status};
+use pagewise_report::text::{TextStyle, doctor, oom, report, status};
 
-const LOOK: Look = Look { width: 100, colour: false };
+const LOOK: TextStyle = TextStyle { width: 100, colour: false };
 
 fn rich() -> Snapshot {
     host::interval().end

@@ -23,7 +23,7 @@ pub(crate) const MOST_PIECES: usize = 1024;
 
 /// What [`process_vm_readv`] did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Copied {
+pub(crate) struct CopyResult {
     /// How many bytes of the pieces, in their order, are there.
     pub(crate) bytes: usize,
     /// Page faults that this took.
@@ -38,7 +38,7 @@ pub(crate) fn process_vm_readv(
     pid: u32,
     buffer: &mut [u8],
     pieces: &[Piece],
-) -> io::Result<Copied> {
+) -> io::Result<CopyResult> {
     let outside = || io::Error::from(io::ErrorKind::InvalidInput);
     let pid = libc::pid_t::try_from(pid).map_err(|_| outside())?;
     let pieces = pieces.get(..MOST_PIECES).unwrap_or(pieces);
@@ -60,7 +60,7 @@ pub(crate) fn process_vm_readv(
     // and reading is all that this call does there.
     let read =
         unsafe { libc::process_vm_readv(pid, local.as_ptr(), count, remote.as_ptr(), count, 0) };
-    Ok(Copied { bytes: usize::try_from(read).unwrap_or(0), faults: faults() - before })
+    Ok(CopyResult { bytes: usize::try_from(read).unwrap_or(0), faults: faults() - before })
 }
 
 /// Page faults that this thread has caused so far, minor and major, those in other processes'

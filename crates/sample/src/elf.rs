@@ -23,7 +23,7 @@ const MOST_NOTES: u64 = 16 << 20;
 
 /// A stretch of memory in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stretch {
+pub(crate) struct Segment {
     pub(crate) address: u64,
     /// Where it begins in the file.
     pub(crate) offset: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Stretch {
 #[derive(Debug, Default)]
 pub(crate) struct Core {
     /// In order of address; none overlap.
-    pub(crate) stretches: Vec<Stretch>,
+    pub(crate) stretches: Vec<Segment>,
     /// Stretches that make no sense.
     pub(crate) garbled: u64,
 }
@@ -208,11 +208,11 @@ struct Program {
 }
 
 impl Program {
-    fn stretch(&self, page_size: u64) -> Option<Stretch> {
+    fn stretch(&self, page_size: u64) -> Option<Segment> {
         let &Self { address, offset, length, .. } = self;
         address.checked_add(length)?.checked_add(page_size)?;
         offset.checked_add(length)?.checked_add(page_size)?;
-        let stretch = Stretch { address, offset, length, kind: PageKind::Anonymous };
+        let stretch = Segment { address, offset, length, kind: PageKind::Anonymous };
         (address % page_size == 0).then_some(stretch)
     }
 }

@@ -59,7 +59,7 @@ pub(crate) struct FilePage {
 
 /// What was counted on the way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Counted {
+pub(crate) struct SearchCounts {
     pub(crate) swapped: u64,
     pub(crate) zero_page: u64,
     /// Pages of address space that were not searched.
@@ -71,7 +71,7 @@ pub(crate) struct Counted {
 }
 
 /// Takes runs. `false` ends the search.
-pub(crate) trait Take {
+pub(crate) trait RunSink {
     fn runs(&mut self, runs: &mut Vec<FoundRun>) -> bool;
 }
 
@@ -99,19 +99,19 @@ pub(crate) struct Finder {
 }
 
 /// One process that is searched.
-pub(crate) struct Hunt<'a, T> {
+pub(crate) struct ProcessSearch<'a, T> {
     finder: &'a mut Finder,
     pid: u32,
     pagemap: &'a Pagemap,
     take: &'a mut T,
     runs: Vec<FoundRun>,
-    counted: Counted,
-    plain: Plain,
+    counted: SearchCounts,
+    plain: PagemapSearch,
 }
 
 /// What a search without PAGEMAP_SCAN needs to know.
 #[derive(Debug, Default)]
-struct Plain {
+struct PagemapSearch {
     searched: u64,
     resident: Option<smaps::Resident>,
     entries: Vec<Entry>,
@@ -120,7 +120,7 @@ struct Plain {
 
 /// The mapping that is searched.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct SearchPlace {
     mapping: Mapping,
     backing: Backing,
     /// No run of it was found yet.
@@ -129,28 +129,28 @@ struct Place {
 
 /// Where a search ended before its end.
 #[derive(Debug)]
-pub(crate) enum Halt {
+pub(crate) enum SearchEnd {
     /// Nobody takes what we find.
     NotWanted,
     /// The kernel said so.
     Refused(io::Error),
 }
 
-impl From<io::Error> for Halt {
+impl From<io::Error> for SearchEnd {
     fn from(error: io::Error) -> Self {
         Self::Refused(error)
     }
 }
 
-impl<'a, T: Take> Hunt<'a, T> {
+impl<'a, T: RunSink> ProcessSearch<'a, T> {
     pub(crate) fn new(
         finder: &'a mut Finder,
         pid: u32,
         pagemap: &'a Pagemap,
         take: &'a mut T,
     ) -> Self {
-        let (runs, counted) = (Vec::with_capacity(REGIONS), Counted::default());
-        Self { finder, pid, pagemap, take, runs, counted, plain: Plain::default() }
+        let (runs, counted) = (Vec::with_capacity(REGIONS), SearchCounts::default());
+        Self { finder, pid, pagemap, take, runs, counted, plain: PagemapSearch::default() }
     }
 
     /// Searches every mapping that `backing` calls memory.
@@ -158,7 +158,7 @@ impl<'a, T: Take> Hunt<'a, T> {
         mut self,
         maps: File,
         mut backing: impl FnMut(&Mapping) -> Backing,
-    ) -> Result<Counted, Halt> {
+    ) -> Result<SearchCounts, SearchEnd> {
         let mut maps = BufReader::with_capacity(1 << 16, maps);
         let mut line = Vec::new();
         loop {
@@ -175,16 +175,16 @@ impl<'a, T: Take> Hunt<'a, T> {
         Ok(self.counted)
     }
 
-    fn mapping(&mut self, mapping: Mapping, backing: Backing) -> Result<(), Halt> {
+    fn mapping(&mut self, mapping: Mapping, backing: Backing) -> Result<(), SearchEnd> {
         if backing == Backing::Other {
             return Ok(());
         }
-        let mut place = Place { mapping, backing, untouched: true };
+        let mut place = SearchPlace { mapping, backing, untouched: true };
         while self.finder.method != Method::Plain {
             match self.scan(&mut place) {
-                Err(Halt::Refused(error)) if self.falls_back(&error) => (),
+                Err(SearchEnd::Refused(error)) if self.falls_back(&error) => (),
                 // a mapping that went away meanwhile has no pages
-                Err(Halt::Refused(_)) => return Ok(()),
+                Err(SearchEnd::Refused(_)) => return Ok(()),
                 other => return other,
             }
         }
@@ -202,7 +202,7 @@ impl<'a, T: Take> Hunt<'a, T> {
         true
     }
 
-    fn scan(&mut self, place: &mut Place) -> Result<(), Halt> {
+    fn scan(&mut self, place: &mut SearchPlace) -> Result<(), SearchEnd> {
         let mut regions = [Region::default(); REGIONS];
         let guards = if self.finder.method == Method::ScanWithGuards { category::GUARD } else { 0 };
         let known = category::FILE | category::ZERO_PAGE | category::HUGE | guards;
@@ -228,7 +228,7 @@ impl<'a, T: Take> Hunt<'a, T> {
         Ok(())
     }
 
-    fn region(&mut self, region: &Region, place: &mut Place) -> Result<(), Halt> {
+    fn region(&mut self, region: &Region, place: &mut SearchPlace) -> Result<(), SearchEnd> {
         let has = |category| region.categories & category != 0;
         let first = region.start / self.finder.page_size;
         let length = region.end.saturating_sub(region.start) / self.finder.page_size;
@@ -258,12 +258,12 @@ impl<'a, T: Take> Hunt<'a, T> {
 
     fn add(
         &mut self,
-        place: &mut Place,
+        place: &mut SearchPlace,
         first: u64,
         length: u64,
         kind: Option<PageKind>,
         huge: Option<bool>,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), SearchEnd> {
         let Some(kind) = kind else { return Ok(()) };
         let run = Run { first, length, kind, huge, apart: place.untouched };
         place.untouched = false;
@@ -276,14 +276,14 @@ impl<'a, T: Take> Hunt<'a, T> {
     }
 
     /// Hands over what was found: also a sign of life.
-    fn flush(&mut self) -> Result<(), Halt> {
+    fn flush(&mut self) -> Result<(), SearchEnd> {
         let wanted = self.take.runs(&mut self.runs);
         self.runs.clear();
-        if wanted { Ok(()) } else { Err(Halt::NotWanted) }
+        if wanted { Ok(()) } else { Err(SearchEnd::NotWanted) }
     }
 
     /// Without PAGEMAP_SCAN.
-    fn read(&mut self, place: &mut Place) -> Result<(), Halt> {
+    fn read(&mut self, place: &mut SearchPlace) -> Result<(), SearchEnd> {
         let (first, end) = (
             place.mapping.start / self.finder.page_size,
             place.mapping.end / self.finder.page_size,
@@ -329,7 +329,12 @@ impl<'a, T: Take> Hunt<'a, T> {
         known.get(&start).copied()
     }
 
-    fn entries(&mut self, place: &mut Place, first: u64, entries: &[Entry]) -> Result<(), Halt> {
+    fn entries(
+        &mut self,
+        place: &mut SearchPlace,
+        first: u64,
+        entries: &[Entry],
+    ) -> Result<(), SearchEnd> {
         let (mut at, zero) = (first, self.finder.zero_frame);
         for alike in entries.chunk_by(|a, b| sort_of(*a, zero) == sort_of(*b, zero)) {
             let length = alike.len() as u64;
@@ -350,11 +355,11 @@ impl<'a, T: Take> Hunt<'a, T> {
     /// Pages one after the other that are present, in parts: a huge page lies in one of them.
     fn present(
         &mut self,
-        place: &mut Place,
+        place: &mut SearchPlace,
         first: u64,
         entries: &[Entry],
         kind: Option<PageKind>,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), SearchEnd> {
         if kind.is_none() {
             return Ok(());
         }

@@ -17,14 +17,14 @@ use std::time::{Duration, Instant};
 use pagewise_model::{Name, Pages, Problem, Source};
 
 use crate::backing::Devices;
-use crate::find::{Counted, FilePage, Finder, FoundRun, Halt, Hunt, Take};
+use crate::find::{FilePage, Finder, FoundRun, ProcessSearch, RunSink, SearchCounts, SearchEnd};
 use crate::identity::{Identity, Stat, is_ours};
 use crate::pace::Pace;
 use crate::pagemap::Pagemap;
 use crate::process::how_ended;
 use crate::ranges::RangeSet;
 use crate::spans::{Run, Spans};
-use crate::{Ended, Part, PartKind, Partial, Skipped, Unread, WhyUnread, open};
+use crate::{Part, PartKind, Partial, ProcessEnd, SkippedPages, UnreadProcess, WhyUnread, open};
 
 /// Helpers that are begun in one go: each but the first stands for a stuck process.
 const MAX_HELPERS: usize = 8;
@@ -54,17 +54,17 @@ pub(crate) struct Candidate {
 enum Message {
     Begun(Stat),
     Runs(Vec<FoundRun>),
-    Ended(Counted, Option<Ended>),
+    Ended(SearchCounts, Option<ProcessEnd>),
     NotRead(Option<Name>, WhyUnread),
 }
 
 /// All that was found.
 #[derive(Debug, Default)]
-pub(crate) struct Gathered {
+pub(crate) struct GatheredRuns {
     pub(crate) parts: Vec<Part>,
     pub(crate) identities: Vec<Identity>,
     pub(crate) spans: Vec<Spans>,
-    pub(crate) not_read: Vec<Unread>,
+    pub(crate) not_read: Vec<UnreadProcess>,
     pub(crate) partial: Option<Partial>,
     pub(crate) problems: Vec<Problem>,
     files: Files,
@@ -73,8 +73,8 @@ pub(crate) struct Gathered {
 }
 
 /// Searches all candidates, in their order.
-pub(crate) fn gather(candidates: &[Candidate], finder: &Finder, pace: &Pace) -> Gathered {
-    let mut gathered = Gathered::default();
+pub(crate) fn gather(candidates: &[Candidate], finder: &Finder, pace: &Pace) -> GatheredRuns {
+    let mut gathered = GatheredRuns::default();
     let mut rest = candidates;
     for _ in 0..MAX_HELPERS {
         let helper = (!rest.is_empty()).then(|| Helper::start(rest, finder, pace)).flatten();
@@ -93,8 +93,8 @@ pub(crate) fn gather(candidates: &[Candidate], finder: &Finder, pace: &Pace) -> 
     gathered
 }
 
-fn gathered_not(candidate: &Candidate, why: WhyUnread) -> Unread {
-    Unread { pid: candidate.pid, name: candidate.name.clone(), why }
+fn gathered_not(candidate: &Candidate, why: WhyUnread) -> UnreadProcess {
+    UnreadProcess { pid: candidate.pid, name: candidate.name.clone(), why }
 }
 
 fn problem(pid: u32, expected: &str, found: &str) -> Problem {
@@ -133,7 +133,7 @@ impl Helper {
     fn listen<'a>(
         &self,
         mut rest: &'a [Candidate],
-        gathered: &mut Gathered,
+        gathered: &mut GatheredRuns,
         pace: &Pace,
     ) -> &'a [Candidate] {
         while let Some((candidate, after)) = rest.split_first() {
@@ -192,7 +192,7 @@ impl Helper {
     }
 }
 
-impl Gathered {
+impl GatheredRuns {
     /// Whether this was the last word on the process.
     fn take(&mut self, message: Message, candidate: &Candidate) -> bool {
         match message {
@@ -236,7 +236,7 @@ impl Gathered {
         }
     }
 
-    fn end(&mut self, counted: &Counted, ended: Option<Ended>) {
+    fn end(&mut self, counted: &SearchCounts, ended: Option<ProcessEnd>) {
         self.is_open = false;
         let (Some(part), Some(spans)) = (self.parts.last_mut(), self.spans.last()) else { return };
         part.pages = Pages::new(spans.total());
@@ -280,7 +280,7 @@ pub(crate) fn blank(kind: PartKind, name: Name) -> Part {
         sampled_shared: none,
         swapped: none,
         zero_page: none,
-        skipped: Skipped::default(),
+        skipped: SkippedPages::default(),
         ended: None,
     }
 }
@@ -319,14 +319,14 @@ struct Searcher {
     tell: SyncSender<Message>,
 }
 
-impl Take for SyncSender<Message> {
+impl RunSink for SyncSender<Message> {
     fn runs(&mut self, runs: &mut Vec<FoundRun>) -> bool {
         self.send(Message::Runs(std::mem::take(runs))).is_ok()
     }
 }
 
 /// A process that may be searched.
-struct Ready {
+struct SearchableProcess {
     stat: Stat,
     pagemap: Pagemap,
     maps: std::fs::File,
@@ -341,14 +341,14 @@ impl Searcher {
         }
     }
 
-    fn ready(&self, pid: u32) -> Result<Ready, (Option<Name>, WhyUnread)> {
+    fn ready(&self, pid: u32) -> Result<SearchableProcess, (Option<Name>, WhyUnread)> {
         let before = Stat::read(pid).map_err(|_| (None, WhyUnread::Gone))?;
         let name = Some(before.name.clone());
         self.may_read(&before).map_err(|why| (name.clone(), why))?;
         let (pagemap, maps) = open_all(pid).map_err(|error| (name.clone(), why(&error)))?;
         // the files belong to the memory that is there now; who it is must be known of that one
         let stat = Stat::read(pid).map_err(|_| (name, WhyUnread::Gone))?;
-        Ok(Ready { stat, pagemap, maps })
+        Ok(SearchableProcess { stat, pagemap, maps })
     }
 
     fn may_read(&self, stat: &Stat) -> Result<(), WhyUnread> {
@@ -362,19 +362,19 @@ impl Searcher {
         }
     }
 
-    fn search(&mut self, ready: Ready) -> bool {
-        let Ready { stat, pagemap, maps } = ready;
+    fn search(&mut self, ready: SearchableProcess) -> bool {
+        let SearchableProcess { stat, pagemap, maps } = ready;
         let identity = stat.identity;
         if self.tell.send(Message::Begun(stat)).is_err() {
             return false;
         }
         let Self { finder, devices, tell, .. } = self;
-        let hunt = Hunt::new(finder, identity.pid, &pagemap, tell);
+        let hunt = ProcessSearch::new(finder, identity.pid, &pagemap, tell);
         let counted = match hunt.search(maps, |mapping| devices.backing(identity.pid, mapping)) {
             Ok(counted) => counted,
-            Err(Halt::NotWanted) => return false,
+            Err(SearchEnd::NotWanted) => return false,
             // only where the memory went away: what that means is asked below
-            Err(Halt::Refused(_)) => Counted::default(),
+            Err(SearchEnd::Refused(_)) => SearchCounts::default(),
         };
         let ended = (!pagemap.is_alive()).then(|| how_ended(&identity));
         self.tell.send(Message::Ended(counted, ended)).is_ok()
@@ -403,7 +403,7 @@ mod tests {
     use crate::share::Frames;
     use pagewise_testkit::Target;
 
-    fn gathered(pids: &[u32], method: Method) -> Gathered {
+    fn gathered(pids: &[u32], method: Method) -> GatheredRuns {
         let page_size = rustix::param::page_size() as u64;
         let zero_frame = zero_frame(page_size);
         let kernel = Arc::new(Frames::open());
@@ -421,7 +421,7 @@ mod tests {
     }
 
     /// First page and length of every span, without what only PAGEMAP_SCAN knows.
-    fn places(gathered: &Gathered) -> Vec<(u64, u64)> {
+    fn places(gathered: &GatheredRuns) -> Vec<(u64, u64)> {
         let spans =
             gathered.spans.iter().flat_map(|spans| (0..spans.len()).filter_map(|i| spans.get(i)));
         let mut runs: Vec<(u64, u64)> = Vec::new();
@@ -450,7 +450,7 @@ mod tests {
     }
 
     /// Runs of pages that are mapped alike: first page, length, and whether as part of a huge one.
-    fn mapped(gathered: &Gathered) -> Vec<(u64, u64, Option<bool>)> {
+    fn mapped(gathered: &GatheredRuns) -> Vec<(u64, u64, Option<bool>)> {
         let spans = &gathered.spans[0];
         let mut runs: Vec<(u64, u64, Option<bool>)> = Vec::new();
         for span in (0..spans.len()).filter_map(|at| spans.get(at)) {
@@ -469,7 +469,7 @@ mod tests {
     fn huge_pages_are_told_without_the_scan() {
         let target = Target::start("huge 8");
         let (scan, plain) = both(target.pid(), Method::Plain);
-        let count = |found: &Gathered, huge: bool| -> u64 {
+        let count = |found: &GatheredRuns, huge: bool| -> u64 {
             let runs = mapped(found).into_iter().filter(|run| run.2 == Some(huge));
             runs.map(|(_, length, _)| length).sum()
         };
@@ -485,7 +485,7 @@ mod tests {
 
     /// What the scan finds and what another method finds, of memory that did not change meanwhile:
     /// the target may have something to do yet before it waits.
-    fn both(pid: u32, method: Method) -> (Gathered, Gathered) {
+    fn both(pid: u32, method: Method) -> (GatheredRuns, GatheredRuns) {
         for _ in 0..100 {
             let scan = gathered(&[pid], Method::ScanWithGuards);
             let other = gathered(&[pid], method);
@@ -497,9 +497,9 @@ mod tests {
     }
 
     /// Takes all that is found, and forgets it.
-    struct Forgets;
+    struct DiscardingSink;
 
-    impl Take for Forgets {
+    impl RunSink for DiscardingSink {
         fn runs(&mut self, runs: &mut Vec<FoundRun>) -> bool {
             runs.clear();
             true
@@ -521,9 +521,10 @@ mod tests {
             let mappings = open::text_of_process(target.pid(), "maps").unwrap();
             let mappings = mappings.iter().filter(|byte| **byte == b'\n').count() as u64;
             let mut devices = Devices::new();
-            let counted = Hunt::new(&mut finder, target.pid(), &pagemap, &mut Forgets)
-                .search(maps, |mapping| devices.backing(target.pid(), mapping))
-                .unwrap();
+            let counted =
+                ProcessSearch::new(&mut finder, target.pid(), &pagemap, &mut DiscardingSink)
+                    .search(maps, |mapping| devices.backing(target.pid(), mapping))
+                    .unwrap();
             assert!(counted.asked <= mappings + 16, "{arrangement}: {counted:?}, {mappings}");
         }
     }

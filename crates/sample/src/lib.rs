@@ -67,7 +67,7 @@ mod work;
 pub use choice::{Choice, Options, PRECISE_FIRST, Target, exact_needs};
 pub use error::OpenError;
 pub use result::{
-    Disturbed, Ended, Origin, PageKind, Part, PartKind, Partial, Sample, Sharing, Skipped, Unread,
-    WhyUnread,
+    Disturbed, Origin, PageKind, Part, PartKind, Partial, ProcessEnd, Sample, Sharing,
+    SkippedPages, UnreadProcess, WhyUnread,
 };
 pub use sampler::{Drawn, Sampler, Visit, open};

@@ -9,7 +9,7 @@
 use crate::Partial;
 use crate::pace::Pace;
 use crate::permute::Permutation;
-use crate::process::Wanted;
+use crate::process::PageRequest;
 use crate::spans::{Span, Spans};
 
 /// Pages of a batch at most: with small pages 256 KiB, which stays in the cache of a processor.
@@ -21,7 +21,7 @@ const ROUND: u64 = 2048;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Batch {
     /// These, in order.
-    Pages(usize, Vec<Wanted>),
+    Pages(usize, Vec<PageRequest>),
     /// Of a coarse span those that are to be shown, or of these the ones at these places.
     Coarse(usize, Span, Option<Vec<u64>>),
 }
@@ -37,13 +37,13 @@ pub(crate) struct Plan<'a> {
 
 #[derive(Debug)]
 enum Way {
-    Sweep(Place),
+    Sweep(SweepPosition),
     Draw(Draw),
 }
 
 /// Where a sweep is.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct SweepPosition {
     part: usize,
     span: usize,
     /// Pages of the span that are done.
@@ -62,7 +62,7 @@ struct Draw {
 impl<'a> Plan<'a> {
     /// Every page.
     pub(crate) fn sweep(spans: &'a [Spans], pace: &'a Pace) -> Self {
-        Self { spans, way: Way::Sweep(Place::default()), pace, partial: None }
+        Self { spans, way: Way::Sweep(SweepPosition::default()), pace, partial: None }
     }
 
     /// The pages at these places of the order.
@@ -103,7 +103,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-impl Place {
+impl SweepPosition {
     /// Goes to a part that has something left; `None` where none has.
     fn next_part(&mut self, spans: &[Spans]) -> Option<()> {
         while spans.get(self.part)?.get(self.span).is_none() {
@@ -128,7 +128,7 @@ impl Place {
         (!wanted.is_empty()).then_some(Batch::Pages(self.part, wanted))
     }
 
-    fn take(&mut self, span: &Span, wanted: &mut Vec<Wanted>) {
+    fn take(&mut self, span: &Span, wanted: &mut Vec<PageRequest>) {
         let room = u32::try_from(BATCH - wanted.len()).unwrap_or(0);
         let end = span.length.min(self.done.saturating_add(room));
         wanted.extend((self.done..end).map(|nth| page(span, nth.into())));
@@ -139,8 +139,8 @@ impl Place {
     }
 }
 
-fn page(span: &Span, nth: u64) -> Wanted {
-    Wanted { page: span.first.saturating_add(nth), kind: span.kind, huge: span.huge }
+fn page(span: &Span, nth: u64) -> PageRequest {
+    PageRequest { page: span.first.saturating_add(nth), kind: span.kind, huge: span.huge }
 }
 
 impl Draw {

@@ -28,7 +28,7 @@ use std::os::unix::fs::FileExt;
 use crate::calls::{self, Piece};
 use crate::identity::{Identity, Stat};
 use crate::pagemap::{Entry, Pagemap};
-use crate::{Ended, PageKind, open};
+use crate::{PageKind, ProcessEnd, open};
 
 /// A process whose pages are read.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct Opened {
 
 /// A page that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct PageRequest {
     pub(crate) page: u64,
     pub(crate) kind: PageKind,
     pub(crate) huge: Option<bool>,
@@ -49,7 +49,7 @@ pub(crate) struct Wanted {
 
 /// What became of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum ReadOutcome {
     /// It is in the buffer.
     Read {
         exclusive: bool,
@@ -65,7 +65,7 @@ pub(crate) enum Fate {
 
 /// What reading a batch caused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Caused {
+pub(crate) struct ReadEffects {
     pub(crate) referenced: u64,
     pub(crate) unshared: u64,
     pub(crate) faults: u64,
@@ -90,7 +90,7 @@ enum Way {
         exclusive: bool,
         frame: Option<u64>,
     },
-    Done(Fate),
+    Done(ReadOutcome),
 }
 
 /// What is asked of a page besides whether it is there.
@@ -103,17 +103,17 @@ pub(crate) trait Judge {
 
 impl Opened {
     /// Opens the process, where it still has the memory in which pages were found.
-    pub(crate) fn open(found: &Identity, page_size: usize) -> Result<Self, Ended> {
+    pub(crate) fn open(found: &Identity, page_size: usize) -> Result<Self, ProcessEnd> {
         let pid = found.pid;
         // the files first: an exec after this leaves them with the old memory, and empty
         let files = Pagemap::open(pid).and_then(|map| Ok((map, open::of_process(pid, "mem")?)));
-        let now = Stat::read(pid).map_err(|_| Ended::Exited)?;
+        let now = Stat::read(pid).map_err(|_| ProcessEnd::Exited)?;
         if now.identity != *found {
             let same = now.identity.is_same_process(found);
             return Err(if same && now.no_memory().is_none() {
-                Ended::Replaced
+                ProcessEnd::Replaced
             } else {
-                Ended::Exited
+                ProcessEnd::Exited
             });
         }
         let (pagemap, memory) = files.map_err(|_| how_ended(found))?;
@@ -128,12 +128,12 @@ impl Opened {
     /// memory is gone: then nothing in the buffer may be shown.
     pub(crate) fn read(
         &self,
-        wanted: &[Wanted],
+        wanted: &[PageRequest],
         buffer: &mut [u8],
         scratch: &mut Scratch,
         judge: &impl Judge,
-        fates: &mut Vec<Fate>,
-    ) -> Result<Caused, MemoryGone> {
+        fates: &mut Vec<ReadOutcome>,
+    ) -> Result<ReadEffects, MemoryGone> {
         self.look(wanted, scratch, judge).map_err(|_| MemoryGone)?;
         let pinning_faults = self.read_pinning(wanted, buffer, scratch);
         let before = calls::faults();
@@ -145,10 +145,10 @@ impl Opened {
         fates.clear();
         fates.extend(scratch.ways.iter().map(|way| match way {
             Way::Done(fate) => *fate,
-            Way::Pinning | Way::Sharing { .. } => Fate::Refused,
+            Way::Pinning | Way::Sharing { .. } => ReadOutcome::Refused,
         }));
-        let read = |fate: &&Fate| matches!(fate, Fate::Read { .. });
-        Ok(Caused {
+        let read = |fate: &&ReadOutcome| matches!(fate, ReadOutcome::Read { .. });
+        Ok(ReadEffects {
             referenced: fates.iter().filter(read).count() as u64,
             unshared: pinning_faults,
             faults: pinning_faults + sharing_faults,
@@ -156,7 +156,12 @@ impl Opened {
     }
 
     /// Decides how each page is to be read, by what pagemap says now.
-    fn look(&self, wanted: &[Wanted], scratch: &mut Scratch, judge: &impl Judge) -> io::Result<()> {
+    fn look(
+        &self,
+        wanted: &[PageRequest],
+        scratch: &mut Scratch,
+        judge: &impl Judge,
+    ) -> io::Result<()> {
         scratch.entries.clear();
         for run in wanted.chunk_by(|a, b| a.page.checked_add(1) == Some(b.page)) {
             let first = run.first().map_or(0, |wanted| wanted.page);
@@ -171,7 +176,12 @@ impl Opened {
     }
 
     /// Answers how many page faults that took.
-    fn read_pinning(&self, wanted: &[Wanted], buffer: &mut [u8], scratch: &mut Scratch) -> u64 {
+    fn read_pinning(
+        &self,
+        wanted: &[PageRequest],
+        buffer: &mut [u8],
+        scratch: &mut Scratch,
+    ) -> u64 {
         let Scratch { pieces, ways, .. } = scratch;
         let (mut from, mut faults) = (0, 0);
         while from < wanted.len() {
@@ -191,7 +201,7 @@ impl Opened {
     /// The next pieces for one call, from the page at `from` on; answers where they end.
     fn gather(
         &self,
-        wanted: &[Wanted],
+        wanted: &[PageRequest],
         ways: &[Way],
         mut from: usize,
         pieces: &mut Vec<Piece>,
@@ -226,7 +236,7 @@ impl Opened {
             let pages = piece.length / self.page_size;
             let done = read.min(pages);
             let there = ways.get_mut(first..first + done).unwrap_or_default();
-            there.fill(Way::Done(Fate::Read { exclusive: true, frame: None }));
+            there.fill(Way::Done(ReadOutcome::Read { exclusive: true, frame: None }));
             if done < pages {
                 *ways.get_mut(first + done)? = Way::Sharing { exclusive: true, frame: None };
                 return Some(first + done + 1);
@@ -236,7 +246,7 @@ impl Opened {
         None
     }
 
-    fn read_sharing(&self, wanted: &[Wanted], buffer: &mut [u8], scratch: &mut Scratch) {
+    fn read_sharing(&self, wanted: &[PageRequest], buffer: &mut [u8], scratch: &mut Scratch) {
         let mut from = 0;
         while from < wanted.len() {
             let length = sharing_run(wanted, &scratch.ways, from);
@@ -250,13 +260,13 @@ impl Opened {
             let there = (read / self.page_size).min(length);
             for way in scratch.ways.get_mut(from..from + there).unwrap_or_default() {
                 if let Way::Sharing { exclusive, frame } = *way {
-                    *way = Way::Done(Fate::Read { exclusive, frame });
+                    *way = Way::Done(ReadOutcome::Read { exclusive, frame });
                 }
             }
             from += there;
             if there < length {
                 if let Some(way) = scratch.ways.get_mut(from) {
-                    *way = Way::Done(Fate::Refused);
+                    *way = Way::Done(ReadOutcome::Refused);
                 }
                 from += 1;
             }
@@ -269,31 +279,31 @@ impl Opened {
 pub(crate) struct MemoryGone;
 
 /// What became of a process whose memory is gone.
-pub(crate) fn how_ended(found: &Identity) -> Ended {
+pub(crate) fn how_ended(found: &Identity) -> ProcessEnd {
     match Stat::read(found.pid) {
         Ok(now) if now.identity.is_same_process(found) && now.no_memory().is_none() => {
-            Ended::Replaced
+            ProcessEnd::Replaced
         }
-        _ => Ended::Exited,
+        _ => ProcessEnd::Exited,
     }
 }
 
-fn way(wanted: &Wanted, entry: Entry, judge: &impl Judge) -> Way {
+fn way(wanted: &PageRequest, entry: Entry, judge: &impl Judge) -> Way {
     let exclusive = entry.is_exclusive();
     let frame = entry.frame();
     if entry.is_swapped() {
-        Way::Done(Fate::Swapped)
+        Way::Done(ReadOutcome::Swapped)
     } else if !entry.is_present() || entry.is_guard() {
-        Way::Done(Fate::Gone)
+        Way::Done(ReadOutcome::Gone)
     } else if entry.is_of_file() != (wanted.kind != PageKind::Anonymous) {
         // another mapping is there now, or the page became a private copy
-        Way::Done(Fate::Gone)
+        Way::Done(ReadOutcome::Gone)
     } else if frame.is_some_and(|frame| judge.is_zero(frame)) {
-        Way::Done(Fate::Gone)
+        Way::Done(ReadOutcome::Gone)
     } else if exclusive {
         Way::Pinning
     } else if !entry.is_of_file() && frame.is_some_and(|frame| judge.is_duplicate(frame)) {
-        Way::Done(Fate::Duplicate)
+        Way::Done(ReadOutcome::Duplicate)
     } else {
         Way::Sharing { exclusive: false, frame }
     }
@@ -305,7 +315,7 @@ fn follows(last: &Piece, next: &Piece) -> bool {
 }
 
 /// How many pages from `from` on are to be read in the sharing way and follow each other.
-fn sharing_run(wanted: &[Wanted], ways: &[Way], from: usize) -> usize {
+fn sharing_run(wanted: &[PageRequest], ways: &[Way], from: usize) -> usize {
     let pages = wanted.get(from..).unwrap_or_default();
     let ways = ways.get(from..).unwrap_or_default();
     let first = pages.first().map_or(0, |wanted| wanted.page);

@@ -89,14 +89,14 @@ pub struct Part {
     /// Addresses that all show the kernel's one page of zeros, where that can be told: no memory.
     pub zero_page: Pages,
     /// Pages that were to be shown and were not.
-    pub skipped: Skipped,
+    pub skipped: SkippedPages,
     /// That it ended before all was looked at.
-    pub ended: Option<Ended>,
+    pub ended: Option<ProcessEnd>,
 }
 
 /// Pages that were found and could not be shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedPages {
     /// Freed since they were found, or the source ended.
     pub gone: Pages,
     /// Swapped out since they were found.
@@ -109,7 +109,7 @@ pub struct Skipped {
     pub truncated: Pages,
 }
 
-impl Skipped {
+impl SkippedPages {
     /// All of them.
     #[must_use]
     pub fn sum(&self) -> Pages {
@@ -119,7 +119,7 @@ impl Skipped {
 
 /// How a process ended while it was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum ProcessEnd {
     /// It exited.
     Exited,
     /// It runs another program now (exec): its memory from before is gone.
@@ -128,7 +128,7 @@ pub enum Ended {
 
 /// A process of which no page was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unread {
+pub struct UnreadProcess {
     /// Its id.
     pub pid: u32,
     /// Its name, where that could be read.
@@ -195,7 +195,7 @@ pub enum Sharing {
     /// their part away.
     Proportional,
     /// Once for each place in [`Part::pages`]; but each page was *shown* once, by its frame, and
-    /// [`Skipped::duplicate`] has the others.
+    /// [`SkippedPages::duplicate`] has the others.
     ByFrame,
 }
 
@@ -248,7 +248,7 @@ pub struct Sample {
     /// Each source with pages, also where none was shown.
     pub parts: Vec<Part>,
     /// Processes that were not looked at.
-    pub not_read: Vec<Unread>,
+    pub not_read: Vec<UnreadProcess>,
     /// How shared pages were counted.
     pub sharing: Sharing,
     /// What looking changed.

@@ -9,7 +9,7 @@ use pagewise_observe::{HostRoot, Scope, snapshot};
 
 use crate::find::{Finder, Method};
 use crate::frames::Frames;
-use crate::gather::{Candidate, Gathered, blank, gather};
+use crate::gather::{Candidate, GatheredRuns, blank, gather};
 use crate::pace::Pace;
 use crate::pagemap::{tells_frames, zero_frame};
 use crate::permute::Permutation;
@@ -65,7 +65,7 @@ pub struct Sampler {
     /// What the kernel says of frames, where it tells us.
     kernel: Arc<share::Frames>,
     /// What `smaps` says of parts that share pages, where it was asked.
-    proportions: Mutex<share::Known>,
+    proportions: Mutex<share::SmapsShares>,
 }
 
 /// Finds the pages of a target. Reads no page. From here on this process leaves no core dump.
@@ -110,7 +110,7 @@ fn of_processes(
     }
     let exact = pace.options().choice == Choice::Exact;
     let frames = (exact && told).then(Mutex::default);
-    let Gathered { parts, identities, spans, not_read, partial, problems, .. } = gathered;
+    let GatheredRuns { parts, identities, spans, not_read, partial, problems, .. } = gathered;
     let sharing = match (&frames, parts.len()) {
         (Some(_), _) => Sharing::ByFrame,
         // of one process, too: KSM may have merged its pages

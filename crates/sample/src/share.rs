@@ -47,14 +47,14 @@ pub(crate) struct Sharers<'a> {
     identities: &'a [Identity],
     spans: &'a [Spans],
     kernel: &'a Frames,
-    proportions: &'a Mutex<Known>,
+    proportions: &'a Mutex<SmapsShares>,
     /// Of looking as a whole.
     budget: Option<Duration>,
 }
 
 /// What `smaps` said of parts that share pages.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct SmapsShares {
     of_parts: HashMap<usize, Proportions>,
     /// Time that reading it took.
     spent: Duration,
@@ -138,7 +138,7 @@ impl<'a> Sharers<'a> {
         identities: &'a [Identity],
         spans: &'a [Spans],
         kernel: &'a Frames,
-        (proportions, budget): (&'a Mutex<Known>, Option<Duration>),
+        (proportions, budget): (&'a Mutex<SmapsShares>, Option<Duration>),
     ) -> Self {
         Self { sharing, identities, spans, kernel, proportions, budget }
     }

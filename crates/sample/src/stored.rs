@@ -16,8 +16,8 @@ use pagewise_model::Name;
 use rustix::fs::{FileType, SeekFrom};
 use rustix::io::Errno;
 
-use crate::elf::{Bytes, Core, Stretch};
-use crate::process::{Fate, Wanted};
+use crate::elf::{Bytes, Core, Segment};
+use crate::process::{PageRequest, ReadOutcome};
 use crate::spans::{Run, Span};
 use crate::{OpenError, PageKind, PartKind, open};
 
@@ -27,7 +27,7 @@ enum Layout {
     /// One after the other.
     Flat,
     /// In stretches, in order of address.
-    Core(Vec<Stretch>),
+    Core(Vec<Segment>),
 }
 
 /// Something whose pages are stored.
@@ -91,7 +91,7 @@ impl Stored {
         wanted.map(|stretch| self.find_in(stretch, &mut take)).sum()
     }
 
-    fn find_in(&self, stretch: &Stretch, take: &mut impl FnMut(Run)) -> u64 {
+    fn find_in(&self, stretch: &Segment, take: &mut impl FnMut(Run)) -> u64 {
         let first = stretch.address / self.page_size;
         let there = self.size.saturating_sub(stretch.offset).min(stretch.length);
         let mut apart = true;
@@ -154,7 +154,12 @@ impl Stored {
     }
 
     /// Reads the wanted pages, which are in order, each to its place in `buffer`.
-    pub(crate) fn read(&self, wanted: &[Wanted], buffer: &mut [u8], fates: &mut Vec<Fate>) {
+    pub(crate) fn read(
+        &self,
+        wanted: &[PageRequest],
+        buffer: &mut [u8],
+        fates: &mut Vec<ReadOutcome>,
+    ) {
         fates.clear();
         let size = usize::try_from(self.page_size).unwrap_or(usize::MAX);
         while let Some(rest) = wanted.get(fates.len()..).filter(|rest| !rest.is_empty()) {
@@ -170,25 +175,25 @@ impl Stored {
                 Some(Err(_)) if pages > 1 => {
                     rest.iter().take(pages).for_each(|one| self.read_one(one, buffer, fates));
                 }
-                _ => fates.extend(std::iter::repeat_n(Fate::Refused, pages)),
+                _ => fates.extend(std::iter::repeat_n(ReadOutcome::Refused, pages)),
             }
         }
     }
 
-    fn read_one(&self, wanted: &Wanted, buffer: &mut [u8], fates: &mut Vec<Fate>) {
+    fn read_one(&self, wanted: &PageRequest, buffer: &mut [u8], fates: &mut Vec<ReadOutcome>) {
         let size = usize::try_from(self.page_size).unwrap_or(usize::MAX);
         let begin = fates.len() * size;
         let to = buffer.get_mut(begin..begin + size).unwrap_or_default();
         let read = self.place(wanted.page).map(|(offset, bytes)| self.fill(offset, bytes, to));
         fates.push(match read {
             Some(Ok(bytes)) => fate(bytes > 0),
-            _ => Fate::Refused,
+            _ => ReadOutcome::Refused,
         });
     }
 
     /// How many of these pages follow each other in the file too, where they begin and how many
     /// bytes they have.
-    fn together(&self, wanted: &[Wanted]) -> (Option<(u64, u64)>, usize) {
+    fn together(&self, wanted: &[PageRequest]) -> (Option<(u64, u64)>, usize) {
         let Some(first) = wanted.first().and_then(|wanted| self.place(wanted.page)) else {
             return (None, 1);
         };
@@ -219,8 +224,8 @@ impl Stored {
     }
 }
 
-fn fate(there: bool) -> Fate {
-    if there { Fate::Read { exclusive: false, frame: None } } else { Fate::Truncated }
+fn fate(there: bool) -> ReadOutcome {
+    if there { ReadOutcome::Read { exclusive: false, frame: None } } else { ReadOutcome::Truncated }
 }
 
 /// A path, safe to print.
@@ -261,8 +266,8 @@ mod tests {
 
     const PAGE: usize = 4096;
 
-    fn wanted(pages: &[u64]) -> Vec<Wanted> {
-        let one = |&page| Wanted { page, kind: PageKind::Stored, huge: None };
+    fn wanted(pages: &[u64]) -> Vec<PageRequest> {
+        let one = |&page| PageRequest { page, kind: PageKind::Stored, huge: None };
         pages.iter().map(one).collect()
     }
 
@@ -280,7 +285,7 @@ mod tests {
         assert_eq!(runs(&stored), (vec![(0, 3)], 0));
         let (mut buffer, mut fates) = (vec![9; 4 * PAGE], Vec::new());
         stored.read(&wanted(&[0, 2]), &mut buffer, &mut fates);
-        assert_eq!(fates, [Fate::Read { exclusive: false, frame: None }; 2]);
+        assert_eq!(fates, [ReadOutcome::Read { exclusive: false, frame: None }; 2]);
         assert_eq!(buffer[..PAGE + 5], [7; PAGE + 5]);
         assert_eq!(buffer[PAGE + 5..2 * PAGE], [0; PAGE - 5]);
     }
@@ -293,8 +298,8 @@ mod tests {
         file.as_file().set_len(PAGE as u64).unwrap();
         let (mut buffer, mut fates) = (vec![9; 4 * PAGE], Vec::new());
         stored.read(&wanted(&[0, 1, 2, 3]), &mut buffer, &mut fates);
-        assert_eq!(fates[0], Fate::Read { exclusive: false, frame: None });
-        assert_eq!(fates[1..], [Fate::Truncated; 3]);
+        assert_eq!(fates[0], ReadOutcome::Read { exclusive: false, frame: None });
+        assert_eq!(fates[1..], [ReadOutcome::Truncated; 3]);
     }
 
     #[test]
@@ -353,7 +358,7 @@ mod tests {
         let (mut buffer, mut fates) = (vec![9; 4 * PAGE], Vec::new());
         let all = wanted(&[0x100, 0x101, 0x100 + hole + 2, 0x100 + hole + 3]);
         stored.read(&all, &mut buffer, &mut fates);
-        assert_eq!(fates, [Fate::Read { exclusive: false, frame: None }; 4]);
+        assert_eq!(fates, [ReadOutcome::Read { exclusive: false, frame: None }; 4]);
         assert!(
             (0..4)
                 .all(|n| buffer[n * PAGE..(n + 1) * PAGE].iter().all(|&b| usize::from(b) == n + 1))

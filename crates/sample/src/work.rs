@@ -14,11 +14,11 @@ use crate::identity::Identity;
 use crate::pace::Pace;
 use crate::pagemap::Entry;
 use crate::plan::{BATCH, Batch, Plan};
-use crate::process::{Caused, Fate, Judge, Opened, Scratch, Wanted, how_ended};
+use crate::process::{Judge, Opened, PageRequest, ReadEffects, ReadOutcome, Scratch, how_ended};
 use crate::share::{Neighbours, Sharers};
 use crate::spans::Span;
 use crate::stored::Stored;
-use crate::{Disturbed, Ended, Origin, PageKind, Part, Partial, Visit};
+use crate::{Disturbed, Origin, PageKind, Part, Partial, ProcessEnd, Visit};
 
 /// Where pages come from.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ struct Worker<'a, 'b, V> {
     /// One page longer than a batch, so that a batch can begin at a whole page.
     buffer: Buffer,
     scratch: Scratch,
-    fates: Vec<Fate>,
+    fates: Vec<ReadOutcome>,
     neighbours: Neighbours,
 }
 
@@ -114,14 +114,14 @@ impl<V: Visit> Worker<'_, '_, V> {
     }
 
     /// The pages of a coarse span that are there now. One that is at none of the places is gone.
-    fn resolve(&mut self, part: usize, span: &Span, places: Option<Vec<u64>>) -> Vec<Wanted> {
+    fn resolve(&mut self, part: usize, span: &Span, places: Option<Vec<u64>>) -> Vec<PageRequest> {
         let held = match self.bench.sources {
             Sources::Stored(stored) => stored.pages_of(span),
             Sources::Processes(_) => self.pages_of(part, span),
         };
-        let wanted = |page: &u64| Wanted { page: *page, kind: span.kind, huge: span.huge };
+        let wanted = |page: &u64| PageRequest { page: *page, kind: span.kind, huge: span.huge };
         let expected = places.as_ref().map_or(u64::from(span.held), |places| places.len() as u64);
-        let found: Vec<Wanted> = match places {
+        let found: Vec<PageRequest> = match places {
             None => held.iter().map(wanted).collect(),
             Some(places) => {
                 let at = |place: &u64| held.get(usize::try_from(*place).ok()?).map(wanted);
@@ -157,25 +157,25 @@ impl<V: Visit> Worker<'_, '_, V> {
     }
 
     /// The process of a part, opened.
-    fn opened(&mut self, part: usize) -> Result<&Opened, Ended> {
+    fn opened(&mut self, part: usize) -> Result<&Opened, ProcessEnd> {
         if self.open.as_ref().is_none_or(|(open, _)| *open != part) {
             self.open = None;
             let identity = match self.bench.sources {
-                Sources::Processes(identities) => identities.get(part).ok_or(Ended::Exited)?,
-                Sources::Stored(_) => return Err(Ended::Exited),
+                Sources::Processes(identities) => identities.get(part).ok_or(ProcessEnd::Exited)?,
+                Sources::Stored(_) => return Err(ProcessEnd::Exited),
             };
             self.open = Some((part, Opened::open(identity, self.bench.page_size)?));
         }
-        self.open.as_ref().map(|(_, opened)| opened).ok_or(Ended::Exited)
+        self.open.as_ref().map(|(_, opened)| opened).ok_or(ProcessEnd::Exited)
     }
 
-    fn pages(&mut self, part: usize, wanted: &[Wanted]) {
+    fn pages(&mut self, part: usize, wanted: &[PageRequest]) {
         let read = match self.bench.sources {
             Sources::Stored(stored) => {
                 let from = aligned(self.buffer.get(), self.bench.page_size);
                 let buffer = self.buffer.get_mut().get_mut(from..).unwrap_or_default();
                 stored.read(wanted, buffer, &mut self.fates);
-                Ok(Caused::default())
+                Ok(ReadEffects::default())
             }
             Sources::Processes(identities) => {
                 let gone = |identity| how_ended(identity);
@@ -188,12 +188,16 @@ impl<V: Visit> Worker<'_, '_, V> {
                 self.show(part, wanted);
                 self.note(part, wanted, caused);
             }
-            Err(ended) => self.note_gone(part, wanted, ended.unwrap_or(Ended::Exited)),
+            Err(ended) => self.note_gone(part, wanted, ended.unwrap_or(ProcessEnd::Exited)),
         }
     }
 
     /// `Err(None)` where the memory went away under the read.
-    fn read_process(&mut self, part: usize, wanted: &[Wanted]) -> Result<Caused, Option<Ended>> {
+    fn read_process(
+        &mut self,
+        part: usize,
+        wanted: &[PageRequest],
+    ) -> Result<ReadEffects, Option<ProcessEnd>> {
         self.opened(part).map_err(Some)?;
         let Self { bench, open, buffer, scratch, fates, .. } = self;
         let Some((_, opened)) = open else { return Err(None) };
@@ -202,13 +206,13 @@ impl<V: Visit> Worker<'_, '_, V> {
         opened.read(wanted, buffer, scratch, &bench.judge, fates).map_err(|_| None)
     }
 
-    fn show(&mut self, part: usize, wanted: &[Wanted]) {
+    fn show(&mut self, part: usize, wanted: &[PageRequest]) {
         let from = aligned(self.buffer.get(), self.bench.page_size);
         let bytes = self.buffer.get().get(from..).unwrap_or_default();
         let pages = bytes.chunks_exact(self.bench.page_size);
         for ((wanted, fate), page) in wanted.iter().zip(&self.fates).zip(pages) {
-            if let Fate::Read { exclusive, frame } = *fate {
-                let Wanted { page: number, kind, huge } = *wanted;
+            if let ReadOutcome::Read { exclusive, frame } = *fate {
+                let PageRequest { page: number, kind, huge } = *wanted;
                 let share = match kind == PageKind::Anonymous && !exclusive {
                     true => self.bench.sharers.share(part, number, frame, &mut self.neighbours),
                     false => 1.0,
@@ -219,14 +223,14 @@ impl<V: Visit> Worker<'_, '_, V> {
         }
     }
 
-    fn note(&self, part: usize, wanted: &[Wanted], caused: Caused) {
+    fn note(&self, part: usize, wanted: &[PageRequest], caused: ReadEffects) {
         let mut ledger = locked(&self.bench.ledger);
         let disturbed = &mut ledger.disturbed;
         add(&mut disturbed.referenced_pages, caused.referenced);
         add(&mut disturbed.unshared_pages, caused.unshared);
         disturbed.faults += caused.faults;
         let fates = self.fates.iter().take(wanted.len());
-        let read = fates.clone().filter(|fate| matches!(fate, Fate::Read { .. })).count();
+        let read = fates.clone().filter(|fate| matches!(fate, ReadOutcome::Read { .. })).count();
         ledger.shown += read as u64;
         let Some(part) = ledger.parts.get_mut(part) else { return };
         fates.for_each(|fate| count(part, *fate));
@@ -235,7 +239,7 @@ impl<V: Visit> Worker<'_, '_, V> {
         }
     }
 
-    fn note_gone(&mut self, part: usize, wanted: &[Wanted], ended: Ended) {
+    fn note_gone(&mut self, part: usize, wanted: &[PageRequest], ended: ProcessEnd) {
         self.open = None;
         let mut ledger = locked(&self.bench.ledger);
         ledger.partial.get_or_insert(Partial::Ended);
@@ -250,17 +254,17 @@ fn add(pages: &mut Pages, more: u64) {
     *pages = pages.saturating_add(Pages::new(more));
 }
 
-fn count(part: &mut Part, fate: Fate) {
+fn count(part: &mut Part, fate: ReadOutcome) {
     let pages = match fate {
-        Fate::Read { exclusive, .. } => {
+        ReadOutcome::Read { exclusive, .. } => {
             add(&mut part.sampled_shared, u64::from(!exclusive && part.pid.is_some()));
             &mut part.sampled
         }
-        Fate::Gone => &mut part.skipped.gone,
-        Fate::Swapped => &mut part.skipped.swapped,
-        Fate::Refused => &mut part.skipped.refused,
-        Fate::Duplicate => &mut part.skipped.duplicate,
-        Fate::Truncated => &mut part.skipped.truncated,
+        ReadOutcome::Gone => &mut part.skipped.gone,
+        ReadOutcome::Swapped => &mut part.skipped.swapped,
+        ReadOutcome::Refused => &mut part.skipped.refused,
+        ReadOutcome::Duplicate => &mut part.skipped.duplicate,
+        ReadOutcome::Truncated => &mut part.skipped.truncated,
     };
     add(pages, 1);
 }

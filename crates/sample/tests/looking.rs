@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pagewise_model::{Pages, Percent};
 use pagewise_observe::HostRoot;
 use pagewise_sample::{
-    Choice, Ended, OpenError, Options, Origin, PageKind, Partial, Sample, Sampler, WhyUnread, open,
+    Choice, OpenError, Options, Origin, PageKind, Partial, ProcessEnd, Sample, Sampler, WhyUnread,
+    open,
 };
 use pagewise_testkit::{Target, rollup};
 
@@ -250,14 +251,14 @@ fn interrupted(order: &str, wait: fn(&Target)) -> Sample {
 #[test]
 fn an_exit_is_seen() {
     let sample = interrupted("exit", |target| target.wait_for_state("Z"));
-    assert_eq!(sample.parts[0].ended, Some(Ended::Exited));
+    assert_eq!(sample.parts[0].ended, Some(ProcessEnd::Exited));
     assert_eq!(sample.partial, Some(Partial::Ended));
 }
 
 #[test]
 fn an_exec_is_seen_and_the_new_program_is_not_looked_at() {
     let sample = interrupted("exec", |target| target.wait_for_name("sleep"));
-    assert_eq!(sample.parts[0].ended, Some(Ended::Replaced));
+    assert_eq!(sample.parts[0].ended, Some(ProcessEnd::Replaced));
     assert_eq!(sample.partial, Some(Partial::Ended));
 }
 

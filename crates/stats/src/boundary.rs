@@ -32,20 +32,21 @@ pub fn looks(pairs: usize) -> Vec<TrialLook> {
 
 /// The looks of an experiment that was to have `planned` pairs and ended after `pairs`.
 pub(crate) fn looks_until(planned: usize, pairs: usize) -> Vec<TrialLook> {
-    static KNOWN: Mutex<Known> = Mutex::new(Known { looks: BTreeMap::new(), plays: None });
+    static KNOWN: Mutex<KnownBoundaries> =
+        Mutex::new(KnownBoundaries { looks: BTreeMap::new(), plays: None });
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let Known { looks, plays } = &mut *known;
+    let KnownBoundaries { looks, plays } = &mut *known;
     looks.entry((planned, pairs)).or_insert_with(|| played(planned, pairs, plays)).clone()
 }
 
 /// What was played before. Evidence may hold an arm for each number of pairs: its experiments are played once.
-struct Known {
+struct KnownBoundaries {
     looks: BTreeMap<(usize, usize), Vec<TrialLook>>,
     /// Those of the number of pairs that was planned last.
-    plays: Option<Plays>,
+    plays: Option<NullExperiments>,
 }
 
-fn played(planned: usize, pairs: usize, plays: &mut Option<Plays>) -> Vec<TrialLook> {
+fn played(planned: usize, pairs: usize, plays: &mut Option<NullExperiments>) -> Vec<TrialLook> {
     let mut after = after(planned);
     after.retain(|look| *look < pairs);
     after.push(pairs.min(planned));
@@ -54,7 +55,7 @@ fn played(planned: usize, pairs: usize, plays: &mut Option<Plays>) -> Vec<TrialL
         several => {
             let plays = match plays.take() {
                 Some(known) if known.planned == planned => plays.insert(known),
-                _ => plays.insert(Plays::of(planned)),
+                _ => plays.insert(NullExperiments::of(planned)),
             };
             bounds(several, plays)
         }
@@ -98,7 +99,7 @@ fn allowed(share: f64) -> usize {
 }
 
 /// The bound at each look: as many of the experiments that still run may cross it as is spent by then.
-fn bounds(after: &[usize], plays: &Plays) -> Vec<Option<usize>> {
+fn bounds(after: &[usize], plays: &NullExperiments) -> Vec<Option<usize>> {
     let mut running: Vec<usize> = (0..PLAYED).collect();
     let mut bounds = Vec::new();
     for &seen in after {
@@ -116,7 +117,7 @@ fn bounds(after: &[usize], plays: &Plays) -> Vec<Option<usize>> {
 }
 
 /// Experiments in which nothing differs.
-struct Plays {
+struct NullExperiments {
     /// How many pairs each has.
     planned: usize,
     /// After each pair, of each experiment: the lesser of the two signed-rank sums, which is the number
@@ -124,7 +125,7 @@ struct Plays {
     lesser_sums: Vec<Vec<u32>>,
 }
 
-impl Plays {
+impl NullExperiments {
     fn of(planned: usize) -> Self {
         let mut rng = Rng::with_seed(1);
         let mut lesser_sums = vec![Vec::with_capacity(PLAYED); planned];

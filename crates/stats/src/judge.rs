@@ -13,7 +13,7 @@ use crate::boundary::{looks, looks_until};
 use crate::compare::{Series, compared_by, deviation};
 use crate::experiment::Experiment;
 use crate::forecast::forecast;
-use crate::known::{KNOWN, Known};
+use crate::known::{KNOWN, StandardMetric};
 use crate::metric::Metric;
 use crate::name::TIME;
 use crate::paired::median;
@@ -129,7 +129,7 @@ fn comparison(experiment: &Experiment, runs: &[TrialRun], arm: &str) -> TrialCom
 fn wanted(experiment: &Experiment, good: &[Pair<'_>]) -> Vec<Metric> {
     let asked = |name: &str| experiment.metrics.iter().any(|metric| metric.name == name);
     let runs = || good.iter().flat_map(|(a, b)| [a, b]);
-    let told = |known: &Known| {
+    let told = |known: &StandardMetric| {
         let values = || runs().map(|run| run.values.get(known.name).copied());
         // no time at all is nothing to compare, as where kswapd never ran
         let is_some = known.kind == MetricKind::Count || values().flatten().any(|it| it > 0.0);

@@ -11,7 +11,7 @@ use crate::name::{
 
 /// A metric that every run has where the host tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Known {
+pub struct StandardMetric {
     /// Its name, as typed and printed.
     pub name: &'static str,
     /// What it is measured in.
@@ -25,7 +25,7 @@ pub struct Known {
 }
 
 /// In the order in which they are to be trusted: counts, then processor time, then time.
-pub const KNOWN: &[Known] = &[
+pub const KNOWN: &[StandardMetric] = &[
     count(MAJOR_FAULTS, "count", "faults that had to read something, of the command's processes"),
     count(REFAULTS, "pages", "pages read again soon after they were dropped or swapped out"),
     count(REFAULTS_ANON, "pages", "those of them that were swapped in"),
@@ -62,16 +62,16 @@ pub const KNOWN: &[Known] = &[
     ),
 ];
 
-const fn count(name: &'static str, unit: &'static str, doc: &'static str) -> Known {
-    Known { name, unit, kind: MetricKind::Count, higher_is_better: false, doc }
+const fn count(name: &'static str, unit: &'static str, doc: &'static str) -> StandardMetric {
+    StandardMetric { name, unit, kind: MetricKind::Count, higher_is_better: false, doc }
 }
 
-const fn share(name: &'static str, doc: &'static str) -> Known {
-    Known { name, unit: SHARE, kind: MetricKind::Count, higher_is_better: true, doc }
+const fn share(name: &'static str, doc: &'static str) -> StandardMetric {
+    StandardMetric { name, unit: SHARE, kind: MetricKind::Count, higher_is_better: true, doc }
 }
 
-const fn seconds(name: &'static str, kind: MetricKind, doc: &'static str) -> Known {
-    Known { name, unit: "seconds", kind, higher_is_better: false, doc }
+const fn seconds(name: &'static str, kind: MetricKind, doc: &'static str) -> StandardMetric {
+    StandardMetric { name, unit: "seconds", kind, higher_is_better: false, doc }
 }
 
 /// The unit of a part of a whole, from 0 to 1.

@@ -35,7 +35,7 @@ mod testing;
 pub use experiment::{Experiment, MOST_PAIRS, USUAL_PAIRS};
 pub use forecast::forecast;
 pub use judge::judge;
-pub use known::{KNOWN, Known};
+pub use known::{KNOWN, StandardMetric};
 pub use metric::{Metric, Pattern, prefer_more};
 pub use notes::end_in_words;
 pub use paired::{PairedRatio, median};

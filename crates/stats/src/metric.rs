@@ -7,12 +7,12 @@ use pagewise_model::MetricKind;
 use regex_lite::Regex;
 use serde::{Deserialize, Serialize};
 
-use crate::known::{KNOWN, Known, SHARE};
+use crate::known::{KNOWN, SHARE, StandardMetric};
 use crate::name::TIME;
 use crate::said::SAID;
 
 /// The row of this name.
-pub(crate) fn known(name: &str) -> Option<&'static Known> {
+pub(crate) fn known(name: &str) -> Option<&'static StandardMetric> {
     KNOWN.iter().chain(SAID).find(|known| known.name == name)
 }
 
@@ -57,7 +57,7 @@ impl Metric {
 
     /// Its row in the table; none for a regular expression.
     #[must_use]
-    pub fn known(&self) -> Option<&'static Known> {
+    pub fn known(&self) -> Option<&'static StandardMetric> {
         known(&self.name)
     }
 }

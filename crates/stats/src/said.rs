@@ -3,11 +3,11 @@
 
 use pagewise_model::MetricKind;
 
-use crate::known::Known;
+use crate::known::StandardMetric;
 
 /// The values that workloads of ours say, in the order in which they are to be trusted.
-pub const SAID: &[Known] = &[
-    Known {
+pub const SAID: &[StandardMetric] = &[
+    StandardMetric {
         name: "precision",
         unit: "share",
         kind: MetricKind::Count,
@@ -15,42 +15,42 @@ pub const SAID: &[Known] = &[
         doc: "share of the evicted pages that were the least used ones, anonymous and file pages \
               ranked together",
     },
-    Known {
+    StandardMetric {
         name: "cold-kept",
         unit: "pages",
         kind: MetricKind::Count,
         higher_is_better: false,
         doc: "pages in memory that were read once and never will be again",
     },
-    Known {
+    StandardMetric {
         name: "operations",
         unit: "count",
         kind: MetricKind::Count,
         higher_is_better: true,
         doc: "what was done until the end, or until its time was over",
     },
-    Known {
+    StandardMetric {
         name: "coverage",
         unit: "share",
         kind: MetricKind::Count,
         higher_is_better: true,
         doc: "share of the memory that is in huge pages at the end",
     },
-    Known {
+    StandardMetric {
         name: "held",
         unit: "bytes",
         kind: MetricKind::Count,
         higher_is_better: false,
         doc: "memory in RAM at the end, where what was written is as large in each arm",
     },
-    Known {
+    StandardMetric {
         name: "neighbour-huge",
         unit: "bytes",
         kind: MetricKind::Count,
         higher_is_better: false,
         doc: "memory beside it that nobody wanted in huge pages, and that is",
     },
-    Known {
+    StandardMetric {
         name: "khugepaged-cpu",
         unit: "seconds",
         kind: MetricKind::Cpu,
@@ -73,10 +73,10 @@ pub const SAID: &[Known] = &[
     time("get-p99", "seconds", "latency of a GET request: 99 of 100 are faster"),
 ];
 
-const fn time(name: &'static str, unit: &'static str, doc: &'static str) -> Known {
-    Known { name, unit, kind: MetricKind::Time, higher_is_better: false, doc }
+const fn time(name: &'static str, unit: &'static str, doc: &'static str) -> StandardMetric {
+    StandardMetric { name, unit, kind: MetricKind::Time, higher_is_better: false, doc }
 }
 
-const fn rate(name: &'static str, doc: &'static str) -> Known {
-    Known { name, unit: "per second", kind: MetricKind::Time, higher_is_better: true, doc }
+const fn rate(name: &'static str, doc: &'static str) -> StandardMetric {
+    StandardMetric { name, unit: "per second", kind: MetricKind::Time, higher_is_better: true, doc }
 }

@@ -40,7 +40,7 @@ pub struct Hostile {
 
 /// Good inputs to begin with.
 #[derive(Debug, Clone)]
-pub struct Good {
+pub struct SeedInputs {
     /// A recorded host.
     pub host: &'static str,
     /// The three files of evidence, by name.
@@ -56,7 +56,7 @@ pub struct Good {
 /// Makes the inputs.
 #[derive(Debug)]
 pub struct Corpus {
-    good: Good,
+    good: SeedInputs,
     host: BTreeMap<String, Vec<u8>>,
 }
 
@@ -71,7 +71,7 @@ const KEPT: [&str; 4] =
 impl Corpus {
     /// From good inputs.
     #[must_use]
-    pub fn new(good: Good) -> Self {
+    pub fn new(good: SeedInputs) -> Self {
         let is_many = |path: &str| {
             path.split('/').nth(2).is_some_and(|part| part.parse::<u32>().is_ok())
                 || path.contains("fs/cgroup/") && path.split('/').count() > 5

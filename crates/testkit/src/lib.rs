@@ -19,6 +19,6 @@ mod target;
 mod work;
 
 pub use loans::{Loans, read, run, write};
-pub use program::{Ran, empty_folder, finish, folder_on_disk};
+pub use program::{ProgramRun, empty_folder, finish, folder_on_disk};
 pub use target::{Target, read_process, rollup, target_program};
 pub use work::Work;

@@ -5,7 +5,7 @@ use std::process::Command;
 
 /// What a run left behind.
 #[derive(Debug)]
-pub struct Ran {
+pub struct ProgramRun {
     /// Its exit status.
     pub status: i32,
     /// Standard output.
@@ -19,9 +19,9 @@ pub struct Ran {
 /// # Panics
 ///
 /// Where it does not start, is ended by a signal, or prints what is not UTF-8.
-pub fn finish(command: &mut Command) -> Ran {
+pub fn finish(command: &mut Command) -> ProgramRun {
     let ended = command.output().expect("it starts");
-    Ran {
+    ProgramRun {
         status: ended.status.code().expect("no signal"),
         out: String::from_utf8(ended.stdout).expect("text"),
         err: String::from_utf8(ended.stderr).expect("text"),

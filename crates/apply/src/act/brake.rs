@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Whether the machine, or the target's cgroup, needs its memory for something else just now.
 //!
-//! Looked at a few times a second. Facts and rule are apart: [`Signs`] are read, [`Signs::why`] says
+//! Looked at a few times a second. Facts and rule are apart: [`BrakeSignals`] are read, [`BrakeSignals::why`] says
 //! what they mean, with limits that leave room for what else happens before we look again.
 
 use pagewise_model::Bytes;
@@ -18,13 +18,13 @@ const BLOCKS_BELOW_LIMIT: u64 = 4;
 
 /// What there is to look at.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Signs {
+pub(super) struct BrakeSignals {
     pub(super) machine: Shortage,
     pub(super) charges: Vec<Charge>,
     pub(super) block: u64,
 }
 
-impl Signs {
+impl BrakeSignals {
     /// Reads the machine and the cgroups that the targets are in.
     pub(super) fn read(host: &HostRoot, groups: &[String], block: u64) -> Self {
         let charges = groups.iter().filter_map(|path| charge(host, path)).collect();
@@ -71,33 +71,35 @@ mod tests {
     use super::*;
     use pagewise_model::{Percent, Reading, Source};
 
-    fn calm() -> Signs {
+    fn calm() -> BrakeSignals {
         let of = |bytes| Reading::found(Bytes::new(bytes), Source::none());
         let stalled = Reading::found(Percent::new(0.5), Source::none());
         let charges =
             vec![Charge { current: Bytes::new(1 << 30), limit: Some(Bytes::new(2 << 30)) }];
         let machine = Shortage { stalled, available: of(8 << 30), total: of(16 << 30) };
-        Signs { machine, charges, block: 2 << 20 }
+        BrakeSignals { machine, charges, block: 2 << 20 }
     }
 
     #[test]
     fn a_calm_machine_is_no_reason() {
         assert_eq!(calm().why(), None);
-        assert_eq!(Signs::default().why(), None, "nothing known");
+        assert_eq!(BrakeSignals::default().why(), None, "nothing known");
     }
 
     #[test]
     fn each_sign_stops_by_itself_and_says_why() {
         let stalled = Reading::found(Percent::new(11.0), Source::none());
-        let told =
-            Signs { machine: Shortage { stalled, ..calm().machine }, ..calm() }.why().unwrap();
+        let told = BrakeSignals { machine: Shortage { stalled, ..calm().machine }, ..calm() }
+            .why()
+            .unwrap();
         assert_eq!(told, "tasks wait for memory 11 % of the time (at most 10 %)");
         let available = Reading::found(Bytes::new(100 << 20), Source::none());
-        let told =
-            Signs { machine: Shortage { available, ..calm().machine }, ..calm() }.why().unwrap();
+        let told = BrakeSignals { machine: Shortage { available, ..calm().machine }, ..calm() }
+            .why()
+            .unwrap();
         assert_eq!(told, "only 100.0 MiB of memory are available (at least 512.0 MiB)");
         let limit = Some(Bytes::new((1 << 30) + (7 << 20)));
         let charges = vec![Charge { current: Bytes::new(1 << 30), limit }];
-        assert!(Signs { charges, ..calm() }.why().unwrap().contains("at its limit"));
+        assert!(BrakeSignals { charges, ..calm() }.why().unwrap().contains("at its limit"));
     }
 }

@@ -19,10 +19,10 @@ use pagewise_observe::HostRoot;
 use pagewise_observe::coverage::{Block, LookError, charge, proportional};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::brake::Signs;
+use super::brake::BrakeSignals;
 use super::budget::Budget;
-use super::heat::Heat;
-use super::pick::{self, Taste, Why};
+use super::heat::AccessProfile;
+use super::pick::{self, CollapsePolicy, SkipReason};
 use super::subject::{ActError, Called, Subject};
 
 /// Blocks that get no huge page in a row, after which there are none.
@@ -55,7 +55,7 @@ pub struct CollapseWish {
 
 /// Whose memory.
 #[derive(Debug, Clone, Default)]
-pub struct Whom {
+pub struct CollapseTargets {
     /// Processes and their names.
     pub processes: Vec<(u32, Name)>,
     /// The cgroup that was named: its charge is the budget's measure.
@@ -63,7 +63,7 @@ pub struct Whom {
     /// Cgroups that the processes are in: their limits count.
     pub cgroups: Vec<String>,
     /// Which of their memory is in use, where it was looked at: that comes first.
-    pub heat: Option<Heat>,
+    pub heat: Option<AccessProfile>,
 }
 
 /// Collapses; `tell` is told how far each pass is: blocks done and blocks in all.
@@ -72,7 +72,7 @@ pub struct Whom {
 /// Where nothing could be begun. What ended it later is in [`Collapse::stopped`].
 pub fn collapse(
     host: &HostRoot,
-    whom: &Whom,
+    whom: &CollapseTargets,
     wish: &CollapseWish,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(u64, u64, &Collapse),
@@ -90,7 +90,7 @@ pub fn collapse(
 
 struct Act<'a> {
     host: &'a HostRoot,
-    whom: &'a Whom,
+    whom: &'a CollapseTargets,
     wish: &'a CollapseWish,
     stop: &'a AtomicBool,
     subjects: Vec<Subject>,
@@ -109,7 +109,7 @@ struct Act<'a> {
 impl<'a> Act<'a> {
     fn begin(
         host: &'a HostRoot,
-        whom: &'a Whom,
+        whom: &'a CollapseTargets,
         wish: &'a CollapseWish,
         stop: &'a AtomicBool,
     ) -> Result<Self, ActError> {
@@ -279,7 +279,7 @@ impl<'a> Act<'a> {
         let growth = self.growth(&block);
         let Some(pages) = alive(subject.memory.exclusive(address))? else { return Ok(()) };
         if let Err(why) = self.taste().judge_again(&block, pages) {
-            let why = if why == Why::Nothing { Why::Changed } else { why };
+            let why = if why == SkipReason::Nothing { SkipReason::Changed } else { why };
             pick::note(&mut self.done.left_alone, why);
         } else if self.budget.has_room(growth) {
             let called = subject.collapse(address)?;
@@ -329,15 +329,15 @@ impl<'a> Act<'a> {
         }
         if self.glanced.elapsed() >= GLANCE {
             self.glanced = Instant::now();
-            return Ok(Signs::read(self.host, &self.whom.cgroups, self.wish.block).why());
+            return Ok(BrakeSignals::read(self.host, &self.whom.cgroups, self.wish.block).why());
         }
         Ok(None)
     }
 
-    fn taste(&self) -> Taste {
+    fn taste(&self) -> CollapsePolicy {
         let page = rustix::param::page_size() as u64;
         let pages = u32::try_from(self.wish.block / page).unwrap_or(u32::MAX);
-        Taste { pages, swapped: self.wish.swapped }
+        CollapsePolicy { pages, swapped: self.wish.swapped }
     }
 
     /// What collapsing a block adds: the pages that are not there.
@@ -410,7 +410,10 @@ impl<'a> Act<'a> {
 const GONE: &str = "the target has ended";
 
 /// Opens every process; of several, those that refuse are left out and named.
-fn subjects(whom: &Whom, block: u64) -> Result<(Vec<Subject>, Vec<CollapsedProcess>), ActError> {
+fn subjects(
+    whom: &CollapseTargets,
+    block: u64,
+) -> Result<(Vec<Subject>, Vec<CollapsedProcess>), ActError> {
     let (mut subjects, mut named, mut first) = (Vec::new(), Vec::new(), None);
     for (pid, name) in &whom.processes {
         let opened = open(*pid, block);
@@ -438,7 +441,11 @@ fn open(pid: u32, block: u64) -> Result<Subject, ActError> {
 }
 
 /// What the budget is counted on.
-fn measured(host: &HostRoot, whom: &Whom, subjects: &[Subject]) -> Result<Bytes, ActError> {
+fn measured(
+    host: &HostRoot,
+    whom: &CollapseTargets,
+    subjects: &[Subject],
+) -> Result<Bytes, ActError> {
     if let Some(path) = &whom.cgroup {
         let charge = charge(host, path).ok_or_else(|| ActError::NoGroup(path.clone()))?;
         return Ok(charge.current);

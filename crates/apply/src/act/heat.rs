@@ -10,11 +10,11 @@ use pagewise_observe::DamonRegion;
 
 /// What is known of some processes; nothing of the others.
 #[derive(Debug, Clone, Default)]
-pub struct Heat {
+pub struct AccessProfile {
     looks: BTreeMap<u32, Vec<Vec<DamonRegion>>>,
 }
 
-impl Heat {
+impl AccessProfile {
     /// Adds a look at a process: regions in order of address, none over another.
     pub fn add(&mut self, pid: u32, regions: Vec<DamonRegion>) {
         self.looks.entry(pid).or_default().push(regions);
@@ -68,7 +68,7 @@ mod tests {
             start in 0u64..70,
             length in 0u64..20,
         ) {
-            let mut heat = Heat::default();
+            let mut heat = AccessProfile::default();
             looks.iter().for_each(|regions| heat.add(7, regions.clone()));
             let all = looks.iter().flatten();
             let at = |byte| {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use crate::live::{self, Watched};
+use crate::live::{self, WatchedFile};
 
 /// How long we sleep at most before the flag is looked at again: a signal may come to another thread.
 const NEWS: Duration = Duration::from_millis(250);
@@ -105,7 +105,7 @@ pub fn merge(
     tell: &mut dyn FnMut(u64),
 ) -> Result<Option<Duration>, MergeError> {
     let of = |error| MergeError::of(id, error);
-    let mut progress = Watched::open(&file(id)).map_err(of)?;
+    let mut progress = WatchedFile::open(&file(id)).map_err(of)?;
     let started = Instant::now();
     start_merge(id)?;
     loop {

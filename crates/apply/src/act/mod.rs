@@ -26,8 +26,8 @@ mod split;
 mod subject;
 mod switch;
 
-pub use collapse::{CollapseWish, Whom, collapse};
-pub use heat::Heat;
+pub use collapse::{CollapseTargets, CollapseWish, collapse};
+pub use heat::AccessProfile;
 pub use merge::{MergeError, may_merge, merge, start_merge};
 pub use split::split;
 pub use subject::ActError;

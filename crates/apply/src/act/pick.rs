@@ -9,7 +9,7 @@ use pagewise_observe::coverage::{Block, Exclusive};
 
 /// What is wanted.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Taste {
+pub(super) struct CollapsePolicy {
     /// Pages of a block.
     pub(super) pages: u32,
     /// Also blocks with pages in swap, which would come back into memory.
@@ -18,7 +18,7 @@ pub(super) struct Taste {
 
 /// Why a block is left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum SkipReason {
     /// It is huge, or stores nothing.
     Nothing,
     Sparse,
@@ -28,32 +28,34 @@ pub(super) enum Why {
     Changed,
 }
 
-impl Taste {
+impl CollapsePolicy {
     /// Whether a block is worth it, as far as a walk over page tables tells.
-    pub(super) fn judge(self, block: &Block) -> Result<(), Why> {
+    pub(super) fn judge(self, block: &Block) -> Result<(), SkipReason> {
         match () {
-            () if block.huge || block.present == 0 => Err(Why::Nothing),
-            () if block.swapped > 0 && !self.swapped => Err(Why::Swapped),
-            () if block.present < self.pages.div_ceil(2) => Err(Why::Sparse),
+            () if block.huge || block.present == 0 => Err(SkipReason::Nothing),
+            () if block.swapped > 0 && !self.swapped => Err(SkipReason::Swapped),
+            () if block.present < self.pages.div_ceil(2) => Err(SkipReason::Sparse),
             () => Ok(()),
         }
     }
 
     /// The same right before the call, with what pagemap says of each page. The page of zeros is
     /// mapped by everybody and is no sharing: collapsing replaces it.
-    pub(super) fn judge_again(self, block: &Block, pages: Exclusive) -> Result<(), Why> {
+    pub(super) fn judge_again(self, block: &Block, pages: Exclusive) -> Result<(), SkipReason> {
         self.judge(block)?;
         match () {
-            () if pages.of_file > 0 => Err(Why::Changed),
-            () if pages.present.saturating_sub(pages.exclusive) > block.zero => Err(Why::Shared),
-            () if pages.swapped > 0 && !self.swapped => Err(Why::Swapped),
+            () if pages.of_file > 0 => Err(SkipReason::Changed),
+            () if pages.present.saturating_sub(pages.exclusive) > block.zero => {
+                Err(SkipReason::Shared)
+            }
+            () if pages.swapped > 0 && !self.swapped => Err(SkipReason::Swapped),
             () => Ok(()),
         }
     }
 }
 
 /// The blocks worth it, fullest first, and in order of address where they are equal.
-pub(super) fn pick(blocks: Vec<Block>, taste: Taste, left: &mut LeftAlone) -> Vec<Block> {
+pub(super) fn pick(blocks: Vec<Block>, taste: CollapsePolicy, left: &mut LeftAlone) -> Vec<Block> {
     let worth = |block: &Block| match taste.judge(block) {
         Ok(()) => true,
         Err(why) => {
@@ -67,13 +69,13 @@ pub(super) fn pick(blocks: Vec<Block>, taste: Taste, left: &mut LeftAlone) -> Ve
 }
 
 /// Counts a block that is left alone.
-pub(super) fn note(left: &mut LeftAlone, why: Why) {
+pub(super) fn note(left: &mut LeftAlone, why: SkipReason) {
     match why {
-        Why::Nothing => (),
-        Why::Sparse => left.sparse += 1,
-        Why::Swapped => left.swapped += 1,
-        Why::Shared => left.shared += 1,
-        Why::Changed => left.changed += 1,
+        SkipReason::Nothing => (),
+        SkipReason::Sparse => left.sparse += 1,
+        SkipReason::Swapped => left.swapped += 1,
+        SkipReason::Shared => left.shared += 1,
+        SkipReason::Changed => left.changed += 1,
     }
 }
 
@@ -83,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    const TASTE: Taste = Taste { pages: 512, swapped: false };
+    const TASTE: CollapsePolicy = CollapsePolicy { pages: 512, swapped: false };
 
     fn block() -> impl Strategy<Value = Block> {
         let parts = (0u64..64, 0u32..=512, 0u32..=4, 0u32..=4, any::<bool>());
@@ -117,10 +119,10 @@ mod tests {
         let all_ours = Exclusive { present: 503, exclusive: 500, ..Exclusive::default() };
         assert_eq!(TASTE.judge_again(&block, all_ours), Ok(()));
         let one_shared = Exclusive { exclusive: 499, ..all_ours };
-        assert_eq!(TASTE.judge_again(&block, one_shared), Err(Why::Shared));
+        assert_eq!(TASTE.judge_again(&block, one_shared), Err(SkipReason::Shared));
         let a_file = Exclusive { of_file: 1, ..all_ours };
-        assert_eq!(TASTE.judge_again(&block, a_file), Err(Why::Changed));
+        assert_eq!(TASTE.judge_again(&block, a_file), Err(SkipReason::Changed));
         let swapped = Exclusive { swapped: 1, ..all_ours };
-        assert_eq!(TASTE.judge_again(&block, swapped), Err(Why::Swapped));
+        assert_eq!(TASTE.judge_again(&block, swapped), Err(SkipReason::Swapped));
     }
 }

@@ -17,7 +17,7 @@ pub(crate) use read::{Open, Reading};
 pub(crate) use record::{Device, Identity, Loan, Record, Write};
 
 use crate::error::Error;
-use crate::hands::{Deed, Hands};
+use crate::hands::{HostChange, HostOps};
 
 /// Where journals are kept: `$PAGEWISE_STATE` or `/var/lib/pagewise`.
 #[must_use]
@@ -32,7 +32,7 @@ const DIGITS: usize = 8;
 const MAX_NUMBER: u64 = 99_999_999;
 
 /// What the folder has by the name of a journal, the oldest first.
-pub(crate) fn left_in(hands: &dyn Hands, folder: &str) -> Result<Vec<String>, Error> {
+pub(crate) fn left_in(hands: &dyn HostOps, folder: &str) -> Result<Vec<String>, Error> {
     let names = match hands.names(folder) {
         Err(source) if source.kind() == std::io::ErrorKind::NotFound => Vec::new(),
         names => names.map_err(|source| state(folder, source))?,
@@ -94,7 +94,7 @@ pub(crate) struct Journal {
 impl Journal {
     /// A new one; its first line is on the disk.
     pub(crate) fn begin(
-        hands: &mut dyn Hands,
+        hands: &mut dyn HostOps,
         folder: &str,
         began: &Record,
     ) -> Result<Self, Error> {
@@ -104,7 +104,7 @@ impl Journal {
         let mut numbers = (last + 1..=MAX_NUMBER).chain(1..=MAX_NUMBER);
         let number = numbers.find(|it| !taken.contains(it)).unwrap_or(MAX_NUMBER);
         let path = format!("{folder}/{number:0DIGITS$}{}{SUFFIX}", boot_part(began));
-        hands.act(&Deed::Begin(&path)).map_err(|source| state(&path, source))?;
+        hands.act(&HostChange::Begin(&path)).map_err(|source| state(&path, source))?;
         let mut journal = Self { path, length: 0, is_broken: false, trouble: None };
         if let Err(error) = journal.add(hands, began) {
             // nothing was announced in it; where it stays, the next start finds it empty
@@ -117,7 +117,7 @@ impl Journal {
     /// One that an earlier run left. What it left half written is cut off; a damaged one stays as it
     /// is, for somebody to look at. Where that cannot be written, it is put back all the same.
     pub(crate) fn resume(
-        hands: &mut dyn Hands,
+        hands: &mut dyn HostOps,
         path: &str,
         written: u64,
         reading: &Reading,
@@ -127,8 +127,8 @@ impl Journal {
         let mut journal = Self { path, length, is_broken: is_damaged, trouble: None };
         let mended = match (is_damaged, reading.lacks_end) {
             (true, _) => return journal,
-            _ if written > length => hands.act(&Deed::Cut { journal: &journal.path, length }),
-            (_, true) => hands.act(&Deed::Append { journal: &journal.path, line: b"\n" }),
+            _ if written > length => hands.act(&HostChange::Cut { journal: &journal.path, length }),
+            (_, true) => hands.act(&HostChange::Append { journal: &journal.path, line: b"\n" }),
             _ => Ok(()),
         };
         match mended {
@@ -142,7 +142,7 @@ impl Journal {
     }
 
     /// Adds a record; when this returns, it is on the disk.
-    pub(crate) fn add(&mut self, hands: &mut dyn Hands, record: &Record) -> Result<(), Error> {
+    pub(crate) fn add(&mut self, hands: &mut dyn HostOps, record: &Record) -> Result<(), Error> {
         if self.is_broken {
             return Err(state(
                 &self.path,
@@ -150,10 +150,10 @@ impl Journal {
             ));
         }
         let line = record.line();
-        let append = Deed::Append { journal: &self.path, line: &line };
+        let append = HostChange::Append { journal: &self.path, line: &line };
         if let Err(source) = hands.act(&append) {
             self.trouble = Some(source.to_string());
-            let cut = Deed::Cut { journal: &self.path, length: self.length };
+            let cut = HostChange::Cut { journal: &self.path, length: self.length };
             self.is_broken = hands.act(&cut).is_err();
             return Err(state(&self.path, source));
         }
@@ -161,8 +161,8 @@ impl Journal {
         Ok(())
     }
 
-    pub(crate) fn remove(&mut self, hands: &mut dyn Hands) -> Result<(), Error> {
-        hands.act(&Deed::Forget(&self.path)).map_err(|source| {
+    pub(crate) fn remove(&mut self, hands: &mut dyn HostOps) -> Result<(), Error> {
+        hands.act(&HostChange::Forget(&self.path)).map_err(|source| {
             self.trouble = Some(source.to_string());
             state(&self.path, source)
         })

@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use pagewise_model::{Bytes, Name};
 
 use crate::error::{Doing, Error};
-use crate::hands::{Deed, Hands};
+use crate::hands::{HostChange, HostOps};
 use crate::journal::{Identity, Loan};
 use crate::loan::run::{Boot, OURS, Run, is_ours};
 use crate::outcome::Outcome;
@@ -31,7 +31,7 @@ pub(crate) fn plain(folder: &str) -> Result<(), Error> {
 
 /// What the journal must know before the file is made.
 pub(crate) fn announced(
-    hands: &dyn Hands,
+    hands: &dyn HostOps,
     folder: &str,
     loan: u64,
     size: Bytes,
@@ -47,24 +47,24 @@ pub(crate) fn announced(
 }
 
 /// Makes it, still empty.
-pub(crate) fn make(hands: &mut dyn Hands, path: &str) -> Result<Identity, Error> {
-    hands.act(&Deed::MakeFile(path)).doing(|| path.to_owned())?;
+pub(crate) fn make(hands: &mut dyn HostOps, path: &str) -> Result<Identity, Error> {
+    hands.act(&HostChange::MakeFile(path)).doing(|| path.to_owned())?;
     Ok(hands.entry(path).doing(|| path.to_owned())?.identity)
 }
 
 /// Fills it, once the journal says which file it is.
 pub(crate) fn fill(
-    hands: &mut dyn Hands,
+    hands: &mut dyn HostOps,
     path: &str,
     identity: Identity,
     size: Bytes,
 ) -> Result<(), Error> {
-    hands.act(&Deed::FillFile { path, identity, size }).doing(|| format!("{path} ({size})"))
+    hands.act(&HostChange::FillFile { path, identity, size }).doing(|| format!("{path} ({size})"))
 }
 
 /// Removes it, where it is the file that the journal means.
 pub(crate) fn give_back(
-    hands: &mut dyn Hands,
+    hands: &mut dyn HostOps,
     path: &str,
     folder_inode: u64,
     made: Option<Identity>,
@@ -104,6 +104,6 @@ pub(crate) fn give_back(
         return uncertain("it is not the file that the run made");
     }
     let identity = found.identity;
-    hands.act(&Deed::RemoveFile { path, identity }).doing(|| path.to_owned())?;
+    hands.act(&HostChange::RemoveFile { path, identity }).doing(|| path.to_owned())?;
     Ok(Outcome::Returned)
 }

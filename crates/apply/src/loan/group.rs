@@ -12,13 +12,13 @@ use pagewise_model::Bytes;
 use pagewise_model::lend::GroupSpec;
 
 use crate::error::{Doing, Error};
-use crate::hands::{Deed, Hands};
+use crate::hands::{HostChange, HostOps};
 use crate::journal::{Identity, Loan};
 use crate::loan::run::{OURS, Run, is_ours, rounded};
 use crate::outcome::Outcome;
 
 /// Where memory cgroups are, and whether they are of version 2.
-pub(crate) fn mount(hands: &dyn Hands) -> Result<(String, bool), Error> {
+pub(crate) fn mount(hands: &dyn HostOps) -> Result<(String, bool), Error> {
     hands.groups().ok_or(Error::Absent {
         what: "a memory cgroup".to_owned(),
         why: "no memory controller is mounted",
@@ -26,7 +26,7 @@ pub(crate) fn mount(hands: &dyn Hands) -> Result<(String, bool), Error> {
 }
 
 /// What the journal must know before the group is made.
-pub(crate) fn announced(hands: &dyn Hands, mount: &str, unified: bool, loan: u64) -> Loan {
+pub(crate) fn announced(hands: &dyn HostOps, mount: &str, unified: bool, loan: u64) -> Loan {
     let stem = format!("{mount}/{OURS}{}", hands.pid());
     let names = (loan..).map(|n| format!("{stem}-{n}"));
     let folder = names.into_iter().find(|folder| !hands.exists(folder)).unwrap_or(stem);
@@ -34,7 +34,7 @@ pub(crate) fn announced(hands: &dyn Hands, mount: &str, unified: bool, loan: u64
 }
 
 /// The group that we are in.
-fn home(hands: &dyn Hands, mount: &str, unified: bool) -> Option<String> {
+fn home(hands: &dyn HostOps, mount: &str, unified: bool) -> Option<String> {
     let text = hands.read("/proc/self/cgroup").ok()?;
     let path = text.lines().find_map(|line| {
         let mut columns = line.splitn(3, ':').skip(1);
@@ -51,12 +51,12 @@ fn home(hands: &dyn Hands, mount: &str, unified: bool) -> Option<String> {
 const MEMORY: &str = "memory";
 
 /// The controller as a loan of its own, where the groups below `mount` do not have it.
-pub(crate) fn controller(hands: &dyn Hands, mount: &str) -> Result<Option<Loan>, Error> {
+pub(crate) fn controller(hands: &dyn HostOps, mount: &str) -> Result<Option<Loan>, Error> {
     let handed_down = handed_down(hands, mount)?;
     Ok((!handed_down).then(|| Loan::Controller { folder: mount.to_owned() }))
 }
 
-fn handed_down(hands: &dyn Hands, folder: &str) -> Result<bool, Error> {
+fn handed_down(hands: &dyn HostOps, folder: &str) -> Result<bool, Error> {
     let path = subtree_control(folder);
     let text = hands.read(&path).doing(|| path.clone())?;
     Ok(text.split_whitespace().any(|controller| controller == MEMORY))
@@ -66,15 +66,18 @@ fn subtree_control(folder: &str) -> String {
     format!("{folder}/cgroup.subtree_control")
 }
 
-pub(crate) fn hand_down(hands: &mut dyn Hands, folder: &str) -> Result<(), Error> {
+pub(crate) fn hand_down(hands: &mut dyn HostOps, folder: &str) -> Result<(), Error> {
     write(hands, &subtree_control(folder), "+memory")
 }
 
-fn write(hands: &mut dyn Hands, path: &str, value: &str) -> Result<(), Error> {
-    hands.act(&Deed::Write { path, value }).doing(|| format!("{path} = {value}"))
+fn write(hands: &mut dyn HostOps, path: &str, value: &str) -> Result<(), Error> {
+    hands.act(&HostChange::Write { path, value }).doing(|| format!("{path} = {value}"))
 }
 
-pub(crate) fn give_back_controller(hands: &mut dyn Hands, folder: &str) -> Result<Outcome, Error> {
+pub(crate) fn give_back_controller(
+    hands: &mut dyn HostOps,
+    folder: &str,
+) -> Result<Outcome, Error> {
     if mount(hands)?.0 != folder {
         let why = "memory cgroups are not mounted there".to_owned();
         return Err(Error::Uncertain { what: folder.to_owned(), why });
@@ -90,7 +93,7 @@ pub(crate) fn give_back_controller(hands: &mut dyn Hands, folder: &str) -> Resul
 }
 
 /// A group of somebody else that would lose its limit, or hands memory down itself.
-fn user_of_memory(hands: &dyn Hands, folder: &str) -> Option<String> {
+fn user_of_memory(hands: &dyn HostOps, folder: &str) -> Option<String> {
     let below = hands.names(folder).ok()?.into_iter().map(|name| format!("{folder}/{name}"));
     let is_set = |group: &String, file: &str, usual: &str| {
         hands.read(&format!("{group}/{file}")).is_ok_and(|value| value != usual)
@@ -104,14 +107,14 @@ fn user_of_memory(hands: &dyn Hands, folder: &str) -> Option<String> {
 }
 
 /// Makes the group.
-pub(crate) fn make(hands: &mut dyn Hands, folder: &str) -> Result<Identity, Error> {
-    hands.act(&Deed::MakeGroup(folder)).doing(|| folder.to_owned())?;
+pub(crate) fn make(hands: &mut dyn HostOps, folder: &str) -> Result<Identity, Error> {
+    hands.act(&HostChange::MakeGroup(folder)).doing(|| folder.to_owned())?;
     Ok(hands.entry(folder).doing(|| folder.to_owned())?.identity)
 }
 
 /// Sets its limits.
 pub(crate) fn limit(
-    hands: &mut dyn Hands,
+    hands: &mut dyn HostOps,
     folder: &str,
     unified: bool,
     spec: &GroupSpec,
@@ -158,7 +161,7 @@ const BETWEEN: Duration = Duration::from_millis(20);
 const MAX_GROUPS: usize = 1000;
 
 pub(crate) fn give_back(
-    hands: &mut dyn Hands,
+    hands: &mut dyn HostOps,
     folder: &str,
     home: Option<&str>,
     made: Option<Identity>,
@@ -203,13 +206,13 @@ pub(crate) fn give_back(
     }
 }
 
-fn is_empty(hands: &dyn Hands, folder: &str) -> bool {
+fn is_empty(hands: &dyn HostOps, folder: &str) -> bool {
     tree(hands, folder).len() == 1
         && hands.read(&format!("{folder}/cgroup.procs")).is_ok_and(|text| text.is_empty())
 }
 
 /// The group and all below it, each before those that it is in.
-fn tree(hands: &dyn Hands, folder: &str) -> Vec<String> {
+fn tree(hands: &dyn HostOps, folder: &str) -> Vec<String> {
     let mut groups = vec![folder.to_owned()];
     let mut at = 0;
     while at < groups.len() && groups.len() < MAX_GROUPS {
@@ -225,7 +228,7 @@ fn tree(hands: &dyn Hands, folder: &str) -> Vec<String> {
 }
 
 /// Kills whoever is in a group; takes ourselves out of it.
-fn empty(hands: &mut dyn Hands, groups: &[String], home: Option<&str>) -> Result<(), Error> {
+fn empty(hands: &mut dyn HostOps, groups: &[String], home: Option<&str>) -> Result<(), Error> {
     let ourselves = hands.pid();
     // where home is gone, the group above ours is the nearest
     let above = groups.last().and_then(|group| Some(group.rsplit_once('/')?.0));
@@ -237,13 +240,13 @@ fn empty(hands: &mut dyn Hands, groups: &[String], home: Option<&str>) -> Result
                 Some(home) if pid == ourselves => {
                     write(hands, &format!("{home}/cgroup.procs"), &pid.to_string())?;
                 }
-                _ => hands.act(&Deed::Kill { pid, group }).doing(|| format!("kill {pid}"))?,
+                _ => hands.act(&HostChange::Kill { pid, group }).doing(|| format!("kill {pid}"))?,
             }
         }
     }
     Ok(())
 }
 
-fn remove(hands: &mut dyn Hands, groups: &[String]) -> std::io::Result<()> {
-    groups.iter().try_for_each(|group| hands.act(&Deed::RemoveGroup(group)))
+fn remove(hands: &mut dyn HostOps, groups: &[String]) -> std::io::Result<()> {
+    groups.iter().try_for_each(|group| hands.act(&HostChange::RemoveGroup(group)))
 }

@@ -10,13 +10,13 @@ use std::io::ErrorKind;
 use pagewise_model::knob::{Access, Domain, KNOBS, Knob, Undo};
 
 use crate::error::{Doing, Error};
-use crate::hands::{Deed, Hands};
+use crate::hands::{HostChange, HostOps};
 use crate::journal::{Loan, Open, Write};
 use crate::outcome::Outcome;
 
 /// What the journal must know before the value is written.
 pub(crate) fn announced(
-    hands: &dyn Hands,
+    hands: &dyn HostOps,
     name: &str,
     instance: Option<&str>,
     value: &str,
@@ -98,7 +98,7 @@ fn is_plain(part: &str) -> bool {
     !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-fn read(hands: &dyn Hands, path: &str) -> Result<String, Error> {
+fn read(hands: &dyn HostOps, path: &str) -> Result<String, Error> {
     match hands.read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             Err(Error::Absent { what: path.to_owned(), why: "this kernel has no such file" })
@@ -179,7 +179,7 @@ fn numbers(value: &str) -> Option<String> {
 
 /// What brings the old value back: of two that exclude each other the one that rules.
 fn back(
-    hands: &dyn Hands,
+    hands: &dyn HostOps,
     knob: &Knob,
     instance: Option<&str>,
     path: &str,
@@ -208,12 +208,12 @@ pub(crate) struct Change<'a> {
     pub(crate) back: &'a Write,
 }
 
-pub(crate) fn set(hands: &mut dyn Hands, name: &str, change: &Change<'_>) -> Result<(), Error> {
+pub(crate) fn set(hands: &mut dyn HostOps, name: &str, change: &Change<'_>) -> Result<(), Error> {
     if change.old == change.ours {
         return Ok(());
     }
     let Change { path, ours, back, .. } = *change;
-    hands.act(&Deed::Write { path, value: ours }).doing(|| format!("{name} = {ours}"))?;
+    hands.act(&HostChange::Write { path, value: ours }).doing(|| format!("{name} = {ours}"))?;
     let found = current(hands, path, change.ours)?;
     if found == ours {
         return Ok(());
@@ -223,20 +223,20 @@ pub(crate) fn set(hands: &mut dyn Hands, name: &str, change: &Change<'_>) -> Res
 }
 
 /// What stands in the file, read like `like`: one word where it lists all.
-fn current(hands: &dyn Hands, path: &str, like: &str) -> Result<String, Error> {
+fn current(hands: &dyn HostOps, path: &str, like: &str) -> Result<String, Error> {
     let text = read(hands, path)?;
     let is_word = !like.contains([' ', '[']);
     let domain = if is_word { Domain::Listed } else { Domain::Text };
     Ok(active(domain, &text))
 }
 
-fn write_back(hands: &mut dyn Hands, back: &Write) -> Result<(), Error> {
+fn write_back(hands: &mut dyn HostOps, back: &Write) -> Result<(), Error> {
     let Write { path, value } = back;
-    hands.act(&Deed::Write { path, value }).doing(|| format!("{path} = {value}"))
+    hands.act(&HostChange::Write { path, value }).doing(|| format!("{path} = {value}"))
 }
 
 pub(crate) fn give_back(
-    hands: &mut dyn Hands,
+    hands: &mut dyn HostOps,
     name: &str,
     change: &Change<'_>,
     it: &Open,

@@ -13,13 +13,13 @@ pub(crate) mod swap;
 pub(crate) mod zram;
 
 use crate::error::Error;
-use crate::hands::Hands;
+use crate::hands::HostOps;
 use crate::journal::{Loan, Open};
 use crate::loan::run::{Boot, Run};
 use crate::outcome::Outcome;
 
 /// Puts one thing back.
-pub(crate) fn give_back(hands: &mut dyn Hands, it: &Open, run: Run) -> Result<Outcome, Error> {
+pub(crate) fn give_back(hands: &mut dyn HostOps, it: &Open, run: Run) -> Result<Outcome, Error> {
     match (&it.what, run.boot) {
         (Loan::SwapFile { path, folder_inode }, _) => {
             file::give_back(hands, path, *folder_inode, it.identity, run)
@@ -34,11 +34,11 @@ pub(crate) fn give_back(hands: &mut dyn Hands, it: &Open, run: Run) -> Result<Ou
     }
 }
 
-fn give_back_of_this_boot(hands: &mut dyn Hands, it: &Open, run: Run) -> Result<Outcome, Error> {
+fn give_back_of_this_boot(hands: &mut dyn HostOps, it: &Open, run: Run) -> Result<Outcome, Error> {
     match &it.what {
         Loan::Module { name } => module::give_back(hands, name),
         Loan::Zram { others, newest_diskseq, announced } => {
-            let before = zram::Before { others, newest_diskseq: *newest_diskseq };
+            let before = zram::ExistingDisks { others, newest_diskseq: *newest_diskseq };
             zram::give_back(hands, it.made, before, *announced, run)
         }
         Loan::SwapFile { path, folder_inode } => {

@@ -3,14 +3,14 @@
 //! made one meanwhile.
 
 use crate::error::{Doing, Error};
-use crate::hands::{Deed, Hands, patiently};
+use crate::hands::{HostChange, HostOps, patiently};
 use crate::loan::zram;
 use crate::outcome::Outcome;
 
 pub(crate) const ZRAM: &str = "zram";
 
-pub(crate) fn load(hands: &mut dyn Hands) -> Result<(), Error> {
-    let load = Deed::Load { module: ZRAM, parameter: "num_devices=0" };
+pub(crate) fn load(hands: &mut dyn HostOps) -> Result<(), Error> {
+    let load = HostChange::Load { module: ZRAM, parameter: "num_devices=0" };
     hands.act(&load).doing(|| "zram is not there, and its module does not load".to_owned())?;
     if zram::is_there(hands) {
         return Ok(());
@@ -21,7 +21,7 @@ pub(crate) fn load(hands: &mut dyn Hands) -> Result<(), Error> {
     })
 }
 
-pub(crate) fn give_back(hands: &mut dyn Hands, name: &str) -> Result<Outcome, Error> {
+pub(crate) fn give_back(hands: &mut dyn HostOps, name: &str) -> Result<Outcome, Error> {
     let folder = format!("/sys/module/{name}");
     if name != ZRAM || !hands.exists(&folder) {
         return Ok(Outcome::Gone);
@@ -30,7 +30,7 @@ pub(crate) fn give_back(hands: &mut dyn Hands, name: &str) -> Result<Outcome, Er
     if let Some(number) = devices.first() {
         return Ok(Outcome::Kept { why: format!("zram{number} has been made since") });
     }
-    match patiently(hands, &Deed::Unload(name)) {
+    match patiently(hands, &HostChange::Unload(name)) {
         // some modprobe complain that a module which it used is used by another too
         Err(_) if !hands.exists(&folder) => Ok(Outcome::Returned),
         done => done.doing(|| format!("modprobe -r {name}")).map(|()| Outcome::Returned),

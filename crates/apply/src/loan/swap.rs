@@ -9,21 +9,21 @@
 use std::io::ErrorKind;
 
 use crate::error::{Doing, Error};
-use crate::hands::{Deed, Hands, patiently};
+use crate::hands::{HostChange, HostOps, patiently};
 use crate::loan::run::{Run, is_ours};
 use crate::loan::{file, zram};
 use crate::outcome::Outcome;
 
 /// Refuses where areas are on that are not among `ours`.
-pub(crate) fn alone(hands: &dyn Hands, ours: &[&str]) -> Result<(), Error> {
+pub(crate) fn alone(hands: &dyn HostOps, ours: &[&str]) -> Result<(), Error> {
     let all = hands.swaps().into_iter().map(|area| area.path);
     let areas: Vec<String> = all.filter(|path| !ours.contains(&path.as_str())).collect();
     if areas.is_empty() { Ok(()) } else { Err(Error::OtherSwap { areas }) }
 }
 
-pub(crate) fn on(hands: &mut dyn Hands, area: &str, priority: Option<i16>) -> Result<(), Error> {
-    hands.act(&Deed::FormatSwap(area)).doing(|| format!("mkswap {area}"))?;
-    match hands.act(&Deed::SwapOn { area, priority }) {
+pub(crate) fn on(hands: &mut dyn HostOps, area: &str, priority: Option<i16>) -> Result<(), Error> {
+    hands.act(&HostChange::FormatSwap(area)).doing(|| format!("mkswap {area}"))?;
+    match hands.act(&HostChange::SwapOn { area, priority }) {
         // a file without holes and with a head that is in order: nothing else is wrong with it
         Err(error) if error.kind() == ErrorKind::InvalidInput => {
             Err(Error::Absent { what: area.to_owned(), why: "its file system holds no swap" })
@@ -33,7 +33,7 @@ pub(crate) fn on(hands: &mut dyn Hands, area: &str, priority: Option<i16>) -> Re
 }
 
 pub(crate) fn give_back(
-    hands: &mut dyn Hands,
+    hands: &mut dyn HostOps,
     area: &str,
     diskseq: Option<u64>,
     run: Run,
@@ -58,22 +58,22 @@ pub(crate) fn give_back(
         return Err(room());
     }
     let no_room = room();
-    match patiently(hands, &Deed::SwapOff(area)) {
+    match patiently(hands, &HostChange::SwapOff(area)) {
         Err(error) if error.kind() == ErrorKind::OutOfMemory => Err(no_room),
         done => done.doing(|| format!("swapoff {area}")).map(|()| Outcome::Returned),
     }
 }
 
 /// Whether a disk of that name is not the one it was.
-fn is_anothers(hands: &dyn Hands, area: &str, diskseq: Option<u64>) -> bool {
+fn is_anothers(hands: &dyn HostOps, area: &str, diskseq: Option<u64>) -> bool {
     diskseq.is_some_and(|diskseq| diskseq_of(hands, area) != Some(diskseq))
 }
 
 /// What tells a disk from a later one of its name; partitions have none.
-pub(crate) fn diskseq_of(hands: &dyn Hands, area: &str) -> Option<u64> {
+pub(crate) fn diskseq_of(hands: &dyn HostOps, area: &str) -> Option<u64> {
     zram::diskseq_of(hands, area.strip_prefix("/dev/")?)
 }
 
-fn is_swap_file(hands: &dyn Hands, area: &str) -> bool {
+fn is_swap_file(hands: &dyn HostOps, area: &str) -> bool {
     is_ours(area, file::KIND) && hands.entry(area).is_ok_and(|found| found.is_own_file)
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use pagewise_model::lend::{LoanId, ZramDevice, ZramSpec};
 
 use crate::error::{Doing, Error};
-use crate::hands::{Deed, Hands, patiently};
+use crate::hands::{HostChange, HostOps, patiently};
 use crate::journal::{Device, Loan};
 use crate::loan::run::Run;
 use crate::outcome::Outcome;
@@ -36,22 +36,22 @@ fn sysfs(number: u32) -> String {
     format!("/sys/block/zram{number}")
 }
 
-pub(crate) fn is_there(hands: &dyn Hands) -> bool {
+pub(crate) fn is_there(hands: &dyn HostOps) -> bool {
     hands.exists(&format!("{CONTROL}/hot_add"))
 }
 
 /// Devices that are there.
-pub(crate) fn numbers(hands: &dyn Hands) -> Result<Vec<u32>, Error> {
+pub(crate) fn numbers(hands: &dyn HostOps) -> Result<Vec<u32>, Error> {
     let disks = disks(hands)?;
     Ok(disks.iter().filter_map(|name| name.strip_prefix("zram")?.parse().ok()).collect())
 }
 
-fn disks(hands: &dyn Hands) -> Result<Vec<String>, Error> {
+fn disks(hands: &dyn HostOps) -> Result<Vec<String>, Error> {
     hands.names("/sys/block").doing(|| "/sys/block".to_owned())
 }
 
 /// What the journal must know before a device is made.
-pub(crate) fn announced(hands: &dyn Hands) -> Result<Loan, Error> {
+pub(crate) fn announced(hands: &dyn HostOps) -> Result<Loan, Error> {
     let disks = disks(hands)?;
     let known: Vec<u64> = disks.iter().filter_map(|name| diskseq_of(hands, name)).collect();
     if known.is_empty() && !disks.is_empty() {
@@ -63,18 +63,18 @@ pub(crate) fn announced(hands: &dyn Hands) -> Result<Loan, Error> {
     Ok(Loan::Zram { others, newest_diskseq, announced: Some(hands.now()) })
 }
 
-pub(crate) fn diskseq_of(hands: &dyn Hands, disk: &str) -> Option<u64> {
+pub(crate) fn diskseq_of(hands: &dyn HostOps, disk: &str) -> Option<u64> {
     hands.read(&format!("/sys/block/{disk}/diskseq")).ok()?.parse().ok()
 }
 
 /// What a device of this number is now.
-pub(crate) fn device(hands: &dyn Hands, number: u32) -> Option<Device> {
+pub(crate) fn device(hands: &dyn HostOps, number: u32) -> Option<Device> {
     let diskseq = diskseq_of(hands, &format!("zram{number}"))?;
     Some(Device { number, diskseq })
 }
 
 /// Makes it.
-pub(crate) fn make(hands: &mut dyn Hands) -> Result<Device, Error> {
+pub(crate) fn make(hands: &mut dyn HostOps) -> Result<Device, Error> {
     let number = hands.hot_add().doing(|| format!("{CONTROL}/hot_add"))?;
     device(hands, number).ok_or(Error::Absent {
         what: format!("zram{number}"),
@@ -83,7 +83,7 @@ pub(crate) fn make(hands: &mut dyn Hands) -> Result<Device, Error> {
 }
 
 /// In the kernel's order: the size comes last and makes the device work.
-pub(crate) fn set_up(hands: &mut dyn Hands, number: u32, spec: &ZramSpec) -> Result<(), Error> {
+pub(crate) fn set_up(hands: &mut dyn HostOps, number: u32, spec: &ZramSpec) -> Result<(), Error> {
     if let Some(algorithm) = &spec.algorithm {
         set_algorithm(hands, number, algorithm)?;
     }
@@ -104,14 +104,14 @@ pub(crate) fn set_up(hands: &mut dyn Hands, number: u32, spec: &ZramSpec) -> Res
     crate::loan::run::rounded(&path, spec.disksize.get(), &found)
 }
 
-fn set(hands: &mut dyn Hands, number: u32, file: &str, value: &str) -> Result<(), Error> {
+fn set(hands: &mut dyn HostOps, number: u32, file: &str, value: &str) -> Result<(), Error> {
     let path = format!("{}/{file}", sysfs(number));
     hands
-        .act(&Deed::Write { path: &path, value })
+        .act(&HostChange::Write { path: &path, value })
         .doing(|| format!("zram{number}: {file} = {value}"))
 }
 
-fn set_algorithm(hands: &mut dyn Hands, number: u32, algorithm: &str) -> Result<(), Error> {
+fn set_algorithm(hands: &mut dyn HostOps, number: u32, algorithm: &str) -> Result<(), Error> {
     let path = format!("{}/comp_algorithm", sysfs(number));
     let offered = hands.read(&path).doing(|| path.clone())?;
     let result = set(hands, number, "comp_algorithm", algorithm);
@@ -141,15 +141,15 @@ fn parameters(spec: &ZramSpec) -> Option<String> {
 
 /// The disks that were there before.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Before<'a> {
+pub(crate) struct ExistingDisks<'a> {
     pub(crate) others: &'a [u32],
     pub(crate) newest_diskseq: u64,
 }
 
 pub(crate) fn give_back(
-    hands: &mut dyn Hands,
+    hands: &mut dyn HostOps,
     made: Option<Device>,
-    before: Before<'_>,
+    before: ExistingDisks<'_>,
     announced: Option<u64>,
     run: Run,
 ) -> Result<Outcome, Error> {
@@ -159,10 +159,10 @@ pub(crate) fn give_back(
     };
     let Some(Device { number, .. }) = ours else { return Ok(Outcome::Gone) };
     let reset = format!("{}/reset", sysfs(number));
-    patiently(hands, &Deed::Write { path: &reset, value: "1" })
+    patiently(hands, &HostChange::Write { path: &reset, value: "1" })
         .doing(|| format!("zram{number}: reset"))?;
     let remove = format!("{CONTROL}/hot_remove");
-    patiently(hands, &Deed::Write { path: &remove, value: &number.to_string() })
+    patiently(hands, &HostChange::Write { path: &remove, value: &number.to_string() })
         .doing(|| format!("zram{number}: hot_remove"))?;
     Ok(Outcome::Returned)
 }
@@ -171,8 +171,8 @@ pub(crate) fn give_back(
 /// one that has a size, or gets it while we wait, is another's; so is one that was made before the
 /// journal announced ours, or long after it. What cannot be told from another's is not removed.
 fn unnumbered(
-    hands: &dyn Hands,
-    before: Before<'_>,
+    hands: &dyn HostOps,
+    before: ExistingDisks<'_>,
     announced: Option<u64>,
     run: Run,
 ) -> Result<Option<Device>, Error> {
@@ -210,13 +210,13 @@ const SOON: u64 = 2_000;
 const COARSE: u64 = 20;
 
 /// Devices that came after those, and were not set up.
-fn without_size(hands: &dyn Hands, before: Before<'_>) -> Result<Vec<Device>, Error> {
+fn without_size(hands: &dyn HostOps, before: ExistingDisks<'_>) -> Result<Vec<Device>, Error> {
     let new = numbers(hands)?.into_iter().filter(|number| !before.others.contains(number));
     let devices = new.filter_map(|number| device(hands, number));
     let later = devices.filter(|device| device.diskseq > before.newest_diskseq);
     Ok(later.filter(|device| !has_size(hands, device.number)).collect())
 }
 
-fn has_size(hands: &dyn Hands, number: u32) -> bool {
+fn has_size(hands: &dyn HostOps, number: u32) -> bool {
     hands.read(&format!("{}/disksize", sysfs(number))).is_ok_and(|size| size != "0")
 }

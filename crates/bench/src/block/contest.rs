@@ -34,7 +34,7 @@ impl std::fmt::Debug for Watch<'_> {
 
 /// What came of a contest.
 #[derive(Debug)]
-pub struct Measured {
+pub struct ContestResults {
     /// Every contestant in each of its shapes, in the order of the lists.
     pub cells: Vec<Cell>,
     /// Rounds that did not fit into the budget.
@@ -52,9 +52,9 @@ pub fn measure(
     plan: &Plan,
     calm: usize,
     watch: &mut Watch<'_>,
-) -> Measured {
+) -> ContestResults {
     let mut cells = laid_out(contestants);
-    let before = noise::Before::now();
+    let before = noise::Baseline::now();
     let mut runner = runner(&cells, plan, watch.stop);
     let mut pace = Pace::new(plan, measurable(&cells));
     let mut rounds_left_out = 0;
@@ -78,7 +78,7 @@ pub fn measure(
     let named = |cell: &Cell| format!("{}, {}", contestants[cell.contestant].label, cell.shown());
     let calm = cells.get(calm).map(|cell| (named(cell), cell.rounds.as_slice()));
     let noise = before.until_now(calm);
-    Measured { stopped: runner.stopped(), noise, cells, rounds_left_out }
+    ContestResults { stopped: runner.stopped(), noise, cells, rounds_left_out }
 }
 
 /// All cells; those that cannot be measured say why.
@@ -207,7 +207,7 @@ mod tests {
         contestants: &[Contestant<'_>],
         rounds: u32,
         stop_at: Option<u32>,
-    ) -> (Measured, Vec<Progress>) {
+    ) -> (ContestResults, Vec<Progress>) {
         let (stop, mut told) = (AtomicBool::new(false), Vec::new());
         let mut progress = |step: &Progress| {
             told.push(step.clone());

@@ -10,7 +10,7 @@ use pagewise_model::lend::{Lender, LoanId, ZramDevice, ZramSpec};
 use pagewise_model::{Bytes, Direction, Refusal};
 use pagewise_observe::HostRoot;
 
-use super::contest::{Measured, Watch, measure};
+use super::contest::{ContestResults, Watch, measure};
 use super::contestant::Contestant;
 use super::error::Error;
 use super::outcome::{Bench, Entrant, Failure};
@@ -18,9 +18,9 @@ use super::pace::Progress;
 use super::pages::Pages;
 use super::plan::Plan;
 use super::reference::{self, Disk};
-use super::room::{self, Needs};
+use super::room::{self, MemoryNeeds};
 use super::store::{Device, Store};
-use super::wanted::{Candidate, Wanted};
+use super::wanted::{BlockSpec, Candidate};
 use super::zram::{fill, filled};
 use crate::stand_in::StandIn;
 
@@ -34,7 +34,7 @@ pub fn measure_devices(
     lender: &mut dyn Lender,
     host: &HostRoot,
     pages: &Pages,
-    wanted: &Wanted,
+    wanted: &BlockSpec,
     watch: &mut Watch<'_>,
 ) -> Result<Bench, Error> {
     let began = Instant::now();
@@ -44,7 +44,7 @@ pub fn measure_devices(
     let all = Bytes::new(pages.bytes().len() as u64);
     // what noise, tmpfs and the pages that stand in for contents take
     let references = if wanted.references { 3 } else { usize::from(wanted.disk.is_some()) };
-    let needs = Needs { devices: wanted.candidates.len(), references };
+    let needs = MemoryNeeds { devices: wanted.candidates.len(), references };
     let span = room::span(host, all, needs)?;
     let (noise, stand_in) = (reference::noise(wanted.seed), OnceCell::new());
     let mut field = Field::new(lender, host, pages, wanted, span);
@@ -61,7 +61,7 @@ pub fn measure_devices(
     let (entrants, failures) = field.given_back();
     let page = pages.page_size();
     let shortened = span < all;
-    let Measured { cells, rounds_left_out, noise, stopped } = measured;
+    let ContestResults { cells, rounds_left_out, noise, stopped } = measured;
     Ok(Bench { entrants, cells, rounds_left_out, failures, span, shortened, noise, stopped, page })
 }
 
@@ -70,7 +70,7 @@ struct Field<'a> {
     lender: &'a mut dyn Lender,
     host: &'a HostRoot,
     pages: &'a Pages,
-    wanted: &'a Wanted,
+    wanted: &'a BlockSpec,
     span: Bytes,
     loans: Vec<LoanId>,
     entrants: Vec<Entrant>,
@@ -83,7 +83,7 @@ impl<'a> Field<'a> {
         lender: &'a mut dyn Lender,
         host: &'a HostRoot,
         pages: &'a Pages,
-        wanted: &'a Wanted,
+        wanted: &'a BlockSpec,
         span: Bytes,
     ) -> Self {
         let (loans, entrants, contestants) = (Vec::new(), Vec::new(), Vec::new());

@@ -46,7 +46,7 @@ mod wanted;
 mod zram;
 
 pub use cell::Cell;
-pub use contest::{Measured, Watch, measure};
+pub use contest::{ContestResults, Watch, measure};
 pub use contestant::Contestant;
 pub use devices::measure_devices;
 pub use error::Error;
@@ -57,6 +57,6 @@ pub use plan::Plan;
 pub use reference::Disk;
 pub use round::Round;
 pub use store::{Device, Store};
-pub use stores::{Ready, measure_stores};
-pub use wanted::{Candidate, Wanted};
+pub use stores::{FilledStore, measure_stores};
+pub use wanted::{BlockSpec, Candidate};
 pub use zram::Filled;

@@ -12,13 +12,13 @@ use super::round::Round;
 
 /// The beginning of what is looked at.
 #[derive(Debug)]
-pub(super) struct Before {
+pub(super) struct Baseline {
     ticks: Option<ProcessorTicks>,
     wall_ns: u64,
     cpu_ns: u64,
 }
 
-impl Before {
+impl Baseline {
     pub(super) fn now() -> Self {
         let host = HostRoot::live().ok();
         let ticks = host.and_then(|host| HostGauges(&host).processor_ticks());
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn this_machine_is_looked_at() {
-        let before = Before::now();
+        let before = Baseline::now();
         assert!(before.ticks.is_some_and(|ticks| ticks.processors > 0 && ticks.all > 0));
         assert!(before.until_now(None).seconds > 0.0);
     }

@@ -18,14 +18,14 @@ const LEFT: u64 = 8;
 
 /// What takes memory beside the pages themselves.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Needs {
+pub(super) struct MemoryNeeds {
     /// Devices that hold all pages.
     pub(super) devices: usize,
     /// References that hold as much, but at most [`super::reference::MOST`].
     pub(super) references: usize,
 }
 
-impl Needs {
+impl MemoryNeeds {
     /// For a span. 1/32 is the slot table (16 or 24 bytes a page) and zsmalloc's own.
     fn of(self, span: u64) -> u64 {
         let references = self.references as u64 * span.min(super::reference::MOST);
@@ -35,14 +35,14 @@ impl Needs {
 }
 
 /// The largest span up to `wanted` that fits, in whole blocks of 32 KiB where it was cut.
-pub(super) fn span(host: &HostRoot, wanted: Bytes, needs: Needs) -> Result<Bytes, Error> {
+pub(super) fn span(host: &HostRoot, wanted: Bytes, needs: MemoryNeeds) -> Result<Bytes, Error> {
     match snapshot(host, &Scope::glance()).memory.available.get() {
         Some(available) => fit(available, wanted, needs),
         None => Ok(wanted),
     }
 }
 
-fn fit(available: Bytes, wanted: Bytes, needs: Needs) -> Result<Bytes, Error> {
+fn fit(available: Bytes, wanted: Bytes, needs: MemoryNeeds) -> Result<Bytes, Error> {
     let room = available.get() - available.get() / LEFT;
     let fits = |span: &u64| needs.of(*span) <= room;
     if fits(&wanted.get()) {
@@ -80,7 +80,7 @@ mod tests {
             references in 0usize..3,
         ) {
             let wanted = wanted * 4096;
-            let needs = Needs { devices, references };
+            let needs = MemoryNeeds { devices, references };
             let room = available - available / LEFT;
             let found = fit(Bytes::new(available), Bytes::new(wanted), needs);
             let least = LEAST.min(wanted);
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_machine_that_is_short_of_memory_holds_fewer_pages() {
-        let needs = Needs { devices: 3, references: 2 };
+        let needs = MemoryNeeds { devices: 3, references: 2 };
         let fit = |mib: u64| fit(Bytes::new(mib * MIB), Bytes::new(256 * MIB), needs);
         assert_eq!(fit(2048).unwrap(), Bytes::new(256 * MIB));
         assert!(fit(400).unwrap() < Bytes::new(100 * MIB));

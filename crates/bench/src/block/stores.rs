@@ -5,16 +5,16 @@
 
 use pagewise_model::Bytes;
 
-use super::contest::{Measured, Watch, measure};
+use super::contest::{ContestResults, Watch, measure};
 use super::contestant::Contestant;
 use super::outcome::{Bench, Entrant};
 use super::pages::Pages;
 use super::store::Store;
-use super::wanted::{Candidate, Wanted};
+use super::wanted::{BlockSpec, Candidate};
 use super::zram::Filled;
 
 /// A candidate that is ready: its store holds the pages.
-pub struct Ready<'a> {
+pub struct FilledStore<'a> {
     /// What it is.
     pub candidate: Candidate,
     /// Takes the requests.
@@ -23,7 +23,7 @@ pub struct Ready<'a> {
     pub filled: Filled,
 }
 
-impl std::fmt::Debug for Ready<'_> {
+impl std::fmt::Debug for FilledStore<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Ready({})", self.candidate.shown())
     }
@@ -31,23 +31,23 @@ impl std::fmt::Debug for Ready<'_> {
 
 /// Measures them, without references.
 pub fn measure_stores(
-    ready: Vec<Ready<'_>>,
+    ready: Vec<FilledStore<'_>>,
     pages: &Pages,
-    wanted: &Wanted,
+    wanted: &BlockSpec,
     watch: &mut Watch<'_>,
 ) -> Bench {
     let span = Bytes::new(pages.bytes().len() as u64);
     let shapes = wanted.shapes(&wanted.jobs, &wanted.directions);
     let (entrants, contestants): (Vec<_>, Vec<_>) = ready
         .into_iter()
-        .map(|Ready { candidate, store, filled }| {
+        .map(|FilledStore { candidate, store, filled }| {
             let (label, shapes) = (candidate.shown(), shapes.clone());
             let contestant = Contestant { label, store, pages: Some(pages), span, shapes };
             (Entrant::Algorithm { candidate, filled }, contestant)
         })
         .unzip();
     let measured = measure(&contestants, &wanted.plan(), 0, watch);
-    let Measured { cells, rounds_left_out, noise, stopped } = measured;
+    let ContestResults { cells, rounds_left_out, noise, stopped } = measured;
     let (failures, page, shortened) = (Vec::new(), pages.page_size(), false);
     Bench { entrants, cells, rounds_left_out, failures, span, shortened, noise, stopped, page }
 }

@@ -31,7 +31,7 @@ impl Candidate {
 
 /// What is to be measured.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct BlockSpec {
     /// Each gets a device.
     pub candidates: Vec<Candidate>,
     /// Sizes of requests.
@@ -54,7 +54,7 @@ pub struct Wanted {
     pub seed: u64,
 }
 
-impl Wanted {
+impl BlockSpec {
     /// Blocks of 4, 8, 16 and 32 KiB, one job and one for each processor, both ways, with references.
     #[must_use]
     pub fn of(candidates: Vec<Candidate>, budget: Duration, rounds: u32) -> Self {

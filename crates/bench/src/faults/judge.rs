@@ -16,7 +16,7 @@ use pagewise_model::{
 
 use super::rows::{Done, Key, Middle, per, undisturbed_ns};
 use super::task::Round;
-use super::wanted::{Device, Wanted};
+use super::wanted::{Device, FaultSpec};
 use crate::picks::swappiness;
 
 /// Five rounds that agree by chance do so once in 16.
@@ -42,7 +42,7 @@ fn paired<'a, A, B>(
 }
 
 /// One for each device, kind of memory and order of which both ends were measured.
-pub(super) fn effects(wanted: &Wanted, all: &[Done]) -> Vec<ClusterEffect> {
+pub(super) fn effects(wanted: &FaultSpec, all: &[Done]) -> Vec<ClusterEffect> {
     let mut found = Vec::new();
     for device in 0..wanted.devices.len() {
         for &memory in &wanted.memory {
@@ -54,7 +54,7 @@ pub(super) fn effects(wanted: &Wanted, all: &[Done]) -> Vec<ClusterEffect> {
     found
 }
 
-fn effect(wanted: &Wanted, all: &[Done], key: Key) -> Option<ClusterEffect> {
+fn effect(wanted: &FaultSpec, all: &[Done], key: Key) -> Option<ClusterEffect> {
     let least = *wanted.page_clusters.iter().min()?;
     let largest = *wanted.page_clusters.iter().max().filter(|largest| **largest > least)?;
     let with = [least, largest].map(|cluster| of(all, Key { cluster, ..key }));
@@ -99,12 +99,12 @@ fn verdict(ratios: &[f64]) -> ClusterVerdict {
 }
 
 /// One for each device.
-pub(super) fn choices(wanted: &Wanted, all: &[Done]) -> Vec<ClusterChoice> {
+pub(super) fn choices(wanted: &FaultSpec, all: &[Done]) -> Vec<ClusterChoice> {
     let measured = |device: &usize| all.iter().any(|done| done.key.device == *device);
     (0..wanted.devices.len()).filter(measured).map(|device| choice(wanted, all, device)).collect()
 }
 
-fn choice(wanted: &Wanted, all: &[Done], device: usize) -> ClusterChoice {
+fn choice(wanted: &FaultSpec, all: &[Done], device: usize) -> ClusterChoice {
     let memory: Vec<SwappedKind> = (wanted.memory.iter().copied())
         .filter(|memory| is_read_ahead(wanted, all, device, *memory))
         .collect();
@@ -127,7 +127,7 @@ fn choice(wanted: &Wanted, all: &[Done], device: usize) -> ClusterChoice {
 }
 
 /// Whether the kernel reads ahead for it in some order with some page-cluster.
-fn is_read_ahead(wanted: &Wanted, all: &[Done], device: usize, memory: SwappedKind) -> bool {
+fn is_read_ahead(wanted: &FaultSpec, all: &[Done], device: usize, memory: SwappedKind) -> bool {
     let all_keys = wanted.page_clusters.iter();
     let mut all_keys =
         all_keys.flat_map(|cluster| keys(device, &[memory], &wanted.access, *cluster));
@@ -185,12 +185,12 @@ fn means(all: &[Done], keys: &[Key]) -> BTreeMap<u32, f64> {
 }
 
 /// One for each device with which private memory was touched at random in a round that read the file.
-pub(super) fn ratios(wanted: &Wanted, all: &[Done], files: &[(u32, Round)]) -> Vec<CostRatio> {
+pub(super) fn ratios(wanted: &FaultSpec, all: &[Done], files: &[(u32, Round)]) -> Vec<CostRatio> {
     (0..wanted.devices.len()).filter_map(|device| ratio(wanted, all, files, device)).collect()
 }
 
 fn ratio(
-    wanted: &Wanted,
+    wanted: &FaultSpec,
     all: &[Done],
     files: &[(u32, Round)],
     device: usize,

@@ -14,9 +14,9 @@ use pagewise_model::{Access, Refusal, SwappedKind};
 
 use super::order::shuffled;
 use super::rows::{Done, Key};
-use super::run::{Lost, run};
-use super::task::{Round, Task, What};
-use super::wanted::{Control, Device, Ended, Measured, Progress, Trouble, Wanted};
+use super::run::{NoAnswer, run};
+use super::task::{Round, Task, TaskKind};
+use super::wanted::{Control, Device, FaultResults, FaultSpec, FaultsEnd, Progress, Unmeasured};
 use super::{judge, rows};
 use crate::stand_in::StandIn;
 
@@ -30,10 +30,10 @@ const CLUSTER: &str = "vm.page-cluster";
 /// Where there can be no cgroup. All else that is refused is a trouble of what was measured.
 pub fn measure(
     lender: &mut dyn Lender,
-    wanted: &Wanted,
+    wanted: &FaultSpec,
     pages: &File,
     control: &mut Control<'_>,
-) -> Result<Measured, Refusal> {
+) -> Result<FaultResults, Refusal> {
     let limit = Some(wanted.group_limit);
     let group = lender.lend_group(&GroupSpec { max: limit, ..GroupSpec::default() })?;
     let mut round = Rounds {
@@ -44,21 +44,21 @@ pub fn measure(
         group: &group,
         rng: Rng::with_seed(wanted.seed),
         progress: Progress { done: 0, of: measurements(wanted) },
-        kept: Kept::default(),
+        kept: RoundSamples::default(),
     };
-    let ended = round.all().err().unwrap_or(Ended::Complete);
+    let ended = round.all().err().unwrap_or(FaultsEnd::Complete);
     round.give_back("the cgroup", group.loan);
     let Rounds { kept, mut progress, control, .. } = round;
-    if ended == Ended::Complete {
+    if ended == FaultsEnd::Complete {
         progress.done = progress.of;
     }
     (control.progress)(progress);
     Ok(measured(wanted, kept, ended))
 }
 
-fn measured(wanted: &Wanted, kept: Kept, ended: Ended) -> Measured {
-    let Kept { swap, files, troubles } = kept;
-    Measured {
+fn measured(wanted: &FaultSpec, kept: RoundSamples, ended: FaultsEnd) -> FaultResults {
+    let RoundSamples { swap, files, troubles } = kept;
+    FaultResults {
         rows: rows::rows(wanted, &swap),
         out: rows::out(wanted, &swap),
         effects: judge::effects(wanted, &swap),
@@ -69,7 +69,7 @@ fn measured(wanted: &Wanted, kept: Kept, ended: Ended) -> Measured {
     }
 }
 
-fn measurements(wanted: &Wanted) -> u32 {
+fn measurements(wanted: &FaultSpec) -> u32 {
     let number = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
     let kinds = number(wanted.memory.len()) * number(wanted.access.len());
     let of_a_device = kinds * number(wanted.page_clusters.len());
@@ -80,38 +80,38 @@ fn measurements(wanted: &Wanted) -> u32 {
 
 /// What is kept of the rounds.
 #[derive(Debug, Default)]
-struct Kept {
+struct RoundSamples {
     swap: Vec<Done>,
     /// By round.
     files: Vec<(u32, Round)>,
-    troubles: Vec<Trouble>,
+    troubles: Vec<Unmeasured>,
 }
 
-impl Kept {
+impl RoundSamples {
     fn trouble(&mut self, what: impl Into<String>, why: impl Into<String>) {
         let (what, why) = (what.into(), why.into());
-        let same = |known: &&mut Trouble| known.what == what && known.why == why;
+        let same = |known: &&mut Unmeasured| known.what == what && known.why == why;
         match self.troubles.iter_mut().find(same) {
             Some(known) => known.times += 1,
-            None => self.troubles.push(Trouble { what, why, times: 1 }),
+            None => self.troubles.push(Unmeasured { what, why, times: 1 }),
         }
     }
 }
 
 struct Rounds<'a, 'b> {
     lender: &'a mut dyn Lender,
-    wanted: &'a Wanted,
+    wanted: &'a FaultSpec,
     pages: &'a File,
     control: &'a mut Control<'b>,
     group: &'a MemoryGroup,
     rng: Rng,
     progress: Progress,
-    kept: Kept,
+    kept: RoundSamples,
 }
 
 impl Rounds<'_, '_> {
     /// The warm-up is round 0.
-    fn all(&mut self) -> Result<(), Ended> {
+    fn all(&mut self) -> Result<(), FaultsEnd> {
         let devices = self.devices();
         let mut ended = Ok(());
         for round in 0..=self.wanted.rounds {
@@ -143,7 +143,7 @@ impl Rounds<'_, '_> {
         lent
     }
 
-    fn round(&mut self, round: u32, devices: &[(usize, ZramDevice)]) -> Result<(), Ended> {
+    fn round(&mut self, round: u32, devices: &[(usize, ZramDevice)]) -> Result<(), FaultsEnd> {
         if round > 0 {
             self.file(round)?;
         }
@@ -163,7 +163,7 @@ impl Rounds<'_, '_> {
         Ok(())
     }
 
-    fn clusters(&mut self, round: u32, device: usize) -> Result<(), Ended> {
+    fn clusters(&mut self, round: u32, device: usize) -> Result<(), FaultsEnd> {
         let mut clusters = shuffled(&mut self.rng, self.wanted.page_clusters.clone());
         if round == 0 {
             clusters.truncate(1);
@@ -183,7 +183,7 @@ impl Rounds<'_, '_> {
         Ok(())
     }
 
-    fn combinations(&mut self, round: u32, device: usize, cluster: u32) -> Result<(), Ended> {
+    fn combinations(&mut self, round: u32, device: usize, cluster: u32) -> Result<(), FaultsEnd> {
         let orders = |memory: &SwappedKind| {
             let memory = *memory;
             self.wanted.access.iter().map(move |access| (memory, *access))
@@ -195,36 +195,36 @@ impl Rounds<'_, '_> {
         }
         for (memory, access) in all {
             let key = Key { device, memory, access, cluster };
-            let what = What::Swap { memory, access };
+            let what = TaskKind::Swap { memory, access };
             let done =
                 self.one(what, self.wanted.pages).map(|figures| Done { round, key, figures });
             match done.and_then(|done| usable(done, self.wanted.pages)) {
                 Ok(done) if round > 0 => self.kept.swap.push(done),
                 Ok(_) => {}
-                Err(Lost::Over(ended)) => return Err(ended),
-                Err(Lost::Failed(why)) => self.kept.trouble(self.named(key), why),
+                Err(NoAnswer::Over(ended)) => return Err(ended),
+                Err(NoAnswer::Failed(why)) => self.kept.trouble(self.named(key), why),
             }
         }
         Ok(())
     }
 
-    fn file(&mut self, round: u32) -> Result<(), Ended> {
+    fn file(&mut self, round: u32) -> Result<(), FaultsEnd> {
         let Some(folder) = self.wanted.file_folder.clone() else { return Ok(()) };
         let what = format!("a file in {}", folder.display());
         let pages = StandIn::new(self.wanted.file_ratio, self.wanted.seed);
-        let figures = self.one(What::File { folder, pages }, self.wanted.file_pages);
+        let figures = self.one(TaskKind::File { folder, pages }, self.wanted.file_pages);
         match figures.and_then(|figures| dropped(figures, self.wanted.file_pages)) {
             Ok(figures) => self.kept.files.push((round, figures)),
-            Err(Lost::Over(ended)) => return Err(ended),
-            Err(Lost::Failed(why)) => self.kept.trouble(what, why),
+            Err(NoAnswer::Over(ended)) => return Err(ended),
+            Err(NoAnswer::Failed(why)) => self.kept.trouble(what, why),
         }
         Ok(())
     }
 
     /// One worker.
-    fn one(&mut self, what: What, pages: usize) -> Result<Round, Lost> {
+    fn one(&mut self, what: TaskKind, pages: usize) -> Result<Round, NoAnswer> {
         if let Some(ended) = self.control.over() {
-            return Err(Lost::Over(ended));
+            return Err(NoAnswer::Over(ended));
         }
         (self.control.progress)(self.progress);
         self.progress.done += 1;
@@ -267,7 +267,7 @@ fn nearly(part: u64, pages: u64) -> bool {
 }
 
 /// Whether a round shows what it was to show. A stranger's few pages do not spoil it.
-fn usable(done: Done, pages: usize) -> Result<Done, Lost> {
+fn usable(done: Done, pages: usize) -> Result<Done, NoAnswer> {
     let Round { gone, out, swapped_in, major_faults, .. } = done.figures;
     let pages = u64::try_from(pages).unwrap_or(u64::MAX);
     let why = if !nearly(gone, pages) {
@@ -282,13 +282,15 @@ fn usable(done: Done, pages: usize) -> Result<Done, Lost> {
     } else {
         return Ok(done);
     };
-    Err(Lost::Failed(why))
+    Err(NoAnswer::Failed(why))
 }
 
-fn dropped(figures: Round, pages: usize) -> Result<Round, Lost> {
+fn dropped(figures: Round, pages: usize) -> Result<Round, NoAnswer> {
     if nearly(figures.gone, u64::try_from(pages).unwrap_or(u64::MAX)) {
         return Ok(figures);
     }
     let gone = figures.gone;
-    Err(Lost::Failed(format!("only {gone} of {pages} pages of it left memory: is it kept there?")))
+    Err(NoAnswer::Failed(format!(
+        "only {gone} of {pages} pages of it left memory: is it kept there?"
+    )))
 }

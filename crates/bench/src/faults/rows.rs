@@ -4,12 +4,12 @@
 use pagewise_model::{Access, Ends, FaultRow, Name, Reading, Source, SwapOutCost, SwappedKind};
 
 use super::task::Round;
-use super::wanted::Wanted;
+use super::wanted::FaultSpec;
 
 /// What was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
-    /// Its place in [`Wanted::devices`].
+    /// Its place in [`FaultSpec::devices`].
     pub(super) device: usize,
     pub(super) memory: SwappedKind,
     pub(super) access: Access,
@@ -45,7 +45,7 @@ impl Middle {
 }
 
 /// One row for each combination, in their own order.
-pub(super) fn rows(wanted: &Wanted, all: &[Done]) -> Vec<FaultRow> {
+pub(super) fn rows(wanted: &FaultSpec, all: &[Done]) -> Vec<FaultRow> {
     let mut keys: Vec<Key> = all.iter().map(|done| done.key).collect();
     keys.sort_unstable();
     keys.dedup();
@@ -53,7 +53,7 @@ pub(super) fn rows(wanted: &Wanted, all: &[Done]) -> Vec<FaultRow> {
     keys.into_iter().filter_map(|key| row(wanted, key, &of(key).collect::<Vec<_>>())).collect()
 }
 
-fn row(wanted: &Wanted, key: Key, rounds: &[Round]) -> Option<FaultRow> {
+fn row(wanted: &FaultSpec, key: Key, rounds: &[Round]) -> Option<FaultRow> {
     let sum = |pick: fn(&Round) -> u64| rounds.iter().map(pick).sum::<u64>();
     let middle = |pick: fn(&Round) -> f64| Middle::of(rounds.iter().map(pick));
     let device = &wanted.devices[key.device];
@@ -113,7 +113,7 @@ pub(super) fn undisturbed_ns(one: &Round) -> f64 {
 
 /// What swapping out costs with each device. The page-cluster and the order of touching come later,
 /// so all rounds of a device count.
-pub(super) fn out(wanted: &Wanted, all: &[Done]) -> Vec<SwapOutCost> {
+pub(super) fn out(wanted: &FaultSpec, all: &[Done]) -> Vec<SwapOutCost> {
     let cost = |(number, device): (usize, &super::Device)| {
         let rounds: Vec<Round> =
             all.iter().filter(|done| done.key.device == number).map(|done| done.figures).collect();

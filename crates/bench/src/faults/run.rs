@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::task::{Answer, Round, TASK, Task};
-use super::wanted::{Control, Ended};
+use super::task::{Round, TASK, Task, TaskAnswer};
+use super::wanted::{Control, FaultsEnd};
 
 /// How often it is looked whether somebody wants to stop.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
@@ -24,9 +24,9 @@ const MAX_ANSWER: usize = 64 * 1024;
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Lost {
+pub(super) enum NoAnswer {
     /// Nothing more is wanted.
-    Over(Ended),
+    Over(FaultsEnd),
     /// It could not be measured.
     Failed(String),
 }
@@ -37,20 +37,20 @@ pub(super) fn run(
     task: &Task,
     pages: &File,
     control: &Control<'_>,
-) -> Result<Round, Lost> {
-    let mut worker = start(program, task, pages).map_err(Lost::Failed)?;
+) -> Result<Round, NoAnswer> {
+    let mut worker = start(program, task, pages).map_err(NoAnswer::Failed)?;
     let told = match worker.0.stdout.take() {
         Some(pipe) => listen(pipe, control),
-        None => Err(Lost::Failed("the worker has no output".to_owned())),
+        None => Err(NoAnswer::Failed("the worker has no output".to_owned())),
     };
     if told.is_err() {
         let _ = worker.0.kill();
     }
-    let status = worker.0.wait().map_err(|error| Lost::Failed(error.to_string()))?;
+    let status = worker.0.wait().map_err(|error| NoAnswer::Failed(error.to_string()))?;
     match serde_json::from_slice(&told?) {
-        Ok(Answer::Measured(round)) => Ok(round),
-        Ok(Answer::Failed(why)) => Err(Lost::Failed(why)),
-        Err(_) => Err(Lost::Failed(without_answer(status))),
+        Ok(TaskAnswer::Measured(round)) => Ok(round),
+        Ok(TaskAnswer::Failed(why)) => Err(NoAnswer::Failed(why)),
+        Err(_) => Err(NoAnswer::Failed(without_answer(status))),
     }
 }
 
@@ -74,16 +74,16 @@ fn start(program: &Path, task: &Task, pages: &File) -> Result<Worker, String> {
 }
 
 /// All that it says, until it closes its end.
-fn listen(mut pipe: ChildStdout, control: &Control<'_>) -> Result<Vec<u8>, Lost> {
+fn listen(mut pipe: ChildStdout, control: &Control<'_>) -> Result<Vec<u8>, NoAnswer> {
     let started = Instant::now();
     let (mut told, mut buffer) = (Vec::new(), [0; 4096]);
     while told.len() < MAX_ANSWER {
         if let Some(ended) = control.over() {
-            return Err(Lost::Over(ended));
+            return Err(NoAnswer::Over(ended));
         }
         if started.elapsed() > PATIENCE {
             let seconds = PATIENCE.as_secs();
-            return Err(Lost::Failed(format!("the worker did not answer for {seconds} s")));
+            return Err(NoAnswer::Failed(format!("the worker did not answer for {seconds} s")));
         }
         if !matches!(poll(&mut [PollFd::new(&pipe, PollFlags::IN)], Some(&LOOK)), Ok(1..)) {
             continue;
@@ -114,18 +114,18 @@ mod tests {
 
     use pagewise_model::{Access, SwappedKind};
 
-    use super::super::task::What;
+    use super::super::task::TaskKind;
     use super::*;
 
     /// A shell script in the place of a worker.
-    fn lost(script: &str, stop: bool, until: Option<Instant>) -> Lost {
+    fn lost(script: &str, stop: bool, until: Option<Instant>) -> NoAnswer {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("worker");
         // written by another process: while a thread forks, a file that is open here is busy there
         let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod 700 "$0""#;
         let written = Command::new("sh").args(["-c", write]).arg(&program).arg(script).status();
         assert!(written.unwrap().success());
-        let what = What::Swap { memory: SwappedKind::Private, access: Access::Random };
+        let what = TaskKind::Swap { memory: SwappedKind::Private, access: Access::Random };
         let group = folder.path().to_owned();
         let task = Task { parent: std::process::id(), group, pages: 1, seed: 1, what };
         let (stop, mut progress) = (AtomicBool::new(stop), |_| {});
@@ -136,8 +136,8 @@ mod tests {
     #[test]
     fn a_worker_that_does_not_answer_is_told_of() {
         let failed = |script| match lost(script, false, None) {
-            Lost::Failed(why) => why,
-            Lost::Over(ended) => panic!("{ended:?}"),
+            NoAnswer::Failed(why) => why,
+            NoAnswer::Over(ended) => panic!("{ended:?}"),
         };
         assert_eq!(failed("exit 3"), "the worker gave no answer (exit status: 3)");
         assert_eq!(failed("echo '{\"failed\": \"no room\"}'"), "no room");
@@ -149,7 +149,10 @@ mod tests {
     #[test]
     fn a_worker_is_not_waited_for_when_it_is_over() {
         let forever = "exec sleep 1000";
-        assert_eq!(lost(forever, true, None), Lost::Over(Ended::Stopped));
-        assert_eq!(lost(forever, false, Some(Instant::now())), Lost::Over(Ended::OutOfTime));
+        assert_eq!(lost(forever, true, None), NoAnswer::Over(FaultsEnd::Stopped));
+        assert_eq!(
+            lost(forever, false, Some(Instant::now())),
+            NoAnswer::Over(FaultsEnd::OutOfTime)
+        );
     }
 }

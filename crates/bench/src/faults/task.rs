@@ -23,13 +23,13 @@ pub(super) struct Task {
     /// Decides the random order.
     pub(super) seed: u64,
     /// What to do.
-    pub(super) what: What,
+    pub(super) what: TaskKind,
 }
 
 /// What is measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum What {
+pub(super) enum TaskKind {
     /// Memory that is swapped out, and touched again.
     Swap { memory: SwappedKind, access: Access },
     /// A mapped file of these pages in this folder that is dropped from memory, and touched again in random order.
@@ -39,7 +39,7 @@ pub(super) enum What {
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Answer {
+pub(super) enum TaskAnswer {
     /// It was measured.
     Measured(Round),
     /// It could not be, and why.
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_task_is_read_back() {
-        let what = What::Swap { memory: SwappedKind::Forked, access: Access::Random };
+        let what = TaskKind::Swap { memory: SwappedKind::Forked, access: Access::Random };
         let task = Task { parent: 1, group: "/g".into(), pages: 3, seed: u64::MAX, what };
         let text = serde_json::to_string(&task).unwrap();
         assert_eq!(serde_json::from_str::<Task>(&text).unwrap(), task);

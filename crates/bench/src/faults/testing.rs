@@ -6,10 +6,10 @@ use proptest::prelude::*;
 
 use super::rows::{Done, Key};
 use super::task::{Round, Times};
-use super::wanted::{Device, Wanted};
+use super::wanted::{Device, FaultSpec};
 
-pub(super) fn wanted() -> Wanted {
-    Wanted::usual(vec![Device { algorithm: "lz4".to_owned(), level: None }], 100)
+pub(super) fn wanted() -> FaultSpec {
+    FaultSpec::usual(vec![Device { algorithm: "lz4".to_owned(), level: None }], 100)
 }
 
 /// Any of the combinations, each at most once in a round.

@@ -25,7 +25,7 @@ pub struct Device {
 
 /// What to measure.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wanted {
+pub struct FaultSpec {
     /// With each of these.
     pub devices: Vec<Device>,
     /// Each kind of memory.
@@ -55,7 +55,7 @@ pub struct Wanted {
     pub program: PathBuf,
 }
 
-impl Wanted {
+impl FaultSpec {
     /// All kinds of memory in all orders with `vm.page-cluster` 0 to 3, so many pages each time. Device
     /// and group are as large as that needs.
     #[must_use]
@@ -110,18 +110,18 @@ impl std::fmt::Debug for Control<'_> {
 
 impl Control<'_> {
     /// Why it is over, if it is.
-    pub(super) fn over(&self) -> Option<Ended> {
+    pub(super) fn over(&self) -> Option<FaultsEnd> {
         if self.stop.load(Ordering::SeqCst) {
-            return Some(Ended::Stopped);
+            return Some(FaultsEnd::Stopped);
         }
-        self.until.is_some_and(|until| Instant::now() >= until).then_some(Ended::OutOfTime)
+        self.until.is_some_and(|until| Instant::now() >= until).then_some(FaultsEnd::OutOfTime)
     }
 }
 
 /// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ended {
+pub enum FaultsEnd {
     /// All was tried.
     Complete,
     /// [`Control::stop`]: what was measured until then is kept.
@@ -132,7 +132,7 @@ pub enum Ended {
 
 /// Something that could not be measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Trouble {
+pub struct Unmeasured {
     /// What, as `lz4, shmem, random, page-cluster 3`.
     pub what: String,
     /// Why.
@@ -143,7 +143,7 @@ pub struct Trouble {
 
 /// What was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Measured {
+pub struct FaultResults {
     /// A row for each combination that was measured at least once.
     pub rows: Vec<FaultRow>,
     /// One for each device.
@@ -155,7 +155,7 @@ pub struct Measured {
     /// What swap costs beside a file.
     pub ratios: Vec<CostRatio>,
     /// What could not be measured.
-    pub troubles: Vec<Trouble>,
+    pub troubles: Vec<Unmeasured>,
     /// Whether it came to its end.
-    pub ended: Ended,
+    pub ended: FaultsEnd,
 }

@@ -31,7 +31,7 @@ use rustix::time::ClockId;
 
 use super::order;
 use super::pages::Pages;
-use super::task::{Answer, Round, TASK, Task, Times, What};
+use super::task::{Round, TASK, Task, TaskAnswer, TaskKind, Times};
 use crate::stand_in::StandIn;
 
 /// How often pages that stay are asked to leave: the kernel may hold one for a moment.
@@ -47,8 +47,8 @@ pub fn is_worker() -> bool {
 pub fn worker_main() -> ! {
     pagewise_confine::forbid_dumps();
     let answer = match task().and_then(|task| measured(&task)) {
-        Ok(round) => Answer::Measured(round),
-        Err(why) => Answer::Failed(why),
+        Ok(round) => TaskAnswer::Measured(round),
+        Err(why) => TaskAnswer::Failed(why),
     };
     let line = serde_json::to_string(&answer).unwrap_or_default();
     // Where nobody listens any more there is nothing left to do.
@@ -75,12 +75,12 @@ fn measured(task: &Task) -> Result<Round, String> {
     let pid = std::process::id().to_string();
     fs::write(&members, pid).map_err(|error| format!("{}: {error}", members.display()))?;
     match &task.what {
-        What::Swap { memory, access } => {
+        TaskKind::Swap { memory, access } => {
             let input = std::io::stdin().as_fd().try_clone_to_owned();
             let input = input.map_err(|error| format!("standard input: {error}"))?;
             swap(task, &Pages::new(input.into())?, *memory, *access)
         }
-        What::File { folder, pages } => file(task, pages, folder),
+        TaskKind::File { folder, pages } => file(task, pages, folder),
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) struct Growth<'a> {
     pub(crate) age_seconds: f64,
     /// Seconds until `into` is full at the sustained rate.
     pub(crate) lasts_seconds: f64,
-    pub(crate) into: Into<'a>,
+    pub(crate) into: GrowthLimit<'a>,
 }
 
 /// Memory that lasts no longer than this leaves no time to act.
@@ -86,18 +86,18 @@ impl Growth<'_> {
 
 /// What ends first.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Into<'a> {
+pub(crate) enum GrowthLimit<'a> {
     /// What the host has available, and what swap can take.
     Host,
     /// The limit of a group: of the process's cgroup, of the group that grows, or of one above it.
     Group(&'a Cgroup, Bytes),
 }
 
-impl Into<'_> {
-    fn is_same(&self, other: &Into<'_>) -> bool {
+impl GrowthLimit<'_> {
+    fn is_same(&self, other: &GrowthLimit<'_>) -> bool {
         match (self, other) {
-            (Into::Host, Into::Host) => true,
-            (Into::Group(one, _), Into::Group(other, _)) => one.path == other.path,
+            (GrowthLimit::Host, GrowthLimit::Host) => true,
+            (GrowthLimit::Group(one, _), GrowthLimit::Group(other, _)) => one.path == other.path,
             _ => false,
         }
     }
@@ -148,7 +148,7 @@ fn of_process<'a>(
 ) -> Option<Growth<'a>> {
     let process = change.end;
     let own = process.cgroup.value().map(pagewise_model::Name::as_str);
-    let growth = Grown {
+    let growth = GroupGrowth {
         grower: Grower::Process(process),
         held: process.anonymous()?,
         added: change.growth()?,
@@ -163,7 +163,7 @@ fn of_group<'a>(
     of_host: Option<Bytes>,
 ) -> Option<Growth<'a>> {
     let group = pair.now;
-    let growth = Grown {
+    let growth = GroupGrowth {
         grower: Grower::Group(group),
         held: groups::anonymous(group)?,
         added: pair.growth()?,
@@ -177,14 +177,14 @@ fn of_group<'a>(
 }
 
 /// What was added over the interval.
-struct Grown<'a> {
+struct GroupGrowth<'a> {
     grower: Grower<'a>,
     held: Bytes,
     added: i64,
     seconds: f64,
 }
 
-impl<'a> Grown<'a> {
+impl<'a> GroupGrowth<'a> {
     /// When the nearest limit is reached: that of the group `own`, or of one above it, or the host's.
     fn foreseen(
         self,
@@ -225,7 +225,7 @@ fn nearest_limit<'a>(
     host: &'a Snapshot,
     own: Option<&str>,
     of_host: Option<Bytes>,
-) -> Option<(Bytes, Into<'a>)> {
+) -> Option<(Bytes, GrowthLimit<'a>)> {
     let is_around = |group: &&Cgroup| {
         own.is_some_and(|own| own == group.path.as_str() || is_path_below(own, group))
     };
@@ -236,9 +236,9 @@ fn nearest_limit<'a>(
         };
         let held = groups::unreclaimable(group)?;
         let swap = groups::swap_room(host, group).unwrap_or(Bytes::new(0));
-        Some((limit.saturating_sub(held).saturating_add(swap), Into::Group(group, limit)))
+        Some((limit.saturating_sub(held).saturating_add(swap), GrowthLimit::Group(group, limit)))
     });
-    let of_host = of_host.map(|left| (left, Into::Host));
+    let of_host = of_host.map(|left| (left, GrowthLimit::Host));
     limits.chain(of_host).min_by_key(|(left, _)| *left)
 }
 

@@ -48,13 +48,13 @@ pub(crate) fn holders<'a>(
 
 /// What holds a good part of shmem.
 #[derive(Debug)]
-pub(crate) struct HeldBy<'a> {
+pub(crate) struct ShmemHolder<'a> {
     pub(crate) mounts: Vec<&'a TmpfsMount>,
     pub(crate) holders: Vec<Holder<'a>>,
 }
 
 /// Mounts, and processes with files that never had a path: deleted ones count for their mount.
-pub(crate) fn held_by(host: &Snapshot) -> HeldBy<'_> {
+pub(crate) fn held_by(host: &Snapshot) -> ShmemHolder<'_> {
     let shmem = host.memory.shmem.get().unwrap_or_default();
     let is_part = |bytes: Bytes| {
         bytes > Bytes::default()
@@ -63,7 +63,7 @@ pub(crate) fn held_by(host: &Snapshot) -> HeldBy<'_> {
     let files = &host.memory_files;
     let mounts = files.mounts.iter().filter(|mount| mount.used.get().is_some_and(is_part));
     let holders = holders(files, |kind| kind != DeletedKind::Tmpfs).into_iter();
-    HeldBy {
+    ShmemHolder {
         mounts: mounts.take(NAMED).collect(),
         holders: holders.filter(|holder| is_part(holder.bytes)).take(NAMED).collect(),
     }

@@ -22,7 +22,7 @@ pub(crate) const NEARLY_FULL_PERCENT: f64 = 90.0;
 
 /// The headroom of a host.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Room {
+pub(crate) struct Headroom {
     pub(crate) total: Bytes,
     pub(crate) available: Bytes,
     /// RAM that swapping out could still free; `None` if it could not be determined.
@@ -32,8 +32,8 @@ pub(crate) struct Room {
 }
 
 /// `None` if the kernel does not say how much memory there is or how much is available.
-pub(crate) fn room(host: &Snapshot) -> Option<Room> {
-    Some(Room {
+pub(crate) fn room(host: &Snapshot) -> Option<Headroom> {
+    Some(Headroom {
         total: host.memory.total.get().filter(|&total| total > Bytes::new(0))?,
         available: host.memory.available.get()?,
         swap: swap_room(host),
@@ -41,7 +41,7 @@ pub(crate) fn room(host: &Snapshot) -> Option<Room> {
     })
 }
 
-impl Room {
+impl Headroom {
     /// What programs can still get: available memory, and RAM that swapping out would free.
     pub(crate) fn left(&self) -> Bytes {
         self.available.saturating_add(self.swap.unwrap_or(Bytes::new(0)))
@@ -135,7 +135,7 @@ mod tests {
     use crate::testing::{calm, gib, mib};
 
     fn of(available: Bytes, swap: Bytes) -> Level {
-        let room = Room { total: gib(16), available, swap: Some(swap), swap_filled: None };
+        let room = Headroom { total: gib(16), available, swap: Some(swap), swap_filled: None };
         room.level()
     }
 
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_large_host_is_not_tight_with_gigabytes_available() {
-        let room = Room { total: gib(1024), available: gib(20), swap: None, swap_filled: None };
+        let room = Headroom { total: gib(1024), available: gib(20), swap: None, swap_filled: None };
         assert_eq!(room.level(), Level::Calm);
     }
 
@@ -173,7 +173,7 @@ mod tests {
             filled in 0.0f64..100.0,
         ) {
             let size = |share: f64| share_of(Bytes::new(total), share * 100.0);
-            let at = |available, swap, filled| Room {
+            let at = |available, swap, filled| Headroom {
                 total: Bytes::new(total),
                 available,
                 swap: Some(Bytes::new(swap)),

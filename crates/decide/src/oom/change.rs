@@ -40,18 +40,18 @@ pub(crate) fn of(host: &Snapshot, kill: &OomKill) -> Vec<String> {
 }
 
 /// The group as it is now, its unit, and its folder.
-struct Place<'a> {
+struct GroupNow<'a> {
     unit: Option<&'a str>,
     folder: String,
     v2: bool,
 }
 
-fn place<'a>(host: &'a Snapshot, path: &Name) -> Option<(&'a Cgroup, Place<'a>)> {
+fn place<'a>(host: &'a Snapshot, path: &Name) -> Option<(&'a Cgroup, GroupNow<'a>)> {
     let group = find_group(host, path)?;
     let file = group.max.source.path().rsplit_once('/')?.0.to_owned();
     let v2 = host.cgroups.hierarchy == Hierarchy::V2;
     let unit = groups::system_unit(group).filter(|_| v2);
-    Some((group, Place { unit, folder: file, v2 }))
+    Some((group, GroupNow { unit, folder: file, v2 }))
 }
 
 /// A limit with half as much again, where the machine has that much.

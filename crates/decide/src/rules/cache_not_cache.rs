@@ -4,9 +4,9 @@
 use pagewise_model::{Bytes, Evidence, Finding, Interval, Level, Severity, Snapshot};
 
 use crate::Rule;
-use crate::facts::memory_files::{self, HeldBy};
+use crate::facts::memory_files::{self, ShmemHolder};
 use crate::facts::{room, tiers};
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::quoted;
 
 pub(super) const RULE: Rule = Rule {
@@ -54,7 +54,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
               The kernel can only swap them, so of free's buff/cache they are the part that does \
               not make room; available leaves them out."
                 .to_owned(),
-        evidence: Proof::new()
+        evidence: EvidenceList::new()
             .named("Shmem", &memory.shmem)
             .named("Cached", &memory.cached)
             .named("Buffers", &memory.buffers)
@@ -69,7 +69,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
 }
 
 /// Who holds it, as a sentence; nothing where nobody is known to.
-fn named(held: &HeldBy<'_>) -> String {
+fn named(held: &ShmemHolder<'_>) -> String {
     let mounts = held
         .mounts
         .iter()
@@ -84,16 +84,16 @@ fn named(held: &HeldBy<'_>) -> String {
     if all.is_empty() { all } else { format!(" Of that {all}.") }
 }
 
-fn proof(held: &HeldBy<'_>) -> Vec<Evidence> {
+fn proof(held: &ShmemHolder<'_>) -> Vec<Evidence> {
     let mounts = held
         .mounts
         .iter()
-        .fold(Proof::new(), |proof, mount| proof.named("used (statfs)", &mount.used));
+        .fold(EvidenceList::new(), |proof, mount| proof.named("used (statfs)", &mount.used));
     let files = held.holders.iter().filter_map(|holder| holder.files.first());
     files.fold(mounts, |proof, file| proof.named("open file of", &file.bytes)).done()
 }
 
-fn next(host: &Snapshot, held: &HeldBy<'_>) -> Vec<String> {
+fn next(host: &Snapshot, held: &ShmemHolder<'_>) -> Vec<String> {
     let fullest = held.mounts.first().map(|mount| {
         format!("sudo du -x -h --max-depth=2 {} | sort -h | tail", quoted(mount.point.as_str()))
     });

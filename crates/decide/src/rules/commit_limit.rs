@@ -5,7 +5,7 @@ use pagewise_model::{Finding, Interval, Level, Severity, Snapshot};
 
 use crate::Rule;
 use crate::facts::commit::{self, NearLimit};
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::writes_and;
 
 pub(super) const RULE: Rule = Rule {
@@ -34,7 +34,7 @@ fn finding(host: &Snapshot, near: &NearLimit<'_>) -> Finding {
               every mapping over the limit: malloc and fork fail. The limit is swap plus a share of \
               RAM (vm.overcommit_ratio) or a fixed size (vm.overcommit_kbytes)."
             .to_owned(),
-        evidence: Proof::new()
+        evidence: EvidenceList::new()
             .named("Committed_AS", &host.memory.committed)
             .named("CommitLimit", &host.memory.commit_limit)
             .value(near.mode)

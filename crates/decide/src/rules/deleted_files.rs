@@ -8,7 +8,7 @@ use pagewise_model::{DeletedKind, Finding, Interval, Level, Severity, Snapshot};
 use crate::Rule;
 use crate::facts::memory_files::{self, Holder};
 use crate::facts::room;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::counted;
 
 pub(super) const RULE: Rule = Rule {
@@ -49,7 +49,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
             .files
             .iter()
             .take(NAMED)
-            .fold(Proof::new(), |proof, file| proof.named("deleted file of", &file.bytes))
+            .fold(EvidenceList::new(), |proof, file| proof.named("deleted file of", &file.bytes))
             .named("MemTotal", &host.memory.total)
             .named("MemAvailable", &host.memory.available)
             .done(),

@@ -8,7 +8,7 @@ use pagewise_model::{Bytes, Evidence, Finding, Interval, Severity, Snapshot};
 
 use crate::Rule;
 use crate::facts::settings;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::writes_and;
 
 pub(super) const RULE: Rule = Rule {
@@ -100,7 +100,7 @@ fn back(host: &Snapshot) -> String {
 }
 
 fn proof(host: &Snapshot, limit: &Limit<'_>) -> Vec<Evidence> {
-    Proof::new()
+    EvidenceList::new()
         .named("Dirty", &host.memory.dirty)
         .named("Writeback", &host.memory.writeback)
         .named("MemAvailable", &host.memory.available)

@@ -9,7 +9,7 @@ use pagewise_model::{Finding, Interval, Severity, Snapshot};
 
 use crate::Rule;
 use crate::facts::settings;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::writes_and;
 
 pub(super) const RULE: Rule = Rule {
@@ -39,7 +39,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
               than this many thousandths, and reclaims otherwise. Reclaim frees pages at random and \
               rarely makes a large block; compaction costs CPU time and moves allocated pages together."
             .to_owned(),
-        evidence: Proof::new()
+        evidence: EvidenceList::new()
             .value(set.live)
             .named("compact_stall", &host.vmstat.get("compact_stall"))
             .done(),

@@ -4,7 +4,7 @@
 use pagewise_model::{Finding, FreeBlocks, Interval, Severity, Snapshot};
 
 use crate::Rule;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::{count, trigger, writes};
 
 pub(super) const RULE: Rule = Rule {
@@ -56,7 +56,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
               If none are free, the allocating task first moves other pages out of the way, and \
               whoever called it waits."
             .to_owned(),
-        evidence: Proof::new()
+        evidence: EvidenceList::new()
             .change("compact_stall", &stalls)
             .changed("compact_fail", failed.as_ref())
             .named("free blocks by order:", &zone.blocks)

@@ -7,7 +7,7 @@
 use pagewise_model::{Finding, GeneratorLine, Interval, Severity};
 
 use crate::Rule;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 
 pub(super) const RULE: Rule = Rule {
     id: "generator-parameters",
@@ -37,7 +37,7 @@ fn finding(line: &GeneratorLine) -> Option<Finding> {
               and the kernel refuses that. The algorithm is then used with its default level and \
               without a dictionary."
             .to_owned(),
-        evidence: Proof::new().named("compression-algorithm", &line.algorithms).done(),
+        evidence: EvidenceList::new().named("compression-algorithm", &line.algorithms).done(),
         next: vec![
             format!("journalctl -b -u systemd-zram-setup@{device}.service"),
             "dpkg -s systemd-zram-generator | grep Version".to_owned(),

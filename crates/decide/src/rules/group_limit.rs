@@ -5,7 +5,7 @@ use pagewise_model::{Bytes, Cgroup, Finding, Interval, Level, Severity, Snapshot
 
 use crate::Rule;
 use crate::facts::groups;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::{count, quoted, short_group, writes_and};
 use crate::verdict::{self, GroupTrouble, Trouble};
 
@@ -93,13 +93,13 @@ fn why(worst: &Trouble) -> String {
     .to_owned()
 }
 
-fn proof(host: &Snapshot, group: &GroupTrouble<'_>) -> Proof {
+fn proof(host: &Snapshot, group: &GroupTrouble<'_>) -> EvidenceList {
     let limited = group.limited;
     let proof = match &group.reached {
-        Some(at) => Proof::new()
+        Some(at) => EvidenceList::new()
             .named(at.what(), at.reading)
             .change(&format!("reached {}", at.what()), &at.reached),
-        None => Proof::new().named("max", &limited.max),
+        None => EvidenceList::new().named("max", &limited.max),
     };
     let proof = proof
         .named("current", &limited.current)

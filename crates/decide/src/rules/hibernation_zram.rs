@@ -4,7 +4,7 @@
 use pagewise_model::{Finding, Interval, Severity, Snapshot};
 
 use crate::Rule;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 
 pub(super) const RULE: Rule = Rule {
     id: "hibernation-zram",
@@ -38,7 +38,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
               Without such an area it fails when it is asked for, at the latest when the battery is \
               low."
             .to_owned(),
-        evidence: Proof::new().value(resume).named("size", &first.size).done(),
+        evidence: EvidenceList::new().value(resume).named("size", &first.size).done(),
         next: vec![
             "cat /sys/power/resume /proc/swaps; lsblk -o NAME,MAJ:MIN,FSTYPE".to_owned(),
             "cat /sys/power/state  # without the word disk this kernel cannot hibernate".to_owned(),

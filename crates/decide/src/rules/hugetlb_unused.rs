@@ -4,7 +4,7 @@
 use pagewise_model::{Bytes, Finding, HugePool, Interval, Severity, Snapshot};
 
 use crate::Rule;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::{counted, put};
 
 pub(super) const RULE: Rule = Rule {
@@ -45,7 +45,7 @@ fn finding(host: &Snapshot, pool: &HugePool) -> Option<Finding> {
               is not swapped, and it is not in available. Unless a program that asks for it by name \
               is still to start, it is memory that this machine does not have."
             .to_owned(),
-        evidence: Proof::new()
+        evidence: EvidenceList::new()
             .named("total", &pool.total)
             .named("free", &pool.free)
             .named("reserved", &pool.reserved)

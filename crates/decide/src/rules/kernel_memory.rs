@@ -10,7 +10,7 @@ use pagewise_model::{
 };
 
 use crate::Rule;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::short;
 
 pub(super) const RULE: Rule = Rule {
@@ -160,7 +160,7 @@ fn largest(host: &Snapshot) -> Option<(&Process, Bytes)> {
 }
 
 fn proof(host: &Snapshot, excess: &Excess, owner: Option<(&Process, Bytes)>) -> Vec<Evidence> {
-    let proof = Proof::new()
+    let proof = EvidenceList::new()
         .named(excess.purpose.key, (excess.purpose.pick)(&host.memory))
         .named("MemTotal", &host.memory.total);
     match owner {

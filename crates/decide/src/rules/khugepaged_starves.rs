@@ -4,7 +4,7 @@
 use pagewise_model::{Change, Finding, Interval, Severity, Snapshot};
 
 use crate::Rule;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::writes;
 
 pub(super) const RULE: Rule = Rule {
@@ -44,7 +44,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
               ordinary priority (nice 19). On a busy machine it hardly gets a CPU, so memory that \
               missed its huge page at the first touch never gets one."
             .to_owned(),
-        evidence: Proof::new()
+        evidence: EvidenceList::new()
             .change("run-queue wait ns", &wait)
             .change("CPU time ns", &cpu)
             .value(&host.thp.khugepaged.pages_collapsed)

@@ -9,7 +9,7 @@
 use pagewise_model::{Bytes, Evidence, Finding, Interval, Ksm, Pages, Severity, Snapshot};
 
 use crate::Rule;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::{count, put};
 
 pub(super) const RULE: Rule = Rule {
@@ -77,7 +77,7 @@ fn computed_profit(ksm: &Ksm, page: Bytes) -> Option<i128> {
 }
 
 fn proof(ksm: &Ksm) -> Vec<Evidence> {
-    Proof::new()
+    EvidenceList::new()
         .named("run", &ksm.run)
         .named("full_scans", &ksm.full_scans)
         .named("general_profit", &ksm.general_profit_bytes)

@@ -7,7 +7,7 @@
 use pagewise_model::{Finding, Interval, Manager, Purpose, Severity, Snapshot};
 
 use crate::Rule;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::writes_and;
 
 pub(super) const RULE: Rule = Rule {
@@ -60,7 +60,7 @@ fn finding(host: &Snapshot, purpose: Purpose) -> Option<Finding> {
             second.found.source.path()
         ),
         why: why.to_owned(),
-        evidence: all.iter().fold(Proof::new(), |proof, it| proof.value(&it.found)).done(),
+        evidence: all.iter().fold(EvidenceList::new(), |proof, it| proof.value(&it.found)).done(),
         next: next(second),
     })
 }

@@ -5,8 +5,8 @@ use pagewise_model::{Finding, Interval, Level, Severity, Snapshot};
 
 use crate::Rule;
 use crate::facts::groups;
-use crate::facts::growth::{self, Grower, Growth, Into};
-use crate::proof::Proof;
+use crate::facts::growth::{self, Grower, Growth, GrowthLimit};
+use crate::proof::EvidenceList;
 use crate::text::{quoted, short, short_group, writes_and};
 
 pub(super) const RULE: Rule = Rule {
@@ -52,11 +52,15 @@ fn finding(host: &Snapshot, growth: &Growth<'_>) -> Finding {
 
 fn what(growth: &Growth<'_>) -> String {
     let into = match (growth.into, growth.grower) {
-        (Into::Host, _) => "what the host has available and swap can take is used up".to_owned(),
-        (Into::Group(group, limit), Grower::Group(grower)) if group.path == grower.path => {
+        (GrowthLimit::Host, _) => {
+            "what the host has available and swap can take is used up".to_owned()
+        }
+        (GrowthLimit::Group(group, limit), Grower::Group(grower)) if group.path == grower.path => {
             format!("it reaches its limit of {limit}")
         }
-        (Into::Group(group, limit), _) => format!("{} reaches its limit of {limit}", group.path),
+        (GrowthLimit::Group(group, limit), _) => {
+            format!("{} reaches its limit of {limit}", group.path)
+        }
     };
     let at_that_rate =
         format!("at that rate {into} in about {}", growth::told(growth.lasts_seconds));
@@ -79,20 +83,20 @@ fn what(growth: &Growth<'_>) -> String {
 fn proof(host: &Snapshot, growth: &Growth<'_>) -> Vec<pagewise_model::Evidence> {
     let proof = match growth.grower {
         Grower::Process(process) => {
-            Proof::new().named("RssAnon", &process.rss_anon).named("VmSwap", &process.swap)
+            EvidenceList::new().named("RssAnon", &process.rss_anon).named("VmSwap", &process.swap)
         }
-        Grower::Group(group) => {
-            Proof::new().named("anon", &group.anon).named("swap.current", &group.swap_current)
-        }
+        Grower::Group(group) => EvidenceList::new()
+            .named("anon", &group.anon)
+            .named("swap.current", &group.swap_current),
     };
     match (growth.into, growth.grower) {
-        (Into::Host, _) => proof
+        (GrowthLimit::Host, _) => proof
             .named("MemAvailable", &host.memory.available)
             .named("SwapFree", &host.memory.swap_free),
-        (Into::Group(group, _), Grower::Group(grower)) if group.path == grower.path => {
+        (GrowthLimit::Group(group, _), Grower::Group(grower)) if group.path == grower.path => {
             proof.named("max", &group.max).named("current", &group.current)
         }
-        (Into::Group(group, _), _) => proof
+        (GrowthLimit::Group(group, _), _) => proof
             .named("max", &group.max)
             .named("current", &group.current)
             .named("anon", &group.anon),

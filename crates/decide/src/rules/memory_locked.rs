@@ -7,7 +7,7 @@
 use pagewise_model::{Bytes, Evidence, Finding, Interval, Process, Severity, Snapshot};
 
 use crate::Rule;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::short;
 
 pub(super) const RULE: Rule = Rule {
@@ -60,7 +60,7 @@ fn largest(host: &Snapshot) -> Option<(&Process, Bytes)> {
 }
 
 fn proof(host: &Snapshot, owner: Option<(&Process, Bytes)>) -> Vec<Evidence> {
-    let proof = Proof::new()
+    let proof = EvidenceList::new()
         .named("Unevictable", &host.memory.unevictable)
         .named("Mlocked", &host.memory.mlocked)
         .named("MemTotal", &host.memory.total);

@@ -4,9 +4,9 @@
 use pagewise_model::{Bytes, Finding, Interval, Level, Process, Severity, Snapshot};
 
 use crate::Rule;
-use crate::facts::room::Room;
+use crate::facts::room::Headroom;
 use crate::facts::tiers;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::short;
 use crate::verdict::{self, Cause};
 
@@ -24,7 +24,7 @@ fn look(interval: &Interval) -> Vec<Finding> {
     low.into_iter().collect()
 }
 
-fn finding(host: &Snapshot, level: Level, room: &Room) -> Finding {
+fn finding(host: &Snapshot, level: Level, room: &Headroom) -> Finding {
     let largest = largest(host);
     Finding {
         id: RULE.id,
@@ -37,7 +37,7 @@ fn finding(host: &Snapshot, level: Level, room: &Room) -> Finding {
     }
 }
 
-fn state(host: &Snapshot, room: &Room) -> String {
+fn state(host: &Snapshot, room: &Headroom) -> String {
     let available = format!(
         "{} are available (below {} a host of this size has little headroom)",
         room.available.part_of(room.total),
@@ -54,7 +54,7 @@ fn state(host: &Snapshot, room: &Room) -> String {
     format!("{available}{swap}")
 }
 
-fn why(host: &Snapshot, room: &Room) -> String {
+fn why(host: &Snapshot, room: &Headroom) -> String {
     let end = if room.swap.is_some_and(|more| more > Bytes::new(0)) {
         "Swap softens that as long as it has room."
     } else if tiers::swap_is_off(host) {
@@ -88,7 +88,7 @@ fn holds(process: &Process) -> String {
 }
 
 fn proof(host: &Snapshot, largest: Option<&Process>) -> Vec<pagewise_model::Evidence> {
-    let proof = Proof::new()
+    let proof = EvidenceList::new()
         .named("MemTotal", &host.memory.total)
         .named("MemAvailable", &host.memory.available)
         .named("SwapTotal", &host.memory.swap_total)

@@ -11,7 +11,7 @@ use pagewise_model::{Finding, Interval, Percent, Reading, Severity, Snapshot};
 use crate::Rule;
 use crate::facts::pressure;
 use crate::facts::reclaim::{self, Thrashing};
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::quoted;
 use crate::verdict::{self, Cause};
 
@@ -102,9 +102,9 @@ fn reread(host: &Snapshot, thrashing: &Thrashing) -> String {
     )
 }
 
-fn proof(interval: &Interval, thrashing: Option<&Thrashing>) -> Proof {
+fn proof(interval: &Interval, thrashing: Option<&Thrashing>) -> EvidenceList {
     let memory = &interval.end.psi.memory;
-    let proof = Proof::new()
+    let proof = EvidenceList::new()
         .named("some avg10", &memory.some.avg10)
         .named("some avg60", &memory.some.avg60)
         .named("full avg10", &memory.full.avg10)

@@ -5,7 +5,7 @@ use pagewise_model::{Finding, Interval, Severity};
 
 use crate::Rule;
 use crate::facts::reclaim;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::{count, put};
 
 pub(super) const RULE: Rule =
@@ -25,7 +25,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
     let so_far = scanned.as_ref().map_or_else(String::new, |scanned| {
         format!("; classic reclaim scanned {} pages since boot", count(scanned.count))
     });
-    let proof = Proof::new().value(&host.mglru.enabled);
+    let proof = EvidenceList::new().value(&host.mglru.enabled);
     let proof = match scanned {
         Some(scanned) => {
             proof.note(&scanned.source, format!("{} {} since boot", scanned.names, scanned.count))

@@ -8,7 +8,7 @@
 use pagewise_model::{Finding, Interval, Millis, Severity};
 
 use crate::Rule;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::put;
 
 pub(super) const RULE: Rule = Rule {
@@ -41,7 +41,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
               ends the thrashing. With longer times a short burst of work is enough for a kill while \
               swap still has room; the kernel's documentation goes up to 3000."
             .to_owned(),
-        evidence: Proof::new().value(&mglru.min_ttl).value(&mglru.enabled).done(),
+        evidence: EvidenceList::new().value(&mglru.min_ttl).value(&mglru.enabled).done(),
         next: vec![
             format!(
                 "{}; back with {milliseconds}",

@@ -17,7 +17,7 @@ use pagewise_model::{
 use crate::Rule;
 use crate::facts::groups;
 use crate::oom::{self, change};
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::{count, counted, short, short_group};
 
 pub(super) const RULE: Rule = Rule {
@@ -40,7 +40,7 @@ type Owner = Option<Name>;
 
 /// What ran out of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Scarce {
+enum OomScope {
     /// The machine, or nobody says what.
     Machine,
     /// The nodes that a cpuset allows.
@@ -51,7 +51,7 @@ enum Scarce {
     Group,
 }
 
-impl Scarce {
+impl OomScope {
     fn of(kill: &OomKill) -> Self {
         match kill.constraint {
             Some(OomConstraint::Cgroup) => Self::Group,
@@ -63,10 +63,10 @@ impl Scarce {
 }
 
 fn look(interval: &Interval) -> Vec<Finding> {
-    let mut owners: BTreeMap<(Scarce, Owner), Vec<&OomKill>> = BTreeMap::new();
+    let mut owners: BTreeMap<(OomScope, Owner), Vec<&OomKill>> = BTreeMap::new();
     for kill in &interval.end.kernel_log.kills {
-        let scarce = Scarce::of(kill);
-        let owner = kill.group.clone().filter(|_| scarce == Scarce::Group);
+        let scarce = OomScope::of(kill);
+        let owner = kill.group.clone().filter(|_| scarce == OomScope::Group);
         owners.entry((scarce, owner)).or_default().push(kill);
     }
     if owners.is_empty() {
@@ -138,10 +138,10 @@ fn title(kills: &[&OomKill], last: &OomKill) -> String {
     let place = match (&last.group, is_of_group(kills)) {
         (Some(group), true) => format!(" at the limit of {}", short_group(group.as_str())),
         (None, true) => " at a cgroup's limit".to_owned(),
-        (_, false) => match Scarce::of(last) {
-            Scarce::Cpuset => ": its cpuset ran out of memory".to_owned(),
-            Scarce::Policy => ": its NUMA nodes ran out".to_owned(),
-            Scarce::Machine | Scarce::Group => ": the machine ran out of memory".to_owned(),
+        (_, false) => match OomScope::of(last) {
+            OomScope::Cpuset => ": its cpuset ran out of memory".to_owned(),
+            OomScope::Policy => ": its NUMA nodes ran out".to_owned(),
+            OomScope::Machine | OomScope::Group => ": the machine ran out of memory".to_owned(),
         },
     };
     format!("{who}{place}")
@@ -172,7 +172,7 @@ fn why(kill: &OomKill) -> &'static str {
                 own killed, however much the machine has free. The report in the kernel log says what \
                 the group held and why swap did not help.";
     }
-    if matches!(Scarce::of(kill), Scarce::Cpuset | Scarce::Policy) {
+    if matches!(OomScope::of(kill), OomScope::Cpuset | OomScope::Policy) {
         return "A process that may use some NUMA nodes only is killed when those have no memory left, \
                 however much the others have free. The report in the kernel log says what memory was used \
                 for at that moment and who held it.";
@@ -203,7 +203,7 @@ fn counted_only(interval: &Interval) -> Option<Finding> {
     let killed = all.get().or(in_groups).filter(|&kills| kills > 0)?;
     let now = interval.vmstat("oom_kill").filter(|change| change.delta > 0);
     let proof = by_groups.iter().take(NAMED).fold(
-        Proof::new().named("oom_kill", &all).changed("oom_kill", now.as_ref()),
+        EvidenceList::new().named("oom_kill", &all).changed("oom_kill", now.as_ref()),
         |proof, group| proof.named("oom_kill", &group.events.oom_kill),
     );
     Some(Finding {

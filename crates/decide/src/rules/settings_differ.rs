@@ -15,7 +15,7 @@ use pagewise_model::knob::{KnobReading, Persist, Undo};
 use pagewise_model::{Configuration, Finding, Interval, PersistentSetting, Severity, Snapshot};
 
 use crate::Rule;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::{counted, quoted, writes_and};
 
 pub(super) const RULE: Rule = Rule {
@@ -90,7 +90,7 @@ fn not_in_force(host: &Snapshot) -> Option<Finding> {
         evidence: differing
             .iter()
             .take(NAMED)
-            .fold(Proof::new(), |proof, it| {
+            .fold(EvidenceList::new(), |proof, it| {
                 proof.value(&it.running.live).named(it.wanted.knob, &it.wanted.value)
             })
             .done(),
@@ -180,7 +180,7 @@ fn lost(host: &Snapshot) -> Option<Finding> {
         evidence: lost
             .iter()
             .take(NAMED)
-            .fold(Proof::new(), |proof, it| proof.value(&it.live))
+            .fold(EvidenceList::new(), |proof, it| proof.value(&it.live))
             .done(),
         next: vec![writes_and(
             format!("echo '{line}' | sudo tee -a /etc/sysctl.d/90-memory.conf"),
@@ -234,7 +234,7 @@ fn set_twice(host: &Snapshot) -> Option<Finding> {
               the last one wins. Two files for one setting mean that somebody believes in a value that \
               is not used."
             .to_owned(),
-        evidence: Proof::new().named(knob, &first.value).named(knob, &last.value).done(),
+        evidence: EvidenceList::new().named(knob, &first.value).named(knob, &last.value).done(),
         next: vec![format!("grep -n {knob} {} {}", first.value.source.path(), last.value.source.path())],
     })
 }
@@ -265,7 +265,7 @@ fn overruled(host: &Snapshot) -> Option<Finding> {
               /etc/tuned/tuned-main.conf is off, so that those files are not applied again. The file \
               looks as if it were in force and is not."
             .to_owned(),
-        evidence: Proof::new()
+        evidence: EvidenceList::new()
             .named(knob, &file.value)
             .named(knob, &wins.value)
             .named("active profile", &tuned.profile)

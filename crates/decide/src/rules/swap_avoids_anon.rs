@@ -10,7 +10,7 @@ use crate::Rule;
 use crate::facts::reclaim::{self, Rereading};
 use crate::facts::swappiness::{self, Swappiness};
 use crate::facts::{pressure, tiers};
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::{count, writes};
 
 pub(super) const RULE: Rule = Rule {
@@ -87,7 +87,7 @@ fn why(avoids: &Avoids<'_>) -> String {
 }
 
 fn proof(avoids: &Avoids<'_>, rereading: &Rereading, host: &Snapshot) -> Vec<Evidence> {
-    let proof = Proof::new()
+    let proof = EvidenceList::new()
         .change(rereading.refaults.name, &rereading.refaults.change)
         .change(rereading.dropped.name, &rereading.dropped.change)
         .change("pgmajfault", &rereading.major_faults);

@@ -5,7 +5,7 @@ use pagewise_model::{Finding, Interval, Level, Percent, Severity, Snapshot};
 
 use crate::Rule;
 use crate::facts::room;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::verdict::{self, Cause};
 
 pub(super) const RULE: Rule = Rule {
@@ -39,7 +39,7 @@ fn finding(host: &Snapshot, level: Level, filled: Percent) -> Option<Finding> {
             total.saturating_sub(free).part_of(total)
         ),
         why: why(level),
-        evidence: Proof::new()
+        evidence: EvidenceList::new()
             .named("SwapTotal", &host.memory.swap_total)
             .named("SwapFree", &host.memory.swap_free)
             .named("MemAvailable", &host.memory.available)

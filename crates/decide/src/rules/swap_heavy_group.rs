@@ -10,7 +10,7 @@ use pagewise_model::{Bytes, Cgroup, Change, Finding, Interval, Severity};
 
 use crate::Rule;
 use crate::facts::groups::{self, GroupPair};
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::{quoted, short_group, writes_and};
 use crate::verdict;
 
@@ -119,7 +119,7 @@ fn finding(heavy: &Heavy<'_>) -> Finding {
               again: each such page is a wait. Protection (memory.low) keeps its working set in RAM, \
               at the cost of groups that have none."
             .to_owned(),
-        evidence: Proof::new()
+        evidence: EvidenceList::new()
             .named("swap.current", &group.swap_current)
             .named("current", &group.current)
             .change("refaults", &heavy.refaults)

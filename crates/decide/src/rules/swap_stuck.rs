@@ -9,7 +9,7 @@ use pagewise_model::{Bytes, Evidence, Finding, Interval, Level, Severity, Snapsh
 
 use crate::Rule;
 use crate::facts::{room, tiers};
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 
 pub(super) const RULE: Rule = Rule {
     id: "swap-stuck",
@@ -62,7 +62,7 @@ fn compressed(host: &Snapshot) -> Bytes {
 
 fn proof(host: &Snapshot) -> Vec<Evidence> {
     let memory = &host.memory;
-    let proof = Proof::new()
+    let proof = EvidenceList::new()
         .named("SwapTotal", &memory.swap_total)
         .named("SwapFree", &memory.swap_free)
         .named("MemAvailable", &memory.available);

@@ -6,7 +6,7 @@
 use pagewise_model::{Finding, Interval, Severity, Snapshot};
 
 use crate::Rule;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::put;
 
 pub(super) const RULE: Rule = Rule {
@@ -48,7 +48,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
               pages are zero, and gives those back. At the largest value no page ever qualifies, so \
               what huge pages waste stays wasted."
             .to_owned(),
-        evidence: Proof::new()
+        evidence: EvidenceList::new()
             .value(&thp.khugepaged.max_ptes_none)
             .value(&thp.shrink_underused)
             .named("AnonHugePages", &host.memory.anon_huge_pages)

@@ -11,7 +11,7 @@
 use pagewise_model::{Bytes, Finding, Interval, Millis, Process, Severity, Snapshot};
 
 use crate::Rule;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::{count, put, short, trigger};
 
 pub(super) const RULE: Rule = Rule {
@@ -92,14 +92,14 @@ fn low_coverage(process: &Process) -> Option<Covered<'_>> {
     low.then_some(Covered { process, anon, huge, percent })
 }
 
-fn proof(host: &Snapshot) -> Proof {
-    Proof::new()
+fn proof(host: &Snapshot) -> EvidenceList {
+    EvidenceList::new()
         .value(&host.thp.enabled)
         .named("AnonHugePages", &host.memory.anon_huge_pages)
         .named("AnonPages", &host.memory.anon_pages)
 }
 
-fn process_proof(proof: Proof, covered: &Covered<'_>) -> Proof {
+fn process_proof(proof: EvidenceList, covered: &Covered<'_>) -> EvidenceList {
     proof
         .named("AnonHugePages", &covered.process.anon_huge)
         .named("RssAnon", &covered.process.rss_anon)
@@ -110,7 +110,7 @@ struct Requests {
     given: u64,
     fallen_back: u64,
     over: String,
-    proof: Proof,
+    proof: EvidenceList,
 }
 
 fn faults(interval: &Interval) -> Option<Finding> {
@@ -155,7 +155,7 @@ fn recent(interval: &Interval) -> Option<Requests> {
         given: given.delta,
         fallen_back: fallen_back.delta,
         over: format!("in {:.1} s", given.seconds),
-        proof: Proof::new()
+        proof: EvidenceList::new()
             .change("thp_fault_alloc", &given)
             .change("thp_fault_fallback", &fallen_back),
     })
@@ -168,7 +168,7 @@ fn since_boot(host: &Snapshot) -> Option<Requests> {
         given: given.get()?,
         fallen_back: fallen_back.get()?,
         over: "since boot".to_owned(),
-        proof: Proof::new()
+        proof: EvidenceList::new()
             .named("thp_fault_alloc", &given)
             .named("thp_fault_fallback", &fallen_back),
     })

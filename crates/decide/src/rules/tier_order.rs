@@ -8,7 +8,7 @@ use pagewise_model::{Bytes, Finding, Interval, Severity, Snapshot, Tier};
 
 use crate::Rule;
 use crate::facts::{groups, pressure, tiers};
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::{quoted, short, writes_and};
 
 pub(super) const RULE: Rule = Rule {
@@ -68,7 +68,7 @@ fn finding(interval: &Interval, inversion: &Inversion<'_>) -> Finding {
               Whatever is swapped while the slow tier still has room stays there and comes back at \
               its speed, while the fast tier waits."
                 .to_owned(),
-        evidence: Proof::new()
+        evidence: EvidenceList::new()
             .named(&format!("{} priority", slow.path), &slow.priority)
             .named(&format!("{} used", slow.path), &slow.used)
             .named(&format!("{} size", slow.path), &slow.size)

@@ -11,7 +11,7 @@ use pagewise_model::{Bytes, Evidence, Finding, Interval, Pages, Severity, Snapsh
 
 use crate::Rule;
 use crate::facts::settings::{self, Setting};
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::writes_and;
 
 pub(super) const RULE: Rule = Rule {
@@ -117,7 +117,7 @@ fn gap(host: &Snapshot, total: Bytes) -> Option<Finding> {
 }
 
 fn proof(host: &Snapshot, set: &Setting<'_>) -> Vec<Evidence> {
-    Proof::new().value(set.live).named("MemTotal", &host.memory.total).done()
+    EvidenceList::new().value(set.live).named("MemTotal", &host.memory.total).done()
 }
 
 fn set_where(knob: &str) -> String {

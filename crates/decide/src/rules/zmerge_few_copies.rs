@@ -7,7 +7,7 @@
 use pagewise_model::{Finding, Interval, Severity, Zram};
 
 use crate::Rule;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::{count, put};
 
 pub(super) const RULE: Rule = Rule {
@@ -49,7 +49,7 @@ fn finding(device: &Zram) -> Option<Finding> {
               entry of an index for it. Adaptive stops looking while copies are few, tries a \
               sixteenth of all pages, and goes back to all of them by itself."
             .to_owned(),
-        evidence: Proof::new()
+        evidence: EvidenceList::new()
             .value(&merging.mode)
             .named("merge_hits", &merging.hits)
             .named("merge_misses", &merging.misses)

@@ -9,7 +9,7 @@ use pagewise_model::{
 use crate::Rule;
 use crate::commands;
 use crate::facts::{room, tiers};
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::{count, short, writes_and};
 
 pub(super) const RULE: Rule = Rule {
@@ -68,7 +68,7 @@ fn size_used_up(host: &Snapshot, tier: &Tier, device: Option<&Zram>) -> Option<F
 }
 
 fn size_proof(tier: &Tier, device: Option<&Zram>) -> Vec<Evidence> {
-    let proof = Proof::new().named("used", &tier.used).named("size", &tier.size);
+    let proof = EvidenceList::new().named("used", &tier.used).named("size", &tier.size);
     match device {
         Some(device) => proof.named("memory used", &device.mm_stat.memory_used),
         None => proof,
@@ -119,7 +119,7 @@ fn near_limit(interval: &Interval, device: &Zram) -> Option<Finding> {
 
 /// Failing now says more than having failed since the device was set up.
 fn limit_proof(device: &Zram, failing: Option<&Change>) -> Vec<Evidence> {
-    let proof = Proof::new()
+    let proof = EvidenceList::new()
         .named("memory used", &device.mm_stat.memory_used)
         .named("mem_limit", &device.mm_stat.memory_limit);
     match failing {

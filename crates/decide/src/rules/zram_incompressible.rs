@@ -4,7 +4,7 @@
 use pagewise_model::{Bytes, FeatureState, Finding, Interval, Severity, Snapshot, Zram};
 
 use crate::Rule;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::{count, trigger};
 
 pub(super) const RULE: Rule = Rule {
@@ -45,7 +45,7 @@ fn finding(host: &Snapshot, device: &Zram) -> Option<Finding> {
               costs CPU time on top. Encrypted, compressed or media data does that: on a disk tier \
               it would free its memory."
             .to_owned(),
-        evidence: Proof::new()
+        evidence: EvidenceList::new()
             .named("huge_pages", &stat.huge_pages)
             .named("memory used", &stat.memory_used)
             .named("original", &stat.original)

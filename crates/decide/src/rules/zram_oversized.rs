@@ -7,7 +7,7 @@ use pagewise_model::{Bytes, Driver, Evidence, Finding, Interval, Severity, Snaps
 use crate::Rule;
 use crate::commands;
 use crate::facts::{advice, tiers};
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::{counted, writes};
 
 pub(super) const RULE: Rule = Rule {
@@ -86,8 +86,8 @@ fn what(host: &Snapshot, promised: Bytes, ram: Bytes, tables: Bytes, ratio: f64)
 }
 
 fn proof(host: &Snapshot) -> Vec<Evidence> {
-    let first = Proof::new().named("MemTotal", &host.memory.total);
-    let each = |proof: Proof, (device, _): (&Zram, Bytes)| {
+    let first = EvidenceList::new().named("MemTotal", &host.memory.total);
+    let each = |proof: EvidenceList, (device, _): (&Zram, Bytes)| {
         proof.value(&device.disksize).named("slot table", &device.slot_table)
     };
     sized(host).fold(first, each).done()

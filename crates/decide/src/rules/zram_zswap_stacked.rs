@@ -5,7 +5,7 @@ use pagewise_model::{Driver, Finding, Interval, Severity, TierKind};
 
 use crate::Rule;
 use crate::facts::tiers;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::put;
 
 pub(super) const RULE: Rule = Rule {
@@ -42,7 +42,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
              its coldest ones on to that tier. With {driver} behind it a page is decompressed to be \
              compressed again, and neither its memory nor its fill level says what is stored."
         ),
-        evidence: Proof::new()
+        evidence: EvidenceList::new()
             .value(&zswap.enabled)
             .named("Zswapped", &zswap.stored)
             .named("Zswap", &zswap.pool)

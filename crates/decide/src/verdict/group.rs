@@ -11,7 +11,7 @@ use pagewise_model::{Bytes, Cgroup, Change, Interval, Level, Limit, Percent};
 
 use super::host;
 use crate::facts::groups::{self, AtLimit, GroupPair};
-use crate::facts::growth::{self, Grower, Growth, Into};
+use crate::facts::growth::{self, Grower, Growth, GrowthLimit};
 use crate::facts::{pressure, reclaim};
 
 /// Memory that cannot be dropped, as a share of the limit.
@@ -165,9 +165,9 @@ fn full(interval: &Interval, group: &Cgroup) -> Option<(Level, Trouble)> {
 }
 
 fn fills(growing: &[Growth<'_>], group: &Cgroup) -> Option<(Level, Trouble)> {
-    let growth = growing
-        .iter()
-        .find(|growth| matches!(growth.into, Into::Group(into, _) if into.path == group.path))?;
+    let growth = growing.iter().find(
+        |growth| matches!(growth.into, GrowthLimit::Group(into, _) if into.path == group.path),
+    )?;
     let level = growth.level()?;
     let who = match growth.grower {
         Grower::Group(grower) if grower.path == group.path => "it".to_owned(),

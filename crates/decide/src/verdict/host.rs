@@ -4,9 +4,9 @@
 use pagewise_model::{Bytes, Cgroup, Change, Interval, Level, OomKill, Percent, Snapshot};
 
 use super::group::{self, GroupTrouble};
-use crate::facts::growth::{self, Growth, Into};
+use crate::facts::growth::{self, Growth, GrowthLimit};
 use crate::facts::reclaim::{self, Thrashing};
-use crate::facts::room::{self, Room};
+use crate::facts::room::{self, Headroom};
 use crate::facts::{commit, groups, pressure, zones};
 use crate::oom;
 
@@ -25,7 +25,7 @@ pub(crate) enum Cause<'a> {
     /// Processes were killed over the interval, and not by the limit of a cgroup.
     Kills(Change),
     /// Little memory is available.
-    Available(Room),
+    Available(Headroom),
     /// Tasks wait for memory: shares of the last minute, or of ten seconds where those are worse.
     Pressure { some: Percent, full: Option<Percent>, span: &'static str },
     /// Without pressure: most of what is read was dropped a moment ago.
@@ -122,7 +122,7 @@ fn thrashing(interval: &Interval) -> Option<(Level, Cause<'_>)> {
 /// Only what fills the host itself: a group that is filled is that group's trouble when it is full.
 fn growth(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let mut growing = growth::growing(interval).into_iter();
-    let first = growing.find(|growth| matches!(growth.into, Into::Host))?;
+    let first = growing.find(|growth| matches!(growth.into, GrowthLimit::Host))?;
     let level = first.level()?;
     Some((level, Cause::Growth(first)))
 }

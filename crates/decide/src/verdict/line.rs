@@ -8,7 +8,7 @@ use pagewise_model::{
 use super::group::{GroupTrouble, Trouble};
 use super::host::{self, Cause, Signal};
 use crate::facts::growth;
-use crate::facts::room::Room;
+use crate::facts::room::Headroom;
 use crate::facts::tiers;
 use crate::oom;
 use crate::text::{counted, short};
@@ -148,7 +148,7 @@ fn available(host: &Snapshot) -> String {
 }
 
 /// What swap can do about it.
-fn and_swap(host: &Snapshot, room: &Room) -> String {
+fn and_swap(host: &Snapshot, room: &Headroom) -> String {
     if tiers::swap_is_off(host) {
         return " and there is no swap".to_owned();
     }

@@ -14,20 +14,20 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
 use super::channel::Channel;
 use super::system::{self, Groups};
-use crate::wire::{self, CHUNK, Event, How, Job, Stream};
+use crate::wire::{self, CHUNK, Event, Job, JobExit, Stream};
 
 /// How long a killed process may take to go.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs the job to its end.
 pub(super) fn run(job: &Job, groups: &Groups, channel: &Channel) -> Event {
-    let before = Before::now();
+    let before = StartCounters::now();
     // PID 1 inherits what loses its parent; under another PID 1 that has to be asked for.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let _ = fs::write("/proc/self/oom_score_adj", "-1000");
     std::thread::scope(|scope| {
         let how = match start(job, groups) {
-            Err(error) => How::NotStarted(error),
+            Err(error) => JobExit::NotStarted(error),
             Ok(mut child) => {
                 channel.tell(&Event::Started);
                 if let Some(pipe) = child.stdout.take() {
@@ -39,21 +39,21 @@ pub(super) fn run(job: &Job, groups: &Groups, channel: &Channel) -> Event {
                 wait_for(child.id())
             }
         };
-        let after = Before::now();
+        let after = StartCounters::now();
         let left = kill_everything(groups);
         ended(how, left, &before, &after)
     })
 }
 
 /// Counters at one time.
-struct Before {
+struct StartCounters {
     ticks: Option<u64>,
     idle: u64,
     kills: u64,
     time: Instant,
 }
 
-impl Before {
+impl StartCounters {
     fn now() -> Self {
         Self {
             kills: system::counter("/proc/vmstat", "oom_kill"),
@@ -64,7 +64,7 @@ impl Before {
     }
 }
 
-fn ended(how: How, left: u64, before: &Before, after: &Before) -> Event {
+fn ended(how: JobExit, left: u64, before: &StartCounters, after: &StartCounters) -> Event {
     let time = after.time.duration_since(before.time).as_millis();
     Event::Ended {
         how,
@@ -78,8 +78,8 @@ fn ended(how: How, left: u64, before: &Before, after: &Before) -> Event {
 
 /// It cannot be done here.
 pub(super) fn not_started(why: String) -> Event {
-    let now = Before::now();
-    ended(How::NotStarted(why), 0, &now, &now)
+    let now = StartCounters::now();
+    ended(JobExit::NotStarted(why), 0, &now, &now)
 }
 
 /// Starts it in its own group and folder, with its own environment and nothing else.
@@ -105,12 +105,12 @@ fn pass_on(mut pipe: impl Read, stream: Stream, channel: &Channel) {
 }
 
 /// Reaps whoever ends, until it is this one.
-fn wait_for(wanted: u32) -> How {
+fn wait_for(wanted: u32) -> JobExit {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if is(pid, wanted) => return how(status),
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(errno) => return How::NotStarted(format!("the job was lost: {errno}")),
+            Err(errno) => return JobExit::NotStarted(format!("the job was lost: {errno}")),
         }
     }
 }
@@ -119,11 +119,11 @@ fn is(pid: Pid, wanted: u32) -> bool {
     u32::try_from(pid.as_raw_nonzero().get()) == Ok(wanted)
 }
 
-fn how(status: WaitStatus) -> How {
+fn how(status: WaitStatus) -> JobExit {
     match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => How::Exited(code),
-        (None, Some(signal)) => How::Signalled(signal),
-        (None, None) => How::NotStarted("the job neither exited nor was killed".to_owned()),
+        (Some(code), _) => JobExit::Exited(code),
+        (None, Some(signal)) => JobExit::Signalled(signal),
+        (None, None) => JobExit::NotStarted("the job neither exited nor was killed".to_owned()),
     }
 }
 

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use pagewise_observe::UserFile;
 
-use crate::cache::Kept;
+use crate::cache::CacheEntry;
 use crate::elf;
 use crate::error::Error;
 use crate::vmlinuz::{plain, release};
 
 pub(crate) use modules::{Module, Modules};
-pub use wanted::{Wanted, find};
+pub use wanted::{KernelRequest, find};
 
 /// Something to boot.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct Kernel {
     image: PathBuf,
     modules: Option<PathBuf>,
     busybox: Option<PathBuf>,
-    kept: Option<Kept>,
+    kept: Option<CacheEntry>,
 }
 
 /// What QEMU is given.
@@ -64,7 +64,7 @@ impl Kernel {
     }
 
     /// What the cache keeps.
-    fn from_kept(kept: Kept) -> Self {
+    fn from_kept(kept: CacheEntry) -> Self {
         Self {
             name: kept.name().to_owned(),
             release: kept.release().to_owned(),

@@ -13,7 +13,7 @@ use crate::item::{HOST, Item, is_suite};
 
 /// What was typed behind `--kernel`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum KernelRequest {
     /// The kernel that this machine runs.
     Host,
     /// The newest cloud kernel of a Debian suite.
@@ -24,7 +24,7 @@ pub enum Wanted {
     Path(PathBuf),
 }
 
-impl FromStr for Wanted {
+impl FromStr for KernelRequest {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -42,22 +42,24 @@ impl FromStr for Wanted {
 
 /// Finds the kernel; a suite is fetched where the cache does not have it whole.
 pub fn find(
-    wanted: &Wanted,
+    wanted: &KernelRequest,
     cache: &Cache,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Kernel, Error> {
     match wanted {
-        Wanted::Suite(suite) => {
+        KernelRequest::Suite(suite) => {
             let item = Item::Kernel(suite.clone());
             Ok(Kernel::from_kept(cache.get(&item, stop, tell)?))
         }
-        Wanted::Path(path) => Kernel::from_file(path.display().to_string(), path.clone(), None),
-        Wanted::Host => {
+        KernelRequest::Path(path) => {
+            Kernel::from_file(path.display().to_string(), path.clone(), None)
+        }
+        KernelRequest::Host => {
             let release = rustix::system::uname().release().to_string_lossy().into_owned();
             host(&release, |found| found == release).ok_or_else(|| absent("host", &release))?
         }
-        Wanted::Version(version) => match host(version, |found| is_of(found, version)) {
+        KernelRequest::Version(version) => match host(version, |found| is_of(found, version)) {
             Some(kernel) => kernel,
             None => match cache.newest(|release| is_of(release, version))? {
                 Some(kept) => Ok(Kernel::from_kept(kept)),
@@ -108,12 +110,12 @@ mod tests {
 
     #[test]
     fn what_was_typed_is_told_apart() {
-        assert_eq!("sid".parse(), Ok(Wanted::Suite("sid".to_owned())));
-        assert_eq!("host".parse(), Ok(Wanted::Host));
-        assert_eq!("6.12".parse(), Ok(Wanted::Version("6.12".to_owned())));
-        assert_eq!("./vmlinuz".parse(), Ok(Wanted::Path("./vmlinuz".into())));
+        assert_eq!("sid".parse(), Ok(KernelRequest::Suite("sid".to_owned())));
+        assert_eq!("host".parse(), Ok(KernelRequest::Host));
+        assert_eq!("6.12".parse(), Ok(KernelRequest::Version("6.12".to_owned())));
+        assert_eq!("./vmlinuz".parse(), Ok(KernelRequest::Path("./vmlinuz".into())));
         for bad in ["", "-o", "Trixie", "a b", "sid;id", "é"] {
-            assert!(bad.parse::<Wanted>().is_err(), "{bad}");
+            assert!(bad.parse::<KernelRequest>().is_err(), "{bad}");
         }
     }
 

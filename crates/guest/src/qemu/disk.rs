@@ -17,7 +17,7 @@ use pagewise_model::Bytes;
 use rustix::fs::OFlags;
 
 use super::files::OpenFiles;
-use crate::error::{At, Error};
+use crate::error::{Error, ErrorContext};
 
 /// A block device of the guest: the first is /dev/vda, the second /dev/vdb.
 #[derive(Debug, Clone, PartialEq, Eq)]

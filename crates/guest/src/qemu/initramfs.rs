@@ -15,7 +15,7 @@ use super::disk;
 use super::guest::Guest;
 use crate::cpio::Archive;
 use crate::elf;
-use crate::error::{At, Error};
+use crate::error::{Error, ErrorContext};
 use crate::kernel::{Kernel, Module};
 use crate::program;
 use crate::user::User;

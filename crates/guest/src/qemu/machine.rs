@@ -24,7 +24,7 @@ use crate::wire::MARK;
 /// Where QEMU finds what the runner has made for it: a name below the folder that it runs in, or that of an
 /// open file.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct MachineFiles {
     /// The kernel.
     pub(super) kernel: OsString,
     /// The initramfs.
@@ -64,7 +64,7 @@ pub(super) fn arguments(
     accelerator: Accelerator,
     disks: &[Backed],
     machine: Machine,
-    places: Places,
+    places: MachineFiles,
     folder: &Path,
 ) -> Vec<OsString> {
     let mut line: Vec<OsString> = accelerator.arguments(guest.count).map(Into::into).into();

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::accelerator::Accelerator;
-use crate::wire::How;
+use crate::wire::JobExit;
 
 /// How it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -88,7 +88,7 @@ pub struct Run {
     /// Processes that the job left and that were killed.
     pub left: u64,
     /// What was counted, with `--count`.
-    pub counted: Option<Counted>,
+    pub counted: Option<InstructionClock>,
     /// Size of the initramfs in bytes.
     pub initramfs_bytes: u64,
     /// What PID 1 could not do.
@@ -102,7 +102,7 @@ pub struct Run {
 
 /// One instruction is one nanosecond of the guest's clock. A processor that idles counts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Counted {
+pub struct InstructionClock {
     /// Instructions and idle nanoseconds, from the job's start to its end.
     pub ticks: u64,
     /// Time it idled, by the kernel's account, in steps of 10 ms.
@@ -111,21 +111,21 @@ pub struct Counted {
 
 /// The last word on the job, or nothing where PID 1 did not come to it.
 #[derive(Debug, Clone)]
-pub(super) struct Ended {
-    pub(super) how: How,
+pub(super) struct JobEnd {
+    pub(super) how: JobExit,
     pub(super) oom_kills: u64,
 }
 
 /// The outcome of a guest that ended by itself.
-pub(super) fn judged(ended: Option<&Ended>, log: &[String], qemu_said: &str) -> Outcome {
-    if let Some(Ended { how, oom_kills }) = ended {
+pub(super) fn judged(ended: Option<&JobEnd>, log: &[String], qemu_said: &str) -> Outcome {
+    if let Some(JobEnd { how, oom_kills }) = ended {
         return match how {
-            How::Signalled(9) if *oom_kills > 0 => Outcome::OutOfMemory { kills: *oom_kills },
+            JobExit::Signalled(9) if *oom_kills > 0 => Outcome::OutOfMemory { kills: *oom_kills },
             // A shell passes its child's death on as a status.
-            How::Exited(137) if *oom_kills > 0 => Outcome::OutOfMemory { kills: *oom_kills },
-            How::Exited(status) => Outcome::Exited { status: *status },
-            How::Signalled(signal) => Outcome::Crashed { signal: *signal },
-            How::NotStarted(why) => Outcome::NotStarted { why: why.clone() },
+            JobExit::Exited(137) if *oom_kills > 0 => Outcome::OutOfMemory { kills: *oom_kills },
+            JobExit::Exited(status) => Outcome::Exited { status: *status },
+            JobExit::Signalled(signal) => Outcome::Crashed { signal: *signal },
+            JobExit::NotStarted(why) => Outcome::NotStarted { why: why.clone() },
         };
     }
     let panic = log.iter().find_map(|line| line.split_once("Kernel panic - not syncing: "));
@@ -149,16 +149,16 @@ fn left_by(log: &[String]) -> &'static str {
 mod tests {
     use super::*;
 
-    fn of(how: How, oom_kills: u64) -> Outcome {
-        judged(Some(&Ended { how, oom_kills }), &[], "")
+    fn of(how: JobExit, oom_kills: u64) -> Outcome {
+        judged(Some(&JobEnd { how, oom_kills }), &[], "")
     }
 
     #[test]
     fn lack_of_memory_is_told_from_a_kill() {
-        assert_eq!(of(How::Signalled(9), 0), Outcome::Crashed { signal: 9 });
-        assert_eq!(of(How::Signalled(9), 2), Outcome::OutOfMemory { kills: 2 });
-        assert_eq!(of(How::Exited(137), 1), Outcome::OutOfMemory { kills: 1 });
-        assert_eq!(of(How::Exited(0), 1), Outcome::Exited { status: 0 });
+        assert_eq!(of(JobExit::Signalled(9), 0), Outcome::Crashed { signal: 9 });
+        assert_eq!(of(JobExit::Signalled(9), 2), Outcome::OutOfMemory { kills: 2 });
+        assert_eq!(of(JobExit::Exited(137), 1), Outcome::OutOfMemory { kills: 1 });
+        assert_eq!(of(JobExit::Exited(0), 1), Outcome::Exited { status: 0 });
     }
 
     #[test]

@@ -27,17 +27,17 @@ use super::accelerator::{Accelerator, DEVICE, kvm};
 use super::disk::{Access, Disk};
 use super::files::OpenFiles;
 use super::guest::Guest;
-use super::outcome::{Counted, Ended, Outcome, Phase, Run, judged};
+use super::outcome::{InstructionClock, JobEnd, Outcome, Phase, Run, judged};
 use super::proof::comes_up;
-use super::seat::Seat;
+use super::seat::RunSlot;
 use super::{disk, initramfs, log, machine};
-use crate::cache::{Cache, Kept};
-use crate::error::{At, Error};
+use crate::cache::{Cache, CacheEntry};
+use crate::error::{Error, ErrorContext};
 use crate::kernel::{Image, Kernel};
 use crate::program::{self, last_lines, printable_line};
 use crate::user::User;
 use crate::userland;
-use crate::wire::{self, Event, How, Stream};
+use crate::wire::{self, Event, JobExit, Stream};
 
 /// The kernel's log, in the run's folder.
 const LOG: &str = "kernel.log";
@@ -58,7 +58,7 @@ const LONGEST_LOG: u64 = 16 << 20;
 
 /// What happens while a guest runs.
 #[derive(Debug)]
-pub enum Heard<'a> {
+pub enum GuestEvent<'a> {
     /// What will execute its instructions.
     Chosen(Accelerator),
     /// It came further.
@@ -80,11 +80,11 @@ pub fn run(
     kernel: &Kernel,
     cache: &Cache,
     stop: &AtomicBool,
-    hear: &mut dyn FnMut(Heard<'_>),
+    hear: &mut dyn FnMut(GuestEvent<'_>),
 ) -> Result<Run, Error> {
     let qemu = program::find("qemu-system-x86_64", "qemu-system-x86")?;
     let mut image = kernel.image()?;
-    let mut note = |line: &str| hear(Heard::Note(line));
+    let mut note = |line: &str| hear(GuestEvent::Note(line));
     let (guest, kept) = &with_root(guest, cache, stop, &mut note)?;
     let initramfs = initramfs::build(guest, kernel)?;
     let needed = image.memory.saturating_add(initramfs.len() as u64 * 2);
@@ -93,12 +93,12 @@ pub fn run(
     }
     let (accelerator, why_emulated) =
         chosen(guest, &qemu, || comes_up(guest, kernel, cache, stop))?;
-    hear(Heard::Chosen(accelerator));
-    let mut note = |line: &str| hear(Heard::Note(line));
-    let seat = Seat::take(cache, guest.cpus, guest.memory, guest.budget, stop, &mut note)?;
+    hear(GuestEvent::Chosen(accelerator));
+    let mut note = |line: &str| hear(GuestEvent::Note(line));
+    let seat = RunSlot::take(cache, guest.cpus, guest.memory, guest.budget, stop, &mut note)?;
     let user = User::without_rights();
     if user == User::BareRoot {
-        hear(Heard::Note(
+        hear(GuestEvent::Note(
             "QEMU runs as root without capabilities: this user namespace knows no other user",
         ));
     }
@@ -109,7 +109,7 @@ pub fn run(
     let own = OwnFolder::new(&seat, user)?;
     let (told, channel) = pipe_with(PipeFlags::CLOEXEC).at(&seat.folder)?;
     let (log, to_log) = log(&seat.folder)?;
-    let places = machine::Places {
+    let places = machine::MachineFiles {
         kernel: own.kernel(&mut image)?,
         initramfs: own.file("initramfs", &initramfs)?,
         log: files.add([to_log.into()]),
@@ -145,7 +145,7 @@ struct OwnFolder {
 }
 
 impl OwnFolder {
-    fn new(seat: &Seat, user: User) -> Result<Self, Error> {
+    fn new(seat: &RunSlot, user: User) -> Result<Self, Error> {
         let folder = seat.folder.join("machine");
         DirBuilder::new().mode(0o700).create(&folder).at(&folder)?;
         chown(&folder, user.number(), user.number()).at(&folder)?;
@@ -187,7 +187,7 @@ fn with_root(
     cache: &Cache,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(&str),
-) -> Result<(Guest, Option<Kept>), Error> {
+) -> Result<(Guest, Option<CacheEntry>), Error> {
     let mut guest = guest.clone();
     let item = guest.userland.item();
     let kept = item.map(|item| cache.get(&item, stop, tell)).transpose()?;
@@ -226,7 +226,7 @@ struct Watch {
     /// When the command started, by the first event that says so: the command can write events too.
     command: Option<Instant>,
     phase: Phase,
-    ended: Option<Ended>,
+    ended: Option<JobEnd>,
     run: Run,
 }
 
@@ -238,7 +238,7 @@ impl Drop for Watch {
 }
 
 /// Why we stopped listening.
-enum Why {
+enum StopReason {
     Over,
     TimedOut,
     Stopped,
@@ -274,9 +274,14 @@ impl Watch {
         })
     }
 
-    fn finish(mut self, guest: &Guest, stop: &AtomicBool, hear: &mut dyn FnMut(Heard<'_>)) -> Run {
+    fn finish(
+        mut self,
+        guest: &Guest,
+        stop: &AtomicBool,
+        hear: &mut dyn FnMut(GuestEvent<'_>),
+    ) -> Run {
         let why = self.listen(guest, stop, hear);
-        if !matches!(why, Why::Over) {
+        if !matches!(why, StopReason::Over) {
             let _ = self.qemu.kill();
         }
         let _ = self.qemu.wait();
@@ -286,9 +291,9 @@ impl Watch {
         let log = self.log();
         self.run.whole_log = guest.whole_log.then(|| self.whole_log());
         self.run.outcome = match why {
-            Why::Over => judged(self.ended.as_ref(), &log, &said),
-            Why::TimedOut => Outcome::TimedOut { phase: self.phase },
-            Why::Stopped => Outcome::Stopped,
+            StopReason::Over => judged(self.ended.as_ref(), &log, &said),
+            StopReason::TimedOut => Outcome::TimedOut { phase: self.phase },
+            StopReason::Stopped => Outcome::Stopped,
         };
         self.run.log = log[log.len().saturating_sub(SHOWN)..].to_vec();
         if !guest.count {
@@ -298,21 +303,26 @@ impl Watch {
     }
 
     /// Listens until QEMU has closed its end, the time is over, or the user stops us.
-    fn listen(&mut self, guest: &Guest, stop: &AtomicBool, hear: &mut dyn FnMut(Heard<'_>)) -> Why {
+    fn listen(
+        &mut self,
+        guest: &Guest,
+        stop: &AtomicBool,
+        hear: &mut dyn FnMut(GuestEvent<'_>),
+    ) -> StopReason {
         let mut until = self.started + guest.start_deadline;
         let mut looked = Instant::now();
         loop {
             match self.lines.recv_timeout(LOOK) {
                 Ok(line) => self.take(&line, guest.deadline, &mut until, hear),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Why::Over,
+                Err(RecvTimeoutError::Disconnected) => return StopReason::Over,
             }
             if stop.load(Ordering::SeqCst) {
-                return Why::Stopped;
+                return StopReason::Stopped;
             }
             if Instant::now() >= until {
                 // A machine that is done but does not end is ended; that is no time-out.
-                return if self.phase == Phase::End { self.end() } else { Why::TimedOut };
+                return if self.phase == Phase::End { self.end() } else { StopReason::TimedOut };
             }
             if looked.elapsed() >= LOOK {
                 looked = Instant::now();
@@ -321,9 +331,9 @@ impl Watch {
         }
     }
 
-    fn end(&mut self) -> Why {
+    fn end(&mut self) -> StopReason {
         let _ = self.qemu.kill();
-        Why::Over
+        StopReason::Over
     }
 
     fn look(&mut self) {
@@ -333,9 +343,9 @@ impl Watch {
         let _ = log::limit(&self.log, LONGEST_LOG);
     }
 
-    fn reach(&mut self, phase: Phase, hear: &mut dyn FnMut(Heard<'_>)) {
+    fn reach(&mut self, phase: Phase, hear: &mut dyn FnMut(GuestEvent<'_>)) {
         self.phase = self.phase.max(phase);
-        hear(Heard::Reached(phase));
+        hear(GuestEvent::Reached(phase));
     }
 
     fn take(
@@ -343,7 +353,7 @@ impl Watch {
         line: &[u8],
         deadline: Duration,
         until: &mut Instant,
-        hear: &mut dyn FnMut(Heard<'_>),
+        hear: &mut dyn FnMut(GuestEvent<'_>),
     ) {
         match wire::event(line) {
             Some(Event::Up { release }) => {
@@ -363,12 +373,12 @@ impl Watch {
             }
             Some(Event::Output { stream, bytes }) => {
                 if let Some(bytes) = wire::unpacked(&bytes) {
-                    hear(Heard::Output(stream, bytes));
+                    hear(GuestEvent::Output(stream, bytes));
                 }
             }
             Some(Event::File { path, bytes }) => {
                 if let Some(bytes) = wire::unpacked(&bytes) {
-                    hear(Heard::File(&path, bytes));
+                    hear(GuestEvent::File(&path, bytes));
                 }
             }
             Some(Event::Trouble { what }) => {
@@ -376,12 +386,12 @@ impl Watch {
             }
             Some(Event::Ended { how, left, oom_kills, ticks, idle_milliseconds, .. }) => {
                 let how = match how {
-                    How::NotStarted(why) => How::NotStarted(printable_line(&why)),
+                    JobExit::NotStarted(why) => JobExit::NotStarted(printable_line(&why)),
                     how => how,
                 };
-                self.ended = Some(Ended { how, oom_kills });
+                self.ended = Some(JobEnd { how, oom_kills });
                 self.run.left = left;
-                self.run.counted = ticks.map(|ticks| Counted { ticks, idle_milliseconds });
+                self.run.counted = ticks.map(|ticks| InstructionClock { ticks, idle_milliseconds });
             }
             Some(Event::Done) => {
                 *until = (*until).min(Instant::now() + self.patience);

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use super::disk::comma_doubled;
 use crate::cache::Cache;
-use crate::error::{At, Error};
+use crate::error::{Error, ErrorContext};
 use crate::files;
 use crate::lock::{Kind, Lock};
 
@@ -61,18 +61,18 @@ impl Budget {
 
 /// A folder of our own, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct RunSlot {
     pub(super) folder: PathBuf,
     _lock: Lock,
 }
 
-impl Drop for Seat {
+impl Drop for RunSlot {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-impl Seat {
+impl RunSlot {
     /// Waits until what the guest takes is free.
     pub(super) fn take(
         cache: &Cache,
@@ -206,9 +206,9 @@ mod tests {
 
     const ROOM: Budget = Budget { cpus: 2, memory: 1 << 40 };
 
-    fn seat(cache: &Cache, stop: bool, told: &mut Vec<String>) -> Result<Seat, Error> {
+    fn seat(cache: &Cache, stop: bool, told: &mut Vec<String>) -> Result<RunSlot, Error> {
         let mut tell = |line: &str| told.push(line.to_owned());
-        Seat::take(cache, 1, Bytes::new(1 << 20), ROOM, &AtomicBool::new(stop), &mut tell)
+        RunSlot::take(cache, 1, Bytes::new(1 << 20), ROOM, &AtomicBool::new(stop), &mut tell)
     }
 
     #[test]
@@ -225,7 +225,7 @@ mod tests {
             let (memory, stop) = (Bytes::new(1 << 20), AtomicBool::new(false));
             let cache = &cache;
             let third = scope
-                .spawn(move || Seat::take(cache, 1, memory, ROOM, &stop, &mut tell).map(|_| ()));
+                .spawn(move || RunSlot::take(cache, 1, memory, ROOM, &stop, &mut tell).map(|_| ()));
             // it has found no room, and goes on only when there is some
             let told = lines.recv_timeout(Duration::from_secs(60)).unwrap();
             assert_eq!(told, "waiting for one of 2 other guests to end");

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::tree::Owned;
-use crate::error::{At, Error};
+use crate::error::{Error, ErrorContext};
 use crate::program;
 
 /// What the disk says it holds. It is a sparse file: what is not used takes no room.

@@ -11,7 +11,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use super::users::Accounts;
-use crate::error::{At, Error};
+use crate::error::{Error, ErrorContext};
 
 /// Folders that are links into /usr, in suites whose packages still bring files for both.
 const MERGED: &[&str] = &["bin", "sbin", "lib", "lib64"];

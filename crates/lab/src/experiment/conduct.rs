@@ -19,9 +19,9 @@ use pagewise_stats::boundary::looks;
 use pagewise_stats::dropped::{self, is_outcome};
 use pagewise_stats::{Experiment, Pattern, SAID, end_in_words, forecast, judge, order};
 
-use super::lend::{Files, Lent, borrow};
-use super::run::{self, NotRun, Ran, Start};
-use super::trouble::{Trouble, failed, quoted};
+use super::lend::{Files, RunLoans, borrow};
+use super::run::{self, NotRun, RunResult, RunSetup};
+use super::trouble::{ExperimentError, failed, quoted};
 use super::watcher::Watcher;
 use crate::workload;
 
@@ -30,7 +30,7 @@ const FAILURES: usize = 3;
 
 /// What somebody who watches hears.
 #[derive(Debug)]
-pub enum Heard<'a> {
+pub enum ExperimentEvent<'a> {
     /// A run begins: the how many-th, of at most so many.
     Begins {
         /// Of which arm.
@@ -53,7 +53,7 @@ pub struct Control<'a> {
     /// Set by somebody else to end it.
     pub stop: &'a AtomicBool,
     /// Called as it goes on.
-    pub heard: &'a mut dyn FnMut(Heard<'_>),
+    pub heard: &'a mut dyn FnMut(ExperimentEvent<'_>),
 }
 
 impl std::fmt::Debug for Control<'_> {
@@ -64,11 +64,11 @@ impl std::fmt::Debug for Control<'_> {
 
 /// The runs, and why they are not all.
 #[derive(Debug)]
-pub struct Conducted {
+pub struct ExperimentRuns {
     /// In the order in which they ran.
     pub runs: Vec<TrialRun>,
     /// What ended it, where that was not its end.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<ExperimentError>,
 }
 
 /// Runs it to its end. Without a lender nothing is borrowed: no settings, no cgroup.
@@ -76,7 +76,7 @@ pub fn conduct<'a>(
     experiment: &Experiment,
     lender: Option<&'a mut (dyn Lender + 'a)>,
     control: &mut Control<'_>,
-) -> Conducted {
+) -> ExperimentRuns {
     let mut conductor = Conductor {
         experiment,
         lender,
@@ -92,7 +92,7 @@ pub fn conduct<'a>(
     };
     let ended = conductor.all();
     let given = conductor.give_back_files();
-    Conducted { runs: conductor.runs, trouble: ended.and(given).err() }
+    ExperimentRuns { runs: conductor.runs, trouble: ended.and(given).err() }
 }
 
 struct Conductor<'a, 'b, 'c, 'd> {
@@ -110,7 +110,7 @@ struct Conductor<'a, 'b, 'c, 'd> {
 }
 
 impl<'a> Conductor<'a, '_, '_, '_> {
-    fn all(&mut self) -> Result<(), Trouble> {
+    fn all(&mut self) -> Result<(), ExperimentError> {
         self.prepare()?;
         self.warm_up()?;
         let looks = looks(self.experiment.pairs as usize);
@@ -131,21 +131,22 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         Ok(())
     }
 
-    fn prepare(&mut self) -> Result<(), Trouble> {
+    fn prepare(&mut self) -> Result<(), ExperimentError> {
         for arm in &self.experiment.arms {
             let name = self.experiment.command_of(arm).first().map_or("", String::as_str);
-            let program = run::find(name).ok_or_else(|| Trouble::NoProgram(name.to_owned()))?;
+            let program =
+                run::find(name).ok_or_else(|| ExperimentError::NoProgram(name.to_owned()))?;
             self.programs.push(program);
         }
         for metric in self.experiment.metrics.iter().filter(|metric| metric.known().is_none()) {
-            let pattern = Pattern::new(&metric.name).map_err(Trouble::NotRun)?;
+            let pattern = Pattern::new(&metric.name).map_err(ExperimentError::NotRun)?;
             self.patterns.push((metric.name.clone(), pattern));
         }
         Ok(())
     }
 
     /// The first run fills caches; the rounds after it tell how much runs vary.
-    fn warm_up(&mut self) -> Result<(), Trouble> {
+    fn warm_up(&mut self) -> Result<(), ExperimentError> {
         self.one(0, None)?;
         for _ in 0..self.experiment.warm_up {
             for arm in 0..self.experiment.arms.len() {
@@ -153,7 +154,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             }
         }
         let forecast = forecast(self.experiment, &self.runs);
-        (self.control.heard)(Heard::Forecast(forecast));
+        (self.control.heard)(ExperimentEvent::Forecast(forecast));
         Ok(())
     }
 
@@ -173,9 +174,9 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         may_look && trial.verdict != Verdict::Undecided
     }
 
-    fn one(&mut self, at: usize, pair: Option<u32>) -> Result<(), Trouble> {
+    fn one(&mut self, at: usize, pair: Option<u32>) -> Result<(), ExperimentError> {
         if self.control.stop.load(Ordering::SeqCst) {
-            return Err(Trouble::Stopped);
+            return Err(ExperimentError::Stopped);
         }
         let arm = &self.experiment.arms[at];
         let kept = self.kept();
@@ -185,12 +186,12 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         let begun = self.begun(arm, pair);
         let (run, said) = match self.treated(at) {
             Ok(ran) => (self.told(begun, &ran), ran.said),
-            Err(Trouble::Refused { source, .. }) if kept.len() > 2 => {
+            Err(ExperimentError::Refused { source, .. }) if kept.len() > 2 => {
                 (TrialRun { refused: Some(source.to_string()), ..begun }, String::new())
             }
             Err(trouble) => return Err(trouble),
         };
-        (self.control.heard)(Heard::Ran(&run));
+        (self.control.heard)(ExperimentEvent::Ran(&run));
         let usable = match pair {
             None => self.is_usable(&run, &said, kept.len() > 2),
             Some(_) => Ok(()),
@@ -205,13 +206,13 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         let number = u32::try_from(self.runs.len() + 1).unwrap_or(u32::MAX);
         let arms = u32::try_from(experiment.arms.len()).unwrap_or(u32::MAX);
         let of = 1 + arms * (experiment.warm_up + experiment.pairs);
-        (self.control.heard)(Heard::Begins { arm: &arm.name, pair, run: number, of });
+        (self.control.heard)(ExperimentEvent::Begins { arm: &arm.name, pair, run: number, of });
         let started_seconds = self.began.elapsed().as_micros() as f64 / 1e6;
         TrialRun { started_seconds, ..TrialRun::not_yet(number, pair, &arm.name) }
     }
 
     /// What became of it. What a workload of ours did not live to say is missing.
-    fn told(&self, begun: TrialRun, ran: &Ran) -> TrialRun {
+    fn told(&self, begun: TrialRun, ran: &RunResult) -> TrialRun {
         let said =
             |(name, pattern): &(String, Pattern)| Some((name.clone(), pattern.number(&ran.said)?));
         let mut values = ran.changed.values.clone();
@@ -235,7 +236,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
 
     /// While warming up everything must be as it should, but for what is an arm's answer where others can
     /// go on.
-    fn is_usable(&self, run: &TrialRun, said: &str, others: bool) -> Result<(), Trouble> {
+    fn is_usable(&self, run: &TrialRun, said: &str, others: bool) -> Result<(), ExperimentError> {
         if run.end == RunEnd::NotRun || others && is_outcome(run.end) {
             return Ok(());
         }
@@ -244,18 +245,18 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         }
         let missing = |name: &String| !run.values.contains_key(name);
         if let Some((name, _)) = self.patterns.iter().find(|(name, _)| missing(name)) {
-            return Err(Trouble::NoMatch { pattern: name.clone(), said: quoted(said) });
+            return Err(ExperimentError::NoMatch { pattern: name.clone(), said: quoted(said) });
         }
         let primary = self.experiment.primary();
         let is_said = SAID.iter().any(|known| known.name == primary.name);
         if is_said && missing(&primary.name) {
             let metric = primary.name.clone();
-            return Err(Trouble::NotTold { metric, said: quoted(said) });
+            return Err(ExperimentError::NotTold { metric, said: quoted(said) });
         }
         Ok(())
     }
 
-    fn too_often(&self, pairs: u32) -> Result<(), Trouble> {
+    fn too_often(&self, pairs: u32) -> Result<(), ExperimentError> {
         let kept = self.kept();
         let is_kept = |run: &&TrialRun| kept.iter().any(|arm| arm.name == run.arm);
         let bad = self.runs.iter().filter(|run| run.pair.is_some() && !run.end.is_good());
@@ -263,23 +264,27 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         match bad.last() {
             Some(last) if bad.len() > FAILURES && pairs < self.experiment.pairs => {
                 let said = format!("; {} runs did, and no more are tried", bad.len());
-                Err(Trouble::Failed { arm: last.arm.clone(), how: end_in_words(last.end), said })
+                Err(ExperimentError::Failed {
+                    arm: last.arm.clone(),
+                    how: end_in_words(last.end),
+                    said,
+                })
             }
             _ => Ok(()),
         }
     }
 
     /// Borrows, runs, gives back.
-    fn treated(&mut self, at: usize) -> Result<Ran, Trouble> {
+    fn treated(&mut self, at: usize) -> Result<RunResult, ExperimentError> {
         let arm = &self.experiment.arms[at];
-        let mut lent = Lent::default();
+        let mut lent = RunLoans::default();
         let ran = match self.borrowed(arm, &mut lent) {
             Ok(()) => self.started(at, &lent),
             Err(refused) => Err(refused),
         };
         let given = self.give_back(&arm.name, std::mem::take(&mut lent.loans));
         // what could not be given back is worse than what was refused
-        if let Err(Trouble::Refused { .. }) = &ran {
+        if let Err(ExperimentError::Refused { .. }) = &ran {
             given?;
             return ran;
         }
@@ -287,15 +292,15 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         given.map(|()| ran)
     }
 
-    fn borrowed(&mut self, arm: &TrialArm, lent: &mut Lent) -> Result<(), Trouble> {
+    fn borrowed(&mut self, arm: &TrialArm, lent: &mut RunLoans) -> Result<(), ExperimentError> {
         let Some(lender) = self.lender.as_deref_mut() else { return Ok(()) };
         let limit = self.experiment.memory_limit_bytes;
         borrow(lender, arm, limit, &mut self.files, lent)
-            .map_err(|source| Trouble::Refused { arm: arm.name.clone(), source })
+            .map_err(|source| ExperimentError::Refused { arm: arm.name.clone(), source })
     }
 
-    fn started(&mut self, at: usize, lent: &Lent) -> Result<Ran, Trouble> {
-        let start = Start {
+    fn started(&mut self, at: usize, lent: &RunLoans) -> Result<RunResult, ExperimentError> {
+        let start = RunSetup {
             program: &self.programs[at],
             arguments: &self.experiment.command_of(&self.experiment.arms[at])[1..],
             group: lent.group.as_ref(),
@@ -306,23 +311,23 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             profile: self.experiment.profile,
         };
         run::run(&start, &mut self.watcher, self.control.stop).map_err(|why| match why {
-            NotRun::Stopped => Trouble::Stopped,
-            NotRun::Failed(why) => Trouble::NotRun(why),
+            NotRun::Stopped => ExperimentError::Stopped,
+            NotRun::Failed(why) => ExperimentError::NotRun(why),
         })
     }
 
     /// The last one first. All of them are tried.
-    fn give_back(&mut self, arm: &str, loans: Vec<LoanId>) -> Result<(), Trouble> {
+    fn give_back(&mut self, arm: &str, loans: Vec<LoanId>) -> Result<(), ExperimentError> {
         let Some(lender) = self.lender.as_deref_mut() else { return Ok(()) };
         let given = loans.into_iter().rev().map(|loan| lender.return_loan(loan));
         let kept: Vec<_> = given.filter_map(Result::err).collect();
         kept.into_iter()
             .next()
-            .map_or(Ok(()), |source| Err(Trouble::Kept { arm: arm.to_owned(), source }))
+            .map_or(Ok(()), |source| Err(ExperimentError::Kept { arm: arm.to_owned(), source }))
     }
 
     /// Files for swap, which all runs shared.
-    fn give_back_files(&mut self) -> Result<(), Trouble> {
+    fn give_back_files(&mut self) -> Result<(), ExperimentError> {
         let loans: Vec<LoanId> = self.files.values().map(|file| file.loan).collect();
         let arm = self.runs.last().map_or_else(String::new, |run| run.arm.clone());
         self.give_back(&arm, loans)

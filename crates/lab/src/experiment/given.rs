@@ -13,14 +13,14 @@ use crate::workload::Size;
 
 /// What stands behind `--a` or `--b`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Given {
+pub enum ArmSource {
     /// A row of the knob table and its value.
     Setting(TrialSetting),
     /// All swap areas of the arm; none for no swap at all.
     Swap(Vec<TrialSwap>),
 }
 
-impl FromStr for Given {
+impl FromStr for ArmSource {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -35,13 +35,13 @@ impl FromStr for Given {
 ///
 /// # Errors
 /// Where its swap is said twice.
-pub fn arm(name: &str, given: &[Given]) -> Result<TrialArm, String> {
+pub fn arm(name: &str, given: &[ArmSource]) -> Result<TrialArm, String> {
     let mut arm = TrialArm { name: name.to_owned(), ..TrialArm::default() };
     for given in given {
         match given {
-            Given::Setting(set) => arm.settings.push(set.clone()),
-            Given::Swap(areas) if arm.swap.is_none() => arm.swap = Some(areas.clone()),
-            Given::Swap(_) => {
+            ArmSource::Setting(set) => arm.settings.push(set.clone()),
+            ArmSource::Swap(areas) if arm.swap.is_none() => arm.swap = Some(areas.clone()),
+            ArmSource::Swap(_) => {
                 return Err(format!(
                     "arm {name} says twice what swap it has; several areas are joined by a plus \
                      sign, as swap=zram:512M+file:1G"
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn an_arm_has_one_swap_and_any_settings() {
-        let given = |text: &[&str]| -> Vec<Given> {
+        let given = |text: &[&str]| -> Vec<ArmSource> {
             text.iter().map(|text| text.parse().unwrap()).collect()
         };
         let made = arm("b", &given(&["vm.swappiness=60", "swap=off"])).unwrap();
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(arm("a", &[]).unwrap().swap, None);
         let why = arm("b", &given(&["swap=off", "swap=file:1G"])).unwrap_err();
         assert!(why.contains("arm b says twice"), "{why}");
-        let why = "swapp=off".parse::<Given>().unwrap_err();
+        let why = "swapp=off".parse::<ArmSource>().unwrap_err();
         assert!(why.contains("no setting"), "{why}");
     }
 

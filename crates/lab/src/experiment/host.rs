@@ -44,7 +44,7 @@ const OF_LIMIT: [&str; 3] = [SCANNED, DIRECT_SCANS, STOLEN];
 
 /// The host at the start of a run.
 #[derive(Debug)]
-pub(super) struct Before {
+pub(super) struct HostAtStart {
     vmstat: Counters,
     group: Option<Counters>,
     ticks: Option<ProcessorTicks>,
@@ -66,8 +66,8 @@ pub(super) struct Changed {
     pub(super) cpu_seconds: Option<f64>,
 }
 
-pub(super) fn before(host: &HostRoot, group: Option<&MemoryGroup>) -> Before {
-    Before {
+pub(super) fn before(host: &HostRoot, group: Option<&MemoryGroup>) -> HostAtStart {
+    HostAtStart {
         group: group.map(|group| counters_of(group).stat(host)),
         ticks: HostGauges(host).processor_ticks(),
         slept: slept(),
@@ -75,7 +75,7 @@ pub(super) fn before(host: &HostRoot, group: Option<&MemoryGroup>) -> Before {
     }
 }
 
-impl Before {
+impl HostAtStart {
     /// `limited`: the group has a limit of its own.
     pub(super) fn until_now(
         &self,
@@ -87,8 +87,8 @@ impl Before {
         let in_group = group.map(|group| counters_of(group).stat(host));
         let mut changed = self.noise(host);
         let own = self.group.as_ref().zip(in_group.as_ref());
-        let own = own.map(|(from, to)| Grown { from, to });
-        changed.count(own, Grown { from: &self.vmstat, to: &vmstat }, limited);
+        let own = own.map(|(from, to)| CounterGrowth { from, to });
+        changed.count(own, CounterGrowth { from: &self.vmstat, to: &vmstat }, limited);
         if let Some(group) = group {
             let counters = counters_of(group);
             let peak = counters.peak(host).map(|peak| peak.get() as f64);
@@ -115,20 +115,20 @@ impl Before {
 
 /// Counters before and after.
 #[derive(Debug, Clone, Copy)]
-struct Grown<'a> {
+struct CounterGrowth<'a> {
     from: &'a Counters,
     to: &'a Counters,
 }
 
 impl Changed {
-    fn count(&mut self, own: Option<Grown<'_>>, host: Grown<'_>, limited: bool) {
+    fn count(&mut self, own: Option<CounterGrowth<'_>>, host: CounterGrowth<'_>, limited: bool) {
         for (name, of_group, of_host) in SUMS {
             let counted = own.and_then(|own| own.by(of_group));
             let is_hidden = limited && OF_LIMIT.contains(&name);
             let wide = || host.by(of_host).filter(|_| !is_hidden);
             self.add(name, counted, wide);
         }
-        let shares = |grown: Grown<'_>, at: fn(&Sum) -> &'static [&'static str]| {
+        let shares = |grown: CounterGrowth<'_>, at: fn(&Sum) -> &'static [&'static str]| {
             let sum =
                 |name| SUMS.iter().find(|sum| sum.0 == name).and_then(|sum| grown.by(at(sum)));
             let (scanned, stolen, refaults) = (sum(SCANNED)?, sum(STOLEN)?, sum(REFAULTS)?);
@@ -153,7 +153,7 @@ impl Changed {
     }
 }
 
-impl Grown<'_> {
+impl CounterGrowth<'_> {
     /// By how much the sum of these grew; none where one of them is not counted. A host that has no
     /// `pgscan_khugepaged` or the like is not asked for it.
     fn by(&self, names: &[&str]) -> Option<f64> {
@@ -210,8 +210,8 @@ mod tests {
         let [from, to] = HOST.map(read);
         let group = group.map(|texts| texts.map(read));
         let mut changed = Changed::default();
-        let own = group.as_ref().map(|[from, to]| Grown { from, to });
-        changed.count(own, Grown { from: &from, to: &to }, limited);
+        let own = group.as_ref().map(|[from, to]| CounterGrowth { from, to });
+        changed.count(own, CounterGrowth { from: &from, to: &to }, limited);
         changed
     }
 

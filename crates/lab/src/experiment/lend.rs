@@ -26,7 +26,7 @@ const SWAPPINESS: &str = "vm.swappiness";
 
 /// What a run has.
 #[derive(Debug, Default)]
-pub(super) struct Lent {
+pub(super) struct RunLoans {
     pub(super) group: Option<MemoryGroup>,
     pub(super) zram: Vec<ZramDevice>,
     /// In the order in which they were taken.
@@ -42,7 +42,7 @@ pub(super) fn borrow(
     arm: &TrialArm,
     limit: Option<u64>,
     files: &mut Files,
-    lent: &mut Lent,
+    lent: &mut RunLoans,
 ) -> Result<(), Refusal> {
     for set in arm.settings.iter().filter(|set| !is_of_zram(&set.knob)) {
         let (knob, instance) = instance(&set.knob);
@@ -92,7 +92,7 @@ fn swap(
     arm: &TrialArm,
     (at, area, priority): (usize, &TrialSwap, Option<i16>),
     files: &mut Files,
-    lent: &mut Lent,
+    lent: &mut RunLoans,
 ) -> Result<(), Refusal> {
     let area = match area {
         TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, .. } => {

@@ -34,11 +34,11 @@ mod trouble;
 mod victims;
 mod watcher;
 
-pub use conduct::{Conducted, Control, Heard, conduct};
-pub use given::{Given, arm, swap};
+pub use conduct::{Control, ExperimentEvent, ExperimentRuns, conduct};
+pub use given::{ArmSource, arm, swap};
 pub(crate) use given::{in_range, large_enough, word};
 pub(crate) use recorded::LONGEST_DOCUMENT;
 pub use recorded::{Described, EXPERIMENT, RUNS, Recorded, SUMMARY};
 pub use selftest::{TRIALS as SELFTEST_TRIALS, selftest};
-pub use surroundings::{Surroundings, surroundings};
-pub use trouble::Trouble;
+pub use surroundings::{TimingConditions, surroundings};
+pub use trouble::ExperimentError;

@@ -7,7 +7,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use pagewise_guest::{At, Error};
+use pagewise_guest::{Error, ErrorContext};
 use pagewise_model::TrialRun;
 use pagewise_observe::UserFile;
 use pagewise_stats::Experiment;

@@ -50,7 +50,7 @@ exec "$@" </dev/null"#;
 
 /// What is run, and where.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Start<'a> {
+pub(super) struct RunSetup<'a> {
     /// The program's own file.
     pub(super) program: &'a Path,
     pub(super) arguments: &'a [String],
@@ -68,7 +68,7 @@ pub(super) struct Start<'a> {
 
 /// What became of it.
 #[derive(Debug)]
-pub(super) struct Ran {
+pub(super) struct RunResult {
     pub(super) end: RunEnd,
     pub(super) left: u32,
     pub(super) changed: Changed,
@@ -101,10 +101,10 @@ pub(super) fn find(name: &str) -> Option<PathBuf> {
 
 /// Runs it to its end, however that comes.
 pub(super) fn run(
-    start: &Start<'_>,
+    start: &RunSetup<'_>,
     watcher: &mut Watcher,
     stop: &AtomicBool,
-) -> Result<Ran, NotRun> {
+) -> Result<RunResult, NotRun> {
     let host = HostRoot::live().map_err(|error| failed("/", &error))?;
     let reaper = Reaper::new();
     let accounted = OwnUsage::of_ended_children();
@@ -137,7 +137,7 @@ pub(super) fn run(
     changed.values.insert(CPU.to_owned(), own.cpu_nanos as f64 / 1e9);
     changed.values.insert(MAJOR_FAULTS.to_owned(), own.major_faults as f64);
     let others = changed.busy_seconds.map(|busy| (busy - own.cpu_nanos as f64 / 1e9).max(0.0));
-    Ok(Ran {
+    Ok(RunResult {
         end: end(last, changed.oom_kills),
         left,
         changed,
@@ -160,7 +160,7 @@ struct Gate {
 
 impl Gate {
     /// Starts it, and returns when it is ready.
-    fn open(start: &Start<'_>) -> Result<Self, NotRun> {
+    fn open(start: &RunSetup<'_>) -> Result<Self, NotRun> {
         let (from, to) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
             .map_err(|error| failed("a pipe", &error))?;
         let child = spawn(start, to).map_err(|error| failed("starting the command", &error))?;
@@ -192,7 +192,7 @@ impl Drop for Gate {
 }
 
 /// In a process group of its own: a Ctrl-C at the terminal is for us alone.
-fn spawn(start: &Start<'_>, said: OwnedFd) -> Result<Child, Box<dyn std::error::Error>> {
+fn spawn(start: &RunSetup<'_>, said: OwnedFd) -> Result<Child, Box<dyn std::error::Error>> {
     let group = start.group.map_or(OsStr::new(""), |group| group.folder.as_os_str());
     let error = said.try_clone()?;
     let child = Command::new(program::find("setpriv", "util-linux")?)
@@ -213,7 +213,7 @@ fn spawn(start: &Start<'_>, said: OwnedFd) -> Result<Child, Box<dyn std::error::
 
 /// How the command itself ended.
 #[derive(Debug, Clone, Copy)]
-enum Last {
+enum CommandEnd {
     Exit(ExitStatus),
     TimedOut,
 }
@@ -224,7 +224,7 @@ fn until_end(
     deadline: Instant,
     stop: &AtomicBool,
     look: &mut dyn FnMut(),
-) -> std::io::Result<Option<Last>> {
+) -> std::io::Result<Option<CommandEnd>> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| std::io::Error::other("no process id"))?;
     let handle = pidfd_open(pid, PidfdFlags::empty())?;
@@ -232,7 +232,7 @@ fn until_end(
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         if ended_within(&handle, left.min(next)) {
-            return child.wait().map(|status| Some(Last::Exit(status)));
+            return child.wait().map(|status| Some(CommandEnd::Exit(status)));
         }
         look();
         next = LOOK.min(next * 2);
@@ -240,7 +240,7 @@ fn until_end(
         if stopped || Instant::now() >= deadline {
             end_group(pid, |patience| ended_within(&handle, patience));
             child.wait()?;
-            return Ok((!stopped).then_some(Last::TimedOut));
+            return Ok((!stopped).then_some(CommandEnd::TimedOut));
         }
     }
 }
@@ -258,11 +258,11 @@ fn ended_within(handle: &OwnedFd, time: Duration) -> bool {
     }
 }
 
-fn end(last: Last, kills: u64) -> RunEnd {
+fn end(last: CommandEnd, kills: u64) -> RunEnd {
     match last {
-        Last::TimedOut => RunEnd::TimedOut,
-        Last::Exit(_) if kills > 0 => RunEnd::OutOfMemory { kills },
-        Last::Exit(status) => match (status.code(), status.signal()) {
+        CommandEnd::TimedOut => RunEnd::TimedOut,
+        CommandEnd::Exit(_) if kills > 0 => RunEnd::OutOfMemory { kills },
+        CommandEnd::Exit(status) => match (status.code(), status.signal()) {
             (Some(status), _) => RunEnd::Exited { status },
             (None, signal) => RunEnd::Killed { signal: signal.unwrap_or(0) },
         },

@@ -11,8 +11,8 @@ use pagewise_stats::compare::detectable_effect;
 use pagewise_stats::name::{CPU, MAJOR_FAULTS, TIME};
 use pagewise_stats::{Experiment, Metric, USUAL_PAIRS, judge, median};
 
-use super::conduct::{Control, Heard, conduct};
-use super::trouble::Trouble;
+use super::conduct::{Control, ExperimentEvent, conduct};
+use super::trouble::ExperimentError;
 
 /// Experiments at most, unless fewer are wanted.
 pub const TRIALS: u32 = 12;
@@ -31,7 +31,7 @@ pub fn selftest(
     most: u32,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(u32, u32),
-) -> Result<SelfTest, Trouble> {
+) -> Result<SelfTest, ExperimentError> {
     let began = Instant::now();
     let mut trials: Vec<Trial> = Vec::new();
     let (mut stopped, mut longest) = (false, Duration::ZERO);
@@ -42,8 +42,8 @@ pub fn selftest(
             break;
         }
         let experiment = nothing_differs(program, arguments, fastrand::u64(..));
-        let mut heard = |heard: Heard<'_>| {
-            if let Heard::Begins { run, .. } = heard {
+        let mut heard = |heard: ExperimentEvent<'_>| {
+            if let ExperimentEvent::Begins { run, .. } = heard {
                 progress(number * runs + run, most * runs);
             }
         };
@@ -53,7 +53,7 @@ pub fn selftest(
                 trials.push(judge(&experiment, &conducted.runs));
                 longest = longest.max(trial_began.elapsed());
             }
-            Some(Trouble::Stopped) => {
+            Some(ExperimentError::Stopped) => {
                 stopped = true;
                 break;
             }

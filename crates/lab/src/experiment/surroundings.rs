@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What times depend on beside what is measured; what this machine does not tell is missing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Surroundings {
+pub struct TimingConditions {
     /// What the kernel reads time from, as `tsc`.
     pub clocksource: Option<String>,
     /// What chooses the processors' frequency, as `performance`; more than one where they differ.
@@ -18,11 +18,11 @@ pub struct Surroundings {
 
 /// As it is now.
 #[must_use]
-pub fn surroundings() -> Surroundings {
-    let Ok(host) = HostRoot::live() else { return Surroundings::default() };
+pub fn surroundings() -> TimingConditions {
+    let Ok(host) = HostRoot::live() else { return TimingConditions::default() };
     let gauges = HostGauges(&host);
     let governors: Vec<String> = gauges.governors().into_iter().collect();
-    Surroundings {
+    TimingConditions {
         clocksource: gauges.clocksource(),
         governor: (!governors.is_empty()).then(|| governors.join(", ")),
         load: gauges.load(),
@@ -38,6 +38,6 @@ mod tests {
         let here = surroundings();
         assert!(here.load.is_some(), "{here:?}");
         let text = serde_json::to_string(&here).unwrap();
-        assert_eq!(serde_json::from_str::<Surroundings>(&text).unwrap(), here);
+        assert_eq!(serde_json::from_str::<TimingConditions>(&text).unwrap(), here);
     }
 }

@@ -7,7 +7,7 @@ use pagewise_stats::end_in_words;
 
 /// What ends an experiment early.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
+pub enum ExperimentError {
     /// The user.
     #[error("stopped")]
     Stopped,
@@ -61,7 +61,7 @@ pub enum Trouble {
     },
 }
 
-impl Trouble {
+impl ExperimentError {
     /// What to do about it.
     #[must_use]
     pub fn next(&self) -> Option<String> {
@@ -87,8 +87,8 @@ impl Trouble {
     }
 }
 
-pub(super) fn failed(arm: &str, end: RunEnd, said: &str) -> Trouble {
-    Trouble::Failed { arm: arm.to_owned(), how: end_in_words(end), said: quoted(said) }
+pub(super) fn failed(arm: &str, end: RunEnd, said: &str) -> ExperimentError {
+    ExperimentError::Failed { arm: arm.to_owned(), how: end_in_words(end), said: quoted(said) }
 }
 
 pub(super) fn quoted(said: &str) -> String {

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use toml::{Spanned, Table, Value};
 
 use super::area::Area;
-use super::file::{Arm, File, Measure, Place, Wrong, entry};
+use super::file::{Arm, DefaultRunner, File, FileError, Measure, entry};
 use crate::workload::Workload;
 
 /// Rounds of a preview: a glance, no verdicts.
@@ -32,7 +32,7 @@ const USUAL_MEMORY: Bytes = Bytes::new(512 << 20);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choice {
     /// Elsewhere than the file says.
-    pub place: Option<Place>,
+    pub place: Option<DefaultRunner>,
     /// Other kernels.
     pub kernels: Vec<String>,
     /// Other memory sizes of guests.
@@ -95,7 +95,7 @@ pub struct Machine {
 ///
 /// # Errors
 /// What makes no sense, and where it stands.
-pub fn cells(file: &File, choice: &Choice, program: &Path) -> Result<Vec<Cell>, Wrong> {
+pub fn cells(file: &File, choice: &Choice, program: &Path) -> Result<Vec<Cell>, FileError> {
     let runners = runners(file, choice)?;
     let inside = |runner: &Runner| matches!(runner, Runner::Guest(_));
     let program = if runners.iter().all(inside) { Path::new(INSIDE) } else { program };
@@ -123,14 +123,14 @@ fn named(runner: &Runner) -> String {
 }
 
 /// One for the host; for guests one for each kernel and memory size.
-fn runners(file: &File, choice: &Choice) -> Result<Vec<Runner>, Wrong> {
+fn runners(file: &File, choice: &Choice) -> Result<Vec<Runner>, FileError> {
     let usual = super::file::Machine::default();
     let machine = file.parts.machine.as_ref().map_or(&usual, Spanned::get_ref);
     let wrong = |what: String| match &file.parts.machine {
         Some(part) => file.wrong(part, what),
         None => file.wrong_in_all(what),
     };
-    if choice.place.unwrap_or(machine.runner) == Place::Host {
+    if choice.place.unwrap_or(machine.runner) == DefaultRunner::Host {
         let of_guests = !choice.kernels.is_empty() || !choice.memory.is_empty();
         let what = "kernels and memory sizes are those of guests: add --runner guest";
         return if of_guests { Err(file.wrong_in_all(what)) } else { Ok(vec![Runner::Host]) };
@@ -144,7 +144,7 @@ fn runners(file: &File, choice: &Choice) -> Result<Vec<Runner>, Wrong> {
     }
     let mut runners = Vec::new();
     for kernel in &chosen(&choice.kernels, &machine.kernels, "trixie".to_owned()) {
-        kernel.parse::<kernel::Wanted>().map_err(&wrong)?;
+        kernel.parse::<kernel::KernelRequest>().map_err(&wrong)?;
         let sizes: Vec<Bytes> = machine.memory.iter().map(|size| size.0).collect();
         for memory in chosen(&choice.memory, &sizes, memory_for(machine.limit.map(|it| it.0))) {
             let disk = machine.disk.map(|size| size.0);
@@ -174,7 +174,7 @@ fn memory_for(limit: Option<Bytes>) -> Bytes {
 }
 
 /// The workload as it is written, with what was typed put over it.
-fn table(file: &File, choice: &Choice) -> Result<Table, Wrong> {
+fn table(file: &File, choice: &Choice) -> Result<Table, FileError> {
     let mut table = file.parts.workload.get_ref().clone();
     for text in &choice.set {
         let (key, value) = entry(text).map_err(|what| file.wrong_in_all(what))?;
@@ -195,7 +195,7 @@ fn arms(
     choice: &Choice,
     table: &Table,
     program: &Path,
-) -> Result<Vec<TrialArm>, Wrong> {
+) -> Result<Vec<TrialArm>, FileError> {
     let mut arms: Vec<(&Spanned<Arm>, TrialArm)> = Vec::new();
     for written in &file.parts.arms {
         let arm = arm(written.get_ref(), table, program);
@@ -223,7 +223,7 @@ fn picked(
     file: &File,
     choice: &Choice,
     arms: Vec<(&Spanned<Arm>, TrialArm)>,
-) -> Result<Vec<TrialArm>, Wrong> {
+) -> Result<Vec<TrialArm>, FileError> {
     let names: Vec<String> = arms.iter().map(|(_, arm)| arm.name.clone()).collect();
     if let Some(name) = choice.arms.iter().find(|name| !names.contains(name)) {
         let what = format!("no arm {name:?}; its arms are {}", names.join(", "));
@@ -273,7 +273,7 @@ fn check_places(
     runner: &Runner,
     arms: &[TrialArm],
     workload: &Workload,
-) -> Result<(), Wrong> {
+) -> Result<(), FileError> {
     let areas = || arms.iter().filter_map(|arm| arm.swap.as_ref()).flatten();
     let disk = areas().any(|area| matches!(area, TrialSwap::Device { .. }));
     let in_file = areas().any(|area| matches!(area, TrialSwap::File { .. }));
@@ -300,7 +300,7 @@ fn experiment(
     choice: &Choice,
     command: Vec<String>,
     arms: Vec<TrialArm>,
-) -> Result<Experiment, Wrong> {
+) -> Result<Experiment, FileError> {
     let measure = file.parts.measure.get_ref();
     let wrong = |what: String| file.wrong(&file.parts.measure, what);
     let limit = file.parts.machine.as_ref().and_then(|machine| machine.get_ref().limit);

@@ -17,7 +17,7 @@ use crate::workload::Size;
 /// What is wrong with an experiment's file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name}{}: {what}", line.map(|line| format!(":{line}")).unwrap_or_default())]
-pub struct Wrong {
+pub struct FileError {
     /// The file, or the name of one that is built in.
     pub name: String,
     /// Where, from 1.
@@ -55,7 +55,7 @@ pub(super) struct Parts {
 /// Where an experiment runs when nothing else is said.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum DefaultRunner {
     /// On this host, with what it lends.
     #[default]
     Host,
@@ -72,7 +72,7 @@ pub(super) struct Machine {
     pub(super) cpus: Option<u32>,
     pub(super) count: bool,
     pub(super) disk: Option<Size>,
-    pub(super) runner: Place,
+    pub(super) runner: DefaultRunner,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -150,8 +150,8 @@ impl File {
     ///
     /// # Errors
     /// What is wrong, and in which line.
-    pub fn read(name: &str, place: &str, text: &str) -> Result<Self, Wrong> {
-        let parts: Parts = toml::from_str(text).map_err(|error| Wrong {
+    pub fn read(name: &str, place: &str, text: &str) -> Result<Self, FileError> {
+        let parts: Parts = toml::from_str(text).map_err(|error| FileError {
             name: place.to_owned(),
             line: error.span().map(|span| line(text, span.start)),
             what: error.message().trim_end().replace('\n', "; "),
@@ -179,14 +179,14 @@ impl File {
     }
 
     /// Something that is wrong where `part` stands.
-    pub(super) fn wrong<T>(&self, part: &Spanned<T>, what: impl Into<String>) -> Wrong {
+    pub(super) fn wrong<T>(&self, part: &Spanned<T>, what: impl Into<String>) -> FileError {
         let line = Some(line(&self.text, part.span().start));
-        Wrong { name: self.place.clone(), line, what: what.into() }
+        FileError { name: self.place.clone(), line, what: what.into() }
     }
 
     /// Something that no part of it alone is to blame for.
-    pub(super) fn wrong_in_all(&self, what: impl Into<String>) -> Wrong {
-        Wrong { name: self.place.clone(), line: None, what: what.into() }
+    pub(super) fn wrong_in_all(&self, what: impl Into<String>) -> FileError {
+        FileError { name: self.place.clone(), line: None, what: what.into() }
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A cell → its runs, conducted in a guest by this very program.
 //!
-//! The guest finds the experiment in a file and says each run as it ends ([`Told`]); judging is done
+//! The guest finds the experiment in a file and says each run as it ends ([`GuestLine`]); judging is done
 //! outside. Its clock is known only when it has run: whether the processor itself did.
 
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use pagewise_stats::Experiment;
 use serde::{Deserialize, Serialize};
 
 use super::told::{EXPERIMENT, Lines, words};
-use super::{Cell, Machine, Scratch, Told, runs, scratch};
+use super::{Cell, GuestLine, Machine, Scratch, runs, scratch};
 use crate::workload::Workload;
 
 /// busybox's setpriv cannot kill a child with its parent; in a guest nobody outlives anybody.
@@ -37,14 +37,14 @@ const LONGEST_INSIDE: u64 = 8 << 20;
 
 /// What the conductor inside finds in its file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Inside {
+pub struct GuestTask {
     /// What is to be found out.
     pub experiment: Experiment,
     /// For the files of workloads.
     pub scratch: Scratch,
 }
 
-impl Inside {
+impl GuestTask {
     /// Reads the file that the runner put into the guest.
     ///
     /// # Errors
@@ -67,18 +67,18 @@ impl Inside {
 
 /// What happens while a cell runs in a guest.
 #[derive(Debug)]
-pub enum Heard<'a> {
+pub enum CellEvent<'a> {
     /// Whose clock it will be measured with; before the first run.
     Clock(Clock),
     /// What the conductor says.
-    Told(&'a Told),
+    Told(&'a GuestLine),
     /// Something the user may want to know.
     Note(&'a str),
 }
 
 /// What came out of a guest.
 #[derive(Debug)]
-pub struct Ran {
+pub struct GuestRun {
     /// The experiment, by the clock of the guest that it had.
     pub experiment: Experiment,
     /// The guest.
@@ -102,26 +102,28 @@ pub fn run_in_guest(
     (kernel, cache): (&Kernel, &Cache),
     program: &Path,
     stop: &AtomicBool,
-    hear: &mut dyn FnMut(Heard<'_>),
-) -> Result<Ran, Error> {
+    hear: &mut dyn FnMut(CellEvent<'_>),
+) -> Result<GuestRun, Error> {
     let guest = described(cell, machine, program)?;
-    let mut said = Said::default();
+    let mut said = GuestMessages::default();
     let run = qemu::run(&guest, kernel, cache, stop, &mut |what| match what {
-        qemu::Heard::Chosen(accelerator) => hear(Heard::Clock(clock(machine, accelerator))),
-        qemu::Heard::Output(Stream::Out, bytes) => {
+        qemu::GuestEvent::Chosen(accelerator) => {
+            hear(CellEvent::Clock(clock(machine, accelerator)))
+        }
+        qemu::GuestEvent::Output(Stream::Out, bytes) => {
             for told in said.lines.add(&bytes) {
-                hear(Heard::Told(&told));
+                hear(CellEvent::Told(&told));
                 said.take(told, runs(cell));
             }
         }
-        qemu::Heard::Output(Stream::Err, bytes) => said.complain(&bytes),
-        qemu::Heard::Note(line) => hear(Heard::Note(line)),
-        qemu::Heard::File(..) | qemu::Heard::Reached(_) => {}
+        qemu::GuestEvent::Output(Stream::Err, bytes) => said.complain(&bytes),
+        qemu::GuestEvent::Note(line) => hear(CellEvent::Note(line)),
+        qemu::GuestEvent::File(..) | qemu::GuestEvent::Reached(_) => {}
     })?;
     let clock = clock(machine, run.accelerator);
     let experiment = Experiment { clock, ..cell.experiment.clone() };
-    let Said { runs, trouble, done, errors, .. } = said;
-    Ok(Ran { experiment, guest: run, runs, trouble, done, errors })
+    let GuestMessages { runs, trouble, done, errors, .. } = said;
+    Ok(GuestRun { experiment, guest: run, runs, trouble, done, errors })
 }
 
 fn clock(machine: &Machine, accelerator: Accelerator) -> Clock {
@@ -134,7 +136,7 @@ fn clock(machine: &Machine, accelerator: Accelerator) -> Clock {
 
 /// What was heard so far.
 #[derive(Debug, Default)]
-struct Said {
+struct GuestMessages {
     lines: Lines,
     runs: Vec<TrialRun>,
     trouble: Option<(String, Option<String>)>,
@@ -145,18 +147,19 @@ struct Said {
 /// So much of what it complains of is kept.
 const ERRORS: usize = 4096;
 
-impl Said {
+impl GuestMessages {
     /// A guest may say that more runs were made than were asked for.
-    fn take(&mut self, told: Told, most: u32) {
+    fn take(&mut self, told: GuestLine, most: u32) {
         match told {
-            Told::Ran(_) if self.runs.len() >= usize::try_from(most).unwrap_or(usize::MAX) => {}
-            Told::Ran(run) => self.runs.push(*run),
-            Told::Trouble { what, next } => {
+            GuestLine::Ran(_) if self.runs.len() >= usize::try_from(most).unwrap_or(usize::MAX) => {
+            }
+            GuestLine::Ran(run) => self.runs.push(*run),
+            GuestLine::Trouble { what, next } => {
                 let next = next.map(|next| printable_line(&next));
                 self.trouble = Some((printable_line(&what), next));
             }
-            Told::Done => self.done = true,
-            Told::Begins { .. } | Told::Forecast(_) => {}
+            GuestLine::Done => self.done = true,
+            GuestLine::Begins { .. } | GuestLine::Forecast(_) => {}
         }
     }
 
@@ -177,7 +180,7 @@ fn described(cell: &Cell, machine: &Machine, program: &Path) -> Result<Guest, Er
             Scratch::Disk(scratch::disk(disks.len() - 1))
         }
     };
-    let inside = Inside { experiment: cell.experiment.clone(), scratch };
+    let inside = GuestTask { experiment: cell.experiment.clone(), scratch };
     let text = serde_json::to_vec(&inside).unwrap_or_default();
     let argv = ["/init"].into_iter().chain(words()).map(str::to_owned).collect();
     Ok(Guest {

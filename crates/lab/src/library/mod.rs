@@ -28,11 +28,11 @@ mod told;
 
 pub use built_in::BUILT_IN;
 pub use cells::{Cell, Choice, Machine, PREVIEW_PAIRS, Runner, cells};
-pub use file::{File, Place, Wrong};
-pub use guest::{Heard, Inside, Ran, run_in_guest};
+pub use file::{DefaultRunner, File, FileError};
+pub use guest::{CellEvent, GuestRun, GuestTask, run_in_guest};
 pub use kept::{Index, cells_in};
 pub use scratch::Scratch;
 pub use shelf::{all, find, own_folder};
 pub use takes::{runs, seconds};
+pub use told::GuestLine;
 pub(crate) use told::Lines;
-pub use told::Told;

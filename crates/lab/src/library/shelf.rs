@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use pagewise_observe::{UserFile, UserFileError};
 
 use super::built_in::BUILT_IN;
-use super::file::{File, Wrong};
+use super::file::{File, FileError};
 
 const ENDING: &str = "toml";
 
@@ -26,7 +26,7 @@ pub fn own_folder() -> Option<PathBuf> {
 ///
 /// # Errors
 /// Where there is none, or what is wrong with it.
-pub fn find(wanted: &str) -> Result<File, Wrong> {
+pub fn find(wanted: &str) -> Result<File, FileError> {
     if wanted.contains('/') || wanted.ends_with(".toml") {
         return at(Path::new(wanted));
     }
@@ -40,20 +40,20 @@ pub fn find(wanted: &str) -> Result<File, Wrong> {
     }
 }
 
-fn nowhere(wanted: &str) -> Wrong {
+fn nowhere(wanted: &str) -> FileError {
     let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
     let what = format!("expected the path of a file or one of {}", names.join(", "));
-    Wrong { name: wanted.to_owned(), line: None, what }
+    FileError { name: wanted.to_owned(), line: None, what }
 }
 
 /// The longest file that can be meant.
 const LONGEST: u64 = 1 << 20;
 
-fn at(path: &Path) -> Result<File, Wrong> {
+fn at(path: &Path) -> Result<File, FileError> {
     let place = path.display().to_string();
     let text = UserFile::open(path, LONGEST).and_then(UserFile::into_text);
     let text =
-        text.map_err(|error| Wrong { name: place.clone(), line: None, what: what(error) })?;
+        text.map_err(|error| FileError { name: place.clone(), line: None, what: what(error) })?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     File::read(&name, &place, &text)
 }
@@ -69,7 +69,7 @@ fn what(error: UserFileError) -> String {
 
 /// Every experiment that can be named: the user's own first.
 #[must_use]
-pub fn all() -> Vec<Result<File, Wrong>> {
+pub fn all() -> Vec<Result<File, FileError>> {
     let own = own_folder().and_then(|folder| fs::read_dir(folder).ok());
     let paths = own.into_iter().flatten().flatten().map(|entry| entry.path());
     let mut paths: Vec<PathBuf> =

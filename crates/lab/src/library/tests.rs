@@ -7,7 +7,7 @@ use std::path::Path;
 use pagewise_model::{Bytes, TrialSwap};
 use proptest::prelude::*;
 
-use super::{BUILT_IN, Cell, Choice, File, Place, Runner, cells, runs, seconds};
+use super::{BUILT_IN, Cell, Choice, DefaultRunner, File, Runner, cells, runs, seconds};
 
 const PROGRAM: &str = "/usr/bin/pagewise";
 
@@ -62,7 +62,7 @@ fn guests_have_a_cell_for_each_kernel_and_memory_size() {
         "limit = \"64M\"",
         "kernels = [\"bookworm\", \"sid\"]\nmemory = [\"320M\", \"1G\"]",
     );
-    let choice = Choice { place: Some(Place::Guest), ..Choice::default() };
+    let choice = Choice { place: Some(DefaultRunner::Guest), ..Choice::default() };
     let all = read(&text, &choice).unwrap();
     let names: Vec<&str> = all.iter().map(|cell| cell.name.as_str()).collect();
     assert_eq!(names, ["bookworm-320M", "bookworm-1024M", "sid-320M", "sid-1024M"]);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Told {
+pub enum GuestLine {
     /// A run begins.
     Begins {
         /// Of which arm.
@@ -37,7 +37,7 @@ pub enum Told {
     Done,
 }
 
-impl Told {
+impl GuestLine {
     /// The line, with its end.
     #[must_use]
     pub fn line(&self) -> String {
@@ -61,14 +61,14 @@ const LONGEST: usize = 4 << 20;
 
 impl Lines {
     /// The lines that this piece completes.
-    pub(crate) fn add(&mut self, piece: &[u8]) -> Vec<Told> {
+    pub(crate) fn add(&mut self, piece: &[u8]) -> Vec<GuestLine> {
         self.rest.extend_from_slice(piece);
         let end = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let whole: Vec<u8> = self.rest.drain(..end).collect();
         if self.rest.len() > LONGEST {
             self.rest.clear();
         }
-        String::from_utf8_lossy(&whole).lines().filter_map(Told::read).collect()
+        String::from_utf8_lossy(&whole).lines().filter_map(GuestLine::read).collect()
     }
 }
 
@@ -86,10 +86,14 @@ mod tests {
 
     #[test]
     fn lines_come_whole_whatever_the_pieces_are() {
-        let trouble = Told::Trouble { what: "no zram".to_owned(), next: None };
-        let said =
-            [Told::Begins { arm: "a".to_owned(), pair: None, run: 1, of: 3 }, trouble, Told::Done];
-        let text = said.iter().map(Told::line).collect::<Vec<_>>().join("what a library prints\n");
+        let trouble = GuestLine::Trouble { what: "no zram".to_owned(), next: None };
+        let said = [
+            GuestLine::Begins { arm: "a".to_owned(), pair: None, run: 1, of: 3 },
+            trouble,
+            GuestLine::Done,
+        ];
+        let text =
+            said.iter().map(GuestLine::line).collect::<Vec<_>>().join("what a library prints\n");
         for length in 1..text.len() {
             let mut lines = Lines::default();
             let found = text.as_bytes().chunks(length).flat_map(|piece| lines.add(piece));

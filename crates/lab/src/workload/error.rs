@@ -26,11 +26,11 @@ pub enum Error {
 }
 
 /// Names what it was about.
-pub(super) trait About<T> {
+pub(super) trait ErrorContext<T> {
     fn about(self, what: impl FnOnce() -> String) -> Result<T, Error>;
 }
 
-impl<T, E: Into<io::Error>> About<T> for Result<T, E> {
+impl<T, E: Into<io::Error>> ErrorContext<T> for Result<T, E> {
     fn about(self, what: impl FnOnce() -> String) -> Result<T, Error> {
         self.map_err(|source| Error::Kept { what: what(), source: source.into() })
     }

@@ -2,7 +2,7 @@
 //! A described workload → a command that runs it, and what it said → values and its course.
 //!
 //! A workload of ours is this program itself (`pagewise lab workload`), so that an experiment starts it
-//! as it starts anybody's command. Its last line of output is its answer ([`Said`]).
+//! as it starts anybody's command. Its last line of output is its answer ([`WorkloadSummary`]).
 //!
 //! Each has one thread, and ends after so many operations or so much time. Nothing is left of it,
 //! however it ends: its files have no names, and what it starts ends with it.
@@ -27,7 +27,7 @@ mod window;
 mod zipf;
 
 pub use error::Error;
-pub use said::{Said, said};
+pub use said::{WorkloadSummary, said};
 pub use size::Size;
 pub use told::Told;
 pub use typed::KINDS;
@@ -37,7 +37,7 @@ pub use wanted::{Advise, ColdPages, HugePages, Pattern, Readahead, Redis, Swap, 
 ///
 /// # Errors
 /// Where it makes no sense, or this machine lacks what it needs, or a server that it started was killed.
-pub fn run(workload: &Workload, told: &mut Told<'_>) -> Result<Said, Error> {
+pub fn run(workload: &Workload, told: &mut Told<'_>) -> Result<WorkloadSummary, Error> {
     match workload {
         Workload::Swap(wanted) => swap::run(wanted, told),
         Workload::Coldpages(wanted) => coldpages::run(wanted, told),

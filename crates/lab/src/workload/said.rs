@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a workload of ours says at its end.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Said {
+pub struct WorkloadSummary {
     /// Which one it was.
     pub workload: String,
     /// By name, as in [`pagewise_stats::SAID`].
@@ -19,7 +19,7 @@ pub struct Said {
 
 /// The answer of a workload of ours, where the command is one.
 #[must_use]
-pub fn said(output: &str) -> Option<Said> {
+pub fn said(output: &str) -> Option<WorkloadSummary> {
     let line = output.lines().rev().find(|line| line.starts_with("{\"workload\":"))?;
     serde_json::from_str(line).ok()
 }

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use pagewise_guest::files::on_disk;
 use pagewise_region::{Advice, Region};
 
-use super::error::{About, Error};
+use super::error::{Error, ErrorContext};
 use super::told::{Told, part};
 use crate::contents::Mix;
 
@@ -46,12 +46,12 @@ pub(super) fn memory(
 
 /// A file that is on disk, and its mapping.
 #[derive(Debug)]
-pub(super) struct Stored {
+pub(super) struct MappedStore {
     pub(super) file: File,
     pub(super) map: Region,
 }
 
-impl Stored {
+impl MappedStore {
     pub(super) fn new(pages: usize, seed: u64, told: &mut Told<'_>) -> Result<Self, Error> {
         let folder = folder();
         let file = written(&folder, pages, seed, told)
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_file_is_on_disk_and_not_in_memory() {
-        let stored = Stored::new(1030, 1, &mut |_, _| {}).unwrap();
+        let stored = MappedStore::new(1030, 1, &mut |_, _| {}).unwrap();
         assert!(stored.map.resident().unwrap() < 100);
         let number = |page| {
             let mut bytes = vec![0; rustix::param::page_size()];
@@ -146,7 +146,7 @@ mod tests {
         let refused = |folder: &str| {
             let file = written(folder.as_ref(), 64, 1, &mut |_, _| {}).unwrap();
             let map = Region::file(&file, 64).unwrap();
-            Stored { file, map }.drop_from_memory(folder.as_ref(), 64).unwrap_err().to_string()
+            MappedStore { file, map }.drop_from_memory(folder.as_ref(), 64).unwrap_err().to_string()
         };
         assert!(refused("/dev/shm").contains("found 64 of 64 pages"));
     }

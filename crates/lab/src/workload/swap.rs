@@ -13,27 +13,27 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use pagewise_region::{Advice, Region};
 
-use super::error::{About, Error};
+use super::error::{Error, ErrorContext};
 use super::pace::Pace;
 use super::record::Record;
-use super::store::{self, Stored};
+use super::store::{self, MappedStore};
 use super::told::Told;
 use super::window::Window;
 use super::zipf::Zipf;
-use super::{Pattern, Readahead, Said, Swap, check};
+use super::{Pattern, Readahead, Swap, WorkloadSummary, check};
 
 /// What makes up the hottest part of the code.
 const HOT: usize = 10;
 
 /// Does it.
-pub(super) fn run(wanted: &Swap, told: &mut Told<'_>) -> Result<Said, Error> {
+pub(super) fn run(wanted: &Swap, told: &mut Told<'_>) -> Result<WorkloadSummary, Error> {
     check::swap(wanted)?;
     let contents = check::contents(&wanted.contents)?;
     let mut code = Code::new(wanted, told)?;
     let pages = check::pages("data", wanted.data)?;
     let mut data = store::memory(pages, wanted.shared, &contents, wanted.seed, told)?;
     let mut rng = Rng::with_seed(wanted.seed);
-    let mut touches = Touches::new(wanted, &mut rng)?;
+    let mut touches = TouchPattern::new(wanted, &mut rng)?;
     let end = Instant::now() + Duration::from_secs_f64(wanted.seconds);
     let (mut record, mut operations) = (Record::new(), 0);
     for iteration in 0..wanted.iterations {
@@ -48,7 +48,7 @@ pub(super) fn run(wanted: &Swap, told: &mut Told<'_>) -> Result<Said, Error> {
     operations += touches.of_the_last;
     let (course, mut values) = record.concluded();
     values.insert("operations".to_owned(), operations as f64);
-    Ok(Said { workload: "swap".to_owned(), values, course })
+    Ok(WorkloadSummary { workload: "swap".to_owned(), values, course })
 }
 
 /// Whichever of its two ends is nearer.
@@ -61,7 +61,7 @@ fn progress(iteration: u32, wanted: &Swap, end: Instant) -> f64 {
 /// A file that is mapped as a library is.
 #[derive(Debug)]
 struct Code {
-    map: Option<Stored>,
+    map: Option<MappedStore>,
     pages: usize,
     hot_share: f64,
     per_data: f64,
@@ -71,7 +71,7 @@ struct Code {
 impl Code {
     fn new(wanted: &Swap, told: &mut Told<'_>) -> Result<Self, Error> {
         let pages = check::pages("code", wanted.code)?;
-        let map = if pages > 0 { Some(Stored::new(pages, wanted.seed, told)?) } else { None };
+        let map = if pages > 0 { Some(MappedStore::new(pages, wanted.seed, told)?) } else { None };
         if let (Some(stored), Readahead::None) = (&map, wanted.readahead) {
             stored.map.advise(Advice::Random).about(|| "MADV_RANDOM".to_owned())?;
         }
@@ -92,7 +92,7 @@ impl Code {
 
 /// Which pages of the data are touched, and how.
 #[derive(Debug)]
-struct Touches {
+struct TouchPattern {
     window: Window,
     step: usize,
     pattern: Pattern,
@@ -102,7 +102,7 @@ struct Touches {
     of_the_last: u64,
 }
 
-impl Touches {
+impl TouchPattern {
     fn new(wanted: &Swap, rng: &mut Rng) -> Result<Self, Error> {
         let pages = check::pages("window", wanted.window)?;
         let window = Window {

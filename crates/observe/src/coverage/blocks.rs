@@ -10,7 +10,7 @@ use pagewise_model::{Blocks, Bytes, Coverage, MappingKind};
 
 use super::maps::Mapping;
 use super::memory::{LookError, Memory, refused};
-use super::walk::{Run, What};
+use super::walk::{PageState, Run};
 
 /// A piece of address space as large and as aligned as a huge page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub struct Exclusive {
 
 /// Sums of one mapping, and its blocks.
 #[derive(Debug, Default)]
-pub(super) struct Summed {
+pub(super) struct MappingSums {
     pub(super) coverage: Coverage,
     pub(super) blocks: Vec<Block>,
 }
@@ -113,7 +113,7 @@ impl Memory {
         &self,
         mappings: &'a [Mapping],
         scans: bool,
-        mut see: impl FnMut(&'a Mapping, &mut Summed),
+        mut see: impl FnMut(&'a Mapping, &mut MappingSums),
     ) -> Result<(), LookError> {
         let walked = match scans {
             true => self.each_scanned(mappings, &mut see),
@@ -126,7 +126,7 @@ impl Memory {
     fn each_scanned<'a>(
         &self,
         mappings: &'a [Mapping],
-        see: &mut impl FnMut(&'a Mapping, &mut Summed),
+        see: &mut impl FnMut(&'a Mapping, &mut MappingSums),
     ) -> io::Result<()> {
         let user = mappings.iter().take_while(|mapping| mapping.end < 1 << 63).count();
         let mappings = mappings.get(..user).unwrap_or_default();
@@ -138,7 +138,7 @@ impl Memory {
     fn group<'a>(
         &self,
         mappings: &'a [Mapping],
-        see: &mut impl FnMut(&'a Mapping, &mut Summed),
+        see: &mut impl FnMut(&'a Mapping, &mut MappingSums),
     ) -> io::Result<()> {
         let (Some(first), Some(last)) = (mappings.first(), mappings.last()) else { return Ok(()) };
         let range = [first.start, last.end];
@@ -170,7 +170,7 @@ impl Memory {
     fn each_read<'a>(
         &self,
         mappings: &'a [Mapping],
-        see: &mut impl FnMut(&'a Mapping, &mut Summed),
+        see: &mut impl FnMut(&'a Mapping, &mut MappingSums),
     ) -> io::Result<()> {
         let nothing = Bytes::new(0);
         let holds = |mapping: &&Mapping| mapping.told.held.is_none_or(|held| held > nothing);
@@ -195,13 +195,13 @@ struct Filler {
     block: u64,
     /// Whether blocks are made of it.
     anonymous: bool,
-    summed: Summed,
+    summed: MappingSums,
 }
 
 impl Filler {
     fn new(memory: &Memory, range: [u64; 2]) -> Self {
         let Memory { page, block, .. } = *memory;
-        Self { range, page, block, anonymous: true, summed: Summed::default() }
+        Self { range, page, block, anonymous: true, summed: MappingSums::default() }
     }
 
     fn of(memory: &Memory, mapping: &Mapping) -> Self {
@@ -221,19 +221,19 @@ impl Filler {
             return;
         }
         self.add_size(run.what, Bytes::new(end - start));
-        if self.anonymous && !matches!(run.what, What::File { .. }) {
+        if self.anonymous && !matches!(run.what, PageState::File { .. }) {
             self.add_blocks(start, end, run.what);
         }
     }
 
-    fn add_size(&mut self, what: What, size: Bytes) {
+    fn add_size(&mut self, what: PageState, size: Bytes) {
         let Coverage { anon, anon_huge, file, file_huge, swapped, zero } =
             &mut self.summed.coverage;
         let (whole, part) = match what {
-            What::Anonymous { huge } => (anon, huge.then_some(anon_huge)),
-            What::File { huge } => (file, huge.then_some(file_huge)),
-            What::Swapped => (swapped, None),
-            What::Zero => (zero, None),
+            PageState::Anonymous { huge } => (anon, huge.then_some(anon_huge)),
+            PageState::File { huge } => (file, huge.then_some(file_huge)),
+            PageState::Swapped => (swapped, None),
+            PageState::Zero => (zero, None),
         };
         *whole = whole.saturating_add(size);
         if let Some(part) = part {
@@ -241,7 +241,7 @@ impl Filler {
         }
     }
 
-    fn add_blocks(&mut self, start: u64, end: u64, what: What) {
+    fn add_blocks(&mut self, start: u64, end: u64, what: PageState) {
         let mut at = start;
         while at < end {
             let address = at / self.block * self.block;
@@ -255,20 +255,20 @@ impl Filler {
         }
     }
 
-    fn add(&mut self, address: u64, pages: u32, what: What) {
+    fn add(&mut self, address: u64, pages: u32, what: PageState) {
         let blocks = &mut self.summed.blocks;
         if blocks.last().is_none_or(|last| last.address != address) {
             blocks.push(Block { address, ..Block::default() });
         }
         let Some(block) = blocks.last_mut() else { return };
         match what {
-            What::Anonymous { huge } => {
+            PageState::Anonymous { huge } => {
                 block.present += pages;
                 block.huge |= huge;
             }
-            What::Swapped => block.swapped += pages,
-            What::Zero => block.zero += pages,
-            What::File { .. } => (),
+            PageState::Swapped => block.swapped += pages,
+            PageState::Zero => block.zero += pages,
+            PageState::File { .. } => (),
         }
     }
 }
@@ -307,13 +307,16 @@ mod tests {
     const BLOCK: u64 = 8 * PAGE;
 
     fn filler(range: [u64; 2]) -> Filler {
-        Filler { range, page: PAGE, block: BLOCK, anonymous: true, summed: Summed::default() }
+        Filler { range, page: PAGE, block: BLOCK, anonymous: true, summed: MappingSums::default() }
     }
 
     /// Pages at these numbers, each a run of its own or joined with the next.
-    fn runs(pages: &[(u64, What)]) -> Vec<Run> {
-        let one =
-            |(at, what): &(u64, What)| Run { start: at * PAGE, end: (at + 1) * PAGE, what: *what };
+    fn runs(pages: &[(u64, PageState)]) -> Vec<Run> {
+        let one = |(at, what): &(u64, PageState)| Run {
+            start: at * PAGE,
+            end: (at + 1) * PAGE,
+            what: *what,
+        };
         let mut runs: Vec<Run> = Vec::new();
         for run in pages.iter().map(one) {
             match runs.last_mut() {
@@ -331,14 +334,14 @@ mod tests {
             kinds in prop::collection::vec(0u8..5, 1..60), from in 0u64..20, length in 1u64..60,
         ) {
             let range = [from * PAGE, (from + length) * PAGE];
-            let what = [What::Anonymous { huge: false }, What::Swapped, What::Zero, What::File { huge: false }];
-            let pages: Vec<(u64, What)> = kinds.iter().zip(0..)
+            let what = [PageState::Anonymous { huge: false }, PageState::Swapped, PageState::Zero, PageState::File { huge: false }];
+            let pages: Vec<(u64, PageState)> = kinds.iter().zip(0..)
                 .filter_map(|(kind, at)| Some((at, *what.get(usize::from(*kind))?))).collect();
             let mut joined = filler(range);
             runs(&pages).into_iter().for_each(|run| joined.run(run));
             for first in (0..80).step_by(8) {
                 let whole = first >= from && first + 8 <= from + length;
-                let count = |wanted: What| pages.iter()
+                let count = |wanted: PageState| pages.iter()
                     .filter(|(at, what)| whole && (first..first + 8).contains(at) && *what == wanted)
                     .count();
                 let expected = (count(what[0]), count(what[1]), count(what[2]));
@@ -347,7 +350,7 @@ mod tests {
                 let found = found.map_or((0, 0, 0), |b| (wide(b.present), wide(b.swapped), wide(b.zero)));
                 prop_assert_eq!(found, expected);
             }
-            let inside = |wanted: What| pages.iter()
+            let inside = |wanted: PageState| pages.iter()
                 .filter(|(at, what)| (from..from + length).contains(at) && *what == wanted)
                 .count() as u64 * PAGE;
             prop_assert_eq!(joined.summed.coverage.anon.get(), inside(what[0]));

@@ -42,7 +42,7 @@ pub fn process(pid: u32, block: u64, detailed: bool) -> Result<ProcessCoverage, 
         let held = summed.coverage.anon.saturating_add(summed.coverage.file);
         if mapping.kind != MappingKind::Special && held > Bytes::new(0) {
             let (coverage, blocks) = (summed.coverage, of_mapping);
-            largest.push(Large { held, mapping, coverage, blocks });
+            largest.push(LargeMapping { held, mapping, coverage, blocks });
         }
         // ten thousand mappings are not kept to show twenty
         if largest.len() >= 64 * LARGEST {
@@ -56,7 +56,7 @@ pub fn process(pid: u32, block: u64, detailed: bool) -> Result<ProcessCoverage, 
 }
 
 /// A mapping that may be among the largest.
-struct Large<'a> {
+struct LargeMapping<'a> {
     /// Memory that huge pages could hold.
     held: Bytes,
     mapping: &'a Mapping,
@@ -64,12 +64,12 @@ struct Large<'a> {
     blocks: Blocks,
 }
 
-fn keep_largest(largest: &mut Vec<Large<'_>>) {
+fn keep_largest(largest: &mut Vec<LargeMapping<'_>>) {
     largest.sort_by_key(|large| (Reverse(large.held), large.mapping.start));
     largest.truncate(LARGEST);
 }
 
-fn shown(pid: u32, large: &Large<'_>) -> MappingCoverage {
+fn shown(pid: u32, large: &LargeMapping<'_>) -> MappingCoverage {
     let mapping = large.mapping;
     let source = Source::file(format!("/proc/{pid}/smaps"));
     let reading = |value: Option<bool>, why: &'static str| match value {

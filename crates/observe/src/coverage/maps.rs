@@ -16,12 +16,12 @@ pub(super) struct Mapping {
     pub(super) kind: MappingKind,
     pub(super) name: Name,
     /// What smaps says of it, where that was read.
-    pub(super) told: Told,
+    pub(super) told: SmapsTotals,
 }
 
 /// What smaps alone says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct SmapsTotals {
     pub(super) eligible: Option<bool>,
     pub(super) anon_huge: Option<Bytes>,
     pub(super) file_huge: Option<Bytes>,
@@ -70,7 +70,7 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
     }
     let name = rest.trim_ascii_start();
     let kind = kind(rights[3] == b's', inode == b"0", name);
-    Some(Mapping { start, end, kind, name: Name::from_bytes(name), told: Told::default() })
+    Some(Mapping { start, end, kind, name: Name::from_bytes(name), told: SmapsTotals::default() })
 }
 
 /// Up to the next space, and what is behind it.
@@ -120,7 +120,7 @@ fn kind(shared: bool, no_file: bool, name: &[u8]) -> MappingKind {
     }
 }
 
-fn about(line: &[u8], told: &mut Told) {
+fn about(line: &[u8], told: &mut SmapsTotals) {
     let Some(at) = line.iter().position(|&byte| byte == b':') else { return };
     let (key, rest) = (&line[..at], line[at + 1..].trim_ascii());
     let add = |to: &mut Option<Bytes>, rest: &[u8]| {
@@ -192,7 +192,7 @@ mod tests {
             assert_eq!(line(text.as_bytes(), Some(&mut last)), Line::About);
         }
         let kib = Bytes::from_kib;
-        let expected = Told {
+        let expected = SmapsTotals {
             eligible: Some(true),
             anon_huge: kib(2048),
             file_huge: kib(9),

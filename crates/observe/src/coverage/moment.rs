@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Process ids → a [`Moment`]: what they are just now, all together.
+//! Process ids → a [`WatchSample`]: what they are just now, all together.
 //!
 //! Asked a few times a second for as long as somebody watches: a walk over the page tables, and
 //! smaps_rollup, which is one too and takes longer.
 
-use pagewise_model::{Bytes, Moment};
+use pagewise_model::{Bytes, WatchSample};
 
 use super::memory::{LookError, Memory};
 use super::pss::{field, text};
@@ -14,8 +14,8 @@ use crate::text::kib;
 ///
 /// # Errors
 /// Where one may not be looked at.
-pub fn moment(pids: &[u32], block: u64) -> Result<Option<Moment>, LookError> {
-    let mut all: Option<Moment> = None;
+pub fn moment(pids: &[u32], block: u64) -> Result<Option<WatchSample>, LookError> {
+    let mut all: Option<WatchSample> = None;
     for pid in pids {
         match one(*pid, block) {
             Ok(moment) => all = Some(all.map_or(moment, |sum| plus(&sum, &moment))),
@@ -26,23 +26,23 @@ pub fn moment(pids: &[u32], block: u64) -> Result<Option<Moment>, LookError> {
     Ok(all)
 }
 
-fn one(pid: u32, block: u64) -> Result<Moment, LookError> {
+fn one(pid: u32, block: u64) -> Result<WatchSample, LookError> {
     let (_, coverage) = Memory::open(pid, block)?.blocks()?;
     let rollup = text(pid, "smaps_rollup")?;
     let size = |key: &[u8]| field(&rollup, key).and_then(kib);
-    Ok(Moment {
+    Ok(WatchSample {
         coverage,
         memory: size(b"Pss:"),
         shared: size(b"Shared_Dirty:"),
         cpu_seconds: processor_time(&text(pid, "stat")?),
-        ..Moment::default()
+        ..WatchSample::default()
     })
 }
 
-fn plus(one: &Moment, other: &Moment) -> Moment {
+fn plus(one: &WatchSample, other: &WatchSample) -> WatchSample {
     let bytes = |a: Option<Bytes>, b: Option<Bytes>| Some(a?.saturating_add(b?));
     let seconds = one.cpu_seconds.zip(other.cpu_seconds).map(|(a, b)| a + b);
-    Moment {
+    WatchSample {
         coverage: one.coverage.plus(other.coverage),
         memory: bytes(one.memory, other.memory),
         shared: bytes(one.shared, other.shared),

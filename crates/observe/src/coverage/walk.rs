@@ -25,12 +25,12 @@ const ENTRIES: usize = 1 << 12;
 pub(super) struct Run {
     pub(super) start: u64,
     pub(super) end: u64,
-    pub(super) what: What,
+    pub(super) what: PageState,
 }
 
 /// What a page is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum PageState {
     Anonymous { huge: bool },
     File { huge: bool },
     Swapped,
@@ -122,14 +122,14 @@ impl Memory {
     }
 }
 
-fn what(categories: u64) -> What {
+fn what(categories: u64) -> PageState {
     let is = |category| categories & category != 0;
     let huge = is(category::HUGE);
     match () {
-        () if !is(category::PRESENT) => What::Swapped,
-        () if is(category::ZERO_PAGE) => What::Zero,
-        () if is(category::FILE) => What::File { huge },
-        () => What::Anonymous { huge },
+        () if !is(category::PRESENT) => PageState::Swapped,
+        () if is(category::ZERO_PAGE) => PageState::Zero,
+        () if is(category::FILE) => PageState::File { huge },
+        () => PageState::Anonymous { huge },
     }
 }
 
@@ -156,11 +156,11 @@ impl Entry {
         self.0 >> 56 & 1 == 1
     }
 
-    fn what(self) -> Option<What> {
+    fn what(self) -> Option<PageState> {
         match () {
-            () if self.is_present() && self.is_of_file() => Some(What::File { huge: false }),
-            () if self.is_present() => Some(What::Anonymous { huge: false }),
-            () if self.is_swapped() => Some(What::Swapped),
+            () if self.is_present() && self.is_of_file() => Some(PageState::File { huge: false }),
+            () if self.is_present() => Some(PageState::Anonymous { huge: false }),
+            () if self.is_swapped() => Some(PageState::Swapped),
             () => None,
         }
     }

@@ -19,7 +19,7 @@ use pagewise_model::{Bytes, Cgroups, Name, Reading, Source};
 
 use crate::root::{HostRoot, absolute};
 use crate::text::{flag, number, words};
-use places::{Place, Places};
+use places::{KnobFile, KnobFiles};
 
 /// Bytes of a value that are kept.
 const MAX_SHOWN: usize = 200;
@@ -44,17 +44,21 @@ pub(crate) fn read(host: &HostRoot, cgroups: &Cgroups, ram: Option<Bytes>) -> Ve
 fn rows(host: &HostRoot, cgroups: &Cgroups) -> Vec<KnobReading> {
     let (of_groups, others): (Vec<&'static Knob>, Vec<_>) =
         KNOBS.iter().partition(|knob| knob.path.contains(groups::PLACEHOLDER));
-    let mut places = Places::new(host);
+    let mut places = KnobFiles::new(host);
     let others = others.into_iter().flat_map(|knob| everywhere(host, &mut places, knob));
     others.chain(groups::read(host, cgroups, &of_groups)).collect()
 }
 
-fn everywhere(host: &HostRoot, places: &mut Places<'_>, knob: &'static Knob) -> Vec<KnobReading> {
+fn everywhere(
+    host: &HostRoot,
+    places: &mut KnobFiles<'_>,
+    knob: &'static Knob,
+) -> Vec<KnobReading> {
     let found = places.of(knob.path);
     if found.is_empty() {
         return vec![nowhere(knob)];
     }
-    let reading = |Place { path, instance }| told(knob, instance, live(host, knob, &path));
+    let reading = |KnobFile { path, instance }| told(knob, instance, live(host, knob, &path));
     found.into_iter().map(reading).collect()
 }
 

@@ -10,7 +10,7 @@ use crate::root::{HostRoot, absolute};
 
 /// One file that a row stands for.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct KnobFile {
     pub(super) path: String,
     /// What was filled in, joined by `/`; `None` where the path has no placeholder.
     pub(super) instance: Option<Name>,
@@ -18,29 +18,29 @@ pub(super) struct Place {
 
 /// Fills in, and lists every folder only once.
 #[derive(Debug)]
-pub(super) struct Places<'h> {
+pub(super) struct KnobFiles<'h> {
     host: &'h HostRoot,
     listed: HashMap<String, Vec<String>>,
     /// More were found than are read, and a Problem says so.
     is_cut: bool,
 }
 
-impl<'h> Places<'h> {
+impl<'h> KnobFiles<'h> {
     pub(super) fn new(host: &'h HostRoot) -> Self {
         Self { host, listed: HashMap::new(), is_cut: false }
     }
 
     /// Every file that `path` stands for; none where a placeholder stands for nothing.
-    pub(super) fn of(&mut self, path: &str) -> Vec<Place> {
+    pub(super) fn of(&mut self, path: &str) -> Vec<KnobFile> {
         if !path.contains('{') {
-            return vec![Place { path: path.to_owned(), instance: None }];
+            return vec![KnobFile { path: path.to_owned(), instance: None }];
         }
         let mut open = vec![(path.to_owned(), Vec::new())];
         while open.first().is_some_and(|(path, _)| path.contains('{')) {
             open = open.iter().flat_map(|(path, filled)| self.filled(path, filled)).collect();
             open = self.first(path, open);
         }
-        let place = |(path, filled): (String, Vec<String>)| Place {
+        let place = |(path, filled): (String, Vec<String>)| KnobFile {
             path,
             instance: (!filled.is_empty()).then(|| Name::from(filled.join("/").as_str())),
         };
@@ -97,9 +97,10 @@ mod tests {
     use crate::text::testing::host;
 
     fn of(host: &HostRoot, path: &str) -> Vec<(String, String)> {
-        let told =
-            |place: Place| (place.path, place.instance.map_or_else(String::new, |i| i.to_string()));
-        Places::new(host).of(path).into_iter().map(told).collect()
+        let told = |place: KnobFile| {
+            (place.path, place.instance.map_or_else(String::new, |i| i.to_string()))
+        };
+        KnobFiles::new(host).of(path).into_iter().map(told).collect()
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use pagewise_model::Name;
 
-use super::helper::{self, Answer};
+use super::helper::{self, FileAnswer};
 use crate::calls::Job;
 use crate::root::HostRoot;
 
@@ -34,8 +34,11 @@ pub fn command_lines(host: &HostRoot, pids: &[u32]) -> BTreeMap<u32, Name> {
     let (pids, jobs): (Vec<u32>, Vec<Job>) = pids.iter().filter_map(job).unzip();
     let answers = helper::read_all(&jobs, BUDGET);
     let read = pids.into_iter().zip(answers).filter_map(|(pid, answer)| match answer {
-        Answer::Read(bytes) => Some((pid, printable(&bytes)?)),
-        Answer::Refused(_) | Answer::NotRead | Answer::Stuck | Answer::HelperEnded => None,
+        FileAnswer::Read(bytes) => Some((pid, printable(&bytes)?)),
+        FileAnswer::Refused(_)
+        | FileAnswer::NotRead
+        | FileAnswer::Stuck
+        | FileAnswer::HelperEnded => None,
     });
     read.collect()
 }

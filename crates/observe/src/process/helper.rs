@@ -4,7 +4,7 @@
 //! smaps_rollup takes the memory lock of the process it tells about. Whoever holds that lock may be
 //! waiting for a disk or a network file system: then the read sleeps, and nothing can be done about
 //! it from inside. So a forked helper reads (see [`crate::calls`]) and we wait no longer than makes
-//! sense: what has not answered is [`Answer::Stuck`], its helper is killed, another one goes on with
+//! sense: what has not answered is [`FileAnswer::Stuck`], its helper is killed, another one goes on with
 //! the rest.
 //!
 //! A machine that is short of memory is also short of processor time. A helper that is late
@@ -23,7 +23,7 @@ use crate::calls::{self, Child, HEAD, Job, NO_TIME, now};
 
 /// What became of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum FileAnswer {
     /// Its bytes.
     Read(Vec<u8>),
     /// The kernel said no.
@@ -47,7 +47,7 @@ const LEAST_GRACE: Duration = Duration::from_millis(100);
 
 /// Reads the files in the given order, which should be the cheapest first. Answers are in the same
 /// order. Takes the budget, and at most twice that or 100 ms when something is stuck.
-pub(super) fn read_all(jobs: &[Job], budget: Duration) -> Vec<Answer> {
+pub(super) fn read_all(jobs: &[Job], budget: Duration) -> Vec<FileAnswer> {
     let begun = now();
     let until = begun.saturating_add(budget);
     let end = begun.saturating_add(budget.saturating_mul(2).max(LEAST_GRACE));
@@ -64,7 +64,7 @@ pub(super) fn read_all(jobs: &[Job], budget: Duration) -> Vec<Answer> {
         };
         answers.push(last);
     }
-    answers.resize(jobs.len(), Answer::NotRead);
+    answers.resize(jobs.len(), FileAnswer::NotRead);
     answers
 }
 
@@ -84,14 +84,14 @@ impl<'a> Helper<'a> {
 
     /// Takes answers until all are there (`None`), or until the helper ends or is given up at a file:
     /// what to say of that file.
-    fn collect(mut self, answers: &mut Vec<Answer>, end: Duration) -> Option<Answer> {
+    fn collect(mut self, answers: &mut Vec<FileAnswer>, end: Duration) -> Option<FileAnswer> {
         let mut open = self.jobs;
         let mut heard = now();
         while !open.is_empty() {
             let give_up = heard.saturating_add(patience(open)).min(end);
             if wait_readable(&self.child.answers, give_up.saturating_sub(now())) {
                 if !self.receive() {
-                    return Some(Answer::HelperEnded);
+                    return Some(FileAnswer::HelperEnded);
                 }
                 while let Some(answer) = self.next_answer() {
                     answers.push(answer);
@@ -101,10 +101,10 @@ impl<'a> Helper<'a> {
             } else if now() >= give_up {
                 let is_late = now().saturating_sub(heard) >= patience(open);
                 if is_late && !is_running(self.child.pid) {
-                    return Some(Answer::Stuck);
+                    return Some(FileAnswer::Stuck);
                 }
                 if now() >= end {
-                    return Some(Answer::NotRead);
+                    return Some(FileAnswer::NotRead);
                 }
                 heard = now();
             }
@@ -125,14 +125,14 @@ impl<'a> Helper<'a> {
         }
     }
 
-    fn next_answer(&mut self) -> Option<Answer> {
+    fn next_answer(&mut self) -> Option<FileAnswer> {
         let (code, rest) = self.pending.split_first_chunk::<4>()?;
         let (length, body) = rest.split_first_chunk::<4>()?;
         let length = usize::try_from(u32::from_ne_bytes(*length)).ok()?;
         let answer = match u32::from_ne_bytes(*code) {
-            calls::READ => Answer::Read(body.get(..length)?.to_vec()),
-            NO_TIME => Answer::NotRead,
-            code => Answer::Refused(Errno::from_raw_os_error(i32::try_from(code).ok()?)),
+            calls::READ => FileAnswer::Read(body.get(..length)?.to_vec()),
+            NO_TIME => FileAnswer::NotRead,
+            code => FileAnswer::Refused(Errno::from_raw_os_error(i32::try_from(code).ok()?)),
         };
         self.pending.drain(..HEAD + length);
         Some(answer)
@@ -257,8 +257,8 @@ mod tests {
         let answers = read_all(&jobs, AMPLE);
         for (at, answer) in answers.iter().enumerate() {
             match answer {
-                Answer::Read(bytes) => assert!(at % 2 == 0 && bytes.ends_with(b"kB\n"), "{at}"),
-                other => assert_eq!((at % 2, other), (1, &Answer::Stuck)),
+                FileAnswer::Read(bytes) => assert!(at % 2 == 0 && bytes.ends_with(b"kB\n"), "{at}"),
+                other => assert_eq!((at % 2, other), (1, &FileAnswer::Stuck)),
             }
         }
     }
@@ -275,11 +275,11 @@ mod tests {
         assert!(comes_true(|| state(pid) == Some(b'S')), "it does not sleep in open");
         rustix::process::kill_process(pid, Signal::KILL).unwrap();
         let mut answers = Vec::new();
-        assert_eq!(helper.collect(&mut answers, now() + AMPLE), Some(Answer::HelperEnded));
-        assert!(matches!(answers[..], [Answer::Read(_)]), "{answers:?}");
+        assert_eq!(helper.collect(&mut answers, now() + AMPLE), Some(FileAnswer::HelperEnded));
+        assert!(matches!(answers[..], [FileAnswer::Read(_)]), "{answers:?}");
         assert_eq!(test_kill_process(pid), Err(Errno::SRCH), "it was not waited for");
         let rest = read_all(&jobs[2..], AMPLE);
-        assert!(matches!(rest[..], [Answer::Read(_), Answer::Read(_)]), "{rest:?}");
+        assert!(matches!(rest[..], [FileAnswer::Read(_), FileAnswer::Read(_)]), "{rest:?}");
     }
 
     #[test]
@@ -289,10 +289,10 @@ mod tests {
         let answers = read_all(&jobs, Duration::from_secs(60));
         assert_eq!(answers.len(), jobs.len());
         assert!(
-            answers[..MAX_HELPERS].iter().all(|answer| *answer == Answer::Stuck),
+            answers[..MAX_HELPERS].iter().all(|answer| *answer == FileAnswer::Stuck),
             "{answers:?}"
         );
-        assert!(answers[MAX_HELPERS..].iter().all(|answer| *answer == Answer::NotRead));
+        assert!(answers[MAX_HELPERS..].iter().all(|answer| *answer == FileAnswer::NotRead));
     }
 
     #[test]
@@ -301,8 +301,8 @@ mod tests {
         let missing = Job { cost: Duration::MAX, ..job(Path::new("/proc/self/none")) };
         let cheap = job(Path::new("/proc/self/oom_score"));
         let answers = read_all(&[dear, missing, cheap], AMPLE);
-        assert_eq!(answers[..2], [Answer::NotRead, Answer::Refused(Errno::NOENT)]);
-        assert!(matches!(answers[2], Answer::Read(_)));
+        assert_eq!(answers[..2], [FileAnswer::NotRead, FileAnswer::Refused(Errno::NOENT)]);
+        assert!(matches!(answers[2], FileAnswer::Read(_)));
     }
 
     #[test]
@@ -312,9 +312,9 @@ mod tests {
         let answers = read_all(&jobs, AMPLE);
         let release = HostRoot::live().unwrap().bytes("proc/sys/kernel/osrelease").unwrap();
         for three in answers.chunks(3) {
-            assert!(matches!(&three[0], Answer::Read(bytes) if bytes.starts_with(b"Name:")));
-            assert_eq!(three[1], Answer::Read(release.clone()));
-            assert_eq!(three[2], Answer::Refused(Errno::NOENT));
+            assert!(matches!(&three[0], FileAnswer::Read(bytes) if bytes.starts_with(b"Name:")));
+            assert_eq!(three[1], FileAnswer::Read(release.clone()));
+            assert_eq!(three[2], FileAnswer::Refused(Errno::NOENT));
         }
     }
 
@@ -322,7 +322,7 @@ mod tests {
     fn without_a_budget_or_files_nothing_is_begun() {
         assert!(read_all(&[], AMPLE).is_empty());
         let answers = read_all(&[job(Path::new("/proc/self/status"))], Duration::ZERO);
-        assert_eq!(answers, [Answer::NotRead]);
+        assert_eq!(answers, [FileAnswer::NotRead]);
     }
 
     /// The child never comes back here, and none is left.

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use pagewise_model::{Bytes, Process, SmapsOutcome, Source};
 
-use super::helper::{self, Answer};
+use super::helper::{self, FileAnswer};
 use crate::calls::{Job, now};
 use crate::root::{HostRoot, NO_SUCH_FILE, Refusal, absolute};
 use crate::text::{NO_LINE, Text};
@@ -159,14 +159,14 @@ fn read_live(host: &HostRoot, batch: &mut [Candidate<'_>], budget: Duration) {
     }
 }
 
-fn answered(answer: Answer) -> Answered {
+fn answered(answer: FileAnswer) -> Answered {
     match answer {
-        Answer::Read(bytes) if bytes.is_empty() => Err(absent(GONE)),
-        Answer::Read(bytes) => Ok(bytes),
-        Answer::Refused(errno) => Err(Refusal::from_errno(errno).explained(NO_SUCH_FILE, GONE)),
-        Answer::NotRead => Err(absent(NOT_READ)),
-        Answer::Stuck => Err(absent(STUCK)),
-        Answer::HelperEnded => Err(absent(HELPER_ENDED)),
+        FileAnswer::Read(bytes) if bytes.is_empty() => Err(absent(GONE)),
+        FileAnswer::Read(bytes) => Ok(bytes),
+        FileAnswer::Refused(errno) => Err(Refusal::from_errno(errno).explained(NO_SUCH_FILE, GONE)),
+        FileAnswer::NotRead => Err(absent(NOT_READ)),
+        FileAnswer::Stuck => Err(absent(STUCK)),
+        FileAnswer::HelperEnded => Err(absent(HELPER_ENDED)),
     }
 }
 
@@ -380,11 +380,11 @@ mod tests {
     fn answers_of_the_kernel_become_outcomes() {
         use rustix::io::Errno;
         let of = |answer| outcome(&answered(answer));
-        assert_eq!(of(Answer::Refused(Errno::ACCESS)), SmapsOutcome::Denied);
-        assert_eq!(of(Answer::Refused(Errno::SRCH)), SmapsOutcome::Gone);
-        assert_eq!(of(Answer::Refused(Errno::IO)), SmapsOutcome::NotRead);
-        assert_eq!(of(Answer::Read(Vec::new())), SmapsOutcome::Gone);
-        assert_eq!(of(Answer::Stuck), SmapsOutcome::Stuck);
+        assert_eq!(of(FileAnswer::Refused(Errno::ACCESS)), SmapsOutcome::Denied);
+        assert_eq!(of(FileAnswer::Refused(Errno::SRCH)), SmapsOutcome::Gone);
+        assert_eq!(of(FileAnswer::Refused(Errno::IO)), SmapsOutcome::NotRead);
+        assert_eq!(of(FileAnswer::Read(Vec::new())), SmapsOutcome::Gone);
+        assert_eq!(of(FileAnswer::Stuck), SmapsOutcome::Stuck);
     }
 
     proptest! {

@@ -79,17 +79,17 @@ fn unpack_zstd(stream: impl Read, parts: &mut Parts) -> std::io::Result<()> {
 }
 
 fn unpack_tar<R: Read>(stream: Take<R>, parts: &mut Parts) -> std::io::Result<()> {
-    let mut archive = Archive::new(Watched { stream, zeros: 0 });
+    let mut archive = Archive::new(ZeroRun { stream, zeros: 0 });
     let outcome = take_entries(&mut archive, parts);
-    let Watched { stream, zeros } = archive.into_inner();
+    let ZeroRun { stream, zeros } = archive.into_inner();
     if stream.limit() == 0 {
         return Err(std::io::Error::other("more than 64 MiB unpacked"));
     }
     match outcome? {
-        Taken::All if zeros < BLOCK && !parts.is_empty() => {
+        ReadEnd::All if zeros < BLOCK && !parts.is_empty() => {
             Err(std::io::Error::other("no mark of its end"))
         }
-        Taken::All | Taken::Full => Ok(()),
+        ReadEnd::All | ReadEnd::Full => Ok(()),
     }
 }
 
@@ -98,12 +98,12 @@ fn unpack_tar<R: Read>(stream: Take<R>, parts: &mut Parts) -> std::io::Result<()
 const BLOCK: usize = 512;
 
 /// A stream, and how many zeros came last.
-struct Watched<R> {
+struct ZeroRun<R> {
     stream: R,
     zeros: usize,
 }
 
-impl<R: Read> Read for Watched<R> {
+impl<R: Read> Read for ZeroRun<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let length = self.stream.read(buffer)?;
         let read = buffer.get(..length).unwrap_or_default();
@@ -114,13 +114,13 @@ impl<R: Read> Read for Watched<R> {
 }
 
 /// Why no more entries were taken.
-enum Taken {
+enum ReadEnd {
     All,
     Full,
 }
 
 /// Heads are taken as they are: the crate would read a long name into memory whatever its length.
-fn take_entries(archive: &mut Archive<impl Read>, parts: &mut Parts) -> std::io::Result<Taken> {
+fn take_entries(archive: &mut Archive<impl Read>, parts: &mut Parts) -> std::io::Result<ReadEnd> {
     let mut long = LongNames::default();
     for entry in archive.entries()?.raw(true) {
         let mut entry = entry?;
@@ -133,12 +133,12 @@ fn take_entries(archive: &mut Archive<impl Read>, parts: &mut Parts) -> std::io:
             _ => {
                 let names = std::mem::take(&mut long);
                 if parts.count().is_err() || take_entry(&mut entry, names, parts)?.is_err() {
-                    return Ok(Taken::Full);
+                    return Ok(ReadEnd::Full);
                 }
             }
         }
     }
-    Ok(Taken::All)
+    Ok(ReadEnd::All)
 }
 
 /// Names of the next entry that were said in heads of their own.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use pagewise_model::Name;
 use serde::{Deserialize, Serialize};
 
-use super::parts::Trouble;
+use super::parts::PartProblem;
 use crate::root::{Entry, Facts, Refusal};
 
 /// Where it lies in a recording.
@@ -57,7 +57,7 @@ impl Manifest {
     }
 
     /// Reads `host.toml`; where it is garbled, nothing in it is believed.
-    pub(super) fn parse(bytes: &[u8], troubles: &mut Vec<Trouble>) -> Self {
+    pub(super) fn parse(bytes: &[u8], troubles: &mut Vec<PartProblem>) -> Self {
         let text = String::from_utf8_lossy(bytes);
         match toml::from_str::<Self>(&text) {
             Ok(manifest) => manifest.checked(troubles),
@@ -68,15 +68,15 @@ impl Manifest {
         }
     }
 
-    fn checked(mut self, troubles: &mut Vec<Trouble>) -> Self {
+    fn checked(mut self, troubles: &mut Vec<PartProblem>) -> Self {
         if self.format != FORMAT {
             let expected = format!("format = \"{FORMAT}\"");
-            troubles.push(Trouble::file(FILE, expected, self.format.as_bytes()));
+            troubles.push(PartProblem::file(FILE, expected, self.format.as_bytes()));
         }
         let possible = |size: &u64| size.is_power_of_two() && (512..=1 << 24).contains(size);
         if let Some(size) = self.page_size.take_if(|size| !possible(size)) {
             let expected = "page_size as a power of two in bytes";
-            troubles.push(Trouble::file(FILE, expected, size.to_string().as_bytes()));
+            troubles.push(PartProblem::file(FILE, expected, size.to_string().as_bytes()));
         }
         self.ends.values_mut().for_each(|end| end.check(troubles));
         self
@@ -95,12 +95,12 @@ impl Manifest {
 }
 
 impl End {
-    fn check(&mut self, troubles: &mut Vec<Trouble>) {
+    fn check(&mut self, troubles: &mut Vec<PartProblem>) {
         let clocks = [&mut self.unix_seconds, &mut self.monotonic_seconds];
         for clock in clocks.into_iter().chain(&mut self.awake_seconds) {
             if !(0.0..1e12).contains(clock) {
                 let expected = "seconds, at least 0 and under 1e12";
-                troubles.push(Trouble::file(FILE, expected, clock.to_string().as_bytes()));
+                troubles.push(PartProblem::file(FILE, expected, clock.to_string().as_bytes()));
                 *clock = 0.0;
             }
         }
@@ -130,14 +130,14 @@ fn refusal(text: &str) -> Refusal {
 }
 
 /// The first thing in `host.toml` that cannot be understood, at its line.
-fn garbled(text: &str, error: &toml::de::Error) -> Trouble {
+fn garbled(text: &str, error: &toml::de::Error) -> PartProblem {
     let at = error.span().map_or(0, |span| span.start.min(text.len()));
     let before = text.as_bytes().get(..at).unwrap_or_default();
     let line = before.iter().filter(|&&byte| byte == b'\n').count();
     let found = text.lines().nth(line).unwrap_or_default();
     let reason = error.message().lines().next().unwrap_or_default();
     let expected = format!("the description of a recording ({})", Name::from(reason));
-    Trouble::line(FILE, u32::try_from(line + 1).ok(), expected, found.as_bytes())
+    PartProblem::line(FILE, u32::try_from(line + 1).ok(), expected, found.as_bytes())
 }
 
 #[cfg(test)]

@@ -19,14 +19,14 @@ const NOT_OURS: &str = "the recording's owner does not let you read it";
 
 /// Something in a recording that was not used.
 #[derive(Debug, Clone)]
-pub(super) struct Trouble {
+pub(super) struct PartProblem {
     path: String,
     line: Option<u32>,
     expected: String,
     found: Vec<u8>,
 }
 
-impl Trouble {
+impl PartProblem {
     pub(super) fn file(path: &str, expected: impl Into<String>, found: &[u8]) -> Self {
         Self::line(path, None, expected, found)
     }
@@ -49,7 +49,7 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for PartProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Problem::new(&self.source(), self.expected.as_str(), &self.found).fmt(f)
     }
@@ -63,7 +63,7 @@ pub(super) struct Parts {
     end: Files,
     /// Files of neither end: a recording of one time without a description.
     bare: Files,
-    troubles: Vec<Trouble>,
+    troubles: Vec<PartProblem>,
     /// The first thing that we may not read, and how many there are.
     denied: Option<(String, usize)>,
     entries: usize,
@@ -80,7 +80,7 @@ impl Parts {
     /// Notes that something was not used.
     pub(super) fn trouble(&mut self, path: &str, expected: impl Into<String>, found: &str) {
         if self.troubles.len() < 1000 {
-            self.troubles.push(Trouble::file(path, expected, found.as_bytes()));
+            self.troubles.push(PartProblem::file(path, expected, found.as_bytes()));
         }
     }
 
@@ -179,17 +179,17 @@ impl Parts {
     fn tell_whole(&mut self) {
         let mut whole = Vec::new();
         if let Some(why) = self.broken.take() {
-            whole.push(Trouble::file("recording", "a whole archive", why.as_bytes()));
+            whole.push(PartProblem::file("recording", "a whole archive", why.as_bytes()));
         }
         if let Some((first, count)) = self.denied.take() {
             let found = match count {
                 1 => "permission denied".to_owned(),
                 _ => format!("permission denied, and {} more so", count - 1),
             };
-            whole.push(Trouble::file(&first, "what you may read", found.as_bytes()));
+            whole.push(PartProblem::file(&first, "what you may read", found.as_bytes()));
         }
         if self.manifest.is_none() && self.has_ends() {
-            whole.push(Trouble::file(FILE, "the description of the recording", b"none"));
+            whole.push(PartProblem::file(FILE, "the description of the recording", b"none"));
         }
         self.troubles.splice(0..0, whole);
     }
@@ -217,7 +217,7 @@ impl Parts {
     fn choose_end(&mut self) -> &'static str {
         if self.end.is_empty() && !self.start.is_empty() {
             let (expected, found) = ("the files of the later end", "none: the earlier is shown");
-            self.troubles.insert(0, Trouble::file("end", expected, found.as_bytes()));
+            self.troubles.insert(0, PartProblem::file("end", expected, found.as_bytes()));
             self.end = std::mem::take(&mut self.start);
             return "start";
         }

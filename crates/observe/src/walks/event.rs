@@ -23,12 +23,12 @@ pub(super) struct Event {
     /// As `perf list` has it.
     pub(super) name: &'static str,
     pub(super) role: Role,
-    pub(super) what: What,
+    pub(super) what: EventSource,
 }
 
 /// How the kernel is asked for it.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum What {
+pub(super) enum EventSource {
     Hardware(Hardware),
     /// A miss of a TLB: the kernel knows what each kind of processor calls that.
     Miss(CacheId, CacheOp),
@@ -40,18 +40,18 @@ pub(super) enum What {
 
 /// Those that the kernel has a name for.
 pub(super) const EVENTS: [Event; 5] = [
-    event("cycles", Role::Cycles, What::Hardware(Hardware::CPU_CYCLES)),
-    event("instructions", Role::Instructions, What::Hardware(Hardware::INSTRUCTIONS)),
-    event("dTLB-load-misses", Role::LoadMisses, What::Miss(CacheId::DTLB, CacheOp::READ)),
-    event("dTLB-store-misses", Role::StoreMisses, What::Miss(CacheId::DTLB, CacheOp::WRITE)),
-    event("iTLB-load-misses", Role::FetchMisses, What::Miss(CacheId::ITLB, CacheOp::READ)),
+    event("cycles", Role::Cycles, EventSource::Hardware(Hardware::CPU_CYCLES)),
+    event("instructions", Role::Instructions, EventSource::Hardware(Hardware::INSTRUCTIONS)),
+    event("dTLB-load-misses", Role::LoadMisses, EventSource::Miss(CacheId::DTLB, CacheOp::READ)),
+    event("dTLB-store-misses", Role::StoreMisses, EventSource::Miss(CacheId::DTLB, CacheOp::WRITE)),
+    event("iTLB-load-misses", Role::FetchMisses, EventSource::Miss(CacheId::ITLB, CacheOp::READ)),
 ];
 
-pub(super) const fn event(name: &'static str, role: Role, what: What) -> Event {
+pub(super) const fn event(name: &'static str, role: Role, what: EventSource) -> Event {
     Event { name, role, what }
 }
 
-impl What {
+impl EventSource {
     /// A counter of it, to be told whom to count.
     pub(super) fn counter<'a>(self) -> Builder<'a> {
         match self {

@@ -5,7 +5,7 @@
 //! and `DTLB_STORE_MISSES.WALK_ACTIVE` of Skylake, Ice Lake and Sapphire Rapids). Not tried on any of them: we had
 //! virtual machines only.
 
-use super::event::{Event, Role, What, event};
+use super::event::{Event, EventSource, Role, event};
 use crate::root::HostRoot;
 use crate::text::{lines, number};
 
@@ -16,10 +16,10 @@ const SKYLAKE_ON: [u32; 14] =
 const SAPPHIRE_RAPIDS_ON: [u32; 2] = [0x8F, 0xCF];
 
 /// Counted while at least one walk is under way.
-const fn walks(number: u64) -> What {
+const fn walks(number: u64) -> EventSource {
     const UMASK: u64 = 0x10 << 8;
     const AT_LEAST_ONE: u64 = 1 << 24;
-    What::Raw(number | UMASK | AT_LEAST_ONE)
+    EventSource::Raw(number | UMASK | AT_LEAST_ONE)
 }
 
 const LOADS: &str = "dtlb_load_misses.walk_active";
@@ -66,7 +66,7 @@ mod tests {
         };
         let numbers = |events: Vec<Event>| -> Vec<u64> {
             let number = |event: Event| match event.what {
-                What::Raw(number) => number,
+                EventSource::Raw(number) => number,
                 _ => 0,
             };
             events.into_iter().map(number).collect()

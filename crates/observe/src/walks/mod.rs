@@ -22,7 +22,7 @@ const MOST_COUNTERS: usize = 900;
 
 /// Who is counted.
 #[derive(Debug, Clone, Copy)]
-pub enum Counted<'a> {
+pub enum WalkTarget<'a> {
     /// The threads of these processes, and the threads and processes that they start meanwhile.
     Processes(&'a [u32]),
     /// Everything on all processors.
@@ -31,7 +31,7 @@ pub enum Counted<'a> {
 
 /// Counters at work.
 #[derive(Debug)]
-pub struct Counting {
+pub struct WalkCounters {
     began: Instant,
     subjects: u64,
     left_out: u64,
@@ -59,20 +59,20 @@ enum Refused {
 
 /// Whom one counter counts.
 #[derive(Debug, Clone, Copy)]
-enum Subject {
+enum CounterScope {
     Thread(i32),
     Processor(usize),
 }
 
-impl Counting {
+impl WalkCounters {
     /// Opens counters for all, and starts them.
-    pub fn begin(host: &HostRoot, counted: Counted<'_>) -> Self {
+    pub fn begin(host: &HostRoot, counted: WalkTarget<'_>) -> Self {
         let walking = intel::walking(host);
         let known = EVENTS.into_iter().chain(walking);
         Self::of(&subjects(host, counted), known.collect())
     }
 
-    fn of(subjects: &[Subject], events: Vec<Event>) -> Self {
+    fn of(subjects: &[CounterScope], events: Vec<Event>) -> Self {
         let count = |event| Count { event, counters: Vec::new(), refused: None };
         let counts: Vec<Count> = events.into_iter().map(count).collect();
         let most = MOST_COUNTERS / counts.len().max(1);
@@ -90,7 +90,7 @@ impl Counting {
     }
 
     /// Whether it is counted: a thread may have ended.
-    fn open(&mut self, subject: Subject) -> bool {
+    fn open(&mut self, subject: CounterScope) -> bool {
         let mut opened = false;
         for count in self.counts.iter_mut().filter(|count| count.refused.is_none()) {
             let built = match build(count.event, subject, self.user_only) {
@@ -203,12 +203,12 @@ fn scaled(count: u64, enabled: u64, running: u64) -> u64 {
 }
 
 /// An error without a reason is a thread that has ended.
-fn build(event: Event, subject: Subject, user_only: bool) -> Result<Counter, Option<Refused>> {
+fn build(event: Event, subject: CounterScope, user_only: bool) -> Result<Counter, Option<Refused>> {
     let mut builder = event.what.counter();
     builder.read_format(ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING);
     match subject {
-        Subject::Thread(id) => builder.observe_pid(id).any_cpu().inherit(true),
-        Subject::Processor(id) => builder.any_pid().one_cpu(id),
+        CounterScope::Thread(id) => builder.observe_pid(id).any_cpu().inherit(true),
+        CounterScope::Processor(id) => builder.any_pid().one_cpu(id),
     };
     builder.exclude_kernel(user_only).exclude_hv(user_only);
     builder.build().map_err(|error| match Errno::from_io_error(&error) {
@@ -221,21 +221,21 @@ fn build(event: Event, subject: Subject, user_only: bool) -> Result<Counter, Opt
     })
 }
 
-fn subjects(host: &HostRoot, counted: Counted<'_>) -> Vec<Subject> {
+fn subjects(host: &HostRoot, counted: WalkTarget<'_>) -> Vec<CounterScope> {
     match counted {
-        Counted::Machine => {
+        WalkTarget::Machine => {
             let processors = host.numbered("sys/devices/system/cpu", "cpu").into_iter();
             processors
-                .filter_map(|id| Some(Subject::Processor(usize::try_from(id).ok()?)))
+                .filter_map(|id| Some(CounterScope::Processor(usize::try_from(id).ok()?)))
                 .collect()
         }
-        Counted::Processes(pids) => pids.iter().flat_map(|pid| threads(host, *pid)).collect(),
+        WalkTarget::Processes(pids) => pids.iter().flat_map(|pid| threads(host, *pid)).collect(),
     }
 }
 
-fn threads(host: &HostRoot, pid: u32) -> impl Iterator<Item = Subject> {
+fn threads(host: &HostRoot, pid: u32) -> impl Iterator<Item = CounterScope> {
     let ids = host.numbered(&format!("proc/{pid}/task"), "").into_iter();
-    ids.filter_map(|id| Some(Subject::Thread(i32::try_from(id).ok()?)))
+    ids.filter_map(|id| Some(CounterScope::Thread(i32::try_from(id).ok()?)))
 }
 
 #[cfg(test)]
@@ -244,14 +244,14 @@ mod tests {
 
     use perf_event::events::Software;
 
-    use super::event::{Role, What, event};
+    use super::event::{EventSource, Role, event};
     use super::*;
 
     /// Every kernel counts faults, also where there are no counters of a processor: the way is the same.
     const FAULTS: Event =
-        event("page-faults", Role::LoadMisses, What::Software(Software::PAGE_FAULTS));
+        event("page-faults", Role::LoadMisses, EventSource::Software(Software::PAGE_FAULTS));
     /// The kernel has some ten software events. A raw event may exist whatever its number: it is the processor's.
-    const NONE: Event = event("none", Role::Cycles, What::Software(Software(u64::MAX)));
+    const NONE: Event = event("none", Role::Cycles, EventSource::Software(Software(u64::MAX)));
 
     fn touch(pages: usize) {
         // larger than what malloc keeps, so that each time it is new to us
@@ -271,9 +271,9 @@ mod tests {
             std::thread::spawn(|| touch(1000)).join().unwrap();
             told.send(()).unwrap();
         });
-        let all = subjects(&host, Counted::Processes(&[std::process::id()]));
+        let all = subjects(&host, WalkTarget::Processes(&[std::process::id()]));
         assert!(all.len() >= 2, "{all:?}");
-        let counting = Counting::of(&all, vec![FAULTS]);
+        let counting = WalkCounters::of(&all, vec![FAULTS]);
         begin.send(()).unwrap();
         done.recv().unwrap();
         touch(1000);
@@ -287,8 +287,9 @@ mod tests {
 
     #[test]
     fn an_event_that_nobody_has_is_absent_and_says_so() {
-        let own = subjects(&HostRoot::live().unwrap(), Counted::Processes(&[std::process::id()]));
-        let walks = Counting::of(&own, vec![NONE, FAULTS]).end();
+        let own =
+            subjects(&HostRoot::live().unwrap(), WalkTarget::Processes(&[std::process::id()]));
+        let walks = WalkCounters::of(&own, vec![NONE, FAULTS]).end();
         assert_eq!(walks.cycles.get(), None);
         assert_eq!(walks.cycles.source.path(), "perf event none");
         assert!(walks.load_misses.get().is_some(), "{walks:?}");
@@ -297,14 +298,14 @@ mod tests {
 
     #[test]
     fn who_has_ended_is_not_counted() {
-        let walks = Counting::of(&[Subject::Thread(i32::MAX)], vec![FAULTS]).end();
+        let walks = WalkCounters::of(&[CounterScope::Thread(i32::MAX)], vec![FAULTS]).end();
         assert_eq!((walks.load_misses.get(), walks.counted), (None, 0));
     }
 
     #[test]
     fn too_many_are_left_out_and_told() {
         let own = i32::try_from(std::process::id()).unwrap();
-        let walks = Counting::of(&vec![Subject::Thread(own); 1000], vec![FAULTS]).end();
+        let walks = WalkCounters::of(&vec![CounterScope::Thread(own); 1000], vec![FAULTS]).end();
         assert_eq!((walks.counted, walks.left_out), (900, 100));
     }
 

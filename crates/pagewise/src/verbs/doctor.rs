@@ -10,7 +10,7 @@ use pagewise_report::{Answer, text};
 use super::{Outcome, Page, scan};
 use crate::accepted::{self, Accepted};
 use crate::cli::{self, Global};
-use crate::cost::{self, Started};
+use crate::cost::{self, CostMeter};
 use crate::output::{self, Printed};
 use crate::trouble::Advised;
 use crate::{input, room, screen};
@@ -20,7 +20,7 @@ const PAGE: Page = Page { noun: Noun::Doctor, text: text::doctor, json: json::do
 pub(super) fn run(
     global: &Global,
     wanted: &cli::Doctor,
-    started: Started,
+    started: CostMeter,
 ) -> anyhow::Result<Outcome> {
     if wanted.list || wanted.explain.is_some() {
         return explain(global, wanted.explain.as_deref());
@@ -37,7 +37,7 @@ pub(super) fn run(
     if wanted.oom {
         all.retain(|finding| finding.id == pagewise_decide::oom::RULE);
     }
-    let chosen = Chosen::of(all, &accepted);
+    let chosen = ShownFindings::of(all, &accepted);
     let verdict = pagewise_decide::judge(&interval);
     let answer = Answer {
         interval: &interval,
@@ -97,13 +97,13 @@ fn accepted(global: &Global, wanted: &cli::Doctor) -> anyhow::Result<Accepted> {
 }
 
 /// The findings that are shown, and how many are not.
-struct Chosen {
+struct ShownFindings {
     findings: Vec<Finding>,
     hidden: usize,
     ignored: usize,
 }
 
-impl Chosen {
+impl ShownFindings {
     fn of(all: Vec<Finding>, accepted: &Accepted) -> Self {
         let least = match accepted.min_severity.unwrap_or(cli::Severity::Warning) {
             cli::Severity::Info => Severity::Info,
@@ -157,7 +157,7 @@ mod tests {
         let all = [Severity::Critical, Severity::Warning, Severity::Warning, Severity::Info];
         let shown = |min_severity| {
             let accepted = Accepted { min_severity, ..Accepted::default() };
-            let chosen = Chosen::of(all.map(finding).to_vec(), &accepted);
+            let chosen = ShownFindings::of(all.map(finding).to_vec(), &accepted);
             (chosen.findings.len(), chosen.hidden, chosen.ignored)
         };
         assert_eq!(shown(Some(cli::Severity::Info)), (4, 0, 0));
@@ -176,7 +176,7 @@ mod tests {
             named("cgroup-v1-limits", Severity::Info),
         ];
         let ignore = ["zram-full", "mglru-off", "fragmentation"].map(str::to_owned).to_vec();
-        let chosen = Chosen::of(all, &Accepted { ignore, min_severity: None });
+        let chosen = ShownFindings::of(all, &Accepted { ignore, min_severity: None });
         assert_eq!(chosen.findings.iter().map(|one| one.id).collect::<Vec<_>>(), ["tier-order"]);
         assert_eq!((chosen.hidden, chosen.ignored), (1, 2));
     }

@@ -22,10 +22,10 @@ use std::process::ExitCode;
 use pagewise_model::{Estimate, Finding, Interval};
 use pagewise_report::Answer;
 use pagewise_report::json::Noun;
-use pagewise_report::text::Look;
+use pagewise_report::text::TextStyle;
 
 use crate::cli::{Cli, Global, Verb};
-use crate::cost::{self, Started};
+use crate::cost::{self, CostMeter};
 use crate::keeper;
 use crate::output::{self, Printed};
 use crate::screen;
@@ -52,7 +52,7 @@ impl From<Outcome> for ExitCode {
 }
 
 /// Does what was typed.
-pub(crate) fn run(cli: &Cli, started: Started) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
     let global = &cli.global;
     match cli.verb.as_ref().unwrap_or(&Verb::Report(Box::default())) {
         Verb::Report(wanted) => report::run(global, wanted, started),
@@ -96,7 +96,7 @@ fn refuse_recording(global: &Global, verb: &str) -> anyhow::Result<()> {
 /// One way to show an answer.
 struct Page {
     noun: Noun,
-    text: fn(&Answer<'_>, Look) -> String,
+    text: fn(&Answer<'_>, TextStyle) -> String,
     json: fn(&Answer<'_>) -> String,
 }
 
@@ -105,7 +105,7 @@ impl Page {
     fn show(
         &self,
         global: &Global,
-        started: Started,
+        started: CostMeter,
         interval: &Interval,
     ) -> anyhow::Result<Printed> {
         let cost = cost::so_far(started, interval);
@@ -121,7 +121,7 @@ impl Page {
         &self,
         global: &Global,
         answer: &Answer<'_>,
-        text: impl FnOnce(&Answer<'_>, Look) -> String,
+        text: impl FnOnce(&Answer<'_>, TextStyle) -> String,
     ) -> anyhow::Result<Printed> {
         let shown = match global.json {
             true => (self.json)(answer),

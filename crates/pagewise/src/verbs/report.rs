@@ -11,13 +11,13 @@ use pagewise_report::view::{Field, ProcessView, Section, Sort, View};
 
 use super::{Outcome, Page, scan};
 use crate::cli::{Global, Report};
-use crate::cost::{self, Started};
+use crate::cost::{self, CostMeter};
 use crate::trouble::Advised;
 use crate::{input, room};
 
 const PAGE: Page = Page { noun: Noun::Report, text: text::report, json: json::report };
 
-pub(super) fn run(global: &Global, wanted: &Report, started: Started) -> anyhow::Result<Outcome> {
+pub(super) fn run(global: &Global, wanted: &Report, started: CostMeter) -> anyhow::Result<Outcome> {
     let mut view = view(wanted);
     refuse_one_look(global, &view)?;
     let host = input::open(global)?;

@@ -8,12 +8,12 @@ use pagewise_report::text;
 
 use super::{Outcome, Page};
 use crate::cli::Global;
-use crate::cost::Started;
+use crate::cost::CostMeter;
 use crate::input;
 
 const PAGE: Page = Page { noun: Noun::Status, text: text::status, json: json::status };
 
-pub(super) fn run(global: &Global, started: Started) -> anyhow::Result<Outcome> {
+pub(super) fn run(global: &Global, started: CostMeter) -> anyhow::Result<Outcome> {
     if global.root.is_none() {
         Confinement::for_facts().enter();
     }

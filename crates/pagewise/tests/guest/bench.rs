@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::boot::{Ran, SAY, answer, document};
+use crate::boot::{ProgramRun, SAY, answer, document};
 
 /// With two processors a guest has a clock that times single requests.
 const RUN: &str = r#"
@@ -22,7 +22,7 @@ const LEVELS: &str = "get levels pagewise bench --quick --size 4M --mix text:100
 
 /// Starts a guest once more if its kernel panicked before the command began: QEMU 7.2 does that to sid's
 /// kernel with two emulated processors, in 1 of some 90 boots seen.
-fn booted(options: &[&str], script: &str) -> Ran {
+fn booted(options: &[&str], script: &str) -> ProgramRun {
     let ran = crate::boot::script(options, script);
     let has_begun = ran.out.contains("== processors");
     if has_begun || !ran.err.contains("the kernel panicked") {

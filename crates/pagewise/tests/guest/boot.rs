@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-pub(crate) use pagewise_testkit::{Ran, finish};
+pub(crate) use pagewise_testkit::{ProgramRun, finish};
 
 /// The static program.
 pub(crate) fn program() -> Command {
@@ -20,7 +20,7 @@ pub(crate) fn lab(arguments: &[&str]) -> Command {
 }
 
 /// A shell script in a guest.
-pub(crate) fn script(options: &[&str], script: &str) -> Ran {
+pub(crate) fn script(options: &[&str], script: &str) -> ProgramRun {
     finish(&mut lab(&[options, &["--", "sh", "-c", script]].concat()))
 }
 

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::boot::{Ran, finish, lab, program};
+use crate::boot::{ProgramRun, finish, lab, program};
 
 /// Where kernels and userlands are kept between runs of these tests.
 pub(crate) fn shared() -> PathBuf {
@@ -70,7 +70,7 @@ fn kvm_answer() -> Option<String> {
 }
 
 /// `lab cache verify` of trixie's kernel in this cache.
-fn verify(cache: &Path) -> Ran {
+fn verify(cache: &Path) -> ProgramRun {
     finish(program().args(["lab", "cache", "verify", "trixie"]).env("PAGEWISE_CACHE", cache))
 }
 

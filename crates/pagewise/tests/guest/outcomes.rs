@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::boot::{Ran, finish, lab, program};
+use crate::boot::{ProgramRun, finish, lab, program};
 use crate::caches;
 use rustix::process::{Pid, Signal};
 
 /// A shell script in a guest of that suite.
-fn script(suite: &str, options: &[&str], script: &str) -> Ran {
+fn script(suite: &str, options: &[&str], script: &str) -> ProgramRun {
     crate::boot::script(&[&["--kernel", suite], options].concat(), script)
 }
 
@@ -184,7 +184,7 @@ fn guest_needs_no_rights() {
 }
 
 /// A cache on a disk of that size, in a mount namespace of its own: it is gone with the command.
-fn on_small_disk(size: &str, arguments: &str) -> Ran {
+fn on_small_disk(size: &str, arguments: &str) -> ProgramRun {
     let own = caches::own();
     let program = std::env::var("PAGEWISE_STATIC").unwrap();
     let script = format!(

@@ -8,13 +8,13 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::boot::{Ran, SAY, answer, answer_of_success, finish, lab, program};
+use crate::boot::{ProgramRun, SAY, answer, answer_of_success, finish, lab, program};
 use crate::caches;
 use serde_json::json;
 
 const SYSTEMD: &str = "--userland=systemd";
 
-fn script(options: &[&str], script: &str) -> Ran {
+fn script(options: &[&str], script: &str) -> ProgramRun {
     crate::boot::script(&[&[SYSTEMD], options].concat(), script)
 }
 

@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::boot::{Ran, SAY, answer, document, finish, lab};
+use crate::boot::{ProgramRun, SAY, answer, document, finish, lab};
 use crate::caches;
 
 fn sources() -> PathBuf {
@@ -24,7 +24,7 @@ fn module(suite: &str) -> String {
 }
 
 /// A shell script in a guest of the suite that has the module.
-fn guest(suite: &str, files: &[String], script: &str) -> Ran {
+fn guest(suite: &str, files: &[String], script: &str) -> ProgramRun {
     let module = module(suite);
     let options = ["--emulate", "--kernel", suite, "--memory", "256M", "--deadline", "5m"];
     let files = files.iter().chain([&module]).flat_map(|file| ["--file", file]);

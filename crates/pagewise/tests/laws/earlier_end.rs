@@ -6,7 +6,7 @@ use std::time::Duration;
 use pagewise_decide::{diagnose, judge};
 use pagewise_model::{Cost, Interval, Snapshot};
 use pagewise_observe::{Scope, snapshot};
-use pagewise_report::text::{self, Look};
+use pagewise_report::text::{self, TextStyle};
 use pagewise_report::view::{ProcessView, Sort, View};
 use pagewise_report::{Answer, json};
 
@@ -42,11 +42,11 @@ fn told(interval: &Interval) -> Vec<String> {
     let page = |sort| {
         let processes = Some(ProcessView { sort, ..ProcessView::default() });
         let view = View { processes, ..View::default() };
-        text::report_in_view(&answer, &view, Look { width: 100, colour: false })
+        text::report_in_view(&answer, &view, TextStyle { width: 100, colour: false })
     };
     let pages = [Sort::Size, Sort::Swap, Sort::Growth, Sort::Refaults, Sort::Cpu].map(page);
     let thp = format!("{:?}", interval.process_changes());
-    [json::report(&answer), text::status(&answer, Look { width: 100, colour: false }), thp]
+    [json::report(&answer), text::status(&answer, TextStyle { width: 100, colour: false }), thp]
         .into_iter()
         .chain(pages)
         .collect()

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use crate::scene::Scene;
 use pagewise_decide::{RULES, diagnose, judge};
 use pagewise_model::{Cost, Interval};
-use pagewise_report::text::Look;
+use pagewise_report::text::TextStyle;
 use pagewise_report::{Answer, json, text};
 use pagewise_testkit::Work;
 
@@ -190,7 +190,7 @@ fn stages(work: &mut Work, scene: &Scene) -> Vec<(String, u64)> {
 }
 
 fn page(answer: &Answer<'_>) -> String {
-    text::report(answer, Look { width: 100, colour: false })
+    text::report(answer, TextStyle { width: 100, colour: false })
 }
 
 fn printed(interval: &Interval, print: fn(&Answer<'_>) -> String) -> String {

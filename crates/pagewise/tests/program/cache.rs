@@ -5,10 +5,10 @@ use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use crate::program::{Ran, empty_folder, finish, pagewise};
+use crate::program::{ProgramRun, empty_folder, finish, pagewise};
 
 /// `lab cache list` with these variables and none of the others.
-fn list(variables: &[(&str, &Path)]) -> Ran {
+fn list(variables: &[(&str, &Path)]) -> ProgramRun {
     let mut command = pagewise(&["lab", "cache", "list"]);
     for name in ["PAGEWISE_CACHE", "XDG_CACHE_HOME", "HOME"] {
         command.env_remove(name);

@@ -19,7 +19,7 @@ use crate::program::empty_folder;
 use pagewise_lab::experiment::{EXPERIMENT, RUNS, SUMMARY};
 use pagewise_lab::library::BUILT_IN;
 use pagewise_model::Name;
-use pagewise_testkit::hostile::{Corpus, FILE, Good, Hostile, Kind};
+use pagewise_testkit::hostile::{Corpus, FILE, Hostile, Kind, SeedInputs};
 use pagewise_testkit::scene::recording;
 
 const HOST: &str = "debian-sid-7.2-x86_64-512m-zram-full";
@@ -38,7 +38,7 @@ fn corpus() -> Corpus {
     let evidence = pagewise_lab::fuzzing::evidence();
     let parts = evidence.split(|&byte| byte == 0xff).map(<[u8]>::to_vec);
     let names = [EXPERIMENT, RUNS, SUMMARY].map(str::to_owned);
-    Corpus::new(Good {
+    Corpus::new(SeedInputs {
         host: HOST,
         evidence: names.into_iter().zip(parts).collect(),
         journal: pagewise_apply::fuzzing::seed(),

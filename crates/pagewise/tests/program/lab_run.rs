@@ -4,17 +4,17 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::program::{Ran, finish};
+use crate::program::{ProgramRun, finish};
 use serde_json::Value;
 
 /// With a folder of its own for what is the user's.
-fn lab(home: &Path, arguments: &[&str]) -> Ran {
+fn lab(home: &Path, arguments: &[&str]) -> ProgramRun {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pagewise"));
     command.arg("lab").args(arguments).env("XDG_CONFIG_HOME", home);
     finish(&mut command)
 }
 
-fn document(ran: &Ran) -> Value {
+fn document(ran: &ProgramRun) -> Value {
     assert_eq!(ran.status, 0, "{}", ran.err);
     serde_json::from_str(&ran.out).expect("JSON on standard output")
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::program::{Ran, empty_folder, finish, pagewise};
+use crate::program::{ProgramRun, empty_folder, finish, pagewise};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -30,12 +30,12 @@ impl Place {
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    fn run(&self, arguments: &[&str]) -> ProgramRun {
         finish(&mut self.command(arguments))
     }
 
     /// A against A, with as few runs as tell anything.
-    fn trial(&self, options: &[&str], command: &[&str]) -> Ran {
+    fn trial(&self, options: &[&str], command: &[&str]) -> ProgramRun {
         self.run(&[&["trial", "--aa", "--warm-up", "1"], options, &["--"], command].concat())
     }
 }

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::program::{Ran, empty_folder, finish, pagewise};
+use crate::program::{ProgramRun, empty_folder, finish, pagewise};
 
-fn undo(state: &Path, arguments: &[&str]) -> Ran {
+fn undo(state: &Path, arguments: &[&str]) -> ProgramRun {
     let mut command = pagewise(&[&["undo"], arguments].concat());
     finish(command.env("PAGEWISE_STATE", state).env("PAGEWISE_LOCK", state.join("run")))
 }
@@ -51,11 +51,11 @@ impl Planted {
         path
     }
 
-    fn undo(&self) -> Ran {
+    fn undo(&self) -> ProgramRun {
         undo(&self.state(), &[])
     }
 
-    fn forget(&self, id: &str) -> Ran {
+    fn forget(&self, id: &str) -> ProgramRun {
         undo(&self.state(), &["--forget", id])
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use pagewise_lab::workload::{Said, Workload, said};
+use pagewise_lab::workload::{Workload, WorkloadSummary, said};
 use pagewise_stats::SAID;
 
 use crate::program::{empty_folder, finish, pagewise, run};
@@ -15,7 +15,7 @@ const SWAP: [&str; 6] = ["swap", "data=8M", "code=2M", "window=1M", "step=4K", "
 const COLD: [&str; 5] = ["coldpages", "data=4M", "library=1M", "stream=1M", "operations=20000"];
 const REDIS: [&str; 3] = ["redis", "records=2000", "requests=1000"];
 
-fn answer(arguments: &[&str]) -> Said {
+fn answer(arguments: &[&str]) -> WorkloadSummary {
     let ran = run(&[&["lab", "workload"], arguments].concat());
     assert_eq!((ran.status, ran.err.as_str()), (0, ""));
     let said = said(&ran.out).expect("its last line");

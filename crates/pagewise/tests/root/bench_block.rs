@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pagewise_bench::block::{
-    Bench, Candidate, Disk, Entrant, Pages, Progress, Wanted, Watch, measure_devices,
+    Bench, BlockSpec, Candidate, Disk, Entrant, Pages, Progress, Watch, measure_devices,
 };
 use pagewise_model::lend::{Lender, LoanId, ZramDevice, ZramSpec};
 use pagewise_model::{Bytes, Direction, Refusal};
@@ -36,15 +36,15 @@ fn offered() -> Vec<Candidate> {
     words.map(|algorithm| Candidate { algorithm, level: None }).collect()
 }
 
-fn wanted(candidates: Vec<Candidate>) -> Wanted {
+fn wanted(candidates: Vec<Candidate>) -> BlockSpec {
     let jobs = vec![1, 2];
-    Wanted { jobs, ..Wanted::of(candidates, Duration::from_secs(4), 3) }
+    BlockSpec { jobs, ..BlockSpec::of(candidates, Duration::from_secs(4), 3) }
 }
 
 fn run(
     lender: &mut dyn Lender,
     pages: &Pages,
-    wanted: &Wanted,
+    wanted: &BlockSpec,
     progress: &mut dyn FnMut(&Progress, &AtomicBool),
 ) -> Bench {
     let stop = AtomicBool::new(false);
@@ -100,7 +100,7 @@ fn writes_leave_contents_and_the_ratio_is_that_of_mm_stat() {
     let (mut lender, pages) = (ZramLender::new(), pages());
     let candidate = offered().pop().expect("an algorithm");
     let directions = vec![Direction::Write];
-    let wanted = Wanted { directions, references: false, ..wanted(vec![candidate]) };
+    let wanted = BlockSpec { directions, references: false, ..wanted(vec![candidate]) };
     let mut looking = Looking { lender: &mut lender, pages: &pages, stat: Vec::new() };
     let bench = run(&mut looking, &pages, &wanted, &mut |_, _| {});
     assert!(bench.rows().iter().all(|row| row.figures.requests > 0));
@@ -223,7 +223,7 @@ fn a_disk_is_written_only_where_that_is_asked_for() {
     let mut ways = |disk: Disk| {
         let candidates = offered().into_iter().take(1).collect();
         let blocks = vec![Bytes::new(4096)];
-        let wanted = Wanted { disk: Some(disk), blocks, ..wanted(candidates) };
+        let wanted = BlockSpec { disk: Some(disk), blocks, ..wanted(candidates) };
         let bench = run(&mut lender, &pages, &wanted, &mut |_, _| {});
         assert!(bench.failures.is_empty(), "{:?}", bench.failures);
         let references = bench.references();

@@ -5,11 +5,11 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 
-use crate::program::{Ran, empty_folder, finish, pagewise};
+use crate::program::{ProgramRun, empty_folder, finish, pagewise};
 
 const STRANGER: u32 = 65534;
 
-fn lab_cache(cache: &Path, words: &[&str]) -> Ran {
+fn lab_cache(cache: &Path, words: &[&str]) -> ProgramRun {
     let mut command = pagewise(&[&["lab", "cache"], words].concat());
     finish(command.env("PAGEWISE_CACHE", cache))
 }

@@ -8,7 +8,7 @@ use pagewise_model::{Bytes, Disturbed, Ends, Estimate, EstimateSource, MemoryKin
 use pagewise_observe::HostRoot;
 use pagewise_pages::codec::Algorithm;
 use pagewise_pages::estimate::{Origin as Of, estimate};
-use pagewise_pages::huge::Place;
+use pagewise_pages::huge::PagePosition;
 use pagewise_pages::kernel::KERNELS;
 use pagewise_pages::tally::{Engine, Question, Tally};
 use pagewise_sample::{Choice, Options, Origin, Sharing, Target as Source, open};
@@ -38,7 +38,7 @@ fn looked(pids: &[u32], choice: Choice, seed: u64) -> Estimate {
     let (mut engine, mut tally) = (Engine::new(&question), Tally::new(&question));
     let add = |origin: &Origin, page: &[u8]| {
         let (number, kind) = (origin.page, MemoryKind::Anonymous);
-        let place = Place { number, kind, huge: origin.huge, share: origin.share };
+        let place = PagePosition { number, kind, huge: origin.huge, share: origin.share };
         engine.add(page, place, &mut tally);
     };
     sampler.run(&mut [add]);

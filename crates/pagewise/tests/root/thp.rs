@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::held::{Held, program};
-use crate::program::{Ran, pagewise, run};
+use crate::program::{ProgramRun, pagewise, run};
 use serde_json::Value;
 
 const MIB: u64 = 1 << 20;
@@ -22,7 +22,7 @@ fn number(document: &Value, path: &str) -> u64 {
     document.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path}: {document}"))
 }
 
-fn refused(ran: &Ran, words: &[&str]) {
+fn refused(ran: &ProgramRun, words: &[&str]) {
     assert_eq!(ran.status, 1, "{} {}", ran.out, ran.err);
     assert!(words.iter().all(|word| ran.err.contains(word)), "{}", ran.err);
     assert!(ran.err.contains("  next   "), "{}", ran.err);

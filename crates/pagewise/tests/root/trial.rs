@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use pagewise_lab::experiment::{Conducted, Control, Heard, conduct};
+use pagewise_lab::experiment::{Control, ExperimentEvent, ExperimentRuns, conduct};
 use pagewise_model::arm::setting;
 use pagewise_model::knob::{Access, Domain, KNOBS};
 use pagewise_model::{Clock, RunEnd, TrialArm, TrialRun, TrialSwap};
@@ -115,9 +115,9 @@ impl Place {
         let state = self.folder.path().join("state");
         std::fs::create_dir_all(&state).unwrap();
         let mut loans = HostLoans::open_in(&state, false).unwrap();
-        let (stop, mut heard) = (AtomicBool::new(false), |_: Heard<'_>| {});
+        let (stop, mut heard) = (AtomicBool::new(false), |_: ExperimentEvent<'_>| {});
         let mut control = Control { stop: &stop, heard: &mut heard };
-        let Conducted { runs, trouble } =
+        let ExperimentRuns { runs, trouble } =
             conduct(experiment, Some(&mut loans.session), &mut control);
         assert_eq!(loans.end(), Vec::<String>::new(), "all went back as it came");
         assert!(trouble.is_none(), "{trouble:?}");

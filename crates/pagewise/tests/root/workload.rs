@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::machine::lender::LoansLender;
-use pagewise_lab::workload::{Said, said};
+use pagewise_lab::workload::{WorkloadSummary, said};
 use pagewise_model::Bytes;
 use pagewise_model::lend::{GroupSpec, Lender, SwapArea, SwapSpec, ZramSpec};
 use tempfile::TempDir;
@@ -45,7 +45,7 @@ impl Short {
         command.env("TMPDIR", env!("CARGO_TARGET_TMPDIR")).args(words).output().unwrap()
     }
 
-    fn answer(&self, words: &[&str]) -> Said {
+    fn answer(&self, words: &[&str]) -> WorkloadSummary {
         let output = self.run(words);
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{}: {complaint}", output.status);

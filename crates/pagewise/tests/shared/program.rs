@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-pub(crate) use pagewise_testkit::{Ran, empty_folder, finish};
+pub(crate) use pagewise_testkit::{ProgramRun, empty_folder, finish};
 
 /// The program with these arguments and none of the caller's colour settings.
 pub(crate) fn pagewise(arguments: &[&str]) -> Command {
@@ -17,11 +17,11 @@ pub(crate) fn pagewise(arguments: &[&str]) -> Command {
 }
 
 /// Runs it to its end.
-pub(crate) fn run(arguments: &[&str]) -> Ran {
+pub(crate) fn run(arguments: &[&str]) -> ProgramRun {
     finish(&mut pagewise(arguments))
 }
 
 /// Runs it to its end in a folder.
-pub(crate) fn run_in(folder: &Path, arguments: &[&str]) -> Ran {
+pub(crate) fn run_in(folder: &Path, arguments: &[&str]) -> ProgramRun {
     finish(pagewise(arguments).current_dir(folder))
 }

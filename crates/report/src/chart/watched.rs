@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A program that is watched while its memory is collapsed: coverage, memory and what it uses, over time.
 
-use pagewise_model::Moment;
+use pagewise_model::WatchSample;
 use plotters::prelude::*;
 
 use super::plane::{Axes, Axis, LOW, Plane, Point, Scale, draw, path, room};
@@ -10,9 +10,9 @@ use crate::watched::{covered, is_counted, is_shared, used};
 
 /// Three pictures below each other with the same time across. Grey behind them: a fork shares the
 /// memory. Dashed: blocks were collapsed.
-pub fn watched(moments: &[Moment]) -> Vec<String> {
+pub fn watched(moments: &[WatchSample]) -> Vec<String> {
     let counted = is_counted(moments);
-    let line = |value: &dyn Fn(&Moment) -> Option<f64>| -> Vec<Point> {
+    let line = |value: &dyn Fn(&WatchSample) -> Option<f64>| -> Vec<Point> {
         moments.iter().filter_map(|moment| Some((moment.seconds, value(moment)?))).collect()
     };
     let coverage = line(&covered);
@@ -31,7 +31,7 @@ pub fn watched(moments: &[Moment]) -> Vec<String> {
 }
 
 fn one(
-    moments: &[Moment],
+    moments: &[WatchSample],
     line: Vec<Point>,
     title: &str,
     ends: Option<[f64; 2]>,
@@ -55,7 +55,7 @@ fn one(
 }
 
 /// What happened meanwhile.
-fn behind(plane: &mut Plane<'_>, moments: &[Moment], up: [f64; 2]) -> super::plane::Drawn {
+fn behind(plane: &mut Plane<'_>, moments: &[WatchSample], up: [f64; 2]) -> super::plane::Drawn {
     for shared in moments.chunk_by(|a, b| is_shared(a) == is_shared(b)) {
         let (Some(first), Some(last)) = (shared.first(), shared.last()) else { continue };
         if is_shared(first) {

@@ -4,10 +4,10 @@
 use super::{escaped, page};
 use crate::text::header::machine;
 use crate::watched::{Phase, is_counted, phases};
-use crate::{Watched, chart, told};
+use crate::{WatchReport, chart, told};
 
 /// What a reader may keep.
-pub fn watched(watched: &Watched<'_>) -> String {
+pub fn watched(watched: &WatchReport<'_>) -> String {
     let collapse = watched.done.collapse;
     let names: Vec<String> = collapse
         .processes
@@ -30,7 +30,7 @@ fn quiet(text: &str) -> String {
     format!("<p class=\"quiet\">{}</p>\n", escaped(text))
 }
 
-fn summary(watched: &Watched<'_>) -> String {
+fn summary(watched: &WatchReport<'_>) -> String {
     let collapse = watched.done.collapse;
     let text = format!(
         "{} blocks were collapsed in {} passes, which took {} of processor time and added {}. Memory \
@@ -47,7 +47,7 @@ fn summary(watched: &Watched<'_>) -> String {
     format!("<p>{}</p>\n", escaped(&text))
 }
 
-fn pictures(watched: &Watched<'_>) -> String {
+fn pictures(watched: &WatchReport<'_>) -> String {
     let all = chart::watched(watched.moments);
     if all.is_empty() {
         return quiet("It ended before there was anything to draw.");
@@ -64,7 +64,7 @@ fn pictures(watched: &Watched<'_>) -> String {
     format!("<figure>\n{}\n<figcaption>{caption}</figcaption>\n</figure>\n", all.join("\n"))
 }
 
-fn table(watched: &Watched<'_>) -> String {
+fn table(watched: &WatchReport<'_>) -> String {
     let counted = is_counted(watched.moments);
     let used = if counted { "CPU for a request" } else { "CPU in a second" };
     let phases = phases(watched.moments);
@@ -109,12 +109,12 @@ mod tests {
         let snapshot = Snapshot::default();
         let done = Collapsed { snapshot: &snapshot, collapse: &collapse, cost: Cost::default() };
         let moments = server();
-        let page = watched(&Watched { done, moments: &moments, counter: Some("count <x>") });
+        let page = watched(&WatchReport { done, moments: &moments, counter: Some("count <x>") });
         for text in ["&lt;b&gt; (pid 7)", "350 blocks", "the fork is gone", "count &lt;x&gt;"] {
             assert!(page.contains(text), "{text}: {page}");
         }
         assert_eq!((page.matches("<svg").count(), page.matches("2.00 µs").count()), (3, 5));
-        let empty = watched(&Watched { done, moments: &[], counter: None });
+        let empty = watched(&WatchReport { done, moments: &[], counter: None });
         assert!(empty.contains("before there was anything"), "{empty}");
     }
 }

@@ -14,13 +14,13 @@ use super::kit::{clip, clip_start};
 
 /// Which part of a name says most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keep {
+pub(super) enum NamePart {
     Start,
     End,
 }
 
 /// The names, each in at most `width` columns. From a width of 10 on, names that differ stay different.
-pub(super) fn elide(names: &[&str], width: usize, keep: Keep) -> Vec<String> {
+pub(super) fn elide(names: &[&str], width: usize, keep: NamePart) -> Vec<String> {
     let mut distinct: Vec<&str> = names.to_vec();
     distinct.sort_unstable();
     distinct.dedup();
@@ -31,7 +31,7 @@ pub(super) fn elide(names: &[&str], width: usize, keep: Keep) -> Vec<String> {
 }
 
 /// Shortens different names; some may still look alike.
-fn shortened(names: &[&str], width: usize, keep: Keep) -> Vec<String> {
+fn shortened(names: &[&str], width: usize, keep: NamePart) -> Vec<String> {
     let mut short: Vec<String> = names.iter().map(|name| clipped(name, width, keep)).collect();
     let mut alike: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, text) in short.iter().enumerate() {
@@ -47,15 +47,15 @@ fn shortened(names: &[&str], width: usize, keep: Keep) -> Vec<String> {
     short
 }
 
-fn clipped(name: &str, width: usize, keep: Keep) -> String {
+fn clipped(name: &str, width: usize, keep: NamePart) -> String {
     match keep {
-        Keep::Start => clip(name, width).into_owned(),
-        Keep::End => clip_start(name, width).into_owned(),
+        NamePart::Start => clip(name, width).into_owned(),
+        NamePart::End => clip_start(name, width).into_owned(),
     }
 }
 
 /// Different names that begin or end alike, from where they differ.
-fn from_difference(names: &[&str], width: usize, keep: Keep) -> Vec<String> {
+fn from_difference(names: &[&str], width: usize, keep: NamePart) -> Vec<String> {
     let start = common_start(names);
     let end = common_end(names, start);
     if start == 0 && end == 0 {
@@ -154,8 +154,8 @@ mod tests {
     #[test]
     fn names_that_fit_stay_and_others_lose_what_says_least() {
         let names = ["init", "a-very-long-name-of-a-program"];
-        assert_eq!(elide(&names, 12, Keep::Start), ["init", "a-very-long…"]);
-        assert_eq!(elide(&["/one/two/three/payload"], 12, Keep::End), ["…ree/payload"]);
+        assert_eq!(elide(&names, 12, NamePart::Start), ["init", "a-very-long…"]);
+        assert_eq!(elide(&["/one/two/three/payload"], 12, NamePart::End), ["…ree/payload"]);
     }
 
     #[test]
@@ -164,17 +164,20 @@ mod tests {
             "kubepods-burstable-pod5f3c1d0e_77aa_4c7e.slice",
             "kubepods-burstable-pod9a11aa02_77aa_4c7e.slice",
         ];
-        assert_eq!(elide(&pods, 20, Keep::Start), ["kubepo…5f3c1d0e_77a…", "kubepo…9a11aa02_77a…"]);
+        assert_eq!(
+            elide(&pods, 20, NamePart::Start),
+            ["kubepo…5f3c1d0e_77a…", "kubepo…9a11aa02_77a…"]
+        );
         let ends = ["postgres: worker process 1", "postgres: worker process 2"];
-        assert_eq!(elide(&ends, 14, Keep::Start), ["post…1", "post…2"]);
+        assert_eq!(elide(&ends, 14, NamePart::Start), ["post…1", "post…2"]);
         let starts = ["/alpha/data/cache/store", "/omega/data/cache/store"];
-        assert_eq!(elide(&starts, 14, Keep::End), ["/alpha/data/…", "/omega/data/…"]);
+        assert_eq!(elide(&starts, 14, NamePart::End), ["/alpha/data/…", "/omega/data/…"]);
     }
 
     #[test]
     fn equal_names_stay_equal() {
         let names = ["postgres: worker process", "postgres: worker process", "x"];
-        let short = elide(&names, 12, Keep::Start);
+        let short = elide(&names, 12, NamePart::Start);
         assert_eq!((short[0].as_str(), short[0] == short[1]), ("postgres: w…", true));
     }
 
@@ -205,7 +208,7 @@ mod tests {
         fn names_fit_and_stay_as_different_as_they_were(
             names in names(),
             width in 10usize..60,
-            keep in prop::sample::select(vec![Keep::Start, Keep::End]),
+            keep in prop::sample::select(vec![NamePart::Start, NamePart::End]),
         ) {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let short = elide(&names, width, keep);

@@ -3,7 +3,7 @@
 //!
 //! Every piece of text passes [`Span::new`], which makes it harmless to a terminal, and every line
 //! passes [`Page::line`], which cuts what is too wide. Sections therefore cannot get either wrong.
-//! Roles become colours only where the [`Look`] allows it; without them the words still say all.
+//! Roles become colours only where the [`TextStyle`] allows it; without them the words still say all.
 //!
 //! A number and its unit stay on one line: they are glued with a no-break space while a paragraph
 //! is wrapped, and the space is an ordinary one again when it is printed.
@@ -15,7 +15,7 @@ use pagewise_model::{Name, printable};
 use textwrap::{Options, WordSplitter};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::Look;
+use super::TextStyle;
 
 /// Narrower terminals are not served: nothing would be readable.
 const NARROWEST: usize = 40;
@@ -247,7 +247,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    pub(super) fn new(look: Look) -> Self {
+    pub(super) fn new(look: TextStyle) -> Self {
         let table_width = look.width.clamp(NARROWEST, WIDEST_TABLE);
         Self {
             width: table_width.min(WIDEST),
@@ -450,7 +450,7 @@ mod tests {
     }
 
     fn printed(width: usize, print: impl FnOnce(&mut Page)) -> String {
-        let mut page = Page::new(Look { width, colour: false });
+        let mut page = Page::new(TextStyle { width, colour: false });
         print(&mut page);
         page.finish()
     }

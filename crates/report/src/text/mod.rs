@@ -43,7 +43,10 @@ mod zones;
 mod zram;
 
 use crate::view::View;
-use crate::{Answer, Benched, Collapsed, HugeSeen, Merged, Planned, Restrained, Scanned, Tried};
+use crate::{
+    Answer, Benched, Collapsed, HugeSeen, Merged, PlannedExperiment, Restrained, ScanReport,
+    TrialReport,
+};
 use kit::Page;
 pub use kit::escape_all_but_colours;
 use pagewise_model::knob::KnobReading;
@@ -52,7 +55,7 @@ pub use process_table::shown_processes;
 
 /// How text may look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct TextStyle {
     /// Columns; prose never uses more than 100, tables what they need.
     pub width: usize,
     /// Whether colours may be used; nothing may depend on them.
@@ -60,32 +63,32 @@ pub struct Look {
 }
 
 /// Everything, on one page.
-pub fn report(answer: &Answer<'_>, look: Look) -> String {
+pub fn report(answer: &Answer<'_>, look: TextStyle) -> String {
     report_in_view(answer, &View::default(), look)
 }
 
 /// What of everything was asked for.
-pub fn report_in_view(answer: &Answer<'_>, view: &View, look: Look) -> String {
+pub fn report_in_view(answer: &Answer<'_>, view: &View, look: TextStyle) -> String {
     printed(look, |page| report::print(page, answer, view))
 }
 
 /// Facts at a glance.
-pub fn status(answer: &Answer<'_>, look: Look) -> String {
+pub fn status(answer: &Answer<'_>, look: TextStyle) -> String {
     printed(look, |page| status::print(page, answer))
 }
 
 /// What each algorithm costs, and which is best for what.
-pub fn bench(benched: &Benched<'_>, look: Look) -> String {
+pub fn bench(benched: &Benched<'_>, look: TextStyle) -> String {
     printed(look, |page| bench::print(page, benched))
 }
 
 /// Findings in full.
-pub fn doctor(answer: &Answer<'_>, look: Look) -> String {
+pub fn doctor(answer: &Answer<'_>, look: TextStyle) -> String {
     doctor_but(answer, 0, look)
 }
 
 /// Findings in full, and how many were left out because their rules are ignored.
-pub fn doctor_but(answer: &Answer<'_>, ignored: usize, look: Look) -> String {
+pub fn doctor_but(answer: &Answer<'_>, ignored: usize, look: TextStyle) -> String {
     printed(look, |page| doctor::print(page, answer, ignored))
 }
 
@@ -95,12 +98,12 @@ pub fn doctor_in_lines(findings: &[Finding]) -> String {
 }
 
 /// Rules in a list.
-pub fn rules(rules: &[RuleExplanation], look: Look) -> String {
+pub fn rules(rules: &[RuleExplanation], look: TextStyle) -> String {
     printed(look, |page| rules::list(page, rules))
 }
 
 /// One rule in full.
-pub fn rule(rule: &RuleExplanation, look: Look) -> String {
+pub fn rule(rule: &RuleExplanation, look: TextStyle) -> String {
     printed(look, |page| rules::explain(page, rule))
 }
 
@@ -109,67 +112,67 @@ pub fn oom(
     answer: &Answer<'_>,
     explained: &[OomExplanation],
     elsewhere: &[String],
-    look: Look,
+    look: TextStyle,
 ) -> String {
     printed(look, |page| oom::print(page, answer, explained, elsewhere))
 }
 
 /// What memory would become.
-pub fn scan(scanned: &Scanned<'_>, look: Look) -> String {
+pub fn scan(scanned: &ScanReport<'_>, look: TextStyle) -> String {
     printed(look, |page| scan::print(page, scanned))
 }
 
 /// One arm against another.
-pub fn trial(tried: &Tried<'_>, look: Look) -> String {
+pub fn trial(tried: &TrialReport<'_>, look: TextStyle) -> String {
     printed(look, |page| trial::print(page, tried))
 }
 
 /// An experiment before it is run.
-pub fn planned(planned: &Planned, look: Look) -> String {
+pub fn planned(planned: &PlannedExperiment, look: TextStyle) -> String {
     printed(look, |page| planned::print(page, planned))
 }
 
 /// Names of experiments and what each asks.
-pub fn experiments(listed: &[(String, String)], look: Look) -> String {
+pub fn experiments(listed: &[(String, String)], look: TextStyle) -> String {
     printed(look, |page| planned::list(page, listed))
 }
 
 /// Where huge pages are.
-pub fn thp(seen: &HugeSeen<'_>, look: Look) -> String {
+pub fn thp(seen: &HugeSeen<'_>, look: TextStyle) -> String {
     printed(look, |page| huge::print(page, seen))
 }
 
 /// What a collapse did.
-pub fn collapse(done: &Collapsed<'_>, look: Look) -> String {
+pub fn collapse(done: &Collapsed<'_>, look: TextStyle) -> String {
     printed(look, |page| huge::collapse::print(page, done))
 }
 
 /// What a pass over zmerge devices gave back.
-pub fn merge(merged: &Merged<'_>, look: Look) -> String {
+pub fn merge(merged: &Merged<'_>, look: TextStyle) -> String {
     printed(look, |page| merge::print(page, merged))
 }
 
 /// Huge pages that are mostly empty.
-pub fn restrain(done: &Restrained<'_>, look: Look) -> String {
+pub fn restrain(done: &Restrained<'_>, look: TextStyle) -> String {
     printed(look, |page| huge::restrain::print(page, done))
 }
 
 /// Settings that belong together, beside what this host has.
-pub fn thp_profiles(knobs: &[KnobReading], look: Look) -> String {
+pub fn thp_profiles(knobs: &[KnobReading], look: TextStyle) -> String {
     printed(look, |page| huge::profiles::print(page, knobs))
 }
 
 /// Two trials side by side.
-pub fn compare(trials: (&Trial, &Trial), metrics: &[Replicated], look: Look) -> String {
+pub fn compare(trials: (&Trial, &Trial), metrics: &[Replicated], look: TextStyle) -> String {
     printed(look, |page| compare::print(page, trials, metrics))
 }
 
 /// What experiments in which nothing differs say about a machine.
-pub fn selftest(found: &SelfTest, look: Look) -> String {
+pub fn selftest(found: &SelfTest, look: TextStyle) -> String {
     printed(look, |page| selftest::print(page, found))
 }
 
-fn printed(look: Look, print: impl FnOnce(&mut Page)) -> String {
+fn printed(look: TextStyle, print: impl FnOnce(&mut Page)) -> String {
     let mut page = Page::new(look);
     print(&mut page);
     page.finish()

@@ -3,9 +3,9 @@
 
 use super::kit::{Line, Page, Role};
 use super::table::{Cell, Column, Table};
-use crate::Planned;
+use crate::PlannedExperiment;
 
-pub(super) fn print(page: &mut Page, planned: &Planned) {
+pub(super) fn print(page: &mut Page, planned: &PlannedExperiment) {
     let title = Line::default().span(Role::Strong, format!("{}: ", planned.experiment));
     page.hang(title, 2, Role::Plain, &planned.about);
     if let Some(claim) = &planned.claim {
@@ -26,7 +26,7 @@ pub(super) fn print(page: &mut Page, planned: &Planned) {
     page.fact("Takes", &format!("about {}", time(planned.seconds)));
 }
 
-fn arms(page: &mut Page, planned: &Planned) {
+fn arms(page: &mut Page, planned: &PlannedExperiment) {
     page.heading("Arms", "the first is what the others are held against");
     let columns = vec![Column::name("arm"), Column::left("swap"), Column::words("sets")];
     let mut table = Table::new(2, columns);

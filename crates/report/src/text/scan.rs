@@ -9,12 +9,12 @@ use super::duplicates;
 use super::kit::{Line, Page, Role};
 use super::table::{Cell, Column, Table};
 use super::words::{part_of, plural, share};
-use crate::Scanned;
+use crate::ScanReport;
 
 /// Parts that are shown beside the whole; the largest.
 const PARTS: usize = 10;
 
-pub(super) fn print(page: &mut Page, scanned: &Scanned<'_>) {
+pub(super) fn print(page: &mut Page, scanned: &ScanReport<'_>) {
     let Some((whole, parts)) = scanned.estimates.split_first() else { return };
     heading(page, whole, scanned);
     if whole.sampled_pages == 0 {
@@ -53,7 +53,7 @@ fn in_short(algorithm: &AlgorithmEstimate) -> String {
     format!("{} {used}{}", algorithm.name, ratio.unwrap_or_default())
 }
 
-fn heading(page: &mut Page, whole: &Estimate, scanned: &Scanned<'_>) {
+fn heading(page: &mut Page, whole: &Estimate, scanned: &ScanReport<'_>) {
     let source = &whole.source;
     let pid = source.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
     let size = bytes(whole, whole.pages);
@@ -273,7 +273,7 @@ fn part_row(part: &Estimate) -> Vec<Cell> {
     ]
 }
 
-fn notes(page: &mut Page, whole: &Estimate, scanned: &Scanned<'_>) {
+fn notes(page: &mut Page, whole: &Estimate, scanned: &ScanReport<'_>) {
     page.gap();
     let disturbed = &whole.disturbed;
     let text = format!(

@@ -7,7 +7,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::elide::{Keep, elide};
+use super::elide::{NamePart, elide};
 use super::kit::{Line, Page, Role, clip, harmless, wrap};
 
 /// The least that is left of a column that shrinks.
@@ -242,10 +242,10 @@ impl Table {
 
 impl Column {
     /// What of a name that is too long stays; `None` where this is no column of names.
-    fn keep(&self) -> Option<Keep> {
+    fn keep(&self) -> Option<NamePart> {
         match self.give {
-            Give::End => Some(Keep::Start),
-            Give::Start => Some(Keep::End),
+            Give::End => Some(NamePart::Start),
+            Give::Start => Some(NamePart::End),
             Give::Stiff | Give::Wrap => None,
         }
     }
@@ -274,10 +274,10 @@ fn total(widths: impl Iterator<Item = usize>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::Look;
+    use crate::text::TextStyle;
 
     fn printed(width: usize, table: Table) -> String {
-        let mut page = Page::new(Look { width, colour: false });
+        let mut page = Page::new(TextStyle { width, colour: false });
         table.print(&mut page);
         page.finish()
     }

@@ -6,7 +6,7 @@ use pagewise_model::{Bytes, Cgroup, Finding, Limit, Quantity, Snapshot};
 use super::{Case, RULE, holds_nothing, severity};
 use crate::facts::groups::{is_below, system_unit};
 use crate::facts::reclaim;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::{counted, put, quoted, short, writes_and};
 
 /// Groups without swap explain an empty device where they hold at least this share of all
@@ -90,7 +90,7 @@ fn what(host: &Snapshot, groups: &[&Cgroup]) -> String {
     )
 }
 
-fn proof(proof: Proof, group: &&Cgroup) -> Proof {
+fn proof(proof: EvidenceList, group: &&Cgroup) -> EvidenceList {
     let named = |what: &str| format!("{} {what}", group.path);
     proof
         .named(&named("swap.max"), &group.swap_max)

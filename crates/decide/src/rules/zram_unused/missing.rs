@@ -5,7 +5,7 @@ use pagewise_model::{Capability, Evidence, FeatureState, Finding, Interval, Seve
 
 use super::{RULE, severity, swap_is_wanted, with_disk};
 use crate::facts::tiers;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::writes;
 
 pub(super) fn reason(interval: &Interval) -> Option<Finding> {
@@ -55,7 +55,7 @@ fn in_container(host: &Snapshot, zram: &Capability) -> Finding {
               on, up to its own limit. zram helps this container only when the host outside is \
               given a device."
             .to_owned(),
-        evidence: Proof::new()
+        evidence: EvidenceList::new()
             .all(evidence(host, zram))
             .named("container", &host.host.container)
             .done(),
@@ -74,7 +74,7 @@ fn instead(host: &Snapshot) -> String {
 }
 
 fn evidence(host: &Snapshot, zram: &Capability) -> Vec<Evidence> {
-    let proof = Proof::new().all(zram.evidence.iter().cloned());
+    let proof = EvidenceList::new().all(zram.evidence.iter().cloned());
     let proof = proof.named("some avg60", &host.psi.memory.some.avg60);
     with_disk(proof, host)
 }

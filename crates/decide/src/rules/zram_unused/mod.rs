@@ -16,7 +16,7 @@ use pagewise_model::{Bytes, Evidence, Finding, Interval, Severity, Snapshot, Tie
 
 use crate::Rule;
 use crate::facts::{pressure, tiers};
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-unused",
@@ -117,17 +117,18 @@ fn severity(host: &Snapshot) -> Severity {
 }
 
 /// That the device stores nothing, by its tier where it is one.
-fn holds_nothing(case: Case<'_>) -> Proof {
+fn holds_nothing(case: Case<'_>) -> EvidenceList {
     let proof = match case.tier {
-        Some(tier) => Proof::new().named("used", &tier.used),
-        None => Proof::new().named("original", &case.device.mm_stat.original),
+        Some(tier) => EvidenceList::new().named("used", &tier.used),
+        None => EvidenceList::new().named("original", &case.device.mm_stat.original),
     };
     proof.named("slot table", &case.device.slot_table)
 }
 
 /// The evidence, and that swap on disk is in use, where it is.
-fn with_disk(proof: Proof, host: &Snapshot) -> Vec<Evidence> {
-    let used = |proof: Proof, tier: &Tier| proof.named(&format!("{} used", tier.path), &tier.used);
+fn with_disk(proof: EvidenceList, host: &Snapshot) -> Vec<Evidence> {
+    let used =
+        |proof: EvidenceList, tier: &Tier| proof.named(&format!("{} used", tier.path), &tier.used);
     tiers::on_disk(host).fold(proof, used).done()
 }
 

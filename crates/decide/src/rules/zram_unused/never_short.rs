@@ -6,7 +6,7 @@ use pagewise_model::{Finding, Severity, Snapshot};
 use super::{Case, RULE, holds_nothing};
 use crate::facts::reclaim::{self, Total};
 use crate::facts::zones;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::count;
 
 pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
@@ -49,7 +49,7 @@ fn what(host: &Snapshot, scanned: Option<&Total>) -> String {
     }
 }
 
-fn proof(case: Case<'_>, scanned: Option<Total>, stalls: Option<Total>) -> Proof {
+fn proof(case: Case<'_>, scanned: Option<Total>, stalls: Option<Total>) -> EvidenceList {
     let host = &case.interval.end;
     let proof = holds_nothing(case)
         .named("pswpout", &reclaim::swapped_out(host))

@@ -5,7 +5,7 @@ use pagewise_model::{Bytes, Finding, Snapshot, Zram, ZramUse};
 
 use super::{Case, RULE, holds_nothing, severity, with_disk};
 use crate::commands;
-use crate::proof::Proof;
+use crate::proof::EvidenceList;
 use crate::text::writes;
 
 /// Above what the kernel gives by itself (negative numbers), so that it is filled before any disk.
@@ -16,7 +16,7 @@ struct Step {
     title: &'static str,
     what: String,
     why: &'static str,
-    proof: Proof,
+    proof: EvidenceList,
     command: String,
 }
 
@@ -52,7 +52,9 @@ fn no_size(host: &Snapshot, device: &Zram) -> Option<Step> {
         why: "Loading the module makes an empty device that costs nothing and does nothing. It \
               starts to work when it is given a size, a swap signature and a place among the swap \
               tiers.",
-        proof: Proof::new().named("initialised", &device.initialised).value(&device.disksize),
+        proof: EvidenceList::new()
+            .named("initialised", &device.initialised)
+            .value(&device.disksize),
         command: format!(
             "{} && sudo mkswap {path} && sudo swapon -p {PRIORITY} {path}",
             commands::set_size(host, device)
@@ -61,8 +63,8 @@ fn no_size(host: &Snapshot, device: &Zram) -> Option<Step> {
 }
 
 /// Its size, who says what it is used for, and that it stores nothing, which may be the same place.
-fn sized_and_empty(case: Case<'_>) -> Proof {
-    let (device, proof) = (case.device, Proof::new().value(&case.device.disksize));
+fn sized_and_empty(case: Case<'_>) -> EvidenceList {
+    let (device, proof) = (case.device, EvidenceList::new().value(&case.device.disksize));
     let proof = match device.used_as.source == device.mm_stat.original.source {
         true => proof,
         false => proof.named("used as", &device.used_as),

@@ -4,13 +4,13 @@
 //! mincore tells. It takes a page of anonymous memory that is in the swap cache for one that is in
 //! memory; zram, which is read without that cache, has hardly any of those.
 
-use super::super::error::{About, Error};
+use super::super::error::{Error, ErrorContext};
 use super::super::precision::{Page, precision};
 use super::Sets;
 
 /// One look.
 #[derive(Debug)]
-struct Look {
+struct ResidencySample {
     operations: u64,
     precision: Option<f64>,
     stream_kept: usize,
@@ -18,13 +18,13 @@ struct Look {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(super) struct Looks {
-    looks: Vec<Look>,
+pub(super) struct ResidencySamples {
+    looks: Vec<ResidencySample>,
     there: Vec<bool>,
     pages: Vec<Page>,
 }
 
-impl Looks {
+impl ResidencySamples {
     /// Looks, after so many operations.
     pub(super) fn look(&mut self, operations: u64, sets: &mut Sets) -> Result<(), Error> {
         let mincore = || "mincore".to_owned();
@@ -47,7 +47,7 @@ impl Looks {
         self.pages.extend(read.iter().map(|there| Page { wanted, evicted: !there }));
         let stream_kept = read.iter().filter(|there| **there).count();
         let precision = precision(&mut self.pages);
-        self.looks.push(Look { operations, precision, stream_kept });
+        self.looks.push(ResidencySample { operations, precision, stream_kept });
         Ok(())
     }
 
@@ -72,15 +72,19 @@ mod tests {
 
     #[test]
     fn only_later_looks_that_tell_something_are_averaged() {
-        let look = |operations, precision, stream_kept| Look { operations, precision, stream_kept };
-        let looks = Looks {
+        let look = |operations, precision, stream_kept| ResidencySample {
+            operations,
+            precision,
+            stream_kept,
+        };
+        let looks = ResidencySamples {
             looks: vec![
                 look(50, Some(0.1), 1),
                 look(60, Some(0.5), 10),
                 look(80, None, 20),
                 look(100, Some(0.7), 30),
             ],
-            ..Looks::default()
+            ..ResidencySamples::default()
         };
         let means = looks.means(50);
         assert_eq!(means[0].0, "precision");

@@ -18,18 +18,18 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use look::Looks;
+use look::ResidencySamples;
 use pagewise_region::{Advice, Region, Sleeper};
 use rustix::param::page_size;
 
-use super::error::{About, Error};
+use super::error::{Error, ErrorContext};
 use super::pace::Pace;
 use super::record::Record;
-use super::store::{self, Stored};
+use super::store::{self, MappedStore};
 use super::swap::nanoseconds;
 use super::told::{Told, part};
 use super::zipf::Zipf;
-use super::{ColdPages, Said, check};
+use super::{ColdPages, WorkloadSummary, check};
 
 /// Iterations, so that a course can be told.
 const SLICES: u64 = 160;
@@ -37,13 +37,13 @@ const SLICES: u64 = 160;
 const LOOK_EVERY: u64 = 10;
 
 /// Does it. The process must have one thread where it has sharers.
-pub(super) fn run(wanted: &ColdPages, told: &mut Told<'_>) -> Result<Said, Error> {
+pub(super) fn run(wanted: &ColdPages, told: &mut Told<'_>) -> Result<WorkloadSummary, Error> {
     check::coldpages(wanted)?;
     let mut sets = Sets::new(wanted, told)?;
     let fork = || Sleeper::fork().about(|| "fork".to_owned());
     let _sharers = (1..wanted.sharers).map(|_| fork()).collect::<Result<Vec<_>, _>>()?;
     let end = Instant::now() + Duration::from_secs_f64(wanted.seconds);
-    let (mut record, mut looks) = (Record::new(), Looks::default());
+    let (mut record, mut looks) = (Record::new(), ResidencySamples::default());
     let mut operations = 0;
     for slice in 1..=SLICES {
         told("touching", part_of(operations, wanted));
@@ -64,7 +64,7 @@ pub(super) fn run(wanted: &ColdPages, told: &mut Told<'_>) -> Result<Said, Error
     let (course, mut values) = record.concluded();
     values.insert("operations".to_owned(), operations as f64);
     values.extend(looks.means(operations / 2));
-    Ok(Said { workload: "coldpages".to_owned(), values, course })
+    Ok(WorkloadSummary { workload: "coldpages".to_owned(), values, course })
 }
 
 fn slice_end(slice: u64, operations: u64) -> u64 {
@@ -79,13 +79,13 @@ fn part_of(done: u64, wanted: &ColdPages) -> f64 {
 
 /// Pages that are wanted by a zipf distribution, in no order.
 #[derive(Debug)]
-struct Hot {
+struct ZipfPages {
     zipf: Zipf,
     /// The page of each rank.
     order: Vec<u32>,
 }
 
-impl Hot {
+impl ZipfPages {
     fn new(pages: usize, exponent: f64, rng: &mut Rng) -> Self {
         let mut order: Vec<u32> = (0..u32::try_from(pages).unwrap_or(u32::MAX)).collect();
         rng.shuffle(&mut order);
@@ -107,14 +107,14 @@ impl Hot {
 #[derive(Debug)]
 struct Sets {
     data: Region,
-    data_hot: Hot,
+    data_hot: ZipfPages,
     write_share: f64,
-    library: Stored,
-    library_hot: Hot,
+    library: MappedStore,
+    library_hot: ZipfPages,
     library_seen: Vec<bool>,
     library_rate: f64,
     library_pace: Pace,
-    stream: Stored,
+    stream: MappedStore,
     stream_pages: usize,
     /// Pages read so far, all rounds together.
     stream_read: usize,
@@ -131,18 +131,18 @@ impl Sets {
         let library_pages = pages("library", wanted.library)?;
         let stream_pages = pages("stream", wanted.stream)?;
         let data_pages = pages("data", wanted.data)?;
-        let library = Stored::new(library_pages, wanted.seed, told)?;
+        let library = MappedStore::new(library_pages, wanted.seed, told)?;
         library.map.advise(Advice::Random).about(|| "MADV_RANDOM".to_owned())?;
-        let stream = Stored::new(stream_pages, wanted.seed.wrapping_add(1), told)?;
+        let stream = MappedStore::new(stream_pages, wanted.seed.wrapping_add(1), told)?;
         rustix::fs::fadvise(&stream.file, 0, None, rustix::fs::Advice::Random)
             .about(|| "POSIX_FADV_RANDOM".to_owned())?;
         let contents = check::contents(&wanted.contents)?;
         Ok(Self {
             data: store::memory(data_pages, false, &contents, wanted.seed, told)?,
-            data_hot: Hot::new(data_pages, wanted.exponent, &mut rng),
+            data_hot: ZipfPages::new(data_pages, wanted.exponent, &mut rng),
             write_share: wanted.write_share,
             library,
-            library_hot: Hot::new(library_pages, wanted.exponent, &mut rng),
+            library_hot: ZipfPages::new(library_pages, wanted.exponent, &mut rng),
             library_seen: vec![false; library_pages],
             library_rate: wanted.library_per_data,
             library_pace: Pace::default(),

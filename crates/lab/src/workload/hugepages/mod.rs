@@ -20,9 +20,9 @@ use filled::Filled;
 use pagewise_observe::coverage;
 use pagewise_region::{Advice, Region};
 
-use super::error::{About, Error};
+use super::error::{Error, ErrorContext};
 use super::told::{Told, part};
-use super::{Advise, HugePages, Said, check};
+use super::{Advise, HugePages, WorkloadSummary, check};
 
 /// Size of a huge page, where the kernel's is another one the nearest that is told.
 const BLOCK: usize = 2 << 20;
@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_millis(250);
 const ENOUGH: f64 = 0.9;
 
 /// Does it.
-pub(super) fn run(wanted: &HugePages, told: &mut Told<'_>) -> Result<Said, Error> {
+pub(super) fn run(wanted: &HugePages, told: &mut Told<'_>) -> Result<WorkloadSummary, Error> {
     check::hugepages(wanted)?;
     let _holes = fragmented(check::pages("fragment", wanted.fragment)?, told)?;
     let mut neighbour = memory(check::pages("neighbour", wanted.neighbour)?, Advise::Never)?;
@@ -44,7 +44,7 @@ pub(super) fn run(wanted: &HugePages, told: &mut Told<'_>) -> Result<Said, Error
     if wanted.advise == Advise::After {
         data.region.advise(Advice::Huge).about(|| "MADV_HUGEPAGE".to_owned())?;
     }
-    let mut seen = Seen::begin(&data)?;
+    let mut seen = HugeProgress::begin(&data)?;
     seen.wait(wanted, &data, told)?;
     let mut values = data.values();
     values.extend(seen.values());
@@ -53,7 +53,7 @@ pub(super) fn run(wanted: &HugePages, told: &mut Told<'_>) -> Result<Said, Error
     }
     let used = khugepaged::processor_time().zip(before).map(|(now, then)| now - then);
     values.extend(used.map(|seconds| ("khugepaged-cpu".to_owned(), seconds.max(0.0))));
-    Ok(Said { workload: "hugepages".to_owned(), values, course: data.course() })
+    Ok(WorkloadSummary { workload: "hugepages".to_owned(), values, course: data.course() })
 }
 
 fn memory(pages: usize, advise: Advise) -> Result<Filled, Error> {
@@ -85,7 +85,7 @@ fn fragmented(pages: usize, told: &mut Told<'_>) -> Result<Option<Region>, Error
 }
 
 /// How much came to be huge, and when.
-struct Seen {
+struct HugeProgress {
     began: Instant,
     covered: f64,
     /// Bytes in RAM.
@@ -93,7 +93,7 @@ struct Seen {
     since: Option<f64>,
 }
 
-impl Seen {
+impl HugeProgress {
     fn begin(data: &Filled) -> Result<Self, Error> {
         let mut seen = Self { began: Instant::now(), covered: 0.0, held: 0.0, since: None };
         seen.look(data)?;

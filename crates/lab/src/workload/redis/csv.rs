@@ -5,14 +5,14 @@
 
 /// One test.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Measured {
+pub(super) struct RedisTest {
     pub(super) per_second: f64,
     pub(super) p50_seconds: Option<f64>,
     pub(super) p99_seconds: Option<f64>,
 }
 
 /// The row of a test.
-pub(super) fn measured(csv: &str, test: &str) -> Option<Measured> {
+pub(super) fn measured(csv: &str, test: &str) -> Option<RedisTest> {
     let rows: Vec<Vec<&str>> = csv.lines().map(fields).collect();
     let head = rows.iter().find(|row| row.first() == Some(&"test"));
     let row = rows.iter().find(|row| row.first() == Some(&test))?;
@@ -21,7 +21,7 @@ pub(super) fn measured(csv: &str, test: &str) -> Option<Measured> {
         row.get(at)?.parse::<f64>().ok()
     };
     let second = || row.get(1)?.parse().ok().filter(|_| head.is_none());
-    Some(Measured {
+    Some(RedisTest {
         per_second: named("rps").or_else(second)?,
         p50_seconds: named("p50_latency_ms").map(|ms| ms / 1000.0),
         p99_seconds: named("p99_latency_ms").map(|ms| ms / 1000.0),
@@ -49,14 +49,14 @@ mod tests {
         assert_eq!(set.p99_seconds, Some(0.519 / 1000.0));
         let other = measured("test,p99_latency_ms,rps\nGET,0.5,70.0\n", "GET").unwrap();
         let p99_seconds = Some(0.5 / 1000.0);
-        assert_eq!(other, Measured { per_second: 70.0, p50_seconds: None, p99_seconds });
+        assert_eq!(other, RedisTest { per_second: 70.0, p50_seconds: None, p99_seconds });
         assert_eq!(measured(NEW, "INCR"), None);
     }
 
     #[test]
     fn old_ones_tell_the_rate_alone() {
         let old = measured("\"SET\",\"98039.22\"\n\"GET\",\"99009.90\"\n", "GET").unwrap();
-        assert_eq!(old, Measured { per_second: 99_009.9, p50_seconds: None, p99_seconds: None });
+        assert_eq!(old, RedisTest { per_second: 99_009.9, p50_seconds: None, p99_seconds: None });
         assert_eq!(measured("\"SET\",\"nan?\"", "SET"), None);
         assert_eq!(measured("", "SET"), None);
     }

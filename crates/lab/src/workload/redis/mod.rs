@@ -31,16 +31,16 @@ use pagewise_guest::program::{find, last_lines};
 use pagewise_model::Course;
 use server::{Server, TICK};
 
-use super::error::{About, Error};
+use super::error::{Error, ErrorContext};
 use super::told::Told;
-use super::{Redis, Said, check};
+use super::{Redis, WorkloadSummary, check};
 
 const BENCHMARK: &str = "redis-benchmark";
 /// Where the kernel's is another one the nearest that is told.
 const HUGE_PAGE: u64 = 2 << 20;
 
 /// Does it.
-pub(super) fn run(wanted: &Redis, told: &mut Told<'_>) -> Result<Said, Error> {
+pub(super) fn run(wanted: &Redis, told: &mut Told<'_>) -> Result<WorkloadSummary, Error> {
     check::redis(wanted)?;
     let benchmark = find(BENCHMARK, "redis-tools").map_err(Error::Program)?;
     let end = Instant::now() + Duration::from_secs_f64(wanted.seconds);
@@ -66,7 +66,7 @@ pub(super) fn run(wanted: &Redis, told: &mut Told<'_>) -> Result<Said, Error> {
     values.insert("operations".to_owned(), 2.0 * wanted.requests as f64);
     let covered = if wanted.thp { server.coverage(HUGE_PAGE) } else { None };
     values.extend(covered.map(|share| ("coverage".to_owned(), share)));
-    Ok(Said { workload: "redis".to_owned(), values, course: Course::default() })
+    Ok(WorkloadSummary { workload: "redis".to_owned(), values, course: Course::default() })
 }
 
 fn filled(
@@ -113,7 +113,7 @@ fn printed(mut command: Command, server: &mut Server, end: Instant) -> Result<St
     leash(&mut command);
     let child = command.spawn().about(|| format!("starting {BENCHMARK}"))?;
     goes_first(child.id());
-    let mut benchmark = Ended(child);
+    let mut benchmark = KillOnDrop(child);
     let status = loop {
         if let Some(status) = benchmark.0.try_wait().about(|| BENCHMARK.to_owned())? {
             break status;
@@ -138,9 +138,9 @@ fn printed(mut command: Command, server: &mut Server, end: Instant) -> Result<St
 
 /// A child that does not outlive this.
 #[derive(Debug)]
-struct Ended(Child);
+struct KillOnDrop(Child);
 
-impl Ended {
+impl KillOnDrop {
     /// What it printed: less than a pipe holds, or it would not have ended.
     fn said(&mut self) -> (String, String) {
         fn all(stream: Option<impl Read>) -> String {
@@ -153,7 +153,7 @@ impl Ended {
     }
 }
 
-impl Drop for Ended {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

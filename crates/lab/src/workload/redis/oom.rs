@@ -19,11 +19,11 @@ pub(super) fn goes_first(process: u32) {
 
 /// We are not picked as long as this lives.
 #[derive(Debug)]
-pub(super) struct Spared {
+pub(super) struct OomProtection {
     before: Option<String>,
 }
 
-impl Spared {
+impl OomProtection {
     pub(super) fn new() -> Self {
         let before = fs::read_to_string(OURS).ok();
         let spared = fs::write(OURS, NEVER).is_ok();
@@ -31,7 +31,7 @@ impl Spared {
     }
 }
 
-impl Drop for Spared {
+impl Drop for OomProtection {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
             let _ = fs::write(OURS, before.trim());
@@ -55,7 +55,7 @@ mod tests {
     fn who_may_be_is_spared_and_then_as_before() {
         let score = || fs::read_to_string(OURS).unwrap().trim().to_owned();
         let before = score();
-        let spared = Spared::new();
+        let spared = OomProtection::new();
         assert_eq!(score(), if may_be_spared() { NEVER } else { &before });
         drop(spared);
         assert_eq!(score(), before);

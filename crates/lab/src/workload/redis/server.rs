@@ -20,8 +20,8 @@ use pagewise_guest::program::{find, last_lines};
 use pagewise_observe::coverage;
 use rustix::fs::{CWD, Mode, OFlags};
 
-use super::super::error::{About, Error};
-use super::oom::{Spared, goes_first};
+use super::super::error::{Error, ErrorContext};
+use super::oom::{OomProtection, goes_first};
 
 const OPTIONS: [&str; 14] = [
     "--port",
@@ -51,7 +51,7 @@ const DYING: Duration = Duration::from_secs(2);
 pub(super) struct Server {
     child: Child,
     socket: Option<OwnedFd>,
-    _spared: Spared,
+    _spared: OomProtection,
 }
 
 impl Server {
@@ -66,7 +66,7 @@ impl Server {
         leash(&mut command);
         let child = command.spawn().about(|| "starting redis-server".to_owned())?;
         goes_first(child.id());
-        let mut server = Self { child, socket: None, _spared: Spared::new() };
+        let mut server = Self { child, socket: None, _spared: OomProtection::new() };
         while !server.listens(&folder.0) {
             if let Some(why) = server.ended()? {
                 return Err(why);

@@ -5,10 +5,10 @@ use pagewise_bench::block::Bench;
 use pagewise_bench::picks;
 use pagewise_model::{BenchInput, BenchLayer, Benchmark, Bytes, Name};
 
-use super::Measured;
+use super::BenchResults;
 use super::pages::Drawn;
 
-pub(super) fn of(measured: &Measured, drawn: &Drawn) -> Benchmark {
+pub(super) fn of(measured: &BenchResults, drawn: &Drawn) -> Benchmark {
     let block = &measured.block;
     let (rows, swap) = (block.rows(), &measured.swap);
     let pareto = picks::front(&rows, block.span);
@@ -35,7 +35,7 @@ pub(super) fn of(measured: &Measured, drawn: &Drawn) -> Benchmark {
     }
 }
 
-fn input(measured: &Measured, drawn: &Drawn) -> BenchInput {
+fn input(measured: &BenchResults, drawn: &Drawn) -> BenchInput {
     BenchInput {
         name: Name::from(drawn.name.as_str()),
         pages: drawn.pages.count() as u64,
@@ -62,7 +62,7 @@ fn short_of_rounds(block: &Bench) -> String {
     )
 }
 
-fn notes(measured: &Measured) -> Vec<String> {
+fn notes(measured: &BenchResults) -> Vec<String> {
     let mut notes = measured.notes.clone();
     if measured.block.shortened {
         let span = measured.block.span;

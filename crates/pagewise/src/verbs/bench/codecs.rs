@@ -5,26 +5,30 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use pagewise_bench::block::{Candidate, Filled, Pages, Ready, Store, Wanted, measure_stores};
+use pagewise_bench::block::{
+    BlockSpec, Candidate, Filled, FilledStore, Pages, Store, measure_stores,
+};
 use pagewise_model::{BenchLayer, NotMeasured};
 use pagewise_pages::codec::{Algorithm, DEFAULTS};
 use pagewise_pages::packer::Packer;
 
 use super::pages::Drawn;
 use super::times::Times;
-use super::{Measured, Setting};
+use super::{BenchResults, Setting};
 use crate::verbs::scan::kernel;
 
 pub(super) fn measured(
     setting: &Setting<'_>,
     drawn: &Drawn,
     mut not_measured: Vec<NotMeasured>,
-) -> anyhow::Result<Measured> {
+) -> anyhow::Result<BenchResults> {
     let times = Times::of(setting.wanted);
     let mut ready = Vec::new();
     for candidate in candidates(setting) {
         match of(setting, &candidate, &drawn.pages) {
-            Ok((store, filled)) => ready.push(Ready { candidate, store: Box::new(store), filled }),
+            Ok((store, filled)) => {
+                ready.push(FilledStore { candidate, store: Box::new(store), filled })
+            }
             Err(why) => {
                 let what = candidate.shown();
                 not_measured.push(NotMeasured { what, why: why.to_string(), next: None });
@@ -32,11 +36,12 @@ pub(super) fn measured(
         }
     }
     let (seed, blocks) = (setting.wanted.seed, times.blocks());
-    let wanted = Wanted { seed, blocks, ..Wanted::of(Vec::new(), times.block, times.block_rounds) };
+    let wanted =
+        BlockSpec { seed, blocks, ..BlockSpec::of(Vec::new(), times.block, times.block_rounds) };
     let block =
         setting.watched("libraries", |watch| measure_stores(ready, &drawn.pages, &wanted, watch));
     let notes = drawn.notes.clone();
-    Ok(Measured { layer: BenchLayer::Codecs, block, swap: Vec::new(), not_measured, notes })
+    Ok(BenchResults { layer: BenchLayer::Codecs, block, swap: Vec::new(), not_measured, notes })
 }
 
 /// What is asked for, else all that there is a library for.

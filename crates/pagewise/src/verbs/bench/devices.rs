@@ -3,14 +3,14 @@
 
 use std::path::Path;
 
-use pagewise_bench::block::{self, Candidate, Disk, Failure, Wanted};
+use pagewise_bench::block::{self, BlockSpec, Candidate, Disk, Failure};
 use pagewise_model::lend::{Lender, ZramSpec};
 use pagewise_model::{BenchLayer, Bytes, Driver, NotMeasured, Refusal, Zram};
 use pagewise_observe::Scope;
 
 use super::pages::Drawn;
 use super::times::Times;
-use super::{Measured, Setting, swap};
+use super::{BenchResults, Setting, swap};
 use crate::host_loans::HostLoans;
 
 /// Why there are no devices to measure.
@@ -35,7 +35,7 @@ impl From<Refusal> for NoDevices {
 
 /// # Errors
 /// [`NoDevices`] where the libraries can be measured instead.
-pub(super) fn measured(setting: &Setting<'_>, drawn: &Drawn) -> anyhow::Result<Measured> {
+pub(super) fn measured(setting: &Setting<'_>, drawn: &Drawn) -> anyhow::Result<BenchResults> {
     if !rustix::process::geteuid().is_root() {
         let next = Some("run it as root".to_owned());
         anyhow::bail!(NoDevices { why: "borrowing devices needs root".to_owned(), next });
@@ -48,22 +48,26 @@ pub(super) fn measured(setting: &Setting<'_>, drawn: &Drawn) -> anyhow::Result<M
     Ok(measured)
 }
 
-fn with(setting: &Setting<'_>, drawn: &Drawn, lender: &mut dyn Lender) -> anyhow::Result<Measured> {
+fn with(
+    setting: &Setting<'_>,
+    drawn: &Drawn,
+    lender: &mut dyn Lender,
+) -> anyhow::Result<BenchResults> {
     let times = Times::of(setting.wanted);
     let candidates = match setting.wanted.algorithm.is_empty() {
         true => offered(setting, lender).map_err(NoDevices::from)?,
         false => setting.wanted.algorithm.clone(),
     };
-    let wanted = Wanted {
+    let wanted = BlockSpec {
         disk: setting.wanted.disk.clone().map(disk),
         blocks: times.blocks(),
         seed: setting.wanted.seed,
-        ..Wanted::of(candidates, times.block, times.block_rounds)
+        ..BlockSpec::of(candidates, times.block, times.block_rounds)
     };
     let block = setting.watched("block layer", |watch| {
         block::measure_devices(lender, setting.host, &drawn.pages, &wanted, watch)
     })?;
-    let mut measured = Measured {
+    let mut measured = BenchResults {
         layer: BenchLayer::Zram,
         not_measured: block.failures.iter().map(missing).collect(),
         block,

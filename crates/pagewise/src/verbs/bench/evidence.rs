@@ -7,7 +7,7 @@ use pagewise_bench::block::{Cell, Entrant};
 use pagewise_report::{Benched, chart, csv, json};
 use serde_json::Value;
 
-use super::Measured;
+use super::BenchResults;
 use crate::output;
 use crate::redaction::Redaction;
 
@@ -20,7 +20,11 @@ impl Folder {
         Ok(Self(path.to_owned(), redaction))
     }
 
-    pub(super) fn fill(&self, benched: &Benched<'_>, measured: &Measured) -> anyhow::Result<()> {
+    pub(super) fn fill(
+        &self,
+        benched: &Benched<'_>,
+        measured: &BenchResults,
+    ) -> anyhow::Result<()> {
         let benchmark = benched.benchmark;
         let command = self.1.own_command_line();
         let snapshot = &self.1.snapshot(benched.snapshot);
@@ -37,7 +41,7 @@ impl Folder {
 }
 
 /// A line for each round of each cell.
-fn rounds(measured: &Measured) -> String {
+fn rounds(measured: &BenchResults) -> String {
     let lines = measured.block.cells.iter().flat_map(|cell| {
         let who = label(&measured.block.entrants[cell.contestant]);
         cell.rounds.iter().map(move |round| line(&who, cell, round).to_string() + "\n")

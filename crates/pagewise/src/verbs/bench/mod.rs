@@ -16,13 +16,13 @@ use pagewise_report::{Benched, csv, json, text};
 
 use super::{Outcome, refuse_recording};
 use crate::cli::{Bench, Format, Global};
-use crate::cost::{self, Started};
+use crate::cost::{self, CostMeter};
 use crate::interrupt::Stop;
 use crate::progress::Measuring;
 use crate::redaction::Redaction;
 use crate::{input, output, screen};
 
-pub(super) fn run(global: &Global, wanted: &Bench, started: Started) -> anyhow::Result<Outcome> {
+pub(super) fn run(global: &Global, wanted: &Bench, started: CostMeter) -> anyhow::Result<Outcome> {
     refuse_recording(global, "bench")?;
     let folder = |at| evidence::Folder::new(at, Redaction::new(wanted.keep_names));
     let evidence = wanted.evidence.as_deref().map(folder).transpose()?;
@@ -70,17 +70,17 @@ struct Setting<'a> {
 }
 
 /// What came of all steps.
-struct Measured {
+struct BenchResults {
     layer: pagewise_model::BenchLayer,
     block: pagewise_bench::block::Bench,
     /// All algorithms with one kind of memory, then one algorithm with all kinds.
-    swap: Vec<pagewise_bench::faults::Measured>,
+    swap: Vec<pagewise_bench::faults::FaultResults>,
     not_measured: Vec<pagewise_model::NotMeasured>,
     notes: Vec<String>,
 }
 
 /// On devices where that is possible, else as libraries.
-fn measured(setting: &Setting<'_>, drawn: &pages::Drawn) -> anyhow::Result<Measured> {
+fn measured(setting: &Setting<'_>, drawn: &pages::Drawn) -> anyhow::Result<BenchResults> {
     let why = match setting.wanted.codecs {
         true => return codecs::measured(setting, drawn, Vec::new()),
         false => match devices::measured(setting, drawn) {

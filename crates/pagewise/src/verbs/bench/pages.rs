@@ -11,7 +11,7 @@ use pagewise_sample::{Choice, Options, Origin, Sample, Target};
 
 use crate::cli::{Bench, Global};
 use crate::interrupt::Stop;
-use crate::progress::Looking;
+use crate::progress::PageBar;
 use crate::trouble::Advised;
 use crate::verbs::scan::target;
 
@@ -85,7 +85,7 @@ fn sampled(
         ..Options::default()
     };
     let mut sampler = pagewise_sample::open(host, &target, options)?;
-    let shown = Looking::start(global);
+    let shown = PageBar::start(global);
     let expected = sampler.pages().get().min(most as u64);
     shown.expect(expected);
     let mut drawn = Drawn::empty(String::new(), usize::try_from(expected)?);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use pagewise_bench::block::Entrant;
-use pagewise_bench::faults::{self, Control, Device, Ended, Trouble, Wanted};
+use pagewise_bench::faults::{self, Control, Device, FaultSpec, FaultsEnd, Unmeasured};
 use pagewise_bench::stand_in::StandIn;
 use pagewise_model::lend::Lender;
 use pagewise_model::{Access, NotMeasured, SwappedKind};
@@ -16,14 +16,14 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::pages::Drawn;
 use super::times::Times;
-use super::{Measured, Setting};
+use super::{BenchResults, Setting};
 use crate::progress::Measuring;
 
 pub(super) fn measure(
     setting: &Setting<'_>,
     drawn: &Drawn,
     lender: &mut dyn Lender,
-    measured: &mut Measured,
+    measured: &mut BenchResults,
 ) -> anyhow::Result<()> {
     let times = Times::of(setting.wanted);
     let file = match other_swap(setting) {
@@ -60,19 +60,19 @@ pub(super) fn measure(
     Ok(())
 }
 
-fn add(measured: &mut Measured, rounds: faults::Measured, time: Duration) {
+fn add(measured: &mut BenchResults, rounds: faults::FaultResults, time: Duration) {
     measured.not_measured.extend(rounds.troubles.iter().map(missing));
-    if rounds.ended == Ended::OutOfTime {
+    if rounds.ended == FaultsEnd::OutOfTime {
         let seconds = time.as_secs();
         measured
             .notes
             .push(format!("swap: not all rounds fit into {seconds} s; --full takes them"));
     }
-    measured.block.stopped |= rounds.ended == Ended::Stopped;
+    measured.block.stopped |= rounds.ended == FaultsEnd::Stopped;
     measured.swap.push(rounds);
 }
 
-fn missing(trouble: &Trouble) -> NotMeasured {
+fn missing(trouble: &Unmeasured) -> NotMeasured {
     let times =
         if trouble.times > 1 { format!(" ({} times)", trouble.times) } else { String::new() };
     let (what, why) = (format!("swap with {}", trouble.what), format!("{}{times}", trouble.why));
@@ -112,7 +112,7 @@ fn in_memory(drawn: &Drawn, pages: usize) -> anyhow::Result<File> {
 }
 
 /// Those that got a device before.
-fn devices(measured: &Measured) -> Vec<Device> {
+fn devices(measured: &BenchResults) -> Vec<Device> {
     let device = |entrant: &Entrant| match entrant {
         Entrant::Algorithm { candidate, .. } => {
             Some(Device { algorithm: candidate.algorithm.clone(), level: candidate.level })
@@ -123,7 +123,7 @@ fn devices(measured: &Measured) -> Vec<Device> {
 }
 
 /// Original bytes per compressed byte, as the first algorithm found it.
-fn ratio(measured: &Measured) -> Option<f64> {
+fn ratio(measured: &BenchResults) -> Option<f64> {
     measured.block.entrants.iter().find_map(|entrant| match entrant {
         Entrant::Algorithm { filled, .. } => filled.original_per_compressed,
         Entrant::Reference { .. } => None,
@@ -131,7 +131,7 @@ fn ratio(measured: &Measured) -> Option<f64> {
 }
 
 /// The balanced pick, else the first.
-fn best(measured: &Measured, devices: &[Device]) -> Option<Device> {
+fn best(measured: &BenchResults, devices: &[Device]) -> Option<Device> {
     let balanced = pagewise_bench::picks::picks(&measured.block).balanced;
     let is_best = |device: &&Device| {
         balanced.as_ref().is_some_and(|pick| {
@@ -147,10 +147,10 @@ fn every_algorithm(
     devices: Vec<Device>,
     ratio: Option<f64>,
     times: Times,
-) -> Wanted {
+) -> FaultSpec {
     let folder = setting.wanted.disk.clone().filter(|path| path.is_dir());
-    let usual = Wanted::usual(devices, times.swap_pages);
-    Wanted {
+    let usual = FaultSpec::usual(devices, times.swap_pages);
+    FaultSpec {
         file_pages: usual.file_pages.min(file_pages(times.swap_rounds)),
         memory: vec![SwappedKind::Private],
         access: vec![Access::Random],
@@ -171,8 +171,8 @@ fn file_pages(rounds: u32) -> usize {
     WEAR / rustix::param::page_size() / usize::try_from(rounds).unwrap_or(usize::MAX).max(1)
 }
 
-fn every_memory(setting: &Setting<'_>, devices: Vec<Device>, times: Times) -> Wanted {
+fn every_memory(setting: &Setting<'_>, devices: Vec<Device>, times: Times) -> FaultSpec {
     let rounds = times.swap_rounds;
-    let usual = Wanted::usual(devices, times.swap_pages / 4);
-    Wanted { rounds, seed: setting.wanted.seed, ..usual }
+    let usual = FaultSpec::usual(devices, times.swap_pages / 4);
+    FaultSpec { rounds, seed: setting.wanted.seed, ..usual }
 }

@@ -16,7 +16,7 @@ use crate::cli::Global;
 use crate::{output, screen};
 
 /// A cell of the first, and the second's of that name.
-struct Two {
+struct CellPair {
     cell: String,
     first: PathBuf,
     second: PathBuf,
@@ -40,15 +40,19 @@ pub(super) fn run(global: &Global, first: &Path, second: &Path) -> anyhow::Resul
     Ok(Outcome::Done)
 }
 
-fn twos(global: &Global, first: &Path, second: &Path) -> anyhow::Result<Vec<Two>> {
+fn twos(global: &Global, first: &Path, second: &Path) -> anyhow::Result<Vec<CellPair>> {
     let (ones, mut others) = (cells_in(first)?, cells_in(second)?);
     if let ([(cell, one)], [(_, other)]) = (&*ones, &*others) {
-        return Ok(vec![Two { cell: cell.clone(), first: one.clone(), second: other.clone() }]);
+        return Ok(vec![CellPair {
+            cell: cell.clone(),
+            first: one.clone(),
+            second: other.clone(),
+        }]);
     }
     let mut twos = Vec::new();
     for (cell, first) in ones {
         match others.iter().position(|(name, _)| *name == cell) {
-            Some(at) => twos.push(Two { cell, first, second: others.swap_remove(at).1 }),
+            Some(at) => twos.push(CellPair { cell, first, second: others.swap_remove(at).1 }),
             None => super::tell(global, &format!("{cell}: only in the first")),
         }
     }
@@ -60,7 +64,7 @@ fn twos(global: &Global, first: &Path, second: &Path) -> anyhow::Result<Vec<Two>
 }
 
 /// Prints how they compare; for --json it is the document.
-fn one(global: &Global, two: &Two) -> anyhow::Result<Option<Value>> {
+fn one(global: &Global, two: &CellPair) -> anyhow::Result<Option<Value>> {
     let trial = |folder: &Path| -> anyhow::Result<Trial> {
         let recorded = Recorded::read(folder)?;
         Ok(judge(&recorded.experiment, &recorded.runs))

@@ -4,8 +4,10 @@
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use pagewise_lab::experiment::{Conducted, Control, Heard, Trouble, conduct};
-use pagewise_lab::library::{Inside, Told};
+use pagewise_lab::experiment::{
+    Control, ExperimentError, ExperimentEvent, ExperimentRuns, conduct,
+};
+use pagewise_lab::library::{GuestLine, GuestTask};
 
 use super::Outcome;
 use crate::host_loans::HostLoans;
@@ -13,36 +15,38 @@ use crate::interrupt::Stop;
 use crate::output;
 
 pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
-    let inside = Inside::read(file)?;
+    let inside = GuestTask::read(file)?;
     inside.prepare().map_err(|what| anyhow!(what)).context("making the guest ready")?;
     let stop = Stop::listen()?;
     let mut loans = HostLoans::open(true)?;
-    let mut heard = |heard: Heard<'_>| say(&told(&heard));
+    let mut heard = |heard: ExperimentEvent<'_>| say(&told(&heard));
     let mut control = Control { stop: stop.flag(), heard: &mut heard };
-    let Conducted { trouble, .. } =
+    let ExperimentRuns { trouble, .. } =
         conduct(&inside.experiment, Some(&mut loans.session), &mut control);
     loans.end().iter().for_each(output::message);
     match trouble {
-        None => say(&Told::Done),
+        None => say(&GuestLine::Done),
         Some(trouble) => say(&in_words(trouble)),
     }
     Ok(Outcome::Done)
 }
 
-fn told(heard: &Heard<'_>) -> Told {
+fn told(heard: &ExperimentEvent<'_>) -> GuestLine {
     match *heard {
-        Heard::Begins { arm, pair, run, of } => Told::Begins { arm: arm.to_owned(), pair, run, of },
-        Heard::Ran(run) => Told::Ran(Box::new(run.clone())),
-        Heard::Forecast(forecast) => Told::Forecast(forecast),
+        ExperimentEvent::Begins { arm, pair, run, of } => {
+            GuestLine::Begins { arm: arm.to_owned(), pair, run, of }
+        }
+        ExperimentEvent::Ran(run) => GuestLine::Ran(Box::new(run.clone())),
+        ExperimentEvent::Forecast(forecast) => GuestLine::Forecast(forecast),
     }
 }
 
-fn in_words(trouble: Trouble) -> Told {
+fn in_words(trouble: ExperimentError) -> GuestLine {
     let next = trouble.next();
-    Told::Trouble { what: format!("{:#}", anyhow!(trouble)), next }
+    GuestLine::Trouble { what: format!("{:#}", anyhow!(trouble)), next }
 }
 
 /// Who does not listen has gone, and the guest with it.
-fn say(told: &Told) {
+fn say(told: &GuestLine) {
     let _ = output::document(&told.line());
 }

@@ -10,11 +10,11 @@ use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use pagewise_guest::cache::Cache;
 use pagewise_guest::kernel::{self, Kernel};
-use pagewise_guest::qemu::{self, Accelerator, Guest, Heard, MOST_DISKS, Phase, Run};
+use pagewise_guest::qemu::{self, Accelerator, Guest, GuestEvent, MOST_DISKS, Phase, Run};
 use pagewise_guest::wire::Stream;
 use pagewise_model::{Bytes, printable};
 
-use super::out::{self, Brought};
+use super::out::{self, OutputFiles};
 use super::{Outcome, tell};
 use crate::cli::{self, Global};
 use crate::output::{self, Foreign, Printed};
@@ -33,16 +33,16 @@ pub(super) fn run(
     if let Some(log) = &wanted.kernel_log {
         out::no_file(&log_of(log, 1, boots))?;
     }
-    let shown = Shown::start(global);
+    let shown = GuestProgress::start(global);
     let kernel = kernel::find(&wanted.kernel, cache, stop, &mut |line| shown.note(line))?;
     let mut runs: Vec<Run> = Vec::new();
     let mut reader_is_gone = false;
     for boot in 1..=boots {
         shown.boot(boot, boots);
         let folder = wanted.out.as_deref().map(|folder| folder_of(folder, boot, boots));
-        let mut brought = Brought::new(folder);
+        let mut brought = OutputFiles::new(folder);
         let mut passed = Passed { raw: wanted.raw, json: global.json, ..Passed::default() };
-        let mut hear = |heard: Heard<'_>| {
+        let mut hear = |heard: GuestEvent<'_>| {
             if hear(heard, &shown, &mut brought, &mut passed) == Printed::Cut {
                 reader_is_gone = true;
                 // Files may still be wanted.
@@ -103,16 +103,21 @@ fn log_of(file: &std::path::Path, boot: u32, boots: u32) -> PathBuf {
     if boots == 1 { file.to_owned() } else { PathBuf::from(format!("{}.{boot}", file.display())) }
 }
 
-fn hear(heard: Heard<'_>, shown: &Shown, brought: &mut Brought, passed: &mut Passed) -> Printed {
+fn hear(
+    heard: GuestEvent<'_>,
+    shown: &GuestProgress,
+    brought: &mut OutputFiles,
+    passed: &mut Passed,
+) -> Printed {
     match heard {
-        Heard::Output(stream, bytes) => {
+        GuestEvent::Output(stream, bytes) => {
             shown.end();
             return passed.piece(stream, &bytes);
         }
-        Heard::File(path, bytes) => brought.piece(path, &bytes),
-        Heard::Note(line) => shown.note(line),
-        Heard::Reached(phase) => shown.phase(phase),
-        Heard::Chosen(_) => {}
+        GuestEvent::File(path, bytes) => brought.piece(path, &bytes),
+        GuestEvent::Note(line) => shown.note(line),
+        GuestEvent::Reached(phase) => shown.phase(phase),
+        GuestEvent::Chosen(_) => {}
     }
     Printed::Whole
 }
@@ -285,12 +290,12 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// A spinner on standard error, where somebody watches, until the command prints: a line of its may
 /// not be whole yet.
-struct Shown {
+struct GuestProgress {
     bar: Option<ProgressBar>,
     quiet: bool,
 }
 
-impl Shown {
+impl GuestProgress {
     fn start(global: &Global) -> Self {
         let watched = std::io::stderr().is_terminal() && !global.quiet;
         let bar = watched.then(|| {
@@ -334,7 +339,7 @@ impl Shown {
     }
 }
 
-impl Drop for Shown {
+impl Drop for GuestProgress {
     fn drop(&mut self) {
         self.end();
     }

@@ -7,8 +7,10 @@ use anyhow::{Context, anyhow, bail};
 use pagewise_guest::cache::Cache;
 use pagewise_guest::kernel::{self, Kernel};
 use pagewise_guest::qemu::Outcome;
-use pagewise_lab::experiment::{Conducted, Control, Heard, Trouble, conduct};
-use pagewise_lab::library::{self, Cell, Machine, Runner, Told};
+use pagewise_lab::experiment::{
+    Control, ExperimentError, ExperimentEvent, ExperimentRuns, conduct,
+};
+use pagewise_lab::library::{self, Cell, GuestLine, Machine, Runner};
 use pagewise_model::{Name, Reading, Snapshot, Source, TrialForecast, TrialRun};
 use pagewise_stats::Experiment;
 
@@ -32,26 +34,26 @@ pub(super) struct Machines<'a> {
 }
 
 /// What became of a cell.
-pub(super) struct Ran {
+pub(super) struct CellOutcome {
     /// By the clock that it had.
     pub(super) experiment: Experiment,
     pub(super) runs: Vec<TrialRun>,
     /// The machine.
     pub(super) snapshot: Snapshot,
     /// What ended it early.
-    pub(super) trouble: Option<Ended>,
+    pub(super) trouble: Option<CellEnd>,
     /// By the user.
     pub(super) stopped: bool,
     on_host: bool,
 }
 
 /// Why a cell ended early.
-pub(super) struct Ended {
+pub(super) struct CellEnd {
     pub(super) what: String,
     next: Option<String>,
 }
 
-impl Ended {
+impl CellEnd {
     pub(super) fn tell(&self, cell: &str) {
         output::message(format_args!("{cell}: {}", self.what));
         if let Some(next) = &self.next {
@@ -60,7 +62,7 @@ impl Ended {
     }
 }
 
-impl Ran {
+impl CellOutcome {
     /// Whether there is anything to show.
     pub(super) fn has_pairs(&self) -> bool {
         self.runs.iter().any(|run| run.pair.is_some())
@@ -108,7 +110,7 @@ impl<'a> Machines<'a> {
         cell: &Cell,
         keep: &mut Keep<'_>,
         kept: &mut Option<Folder>,
-    ) -> anyhow::Result<Ran> {
+    ) -> anyhow::Result<CellOutcome> {
         match &cell.runner {
             Runner::Host => self.on_host(cell, keep, kept),
             Runner::Guest(machine) => self.in_guest(cell, machine, keep, kept),
@@ -120,26 +122,26 @@ impl<'a> Machines<'a> {
         cell: &Cell,
         keep: &mut Keep<'_>,
         kept: &mut Option<Folder>,
-    ) -> anyhow::Result<Ran> {
+    ) -> anyhow::Result<CellOutcome> {
         let mut loans = HostLoans::for_arms(&cell.experiment, self.shares_swap)?;
         *kept = keep(&cell.experiment, self.host)?;
-        let shown = Shown::start(self.global, cell);
-        let mut heard = |heard: Heard<'_>| match heard {
-            Heard::Begins { arm, run, of, .. } => shown.run(run, of, arm),
-            Heard::Ran(run) => keep_run(kept, run),
-            Heard::Forecast(forecast) => shown.forecast(forecast),
+        let shown = MachineProgress::start(self.global, cell);
+        let mut heard = |heard: ExperimentEvent<'_>| match heard {
+            ExperimentEvent::Begins { arm, run, of, .. } => shown.run(run, of, arm),
+            ExperimentEvent::Ran(run) => keep_run(kept, run),
+            ExperimentEvent::Forecast(forecast) => shown.forecast(forecast),
         };
         let mut control = Control { stop: self.stop.flag(), heard: &mut heard };
-        let Conducted { runs, trouble, .. } =
+        let ExperimentRuns { runs, trouble, .. } =
             conduct(&cell.experiment, Some(&mut loans.session), &mut control);
         drop(shown);
         loans.end().iter().for_each(output::message);
-        let stopped = matches!(trouble, Some(Trouble::Stopped));
-        let ended = |trouble: Trouble| {
+        let stopped = matches!(trouble, Some(ExperimentError::Stopped));
+        let ended = |trouble: ExperimentError| {
             let next = trouble.next();
-            Ended { what: format!("{:#}", anyhow!(trouble)), next }
+            CellEnd { what: format!("{:#}", anyhow!(trouble)), next }
         };
-        Ok(Ran {
+        Ok(CellOutcome {
             experiment: cell.experiment.clone(),
             runs,
             snapshot: self.host.clone(),
@@ -155,16 +157,17 @@ impl<'a> Machines<'a> {
         machine: &Machine,
         keep: &mut Keep<'_>,
         kept: &mut Option<Folder>,
-    ) -> anyhow::Result<Ran> {
+    ) -> anyhow::Result<CellOutcome> {
         let cache = Cache::open()?;
         let program = program()?;
-        let wanted: kernel::Wanted = machine.kernel.parse().map_err(|why: String| anyhow!(why))?;
-        let shown = Shown::start(self.global, cell);
+        let wanted: kernel::KernelRequest =
+            machine.kernel.parse().map_err(|why: String| anyhow!(why))?;
+        let shown = MachineProgress::start(self.global, cell);
         let kernel = kernel::find(&wanted, &cache, self.stop.flag(), &mut |line| shown.note(line))?;
         let snapshot = of_guest(&kernel, machine);
         let mut failed = None;
-        let mut hear = |heard: library::Heard<'_>| match heard {
-            library::Heard::Clock(clock) => {
+        let mut hear = |heard: library::CellEvent<'_>| match heard {
+            library::CellEvent::Clock(clock) => {
                 let experiment = Experiment { clock, ..cell.experiment.clone() };
                 match keep(&experiment, &snapshot) {
                     Ok(folder) => *kept = folder,
@@ -174,8 +177,8 @@ impl<'a> Machines<'a> {
                     }
                 }
             }
-            library::Heard::Told(told) => shown.told(told, kept),
-            library::Heard::Note(line) => shown.note(line),
+            library::CellEvent::Told(told) => shown.told(told, kept),
+            library::CellEvent::Note(line) => shown.note(line),
         };
         let ran = library::run_in_guest(
             (cell, machine),
@@ -188,8 +191,8 @@ impl<'a> Machines<'a> {
         failed.map_or(Ok(()), Err)?;
         let stopped = ran.guest.outcome == Outcome::Stopped;
         let trouble = ended(&ran).filter(|_| !stopped);
-        let library::Ran { experiment, runs, .. } = ran;
-        Ok(Ran { experiment, runs, snapshot, trouble, stopped, on_host: false })
+        let library::GuestRun { experiment, runs, .. } = ran;
+        Ok(CellOutcome { experiment, runs, snapshot, trouble, stopped, on_host: false })
     }
 }
 
@@ -207,9 +210,9 @@ fn of_guest(kernel: &Kernel, machine: &Machine) -> Snapshot {
 }
 
 /// Why a guest's runs are not all: what its conductor said, or what became of the guest.
-fn ended(ran: &library::Ran) -> Option<Ended> {
+fn ended(ran: &library::GuestRun) -> Option<CellEnd> {
     if let Some((what, next)) = &ran.trouble {
-        return Some(Ended { what: what.clone(), next: next.clone() });
+        return Some(CellEnd { what: what.clone(), next: next.clone() });
     }
     if ran.done {
         return None;
@@ -219,7 +222,10 @@ fn ended(ran: &library::Ran) -> Option<Ended> {
     let last = ran.errors.lines().chain(ran.guest.log.iter().map(String::as_str)).last();
     let said = last.map(|line| format!("; last it said: {}", Name::from(line))).unwrap_or_default();
     let what = format!("{how}{said}");
-    Some(Ended { what, next: Some("the runs until then are kept with --evidence DIR".to_owned()) })
+    Some(CellEnd {
+        what,
+        next: Some("the runs until then are kept with --evidence DIR".to_owned()),
+    })
 }
 
 fn keep_run(kept: &mut Option<Folder>, run: &TrialRun) {
@@ -229,13 +235,13 @@ fn keep_run(kept: &mut Option<Folder>, run: &TrialRun) {
 }
 
 /// A bar, and lines above it.
-struct Shown<'a> {
+struct MachineProgress<'a> {
     bar: Measuring,
     global: &'a Global,
     cell: &'a Cell,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> MachineProgress<'a> {
     fn start(global: &'a Global, cell: &'a Cell) -> Self {
         Self { bar: Measuring::start(global, &cell.name), global, cell }
     }
@@ -244,12 +250,12 @@ impl<'a> Shown<'a> {
         self.bar.run(run, of, arm);
     }
 
-    fn told(&self, told: &Told, kept: &mut Option<Folder>) {
+    fn told(&self, told: &GuestLine, kept: &mut Option<Folder>) {
         match told {
-            Told::Begins { arm, run, of, .. } => self.run(*run, *of, arm),
-            Told::Ran(run) => keep_run(kept, run),
-            Told::Forecast(forecast) => self.forecast(*forecast),
-            Told::Trouble { .. } | Told::Done => {}
+            GuestLine::Begins { arm, run, of, .. } => self.run(*run, *of, arm),
+            GuestLine::Ran(run) => keep_run(kept, run),
+            GuestLine::Forecast(forecast) => self.forecast(*forecast),
+            GuestLine::Trouble { .. } | GuestLine::Done => {}
         }
     }
 

@@ -22,11 +22,11 @@ pub(crate) use workload::keys as workload_keys;
 
 use super::Outcome;
 use crate::cli::{Global, Lab};
-use crate::cost::Started;
+use crate::cost::CostMeter;
 use crate::interrupt::Stop;
 use crate::output;
 
-pub(super) fn run(global: &Global, what: &Lab, started: Started) -> anyhow::Result<Outcome> {
+pub(super) fn run(global: &Global, what: &Lab, started: CostMeter) -> anyhow::Result<Outcome> {
     let done = match what {
         Lab::Guest(wanted) => guest::run(global, wanted, &Cache::open()?, Stop::listen()?.flag()),
         Lab::Cache { what } => cache::run(global, what, &Cache::open()?, Stop::listen()?.flag()),

@@ -20,7 +20,7 @@ const MOST_FILES: usize = 10_000;
 
 /// Files that a guest brings out, each written as its pieces come.
 #[derive(Debug, Default)]
-pub(super) struct Brought {
+pub(super) struct OutputFiles {
     /// Where they go; without it nothing is kept.
     folder: Option<PathBuf>,
     /// The file that is being filled.
@@ -31,7 +31,7 @@ pub(super) struct Brought {
     failed: Option<anyhow::Error>,
 }
 
-impl Brought {
+impl OutputFiles {
     pub(super) fn new(folder: Option<PathBuf>) -> Self {
         Self { folder, ..Self::default() }
     }
@@ -115,7 +115,7 @@ mod tests {
     fn pieces_become_files_and_the_rest_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let brought = |pieces: &[(&str, &[u8])]| {
-            let mut brought = Brought::new(Some(folder.path().join("new")));
+            let mut brought = OutputFiles::new(Some(folder.path().join("new")));
             pieces.iter().for_each(|(path, bytes)| brought.piece(path, bytes));
             brought.finish()
         };
@@ -133,17 +133,18 @@ mod tests {
     #[test]
     fn too_many_files_and_too_many_bytes_are_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let mut brought = Brought::new(Some(folder.path().to_owned()));
+        let mut brought = OutputFiles::new(Some(folder.path().to_owned()));
         brought.size = MOST - 3;
         brought.piece("a", b"123");
         brought.piece("a", b"4");
         let told = brought.finish().unwrap_err().to_string();
         assert!(told.starts_with("\"a\" was not brought out"), "{told}");
         assert_eq!(folder.path().join("a").metadata().unwrap().len(), 3);
-        let mut brought = Brought { files: MOST_FILES, ..Brought::new(Some(folder.path().into())) };
+        let mut brought =
+            OutputFiles { files: MOST_FILES, ..OutputFiles::new(Some(folder.path().into())) };
         brought.piece("b", b"");
         assert!(brought.finish().is_err() && !folder.path().join("b").exists());
-        let mut dropped = Brought::new(None);
+        let mut dropped = OutputFiles::new(None);
         dropped.piece("c", b"123");
         assert_eq!(dropped.finish().unwrap(), 0);
     }

@@ -2,7 +2,7 @@
 //! As typed → an experiment's file, and its cells.
 
 use anyhow::Context;
-use pagewise_lab::library::{self, Cell, Choice, File, Place};
+use pagewise_lab::library::{self, Cell, Choice, DefaultRunner, File};
 
 use crate::cli::{Picked, Runner};
 
@@ -16,8 +16,8 @@ pub(super) fn picked(picked: &Picked) -> anyhow::Result<(File, Vec<Cell>)> {
 fn choice(picked: &Picked) -> Choice {
     Choice {
         place: picked.runner.map(|runner| match runner {
-            Runner::Host => Place::Host,
-            Runner::Guest => Place::Guest,
+            Runner::Host => DefaultRunner::Host,
+            Runner::Guest => DefaultRunner::Guest,
         }),
         kernels: picked.kernel.clone(),
         memory: picked.memory.clone(),

@@ -6,7 +6,7 @@ use std::path::Path;
 use pagewise_lab::experiment::Recorded;
 use pagewise_lab::library::cells_in;
 use pagewise_model::{Cost, Snapshot, Trial};
-use pagewise_report::{Tried, text};
+use pagewise_report::{TrialReport, text};
 use pagewise_stats::judge;
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ fn show(
     recorded: &Recorded,
     trial: &Trial,
 ) -> anyhow::Result<()> {
-    let tried = Tried {
+    let tried = TrialReport {
         name: recorded.name.as_deref(),
         snapshot: &Snapshot::default(),
         trial,

@@ -8,22 +8,22 @@ use pagewise_lab::experiment::SUMMARY;
 use pagewise_lab::library::{self, Cell, File, Index, Runner};
 use pagewise_model::{Cost, Interval, Trial};
 use pagewise_observe::{HostRoot, Scope};
-use pagewise_report::{CellTried, Experimented, Tried, json, text};
+use pagewise_report::{CellTried, Experimented, TrialReport, json, text};
 use pagewise_stats::judge;
 use serde_json::{Value, json};
 
-use super::machines::{self, Machines, Ran};
+use super::machines::{self, CellOutcome, Machines};
 use super::picked::picked;
 use super::{Outcome, STOPPED, tell};
 use crate::cli::{Global, LabRun};
-use crate::cost::{self, Started};
+use crate::cost::{self, CostMeter};
 use crate::evidence::Folder;
 use crate::interrupt::Stop;
 use crate::redaction::Redaction;
 use crate::trouble::Advised;
 use crate::{output, screen};
 
-pub(super) fn run(global: &Global, wanted: &LabRun, started: Started) -> anyhow::Result<Outcome> {
+pub(super) fn run(global: &Global, wanted: &LabRun, started: CostMeter) -> anyhow::Result<Outcome> {
     refuse_recording(global)?;
     let (file, cells) = picked(&wanted.picked)?;
     let host = HostRoot::live().context("/")?;
@@ -61,7 +61,7 @@ fn refuse_recording(global: &Global) -> anyhow::Result<()> {
 struct Done {
     name: String,
     preview: bool,
-    ran: Ran,
+    ran: CellOutcome,
     trial: Trial,
     /// The evidence is not whole.
     unkept: bool,
@@ -84,7 +84,7 @@ fn one(
     };
     let ran = machines.run(cell, &mut keep, &mut kept)?;
     let trial = judge(&ran.experiment, &ran.runs);
-    let tried = Tried {
+    let tried = TrialReport {
         name: Some(&file.name),
         snapshot: &ran.snapshot,
         trial: &trial,
@@ -106,8 +106,8 @@ fn one(
 fn show(
     global: &Global,
     cell: &Cell,
-    ran: &Ran,
-    tried: &Tried<'_>,
+    ran: &CellOutcome,
+    tried: &TrialReport<'_>,
     named: bool,
 ) -> anyhow::Result<()> {
     if ran.stopped {
@@ -178,7 +178,7 @@ fn document(
     machine: &Interval,
     done: &[Done],
     wanted: usize,
-    started: Started,
+    started: CostMeter,
 ) -> anyhow::Result<()> {
     let troubles: Vec<Option<String>> = done.iter().map(Done::trouble).collect();
     let cells: Vec<CellTried<'_>> = done

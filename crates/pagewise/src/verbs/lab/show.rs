@@ -4,7 +4,7 @@
 use pagewise_lab::library::{self, Cell, File, Runner};
 use pagewise_lab::workload::{Size, Workload};
 use pagewise_model::{Bytes, TrialArm, TrialSwap};
-use pagewise_report::{Planned, text};
+use pagewise_report::{PlannedExperiment, text};
 use pagewise_stats::Metric;
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use crate::{output, screen};
 pub(super) fn run(global: &Global, wanted: &Picked) -> anyhow::Result<Outcome> {
     let (file, cells) = picked(wanted)?;
     let Some(first) = cells.first() else { return Ok(Outcome::Done) };
-    let planned = Planned {
+    let planned = PlannedExperiment {
         experiment: file.name.clone(),
         about: file.about().to_owned(),
         claim: file.claim().map(str::to_owned),
@@ -35,7 +35,7 @@ pub(super) fn run(global: &Global, wanted: &Picked) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn document(planned: &Planned, cells: &[Cell]) -> anyhow::Result<String> {
+fn document(planned: &PlannedExperiment, cells: &[Cell]) -> anyhow::Result<String> {
     let mut document = serde_json::to_value(planned)?;
     document["schema"] = "pagewise/lab-show/1".into();
     document["pagewise"] = env!("CARGO_PKG_VERSION").into();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use indicatif::{ProgressBar, ProgressStyle};
-use pagewise_lab::workload::{self, KINDS, Said, Workload};
+use pagewise_lab::workload::{self, KINDS, Workload, WorkloadSummary};
 use pagewise_model::Name;
 use pagewise_stats::SAID;
 
@@ -31,7 +31,7 @@ pub(super) fn run(global: &Global, wanted: &cli::Workload) -> anyhow::Result<Out
             return Ok(Outcome::Status(USAGE));
         }
     };
-    let mut shown = Shown::new(global);
+    let mut shown = WorkloadProgress::new(global);
     let said = workload::run(&workload, &mut |what, share| shown.at(what, share));
     drop(shown);
     let said = said?;
@@ -59,7 +59,7 @@ pub(crate) fn keys() -> String {
 }
 
 /// A line for each value, and how the course went.
-fn table(said: &Said) -> String {
+fn table(said: &WorkloadSummary) -> String {
     let known = SAID.iter().filter_map(|known| Some((known, said.values.get(known.name)?)));
     let lines = known.map(|(known, value)| {
         let shown = number(*value, known.unit);
@@ -90,14 +90,14 @@ const WORTH_IT: Duration = Duration::from_secs(2);
 const DRAWN_EVERY: Duration = Duration::from_millis(100);
 
 /// A bar on standard error, where somebody watches, once it lasts.
-struct Shown {
+struct WorkloadProgress {
     watched: bool,
     since: Instant,
     drawn: Instant,
     bar: Option<ProgressBar>,
 }
 
-impl Shown {
+impl WorkloadProgress {
     fn new(global: &Global) -> Self {
         let watched = std::io::stderr().is_terminal() && !global.quiet && !global.json;
         let now = Instant::now();
@@ -124,7 +124,7 @@ fn bar() -> ProgressBar {
     bar
 }
 
-impl Drop for Shown {
+impl Drop for WorkloadProgress {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -148,7 +148,8 @@ mod tests {
     fn a_person_sees_each_value_with_its_unit() {
         let values = [("precision", 0.5), ("p50", 0.000_002), ("settling", 3.0)];
         let values = values.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
-        let said = Said { workload: "swap".to_owned(), values, ..Said::default() };
+        let said =
+            WorkloadSummary { workload: "swap".to_owned(), values, ..WorkloadSummary::default() };
         let table = table(&said);
         for part in ["precision", "0.500", "2.00 us", "3.00 s"] {
             assert!(table.contains(part), "{table}");

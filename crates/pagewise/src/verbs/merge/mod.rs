@@ -14,13 +14,13 @@ use pagewise_report::{Merged, json, text};
 
 use super::Outcome;
 use crate::cli::{Global, Merge as Wanted};
-use crate::cost::{self, Started};
+use crate::cost::{self, CostMeter};
 use crate::interrupt::Stop;
 use crate::progress::Following;
 use crate::trouble::{Advised, LeftRunning};
 use crate::{input, output, screen};
 
-pub(super) fn run(global: &Global, wanted: &Wanted, started: Started) -> anyhow::Result<Outcome> {
+pub(super) fn run(global: &Global, wanted: &Wanted, started: CostMeter) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
         let what = "merge changes this machine; a recording has nothing to merge".to_owned();
         anyhow::bail!(Advised { what, next: "leave --root away" });
@@ -106,7 +106,7 @@ fn show(
     global: &Global,
     interval: &Interval,
     merge: &Merge,
-    started: Started,
+    started: CostMeter,
 ) -> anyhow::Result<()> {
     let cost = cost::so_far(started, interval);
     let merged = Merged { snapshot: &interval.end, merge, cost };

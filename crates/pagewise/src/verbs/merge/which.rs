@@ -9,7 +9,7 @@ use crate::trouble::Advised;
 
 /// What is to be merged.
 #[derive(Debug)]
-pub(super) struct Chosen<'a> {
+pub(super) struct MergeTarget<'a> {
     pub(super) devices: Vec<&'a Zram>,
     /// Where all were asked for: those that cannot be, and why.
     pub(super) left_out: Vec<LeftOut>,
@@ -20,7 +20,7 @@ pub(super) fn of<'a>(
     wanted: &[String],
     snapshot: &'a Snapshot,
     host: &HostRoot,
-) -> anyhow::Result<Chosen<'a>> {
+) -> anyhow::Result<MergeTarget<'a>> {
     if snapshot.zmerge.is_empty() {
         anyhow::bail!(no_device(zmerge_is_loaded(host)));
     }
@@ -43,7 +43,7 @@ fn no_device(loaded: bool) -> Advised {
     }
 }
 
-fn named<'a>(wanted: &[String], devices: &'a [Zram]) -> anyhow::Result<Chosen<'a>> {
+fn named<'a>(wanted: &[String], devices: &'a [Zram]) -> anyhow::Result<MergeTarget<'a>> {
     let mut chosen: Vec<&Zram> = Vec::new();
     for name in wanted {
         let device = find(name, devices)?;
@@ -52,7 +52,7 @@ fn named<'a>(wanted: &[String], devices: &'a [Zram]) -> anyhow::Result<Chosen<'a
             chosen.push(device);
         }
     }
-    Ok(Chosen { devices: chosen, left_out: Vec::new() })
+    Ok(MergeTarget { devices: chosen, left_out: Vec::new() })
 }
 
 fn find<'a>(name: &str, devices: &'a [Zram]) -> anyhow::Result<&'a Zram> {
@@ -69,7 +69,7 @@ fn find<'a>(name: &str, devices: &'a [Zram]) -> anyhow::Result<&'a Zram> {
     Err(Advised { what, next: "`pagewise status` names the devices; zram merges nothing" }.into())
 }
 
-fn all(devices: &[Zram]) -> anyhow::Result<Chosen<'_>> {
+fn all(devices: &[Zram]) -> anyhow::Result<MergeTarget<'_>> {
     let (mut can, mut others, mut first) = (Vec::new(), Vec::new(), None);
     for device in devices {
         match hindrance(device) {
@@ -82,7 +82,7 @@ fn all(devices: &[Zram]) -> anyhow::Result<Chosen<'_>> {
     }
     match first.filter(|_| can.is_empty()) {
         Some(only) => Err(only.into()),
-        None => Ok(Chosen { devices: can, left_out: others }),
+        None => Ok(MergeTarget { devices: can, left_out: others }),
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
         Zram { initialised: found(false), ..device(id, "request", 0) }
     }
 
-    fn said(chosen: anyhow::Result<Chosen<'_>>) -> String {
+    fn said(chosen: anyhow::Result<MergeTarget<'_>>) -> String {
         chosen.unwrap_err().to_string()
     }
 

@@ -3,13 +3,13 @@
 
 use pagewise_model::{FeatureState, Snapshot, Zram};
 use pagewise_pages::codec::{Algorithm, DEFAULTS};
-use pagewise_pages::kernel::{Kernel, Shown};
+use pagewise_pages::kernel::{Kernel, KernelTraits};
 
 /// The machine's own kernel.
 pub(in crate::verbs) fn own(snapshot: &Snapshot) -> Kernel {
     let has_device = !snapshot.zram.is_empty();
     let parameters = is_present(snapshot, "zram.algorithm_params");
-    Kernel::of(&Shown {
+    Kernel::of(&KernelTraits {
         chain_size: snapshot.zsmalloc_chain_size.get().and_then(|pages| pages.try_into().ok()),
         algorithm_params: has_device.then_some(parameters),
         slot_bytes: slot_bytes(snapshot),

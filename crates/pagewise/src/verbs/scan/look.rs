@@ -7,7 +7,7 @@ use pagewise_confine::Confinement;
 use pagewise_model::{Disturbed, EstimateSource, Name, Snapshot, grouped};
 use pagewise_observe::HostRoot;
 use pagewise_pages::estimate::{Origin, estimate};
-use pagewise_pages::lot::Lot;
+use pagewise_pages::lot::RandomDraw;
 use pagewise_pages::tally::{Question, Tally};
 use pagewise_sample::{
     Choice, OpenError, Options, Part, Partial, Sample, Sampler, Sharing, Target,
@@ -18,14 +18,14 @@ use super::target;
 use super::worker::{self, Rules, Worker};
 use crate::cli::{Global, Scan};
 use crate::interrupt::Stop;
-use crate::progress::Looking;
+use crate::progress::PageBar;
 use crate::trouble::Advised;
 
 /// How near the compressed size of every algorithm is to be, in 95 of 100 samples.
 const PRECISE: f64 = 0.02;
 
 /// What came of it.
-pub(super) struct Looked {
+pub(super) struct ScanOutcome {
     /// Of everything first, then of each part where there are several.
     pub(super) estimates: super::Estimates,
     /// What the reader should know about the sample.
@@ -49,14 +49,14 @@ pub(super) fn at(
     host: &HostRoot,
     snapshot: &Snapshot,
     question: &Question,
-) -> anyhow::Result<Looked> {
+) -> anyhow::Result<ScanOutcome> {
     let (target, kind) = target::of(&wanted.source, snapshot)?;
     let options = target::options(wanted, Stop::listen()?.shared());
     let mut sampler = pagewise_sample::open(host, &target, options).map_err(advised)?;
     refuse_nothing(sampler.so_far())?;
     let dump = wanted.dump.as_deref().map(Dump::new).transpose()?;
     confine(&target);
-    let shown = Looking::start(global);
+    let shown = PageBar::start(global);
     let threads = match target::choice(wanted) {
         Choice::Exact => std::thread::available_parallelism()?.get(),
         _ => 1,
@@ -65,7 +65,11 @@ pub(super) fn at(
         question,
         dump: dump.as_ref(),
         shown: &shown,
-        lot: Lot::new(wanted.seed, target::sized(wanted, sampler.pages()), sampler.pages().get()),
+        lot: RandomDraw::new(
+            wanted.seed,
+            target::sized(wanted, sampler.pages()),
+            sampler.pages().get(),
+        ),
         most_kept: if wanted.duplicates { worker::room(snapshot) / threads } else { usize::MAX },
     };
     let mut workers: Vec<Worker<'_>> = (0..threads).map(|_| Worker::new(rules)).collect();
@@ -120,8 +124,8 @@ pub(super) fn glance(
     let options = Options { choice: Choice::Count(GLANCE), budget, ..Options::default() };
     let mut sampler = pagewise_sample::open(host, target, options)
         .map_err(|error| format!("no page could be read: {error}"))?;
-    let shown = Looking::silent();
-    let (lot, most_kept) = (Lot::all(), usize::MAX);
+    let shown = PageBar::silent();
+    let (lot, most_kept) = (RandomDraw::all(), usize::MAX);
     let mut workers = [Worker::new(Rules { question, dump: None, shown: &shown, lot, most_kept })];
     sampler.run(&mut workers);
     let sample = sampler.finish();
@@ -153,7 +157,7 @@ fn nothing_read(sample: &Sample) -> String {
 }
 
 /// As many pages as were asked for; where nothing was said, as many as make it precise.
-fn draw(sampler: &mut Sampler, workers: &mut [Worker<'_>], wanted: &Scan, shown: &Looking) {
+fn draw(sampler: &mut Sampler, workers: &mut [Worker<'_>], wanted: &Scan, shown: &PageBar) {
     let population = sampler.pages().get();
     let first = Choice::pages_of(target::choice(wanted), sampler.pages()).get();
     shown.expect(first);
@@ -193,7 +197,12 @@ fn merged<'a>(
     merged
 }
 
-fn looked(question: &Question, kind: &str, sample: &Sample, mut tallies: Vec<Tally>) -> Looked {
+fn looked(
+    question: &Question,
+    kind: &str,
+    sample: &Sample,
+    mut tallies: Vec<Tally>,
+) -> ScanOutcome {
     let is_one = sample.parts.len() == 1;
     let mut estimates = Vec::new();
     if !is_one {
@@ -205,7 +214,7 @@ fn looked(question: &Question, kind: &str, sample: &Sample, mut tallies: Vec<Tal
         estimates = parts.map(of_part).collect();
     }
     estimates.insert(0, estimate(question, whole(kind, sample), &mut tallies));
-    Looked {
+    ScanOutcome {
         estimates,
         notes: notes(sample),
         bytes_read: sample.sampled().get() * sample.page_size.get(),

@@ -11,14 +11,14 @@ mod worker;
 use pagewise_model::{Bytes, Cost, Effective, Estimate, Snapshot};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_pages::tally::Question;
-use pagewise_report::{Scanned, json, text};
+use pagewise_report::{ScanReport, json, text};
 
 use super::{Outcome, refuse_recording};
 use crate::cli::{Global, Scan};
-use crate::cost::{self, Started};
+use crate::cost::{self, CostMeter};
 use crate::{input, output, screen};
 
-pub(super) fn run(global: &Global, wanted: &Scan, started: Started) -> anyhow::Result<Outcome> {
+pub(super) fn run(global: &Global, wanted: &Scan, started: CostMeter) -> anyhow::Result<Outcome> {
     refuse_recording(global, "scan")?;
     let host = input::open(global)?.without_start();
     let interval =
@@ -58,12 +58,12 @@ fn own_question(snapshot: &Snapshot) -> Question {
 fn show(
     global: &Global,
     snapshot: &Snapshot,
-    looked: &look::Looked,
+    looked: &look::ScanOutcome,
     cost: Cost,
 ) -> anyhow::Result<()> {
     let (estimates, notes) = (looked.estimates.as_slice(), looked.notes.as_slice());
     let effective = effective(snapshot, estimates);
-    let scanned = Scanned { snapshot, estimates, effective, notes, cost };
+    let scanned = ScanReport { snapshot, estimates, effective, notes, cost };
     let shown = match global.json {
         true => json::scan(&scanned),
         false => text::scan(&scanned, screen::look(global)),

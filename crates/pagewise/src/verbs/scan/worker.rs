@@ -5,22 +5,22 @@
 //! and no more: whenever a thread has more it keeps half the contents, for all its parts.
 
 use pagewise_model::{Bytes, MemoryKind, Snapshot};
-use pagewise_pages::huge::Place;
-use pagewise_pages::lot::Lot;
+use pagewise_pages::huge::PagePosition;
+use pagewise_pages::lot::RandomDraw;
 use pagewise_pages::tally::{Engine, Question, Tally};
 use pagewise_sample::{Origin, PageKind, Visit};
 
 use super::dump::Dump;
-use crate::progress::Looking;
+use crate::progress::PageBar;
 
 /// What all threads go by.
 #[derive(Clone, Copy)]
 pub(super) struct Rules<'a> {
     pub(super) question: &'a Question,
     pub(super) dump: Option<&'a Dump>,
-    pub(super) shown: &'a Looking,
+    pub(super) shown: &'a PageBar,
     /// Which pages are compressed.
-    pub(super) lot: Lot,
+    pub(super) lot: RandomDraw,
     /// Pages of which each thread may keep eight bytes.
     pub(super) most_kept: usize,
 }
@@ -62,7 +62,8 @@ impl<'a> Worker<'a> {
 impl Visit for Worker<'_> {
     fn page(&mut self, origin: &Origin, page: &[u8]) {
         let kind = kind(origin.kind);
-        let place = Place { number: origin.page, kind, huge: origin.huge, share: origin.share };
+        let place =
+            PagePosition { number: origin.page, kind, huge: origin.huge, share: origin.share };
         let Rules { lot, dump, shown, .. } = self.rules;
         let before = self.tally(origin.part).kept();
         let tally = &mut self.tallies[origin.part];
@@ -116,12 +117,12 @@ mod tests {
             duplicates: true,
             pages_per_huge: 512,
         };
-        let shown = Looking::silent();
+        let shown = PageBar::silent();
         let rules = Rules {
             question: &question,
             dump: None,
             shown: &shown,
-            lot: Lot::new(1, 0, 1),
+            lot: RandomDraw::new(1, 0, 1),
             most_kept: 5000,
         };
         let mut worker = Worker::new(rules);

@@ -7,8 +7,8 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pagewise_apply::act::{self, CollapseWish, Whom};
-use pagewise_bench::canary::{self, Against, BLOCK, Chased, ROUNDS, SIZE};
+use pagewise_apply::act::{self, CollapseTargets, CollapseWish};
+use pagewise_bench::canary::{self, BLOCK, ChaseResult, ROUNDS, SIZE, SmallPages};
 use pagewise_model::{Bytes, Name};
 use pagewise_observe::{HostRoot, Scope, coverage};
 
@@ -21,8 +21,8 @@ use crate::{input, output};
 
 /// What was measured, and which pools were not.
 #[derive(Debug)]
-struct Answer {
-    chased: Chased,
+struct CanaryOutcome {
+    chased: ChaseResult,
     left_out: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn run(global: &Global, wanted: &Thp) -> anyhow::Result<Outcome> {
     show(global, &measure(global, &host.end, &mut pools)?)
 }
 
-fn show(global: &Global, answer: &Answer) -> anyhow::Result<Outcome> {
+fn show(global: &Global, answer: &CanaryOutcome) -> anyhow::Result<Outcome> {
     let text = match global.json {
         true => json(answer),
         false => text(answer),
@@ -51,17 +51,20 @@ fn show(global: &Global, answer: &Answer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn measure(global: &Global, host: &HostRoot, pools: &mut Pools) -> anyhow::Result<Answer> {
+fn measure(global: &Global, host: &HostRoot, pools: &mut Pools) -> anyhow::Result<CanaryOutcome> {
     let shown = Measuring::start(global, "canary");
     let mut progress = |step, of| shown.of(step, of);
     let chased = canary::measure(&mut pools.memory, &mut || collapse_own(host), &mut progress)?;
-    Ok(Answer { chased, left_out: std::mem::take(&mut pools.left_out) })
+    Ok(CanaryOutcome { chased, left_out: std::mem::take(&mut pools.left_out) })
 }
 
 /// Collapses our own memory; the part of it that is huge afterwards.
 fn collapse_own(host: &HostRoot) -> anyhow::Result<f64> {
     let pid = std::process::id();
-    let whom = Whom { processes: vec![(pid, Name::from("pagewise"))], ..Whom::default() };
+    let whom = CollapseTargets {
+        processes: vec![(pid, Name::from("pagewise"))],
+        ..CollapseTargets::default()
+    };
     let wish = CollapseWish {
         max_growth: 0.2,
         deadline: Duration::from_secs(20),
@@ -76,10 +79,10 @@ fn collapse_own(host: &HostRoot) -> anyhow::Result<f64> {
     Ok((found.anon_huge.get() as f64 / SIZE as f64).min(1.0))
 }
 
-fn json(answer: &Answer) -> String {
-    let Answer { chased, left_out } = answer;
+fn json(answer: &CanaryOutcome) -> String {
+    let CanaryOutcome { chased, left_out } = answer;
     let [ratio, low, high] = chased.huge.ratio;
-    let pool = |(size, against): &(Bytes, Against)| {
+    let pool = |(size, against): &(Bytes, SmallPages)| {
         let [ratio, low, high] = against.ratio;
         serde_json::json!({
             "page_bytes": size.get(),
@@ -102,8 +105,8 @@ fn json(answer: &Answer) -> String {
     format!("{document:#}\n")
 }
 
-fn text(answer: &Answer) -> String {
-    let Answer { chased, left_out } = answer;
+fn text(answer: &CanaryOutcome) -> String {
+    let CanaryOutcome { chased, left_out } = answer;
     let less = |ratio: f64| (1.0 - ratio) * 100.0;
     let [ratio, low, high] = chased.huge.ratio;
     let mut text = format!(
@@ -117,7 +120,7 @@ fn text(answer: &Answer) -> String {
         chased.coverage * 100.0,
         size = Bytes::new(SIZE as u64),
     );
-    for (size, Against { ns, ratio: [ratio, low, high] }) in &chased.pools {
+    for (size, SmallPages { ns, ratio: [ratio, low, high] }) in &chased.pools {
         text += &format!(
             "In pages of {size} from the pool (hugetlb) it takes {ns:.0} ns: {:.0} % less ({:.0} to {:.0} %).\n",
             less(*ratio),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise thp collapse`: huge pages made from outside.
 
-use pagewise_apply::act::{self, CollapseWish, Whom};
+use pagewise_apply::act::{self, CollapseTargets, CollapseWish};
 use pagewise_model::{ByAccess, Collapse, Snapshot};
 use pagewise_observe::Scope;
 use pagewise_report::{Collapsed, json, text};
@@ -9,23 +9,23 @@ use pagewise_report::{Collapsed, json, text};
 use super::watch::{self, Evidence};
 use super::{Outcome, block, heat, refuse_recording, whom};
 use crate::cli::{CollapseArgs, Global};
-use crate::cost::{self, Started};
+use crate::cost::{self, CostMeter};
 use crate::interrupt::Stop;
-use crate::progress::{Measuring, Waiting};
+use crate::progress::{Measuring, Spinner};
 use crate::redaction::Redaction;
 use crate::{input, output, screen};
 
 pub(super) fn run(
     global: &Global,
     wanted: &CollapseArgs,
-    started: Started,
+    started: CostMeter,
 ) -> anyhow::Result<Outcome> {
     refuse_recording(global, "thp collapse")?;
     let host = input::open(global)?.without_start();
     let scope = Scope { settings: false, ..Scope::everything(std::time::Duration::ZERO) };
     let interval = host.interval(&scope, || anyhow::Ok(()))?;
     let found = whom::of(&wanted.whose, &interval.end)?.unwrap_or_default();
-    let mut whom = Whom {
+    let mut whom = CollapseTargets {
         processes: found.processes,
         cgroup: found.cgroup,
         cgroups: found.cgroups,
@@ -33,7 +33,7 @@ pub(super) fn run(
     };
     let stop = Stop::listen()?;
     let unknown = wanted.by_access.and_then(|time| {
-        let _shown = Waiting::start(global, time);
+        let _shown = Spinner::start(global, time);
         let heat = heat::look(&host.end, &interval.end.damon, &whom, time, stop.flag());
         heat.map(|heat| whom.heat = Some(heat)).err()
     });
@@ -63,7 +63,11 @@ pub(super) fn run(
     Ok(Outcome::Done)
 }
 
-fn evidence(wanted: &CollapseArgs, whom: &Whom, block: u64) -> anyhow::Result<Option<Evidence>> {
+fn evidence(
+    wanted: &CollapseArgs,
+    whom: &CollapseTargets,
+    block: u64,
+) -> anyhow::Result<Option<Evidence>> {
     let Some(folder) = &wanted.evidence else { return Ok(None) };
     let pids = whom.processes.iter().map(|(pid, _)| *pid).collect();
     Evidence::begin(folder, wanted.counter.as_deref(), pids, block).map(Some)

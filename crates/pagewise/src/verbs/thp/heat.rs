@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pagewise_apply::Session;
-use pagewise_apply::act::{Heat, Whom};
+use pagewise_apply::act::{AccessProfile, CollapseTargets};
 use pagewise_model::lend::{KnobSetting, Lender, LoanId};
 use pagewise_model::{Damon, DamonModule, Refusal};
 use pagewise_observe::{HostRoot, damon_regions};
@@ -47,10 +47,10 @@ const TELL: &str = "update_schemes_tried_regions";
 pub(super) fn look(
     host: &HostRoot,
     seen: &Damon,
-    whom: &Whom,
+    whom: &CollapseTargets,
     time: Duration,
     stop: &AtomicBool,
-) -> Result<Heat, String> {
+) -> Result<AccessProfile, String> {
     match seen.kdamonds.get() {
         Some(0) => (),
         Some(_) => return Err("somebody else has threads of DAMON (nr_kdamonds)".to_owned()),
@@ -123,8 +123,8 @@ fn asked(
     threads: &[LoanId],
     every: Duration,
     stop: &AtomicBool,
-) -> Heat {
-    let mut heat = Heat::default();
+) -> AccessProfile {
+    let mut heat = AccessProfile::default();
     for _ in 0..ASKED {
         rest(every, stop);
         for (number, (pid, thread)) in (0..).zip(pids.iter().zip(threads)) {

@@ -18,10 +18,10 @@ use pagewise_model::{Bytes, Snapshot};
 
 use super::Outcome;
 use crate::cli::{Global, Thp, ThpAct};
-use crate::cost::Started;
+use crate::cost::CostMeter;
 use crate::trouble::Advised;
 
-pub(super) fn run(global: &Global, wanted: &Thp, started: Started) -> anyhow::Result<Outcome> {
+pub(super) fn run(global: &Global, wanted: &Thp, started: CostMeter) -> anyhow::Result<Outcome> {
     match &wanted.what {
         None if wanted.canary => canary::run(global, wanted),
         None => see::run(global, wanted, started),

@@ -14,17 +14,17 @@ use pagewise_observe::{HostRoot, Scope, coverage};
 use pagewise_report::{Restrained, json, text};
 use pagewise_sample::{Choice, Options, Origin, Target, open};
 
-use super::whom::{self, Whom};
+use super::whom::{self, ThpTargets};
 use super::{Outcome, block, refuse_recording};
 use crate::cli::{Global, RestrainArgs};
-use crate::cost::{self, Started};
+use crate::cost::{self, CostMeter};
 use crate::interrupt::Stop;
 use crate::{input, output, screen};
 
 pub(super) fn run(
     global: &Global,
     wanted: &RestrainArgs,
-    started: Started,
+    started: CostMeter,
 ) -> anyhow::Result<Outcome> {
     refuse_recording(global, "thp restrain")?;
     let host = input::open(global)?.without_start();
@@ -54,7 +54,7 @@ pub(super) fn run(
 fn all(
     host: &HostRoot,
     snapshot: &Snapshot,
-    whom: &Whom,
+    whom: &ThpTargets,
     wanted: &RestrainArgs,
     stop: &Stop,
 ) -> anyhow::Result<Restrain> {
@@ -72,7 +72,7 @@ fn all(
 
 /// What was seen of a huge page.
 #[derive(Debug, Clone, Copy, Default)]
-struct Seen {
+struct HugePageState {
     pages: u32,
     zeros: u32,
 }
@@ -111,7 +111,7 @@ fn contents(
     pages_per_block: u64,
     wanted: &RestrainArgs,
     stop: &Stop,
-) -> anyhow::Result<(HashMap<u64, Seen>, Option<String>)> {
+) -> anyhow::Result<(HashMap<u64, HugePageState>, Option<String>)> {
     let options = Options {
         choice: Choice::Exact,
         bounded: true,
@@ -122,7 +122,7 @@ fn contents(
         ..Options::default()
     };
     let mut sampler = open(host, &Target::Process(pid), options)?;
-    let seen: Mutex<HashMap<u64, Seen>> = Mutex::default();
+    let seen: Mutex<HashMap<u64, HugePageState>> = Mutex::default();
     let visit = |origin: &Origin, page: &[u8]| {
         if origin.huge == Some(true) {
             let mut seen = seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -138,7 +138,7 @@ fn contents(
 }
 
 /// Adds up, and answers the blocks that are zeros for more than half.
-fn tally(seen: &HashMap<u64, Seen>, page: u64, restrain: &mut Restrain) -> Vec<u64> {
+fn tally(seen: &HashMap<u64, HugePageState>, page: u64, restrain: &mut Restrain) -> Vec<u64> {
     let mut bloated = Vec::new();
     for (&at, block) in seen {
         let zeros = Bytes::new(u64::from(block.zeros) * page);
@@ -161,7 +161,10 @@ mod tests {
     #[test]
     fn more_than_half_of_zeros_is_bloat() {
         let seen = [(7, 512, 257), (3, 512, 256), (1, 512, 512)];
-        let seen = seen.map(|(at, pages, zeros)| (at, Seen { pages, zeros })).into_iter().collect();
+        let seen = seen
+            .map(|(at, pages, zeros)| (at, HugePageState { pages, zeros }))
+            .into_iter()
+            .collect();
         let mut restrain = Restrain::default();
         assert_eq!(tally(&seen, 4096, &mut restrain), [1, 7]);
         assert_eq!((restrain.huge_pages, restrain.bloated), (3, 2));

@@ -11,8 +11,8 @@ use pagewise_report::{HugeSeen, json, text};
 
 use super::{Outcome, block, walks, whom};
 use crate::cli::{Global, Thp};
-use crate::cost::{self, Started};
-use crate::progress::Waiting;
+use crate::cost::{self, CostMeter};
+use crate::progress::Spinner;
 use crate::{input, interrupt, output, screen};
 
 /// Processes that are looked at mapping by mapping.
@@ -20,7 +20,7 @@ const MOST: usize = 8;
 /// How long one may take: what does not answer has its memory lock held by somebody.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-pub(super) fn run(global: &Global, wanted: &Thp, started: Started) -> anyhow::Result<Outcome> {
+pub(super) fn run(global: &Global, wanted: &Thp, started: CostMeter) -> anyhow::Result<Outcome> {
     let whose = &wanted.whose;
     if wanted.page_walks.is_some() {
         super::refuse_recording(global, "thp --page-walks")?;
@@ -31,7 +31,7 @@ pub(super) fn run(global: &Global, wanted: &Thp, started: Started) -> anyhow::Re
     let named = !whose.pid.is_empty() || whose.name.is_some();
     let host = if named && host.end.is_live() { host.without_start() } else { host };
     let interval = host.interval(&scope, || {
-        let _shown = Waiting::start(global, global.interval);
+        let _shown = Spinner::start(global, global.interval);
         interrupt::wait(global.interval)
     })?;
     let whom = whom::of(whose, &interval.end)?;

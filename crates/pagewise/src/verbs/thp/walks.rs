@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use pagewise_model::PageWalks;
 use pagewise_observe::HostRoot;
-use pagewise_observe::walks::{Counted, Counting};
+use pagewise_observe::walks::{WalkCounters, WalkTarget};
 
 use crate::cli::Global;
 use crate::interrupt;
-use crate::progress::Waiting;
+use crate::progress::Spinner;
 
 /// Of these processes, or of the machine.
 pub(super) fn count(
@@ -18,9 +18,10 @@ pub(super) fn count(
     pids: Option<&[u32]>,
     time: Duration,
 ) -> anyhow::Result<PageWalks> {
-    let counting = Counting::begin(host, pids.map_or(Counted::Machine, Counted::Processes));
+    let counting =
+        WalkCounters::begin(host, pids.map_or(WalkTarget::Machine, WalkTarget::Processes));
     if counting.counts() {
-        let _shown = Waiting::start(global, time);
+        let _shown = Spinner::start(global, time);
         interrupt::wait(time)?;
     }
     Ok(counting.end())

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use pagewise_model::Moment;
+use pagewise_model::WatchSample;
 use pagewise_observe::coverage;
-use pagewise_report::{Collapsed, Watched, html, json};
+use pagewise_report::{Collapsed, WatchReport, html, json};
 
 use super::counter;
 use crate::output;
@@ -31,7 +31,7 @@ pub(super) struct Evidence {
     counter: Option<String>,
     end: Arc<AtomicBool>,
     collapsed: Arc<AtomicU64>,
-    thread: JoinHandle<Vec<Moment>>,
+    thread: JoinHandle<Vec<WatchSample>>,
 }
 
 impl Evidence {
@@ -47,7 +47,7 @@ impl Evidence {
             counter::tried(counter)?;
         }
         let (end, collapsed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let look = Look {
+        let look = WatchRound {
             pids,
             block,
             counter: counter.map(str::to_owned),
@@ -77,7 +77,7 @@ impl Evidence {
         let snapshot = &redaction.snapshot(done.snapshot);
         let done = Collapsed { snapshot, ..done };
         let counter = self.counter.as_deref().map(|counter| redaction.script(counter));
-        let watched = Watched { done, moments: &moments, counter: counter.as_deref() };
+        let watched = WatchReport { done, moments: &moments, counter: counter.as_deref() };
         let command = redaction.own_command_line();
         let put =
             |name: &str, text: &str| output::new_file_below(&self.folder, name, text.as_bytes());
@@ -88,7 +88,7 @@ impl Evidence {
     }
 }
 
-fn lines(moments: &[Moment]) -> anyhow::Result<String> {
+fn lines(moments: &[WatchSample]) -> anyhow::Result<String> {
     moments.iter().map(|moment| Ok(serde_json::to_string(moment)? + "\n")).collect()
 }
 
@@ -100,7 +100,7 @@ pub(super) fn before(time: Duration, stop: &AtomicBool) {
     }
 }
 
-struct Look {
+struct WatchRound {
     pids: Vec<u32>,
     block: u64,
     counter: Option<String>,
@@ -108,14 +108,14 @@ struct Look {
     collapsed: Arc<AtomicU64>,
 }
 
-impl Look {
-    fn until_the_end(self) -> Vec<Moment> {
+impl WatchRound {
+    fn until_the_end(self) -> Vec<WatchSample> {
         let (began, mut every, mut moments) = (Instant::now(), EVERY, Vec::new());
         while !self.end.load(Ordering::Relaxed) {
             let looked = Instant::now();
             // nobody is left, or may not be looked at: then that is all there is
             let Ok(Some(moment)) = coverage::moment(&self.pids, self.block) else { break };
-            moments.push(Moment {
+            moments.push(WatchSample {
                 seconds: began.elapsed().as_secs_f64(),
                 requests: self.counter.as_deref().and_then(counter::asked),
                 collapsed: self.collapsed.load(Ordering::Relaxed),
@@ -133,7 +133,7 @@ impl Look {
 }
 
 /// Leaves out every second one where there are too many.
-fn thinned(moments: &mut Vec<Moment>, most: usize) -> bool {
+fn thinned(moments: &mut Vec<WatchSample>, most: usize) -> bool {
     if moments.len() < most {
         return false;
     }
@@ -153,7 +153,7 @@ mod tests {
     fn however_long_it_lasts_moments_are_few_and_in_order() {
         let mut moments = Vec::new();
         for second in 0..1000 {
-            moments.push(Moment { seconds: f64::from(second), ..Moment::default() });
+            moments.push(WatchSample { seconds: f64::from(second), ..WatchSample::default() });
             thinned(&mut moments, 64);
             assert!(moments.len() < 64 && moments[0].seconds == 0.0);
         }

@@ -4,12 +4,12 @@
 use glob::Pattern;
 use pagewise_model::{Name, Process, Snapshot};
 
-use crate::cli::Whose;
+use crate::cli::TargetArgs;
 use crate::trouble::Advised;
 
 /// Who was meant.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Whom {
+pub(super) struct ThpTargets {
     pub(super) processes: Vec<(u32, Name)>,
     /// The cgroup's path, as the snapshot has it.
     pub(super) cgroup: Option<String>,
@@ -18,7 +18,7 @@ pub(super) struct Whom {
 }
 
 /// `None` where nobody in particular was named.
-pub(super) fn of(whose: &Whose, snapshot: &Snapshot) -> anyhow::Result<Option<Whom>> {
+pub(super) fn of(whose: &TargetArgs, snapshot: &Snapshot) -> anyhow::Result<Option<ThpTargets>> {
     let all = &snapshot.processes.list;
     if let Some(path) = &whose.cgroup {
         return in_cgroup(path, snapshot).map(Some);
@@ -41,7 +41,7 @@ pub(super) fn of(whose: &Whose, snapshot: &Snapshot) -> anyhow::Result<Option<Wh
 
 const LIST: &str = "ps -eo pid,comm lists processes; in a name * and ? stand for others";
 
-fn some<'a>(found: impl Iterator<Item = &'a Process>, none: &str) -> anyhow::Result<Whom> {
+fn some<'a>(found: impl Iterator<Item = &'a Process>, none: &str) -> anyhow::Result<ThpTargets> {
     let own = std::process::id();
     let whom = whom(found.filter(|process| process.pid != own));
     if whom.processes.is_empty() {
@@ -50,8 +50,8 @@ fn some<'a>(found: impl Iterator<Item = &'a Process>, none: &str) -> anyhow::Res
     Ok(whom)
 }
 
-fn whom<'a>(found: impl Iterator<Item = &'a Process>) -> Whom {
-    let mut whom = Whom::default();
+fn whom<'a>(found: impl Iterator<Item = &'a Process>) -> ThpTargets {
+    let mut whom = ThpTargets::default();
     for process in found {
         whom.processes.push((process.pid, process.name.clone()));
         whom.cgroups.extend(process.cgroup.value().map(|path| path.as_str().to_owned()));
@@ -61,14 +61,14 @@ fn whom<'a>(found: impl Iterator<Item = &'a Process>) -> Whom {
     whom
 }
 
-fn in_cgroup(path: &str, snapshot: &Snapshot) -> anyhow::Result<Whom> {
+fn in_cgroup(path: &str, snapshot: &Snapshot) -> anyhow::Result<ThpTargets> {
     let none = format!("--cgroup {path}: expected a memory cgroup with processes, found none");
     let group = resolved(path, snapshot).unwrap_or_else(|| path.to_owned());
     let inside = |process: &&Process| {
         process.cgroup.value().is_some_and(|cgroup| is_below(cgroup.as_str(), &group))
     };
     let found = snapshot.processes.list.iter().filter(inside);
-    Ok(Whom { cgroup: Some(group.clone()), ..some(found, &none)? })
+    Ok(ThpTargets { cgroup: Some(group.clone()), ..some(found, &none)? })
 }
 
 /// A folder below `/sys/fs/cgroup` is a group too; version 1 has the controller's name in it.
@@ -111,29 +111,29 @@ mod tests {
         snapshot
     }
 
-    fn pids(whose: &Whose) -> Vec<u32> {
+    fn pids(whose: &TargetArgs) -> Vec<u32> {
         let whom = of(whose, &host()).unwrap().unwrap();
         whom.processes.iter().map(|(pid, _)| *pid).collect()
     }
 
-    fn nobody() -> Whose {
-        Whose { pid: Vec::new(), cgroup: None, name: None }
+    fn nobody() -> TargetArgs {
+        TargetArgs { pid: Vec::new(), cgroup: None, name: None }
     }
 
     #[test]
     fn groups_names_and_ids_are_processes() {
-        let group = |path: &str| Whose { cgroup: Some(path.to_owned()), ..nobody() };
+        let group = |path: &str| TargetArgs { cgroup: Some(path.to_owned()), ..nobody() };
         assert_eq!(pids(&group("/a")), [2, 3]);
         assert_eq!(pids(&group("/sys/fs/cgroup/memory/a/b")), [3]);
-        assert_eq!(pids(&Whose { name: Some("redis*".to_owned()), ..nobody() }), [2, 3]);
-        assert_eq!(pids(&Whose { pid: vec![4], ..nobody() }), [4]);
+        assert_eq!(pids(&TargetArgs { name: Some("redis*".to_owned()), ..nobody() }), [2, 3]);
+        assert_eq!(pids(&TargetArgs { pid: vec![4], ..nobody() }), [4]);
         assert!(of(&nobody(), &host()).unwrap().is_none());
     }
 
     #[test]
     fn who_is_not_there_is_named() {
-        let error = of(&Whose { pid: vec![9], ..nobody() }, &host()).unwrap_err();
+        let error = of(&TargetArgs { pid: vec![9], ..nobody() }, &host()).unwrap_err();
         assert_eq!(error.to_string(), "process 9: it has ended, or has no memory of its own");
-        assert!(of(&Whose { name: Some("nobody".to_owned()), ..nobody() }, &host()).is_err());
+        assert!(of(&TargetArgs { name: Some("nobody".to_owned()), ..nobody() }, &host()).is_err());
     }
 }

@@ -5,16 +5,18 @@ mod current;
 mod wanted;
 
 use anyhow::{Context, anyhow};
-use pagewise_lab::experiment::{Conducted, Control, Heard, Trouble, conduct};
+use pagewise_lab::experiment::{
+    Control, ExperimentError, ExperimentEvent, ExperimentRuns, conduct,
+};
 use pagewise_model::lend::Lender;
 use pagewise_model::{Cost, Interval, TrialArm, TrialForecast, TrialRun};
 use pagewise_observe::{HostRoot, Scope};
-use pagewise_report::{Tried, json, text};
+use pagewise_report::{TrialReport, json, text};
 use pagewise_stats::{Experiment, judge};
 
 use super::Outcome;
 use crate::cli::{Global, Trial};
-use crate::cost::{self, Started};
+use crate::cost::{self, CostMeter};
 use crate::evidence::Folder;
 use crate::host_loans::HostLoans;
 use crate::interrupt::Stop;
@@ -26,7 +28,7 @@ use crate::{output, screen};
 /// What a shell reports for a program that SIGINT ended.
 const STOPPED: u8 = 130;
 
-pub(super) fn run(global: &Global, wanted: &Trial, started: Started) -> anyhow::Result<Outcome> {
+pub(super) fn run(global: &Global, wanted: &Trial, started: CostMeter) -> anyhow::Result<Outcome> {
     let experiment = wanted::experiment(global, wanted)?;
     let host = HostRoot::live().context("/")?;
     let scope = Scope { settings: true, ..Scope::glance() };
@@ -79,19 +81,19 @@ fn conducted(
     lender: Option<&mut dyn Lender>,
     stop: &Stop,
     mut folder: Option<&mut Folder>,
-) -> Conducted {
+) -> ExperimentRuns {
     let shown = Measuring::start(global, "trial");
-    let mut heard = |heard: Heard<'_>| match heard {
-        Heard::Begins { run, of, .. } => shown.of(run - 1, of),
-        Heard::Ran(run) => {
+    let mut heard = |heard: ExperimentEvent<'_>| match heard {
+        ExperimentEvent::Begins { run, of, .. } => shown.of(run - 1, of),
+        ExperimentEvent::Ran(run) => {
             if let Some(folder) = &mut folder {
                 folder.run(run);
             }
         }
-        Heard::Forecast(Some(forecast)) if !global.quiet => {
+        ExperimentEvent::Forecast(Some(forecast)) if !global.quiet => {
             shown.note(&said(experiment, &forecast));
         }
-        Heard::Forecast(_) => {}
+        ExperimentEvent::Forecast(_) => {}
     };
     conduct(experiment, lender, &mut Control { stop: stop.flag(), heard: &mut heard })
 }
@@ -118,23 +120,23 @@ fn ended(
     global: &Global,
     experiment: &Experiment,
     machine: &Interval,
-    conducted: Conducted,
+    conducted: ExperimentRuns,
     folder: Option<&Folder>,
-    started: Started,
+    started: CostMeter,
 ) -> anyhow::Result<Outcome> {
-    let Conducted { runs, trouble } = conducted;
+    let ExperimentRuns { runs, trouble } = conducted;
     let trial = judge(experiment, &runs);
     let evidence = folder.map(Folder::path);
     let cost = own_cost(started, machine, &runs);
     let snapshot = &machine.end;
-    let tried = Tried { name: None, snapshot, trial: &trial, runs: &runs, evidence, cost };
+    let tried = TrialReport { name: None, snapshot, trial: &trial, runs: &runs, evidence, cost };
     if trouble.is_none() {
         show(global, &tried)?;
     }
     let kept = folder.map_or(Ok(()), |folder| folder.finish(&tried));
     match trouble {
         None => kept.map(|()| Outcome::Done),
-        Some(Trouble::Stopped) => {
+        Some(ExperimentError::Stopped) => {
             stopped(&tried);
             kept.map(|()| Outcome::Status(STOPPED))
         }
@@ -142,7 +144,7 @@ fn ended(
     }
 }
 
-fn stopped(tried: &Tried<'_>) {
+fn stopped(tried: &TrialReport<'_>) {
     let (pairs, of) = (tried.trial.pairs, tried.trial.planned_pairs);
     let kept = match tried.evidence {
         Some(folder) => {
@@ -156,13 +158,13 @@ fn stopped(tried: &Tried<'_>) {
 }
 
 /// What we took ourselves: not the command.
-fn own_cost(started: Started, machine: &Interval, runs: &[TrialRun]) -> Cost {
+fn own_cost(started: CostMeter, machine: &Interval, runs: &[TrialRun]) -> Cost {
     let all = cost::so_far(started, machine);
     let commands: f64 = runs.iter().filter_map(|run| run.values.get("cpu")).sum();
     Cost { cpu_seconds: (all.cpu_seconds - commands).max(0.0), ..all }
 }
 
-fn show(global: &Global, tried: &Tried<'_>) -> anyhow::Result<()> {
+fn show(global: &Global, tried: &TrialReport<'_>) -> anyhow::Result<()> {
     let shown = match global.json {
         true => json::trial(tried),
         false => text::trial(tried, screen::look(global)),

@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use super::super::plane::{Axes, Axis, Point, Scale, draw, label, line, room, round};
 use super::super::{GRID, REST, Role};
 use super::{colour, percent};
-use crate::lineup::{self, Against};
+use crate::lineup::{self, ArmPair};
 use crate::told;
 
 /// A line of the picture.
@@ -46,7 +46,7 @@ pub fn intervals(trial: &Trial, arm: &str) -> Option<String> {
 /// What decides, of each arm: how many times the first arm's, on an axis of powers.
 pub fn arms(trial: &Trial) -> Option<String> {
     let others = lineup::against(trial);
-    let primary = |other: &Against<'_>| {
+    let primary = |other: &ArmPair<'_>| {
         other.metrics.first().is_some_and(|metric| told::is_judged(trial.clock, metric))
     };
     let rows: Vec<Row<'_>> = others

@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use super::super::plane::{Axes, Axis, HEIGHT, LOW, Point, Scale, dashed, draw, line, room};
 use super::super::{GRID, REST};
 use super::{colour, percent};
-use crate::lineup::{self, Against};
+use crate::lineup::{self, ArmPair};
 
 /// A picture for each arm that was compared.
 pub fn pairs(trial: &Trial, runs: &[TrialRun]) -> Vec<String> {
@@ -15,7 +15,7 @@ pub fn pairs(trial: &Trial, runs: &[TrialRun]) -> Vec<String> {
     others.iter().filter_map(|other| of_arm(trial, other, runs)).collect()
 }
 
-fn of_arm(trial: &Trial, other: &Against<'_>, runs: &[TrialRun]) -> Option<String> {
+fn of_arm(trial: &Trial, other: &ArmPair<'_>, runs: &[TrialRun]) -> Option<String> {
     let metric = other.metrics.first()?;
     let points = changes(trial, other.arm, metric, runs);
     let ends = metric.interval.map(|ends| ends.map(percent));

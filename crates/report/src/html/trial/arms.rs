@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use pagewise_model::Trial;
 
 use super::{escaped, metrics, pictures, stopped};
-use crate::lineup::{self, Against, Medians, Row};
-use crate::{Tried, told};
+use crate::lineup::{self, ArmPair, Medians, Row};
+use crate::{TrialReport, told};
 
-pub(super) fn heading(tried: &Tried<'_>) -> String {
+pub(super) fn heading(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
     let command = escaped(&told::command(trial));
     let arms = told::named(tried.name, &format!("{} arms", trial.arms.len()));
@@ -21,7 +21,7 @@ pub(super) fn heading(tried: &Tried<'_>) -> String {
 }
 
 /// A row for each arm: what it has, what was found, and how its runs ended.
-pub(super) fn table(tried: &Tried<'_>) -> String {
+pub(super) fn table(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
     let first = escaped(trial.arms.first().map_or("a", |arm| &arm.name));
     let rows: String =
@@ -98,7 +98,7 @@ pub(super) fn each(trial: &Trial) -> String {
     lineup::against(trial).iter().map(|other| in_full(trial, other)).collect()
 }
 
-fn in_full(trial: &Trial, other: &Against<'_>) -> String {
+fn in_full(trial: &Trial, other: &ArmPair<'_>) -> String {
     let first = trial.arms.first().map_or("a", |arm| &arm.name);
     let title = escaped(&format!("{} against {first}", other.arm));
     format!(

@@ -11,10 +11,10 @@ use pagewise_model::{Bytes, Trial};
 
 use super::{escaped, page};
 use crate::text::header::machine;
-use crate::{Tried, lineup, told};
+use crate::{TrialReport, lineup, told};
 
 /// What a reader may keep.
-pub fn trial(tried: &Tried<'_>) -> String {
+pub fn trial(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
     let body = if lineup::is_wide(trial) { several(tried) } else { two(tried) };
     page(&told::named(tried.name, &title(trial)), &(body + &method(tried) + &runs::table(tried)))
@@ -27,7 +27,7 @@ fn title(trial: &Trial) -> String {
     }
 }
 
-fn two(tried: &Tried<'_>) -> String {
+fn two(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
     [
         heading(tried),
@@ -39,7 +39,7 @@ fn two(tried: &Tried<'_>) -> String {
     .concat()
 }
 
-fn several(tried: &Tried<'_>) -> String {
+fn several(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
     [
         arms::heading(tried),
@@ -62,7 +62,7 @@ fn stopped(trial: &Trial) -> String {
     paragraph(&stopped.unwrap_or_default())
 }
 
-fn heading(tried: &Tried<'_>) -> String {
+fn heading(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
     let word = told::verdict(trial.verdict);
     format!(
@@ -75,7 +75,7 @@ fn heading(tried: &Tried<'_>) -> String {
     )
 }
 
-fn method(tried: &Tried<'_>) -> String {
+fn method(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
     let limit = trial
         .memory_limit_bytes

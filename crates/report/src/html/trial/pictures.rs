@@ -4,7 +4,7 @@
 use pagewise_model::Trial;
 
 use super::escaped;
-use crate::{Tried, chart, told};
+use crate::{TrialReport, chart, told};
 
 const STEPS: &str = "A slope or a step is the machine's: pairs do not feel it.";
 
@@ -16,25 +16,25 @@ fn figure(svg: Option<String>, caption: &str) -> String {
 }
 
 /// Every run, every pair, every metric.
-pub(super) fn of_two(tried: &Tried<'_>) -> String {
+pub(super) fn of_two(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
     let arm = trial.arms.get(1).map_or("b", |arm| &arm.name);
     [runs(tried), pairs(tried), intervals(trial, arm)].concat()
 }
 
 /// Every arm, every run, and the pairs of each arm.
-pub(super) fn of_arms(tried: &Tried<'_>) -> String {
+pub(super) fn of_arms(tried: &TrialReport<'_>) -> String {
     let least = told::effect(tried.trial.min_effect);
     let caption = format!("Grey: up to {least}, which does not matter.");
     [figure(chart::arms(tried.trial), &caption), runs(tried), pairs(tried)].concat()
 }
 
-fn runs(tried: &Tried<'_>) -> String {
+fn runs(tried: &TrialReport<'_>) -> String {
     let caption = format!("Unfilled points were discarded or failed. {STEPS}");
     figure(chart::runs(tried.trial, tried.runs), &caption)
 }
 
-fn pairs(tried: &Tried<'_>) -> String {
+fn pairs(tried: &TrialReport<'_>) -> String {
     let least = told::effect(tried.trial.min_effect);
     let caption = format!("Dashed: the interval. Grey: up to {least}, which does not matter.");
     let all = chart::pairs(tried.trial, tried.runs);
@@ -51,7 +51,7 @@ pub(super) fn intervals(trial: &Trial, arm: &str) -> String {
 }
 
 /// How a workload of ours went.
-pub(super) fn courses(tried: &Tried<'_>) -> String {
+pub(super) fn courses(tried: &TrialReport<'_>) -> String {
     [
         figure(
             chart::settling(tried.trial, tried.runs),

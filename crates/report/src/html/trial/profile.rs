@@ -2,9 +2,9 @@
 //! Where kswapd spent its time.
 
 use super::arms::beside;
-use crate::{Tried, profile, told};
+use crate::{TrialReport, profile, told};
 
-pub(super) fn table(tried: &Tried<'_>) -> String {
+pub(super) fn table(tried: &TrialReport<'_>) -> String {
     let all = profile::samples(tried.trial, tried.runs);
     if all.is_empty() {
         return String::new();

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use pagewise_model::{TrialMetric, TrialRun};
 
 use super::escaped;
-use crate::{Tried, lineup, told};
+use crate::{TrialReport, lineup, told};
 
-pub(super) fn table(tried: &Tried<'_>) -> String {
+pub(super) fn table(tried: &TrialReport<'_>) -> String {
     let found = lineup::against(tried.trial);
     let mut metrics: Vec<&TrialMetric> = Vec::new();
     for metric in found.iter().flat_map(|other| other.metrics) {

@@ -186,7 +186,7 @@ mod tests {
     use pagewise_model::{Reading, Source};
 
     use super::*;
-    use crate::text::Look;
+    use crate::text::TextStyle;
 
     const ALLOWED: Allowed<'_> = Allowed { switched_off: false, host: Some("always") };
 
@@ -227,7 +227,7 @@ mod tests {
             ..ProcessCoverage::default()
         };
         let printed = |allowed| {
-            let mut page = Page::new(Look { width: 100, colour: false });
+            let mut page = Page::new(TextStyle { width: 100, colour: false });
             print(&mut page, &process, allowed);
             page.finish()
         };

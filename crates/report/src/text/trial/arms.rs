@@ -4,14 +4,14 @@
 use pagewise_model::{Trial, TrialMetric, Verdict};
 
 use super::{metrics, role, stopped};
-use crate::lineup::{self, Against, Medians, Row};
+use crate::lineup::{self, ArmPair, Medians, Row};
 use crate::text::kit::{Line, Page, Role};
 use crate::text::table::{Cell, Column, NONE, Table};
 use crate::text::words::listed;
-use crate::{Tried, told};
+use crate::{TrialReport, told};
 
 /// How many arms there are, and what they have.
-pub(super) fn heading(page: &mut Page, tried: &Tried<'_>) {
+pub(super) fn heading(page: &mut Page, tried: &TrialReport<'_>) {
     let trial = tried.trial;
     let arms = told::named(tried.name, &format!("{} arms on", trial.arms.len()));
     let start = Line::default().span(Role::Strong, arms);
@@ -29,7 +29,7 @@ pub(super) fn heading(page: &mut Page, tried: &Tried<'_>) {
 }
 
 /// A row for each arm, then the medians.
-pub(super) fn print(page: &mut Page, tried: &Tried<'_>) {
+pub(super) fn print(page: &mut Page, tried: &TrialReport<'_>) {
     let trial = tried.trial;
     let first = trial.arms.first().map_or("a", |arm| &arm.name);
     let columns = vec![
@@ -97,7 +97,7 @@ pub(super) fn beside(page: &mut Page, title: &str, names: &[&str], rows: &[(Stri
 }
 
 /// What differs between an arm and the first; the rest in a line. Its medians stand above.
-pub(super) fn differences(page: &mut Page, trial: &Trial, other: &Against<'_>) {
+pub(super) fn differences(page: &mut Page, trial: &Trial, other: &ArmPair<'_>) {
     if trial.dropped.iter().any(|dropped| dropped.arm == other.arm) {
         return;
     }

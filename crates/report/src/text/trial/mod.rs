@@ -9,9 +9,9 @@ mod remarks;
 use pagewise_model::{Trial, Verdict};
 
 use super::kit::{Line, Page, Role};
-use crate::{Tried, lineup, told};
+use crate::{TrialReport, lineup, told};
 
-pub(super) fn print(page: &mut Page, tried: &Tried<'_>) {
+pub(super) fn print(page: &mut Page, tried: &TrialReport<'_>) {
     let trial = tried.trial;
     if lineup::is_wide(trial) {
         arms::heading(page, tried);
@@ -40,7 +40,7 @@ fn role(verdict: Verdict) -> Role {
     }
 }
 
-fn heading(page: &mut Page, tried: &Tried<'_>) {
+fn heading(page: &mut Page, tried: &TrialReport<'_>) {
     let trial = tried.trial;
     let arms = told::named(tried.name, &told::arms(trial));
     let line = Line::default()

@@ -4,9 +4,9 @@
 use super::arms::beside;
 use crate::text::kit::{Page, Role};
 use crate::text::table::NONE;
-use crate::{Tried, profile};
+use crate::{TrialReport, profile};
 
-pub(super) fn print(page: &mut Page, tried: &Tried<'_>) {
+pub(super) fn print(page: &mut Page, tried: &TrialReport<'_>) {
     let all = profile::samples(tried.trial, tried.runs);
     if all.is_empty() {
         return;

@@ -8,7 +8,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pagewise_apply::act::{self, CollapseWish, Whom};
+use pagewise_apply::act::{self, CollapseTargets, CollapseWish};
 use pagewise_model::{Bytes, Name, Percent};
 use pagewise_observe::HostRoot;
 use pagewise_observe::coverage::{self, Share};
@@ -80,7 +80,10 @@ impl Check {
     }
 
     fn collapse(&self, pid: u32) -> anyhow::Result<Share> {
-        let whom = Whom { processes: vec![(pid, Name::default())], ..Whom::default() };
+        let whom = CollapseTargets {
+            processes: vec![(pid, Name::default())],
+            ..CollapseTargets::default()
+        };
         let wish = CollapseWish {
             max_growth: GROWTH,
             deadline: DEADLINE,
