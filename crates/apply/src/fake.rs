@@ -352,7 +352,7 @@ impl FakeHost {
         device.is_some_and(|device| device.disksize > 0) || self.state.files.contains_key(area)
     }
 
-    fn look(&self, path: &str) -> Option<String> {
+    fn read_text(&self, path: &str) -> Option<String> {
         let state = &self.state;
         if let Some(value) = state.knobs.get(path) {
             return Some(value.clone());
@@ -408,7 +408,7 @@ impl HostOps for Fake {
     }
 
     fn read(&self, path: &str) -> io::Result<String> {
-        self.world().look(path).ok_or_else(|| ErrorKind::NotFound.into())
+        self.world().read_text(path).ok_or_else(|| ErrorKind::NotFound.into())
     }
 
     fn journal(&self, path: &str) -> Result<Vec<u8>, UnreadJournal> {
@@ -432,7 +432,7 @@ impl HostOps for Fake {
     }
 
     fn exists(&self, path: &str) -> bool {
-        self.world().look(path).is_some()
+        self.world().read_text(path).is_some()
     }
 
     fn resolved(&self, folder: &Path) -> io::Result<String> {
@@ -445,7 +445,7 @@ impl HostOps for Fake {
 
     fn entry(&self, path: &str) -> io::Result<Entry> {
         let world = self.world();
-        world.look(path).ok_or(ErrorKind::NotFound)?;
+        world.read_text(path).ok_or(ErrorKind::NotFound)?;
         let inode = world.inodes.get(path).copied().unwrap_or(1);
         let size = world.state.files.get(path).copied();
         let identity = Identity { device: 1, inode };

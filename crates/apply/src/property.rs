@@ -182,7 +182,7 @@ fn prop_assert_named(names: &str, what: &str) -> Result<(), TestCaseError> {
 
 /// What a journal allows to be written into knobs: the way back of each value that it names.
 fn ways_back(journal: &[u8]) -> Vec<(String, String)> {
-    let records = Reading::of(journal).records.into_iter();
+    let records = Reading::parse(journal).records.into_iter();
     let back = records.filter_map(|record| match record {
         Record::Taking { what: Loan::Setting { back, .. }, .. } => Some((back.path, back.value)),
         _ => None,
@@ -234,10 +234,10 @@ proptest! {
         for byte in 0..journal.len() {
             let mut damaged = journal.clone();
             damaged[byte] ^= change;
-            let reading = Reading::of(&damaged);
+            let reading = Reading::parse(&damaged);
             // half a line announced nothing: what it becomes by the change is no matter, nor the end
             // of a last line
-            if reading == Reading::of(&journal) || reading.lacks_end {
+            if reading == Reading::parse(&journal) || reading.lacks_end {
                 continue;
             }
             let allowed = ways_back(&damaged);
@@ -261,7 +261,7 @@ proptest! {
         let Some((fake, before, path, journal)) = killed(&steps, at, unified) else { return Ok(()) };
         for length in 0..journal.len() {
             let cut = journal[..length].to_vec();
-            let named = Reading::of(&cut).open().len();
+            let named = Reading::parse(&cut).open().len();
             let (machine, told) = recovered_with(&fake, &path, cut.clone());
             only_ways_back(&machine, &ways_back(&cut))?;
             let returns: usize = told.iter().map(|run| run.returns.len()).sum();

@@ -59,7 +59,7 @@ pub(crate) fn forget_one(
 ) -> Result<Recovered, Error> {
     let paths = journal::left_in(hands, folder)?;
     let meant: Vec<&String> =
-        paths.iter().filter(|path| JournalName::of(path).is_meant_by(id)).collect();
+        paths.iter().filter(|path| JournalName::parse(path).is_meant_by(id)).collect();
     let [path] = meant.as_slice() else {
         let among = if meant.is_empty() { paths.iter().collect() } else { meant };
         let name = |path: &&String| path.rsplit('/').next().unwrap_or_default().to_owned();
@@ -108,7 +108,7 @@ fn recover_one(
     conflicts: Conflicts,
     boot_id: &str,
 ) -> (Recovered, bool) {
-    let name = JournalName::of(path);
+    let name = JournalName::parse(path);
     let mut recovered = Recovered {
         journal: path.to_owned(),
         id: name.id(),
@@ -132,7 +132,7 @@ fn recover_one(
             );
         }
     };
-    let reading = Reading::of(&bytes);
+    let reading = Reading::parse(&bytes);
     let run = Run {
         boot: boot_of(name, &reading, boot_id),
         is_early: name.boot.is_none(),

@@ -40,7 +40,7 @@ impl Confinement {
     #[must_use]
     pub fn for_processes() -> Self {
         let kept = vec![Capability::ReadFiles, Capability::ReadMemory, Capability::ReadFrames];
-        Self { kept: Some(kept), ..Self::of(Purpose::Contents) }
+        Self { kept: Some(kept), ..Self::for_purpose(Purpose::Contents) }
     }
 
     /// To read the pages of processes, and to have huge ones among them split.
@@ -54,7 +54,7 @@ impl Confinement {
     /// To read pages from a file or device that is open, or that the user may read.
     #[must_use]
     pub fn for_stored_pages() -> Self {
-        Self { landlock: true, ..Self::of(Purpose::Contents) }
+        Self { landlock: true, ..Self::for_purpose(Purpose::Contents) }
     }
 
     /// To read facts of this machine, but nothing of single processes: only that no file is changed.
@@ -73,11 +73,11 @@ impl Confinement {
             landlock: true,
             leave_root: true,
             address_space: Some(RECORDING_SPACE),
-            ..Self::of(if is_folder { Purpose::Folder } else { Purpose::Recording })
+            ..Self::for_purpose(if is_folder { Purpose::Folder } else { Purpose::Recording })
         }
     }
 
-    fn of(purpose: Purpose) -> Self {
+    fn for_purpose(purpose: Purpose) -> Self {
         let (purpose, kept) = (Some(purpose), Some(Vec::new()));
         Self { purpose, kept, landlock: false, leave_root: false, address_space: None }
     }

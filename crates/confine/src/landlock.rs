@@ -31,7 +31,7 @@ pub(crate) struct Ruleset {
 
 impl Ruleset {
     /// All that a version of the interface can refuse of writing.
-    pub(crate) fn of(version: u32) -> Self {
+    pub(crate) fn for_version(version: u32) -> Self {
         let since = |first: u32, rights: u64| if version >= first { rights } else { 0 };
         Self {
             files: since(1, EXECUTE | WRITE_FILE | REMOVE_AND_MAKE)
@@ -49,7 +49,7 @@ impl Ruleset {
 /// ENOSYS or EOPNOTSUPP where the kernel has none or it is switched off.
 pub(crate) fn enter() -> io::Result<u32> {
     let version = calls::landlock_version()?;
-    calls::landlock(&Ruleset::of(version))?;
+    calls::landlock(&Ruleset::for_version(version))?;
     Ok(version)
 }
 
@@ -90,13 +90,13 @@ mod tests {
 
     #[test]
     fn each_version_refuses_what_those_before_it_do() {
-        assert_eq!(Ruleset::of(0), Ruleset::default());
+        assert_eq!(Ruleset::for_version(0), Ruleset::default());
         for version in 1..10 {
-            let (before, now) = (Ruleset::of(version - 1), Ruleset::of(version));
+            let (before, now) = (Ruleset::for_version(version - 1), Ruleset::for_version(version));
             assert_eq!(now.files & before.files, before.files);
             assert!(now.net >= before.net && now.scoped >= before.scoped);
             assert_eq!(now.files & (0b11 << 2), 0, "reading stays possible");
         }
-        assert_eq!(Ruleset::of(9).files, 0x7ff3);
+        assert_eq!(Ruleset::for_version(9).files, 0x7ff3);
     }
 }

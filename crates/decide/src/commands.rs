@@ -7,7 +7,7 @@ use crate::facts::advice;
 use crate::text::quoted;
 
 /// Shows what is in the device; `columns` are those of zramctl.
-pub(crate) fn look(device: &Zram, columns: &str) -> String {
+pub(crate) fn show_device(device: &Zram, columns: &str) -> String {
     match (device.driver, columns) {
         (Driver::Zram, "") => "zramctl".to_owned(),
         (Driver::Zram, columns) => format!("zramctl --output {columns}"),

@@ -61,7 +61,7 @@ fn bloat(interval: &Interval, estimates: &[Estimate]) -> Option<Finding> {
     let host = &interval.end;
     let share = huge_share(host).filter(|share| share.get() >= WORTH_PERCENT)?;
     let huge = host.memory.anon_huge_pages.get()?;
-    let all = Waste::of(estimates.first()?)?;
+    let all = Waste::from_estimate(estimates.first()?)?;
     let least = all.least_share();
     let at_least = part(huge, least);
     let worth = at_least.percent_of(host.memory.total.get()?)?.get() >= WORTH_PERCENT;
@@ -69,7 +69,7 @@ fn bloat(interval: &Interval, estimates: &[Estimate]) -> Option<Finding> {
         return None;
     }
     let processes = estimates.iter().filter(|estimate| estimate.source.pid.is_some());
-    let worst = processes.filter_map(Waste::of).max_by_key(Waste::bytes)?;
+    let worst = processes.filter_map(Waste::from_estimate).max_by_key(Waste::bytes)?;
     let (name, pid) = (&worst.estimate.source.name, worst.estimate.source.pid?);
     let is_short = judge(interval).level >= Level::Tight;
     Some(Finding {
@@ -122,7 +122,7 @@ struct Waste<'a> {
 impl<'a> Waste<'a> {
     /// Absent where it has no huge page, or nobody knows.
     #[expect(clippy::cast_precision_loss, reason = "counts of pages: far below 2^52")]
-    fn of(estimate: &'a Estimate) -> Option<Self> {
+    fn from_estimate(estimate: &'a Estimate) -> Option<Self> {
         let (mapped, zeros) =
             (estimate.huge.mapped_pages.get()? as f64, estimate.huge.zero_pages.get()? as f64);
         let part = estimate.sampled_pages as f64 / (estimate.pages.max(1) as f64);

@@ -34,7 +34,7 @@ pub struct Rule {
     /// What it looks for, in a sentence.
     pub doc: &'static str,
     /// Looks for it.
-    pub look: fn(&Interval) -> Vec<Finding>,
+    pub diagnose: fn(&Interval) -> Vec<Finding>,
 }
 
 /// Every rule.
@@ -42,7 +42,8 @@ pub static RULES: &[Rule] = rules::ALL;
 
 /// Everything that is the case, most severe first, then in the order of [`RULES`].
 pub fn diagnose(interval: &Interval) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| (rule.look)(interval)).collect();
+    let mut findings: Vec<Finding> =
+        RULES.iter().flat_map(|rule| (rule.diagnose)(interval)).collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
 }

@@ -318,7 +318,7 @@ pub(crate) fn with(change: impl FnOnce(&mut Snapshot)) -> Interval {
 
 /// The rule's only finding.
 pub(crate) fn only(rule: &Rule, interval: &Interval) -> Finding {
-    let mut findings = (rule.look)(interval);
+    let mut findings = (rule.diagnose)(interval);
     assert_eq!(findings.len(), 1, "{}: {findings:#?}", rule.id);
     findings.remove(0)
 }
@@ -326,7 +326,7 @@ pub(crate) fn only(rule: &Rule, interval: &Interval) -> Finding {
 /// Whether the rule has nothing to say.
 #[track_caller]
 pub(crate) fn assert_silent(rule: &Rule, interval: &Interval) {
-    let findings = (rule.look)(interval);
+    let findings = (rule.diagnose)(interval);
     assert!(findings.is_empty(), "{}: {findings:#?}", rule.id);
 }
 

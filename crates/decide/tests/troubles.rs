@@ -165,7 +165,7 @@ struct Outcome {
 }
 
 fn outcome(trouble: &Trouble) -> Outcome {
-    let interval = (trouble.plant)(Scene::of(trouble.host)).replay();
+    let interval = (trouble.plant)(Scene::load(trouble.host)).replay();
     Outcome { verdict: judge(&interval), findings: diagnose(&interval) }
 }
 
@@ -229,8 +229,8 @@ fn totals() -> Totals {
 
 /// Whether nothing was planted.
 fn is_as_recorded(row: &Trouble) -> bool {
-    let planted = (row.plant)(Scene::of(row.host));
-    planted.into_files() == Scene::of(row.host).into_files()
+    let planted = (row.plant)(Scene::load(row.host));
+    planted.into_files() == Scene::load(row.host).into_files()
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn there_are_sixty_troubles_and_no_row_is_there_twice() {
     assert!(troubles >= 60, "{troubles} troubles");
     assert!(recorded >= 20, "{recorded} recordings of hosts in trouble");
     let hosts: BTreeSet<_> =
-        TROUBLES.iter().map(|row| (row.plant)(Scene::of(row.host)).into_files()).collect();
+        TROUBLES.iter().map(|row| (row.plant)(Scene::load(row.host)).into_files()).collect();
     assert_eq!(hosts.len(), TROUBLES.len());
 }
 
@@ -249,7 +249,7 @@ const CALM: &[&str] = &[PLAIN, HUGE, ZRAM, ZRAM_USED, BEHIND_FILE, SETTINGS];
 /// The kill of a group that is gone is not called a shortage of the machine.
 #[test]
 fn a_kill_whose_group_is_gone_does_not_make_the_machine_short() {
-    let host = vanished(killed(calm_group(Scene::of(V2_LIMIT))));
+    let host = vanished(killed(calm_group(Scene::load(V2_LIMIT))));
     let line = judge(&host.replay()).line;
     assert!(
         line.starts_with("The kernel killed 1 process for lack of memory in the last "),
@@ -264,7 +264,7 @@ fn a_kill_whose_group_is_gone_does_not_make_the_machine_short() {
 fn calm_recordings_have_no_finding_of_warning_or_more_and_all_others_have_one() {
     let mut calm = 0;
     for slug in slugs() {
-        let interval = Scene::of(&slug).replay();
+        let interval = Scene::load(&slug).replay();
         let findings = diagnose(&interval);
         let serious = findings.iter().filter(|finding| finding.severity >= Severity::Warning);
         let serious: Vec<&str> = serious.map(|finding| finding.id).collect();
@@ -317,7 +317,7 @@ fn no_recording_gets_a_milder_verdict_by_being_worse() {
     let severity = |host: &Scene| diagnose(&host.replay()).first().map(|first| first.severity);
     let mut compared = 0;
     for slug in slugs() {
-        let host = Scene::of(&slug);
+        let host = Scene::load(&slug);
         let (level, worst) = (judge(&host.replay()).level, severity(&host));
         for (number, worsen) in worse.iter().enumerate() {
             let after = worsen(host.clone());

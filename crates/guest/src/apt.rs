@@ -79,7 +79,7 @@ enum Fetcher {
 
 impl Apt {
     /// Its folder below ours, with the suite's lists.
-    pub(crate) fn of(suite: &str, ours: &Path) -> Result<Self, Error> {
+    pub(crate) fn for_suite(suite: &str, ours: &Path) -> Result<Self, Error> {
         program::find("apt-get", "apt")?;
         program::find("dpkg-deb", "dpkg")?;
         let fetcher = Fetcher::here()?;
@@ -90,12 +90,12 @@ impl Apt {
         let compared = ours.join("archives");
         for part in ["lists/partial", "archives/partial", "empty", "fetched"] {
             let part = folder.join(part);
-            DirBuilder::new().recursive(true).mode(0o755).create(&part).at(&part)?;
+            DirBuilder::new().recursive(true).mode(0o755).create(&part).with_path(&part)?;
         }
         files::make_folder(&compared)?;
         let fetched = folder.join("fetched");
         if let Fetcher::Sandboxed(user) = fetcher {
-            chown(&fetched, Some(user), None).at(&fetched)?;
+            chown(&fetched, Some(user), None).with_path(&fetched)?;
         }
         let apt = Self { folder, compared, fetcher };
         let source = format!("deb [signed-by={}] {} {suite} main\n", keyring()?, mirror()?);
@@ -169,11 +169,11 @@ impl Apt {
     fn compare(&self, folder: &Path, listed: &Listed) -> Result<Archive, Error> {
         let (from, to) = (folder.join(&listed.file), self.compared.join(&listed.file));
         let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or(0);
-        let source = File::options().read(true).custom_flags(flags).open(&from).at(&from)?;
-        let mut copy = Copy { to: File::create_new(&to).at(&to)?, hash: Sha256::new() };
+        let source = File::options().read(true).custom_flags(flags).open(&from).with_path(&from)?;
+        let mut copy = Copy { to: File::create_new(&to).with_path(&to)?, hash: Sha256::new() };
         // One byte more than there should be is enough to know.
-        let size =
-            std::io::copy(&mut source.take(listed.size.saturating_add(1)), &mut copy).at(&to)?;
+        let size = std::io::copy(&mut source.take(listed.size.saturating_add(1)), &mut copy)
+            .with_path(&to)?;
         let sha256 = files::hex_digits(&copy.hash.finalize());
         let name = package(&from).filter(|_| size == listed.size && sha256 == listed.sha256);
         let name = name.ok_or_else(|| Error::Unusable {
@@ -262,9 +262,9 @@ fn reachable(ours: &Path) -> Result<PathBuf, Error> {
     let Some(parent) = files::on_disk() else { return Ok(ours.join(NAME)) };
     let folder = parent.join(format!("{PREFIX}{:016x}", fastrand::u64(..)));
     let link = ours.join(NAME);
-    symlink(&folder, &link).at(&link)?;
+    symlink(&folder, &link).with_path(&link)?;
     let folder = Folder::make(&folder)?;
-    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).at(folder.path())?;
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).with_path(folder.path())?;
     Ok(folder.path().to_owned())
 }
 

@@ -66,13 +66,13 @@ impl CacheEntry {
 
     /// A file of the entry, open.
     pub(crate) fn open(&self, path: &Path) -> Result<fs::File, Error> {
-        self.folder.open(path.strip_prefix(self.folder.path()).unwrap_or(path)).at(path)
+        self.folder.open(path.strip_prefix(self.folder.path()).unwrap_or(path)).with_path(path)
     }
 
     /// A file of the entry, as it was when it was fetched.
     pub(crate) fn read(&self, path: &Path) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
-        self.open(path)?.read_to_end(&mut bytes).at(path)?;
+        self.open(path)?.read_to_end(&mut bytes).with_path(path)?;
         let name = path.strip_prefix(self.folder.path()).ok().and_then(Path::to_str);
         let expected = name.and_then(|name| self.manifest.files.get(name));
         if expected == Some(&Sum::of_bytes(&bytes)) {
@@ -134,14 +134,14 @@ impl Cache {
                 path: "cache".into(),
                 what: "no folder for it: set PAGEWISE_CACHE, XDG_CACHE_HOME or HOME".to_owned(),
             })?;
-        Self::at(&folder).map_err(|error| error.named_by(name))
+        Self::open_in(&folder).map_err(|error| error.named_by(name))
     }
 
     /// This folder.
     ///
     /// # Errors
     /// Where it cannot be made, or somebody else could change what lies there.
-    pub fn at(folder: &Path) -> Result<Self, Error> {
+    pub fn open_in(folder: &Path) -> Result<Self, Error> {
         let folder = Folder::make(folder)?;
         for part in ["locks", "runs", "new"] {
             // Their paths are used: a link may lead elsewhere for kernels and userlands only.
@@ -248,7 +248,7 @@ impl Cache {
             let _lock = Lock::wait(&self.lock_of(item), Kind::Alone, stop)?;
             let entry = self.entry(item);
             files::remove_folder(&entry)?;
-            fs::rename(&built, &entry).at(&entry)
+            fs::rename(&built, &entry).with_path(&entry)
         });
         remove_aside(&aside)?;
         placed
@@ -283,7 +283,7 @@ impl Cache {
     pub(crate) fn clean_unfinished(&self) -> Result<Vec<String>, Error> {
         let new = self.folder().join("new");
         let mut told = Vec::new();
-        for entry in fs::read_dir(&new).at(&new)?.flatten().filter(is_folder) {
+        for entry in fs::read_dir(&new).with_path(&new)?.flatten().filter(is_folder) {
             let aside = entry.path();
             let fetching = aside.with_extension("lock");
             let Some(_lock) = Lock::attempt(&fetching, Kind::Alone)? else { continue };
@@ -297,7 +297,7 @@ impl Cache {
     fn items(&self) -> Result<Vec<Item>, Error> {
         let mut items = Vec::new();
         for (shelf, prefix) in [(&self.kernels, ""), (&self.userlands, SYSTEMD)] {
-            for entry in fs::read_dir(shelf.path()).at(shelf.path())?.flatten() {
+            for entry in fs::read_dir(shelf.path()).with_path(shelf.path())?.flatten() {
                 let name = entry.file_name();
                 items.extend(format!("{prefix}{}", name.to_string_lossy()).parse::<Item>());
             }
@@ -340,7 +340,7 @@ impl Cache {
 /// A kept entry beside one that was just made.
 fn compare(kept: &CacheEntry, built: &Path) -> Result<Verdict, Error> {
     let path = built.join(MANIFEST);
-    let made: Manifest = serde_json::from_slice(&fs::read(&path).at(&path)?)
+    let made: Manifest = serde_json::from_slice(&fs::read(&path).with_path(&path)?)
         .map_err(|error| Error::Unusable { path, what: error.to_string() })?;
     if made.packages != kept.manifest.packages {
         return Ok(Verdict::MovedOn(made.packages));
@@ -382,7 +382,7 @@ mod tests {
     /// A cache with an entry that looks fetched.
     fn kept_once() -> (tempfile::TempDir, Cache) {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::at(folder.path()).unwrap();
+        let cache = Cache::open_in(folder.path()).unwrap();
         let entry = cache.entry(&item());
         fs::create_dir_all(entry.join("modules")).unwrap();
         fs::write(entry.join("image"), b"kernel").unwrap();

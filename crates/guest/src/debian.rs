@@ -27,7 +27,7 @@ pub(crate) fn fetch(
     tell: &mut dyn FnMut(&str),
 ) -> Result<Vec<Archive>, Error> {
     tell(&format!("{suite}: fetching the lists of packages"));
-    let apt = Apt::of(suite, folder)?;
+    let apt = Apt::for_suite(suite, folder)?;
     let mut packages = kernel_packages(&apt)?;
     packages.push(BUSYBOX.to_owned());
     tell(&format!("{suite}: fetching {}", packages.join(", ")));

@@ -113,7 +113,7 @@ fn build_kernel(
         wanted: suite.to_owned(),
         why: format!("its packages hold no image, modules or busybox: {}", names(&archives)),
     })?;
-    let image = fs::read(&places.image).at(&places.image)?;
+    let image = fs::read(&places.image).with_path(&places.image)?;
     let release = vmlinuz::release(&image).ok_or_else(|| Error::Unusable {
         path: places.image.clone(),
         what: "expected a Linux image for x86".to_owned(),
@@ -121,8 +121,8 @@ fn build_kernel(
     let image = vmlinuz::plain(&image).unwrap_or(image);
     // QEMU may run as a user who owns nothing.
     files::write(&entry.join("image"), &image, 0o644)?;
-    fs::rename(&places.busybox, entry.join("busybox")).at(&places.busybox)?;
-    fs::rename(&places.modules, entry.join("modules")).at(&places.modules)?;
+    fs::rename(&places.busybox, entry.join("busybox")).with_path(&places.busybox)?;
+    fs::rename(&places.modules, entry.join("modules")).with_path(&places.modules)?;
     Ok((release, archives))
 }
 
@@ -135,7 +135,8 @@ pub(crate) fn sums(entry: &Path) -> Result<BTreeMap<String, Sum>, Error> {
     let mut sums = BTreeMap::new();
     for path in files::below(entry)? {
         let name = path.strip_prefix(entry).unwrap_or(&path).to_string_lossy().into_owned();
-        let sum = fs::File::open(&path).and_then(|mut file| Sum::of_file(&mut file)).at(&path)?;
+        let sum =
+            fs::File::open(&path).and_then(|mut file| Sum::of_file(&mut file)).with_path(&path)?;
         sums.insert(name, sum);
     }
     Ok(sums)

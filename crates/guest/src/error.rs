@@ -142,11 +142,11 @@ pub trait ErrorContext<T> {
     ///
     /// # Errors
     /// The same, named.
-    fn at(self, path: &Path) -> Result<T, Error>;
+    fn with_path(self, path: &Path) -> Result<T, Error>;
 }
 
 impl<T, E: Into<io::Error>> ErrorContext<T> for Result<T, E> {
-    fn at(self, path: &Path) -> Result<T, Error> {
+    fn with_path(self, path: &Path) -> Result<T, Error> {
         self.map_err(|error| Error::At { path: path.to_owned(), source: error.into() })
     }
 }

@@ -14,9 +14,9 @@ pub(crate) fn below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).at(&folder)? {
-            let entry = entry.at(&folder)?;
-            let kind = entry.file_type().at(&folder)?;
+        for entry in fs::read_dir(&folder).with_path(&folder)? {
+            let entry = entry.with_path(&folder)?;
+            let kind = entry.file_type().with_path(&folder)?;
             if kind.is_dir() {
                 folders.push(entry.path());
             } else if kind.is_file() {
@@ -29,7 +29,7 @@ pub(crate) fn below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 
 /// A folder for us alone, with the parents that are missing.
 pub(crate) fn make_folder(path: &Path) -> Result<(), Error> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path).at(path)
+    DirBuilder::new().recursive(true).mode(0o700).create(path).with_path(path)
 }
 
 /// Writes a file that we alone may write, whatever the umask, in place of what is there.
@@ -40,13 +40,13 @@ pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,
     };
-    removed.and_then(|()| open.open(path)?.write_all(bytes)).at(path)
+    removed.and_then(|()| open.open(path)?.write_all(bytes)).with_path(path)
 }
 
 /// Removes a folder that may not be there.
 pub(crate) fn remove_folder(folder: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).at(folder),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).with_path(folder),
         _ => Ok(()),
     }
 }

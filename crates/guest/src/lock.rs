@@ -30,8 +30,13 @@ impl Lock {
     /// Takes it if nobody else has it.
     pub(crate) fn attempt(path: &Path, kind: Kind) -> Result<Option<Self>, Error> {
         let mut options = OpenOptions::new();
-        let file =
-            options.read(true).write(true).create(true).truncate(false).open(path).at(path)?;
+        let file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .with_path(path)?;
         let operation = match kind {
             Kind::Shared => FlockOperation::NonBlockingLockShared,
             Kind::Alone => FlockOperation::NonBlockingLockExclusive,
@@ -39,7 +44,7 @@ impl Lock {
         match flock(&file, operation) {
             Ok(()) => Ok(Some(Self { _file: file })),
             Err(Errno::WOULDBLOCK) => Ok(None),
-            Err(errno) => Err(errno).at(path),
+            Err(errno) => Err(errno).with_path(path),
         }
     }
 

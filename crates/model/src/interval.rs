@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use crate::Name;
 
-    fn at(seconds: f64, boot: &str, faults: u64) -> Snapshot {
+    fn snapshot_at(seconds: f64, boot: &str, faults: u64) -> Snapshot {
         let line = Source::line("/proc/vmstat", 7);
         let mut snapshot = Snapshot::default();
         snapshot.taken.monotonic_seconds = seconds;
@@ -110,7 +110,9 @@ mod tests {
 
     #[test]
     fn a_counter_has_a_rate_between_two_snapshots() {
-        let change = between(at(10.0, "a", 100), at(12.0, "a", 150)).vmstat("pgmajfault").unwrap();
+        let change = between(snapshot_at(10.0, "a", 100), snapshot_at(12.0, "a", 150))
+            .vmstat("pgmajfault")
+            .unwrap();
         assert_eq!((change.delta, change.per_second), (50, 25.0));
         assert_eq!(change.evidence().value, "+50 in 2.0 s (25/s)");
     }
@@ -118,7 +120,7 @@ mod tests {
     #[test]
     fn a_clock_that_is_set_changes_no_rate() {
         let rate = |unix_before: f64, unix_after: f64| {
-            let (mut start, mut end) = (at(10.0, "a", 100), at(12.0, "a", 150));
+            let (mut start, mut end) = (snapshot_at(10.0, "a", 100), snapshot_at(12.0, "a", 150));
             start.taken.unix_seconds = unix_before;
             end.taken.unix_seconds = unix_after;
             between(start, end).vmstat("pgmajfault").unwrap().per_second
@@ -128,9 +130,18 @@ mod tests {
 
     #[test]
     fn no_rate_across_boots_or_resets_or_missing_counters() {
-        assert_eq!(between(at(10.0, "a", 1), at(12.0, "b", 2)).vmstat("pgmajfault"), None);
-        assert_eq!(between(at(10.0, "a", 2), at(12.0, "a", 1)).vmstat("pgmajfault"), None);
-        assert_eq!(between(at(10.0, "a", 1), at(12.0, "a", 2)).vmstat("pgfault"), None);
-        assert_eq!(Interval::single(at(10.0, "a", 1)).vmstat("pgmajfault"), None);
+        assert_eq!(
+            between(snapshot_at(10.0, "a", 1), snapshot_at(12.0, "b", 2)).vmstat("pgmajfault"),
+            None
+        );
+        assert_eq!(
+            between(snapshot_at(10.0, "a", 2), snapshot_at(12.0, "a", 1)).vmstat("pgmajfault"),
+            None
+        );
+        assert_eq!(
+            between(snapshot_at(10.0, "a", 1), snapshot_at(12.0, "a", 2)).vmstat("pgfault"),
+            None
+        );
+        assert_eq!(Interval::single(snapshot_at(10.0, "a", 1)).vmstat("pgmajfault"), None);
     }
 }

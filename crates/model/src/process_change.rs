@@ -98,7 +98,7 @@ mod tests {
         }
     }
 
-    fn at(seconds: u32, list: Vec<Process>) -> Snapshot {
+    fn snapshot_at(seconds: u32, list: Vec<Process>) -> Snapshot {
         let mut snapshot = Snapshot::default();
         snapshot.taken.boot_id = found(Name::from("boot"));
         snapshot.taken.monotonic_seconds = seconds.into();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     fn between(start: Vec<Process>, end: Vec<Process>) -> Interval {
-        Interval { start: Some(Box::new(at(100, start))), end: at(102, end) }
+        Interval { start: Some(Box::new(snapshot_at(100, start))), end: snapshot_at(102, end) }
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn nothing_changed_where_there_is_one_snapshot_or_another_boot() {
         let process = || vec![process(7, 1, 0, Some(50))];
-        assert!(Interval::single(at(1, process())).process_changes().is_empty());
+        assert!(Interval::single(snapshot_at(1, process())).process_changes().is_empty());
         let mut interval = between(process(), process());
         interval.end.taken.boot_id = found(Name::from("another"));
         assert!(interval.process_changes().is_empty());

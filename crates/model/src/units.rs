@@ -153,7 +153,7 @@ pub struct Ratio(f64);
 
 impl Ratio {
     /// `numerator / denominator`; `None` where the denominator is zero.
-    pub fn of(numerator: Bytes, denominator: Bytes) -> Option<Self> {
+    pub fn from_sizes(numerator: Bytes, denominator: Bytes) -> Option<Self> {
         (denominator.0 > 0).then(|| Self(numerator.0 as f64 / denominator.0 as f64))
     }
 
@@ -186,6 +186,6 @@ mod tests {
     #[test]
     fn a_share_of_nothing_is_none() {
         assert_eq!(Bytes::new(1).percent_of(Bytes::new(0)), None);
-        assert_eq!(Ratio::of(Bytes::new(1), Bytes::new(0)), None);
+        assert_eq!(Ratio::from_sizes(Bytes::new(1), Bytes::new(0)), None);
     }
 }

@@ -166,18 +166,18 @@ fn missing_whole<'a>(known: &'a [Capability], whole: &str) -> Option<&'a Capabil
     (whole.state != FeatureState::Present).then_some(whole)
 }
 
-fn at(path: &str, value: impl Into<String>) -> Evidence {
+fn evidence_at(path: &str, value: impl Into<String>) -> Evidence {
     Evidence::new(&Source::file(absolute(path)), value.into())
 }
 
 fn exists(path: &str) -> Evidence {
-    at(path, "exists")
+    evidence_at(path, "exists")
 }
 
 fn first_missing(paths: &[&str]) -> ProbeAnswer {
-    paths
-        .first()
-        .map_or(ProbeAnswer::Untold, |path| ProbeAnswer::NotThere(at(path, "no such file")))
+    paths.first().map_or(ProbeAnswer::Untold, |path| {
+        ProbeAnswer::NotThere(evidence_at(path, "no such file"))
+    })
 }
 
 fn seen_by_reading(
@@ -186,10 +186,10 @@ fn seen_by_reading(
     is_it: impl FnOnce(&[u8]) -> bool,
 ) -> ProbeAnswer {
     match read {
-        Ok(text) if is_it(&text) => ProbeAnswer::There(at(path, first_line(&text))),
-        Ok(text) => ProbeAnswer::NotThere(at(path, first_line(&text))),
-        Err(Refusal::Denied(help)) => ProbeAnswer::Denied(at(path, help)),
-        Err(Refusal::Absent(why)) => ProbeAnswer::NotThere(at(path, why)),
+        Ok(text) if is_it(&text) => ProbeAnswer::There(evidence_at(path, first_line(&text))),
+        Ok(text) => ProbeAnswer::NotThere(evidence_at(path, first_line(&text))),
+        Err(Refusal::Denied(help)) => ProbeAnswer::Denied(evidence_at(path, help)),
+        Err(Refusal::Absent(why)) => ProbeAnswer::NotThere(evidence_at(path, why)),
     }
 }
 

@@ -150,7 +150,7 @@ impl<'a> Walk<'a> {
     fn keep_worst(&self, cgroups: &mut Cgroups, ranked: Vec<(Rank, String)>) {
         let all = cgroups.groups.len() + ranked.len();
         let read = cgroups.groups.drain(..).map(|group| {
-            let rank = Rank::of(&self.usage(&group), &group.events);
+            let rank = Rank::from_usage(&self.usage(&group), &group.events);
             (rank, Candidate::Read(Box::new(group)))
         });
         let mut candidates: Vec<(Rank, Candidate)> = read.collect();
@@ -218,10 +218,10 @@ impl Rank {
         };
         let is_group =
             usage.value().is_some() || usage.is_denied() || !files.counters("stat").is_empty();
-        is_group.then(|| Self::of(&usage, &events))
+        is_group.then(|| Self::from_usage(&usage, &events))
     }
 
-    fn of(usage: &Reading<Bytes>, events: &CgroupEvents) -> Self {
+    fn from_usage(usage: &Reading<Bytes>, events: &CgroupEvents) -> Self {
         Self {
             oom_kills: events.oom_kill.get().unwrap_or(0),
             at_limit: events.max.get().unwrap_or(0),
@@ -275,7 +275,7 @@ impl Files<'_> {
     }
 
     /// One of the counters, as an absence that at least names the file.
-    fn of(&self, counters: &Counters, file: &str, name: &str) -> Reading<u64> {
+    fn named_counter(&self, counters: &Counters, file: &str, name: &str) -> Reading<u64> {
         let mut reading = counters.get(name);
         if reading.source == Source::none() {
             reading.source = Source::file(absolute(&self.path(file)));
@@ -303,7 +303,7 @@ pub(crate) fn limit_of(size: u64) -> Limit {
 }
 
 fn version_2(files: &Files<'_>, stat: &Counters) -> Cgroup {
-    let size = |name| files.of(stat, "stat", name).map(Bytes::new);
+    let size = |name| files.named_counter(stat, "stat", name).map(Bytes::new);
     Cgroup {
         current: files.bytes("current"),
         peak: files.bytes("peak"),
@@ -324,7 +324,7 @@ fn version_2(files: &Files<'_>, stat: &Counters) -> Cgroup {
 }
 
 fn version_2_counters(files: &Files<'_>, stat: &Counters) -> Cgroup {
-    let counter = |name| files.of(stat, "stat", name);
+    let counter = |name| files.named_counter(stat, "stat", name);
     Cgroup {
         swap_current: files.bytes("swap.current"),
         anon: counter("anon").map(Bytes::new),
@@ -338,7 +338,7 @@ fn version_2_counters(files: &Files<'_>, stat: &Counters) -> Cgroup {
 
 fn events(files: &Files<'_>) -> CgroupEvents {
     let events = files.counters("events");
-    let event = |name| files.of(&events, "events", name);
+    let event = |name| files.named_counter(&events, "events", name);
     CgroupEvents {
         low: event("low"),
         high: event("high"),
@@ -349,7 +349,7 @@ fn events(files: &Files<'_>) -> CgroupEvents {
 }
 
 fn version_1(files: &Files<'_>, stat: &Counters) -> Cgroup {
-    let size = |name| files.of(stat, "stat", name).map(Bytes::new);
+    let size = |name| files.named_counter(stat, "stat", name).map(Bytes::new);
     let limit = |file, line| version_1_limit(files, stat, file, line);
     let max = limit("limit_in_bytes", "hierarchical_memory_limit");
     let both = limit("memsw.limit_in_bytes", "hierarchical_memsw_limit");
@@ -375,7 +375,7 @@ fn version_1(files: &Files<'_>, stat: &Counters) -> Cgroup {
 }
 
 fn version_1_counters(files: &Files<'_>, stat: &Counters) -> Cgroup {
-    let counter = |name| files.of(stat, "stat", name);
+    let counter = |name| files.named_counter(stat, "stat", name);
     let size = |name| counter(name).map(Bytes::new);
     Cgroup {
         swap_current: size("total_swap"),
@@ -421,7 +421,7 @@ fn version_1_events(files: &Files<'_>) -> CgroupEvents {
         high: none(),
         max: files.number("failcnt"),
         oom: none(),
-        oom_kill: files.of(&control, "oom_control", "oom_kill"),
+        oom_kill: files.named_counter(&control, "oom_control", "oom_kill"),
     }
 }
 

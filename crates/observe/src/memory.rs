@@ -165,7 +165,7 @@ DirectMap1G:    25165824 kB
         Bytes::from_kib(kib).unwrap()
     }
 
-    fn at(line: u32) -> Source {
+    fn source_at(line: u32) -> Source {
         Source::line("/proc/meminfo", line)
     }
 
@@ -173,10 +173,10 @@ DirectMap1G:    25165824 kB
     fn sizes_leave_in_bytes_with_their_line() {
         let host = host([(PATH, MEMINFO)]);
         let memory = read(&host);
-        assert_eq!(memory.total, Reading::found(kib(24_684_092), at(1)));
-        assert_eq!(memory.inactive_anon, Reading::found(kib(10_484), at(10)));
-        assert_eq!(memory.committed, Reading::found(kib(71_936), at(35)));
-        assert_eq!(memory.hugetlb, Reading::found(kib(0), at(51)));
+        assert_eq!(memory.total, Reading::found(kib(24_684_092), source_at(1)));
+        assert_eq!(memory.inactive_anon, Reading::found(kib(10_484), source_at(10)));
+        assert_eq!(memory.committed, Reading::found(kib(71_936), source_at(35)));
+        assert_eq!(memory.hugetlb, Reading::found(kib(0), source_at(51)));
         assert!(host.take_problems().is_empty());
     }
 
@@ -187,7 +187,7 @@ DirectMap1G:    25165824 kB
         assert_eq!(values, 32);
         assert_eq!(memory.counts.len(), 4);
         assert_eq!(values + memory.counts.len() + memory.other.len(), MEMINFO.lines().count());
-        assert_eq!(other(&memory, "DirectMap1G"), Reading::found(kib(25_165_824), at(54)));
+        assert_eq!(other(&memory, "DirectMap1G"), Reading::found(kib(25_165_824), source_at(54)));
     }
 
     #[test]
@@ -211,9 +211,9 @@ DirectMap1G:    25165824 kB
         let host = host([(PATH, text)]);
         let memory = read(&host);
         assert!([&memory.total, &memory.free, &memory.cached].iter().all(|r| r.get().is_none()));
-        assert_eq!(memory.free.source, at(2));
+        assert_eq!(memory.free.source, source_at(2));
         assert!(memory.counts.is_empty());
-        assert_eq!(memory.dirty, Reading::found(kib(4), at(5)));
+        assert_eq!(memory.dirty, Reading::found(kib(4), source_at(5)));
         let shown: Vec<String> = host.take_problems().iter().map(ToString::to_string).collect();
         assert_eq!(shown[0], "/proc/meminfo:1: expected a size in kB, found \"MemTotal: lots\"");
         assert_eq!(shown[3], "/proc/meminfo:4: expected a name and a colon, found \"mumble\"");

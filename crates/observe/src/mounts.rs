@@ -155,7 +155,7 @@ pub(crate) struct Columns<'a> {
 impl<'a> Columns<'a> {
     /// `36 35 98:0 /root /point rw,noatime [more …] - ext4 /dev/sda1 rw`. Columns are cut at single
     /// spaces: a source may be empty.
-    pub(crate) fn of(line: &'a [u8]) -> Option<Self> {
+    pub(crate) fn parse(line: &'a [u8]) -> Option<Self> {
         let mut columns = line.split(|&byte| byte == b' ');
         let ids = [columns.next()?, columns.next()?, columns.next()?];
         let (root, point, options) = (columns.next()?, columns.next()?, columns.next()?);
@@ -173,7 +173,7 @@ impl<'a> Columns<'a> {
 }
 
 fn mount(line: &Line<'_>) -> Option<Mount> {
-    let columns = Columns::of(line.bytes)?;
+    let columns = Columns::parse(line.bytes)?;
     Some(Mount {
         point: plain(columns.point.strip_prefix(b"/")?),
         root: plain(columns.root),

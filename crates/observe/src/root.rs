@@ -95,7 +95,7 @@ pub enum Entry {
 }
 
 impl Entry {
-    pub(crate) fn of(answer: &Result<Vec<u8>, Refusal>) -> Self {
+    pub(crate) fn from_answer(answer: &Result<Vec<u8>, Refusal>) -> Self {
         match answer {
             Ok(bytes) => Self::File(bytes.clone()),
             Err(refusal) => Self::Refused(refusal.clone()),
@@ -227,7 +227,7 @@ impl HostRoot {
     /// The bytes of a file, at most [`MAX_FILE`]; a longer one is refused with a [`Problem`].
     pub(crate) fn bytes(&self, path: &str) -> Result<Vec<u8>, Refusal> {
         let answer = self.once(path);
-        self.remember(path, || Entry::of(&answer));
+        self.remember(path, || Entry::from_answer(&answer));
         answer
     }
 
@@ -246,7 +246,7 @@ impl HostRoot {
         let answer = self.fetch(path);
         self.count(answer.as_ref().map_or(0, Vec::len));
         let answer = answer.map(|whole| keep(&whole));
-        self.remember(path, || Entry::of(&answer));
+        self.remember(path, || Entry::from_answer(&answer));
         answer
     }
 
@@ -277,7 +277,7 @@ impl HostRoot {
     /// shorter.
     pub(crate) fn head(&self, path: &str, length: usize) -> Result<Vec<u8>, Refusal> {
         let answer = self.slice(path, 0, length);
-        self.remember(path, || Entry::of(&answer));
+        self.remember(path, || Entry::from_answer(&answer));
         answer
     }
 
@@ -316,7 +316,7 @@ impl HostRoot {
     /// Counts and remembers what `path` answered to a helper process.
     pub(crate) fn note(&self, path: &str, answer: &Result<Vec<u8>, Refusal>) {
         self.count(answer.as_ref().map_or(0, Vec::len));
-        self.remember(path, || Entry::of(answer));
+        self.remember(path, || Entry::from_answer(answer));
     }
 
     /// Whether there is such a file or folder. Says nothing about the right to read it.

@@ -154,13 +154,13 @@ mod tests {
     const SYMBOLS: &str = "ffffffff81000000 T first\nffffffff81000100 t second\nffffffff81000100 T alias\n\
                            ffffffff81000180 D data\nffffffffa0000000 t of_module\t[zram]\n";
 
-    fn of(places: &[(u64, u64)], symbols: &'static str) -> Vec<(String, u64)> {
+    fn count_places(places: &[(u64, u64)], symbols: &'static str) -> Vec<(String, u64)> {
         named(&places.iter().copied().collect(), || Some(symbols.as_bytes()))
     }
 
     #[test]
     fn a_place_belongs_to_the_function_that_begins_last_before_it() {
-        let found = of(
+        let found = count_places(
             &[
                 (0xffff_ffff_8100_0010, 2),
                 (0xffff_ffff_8100_0100, 3),
@@ -178,7 +178,10 @@ mod tests {
     #[test]
     fn addresses_that_are_hidden_name_nothing() {
         let hidden = "0000000000000000 T first\n0000000000000000 t second\n";
-        assert_eq!(of(&[(0xffff_ffff_8100_0010, 2)], hidden), [("(unknown)".to_owned(), 2)]);
+        assert_eq!(
+            count_places(&[(0xffff_ffff_8100_0010, 2)], hidden),
+            [("(unknown)".to_owned(), 2)]
+        );
     }
 
     #[test]

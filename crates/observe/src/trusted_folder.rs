@@ -65,7 +65,7 @@ impl TrustedFolder {
     /// # Errors
     /// Where it cannot be opened or made, or somebody else could change it.
     pub fn open_or_make(path: &Path, make: MakeFolder) -> Result<Self, FolderError> {
-        let path = std::path::absolute(path).map_err(|source| at(path, source))?;
+        let path = std::path::absolute(path).map_err(|source| with_path(path, source))?;
         Self::root()?.walk(&path, make)
     }
 
@@ -74,7 +74,7 @@ impl TrustedFolder {
     /// # Errors
     /// As for [`TrustedFolder::open_or_make`].
     pub fn sub(&self, name: &str, make: MakeFolder) -> Result<Self, FolderError> {
-        let handle = self.handle.try_clone().map_err(|source| at(&self.path, source))?;
+        let handle = self.handle.try_clone().map_err(|source| with_path(&self.path, source))?;
         Self { handle, path: self.path.clone() }.walk(Path::new(name), make)
     }
 
@@ -86,7 +86,7 @@ impl TrustedFolder {
         let path = self.path.join(name);
         let flags = PASS | OFlags::DIRECTORY;
         let handle = rustix::fs::openat(&self.handle, name, flags, Mode::empty());
-        let folder = Self { handle: handle.map_err(|errno| at(&path, errno))?, path };
+        let folder = Self { handle: handle.map_err(|errno| with_path(&path, errno))?, path };
         folder.check(PathPosition::Last)?;
         Ok(folder)
     }
@@ -128,7 +128,7 @@ impl TrustedFolder {
         let path = PathBuf::from("/");
         let flags = PASS | OFlags::DIRECTORY;
         let handle = rustix::fs::openat(CWD, &path, flags, Mode::empty());
-        let root = Self { handle: handle.map_err(|errno| at(&path, errno))?, path };
+        let root = Self { handle: handle.map_err(|errno| with_path(&path, errno))?, path };
         root.check(PathPosition::Between)?;
         Ok(root)
     }
@@ -145,7 +145,7 @@ impl TrustedFolder {
                     links += 1;
                     waiting.extend(parts(&target));
                 }
-                Step::Link(_) => return Err(at(path, Errno::LOOP)),
+                Step::Link(_) => return Err(with_path(path, Errno::LOOP)),
             }
         }
         here.check(PathPosition::Last)?;
@@ -162,8 +162,8 @@ impl TrustedFolder {
         } else {
             path.push(part);
         }
-        let handle = self.open_part(part, make).map_err(|errno| at(&path, errno))?;
-        let stat = rustix::fs::fstat(&handle).map_err(|errno| at(&path, errno))?;
+        let handle = self.open_part(part, make).map_err(|errno| with_path(&path, errno))?;
+        let stat = rustix::fs::fstat(&handle).map_err(|errno| with_path(&path, errno))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {
                 let folder = Self { handle, path };
@@ -176,10 +176,10 @@ impl TrustedFolder {
                     return Err(FolderError::Untrusted { path, why });
                 }
                 let target = rustix::fs::readlinkat(&handle, "", Vec::new());
-                let target = target.map_err(|errno| at(&path, errno))?;
+                let target = target.map_err(|errno| with_path(&path, errno))?;
                 Ok(Step::Link(OsString::from_vec(target.into_bytes()).into()))
             }
-            _ => Err(at(&path, Errno::NOTDIR)),
+            _ => Err(with_path(&path, Errno::NOTDIR)),
         }
     }
 
@@ -197,7 +197,7 @@ impl TrustedFolder {
     }
 
     fn check(&self, place: PathPosition) -> Result<(), FolderError> {
-        let stat = rustix::fs::fstat(&self.handle).map_err(|errno| at(&self.path, errno))?;
+        let stat = rustix::fs::fstat(&self.handle).map_err(|errno| with_path(&self.path, errno))?;
         let us = rustix::process::geteuid().as_raw();
         match danger(stat.st_uid, stat.st_mode & 0o7777, us, place) {
             Some(why) => Err(FolderError::Untrusted { path: self.path.clone(), why }),
@@ -206,7 +206,7 @@ impl TrustedFolder {
     }
 }
 
-fn at(path: &Path, source: impl Into<io::Error>) -> FolderError {
+fn with_path(path: &Path, source: impl Into<io::Error>) -> FolderError {
     FolderError::At { path: path.to_owned(), source: source.into() }
 }
 

@@ -224,7 +224,7 @@ Node 0, zone   Normal  12616   8822   5755   2878    983    390    153     52   
         read_zones(&host([("proc/zoneinfo", text)]))
     }
 
-    fn at(pages: u64, line: u32) -> Reading<Pages> {
+    fn pages_at(pages: u64, line: u32) -> Reading<Pages> {
         Reading::found(Pages::new(pages), Source::line("/proc/zoneinfo", line))
     }
 
@@ -234,18 +234,18 @@ Node 0, zone   Normal  12616   8822   5755   2878    983    390    153     52   
         let names: Vec<&str> = zones.iter().map(|zone| zone.name.as_str()).collect();
         assert_eq!(names, ["DMA", "Normal", "Movable"]);
         let normal = &zones[1];
-        assert_eq!(normal.free_pages, at(912_355, 41));
-        assert_eq!(normal.high_pages, at(17_191, 45));
-        assert_eq!(normal.managed_pages, at(1_638_400, 49));
-        assert_eq!(normal.active_file_pages, at(305_743, 56));
+        assert_eq!(normal.free_pages, pages_at(912_355, 41));
+        assert_eq!(normal.high_pages, pages_at(17_191, 45));
+        assert_eq!(normal.managed_pages, pages_at(1_638_400, 49));
+        assert_eq!(normal.active_file_pages, pages_at(305_743, 56));
     }
 
     #[test]
     fn statistics_of_the_node_and_of_the_cpus_are_not_the_zones() {
         let dma = &zones(ZONEINFO)[0];
-        assert_eq!(dma.inactive_anon_pages, at(0, 23));
-        assert_eq!(dma.high_pages, at(38, 14));
-        assert_eq!(dma.spanned_pages, at(4095, 16));
+        assert_eq!(dma.inactive_anon_pages, pages_at(0, 23));
+        assert_eq!(dma.high_pages, pages_at(38, 14));
+        assert_eq!(dma.spanned_pages, pages_at(4095, 16));
         let expected = [0, 3019, 9419, 9419, 9419].map(Pages::new).to_vec();
         assert_eq!(dma.lowmem_reserve_pages.value(), Some(&expected));
         assert_eq!(dma.lowmem_reserve_pages.source.line_number(), Some(20));
@@ -254,7 +254,7 @@ Node 0, zone   Normal  12616   8822   5755   2878    983    390    153     52   
     #[test]
     fn a_zone_without_pages_has_no_lists() {
         let movable = &zones(ZONEINFO)[2];
-        assert_eq!(movable.managed_pages, at(0, 78));
+        assert_eq!(movable.managed_pages, pages_at(0, 78));
         assert_eq!(movable.active_anon_pages.get(), None);
         assert_eq!(movable.active_anon_pages.source, Source::file("/proc/zoneinfo"));
     }
@@ -281,7 +281,7 @@ Node 0, zone   Normal  12616   8822   5755   2878    983    390    153     52   
         let host = host([("proc/zoneinfo", text)]);
         let zones = read_zones(&host);
         assert_eq!(zones.len(), 1);
-        assert_eq!(zones[0].free_pages, at(1, 2));
+        assert_eq!(zones[0].free_pages, pages_at(1, 2));
         assert_eq!(host.take_problems().len(), 1);
     }
 

@@ -79,7 +79,7 @@ fn device(host: &HostRoot, which: (Driver, u32), tiers: &[Tier], mounts: &Mounts
     let file = |name: &str| format!("sys/block/{}{id}/{name}", driver.name());
     let disksize = host.bytes_at(&file("disksize"));
     let mm_stat = mm_stat(host, &file("mm_stat"));
-    let per = |whole: &Reading<Bytes>| Ratio::of(mm_stat.original.get()?, whole.get()?);
+    let per = |whole: &Reading<Bytes>| Ratio::from_sizes(mm_stat.original.get()?, whole.get()?);
     let mut zram = Zram {
         driver,
         id,

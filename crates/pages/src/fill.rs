@@ -32,7 +32,7 @@ pub fn used(pool: &Zsmalloc, stored: &ClassPages, parts: &Sums, places: u64) -> 
         let exact = pool.used_after_fresh_fill(stored).get();
         return (exact, [exact, exact]);
     }
-    let of_classes = UnusedSpace::of(pool, stored, parts.count(), places);
+    let of_classes = UnusedSpace::estimate(pool, stored, parts.count(), places);
     let all = places as f64;
     let used = parts.mean() * all + of_classes.mean;
     let [low, high] = parts.mean_interval(places).map(|mean| mean * all);
@@ -52,7 +52,7 @@ struct UnusedSpace {
 }
 
 impl UnusedSpace {
-    fn of(pool: &Zsmalloc, stored: &ClassPages, sampled: u64, places: u64) -> Self {
+    fn estimate(pool: &Zsmalloc, stored: &ClassPages, sampled: u64, places: u64) -> Self {
         let classes: Vec<(Class, ClassSample)> = stored.of_classes(pool).collect();
         let (n, all) = (sampled.max(1) as f64, places as f64);
         let per_drawn = (all - n) / n;

@@ -56,7 +56,7 @@ impl Sums {
     }
 
     /// Of so many pages, whose values and their squares add up to these.
-    pub(crate) fn of(count: f64, sum: f64, squares: f64) -> Self {
+    pub(crate) fn from_sums(count: f64, sum: f64, squares: f64) -> Self {
         let values = [sum, squares, 0.0];
         Self { count: count as u64, values, shares: [count; 3], crossed: [sum, sum, squares] }
     }

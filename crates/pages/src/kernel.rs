@@ -49,7 +49,7 @@ impl Kernel {
 
     /// A kernel that shows this. What it does not show is taken from the newest row.
     #[must_use]
-    pub fn of(shown: &KernelTraits) -> Self {
+    pub fn from_traits(shown: &KernelTraits) -> Self {
         let [old, .., new] = KERNELS;
         let kernel = if shown.algorithm_params == Some(false) { old } else { new };
         let rule = shown.chain_size.map_or(kernel.rule, |longest| Rule::LeastWaste { longest });

@@ -190,7 +190,7 @@ impl DrawCounts {
     fn by_difference(&self, sized: f64) -> (f64, f64) {
         let (drawn, pages) = (&self.drawn, self.pages as f64);
         let mut all = self.left_out;
-        all.merge(&Sums::of(drawn.pages, drawn.s, drawn.ss));
+        all.merge(&Sums::from_sums(drawn.pages, drawn.s, drawn.ss));
         let mean = all.mean();
         let of_content = if drawn.a > 0.0 { drawn.a_s / drawn.a } else { mean };
         // how much of a page drawn goes into the second mean

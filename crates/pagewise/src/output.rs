@@ -37,7 +37,7 @@ pub(crate) enum Printed {
 
 /// Prints an answer to standard output: a document with `--json`, else text.
 pub(crate) fn answer(global: &Global, shown: &str) -> anyhow::Result<Printed> {
-    if global.json { document(shown) } else { text(shown, screen::look(global).colour) }
+    if global.json { document(shown) } else { text(shown, screen::text_style(global).colour) }
 }
 
 /// Prints a JSON document, or one of its lines.

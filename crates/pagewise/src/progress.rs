@@ -92,7 +92,7 @@ impl Measuring {
     }
 
     /// So far, with the time that the plan still needs.
-    pub(crate) fn at(&self, progress: &pagewise_bench::block::Progress) {
+    pub(crate) fn show_step(&self, progress: &pagewise_bench::block::Progress) {
         self.show(progress.done, progress.total, || {
             format!("{} s left: {}", progress.left.as_secs(), progress.what)
         });
@@ -107,7 +107,7 @@ impl Measuring {
     }
 
     /// So many of so many.
-    pub(crate) fn of(&self, done: u32, all: u32) {
+    pub(crate) fn show_count(&self, done: u32, all: u32) {
         let left = |bar: &ProgressBar| format!("{} s left", bar.eta().as_secs());
         self.show(done, all, || self.0.as_ref().map(left).unwrap_or_default());
     }

@@ -13,7 +13,7 @@ use crate::cli::Global;
 const UNWATCHED: usize = 100;
 
 /// How text on standard output may look.
-pub(crate) fn look(global: &Global) -> TextStyle {
+pub(crate) fn text_style(global: &Global) -> TextStyle {
     let is_terminal = std::io::stdout().is_terminal();
     let columns = terminal_size().filter(|_| is_terminal).map(|(Width(columns), _)| columns.into());
     TextStyle {

@@ -108,7 +108,7 @@ impl Region {
     }
 
     /// The first byte of a page of ours.
-    fn at(&self, page: usize) -> *mut u8 {
+    fn page_address(&self, page: usize) -> *mut u8 {
         assert!(page < self.pages, "page {page} of {}", self.pages);
         self.start.as_ptr().wrapping_add(page * self.page)
     }
@@ -118,21 +118,23 @@ impl Region {
         assert!(self.writable && bytes.len() == self.page, "a whole page of memory");
         // SAFETY: `at` has checked that the page lies within the mapping, which may be written and is
         // borrowed for this alone; `bytes` is as long as a page, and elsewhere.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(page), self.page) };
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.page_address(page), self.page)
+        };
     }
 
     /// Reads a byte of a page: a fault where the page is not there.
     pub fn touch(&self, page: usize) -> u8 {
         // SAFETY: `at` has checked that the page lies within the mapping, which may be read. Volatile,
         // as the fault is what is wanted of it.
-        unsafe { self.at(page).read_volatile() }
+        unsafe { self.page_address(page).read_volatile() }
     }
 
     /// Changes a page and neither its length when compressed nor whether one word fills it: its first
     /// two words change places. Done twice, it is as it was.
     pub fn write(&mut self, page: usize) {
         assert!(self.writable, "memory");
-        let words = self.at(page).cast::<[u64; 2]>();
+        let words = self.page_address(page).cast::<[u64; 2]>();
         // SAFETY: `at` has checked that the page lies within the mapping, which may be written and is
         // borrowed for this alone; a page is aligned, and longer than two words. Volatile, as the
         // write is what is wanted.
@@ -146,12 +148,12 @@ impl Region {
     pub fn write_first(&mut self, page: usize) {
         assert!(self.writable, "memory");
         // SAFETY: as for `write`.
-        unsafe { self.at(page).cast::<u64>().write_volatile(1) };
+        unsafe { self.page_address(page).cast::<u64>().write_volatile(1) };
     }
 
     /// Gives a page back: its next touch finds zeros.
     pub fn drop_page(&mut self, page: usize) -> io::Result<()> {
-        let start = self.at(page).cast();
+        let start = self.page_address(page).cast();
         // SAFETY: `at` has checked that the page lies within the mapping, which is borrowed for this
         // alone: nobody relies on what it held.
         let done = unsafe { libc::madvise(start, self.page, libc::MADV_DONTNEED) };
@@ -160,7 +162,7 @@ impl Region {
 
     /// Where a page lies, to find it in what the kernel tells of us.
     pub fn address(&self, page: usize) -> u64 {
-        self.at(page).addr() as u64
+        self.page_address(page).addr() as u64
     }
 
     /// Pages before the first whose address is a multiple of `alignment`.
@@ -173,7 +175,9 @@ impl Region {
     pub fn copy(&self, page: usize, to: &mut [u8]) {
         assert_eq!(to.len(), self.page, "a whole page");
         // SAFETY: as for `fill`, the other way; a file's page can be read as it is ours alone.
-        unsafe { std::ptr::copy_nonoverlapping(self.at(page), to.as_mut_ptr(), self.page) };
+        unsafe {
+            std::ptr::copy_nonoverlapping(self.page_address(page), to.as_mut_ptr(), self.page)
+        };
     }
 
     /// Advises the kernel about all of it.

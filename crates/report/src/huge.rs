@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    fn at(seconds: f64, pid: u32, cpu: u64) -> Snapshot {
+    fn snapshot_at(seconds: f64, pid: u32, cpu: u64) -> Snapshot {
         let mut snapshot = Snapshot::default();
         snapshot.taken.monotonic_seconds = seconds;
         snapshot.taken.boot_id = Reading::found(Name::from("a"), Source::none());
@@ -74,8 +74,11 @@ mod tests {
     fn another_thread_has_no_rate() {
         let between =
             |before, after| khugepaged(&Interval { start: Some(Box::new(before)), end: after });
-        assert_eq!(between(at(1.0, 38, 0), at(2.0, 38, 500_000_000)), Some((0.5, 1.0)));
-        assert_eq!(between(at(1.0, 38, 0), at(2.0, 99, 500_000_000)), None);
+        assert_eq!(
+            between(snapshot_at(1.0, 38, 0), snapshot_at(2.0, 38, 500_000_000)),
+            Some((0.5, 1.0))
+        );
+        assert_eq!(between(snapshot_at(1.0, 38, 0), snapshot_at(2.0, 99, 500_000_000)), None);
     }
 
     #[test]

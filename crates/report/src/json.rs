@@ -182,7 +182,7 @@ struct ProcessRate {
 }
 
 impl ProcessRate {
-    fn of(change: &ProcessChange<'_>) -> Option<Self> {
+    fn from_change(change: &ProcessChange<'_>) -> Option<Self> {
         let per_second = |count: f64| count / change.seconds;
         let rate = Self {
             pid: change.end.pid,
@@ -343,7 +343,7 @@ pub fn lab<'a>(answered: &Experimented<'a>) -> String {
         trial: cell.trial,
         runs: cell.runs,
     };
-    let head = Head::of(Noun::Lab, snapshot, cost);
+    let head = Head::new(Noun::Lab, snapshot, cost);
     let cells = cells.iter().map(cell).collect();
     printed(&Lab { head, experiment: name, about, claim, preview, stopped, cells })
 }
@@ -359,32 +359,33 @@ struct Merge<'a> {
 
 /// What `merge --json` prints, with a line end.
 pub fn merge(merged: &Merged<'_>) -> String {
-    let head = Head::of(Noun::Merge, merged.snapshot, merged.cost);
+    let head = Head::new(Noun::Merge, merged.snapshot, merged.cost);
     printed(&Merge { head, merge: merged.merge })
 }
 
 /// What `trial --json` prints, with a line end.
 pub fn trial(tried: &TrialReport<'_>) -> String {
-    let head = Head::of(Noun::Trial, tried.snapshot, tried.cost);
+    let head = Head::new(Noun::Trial, tried.snapshot, tried.cost);
     printed(&Trial { head, trial: tried.trial, runs: tried.runs })
 }
 
 /// What `bench --json` prints, with a line end.
 pub fn bench(benched: &Benched<'_>) -> String {
-    let head = Head::of(Noun::Bench, benched.snapshot, benched.cost);
+    let head = Head::new(Noun::Bench, benched.snapshot, benched.cost);
     printed(&Bench { head, benchmark: benched.benchmark })
 }
 
 /// What `scan --json` prints, with a line end.
 pub fn scan(scanned: &ScanReport<'_>) -> String {
-    let head = Head::of(Noun::Scan, scanned.snapshot, scanned.cost);
+    let head = Head::new(Noun::Scan, scanned.snapshot, scanned.cost);
     let ScanReport { estimates, effective, notes, .. } = *scanned;
     printed(&Scan { head, estimates, effective, notes })
 }
 
 /// What `report --json` prints, with a line end.
 pub fn report(answer: &Answer<'_>) -> String {
-    let (head, facts) = (Head::of_answer(Noun::Report, answer), Facts::of(answer.interval));
+    let (head, facts) =
+        (Head::of_answer(Noun::Report, answer), Facts::from_interval(answer.interval));
     let Answer { verdict, findings, estimates, .. } = *answer;
     printed(&Report { head, verdict, findings, estimates, facts })
 }
@@ -394,7 +395,7 @@ pub fn status(answer: &Answer<'_>) -> String {
     printed(&Status {
         head: Head::of_answer(Noun::Status, answer),
         verdict: answer.verdict,
-        facts: Facts::of(answer.interval),
+        facts: Facts::from_interval(answer.interval),
     })
 }
 
@@ -474,13 +475,13 @@ fn printed(document: &impl Serialize) -> String {
 
 impl<'a> Head<'a> {
     fn of_answer(noun: Noun, answer: &Answer<'a>) -> Self {
-        Self::of(noun, &answer.interval.end, answer.cost)
+        Self::new(noun, &answer.interval.end, answer.cost)
     }
 
-    fn of(noun: Noun, snapshot: &'a Snapshot, cost: Cost) -> Self {
+    fn new(noun: Noun, snapshot: &'a Snapshot, cost: Cost) -> Self {
         Self {
             schema: noun.version(),
-            time: time::of(snapshot).map(|time| time.to_string()),
+            time: time::time_of(snapshot).map(|time| time.to_string()),
             boot_id: &snapshot.taken.boot_id,
             pagewise: env!("CARGO_PKG_VERSION"),
             kernel: &snapshot.taken.kernel,
@@ -491,7 +492,7 @@ impl<'a> Head<'a> {
 }
 
 impl<'a> Facts<'a> {
-    fn of(interval: &'a Interval) -> Self {
+    fn from_interval(interval: &'a Interval) -> Self {
         let end: &'a Snapshot = &interval.end;
         Self {
             memory: &end.memory,
@@ -515,20 +516,20 @@ impl<'a> Facts<'a> {
             cgroups: &end.cgroups,
             oom_kills: &end.kernel_log,
             problems: &end.problems,
-            interval: Rates::of(interval),
+            interval: Rates::from_interval(interval),
         }
     }
 }
 
 impl<'a> Rates<'a> {
-    fn of(interval: &'a Interval) -> Option<Self> {
+    fn from_interval(interval: &'a Interval) -> Option<Self> {
         let seconds = interval.seconds()?;
         let moved = interval.end.vmstat.iter().filter_map(|(name, _)| {
             let change = interval.vmstat(name.as_str()).filter(|change| change.delta > 0)?;
             Some((name, change.per_second))
         });
         let processes = interval.process_changes();
-        let processes = processes.iter().filter_map(ProcessRate::of).collect();
+        let processes = processes.iter().filter_map(ProcessRate::from_change).collect();
         Some(Self { seconds, changes: moved.collect(), processes })
     }
 }

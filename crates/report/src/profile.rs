@@ -27,17 +27,17 @@ impl Samples<'_> {
 
     /// None where nothing was sampled.
     fn share(&self, function: &str) -> Option<f64> {
-        self.of(self.functions.get(function).copied().unwrap_or(0))
+        self.share_of(self.functions.get(function).copied().unwrap_or(0))
     }
 
     /// What its own most frequent functions take together.
     fn top(&self) -> Option<f64> {
         let mut counts: Vec<u64> = self.functions.values().copied().collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
-        self.of(total(counts.into_iter().take(TOP)))
+        self.share_of(total(counts.into_iter().take(TOP)))
     }
 
-    fn of(&self, count: u64) -> Option<f64> {
+    fn share_of(&self, count: u64) -> Option<f64> {
         let sum = self.sum();
         (sum > 0).then(|| count as f64 / sum as f64)
     }

@@ -5,12 +5,12 @@ use jiff::Timestamp;
 use pagewise_model::Snapshot;
 
 /// The time in UTC; `None` where the host had no clock or its time is out of range.
-pub(crate) fn of(snapshot: &Snapshot) -> Option<Timestamp> {
-    at(snapshot.taken.unix_seconds)
+pub(crate) fn time_of(snapshot: &Snapshot) -> Option<Timestamp> {
+    timestamp(snapshot.taken.unix_seconds)
 }
 
 /// So many seconds after 1970, UTC; `None` where that is no time.
-pub(crate) fn at(seconds: f64) -> Option<Timestamp> {
+pub(crate) fn timestamp(seconds: f64) -> Option<Timestamp> {
     let usable = seconds.is_finite() && seconds > 0.0;
     let duration = usable.then(|| jiff::SignedDuration::try_from_secs_f64(seconds).ok())?;
     Timestamp::from_duration(duration?).ok()?.round(jiff::Unit::Millisecond).ok()
@@ -23,7 +23,7 @@ mod tests {
     fn shown(seconds: f64) -> Option<String> {
         let mut snapshot = Snapshot::default();
         snapshot.taken.unix_seconds = seconds;
-        of(&snapshot).map(|time| time.to_string())
+        time_of(&snapshot).map(|time| time.to_string())
     }
 
     #[test]

@@ -51,11 +51,11 @@ struct Format {
 /// Something that is read at any place: the file, or its bytes in a test.
 pub(crate) trait Bytes {
     /// Fills the buffer, or as much of it as there is.
-    fn at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+    fn read_some(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 }
 
 impl Bytes for File {
-    fn at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    fn read_some(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
         while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             let place = offset.checked_add(filled as u64).ok_or(io::ErrorKind::InvalidInput)?;
@@ -128,9 +128,9 @@ struct Head {
 impl Head {
     fn parse(file: &impl Bytes) -> Result<Self, &'static str> {
         let mut bytes = [0; 64];
-        let length = file.at(0, &mut bytes).map_err(|_| "it cannot be read")?;
+        let length = file.read_some(0, &mut bytes).map_err(|_| "it cannot be read")?;
         let head = bytes.get(..length).unwrap_or_default();
-        let format = Format::of(head)?;
+        let format = Format::parse(head)?;
         let field = |narrow, wide| format.pick(narrow, wide);
         let number = |(at, size)| format.number(head, at, size).ok_or("it ends within its head");
         if number((16, 2))? != 4 {
@@ -157,7 +157,7 @@ impl Head {
         let place = self.table.checked_add(number.checked_mul(self.entry_size)?)?;
         let size = self.format.pick(32, 56);
         let entry = bytes.get_mut(..size)?;
-        (file.at(place, entry).ok()? == size).then_some(())?;
+        (file.read_some(place, entry).ok()? == size).then_some(())?;
         let number = |(at, size)| self.format.number(entry, at, size);
         Some(Program {
             kind: number((0, 4))?,
@@ -169,7 +169,7 @@ impl Head {
 }
 
 impl Format {
-    fn of(head: &[u8]) -> Result<Self, &'static str> {
+    fn parse(head: &[u8]) -> Result<Self, &'static str> {
         match head {
             [0x7f, b'E', b'L', b'F', class @ (1 | 2), order @ (1 | 2), ..] => {
                 Ok(Self { wide: *class == 2, big: *order == 2 })
@@ -192,7 +192,7 @@ impl Format {
     /// `sh_info` of section 0, where the count does not fit into the head.
     fn count_of_first_section(self, file: &impl Bytes, sections: u64) -> Option<u64> {
         let mut section = [0; 64];
-        let length = file.at(sections, &mut section).ok().filter(|_| sections != 0)?;
+        let length = file.read_some(sections, &mut section).ok().filter(|_| sections != 0)?;
         let at = self.pick(28, 44);
         self.number(section.get(..length)?, at, 4)
     }
@@ -225,7 +225,7 @@ fn note(file: &impl Bytes, program: &Program) -> Vec<u8> {
         let place = program.offset.saturating_add(notes.len() as u64);
         let left = usize::try_from(wanted - notes.len() as u64).unwrap_or(piece.len());
         let size = left.min(piece.len());
-        match piece.get_mut(..size).map(|piece| file.at(place, piece)) {
+        match piece.get_mut(..size).map(|piece| file.read_some(place, piece)) {
             Some(Ok(read)) if read > 0 => {
                 notes.extend_from_slice(piece.get(..read).unwrap_or_default());
             }
@@ -288,7 +288,7 @@ mod tests {
     use proptest::prelude::*;
 
     impl Bytes for Vec<u8> {
-        fn at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        fn read_some(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
             let from = usize::try_from(offset).unwrap_or(usize::MAX).min(self.len());
             let length = buffer.len().min(self.len() - from);
             buffer[..length].copy_from_slice(&self[from..from + length]);

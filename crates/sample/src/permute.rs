@@ -25,7 +25,7 @@ impl Permutation {
     }
 
     /// The number at `place` of the order; `None` from `length` on.
-    pub(crate) fn at(self, place: u64) -> Option<u64> {
+    pub(crate) fn number_at(self, place: u64) -> Option<u64> {
         if place >= self.length {
             return None;
         }
@@ -64,17 +64,17 @@ mod tests {
         #[test]
         fn it_is_a_permutation(length in 0u64..3000, seed: u64) {
             let order = Permutation::new(length, seed);
-            let mut seen: Vec<u64> = (0..length).filter_map(|place| order.at(place)).collect();
+            let mut seen: Vec<u64> = (0..length).filter_map(|place| order.number_at(place)).collect();
             seen.sort_unstable();
             prop_assert_eq!(seen, (0..length).collect::<Vec<_>>());
-            prop_assert_eq!(order.at(length), None);
+            prop_assert_eq!(order.number_at(length), None);
         }
 
         /// Also where the numbers cannot be listed.
         #[test]
         fn large_lengths_stay_within(length in 1u64.., seed: u64, place: u64) {
             let order = Permutation::new(length, seed);
-            prop_assert!(order.at(place % length).is_some_and(|number| number < length));
+            prop_assert!(order.number_at(place % length).is_some_and(|number| number < length));
         }
     }
 
@@ -90,7 +90,7 @@ mod tests {
         for place in [0, 1, 57, 99] {
             let mut counts = [0u64; 100];
             for seed in 0..20_000 {
-                let number = Permutation::new(100, seed).at(place).unwrap();
+                let number = Permutation::new(100, seed).number_at(place).unwrap();
                 counts[usize::try_from(number).unwrap()] += 1;
             }
             let chi = chi_squared(&counts);
@@ -104,7 +104,7 @@ mod tests {
         let mut counts = [0u64; 12 * 12];
         for seed in 0..40_000 {
             let order = Permutation::new(12, seed);
-            let (a, b) = (order.at(3).unwrap(), order.at(4).unwrap());
+            let (a, b) = (order.number_at(3).unwrap(), order.number_at(4).unwrap());
             counts[usize::try_from(a * 12 + b).unwrap()] += 1;
         }
         let possible: Vec<u64> =
@@ -120,7 +120,7 @@ mod tests {
         let order = Permutation::new(1_234_567, 42);
         let mut counts = [0u64; 50];
         for place in 0..20_000 {
-            counts[usize::try_from(order.at(place).unwrap() * 50 / 1_234_567).unwrap()] += 1;
+            counts[usize::try_from(order.number_at(place).unwrap() * 50 / 1_234_567).unwrap()] += 1;
         }
         let chi = chi_squared(&counts);
         assert!((20.0..90.0).contains(&chi), "{chi}");

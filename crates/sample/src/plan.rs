@@ -146,7 +146,7 @@ fn page(span: &Span, nth: u64) -> PageRequest {
 impl Draw {
     fn begin_round(&mut self) {
         let end = self.until.min(self.next.saturating_add(ROUND));
-        self.round.extend((self.next..end).filter_map(|place| self.order.at(place)));
+        self.round.extend((self.next..end).filter_map(|place| self.order.number_at(place)));
         self.round.sort_unstable_by(|a, b| b.cmp(a));
         self.next = end;
     }

@@ -134,7 +134,7 @@ impl Opened {
         judge: &impl Judge,
         fates: &mut Vec<ReadOutcome>,
     ) -> Result<ReadEffects, MemoryGone> {
-        self.look(wanted, scratch, judge).map_err(|_| MemoryGone)?;
+        self.read_pages(wanted, scratch, judge).map_err(|_| MemoryGone)?;
         let pinning_faults = self.read_pinning(wanted, buffer, scratch);
         let before = calls::faults();
         self.read_sharing(wanted, buffer, scratch);
@@ -156,7 +156,7 @@ impl Opened {
     }
 
     /// Decides how each page is to be read, by what pagemap says now.
-    fn look(
+    fn read_pages(
         &self,
         wanted: &[PageRequest],
         scratch: &mut Scratch,

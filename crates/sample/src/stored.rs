@@ -218,7 +218,7 @@ impl Stored {
         let length = usize::try_from(bytes).unwrap_or(usize::MAX).min(to.len());
         // past the cache only whole blocks can be asked for; a flat file has whole pages anyway
         let asked = to.get_mut(..length).unwrap_or_default();
-        let read = self.file.at(offset, asked)?;
+        let read = self.file.read_some(offset, asked)?;
         to.get_mut(read..).unwrap_or_default().fill(0);
         Ok(read)
     }

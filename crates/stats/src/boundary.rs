@@ -55,7 +55,7 @@ fn played(planned: usize, pairs: usize, plays: &mut Option<NullExperiments>) -> 
         several => {
             let plays = match plays.take() {
                 Some(known) if known.planned == planned => plays.insert(known),
-                _ => plays.insert(NullExperiments::of(planned)),
+                _ => plays.insert(NullExperiments::planned(planned)),
             };
             bounds(several, plays)
         }
@@ -126,7 +126,7 @@ struct NullExperiments {
 }
 
 impl NullExperiments {
-    fn of(planned: usize) -> Self {
+    fn planned(planned: usize) -> Self {
         let mut rng = Rng::with_seed(1);
         let mut lesser_sums = vec![Vec::with_capacity(PLAYED); planned];
         for _ in 0..PLAYED {
@@ -153,21 +153,21 @@ fn play(rng: &mut Rng, lesser_sums: &mut [Vec<u32>]) {
 mod tests {
     use super::*;
 
-    fn of(pairs: usize) -> Vec<(u32, Option<u32>)> {
+    fn interim_looks(pairs: usize) -> Vec<(u32, Option<u32>)> {
         looks(pairs).iter().map(|look| (look.pairs, look.bound)).collect()
     }
 
     #[test]
     fn few_pairs_are_looked_at_once_as_published_tables_say() {
-        assert_eq!(of(5), [(5, None)]);
-        assert_eq!(of(7), [(7, Some(3))]);
-        assert_eq!(of(9), [(9, Some(6))]);
+        assert_eq!(interim_looks(5), [(5, None)]);
+        assert_eq!(interim_looks(7), [(7, Some(3))]);
+        assert_eq!(interim_looks(9), [(9, Some(6))]);
     }
 
     #[test]
     fn the_first_look_is_not_before_nine_and_the_last_gives_little_away() {
         for pairs in [12, 13, 20, 33, 60] {
-            let looks = of(pairs);
+            let looks = interim_looks(pairs);
             assert!(looks[0].0 >= 9 && looks.len() >= 2, "{looks:?}");
             assert!(looks.is_sorted_by(|a, b| a.0 < b.0), "{looks:?}");
             let last = looks[looks.len() - 1];
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn an_experiment_that_was_cut_short_is_judged_by_the_looks_it_had() {
         let cut: Vec<_> = looks_until(20, 13).iter().map(|look| (look.pairs, look.bound)).collect();
-        assert_eq!(cut[..1], of(20)[..1]);
+        assert_eq!(cut[..1], interim_looks(20)[..1]);
         let (last, fixed) = (cut[1].1.unwrap() as usize, rank(13, MISSES).unwrap());
         assert!(cut[1].0 == 13 && last < fixed, "{cut:?} {fixed}");
         assert_eq!(looks_until(7, 7)[0].bound, Some(3));

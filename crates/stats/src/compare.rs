@@ -146,7 +146,7 @@ pub fn detectable_effect(run_spread: f64, pairs: u32) -> f64 {
 mod tests {
     use super::*;
 
-    fn of(a: &[f64], b: &[f64], bound: Option<u32>) -> TrialMetric {
+    fn compare(a: &[f64], b: &[f64], bound: Option<u32>) -> TrialMetric {
         let runs = |from: u32, values: &[f64]| (from..).take(values.len()).collect();
         let series =
             Series { a: a.to_vec(), b: b.to_vec(), a_runs: runs(1, a), b_runs: runs(100, b) };
@@ -185,7 +185,7 @@ mod tests {
         let series = Series { b: vec![40.0; 7], ..series };
         let some = compared(&faults, false, &series, Some(3), 0.02);
         assert_eq!((some.verdict, some.b), (Verdict::Worse, Some(40.0)));
-        let time = of(&[0.0; 7], &[1.0; 7], Some(3));
+        let time = compare(&[0.0; 7], &[1.0; 7], Some(3));
         assert!(time.lack.unwrap().contains("above zero") && time.interval.is_none());
     }
 
@@ -227,19 +227,19 @@ mod tests {
     #[test]
     fn an_outlier_is_named_and_counts() {
         let a = [1.0, 1.01, 0.99, 1.0, 1.02, 0.98, 3.0];
-        let metric = of(&a, &[1.0; 7], Some(3));
+        let metric = compare(&a, &[1.0; 7], Some(3));
         assert_eq!(metric.outliers, [7]);
         assert!(metric.interval.unwrap()[0] < 0.9, "it widens the interval");
-        let calm = of(&[1.0; 7], &[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.01], Some(3));
+        let calm = compare(&[1.0; 7], &[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.01], Some(3));
         assert!(calm.outliers.is_empty());
     }
 
     #[test]
     fn more_pairs_are_advised_where_they_would_help() {
         let noisy = [1.1, 0.9, 1.06, 0.95, 1.04, 0.97, 1.02];
-        let metric = of(&[1.0; 7], &noisy, Some(3));
+        let metric = compare(&[1.0; 7], &noisy, Some(3));
         assert!((30..500).contains(&metric.more_pairs.unwrap()), "{:?}", metric.more_pairs);
-        assert_eq!(of(&[1.0; 4], &[1.0; 4], None).more_pairs, Some(2));
-        assert_eq!(of(&[1.0; 7], &[2.0; 7], Some(3)).more_pairs, None, "it is decided");
+        assert_eq!(compare(&[1.0; 4], &[1.0; 4], None).more_pairs, Some(2));
+        assert_eq!(compare(&[1.0; 7], &[2.0; 7], Some(3)).more_pairs, None, "it is decided");
     }
 }

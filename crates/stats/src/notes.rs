@@ -14,7 +14,7 @@ const OTHERS: f64 = 0.2;
 const STOLEN: f64 = 0.01;
 
 /// `first`: the arm with which all were to be compared; `profile`: whether samples of kswapd were wanted.
-pub(crate) fn of(
+pub(crate) fn compose(
     trial: &Trial,
     runs: &[TrialRun],
     first: Option<&str>,

@@ -27,7 +27,7 @@ impl PairedRatio {
     /// Compares the n-th of `b` with the n-th of `a`; none where there is no pair, or a value that
     /// is not above zero.
     #[must_use]
-    pub fn of(a: &[f64], b: &[f64]) -> Option<Self> {
+    pub fn from_runs(a: &[f64], b: &[f64]) -> Option<Self> {
         Self::bounded_by(a, b, rank(a.len(), MISSES))
     }
 
@@ -128,16 +128,16 @@ mod tests {
 
     #[test]
     fn the_same_everywhere_is_no_difference() {
-        let same = PairedRatio::of(&[2.0; 7], &[2.0; 7]).unwrap();
+        let same = PairedRatio::from_runs(&[2.0; 7], &[2.0; 7]).unwrap();
         assert_eq!((same.estimate, same.interval, same.differs()), (1.0, Some([1.0, 1.0]), false));
-        let twice = PairedRatio::of(&[2.0; 7], &[4.0; 7]).unwrap();
+        let twice = PairedRatio::from_runs(&[2.0; 7], &[4.0; 7]).unwrap();
         assert!((twice.estimate - 2.0).abs() < 1e-12 && twice.differs());
         assert!(
-            !PairedRatio::of(&[2.0; 5], &[4.0; 5]).unwrap().differs(),
+            !PairedRatio::from_runs(&[2.0; 5], &[4.0; 5]).unwrap().differs(),
             "five pairs tell nothing"
         );
-        assert_eq!(PairedRatio::of(&[1.0], &[0.0]), None);
-        assert_eq!(PairedRatio::of(&[1.0], &[]), None);
+        assert_eq!(PairedRatio::from_runs(&[1.0], &[0.0]), None);
+        assert_eq!(PairedRatio::from_runs(&[1.0], &[]), None);
     }
 
     /// What the test does, the slow way: the share of sign patterns whose rank sum is no larger.
@@ -170,7 +170,7 @@ mod tests {
         ) {
             let ones = vec![1.0; logs.len()];
             let ratios: Vec<f64> = logs.iter().map(|log| log.exp()).collect();
-            let [low, high] = PairedRatio::of(&ones, &ratios).unwrap().interval.unwrap();
+            let [low, high] = PairedRatio::from_runs(&ones, &ratios).unwrap().interval.unwrap();
             let moved: Vec<f64> = logs.iter().map(|log| log - shift).collect();
             let mirrored: Vec<f64> = moved.iter().map(|log| -log).collect();
             let kept = one_sided(&moved) > 0.025 && one_sided(&mirrored) > 0.025;
@@ -183,7 +183,7 @@ mod tests {
             pairs in prop::collection::vec((0.1f64..10.0, 0.1f64..10.0), 6..20),
         ) {
             let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
-            let (there, back) = (PairedRatio::of(&a, &b).unwrap(), PairedRatio::of(&b, &a).unwrap());
+            let (there, back) = (PairedRatio::from_runs(&a, &b).unwrap(), PairedRatio::from_runs(&b, &a).unwrap());
             prop_assert!((there.estimate * back.estimate - 1.0).abs() < 1e-9);
             let ([low, _], [_, high]) = (there.interval.unwrap(), back.interval.unwrap());
             prop_assert!((low * high - 1.0).abs() < 1e-9);

@@ -116,7 +116,7 @@ fn looking_after_every_pair_would_be_wrong_far_more_often() {
         let all = runs(machine, 1.0, 20, *seed);
         (7..=20).any(|seen| {
             let [a, b] = [&all.a, &all.b].map(|values| &values[..seen]);
-            crate::paired::PairedRatio::of(a, b).unwrap().differs()
+            crate::paired::PairedRatio::from_runs(a, b).unwrap().differs()
         })
     });
     let wrong = wrong.count() as f64 / TRIALS as f64;

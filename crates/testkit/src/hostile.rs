@@ -80,7 +80,7 @@ impl Corpus {
             !path.starts_with("start/")
                 && (!is_many(path) || KEPT.iter().any(|it| path.starts_with(it)))
         };
-        let host = Scene::of(good.host).into_files().into_iter();
+        let host = Scene::load(good.host).into_files().into_iter();
         Self { host: host.filter(|(path, _)| is_kept(path)).collect(), good }
     }
 

@@ -53,7 +53,7 @@ pub struct Scene {
 
 impl Scene {
     /// A recording as it is.
-    pub fn of(slug: &str) -> Self {
+    pub fn load(slug: &str) -> Self {
         let path = recording(slug);
         let read = std::fs::read(&path).and_then(|bytes| archive::unpack(&bytes));
         let files = read.unwrap_or_else(|error| panic!("{}: {error}", path.display()));

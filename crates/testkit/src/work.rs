@@ -41,7 +41,7 @@ impl Work {
     ///
     /// # Panics
     /// Where the counter cannot be read.
-    pub fn of<T>(&mut self, mut run: impl FnMut() -> T) -> (u64, T) {
+    pub fn measure<T>(&mut self, mut run: impl FnMut() -> T) -> (u64, T) {
         let mut once = || {
             let before = self.now();
             let answer = run();
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn ten_times_the_work_counts_as_ten_times_the_work() {
         let mut work = Work::counter();
-        let mut sum = |most: u64| work.of(|| (0..most).fold(0, |sum, at| black_box(sum ^ at)));
+        let mut sum = |most: u64| work.measure(|| (0..most).fold(0, |sum, at| black_box(sum ^ at)));
         // CPU time may need several attempts on a busy machine; instructions need one.
         let is_tenfold = (0..20).any(|_| {
             let ((few, _), (many, answer)) = (sum(100_000), sum(1_000_000));

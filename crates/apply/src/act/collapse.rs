@@ -189,7 +189,7 @@ impl<'a> Act<'a> {
     fn heat(&self, (at, block): &(usize, Block)) -> u128 {
         let pid = self.subjects.get(*at).map(|subject| subject.pid);
         let heat = self.whom.heat.as_ref().zip(pid);
-        heat.map_or(0, |(heat, pid)| heat.of(pid, block.address, self.wish.block))
+        heat.map_or(0, |(heat, pid)| heat.accesses(pid, block.address, self.wish.block))
     }
 
     fn by_access(&self, found: &[(usize, Block)]) -> Option<ByAccess> {

@@ -27,7 +27,7 @@ impl AccessProfile {
     }
 
     /// Bytes of these addresses, times how often they were seen in use; 0 also where nobody looked.
-    pub(super) fn of(&self, pid: u32, start: u64, length: u64) -> u128 {
+    pub(super) fn accesses(&self, pid: u32, start: u64, length: u64) -> u128 {
         let end = start.saturating_add(length);
         let looks = self.looks.get(&pid).into_iter().flatten();
         looks.map(|regions| in_use(regions, start, end)).sum()
@@ -76,8 +76,8 @@ mod tests {
                 all.clone().filter(covers).map(|region| u128::from(region.accesses)).sum::<u128>()
             };
             let naive: u128 = (start..start + length).map(at).sum();
-            prop_assert_eq!(heat.of(7, start, length), naive);
-            prop_assert_eq!(heat.of(8, start, length), 0);
+            prop_assert_eq!(heat.accesses(7, start, length), naive);
+            prop_assert_eq!(heat.accesses(8, start, length), 0);
         }
     }
 }

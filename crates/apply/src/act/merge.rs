@@ -61,7 +61,7 @@ impl MergeError {
         })
     }
 
-    fn of(id: u32, source: io::Error) -> Self {
+    fn from_io(id: u32, source: io::Error) -> Self {
         match Errno::from_io_error(&source) {
             Some(Errno::ACCESS | Errno::PERM) => Self::NotAllowed(id),
             Some(Errno::BUSY) => Self::Running(id),
@@ -83,7 +83,7 @@ fn file(id: u32) -> String {
 /// # Errors
 /// Where we may not, or there is no such device.
 pub fn may_merge(id: u32) -> Result<(), MergeError> {
-    live::may_write(&file(id)).map_err(|error| MergeError::of(id, error))
+    live::may_write(&file(id)).map_err(|error| MergeError::from_io(id, error))
 }
 
 /// Starts a pass over zmerge `id`, which goes on by itself.
@@ -91,7 +91,7 @@ pub fn may_merge(id: u32) -> Result<(), MergeError> {
 /// # Errors
 /// Where the kernel refuses; nothing was done then.
 pub fn start_merge(id: u32) -> Result<(), MergeError> {
-    live::write(&file(id), "1").map_err(|error| MergeError::of(id, error))
+    live::write(&file(id), "1").map_err(|error| MergeError::from_io(id, error))
 }
 
 /// Starts a pass and follows it to its end; `tell` hears how many slots it has to go. Answers the time
@@ -104,7 +104,7 @@ pub fn merge(
     stop: &AtomicBool,
     tell: &mut dyn FnMut(u64),
 ) -> Result<Option<Duration>, MergeError> {
-    let of = |error| MergeError::of(id, error);
+    let of = |error| MergeError::from_io(id, error);
     let mut progress = WatchedFile::open(&file(id)).map_err(of)?;
     let started = Instant::now();
     start_merge(id)?;
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn each_refusal_of_the_kernel_is_told_apart_and_knows_the_way_on() {
-        let of = |errno: Errno| MergeError::of(3, errno.into()).to_string();
+        let of = |errno: Errno| MergeError::from_io(3, errno.into()).to_string();
         assert!(of(Errno::ACCESS).contains("is for root"));
         assert_eq!(of(Errno::BUSY), "zmerge3: a pass is running already");
         assert!(of(Errno::INVAL).contains("no disksize"));
@@ -134,7 +134,7 @@ mod tests {
         assert!(of(Errno::NOENT).contains("no such device"));
         assert_eq!(of(Errno::IO), "zmerge3: merge");
         for errno in [Errno::PERM, Errno::BUSY, Errno::INVAL, Errno::OPNOTSUPP, Errno::NODEV] {
-            assert!(MergeError::of(3, errno.into()).next().is_some());
+            assert!(MergeError::from_io(3, errno.into()).next().is_some());
         }
     }
 

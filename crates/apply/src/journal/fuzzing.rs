@@ -15,9 +15,9 @@ pub fn run(input: &[u8]) {
 }
 
 fn read(journal: &[u8]) {
-    let reading = Reading::of(journal);
+    let reading = Reading::parse(journal);
     let good = usize::try_from(reading.good).unwrap_or(usize::MAX);
-    let again = Reading::of(&journal[..good]);
+    let again = Reading::parse(&journal[..good]);
     assert_eq!(again.records, reading.records, "what is kept says the same");
     let open = reading.open();
     for (at, it) in open.iter().enumerate() {
@@ -71,7 +71,7 @@ pub fn seed() -> Vec<u8> {
 /// Everything that a journal says is still lent, in words.
 #[cfg(test)]
 pub(crate) fn open_in(journal: &[u8]) -> Vec<String> {
-    Reading::of(journal).open().iter().map(super::Open::described).collect()
+    Reading::parse(journal).open().iter().map(super::Open::described).collect()
 }
 
 #[cfg(test)]
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn the_seed_is_a_journal_with_everything_in_it() {
-        let reading = Reading::of(&seed());
+        let reading = Reading::parse(&seed());
         assert_eq!((reading.records.len(), reading.damaged_line), (13, None));
         assert_eq!(open_in(&seed()).len(), 6);
         run(&seed());

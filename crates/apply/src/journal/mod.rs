@@ -55,7 +55,7 @@ pub(crate) struct JournalName<'a> {
 }
 
 impl<'a> JournalName<'a> {
-    pub(crate) fn of(path: &'a str) -> Self {
+    pub(crate) fn parse(path: &'a str) -> Self {
         let name = path.rsplit('/').next().unwrap_or(path);
         let stem = name.strip_suffix(SUFFIX).unwrap_or(name);
         let (digits, boot) = match stem.split_once('.') {
@@ -99,7 +99,7 @@ impl Journal {
         began: &Record,
     ) -> Result<Self, Error> {
         let left = left_in(hands, folder)?;
-        let taken: Vec<u64> = left.iter().filter_map(|it| JournalName::of(it).number).collect();
+        let taken: Vec<u64> = left.iter().filter_map(|it| JournalName::parse(it).number).collect();
         let last = taken.iter().max().copied().unwrap_or(0);
         let mut numbers = (last + 1..=MAX_NUMBER).chain(1..=MAX_NUMBER);
         let number = numbers.find(|it| !taken.contains(it)).unwrap_or(MAX_NUMBER);

@@ -25,7 +25,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    pub(crate) fn of(bytes: &[u8]) -> Self {
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
         let mut reading = Self::default();
         let mut announced = BTreeSet::new();
         let mut end = 0u64;
@@ -35,7 +35,7 @@ impl Reading {
                 Some(text) => (text, true),
                 None => (line, false),
             };
-            match Record::of(text) {
+            match Record::parse(text) {
                 Some(record) => {
                     let is_first = reading.records.is_empty();
                     if !follows(&record, is_first, &mut announced) {

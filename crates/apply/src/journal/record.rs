@@ -87,7 +87,7 @@ impl Record {
     }
 
     /// The record of a line without its end; `None` where it is not as we write them.
-    pub(crate) fn of(line: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(line: &[u8]) -> Option<Self> {
         let (record, sum) = parts(line)?;
         (sum == self::sum(record)).then(|| serde_json::from_slice(record).ok())?
     }

@@ -153,7 +153,7 @@ mod tests {
     }
 
     impl Memory {
-        fn of(pages: &Pages, fails_after: usize) -> Self {
+        fn failing_after(pages: &Pages, fails_after: usize) -> Self {
             let bytes = Mutex::new(pages.bytes().to_vec());
             Self { bytes, requests: Mutex::default(), fails_after }
         }
@@ -227,7 +227,7 @@ mod tests {
             .flat_map(|&block| ways.map(|way| [shape(block, 1, way), shape(block, 2, way)]))
             .flatten()
             .collect();
-        let memory = Memory::of(&pages, usize::MAX);
+        let memory = Memory::failing_after(&pages, usize::MAX);
         let (measured, told) = run(&[contestant(&memory, &pages, shapes.clone())], 3, None);
         assert_eq!(measured.cells.iter().map(|cell| cell.shape).collect::<Vec<_>>(), shapes);
         for cell in &measured.cells {
@@ -257,7 +257,8 @@ mod tests {
     #[test]
     fn what_fails_in_the_middle_ends_with_a_reason_and_the_rest_goes_on() {
         let pages = pages(16);
-        let (good, bad) = (Memory::of(&pages, usize::MAX), Memory::of(&pages, 40));
+        let (good, bad) =
+            (Memory::failing_after(&pages, usize::MAX), Memory::failing_after(&pages, 40));
         let read = vec![shape(PAGE, 2, Direction::Read)];
         let both = [contestant(&bad, &pages, read.clone()), contestant(&good, &pages, read)];
         let (measured, told) = run(&both, 4, None);
@@ -272,7 +273,7 @@ mod tests {
     #[test]
     fn what_was_measured_until_a_stop_is_kept() {
         let pages = pages(16);
-        let memory = Memory::of(&pages, usize::MAX);
+        let memory = Memory::failing_after(&pages, usize::MAX);
         let shapes = vec![shape(PAGE, 1, Direction::Read), shape(2 * PAGE, 1, Direction::Read)];
         let (measured, told) = run(&[contestant(&memory, &pages, shapes)], 9, Some(7));
         assert!(measured.stopped);
@@ -285,7 +286,7 @@ mod tests {
     #[test]
     fn rounds_that_do_not_fit_into_the_budget_are_left_out_and_counted() {
         let pages = pages(16);
-        let memory = Memory::of(&pages, usize::MAX);
+        let memory = Memory::failing_after(&pages, usize::MAX);
         let all = [contestant(&memory, &pages, vec![shape(PAGE, 1, Direction::Read)])];
         let (stop, mut progress) = (AtomicBool::new(false), |_: &Progress| {});
         let plan = Plan { rounds: 9, fewest: 2, budget: Duration::ZERO, seed: 3 };
@@ -298,7 +299,7 @@ mod tests {
     #[test]
     fn what_cannot_be_asked_says_so() {
         let (pages, empty) = (pages(3), Pages::with_room(0));
-        let memory = Memory::of(&pages, usize::MAX);
+        let memory = Memory::failing_after(&pages, usize::MAX);
         let large = shape(32 << 10, 1, Direction::Read);
         let write = shape(PAGE, 1, Direction::Write);
         let two = shape(2 * PAGE, 1, Direction::Write);

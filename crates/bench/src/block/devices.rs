@@ -129,7 +129,8 @@ impl<'a> Field<'a> {
         disksize: Bytes,
     ) -> Result<(ZramDevice, Device), Failure> {
         let spec = ZramSpec { algorithm, level, ..ZramSpec::new(disksize) };
-        let zram = self.lender.lend_zram(&spec).map_err(|refused| Failure::of(who, refused))?;
+        let zram =
+            self.lender.lend_zram(&spec).map_err(|refused| Failure::from_refusal(who, refused))?;
         self.loans.push(zram.loan);
         let device = Device::open(&zram.device).map_err(|error| failed(who, &error))?;
         Ok((zram, device))
@@ -257,7 +258,7 @@ impl<'a> Field<'a> {
         self.contestants.clear();
         for loan in self.loans {
             if let Err(refused) = self.lender.return_loan(loan) {
-                self.failures.push(Failure::of("giving back", refused));
+                self.failures.push(Failure::from_refusal("giving back", refused));
             }
         }
         (self.entrants, self.failures)
@@ -269,7 +270,7 @@ fn failed(who: &str, error: &io::Error) -> Failure {
 }
 
 impl Failure {
-    fn of(who: &str, refused: Refusal) -> Self {
+    fn from_refusal(who: &str, refused: Refusal) -> Self {
         Self { who: who.to_owned(), why: refused.to_string(), next: refused.next }
     }
 }

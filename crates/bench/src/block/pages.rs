@@ -99,7 +99,7 @@ impl Pages {
     }
 
     /// What belongs at `offset` of a span that may be longer: it begins anew behind the last page.
-    pub(super) fn at(&self, offset: u64, length: usize) -> &[u8] {
+    pub(super) fn slice_at(&self, offset: u64, length: usize) -> &[u8] {
         let start = usize::try_from(offset % self.len as u64).unwrap_or(0);
         &self.bytes()[start..start + length]
     }
@@ -118,7 +118,7 @@ mod tests {
         assert!(pages.push(&vec![3; page]) && !pages.push(&vec![4; page]));
         assert_eq!(pages.bytes().as_ptr().align_offset(4096), 0);
         assert_eq!(pages.count(), 3);
-        assert_eq!(pages.at(4 * page as u64, page)[0], 2);
+        assert_eq!(pages.slice_at(4 * page as u64, page)[0], 2);
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub(super) struct Copy<'a>(pub(super) &'a Pages);
 
 impl Store for Copy<'_> {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        into.copy_from_slice(self.0.at(offset, into.len()));
+        into.copy_from_slice(self.0.slice_at(offset, into.len()));
         // else nothing would read what was copied, and the copy were left out
         std::hint::black_box(into);
         Ok(())

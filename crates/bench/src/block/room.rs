@@ -27,7 +27,7 @@ pub(super) struct MemoryNeeds {
 
 impl MemoryNeeds {
     /// For a span. 1/32 is the slot table (16 or 24 bytes a page) and zsmalloc's own.
-    fn of(self, span: u64) -> u64 {
+    fn bytes_for(self, span: u64) -> u64 {
         let references = self.references as u64 * span.min(super::reference::MOST);
         let pages = (self.devices as u64).saturating_mul(span).saturating_add(references);
         pages.saturating_add(pages / 32)
@@ -44,7 +44,7 @@ pub(super) fn span(host: &HostRoot, wanted: Bytes, needs: MemoryNeeds) -> Result
 
 fn fit(available: Bytes, wanted: Bytes, needs: MemoryNeeds) -> Result<Bytes, Error> {
     let room = available.get() - available.get() / LEFT;
-    let fits = |span: &u64| needs.of(*span) <= room;
+    let fits = |span: &u64| needs.bytes_for(*span) <= room;
     if fits(&wanted.get()) {
         return Ok(wanted);
     }
@@ -54,7 +54,7 @@ fn fit(available: Bytes, wanted: Bytes, needs: MemoryNeeds) -> Result<Bytes, Err
     let found = smaller.take_while(|&span| span >= least).find(fits);
     let whole = |span: u64| Bytes::new(span - span % BLOCK);
     found.map(whole).ok_or(Error::NoRoom {
-        needed: Bytes::new(needs.of(least) / (LEFT - 1) * LEFT),
+        needed: Bytes::new(needs.bytes_for(least) / (LEFT - 1) * LEFT),
         devices: needs.devices + needs.references,
         least: Bytes::new(least),
         available,
@@ -85,11 +85,11 @@ mod tests {
             let found = fit(Bytes::new(available), Bytes::new(wanted), needs);
             let least = LEAST.min(wanted);
             match found {
-                Err(_) => prop_assert!(needs.of(least) > room * 3 / 4),
+                Err(_) => prop_assert!(needs.bytes_for(least) > room * 3 / 4),
                 Ok(span) => {
-                    prop_assert!(needs.of(span.get()) <= room && span.get() <= wanted);
+                    prop_assert!(needs.bytes_for(span.get()) <= room && span.get() <= wanted);
                     let more = span.get() / 3 * 4 + 4096;
-                    prop_assert!(span.get() == wanted || needs.of(more) > room);
+                    prop_assert!(span.get() == wanted || needs.bytes_for(more) > room);
                 }
             }
         }

@@ -103,7 +103,7 @@ impl Task<'_> {
         };
         let mut request = |store: &dyn Store, at| match written {
             None => store.read_at(at, buffer),
-            Some(pages) => store.write_at(at, pages.at(at, block)),
+            Some(pages) => store.write_at(at, pages.slice_at(at, block)),
         };
         let latencies = latencies();
         let ready = self.contestant.store.for_one_job().and_then(|store| {

@@ -57,7 +57,7 @@ pub struct BlockSpec {
 impl BlockSpec {
     /// Blocks of 4, 8, 16 and 32 KiB, one job and one for each processor, both ways, with references.
     #[must_use]
-    pub fn of(candidates: Vec<Candidate>, budget: Duration, rounds: u32) -> Self {
+    pub fn new(candidates: Vec<Candidate>, budget: Duration, rounds: u32) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let processors = u32::try_from(processors).unwrap_or(1);
         Self {

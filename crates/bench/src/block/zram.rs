@@ -46,7 +46,7 @@ pub(super) fn fill(
         let until_repeat = image - at % image;
         let length = PIECE.min(span.get() - at).min(until_repeat);
         let length = usize::try_from(length).map_err(io::Error::other)?;
-        device.write_at(at, pages.at(at, length))?;
+        device.write_at(at, pages.slice_at(at, length))?;
         at += length as u64;
     }
     Ok(true)

@@ -28,7 +28,7 @@ const MARGIN: f64 = 0.05;
 const READS_AHEAD: f64 = 1.2;
 
 /// The rounds of one combination.
-fn of(all: &[Done], key: Key) -> BTreeMap<u32, Round> {
+fn rounds_of(all: &[Done], key: Key) -> BTreeMap<u32, Round> {
     let its = all.iter().filter(|done| done.key == key);
     its.map(|done| (done.round, done.figures)).collect()
 }
@@ -57,11 +57,12 @@ pub(super) fn effects(wanted: &FaultSpec, all: &[Done]) -> Vec<ClusterEffect> {
 fn effect(wanted: &FaultSpec, all: &[Done], key: Key) -> Option<ClusterEffect> {
     let least = *wanted.page_clusters.iter().min()?;
     let largest = *wanted.page_clusters.iter().max().filter(|largest| **largest > least)?;
-    let with = [least, largest].map(|cluster| of(all, Key { cluster, ..key }));
+    let with = [least, largest].map(|cluster| rounds_of(all, Key { cluster, ..key }));
     let ratio = paired(&with[0], &with[1]).map(|(a, b)| undisturbed_ns(b) / undisturbed_ns(a));
     let ratios: Vec<f64> = ratio.collect();
-    let ratio = Middle::of(ratios.iter().copied())?;
-    let mean = |rounds: &BTreeMap<u32, Round>| Middle::of(rounds.values().map(undisturbed_ns));
+    let ratio = Middle::from_numbers(ratios.iter().copied())?;
+    let mean =
+        |rounds: &BTreeMap<u32, Round>| Middle::from_numbers(rounds.values().map(undisturbed_ns));
     let pages_per_fault = with.each_ref().map(pages_per_fault);
     let reads_ahead = pages_per_fault[1] > READS_AHEAD;
     let device = &wanted.devices[key.device];
@@ -86,7 +87,7 @@ fn pages_per_fault(rounds: &BTreeMap<u32, Round>) -> f64 {
 }
 
 fn verdict(ratios: &[f64]) -> ClusterVerdict {
-    let median = Middle::of(ratios.iter().copied()).map_or(1.0, |middle| middle.median);
+    let median = Middle::from_numbers(ratios.iter().copied()).map_or(1.0, |middle| middle.median);
     if ratios.len() < ENOUGH {
         ClusterVerdict::NoDifferenceShown
     } else if median < 1.0 - MARGIN && ratios.iter().all(|ratio| *ratio < 1.0) {
@@ -131,7 +132,7 @@ fn is_read_ahead(wanted: &FaultSpec, all: &[Done], device: usize, memory: Swappe
     let all_keys = wanted.page_clusters.iter();
     let mut all_keys =
         all_keys.flat_map(|cluster| keys(device, &[memory], &wanted.access, *cluster));
-    all_keys.any(|key| pages_per_fault(&of(all, key)) > READS_AHEAD)
+    all_keys.any(|key| pages_per_fault(&rounds_of(all, key)) > READS_AHEAD)
 }
 
 /// Only the rounds that all have.
@@ -145,7 +146,7 @@ fn common(mut times: Vec<BTreeMap<u32, f64>>) -> Vec<BTreeMap<u32, f64>> {
 
 /// Nothing where there is no round that has them all.
 fn candidates(clusters: &[u32], times: &[BTreeMap<u32, f64>]) -> Vec<ClusterTime> {
-    let middles = times.iter().map(|time| Middle::of(time.values().copied()));
+    let middles = times.iter().map(|time| Middle::from_numbers(time.values().copied()));
     let Some(middles) = middles.collect::<Option<Vec<Middle>>>() else { return Vec::new() };
     let both = times.iter().zip(&middles);
     let best = both.min_by(|a, b| a.1.median.total_cmp(&b.1.median)).map(|(times, _)| times);
@@ -175,7 +176,7 @@ fn keys(device: usize, memory: &[SwappedKind], access: &[Access], cluster: u32) 
 fn means(all: &[Done], keys: &[Key]) -> BTreeMap<u32, f64> {
     let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for key in keys {
-        for (round, figures) in of(all, *key) {
+        for (round, figures) in rounds_of(all, *key) {
             rounds.entry(round).or_default().push(undisturbed_ns(&figures));
         }
     }
@@ -197,14 +198,14 @@ fn ratio(
 ) -> Option<CostRatio> {
     let cluster = *wanted.page_clusters.iter().min()?;
     let key = Key { device, memory: SwappedKind::Private, access: Access::Random, cluster };
-    let swap = of(all, key);
+    let swap = rounds_of(all, key);
     let files: BTreeMap<u32, Round> = files.iter().copied().collect();
     let both: Vec<(f64, f64)> = paired(&files, &swap)
         .map(|(file, swap)| (undisturbed_ns(file), undisturbed_ns(swap)))
         .collect();
-    let ratio = Middle::of(both.iter().map(|(file, swap)| file / swap))?;
-    let swap = Middle::of(both.iter().map(|(_, swap)| *swap))?;
-    let file = Middle::of(both.iter().map(|(file, _)| *file))?;
+    let ratio = Middle::from_numbers(both.iter().map(|(file, swap)| file / swap))?;
+    let swap = Middle::from_numbers(both.iter().map(|(_, swap)| *swap))?;
+    let file = Middle::from_numbers(both.iter().map(|(file, _)| *file))?;
     let sum = |pick: fn(&Round) -> u64| files.values().map(pick).sum();
     Some(CostRatio {
         algorithm: name(&wanted.devices[device]),

@@ -196,8 +196,11 @@ impl Rounds<'_, '_> {
         for (memory, access) in all {
             let key = Key { device, memory, access, cluster };
             let what = TaskKind::Swap { memory, access };
-            let done =
-                self.one(what, self.wanted.pages).map(|figures| Done { round, key, figures });
+            let done = self.measure_round(what, self.wanted.pages).map(|figures| Done {
+                round,
+                key,
+                figures,
+            });
             match done.and_then(|done| usable(done, self.wanted.pages)) {
                 Ok(done) if round > 0 => self.kept.swap.push(done),
                 Ok(_) => {}
@@ -212,7 +215,7 @@ impl Rounds<'_, '_> {
         let Some(folder) = self.wanted.file_folder.clone() else { return Ok(()) };
         let what = format!("a file in {}", folder.display());
         let pages = StandIn::new(self.wanted.file_ratio, self.wanted.seed);
-        let figures = self.one(TaskKind::File { folder, pages }, self.wanted.file_pages);
+        let figures = self.measure_round(TaskKind::File { folder, pages }, self.wanted.file_pages);
         match figures.and_then(|figures| dropped(figures, self.wanted.file_pages)) {
             Ok(figures) => self.kept.files.push((round, figures)),
             Err(NoAnswer::Over(ended)) => return Err(ended),
@@ -222,7 +225,7 @@ impl Rounds<'_, '_> {
     }
 
     /// One worker.
-    fn one(&mut self, what: TaskKind, pages: usize) -> Result<Round, NoAnswer> {
+    fn measure_round(&mut self, what: TaskKind, pages: usize) -> Result<Round, NoAnswer> {
         if let Some(ended) = self.control.over() {
             return Err(NoAnswer::Over(ended));
         }

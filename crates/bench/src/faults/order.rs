@@ -16,7 +16,7 @@ pub(super) const BLOCK: usize = 8;
 /// The pages to touch, in order. Random access touches one page of each block of [`BLOCK`]
 /// neighbours: if it touched all of them, every page read ahead would be used in the end, and
 /// readahead would look good at what it is bad at.
-pub(super) fn of(access: Access, pages: usize, seed: u64) -> Vec<usize> {
+pub(super) fn shuffle_pages(access: Access, pages: usize, seed: u64) -> Vec<usize> {
     match access {
         Access::Sequential => (0..pages).collect(),
         Access::Random => {
@@ -38,12 +38,12 @@ mod tests {
         /// Every block once, no page that is not there, and the same again for the same seed.
         #[test]
         fn random_order_touches_every_block_once(pages in 0usize..5000, seed: u64) {
-            let order = of(Access::Random, pages, seed);
+            let order = shuffle_pages(Access::Random, pages, seed);
             prop_assert!(order.iter().all(|&page| page < pages));
             let mut blocks: Vec<usize> = order.iter().map(|page| page / BLOCK).collect();
             blocks.sort_unstable();
             prop_assert_eq!(blocks, (0..pages.div_ceil(BLOCK)).collect::<Vec<_>>());
-            prop_assert_eq!(of(Access::Random, pages, seed), order);
+            prop_assert_eq!(shuffle_pages(Access::Random, pages, seed), order);
         }
     }
 }

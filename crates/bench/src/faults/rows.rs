@@ -34,7 +34,7 @@ pub(super) struct Middle {
 
 impl Middle {
     /// `None` of nothing.
-    pub(super) fn of(numbers: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub(super) fn from_numbers(numbers: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = numbers.into_iter().collect();
         sorted.sort_unstable_by(f64::total_cmp);
         let (first, last) = (*sorted.first()?, *sorted.last()?);
@@ -55,7 +55,7 @@ pub(super) fn rows(wanted: &FaultSpec, all: &[Done]) -> Vec<FaultRow> {
 
 fn row(wanted: &FaultSpec, key: Key, rounds: &[Round]) -> Option<FaultRow> {
     let sum = |pick: fn(&Round) -> u64| rounds.iter().map(pick).sum::<u64>();
-    let middle = |pick: fn(&Round) -> f64| Middle::of(rounds.iter().map(pick));
+    let middle = |pick: fn(&Round) -> f64| Middle::from_numbers(rounds.iter().map(pick));
     let device = &wanted.devices[key.device];
     let (major_faults, swapped_in_pages) = (sum(|one| one.major_faults), sum(|one| one.swapped_in));
     let mean = middle(|one| one.times.mean_ns)?;
@@ -117,7 +117,7 @@ pub(super) fn out(wanted: &FaultSpec, all: &[Done]) -> Vec<SwapOutCost> {
     let cost = |(number, device): (usize, &super::Device)| {
         let rounds: Vec<Round> =
             all.iter().filter(|done| done.key.device == number).map(|done| done.figures).collect();
-        let cpu = Middle::of(rounds.iter().map(|one| per(one.out_cpu_ns, one.out)))?;
+        let cpu = Middle::from_numbers(rounds.iter().map(|one| per(one.out_cpu_ns, one.out)))?;
         Some(SwapOutCost {
             algorithm: Name::from(device.algorithm.as_str()),
             level: device.level,
@@ -140,7 +140,7 @@ mod tests {
         /// Half of the numbers lie at or below the median, half at or above, and all within the ends.
         #[test]
         fn a_median_has_half_on_either_side(numbers in prop::collection::vec(0.0..1e9f64, 1..50)) {
-            let middle = Middle::of(numbers.clone()).unwrap();
+            let middle = Middle::from_numbers(numbers.clone()).unwrap();
             let half = numbers.len().div_ceil(2);
             prop_assert!(numbers.iter().filter(|&&one| one <= middle.median).count() >= half);
             prop_assert!(numbers.iter().filter(|&&one| one >= middle.median).count() >= half);
@@ -176,6 +176,6 @@ mod tests {
 
     #[test]
     fn nothing_has_no_middle() {
-        assert_eq!(Middle::of([]), None);
+        assert_eq!(Middle::from_numbers([]), None);
     }
 }

@@ -84,7 +84,7 @@ pub(super) struct Times {
 impl Times {
     /// Of single touches, which are sorted here. A percentile is a time that was measured: the least
     /// one that so many touches did not exceed.
-    pub(super) fn of(mut touches: Vec<u32>) -> Self {
+    pub(super) fn from_touches(mut touches: Vec<u32>) -> Self {
         touches.sort_unstable();
         let sum: f64 = touches.iter().copied().map(f64::from).sum();
         let at = |thousandths: usize| {
@@ -108,7 +108,7 @@ mod tests {
         fn a_percentile_is_the_least_time_that_enough_touches_keep_within(
             touches in prop::collection::vec(any::<u32>(), 1..400),
         ) {
-            let times = Times::of(touches.clone());
+            let times = Times::from_touches(touches.clone());
             for (found, share) in [(times.p50_ns, 500), (times.p99_ns, 990), (times.p999_ns, 999)] {
                 let within = |limit: u32| touches.iter().filter(|&&touch| touch <= limit).count();
                 let enough = |limit: &&u32| within(**limit) * 1000 >= touches.len() * share;

@@ -110,7 +110,7 @@ fn swap(task: &Task, pages: &Pages, memory: SwappedKind, access: Access) -> Resu
         SwappedKind::Forked => Some(Sleeper::fork().map_err(|error| kept("fork", &error))?),
         SwappedKind::Private | SwappedKind::Shmem => None,
     };
-    let order = order::of(access, task.pages, task.seed);
+    let order = order::shuffle_pages(access, task.pages, task.seed);
     let touched = touch(&region, &order)?;
     let wrong = pages.wrong(&region, &order, &origin)?;
     Ok(Round { gone: count(gone), out, out_cpu_ns, wrong, ..touched })
@@ -166,7 +166,7 @@ fn file(task: &Task, pages: &StandIn, folder: &Path) -> Result<Round, String> {
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)
         .map_err(|errno| at(errno.into()))?;
     let gone = count(task.pages - resident(&region)?);
-    let order = order::of(Access::Random, task.pages, task.seed);
+    let order = order::shuffle_pages(Access::Random, task.pages, task.seed);
     let touched = touch(&region, &order)?;
     let wrong = wrong(&region, pages, task.pages);
     Ok(Round { gone, out: gone, wrong, ..touched })
@@ -215,7 +215,7 @@ fn touch(region: &Region, order: &[usize]) -> Result<Round, String> {
     Ok(Round {
         touches: count(order.len()),
         in_cpu_ns,
-        times: Times::of(times),
+        times: Times::from_touches(times),
         own_ns: u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX).saturating_sub(queued),
         major_faults: faults_after.major_faults - faults_before.major_faults,
         minor_faults: faults_after.minor_faults - faults_before.minor_faults,

@@ -35,7 +35,7 @@ struct Cost {
 /// The best for each goal.
 #[must_use]
 pub fn picks(bench: &Bench) -> Picks {
-    let field = Field::of(bench);
+    let field = Field::new(bench);
     let throughput = field.per_round(|shapes| shapes.most_bytes, |round| 1.0 / round.iops);
     let largest = field.shapes.map_or(0.0, |shapes| shapes.most_bytes.block_bytes.get() as f64);
     let iops = field.per_round(|shapes| shapes.most_requests, |round| 1.0 / round.iops);
@@ -59,7 +59,7 @@ struct Shapes {
 }
 
 impl Shapes {
-    fn of(bench: &Bench) -> Option<Self> {
+    fn extremes(bench: &Bench) -> Option<Self> {
         let all = || bench.cells.iter().map(|cell| cell.shape);
         let blocks = || all().map(|shape| shape.block_bytes);
         let jobs = || all().map(|shape| shape.jobs);
@@ -82,8 +82,8 @@ struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    fn of(bench: &'a Bench) -> Self {
-        Self { bench, shapes: Shapes::of(bench) }
+    fn new(bench: &'a Bench) -> Self {
+        Self { bench, shapes: Shapes::extremes(bench) }
     }
 
     /// The time of half of the requests; the mean where the clock is too coarse to tell them apart.
@@ -177,7 +177,7 @@ fn best(costs: Vec<Cost>, unit: &str, value: impl Fn(f64) -> f64) -> Option<Pick
 fn runner_up(winner: &Cost, next: Cost, value: f64) -> Option<RunnerUp> {
     let both = winner.rounds.iter().filter_map(|(at, cost)| Some((*cost, *next.rounds.get(at)?)));
     let (ours, theirs): (Vec<f64>, Vec<f64>) = both.unzip();
-    let ratio = PairedRatio::of(&ours, &theirs)?;
+    let ratio = PairedRatio::from_runs(&ours, &theirs)?;
     let is_exact = winner.rounds.len() == 1 && next.rounds.len() == 1;
     Some(RunnerUp {
         contender: next.contender,

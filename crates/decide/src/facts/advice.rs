@@ -24,7 +24,7 @@ pub(crate) fn measured_ratio(host: &Snapshot) -> Option<Ratio> {
     let known: Vec<(Bytes, Bytes)> = host.compressed().filter_map(stat).collect();
     let stored: Bytes = known.iter().map(|(stored, _)| *stored).sum();
     let used: Bytes = known.iter().map(|(_, used)| *used).sum();
-    Ratio::of(stored, used).filter(|_| stored >= ENOUGH_STORED)
+    Ratio::from_sizes(stored, used).filter(|_| stored >= ENOUGH_STORED)
 }
 
 /// The measured ratio, or the one that is assumed without; never below 1.

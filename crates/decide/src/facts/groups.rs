@@ -78,13 +78,13 @@ pub(crate) struct AtLimit<'a> {
 
 impl AtLimit<'_> {
     /// `max` or `high`.
-    pub(crate) fn what(&self) -> &'static str {
+    pub(crate) fn limit_name(&self) -> &'static str {
         self.file.trim_start_matches("memory.")
     }
 
     /// What systemd calls the limit.
     pub(crate) fn property(&self) -> &'static str {
-        if self.what() == "max" { "MemoryMax" } else { "MemoryHigh" }
+        if self.limit_name() == "max" { "MemoryMax" } else { "MemoryHigh" }
     }
 }
 

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::testing::{calm, gib, mib};
 
-    fn of(available: Bytes, swap: Bytes) -> Level {
+    fn level_with(available: Bytes, swap: Bytes) -> Level {
         let room = Headroom { total: gib(16), available, swap: Some(swap), swap_filled: None };
         room.level()
     }
@@ -142,13 +142,13 @@ mod tests {
     #[test]
     fn available_memory_is_graded_and_swap_helps_by_one_level() {
         let none = Bytes::new(0);
-        assert_eq!(of(gib(2), none), Level::Calm);
-        assert_eq!(of(mib(1600), none), Level::Tight);
-        assert_eq!(of(mib(800), none), Level::Short);
-        assert_eq!(of(mib(230), none), Level::Critical);
-        assert_eq!(of(mib(230), gib(4)), Level::Short);
-        assert_eq!(of(mib(230), mib(100)), Level::Critical);
-        assert_eq!(of(mib(1600), gib(4)), Level::Tight);
+        assert_eq!(level_with(gib(2), none), Level::Calm);
+        assert_eq!(level_with(mib(1600), none), Level::Tight);
+        assert_eq!(level_with(mib(800), none), Level::Short);
+        assert_eq!(level_with(mib(230), none), Level::Critical);
+        assert_eq!(level_with(mib(230), gib(4)), Level::Short);
+        assert_eq!(level_with(mib(230), mib(100)), Level::Critical);
+        assert_eq!(level_with(mib(1600), gib(4)), Level::Tight);
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(crate) struct Swappiness<'a> {
 }
 
 /// The host's setting.
-pub(crate) fn of(host: &Snapshot) -> Option<Swappiness<'_>> {
+pub(crate) fn read_swappiness(host: &Snapshot) -> Option<Swappiness<'_>> {
     let reading = &host.knob("vm.swappiness")?.live;
     let value = reading.value()?.as_str().parse().ok()?;
     Some(Swappiness { value, reading })

@@ -11,7 +11,7 @@ const MORE: &str = "half as much again; ";
 const LESS: &str = "three quarters of what it held then; ";
 
 /// The best first. Never empty: what keeps a process from being killed can always be looked at.
-pub(crate) fn of(host: &Snapshot, kill: &OomKill) -> Vec<String> {
+pub(crate) fn advise_change(host: &Snapshot, kill: &OomKill) -> Vec<String> {
     let mut commands: Vec<String> = may_be_killed(kill).into_iter().collect();
     match kill.constraint {
         Some(OomConstraint::Cgroup) => {

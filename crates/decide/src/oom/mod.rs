@@ -67,7 +67,7 @@ fn explain_one(interval: &Interval, kill: &OomKill) -> OomExplanation {
     OomExplanation {
         title: title(kill),
         facts: facts.collect(),
-        change: change::of(host, kill),
+        change: change::advise_change(host, kill),
         source: kill.source.clone(),
         unix_seconds: kill.unix_seconds,
     }

@@ -104,7 +104,7 @@ fn machine(host: &Snapshot, kill: &OomKill, memory: &OomHost) -> Option<String> 
         .or_else(|| locked(memory.unevictable, memory.anon, memory.shmem))
         .or_else(|| refusing(host))
         .or_else(|| {
-            let zero = swappiness::of(host).filter(|swappiness| swappiness.value == 0);
+            let zero = swappiness::read_swappiness(host).filter(|swappiness| swappiness.value == 0);
             zero.map(|_| {
                 format!(
                     "{free} of {total} were free, but vm.swappiness is 0 now: anonymous memory is \

@@ -12,7 +12,7 @@ use crate::text::quoted;
 pub(super) const RULE: Rule = Rule {
     id: "cache-not-cache",
     doc: "A good part of buff/cache is shared memory and tmpfs, which can only be swapped.",
-    look,
+    diagnose,
 };
 
 /// From here on a reader of `free` is wrong by a third of what he takes for cache.
@@ -22,7 +22,7 @@ const OF_RAM_PERCENT: f64 = 5.0;
 /// This share of RAM matters also while memory is available.
 const MUCH_OF_RAM_PERCENT: f64 = 18.0;
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(&interval.end).into_iter().collect()
 }
 
@@ -48,7 +48,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         id: RULE.id,
         severity: if stuck && is_low { Severity::Warning } else { Severity::Info },
         title: format!("{shmem} of the {cache} that looks like cache cannot be dropped"),
-        what: what(host, shmem, cache, stuck) + &named(&held),
+        what: describe(host, shmem, cache, stuck) + &named(&held),
         why:
             "Shared memory and files in tmpfs live in the page cache and have no disk behind them. \
               The kernel can only swap them, so of free's buff/cache they are the part that does \
@@ -106,7 +106,7 @@ fn next(host: &Snapshot, held: &ShmemHolder<'_>) -> Vec<String> {
     fullest.into_iter().chain(general).chain(search).collect()
 }
 
-fn what(host: &Snapshot, shmem: Bytes, cache: Bytes, stuck: bool) -> String {
+fn describe(host: &Snapshot, shmem: Bytes, cache: Bytes, stuck: bool) -> String {
     let room = host.memory.free.get().zip(host.memory.available.get());
     let room = room.map_or_else(String::new, |(free, available)| {
         format!("; {free} are free and {available} available")

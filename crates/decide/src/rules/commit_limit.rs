@@ -11,10 +11,10 @@ use crate::text::writes_and;
 pub(super) const RULE: Rule = Rule {
     id: "commit-limit",
     doc: "With vm.overcommit_memory 2, committed memory is near the limit, whatever is free.",
-    look,
+    diagnose,
 };
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     let near = commit::near_limit(&interval.end);
     near.map(|near| finding(&interval.end, &near)).into_iter().collect()
 }

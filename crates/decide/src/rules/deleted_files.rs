@@ -14,7 +14,7 @@ use crate::text::counted;
 pub(super) const RULE: Rule = Rule {
     id: "deleted-files",
     doc: "A process keeps deleted files of a tmpfs open, whose memory is free only when it closes them.",
-    look,
+    diagnose,
 };
 
 /// Of RAM: less is not worth a restart.
@@ -22,7 +22,7 @@ const WORTH_PERCENT: f64 = 2.0;
 /// Files that are named as proof.
 const NAMED: usize = 5;
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(&interval.end).into_iter().collect()
 }
 
@@ -40,7 +40,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         id: RULE.id,
         severity: if is_low { Severity::Warning } else { Severity::Info },
         title: format!("{} keeps {} of deleted files open", holder.name(), holder.bytes),
-        what: what(&holder, share.get()),
+        what: describe(&holder, share.get()),
         why: "A deleted file in a tmpfs keeps its memory until the last process closes it, and that \
               memory can only be swapped. No path leads to it any more, so df counts it, and ls and du \
               do not."
@@ -60,7 +60,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-fn what(holder: &Holder<'_>, percent: f64) -> String {
+fn describe(holder: &Holder<'_>, percent: f64) -> String {
     let files = counted(holder.files.len() as u64, "deleted file");
     let others = holder.files.iter().map(|file| file.others).max().unwrap_or_default();
     let others = match others {

@@ -14,7 +14,7 @@ use crate::text::writes_and;
 pub(super) const RULE: Rule = Rule {
     id: "dirty-stall",
     doc: "Much written data waits for the disk while tasks stall on it: the dirty limits are large for this disk.",
-    look,
+    diagnose,
 };
 
 /// At 100 MB/s these take ten seconds to write, during which a sync waits.
@@ -22,7 +22,7 @@ const WORTH: Bytes = Bytes::new(1 << 30);
 /// Share of the last minute in which somebody waited for I/O.
 const STALL_PERCENT: f64 = 10.0;
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(&interval.end).into_iter().collect()
 }
 

@@ -15,7 +15,7 @@ use crate::text::writes_and;
 pub(super) const RULE: Rule = Rule {
     id: "extfrag-threshold",
     doc: "vm.extfrag_threshold was changed: compaction for huge pages starts too rarely or too often.",
-    look,
+    diagnose,
 };
 
 const KNOB: &str = "vm.extfrag_threshold";
@@ -23,7 +23,7 @@ const USUAL: u64 = 500;
 /// An index is below 1000 always, so nothing is above this.
 const NEVER: u64 = 1000;
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(&interval.end).into_iter().collect()
 }
 

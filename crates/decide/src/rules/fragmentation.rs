@@ -10,7 +10,7 @@ use crate::text::{count, trigger, writes};
 pub(super) const RULE: Rule = Rule {
     id: "fragmentation",
     doc: "Tasks stall in compaction while most free memory lies in pieces too small for a huge page.",
-    look,
+    diagnose,
 };
 
 /// One task a second that stops to move pages about is more than the odd large allocation.
@@ -20,7 +20,7 @@ const UNUSABLE: f64 = 0.5;
 /// A huge page of 2 MiB in pages of 4 KiB.
 const USUAL_ORDER: usize = 9;
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(interval).into_iter().collect()
 }
 

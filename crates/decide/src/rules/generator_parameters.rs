@@ -12,10 +12,10 @@ use crate::proof::EvidenceList;
 pub(super) const RULE: Rule = Rule {
     id: "generator-parameters",
     doc: "zram-generator's configuration gives parameters to a second algorithm, which are lost.",
-    look,
+    diagnose,
 };
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     interval.end.configuration.generator.iter().filter_map(finding).collect()
 }
 

@@ -12,13 +12,13 @@ use crate::verdict::{self, GroupTrouble, Trouble};
 pub(super) const RULE: Rule = Rule {
     id: "group-limit",
     doc: "A cgroup waits, is killed or is nearly full at its own limit, whatever the host has free.",
-    look,
+    diagnose,
 };
 
 /// Groups told each by itself; more of them have the same reason more often than not.
 const TOLD: usize = 5;
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     let troubled = verdict::troubled(interval);
     troubled.iter().take(TOLD).filter_map(|group| finding(&interval.end, group)).collect()
 }
@@ -46,14 +46,14 @@ fn finding(host: &Snapshot, group: &GroupTrouble<'_>) -> Option<Finding> {
             }
             Trouble::Fills { .. } => return None,
         },
-        what: what(host, group, limit),
+        what: describe(host, group, limit),
         why: why(worst),
         evidence: proof(host, group).done(),
         next: raise(host, group, limit).into_iter().chain([look_at(group.limited)]).collect(),
     })
 }
 
-fn what(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> String {
+fn describe(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> String {
     let path = &group.limited.path;
     let reached = group.reached.as_ref().map_or_else(String::new, |at| {
         let times = count(at.reached.delta);
@@ -97,8 +97,8 @@ fn proof(host: &Snapshot, group: &GroupTrouble<'_>) -> EvidenceList {
     let limited = group.limited;
     let proof = match &group.reached {
         Some(at) => EvidenceList::new()
-            .named(at.what(), at.reading)
-            .change(&format!("reached {}", at.what()), &at.reached),
+            .named(at.limit_name(), at.reading)
+            .change(&format!("reached {}", at.limit_name()), &at.reached),
         None => EvidenceList::new().named("max", &limited.max),
     };
     let proof = proof

@@ -9,13 +9,13 @@ use crate::proof::EvidenceList;
 pub(super) const RULE: Rule = Rule {
     id: "hibernation-zram",
     doc: "A disk to resume from is set, but all swap is compressed RAM, which cannot hold the image.",
-    look,
+    diagnose,
 };
 
 /// What the kernel prints if there is none.
 const NONE: &str = "0:0";
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(&interval.end).into_iter().collect()
 }
 

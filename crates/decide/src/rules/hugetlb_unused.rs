@@ -10,7 +10,7 @@ use crate::text::{counted, put};
 pub(super) const RULE: Rule = Rule {
     id: "hugetlb-unused",
     doc: "A hugetlb pool holds pages that nobody uses and nobody else may use.",
-    look,
+    diagnose,
 };
 
 /// Less than this share of RAM is not worth a finding.
@@ -18,7 +18,7 @@ const WORTH_PERCENT: f64 = 1.0;
 /// From here on the machine is noticeably smaller than it looks.
 const HURTS_PERCENT: f64 = 5.0;
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     let host = &interval.end;
     let pools = host.hugetlb.iter().filter(|pool| pool.node.is_none());
     pools.filter_map(|pool| finding(host, pool)).collect()

@@ -16,7 +16,7 @@ use crate::text::short;
 pub(super) const RULE: Rule = Rule {
     id: "kernel-memory",
     doc: "Unreclaimable slab, page tables, vmalloc, per-CPU memory or kernel stacks hold an unusual share of RAM.",
-    look,
+    diagnose,
 };
 
 /// Below this, shares of small hosts say nothing.
@@ -98,7 +98,7 @@ struct Excess {
     grown: Bytes,
 }
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     let excess = PURPOSES.iter().filter_map(|purpose| excess(interval, purpose));
     excess.map(|excess| finding(interval, &excess)).collect()
 }
@@ -125,7 +125,7 @@ fn finding(interval: &Interval, excess: &Excess) -> Finding {
         )
         .replace("slab hold", "slab holds")
         .replace("memory hold", "memory holds"),
-        what: what(interval, excess, owner),
+        what: describe(interval, excess, owner),
         why: excess.purpose.why.to_owned(),
         evidence: proof(host, excess, owner),
         next: vec![
@@ -136,7 +136,7 @@ fn finding(interval: &Interval, excess: &Excess) -> Finding {
     }
 }
 
-fn what(interval: &Interval, excess: &Excess, owner: Option<(&Process, Bytes)>) -> String {
+fn describe(interval: &Interval, excess: &Excess, owner: Option<(&Process, Bytes)>) -> String {
     let grown =
         interval.seconds().filter(|_| excess.grown >= GROWN).map_or_else(String::new, |seconds| {
             format!(", {} more than {seconds:.1} s before", excess.grown)

@@ -10,13 +10,13 @@ use crate::text::writes;
 pub(super) const RULE: Rule = Rule {
     id: "khugepaged-starves",
     doc: "khugepaged waits longer for a CPU than it runs: huge pages come late or not at all.",
-    look,
+    diagnose,
 };
 
 /// Waiting a tenth of the time or more: measured on a busy machine, it was half.
 const WAITING_PERCENT: f64 = 10.0;
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(interval).into_iter().collect()
 }
 

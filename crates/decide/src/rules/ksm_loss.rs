@@ -15,7 +15,7 @@ use crate::text::{count, put};
 pub(super) const RULE: Rule = Rule {
     id: "ksm-loss",
     doc: "KSM is running, and what it keeps for its work is larger than what merging saves.",
-    look,
+    diagnose,
 };
 
 /// A page is merged in its second scan at the earliest, so before that every host shows a loss.
@@ -25,7 +25,7 @@ const WORTH: Bytes = Bytes::new(1 << 20);
 /// The kernel's record of one scanned page (`struct ksm_rmap_item` of a 64-bit kernel).
 const RECORD: Bytes = Bytes::new(64);
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(&interval.end).into_iter().collect()
 }
 

@@ -13,10 +13,10 @@ use crate::text::writes_and;
 pub(super) const RULE: Rule = Rule {
     id: "managers-fight",
     doc: "Two programs are switched on that both set up compressed swap, kill for memory, or set vm settings.",
-    look,
+    diagnose,
 };
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     let purposes = [Purpose::CompressedSwap, Purpose::OomKiller, Purpose::Settings];
     purposes.into_iter().filter_map(|purpose| finding(&interval.end, purpose)).collect()
 }

@@ -12,13 +12,13 @@ use crate::text::{quoted, short, short_group, writes_and};
 pub(super) const RULE: Rule = Rule {
     id: "memory-grows",
     doc: "A process or a cgroup grows steadily, between the two looks and since it began, and would fill memory or the cgroup's limit within the hour.",
-    look,
+    diagnose,
 };
 
 /// Processes and groups told each by itself.
 const TOLD: usize = 3;
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     let growing = growth::growing(interval);
     growing.iter().take(TOLD).map(|growth| finding(&interval.end, growth)).collect()
 }
@@ -40,7 +40,7 @@ fn finding(host: &Snapshot, growth: &Growth<'_>) -> Finding {
             Severity::Warning
         },
         title: format!("{name} grows by {rate}, full in {lasts}"),
-        what: what(growth),
+        what: describe(growth),
         why: "A program that never frees memory fills any amount of it, so more memory or swap buys \
               time and does not help. Growth that goes on at the program's average rate is a leak, an \
               unbounded cache or queue, or a load that does not fit this machine."
@@ -50,7 +50,7 @@ fn finding(host: &Snapshot, growth: &Growth<'_>) -> Finding {
     }
 }
 
-fn what(growth: &Growth<'_>) -> String {
+fn describe(growth: &Growth<'_>) -> String {
     let into = match (growth.into, growth.grower) {
         (GrowthLimit::Host, _) => {
             "what the host has available and swap can take is used up".to_owned()
@@ -320,7 +320,7 @@ pub(super) mod tests {
                     );
                 }
             }
-            look(&interval).into_iter().map(|finding| finding.title).collect::<Vec<_>>()
+            diagnose(&interval).into_iter().map(|finding| finding.title).collect::<Vec<_>>()
         };
         let three = services(3, mib(40));
         assert_eq!(three.len(), 3, "{three:?}");

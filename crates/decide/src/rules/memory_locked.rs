@@ -13,14 +13,14 @@ use crate::text::short;
 pub(super) const RULE: Rule = Rule {
     id: "memory-locked",
     doc: "A large share of RAM is locked (mlock, SHM_LOCK, ramfs): it can be neither swapped nor dropped.",
-    look,
+    diagnose,
 };
 
 const WORTH_PERCENT: f64 = 25.0;
 /// All other programs have to share what is left.
 const MUCH_PERCENT: f64 = 50.0;
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(&interval.end).into_iter().collect()
 }
 

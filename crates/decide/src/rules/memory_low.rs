@@ -13,10 +13,10 @@ use crate::verdict::{self, Cause};
 pub(super) const RULE: Rule = Rule {
     id: "memory-low",
     doc: "Little memory is available, and swap has little or no room for the rest.",
-    look,
+    diagnose,
 };
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     let low = verdict::signals(interval).into_iter().find_map(|signal| match signal.cause {
         Cause::Available(room) => Some(finding(&interval.end, signal.level, &room)),
         _ => None,

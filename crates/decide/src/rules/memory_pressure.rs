@@ -18,13 +18,13 @@ use crate::verdict::{self, Cause};
 pub(super) const RULE: Rule = Rule {
     id: "memory-pressure",
     doc: "Tasks lose time waiting for memory, or most of what is read from disk was dropped a moment ago.",
-    look,
+    diagnose,
 };
 
 /// Cgroups named as evidence.
 const NAMED: usize = 3;
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     let signals = verdict::signals(interval);
     let waits = signals.iter().any(|signal| matches!(signal.cause, Cause::Pressure { .. }));
     let level = pressure::level(&interval.end.psi).filter(|_| waits);
@@ -36,7 +36,7 @@ fn look(interval: &Interval) -> Vec<Finding> {
         id: RULE.id,
         severity,
         title: title(&interval.end, level, most),
-        what: what(interval, level, thrashing.as_ref()),
+        what: describe(interval, level, thrashing.as_ref()),
         why: WHY.to_owned(),
         evidence: proof(interval, thrashing.as_ref()).done(),
         next: next(&interval.end),
@@ -64,7 +64,7 @@ fn title(host: &Snapshot, level: Option<Severity>, thrashes: Option<&Thrashing>)
     }
 }
 
-fn what(interval: &Interval, level: Option<Severity>, thrashing: Option<&Thrashing>) -> String {
+fn describe(interval: &Interval, level: Option<Severity>, thrashing: Option<&Thrashing>) -> String {
     let waited = level.and_then(|_| waited(&interval.end));
     let reread = thrashing.map(|thrashing| reread(&interval.end, thrashing));
     let told: Vec<String> = [waited, reread].into_iter().flatten().collect();

@@ -9,9 +9,9 @@ use crate::proof::EvidenceList;
 use crate::text::{count, put};
 
 pub(super) const RULE: Rule =
-    Rule { id: "mglru-off", doc: "This kernel has multi-gen LRU and it is off.", look };
+    Rule { id: "mglru-off", doc: "This kernel has multi-gen LRU and it is off.", diagnose };
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(interval).into_iter().collect()
 }
 

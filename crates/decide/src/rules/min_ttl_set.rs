@@ -14,13 +14,13 @@ use crate::text::put;
 pub(super) const RULE: Rule = Rule {
     id: "min-ttl-set",
     doc: "lru_gen's min_ttl_ms is set: rather than evict a recent working set the kernel kills.",
-    look,
+    diagnose,
 };
 
 /// Larger than the largest that the kernel's documentation names.
 const LONG: Millis = Millis::new(3_000);
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(interval).into_iter().collect()
 }
 

@@ -23,7 +23,7 @@ use crate::text::{count, counted, short, short_group};
 pub(super) const RULE: Rule = Rule {
     id: oom::RULE,
     doc: "The kernel killed processes for lack of memory, of the machine or of a cgroup at its limit.",
-    look,
+    diagnose,
 };
 
 /// A kill is a warning for so long, in seconds.
@@ -52,7 +52,7 @@ enum OomScope {
 }
 
 impl OomScope {
-    fn of(kill: &OomKill) -> Self {
+    fn from_kill(kill: &OomKill) -> Self {
         match kill.constraint {
             Some(OomConstraint::Cgroup) => Self::Group,
             Some(OomConstraint::Cpuset) => Self::Cpuset,
@@ -62,10 +62,10 @@ impl OomScope {
     }
 }
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     let mut owners: BTreeMap<(OomScope, Owner), Vec<&OomKill>> = BTreeMap::new();
     for kill in &interval.end.kernel_log.kills {
-        let scarce = OomScope::of(kill);
+        let scarce = OomScope::from_kill(kill);
         let owner = kill.group.clone().filter(|_| scarce == OomScope::Group);
         owners.entry((scarce, owner)).or_default().push(kill);
     }
@@ -90,12 +90,13 @@ fn is_of_group(kills: &[&OomKill]) -> bool {
 
 fn finding(interval: &Interval, kills: &[&OomKill]) -> Option<Finding> {
     let (host, last) = (&interval.end, *kills.last()?);
-    let next = ["pagewise doctor --oom".to_owned()].into_iter().chain(change::of(host, last));
+    let next =
+        ["pagewise doctor --oom".to_owned()].into_iter().chain(change::advise_change(host, last));
     Some(Finding {
         id: RULE.id,
         severity: severity(interval, last),
         title: title(kills, last),
-        what: what(host, kills, last),
+        what: describe(host, kills, last),
         why: why(last).to_owned(),
         evidence: kills.iter().rev().take(NAMED).map(|kill| proof(kill)).collect(),
         next: next.collect(),
@@ -138,7 +139,7 @@ fn title(kills: &[&OomKill], last: &OomKill) -> String {
     let place = match (&last.group, is_of_group(kills)) {
         (Some(group), true) => format!(" at the limit of {}", short_group(group.as_str())),
         (None, true) => " at a cgroup's limit".to_owned(),
-        (_, false) => match OomScope::of(last) {
+        (_, false) => match OomScope::from_kill(last) {
             OomScope::Cpuset => ": its cpuset ran out of memory".to_owned(),
             OomScope::Policy => ": its NUMA nodes ran out".to_owned(),
             OomScope::Machine | OomScope::Group => ": the machine ran out of memory".to_owned(),
@@ -152,7 +153,7 @@ fn sentence(text: &str) -> String {
     text.replace(". ", ".")
 }
 
-fn what(host: &Snapshot, kills: &[&OomKill], last: &OomKill) -> String {
+fn describe(host: &Snapshot, kills: &[&OomKill], last: &OomKill) -> String {
     let reports = match kills.len() as u64 {
         1 => String::new(),
         several => format!(", the last of {} that the log holds", counted(several, "such report")),
@@ -172,7 +173,7 @@ fn why(kill: &OomKill) -> &'static str {
                 own killed, however much the machine has free. The report in the kernel log says what \
                 the group held and why swap did not help.";
     }
-    if matches!(OomScope::of(kill), OomScope::Cpuset | OomScope::Policy) {
+    if matches!(OomScope::from_kill(kill), OomScope::Cpuset | OomScope::Policy) {
         return "A process that may use some NUMA nodes only is killed when those have no memory left, \
                 however much the others have free. The report in the kernel log says what memory was used \
                 for at that moment and who held it.";
@@ -348,7 +349,7 @@ pub(super) mod tests {
         assert!(finding.why.contains("may use some NUMA nodes only"));
         let finding = only(&RULE, &with_kills(vec![ago(5.0, policy.clone())]));
         assert_eq!(finding.title, "the kernel killed java (pid 77): its NUMA nodes ran out");
-        let each = (RULE.look)(&with_kills(vec![cpuset, policy, by_host(), by_limit()]));
+        let each = (RULE.diagnose)(&with_kills(vec![cpuset, policy, by_host(), by_limit()]));
         assert_eq!(each.len(), 4, "{each:#?}");
     }
 
@@ -440,7 +441,7 @@ pub(super) mod tests {
         let mut other = by_limit();
         other.group = Some(Name::from("/other"));
         let kills = vec![by_limit(), by_host(), by_limit(), other];
-        let findings = (RULE.look)(&with_kills(kills));
+        let findings = (RULE.diagnose)(&with_kills(kills));
         assert_eq!(findings.len(), 3, "{findings:#?}");
         assert!(findings[0].title.ends_with("the machine ran out of memory"));
         assert!(findings.iter().any(|finding| finding.what.contains("the last of 2 such reports")));

@@ -21,7 +21,7 @@ use crate::text::{counted, quoted, writes_and};
 pub(super) const RULE: Rule = Rule {
     id: "settings-differ",
     doc: "Running sysctl settings differ from what sysctl's files say, or two files disagree.",
-    look,
+    diagnose,
 };
 
 /// Settings named in one sentence.
@@ -30,7 +30,7 @@ const NAMED: usize = 4;
 const SET_OTHERWISE: [&str; 2] = ["vm.nr_hugepages", "vm.nr_overcommit_hugepages"];
 const CONF: &str = "/etc/sysctl.conf";
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     let host = &interval.end;
     [not_in_force(host), lost(host), set_twice(host), overruled(host)]
         .into_iter()
@@ -414,7 +414,7 @@ pub(super) mod tests {
             })
         };
         assert_silent(&RULE, &raised("67584"));
-        assert_eq!((RULE.look)(&raised("9000")).len(), 1);
+        assert_eq!((RULE.diagnose)(&raised("9000")).len(), 1);
         let pair = with(|host| {
             knob(host, "vm.dirty_ratio", "0");
             knob(host, "vm.dirty_bytes", "268435456");

@@ -16,7 +16,7 @@ use crate::text::{count, writes};
 pub(super) const RULE: Rule = Rule {
     id: "swap-avoids-anon",
     doc: "Swap is off or swappiness keeps anonymous pages at any price, and dropped files are read again and again.",
-    look,
+    diagnose,
 };
 
 enum Avoids<'a> {
@@ -24,7 +24,7 @@ enum Avoids<'a> {
     Swappiness(Swappiness<'a>),
 }
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(interval).into_iter().collect()
 }
 
@@ -36,7 +36,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
         id: RULE.id,
         severity: pressure::level(&host.psi).unwrap_or(Severity::Warning),
         title: "the kernel re-reads files it dropped a moment ago".to_owned(),
-        what: what(&avoids, &rereading, host),
+        what: describe(&avoids, &rereading, host),
         why: why(&avoids),
         evidence: proof(&avoids, &rereading, host),
         next: next(&avoids, host),
@@ -48,7 +48,7 @@ fn avoids(interval: &Interval) -> Option<Avoids<'_>> {
     if tiers::swap_is_off(host) {
         return Some(Avoids::SwapOff);
     }
-    let swappiness = swappiness::of(host)?;
+    let swappiness = swappiness::read_swappiness(host)?;
     let swapped_nothing = || interval.vmstat("pswpout").is_some_and(|change| change.delta == 0);
     let avoids = match swappiness.value {
         0 => true,
@@ -58,7 +58,7 @@ fn avoids(interval: &Interval) -> Option<Avoids<'_>> {
     avoids.then_some(Avoids::Swappiness(swappiness))
 }
 
-fn what(avoids: &Avoids<'_>, rereading: &Rereading, host: &Snapshot) -> String {
+fn describe(avoids: &Avoids<'_>, rereading: &Rereading, host: &Snapshot) -> String {
     let state = match avoids {
         Avoids::SwapOff => "swap is off".to_owned(),
         Avoids::Swappiness(swappiness) => format!("vm.swappiness is {}", swappiness.value),

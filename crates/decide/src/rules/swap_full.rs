@@ -11,10 +11,10 @@ use crate::verdict::{self, Cause};
 pub(super) const RULE: Rule = Rule {
     id: "swap-full",
     doc: "All swap together is nearly full: what is cold has nowhere to go any more.",
-    look,
+    diagnose,
 };
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     let full = verdict::signals(interval).into_iter().find_map(|signal| match signal.cause {
         Cause::Swap(filled) => finding(&interval.end, signal.level, filled),
         _ => None,

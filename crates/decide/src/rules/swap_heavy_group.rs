@@ -17,7 +17,7 @@ use crate::verdict;
 pub(super) const RULE: Rule = Rule {
     id: "swap-heavy-group",
     doc: "A cgroup has more in swap than in RAM and reads it back all the time.",
-    look,
+    diagnose,
 };
 
 const WORTH: Bytes = Bytes::new(64 << 20);
@@ -39,7 +39,7 @@ struct Heavy<'a> {
     refaults: Change,
 }
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     let troubled = verdict::troubled(interval);
     let limited: HashSet<&str> =
         troubled.iter().map(|trouble| trouble.limited.path.as_str()).collect();

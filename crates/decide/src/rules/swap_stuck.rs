@@ -14,13 +14,13 @@ use crate::proof::EvidenceList;
 pub(super) const RULE: Rule = Rule {
     id: "swap-stuck",
     doc: "More is in swap than would fit back into memory, so swapoff would run out of memory.",
-    look,
+    diagnose,
 };
 
 /// Of RAM; with less in swap other findings say more.
 const WORTH_PERCENT: f64 = 5.0;
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(&interval.end).into_iter().collect()
 }
 

@@ -12,7 +12,7 @@ use crate::text::put;
 pub(super) const RULE: Rule = Rule {
     id: "thp-bloat-guard-off",
     doc: "max_ptes_none at its largest keeps shrink_underused from splitting huge pages that are mostly zeros.",
-    look,
+    diagnose,
 };
 
 /// Huge pages below this share of RAM cannot bloat by much.
@@ -20,7 +20,7 @@ const WORTH_PERCENT: f64 = 5.0;
 /// Entries of a huge page of 2 MiB, less one: the kernel's default.
 const USUAL_LARGEST: u64 = 511;
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(&interval.end).into_iter().collect()
 }
 

@@ -17,7 +17,7 @@ use crate::text::{count, put, short, trigger};
 pub(super) const RULE: Rule = Rule {
     id: "thp-coverage",
     doc: "Memory that asked for transparent huge pages mostly has small ones.",
-    look,
+    diagnose,
 };
 
 /// Below this share of its anonymous memory in huge pages a process that asked has lost most of
@@ -30,7 +30,7 @@ const REQUESTS: u64 = 100;
 /// Processes named as evidence.
 const NAMED: usize = 3;
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     processes(&interval.end).or_else(|| faults(interval)).into_iter().collect()
 }
 

@@ -14,7 +14,7 @@ use crate::text::{quoted, short, writes_and};
 pub(super) const RULE: Rule = Rule {
     id: "tier-order",
     doc: "A slower swap tier has the same or a higher priority than a faster one that is in use, or is full in front of it.",
-    look,
+    diagnose,
 };
 
 struct Inversion<'a> {
@@ -24,7 +24,7 @@ struct Inversion<'a> {
     fast_priority: i32,
 }
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     let worst = inversions(&interval.end).max_by_key(|inversion| inversion.slow.used.get());
     worst.map(|inversion| finding(interval, &inversion)).into_iter().collect()
 }
@@ -62,7 +62,7 @@ fn finding(interval: &Interval, inversion: &Inversion<'_>) -> Finding {
             short(slow.path.as_str()),
             short(fast.path.as_str())
         ),
-        what: what(inversion),
+        what: describe(inversion),
         why:
             "The kernel fills swap by priority and never moves a page to another tier afterwards. \
               Whatever is swapped while the slow tier still has room stays there and comes back at \
@@ -88,7 +88,7 @@ fn severity(interval: &Interval, slow: &Tier) -> Severity {
     }
 }
 
-fn what(inversion: &Inversion<'_>) -> String {
+fn describe(inversion: &Inversion<'_>) -> String {
     let shown = |tier: &Tier, priority| {
         let used = tier.used.get().zip(tier.size.get());
         let used =

@@ -17,7 +17,7 @@ use crate::text::writes_and;
 pub(super) const RULE: Rule = Rule {
     id: "watermarks-extreme",
     doc: "vm.min_free_kbytes or vm.watermark_scale_factor keeps far too much or too little memory free.",
-    look,
+    diagnose,
 };
 
 const MIN_FREE: &str = "vm.min_free_kbytes";
@@ -31,7 +31,7 @@ const LEAST: Bytes = Bytes::new(1 << 20);
 /// RAM with which the kernel itself chooses [`LEAST`].
 const SMALL: Bytes = Bytes::new(64 << 20);
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(&interval.end).into_iter().collect()
 }
 

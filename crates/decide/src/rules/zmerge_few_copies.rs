@@ -13,7 +13,7 @@ use crate::text::{count, put};
 pub(super) const RULE: Rule = Rule {
     id: "zmerge-few-copies",
     doc: "A zmerge device looks for a copy of every page that is written, and finds hardly any.",
-    look,
+    diagnose,
 };
 
 /// Below this looking costs more than it saves by any measure: `adaptive` gives up under 1.6 %.
@@ -21,7 +21,7 @@ const WORTH_PERCENT: f64 = 1.0;
 /// Fewer than 64 MiB of pages of 4 KiB tell little about the next ones.
 const ENOUGH: u64 = 16_384;
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     interval.end.zmerge.iter().filter_map(finding).collect()
 }
 

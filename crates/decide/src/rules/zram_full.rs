@@ -15,13 +15,13 @@ use crate::text::{count, short, writes_and};
 pub(super) const RULE: Rule = Rule {
     id: "zram-full",
     doc: "A zram or zmerge swap device has no room left, or the memory it takes is near its mem_limit.",
-    look,
+    diagnose,
 };
 
 /// A limit counts as near from here: the last tenth of a compressed pool fills in seconds.
 const NEAR_LIMIT_PERCENT: f64 = 90.0;
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     let host = &interval.end;
     let looked = tiers::in_ram(host).filter_map(|tier| {
         let device = tiers::device_of(host, tier);
@@ -58,7 +58,7 @@ fn size_used_up(host: &Snapshot, tier: &Tier, device: Option<&Zram>) -> Option<F
         ),
         evidence: size_proof(tier, device),
         next: vec![
-            commands::look(
+            commands::show_device(
                 device.unwrap_or(&Zram::default()),
                 "NAME,DISKSIZE,DATA,COMPR,TOTAL,MEM-LIMIT,ALGORITHM",
             ),
@@ -112,7 +112,7 @@ fn near_limit(interval: &Interval, device: &Zram) -> Option<Finding> {
         evidence: limit_proof(device, failing.as_ref()),
         next: vec![
             writes_and(format!("echo 0 | sudo tee /sys/block/{name}/mem_limit"), "0 is no limit"),
-            commands::look(device, "NAME,DISKSIZE,DATA,COMPR,TOTAL,MEM-LIMIT,MEM-USED"),
+            commands::show_device(device, "NAME,DISKSIZE,DATA,COMPR,TOTAL,MEM-LIMIT,MEM-USED"),
         ],
     })
 }

@@ -10,7 +10,7 @@ use crate::text::{count, trigger};
 pub(super) const RULE: Rule = Rule {
     id: "zram-incompressible",
     doc: "More than half of the memory that a zram or zmerge device takes holds pages that would not compress.",
-    look,
+    diagnose,
 };
 
 /// From here on most of the pool gives nothing back.
@@ -18,7 +18,7 @@ const SHARE_PERCENT: f64 = 50.0;
 /// Below this there is nothing to gain.
 const WORTH: Bytes = Bytes::new(64 << 20);
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     let host = &interval.end;
     host.compressed().filter_map(|device| finding(host, device)).collect()
 }

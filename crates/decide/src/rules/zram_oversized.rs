@@ -13,13 +13,13 @@ use crate::text::{counted, writes};
 pub(super) const RULE: Rule = Rule {
     id: "zram-oversized",
     doc: "Full, all zram and zmerge devices together would take more than RAM at the measured ratio; their slot tables are paid at once.",
-    look,
+    diagnose,
 };
 
 /// Slot tables over this share of RAM are a loss by themselves.
 const TABLE_PERCENT: f64 = 2.0;
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(&interval.end).into_iter().collect()
 }
 
@@ -45,7 +45,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         id: RULE.id,
         severity: if heavy { Severity::Warning } else { Severity::Info },
         title: format!("{} promises {times:.1} times the RAM there is", maker(host)),
-        what: what(host, promised, ram, tables, ratio),
+        what: describe(host, promised, ram, tables, ratio),
         why: "The disksize bounds uncompressed data, and the table of slots for all of it is \
               allocated when it is set, used or not. A device that takes all RAM before it is full \
               is no limit for anything; a smaller size or mem_limit would be one."
@@ -65,7 +65,7 @@ fn maker(host: &Snapshot) -> &'static str {
     }
 }
 
-fn what(host: &Snapshot, promised: Bytes, ram: Bytes, tables: Bytes, ratio: f64) -> String {
+fn describe(host: &Snapshot, promised: Bytes, ram: Bytes, tables: Bytes, ratio: f64) -> String {
     let (maker, devices) = (maker(host), sized(host).count());
     let known = if advice::measured_ratio(host).is_some() { "measured here" } else { "assumed" };
     let cost = if tables > Bytes::new(0) {
@@ -95,7 +95,7 @@ fn proof(host: &Snapshot) -> Vec<Evidence> {
 
 /// A new size needs a reset, which discards what is stored: only an empty swap tier may be offered.
 fn next(host: &Snapshot, device: &Zram) -> Vec<String> {
-    let look = commands::look(device, "NAME,DISKSIZE,DATA,TOTAL,MOUNTPOINT");
+    let look = commands::show_device(device, "NAME,DISKSIZE,DATA,TOTAL,MOUNTPOINT");
     let tier = tiers::tier_of(host, device);
     let empty = tier.and_then(|tier| tier.used.get()) == Some(Bytes::new(0));
     let Some(priority) = tier.and_then(|tier| tier.priority.get()).filter(|_| empty) else {

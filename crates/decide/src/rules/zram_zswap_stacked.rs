@@ -11,10 +11,10 @@ use crate::text::put;
 pub(super) const RULE: Rule = Rule {
     id: "zram-zswap-stacked",
     doc: "zswap is on while a zram or zmerge device is a swap tier: pages are compressed twice.",
-    look,
+    diagnose,
 };
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(interval).into_iter().collect()
 }
 

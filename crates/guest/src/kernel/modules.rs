@@ -132,7 +132,7 @@ mod tests {
     }
 
     fn order(folder: &Path, names: &[&str]) -> Vec<String> {
-        let read = |path: &Path| fs::read(path).at(path);
+        let read = |path: &Path| fs::read(path).with_path(path);
         let found = Modules::below(folder).unwrap().closure(names, read).unwrap();
         found.into_iter().map(|module| module.name).collect()
     }
@@ -169,7 +169,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("a.ko.xz"), b"no xz").unwrap();
         let modules = Modules::below(folder.path()).unwrap();
-        let error = modules.closure(&["a"], |path| fs::read(path).at(path)).unwrap_err();
+        let error = modules.closure(&["a"], |path| fs::read(path).with_path(path)).unwrap_err();
         assert!(error.to_string().contains("a.ko.xz"), "{error}");
     }
 }

@@ -65,12 +65,12 @@ pub(super) fn back(
     let mut backed = Vec::new();
     for (number, disk) in disks.iter().enumerate() {
         let opened = if number + 1 == disks.len() { root.take() } else { None };
-        backed.push(one(disk, opened, &folder.join(format!("disk{number}")), files)?);
+        backed.push(back_disk(disk, opened, &folder.join(format!("disk{number}")), files)?);
     }
     Ok(backed)
 }
 
-fn one(
+fn back_disk(
     disk: &Disk,
     opened: Option<File>,
     empty: &Path,
@@ -79,25 +79,30 @@ fn one(
     let mut open = OpenOptions::new();
     let (path, access, file) = match (disk, opened) {
         (Disk::Empty(size), _) => {
-            let file =
-                open.read(true).write(true).create_new(true).mode(0o600).open(empty).at(empty)?;
-            file.set_len(size.get()).at(empty)?;
+            let file = open
+                .read(true)
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(empty)
+                .with_path(empty)?;
+            file.set_len(size.get()).with_path(empty)?;
             (empty, Access::Write, file)
         }
         (Disk::Image(path, access), Some(file)) => (path.as_path(), *access, file),
         (Disk::Image(path, access), None) => {
             // A FIFO would let us wait.
             let wait = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
-            let file = open.read(true).custom_flags(wait).open(path).at(path)?;
+            let file = open.read(true).custom_flags(wait).open(path).with_path(path)?;
             (path.as_path(), *access, file)
         }
     };
     let driver = check(&file, path, disk)?;
     let to_write = match access {
-        Access::Write => Some(again(&file, true).at(path)?),
+        Access::Write => Some(again(&file, true).with_path(path)?),
         Access::CopyOnWrite | Access::Read => None,
     };
-    let to_read = again(&file, false).at(path)?;
+    let to_read = again(&file, false).with_path(path)?;
     let both = [Some(to_read), to_write].into_iter().flatten().map(OwnedFd::from);
     Ok(Backed { driver, path: files.add(both), access })
 }
@@ -110,7 +115,7 @@ fn again(file: &File, to_write: bool) -> std::io::Result<File> {
 
 /// QEMU's driver for this file.
 fn check(file: &File, path: &Path, disk: &Disk) -> Result<&'static str, Error> {
-    let kind = file.metadata().at(path)?.file_type();
+    let kind = file.metadata().with_path(path)?.file_type();
     let driver = match (kind.is_file(), kind.is_block_device()) {
         (true, _) => "file",
         (_, true) => "host_device",
@@ -128,7 +133,7 @@ fn check(file: &File, path: &Path, disk: &Disk) -> Result<&'static str, Error> {
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
             "expected a disk image, found an empty file"
         }
-        Err(error) => return Err(error).at(path),
+        Err(error) => return Err(error).with_path(path),
         Ok(()) if &start == b"QFI\xfb" => {
             "expected a raw image, found qcow2 (qemu-img convert -O raw makes one)"
         }

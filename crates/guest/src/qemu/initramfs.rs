@@ -50,7 +50,7 @@ fn wanted(guest: &Guest) -> Vec<&'static str> {
 
 /// The static program: a guest has no libraries.
 fn pid_1(path: &Path) -> Result<Vec<u8>, Error> {
-    let bytes = fs::read(path).at(path)?;
+    let bytes = fs::read(path).with_path(path)?;
     match elf::read(&bytes) {
         Some(elf) if !elf.needs_loader => Ok(bytes),
         Some(_) => Err(Error::Unusable {
@@ -93,7 +93,7 @@ fn system(
 /// guest that would be one more program to start. What is run are the bytes that were read and checked,
 /// by a user without rights, whatever lies at the path by now.
 fn applets(path: &Path, bytes: &[u8]) -> Result<Vec<String>, Error> {
-    let copy = in_memory(bytes).at(path)?;
+    let copy = in_memory(bytes).with_path(path)?;
     let place = PathBuf::from(format!("/proc/self/fd/{}", copy.as_raw_fd()));
     let mut command = program::confined(&place, User::without_rights(), None, vec![copy.into()]);
     // It answers to its own name only.
@@ -161,7 +161,7 @@ fn root(guest: &Guest) -> Option<String> {
 /// An archive of ours makes every file a program; on a disk they are what they are here.
 fn permissions(guest: &Guest) -> Result<Vec<(String, u32)>, Error> {
     let one = |(from, to): &(PathBuf, String)| {
-        let data = from.metadata().at(from)?;
+        let data = from.metadata().with_path(from)?;
         Ok((to.clone(), data.permissions().mode() & 0o777))
     };
     guest.files.iter().map(one).collect()

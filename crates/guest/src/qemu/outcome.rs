@@ -149,16 +149,16 @@ fn left_by(log: &[String]) -> &'static str {
 mod tests {
     use super::*;
 
-    fn of(how: JobExit, oom_kills: u64) -> Outcome {
+    fn from_exit(how: JobExit, oom_kills: u64) -> Outcome {
         judged(Some(&JobEnd { how, oom_kills }), &[], "")
     }
 
     #[test]
     fn lack_of_memory_is_told_from_a_kill() {
-        assert_eq!(of(JobExit::Signalled(9), 0), Outcome::Crashed { signal: 9 });
-        assert_eq!(of(JobExit::Signalled(9), 2), Outcome::OutOfMemory { kills: 2 });
-        assert_eq!(of(JobExit::Exited(137), 1), Outcome::OutOfMemory { kills: 1 });
-        assert_eq!(of(JobExit::Exited(0), 1), Outcome::Exited { status: 0 });
+        assert_eq!(from_exit(JobExit::Signalled(9), 0), Outcome::Crashed { signal: 9 });
+        assert_eq!(from_exit(JobExit::Signalled(9), 2), Outcome::OutOfMemory { kills: 2 });
+        assert_eq!(from_exit(JobExit::Exited(137), 1), Outcome::OutOfMemory { kills: 1 });
+        assert_eq!(from_exit(JobExit::Exited(0), 1), Outcome::Exited { status: 0 });
     }
 
     #[test]

@@ -107,7 +107,7 @@ pub fn run(
     let disks = disk::back(&guest.disks, root, &seat.folder, &mut files)?;
     let machine = machine::machine(&qemu, guest, &image, &disks)?;
     let own = OwnFolder::new(&seat, user)?;
-    let (told, channel) = pipe_with(PipeFlags::CLOEXEC).at(&seat.folder)?;
+    let (told, channel) = pipe_with(PipeFlags::CLOEXEC).with_path(&seat.folder)?;
     let (log, to_log) = log(&seat.folder)?;
     let places = machine::MachineFiles {
         kernel: own.kernel(&mut image)?,
@@ -133,8 +133,8 @@ pub fn run(
 fn log(folder: &Path) -> Result<(File, File), Error> {
     let path = folder.join(LOG);
     let to_write =
-        File::options().append(true).create_new(true).mode(0o600).open(&path).at(&path)?;
-    let to_read = File::options().read(true).write(true).open(&path).at(&path)?;
+        File::options().append(true).create_new(true).mode(0o600).open(&path).with_path(&path)?;
+    let to_read = File::options().read(true).write(true).open(&path).with_path(&path)?;
     Ok((to_read, to_write))
 }
 
@@ -147,8 +147,8 @@ struct OwnFolder {
 impl OwnFolder {
     fn new(seat: &RunSlot, user: User) -> Result<Self, Error> {
         let folder = seat.folder.join("machine");
-        DirBuilder::new().mode(0o700).create(&folder).at(&folder)?;
-        chown(&folder, user.number(), user.number()).at(&folder)?;
+        DirBuilder::new().mode(0o700).create(&folder).with_path(&folder)?;
+        chown(&folder, user.number(), user.number()).with_path(&folder)?;
         Ok(Self { folder, user })
     }
 
@@ -156,9 +156,10 @@ impl OwnFolder {
     fn file(&self, name: &str, bytes: &[u8]) -> Result<OsString, Error> {
         let path = self.folder.join(name);
         let mut open = File::options();
-        let mut file = open.write(true).create_new(true).mode(0o600).open(&path).at(&path)?;
-        fchown(&file, self.user.number(), self.user.number()).at(&path)?;
-        file.write_all(bytes).at(&path)?;
+        let mut file =
+            open.write(true).create_new(true).mode(0o600).open(&path).with_path(&path)?;
+        fchown(&file, self.user.number(), self.user.number()).with_path(&path)?;
+        file.write_all(bytes).with_path(&path)?;
         Ok(name.into())
     }
 
@@ -170,13 +171,13 @@ impl OwnFolder {
             return self.file(NAME, &bytes);
         }
         if self.user.number().is_none() {
-            return Ok(image.path.canonicalize().at(&image.path)?.into());
+            return Ok(image.path.canonicalize().with_path(&image.path)?.into());
         }
-        let may_read = image.path.metadata().at(&image.path)?.mode() & 0o004 != 0;
+        let may_read = image.path.metadata().with_path(&image.path)?.mode() & 0o004 != 0;
         if may_read && fs::hard_link(&image.path, self.folder.join(NAME)).is_ok() {
             return Ok(NAME.into());
         }
-        self.file(NAME, &fs::read(&image.path).at(&image.path)?)
+        self.file(NAME, &fs::read(&image.path).with_path(&image.path)?)
     }
 }
 
@@ -254,7 +255,7 @@ impl Watch {
     ) -> Result<Self, Error> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
         let started = Instant::now();
-        let mut qemu = command.spawn().at(Path::new(command.get_program()))?;
+        let mut qemu = command.spawn().with_path(Path::new(command.get_program()))?;
         let (say, lines) = sync_channel(LINES);
         let (complain, errors) = channel();
         let err = qemu.stderr.take();
@@ -326,7 +327,7 @@ impl Watch {
             }
             if looked.elapsed() >= LOOK {
                 looked = Instant::now();
-                self.look();
+                self.check_guest();
             }
         }
     }
@@ -336,7 +337,7 @@ impl Watch {
         StopReason::Over
     }
 
-    fn look(&mut self) {
+    fn check_guest(&mut self) {
         if let Some(seconds) = cpu_seconds(self.qemu.id()) {
             self.run.cpu_seconds = seconds;
         }
@@ -357,7 +358,7 @@ impl Watch {
     ) {
         match wire::event(line) {
             Some(Event::Up { release }) => {
-                self.look();
+                self.check_guest();
                 self.run.boot_cpu_seconds = Some(self.run.cpu_seconds);
                 self.run.boot_seconds = Some(self.started.elapsed().as_secs_f64());
                 self.run.release = Some(printable_line(&release));

@@ -120,7 +120,7 @@ fn new_folder(runs: &Path) -> Result<PathBuf, Error> {
         let folder = runs.join(format!("{}-{number}", std::process::id()));
         match DirBuilder::new().mode(0o700).create(&folder) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            made => return made.at(&folder).map(|()| folder),
+            made => return made.with_path(&folder).map(|()| folder),
         }
     }
 }
@@ -135,7 +135,7 @@ fn admission(cache: &Cache) -> PathBuf {
 
 fn folders(cache: &Cache) -> Result<Vec<PathBuf>, Error> {
     let runs = runs(cache);
-    Ok(fs::read_dir(&runs).at(&runs)?.flatten().map(|entry| entry.path()).collect())
+    Ok(fs::read_dir(&runs).with_path(&runs)?.flatten().map(|entry| entry.path()).collect())
 }
 
 fn taken(cache: &Cache) -> Result<Vec<Budget>, Error> {
@@ -160,7 +160,7 @@ fn clean_admitted(cache: &Cache) -> Result<Vec<String>, Error> {
         // A runner may end between our look and now, and take its folder with it.
         let Ok(Some(_lock)) = Lock::attempt(&folder.join("lock"), Kind::Alone) else { continue };
         let aside = folder.with_extension("gone");
-        fs::rename(&folder, &aside).at(&folder)?;
+        fs::rename(&folder, &aside).with_path(&folder)?;
         let killed = if kill_qemu(&folder.with_extension("")) { " and its QEMU" } else { "" };
         files::remove_folder(&aside)?;
         told.push(format!("removed {}{killed}, left by a run that was killed", folder.display()));
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn the_third_waits_for_two_processors() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::at(folder.path()).unwrap();
+        let cache = Cache::open_in(folder.path()).unwrap();
         let mut told = Vec::new();
         let one = seat(&cache, false, &mut told).unwrap();
         let two = seat(&cache, false, &mut told).unwrap();
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn what_a_killed_run_left_is_removed_and_told() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::at(folder.path()).unwrap();
+        let cache = Cache::open_in(folder.path()).unwrap();
         let left = folder.path().join("runs/1234-0");
         fs::create_dir(&left).unwrap();
         fs::write(left.join("initramfs"), b"x").unwrap();

@@ -32,11 +32,11 @@ pub(super) fn make(root: &Path, disk: &Path, others: &[Owned]) -> Result<(), Err
 /// To root, but for what is somebody else's.
 fn give_away(root: &Path, disk: &Path, others: &[Owned]) -> Result<(), Error> {
     let script = disk.with_extension("owners");
-    fs::write(&script, commands(root, others)?).at(&script)?;
+    fs::write(&script, commands(root, others)?).with_path(&script)?;
     let mut command = Command::new(program::find_for_root("debugfs", PACKAGE)?);
     command.arg("-w").arg("-f").arg(&script).arg(disk);
     program::output("debugfs", &mut command)?;
-    fs::remove_file(&script).at(&script)?;
+    fs::remove_file(&script).with_path(&script)?;
     check(disk)
 }
 
@@ -81,9 +81,9 @@ fn below(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).at(&folder)? {
-            let entry = entry.at(&folder)?;
-            if entry.file_type().at(&folder)?.is_dir() {
+        for entry in fs::read_dir(&folder).with_path(&folder)? {
+            let entry = entry.with_path(&folder)?;
+            if entry.file_type().with_path(&folder)?.is_dir() {
                 folders.push(entry.path());
             }
             found.push(entry.path());

@@ -114,7 +114,7 @@ pub(crate) fn make(
     tell: &mut dyn FnMut(&str),
 ) -> Result<(String, Vec<Archive>), Error> {
     tell(&format!("systemd/{suite}: fetching the lists of packages"));
-    let apt = Apt::of(suite, aside)?;
+    let apt = Apt::for_suite(suite, aside)?;
     tell(&format!("systemd/{suite}: fetching {}", PACKAGES[1..].join(", ")));
     let archives = apt.download_closure(PACKAGES)?;
     tell(&format!("systemd/{suite}: unpacking {} packages", archives.len()));

@@ -82,7 +82,7 @@ const MANAGER: &str = "[Manager]\nCrashReboot=yes\nCrashAction=reboot\nShowStatu
 pub(super) fn prepare(root: &Path) -> Result<(), Error> {
     for name in MERGED {
         let folder = root.join("usr").join(name);
-        fs::create_dir_all(&folder).at(&folder)?;
+        fs::create_dir_all(&folder).with_path(&folder)?;
         link(&root.join(name), &format!("usr/{name}"))?;
     }
     Ok(())
@@ -102,7 +102,7 @@ pub(super) fn complete(root: &Path) -> Result<Vec<Owned>, Error> {
     units(root)?;
     for folder in ["dev", "proc", "sys", "run", "tmp", "root", "out", "var/log/journal"] {
         let folder = root.join(folder);
-        fs::create_dir_all(&folder).at(&folder)?;
+        fs::create_dir_all(&folder).with_path(&folder)?;
     }
     files(root)?;
     let owned = owned(root, &accounts)?;
@@ -115,12 +115,12 @@ pub(super) fn complete(root: &Path) -> Result<Vec<Owned>, Error> {
 /// of these files, and a disk keeps whole seconds: so they come last.
 fn mark_updated(root: &Path) -> Result<(), Error> {
     let usr = root.join("usr");
-    let time = usr.metadata().and_then(|data| data.modified()).at(&usr)?;
+    let time = usr.metadata().and_then(|data| data.modified()).with_path(&usr)?;
     for name in ["etc/.updated", "var/.updated"] {
         let path = root.join(name);
         put(&path, "")?;
-        let file = fs::File::options().write(true).open(&path).at(&path)?;
-        file.set_modified(time).at(&path)?;
+        let file = fs::File::options().write(true).open(&path).with_path(&path)?;
+        file.set_modified(time).with_path(&path)?;
     }
     Ok(())
 }
@@ -131,11 +131,11 @@ fn owned(root: &Path, accounts: &Accounts) -> Result<Vec<Owned>, Error> {
     for &(name, mode, user, group) in OWNED {
         let path = root.join(name);
         if name.ends_with('/') {
-            fs::create_dir_all(&path).at(&path)?;
+            fs::create_dir_all(&path).with_path(&path)?;
         }
         let numbers = (accounts.user_number(user), accounts.group_number(group));
         if let (true, (Some(user), Some(group))) = (path.exists(), numbers) {
-            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).at(&path)?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).with_path(&path)?;
             found.push(Owned { path: name.trim_end_matches('/').to_owned(), user, group });
         }
     }
@@ -152,7 +152,7 @@ fn accounts(root: &Path) -> Result<Accounts, Error> {
     for (name, mode, contents) in accounts.files() {
         let path = root.join("etc").join(name);
         put(&path, &contents)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).at(&path)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).with_path(&path)?;
     }
     Ok(accounts)
 }
@@ -187,16 +187,16 @@ fn files(root: &Path) -> Result<(), Error> {
 }
 
 fn text(path: &Path) -> Result<String, Error> {
-    fs::read_to_string(path).at(path)
+    fs::read_to_string(path).with_path(path)
 }
 
 fn put(path: &Path, contents: &str) -> Result<(), Error> {
     parent(path)?;
-    fs::write(path, contents).at(path)
+    fs::write(path, contents).with_path(path)
 }
 
 fn parent(path: &Path) -> Result<(), Error> {
-    path.parent().map_or(Ok(()), |folder| fs::create_dir_all(folder).at(folder))
+    path.parent().map_or(Ok(()), |folder| fs::create_dir_all(folder).with_path(folder))
 }
 
 /// What is there already stays.
@@ -204,19 +204,19 @@ fn link(path: &Path, target: &str) -> Result<(), Error> {
     parent(path)?;
     match symlink(target, path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        made => made.at(path),
+        made => made.with_path(path),
     }
 }
 
 fn remove(path: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        removed => removed.at(path),
+        removed => removed.with_path(path),
     }
 }
 
 fn sorted(folder: &Path) -> Result<Vec<std::path::PathBuf>, Error> {
-    let entries = fs::read_dir(folder).at(folder)?.flatten();
+    let entries = fs::read_dir(folder).with_path(folder)?.flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "conf"));
     paths.sort();

@@ -121,7 +121,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         );
         for (pair, round) in (1..).zip(rounds) {
             for arm in round {
-                self.one(arm, Some(pair))?;
+                self.run_one(arm, Some(pair))?;
             }
             self.too_often(pair)?;
             if self.is_clear(&looks) {
@@ -147,10 +147,10 @@ impl<'a> Conductor<'a, '_, '_, '_> {
 
     /// The first run fills caches; the rounds after it tell how much runs vary.
     fn warm_up(&mut self) -> Result<(), ExperimentError> {
-        self.one(0, None)?;
+        self.run_one(0, None)?;
         for _ in 0..self.experiment.warm_up {
             for arm in 0..self.experiment.arms.len() {
-                self.one(arm, None)?;
+                self.run_one(arm, None)?;
             }
         }
         let forecast = forecast(self.experiment, &self.runs);
@@ -174,7 +174,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         may_look && trial.verdict != Verdict::Undecided
     }
 
-    fn one(&mut self, at: usize, pair: Option<u32>) -> Result<(), ExperimentError> {
+    fn run_one(&mut self, at: usize, pair: Option<u32>) -> Result<(), ExperimentError> {
         if self.control.stop.load(Ordering::SeqCst) {
             return Err(ExperimentError::Stopped);
         }

@@ -57,7 +57,7 @@ impl<'h> Gauges<'h> {
     }
 
     /// A look while the command runs: four small files.
-    pub(super) fn look(&mut self) {
+    pub(super) fn sample(&mut self) {
         let swap = self.group.as_ref().and_then(|group| group.swap(self.host));
         self.most_swap = self.most_swap.max(swap);
         let zswap = self.group.as_ref().and_then(|group| group.zswap(self.host));
@@ -121,7 +121,7 @@ mod tests {
         for swap in [500, 8000, 0] {
             let stat = format!("cache 77\nswap 12\ntotal_cache 77\ntotal_swap {swap}\n");
             fs::write(folder.path().join("memory.stat"), stat).unwrap();
-            gauges.look();
+            gauges.sample();
         }
         let mut changed = Changed::default();
         gauges.told(&mut changed);

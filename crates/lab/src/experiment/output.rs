@@ -15,7 +15,7 @@ const KEPT: usize = 1 << 20;
 pub(super) struct Output(JoinHandle<Vec<u8>>);
 
 impl Output {
-    pub(super) fn of(from: impl Read + Send + 'static) -> Self {
+    pub(super) fn follow(from: impl Read + Send + 'static) -> Self {
         Self(std::thread::spawn(move || end_of(from)))
     }
 
@@ -50,9 +50,9 @@ mod tests {
 
     #[test]
     fn the_end_is_kept_and_memory_is_bounded() {
-        assert_eq!(Output::of(&b"short"[..]).said(), "short");
+        assert_eq!(Output::follow(&b"short"[..]).said(), "short");
         let long = std::io::repeat(b'x').take(10 * KEPT as u64).chain(&b"end"[..]);
-        let said = Output::of(long).said();
+        let said = Output::follow(long).said();
         assert!(said.len() == KEPT && said.ends_with("xend"));
     }
 }

@@ -144,7 +144,7 @@ fn parsed_runs(folder: &Path, text: impl Read) -> Result<Vec<TrialRun>, Error> {
     loop {
         line.clear();
         let read = text.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line);
-        read.at(&folder.join(RUNS))?;
+        read.with_path(&folder.join(RUNS))?;
         let number = runs.len() + 1;
         let Some(whole) = line.strip_suffix(b"\n") else {
             if line.len() as u64 == LONGEST_LINE {

@@ -119,7 +119,7 @@ pub(super) fn run(
     let began = Instant::now();
     let output = gate.pass()?;
     let mut look = || {
-        gauges.look();
+        gauges.sample();
         profile.collect();
     };
     let ended = until_end(&mut gate.child, began + start.deadline, stop, &mut look);
@@ -180,7 +180,7 @@ impl Gate {
     fn pass(&mut self) -> Result<Output, NotRun> {
         let mut word = self.child.stdin.take().ok_or_else(|| failed("the gate", &"closed"))?;
         word.write_all(b"go\n").map_err(|error| failed("the gate", &error))?;
-        self.said.take().map(Output::of).ok_or_else(|| failed("the gate", &"passed"))
+        self.said.take().map(Output::follow).ok_or_else(|| failed("the gate", &"passed"))
     }
 }
 

@@ -28,11 +28,11 @@ pub fn own_folder() -> Option<PathBuf> {
 /// Where there is none, or what is wrong with it.
 pub fn find(wanted: &str) -> Result<File, FileError> {
     if wanted.contains('/') || wanted.ends_with(".toml") {
-        return at(Path::new(wanted));
+        return read_file(Path::new(wanted));
     }
     let own = own_folder().map(|folder| folder.join(wanted).with_extension(ENDING));
     if let Some(own) = own.filter(|own| own.is_file()) {
-        return at(&own);
+        return read_file(&own);
     }
     match BUILT_IN.iter().find(|(name, _)| *name == wanted) {
         Some((name, text)) => File::read(name, &format!("{name} (built in)"), text),
@@ -49,17 +49,17 @@ fn nowhere(wanted: &str) -> FileError {
 /// The longest file that can be meant.
 const LONGEST: u64 = 1 << 20;
 
-fn at(path: &Path) -> Result<File, FileError> {
+fn read_file(path: &Path) -> Result<File, FileError> {
     let place = path.display().to_string();
     let text = UserFile::open(path, LONGEST).and_then(UserFile::into_text);
     let text =
-        text.map_err(|error| FileError { name: place.clone(), line: None, what: what(error) })?;
+        text.map_err(|error| FileError { name: place.clone(), line: None, what: describe(error) })?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     File::read(&name, &place, &text)
 }
 
 /// What is wrong with it, without its name.
-fn what(error: UserFileError) -> String {
+fn describe(error: UserFileError) -> String {
     match error {
         UserFileError::Io { source, .. } => source.to_string(),
         UserFileError::NoText { .. } => "expected text in UTF-8".to_owned(),
@@ -75,7 +75,7 @@ pub fn all() -> Vec<Result<File, FileError>> {
     let mut paths: Vec<PathBuf> =
         paths.filter(|path| path.extension().is_some_and(|it| it == ENDING)).collect();
     paths.sort();
-    let mut all: Vec<_> = paths.iter().map(|path| at(path)).collect();
+    let mut all: Vec<_> = paths.iter().map(|path| read_file(path)).collect();
     for (name, text) in BUILT_IN {
         let hidden = all.iter().any(|one| one.as_ref().is_ok_and(|file| file.name == *name));
         if !hidden {

@@ -143,7 +143,7 @@ impl Memory {
         let (Some(first), Some(last)) = (mappings.first(), mappings.last()) else { return Ok(()) };
         let range = [first.start, last.end];
         let mut rest = mappings.iter();
-        let mut open = rest.next().map(|mapping| (mapping, Filler::of(self, mapping)));
+        let mut open = rest.next().map(|mapping| (mapping, Filler::for_mapping(self, mapping)));
         self.scan(range, first.kind, |run| {
             let mut run = run;
             while let Some((mapping, filler)) = &mut open {
@@ -156,12 +156,12 @@ impl Memory {
                     }
                 }
                 see(mapping, &mut filler.summed);
-                open = rest.next().map(|mapping| (mapping, Filler::of(self, mapping)));
+                open = rest.next().map(|mapping| (mapping, Filler::for_mapping(self, mapping)));
             }
         })?;
         while let Some((mapping, mut filler)) = open {
             see(mapping, &mut filler.summed);
-            open = rest.next().map(|mapping| (mapping, Filler::of(self, mapping)));
+            open = rest.next().map(|mapping| (mapping, Filler::for_mapping(self, mapping)));
         }
         Ok(())
     }
@@ -175,7 +175,7 @@ impl Memory {
         let nothing = Bytes::new(0);
         let holds = |mapping: &&Mapping| mapping.told.held.is_none_or(|held| held > nothing);
         for mapping in mappings.iter().filter(holds) {
-            let mut filler = Filler::of(self, mapping);
+            let mut filler = Filler::for_mapping(self, mapping);
             self.read([mapping.start, mapping.end], |run| filler.run(run))?;
             filler.summed.coverage.anon_huge = mapping.told.anon_huge.unwrap_or_default();
             filler.summed.coverage.file_huge = mapping.told.file_huge.unwrap_or_default();
@@ -204,7 +204,7 @@ impl Filler {
         Self { range, page, block, anonymous: true, summed: MappingSums::default() }
     }
 
-    fn of(memory: &Memory, mapping: &Mapping) -> Self {
+    fn for_mapping(memory: &Memory, mapping: &Mapping) -> Self {
         let anonymous = mapping.kind == MappingKind::Anonymous;
         Self { anonymous, ..Self::new(memory, [mapping.start, mapping.end]) }
     }

@@ -17,7 +17,7 @@ use crate::text::kib;
 pub fn moment(pids: &[u32], block: u64) -> Result<Option<WatchSample>, LookError> {
     let mut all: Option<WatchSample> = None;
     for pid in pids {
-        match one(*pid, block) {
+        match measure_process(*pid, block) {
             Ok(moment) => all = Some(all.map_or(moment, |sum| plus(&sum, &moment))),
             Err(LookError::Gone(_)) => (),
             Err(error) => return Err(error),
@@ -26,7 +26,7 @@ pub fn moment(pids: &[u32], block: u64) -> Result<Option<WatchSample>, LookError
     Ok(all)
 }
 
-fn one(pid: u32, block: u64) -> Result<WatchSample, LookError> {
+fn measure_process(pid: u32, block: u64) -> Result<WatchSample, LookError> {
     let (_, coverage) = Memory::open(pid, block)?.blocks()?;
     let rollup = text(pid, "smaps_rollup")?;
     let size = |key: &[u8]| field(&rollup, key).and_then(kib);

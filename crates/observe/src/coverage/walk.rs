@@ -72,7 +72,7 @@ impl Memory {
                 see(Run {
                     start: region.start,
                     end: region.end,
-                    what: what(region.categories | all),
+                    what: page_state(region.categories | all),
                 });
             }
             // no progress would be an endless loop
@@ -93,9 +93,9 @@ impl Memory {
             if self.entries(at, most, &mut entries)? == 0 {
                 break;
             }
-            for alike in entries.chunk_by(|a, b| a.what() == b.what()) {
+            for alike in entries.chunk_by(|a, b| a.page_state() == b.page_state()) {
                 let next = at + alike.len() as u64 * self.page;
-                if let Some(what) = alike.first().and_then(|entry| entry.what()) {
+                if let Some(what) = alike.first().and_then(|entry| entry.page_state()) {
                     see(Run { start: at, end: next, what });
                 }
                 at = next;
@@ -122,7 +122,7 @@ impl Memory {
     }
 }
 
-fn what(categories: u64) -> PageState {
+fn page_state(categories: u64) -> PageState {
     let is = |category| categories & category != 0;
     let huge = is(category::HUGE);
     match () {
@@ -156,7 +156,7 @@ impl Entry {
         self.0 >> 56 & 1 == 1
     }
 
-    fn what(self) -> Option<PageState> {
+    fn page_state(self) -> Option<PageState> {
         match () {
             () if self.is_present() && self.is_of_file() => Some(PageState::File { huge: false }),
             () if self.is_present() => Some(PageState::Anonymous { huge: false }),

@@ -117,7 +117,7 @@ mod tests {
         KNOBS.iter().filter(|knob| knob.path.contains(PLACEHOLDER)).collect()
     }
 
-    fn of<'a>(readings: &'a [KnobReading], name: &str) -> Vec<&'a KnobReading> {
+    fn readings_named<'a>(readings: &'a [KnobReading], name: &str) -> Vec<&'a KnobReading> {
         readings.iter().filter(|reading| reading.knob.name == name).collect()
     }
 
@@ -127,11 +127,11 @@ mod tests {
         let groups = vec![group("/a", Limit::Bytes(Bytes::new(1 << 30))), group("/b", Limit::Max)];
         let cgroups = Cgroups { groups, ..Cgroups::default() };
         let readings = read(&host, &cgroups, &rows());
-        let max = of(&readings, "cgroup.memory.max");
+        let max = readings_named(&readings, "cgroup.memory.max");
         let told: Vec<_> = max.iter().map(|r| r.live.value().unwrap().as_str()).collect();
         assert_eq!(told, ["1073741824", "max"]);
         assert_eq!(max[0].live.source.to_string(), "/sys/fs/cgroup/a/memory.max");
-        let oom = of(&readings, "cgroup.memory.oom.group");
+        let oom = readings_named(&readings, "cgroup.memory.oom.group");
         assert_eq!(oom[0].live.value().map(Name::as_str), Some("1"));
         assert_eq!(oom[1].live.source.to_string(), "/sys/fs/cgroup/b/memory.oom.group");
         assert_eq!(host.take_bytes_read(), 2);
@@ -144,11 +144,11 @@ mod tests {
         groups.push(group("/limited", Limit::Bytes(Bytes::new(1))));
         let cgroups = Cgroups { groups, ..Cgroups::default() };
         let readings = read(&testing::host::<&str>([]), &cgroups, &rows());
-        let max = of(&readings, "cgroup.memory.max");
+        let max = readings_named(&readings, "cgroup.memory.max");
         assert_eq!(max[0].instance.as_ref().map(Name::as_str), Some("/limited"));
         assert_eq!(max.len(), CGROUPS_WITH_LIMITS);
-        assert_eq!(of(&readings, "cgroup.memory.oom.group").len(), MAX_READ);
-        assert_eq!(of(&readings, "cgroup.memory.reclaim").len(), MAX_READ);
+        assert_eq!(readings_named(&readings, "cgroup.memory.oom.group").len(), MAX_READ);
+        assert_eq!(readings_named(&readings, "cgroup.memory.reclaim").len(), MAX_READ);
     }
 
     /// Names in `held` are those of the table.

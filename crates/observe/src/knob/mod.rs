@@ -54,7 +54,7 @@ fn everywhere(
     places: &mut KnobFiles<'_>,
     knob: &'static Knob,
 ) -> Vec<KnobReading> {
-    let found = places.of(knob.path);
+    let found = places.find(knob.path);
     if found.is_empty() {
         return vec![nowhere(knob)];
     }
@@ -152,7 +152,7 @@ mod tests {
         read(host, &Cgroups::default(), None)
     }
 
-    fn of<'a>(readings: &'a [KnobReading], name: &str) -> Vec<&'a KnobReading> {
+    fn readings_named<'a>(readings: &'a [KnobReading], name: &str) -> Vec<&'a KnobReading> {
         let found: Vec<_> = readings.iter().filter(|reading| reading.knob.name == name).collect();
         assert!(!found.is_empty(), "{name}");
         found
@@ -162,7 +162,7 @@ mod tests {
         let told = |r: &'a KnobReading| {
             (r.instance.as_ref().map(Name::as_str), r.live.value().map_or("", Name::as_str))
         };
-        of(readings, name).into_iter().map(told).collect()
+        readings_named(readings, name).into_iter().map(told).collect()
     }
 
     #[test]
@@ -174,11 +174,11 @@ mod tests {
         ]);
         let knobs = read_plain(&host);
         assert_eq!(values(&knobs, "vm.swappiness"), [(None, "60")]);
-        assert_eq!(of(&knobs, "vm.swappiness")[0].default, Some("60"));
-        let place = of(&knobs, "vm.swappiness")[0].live.source.to_string();
+        assert_eq!(readings_named(&knobs, "vm.swappiness")[0].default, Some("60"));
+        let place = readings_named(&knobs, "vm.swappiness")[0].live.source.to_string();
         assert_eq!(place, "/proc/sys/vm/swappiness");
         assert_eq!(values(&knobs, "vm.lowmem_reserve_ratio"), [(None, "256 256 32 0 0")]);
-        assert_eq!(of(&knobs, "thp.enabled")[0].active(), Some("madvise"));
+        assert_eq!(readings_named(&knobs, "thp.enabled")[0].active(), Some("madvise"));
         assert!(host.take_problems().is_empty());
     }
 
@@ -187,7 +187,7 @@ mod tests {
         let host = host([("proc/sys/vm/swappiness", "60\n")]);
         let default = |mebibytes: u64, name| {
             let ram = Some(Bytes::new(mebibytes << 20));
-            of(&read(&host, &Cgroups::default(), ram), name)[0].default
+            readings_named(&read(&host, &Cgroups::default(), ram), name)[0].default
         };
         assert_eq!(
             (default(511, "thp.defrag"), default(512, "thp.defrag")),
@@ -218,7 +218,8 @@ mod tests {
         let knobs = read_plain(&host);
         let sizes = values(&knobs, "zram.disksize");
         assert_eq!(sizes, [(Some("2"), "4294967296"), (Some("10"), "0")]);
-        let sizes: Vec<_> = of(&knobs, "thp.size.enabled").iter().map(|k| k.active()).collect();
+        let sizes: Vec<_> =
+            readings_named(&knobs, "thp.size.enabled").iter().map(|k| k.active()).collect();
         assert_eq!(sizes, [Some("never"), Some("inherit")]);
         let pools = values(&knobs, "hugetlb.node.nr_hugepages");
         assert_eq!(pools, [(Some("1/2048kB"), "7")]);
@@ -227,8 +228,8 @@ mod tests {
     #[test]
     fn a_row_without_instance_is_one_absence() {
         let knobs = read_plain(&host::<&str>([]));
-        assert_eq!(of(&knobs, "zram.disksize").len(), 1);
-        let place = of(&knobs, "zram.disksize")[0].live.source.to_string();
+        assert_eq!(readings_named(&knobs, "zram.disksize").len(), 1);
+        let place = readings_named(&knobs, "zram.disksize")[0].live.source.to_string();
         assert_eq!(place, "/sys/block/zram{N}/disksize");
         assert_eq!(knobs.len(), KNOBS.len());
         assert!(knobs.iter().all(|knob| knob.live.value().is_none()));
@@ -240,7 +241,7 @@ mod tests {
         let path = "sys/class/zram-control/hot_add";
         let host = host([(path, "1\n")]).remembering();
         let knobs = read_plain(&host);
-        let live = &of(&knobs, "zram-control.hot_add")[0].live;
+        let live = &readings_named(&knobs, "zram-control.hot_add")[0].live;
         assert_eq!(
             live,
             &Reading::absent("not read: reading it does something", live.source.clone())
@@ -258,8 +259,8 @@ mod tests {
             ("proc/sys/vm/drop_caches".to_owned(), there),
         ]);
         let knobs = read_plain(&host);
-        assert!(of(&knobs, "mglru.command")[0].live.is_denied());
-        let why = |name| format!("{:?}", of(&knobs, name)[0].live.outcome);
+        assert!(readings_named(&knobs, "mglru.command")[0].live.is_denied());
+        let why = |name| format!("{:?}", readings_named(&knobs, name)[0].live.outcome);
         assert_eq!(why("vm.drop_caches"), r#"Absent("write-only: the kernel does not tell")"#);
         assert_eq!(why("vm.compact_memory"), r#"Absent("no such file")"#);
     }
@@ -273,7 +274,7 @@ mod tests {
             ("sys/kernel/mm/ksm/advisor_mode", "\n"),
         ]);
         let knobs = read_plain(&host);
-        assert!(of(&knobs, "vm.swappiness")[0].live.value().is_none());
+        assert!(readings_named(&knobs, "vm.swappiness")[0].live.value().is_none());
         let problems = host.take_problems();
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
         assert_eq!(problems.len(), 3, "{problems:?}");
@@ -286,7 +287,7 @@ mod tests {
         let long = "word ".repeat(1000);
         let host = host([("sys/module/zswap/parameters/compressor", long.as_str())]);
         let knobs = read_plain(&host);
-        let shown = of(&knobs, "zswap.compressor")[0].live.value().unwrap().as_str();
+        let shown = readings_named(&knobs, "zswap.compressor")[0].live.value().unwrap().as_str();
         assert_eq!(shown.chars().count(), MAX_SHOWN + 1);
     }
 

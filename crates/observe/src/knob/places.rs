@@ -31,7 +31,7 @@ impl<'h> KnobFiles<'h> {
     }
 
     /// Every file that `path` stands for; none where a placeholder stands for nothing.
-    pub(super) fn of(&mut self, path: &str) -> Vec<KnobFile> {
+    pub(super) fn find(&mut self, path: &str) -> Vec<KnobFile> {
         if !path.contains('{') {
             return vec![KnobFile { path: path.to_owned(), instance: None }];
         }
@@ -96,18 +96,18 @@ mod tests {
     use super::*;
     use crate::text::testing::host;
 
-    fn of(host: &HostRoot, path: &str) -> Vec<(String, String)> {
+    fn found_in(host: &HostRoot, path: &str) -> Vec<(String, String)> {
         let told = |place: KnobFile| {
             (place.path, place.instance.map_or_else(String::new, |i| i.to_string()))
         };
-        KnobFiles::new(host).of(path).into_iter().map(told).collect()
+        KnobFiles::new(host).find(path).into_iter().map(told).collect()
     }
 
     #[test]
     fn placeholders_are_filled_from_left_to_right() {
         let host =
             host(["k/0/c/0/s/0/a", "k/0/c/0/s/1/a", "k/1/c/nr", "k/2/c/0/s/4/a"].map(|p| (p, "")));
-        let found = of(&host, "k/{N}/c/{N}/s/{N}/a");
+        let found = found_in(&host, "k/{N}/c/{N}/s/{N}/a");
         let instances: Vec<&str> = found.iter().map(|(_, instance)| instance.as_str()).collect();
         assert_eq!(instances, ["0/0/0", "0/0/1", "2/0/4"]);
         assert_eq!(found[2].0, "k/2/c/0/s/4/a");
@@ -116,15 +116,15 @@ mod tests {
     #[test]
     fn a_path_without_placeholder_is_itself() {
         let host = host::<&str>([]);
-        assert_eq!(of(&host, "proc/x"), [("proc/x".to_owned(), String::new())]);
-        assert!(of(&host, "proc/x{N}/y").is_empty());
+        assert_eq!(found_in(&host, "proc/x"), [("proc/x".to_owned(), String::new())]);
+        assert!(found_in(&host, "proc/x{N}/y").is_empty());
     }
 
     #[test]
     fn a_host_of_a_million_things_does_not_multiply() {
         let paths: Vec<String> = (0..300).map(|n| format!("k/{n}/c/{n}/a")).collect();
         let host = host(paths.iter().map(|path| (path.as_str(), "")));
-        assert_eq!(of(&host, "k/{N}/c/{N}/a").len(), SETTING_PLACES);
+        assert_eq!(found_in(&host, "k/{N}/c/{N}/a").len(), SETTING_PLACES);
         let problems = host.take_problems();
         assert!(
             problems.iter().any(|it| it.to_string().contains("at most 256 files")),

@@ -198,25 +198,25 @@ mod tests {
         }
     }
 
-    fn at(line: u32) -> Source {
+    fn source_at(line: u32) -> Source {
         Source::line("/proc/42/status", line)
     }
 
     fn kib(kib: u64, line: u32) -> Reading<Bytes> {
-        Reading::found(Bytes::from_kib(kib).unwrap(), at(line))
+        Reading::found(Bytes::from_kib(kib).unwrap(), source_at(line))
     }
 
     #[test]
     fn every_field_comes_from_its_line() {
         let found = process(STATUS, CGROUP);
         assert_eq!((found.pid, found.name.as_str()), (42, "redis-server"));
-        assert_eq!(found.uid, Reading::found(105, at(5)));
+        assert_eq!(found.uid, Reading::found(105, source_at(5)));
         assert_eq!(found.virtual_size, kib(3060, 9));
         assert_eq!(found.rss_anon, kib(112, 11));
         assert_eq!(found.rss_file, kib(1608, 12));
         assert_eq!(found.rss_shmem, kib(2, 13));
         assert_eq!(found.swap, kib(8, 14));
-        assert_eq!(found.thp_allowed, Reading::found(true, at(15)));
+        assert_eq!(found.thp_allowed, Reading::found(true, source_at(15)));
         assert_eq!(found.resident(), Bytes::from_kib(1722));
     }
 

@@ -320,7 +320,7 @@ mod tests {
     use crate::record::Tape;
 
     fn kept(by: fn(&mut Names, &[u8]) -> Option<Vec<u8>>, text: &str) -> Option<String> {
-        let mut names = Names::of(&Tape { page_size: None, ends: Vec::new() });
+        let mut names = Names::from_tape(&Tape { page_size: None, ends: Vec::new() });
         by(&mut names, text.as_bytes()).map(|bytes| String::from_utf8(bytes).unwrap())
     }
 
@@ -343,7 +343,7 @@ mod tests {
             gz.write_all(text).unwrap();
             gz.finish().unwrap()
         };
-        let mut names = Names::of(&Tape { page_size: None, ends: Vec::new() });
+        let mut names = Names::from_tape(&Tape { page_size: None, ends: Vec::new() });
         let kept = config_gz(&mut names, &pack(b"CONFIG_BOB=y\nCONFIG_ZSWAP=y\n")).unwrap();
         let mut text = String::new();
         flate2::read::GzDecoder::new(kept.as_slice()).read_to_string(&mut text).unwrap();
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn of_a_device_only_the_signature_stays() {
-        let mut names = Names::of(&Tape { page_size: None, ends: Vec::new() });
+        let mut names = Names::from_tape(&Tape { page_size: None, ends: Vec::new() });
         let mut page = vec![b's'; 4096];
         page[4086..].copy_from_slice(b"SWAPSPACE2");
         let kept = signature(&mut names, &page).unwrap();

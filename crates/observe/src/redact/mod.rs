@@ -42,7 +42,7 @@ pub struct Capture {
 impl Tape {
     /// This tape without anything that names the host, its people or what they do.
     pub fn redacted(&self) -> Capture {
-        let mut names = Names::of(self);
+        let mut names = Names::from_tape(self);
         let mut capture = Capture {
             manifest: Manifest {
                 format: FORMAT.to_owned(),

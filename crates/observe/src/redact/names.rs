@@ -37,7 +37,7 @@ impl Aliases {
 }
 
 impl Names {
-    pub(super) fn of(tape: &Tape) -> Self {
+    pub(super) fn from_tape(tape: &Tape) -> Self {
         let release = tape.file("proc/sys/kernel/osrelease").unwrap_or_default().trim_ascii();
         Self {
             hasher: RandomState::new(),
@@ -48,7 +48,7 @@ impl Names {
             tuned_profiles: Aliases::default(),
             release: release.to_vec(),
             release_digits: version_digits(release),
-            places: Places::of(tape),
+            places: Places::from_tape(tape),
         }
     }
 
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     fn names() -> Names {
-        Names::of(&Tape { page_size: None, ends: Vec::new() })
+        Names::from_tape(&Tape { page_size: None, ends: Vec::new() })
     }
 
     #[test]

@@ -26,11 +26,11 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub(super) fn of(tape: &Tape) -> Self {
+    pub(super) fn from_tape(tape: &Tape) -> Self {
         let mut places = Self::default();
         let mountinfo = tape.file("proc/self/mountinfo").unwrap_or_default();
         let lines = mountinfo.split(|&byte| byte == b'\n');
-        lines.filter_map(Columns::of).for_each(|mount| places.meet(&mount));
+        lines.filter_map(Columns::parse).for_each(|mount| places.meet(&mount));
         places.cgroups.sort_by_key(|point| std::cmp::Reverse(point.len()));
         places.meet_swap_files(tape);
         places
@@ -129,7 +129,7 @@ impl Places {
         line: &[u8],
         group: impl FnOnce(&[u8]) -> String,
     ) -> Option<Vec<u8>> {
-        let mount = Columns::of(line)?;
+        let mount = Columns::parse(line)?;
         let (point, source) = (unescaped(mount.point), unescaped(mount.source));
         if !self.concerns_memory(&mount, &point, &source) || !mount.ids.iter().all(|id| is_id(id)) {
             return None;
@@ -214,7 +214,7 @@ mod tests {
             awake_seconds: None,
             files,
         };
-        Places::of(&Tape { page_size: None, ends: vec![end] })
+        Places::from_tape(&Tape { page_size: None, ends: vec![end] })
     }
 
     fn redacted(mut line: impl FnMut(&[u8]) -> Option<Vec<u8>>, text: &str) -> Vec<String> {

@@ -140,7 +140,7 @@ mod tests {
     use crate::record::Tape;
 
     fn kept(by: fn(&mut Names, &[u8]) -> Option<Vec<u8>>, text: &str) -> String {
-        let mut names = Names::of(&Tape { page_size: None, ends: Vec::new() });
+        let mut names = Names::from_tape(&Tape { page_size: None, ends: Vec::new() });
         String::from_utf8(by(&mut names, text.as_bytes()).unwrap()).unwrap()
     }
 

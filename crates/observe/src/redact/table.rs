@@ -235,7 +235,7 @@ mod tests {
     use crate::record::Tape;
 
     fn path_of(path: &str) -> Option<String> {
-        let mut names = Names::of(&Tape { page_size: None, ends: Vec::new() });
+        let mut names = Names::from_tape(&Tape { page_size: None, ends: Vec::new() });
         redact(path, &Entry::File(Vec::new()), &mut names).map(|(path, _)| path)
     }
 
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn every_knob_that_is_not_a_cgroups_has_a_row() {
-        let names = Names::of(&Tape { page_size: None, ends: Vec::new() });
+        let names = Names::from_tape(&Tape { page_size: None, ends: Vec::new() });
         for knob in KNOBS.iter().filter(|knob| !knob.path.contains("{cgroup}")) {
             let path =
                 knob.path.replace("{N}", "0").replace("{node}", "0").replace("{size}", "64kB");

@@ -69,10 +69,10 @@ impl WalkCounters {
     pub fn begin(host: &HostRoot, counted: WalkTarget<'_>) -> Self {
         let walking = intel::walking(host);
         let known = EVENTS.into_iter().chain(walking);
-        Self::of(&subjects(host, counted), known.collect())
+        Self::from_subjects(&subjects(host, counted), known.collect())
     }
 
-    fn of(subjects: &[CounterScope], events: Vec<Event>) -> Self {
+    fn from_subjects(subjects: &[CounterScope], events: Vec<Event>) -> Self {
         let count = |event| Count { event, counters: Vec::new(), refused: None };
         let counts: Vec<Count> = events.into_iter().map(count).collect();
         let most = MOST_COUNTERS / counts.len().max(1);
@@ -273,7 +273,7 @@ mod tests {
         });
         let all = subjects(&host, WalkTarget::Processes(&[std::process::id()]));
         assert!(all.len() >= 2, "{all:?}");
-        let counting = WalkCounters::of(&all, vec![FAULTS]);
+        let counting = WalkCounters::from_subjects(&all, vec![FAULTS]);
         begin.send(()).unwrap();
         done.recv().unwrap();
         touch(1000);
@@ -289,7 +289,7 @@ mod tests {
     fn an_event_that_nobody_has_is_absent_and_says_so() {
         let own =
             subjects(&HostRoot::live().unwrap(), WalkTarget::Processes(&[std::process::id()]));
-        let walks = WalkCounters::of(&own, vec![NONE, FAULTS]).end();
+        let walks = WalkCounters::from_subjects(&own, vec![NONE, FAULTS]).end();
         assert_eq!(walks.cycles.get(), None);
         assert_eq!(walks.cycles.source.path(), "perf event none");
         assert!(walks.load_misses.get().is_some(), "{walks:?}");
@@ -298,14 +298,16 @@ mod tests {
 
     #[test]
     fn who_has_ended_is_not_counted() {
-        let walks = WalkCounters::of(&[CounterScope::Thread(i32::MAX)], vec![FAULTS]).end();
+        let walks =
+            WalkCounters::from_subjects(&[CounterScope::Thread(i32::MAX)], vec![FAULTS]).end();
         assert_eq!((walks.load_misses.get(), walks.counted), (None, 0));
     }
 
     #[test]
     fn too_many_are_left_out_and_told() {
         let own = i32::try_from(std::process::id()).unwrap();
-        let walks = WalkCounters::of(&vec![CounterScope::Thread(own); 1000], vec![FAULTS]).end();
+        let walks =
+            WalkCounters::from_subjects(&vec![CounterScope::Thread(own); 1000], vec![FAULTS]).end();
         assert_eq!((walks.counted, walks.left_out), (900, 100));
     }
 

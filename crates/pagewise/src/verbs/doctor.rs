@@ -37,7 +37,7 @@ pub(super) fn run(
     if wanted.oom {
         all.retain(|finding| finding.id == pagewise_decide::oom::RULE);
     }
-    let chosen = ShownFindings::of(all, &accepted);
+    let chosen = ShownFindings::select(all, &accepted);
     let verdict = pagewise_decide::judge(&interval);
     let answer = Answer {
         interval: &interval,
@@ -56,11 +56,13 @@ pub(super) fn run(
         (false, false, true) => {
             let explained = pagewise_decide::oom::explain(&interval);
             let elsewhere = pagewise_decide::oom::elsewhere(&interval.end);
-            text::oom(&answer, &explained, &elsewhere, screen::look(global))
+            text::oom(&answer, &explained, &elsewhere, screen::text_style(global))
         }
         (true, _, false) => json::doctor_but(&answer, chosen.ignored),
         (false, true, _) => text::doctor_in_lines(&chosen.findings),
-        (false, false, false) => text::doctor_but(&answer, chosen.ignored, screen::look(global)),
+        (false, false, false) => {
+            text::doctor_but(&answer, chosen.ignored, screen::text_style(global))
+        }
     };
     let printed = output::answer(global, &shown)?;
     PAGE.remark(global, &answer);
@@ -76,8 +78,8 @@ fn explain(global: &Global, id: Option<&str>) -> anyhow::Result<Outcome> {
     rules.retain(|rule| id.is_none_or(|id| rule.id == id));
     let shown = match (global.json, id, rules.as_slice()) {
         (true, _, rules) => json::rules(rules),
-        (false, Some(_), [rule]) => text::rule(rule, screen::look(global)),
-        (false, _, rules) => text::rules(rules, screen::look(global)),
+        (false, Some(_), [rule]) => text::rule(rule, screen::text_style(global)),
+        (false, _, rules) => text::rules(rules, screen::text_style(global)),
     };
     output::answer(global, &shown)?;
     Ok(Outcome::Done)
@@ -104,7 +106,7 @@ struct ShownFindings {
 }
 
 impl ShownFindings {
-    fn of(all: Vec<Finding>, accepted: &Accepted) -> Self {
+    fn select(all: Vec<Finding>, accepted: &Accepted) -> Self {
         let least = match accepted.min_severity.unwrap_or(cli::Severity::Warning) {
             cli::Severity::Info => Severity::Info,
             cli::Severity::Warning => Severity::Warning,
@@ -157,7 +159,7 @@ mod tests {
         let all = [Severity::Critical, Severity::Warning, Severity::Warning, Severity::Info];
         let shown = |min_severity| {
             let accepted = Accepted { min_severity, ..Accepted::default() };
-            let chosen = ShownFindings::of(all.map(finding).to_vec(), &accepted);
+            let chosen = ShownFindings::select(all.map(finding).to_vec(), &accepted);
             (chosen.findings.len(), chosen.hidden, chosen.ignored)
         };
         assert_eq!(shown(Some(cli::Severity::Info)), (4, 0, 0));
@@ -176,7 +178,7 @@ mod tests {
             named("cgroup-v1-limits", Severity::Info),
         ];
         let ignore = ["zram-full", "mglru-off", "fragmentation"].map(str::to_owned).to_vec();
-        let chosen = ShownFindings::of(all, &Accepted { ignore, min_severity: None });
+        let chosen = ShownFindings::select(all, &Accepted { ignore, min_severity: None });
         assert_eq!(chosen.findings.iter().map(|one| one.id).collect::<Vec<_>>(), ["tier-order"]);
         assert_eq!((chosen.hidden, chosen.ignored), (1, 2));
     }

@@ -125,7 +125,7 @@ impl Page {
     ) -> anyhow::Result<Printed> {
         let shown = match global.json {
             true => (self.json)(answer),
-            false => text(answer, screen::look(global)),
+            false => text(answer, screen::text_style(global)),
         };
         output::answer(global, &shown)
     }

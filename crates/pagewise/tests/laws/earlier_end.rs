@@ -15,9 +15,10 @@ use crate::scene::{self, Scene, slugs};
 /// Every recording, and every case in which a rule fires, with the files of the later end at the earlier
 /// one too, where that has none of its own.
 fn scenes() -> impl Iterator<Item = (String, Scene)> {
-    let recorded = slugs().into_iter().map(|slug| (slug.clone(), Scene::of(&slug)));
-    let fires = crate::cases::all()
-        .map(|case| (format!("{}: {}", case.id, case.reason), (case.fires)(Scene::of(case.host))));
+    let recorded = slugs().into_iter().map(|slug| (slug.clone(), Scene::load(&slug)));
+    let fires = crate::cases::all().map(|case| {
+        (format!("{}: {}", case.id, case.reason), (case.fires)(Scene::load(case.host)))
+    });
     recorded.chain(fires).map(|(name, scene)| (name, filled(scene)))
 }
 

@@ -112,7 +112,7 @@ impl Replayed {
 
     fn of_case(case: &Case, change: crate::cases::Change) -> Self {
         let name = format!("{}: {}", case.id, case.reason);
-        Self::new(name, &change(Scene::of(case.host)))
+        Self::new(name, &change(Scene::load(case.host)))
     }
 }
 
@@ -128,7 +128,7 @@ static CASES: LazyLock<Vec<(&Case, Replayed, Replayed)>> = LazyLock::new(|| {
 /// Every recording as it is.
 static UNCHANGED: LazyLock<Vec<Replayed>> = LazyLock::new(|| {
     let replayed = |slug: String| {
-        let scene = Scene::of(&slug);
+        let scene = Scene::load(&slug);
         Replayed::new(slug, &scene)
     };
     crate::scene::slugs().into_iter().map(replayed).collect()
@@ -236,8 +236,8 @@ fn a_recording_replays_to_the_same_always() {
     for slug in crate::scene::slugs() {
         let path = crate::scene::recording(&slug);
         let label = path.display().to_string();
-        let once = format!("{:?}", Scene::of(&slug).replay_as(&label));
-        let again = format!("{:?}", Scene::of(&slug).replay_as(&label));
+        let once = format!("{:?}", Scene::load(&slug).replay_as(&label));
+        let again = format!("{:?}", Scene::load(&slug).replay_as(&label));
         // from the archive that the fixture is, as a user would name it
         let opened =
             format!("{:?}", crate::scene::interval(&pagewise_observe::open(&path).unwrap()));

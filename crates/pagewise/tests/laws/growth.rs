@@ -18,7 +18,7 @@ use pagewise_testkit::Work;
 
 const HOST: &str = "debian-trixie-6.12-x86_64-512m-settings";
 
-static BARE: LazyLock<Scene> = LazyLock::new(|| Scene::of(HOST));
+static BARE: LazyLock<Scene> = LazyLock::new(|| Scene::load(HOST));
 
 /// What a host can have many of.
 struct Kind {
@@ -178,14 +178,14 @@ fn sysctls(scene: Scene, many: usize) -> Scene {
 
 /// The work of each stage: readers first, then rules, then what is printed.
 fn stages(work: &mut Work, scene: &Scene) -> Vec<(String, u64)> {
-    let (readers, interval) = work.of(|| scene.replay());
+    let (readers, interval) = work.measure(|| scene.replay());
     let mut stages = vec![("readers".to_owned(), readers)];
     for rule in RULES {
-        let (cost, _) = work.of(|| (rule.look)(&interval));
+        let (cost, _) = work.measure(|| (rule.diagnose)(&interval));
         stages.push((format!("rule {}", rule.id), cost));
     }
-    stages.push(("text".to_owned(), work.of(|| printed(&interval, page)).0));
-    stages.push(("json".to_owned(), work.of(|| printed(&interval, json::report)).0));
+    stages.push(("text".to_owned(), work.measure(|| printed(&interval, page)).0));
+    stages.push(("json".to_owned(), work.measure(|| printed(&interval, json::report)).0));
     stages
 }
 

@@ -8,7 +8,7 @@ use crate::scene::Scene;
 
 /// The only report of a recording, and what is said of it.
 fn told(slug: &str) -> (OomKill, OomExplanation) {
-    let mut interval = Scene::of(slug).replay();
+    let mut interval = Scene::load(slug).replay();
     let mut explained = oom::explain(&interval);
     assert_eq!((interval.end.kernel_log.kills.len(), explained.len()), (1, 1), "{slug}");
     (interval.end.kernel_log.kills.remove(0), explained.remove(0))
@@ -82,7 +82,7 @@ fn nodes_of_a_cpuset_and_of_a_policy_ran_out() {
         let (free, total) = (host.free.unwrap().get(), host.total.unwrap().get());
         assert!(free * 3 > total, "{slug}: {free} of {total}");
         assert!(told.change[0].starts_with("numastat -m"), "{:?}", told.change);
-        let verdict = pagewise_decide::judge(&Scene::of(slug).replay());
+        let verdict = pagewise_decide::judge(&Scene::load(slug).replay());
         let begin = format!(
             "Memory of some NUMA nodes ran out: the kernel killed redis-server (pid {pid})"
         );
@@ -111,7 +111,7 @@ fn groups_reached_their_limit_and_were_barred_from_swap() {
             "{:?}",
             told.change
         );
-        let recent = oom::recent(&Scene::of(slug).replay());
+        let recent = oom::recent(&Scene::load(slug).replay());
         assert_eq!((recent.host.len(), recent.groups.len()), (0, 1));
     }
 }
@@ -179,6 +179,6 @@ fn a_group_in_which_nobody_may_be_killed_reports_again_and_again() {
     begins(&told, "who held it", "mysqld 149: 24.9 MiB, never killed");
     assert!(told.change[0].starts_with("echo 0 | sudo tee /proc/149/oom_score_adj  # writes"));
     // the log is full of it: what came before is lost
-    let log = Scene::of("debian-trixie-6.12-x86_64-256m-oom-unkillable").replay().end.kernel_log;
+    let log = Scene::load("debian-trixie-6.12-x86_64-256m-oom-unkillable").replay().end.kernel_log;
     assert!(log.wrapped && log.oldest_boot_seconds.unwrap() > 5.0);
 }

@@ -230,7 +230,7 @@ fn unpack(files: &BTreeMap<String, Vec<u8>>, folder: &Path) {
 #[test]
 fn a_recording_reaches_no_terminal_as_it_is() {
     let slug = "debian-trixie-6.12-x86_64-512m-zram-pressure-no-mglru";
-    let files = pagewise_testkit::scene::Scene::of(slug).into_files();
+    let files = pagewise_testkit::scene::Scene::load(slug).into_files();
     let chosen: Vec<&String> = files
         .keys()
         .filter(|text| {

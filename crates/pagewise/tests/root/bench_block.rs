@@ -38,7 +38,7 @@ fn offered() -> Vec<Candidate> {
 
 fn wanted(candidates: Vec<Candidate>) -> BlockSpec {
     let jobs = vec![1, 2];
-    BlockSpec { jobs, ..BlockSpec::of(candidates, Duration::from_secs(4), 3) }
+    BlockSpec { jobs, ..BlockSpec::new(candidates, Duration::from_secs(4), 3) }
 }
 
 fn run(

@@ -26,11 +26,11 @@ pub fn watched(moments: &[WatchSample]) -> Vec<String> {
         (used, what, None, &THIRD),
     ]
     .into_iter()
-    .filter_map(|(line, title, ends, role)| one(moments, line, title, ends, role))
+    .filter_map(|(line, title, ends, role)| draw_line(moments, line, title, ends, role))
     .collect()
 }
 
-fn one(
+fn draw_line(
     moments: &[WatchSample],
     line: Vec<Point>,
     title: &str,

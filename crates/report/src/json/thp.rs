@@ -71,12 +71,12 @@ pub fn thp(seen: &HugeSeen<'_>) -> String {
     let end = &seen.interval.end;
     let about_thp = |(name, _): &(&Name, &Reading<u64>)| name.as_str().starts_with("thp_");
     printed(&Thp {
-        head: Head::of(Noun::Thp, end, seen.cost),
+        head: Head::new(Noun::Thp, end, seen.cost),
         thp: &end.thp,
         memory: &end.memory,
         vmstat: end.vmstat.iter().filter(about_thp).collect(),
         khugepaged: khugepaged(seen),
-        cgroups: huge::groups(seen).into_iter().map(Group::of).collect(),
+        cgroups: huge::groups(seen).into_iter().map(Group::from_group).collect(),
         processes: huge::processes(seen),
         looked: seen.looked,
         not_looked: seen.not_looked,
@@ -91,14 +91,14 @@ fn khugepaged(seen: &HugeSeen<'_>) -> Option<Khugepaged> {
 }
 
 impl<'a> Group<'a> {
-    fn of(group: &'a Cgroup) -> Self {
+    fn from_group(group: &'a Cgroup) -> Self {
         Self { path: &group.path, anon: &group.anon, anon_thp: &group.anon_thp }
     }
 }
 
 /// What `thp collapse --json` prints, with a line end.
 pub fn collapse(done: &Collapsed<'_>) -> String {
-    let head = Head::of(Noun::Collapse, done.snapshot, done.cost);
+    let head = Head::new(Noun::Collapse, done.snapshot, done.cost);
     printed(&Collapse { head, collapse: done.collapse })
 }
 
@@ -113,6 +113,6 @@ pub(super) struct Restrain<'a> {
 
 /// What `thp restrain --json` prints, with a line end.
 pub fn restrain(done: &Restrained<'_>) -> String {
-    let head = Head::of(Noun::Restrain, done.snapshot, done.cost);
+    let head = Head::new(Noun::Restrain, done.snapshot, done.cost);
     printed(&Restrain { head, restrain: done.restrain })
 }

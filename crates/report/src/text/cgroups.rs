@@ -14,7 +14,7 @@ use crate::view::{Sort, View};
 
 pub(super) fn print(page: &mut Page, interval: &Interval, view: &View) {
     let cgroups = &interval.end.cgroups;
-    let start = Start::of(interval);
+    let start = Start::from_interval(interval);
     let groups = first(interval, &start, view);
     if groups.is_empty() {
         return nothing(page, cgroups, view.sort());
@@ -55,7 +55,7 @@ const VERSION_1: &str = "Version 1 of cgroups has no pressure per group, no memo
 struct Start<'a>(BTreeMap<&'a str, &'a Cgroup>);
 
 impl<'a> Start<'a> {
-    fn of(interval: &'a Interval) -> Self {
+    fn from_interval(interval: &'a Interval) -> Self {
         let groups = interval.start.iter().flat_map(|start| &start.cgroups.groups);
         Self(groups.map(|group| (group.path.as_str(), group)).collect())
     }

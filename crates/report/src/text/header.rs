@@ -41,7 +41,7 @@ fn when(answer: &Answer<'_>) -> Vec<String> {
     let snapshot = &answer.interval.end;
     let mut items = Vec::new();
     items.extend(recording(snapshot).map(|path| format!("recording {path}")));
-    items.extend(time::of(snapshot).map(minute));
+    items.extend(time::time_of(snapshot).map(minute));
     let (wall, cpu) = (answer.cost.wall_seconds, answer.cost.cpu_seconds);
     items.push(format!("took {}, {} CPU", seconds(wall), seconds(cpu)));
     items

@@ -35,7 +35,7 @@ pub(super) fn print(
             start = Line::indented(LABEL + 4);
         }
     }
-    let today = time::of(snapshot);
+    let today = time::time_of(snapshot);
     explained.iter().for_each(|kill| full(page, kill, today));
 }
 
@@ -70,7 +70,7 @@ fn reports(number: u64) -> String {
 
 fn full(page: &mut Page, kill: &OomExplanation, today: Option<Timestamp>) {
     page.gap();
-    let when = kill.unix_seconds.and_then(time::at).map(|at| clock(at, today));
+    let when = kill.unix_seconds.and_then(time::timestamp).map(|at| clock(at, today));
     let start = Line::indented(2).span(Role::Critical, when.unwrap_or_else(|| "killed".to_owned()));
     page.hang(start.plain("  "), LABEL, Role::Strong, &kill.title);
     for fact in &kill.facts {
@@ -101,7 +101,8 @@ fn clock(at: Timestamp, today: Option<Timestamp>) -> String {
 pub(super) fn glance(snapshot: &Snapshot) -> Option<String> {
     let log = &snapshot.kernel_log;
     let last = log.kills.last()?;
-    let when = last.unix_seconds.and_then(time::at).map(|at| clock(at, time::of(snapshot)));
+    let when =
+        last.unix_seconds.and_then(time::timestamp).map(|at| clock(at, time::time_of(snapshot)));
     let when = when.map_or_else(String::new, |when| format!(", the last at {when}"));
     let all = count(log.kills.len() as u64 + log.left_out);
     Some(format!("{all} in the kernel log{when} (pagewise doctor --oom)"))

@@ -29,7 +29,7 @@ pub(super) fn zswap(zswap: &Zswap) -> Option<String> {
         parts.push(format!("shrinker {}", shown(&zswap.shrinker_enabled)));
     }
     if let Some((stored, pool)) = zswap.stored.get().zip(zswap.pool.get()).filter(|_| on) {
-        let gain = Ratio::of(stored, pool).map(|ratio| format!(" ({})", to_one(ratio)));
+        let gain = Ratio::from_sizes(stored, pool).map(|ratio| format!(" ({})", to_one(ratio)));
         parts.push(format!("holds {stored} in {pool}{}", gain.unwrap_or_default()));
     }
     let written = zswap.written_back.get().filter(|&pages| pages > 0);

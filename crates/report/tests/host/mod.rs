@@ -207,8 +207,8 @@ fn zram() -> Vec<Zram> {
             huge_pages: count(107_931),
             huge_pages_since: none("/sys/block/zram0/mm_stat"),
         },
-        original_per_compressed: Ratio::of(Bytes::new(12_400), Bytes::new(4_397)),
-        original_per_memory_used: Ratio::of(Bytes::new(12_400), Bytes::new(4_592)),
+        original_per_compressed: Ratio::from_sizes(Bytes::new(12_400), Bytes::new(4_397)),
+        original_per_memory_used: Ratio::from_sizes(Bytes::new(12_400), Bytes::new(4_592)),
         used_as: found(ZramUse::Swap { priority: 5 }, "/proc/swaps"),
         backing_device: name("none"),
         ..Zram::default()
@@ -261,8 +261,8 @@ pub(crate) fn zmerge_device(id: u32, mode: &str, merged: u64) -> Zram {
             huge_pages: count(100),
             huge_pages_since: count(100),
         },
-        original_per_compressed: Ratio::of(Bytes::new(512 * MIB), Bytes::new(compressed)),
-        original_per_memory_used: Ratio::of(
+        original_per_compressed: Ratio::from_sizes(Bytes::new(512 * MIB), Bytes::new(compressed)),
+        original_per_memory_used: Ratio::from_sizes(
             Bytes::new(512 * MIB),
             Bytes::new(compressed + 2 * MIB),
         ),

@@ -34,7 +34,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
             case.device.name(),
             short(first.path.as_str())
         ),
-        what: what(host, &groups),
+        what: describe(host, &groups),
         why: "A memory cgroup that is barred from swapping drops its file pages when it is short, and is \
               killed when none are left, however much swap the host has free. With a little swap \
               it could put away what it never touches and keep its code and cache."
@@ -78,7 +78,7 @@ fn holds_most(host: &Snapshot, groups: &[&Cgroup]) -> bool {
     share.is_some_and(|share| share.get() >= MOST_PERCENT)
 }
 
-fn what(host: &Snapshot, groups: &[&Cgroup]) -> String {
+fn describe(host: &Snapshot, groups: &[&Cgroup]) -> String {
     let hits: u64 = groups.iter().filter_map(|group| group.events.max.get()).sum();
     let all = host.memory.anon_pages.get();
     let of = all.map_or_else(String::new, |all| format!(" of {}", all.shown()));

@@ -21,7 +21,7 @@ use crate::proof::EvidenceList;
 pub(super) const RULE: Rule = Rule {
     id: "zram-unused",
     doc: "zram or zmerge is available but stores nothing; names the reason.",
-    look,
+    diagnose,
 };
 
 /// The most that a device holds when only `mkswap` wrote to it: one page, and no Linux page is
@@ -41,7 +41,7 @@ struct Case<'a> {
 const REASONS: [fn(Case<'_>) -> Option<Finding>; 5] =
     [not_swap::reason, priority::reason, swappiness::reason, cgroups::reason, never_short::reason];
 
-fn look(interval: &Interval) -> Vec<Finding> {
+fn diagnose(interval: &Interval) -> Vec<Finding> {
     let host = &interval.end;
     let finding = if host.compressed().next().is_none() {
         missing::reason(interval)

@@ -26,7 +26,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
             Some(_) => format!("{name} is empty: dropping page cache has been enough so far"),
             None => format!("{name} is empty: no zone is under its low watermark"),
         },
-        what: what(host, scanned.as_ref()),
+        what: describe(host, scanned.as_ref()),
         why: format!(
             "kswapd starts to reclaim when a zone's free memory falls under its low watermark, and \
              only reclaim swaps. Until then an empty {} device is ready and costs its table of \
@@ -38,7 +38,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     })
 }
 
-fn what(host: &Snapshot, scanned: Option<&Total>) -> String {
+fn describe(host: &Snapshot, scanned: Option<&Total>) -> String {
     let zones = "Every zone is above its low watermark and no page was ever swapped out";
     match (scanned, host.memory.free.get()) {
         (Some(scanned), Some(free)) => format!(

@@ -35,7 +35,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         what: step.what,
         why: step.why.to_owned(),
         evidence: with_disk(step.proof, host),
-        next: vec![writes(step.command), commands::look(device, "")],
+        next: vec![writes(step.command), commands::show_device(device, "")],
     })
 }
 

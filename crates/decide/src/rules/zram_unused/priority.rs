@@ -118,7 +118,7 @@ pub(super) mod tests {
 
     #[test]
     fn it_is_not_the_reason_behind_a_full_disk_or_before_one() {
-        let title = |host| (RULE.look)(&still(host)).pop().map(|finding| finding.title);
+        let title = |host| (RULE.diagnose)(&still(host)).pop().map(|finding| finding.title);
         let other = Some("zram0 is empty: dropping page cache has been enough so far".to_owned());
         assert_eq!(title(behind(gib(4), 50)), other);
         assert_eq!(title(behind(gib(2), 4)), other);

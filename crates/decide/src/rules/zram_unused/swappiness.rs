@@ -22,7 +22,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     if !was_short(host) || reclaim::swapped_out(host).get()? > 0 {
         return None;
     }
-    let swappiness = swappiness::of(host)?;
+    let swappiness = swappiness::read_swappiness(host)?;
     let explained = explained(host, swappiness)?;
     let proof = holds_nothing(case)
         .value(swappiness.reading)

@@ -26,7 +26,7 @@ pub(super) struct ResidencySamples {
 
 impl ResidencySamples {
     /// Looks, after so many operations.
-    pub(super) fn look(&mut self, operations: u64, sets: &mut Sets) -> Result<(), Error> {
+    pub(super) fn sample(&mut self, operations: u64, sets: &mut Sets) -> Result<(), Error> {
         let mincore = || "mincore".to_owned();
         self.pages.clear();
         sets.data.residence(&mut self.there).about(mincore)?;

@@ -58,7 +58,7 @@ pub(super) fn run(wanted: &ColdPages, told: &mut Told<'_>) -> Result<WorkloadSum
             record.iteration(began.elapsed().as_secs_f64(), done);
         }
         if slice % LOOK_EVERY == 0 {
-            looks.look(operations, &mut sets)?;
+            looks.sample(operations, &mut sets)?;
         }
     }
     let (course, mut values) = record.concluded();

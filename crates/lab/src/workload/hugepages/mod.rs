@@ -96,11 +96,11 @@ struct HugeProgress {
 impl HugeProgress {
     fn begin(data: &Filled) -> Result<Self, Error> {
         let mut seen = Self { began: Instant::now(), covered: 0.0, held: 0.0, since: None };
-        seen.look(data)?;
+        seen.sample(data)?;
         Ok(seen)
     }
 
-    fn look(&mut self, data: &Filled) -> Result<(), Error> {
+    fn sample(&mut self, data: &Filled) -> Result<(), Error> {
         let (held, huge) = data.huge()?;
         (self.held, self.covered) = (held, huge / data.length());
         if self.covered >= ENOUGH && self.since.is_none() {
@@ -120,7 +120,7 @@ impl HugeProgress {
         while self.since.is_none() && self.began.elapsed() < time {
             told("waiting", self.began.elapsed().as_secs_f64() / wanted.seconds);
             std::thread::sleep(LOOK.min(time.saturating_sub(self.began.elapsed())));
-            self.look(data)?;
+            self.sample(data)?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use pagewise_model::{BenchInput, BenchLayer, Benchmark, Bytes, Name};
 use super::BenchResults;
 use super::pages::Drawn;
 
-pub(super) fn of(measured: &BenchResults, drawn: &Drawn) -> Benchmark {
+pub(super) fn build(measured: &BenchResults, drawn: &Drawn) -> Benchmark {
     let block = &measured.block;
     let (rows, swap) = (block.rows(), &measured.swap);
     let pareto = picks::front(&rows, block.span);

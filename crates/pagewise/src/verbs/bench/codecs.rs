@@ -22,10 +22,10 @@ pub(super) fn measured(
     drawn: &Drawn,
     mut not_measured: Vec<NotMeasured>,
 ) -> anyhow::Result<BenchResults> {
-    let times = Times::of(setting.wanted);
+    let times = Times::estimate(setting.wanted);
     let mut ready = Vec::new();
     for candidate in candidates(setting) {
-        match of(setting, &candidate, &drawn.pages) {
+        match measure_codec(setting, &candidate, &drawn.pages) {
             Ok((store, filled)) => {
                 ready.push(FilledStore { candidate, store: Box::new(store), filled })
             }
@@ -37,7 +37,7 @@ pub(super) fn measured(
     }
     let (seed, blocks) = (setting.wanted.seed, times.blocks());
     let wanted =
-        BlockSpec { seed, blocks, ..BlockSpec::of(Vec::new(), times.block, times.block_rounds) };
+        BlockSpec { seed, blocks, ..BlockSpec::new(Vec::new(), times.block, times.block_rounds) };
     let block =
         setting.watched("libraries", |watch| measure_stores(ready, &drawn.pages, &wanted, watch));
     let notes = drawn.notes.clone();
@@ -68,7 +68,7 @@ enum NoLibrary {
     Failed(#[from] io::Error),
 }
 
-fn of(
+fn measure_codec(
     setting: &Setting<'_>,
     candidate: &Candidate,
     pages: &Pages,

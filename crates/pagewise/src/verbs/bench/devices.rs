@@ -53,7 +53,7 @@ fn with(
     drawn: &Drawn,
     lender: &mut dyn Lender,
 ) -> anyhow::Result<BenchResults> {
-    let times = Times::of(setting.wanted);
+    let times = Times::estimate(setting.wanted);
     let candidates = match setting.wanted.algorithm.is_empty() {
         true => offered(setting, lender).map_err(NoDevices::from)?,
         false => setting.wanted.algorithm.clone(),
@@ -62,7 +62,7 @@ fn with(
         disk: setting.wanted.disk.clone().map(disk),
         blocks: times.blocks(),
         seed: setting.wanted.seed,
-        ..BlockSpec::of(candidates, times.block, times.block_rounds)
+        ..BlockSpec::new(candidates, times.block, times.block_rounds)
     };
     let block = setting.watched("block layer", |watch| {
         block::measure_devices(lender, setting.host, &drawn.pages, &wanted, watch)

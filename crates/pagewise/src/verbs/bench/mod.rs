@@ -31,11 +31,11 @@ pub(super) fn run(global: &Global, wanted: &Bench, started: CostMeter) -> anyhow
     let interval = host.interval(&scope(wanted), || anyhow::Ok(()))?;
     let drawn = pages::draw(global, wanted, &host.end, &interval.end, &stop)?;
     if !global.quiet {
-        output::message(times::Times::of(wanted).expected());
+        output::message(times::Times::estimate(wanted).expected());
     }
     let setting = Setting { global, wanted, host: &host.end, snapshot: &interval.end, stop: &stop };
     let measured = measured(&setting, &drawn)?;
-    let benchmark = answer::of(&measured, &drawn);
+    let benchmark = answer::build(&measured, &drawn);
     let benched = Benched {
         snapshot: &interval.end,
         benchmark: &benchmark,
@@ -95,7 +95,7 @@ impl Setting<'_> {
     /// Calls `work` with a watch that shows progress until it is done.
     fn watched<T>(&self, what: &str, work: impl FnOnce(&mut Watch<'_>) -> T) -> T {
         let shown = Measuring::start(self.global, what);
-        let mut progress = |at: &pagewise_bench::block::Progress| shown.at(at);
+        let mut progress = |at: &pagewise_bench::block::Progress| shown.show_step(at);
         work(&mut Watch { stop: self.stop.flag(), progress: &mut progress })
     }
 }
@@ -104,7 +104,7 @@ fn show(global: &Global, wanted: &Bench, benched: &Benched<'_>) -> anyhow::Resul
     let shown = match (global.json, wanted.format) {
         (true, _) => json::bench(benched),
         (false, Format::Csv) => csv::bench(benched.benchmark),
-        (false, Format::Text) => text::bench(benched, screen::look(global)),
+        (false, Format::Text) => text::bench(benched, screen::text_style(global)),
     };
     output::answer(global, &shown)?;
     if global.verbose {

@@ -74,7 +74,7 @@ fn sampled(
     (most, stop): (usize, &Stop),
 ) -> anyhow::Result<Drawn> {
     let target = match wanted.source.is_named() {
-        true => target::of(&wanted.source, snapshot)?.0,
+        true => target::resolve(&wanted.source, snapshot)?.0,
         false => Target::Host,
     };
     let options = Options {

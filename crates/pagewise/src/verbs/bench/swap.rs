@@ -25,7 +25,7 @@ pub(super) fn measure(
     lender: &mut dyn Lender,
     measured: &mut BenchResults,
 ) -> anyhow::Result<()> {
-    let times = Times::of(setting.wanted);
+    let times = Times::estimate(setting.wanted);
     let file = match other_swap(setting) {
         false => in_memory(drawn, times.swap_pages)?,
         true => {
@@ -44,7 +44,7 @@ pub(super) fn measure(
             break;
         }
         let shown = Measuring::start(setting.global, "swap");
-        let mut progress = |at: faults::Progress| shown.of(at.done, at.of);
+        let mut progress = |at: faults::Progress| shown.show_count(at.done, at.of);
         let until = Some(Instant::now() + times.swap);
         let stop = setting.stop.flag();
         let mut control = Control { stop, until, progress: &mut progress };

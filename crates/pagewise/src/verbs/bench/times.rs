@@ -31,7 +31,7 @@ const ALL: &[u64] = &[4, 8, 16, 32];
 const ENDS: &[u64] = &[4, 32];
 
 impl Times {
-    pub(super) fn of(wanted: &Bench) -> Self {
+    pub(super) fn estimate(wanted: &Bench) -> Self {
         let of =
             |(block, block_rounds, block_kib), (swap, swap_rounds, swap_pages), seconds| Self {
                 block: Duration::from_secs(block),

@@ -25,7 +25,7 @@ struct CellPair {
 pub(super) fn run(global: &Global, first: &Path, second: &Path) -> anyhow::Result<Outcome> {
     let mut documents = Vec::new();
     for two in twos(global, first, second)? {
-        documents.extend(one(global, &two)?);
+        documents.extend(compare_cells(global, &two)?);
     }
     if let Some(last) = documents.pop() {
         let whole = match documents.is_empty() {
@@ -64,7 +64,7 @@ fn twos(global: &Global, first: &Path, second: &Path) -> anyhow::Result<Vec<Cell
 }
 
 /// Prints how they compare; for --json it is the document.
-fn one(global: &Global, two: &CellPair) -> anyhow::Result<Option<Value>> {
+fn compare_cells(global: &Global, two: &CellPair) -> anyhow::Result<Option<Value>> {
     let trial = |folder: &Path| -> anyhow::Result<Trial> {
         let recorded = Recorded::read(folder)?;
         Ok(judge(&recorded.experiment, &recorded.runs))
@@ -91,7 +91,7 @@ fn one(global: &Global, two: &CellPair) -> anyhow::Result<Option<Value>> {
         return Ok(Some(document));
     }
     let heading = if two.cell.is_empty() { String::new() } else { format!("{}\n", two.cell) };
-    let text = heading + &text::compare((&one, &other), &metrics, screen::look(global));
+    let text = heading + &text::compare((&one, &other), &metrics, screen::text_style(global));
     output::answer(global, &text)?;
     Ok(None)
 }

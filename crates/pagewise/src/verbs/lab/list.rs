@@ -32,7 +32,7 @@ pub(super) fn run(global: &Global) -> anyhow::Result<Outcome> {
     } else {
         let entry = |file: &File| (file.name.clone(), file.about().to_owned());
         let listed: Vec<_> = files.iter().map(entry).collect();
-        text::experiments(&listed, screen::look(global))
+        text::experiments(&listed, screen::text_style(global))
     };
     output::answer(global, &text)?;
     Ok(Outcome::Done)

@@ -79,7 +79,7 @@ fn show(
         cost: Cost::default(),
     };
     let heading = if name.is_empty() { String::new() } else { format!("{name}\n") };
-    let text = heading + &text::trial(&tried, screen::look(global));
+    let text = heading + &text::trial(&tried, screen::text_style(global));
     output::answer(global, &text)?;
     Ok(())
 }

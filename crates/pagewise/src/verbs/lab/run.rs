@@ -36,7 +36,7 @@ pub(super) fn run(global: &Global, wanted: &LabRun, started: CostMeter) -> anyho
     let mut done: Vec<Done> = Vec::new();
     for (cell, folder) in cells.iter().zip(folders) {
         let named = cells.len() > 1;
-        let one = one((global, &machines), &file, (cell, folder.as_deref()), named)?;
+        let one = run_cell((global, &machines), &file, (cell, folder.as_deref()), named)?;
         let go_on = !one.ran.stopped;
         done.push(one);
         if !go_on {
@@ -68,7 +68,7 @@ struct Done {
 }
 
 /// Runs a cell, keeps its evidence and, but for --json, prints its answer.
-fn one(
+fn run_cell(
     (global, machines): (&Global, &Machines<'_>),
     file: &File,
     (cell, folder): (&Cell, Option<&Path>),
@@ -120,7 +120,7 @@ fn show(
         return Ok(());
     }
     let heading = if named { format!("{}\n", cell.name) } else { String::new() };
-    output::answer(global, &(heading + &text::trial(tried, screen::look(global))))?;
+    output::answer(global, &(heading + &text::trial(tried, screen::text_style(global))))?;
     if cell.preview {
         let glance = "a glance at three rounds: nothing is judged; leave --preview away for that";
         tell(global, glance);

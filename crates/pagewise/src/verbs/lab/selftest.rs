@@ -20,7 +20,7 @@ pub(super) fn run(global: &Global, trials: u32) -> anyhow::Result<Outcome> {
     let program = std::env::current_exe().context("finding this program's own file")?;
     let stop = Stop::listen()?;
     let shown = Measuring::start(global, "selftest");
-    let mut progress = |done: u32, of: u32| shown.of(done, of);
+    let mut progress = |done: u32, of: u32| shown.show_count(done, of);
     let found = selftest(&program, &EXERCISE, trials, stop.flag(), &mut progress)?;
     drop(shown);
     print(global, &found)?;
@@ -34,7 +34,7 @@ fn print(global: &Global, found: &SelfTest) -> anyhow::Result<()> {
         document["pagewise"] = json!(env!("CARGO_PKG_VERSION"));
         format!("{document:#}\n")
     } else {
-        text::selftest(found, screen::look(global))
+        text::selftest(found, screen::text_style(global))
     };
     output::answer(global, &text)?;
     Ok(())

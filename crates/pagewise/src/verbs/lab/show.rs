@@ -29,7 +29,7 @@ pub(super) fn run(global: &Global, wanted: &Picked) -> anyhow::Result<Outcome> {
     };
     let shown = match global.json {
         true => document(&planned, &cells)?,
-        false => text::planned(&planned, screen::look(global)),
+        false => text::planned(&planned, screen::text_style(global)),
     };
     output::answer(global, &shown)?;
     Ok(Outcome::Done)

@@ -32,7 +32,7 @@ pub(super) fn run(global: &Global, wanted: &cli::Workload) -> anyhow::Result<Out
         }
     };
     let mut shown = WorkloadProgress::new(global);
-    let said = workload::run(&workload, &mut |what, share| shown.at(what, share));
+    let said = workload::run(&workload, &mut |what, share| shown.show_step(what, share));
     drop(shown);
     let said = said?;
     let watched = std::io::stdout().is_terminal() && !global.json;
@@ -104,7 +104,7 @@ impl WorkloadProgress {
         Self { watched, since: now, drawn: now, bar: None }
     }
 
-    fn at(&mut self, what: &str, share: f64) {
+    fn show_step(&mut self, what: &str, share: f64) {
         let is_time = self.since.elapsed() >= WORTH_IT && self.drawn.elapsed() >= DRAWN_EVERY;
         if !self.watched || !is_time {
             return;

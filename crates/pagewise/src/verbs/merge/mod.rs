@@ -27,7 +27,7 @@ pub(super) fn run(global: &Global, wanted: &Wanted, started: CostMeter) -> anyho
     }
     let host = input::open(global)?.without_start();
     let interval = host.interval(&Scope::glance(), || anyhow::Ok(()))?;
-    let chosen = which::of(&wanted.device, &interval.end, &host.end)?;
+    let chosen = which::select(&wanted.device, &interval.end, &host.end)?;
     chosen.devices.iter().try_for_each(|device| act::may_merge(device.id))?;
     let stop = Stop::listen()?;
     let waited_seconds = wanted
@@ -37,7 +37,7 @@ pub(super) fn run(global: &Global, wanted: &Wanted, started: CostMeter) -> anyho
     let mut done = Merge { left_out: chosen.left_out, waited_seconds, devices: Vec::new() };
     let mut still_runs = None;
     for device in chosen.devices {
-        match one(global, wanted, &host, &interval.end, device, &stop) {
+        match merge_device(global, wanted, &host, &interval.end, device, &stop) {
             Ok(merged) => done.devices.push(merged),
             // somebody was faster, or it is gone: the others can be merged all the same
             Err(error) if wanted.device.is_empty() => {
@@ -58,7 +58,7 @@ pub(super) fn run(global: &Global, wanted: &Wanted, started: CostMeter) -> anyho
     }
 }
 
-fn one(
+fn merge_device(
     global: &Global,
     wanted: &Wanted,
     host: &Recording,
@@ -112,7 +112,7 @@ fn show(
     let merged = Merged { snapshot: &interval.end, merge, cost };
     let shown = match global.json {
         true => json::merge(&merged),
-        false => text::merge(&merged, screen::look(global)),
+        false => text::merge(&merged, screen::text_style(global)),
     };
     output::answer(global, &shown)?;
     if global.verbose {

@@ -16,7 +16,7 @@ pub(super) struct MergeTarget<'a> {
 }
 
 /// Those that are named, each of which must do; without names all that do.
-pub(super) fn of<'a>(
+pub(super) fn select<'a>(
     wanted: &[String],
     snapshot: &'a Snapshot,
     host: &HostRoot,
@@ -175,10 +175,13 @@ mod tests {
     #[test]
     fn no_module_is_told_from_no_device() {
         let none = Snapshot::default();
-        let module = said(of(&[], &none, &nothing()));
+        let module = said(select(&[], &none, &nothing()));
         assert!(module.starts_with("the module zmerge is not loaded"), "{module}");
         let empty = pagewise_observe::Entry::File(Vec::new());
         let loaded = HostRoot::memory([("sys/class/zmerge-control/hot_add".to_owned(), empty)]);
-        assert_eq!(said(of(&[], &none, &loaded)), "the module zmerge is loaded and has no device");
+        assert_eq!(
+            said(select(&[], &none, &loaded)),
+            "the module zmerge is loaded and has no device"
+        );
     }
 }

@@ -19,7 +19,7 @@ use crate::cli::Sources;
 const COLD: Millis = Millis::new(120_000);
 
 /// Cold pages of a cgroup with those below it, or of all of the host.
-pub(super) fn of(host: &HostRoot, snapshot: &Snapshot, source: &Sources) -> Reading<u64> {
+pub(super) fn read_cold(host: &HostRoot, snapshot: &Snapshot, source: &Sources) -> Reading<u64> {
     let below = match (&source.cgroup, source.host) {
         (Some(path), _) => path.trim_start_matches("/sys/fs/cgroup").trim_matches('/'),
         (None, true) => "",

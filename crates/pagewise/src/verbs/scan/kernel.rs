@@ -9,7 +9,7 @@ use pagewise_pages::kernel::{Kernel, KernelTraits};
 pub(in crate::verbs) fn own(snapshot: &Snapshot) -> Kernel {
     let has_device = !snapshot.zram.is_empty();
     let parameters = is_present(snapshot, "zram.algorithm_params");
-    Kernel::of(&KernelTraits {
+    Kernel::from_traits(&KernelTraits {
         chain_size: snapshot.zsmalloc_chain_size.get().and_then(|pages| pages.try_into().ok()),
         algorithm_params: has_device.then_some(parameters),
         slot_bytes: slot_bytes(snapshot),

@@ -43,14 +43,14 @@ fn confine(target: &Target) {
 }
 
 /// Looks; afterwards this process can print and end, and nothing else.
-pub(super) fn at(
+pub(super) fn scan(
     global: &Global,
     wanted: &Scan,
     host: &HostRoot,
     snapshot: &Snapshot,
     question: &Question,
 ) -> anyhow::Result<ScanOutcome> {
-    let (target, kind) = target::of(&wanted.source, snapshot)?;
+    let (target, kind) = target::resolve(&wanted.source, snapshot)?;
     let options = target::options(wanted, Stop::listen()?.shared());
     let mut sampler = pagewise_sample::open(host, &target, options).map_err(advised)?;
     refuse_nothing(sampler.so_far())?;

@@ -24,8 +24,8 @@ pub(super) fn run(global: &Global, wanted: &Scan, started: CostMeter) -> anyhow:
     let interval =
         host.interval(&Scope::everything(std::time::Duration::ZERO), || anyhow::Ok(()))?;
     let question = question(wanted, &interval.end);
-    let cold = cold::of(&host.end, &interval.end, &wanted.source); // before looking makes pages warm
-    let mut looked = look::at(global, wanted, &host.end, &interval.end, &question)?;
+    let cold = cold::read_cold(&host.end, &interval.end, &wanted.source); // before looking makes pages warm
+    let mut looked = look::scan(global, wanted, &host.end, &interval.end, &question)?;
     looked.estimates.iter_mut().take(1).for_each(|whole| whole.cold = cold.clone());
     let cost = cost::so_far(started, &interval);
     let bytes_read = cost.bytes_read.saturating_add(looked.bytes_read);
@@ -66,7 +66,7 @@ fn show(
     let scanned = ScanReport { snapshot, estimates, effective, notes, cost };
     let shown = match global.json {
         true => json::scan(&scanned),
-        false => text::scan(&scanned, screen::look(global)),
+        false => text::scan(&scanned, screen::text_style(global)),
     };
     output::answer(global, &shown)?;
     if global.verbose {

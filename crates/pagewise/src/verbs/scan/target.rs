@@ -12,7 +12,7 @@ use crate::cli::{Amount, Scan, Sources};
 use crate::trouble::Advised;
 
 /// Whose pages, and what that is called.
-pub(in crate::verbs) fn of(
+pub(in crate::verbs) fn resolve(
     source: &Sources,
     snapshot: &Snapshot,
 ) -> anyhow::Result<(Target, &'static str)> {

@@ -53,7 +53,7 @@ fn show(global: &Global, answer: &CanaryOutcome) -> anyhow::Result<Outcome> {
 
 fn measure(global: &Global, host: &HostRoot, pools: &mut Pools) -> anyhow::Result<CanaryOutcome> {
     let shown = Measuring::start(global, "canary");
-    let mut progress = |step, of| shown.of(step, of);
+    let mut progress = |step, of| shown.show_count(step, of);
     let chased = canary::measure(&mut pools.memory, &mut || collapse_own(host), &mut progress)?;
     Ok(CanaryOutcome { chased, left_out: std::mem::take(&mut pools.left_out) })
 }

@@ -24,7 +24,7 @@ pub(super) fn run(
     let host = input::open(global)?.without_start();
     let scope = Scope { settings: false, ..Scope::everything(std::time::Duration::ZERO) };
     let interval = host.interval(&scope, || anyhow::Ok(()))?;
-    let found = whom::of(&wanted.whose, &interval.end)?.unwrap_or_default();
+    let found = whom::resolve(&wanted.whose, &interval.end)?.unwrap_or_default();
     let mut whom = CollapseTargets {
         processes: found.processes,
         cgroup: found.cgroup,
@@ -34,7 +34,7 @@ pub(super) fn run(
     let stop = Stop::listen()?;
     let unknown = wanted.by_access.and_then(|time| {
         let _shown = Spinner::start(global, time);
-        let heat = heat::look(&host.end, &interval.end.damon, &whom, time, stop.flag());
+        let heat = heat::measure(&host.end, &interval.end.damon, &whom, time, stop.flag());
         heat.map(|heat| whom.heat = Some(heat)).err()
     });
     let shown = Measuring::start(global, "collapsing");
@@ -44,7 +44,7 @@ pub(super) fn run(
         watch::before(wanted.every, stop.flag());
     }
     let mut tell = |done: u64, all: u64, so_far: &Collapse| {
-        shown.of(narrow(done), narrow(all));
+        shown.show_count(narrow(done), narrow(all));
         evidence.iter().for_each(|evidence| evidence.tell(so_far.collapsed));
     };
     let mut collapse = act::collapse(&host.end, &whom, &wish, stop.flag(), &mut tell)?;
@@ -92,7 +92,7 @@ fn wish(wanted: &CollapseArgs, snapshot: &Snapshot) -> CollapseWish {
 fn show(global: &Global, done: &Collapsed<'_>) -> anyhow::Result<()> {
     let shown = match global.json {
         true => json::collapse(done),
-        false => text::collapse(done, screen::look(global)),
+        false => text::collapse(done, screen::text_style(global)),
     };
     output::answer(global, &shown)?;
     if global.verbose {

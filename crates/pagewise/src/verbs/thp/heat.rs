@@ -44,7 +44,7 @@ const SCHEME: [(&str, &str); 4] = [
 const TELL: &str = "update_schemes_tried_regions";
 
 /// Looks for so long; or why that cannot be.
-pub(super) fn look(
+pub(super) fn measure(
     host: &HostRoot,
     seen: &Damon,
     whom: &CollapseTargets,

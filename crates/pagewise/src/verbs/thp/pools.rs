@@ -25,7 +25,7 @@ impl Pools {
         let mut pools = Self::default();
         let known = seen.hugetlb.iter().filter(|pool| pool.node.is_none());
         for pool in known {
-            match pools.of(pool, bytes) {
+            match pools.map_pool(pool, bytes) {
                 Ok(memory) => pools.memory.push((pool.page_bytes, memory)),
                 Err(why) => {
                     pools
@@ -40,7 +40,7 @@ impl Pools {
         pools
     }
 
-    fn of(&mut self, pool: &HugePool, bytes: usize) -> Result<PoolMemory, String> {
+    fn map_pool(&mut self, pool: &HugePool, bytes: usize) -> Result<PoolMemory, String> {
         if let Ok(memory) = PoolMemory::map(bytes, pool.page_bytes) {
             return Ok(memory);
         }

@@ -15,7 +15,7 @@ pub(super) fn run(global: &Global) -> anyhow::Result<Outcome> {
     let interval = host.interval(&scope, || anyhow::Ok(()))?;
     let shown = match global.json {
         true => serde_json::to_string_pretty(&PROFILES)? + "\n",
-        false => text::thp_profiles(&interval.end.knobs, screen::look(global)),
+        false => text::thp_profiles(&interval.end.knobs, screen::text_style(global)),
     };
     output::answer(global, &shown)?;
     Ok(Outcome::Done)

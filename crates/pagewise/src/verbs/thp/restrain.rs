@@ -30,7 +30,7 @@ pub(super) fn run(
     let host = input::open(global)?.without_start();
     let scope = Scope { settings: false, ..Scope::everything(std::time::Duration::ZERO) };
     let interval = host.interval(&scope, || anyhow::Ok(()))?;
-    let whom = whom::of(&wanted.whose, &interval.end)?.unwrap_or_default();
+    let whom = whom::resolve(&wanted.whose, &interval.end)?.unwrap_or_default();
     let stop = Stop::listen()?;
     let confinement = match wanted.split {
         true => Confinement::for_splitting(),
@@ -45,7 +45,7 @@ pub(super) fn run(
     };
     let shown = match global.json {
         true => json::restrain(&done),
-        false => text::restrain(&done, screen::look(global)),
+        false => text::restrain(&done, screen::text_style(global)),
     };
     output::answer(global, &shown)?;
     Ok(Outcome::Done)
@@ -60,7 +60,7 @@ fn all(
 ) -> anyhow::Result<Restrain> {
     let mut restrain = Restrain::default();
     for (pid, name) in &whom.processes {
-        let looked = one(host, *pid, block(snapshot), wanted, stop, &mut restrain);
+        let looked = restrain_process(host, *pid, block(snapshot), wanted, stop, &mut restrain);
         let left_out = match looked {
             Err(error) if whom.processes.len() == 1 => return Err(error),
             other => other.err().map(|error| format!("{error:#}")),
@@ -77,7 +77,7 @@ struct HugePageState {
     zeros: u32,
 }
 
-fn one(
+fn restrain_process(
     host: &HostRoot,
     pid: u32,
     block: u64,

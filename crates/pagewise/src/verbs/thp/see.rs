@@ -34,12 +34,12 @@ pub(super) fn run(global: &Global, wanted: &Thp, started: CostMeter) -> anyhow::
         let _shown = Spinner::start(global, global.interval);
         interrupt::wait(global.interval)
     })?;
-    let whom = whom::of(whose, &interval.end)?;
+    let whom = whom::resolve(whose, &interval.end)?;
     let pids = whom.as_ref().map(|whom| pids(&whom.processes));
     let counted = |time| walks::count(global, &host.end, pids.as_deref(), time);
     let walks = wanted.page_walks.map(counted).transpose()?;
     let (looked, not_looked) = match &whom {
-        Some(whom) if host.end.is_live() => look(&whom.processes, &interval),
+        Some(whom) if host.end.is_live() => read_coverage(&whom.processes, &interval),
         Some(_) => (Vec::new(), vec![RECORDED.to_owned()]),
         None => (Vec::new(), Vec::new()),
     };
@@ -62,7 +62,10 @@ fn pids(processes: &[(u32, Name)]) -> Vec<u32> {
     processes.iter().map(|(pid, _)| *pid).collect()
 }
 
-fn look(processes: &[(u32, Name)], interval: &Interval) -> (Vec<ProcessCoverage>, Vec<String>) {
+fn read_coverage(
+    processes: &[(u32, Name)],
+    interval: &Interval,
+) -> (Vec<ProcessCoverage>, Vec<String>) {
     let (mut looked, mut not) = (Vec::new(), Vec::new());
     let size = block(&interval.end);
     for (pid, name) in processes.iter().take(MOST) {
@@ -82,7 +85,7 @@ fn look(processes: &[(u32, Name)], interval: &Interval) -> (Vec<ProcessCoverage>
 fn show(global: &Global, seen: &HugeSeen<'_>) -> anyhow::Result<()> {
     let shown = match global.json {
         true => json::thp(seen),
-        false => text::thp(seen, screen::look(global)),
+        false => text::thp(seen, screen::text_style(global)),
     };
     output::answer(global, &shown)?;
     if global.verbose {

@@ -18,7 +18,10 @@ pub(super) struct ThpTargets {
 }
 
 /// `None` where nobody in particular was named.
-pub(super) fn of(whose: &TargetArgs, snapshot: &Snapshot) -> anyhow::Result<Option<ThpTargets>> {
+pub(super) fn resolve(
+    whose: &TargetArgs,
+    snapshot: &Snapshot,
+) -> anyhow::Result<Option<ThpTargets>> {
     let all = &snapshot.processes.list;
     if let Some(path) = &whose.cgroup {
         return in_cgroup(path, snapshot).map(Some);
@@ -112,7 +115,7 @@ mod tests {
     }
 
     fn pids(whose: &TargetArgs) -> Vec<u32> {
-        let whom = of(whose, &host()).unwrap().unwrap();
+        let whom = resolve(whose, &host()).unwrap().unwrap();
         whom.processes.iter().map(|(pid, _)| *pid).collect()
     }
 
@@ -127,13 +130,15 @@ mod tests {
         assert_eq!(pids(&group("/sys/fs/cgroup/memory/a/b")), [3]);
         assert_eq!(pids(&TargetArgs { name: Some("redis*".to_owned()), ..nobody() }), [2, 3]);
         assert_eq!(pids(&TargetArgs { pid: vec![4], ..nobody() }), [4]);
-        assert!(of(&nobody(), &host()).unwrap().is_none());
+        assert!(resolve(&nobody(), &host()).unwrap().is_none());
     }
 
     #[test]
     fn who_is_not_there_is_named() {
-        let error = of(&TargetArgs { pid: vec![9], ..nobody() }, &host()).unwrap_err();
+        let error = resolve(&TargetArgs { pid: vec![9], ..nobody() }, &host()).unwrap_err();
         assert_eq!(error.to_string(), "process 9: it has ended, or has no memory of its own");
-        assert!(of(&TargetArgs { name: Some("nobody".to_owned()), ..nobody() }, &host()).is_err());
+        assert!(
+            resolve(&TargetArgs { name: Some("nobody".to_owned()), ..nobody() }, &host()).is_err()
+        );
     }
 }

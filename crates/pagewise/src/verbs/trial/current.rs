@@ -9,7 +9,7 @@ use pagewise_model::{TrialArm, TrialSetting};
 
 /// Whether both arms come to the same here: what one sets is what the other sets, or what there is.
 pub(super) fn same_here(a: &TrialArm, b: &TrialArm, knobs: &[KnobReading]) -> bool {
-    let is_met = |set: &TrialSetting, by: &TrialArm| match of(by, &set.knob) {
+    let is_met = |set: &TrialSetting, by: &TrialArm| match setting_of(by, &set.knob) {
         Some(other) => other.value == set.value,
         None => is_current(set, knobs),
     };
@@ -25,7 +25,7 @@ pub(super) fn unchanged(arm: &TrialArm, knobs: &[KnobReading]) -> Option<String>
     (same && !arm.settings.is_empty()).then(|| told().collect::<Vec<_>>().join(", "))
 }
 
-fn of<'a>(arm: &'a TrialArm, knob: &str) -> Option<&'a TrialSetting> {
+fn setting_of<'a>(arm: &'a TrialArm, knob: &str) -> Option<&'a TrialSetting> {
     arm.settings.iter().find(|set| set.knob == knob)
 }
 

@@ -84,7 +84,7 @@ fn conducted(
 ) -> ExperimentRuns {
     let shown = Measuring::start(global, "trial");
     let mut heard = |heard: ExperimentEvent<'_>| match heard {
-        ExperimentEvent::Begins { run, of, .. } => shown.of(run - 1, of),
+        ExperimentEvent::Begins { run, of, .. } => shown.show_count(run - 1, of),
         ExperimentEvent::Ran(run) => {
             if let Some(folder) = &mut folder {
                 folder.run(run);
@@ -167,7 +167,7 @@ fn own_cost(started: CostMeter, machine: &Interval, runs: &[TrialRun]) -> Cost {
 fn show(global: &Global, tried: &TrialReport<'_>) -> anyhow::Result<()> {
     let shown = match global.json {
         true => json::trial(tried),
-        false => text::trial(tried, screen::look(global)),
+        false => text::trial(tried, screen::text_style(global)),
     };
     output::answer(global, &shown)?;
     if global.verbose {

@@ -24,7 +24,7 @@ pub(super) struct Allowed<'a> {
 }
 
 impl<'a> Allowed<'a> {
-    pub(super) fn of(host: &'a Snapshot, pid: u32) -> Self {
+    pub(super) fn select(host: &'a Snapshot, pid: u32) -> Self {
         let process = host.processes.list.iter().find(|process| process.pid == pid);
         Self {
             switched_off: process.is_some_and(|found| found.thp_allowed.get() == Some(false)),

@@ -26,7 +26,7 @@ pub(super) fn print(page: &mut Page, seen: &HugeSeen<'_>) {
     }
     processes(page, &huge::processes(seen), &seen.interval.end);
     for process in seen.looked {
-        looked::print(page, process, Allowed::of(&seen.interval.end, process.pid));
+        looked::print(page, process, Allowed::select(&seen.interval.end, process.pid));
     }
     for why in seen.not_looked {
         page.prose(2, Role::Warning, why);

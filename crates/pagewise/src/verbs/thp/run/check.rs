@@ -40,14 +40,14 @@ impl Check {
     pub(super) fn begin(self, pid: u32) {
         let look = move || {
             std::thread::sleep(self.wait);
-            let told = [self.look(pid), self.arenas(pid)];
+            let told = [self.read_output(pid), self.arenas(pid)];
             told.iter().flatten().filter(|_| !self.quiet).for_each(output::message);
         };
         // where there can be no thread the command runs all the same
         let _ = std::thread::Builder::new().name("check".to_owned()).spawn(look);
     }
 
-    fn look(&self, pid: u32) -> Option<String> {
+    fn read_output(&self, pid: u32) -> Option<String> {
         let found = coverage::share(pid, self.block).ok()?;
         let came = found.percent().map(Percent::get).is_some_and(|share| share >= ENOUGH);
         if self.switch != Switch::On || came {

@@ -70,7 +70,7 @@ const ROWS: [Row; 7] = [
 ];
 
 /// Names and values to set. "Only advised" leaves the allocators as they are: those that ask, ask.
-pub(super) fn of(
+pub(super) fn build(
     switch: Switch,
     allocator: Allocator,
     has: impl Fn(&str) -> Option<String>,
@@ -105,7 +105,7 @@ mod tests {
         let has = |name: &str| {
             had.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };
-        of(switch, allocator, has)
+        build(switch, allocator, has)
     }
 
     fn get(set: &[(&'static str, String)], name: &str) -> Option<String> {

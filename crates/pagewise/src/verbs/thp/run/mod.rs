@@ -30,11 +30,11 @@ pub(super) enum Switch {
 pub(super) fn run(global: &Global, wanted: &RunArgs) -> anyhow::Result<Outcome> {
     super::refuse_recording(global, "thp run")?;
     let switch = switch(wanted, std::env::var("PAGEWISE_THP").ok().as_deref())?;
-    let program = program::of(&wanted.command);
+    let program = program::inspect(&wanted.command);
     let host = input::open(global)?.without_start();
     let seen = host.interval(&Scope::glance(), || anyhow::Ok(()))?.end;
     tell_kernel(switch, &seen)?;
-    let mut set = environment::of(switch, program.allocator, |name| std::env::var(name).ok());
+    let mut set = environment::build(switch, program.allocator, |name| std::env::var(name).ok());
     set.extend(wanted.arenas.map(|count| (environment::ARENAS, count.to_string())));
     if wanted.check.is_zero() {
         return start::become_it(&wanted.command, &set);

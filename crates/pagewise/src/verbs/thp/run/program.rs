@@ -48,7 +48,7 @@ pub(super) struct Program {
     pub(super) allocator: Allocator,
 }
 
-pub(super) fn of(command: &[String]) -> Program {
+pub(super) fn inspect(command: &[String]) -> Program {
     let preloaded = std::env::var("LD_PRELOAD").unwrap_or_default();
     let file = command.first().and_then(|name| found(name)).and_then(|path| head(&path));
     let allocator = named(preloaded.as_bytes());
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn our_own_program_is_found_and_judged() {
         let own = std::env::current_exe().unwrap();
-        let program = of(&[own.to_str().unwrap().to_owned()]);
+        let program = inspect(&[own.to_str().unwrap().to_owned()]);
         // this very file holds every mark as text: it must be one of them, and no panic
         assert!(!program.allocator.name().is_empty());
         assert!(found("sh").is_some() && found("no-such-program-anywhere").is_none());
