@@ -45,8 +45,8 @@ use pagewise_lab::fuzzing::{LONGEST_EVIDENCE, TARGETS, evidences, judged};
 use pagewise_model::{Cost, Snapshot};
 use pagewise_observe::HostRoot;
 use pagewise_observe::parsers::{PARSERS, Parser};
-use pagewise_report::text::Look;
-use pagewise_report::{Tried, html, json, text};
+use pagewise_report::text::TextStyle;
+use pagewise_report::{TrialReport, html, json, text};
 
 /// Readers put several files together, of which some are long.
 const LONGEST_HOST: usize = 16384;
@@ -96,7 +96,7 @@ static CHOSEN: LazyLock<Target> =
 
 fn replay(input: &[u8]) {
     let Some((recorded, trial, _)) = judged(input) else { return };
-    let tried = Tried {
+    let tried = TrialReport {
         name: recorded.name.as_deref(),
         snapshot: &Snapshot::default(),
         trial: &trial,
@@ -104,7 +104,7 @@ fn replay(input: &[u8]) {
         evidence: Some(Path::new("fuzz")),
         cost: Cost::default(),
     };
-    let page = text::trial(&tried, Look { width: 80, colour: false });
+    let page = text::trial(&tried, TextStyle { width: 80, colour: false });
     assert!(!page.contains(['\x1b', '\u{9b}']), "escapes are shown");
     std::hint::black_box((page, html::trial(&tried), json::trial(&tried)));
 }

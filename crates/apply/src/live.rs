@@ -409,8 +409,5 @@ fn run(program: &str, arguments: &[&str]) -> io::Result<()> {
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let said = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>();
-    Err(io::Error::other(match said.is_empty() {
-        true => output.status.to_string(),
-        false => said.join("; "),
-    }))
+    Err(io::Error::other(if said.is_empty() { output.status.to_string() } else { said.join("; ") }))
 }

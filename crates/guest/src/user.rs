@@ -125,9 +125,10 @@ mod tests {
     #[test]
     fn root_is_somebody_else_each_time() {
         let [one, two] = [User::without_rights(), User::without_rights()];
-        match rustix::process::geteuid().is_root() {
-            true => assert!(one != User::Ourselves && (one != two || one.number() == Some(NOBODY))),
-            false => assert_eq!((one, two), (User::Ourselves, User::Ourselves)),
+        if rustix::process::geteuid().is_root() {
+            assert!(one != User::Ourselves && (one != two || one.number() == Some(NOBODY)));
+        } else {
+            assert_eq!((one, two), (User::Ourselves, User::Ourselves));
         }
     }
 }

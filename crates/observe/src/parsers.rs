@@ -67,9 +67,12 @@ impl Parser {
         if let Read::Bytes(_, sample) = self.read {
             return Some(sample());
         }
-        let answer = |path: &str| match is_private(path) || is_log(path) && host.is_live() {
-            true => Err(Refusal::Absent("private".into())),
-            false => host.bytes(path),
+        let answer = |path: &str| {
+            if is_private(path) || is_log(path) && host.is_live() {
+                Err(Refusal::Absent("private".into()))
+            } else {
+                host.bytes(path)
+            }
         };
         let answers: Vec<_> = self.paths.iter().map(|path| answer(path)).collect();
         let parts = answers.iter().map(|answer| match answer {

@@ -142,9 +142,10 @@ impl Stream {
     }
 
     fn push(&mut self, mark: u64, page: usize, halvings: u32) {
-        match is_kept(mark, halvings) {
-            true => self.marks.push(mark),
-            false => leave_out(&mut self.left_out, mark, page),
+        if is_kept(mark, halvings) {
+            self.marks.push(mark);
+        } else {
+            leave_out(&mut self.left_out, mark, page);
         }
     }
 

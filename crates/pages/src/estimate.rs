@@ -38,10 +38,8 @@ pub struct Origin {
 pub fn estimate(question: &Question, origin: Origin, tallies: &mut [Tally]) -> Estimate {
     let tally = Tally::of_all(question, tallies.iter());
     let all = Population::new(tally.sampled, origin.places.max(tally.sampled()));
-    let found = match all.is_sample() {
-        true => Reading::absent(NOT_ALL, Source::none()),
-        false => found(tallies),
-    };
+    let found =
+        if all.is_sample() { Reading::absent(NOT_ALL, Source::none()) } else { found(tallies) };
     let bytes = |pages: u64| Bytes::new(pages * question.page as u64);
     let algorithms = question.algorithms.iter().zip(&tally.algorithms);
     Estimate {
@@ -84,9 +82,10 @@ const NOT_ALL: &str = "a sample rarely meets both of a pair: --duplicates looks 
 fn found(tallies: &mut [Tally]) -> Reading<Found> {
     let mut sources: Vec<&mut Duplicates> =
         tallies.iter_mut().filter_map(|tally| tally.duplicates.as_mut()).collect();
-    match sources.is_empty() {
-        true => Reading::absent("pages were not told apart", Source::none()),
-        false => Reading::found(duplicates::found(&mut sources), Source::none()),
+    if sources.is_empty() {
+        Reading::absent("pages were not told apart", Source::none())
+    } else {
+        Reading::found(duplicates::found(&mut sources), Source::none())
     }
 }
 

@@ -93,9 +93,10 @@ impl Huge {
         HugeView {
             mapped_pages: found(self.mapped),
             zero_pages: found(self.zeros),
-            collapsible_ranges: match all.is_sample() {
-                true => absent("unknown from a sample; --exact reads every page"),
-                false => Reading::found(self.collapsible(per_range), Source::none()),
+            collapsible_ranges: if all.is_sample() {
+                absent("unknown from a sample; --exact reads every page")
+            } else {
+                Reading::found(self.collapsible(per_range), Source::none())
             },
         }
     }

@@ -59,9 +59,10 @@ impl Engine {
     /// others, as at the end of a file, is filled up with zeros by the caller.
     pub fn add(&mut self, page: &[u8], place: PagePosition, tally: &mut Tally) {
         tally.sized += 1;
-        match self.filled(page, place, tally) {
-            true => tally.algorithms.iter_mut().for_each(|stores| stores.nothing(place.share)),
-            false => self.size(page, place, tally),
+        if self.filled(page, place, tally) {
+            tally.algorithms.iter_mut().for_each(|stores| stores.nothing(place.share));
+        } else {
+            self.size(page, place, tally);
         }
     }
 

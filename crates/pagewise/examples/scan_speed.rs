@@ -115,9 +115,12 @@ fn looked(
     let mut sampler = open(&host, &Target::Process(std::process::id()), options)?;
     let worker = || {
         let (mut engine, mut tally) = (Engine::new(&question), Tally::new(&question));
-        move |_: &Origin, page: &[u8]| match bare {
-            true => _ = black_box(page),
-            false => engine.add(page, PagePosition::default(), &mut tally),
+        move |_: &Origin, page: &[u8]| {
+            if bare {
+                _ = black_box(page);
+            } else {
+                engine.add(page, PagePosition::default(), &mut tally);
+            }
         }
     };
     let mut workers: Vec<_> = (0..threads).map(|_| worker()).collect();

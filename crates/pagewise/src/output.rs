@@ -184,9 +184,10 @@ pub(crate) fn given_up(path: &Path, error: &std::io::Error) -> anyhow::Error {
 pub(crate) fn not_filled(error: &std::io::Error) -> anyhow::Error {
     let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge];
     let what = format!("{error}; the unfinished file was removed");
-    match full.contains(&error.kind()) {
-        true => Advised { what, next: "free some space, or name a place on another disk" }.into(),
-        false => anyhow::Error::msg(what),
+    if full.contains(&error.kind()) {
+        Advised { what, next: "free some space, or name a place on another disk" }.into()
+    } else {
+        anyhow::Error::msg(what)
     }
 }
 

@@ -119,7 +119,7 @@ impl Region {
         // SAFETY: `at` has checked that the page lies within the mapping, which may be written and is
         // borrowed for this alone; `bytes` is as long as a page, and elsewhere.
         unsafe {
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.page_address(page), self.page)
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.page_address(page), self.page);
         };
     }
 
@@ -176,7 +176,7 @@ impl Region {
         assert_eq!(to.len(), self.page, "a whole page");
         // SAFETY: as for `fill`, the other way; a file's page can be read as it is ours alone.
         unsafe {
-            std::ptr::copy_nonoverlapping(self.page_address(page), to.as_mut_ptr(), self.page)
+            std::ptr::copy_nonoverlapping(self.page_address(page), to.as_mut_ptr(), self.page);
         };
     }
 

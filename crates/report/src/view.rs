@@ -159,10 +159,11 @@ impl ProcessView {
             return self.fields.clone();
         }
         use Field::{Command, Growth, Pid, Pss, Resident, Swap, Unit, User};
-        let mut fields = match self.command_lines.is_empty() {
-            true => vec![Pid, User, Command, Unit, Resident, Pss, Swap, Growth],
-            // a command line needs the room that is left
-            false => vec![Pid, User, Pss, Swap, Growth],
+        let mut fields = if self.command_lines.is_empty() {
+            vec![Pid, User, Command, Unit, Resident, Pss, Swap, Growth]
+        } else {
+            // A command line needs the room that is left.
+            vec![Pid, User, Pss, Swap, Growth]
         };
         match self.sort {
             Sort::Cpu => fields.push(Field::Cpu),

@@ -92,9 +92,10 @@ pub(crate) fn is_counted(moments: &[WatchSample]) -> bool {
 /// From one moment to a later one; none where too little was used to say.
 fn between(before: &WatchSample, after: &WatchSample, counted: bool) -> Option<f64> {
     let cpu = after.cpu_seconds? - before.cpu_seconds?;
-    let units = match counted {
-        true => after.requests?.checked_sub(before.requests?)? as f64,
-        false => after.seconds - before.seconds,
+    let units = if counted {
+        after.requests?.checked_sub(before.requests?)? as f64
+    } else {
+        after.seconds - before.seconds
     };
     (units > 0.0 && cpu >= LEAST - 1e-9).then(|| cpu / units)
 }

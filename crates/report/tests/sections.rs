@@ -217,10 +217,8 @@ fn the_disk_under_a_tier_is_told_in_short() {
     let kind = |rotational: bool, guest: bool| {
         let mut end = rich();
         end.tiers[0].disk.rotational = host::found(rotational, "/sys/block/x/queue/rotational");
-        end.host.virtualization = match guest {
-            true => host::found(Name::from("kvm"), "/sys/x"),
-            false => host::none("/sys/x"),
-        };
+        end.host.virtualization =
+            if guest { host::found(Name::from("kvm"), "/sys/x") } else { host::none("/sys/x") };
         let text = report_of(end, &[]);
         let line = text.lines().find(|line| line.contains("/swapfile  ")).unwrap().to_owned();
         line.split_whitespace().nth(2).unwrap().to_owned()

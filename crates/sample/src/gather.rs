@@ -356,9 +356,10 @@ impl Searcher {
             return Err(why);
         }
         let ours = rustix::process::geteuid().as_raw();
-        match self.others || is_ours(stat.identity.pid, ours).ok_or(WhyUnread::Gone)? {
-            true => Ok(()),
-            false => Err(WhyUnread::OtherUser),
+        if self.others || is_ours(stat.identity.pid, ours).ok_or(WhyUnread::Gone)? {
+            Ok(())
+        } else {
+            Err(WhyUnread::OtherUser)
         }
     }
 

@@ -272,9 +272,10 @@ mod tests {
             for page in spans.flat_map(|span| span.first..span.end()) {
                 let entry = own.entry(part, *pid, page);
                 let is_shared = !entry.is_exclusive() && !entry.is_of_file();
-                sum += match is_shared {
-                    true => sharers.share(part, page, entry.frame(), &mut neighbours),
-                    false => 1.0,
+                sum += if is_shared {
+                    sharers.share(part, page, entry.frame(), &mut neighbours)
+                } else {
+                    1.0
                 };
             }
         }

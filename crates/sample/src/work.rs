@@ -213,9 +213,10 @@ impl<V: Visit> Worker<'_, '_, V> {
         for ((wanted, fate), page) in wanted.iter().zip(&self.fates).zip(pages) {
             if let ReadOutcome::Read { exclusive, frame } = *fate {
                 let PageRequest { page: number, kind, huge } = *wanted;
-                let share = match kind == PageKind::Anonymous && !exclusive {
-                    true => self.bench.sharers.share(part, number, frame, &mut self.neighbours),
-                    false => 1.0,
+                let share = if kind == PageKind::Anonymous && !exclusive {
+                    self.bench.sharers.share(part, number, frame, &mut self.neighbours)
+                } else {
+                    1.0
                 };
                 let origin = Origin { part, page: number, kind, exclusive, share, huge };
                 self.visit.page(&origin, page);

@@ -83,9 +83,10 @@ pub(crate) fn comparable(metric: &Metric, values: &[f64]) -> Vec<f64> {
 }
 
 fn lack(a: &[f64], b: &[f64]) -> String {
-    match a.is_empty() || b.is_empty() {
-        true => "no pair of it is complete".to_owned(),
-        false => "a ratio needs values above zero".to_owned(),
+    if a.is_empty() || b.is_empty() {
+        "no pair of it is complete".to_owned()
+    } else {
+        "a ratio needs values above zero".to_owned()
     }
 }
 

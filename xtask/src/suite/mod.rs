@@ -193,9 +193,12 @@ fn remember_times(finished: &[Finished], times: &mut Times) -> Vec<(String, f64)
     for one in finished.iter().filter(|one| one.outcome.state == State::Passed) {
         times.set(&one.name, one.seconds);
         let program = one.name.trim_start_matches("unit tests of ");
-        let named = |(test, seconds): &(String, f64)| match one.name.ends_with(test.as_str()) {
-            true => (one.name.clone(), *seconds),
-            false => (format!("{program}: {test}"), *seconds),
+        let named = |(test, seconds): &(String, f64)| {
+            if one.name.ends_with(test.as_str()) {
+                (one.name.clone(), *seconds)
+            } else {
+                (format!("{program}: {test}"), *seconds)
+            }
         };
         tests.extend(one.outcome.tests.seconds.iter().map(named));
     }

@@ -244,9 +244,10 @@ fn built(name: &str, targets: Targets) -> Result<(Outcome, Vec<TestProgram>)> {
 /// A program's tests, where it has any that are wanted.
 fn unit_job(setting: &Setting, program: TestProgram) -> Result<Option<Job>> {
     // Named on purpose, a test of a step is run as any other.
-    let (tests, others) = match setting.names.is_empty() {
-        true => program.tests_outside_steps()?,
-        false => (program.tests()?, false),
+    let (tests, others) = if setting.names.is_empty() {
+        program.tests_outside_steps()?
+    } else {
+        (program.tests()?, false)
     };
     let all = tests.len();
     let wanted: Vec<String> = tests.into_iter().filter(|name| setting.wants(name)).collect();
@@ -350,9 +351,10 @@ fn root_jobs(setting: &Arc<Setting>, programs: &[TestProgram]) -> Result<Vec<Job
     if setting.names.is_empty() {
         jobs.push(kills(setting)?);
     }
-    let (tests, _) = match setting.names.is_empty() {
-        true => guest.tests_outside_steps()?,
-        false => (guest.tests()?, false),
+    let (tests, _) = if setting.names.is_empty() {
+        guest.tests_outside_steps()?
+    } else {
+        (guest.tests()?, false)
     };
     for name in tests.iter().filter(|name| setting.wants(name)) {
         let (setting, guest, test) = (Arc::clone(setting), guest.clone(), name.clone());

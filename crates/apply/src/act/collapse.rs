@@ -171,10 +171,8 @@ impl<'a> Act<'a> {
         }
         self.done.left_alone = left;
         let before = self.done.collapsed;
-        let halted = match self.wish.dry_run {
-            true => self.would(&found),
-            false => self.blocks(&found, tell)?,
-        };
+        let halted =
+            if self.wish.dry_run { self.would(&found) } else { self.blocks(&found, tell)? };
         self.done.passes += u64::from(self.done.collapsed > before);
         if let Some((why, reached)) = halted {
             self.done.left_alone.not_reached += (found.len() - reached) as u64;
@@ -454,9 +452,10 @@ fn measured(
     let sizes = living.map(|subject| alive(proportional(subject.pid)));
     let sizes: Result<Vec<Option<Bytes>>, ActError> = sizes.collect();
     let known: Vec<Bytes> = sizes?.into_iter().flatten().collect();
-    match known.is_empty() {
-        true => Err(ActError::Look(LookError::Gone(subjects.first().map_or(0, |it| it.pid)))),
-        false => Ok(known.into_iter().sum()),
+    if known.is_empty() {
+        Err(ActError::Look(LookError::Gone(subjects.first().map_or(0, |it| it.pid))))
+    } else {
+        Ok(known.into_iter().sum())
     }
 }
 

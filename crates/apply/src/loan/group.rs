@@ -39,9 +39,10 @@ fn home(hands: &dyn HostOps, mount: &str, unified: bool) -> Option<String> {
     let path = text.lines().find_map(|line| {
         let mut columns = line.splitn(3, ':').skip(1);
         let (controllers, path) = (columns.next()?, columns.next()?);
-        let is_it = match unified {
-            true => controllers.is_empty(),
-            false => controllers.split(',').any(|controller| controller == MEMORY),
+        let is_it = if unified {
+            controllers.is_empty()
+        } else {
+            controllers.split(',').any(|controller| controller == MEMORY)
         };
         is_it.then_some(path)
     })?;

@@ -161,9 +161,10 @@ mod tests {
         fn note(&self, direction: Direction, at: u64, length: usize) -> io::Result<usize> {
             let mut requests = self.requests.lock().unwrap();
             requests.push((direction, at, length));
-            match requests.len() > self.fails_after {
-                true => Err(io::Error::other("the device is gone")),
-                false => Ok(usize::try_from(at).unwrap()),
+            if requests.len() > self.fails_after {
+                Err(io::Error::other("the device is gone"))
+            } else {
+                Ok(usize::try_from(at).unwrap())
             }
         }
     }

@@ -88,9 +88,10 @@ impl<'a> Field<'a> {
 
     /// The time of half of the requests; the mean where the clock is too coarse to tell them apart.
     fn typical(&self) -> fn(&Round) -> f64 {
-        match self.bench.noise.clock_step_ns.is_none_or(|step| step > COARSE_NS) {
-            true => |round| round.mean_ns,
-            false => |round| round.p50_ns,
+        if self.bench.noise.clock_step_ns.is_none_or(|step| step > COARSE_NS) {
+            |round| round.mean_ns
+        } else {
+            |round| round.p50_ns
         }
     }
 

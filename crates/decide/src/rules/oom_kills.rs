@@ -250,10 +250,7 @@ fn told(now: Option<&Change>, groups: &[&Cgroup]) -> String {
         Some(format!("{} in {}", count(group.events.oom_kill.get()?), group.path))
     });
     let named: Vec<String> = named.collect();
-    match named.is_empty() {
-        true => now,
-        false => format!("{now}; killed in cgroups: {}", named.join(", ")),
-    }
+    if named.is_empty() { now } else { format!("{now}; killed in cgroups: {}", named.join(", ")) }
 }
 
 /// Groups in which somebody was killed, the innermost: a group counts for those below it, too.

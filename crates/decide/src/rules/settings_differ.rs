@@ -96,9 +96,10 @@ fn not_in_force(host: &Snapshot) -> Option<Finding> {
             .done(),
         next: vec![
             writes_and(format!("sudo sysctl {name}={}", quoted(wanted)), &back),
-            match is_of_tuned(first.wanted) {
-                true => "tuned-adm verify".to_owned(),
-                false => "systemctl status systemd-sysctl".to_owned(),
+            if is_of_tuned(first.wanted) {
+                "tuned-adm verify".to_owned()
+            } else {
+                "systemctl status systemd-sysctl".to_owned()
             },
         ],
     })

@@ -46,12 +46,13 @@ fn check(disk: &Path) -> Result<(), Error> {
     program::output("e2fsck", command.arg("-fn").arg(disk))?;
     let mut command = Command::new(program::find_for_root("debugfs", PACKAGE)?);
     let listed = program::output("debugfs", command.args(["-R", "stat /usr/bin"]).arg(disk))?;
-    match listed.lines().any(|line| words(line).starts_with(&["User:", "0", "Group:", "0"])) {
-        true => Ok(()),
-        false => Err(Error::Failed {
+    if listed.lines().any(|line| words(line).starts_with(&["User:", "0", "Group:", "0"])) {
+        Ok(())
+    } else {
+        Err(Error::Failed {
             program: "debugfs".to_owned(),
             said: "the files of the new disk do not belong to root".to_owned(),
-        }),
+        })
     }
 }
 

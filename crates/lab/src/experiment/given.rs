@@ -220,10 +220,7 @@ mod tests {
         fn areas_are_read_one_by_one(sizes in proptest::collection::vec((1u64..4096, any::<bool>()), 1..5)) {
             let (texts, areas): (Vec<String>, Vec<TrialSwap>) = sizes
                 .into_iter()
-                .map(|(mib, is_file)| match is_file {
-                    true => (format!("file:{mib}M"), file(mib)),
-                    false => (format!("zram:{mib}M:lzo-rle"), zram(mib, Some("lzo-rle"))),
-                })
+                .map(|(mib, is_file)| if is_file { (format!("file:{mib}M"), file(mib)) } else { (format!("zram:{mib}M:lzo-rle"), zram(mib, Some("lzo-rle"))) })
                 .unzip();
             prop_assert_eq!(swap(&texts.join("+")), Ok(areas));
         }

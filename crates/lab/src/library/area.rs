@@ -48,10 +48,7 @@ impl Area {
             (None, None, true) => TrialSwap::Device { path: DISK.to_owned(), priority },
             _ => return Err("expected one of zram, file and disk in each area of swap".to_owned()),
         };
-        match of_zram {
-            true => Err("algorithm and limit are of zram alone".to_owned()),
-            false => Ok(area),
-        }
+        if of_zram { Err("algorithm and limit are of zram alone".to_owned()) } else { Ok(area) }
     }
 }
 

@@ -304,9 +304,10 @@ fn experiment(
     let measure = file.parts.measure.get_ref();
     let wrong = |what: String| file.wrong(&file.parts.measure, what);
     let limit = file.parts.machine.as_ref().and_then(|machine| machine.get_ref().limit);
-    let (pairs, warm_up) = match choice.preview {
-        true => (PREVIEW_PAIRS, 0),
-        false => (choice.pairs.unwrap_or(measure.pairs), measure.warm_up),
+    let (pairs, warm_up) = if choice.preview {
+        (PREVIEW_PAIRS, 0)
+    } else {
+        (choice.pairs.unwrap_or(measure.pairs), measure.warm_up)
     };
     let experiment = Experiment {
         command,

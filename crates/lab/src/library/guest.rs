@@ -108,7 +108,7 @@ pub fn run_in_guest(
     let mut said = GuestMessages::default();
     let run = qemu::run(&guest, kernel, cache, stop, &mut |what| match what {
         qemu::GuestEvent::Chosen(accelerator) => {
-            hear(CellEvent::Clock(clock(machine, accelerator)))
+            hear(CellEvent::Clock(clock(machine, accelerator)));
         }
         qemu::GuestEvent::Output(Stream::Out, bytes) => {
             for told in said.lines.add(&bytes) {
@@ -173,12 +173,11 @@ impl GuestMessages {
 fn described(cell: &Cell, machine: &Machine, program: &Path) -> Result<Guest, Error> {
     let mut disks: Vec<Disk> = machine.disk.into_iter().map(Disk::Empty).collect();
     let size = scratch::size(cell);
-    let scratch = match machine.count {
-        true => Scratch::Zram(size.get()),
-        false => {
-            disks.push(Disk::Empty(size));
-            Scratch::Disk(scratch::disk(disks.len() - 1))
-        }
+    let scratch = if machine.count {
+        Scratch::Zram(size.get())
+    } else {
+        disks.push(Disk::Empty(size));
+        Scratch::Disk(scratch::disk(disks.len() - 1))
     };
     let inside = GuestTask { experiment: cell.experiment.clone(), scratch };
     let text = serde_json::to_vec(&inside).unwrap_or_default();

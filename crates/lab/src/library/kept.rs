@@ -57,9 +57,10 @@ pub fn cells_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
     let named = |name: String| (name.clone(), folder.join(name));
     let cells = index.cells.iter().filter(plain).cloned().map(named);
     let begun: Vec<_> = cells.filter(|(_, path)| path.join(EXPERIMENT).exists()).collect();
-    match begun.is_empty() {
-        true => Err(unusable("none of its cells was begun".to_owned())),
-        false => Ok(begun),
+    if begun.is_empty() {
+        Err(unusable("none of its cells was begun".to_owned()))
+    } else {
+        Ok(begun)
     }
 }
 

@@ -99,9 +99,10 @@ impl Memory {
     pub fn block_at(&self, address: u64, scans: bool) -> Result<Block, LookError> {
         let mut filler = Filler::new(self, [address, address.saturating_add(self.block)]);
         let range = filler.range;
-        let walked = match scans {
-            true => self.scan(range, MappingKind::Anonymous, |run| filler.run(run)),
-            false => self.read(range, |run| filler.run(run)),
+        let walked = if scans {
+            self.scan(range, MappingKind::Anonymous, |run| filler.run(run))
+        } else {
+            self.read(range, |run| filler.run(run))
         };
         walked.map_err(|error| refused(self.pid, "pagemap", error))?;
         let empty = Block { address, ..Block::default() };
@@ -115,9 +116,10 @@ impl Memory {
         scans: bool,
         mut see: impl FnMut(&'a Mapping, &mut MappingSums),
     ) -> Result<(), LookError> {
-        let walked = match scans {
-            true => self.each_scanned(mappings, &mut see),
-            false => self.each_read(mappings, &mut see),
+        let walked = if scans {
+            self.each_scanned(mappings, &mut see)
+        } else {
+            self.each_read(mappings, &mut see)
         };
         walked.map_err(|error| refused(self.pid, "pagemap", error))
     }

@@ -77,9 +77,10 @@ pub fn charge(host: &HostRoot, path: &str) -> Option<Charge> {
         let text = host.bytes(&format!("{folder}/{name}")).ok()?;
         number(text.trim_ascii()).filter(|bytes| *bytes < 1 << 62).map(Bytes::new)
     };
-    let (current, limits) = match is_v2 {
-        true => (size("memory.current"), [limit("memory.high"), limit("memory.max")]),
-        false => (size("memory.usage_in_bytes"), [limit("memory.limit_in_bytes"), None]),
+    let (current, limits) = if is_v2 {
+        (size("memory.current"), [limit("memory.high"), limit("memory.max")])
+    } else {
+        (size("memory.usage_in_bytes"), [limit("memory.limit_in_bytes"), None])
     };
     Some(Charge { current: current.get()?, limit: limits.into_iter().flatten().min() })
 }

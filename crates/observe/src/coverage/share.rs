@@ -36,10 +36,8 @@ impl Share {
 pub fn share(pid: u32, block: u64) -> Result<Share, LookError> {
     let memory = Memory::open(pid, block)?;
     let size = |file, key| Ok(field(&text(pid, file)?, key).and_then(kib).unwrap_or_default());
-    let huge = match memory.can_scan() {
-        true => memory.huge()?,
-        false => size("smaps_rollup", b"AnonHugePages:")?,
-    };
+    let huge =
+        if memory.can_scan() { memory.huge()? } else { size("smaps_rollup", b"AnonHugePages:")? };
     let anon = size("status", b"RssAnon:")?.max(huge);
     Ok(Share { anon, huge })
 }

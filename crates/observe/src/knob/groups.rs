@@ -61,9 +61,10 @@ fn read_live(
     is_version_1: bool,
 ) -> Option<Reading<Name>> {
     let path = path_of(knob, group)?;
-    Some(match is_version_1 {
-        true => Reading::absent("cgroup v1 has no such setting", Source::file(absolute(&path))),
-        false => live(host, knob, &path),
+    Some(if is_version_1 {
+        Reading::absent("cgroup v1 has no such setting", Source::file(absolute(&path)))
+    } else {
+        live(host, knob, &path)
     })
 }
 

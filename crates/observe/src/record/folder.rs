@@ -107,9 +107,10 @@ fn type_of(root: &OwnedFd, path: &str) -> Result<FileType, Errno> {
 
 fn open_beneath(root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     // A link at the end of the path is refused by NO_SYMLINKS too, unless it is only looked at.
-    let resolve = match flags.contains(OFlags::NOFOLLOW) {
-        true => ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS,
-        false => ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+    let resolve = if flags.contains(OFlags::NOFOLLOW) {
+        ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS
+    } else {
+        ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS
     };
     rustix::fs::openat2(root, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve)
 }

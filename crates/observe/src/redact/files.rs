@@ -133,9 +133,10 @@ pub(super) fn command_line(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 
 fn is_parameter(name: &[u8], listed: &str) -> bool {
     let plain = |rest: &[u8]| rest.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'_');
-    match listed.ends_with('.') {
-        true => name.strip_prefix(listed.as_bytes()).is_some_and(plain),
-        false => name == listed.as_bytes(),
+    if listed.ends_with('.') {
+        name.strip_prefix(listed.as_bytes()).is_some_and(plain)
+    } else {
+        name == listed.as_bytes()
     }
 }
 

@@ -29,9 +29,10 @@ pub(super) fn run(
     let host = input::open(global)?;
     let interval = input::interval(&host, global)?;
     let looks_inside = !wanted.oom && pagewise_decide::contents_may_tell(&interval);
-    let estimates = match host.end.is_live() && looks_inside && room::has_for_contents() {
-        true => scan::glance(&host.end, &interval.end).unwrap_or_default(),
-        false => Vec::new(),
+    let estimates = if host.end.is_live() && looks_inside && room::has_for_contents() {
+        scan::glance(&host.end, &interval.end).unwrap_or_default()
+    } else {
+        Vec::new()
     };
     let mut all = super::findings(&interval, &estimates);
     if wanted.oom {

@@ -123,9 +123,10 @@ impl Page {
         answer: &Answer<'_>,
         text: impl FnOnce(&Answer<'_>, TextStyle) -> String,
     ) -> anyhow::Result<Printed> {
-        let shown = match global.json {
-            true => (self.json)(answer),
-            false => text(answer, screen::text_style(global)),
+        let shown = if global.json {
+            (self.json)(answer)
+        } else {
+            text(answer, screen::text_style(global))
         };
         output::answer(global, &shown)
     }

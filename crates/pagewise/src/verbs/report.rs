@@ -86,9 +86,10 @@ fn contents(
 fn view(wanted: &Report) -> View {
     let of_processes = wanted.sort.is_some() || !wanted.columns.is_empty() || wanted.args;
     let of_tables = of_processes || wanted.rows.is_some();
-    let sections = match wanted.only.is_empty() && of_tables {
-        true => vec![Section::Cgroups, Section::Processes],
-        false => wanted.only.clone(),
+    let sections = if wanted.only.is_empty() && of_tables {
+        vec![Section::Cgroups, Section::Processes]
+    } else {
+        wanted.only.clone()
     };
     let processes = of_processes.then(|| ProcessView {
         sort: wanted.sort.unwrap_or_default(),

@@ -69,9 +69,10 @@ fn from_difference(names: &[&str], width: usize, keep: NamePart) -> Vec<String> 
     let head = (width / 3).min(room.saturating_sub(longest));
     let head = if start > 0 { taken(names[0], head.min(names[0][..start].width())) } else { "" };
     let room = room - head.width();
-    let middles = match longest <= room {
-        true => names.iter().map(|name| grown(name, start, end, room)).collect(),
-        false => shortened(&parts, room, keep),
+    let middles = if longest <= room {
+        names.iter().map(|name| grown(name, start, end, room)).collect()
+    } else {
+        shortened(&parts, room, keep)
     };
     middles.into_iter().map(|middle| framed(head, start, &middle, end)).collect()
 }

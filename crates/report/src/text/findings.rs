@@ -25,10 +25,8 @@ pub(super) fn short(page: &mut Page, findings: &[Finding]) {
     if findings.len() > SHOWN {
         let rest = &findings[SHOWN..];
         let some_info = rest.iter().any(|finding| finding.severity == Severity::Info);
-        let command = match some_info {
-            true => "pagewise doctor --min-severity info",
-            false => "pagewise doctor",
-        };
+        let command =
+            if some_info { "pagewise doctor --min-severity info" } else { "pagewise doctor" };
         let start = Line::indented(2).plain(format!("and {} more:", count(rest.len() as u64)));
         page.gap();
         page.command(start, TITLE, command);

@@ -108,9 +108,10 @@ impl Span {
 
     fn styled(&self, text: &str, colour: bool) -> String {
         let style = self.role.style();
-        match colour && style != Style::new() && !text.trim().is_empty() {
-            true => format!("{style}{text}{style:#}"),
-            false => text.to_owned(),
+        if colour && style != Style::new() && !text.trim().is_empty() {
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
         }
     }
 }

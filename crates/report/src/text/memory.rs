@@ -202,9 +202,10 @@ fn compressed(snapshot: &Snapshot) -> Option<Bytes> {
 }
 
 fn compressed_meaning(snapshot: &Snapshot) -> &'static str {
-    match snapshot.zmerge.is_empty() {
-        true => "what zram and zswap hold, after compression",
-        false => "what zram, zmerge and zswap hold, after compression",
+    if snapshot.zmerge.is_empty() {
+        "what zram and zswap hold, after compression"
+    } else {
+        "what zram, zmerge and zswap hold, after compression"
     }
 }
 

@@ -69,9 +69,10 @@ fn memory(before: &Zram, after: &Zram) -> Vec<String> {
 }
 
 fn freed(was: Bytes, is: Bytes) -> String {
-    match is > was {
-        true => format!("{} more, written meanwhile", is.saturating_sub(was)),
-        false => format!("{} freed", was.saturating_sub(is)),
+    if is > was {
+        format!("{} more, written meanwhile", is.saturating_sub(was))
+    } else {
+        format!("{} freed", was.saturating_sub(is))
     }
 }
 

@@ -91,9 +91,10 @@ fn label(label: &str) -> Line {
 /// The time alone where it is of the same day as the reading.
 fn clock(at: Timestamp, today: Option<Timestamp>) -> String {
     let day = |time: Timestamp| time.strftime("%Y-%m-%d").to_string();
-    match today.is_some_and(|today| day(today) == day(at)) {
-        true => at.strftime("%H:%M:%S UTC").to_string(),
-        false => at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+    if today.is_some_and(|today| day(today) == day(at)) {
+        at.strftime("%H:%M:%S UTC").to_string()
+    } else {
+        at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
     }
 }
 

@@ -106,8 +106,5 @@ fn reading(processes: &Processes) -> String {
     let others: Vec<String> =
         others.map(|(number, why)| format!("{} {why}", count(*number))).collect();
     let read = format!("Proportional sizes were read of {}", plural(tally.read, "process"));
-    match others.is_empty() {
-        true => format!("{read}."),
-        false => format!("{read}; {}.", others.join(", ")),
-    }
+    if others.is_empty() { format!("{read}.") } else { format!("{read}; {}.", others.join(", ")) }
 }

@@ -22,9 +22,10 @@ pub(super) fn list(page: &mut Page, rules: &[RuleExplanation]) {
 
 /// `WARNING`, or `INFO to CRITICAL`.
 fn severities(rule: &RuleExplanation) -> String {
-    match rule.least == rule.most {
-        true => label(rule.most).to_owned(),
-        false => format!("{} to {}", label(rule.least), label(rule.most)),
+    if rule.least == rule.most {
+        label(rule.most).to_owned()
+    } else {
+        format!("{} to {}", label(rule.least), label(rule.most))
     }
 }
 

@@ -71,10 +71,7 @@ fn heading(page: &mut Page, whole: &Estimate, scanned: &ScanReport<'_>) {
         }
     };
     let [low, high] = whole.pages_interval.map(|pages| bytes(whole, pages));
-    let size = match low < high {
-        true => format!("{size} ({low} to {high})"),
-        false => size.to_string(),
-    };
+    let size = if low < high { format!("{size} ({low} to {high})") } else { size.to_string() };
     let mut items = vec![size, seen];
     items.extend(error(whole));
     items.push(format!("{:.2} s CPU", scanned.cost.cpu_seconds));

@@ -117,9 +117,8 @@ pub(crate) fn typed(command: &[String]) -> String {
     let plain = |word: &String| {
         !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_./=:,+%@".contains(c))
     };
-    let words = command.iter().map(|word| match plain(word) {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+    let words = command.iter().map(|word| {
+        if plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) }
     });
     words.collect::<Vec<_>>().join(" ")
 }

@@ -124,21 +124,21 @@ pub(crate) fn method(trial: &Trial) -> String {
         pairs => format!("{pairs} pairs"),
     };
     // arms in columns have no such figure
-    let paired = match trial.pairs > 0 && !crate::lineup::is_wide(trial) {
-        true => {
-            " What is paired: \"b against a\" is the middle of the ratios within pairs (Hodges and Lehmann); \
-             a and b are medians of all runs, so that their quotient may be another."
-        }
-        false => "",
+    let paired = if trial.pairs > 0 && !crate::lineup::is_wide(trial) {
+        " What is paired: \"b against a\" is the middle of the ratios within pairs (Hodges and Lehmann); \
+         a and b are medians of all runs, so that their quotient may be another."
+    } else {
+        ""
     };
     let warm_up = match trial.warm_up_runs {
         0 => "without warm-up".to_owned(),
         1 => "after a first run, which is discarded".to_owned(),
         runs => format!("after {runs} runs of warm-up, which are discarded"),
     };
-    let early = match trial.pairs < trial.planned_pairs && trial.stopped.is_none() {
-        true => format!(" (of {} at most: it was clear at a planned look)", trial.planned_pairs),
-        false => String::new(),
+    let early = if trial.pairs < trial.planned_pairs && trial.stopped.is_none() {
+        format!(" (of {} at most: it was clear at a planned look)", trial.planned_pairs)
+    } else {
+        String::new()
     };
     format!(
         "{pairs} in random order{early} {warm_up}; {} in all. Differences up to {} do not matter. \

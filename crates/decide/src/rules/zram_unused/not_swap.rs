@@ -65,9 +65,10 @@ fn no_size(host: &Snapshot, device: &Zram) -> Option<Step> {
 /// Its size, who says what it is used for, and that it stores nothing, which may be the same place.
 fn sized_and_empty(case: Case<'_>) -> EvidenceList {
     let (device, proof) = (case.device, EvidenceList::new().value(&case.device.disksize));
-    let proof = match device.used_as.source == device.mm_stat.original.source {
-        true => proof,
-        false => proof.named("used as", &device.used_as),
+    let proof = if device.used_as.source == device.mm_stat.original.source {
+        proof
+    } else {
+        proof.named("used as", &device.used_as)
     };
     proof.all(holds_nothing(case).done())
 }

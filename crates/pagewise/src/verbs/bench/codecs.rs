@@ -27,7 +27,7 @@ pub(super) fn measured(
     for candidate in candidates(setting) {
         match measure_codec(setting, &candidate, &drawn.pages) {
             Ok((store, filled)) => {
-                ready.push(FilledStore { candidate, store: Box::new(store), filled })
+                ready.push(FilledStore { candidate, store: Box::new(store), filled });
             }
             Err(why) => {
                 let what = candidate.shown();
@@ -51,9 +51,10 @@ fn candidates(setting: &Setting<'_>) -> Vec<Candidate> {
         level: algorithm.level(),
     };
     let all = DEFAULTS.into_iter().filter(|one| Packer::new(*one).is_some());
-    match setting.wanted.algorithm.is_empty() {
-        true => all.map(candidate).collect(),
-        false => setting.wanted.algorithm.clone(),
+    if setting.wanted.algorithm.is_empty() {
+        all.map(candidate).collect()
+    } else {
+        setting.wanted.algorithm.clone()
     }
 }
 

@@ -54,9 +54,10 @@ fn with(
     lender: &mut dyn Lender,
 ) -> anyhow::Result<BenchResults> {
     let times = Times::estimate(setting.wanted);
-    let candidates = match setting.wanted.algorithm.is_empty() {
-        true => offered(setting, lender).map_err(NoDevices::from)?,
-        false => setting.wanted.algorithm.clone(),
+    let candidates = if setting.wanted.algorithm.is_empty() {
+        offered(setting, lender).map_err(NoDevices::from)?
+    } else {
+        setting.wanted.algorithm.clone()
     };
     let wanted = BlockSpec {
         disk: setting.wanted.disk.clone().map(disk),

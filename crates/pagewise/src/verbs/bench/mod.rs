@@ -81,12 +81,13 @@ struct BenchResults {
 
 /// On devices where that is possible, else as libraries.
 fn measured(setting: &Setting<'_>, drawn: &pages::Drawn) -> anyhow::Result<BenchResults> {
-    let why = match setting.wanted.codecs {
-        true => return codecs::measured(setting, drawn, Vec::new()),
-        false => match devices::measured(setting, drawn) {
+    let why = if setting.wanted.codecs {
+        return codecs::measured(setting, drawn, Vec::new());
+    } else {
+        match devices::measured(setting, drawn) {
             Err(error) => error.downcast::<devices::NoDevices>()?,
             measured => return measured,
-        },
+        }
     };
     codecs::measured(setting, drawn, vec![why.into()])
 }

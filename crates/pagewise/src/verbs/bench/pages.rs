@@ -73,9 +73,10 @@ fn sampled(
     snapshot: &Snapshot,
     (most, stop): (usize, &Stop),
 ) -> anyhow::Result<Drawn> {
-    let target = match wanted.source.is_named() {
-        true => target::resolve(&wanted.source, snapshot)?.0,
-        false => Target::Host,
+    let target = if wanted.source.is_named() {
+        target::resolve(&wanted.source, snapshot)?.0
+    } else {
+        Target::Host
     };
     let options = Options {
         choice: Choice::Count(most as u64),

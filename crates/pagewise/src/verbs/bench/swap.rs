@@ -26,12 +26,11 @@ pub(super) fn measure(
     measured: &mut BenchResults,
 ) -> anyhow::Result<()> {
     let times = Times::estimate(setting.wanted);
-    let file = match other_swap(setting) {
-        false => in_memory(drawn, times.swap_pages)?,
-        true => {
-            measured.notes.push(STANDS_IN.to_owned());
-            stand_in(&StandIn::new(ratio(measured), setting.wanted.seed), times.swap_pages)?
-        }
+    let file = if !other_swap(setting) {
+        in_memory(drawn, times.swap_pages)?
+    } else {
+        measured.notes.push(STANDS_IN.to_owned());
+        stand_in(&StandIn::new(ratio(measured), setting.wanted.seed), times.swap_pages)?
     };
     let devices = devices(measured);
     let Some(best) = best(measured, &devices) else { return Ok(()) };

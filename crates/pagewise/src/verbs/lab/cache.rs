@@ -91,19 +91,18 @@ fn verified(verdict: &Verdict) -> String {
 
 fn list(global: &Global, cache: &Cache) -> anyhow::Result<()> {
     let listed = cache.list()?;
-    let text = match global.json {
-        true => {
-            let (kernels, userlands): (Vec<&Listed>, Vec<&Listed>) =
-                listed.iter().partition(|one| matches!(one.item, Item::Kernel(_)));
-            let document = serde_json::json!({
-                "schema": "pagewise/lab-cache/1",
-                "folder": cache.folder().to_string_lossy(),
-                "kernels": kernels,
-                "userlands": userlands,
-            });
-            format!("{document:#}\n")
-        }
-        false => table(&listed, cache),
+    let text = if global.json {
+        let (kernels, userlands): (Vec<&Listed>, Vec<&Listed>) =
+            listed.iter().partition(|one| matches!(one.item, Item::Kernel(_)));
+        let document = serde_json::json!({
+            "schema": "pagewise/lab-cache/1",
+            "folder": cache.folder().to_string_lossy(),
+            "kernels": kernels,
+            "userlands": userlands,
+        });
+        format!("{document:#}\n")
+    } else {
+        table(&listed, cache)
     };
     output::answer(global, &text)?;
     Ok(())

@@ -28,12 +28,11 @@ pub(super) fn run(global: &Global, first: &Path, second: &Path) -> anyhow::Resul
         documents.extend(compare_cells(global, &two)?);
     }
     if let Some(last) = documents.pop() {
-        let whole = match documents.is_empty() {
-            true => last,
-            false => {
-                documents.push(last);
-                json!({ "schema": "pagewise/compare-cells/1", "cells": documents })
-            }
+        let whole = if documents.is_empty() {
+            last
+        } else {
+            documents.push(last);
+            json!({ "schema": "pagewise/compare-cells/1", "cells": documents })
         };
         output::document(&format!("{whole:#}\n"))?;
     }

@@ -32,9 +32,10 @@ pub(super) fn run(global: &Global, folder: &Path) -> anyhow::Result<Outcome> {
     if global.json {
         output::document(&format!("{:#}\n", whole(documents)))?;
     }
-    match differing.is_empty() {
-        true => Ok(Outcome::Done),
-        false => anyhow::bail!("the folder's summary says otherwise in {}", differing.join(", ")),
+    if differing.is_empty() {
+        Ok(Outcome::Done)
+    } else {
+        anyhow::bail!("the folder's summary says otherwise in {}", differing.join(", "))
     }
 }
 

@@ -225,8 +225,9 @@ fn ended(done: &[Done]) -> anyhow::Result<Outcome> {
         ));
         return Ok(Outcome::Status(STOPPED));
     }
-    match done.iter().any(|one| one.ran.trouble.is_some() || one.unkept) {
-        true => Ok(Outcome::Status(1)),
-        false => Ok(Outcome::Done),
+    if done.iter().any(|one| one.ran.trouble.is_some() || one.unkept) {
+        Ok(Outcome::Status(1))
+    } else {
+        Ok(Outcome::Done)
     }
 }

@@ -27,9 +27,10 @@ pub(super) fn run(global: &Global, wanted: &Picked) -> anyhow::Result<Outcome> {
         runs: cells.iter().map(library::runs).sum(),
         seconds: cells.iter().map(library::seconds).sum(),
     };
-    let shown = match global.json {
-        true => document(&planned, &cells)?,
-        false => text::planned(&planned, screen::text_style(global)),
+    let shown = if global.json {
+        document(&planned, &cells)?
+    } else {
+        text::planned(&planned, screen::text_style(global))
     };
     output::answer(global, &shown)?;
     Ok(Outcome::Done)
@@ -85,9 +86,10 @@ fn measured(file: &File, cell: &Cell) -> Vec<(String, String)> {
     }
     let matters = format!("from {} % on", experiment.min_effect * 100.0);
     facts.push(fact("matters", matters));
-    facts.push(match cell.preview {
-        true => fact("rounds", format!("{}, for a glance: no verdicts", experiment.pairs)),
-        false => fact("pairs", format!("{} at most", experiment.pairs)),
+    facts.push(if cell.preview {
+        fact("rounds", format!("{}, for a glance: no verdicts", experiment.pairs))
+    } else {
+        fact("pairs", format!("{} at most", experiment.pairs))
     });
     facts.push(fact("discarded", discarded(experiment.warm_up)));
     if experiment.profile {

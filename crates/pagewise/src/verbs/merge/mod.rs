@@ -67,10 +67,7 @@ fn merge_device(
     stop: &Stop,
 ) -> anyhow::Result<MergedDevice> {
     let name = device.name();
-    let predicted_pages = match wanted.predict {
-        true => Some(predict::copies(global, &name)?),
-        false => None,
-    };
+    let predicted_pages = if wanted.predict { Some(predict::copies(global, &name)?) } else { None };
     let before = now(&host.end, &name).unwrap_or_else(|| device.clone());
     let merged = MergedDevice {
         name: Name::from(name.as_str()),
@@ -110,9 +107,10 @@ fn show(
 ) -> anyhow::Result<()> {
     let cost = cost::so_far(started, interval);
     let merged = Merged { snapshot: &interval.end, merge, cost };
-    let shown = match global.json {
-        true => json::merge(&merged),
-        false => text::merge(&merged, screen::text_style(global)),
+    let shown = if global.json {
+        json::merge(&merged)
+    } else {
+        text::merge(&merged, screen::text_style(global))
     };
     output::answer(global, &shown)?;
     if global.verbose {

@@ -24,22 +24,20 @@ pub(super) fn select<'a>(
     if snapshot.zmerge.is_empty() {
         anyhow::bail!(no_device(zmerge_is_loaded(host)));
     }
-    match wanted.is_empty() {
-        true => all(&snapshot.zmerge),
-        false => named(wanted, &snapshot.zmerge),
-    }
+    if wanted.is_empty() { all(&snapshot.zmerge) } else { named(wanted, &snapshot.zmerge) }
 }
 
 fn no_device(loaded: bool) -> Advised {
-    match loaded {
-        false => Advised {
+    if !loaded {
+        Advised {
             what: "the module zmerge is not loaded, and only its devices can be merged".to_owned(),
             next: "kernel/zmerge/README.md says how to build, load and set it up; zram merges nothing",
-        },
-        true => Advised {
+        }
+    } else {
+        Advised {
             what: "the module zmerge is loaded and has no device".to_owned(),
             next: "cd /sys/class/zmerge-control && n=$(cat hot_add) && echo $n > hot_add adds one",
-        },
+        }
     }
 }
 

@@ -35,10 +35,8 @@ pub(super) fn run(global: &Global, wanted: &Scan, started: CostMeter) -> anyhow:
 
 fn question(wanted: &Scan, snapshot: &Snapshot) -> Question {
     let own = own_question(snapshot);
-    let algorithms = match wanted.algorithm.is_empty() {
-        true => own.algorithms,
-        false => wanted.algorithm.clone(),
-    };
+    let algorithms =
+        if wanted.algorithm.is_empty() { own.algorithms } else { wanted.algorithm.clone() };
     Question { kernel: wanted.kernel_like.unwrap_or(own.kernel), algorithms, ..own }
 }
 
@@ -64,9 +62,10 @@ fn show(
     let (estimates, notes) = (looked.estimates.as_slice(), looked.notes.as_slice());
     let effective = effective(snapshot, estimates);
     let scanned = ScanReport { snapshot, estimates, effective, notes, cost };
-    let shown = match global.json {
-        true => json::scan(&scanned),
-        false => text::scan(&scanned, screen::text_style(global)),
+    let shown = if global.json {
+        json::scan(&scanned)
+    } else {
+        text::scan(&scanned, screen::text_style(global))
     };
     output::answer(global, &shown)?;
     if global.verbose {

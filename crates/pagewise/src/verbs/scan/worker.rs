@@ -67,9 +67,10 @@ impl Visit for Worker<'_> {
         let Rules { lot, dump, shown, .. } = self.rules;
         let before = self.tally(origin.part).kept();
         let tally = &mut self.tallies[origin.part];
-        match lot.draws(origin.part, origin.page) {
-            true => self.engine.add(page, place, tally),
-            false => self.engine.add_unsized(page, place, tally),
+        if lot.draws(origin.part, origin.page) {
+            self.engine.add(page, place, tally);
+        } else {
+            self.engine.add_unsized(page, place, tally);
         }
         self.kept += tally.kept() - before;
         self.make_room();

@@ -43,10 +43,7 @@ pub(super) fn run(global: &Global, wanted: &Thp) -> anyhow::Result<Outcome> {
 }
 
 fn show(global: &Global, answer: &CanaryOutcome) -> anyhow::Result<Outcome> {
-    let text = match global.json {
-        true => json(answer),
-        false => text(answer),
-    };
+    let text = if global.json { json(answer) } else { text(answer) };
     output::answer(global, &text)?;
     Ok(Outcome::Done)
 }

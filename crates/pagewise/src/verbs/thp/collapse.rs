@@ -90,9 +90,10 @@ fn wish(wanted: &CollapseArgs, snapshot: &Snapshot) -> CollapseWish {
 }
 
 fn show(global: &Global, done: &Collapsed<'_>) -> anyhow::Result<()> {
-    let shown = match global.json {
-        true => json::collapse(done),
-        false => text::collapse(done, screen::text_style(global)),
+    let shown = if global.json {
+        json::collapse(done)
+    } else {
+        text::collapse(done, screen::text_style(global))
     };
     output::answer(global, &shown)?;
     if global.verbose {

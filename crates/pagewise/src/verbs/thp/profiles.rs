@@ -13,9 +13,10 @@ pub(super) fn run(global: &Global) -> anyhow::Result<Outcome> {
     let host = input::open(global)?.without_start();
     let scope = Scope { settings: true, ..Scope::glance() };
     let interval = host.interval(&scope, || anyhow::Ok(()))?;
-    let shown = match global.json {
-        true => serde_json::to_string_pretty(&PROFILES)? + "\n",
-        false => text::thp_profiles(&interval.end.knobs, screen::text_style(global)),
+    let shown = if global.json {
+        serde_json::to_string_pretty(&PROFILES)? + "\n"
+    } else {
+        text::thp_profiles(&interval.end.knobs, screen::text_style(global))
     };
     output::answer(global, &shown)?;
     Ok(Outcome::Done)

@@ -32,10 +32,8 @@ pub(super) fn run(
     let interval = host.interval(&scope, || anyhow::Ok(()))?;
     let whom = whom::resolve(&wanted.whose, &interval.end)?.unwrap_or_default();
     let stop = Stop::listen()?;
-    let confinement = match wanted.split {
-        true => Confinement::for_splitting(),
-        false => Confinement::for_processes(),
-    };
+    let confinement =
+        if wanted.split { Confinement::for_splitting() } else { Confinement::for_processes() };
     confinement.enter();
     let restrain = all(&host.end, &interval.end, &whom, wanted, &stop)?;
     let done = Restrained {
@@ -43,9 +41,10 @@ pub(super) fn run(
         restrain: &restrain,
         cost: cost::so_far(started, &interval),
     };
-    let shown = match global.json {
-        true => json::restrain(&done),
-        false => text::restrain(&done, screen::text_style(global)),
+    let shown = if global.json {
+        json::restrain(&done)
+    } else {
+        text::restrain(&done, screen::text_style(global))
     };
     output::answer(global, &shown)?;
     Ok(Outcome::Done)

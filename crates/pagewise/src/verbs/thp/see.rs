@@ -83,10 +83,8 @@ fn read_coverage(
 }
 
 fn show(global: &Global, seen: &HugeSeen<'_>) -> anyhow::Result<()> {
-    let shown = match global.json {
-        true => json::thp(seen),
-        false => text::thp(seen, screen::text_style(global)),
-    };
+    let shown =
+        if global.json { json::thp(seen) } else { text::thp(seen, screen::text_style(global)) };
     output::answer(global, &shown)?;
     if global.verbose {
         output::message(cost::line(&seen.cost));

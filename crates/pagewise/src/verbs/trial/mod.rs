@@ -165,9 +165,10 @@ fn own_cost(started: CostMeter, machine: &Interval, runs: &[TrialRun]) -> Cost {
 }
 
 fn show(global: &Global, tried: &TrialReport<'_>) -> anyhow::Result<()> {
-    let shown = match global.json {
-        true => json::trial(tried),
-        false => text::trial(tried, screen::text_style(global)),
+    let shown = if global.json {
+        json::trial(tried)
+    } else {
+        text::trial(tried, screen::text_style(global))
     };
     output::answer(global, &shown)?;
     if global.verbose {

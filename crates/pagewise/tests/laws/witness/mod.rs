@@ -18,9 +18,10 @@ pub(crate) fn check(
     evidence: &Evidence,
 ) -> Result<(), String> {
     let expected = spelling::expected(&Place::find(scene, evidence)?, seconds)?;
-    match expected.contains(&evidence.value) {
-        true => Ok(()),
-        false => Err(format!("{evidence:?}: the file says {expected:?}")),
+    if expected.contains(&evidence.value) {
+        Ok(())
+    } else {
+        Err(format!("{evidence:?}: the file says {expected:?}"))
     }
 }
 

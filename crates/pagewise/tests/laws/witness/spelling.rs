@@ -137,9 +137,10 @@ fn open_file(place: &Place<'_>) -> Result<Vec<String>, String> {
 }
 
 fn absent(place: &Place<'_>) -> Result<Vec<String>, String> {
-    match place.scene.has(place.path()) {
-        true => Err(format!("{} is there", place.path())),
-        false => Ok(vec!["no such file".to_owned()]),
+    if place.scene.has(place.path()) {
+        Err(format!("{} is there", place.path()))
+    } else {
+        Ok(vec!["no such file".to_owned()])
     }
 }
 

@@ -36,9 +36,10 @@ pub(super) fn table(tried: &TrialReport<'_>) -> String {
 
 fn row(trial: &Trial, row: &Row<'_>) -> String {
     let words = escaped(&told::arm(&trial.command, row.arm));
-    let ended = match row.ended.is_empty() {
-        true => String::new(),
-        false => format!("<br><span class=\"worse\">{}</span>", escaped(&row.ended)),
+    let ended = if row.ended.is_empty() {
+        String::new()
+    } else {
+        format!("<br><span class=\"worse\">{}</span>", escaped(&row.ended))
     };
     let class = row.verdict.map_or("quiet", told::verdict);
     let mut cells = format!(

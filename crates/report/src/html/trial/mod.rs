@@ -21,9 +21,10 @@ pub fn trial(tried: &TrialReport<'_>) -> String {
 }
 
 fn title(trial: &Trial) -> String {
-    match lineup::is_wide(trial) {
-        true => format!("{} on {}", told::arms(trial), told::command(trial)),
-        false => format!("{}: {}", told::arms(trial), told::verdict(trial.verdict)),
+    if lineup::is_wide(trial) {
+        format!("{} on {}", told::arms(trial), told::command(trial))
+    } else {
+        format!("{}: {}", told::arms(trial), told::verdict(trial.verdict))
     }
 }
 

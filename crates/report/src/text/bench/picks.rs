@@ -55,8 +55,9 @@ fn behind(next: &RunnerUp, unit: &str) -> String {
     let who = format!("{} {}", name(&next.contender), value(next.value, unit));
     let between = next.interval.map(|[low, high]| format!(" ({low:.2} to {high:.2})"));
     let between = between.unwrap_or_default();
-    match next.is_real {
-        true => format!("{who}, {:.2} times the cost{between}", next.cost_per_winner),
-        false => format!("{who}: no difference shown{between}"),
+    if next.is_real {
+        format!("{who}, {:.2} times the cost{between}", next.cost_per_winner)
+    } else {
+        format!("{who}: no difference shown{between}")
     }
 }

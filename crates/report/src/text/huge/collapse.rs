@@ -43,15 +43,16 @@ fn made(collapse: &Collapse) -> Vec<String> {
     let of = |huge: Bytes, all: Bytes| share(huge.get(), all.get()).unwrap_or("0 %".to_owned());
     let before = of(collapse.huge_before, collapse.anon_before);
     let after = of(collapse.huge_after, collapse.anon_after);
-    let mut items = match collapse.dry_run {
-        true => vec![
+    let mut items = if collapse.dry_run {
+        vec![
             format!("coverage {before} of {}", collapse.anon_before),
             plural(collapse.would_collapse, "block"),
-        ],
-        false => vec![
+        ]
+    } else {
+        vec![
             format!("coverage {before} → {after} of {}", collapse.anon_after),
             plural(collapse.collapsed, "block"),
-        ],
+        ]
     };
     if collapse.passes > 1 {
         items.push(format!("in {} passes", count(collapse.passes)));
@@ -66,9 +67,10 @@ fn memory(collapse: &Collapse) -> Vec<String> {
         BudgetMeasure::CgroupCharge => "the cgroup's charge",
     };
     let (before, after) = (collapse.memory_before, collapse.memory_after);
-    let growth = match collapse.dry_run {
-        true => format!("{} would be added", collapse.growth),
-        false => format!("{} added by collapsing", collapse.growth),
+    let growth = if collapse.dry_run {
+        format!("{} would be added", collapse.growth)
+    } else {
+        format!("{} added by collapsing", collapse.growth)
     };
     let mut items = vec![growth];
     if !collapse.dry_run {

@@ -132,10 +132,7 @@ fn row(mapping: &MappingCoverage, block: Bytes, allowed: Allowed<'_>) -> Vec<Cel
         0 => Cell::default(),
         _ => size.to_string().into(),
     };
-    let could = match allowed.switched_off {
-        true => 0,
-        false => mapping.blocks.full + mapping.blocks.half,
-    };
+    let could = if allowed.switched_off { 0 } else { mapping.blocks.full + mapping.blocks.half };
     let name = match mapping.name.as_str() {
         "" => format!("{:x}", mapping.start),
         name => name.to_owned(),

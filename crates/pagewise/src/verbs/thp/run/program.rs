@@ -86,9 +86,10 @@ fn judged(file: &[u8]) -> Allocator {
     match () {
         () if has(b"\xff Go buildinf:") => Allocator::Go,
         () if has(b"libjli.so") || has(b"libjvm.so\0") => Allocator::Jvm,
-        () => named(file).unwrap_or(match has(b"ld-linux") || has(b"ld-musl") {
-            true => Allocator::Glibc,
-            false => Allocator::Static,
+        () => named(file).unwrap_or(if has(b"ld-linux") || has(b"ld-musl") {
+            Allocator::Glibc
+        } else {
+            Allocator::Static
         }),
     }
 }
