@@ -98,12 +98,12 @@ pub enum Error {
         available: Bytes,
     },
     /// A file would not fit.
-    #[error("{folder}: expected room for {wanted} and some to spare, found {found}")]
+    #[error("{folder}: expected room for {requested} and some to spare, found {found}")]
     NoSpace {
         /// Where it was to be.
         folder: String,
         /// Its size.
-        wanted: Bytes,
+        requested: Bytes,
         /// What is free.
         found: Bytes,
     },

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pagewise_model::Bytes;
 
-use crate::hands::{Area, Entry, HostChange, HostOps, UnreadJournal};
+use crate::host_ops::{Area, Entry, HostChange, HostOps, UnreadJournal};
 use crate::journal::Identity;
 
 /// What happens at the write of that number, the first being 0.
@@ -82,7 +82,7 @@ pub(crate) struct FakeHost {
     /// Every value that was written, and where.
     pub(crate) written: Vec<(String, String)>,
     /// Words that only made the kernel tell something.
-    pub(crate) told: Vec<String>,
+    pub(crate) lines: Vec<String>,
 }
 
 /// Hands on a world that others see too.
@@ -137,7 +137,7 @@ impl Fake {
             inodes: BTreeMap::new(),
             newest_inode: 100,
             written: Vec::new(),
-            told: Vec::new(),
+            lines: Vec::new(),
         })))
     }
 
@@ -275,7 +275,7 @@ impl FakeHost {
             ["", "proc", "sys", "vm", name] => self.set_knob(name, value),
             // a thread of DAMON, whose state stays what it is when it is told to tell
             [.., "kdamonds", _, "state"] if value.starts_with("update_") => {
-                self.told.push(value.to_owned());
+                self.lines.push(value.to_owned());
                 Ok(())
             }
             [.., "kdamonds", _, "state"] => {

@@ -28,7 +28,7 @@
 pub mod act;
 mod calls;
 mod error;
-mod hands;
+mod host_ops;
 mod journal;
 mod lender;
 mod live;

@@ -29,7 +29,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::calls;
 use crate::error::Error;
-use crate::hands::{Area, Entry, HostChange, HostOps, UnreadJournal};
+use crate::host_ops::{Area, Entry, HostChange, HostOps, UnreadJournal};
 use crate::journal::Identity;
 
 /// No journal is longer: a session of a thousand loans writes half of a megabyte.
@@ -54,8 +54,8 @@ impl Live {
 
 /// The folder of state as it is spelled in the journal's path.
 pub(crate) fn resolved(folder: &Path) -> Result<String, Error> {
-    let said = |source| Error::State { path: folder.display().to_string(), source };
-    in_words(fs::canonicalize(folder).map_err(said)?).map_err(said)
+    let describe = |source| Error::State { path: folder.display().to_string(), source };
+    in_words(fs::canonicalize(folder).map_err(describe)?).map_err(describe)
 }
 
 fn in_words(path: std::path::PathBuf) -> io::Result<String> {
@@ -407,7 +407,11 @@ fn run(program: &str, arguments: &[&str]) -> io::Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>();
-    Err(io::Error::other(if said.is_empty() { output.status.to_string() } else { said.join("; ") }))
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let message = errors.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>();
+    Err(io::Error::other(if message.is_empty() {
+        output.status.to_string()
+    } else {
+        message.join("; ")
+    }))
 }

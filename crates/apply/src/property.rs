@@ -195,8 +195,8 @@ fn recovered_with(fake: &Fake, path: &str, journal: Vec<u8>) -> (Fake, Vec<Recov
     let machine = fake.copy();
     machine.world().journals.insert(path.to_owned(), journal);
     machine.world().written.clear();
-    let told = recover(&machine);
-    (machine, told)
+    let recovered = recover(&machine);
+    (machine, recovered)
 }
 
 fn only_ways_back(machine: &Fake, allowed: &[(String, String)]) -> Result<(), TestCaseError> {
@@ -368,16 +368,16 @@ proptest! {
             drop(world);
             expected.zrams.insert(number, device);
         }
-        let told = recover(&fake);
-        let conflicts = |told: &[Recovered]| {
-            let returns = told.iter().flat_map(|it| &it.returns);
+        let recovered = recover(&fake);
+        let conflicts = |recovered: &[Recovered]| {
+            let returns = recovered.iter().flat_map(|it| &it.returns);
             returns.filter(|it| matches!(it.outcome, Outcome::Conflict { .. })).count()
         };
-        prop_assert!(!is_disputed || conflicts(&told) > 0);
+        prop_assert!(!is_disputed || conflicts(&recovered) > 0);
         prop_assert_eq!(state(&fake), expected.clone());
         // it is told again, then closed, then forgotten
         let again = recover_all(&mut fake.clone(), STATE, Conflicts::Close).expect("readable");
-        prop_assert_eq!(conflicts(&again), conflicts(&told));
+        prop_assert_eq!(conflicts(&again), conflicts(&recovered));
         prop_assert!(recover(&fake).is_empty());
         prop_assert_eq!(state(&fake), expected);
         prop_assert!(fake.world().journals.is_empty());

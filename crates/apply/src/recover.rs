@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use crate::error::{Doing, Error};
-use crate::hands::{BOOT_ID, HostChange, HostOps, UnreadJournal};
+use crate::host_ops::{BOOT_ID, HostChange, HostOps, UnreadJournal};
 use crate::journal::{self, Journal, JournalName, Lock, Open, Reading, Record};
 use crate::live::Live;
 use crate::loan;
@@ -155,11 +155,11 @@ fn recover_one(
 /// Its name says it, and its first line; where they contradict each other, neither is believed.
 fn boot_of(name: JournalName<'_>, reading: &Reading, now: &str) -> Boot {
     let began = reading.began().map(|(boot, _)| boot);
-    let said = match (name.boot, began) {
+    let message = match (name.boot, began) {
         (Some(named), Some(began)) if named != began => None,
         (named, began) => named.or(began),
     };
-    match said {
+    match message {
         Some(said) if said == now => Boot::This,
         Some(_) => Boot::Earlier,
         None => Boot::Unknown,

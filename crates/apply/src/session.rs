@@ -13,7 +13,7 @@ use pagewise_model::lend::{
 };
 
 use crate::error::{Doing, Error};
-use crate::hands::{BOOT_ID, HostChange, HostOps};
+use crate::host_ops::{BOOT_ID, HostChange, HostOps};
 use crate::journal::{Identity, Journal, Loan, Lock, Open, Record};
 use crate::live::Live;
 use crate::loan::run::Run;

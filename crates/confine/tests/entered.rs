@@ -33,10 +33,10 @@ fn inside(test: &str) -> Option<PathBuf> {
         .env(INSIDE, folder.path())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let text = String::from_utf8_lossy(&output.stdout);
     let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {said}{complaint}", output.status);
-    assert!(said.contains("1 passed"), "{said}");
+    assert!(output.status.success(), "{}: {text}{complaint}", output.status);
+    assert!(text.contains("1 passed"), "{text}");
     assert_eq!(std::fs::read_to_string(folder.path().join("there")).unwrap(), "as it was");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is there");
     None

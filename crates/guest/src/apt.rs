@@ -211,7 +211,8 @@ impl Write for Copy {
 /// If there is none, or a line that begins as one has no SHA-256: a package that is left out would be missing in
 /// what is made of the others.
 fn parse_listed(text: &str) -> Result<Vec<Listed>, Error> {
-    let failed = |said: String| Error::Failed { program: "apt-get --print-uris".to_owned(), said };
+    let failed =
+        |message: String| Error::Failed { program: "apt-get --print-uris".to_owned(), message };
     let mut listed = Vec::new();
     for line in text.lines().filter(|line| line.starts_with('\'')) {
         let package = parse_line(line);
@@ -241,8 +242,8 @@ impl Fetcher {
             return Ok(Self::Ourselves);
         }
         let mut command = Command::new("apt-config");
-        let said = program::output("apt-config", command.args(["dump", "APT::Sandbox::User"]))?;
-        let name = said.split('"').nth(1).unwrap_or_default();
+        let output = program::output("apt-config", command.args(["dump", "APT::Sandbox::User"]))?;
+        let name = output.split('"').nth(1).unwrap_or_default();
         let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
         Ok(match user::number_of(name, &accounts) {
             Some(number) if number != 0 && !user::exists(number) => Self::Root,
@@ -299,7 +300,7 @@ fn mirror() -> Result<String, Error> {
     let mirror = found.lines().find_map(|line| line.strip_prefix("Debian\t"));
     mirror.map(str::to_owned).ok_or_else(|| Error::Failed {
         program: "apt-get".to_owned(),
-        said: "no Debian archive among this machine's sources, or no lists yet (apt-get update)"
+        message: "no Debian archive among this machine's sources, or no lists yet (apt-get update)"
             .to_owned(),
     })
 }

@@ -216,12 +216,12 @@ impl Cache {
     /// The newest kept kernel whose release pleases.
     pub(crate) fn newest(
         &self,
-        wanted: impl Fn(&str) -> bool,
+        matches: impl Fn(&str) -> bool,
     ) -> Result<Option<CacheEntry>, Error> {
         let stop = AtomicBool::new(false);
         let mut found = Vec::new();
         for item in self.items()?.iter().filter(|item| matches!(item, Item::Kernel(_))) {
-            found.extend(self.kept(item, &stop)?.filter(|kept| wanted(kept.release())));
+            found.extend(self.kept(item, &stop)?.filter(|kept| matches(kept.release())));
         }
         found.sort_by(|one, two| one.release().cmp(two.release()));
         Ok(found.pop())
@@ -282,15 +282,15 @@ impl Cache {
     /// Removes what fetches began and did not end; a line for each.
     pub(crate) fn clean_unfinished(&self) -> Result<Vec<String>, Error> {
         let new = self.folder().join("new");
-        let mut told = Vec::new();
+        let mut lines = Vec::new();
         for entry in fs::read_dir(&new).with_path(&new)?.flatten().filter(is_folder) {
             let aside = entry.path();
             let fetching = aside.with_extension("lock");
             let Some(_lock) = Lock::attempt(&fetching, Kind::Alone)? else { continue };
             remove_aside(&aside)?;
-            told.push(format!("removed {}, left by a fetch that was killed", aside.display()));
+            lines.push(format!("removed {}, left by a fetch that was killed", aside.display()));
         }
-        Ok(told)
+        Ok(lines)
     }
 
     /// What there are entries of; a folder that is none is left alone.
@@ -326,9 +326,9 @@ impl Cache {
     ///
     /// # Errors
     /// Where it cannot be removed.
-    pub fn prune(&self, wanted: &[Item], stop: &AtomicBool) -> Result<Vec<Item>, Error> {
+    pub fn prune(&self, chosen: &[Item], stop: &AtomicBool) -> Result<Vec<Item>, Error> {
         let mut items = self.items()?;
-        items.retain(|item| wanted.is_empty() || wanted.contains(item));
+        items.retain(|item| chosen.is_empty() || chosen.contains(item));
         for item in &items {
             let _lock = Lock::wait(&self.lock_of(item), Kind::Alone, stop)?;
             files::remove_folder(&self.entry(item))?;

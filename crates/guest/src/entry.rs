@@ -95,7 +95,7 @@ pub(crate) fn build(
 /// What apt says of a suite that has not, or no more, what is wanted; the suite is named with it.
 fn named(item: &Item, error: Error) -> Error {
     match error {
-        Error::Failed { program, said } if program.starts_with("apt") => {
+        Error::Failed { program, message: said } if program.starts_with("apt") => {
             item.unusable(format!("{program}: {said}"))
         }
         other => other,
@@ -110,7 +110,7 @@ fn build_kernel(
 ) -> Result<(String, Vec<Archive>), Error> {
     let archives = debian::fetch(suite, aside, tell)?;
     let places = debian::places(&aside.join("root")).ok_or_else(|| Error::NoKernel {
-        wanted: suite.to_owned(),
+        requested: suite.to_owned(),
         why: format!("its packages hold no image, modules or busybox: {}", names(&archives)),
     })?;
     let image = fs::read(&places.image).with_path(&places.image)?;

@@ -30,26 +30,26 @@ pub enum Error {
         package: &'static str,
     },
     /// A program that we started could not do it.
-    #[error("{program}: {said}")]
+    #[error("{program}: {message}")]
     Failed {
         /// Its name.
         program: String,
         /// The end of what it said.
-        said: String,
+        message: String,
     },
     /// `--kernel` names nothing that is here or can be fetched.
-    #[error("no kernel {wanted}: {why}")]
+    #[error("no kernel {requested}: {why}")]
     NoKernel {
         /// As typed.
-        wanted: String,
+        requested: String,
         /// What was looked for.
         why: String,
     },
     /// `--userland` names nothing that is here or can be made.
-    #[error("no userland {wanted}: {why}")]
+    #[error("no userland {requested}: {why}")]
     NoUserland {
         /// As typed.
-        wanted: String,
+        requested: String,
         /// What was looked for.
         why: String,
     },

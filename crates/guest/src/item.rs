@@ -67,8 +67,8 @@ impl Item {
 
     pub(crate) fn unusable(&self, why: String) -> Error {
         match self {
-            Self::Kernel(suite) => Error::NoKernel { wanted: suite.clone(), why },
-            Self::Userland(_) => Error::NoUserland { wanted: self.to_string(), why },
+            Self::Kernel(suite) => Error::NoKernel { requested: suite.clone(), why },
+            Self::Userland(_) => Error::NoUserland { requested: self.to_string(), why },
         }
     }
 }

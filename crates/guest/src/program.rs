@@ -99,13 +99,13 @@ pub(crate) fn output_of(name: &str, command: &Command, input: Stdio) -> Result<S
 
 /// Runs a command that is on a leash already.
 pub(crate) fn answer(name: &str, command: &mut Command) -> Result<String, Error> {
-    let failed = |said: String| Error::Failed { program: name.to_owned(), said };
+    let failed = |message: String| Error::Failed { program: name.to_owned(), message };
     let ended = command.output().map_err(|error| failed(error.to_string()))?;
     if ended.status.success() {
         return Ok(String::from_utf8_lossy(&ended.stdout).into_owned());
     }
-    let said = last_lines(&String::from_utf8_lossy(&ended.stderr), 3).join("; ");
-    Err(failed(if said.is_empty() { ended.status.to_string() } else { said }))
+    let output = last_lines(&String::from_utf8_lossy(&ended.stderr), 3).join("; ");
+    Err(failed(if output.is_empty() { ended.status.to_string() } else { output }))
 }
 
 /// The last lines that are not empty, safe to print.
@@ -139,8 +139,8 @@ mod tests {
     /// Else a guest could write lines that look like ours, or to the terminal.
     #[test]
     fn what_others_said_is_safe_to_print() {
-        let said = "a\tb \x1b]0;x\x07\r\n\u{202e}c\u{85}d\n";
-        assert_eq!(last_lines(said, 3), ["a b \\u{1b}]0;x\\u{7}", "\\u{202e}c\\u{85}d"]);
+        let message = "a\tb \x1b]0;x\x07\r\n\u{202e}c\u{85}d\n";
+        assert_eq!(last_lines(message, 3), ["a b \\u{1b}]0;x\\u{7}", "\\u{202e}c\\u{85}d"]);
         assert_eq!(printable_line("why\npagewise: forged"), "why\\u{a}pagewise: forged");
     }
 

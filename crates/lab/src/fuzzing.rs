@@ -86,8 +86,8 @@ fn experiment(input: &[u8]) {
     for preview in [false, true] {
         let choice = Choice { preview, seed: 1, ..Choice::default() };
         if let Ok(cells) = library::cells(&file, &choice, Path::new("/proc/self/exe")) {
-            let told = |cell| (library::runs(cell), library::seconds(cell));
-            black_box(cells.iter().map(told).collect::<Vec<_>>());
+            let describe = |cell| (library::runs(cell), library::seconds(cell));
+            black_box(cells.iter().map(describe).collect::<Vec<_>>());
         }
     }
 }
@@ -179,11 +179,11 @@ fn files(experiment: &Experiment, runs: &[TrialRun], with_summary: bool) -> Vec<
 }
 
 fn said() -> Vec<u8> {
-    let told = GuestLine::Trouble { what: "no zram".to_owned(), next: None }.line();
+    let listed = GuestLine::Trouble { what: "no zram".to_owned(), next: None }.line();
     let events = [
         Event::Up { release: "6.12.1".to_owned() },
         Event::Started,
-        Event::Output { stream: Stream::Out, bytes: wire::packed(told.as_bytes()) },
+        Event::Output { stream: Stream::Out, bytes: wire::packed(listed.as_bytes()) },
         Event::File { path: "a/b".to_owned(), bytes: wire::packed(b"x") },
         Event::Trouble { what: "no clock".to_owned() },
         Event::Ended {

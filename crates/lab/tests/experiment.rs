@@ -127,8 +127,8 @@ fn run(experiment: &Experiment) -> ExperimentRuns {
 }
 
 fn run_with(experiment: &Experiment, noting: &mut Noting, stop: &AtomicBool) -> ExperimentRuns {
-    let mut heard = |_: ExperimentEvent<'_>| {};
-    conduct(experiment, Some(noting), &mut Control { stop, heard: &mut heard })
+    let mut listener = |_: ExperimentEvent<'_>| {};
+    conduct(experiment, Some(noting), &mut Control { stop, listener: &mut listener })
 }
 
 fn sh(script: &str) -> Experiment {
@@ -226,14 +226,14 @@ fn time_is_not_what_starting_takes() {
         (0..number).map(join).collect::<Vec<Instant>>()
     });
     let mut ended = Vec::new();
-    let mut heard = |heard: ExperimentEvent<'_>| {
-        if let ExperimentEvent::Ran(_) = heard {
+    let mut listener = |event: ExperimentEvent<'_>| {
+        if let ExperimentEvent::Ran(_) = event {
             ended.push(Instant::now());
         }
     };
     let mut noting = Noting { group: Some(group), ..Noting::default() };
     let stop = AtomicBool::new(false);
-    let mut control = Control { stop: &stop, heard: &mut heard };
+    let mut control = Control { stop: &stop, listener: &mut listener };
     let runs = good(conduct(&one, Some(&mut noting), &mut control));
     let joined = joined.join().unwrap();
     assert_eq!((runs.len(), ended.len()), (number, number));
@@ -258,8 +258,8 @@ fn a_command_that_cannot_be_started_is_named() {
 fn a_command_that_fails_at_once_ends_it_with_what_it_said() {
     let _alone = alone();
     let conducted = run(&sh("echo first; echo no such table >&2; exit 3"));
-    let said = conducted.trouble.unwrap().to_string();
-    assert!(said.contains("exit status 3") && said.contains("no such table"), "{said}");
+    let message = conducted.trouble.unwrap().to_string();
+    assert!(message.contains("exit status 3") && message.contains("no such table"), "{message}");
     assert_eq!(conducted.runs.len(), 1, "what was run is kept");
     let killed = run(&sh("kill -SEGV $$")).trouble.unwrap().to_string();
     assert!(killed.contains("killed by signal 11") && killed.contains("nothing"), "{killed}");
@@ -284,8 +284,8 @@ fn a_run_that_fails_later_costs_its_pair_and_many_end_it() {
 
     std::fs::remove_file(&count).unwrap();
     let conducted = run(&Experiment { pairs: 9, ..failing("-lt 5") });
-    let said = conducted.trouble.unwrap().to_string();
-    assert!(said.contains("no more are tried"), "{said}");
+    let message = conducted.trouble.unwrap().to_string();
+    assert!(message.contains("no more are tried"), "{message}");
     assert!(conducted.runs.len() < 12, "{}", conducted.runs.len());
 }
 
@@ -294,8 +294,8 @@ fn a_pattern_that_never_matches_ends_it_after_the_first_run() {
     let _alone = alone();
     let metrics = vec![Metric::parse(r"speed (\d+)").unwrap()];
     let conducted = run(&Experiment { metrics, ..sh("echo sped 17") });
-    let said = conducted.trouble.unwrap().to_string();
-    assert!(said.contains("speed") && said.contains("sped 17"), "{said}");
+    let message = conducted.trouble.unwrap().to_string();
+    assert!(message.contains("speed") && message.contains("sped 17"), "{message}");
     assert_eq!(conducted.runs.len(), 1);
 }
 
@@ -344,13 +344,13 @@ fn who_stops_it_keeps_the_runs_and_nothing_stays_lent() {
     let _alone = alone();
     let (stop, mut noting) = (AtomicBool::new(false), Noting::default());
     let log = noting.log.clone();
-    let mut heard = |heard: ExperimentEvent<'_>| {
-        if let ExperimentEvent::Begins { pair: Some(2), .. } = heard {
+    let mut listener = |event: ExperimentEvent<'_>| {
+        if let ExperimentEvent::Begins { pair: Some(2), .. } = event {
             stop.store(true, Ordering::SeqCst);
         }
     };
     let experiment = sh("sleep 0.3");
-    let mut control = Control { stop: &stop, heard: &mut heard };
+    let mut control = Control { stop: &stop, listener: &mut listener };
     let conducted = conduct(&experiment, Some(&mut noting), &mut control);
     assert!(matches!(conducted.trouble, Some(ExperimentError::Stopped)));
     assert_eq!(conducted.runs.len(), 1 + 2 + 2);
@@ -531,8 +531,8 @@ fn a_workloads_value_that_nobody_says_ends_it_at_once() {
     let _alone = alone();
     let metrics = vec![Metric::parse("precision").unwrap()];
     let conducted = run(&Experiment { metrics, ..sh("echo nothing of it") });
-    let said = conducted.trouble.unwrap().to_string();
-    assert!(said.contains("precision") && said.contains("nothing of it"), "{said}");
+    let message = conducted.trouble.unwrap().to_string();
+    assert!(message.contains("precision") && message.contains("nothing of it"), "{message}");
 }
 
 /// What was written is what is read, to the last digit: who kept raw runs judges the same.

@@ -41,8 +41,8 @@ fn wsl(host: &HostRoot) -> Option<Reading<Name>> {
 }
 
 fn told_by_systemd(host: &HostRoot) -> Option<Reading<Name>> {
-    let told = host.name_at("run/systemd/container");
-    told.value().is_some().then_some(told)
+    let listed = host.name_at("run/systemd/container");
+    listed.value().is_some().then_some(listed)
 }
 
 fn told_to_init(host: &HostRoot) -> Option<Reading<Name>> {

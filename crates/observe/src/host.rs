@@ -33,11 +33,11 @@ fn name(host: &HostRoot) -> Reading<Name> {
 
 /// Kernels before 6.1 have no file for it; ours is the one this program was built for.
 fn architecture(host: &HostRoot) -> Reading<Name> {
-    let told = host.name_at("proc/sys/kernel/arch");
-    if told.value().is_none() && host.is_live() {
+    let listed = host.name_at("proc/sys/kernel/arch");
+    if listed.value().is_none() && host.is_live() {
         return Reading::found(Name::from(std::env::consts::ARCH), Source::none());
     }
-    told
+    listed
 }
 
 pub(crate) fn page_size(host: &HostRoot) -> Reading<Bytes> {

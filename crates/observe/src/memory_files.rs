@@ -130,12 +130,12 @@ fn ask(folder: &OwnedFd, expected: &str) -> Result<Vec<u8>, Refusal> {
     if device(expected) != Some(found.st_dev) {
         return Err(Refusal::Absent("another file system is mounted over it".into()));
     }
-    let said = rustix::fs::fstatvfs(folder).map_err(Refusal::from_errno)?;
+    let output = rustix::fs::fstatvfs(folder).map_err(Refusal::from_errno)?;
     let sizes = Sizes {
-        block: said.f_frsize,
-        blocks: said.f_blocks,
-        used: said.f_blocks.saturating_sub(said.f_bfree),
-        files: said.f_files.saturating_sub(said.f_ffree),
+        block: output.f_frsize,
+        blocks: output.f_blocks,
+        used: output.f_blocks.saturating_sub(output.f_bfree),
+        files: output.f_files.saturating_sub(output.f_ffree),
     };
     if sizes.blocks == 0 {
         return Err(Refusal::Absent(
@@ -291,13 +291,13 @@ impl Searcher {
         let name = descriptor.to_string();
         let link = rustix::fs::readlinkat(folder, name.as_str(), Vec::new())?;
         let Some(path) = link.to_bytes().strip_suffix(b" (deleted)") else { return Ok(None) };
-        let wanted = StatxFlags::INO | StatxFlags::BLOCKS | StatxFlags::NLINK;
-        let said = rustix::fs::statx(folder, name.as_str(), AtFlags::STATX_DONT_SYNC, wanted)?;
+        let requested = StatxFlags::INO | StatxFlags::BLOCKS | StatxFlags::NLINK;
+        let output = rustix::fs::statx(folder, name.as_str(), AtFlags::STATX_DONT_SYNC, requested)?;
         // anybody may name a file so
-        if said.stx_nlink > 0 {
+        if output.stx_nlink > 0 {
             return Ok(None);
         }
-        let device = rustix::fs::makedev(said.stx_dev_major, said.stx_dev_minor);
+        let device = rustix::fs::makedev(output.stx_dev_major, output.stx_dev_minor);
         let kind = if self.objects == Some(device) {
             if path.starts_with(b"/memfd:") { DeletedKind::Memfd } else { DeletedKind::Object }
         } else if self.devices.contains(&device) || path.starts_with(b"/dev/shm/") {
@@ -305,8 +305,8 @@ impl Searcher {
         } else {
             return Ok(None);
         };
-        let identity = (device, said.stx_ino);
-        Ok(Some(Found { descriptor, kind, identity, blocks: said.stx_blocks }))
+        let identity = (device, output.stx_ino);
+        Ok(Some(Found { descriptor, kind, identity, blocks: output.stx_blocks }))
     }
 }
 
@@ -352,7 +352,7 @@ mod tests {
             ("statfs/0:31", "4096 500 200 40\n"),
         ]);
         let files = read_of(&host, &memory(1), &[]);
-        let told: Vec<_> = files
+        let lines: Vec<_> = files
             .mounts
             .iter()
             .map(|mount| {
@@ -360,7 +360,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            lines,
             [
                 ("/run", Some(200 << 12), Some(40)),
                 ("/dev/shm", Some(10 << 12), Some(3)),
@@ -393,13 +393,13 @@ mod tests {
             denied("proc/10/fd"),
         ];
         let files = read_of(&HostRoot::memory(entries), &memory(50), &[7, 8, 9, 10, 11]);
-        let told: Vec<_> = files
+        let lines: Vec<_> = files
             .deleted
             .iter()
             .map(|file| (file.pid, file.kind, file.bytes.get().map(Bytes::get), file.others))
             .collect();
         assert_eq!(
-            told,
+            lines,
             [(7, DeletedKind::Tmpfs, Some(2 << 20), 1), (7, DeletedKind::Memfd, Some(1 << 20), 0)]
         );
         assert_eq!(files.deleted[0].bytes.source.to_string(), "/proc/7/fd/3");

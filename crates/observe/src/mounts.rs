@@ -67,8 +67,8 @@ pub(crate) fn read(host: &HostRoot) -> Mounts {
     let Ok(text) = host.text("proc/self/mountinfo") else { return usual(host) };
     let understood = |line: Line<'_>| line.understood(host, "a mount in ten columns", mount(&line));
     let all: Vec<Mount> = text.first_lines(host, MOUNTS).filter_map(understood).collect();
-    let point = |wanted: fn(&Mount) -> bool| {
-        all.iter().find(|mount| wanted(mount)).map(|mount| mount.point.clone())
+    let point = |matches: fn(&Mount) -> bool| {
+        all.iter().find(|mount| matches(mount)).map(|mount| mount.point.clone())
     };
     let cgroup2 = point(|mount| mount.file_system == "cgroup2");
     let cgroup1_memory = point(|mount| {

@@ -146,7 +146,7 @@ pub struct HostRoot {
     near: RefCell<Near>,
     /// What settings of the live machine said: a snapshot asks for a hundred of them twice or more
     /// and gets the same answer each time, as from a recording.
-    told: RefCell<HashMap<String, Result<Vec<u8>, Refusal>>>,
+    answers: RefCell<HashMap<String, Result<Vec<u8>, Refusal>>>,
     /// Where reads end up first: it is not made and cleared for each of a thousand files.
     scratch: RefCell<Vec<u8>>,
 }
@@ -193,7 +193,7 @@ impl HostRoot {
             memory: None,
             config: OnceCell::new(),
             near: RefCell::default(),
-            told: RefCell::default(),
+            answers: RefCell::default(),
             scratch: RefCell::default(),
         }
     }
@@ -403,7 +403,7 @@ impl HostRoot {
     /// before a snapshot, which is to tell of its own time, and after it.
     pub(crate) fn let_go(&self) {
         self.near.borrow_mut().forget();
-        self.told.borrow_mut().clear();
+        self.answers.borrow_mut().clear();
     }
 
     fn open_live(&self, root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -474,13 +474,13 @@ impl HostRoot {
     /// The bytes of a file, counted; of a setting those that it had when it was first asked for.
     fn once(&self, path: &str) -> Result<Vec<u8>, Refusal> {
         let is_kept = self.is_live() && is_setting(path);
-        if let Some(answer) = self.told.borrow().get(path).filter(|_| is_kept) {
+        if let Some(answer) = self.answers.borrow().get(path).filter(|_| is_kept) {
             return answer.clone();
         }
         let answer = self.fetch(path);
         self.count(answer.as_ref().map_or(0, Vec::len));
         if is_kept && answer.as_ref().map_or(0, Vec::len) < FIRST {
-            self.told.borrow_mut().insert(path.to_owned(), answer.clone());
+            self.answers.borrow_mut().insert(path.to_owned(), answer.clone());
         }
         answer
     }

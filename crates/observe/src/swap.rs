@@ -157,9 +157,9 @@ Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority
         let text = (0..500).map(line).fold("Filename\n".to_owned(), |text, line| text + &line);
         let host = host([("proc/swaps", text)]);
         assert_eq!(tiers(&host).len(), 64);
-        let told = host.take_problems().remove(0).to_string();
+        let problem = host.take_problems().remove(0).to_string();
         let expected = "at most 65 lines, found \"501 lines, 65 of them read\"";
-        assert_eq!(told, format!("/proc/swaps:66: expected {expected}"));
+        assert_eq!(problem, format!("/proc/swaps:66: expected {expected}"));
     }
 
     #[test]

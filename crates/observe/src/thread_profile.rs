@@ -110,10 +110,10 @@ fn named<R: BufRead>(
     for (place, count) in places {
         *samples.entry(start_of(place)).or_insert(0) += count;
     }
-    let wanted: BTreeSet<u64> = samples.keys().flatten().copied().collect();
+    let starts_seen: BTreeSet<u64> = samples.keys().flatten().copied().collect();
     let mut names: BTreeMap<u64, String> = BTreeMap::new();
     each_function(symbols(), |start, name| {
-        if wanted.contains(&start) {
+        if starts_seen.contains(&start) {
             names.entry(start).or_insert_with(|| name.to_owned());
         }
     });

@@ -39,11 +39,11 @@ pub(crate) fn read(host: &HostRoot) -> Option<Tuned> {
 /// Whether files of sysctl are applied again after the profile; they are where nothing is said.
 fn reapplies(host: &HostRoot) -> bool {
     let Ok(text) = host.text(MAIN) else { return true };
-    let said = text.lines().take(SYSCTL_LINES).filter_map(|line| {
+    let message = text.lines().take(SYSCTL_LINES).filter_map(|line| {
         let (key, value) = line.split_once(b'=')?;
         (key == b"reapply_sysctl").then(|| value.to_ascii_lowercase())
     });
-    said.last().is_none_or(|value| matches!(value.as_slice(), b"1" | b"yes" | b"true" | b"on"))
+    message.last().is_none_or(|value| matches!(value.as_slice(), b"1" | b"yes" | b"true" | b"on"))
 }
 
 struct Reader<'a> {

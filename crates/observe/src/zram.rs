@@ -494,9 +494,9 @@ mod tests {
         let tiers = crate::swap::read(&host, &mounts);
         let ids: Vec<u32> = read(&host, &tiers, &mounts).iter().map(|zram| zram.id).collect();
         assert_eq!((ids.len(), ids[254], ids[255]), (ZRAM_DEVICES, 254, 4000));
-        let told = host.take_problems().remove(0).to_string();
+        let problem = host.take_problems().remove(0).to_string();
         let expected = "at most 256 devices of zram, found \"4420 devices, 256 of them read\"";
-        assert_eq!(told, format!("/sys/block: expected {expected}"));
+        assert_eq!(problem, format!("/sys/block: expected {expected}"));
     }
 
     #[test]

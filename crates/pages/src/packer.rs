@@ -81,16 +81,16 @@ impl Packer {
     /// # Errors
     /// Where `packed` is not a page of this length, packed with this algorithm.
     pub fn unpack(&mut self, packed: &[u8], page: &mut [u8]) -> Result<(), NotPacked> {
-        let wanted = page.len();
+        let requested = page.len();
         let length = match &mut self.0 {
             Kind::Lz4(_) => {
-                let most = i32::try_from(wanted).ok();
+                let most = i32::try_from(requested).ok();
                 lz4::block::decompress_to_buffer(packed, most, page).ok()
             }
             Kind::Zstd(both) => both.1.decompress(page, packed).ok(),
             Kind::Deflate(both) => inflate(&mut both.1, packed, page),
         };
-        if length == Some(wanted) { Ok(()) } else { Err(NotPacked) }
+        if length == Some(requested) { Ok(()) } else { Err(NotPacked) }
     }
 }
 

@@ -17,7 +17,7 @@ use pagewise_pages::fill::used;
 use pagewise_pages::huge::PagePosition;
 use pagewise_pages::interval::{Population, Sums, pages_interval};
 use pagewise_pages::kernel::KERNELS;
-use pagewise_pages::lot::RandomDraw;
+use pagewise_pages::random_draw::RandomDraw;
 use pagewise_pages::tally::{Engine, Question, Tally};
 use pagewise_pages::zsmalloc::{ClassPages, Zsmalloc};
 

@@ -87,9 +87,9 @@ mod tests {
                 assert!(read.is_err(), "{cut}");
                 continue;
             };
-            let wanted: Vec<(String, Vec<u8>)> =
+            let requested: Vec<(String, Vec<u8>)> =
                 files[..whole].iter().map(|(name, text)| ((*name).into(), text.to_vec())).collect();
-            assert_eq!(read.unwrap(), wanted);
+            assert_eq!(read.unwrap(), requested);
         }
     }
 

@@ -95,9 +95,9 @@ fn spawn(unfinished: &Path, path: &Path) -> io::Result<Child> {
 
 /// The helper's side.
 pub(crate) fn settle_file(unfinished: &Path, path: &Path) -> anyhow::Result<()> {
-    let mut said = Vec::new();
-    let heard = io::stdin().lock().take(WHOLE.len() as u64 + 1).read_to_end(&mut said);
-    if heard.is_err() || said != WHOLE {
+    let mut output = Vec::new();
+    let heard = io::stdin().lock().take(WHOLE.len() as u64 + 1).read_to_end(&mut output);
+    if heard.is_err() || output != WHOLE {
         output::remove(unfinished);
         return Ok(());
     }

@@ -121,10 +121,10 @@ fn rendered(error: &clap::Error, colour: bool) -> String {
 /// A defect of ours, in our words. The release build aborts then, which starts an undo of what is lent.
 pub(crate) fn tell_of_panic(panic: &PanicHookInfo<'_>) {
     let payload = panic.payload();
-    let said = payload.downcast_ref::<&str>().copied();
-    let said = said.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let message = payload.downcast_ref::<&str>().copied();
+    let message = message.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     let place = panic.location().map(|place| format!(" ({place})")).unwrap_or_default();
-    let what = Name::from(said.unwrap_or("no reason was given"));
+    let what = Name::from(message.unwrap_or("no reason was given"));
     output::message(format_args!("internal error: {what}{place}; this is a defect of pagewise"));
     let back = if Rescue::is_ready() {
         "what was lent is being put back; afterwards `pagewise undo` says if anything is left; "

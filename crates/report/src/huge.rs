@@ -10,12 +10,12 @@ use crate::HugeSeen;
 /// Groups that hold anonymous memory, most first: the one asked for and those below it.
 pub(crate) fn groups<'a>(seen: &HugeSeen<'a>) -> Vec<&'a Cgroup> {
     let holds = |group: &&Cgroup| group.anon.get().is_some_and(|anon| anon > Bytes::new(0));
-    let wanted = |group: &&Cgroup| match (seen.cgroup, seen.pids) {
+    let matches = |group: &&Cgroup| match (seen.cgroup, seen.pids) {
         (Some(path), _) => below(group.path.as_str(), path),
         (None, pids) => pids.is_none(),
     };
     let all = seen.interval.end.cgroups.groups.iter();
-    let mut groups: Vec<&Cgroup> = all.filter(holds).filter(wanted).collect();
+    let mut groups: Vec<&Cgroup> = all.filter(holds).filter(matches).collect();
     groups.sort_by_key(|group| Reverse(group.anon.get()));
     groups
 }
@@ -28,9 +28,9 @@ fn below(path: &str, group: &str) -> bool {
 
 /// Processes with anonymous memory, those with most of it in small pages first.
 pub(crate) fn processes<'a>(seen: &HugeSeen<'a>) -> Vec<&'a Process> {
-    let wanted = |process: &&Process| seen.pids.is_none_or(|pids| pids.contains(&process.pid));
+    let matches = |process: &&Process| seen.pids.is_none_or(|pids| pids.contains(&process.pid));
     let all = seen.interval.end.processes.list.iter();
-    let mut processes: Vec<&Process> = all.filter(wanted).collect();
+    let mut processes: Vec<&Process> = all.filter(matches).collect();
     processes.sort_by_key(|process| (Reverse(small(process)), process.pid));
     processes
 }

@@ -9,10 +9,10 @@ pub mod html;
 mod huge;
 pub mod json;
 mod lineup;
+mod phrases;
 mod profile;
 pub mod text;
 mod time;
-mod told;
 pub mod view;
 mod watched;
 

@@ -7,7 +7,7 @@
 
 use pagewise_model::{Trial, TrialArm, TrialComparison, TrialMetric, TrialRun, Verdict};
 
-use crate::told;
+use crate::phrases;
 
 /// An arm against the first.
 #[derive(Debug, Clone, Copy)]
@@ -67,22 +67,22 @@ fn row<'a>(
 ) -> Row<'a> {
     let dropped = trial.dropped.iter().find(|dropped| dropped.arm == arm.name);
     let primary = found.and_then(|found| found.metrics.first());
-    let judged = primary.filter(|it| dropped.is_none() && told::is_judged(trial.clock, it));
+    let judged = primary.filter(|it| dropped.is_none() && phrases::is_judged(trial.clock, it));
     // a preview's few rounds have no interval, and so no verdict
     let certain = judged.filter(|it| it.interval.is_some());
     let verdict = certain.and(found).map(|found| found.verdict);
     let (change, interval) = match (found, judged) {
         (None, _) => (String::new(), String::new()),
-        (_, Some(judged)) => told::estimate(trial.clock, judged).into(),
-        _ => (told::NONE.to_owned(), told::NONE.to_owned()),
+        (_, Some(judged)) => phrases::estimate(trial.clock, judged).into(),
+        _ => (phrases::NONE.to_owned(), phrases::NONE.to_owned()),
     };
     let word = match (dropped, found, verdict) {
         (Some(_), ..) => "given up",
         (_, None, _) => "compared with",
-        (.., Some(verdict)) => told::verdict(verdict),
-        _ => told::NONE,
+        (.., Some(verdict)) => phrases::verdict(verdict),
+        _ => phrases::NONE,
     };
-    let failures = told::failures(runs, &arm.name);
+    let failures = phrases::failures(runs, &arm.name);
     let why = dropped.map(|dropped| dropped.why.clone()).unwrap_or_default();
     Row {
         arm,
@@ -108,7 +108,7 @@ impl Medians<'_> {
     }
 
     pub(crate) fn shown(&self, arm: &TrialArm) -> Option<String> {
-        self.value(arm).map(|value| told::value(self.metric, value))
+        self.value(arm).map(|value| phrases::value(self.metric, value))
     }
 }
 

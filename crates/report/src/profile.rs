@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use pagewise_model::{Trial, TrialRun, grouped};
 
-use crate::told::total;
+use crate::phrases::total;
 
 /// How many functions are shown.
 const TOP: usize = 10;

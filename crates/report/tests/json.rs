@@ -306,7 +306,7 @@ fn estimates() -> Vec<Estimate> {
 fn processes_that_changed_have_rates() {
     let document = document(Noun::Report, &host::interval(), &[]);
     let rates = document["interval"]["processes"].as_array().unwrap();
-    let told: Vec<(u64, f64, f64)> = rates
+    let lines: Vec<(u64, f64, f64)> = rates
         .iter()
         .map(|rate| {
             let number = |key: &str| rate[key].as_f64().unwrap();
@@ -314,5 +314,5 @@ fn processes_that_changed_have_rates() {
         })
         .collect();
     let mib = |mib: u32| f64::from(mib << 20);
-    assert_eq!(told, [(4121, mib(24), mib(24)), (5010, mib(50), 0.0)]);
+    assert_eq!(lines, [(4121, mib(24), mib(24)), (5010, mib(50), 0.0)]);
 }

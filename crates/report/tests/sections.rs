@@ -314,15 +314,15 @@ fn how_zmerge_merges_is_told_mode_by_mode() {
 fn what_the_kernel_log_is_good_for_is_said_first() {
     let mut interval = host::interval();
     let findings = host::findings();
-    let told = |interval: &Interval| {
+    let describe = |interval: &Interval| {
         let answer = Answer { findings: &findings, ..facts_of(interval) };
         oom(&answer, &[], &[], LOOK)
     };
     let log = &mut interval.end.kernel_log;
     log.kills.clear();
-    assert!(told(&interval).contains("No process was killed for lack of memory: 2,456 records of the kernel log; older ones than 812 s"));
+    assert!(describe(&interval).contains("No process was killed for lack of memory: 2,456 records of the kernel log; older ones than 812 s"));
     interval.end.kernel_log.records = host::denied("/dev/kmsg");
-    let refused = told(&interval);
+    let refused = describe(&interval);
     assert!(
         refused
             .contains("The kernel log could not be read: needs root, or kernel.dmesg_restrict=0")
@@ -341,7 +341,7 @@ fn what_the_kernel_log_is_good_for_is_said_first() {
     log.kills = vec![kill; 12];
     log.left_out = 3;
     assert!(
-        told(&interval).contains("15 reports of the OOM killer, the last 0 of which are shown")
+        describe(&interval).contains("15 reports of the OOM killer, the last 0 of which are shown")
     );
 }
 

@@ -201,7 +201,7 @@ fn write_mixed(memory: &Memory, page: usize, writer: usize) {
 fn family(pages: usize, children: usize) -> (Vec<Memory>, String) {
     let memory = Memory::anonymous(pages * PAGE);
     (0..pages).for_each(|page| write_mixed(&memory, page, 0));
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     for number in 1..=children {
         let mut written = [0; 2];
         // SAFETY: the array has room for the two ends.
@@ -222,9 +222,9 @@ fn family(pages: usize, children: usize) -> (Vec<Memory>, String) {
         // SAFETY: room for one byte; the descriptor is open.
         let read = unsafe { libc::read(written[0], byte.as_mut_ptr().cast(), 1) };
         assert_eq!(read, 1, "the child has written");
-        said.push(child.to_string());
+        output.push(child.to_string());
     }
-    (vec![memory], said.join(" "))
+    (vec![memory], output.join(" "))
 }
 
 fn shmem(pages: usize) -> Vec<Memory> {
@@ -321,10 +321,10 @@ fn storm(seconds: usize) {
     let end = std::time::Instant::now() + std::time::Duration::from_secs(seconds as u64);
     let memory = written(256, |page| page);
     let over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let told = over.clone();
+    let listed = over.clone();
     std::thread::spawn(move || {
         let _ = std::io::stdin().read_line(&mut String::new());
-        told.store(true, std::sync::atomic::Ordering::Relaxed);
+        listed.store(true, std::sync::atomic::Ordering::Relaxed);
     });
     for child in 0..FORKS {
         if over.load(std::sync::atomic::Ordering::Relaxed) || std::time::Instant::now() > end {

@@ -220,10 +220,10 @@ impl Program {
 fn note(file: &impl Bytes, program: &Program) -> Vec<u8> {
     // the buffer grows with what is there, not with what the head says
     let (mut notes, mut piece) = (Vec::new(), [0; 1 << 14]);
-    let wanted = program.length.min(MOST_NOTES);
-    while (notes.len() as u64) < wanted {
+    let requested = program.length.min(MOST_NOTES);
+    while (notes.len() as u64) < requested {
         let place = program.offset.saturating_add(notes.len() as u64);
-        let left = usize::try_from(wanted - notes.len() as u64).unwrap_or(piece.len());
+        let left = usize::try_from(requested - notes.len() as u64).unwrap_or(piece.len());
         let size = left.min(piece.len());
         match piece.get_mut(..size).map(|piece| file.read_some(place, piece)) {
             Some(Ok(read)) if read > 0 => {

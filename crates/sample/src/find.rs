@@ -277,9 +277,9 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
 
     /// Hands over what was found: also a sign of life.
     fn flush(&mut self) -> Result<(), SearchEnd> {
-        let wanted = self.take.runs(&mut self.runs);
+        let requested = self.take.runs(&mut self.runs);
         self.runs.clear();
-        if wanted { Ok(()) } else { Err(SearchEnd::NotWanted) }
+        if requested { Ok(()) } else { Err(SearchEnd::NotWanted) }
     }
 
     /// Without PAGEMAP_SCAN.

@@ -114,24 +114,24 @@ impl SweepPosition {
 
     fn batch(&mut self, spans: &[Spans]) -> Option<Batch> {
         let part = spans.get(self.part)?;
-        let mut wanted = Vec::with_capacity(BATCH);
-        while let Some(span) = part.get(self.span).filter(|_| wanted.len() < BATCH) {
-            if span.is_coarse() && wanted.is_empty() {
+        let mut requests = Vec::with_capacity(BATCH);
+        while let Some(span) = part.get(self.span).filter(|_| requests.len() < BATCH) {
+            if span.is_coarse() && requests.is_empty() {
                 self.span += 1;
                 return Some(Batch::Coarse(self.part, *span, None));
             }
             if span.is_coarse() {
                 break;
             }
-            self.take(span, &mut wanted);
+            self.take(span, &mut requests);
         }
-        (!wanted.is_empty()).then_some(Batch::Pages(self.part, wanted))
+        (!requests.is_empty()).then_some(Batch::Pages(self.part, requests))
     }
 
-    fn take(&mut self, span: &Span, wanted: &mut Vec<PageRequest>) {
-        let room = u32::try_from(BATCH - wanted.len()).unwrap_or(0);
+    fn take(&mut self, span: &Span, requests: &mut Vec<PageRequest>) {
+        let room = u32::try_from(BATCH - requests.len()).unwrap_or(0);
         let end = span.length.min(self.done.saturating_add(room));
-        wanted.extend((self.done..end).map(|nth| page(span, nth.into())));
+        requests.extend((self.done..end).map(|nth| page(span, nth.into())));
         self.done = end;
         if end == span.length {
             (self.span, self.done) = (self.span + 1, 0);
@@ -154,14 +154,18 @@ impl Draw {
     /// The next pages of the round that are of the same part, and of the same coarse span.
     fn batch(&mut self, spans: &[Spans]) -> Option<Batch> {
         let (part, before) = part_of(spans, *self.round.last()?)?;
-        let mut wanted = Vec::with_capacity(BATCH);
+        let mut requests = Vec::with_capacity(BATCH);
         let mut coarse: Option<(Span, Vec<u64>)> = None;
         while let Some((span, nth)) =
             self.round.last().and_then(|index| spans.get(part)?.find(index.checked_sub(before)?))
         {
             match &mut coarse {
-                None if !span.is_coarse() && wanted.len() < BATCH => wanted.push(page(span, nth)),
-                None if span.is_coarse() && wanted.is_empty() => coarse = Some((*span, vec![nth])),
+                None if !span.is_coarse() && requests.len() < BATCH => {
+                    requests.push(page(span, nth));
+                }
+                None if span.is_coarse() && requests.is_empty() => {
+                    coarse = Some((*span, vec![nth]));
+                }
                 Some((same, places)) if same == span => places.push(nth),
                 _ => break,
             }
@@ -169,7 +173,7 @@ impl Draw {
         }
         Some(match coarse {
             Some((span, places)) => Batch::Coarse(part, span, Some(places)),
-            None => Batch::Pages(part, wanted),
+            None => Batch::Pages(part, requests),
         })
     }
 }

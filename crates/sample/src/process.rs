@@ -128,16 +128,16 @@ impl Opened {
     /// memory is gone: then nothing in the buffer may be shown.
     pub(crate) fn read(
         &self,
-        wanted: &[PageRequest],
+        requests: &[PageRequest],
         buffer: &mut [u8],
         scratch: &mut Scratch,
         judge: &impl Judge,
         fates: &mut Vec<ReadOutcome>,
     ) -> Result<ReadEffects, MemoryGone> {
-        self.read_pages(wanted, scratch, judge).map_err(|_| MemoryGone)?;
-        let pinning_faults = self.read_pinning(wanted, buffer, scratch);
+        self.read_pages(requests, scratch, judge).map_err(|_| MemoryGone)?;
+        let pinning_faults = self.read_pinning(requests, buffer, scratch);
         let before = calls::faults();
-        self.read_sharing(wanted, buffer, scratch);
+        self.read_sharing(requests, buffer, scratch);
         let sharing_faults = calls::faults() - before;
         if !self.pagemap.is_alive() {
             return Err(MemoryGone);
@@ -158,12 +158,12 @@ impl Opened {
     /// Decides how each page is to be read, by what pagemap says now.
     fn read_pages(
         &self,
-        wanted: &[PageRequest],
+        requests: &[PageRequest],
         scratch: &mut Scratch,
         judge: &impl Judge,
     ) -> io::Result<()> {
         scratch.entries.clear();
-        for run in wanted.chunk_by(|a, b| a.page.checked_add(1) == Some(b.page)) {
+        for run in requests.chunk_by(|a, b| a.page.checked_add(1) == Some(b.page)) {
             let first = run.first().map_or(0, |wanted| wanted.page);
             let Scratch { entries, bytes, .. } = scratch;
             let read = self.pagemap.read(first, run.len(), entries, bytes)?;
@@ -171,21 +171,21 @@ impl Opened {
         }
         let Scratch { entries, ways, .. } = scratch;
         ways.clear();
-        ways.extend(wanted.iter().zip(entries).map(|(wanted, entry)| way(wanted, *entry, judge)));
+        ways.extend(requests.iter().zip(entries).map(|(wanted, entry)| way(wanted, *entry, judge)));
         Ok(())
     }
 
     /// Answers how many page faults that took.
     fn read_pinning(
         &self,
-        wanted: &[PageRequest],
+        requests: &[PageRequest],
         buffer: &mut [u8],
         scratch: &mut Scratch,
     ) -> u64 {
         let Scratch { pieces, ways, .. } = scratch;
         let (mut from, mut faults) = (0, 0);
-        while from < wanted.len() {
-            from = self.gather(wanted, ways, from, pieces);
+        while from < requests.len() {
+            from = self.gather(requests, ways, from, pieces);
             if pieces.is_empty() {
                 break;
             }
@@ -201,13 +201,13 @@ impl Opened {
     /// The next pieces for one call, from the page at `from` on; answers where they end.
     fn gather(
         &self,
-        wanted: &[PageRequest],
+        requests: &[PageRequest],
         ways: &[Way],
         mut from: usize,
         pieces: &mut Vec<Piece>,
     ) -> usize {
         pieces.clear();
-        while let (Some(page), Some(way)) = (wanted.get(from), ways.get(from)) {
+        while let (Some(page), Some(way)) = (requests.get(from), ways.get(from)) {
             if *way == Way::Pinning {
                 let piece = self.piece(from, page.page);
                 let full = pieces.len() == calls::MOST_PIECES;
@@ -246,15 +246,15 @@ impl Opened {
         None
     }
 
-    fn read_sharing(&self, wanted: &[PageRequest], buffer: &mut [u8], scratch: &mut Scratch) {
+    fn read_sharing(&self, requests: &[PageRequest], buffer: &mut [u8], scratch: &mut Scratch) {
         let mut from = 0;
-        while from < wanted.len() {
-            let length = sharing_run(wanted, &scratch.ways, from);
+        while from < requests.len() {
+            let length = sharing_run(requests, &scratch.ways, from);
             if length == 0 {
                 from += 1;
                 continue;
             }
-            let piece = self.piece(from, wanted.get(from).map_or(0, |wanted| wanted.page));
+            let piece = self.piece(from, requests.get(from).map_or(0, |wanted| wanted.page));
             let to = buffer.get_mut(piece.at..piece.at + length * self.page_size);
             let read = self.memory.read_at(to.unwrap_or_default(), piece.address).unwrap_or(0);
             let there = (read / self.page_size).min(length);
@@ -288,14 +288,14 @@ pub(crate) fn how_ended(found: &Identity) -> ProcessEnd {
     }
 }
 
-fn way(wanted: &PageRequest, entry: Entry, judge: &impl Judge) -> Way {
+fn way(request: &PageRequest, entry: Entry, judge: &impl Judge) -> Way {
     let exclusive = entry.is_exclusive();
     let frame = entry.frame();
     if entry.is_swapped() {
         Way::Done(ReadOutcome::Swapped)
     } else if !entry.is_present() || entry.is_guard() {
         Way::Done(ReadOutcome::Gone)
-    } else if entry.is_of_file() != (wanted.kind != PageKind::Anonymous) {
+    } else if entry.is_of_file() != (request.kind != PageKind::Anonymous) {
         // another mapping is there now, or the page became a private copy
         Way::Done(ReadOutcome::Gone)
     } else if frame.is_some_and(|frame| judge.is_zero(frame)) {
@@ -315,8 +315,8 @@ fn follows(last: &Piece, next: &Piece) -> bool {
 }
 
 /// How many pages from `from` on are to be read in the sharing way and follow each other.
-fn sharing_run(wanted: &[PageRequest], ways: &[Way], from: usize) -> usize {
-    let pages = wanted.get(from..).unwrap_or_default();
+fn sharing_run(requests: &[PageRequest], ways: &[Way], from: usize) -> usize {
+    let pages = requests.get(from..).unwrap_or_default();
     let ways = ways.get(from..).unwrap_or_default();
     let first = pages.first().map_or(0, |wanted| wanted.page);
     let together = pages.iter().zip(ways).zip(first..);

@@ -219,8 +219,8 @@ impl Sampler {
 
     /// Shows the pages that [`Options::choice`] asks for.
     pub fn run<V: Visit>(&mut self, workers: &mut [V]) -> Drawn {
-        let wanted = self.sample.choice.pages_of(self.pages());
-        self.draw(wanted.get(), workers)
+        let requested = self.sample.choice.pages_of(self.pages());
+        self.draw(requested.get(), workers)
     }
 
     /// Shows up to `more` pages that were not drawn before, uniformly over all sources together; in

@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn pages_that_a_family_shares_count_once() {
         let target = Target::start("family 4 5");
-        let children = target.said.split(' ').map(|pid| pid.parse().unwrap());
+        let children = target.message.split(' ').map(|pid| pid.parse().unwrap());
         let pids: Vec<u32> = std::iter::once(target.pid()).chain(children).collect();
         let expected = (4.0 + 5.0 / 4.0) * MIB;
         let within = |pages: f64| expected <= pages + 2.0 && pages < expected + 6.0 * 80.0;

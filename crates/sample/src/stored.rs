@@ -87,8 +87,8 @@ impl Stored {
             take(Run { first: 0, length, kind: PageKind::Stored, huge: None, apart: true });
             return 0;
         };
-        let wanted = stretches.iter().filter(|it| file_backed || it.kind != PageKind::File);
-        wanted.map(|stretch| self.find_in(stretch, &mut take)).sum()
+        let requested = stretches.iter().filter(|it| file_backed || it.kind != PageKind::File);
+        requested.map(|stretch| self.find_in(stretch, &mut take)).sum()
     }
 
     fn find_in(&self, stretch: &Segment, take: &mut impl FnMut(Run)) -> u64 {
@@ -156,13 +156,13 @@ impl Stored {
     /// Reads the wanted pages, which are in order, each to its place in `buffer`.
     pub(crate) fn read(
         &self,
-        wanted: &[PageRequest],
+        requests: &[PageRequest],
         buffer: &mut [u8],
         fates: &mut Vec<ReadOutcome>,
     ) {
         fates.clear();
         let size = usize::try_from(self.page_size).unwrap_or(usize::MAX);
-        while let Some(rest) = wanted.get(fates.len()..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = requests.get(fates.len()..).filter(|rest| !rest.is_empty()) {
             let (offset, pages) = self.together(rest);
             let begin = fates.len() * size;
             let to = buffer.get_mut(begin..begin + pages * size).unwrap_or_default();
@@ -180,11 +180,11 @@ impl Stored {
         }
     }
 
-    fn read_one(&self, wanted: &PageRequest, buffer: &mut [u8], fates: &mut Vec<ReadOutcome>) {
+    fn read_one(&self, request: &PageRequest, buffer: &mut [u8], fates: &mut Vec<ReadOutcome>) {
         let size = usize::try_from(self.page_size).unwrap_or(usize::MAX);
         let begin = fates.len() * size;
         let to = buffer.get_mut(begin..begin + size).unwrap_or_default();
-        let read = self.place(wanted.page).map(|(offset, bytes)| self.fill(offset, bytes, to));
+        let read = self.place(request.page).map(|(offset, bytes)| self.fill(offset, bytes, to));
         fates.push(match read {
             Some(Ok(bytes)) => fate(bytes > 0),
             _ => ReadOutcome::Refused,
@@ -193,12 +193,12 @@ impl Stored {
 
     /// How many of these pages follow each other in the file too, where they begin and how many
     /// bytes they have.
-    fn together(&self, wanted: &[PageRequest]) -> (Option<(u64, u64)>, usize) {
-        let Some(first) = wanted.first().and_then(|wanted| self.place(wanted.page)) else {
+    fn together(&self, requests: &[PageRequest]) -> (Option<(u64, u64)>, usize) {
+        let Some(first) = requests.first().and_then(|wanted| self.place(wanted.page)) else {
             return (None, 1);
         };
         let (mut end, mut pages) = (first.0, 0);
-        for (place, index) in wanted.iter().map(|wanted| self.place(wanted.page)).zip(0u64..) {
+        for (place, index) in requests.iter().map(|wanted| self.place(wanted.page)).zip(0u64..) {
             match place {
                 Some((offset, bytes)) if offset == first.0 + index * self.page_size => {
                     end = offset + bytes;

@@ -107,8 +107,8 @@ impl<V: Visit> Worker<'_, '_, V> {
         match batch {
             Batch::Pages(part, wanted) => self.pages(part, &wanted),
             Batch::Coarse(part, span, places) => {
-                let wanted = self.resolve(part, &span, places);
-                wanted.chunks(BATCH).for_each(|wanted| self.pages(part, wanted));
+                let requested = self.resolve(part, &span, places);
+                requested.chunks(BATCH).for_each(|wanted| self.pages(part, wanted));
             }
         }
     }
@@ -119,12 +119,12 @@ impl<V: Visit> Worker<'_, '_, V> {
             Sources::Stored(stored) => stored.pages_of(span),
             Sources::Processes(_) => self.pages_of(part, span),
         };
-        let wanted = |page: &u64| PageRequest { page: *page, kind: span.kind, huge: span.huge };
+        let matches = |page: &u64| PageRequest { page: *page, kind: span.kind, huge: span.huge };
         let expected = places.as_ref().map_or(u64::from(span.held), |places| places.len() as u64);
         let found: Vec<PageRequest> = match places {
-            None => held.iter().map(wanted).collect(),
+            None => held.iter().map(matches).collect(),
             Some(places) => {
-                let at = |place: &u64| held.get(usize::try_from(*place).ok()?).map(wanted);
+                let at = |place: &u64| held.get(usize::try_from(*place).ok()?).map(matches);
                 places.iter().filter_map(at).collect()
             }
         };
@@ -169,26 +169,26 @@ impl<V: Visit> Worker<'_, '_, V> {
         self.open.as_ref().map(|(_, opened)| opened).ok_or(ProcessEnd::Exited)
     }
 
-    fn pages(&mut self, part: usize, wanted: &[PageRequest]) {
+    fn pages(&mut self, part: usize, requests: &[PageRequest]) {
         let read = match self.bench.sources {
             Sources::Stored(stored) => {
                 let from = aligned(self.buffer.get(), self.bench.page_size);
                 let buffer = self.buffer.get_mut().get_mut(from..).unwrap_or_default();
-                stored.read(wanted, buffer, &mut self.fates);
+                stored.read(requests, buffer, &mut self.fates);
                 Ok(ReadEffects::default())
             }
             Sources::Processes(identities) => {
                 let gone = |identity| how_ended(identity);
-                self.read_process(part, wanted)
+                self.read_process(part, requests)
                     .map_err(|ended| ended.or_else(|| identities.get(part).map(gone)))
             }
         };
         match read {
             Ok(caused) => {
-                self.show(part, wanted);
-                self.note(part, wanted, caused);
+                self.show(part, requests);
+                self.note(part, requests, caused);
             }
-            Err(ended) => self.note_gone(part, wanted, ended.unwrap_or(ProcessEnd::Exited)),
+            Err(ended) => self.note_gone(part, requests, ended.unwrap_or(ProcessEnd::Exited)),
         }
     }
 
@@ -196,21 +196,21 @@ impl<V: Visit> Worker<'_, '_, V> {
     fn read_process(
         &mut self,
         part: usize,
-        wanted: &[PageRequest],
+        requests: &[PageRequest],
     ) -> Result<ReadEffects, Option<ProcessEnd>> {
         self.opened(part).map_err(Some)?;
         let Self { bench, open, buffer, scratch, fates, .. } = self;
         let Some((_, opened)) = open else { return Err(None) };
         let from = aligned(buffer.get(), bench.page_size);
         let buffer = buffer.get_mut().get_mut(from..).unwrap_or_default();
-        opened.read(wanted, buffer, scratch, &bench.judge, fates).map_err(|_| None)
+        opened.read(requests, buffer, scratch, &bench.judge, fates).map_err(|_| None)
     }
 
-    fn show(&mut self, part: usize, wanted: &[PageRequest]) {
+    fn show(&mut self, part: usize, requests: &[PageRequest]) {
         let from = aligned(self.buffer.get(), self.bench.page_size);
         let bytes = self.buffer.get().get(from..).unwrap_or_default();
         let pages = bytes.chunks_exact(self.bench.page_size);
-        for ((wanted, fate), page) in wanted.iter().zip(&self.fates).zip(pages) {
+        for ((wanted, fate), page) in requests.iter().zip(&self.fates).zip(pages) {
             if let ReadOutcome::Read { exclusive, frame } = *fate {
                 let PageRequest { page: number, kind, huge } = *wanted;
                 let share = if kind == PageKind::Anonymous && !exclusive {
@@ -224,13 +224,13 @@ impl<V: Visit> Worker<'_, '_, V> {
         }
     }
 
-    fn note(&self, part: usize, wanted: &[PageRequest], caused: ReadEffects) {
+    fn note(&self, part: usize, requests: &[PageRequest], caused: ReadEffects) {
         let mut ledger = locked(&self.bench.ledger);
         let disturbed = &mut ledger.disturbed;
         add(&mut disturbed.referenced_pages, caused.referenced);
         add(&mut disturbed.unshared_pages, caused.unshared);
         disturbed.faults += caused.faults;
-        let fates = self.fates.iter().take(wanted.len());
+        let fates = self.fates.iter().take(requests.len());
         let read = fates.clone().filter(|fate| matches!(fate, ReadOutcome::Read { .. })).count();
         ledger.shown += read as u64;
         let Some(part) = ledger.parts.get_mut(part) else { return };
@@ -240,13 +240,13 @@ impl<V: Visit> Worker<'_, '_, V> {
         }
     }
 
-    fn note_gone(&mut self, part: usize, wanted: &[PageRequest], ended: ProcessEnd) {
+    fn note_gone(&mut self, part: usize, requests: &[PageRequest], ended: ProcessEnd) {
         self.open = None;
         let mut ledger = locked(&self.bench.ledger);
         ledger.partial.get_or_insert(Partial::Ended);
         if let Some(part) = ledger.parts.get_mut(part) {
             part.ended.get_or_insert(ended);
-            add(&mut part.skipped.gone, wanted.len() as u64);
+            add(&mut part.skipped.gone, requests.len() as u64);
         }
     }
 }

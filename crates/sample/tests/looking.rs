@@ -141,7 +141,7 @@ fn read_pinning(pid: u32, from: u64, pages: u64) {
 #[test]
 fn a_forked_child_keeps_sharing() {
     let target = Target::start("fork 64");
-    let child: u32 = target.said.parse().unwrap();
+    let child: u32 = target.message.parse().unwrap();
     let both = || (rollup(target.pid(), "Pss"), rollup(child, "Pss"));
     let before = both();
     assert!((32 << 10..40 << 10).contains(&before.1), "shared to begin with: {before:?}");

@@ -65,8 +65,8 @@ impl Experiment {
         }
         for metric in &self.metrics {
             let again = Metric::parse(&metric.name)?;
-            let wanted = again.known().map(|known| known.higher_is_better);
-            if wanted.is_some_and(|wanted| wanted != metric.higher_is_better) {
+            let requested = again.known().map(|known| known.higher_is_better);
+            if requested.is_some_and(|wanted| wanted != metric.higher_is_better) {
                 let less = if metric.higher_is_better { "more" } else { "less" };
                 return Err(format!("{less} of {} is never wanted", metric.name));
             }

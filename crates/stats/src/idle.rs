@@ -74,11 +74,11 @@ fn acting(trial: &Trial) -> Option<String> {
 
 fn nothing_reclaimed(run: &TrialRun, trial: &Trial) -> bool {
     let known = TRACES.iter().filter_map(|(name, few)| Some((*run.values.get(*name)?, *few)));
-    let told: Vec<(f64, f64)> = known.collect();
+    let lines: Vec<(f64, f64)> = known.collect();
     let below_limit = trial.memory_limit_bytes.is_none_or(|limit| {
         run.values.get(PEAK_MEMORY).is_some_and(|peak| *peak < limit as f64 * 0.99)
     });
-    !told.is_empty() && told.iter().all(|(count, few)| count < few) && below_limit
+    !lines.is_empty() && lines.iter().all(|(count, few)| count < few) && below_limit
 }
 
 /// Whole mebibytes, as they can be typed.

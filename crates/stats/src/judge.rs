@@ -13,11 +13,11 @@ use crate::boundary::{looks, looks_until};
 use crate::compare::{Series, compared_by, deviation};
 use crate::experiment::Experiment;
 use crate::forecast::forecast;
-use crate::known::{KNOWN, StandardMetric};
 use crate::metric::Metric;
 use crate::name::TIME;
 use crate::paired::median;
-use crate::said::SAID;
+use crate::standard_metrics::{KNOWN, StandardMetric};
+use crate::workload_metrics::SAID;
 use crate::{dropped, idle, notes};
 
 /// What the runs say.
@@ -129,16 +129,16 @@ fn comparison(experiment: &Experiment, runs: &[TrialRun], arm: &str) -> TrialCom
 fn wanted(experiment: &Experiment, good: &[Pair<'_>]) -> Vec<Metric> {
     let asked = |name: &str| experiment.metrics.iter().any(|metric| metric.name == name);
     let runs = || good.iter().flat_map(|(a, b)| [a, b]);
-    let told = |known: &StandardMetric| {
+    let describe = |known: &StandardMetric| {
         let values = || runs().map(|run| run.values.get(known.name).copied());
         // no time at all is nothing to compare, as where kswapd never ran
         let is_some = known.kind == MetricKind::Count || values().flatten().any(|it| it > 0.0);
         values().all(|value| value.is_some()) && (is_some || good.is_empty())
     };
     // without any run a workload's values would all seem to be there
-    let said = SAID.iter().filter(|_| !good.is_empty());
-    let known = KNOWN.iter().chain(said);
-    let guards = known.filter(|known| !asked(known.name) && told(known));
+    let message = SAID.iter().filter(|_| !good.is_empty());
+    let known = KNOWN.iter().chain(message);
+    let guards = known.filter(|known| !asked(known.name) && describe(known));
     let mut guards: Vec<Metric> =
         guards.filter_map(|known| Metric::parse(known.name).ok()).collect();
     guards.sort_by_key(Metric::kind);

@@ -19,25 +19,25 @@ mod experiment;
 mod forecast;
 mod idle;
 mod judge;
-mod known;
 mod metric;
 pub mod name;
 mod notes;
 pub mod order;
 pub mod paired;
 mod replication;
-mod said;
 #[cfg(test)]
 mod simulation;
+mod standard_metrics;
 #[cfg(test)]
 mod testing;
+mod workload_metrics;
 
 pub use experiment::{Experiment, MOST_PAIRS, USUAL_PAIRS};
 pub use forecast::forecast;
 pub use judge::judge;
-pub use known::{KNOWN, StandardMetric};
 pub use metric::{Metric, Pattern, prefer_more};
 pub use notes::end_in_words;
 pub use paired::{PairedRatio, median};
 pub use replication::replicated;
-pub use said::SAID;
+pub use standard_metrics::{KNOWN, StandardMetric};
+pub use workload_metrics::SAID;

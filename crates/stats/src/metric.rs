@@ -7,9 +7,9 @@ use pagewise_model::MetricKind;
 use regex_lite::Regex;
 use serde::{Deserialize, Serialize};
 
-use crate::known::{KNOWN, SHARE, StandardMetric};
 use crate::name::TIME;
-use crate::said::SAID;
+use crate::standard_metrics::{KNOWN, SHARE, StandardMetric};
+use crate::workload_metrics::SAID;
 
 /// The row of this name.
 pub(crate) fn known(name: &str) -> Option<&'static StandardMetric> {
@@ -65,9 +65,9 @@ impl Metric {
 /// More is better of all that the command says itself, which nobody else can know; false where there is
 /// none of those.
 pub fn prefer_more(metrics: &mut [Metric]) -> bool {
-    let mut said = metrics.iter_mut().filter(|metric| metric.known().is_none()).peekable();
-    let any = said.peek().is_some();
-    said.for_each(|metric| metric.higher_is_better = true);
+    let mut message = metrics.iter_mut().filter(|metric| metric.known().is_none()).peekable();
+    let any = message.peek().is_some();
+    message.for_each(|metric| metric.higher_is_better = true);
     any
 }
 
@@ -97,8 +97,8 @@ impl Pattern {
 
     /// The number in the first group where it matches last: programs say what counts at their end.
     #[must_use]
-    pub fn number(&self, said: &str) -> Option<f64> {
-        let last = self.0.captures_iter(said).last()?;
+    pub fn number(&self, message: &str) -> Option<f64> {
+        let last = self.0.captures_iter(message).last()?;
         let digits = last.get(1)?.as_str().trim().replace([',', '_', '\''], "");
         let number: f64 = digits.parse().ok()?;
         number.is_finite().then(|| storable(number))
@@ -128,8 +128,8 @@ mod tests {
     #[test]
     fn the_last_match_counts_and_thousands_may_be_marked() {
         let pattern = Pattern::new(r"(?m)^throughput: ([0-9.,]+) ops").unwrap();
-        let said = "throughput: 1 ops\nthroughput: 12,345.5 ops/s\nend";
-        assert_eq!(pattern.number(said), Some(12345.5));
+        let message = "throughput: 1 ops\nthroughput: 12,345.5 ops/s\nend";
+        assert_eq!(pattern.number(message), Some(12345.5));
         assert_eq!(pattern.number("throughput: . ops"), None);
         assert_eq!(pattern.number(""), None);
     }

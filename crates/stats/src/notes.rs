@@ -58,8 +58,8 @@ fn clock(trial: &Trial) -> Option<String> {
             "seconds of processor time are a count of instructions, and time is not judged"
         }
     };
-    let said = trial.metrics.iter().any(|metric| metric.kind == MetricKind::Said);
-    let own = if said { "; what the command says is judged and must not be a time" } else { "" };
+    let message = trial.metrics.iter().any(|metric| metric.kind == MetricKind::Said);
+    let own = if message { "; what the command says is judged and must not be a time" } else { "" };
     Some(format!("the machine was emulated: {what}{own}"))
 }
 
@@ -89,9 +89,9 @@ fn failures(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     };
     let is_gone = |arm: &&TrialArm| trial.dropped.iter().any(|gone| gone.arm == arm.name);
     let kept = trial.arms.iter().filter(|arm| !is_gone(arm));
-    let told: Vec<String> = kept.filter_map(|arm| of_arm(&arm.name)).collect();
-    (!told.is_empty())
-        .then(|| format!("{}; pairs with such a run are not compared", told.join("; ")))
+    let lines: Vec<String> = kept.filter_map(|arm| of_arm(&arm.name)).collect();
+    (!lines.is_empty())
+        .then(|| format!("{}; pairs with such a run are not compared", lines.join("; ")))
 }
 
 fn runs_word(count: usize) -> String {
@@ -155,9 +155,9 @@ fn pool(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     if most < MEBIBYTE || least > most * 0.9 {
         return None;
     }
-    let told: Vec<String> =
+    let lines: Vec<String> =
         taken.iter().map(|(arm, bytes)| format!("{arm} {:.1} MiB", bytes / MEBIBYTE)).collect();
-    Some(format!("compressed pages took RAM besides what the command used: {}", told.join(", ")))
+    Some(format!("compressed pages took RAM besides what the command used: {}", lines.join(", ")))
 }
 
 fn stolen(trial: &Trial) -> Option<String> {
@@ -229,8 +229,9 @@ mod tests {
     #[test]
     fn what_a_pool_took_stands_beside_the_gain() {
         let notes = |a, b| judge(&experiment(&["a", "b"]), &runs(a, b)).notes.join("\n");
-        let told = "compressed pages took RAM besides what the command used: a 0.0 MiB, b 45.0 MiB";
-        assert!(notes(None, Some(45.0)).contains(told), "{}", notes(None, Some(45.0)));
+        let listed =
+            "compressed pages took RAM besides what the command used: a 0.0 MiB, b 45.0 MiB";
+        assert!(notes(None, Some(45.0)).contains(listed), "{}", notes(None, Some(45.0)));
         assert!(!notes(Some(44.0), Some(45.0)).contains("compressed pages"));
         assert!(!notes(None, None).contains("compressed pages"));
     }

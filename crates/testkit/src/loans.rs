@@ -38,8 +38,8 @@ impl Loans {
 
     /// Promises to run `command` at the end.
     pub fn promise(&mut self, command: &str) {
-        let told = self.watcher.stdin.as_mut().expect("open until dropped");
-        writeln!(told, "{command}").expect("the watcher lives");
+        let listed = self.watcher.stdin.as_mut().expect("open until dropped");
+        writeln!(listed, "{command}").expect("the watcher lives");
     }
 
     /// A zram device of our own with `disksize`, never one that was there. Answers its number.

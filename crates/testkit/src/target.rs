@@ -12,7 +12,7 @@ pub struct Target {
     orders: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
     /// What followed "ready".
-    pub said: String,
+    pub message: String,
 }
 
 impl Target {
@@ -29,8 +29,8 @@ impl Target {
         let mut answers = BufReader::new(child.stdout.take().expect("piped"));
         let mut line = String::new();
         answers.read_line(&mut line).expect("an answer");
-        let said = line.trim().strip_prefix("ready").expect(&line).trim().to_owned();
-        Self { child, orders, answers, said }
+        let message = line.trim().strip_prefix("ready").expect(&line).trim().to_owned();
+        Self { child, orders, answers, message }
     }
 
     /// Its number.
@@ -53,26 +53,27 @@ impl Target {
     }
 
     /// Waits until it has ended; its remains stay.
-    pub fn wait_for_state(&self, wanted: &str) {
+    pub fn wait_for_state(&self, requested: &str) {
         for _ in 0..1000 {
             let stat = read_process(self.pid(), "stat");
-            if stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(wanted)) {
+            if stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(requested))
+            {
                 return;
             }
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        panic!("not in state {wanted}");
+        panic!("not in state {requested}");
     }
 
     /// Waits until it is called so.
-    pub fn wait_for_name(&self, wanted: &str) {
+    pub fn wait_for_name(&self, requested: &str) {
         for _ in 0..1000 {
-            if read_process(self.pid(), "comm").trim() == wanted {
+            if read_process(self.pid(), "comm").trim() == requested {
                 return;
             }
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        panic!("not called {wanted}");
+        panic!("not called {requested}");
     }
 }
 

@@ -89,15 +89,15 @@ mod tests {
     #[test]
     fn each_sign_stops_by_itself_and_says_why() {
         let stalled = Reading::found(Percent::new(11.0), Source::none());
-        let told = BrakeSignals { machine: Shortage { stalled, ..calm().machine }, ..calm() }
+        let listed = BrakeSignals { machine: Shortage { stalled, ..calm().machine }, ..calm() }
             .why()
             .unwrap();
-        assert_eq!(told, "tasks wait for memory 11 % of the time (at most 10 %)");
+        assert_eq!(listed, "tasks wait for memory 11 % of the time (at most 10 %)");
         let available = Reading::found(Bytes::new(100 << 20), Source::none());
-        let told = BrakeSignals { machine: Shortage { available, ..calm().machine }, ..calm() }
+        let listed = BrakeSignals { machine: Shortage { available, ..calm().machine }, ..calm() }
             .why()
             .unwrap();
-        assert_eq!(told, "only 100.0 MiB of memory are available (at least 512.0 MiB)");
+        assert_eq!(listed, "only 100.0 MiB of memory are available (at least 512.0 MiB)");
         let limit = Some(Bytes::new((1 << 30) + (7 << 20)));
         let charges = vec![Charge { current: Bytes::new(1 << 30), limit }];
         assert!(BrakeSignals { charges, ..calm() }.why().unwrap().contains("at its limit"));

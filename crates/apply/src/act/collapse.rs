@@ -19,9 +19,9 @@ use pagewise_observe::HostRoot;
 use pagewise_observe::coverage::{Block, LookError, charge, proportional};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::access_profile::AccessProfile;
 use super::brake::BrakeSignals;
 use super::budget::Budget;
-use super::heat::AccessProfile;
 use super::pick::{self, CollapsePolicy, SkipReason};
 use super::subject::{ActError, Called, Subject};
 
@@ -72,13 +72,13 @@ pub struct CollapseTargets {
 /// Where nothing could be begun. What ended it later is in [`Collapse::stopped`].
 pub fn collapse(
     host: &HostRoot,
-    whom: &CollapseTargets,
+    targets: &CollapseTargets,
     wish: &CollapseWish,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(u64, u64, &Collapse),
 ) -> Result<Collapse, ActError> {
     let began = (Instant::now(), cpu_time());
-    let mut act = Act::begin(host, whom, wish, stop)?;
+    let mut act = Act::begin(host, targets, wish, stop)?;
     act.pass(tell)?;
     while let Some(rest) = act.watches() {
         if act.rest(rest) {
@@ -90,7 +90,7 @@ pub fn collapse(
 
 struct Act<'a> {
     host: &'a HostRoot,
-    whom: &'a CollapseTargets,
+    targets: &'a CollapseTargets,
     wish: &'a CollapseWish,
     stop: &'a AtomicBool,
     subjects: Vec<Subject>,
@@ -109,16 +109,16 @@ struct Act<'a> {
 impl<'a> Act<'a> {
     fn begin(
         host: &'a HostRoot,
-        whom: &'a CollapseTargets,
+        targets: &'a CollapseTargets,
         wish: &'a CollapseWish,
         stop: &'a AtomicBool,
     ) -> Result<Self, ActError> {
-        let (subjects, processes) = subjects(whom, wish.block)?;
-        let measure = match whom.cgroup {
+        let (subjects, processes) = subjects(targets, wish.block)?;
+        let measure = match targets.cgroup {
             Some(_) => BudgetMeasure::CgroupCharge,
             None => BudgetMeasure::ProportionalSize,
         };
-        let before = measured(host, whom, &subjects)?;
+        let before = measured(host, targets, &subjects)?;
         let budget = Budget::new(before, wish.max_growth);
         let done = Collapse { processes, measure, dry_run: wish.dry_run, ..Collapse::default() };
         let now = Instant::now();
@@ -126,7 +126,7 @@ impl<'a> Act<'a> {
         let (without, busy) = (0, Vec::new());
         let own = Self {
             host,
-            whom,
+            targets,
             wish,
             stop,
             subjects,
@@ -186,12 +186,12 @@ impl<'a> Act<'a> {
 
     fn heat(&self, (at, block): &(usize, Block)) -> u128 {
         let pid = self.subjects.get(*at).map(|subject| subject.pid);
-        let heat = self.whom.heat.as_ref().zip(pid);
+        let heat = self.targets.heat.as_ref().zip(pid);
         heat.map_or(0, |(heat, pid)| heat.accesses(pid, block.address, self.wish.block))
     }
 
     fn by_access(&self, found: &[(usize, Block)]) -> Option<ByAccess> {
-        self.whom.heat.as_ref()?;
+        self.targets.heat.as_ref()?;
         let used = found.iter().filter(|it| self.heat(it) > 0).count() as u64;
         Some(ByAccess { blocks: found.len() as u64, used, unknown: None })
     }
@@ -320,14 +320,14 @@ impl<'a> Act<'a> {
         }
         if self.budget.is_due() || self.weighed.elapsed() >= MEASURE {
             self.weighed = Instant::now();
-            let Some(now) = alive_act(measured(self.host, self.whom, &self.subjects))? else {
+            let Some(now) = alive_act(measured(self.host, self.targets, &self.subjects))? else {
                 return Ok(Some(GONE.to_owned()));
             };
             self.budget.measure(now);
         }
         if self.glanced.elapsed() >= GLANCE {
             self.glanced = Instant::now();
-            return Ok(BrakeSignals::read(self.host, &self.whom.cgroups, self.wish.block).why());
+            return Ok(BrakeSignals::read(self.host, &self.targets.cgroups, self.wish.block).why());
         }
         Ok(None)
     }
@@ -379,7 +379,7 @@ impl<'a> Act<'a> {
         if coverage.anon > Bytes::new(0) {
             (self.done.huge_after, self.done.anon_after) = (coverage.anon_huge, coverage.anon);
         }
-        if let Some(now) = alive_act(measured(self.host, self.whom, &self.subjects))? {
+        if let Some(now) = alive_act(measured(self.host, self.targets, &self.subjects))? {
             self.budget.measure(now);
         }
         Ok(())
@@ -409,11 +409,11 @@ const GONE: &str = "the target has ended";
 
 /// Opens every process; of several, those that refuse are left out and named.
 fn subjects(
-    whom: &CollapseTargets,
+    targets: &CollapseTargets,
     block: u64,
 ) -> Result<(Vec<Subject>, Vec<CollapsedProcess>), ActError> {
     let (mut subjects, mut named, mut first) = (Vec::new(), Vec::new(), None);
-    for (pid, name) in &whom.processes {
+    for (pid, name) in &targets.processes {
         let opened = open(*pid, block);
         let left_out = opened.as_ref().err().map(ToString::to_string);
         named.push(CollapsedProcess { pid: *pid, name: name.clone(), left_out });
@@ -441,10 +441,10 @@ fn open(pid: u32, block: u64) -> Result<Subject, ActError> {
 /// What the budget is counted on.
 fn measured(
     host: &HostRoot,
-    whom: &CollapseTargets,
+    targets: &CollapseTargets,
     subjects: &[Subject],
 ) -> Result<Bytes, ActError> {
-    if let Some(path) = &whom.cgroup {
+    if let Some(path) = &targets.cgroup {
         let charge = charge(host, path).ok_or_else(|| ActError::NoGroup(path.clone()))?;
         return Ok(charge.current);
     }

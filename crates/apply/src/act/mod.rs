@@ -16,18 +16,18 @@
 //! - `split`: the way back, for huge pages that are mostly empty;
 //! - `switch`: none at all, for ourselves and what we start.
 
+mod access_profile;
 mod brake;
 mod budget;
 mod collapse;
-mod heat;
 mod merge;
 mod pick;
 mod split;
 mod subject;
 mod switch;
 
+pub use access_profile::AccessProfile;
 pub use collapse::{CollapseTargets, CollapseWish, collapse};
-pub use heat::AccessProfile;
 pub use merge::{MergeError, may_merge, merge, start_merge};
 pub use split::split;
 pub use subject::ActError;

@@ -65,19 +65,19 @@ fn machine() -> Option<PathBuf> {
 }
 
 fn take_one(folder: &Path) -> Result<Option<File>, Error> {
-    let said = |source| Error::State { path: folder.display().to_string(), source };
+    let describe = |source| Error::State { path: folder.display().to_string(), source };
     match make(folder) {
         Err(FolderError::At { source, .. }) if is_read_only(&source) && !folder.exists() => {
             return Ok(None);
         }
-        Err(FolderError::At { source, .. }) => return Err(said(source)),
+        Err(FolderError::At { source, .. }) => return Err(describe(source)),
         Err(FolderError::Untrusted { path, why }) => {
             return Err(Error::Untrusted { path: path.display().to_string(), why });
         }
         Ok(()) => (),
     }
-    let Some(mut file) = open(folder).map_err(said)? else { return Ok(None) };
-    if !locked(&file).map_err(said)? {
+    let Some(mut file) = open(folder).map_err(describe)? else { return Ok(None) };
+    if !locked(&file).map_err(describe)? {
         return Err(held(folder, &mut file));
     }
     // the lock holds also where its file cannot be written: it is read-only, or its disk is full

@@ -17,7 +17,7 @@ pub(crate) use read::{Open, Reading};
 pub(crate) use record::{Device, Identity, Loan, Record, Write};
 
 use crate::error::Error;
-use crate::hands::{HostChange, HostOps};
+use crate::host_ops::{HostChange, HostOps};
 
 /// Where journals are kept: `$PAGEWISE_STATE` or `/var/lib/pagewise`.
 #[must_use]

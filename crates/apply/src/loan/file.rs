@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use pagewise_model::{Bytes, Name};
 
 use crate::error::{Doing, Error};
-use crate::hands::{HostChange, HostOps};
+use crate::host_ops::{HostChange, HostOps};
 use crate::journal::{Identity, Loan};
 use crate::loan::run::{Boot, OURS, Run, is_ours};
 use crate::outcome::Outcome;
@@ -38,7 +38,7 @@ pub(crate) fn announced(
 ) -> Result<Loan, Error> {
     let found = hands.room(folder).doing(|| folder.to_owned())?;
     if size.get() > found.get() - found.get() / SPARE {
-        return Err(Error::NoSpace { folder: folder.to_owned(), wanted: size, found });
+        return Err(Error::NoSpace { folder: folder.to_owned(), requested: size, found });
     }
     let stem = format!("{}/{OURS}{KIND}{}", folder.trim_end_matches('/'), hands.pid());
     let names = (loan..).map(|n| format!("{stem}-{n}"));

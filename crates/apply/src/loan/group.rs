@@ -12,7 +12,7 @@ use pagewise_model::Bytes;
 use pagewise_model::lend::GroupSpec;
 
 use crate::error::{Doing, Error};
-use crate::hands::{HostChange, HostOps};
+use crate::host_ops::{HostChange, HostOps};
 use crate::journal::{Identity, Loan};
 use crate::loan::run::{OURS, Run, is_ours, rounded};
 use crate::outcome::Outcome;

@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use pagewise_model::knob::{Access, Domain, KNOBS, Knob, Undo};
 
 use crate::error::{Doing, Error};
-use crate::hands::{HostChange, HostOps};
+use crate::host_ops::{HostChange, HostOps};
 use crate::journal::{Loan, Open, Write};
 use crate::outcome::Outcome;
 

@@ -13,7 +13,7 @@ pub(crate) mod swap;
 pub(crate) mod zram;
 
 use crate::error::Error;
-use crate::hands::HostOps;
+use crate::host_ops::HostOps;
 use crate::journal::{Loan, Open};
 use crate::loan::run::{Boot, Run};
 use crate::outcome::Outcome;

@@ -3,7 +3,7 @@
 //! made one meanwhile.
 
 use crate::error::{Doing, Error};
-use crate::hands::{HostChange, HostOps, patiently};
+use crate::host_ops::{HostChange, HostOps, patiently};
 use crate::loan::zram;
 use crate::outcome::Outcome;
 

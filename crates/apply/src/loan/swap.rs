@@ -9,7 +9,7 @@
 use std::io::ErrorKind;
 
 use crate::error::{Doing, Error};
-use crate::hands::{HostChange, HostOps, patiently};
+use crate::host_ops::{HostChange, HostOps, patiently};
 use crate::loan::run::{Run, is_ours};
 use crate::loan::{file, zram};
 use crate::outcome::Outcome;

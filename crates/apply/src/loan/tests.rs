@@ -329,7 +329,7 @@ fn a_word_that_makes_the_kernel_tell_is_none_that_sets() {
     }
     assert_eq!(fake.world().state.knobs[&state], "on");
     session.trigger(thread, "update_schemes_tried_regions").unwrap();
-    assert_eq!(fake.world().told, ["update_schemes_tried_regions"]);
+    assert_eq!(fake.world().lines, ["update_schemes_tried_regions"]);
     assert_eq!(fake.world().journals, before);
 }
 
@@ -486,8 +486,8 @@ fn what_only_looks_like_a_journal_blocks_nothing() {
     session.knob(&KnobSetting::new("vm.swappiness", "10")).unwrap();
     assert_eq!(fake.world().journals.keys().collect::<Vec<_>>(), ["/state/00000002.1.journal"]);
     kill(&fake, session);
-    let told = recover_all(&mut fake.clone(), STATE, Conflicts::Keep).unwrap();
-    assert_eq!(told.iter().filter(|run| run.skipped.is_some()).count(), 4);
+    let recovered = recover_all(&mut fake.clone(), STATE, Conflicts::Keep).unwrap();
+    assert_eq!(recovered.iter().filter(|run| run.skipped.is_some()).count(), 4);
     assert_eq!(fake.world().state.knobs["/proc/sys/vm/swappiness"], "60");
     assert!(fake.world().journals.is_empty());
 }
@@ -508,9 +508,12 @@ fn a_journal_that_cannot_be_written_is_put_back() {
     fake.revive();
     fake.world().is_read_only = true;
     for outcome in [Outcome::Returned, Outcome::Gone] {
-        let told = recover_all(&mut fake.clone(), STATE, Conflicts::Close).unwrap();
-        assert!(told[0].unnoted.is_some());
-        assert_eq!(told[0].returns.iter().map(|it| &it.outcome).collect::<Vec<_>>(), [&outcome; 2]);
+        let recovered = recover_all(&mut fake.clone(), STATE, Conflicts::Close).unwrap();
+        assert!(recovered[0].unnoted.is_some());
+        assert_eq!(
+            recovered[0].returns.iter().map(|it| &it.outcome).collect::<Vec<_>>(),
+            [&outcome; 2]
+        );
         assert_eq!(fake.world().state, before);
         assert_eq!(fake.world().journals.len(), 1);
     }

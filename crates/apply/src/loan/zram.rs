@@ -13,7 +13,7 @@ use std::time::Duration;
 use pagewise_model::lend::{LoanId, ZramDevice, ZramSpec};
 
 use crate::error::{Doing, Error};
-use crate::hands::{HostChange, HostOps, patiently};
+use crate::host_ops::{HostChange, HostOps, patiently};
 use crate::journal::{Device, Loan};
 use crate::loan::run::Run;
 use crate::outcome::Outcome;

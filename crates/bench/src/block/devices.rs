@@ -19,8 +19,8 @@ use super::pages::Pages;
 use super::plan::Plan;
 use super::reference::{self, Disk};
 use super::room::{self, MemoryNeeds};
+use super::spec::{BlockSpec, Candidate};
 use super::store::{Device, Store};
-use super::wanted::{BlockSpec, Candidate};
 use super::zram::{fill, filled};
 use crate::stand_in::StandIn;
 
@@ -34,7 +34,7 @@ pub fn measure_devices(
     lender: &mut dyn Lender,
     host: &HostRoot,
     pages: &Pages,
-    wanted: &BlockSpec,
+    spec: &BlockSpec,
     watch: &mut Watch<'_>,
 ) -> Result<Bench, Error> {
     let began = Instant::now();
@@ -43,17 +43,17 @@ pub fn measure_devices(
     }
     let all = Bytes::new(pages.bytes().len() as u64);
     // what noise, tmpfs and the pages that stand in for contents take
-    let references = if wanted.references { 3 } else { usize::from(wanted.disk.is_some()) };
-    let needs = MemoryNeeds { devices: wanted.candidates.len(), references };
+    let references = if spec.references { 3 } else { usize::from(spec.disk.is_some()) };
+    let needs = MemoryNeeds { devices: spec.candidates.len(), references };
     let span = room::span(host, all, needs)?;
-    let (noise, stand_in) = (reference::noise(wanted.seed), OnceCell::new());
-    let mut field = Field::new(lender, host, pages, wanted, span);
+    let (noise, stand_in) = (reference::noise(spec.seed), OnceCell::new());
+    let mut field = Field::new(lender, host, pages, spec, span);
     field.candidates(watch);
     if !field.contestants.is_empty() {
         field.references(&noise, &stand_in, watch);
     }
-    let budget = wanted.budget.saturating_sub(began.elapsed());
-    let plan = Plan { budget, ..wanted.plan() };
+    let budget = spec.budget.saturating_sub(began.elapsed());
+    let plan = Plan { budget, ..spec.plan() };
     let calm = field.calm();
     let stopped = watch.stop.load(Ordering::Relaxed);
     let contestants = if stopped { &[] } else { field.contestants.as_slice() };
@@ -70,7 +70,7 @@ struct Field<'a> {
     lender: &'a mut dyn Lender,
     host: &'a HostRoot,
     pages: &'a Pages,
-    wanted: &'a BlockSpec,
+    spec: &'a BlockSpec,
     span: Bytes,
     loans: Vec<LoanId>,
     entrants: Vec<Entrant>,
@@ -83,17 +83,17 @@ impl<'a> Field<'a> {
         lender: &'a mut dyn Lender,
         host: &'a HostRoot,
         pages: &'a Pages,
-        wanted: &'a BlockSpec,
+        spec: &'a BlockSpec,
         span: Bytes,
     ) -> Self {
         let (loans, entrants, contestants) = (Vec::new(), Vec::new(), Vec::new());
         let failures = Vec::new();
-        Self { lender, host, pages, wanted, span, loans, entrants, contestants, failures }
+        Self { lender, host, pages, spec, span, loans, entrants, contestants, failures }
     }
 
     fn candidates(&mut self, watch: &mut Watch<'_>) {
-        let wanted = self.wanted;
-        for candidate in &wanted.candidates {
+        let requested = self.spec;
+        for candidate in &requested.candidates {
             if watch.stop.load(Ordering::Relaxed) {
                 return;
             }
@@ -116,7 +116,7 @@ impl<'a> Field<'a> {
         }
         let filled = filled(self.host, &zram, began, self.pages.page_size());
         self.entrants.push(Entrant::Algorithm { candidate: candidate.clone(), filled });
-        let shapes = self.wanted.shapes(&self.wanted.jobs, &self.wanted.directions);
+        let shapes = self.spec.shapes(&self.spec.jobs, &self.spec.directions);
         let (store, pages) = (Box::new(device), Some(self.pages));
         self.contestants.push(Contestant { label: who, store, pages, span: self.span, shapes });
         Ok(())
@@ -150,14 +150,14 @@ impl<'a> Field<'a> {
         stand_in: &'a OnceCell<Pages>,
         watch: &mut Watch<'_>,
     ) {
-        if self.wanted.references {
+        if self.spec.references {
             self.tell(watch, "filling references".to_owned());
             self.block_path(noise, watch).unwrap_or_else(|failure| self.failures.push(failure));
             let pages = stand_in.get_or_init(|| self.stand_in());
             self.tmpfs(pages, watch).unwrap_or_else(|failure| self.failures.push(failure));
             self.copy();
         }
-        if let Some(disk) = &self.wanted.disk {
+        if let Some(disk) = &self.spec.disk {
             self.tell(watch, "filling the disk's file".to_owned());
             let pages = stand_in.get_or_init(|| self.stand_in());
             self.disk(disk, pages, watch).unwrap_or_else(|failure| self.failures.push(failure));
@@ -168,7 +168,7 @@ impl<'a> Field<'a> {
     fn block_path(&mut self, noise: &'a Pages, watch: &Watch<'_>) -> Result<(), Failure> {
         let who = "block path";
         let span = Bytes::new(self.span.get().min(reference::MOST));
-        let lz4 = self.wanted.candidates.iter().find(|one| one.algorithm == "lz4");
+        let lz4 = self.spec.candidates.iter().find(|one| one.algorithm == "lz4");
         let algorithm = lz4.map(|candidate| candidate.algorithm.clone());
         let (_, device) = self.lent(who, (algorithm, None), span.saturating_add(span))?;
         let hole = device.behind(span.get()).map_err(|error| failed(who, &error))?;
@@ -190,7 +190,7 @@ impl<'a> Field<'a> {
         });
         let size = self.pages.page_size().get();
         let count = self.span.get().min(reference::MOST).div_ceil(size);
-        reference::stand_in(&StandIn::new(ratio, self.wanted.seed), count)
+        reference::stand_in(&StandIn::new(ratio, self.spec.seed), count)
     }
 
     fn tmpfs(&mut self, pages: &'a Pages, watch: &Watch<'_>) -> Result<(), Failure> {
@@ -239,10 +239,10 @@ impl<'a> Field<'a> {
         pages: Option<&'a Pages>,
         span: Bytes,
     ) {
-        let fewest: Vec<u32> = self.wanted.jobs.iter().copied().min().into_iter().collect();
+        let fewest: Vec<u32> = self.spec.jobs.iter().copied().min().into_iter().collect();
         let can = |way: &&Direction| pages.is_some() || **way == Direction::Read;
-        let ways: Vec<Direction> = self.wanted.directions.iter().filter(can).copied().collect();
-        let shapes = self.wanted.shapes(&fewest, &ways);
+        let ways: Vec<Direction> = self.spec.directions.iter().filter(can).copied().collect();
+        let shapes = self.spec.shapes(&fewest, &ways);
         self.entrants.push(Entrant::Reference { name, layer, what });
         let (label, store) = (name.to_owned(), Box::new(store));
         self.contestants.push(Contestant { label, store, pages, span, shapes });
@@ -250,7 +250,7 @@ impl<'a> Field<'a> {
 
     /// Before the first slice only the budget is known.
     fn tell(&self, watch: &mut Watch<'_>, what: String) {
-        (watch.progress)(&Progress { done: 0, total: 0, left: self.wanted.budget, what });
+        (watch.progress)(&Progress { done: 0, total: 0, left: self.spec.budget, what });
     }
 
     /// Closes all devices first: one that is open cannot be reset.

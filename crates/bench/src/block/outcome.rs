@@ -4,7 +4,7 @@
 use pagewise_model::{BenchRow, Bytes, Name, Noise, Reference};
 
 use super::cell::Cell;
-use super::wanted::Candidate;
+use super::spec::Candidate;
 use super::zram::Filled;
 
 /// Why something is not in the table.

@@ -35,22 +35,22 @@ impl MemoryNeeds {
 }
 
 /// The largest span up to `wanted` that fits, in whole blocks of 32 KiB where it was cut.
-pub(super) fn span(host: &HostRoot, wanted: Bytes, needs: MemoryNeeds) -> Result<Bytes, Error> {
+pub(super) fn span(host: &HostRoot, requested: Bytes, needs: MemoryNeeds) -> Result<Bytes, Error> {
     match snapshot(host, &Scope::glance()).memory.available.get() {
-        Some(available) => fit(available, wanted, needs),
-        None => Ok(wanted),
+        Some(available) => fit(available, requested, needs),
+        None => Ok(requested),
     }
 }
 
-fn fit(available: Bytes, wanted: Bytes, needs: MemoryNeeds) -> Result<Bytes, Error> {
+fn fit(available: Bytes, requested: Bytes, needs: MemoryNeeds) -> Result<Bytes, Error> {
     let room = available.get() - available.get() / LEFT;
     let fits = |span: &u64| needs.bytes_for(*span) <= room;
-    if fits(&wanted.get()) {
-        return Ok(wanted);
+    if fits(&requested.get()) {
+        return Ok(requested);
     }
-    let least = LEAST.min(wanted.get());
+    let least = LEAST.min(requested.get());
     // ends, because each is smaller than the one before and none smaller than the least is tried
-    let smaller = std::iter::successors(Some(wanted.get()), |span| Some(span / 8 * 7));
+    let smaller = std::iter::successors(Some(requested.get()), |span| Some(span / 8 * 7));
     let found = smaller.take_while(|&span| span >= least).find(fits);
     let whole = |span: u64| Bytes::new(span - span % BLOCK);
     found.map(whole).ok_or(Error::NoRoom {
@@ -79,17 +79,17 @@ mod tests {
             devices in 1usize..12,
             references in 0usize..3,
         ) {
-            let wanted = wanted * 4096;
+            let requested = wanted * 4096;
             let needs = MemoryNeeds { devices, references };
             let room = available - available / LEFT;
-            let found = fit(Bytes::new(available), Bytes::new(wanted), needs);
-            let least = LEAST.min(wanted);
+            let found = fit(Bytes::new(available), Bytes::new(requested), needs);
+            let least = LEAST.min(requested);
             match found {
                 Err(_) => prop_assert!(needs.bytes_for(least) > room * 3 / 4),
                 Ok(span) => {
-                    prop_assert!(needs.bytes_for(span.get()) <= room && span.get() <= wanted);
+                    prop_assert!(needs.bytes_for(span.get()) <= room && span.get() <= requested);
                     let more = span.get() / 3 * 4 + 4096;
-                    prop_assert!(span.get() == wanted || needs.bytes_for(more) > room);
+                    prop_assert!(span.get() == requested || needs.bytes_for(more) > room);
                 }
             }
         }

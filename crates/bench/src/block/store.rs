@@ -101,8 +101,8 @@ impl Device {
 
 impl Store for Device {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        let wanted = into.len();
-        whole(wanted, || pread(&self.file, &mut *into, self.base + offset))
+        let requested = into.len();
+        whole(requested, || pread(&self.file, &mut *into, self.base + offset))
     }
 
     fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<()> {
@@ -119,14 +119,14 @@ impl Store for Device {
 }
 
 /// A request that was cut short is a failure: a device is not supposed to.
-fn whole(wanted: usize, mut call: impl FnMut() -> rustix::io::Result<usize>) -> io::Result<()> {
+fn whole(requested: usize, mut call: impl FnMut() -> rustix::io::Result<usize>) -> io::Result<()> {
     loop {
         match call() {
-            Ok(done) if done == wanted => return Ok(()),
+            Ok(done) if done == requested => return Ok(()),
             Ok(done) => {
                 return Err(io::Error::new(
                     io::ErrorKind::UnexpectedEof,
-                    format!("expected {wanted} bytes, found {done}"),
+                    format!("expected {requested} bytes, found {done}"),
                 ));
             }
             Err(Errno::INTR) => {}

@@ -9,8 +9,8 @@ use super::contest::{ContestResults, Watch, measure};
 use super::contestant::Contestant;
 use super::outcome::{Bench, Entrant};
 use super::pages::Pages;
+use super::spec::{BlockSpec, Candidate};
 use super::store::Store;
-use super::wanted::{BlockSpec, Candidate};
 use super::zram::Filled;
 
 /// A candidate that is ready: its store holds the pages.
@@ -33,11 +33,11 @@ impl std::fmt::Debug for FilledStore<'_> {
 pub fn measure_stores(
     ready: Vec<FilledStore<'_>>,
     pages: &Pages,
-    wanted: &BlockSpec,
+    spec: &BlockSpec,
     watch: &mut Watch<'_>,
 ) -> Bench {
     let span = Bytes::new(pages.bytes().len() as u64);
-    let shapes = wanted.shapes(&wanted.jobs, &wanted.directions);
+    let shapes = spec.shapes(&spec.jobs, &spec.directions);
     let (entrants, contestants): (Vec<_>, Vec<_>) = ready
         .into_iter()
         .map(|FilledStore { candidate, store, filled }| {
@@ -46,7 +46,7 @@ pub fn measure_stores(
             (Entrant::Algorithm { candidate, filled }, contestant)
         })
         .unzip();
-    let measured = measure(&contestants, &wanted.plan(), 0, watch);
+    let measured = measure(&contestants, &spec.plan(), 0, watch);
     let ContestResults { cells, rounds_left_out, noise, stopped } = measured;
     let (failures, page, shortened) = (Vec::new(), pages.page_size(), false);
     Bench { entrants, cells, rounds_left_out, failures, span, shortened, noise, stopped, page }

@@ -15,8 +15,8 @@ use pagewise_model::{
 };
 
 use super::rows::{Done, Key, Middle, per, undisturbed_ns};
+use super::spec::{Device, FaultSpec};
 use super::task::Round;
-use super::wanted::{Device, FaultSpec};
 use crate::picks::swappiness;
 
 /// Five rounds that agree by chance do so once in 16.
@@ -42,21 +42,21 @@ fn paired<'a, A, B>(
 }
 
 /// One for each device, kind of memory and order of which both ends were measured.
-pub(super) fn effects(wanted: &FaultSpec, all: &[Done]) -> Vec<ClusterEffect> {
+pub(super) fn effects(spec: &FaultSpec, all: &[Done]) -> Vec<ClusterEffect> {
     let mut found = Vec::new();
-    for device in 0..wanted.devices.len() {
-        for &memory in &wanted.memory {
-            for &access in &wanted.access {
-                found.extend(effect(wanted, all, Key { device, memory, access, cluster: 0 }));
+    for device in 0..spec.devices.len() {
+        for &memory in &spec.memory {
+            for &access in &spec.access {
+                found.extend(effect(spec, all, Key { device, memory, access, cluster: 0 }));
             }
         }
     }
     found
 }
 
-fn effect(wanted: &FaultSpec, all: &[Done], key: Key) -> Option<ClusterEffect> {
-    let least = *wanted.page_clusters.iter().min()?;
-    let largest = *wanted.page_clusters.iter().max().filter(|largest| **largest > least)?;
+fn effect(spec: &FaultSpec, all: &[Done], key: Key) -> Option<ClusterEffect> {
+    let least = *spec.page_clusters.iter().min()?;
+    let largest = *spec.page_clusters.iter().max().filter(|largest| **largest > least)?;
     let with = [least, largest].map(|cluster| rounds_of(all, Key { cluster, ..key }));
     let ratio = paired(&with[0], &with[1]).map(|(a, b)| undisturbed_ns(b) / undisturbed_ns(a));
     let ratios: Vec<f64> = ratio.collect();
@@ -65,7 +65,7 @@ fn effect(wanted: &FaultSpec, all: &[Done], key: Key) -> Option<ClusterEffect> {
         |rounds: &BTreeMap<u32, Round>| Middle::from_numbers(rounds.values().map(undisturbed_ns));
     let pages_per_fault = with.each_ref().map(pages_per_fault);
     let reads_ahead = pages_per_fault[1] > READS_AHEAD;
-    let device = &wanted.devices[key.device];
+    let device = &spec.devices[key.device];
     Some(ClusterEffect {
         algorithm: name(device),
         level: device.level,
@@ -100,26 +100,26 @@ fn verdict(ratios: &[f64]) -> ClusterVerdict {
 }
 
 /// One for each device.
-pub(super) fn choices(wanted: &FaultSpec, all: &[Done]) -> Vec<ClusterChoice> {
+pub(super) fn choices(spec: &FaultSpec, all: &[Done]) -> Vec<ClusterChoice> {
     let measured = |device: &usize| all.iter().any(|done| done.key.device == *device);
-    (0..wanted.devices.len()).filter(measured).map(|device| choice(wanted, all, device)).collect()
+    (0..spec.devices.len()).filter(measured).map(|device| choice(spec, all, device)).collect()
 }
 
-fn choice(wanted: &FaultSpec, all: &[Done], device: usize) -> ClusterChoice {
-    let memory: Vec<SwappedKind> = (wanted.memory.iter().copied())
-        .filter(|memory| is_read_ahead(wanted, all, device, *memory))
+fn choice(spec: &FaultSpec, all: &[Done], device: usize) -> ClusterChoice {
+    let memory: Vec<SwappedKind> = (spec.memory.iter().copied())
+        .filter(|memory| is_read_ahead(spec, all, device, *memory))
         .collect();
-    let mut clusters = wanted.page_clusters.clone();
+    let mut clusters = spec.page_clusters.clone();
     clusters.sort_unstable();
     clusters.dedup();
-    let times = |cluster: &u32| means(all, &keys(device, &memory, &wanted.access, *cluster));
+    let times = |cluster: &u32| means(all, &keys(device, &memory, &spec.access, *cluster));
     let times = common(clusters.iter().map(times).collect());
     let candidates = candidates(&clusters, &times);
     let alike = candidates.iter().all(|one| one.as_good_as_best);
     let best = candidates.iter().min_by(|a, b| a.undisturbed_ns.total_cmp(&b.undisturbed_ns));
     ClusterChoice {
-        algorithm: name(&wanted.devices[device]),
-        level: wanted.devices[device].level,
+        algorithm: name(&spec.devices[device]),
+        level: spec.devices[device].level,
         memory,
         rounds: times.first().map_or(0, |rounds| u32::try_from(rounds.len()).unwrap_or(u32::MAX)),
         implied: best.filter(|_| !alike).map(|best| best.page_cluster),
@@ -128,10 +128,9 @@ fn choice(wanted: &FaultSpec, all: &[Done], device: usize) -> ClusterChoice {
 }
 
 /// Whether the kernel reads ahead for it in some order with some page-cluster.
-fn is_read_ahead(wanted: &FaultSpec, all: &[Done], device: usize, memory: SwappedKind) -> bool {
-    let all_keys = wanted.page_clusters.iter();
-    let mut all_keys =
-        all_keys.flat_map(|cluster| keys(device, &[memory], &wanted.access, *cluster));
+fn is_read_ahead(spec: &FaultSpec, all: &[Done], device: usize, memory: SwappedKind) -> bool {
+    let all_keys = spec.page_clusters.iter();
+    let mut all_keys = all_keys.flat_map(|cluster| keys(device, &[memory], &spec.access, *cluster));
     all_keys.any(|key| pages_per_fault(&rounds_of(all, key)) > READS_AHEAD)
 }
 
@@ -186,17 +185,17 @@ fn means(all: &[Done], keys: &[Key]) -> BTreeMap<u32, f64> {
 }
 
 /// One for each device with which private memory was touched at random in a round that read the file.
-pub(super) fn ratios(wanted: &FaultSpec, all: &[Done], files: &[(u32, Round)]) -> Vec<CostRatio> {
-    (0..wanted.devices.len()).filter_map(|device| ratio(wanted, all, files, device)).collect()
+pub(super) fn ratios(spec: &FaultSpec, all: &[Done], files: &[(u32, Round)]) -> Vec<CostRatio> {
+    (0..spec.devices.len()).filter_map(|device| ratio(spec, all, files, device)).collect()
 }
 
 fn ratio(
-    wanted: &FaultSpec,
+    spec: &FaultSpec,
     all: &[Done],
     files: &[(u32, Round)],
     device: usize,
 ) -> Option<CostRatio> {
-    let cluster = *wanted.page_clusters.iter().min()?;
+    let cluster = *spec.page_clusters.iter().min()?;
     let key = Key { device, memory: SwappedKind::Private, access: Access::Random, cluster };
     let swap = rounds_of(all, key);
     let files: BTreeMap<u32, Round> = files.iter().copied().collect();
@@ -208,8 +207,8 @@ fn ratio(
     let file = Middle::from_numbers(both.iter().map(|(file, _)| *file))?;
     let sum = |pick: fn(&Round) -> u64| files.values().map(pick).sum();
     Some(CostRatio {
-        algorithm: name(&wanted.devices[device]),
-        level: wanted.devices[device].level,
+        algorithm: name(&spec.devices[device]),
+        level: spec.devices[device].level,
         rounds: u32::try_from(both.len()).unwrap_or(u32::MAX),
         page_cluster: cluster,
         swap_ns_per_page: swap.median,
@@ -251,10 +250,10 @@ mod tests {
 
     /// Rounds in which a touch took so long: by memory, order, cluster and round.
     fn made(rounds: u32, time: impl Fn(SwappedKind, Access, u32, u32) -> f64) -> Vec<Done> {
-        let wanted = wanted();
+        let spec = wanted();
         let mut all = Vec::new();
-        for &cluster in &wanted.page_clusters {
-            for key in keys(0, &wanted.memory, &wanted.access, cluster) {
+        for &cluster in &spec.page_clusters {
+            for key in keys(0, &spec.memory, &spec.access, cluster) {
                 for round in 1..=rounds {
                     let pages = window(key.memory, key.access, cluster);
                     let figures = touched(time(key.memory, key.access, cluster, round), pages);
@@ -343,11 +342,11 @@ mod tests {
         /// best of them, and ends are in order.
         #[test]
         fn any_rounds_can_be_judged(all in any_rounds()) {
-            let wanted = wanted();
-            for effect in effects(&wanted, &all) {
+            let spec = wanted();
+            for effect in effects(&spec, &all) {
                 prop_assert!(effect.time_ratio_spread[0] <= effect.time_ratio_spread[1]);
             }
-            for choice in choices(&wanted, &all) {
+            for choice in choices(&spec, &all) {
                 let least = choice.candidates.iter().map(|one| one.undisturbed_ns).fold(f64::MAX, f64::min);
                 if let Some(implied) = choice.implied {
                     let best = choice.candidates.iter().find(|one| one.page_cluster == implied);

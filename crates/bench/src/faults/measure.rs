@@ -15,8 +15,8 @@ use pagewise_model::{Access, Refusal, SwappedKind};
 use super::order::shuffled;
 use super::rows::{Done, Key};
 use super::run::{NoAnswer, run};
+use super::spec::{Control, Device, FaultResults, FaultSpec, FaultsEnd, Progress, Unmeasured};
 use super::task::{Round, Task, TaskKind};
-use super::wanted::{Control, Device, FaultResults, FaultSpec, FaultsEnd, Progress, Unmeasured};
 use super::{judge, rows};
 use crate::stand_in::StandIn;
 
@@ -30,20 +30,20 @@ const CLUSTER: &str = "vm.page-cluster";
 /// Where there can be no cgroup. All else that is refused is a trouble of what was measured.
 pub fn measure(
     lender: &mut dyn Lender,
-    wanted: &FaultSpec,
+    spec: &FaultSpec,
     pages: &File,
     control: &mut Control<'_>,
 ) -> Result<FaultResults, Refusal> {
-    let limit = Some(wanted.group_limit);
+    let limit = Some(spec.group_limit);
     let group = lender.lend_group(&GroupSpec { max: limit, ..GroupSpec::default() })?;
     let mut round = Rounds {
         lender,
-        wanted,
+        spec,
         pages,
         control,
         group: &group,
-        rng: Rng::with_seed(wanted.seed),
-        progress: Progress { done: 0, of: measurements(wanted) },
+        rng: Rng::with_seed(spec.seed),
+        progress: Progress { done: 0, of: measurements(spec) },
         kept: RoundSamples::default(),
     };
     let ended = round.all().err().unwrap_or(FaultsEnd::Complete);
@@ -53,29 +53,29 @@ pub fn measure(
         progress.done = progress.of;
     }
     (control.progress)(progress);
-    Ok(measured(wanted, kept, ended))
+    Ok(measured(spec, kept, ended))
 }
 
-fn measured(wanted: &FaultSpec, kept: RoundSamples, ended: FaultsEnd) -> FaultResults {
+fn measured(spec: &FaultSpec, kept: RoundSamples, ended: FaultsEnd) -> FaultResults {
     let RoundSamples { swap, files, troubles } = kept;
     FaultResults {
-        rows: rows::rows(wanted, &swap),
-        out: rows::out(wanted, &swap),
-        effects: judge::effects(wanted, &swap),
-        choices: judge::choices(wanted, &swap),
-        ratios: judge::ratios(wanted, &swap, &files),
+        rows: rows::rows(spec, &swap),
+        out: rows::out(spec, &swap),
+        effects: judge::effects(spec, &swap),
+        choices: judge::choices(spec, &swap),
+        ratios: judge::ratios(spec, &swap, &files),
         troubles,
         ended,
     }
 }
 
-fn measurements(wanted: &FaultSpec) -> u32 {
+fn measurements(spec: &FaultSpec) -> u32 {
     let number = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-    let kinds = number(wanted.memory.len()) * number(wanted.access.len());
-    let of_a_device = kinds * number(wanted.page_clusters.len());
-    let devices = number(wanted.devices.len());
-    let files = u32::from(wanted.file_folder.is_some());
-    devices + wanted.rounds * (devices * of_a_device + files)
+    let kinds = number(spec.memory.len()) * number(spec.access.len());
+    let of_a_device = kinds * number(spec.page_clusters.len());
+    let devices = number(spec.devices.len());
+    let files = u32::from(spec.file_folder.is_some());
+    devices + spec.rounds * (devices * of_a_device + files)
 }
 
 /// What is kept of the rounds.
@@ -100,7 +100,7 @@ impl RoundSamples {
 
 struct Rounds<'a, 'b> {
     lender: &'a mut dyn Lender,
-    wanted: &'a FaultSpec,
+    spec: &'a FaultSpec,
     pages: &'a File,
     control: &'a mut Control<'b>,
     group: &'a MemoryGroup,
@@ -114,14 +114,14 @@ impl Rounds<'_, '_> {
     fn all(&mut self) -> Result<(), FaultsEnd> {
         let devices = self.devices();
         let mut ended = Ok(());
-        for round in 0..=self.wanted.rounds {
+        for round in 0..=self.spec.rounds {
             ended = self.round(round, &devices);
             if ended.is_err() {
                 break;
             }
         }
         for (device, zram) in devices {
-            self.give_back(&shown(&self.wanted.devices[device]), zram.loan);
+            self.give_back(&shown(&self.spec.devices[device]), zram.loan);
         }
         ended
     }
@@ -129,11 +129,11 @@ impl Rounds<'_, '_> {
     /// Borrows the devices; those that are refused are left out.
     fn devices(&mut self) -> Vec<(usize, ZramDevice)> {
         let mut lent = Vec::new();
-        for (number, device) in self.wanted.devices.iter().enumerate() {
+        for (number, device) in self.spec.devices.iter().enumerate() {
             let spec = ZramSpec {
                 algorithm: Some(device.algorithm.clone()),
                 level: device.level,
-                ..ZramSpec::new(self.wanted.disksize)
+                ..ZramSpec::new(self.spec.disksize)
             };
             match self.lender.lend_zram(&spec) {
                 Ok(zram) => lent.push((number, zram)),
@@ -156,7 +156,7 @@ impl Rounds<'_, '_> {
                     ended?;
                 }
                 Err(refused) => {
-                    self.kept.trouble(shown(&self.wanted.devices[*device]), refused.to_string());
+                    self.kept.trouble(shown(&self.spec.devices[*device]), refused.to_string());
                 }
             }
         }
@@ -164,7 +164,7 @@ impl Rounds<'_, '_> {
     }
 
     fn clusters(&mut self, round: u32, device: usize) -> Result<(), FaultsEnd> {
-        let mut clusters = shuffled(&mut self.rng, self.wanted.page_clusters.clone());
+        let mut clusters = shuffled(&mut self.rng, self.spec.page_clusters.clone());
         if round == 0 {
             clusters.truncate(1);
         }
@@ -186,9 +186,9 @@ impl Rounds<'_, '_> {
     fn combinations(&mut self, round: u32, device: usize, cluster: u32) -> Result<(), FaultsEnd> {
         let orders = |memory: &SwappedKind| {
             let memory = *memory;
-            self.wanted.access.iter().map(move |access| (memory, *access))
+            self.spec.access.iter().map(move |access| (memory, *access))
         };
-        let all: Vec<(SwappedKind, Access)> = self.wanted.memory.iter().flat_map(orders).collect();
+        let all: Vec<(SwappedKind, Access)> = self.spec.memory.iter().flat_map(orders).collect();
         let mut all = shuffled(&mut self.rng, all);
         if round == 0 {
             all.truncate(1);
@@ -196,12 +196,12 @@ impl Rounds<'_, '_> {
         for (memory, access) in all {
             let key = Key { device, memory, access, cluster };
             let what = TaskKind::Swap { memory, access };
-            let done = self.measure_round(what, self.wanted.pages).map(|figures| Done {
+            let done = self.measure_round(what, self.spec.pages).map(|figures| Done {
                 round,
                 key,
                 figures,
             });
-            match done.and_then(|done| usable(done, self.wanted.pages)) {
+            match done.and_then(|done| usable(done, self.spec.pages)) {
                 Ok(done) if round > 0 => self.kept.swap.push(done),
                 Ok(_) => {}
                 Err(NoAnswer::Over(ended)) => return Err(ended),
@@ -212,11 +212,11 @@ impl Rounds<'_, '_> {
     }
 
     fn file(&mut self, round: u32) -> Result<(), FaultsEnd> {
-        let Some(folder) = self.wanted.file_folder.clone() else { return Ok(()) };
+        let Some(folder) = self.spec.file_folder.clone() else { return Ok(()) };
         let what = format!("a file in {}", folder.display());
-        let pages = StandIn::new(self.wanted.file_ratio, self.wanted.seed);
-        let figures = self.measure_round(TaskKind::File { folder, pages }, self.wanted.file_pages);
-        match figures.and_then(|figures| dropped(figures, self.wanted.file_pages)) {
+        let pages = StandIn::new(self.spec.file_ratio, self.spec.seed);
+        let figures = self.measure_round(TaskKind::File { folder, pages }, self.spec.file_pages);
+        match figures.and_then(|figures| dropped(figures, self.spec.file_pages)) {
             Ok(figures) => self.kept.files.push((round, figures)),
             Err(NoAnswer::Over(ended)) => return Err(ended),
             Err(NoAnswer::Failed(why)) => self.kept.trouble(what, why),
@@ -233,7 +233,7 @@ impl Rounds<'_, '_> {
         self.progress.done += 1;
         let (group, seed) = (self.group.folder.clone(), self.rng.u64(..));
         let task = Task { parent: std::process::id(), group, pages, seed, what };
-        run(&self.wanted.program, &task, self.pages, self.control)
+        run(&self.spec.program, &task, self.pages, self.control)
     }
 
     fn named(&self, key: Key) -> String {
@@ -246,7 +246,7 @@ impl Rounds<'_, '_> {
             Access::Sequential => "sequential",
             Access::Random => "random",
         };
-        let device = shown(&self.wanted.devices[key.device]);
+        let device = shown(&self.spec.devices[key.device]);
         format!("{device}, {memory}, {access}, page-cluster {}", key.cluster)
     }
 

@@ -28,12 +28,12 @@ mod order;
 mod pages;
 mod rows;
 mod run;
+mod spec;
 mod task;
 #[cfg(test)]
 mod testing;
-mod wanted;
 mod worker;
 
 pub use measure::measure;
-pub use wanted::{Control, Device, FaultResults, FaultSpec, FaultsEnd, Progress, Unmeasured};
+pub use spec::{Control, Device, FaultResults, FaultSpec, FaultsEnd, Progress, Unmeasured};
 pub use worker::{is_worker, worker_main};

@@ -30,13 +30,13 @@ impl Pages {
     /// Shows so many pages, again from the first when all were; says where each came from.
     pub(super) fn each(
         &self,
-        wanted: usize,
+        requested: usize,
         mut show: impl FnMut(usize, &[u8]) -> Result<(), String>,
     ) -> Result<Vec<u64>, String> {
         let (mut origin, mut page, mut unused) =
-            (Vec::with_capacity(wanted), vec![0; self.page], 0);
+            (Vec::with_capacity(requested), vec![0; self.page], 0);
         for at in (0..self.count).cycle() {
-            if origin.len() == wanted {
+            if origin.len() == requested {
                 break;
             }
             self.read(at, &mut page)?;
@@ -51,7 +51,7 @@ impl Pages {
             show(origin.len(), &page)?;
             origin.push(at);
         }
-        if origin.len() == wanted {
+        if origin.len() == requested {
             Ok(origin)
         } else {
             Err("the pages to fill memory with are all filled with one word".to_owned())
@@ -111,8 +111,8 @@ mod tests {
             Ok(())
         });
         assert_eq!(origin.unwrap(), [1, 2, 1, 2, 1]);
-        let wanted = [3, 5, 3, 5, 3].map(page);
-        assert!(shown.into_iter().eq(wanted.into_iter().enumerate()));
+        let requested = [3, 5, 3, 5, 3].map(page);
+        assert!(shown.into_iter().eq(requested.into_iter().enumerate()));
     }
 
     #[test]

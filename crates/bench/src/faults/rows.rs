@@ -3,8 +3,8 @@
 
 use pagewise_model::{Access, Ends, FaultRow, Name, Reading, Source, SwapOutCost, SwappedKind};
 
+use super::spec::FaultSpec;
 use super::task::Round;
-use super::wanted::FaultSpec;
 
 /// What was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,18 +45,18 @@ impl Middle {
 }
 
 /// One row for each combination, in their own order.
-pub(super) fn rows(wanted: &FaultSpec, all: &[Done]) -> Vec<FaultRow> {
+pub(super) fn rows(spec: &FaultSpec, all: &[Done]) -> Vec<FaultRow> {
     let mut keys: Vec<Key> = all.iter().map(|done| done.key).collect();
     keys.sort_unstable();
     keys.dedup();
     let of = |key| all.iter().filter(move |done| done.key == key).map(|done| done.figures);
-    keys.into_iter().filter_map(|key| row(wanted, key, &of(key).collect::<Vec<_>>())).collect()
+    keys.into_iter().filter_map(|key| row(spec, key, &of(key).collect::<Vec<_>>())).collect()
 }
 
-fn row(wanted: &FaultSpec, key: Key, rounds: &[Round]) -> Option<FaultRow> {
+fn row(spec: &FaultSpec, key: Key, rounds: &[Round]) -> Option<FaultRow> {
     let sum = |pick: fn(&Round) -> u64| rounds.iter().map(pick).sum::<u64>();
     let middle = |pick: fn(&Round) -> f64| Middle::from_numbers(rounds.iter().map(pick));
-    let device = &wanted.devices[key.device];
+    let device = &spec.devices[key.device];
     let (major_faults, swapped_in_pages) = (sum(|one| one.major_faults), sum(|one| one.swapped_in));
     let mean = middle(|one| one.times.mean_ns)?;
     let undisturbed = middle(undisturbed_ns)?;
@@ -113,7 +113,7 @@ pub(super) fn undisturbed_ns(one: &Round) -> f64 {
 
 /// What swapping out costs with each device. The page-cluster and the order of touching come later,
 /// so all rounds of a device count.
-pub(super) fn out(wanted: &FaultSpec, all: &[Done]) -> Vec<SwapOutCost> {
+pub(super) fn out(spec: &FaultSpec, all: &[Done]) -> Vec<SwapOutCost> {
     let cost = |(number, device): (usize, &super::Device)| {
         let rounds: Vec<Round> =
             all.iter().filter(|done| done.key.device == number).map(|done| done.figures).collect();
@@ -126,7 +126,7 @@ pub(super) fn out(wanted: &FaultSpec, all: &[Done]) -> Vec<SwapOutCost> {
             cpu_spread: cpu.ends,
         })
     };
-    wanted.devices.iter().enumerate().filter_map(cost).collect()
+    spec.devices.iter().enumerate().filter_map(cost).collect()
 }
 
 #[cfg(test)]
@@ -151,13 +151,13 @@ mod tests {
         /// Nothing is lost and nothing counted twice, whichever combinations came through.
         #[test]
         fn rows_hold_every_round_once(all in any_rounds()) {
-            let wanted = wanted();
-            let rows = rows(&wanted, &all);
+            let spec = wanted();
+            let rows = rows(&spec, &all);
             let rounds: u32 = rows.iter().map(|row| row.rounds).sum();
             prop_assert_eq!(usize::try_from(rounds).unwrap(), all.len());
             let faults: u64 = rows.iter().map(|row| row.major_faults).sum();
             prop_assert_eq!(faults, all.iter().map(|done| done.figures.major_faults).sum::<u64>());
-            let out: u64 = out(&wanted, &all).iter().map(|cost| cost.swapped_out_pages).sum();
+            let out: u64 = out(&spec, &all).iter().map(|cost| cost.swapped_out_pages).sum();
             prop_assert_eq!(out, rows.iter().map(|row| row.swapped_out_pages).sum::<u64>());
             for row in rows {
                 prop_assert!(row.mean_spread[0] <= row.mean_ns && row.mean_ns <= row.mean_spread[1]);

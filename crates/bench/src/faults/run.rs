@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::spec::{Control, FaultsEnd};
 use super::task::{Round, TASK, Task, TaskAnswer};
-use super::wanted::{Control, FaultsEnd};
 
 /// How often it is looked whether somebody wants to stop.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
@@ -39,15 +39,15 @@ pub(super) fn run(
     control: &Control<'_>,
 ) -> Result<Round, NoAnswer> {
     let mut worker = start(program, task, pages).map_err(NoAnswer::Failed)?;
-    let told = match worker.0.stdout.take() {
+    let text = match worker.0.stdout.take() {
         Some(pipe) => listen(pipe, control),
         None => Err(NoAnswer::Failed("the worker has no output".to_owned())),
     };
-    if told.is_err() {
+    if text.is_err() {
         let _ = worker.0.kill();
     }
     let status = worker.0.wait().map_err(|error| NoAnswer::Failed(error.to_string()))?;
-    match serde_json::from_slice(&told?) {
+    match serde_json::from_slice(&text?) {
         Ok(TaskAnswer::Measured(round)) => Ok(round),
         Ok(TaskAnswer::Failed(why)) => Err(NoAnswer::Failed(why)),
         Err(_) => Err(NoAnswer::Failed(without_answer(status))),

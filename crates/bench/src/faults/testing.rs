@@ -5,8 +5,8 @@ use pagewise_model::{Access, SwappedKind};
 use proptest::prelude::*;
 
 use super::rows::{Done, Key};
+use super::spec::{Device, FaultSpec};
 use super::task::{Round, Times};
-use super::wanted::{Device, FaultSpec};
 
 pub(super) fn wanted() -> FaultSpec {
     FaultSpec::usual(vec![Device { algorithm: "lz4".to_owned(), level: None }], 100)

@@ -127,9 +127,9 @@ fn add_group<'a>(
     of_host: Option<Bytes>,
 ) {
     let Some(growth) = of_group(host, pair, of_host) else { return };
-    let inside = |told: &&Growth<'_>| told.grower.is_in(pair.now);
+    let inside = |growth: &&Growth<'_>| growth.grower.is_in(pair.now);
     let explained: u64 = growing.iter().filter(inside).map(|told| told.added.get()).sum();
-    let fills_the_same = |told: &Growth<'_>| told.into.is_same(&growth.into);
+    let fills_the_same = |other: &Growth<'_>| other.into.is_same(&growth.into);
     let is_told_worse = growing
         .iter()
         .filter(inside)

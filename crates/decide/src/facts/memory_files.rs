@@ -31,10 +31,10 @@ impl Holder<'_> {
 /// have open counts for one of them.
 pub(crate) fn holders<'a>(
     files: &'a MemoryFiles,
-    wanted: impl Fn(DeletedKind) -> bool,
+    matches: impl Fn(DeletedKind) -> bool,
 ) -> Vec<Holder<'a>> {
     let mut by_process: BTreeMap<u32, Holder<'a>> = BTreeMap::new();
-    for file in files.deleted.iter().filter(|file| wanted(file.kind)) {
+    for file in files.deleted.iter().filter(|file| matches(file.kind)) {
         let Some(bytes) = file.bytes.get() else { continue };
         let none = || Holder { files: Vec::new(), bytes: Bytes::default() };
         let holder = by_process.entry(file.pid).or_insert_with(none);

@@ -151,15 +151,15 @@ fn held(kill: &OomKill) -> Option<String> {
         ("shmem", group.shmem),
         ("kernel", group.kernel),
     ];
-    let mut told = names(&parts);
-    told.extend(group.swap.map(|swap| match swap.limit {
+    let mut lines = names(&parts);
+    lines.extend(group.swap.map(|swap| match swap.limit {
         Limit::Bytes(limit) => format!("swap {} of {limit}", swap.usage),
         Limit::Max => format!("swap {} (no limit of its own)", swap.usage),
     }));
     if let (None, Some(swapped)) = (group.swap, group.swapped) {
-        told.push(format!("swap {swapped}"));
+        lines.push(format!("swap {swapped}"));
     }
-    (!told.is_empty()).then(|| told.join(", "))
+    (!lines.is_empty()).then(|| lines.join(", "))
 }
 
 /// What was in the whole machine.
@@ -174,16 +174,16 @@ fn memory(kill: &OomKill) -> Option<String> {
         ("page tables", host.page_tables),
         ("free", host.free),
     ];
-    let mut told = names(&parts);
+    let mut lines = names(&parts);
     let other = host.other().filter(|other| other.get() > 0);
-    told.extend(other.map(|other| format!("other {other} (zram's pool, drivers and the like)")));
+    lines.extend(other.map(|other| format!("other {other} (zram's pool, drivers and the like)")));
     let of = host.total.map_or_else(String::new, |total| format!(" of {total}"));
     let swap = match host.swap_total.zip(host.swap_free) {
         Some((total, _)) if total.get() == 0 => "; no swap".to_owned(),
         Some((total, free)) => format!("; swap {free} free of {total}"),
         None => String::new(),
     };
-    (!told.is_empty()).then(|| format!("{}{of}{swap}", told.join(", ")))
+    (!lines.is_empty()).then(|| format!("{}{of}{swap}", lines.join(", ")))
 }
 
 /// What the victim held, as a share of what ran out.
@@ -206,15 +206,15 @@ fn victim(kill: &OomKill) -> Option<String> {
 /// The largest tasks of the table.
 fn who(kill: &OomKill) -> Option<String> {
     let shown = kill.tasks.iter().take(TASKS).map(task);
-    let mut told: Vec<String> = shown.collect();
+    let mut lines: Vec<String> = shown.collect();
     let rest = kill.tasks.get(TASKS..).unwrap_or_default();
     let number = rest.len() as u64 + kill.tasks_left_out;
     if number > 0 {
         let size: Bytes = rest.iter().map(OomTask::size).sum();
         let size = size.saturating_add(kill.left_out_rss);
-        told.push(format!("{} smaller: {size}", count(number)));
+        lines.push(format!("{} smaller: {size}", count(number)));
     }
-    (!told.is_empty()).then(|| told.join(" · "))
+    (!lines.is_empty()).then(|| lines.join(" · "))
 }
 
 fn task(task: &OomTask) -> String {
@@ -245,24 +245,24 @@ fn alive(host: &Snapshot, kill: &OomKill) -> Option<String> {
         let now = same.resident()?.saturating_add(same.swap.get().unwrap_or_default());
         Some(format!("{} {}: {now} (then {})", task.name, task.pid, task.size()))
     };
-    let told: Vec<String> = kill.tasks.iter().take(TASKS).filter_map(now).collect();
-    (!told.is_empty()).then(|| told.join(" · "))
+    let lines: Vec<String> = kill.tasks.iter().take(TASKS).filter_map(now).collect();
+    (!lines.is_empty()).then(|| lines.join(" · "))
 }
 
 /// How often it happened, as counters have it.
 fn since_boot(host: &Snapshot, kill: &OomKill) -> Option<String> {
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     if let (Some(memory), Some(_)) =
         (kill.group_memory.as_ref().and_then(|it| it.memory), &kill.group)
     {
-        told.push(format!("the group had reached its limit {}", counted(memory.reached, "time")));
+        lines.push(format!("the group had reached its limit {}", counted(memory.reached, "time")));
     }
     let group = kill.group.as_ref().and_then(|path| find_group(host, path));
     let in_group = group.and_then(|group| group.events.oom_kill.get());
-    told.extend(in_group.map(|kills| format!("{} killed in it until now", were(kills))));
+    lines.extend(in_group.map(|kills| format!("{} killed in it until now", were(kills))));
     let all = host.vmstat.get("oom_kill").get();
-    told.extend(all.map(|kills| format!("{} killed on this machine", were(kills))));
-    (!told.is_empty()).then(|| listed(&told))
+    lines.extend(all.map(|kills| format!("{} killed on this machine", were(kills))));
+    (!lines.is_empty()).then(|| listed(&lines))
 }
 
 fn were(processes: u64) -> String {

@@ -181,7 +181,7 @@ fn refusing(host: &Snapshot) -> Option<String> {
 
 /// How well a device in RAM compresses: one that hardly does costs as much memory as it frees.
 fn compressed(host: &Snapshot) -> String {
-    let told = tiers::in_ram(host).filter_map(|tier| {
+    let listed = tiers::in_ram(host).filter_map(|tier| {
         let device = tiers::device_of(host, tier)?;
         let (stored, used) = (device.mm_stat.original.get()?, device.mm_stat.memory_used.get()?);
         let ratio = stored.get() as f64 / used.get().max(1) as f64;
@@ -189,7 +189,7 @@ fn compressed(host: &Snapshot) -> String {
             format!("; {} holds {stored} in {used} of memory now ({ratio:.1} : 1)", device.name())
         })
     });
-    told.collect()
+    listed.collect()
 }
 
 /// What the group had swapped.

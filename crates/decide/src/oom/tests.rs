@@ -91,8 +91,8 @@ fn told(interval: &Interval, kill: OomKill) -> OomExplanation {
     explain(&interval).remove(0)
 }
 
-fn fact(told: &OomExplanation, label: &str) -> String {
-    let fact = told.facts.iter().find(|fact| fact.label == label);
+fn fact(explanation: &OomExplanation, label: &str) -> String {
+    let fact = explanation.facts.iter().find(|fact| fact.label == label);
     fact.map(|fact| fact.text.clone()).unwrap_or_default()
 }
 
@@ -102,29 +102,29 @@ fn why_no_swap(interval: &Interval, kill: OomKill) -> String {
 
 #[test]
 fn a_kill_by_a_limit_is_told_in_full() {
-    let told = told(&calm(), by_limit());
+    let explanation = told(&calm(), by_limit());
     assert_eq!(
-        told.title,
+        explanation.title,
         "nginx (pid 980) was killed by the limit of /system.slice/web.service (64.0 MiB), \
          not because the machine ran out"
     );
-    assert_eq!(fact(&told, "when"), "60 minutes ago, 44 seconds after boot");
+    assert_eq!(fact(&explanation, "when"), "60 minutes ago, 44 seconds after boot");
     assert_eq!(
-        fact(&told, "the group held"),
+        fact(&explanation, "the group held"),
         "anon 58.0 MiB, file 1.0 MiB, shmem 4.0 MiB, kernel 1.0 MiB, swap 0 B of 0 B"
     );
     assert_eq!(
-        fact(&told, "victim"),
+        fact(&explanation, "victim"),
         "42.0 MiB (anon 41.0 MiB, file 0 B, shmem 1.0 MiB), 66 % of the limit"
     );
-    assert_eq!(fact(&told, "who held it"), "nginx 980: 42.0 MiB · nginx 981: 17.0 MiB");
+    assert_eq!(fact(&explanation, "who held it"), "nginx 980: 42.0 MiB · nginx 981: 17.0 MiB");
     assert_eq!(
-        fact(&told, "why no swap"),
+        fact(&explanation, "why no swap"),
         "the group may not use any: memory.swap.max was 0, although 3.5 GiB of swap are free now"
     );
-    assert!(fact(&told, "since boot").contains("reached its limit 845,358 times"));
-    assert_eq!(fact(&told, "asked for by"), "");
-    assert_eq!(fact(&told, "memory was"), "");
+    assert!(fact(&explanation, "since boot").contains("reached its limit 845,358 times"));
+    assert_eq!(fact(&explanation, "asked for by"), "");
+    assert_eq!(fact(&explanation, "memory was"), "");
 }
 
 #[test]
@@ -134,9 +134,12 @@ fn a_kill_of_the_machine_is_told_in_full() {
         postgres.rss_file = line("/proc/4121/status", 24, Bytes::new(0));
         postgres.rss_shmem = line("/proc/4121/status", 25, Bytes::new(0));
     });
-    let told = told(&interval, by_host());
-    assert_eq!(told.title, "java (pid 77) was killed because the whole machine ran out of memory");
-    let memory = fact(&told, "memory was");
+    let explanation = told(&interval, by_host());
+    assert_eq!(
+        explanation.title,
+        "java (pid 77) was killed because the whole machine ran out of memory"
+    );
+    let memory = fact(&explanation, "memory was");
     assert!(
         memory.starts_with("anon 13.0 GiB, file 3.0 MiB, shmem 1.0 GiB, slab 300.0 MiB"),
         "{memory}"
@@ -145,15 +148,15 @@ fn a_kill_of_the_machine_is_told_in_full() {
         memory.ends_with("of 16.0 GiB; no swap") && memory.contains("other 1.6 GiB"),
         "{memory}"
     );
-    assert!(fact(&told, "victim").ends_with("75 % of all memory"));
-    assert_eq!(fact(&told, "asked for by"), "sh: one page, 0xcc0(GFP_KERNEL)");
-    assert_eq!(fact(&told, "why no swap"), "the machine had none");
-    assert_eq!(fact(&told, "alive now"), "postgres 4121: 2.0 GiB (then 1.0 GiB)");
+    assert!(fact(&explanation, "victim").ends_with("75 % of all memory"));
+    assert_eq!(fact(&explanation, "asked for by"), "sh: one page, 0xcc0(GFP_KERNEL)");
+    assert_eq!(fact(&explanation, "why no swap"), "the machine had none");
+    assert_eq!(fact(&explanation, "alive now"), "postgres 4121: 2.0 GiB (then 1.0 GiB)");
     assert!(
-        told.change[0]
+        explanation.change[0]
             .starts_with("sudo systemctl set-property db.service MemoryMax=9217M  # writes")
     );
-    assert!(told.change[0].ends_with("lasts; undo: the same with MemoryMax=infinity"));
+    assert!(explanation.change[0].ends_with("lasts; undo: the same with MemoryMax=infinity"));
 }
 
 #[test]
@@ -254,13 +257,14 @@ fn why_the_machines_swap_did_not_help() {
 fn nobody_to_kill_whole_groups_and_sysrq_have_titles_of_their_own() {
     let mut kill = OomKill { victim: None, repeats: 8, ..by_limit() };
     kill.tasks[0].oom_score_adj = -1000;
-    let told = told(&calm(), kill);
+    let explanation = told(&calm(), kill);
     assert_eq!(
-        told.title,
+        explanation.title,
         "/system.slice/web.service was at its limit (64.0 MiB) and no process could be killed, 8 times more before it"
     );
     assert!(
-        told.change
+        explanation
+            .change
             .iter()
             .any(|it| it.starts_with("echo 0 | sudo tee /proc/980/oom_score_adj  # writes"))
     );
@@ -303,8 +307,8 @@ fn the_newest_ten_are_told_newest_first() {
     let mut interval = calm();
     let kill = |at| OomKill { source: Source::line("/dev/kmsg", at), ..by_host() };
     interval.end.kernel_log.kills = (1..=14).map(kill).collect();
-    let told = explain(&interval);
-    let lines: Vec<_> = told.iter().filter_map(|it| it.source.line_number()).collect();
+    let explanation = explain(&interval);
+    let lines: Vec<_> = explanation.iter().filter_map(|it| it.source.line_number()).collect();
     assert_eq!(lines, (5..=14).rev().collect::<Vec<_>>());
 }
 
@@ -320,9 +324,9 @@ fn what_to_change_says_whether_it_lasts_and_how_to_undo_it() {
         );
         host.cgroups.groups.push(web);
     });
-    let told = told(&host, by_limit());
+    let explanation = told(&host, by_limit());
     assert_eq!(
-        told.change,
+        explanation.change,
         [
             "sudo systemctl set-property web.service MemorySwapMax=infinity  # writes; lasts; undo: the same with MemorySwapMax=0",
             "sudo systemctl set-property web.service MemoryMax=96M  # writes; half as much again; lasts; undo: the same with MemoryMax=67108864",
@@ -348,10 +352,10 @@ proptest! {
         if holes[5] { kill.group_memory = None; }
         if holes[6] { kill.tasks.clear(); }
         if holes[7] { kill.seconds_ago = None; }
-        let told = told(&calm(), kill);
-        prop_assert!(!told.title.is_empty() && !told.change.is_empty());
-        prop_assert!(told.facts.iter().all(|fact| !fact.text.is_empty()));
-        let all = format!("{} {:?}", told.title, told.facts);
+        let explanation = told(&calm(), kill);
+        prop_assert!(!explanation.title.is_empty() && !explanation.change.is_empty());
+        prop_assert!(explanation.facts.iter().all(|fact| !fact.text.is_empty()));
+        let all = format!("{} {:?}", explanation.title, explanation.facts);
         prop_assert!(of_host || !all.contains("machine ran out of memory"), "{}", all);
     }
 }

@@ -43,9 +43,9 @@ mod tests {
 
     #[test]
     fn times_are_told_in_the_unit_that_fits() {
-        let told = [0.4, 1.0, 119.0, 120.0, 7199.0, 7200.0, 172_800.0, f64::NAN].map(ago);
+        let listed = [0.4, 1.0, 119.0, 120.0, 7199.0, 7200.0, 172_800.0, f64::NAN].map(ago);
         assert_eq!(
-            told,
+            listed,
             [
                 "0 seconds",
                 "1 second",

@@ -27,8 +27,8 @@ fn finding(host: &Snapshot, group: &GroupTrouble<'_>) -> Option<Finding> {
     let limit = group.limit()?;
     let path = short_group(group.limited.path.as_str());
     // `memory-grows` tells who fills it
-    let told = |(_, trouble): &&(Level, Trouble)| !matches!(trouble, Trouble::Fills { .. });
-    let (_, worst) = group.troubles.iter().find(told)?;
+    let is_shown = |(_, trouble): &&(Level, Trouble)| !matches!(trouble, Trouble::Fills { .. });
+    let (_, worst) = group.troubles.iter().find(is_shown)?;
     Some(Finding {
         id: RULE.id,
         severity: if group.level == Level::Critical {
@@ -63,7 +63,7 @@ fn describe(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> String {
         )
     });
     let clause = group.line();
-    let told = if reached.is_empty() {
+    let text = if reached.is_empty() {
         format!("{path}: {clause}")
     } else {
         format!("{reached}: {clause}")
@@ -71,7 +71,7 @@ fn describe(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> String {
     let room = host.memory.available.get();
     let room =
         room.map_or_else(String::new, |room| format!(", while the host has {room} available"));
-    format!("{told}{room}.")
+    format!("{text}{room}.")
 }
 
 fn why(worst: &Trouble) -> String {
@@ -125,10 +125,11 @@ fn raise(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> Option<Stri
     let limited = group.limited;
     let swapped = limited.swap_current.get().unwrap_or(Bytes::new(0));
     let held = limited.current.get()?.get().checked_add(swapped.get())?;
-    let wanted = held.max(limit.get()).checked_add(held / 10)?.checked_next_multiple_of(1 << 20)?;
-    let more = wanted.checked_sub(limit.get())?;
+    let requested =
+        held.max(limit.get()).checked_add(held / 10)?.checked_next_multiple_of(1 << 20)?;
+    let more = requested.checked_sub(limit.get())?;
     host.memory.available.get().filter(|available| more <= available.get() / 2)?;
-    let mebibytes = wanted >> 20;
+    let mebibytes = requested >> 20;
     let (property, file) = match &group.reached {
         Some(at) => (at.property(), at.reading.source.path()),
         None => ("MemoryMax", limited.max.source.path()),

@@ -67,8 +67,8 @@ fn title(host: &Snapshot, level: Option<Severity>, thrashes: Option<&Thrashing>)
 fn describe(interval: &Interval, level: Option<Severity>, thrashing: Option<&Thrashing>) -> String {
     let waited = level.and_then(|_| waited(&interval.end));
     let reread = thrashing.map(|thrashing| reread(&interval.end, thrashing));
-    let told: Vec<String> = [waited, reread].into_iter().flatten().collect();
-    told.join(" ")
+    let lines: Vec<String> = [waited, reread].into_iter().flatten().collect();
+    lines.join(" ")
 }
 
 fn waited(host: &Snapshot) -> Option<String> {
@@ -83,11 +83,12 @@ fn waited(host: &Snapshot) -> Option<String> {
     };
     let average = |reading: &Reading<Percent>| reading.get().map(Percent::get);
     let lines = [("some", &memory.some), ("full", &memory.full)];
-    let told = lines.map(|(name, stall)| shown(name, average(&stall.avg10), average(&stall.avg60)));
-    let told: Vec<String> = told.into_iter().flatten().collect();
+    let listed =
+        lines.map(|(name, stall)| shown(name, average(&stall.avg10), average(&stall.avg60)));
+    let lines: Vec<String> = listed.into_iter().flatten().collect();
     let worst = verdict::pressed_groups(host, NAMED).into_iter().next();
     let worst = worst.map_or_else(String::new, |group| format!(", most in {}", group.path));
-    (!told.is_empty()).then(|| format!("Memory pressure: {}{worst}.", told.join("; ")))
+    (!lines.is_empty()).then(|| format!("Memory pressure: {}{worst}.", lines.join("; ")))
 }
 
 fn reread(host: &Snapshot, thrashing: &Thrashing) -> String {

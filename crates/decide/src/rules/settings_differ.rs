@@ -41,15 +41,15 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 /// A setting as it is and as a file wants it.
 struct Difference<'a> {
     running: &'a KnobReading,
-    wanted: &'a PersistentSetting,
+    setting: &'a PersistentSetting,
 }
 
 impl Difference<'_> {
     fn shown(&self) -> String {
-        let (live, wanted) = (value(self.running), wanted_value(self.wanted));
+        let (live, wanted) = (value(self.running), wanted_value(self.setting));
         format!(
             "{} is {live} and {} sets {wanted}",
-            self.running.knob.name, self.wanted.value.source
+            self.running.knob.name, self.setting.value.source
         )
     }
 }
@@ -68,9 +68,10 @@ fn not_in_force(host: &Snapshot) -> Option<Finding> {
     let knobs: BTreeSet<&str> =
         files.sysctl.iter().chain(of_tuned).map(|setting| setting.knob).collect();
     let differing = knobs.into_iter().filter_map(|knob| {
-        let wanted = files.wanted(knob)?;
-        let running = host.knob(wanted.knob)?;
-        differs(&host.configuration, running, wanted).then_some(Difference { running, wanted })
+        let requested = files.wanted(knob)?;
+        let running = host.knob(requested.knob)?;
+        differs(&host.configuration, running, requested)
+            .then_some(Difference { running, setting: requested })
     });
     let differing: Vec<Difference<'_>> = differing.collect();
     let first = differing.first()?;
@@ -79,7 +80,7 @@ fn not_in_force(host: &Snapshot) -> Option<Finding> {
         0 => String::new(),
         more => format!(", and {more} more differ"),
     };
-    let (live, wanted) = (value(first.running), wanted_value(first.wanted));
+    let (live, wanted) = (value(first.running), wanted_value(first.setting));
     let back = format!("until the next boot; back with sudo sysctl {name}={}", quoted(live));
     Some(Finding {
         id: RULE.id,
@@ -91,12 +92,12 @@ fn not_in_force(host: &Snapshot) -> Option<Finding> {
             .iter()
             .take(NAMED)
             .fold(EvidenceList::new(), |proof, it| {
-                proof.value(&it.running.live).named(it.wanted.knob, &it.wanted.value)
+                proof.value(&it.running.live).named(it.setting.knob, &it.setting.value)
             })
             .done(),
         next: vec![
             writes_and(format!("sudo sysctl {name}={}", quoted(wanted)), &back),
-            if is_of_tuned(first.wanted) {
+            if is_of_tuned(first.setting) {
                 "tuned-adm verify".to_owned()
             } else {
                 "systemctl status systemd-sysctl".to_owned()
@@ -111,12 +112,12 @@ fn is_of_tuned(setting: &PersistentSetting) -> bool {
 }
 
 fn why_not(differing: &[Difference<'_>]) -> String {
-    if differing.first().is_some_and(|it| is_of_tuned(it.wanted)) {
+    if differing.first().is_some_and(|it| is_of_tuned(it.setting)) {
         return "tuned applies its profile after sysctl's files when it starts, and when the profile is \
                 chosen. Somebody has written another value since, or tuned does not run."
             .to_owned();
     }
-    let in_conf = differing.iter().any(|it| it.wanted.value.source.path() == CONF);
+    let in_conf = differing.iter().any(|it| it.setting.value.source.path() == CONF);
     let second = if in_conf {
         "systemd reads /etc/sysctl.conf only through a link in /etc/sysctl.d, which Debian has no more \
          since 13."

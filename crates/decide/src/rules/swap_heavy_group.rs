@@ -55,8 +55,8 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
         .flat_map(|heavy| itself_and_above(heavy.group.path.as_str()).skip(1))
         .collect();
     let innermost = |this: &&Heavy<'_>| !holds.contains(this.group.path.as_str());
-    let told = heavy.iter().filter(innermost).filter(|heavy| !is_troubled(heavy.group));
-    told.max_by_key(|heavy| heavy.swapped).map(finding).into_iter().collect()
+    let listed = heavy.iter().filter(innermost).filter(|heavy| !is_troubled(heavy.group));
+    listed.max_by_key(|heavy| heavy.swapped).map(finding).into_iter().collect()
 }
 
 /// A path, and that of each group above it but the root.

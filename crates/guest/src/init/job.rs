@@ -105,18 +105,18 @@ fn pass_on(mut pipe: impl Read, stream: Stream, channel: &Channel) {
 }
 
 /// Reaps whoever ends, until it is this one.
-fn wait_for(wanted: u32) -> JobExit {
+fn wait_for(requested: u32) -> JobExit {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
-            Ok(Some((pid, status))) if is(pid, wanted) => return how(status),
+            Ok(Some((pid, status))) if is(pid, requested) => return how(status),
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(errno) => return JobExit::NotStarted(format!("the job was lost: {errno}")),
         }
     }
 }
 
-fn is(pid: Pid, wanted: u32) -> bool {
-    u32::try_from(pid.as_raw_nonzero().get()) == Ok(wanted)
+fn is(pid: Pid, requested: u32) -> bool {
+    u32::try_from(pid.as_raw_nonzero().get()) == Ok(requested)
 }
 
 fn how(status: WaitStatus) -> JobExit {

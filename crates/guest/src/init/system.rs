@@ -127,12 +127,12 @@ impl Groups {
 }
 
 /// Why the job cannot have the disks that it was promised.
-pub(super) fn missing_disks(wanted: usize) -> Option<String> {
+pub(super) fn missing_disks(requested: usize) -> Option<String> {
     let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let found = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"vd"));
     let found = found.count();
-    (found < wanted).then(|| {
-        format!("{found} of {wanted} disks came up: this kernel lacks virtio_pci or virtio_blk")
+    (found < requested).then(|| {
+        format!("{found} of {requested} disks came up: this kernel lacks virtio_pci or virtio_blk")
     })
 }
 

@@ -60,8 +60,8 @@ fn state(limit: Duration) -> Option<String> {
         }
         std::thread::sleep(LOOK);
     }
-    let said = child.wait_with_output().ok()?.stdout;
-    Some(String::from_utf8_lossy(&said).trim().to_owned())
+    let output = child.wait_with_output().ok()?.stdout;
+    Some(String::from_utf8_lossy(&output).trim().to_owned())
 }
 
 fn failed_units() -> Vec<String> {
@@ -72,10 +72,10 @@ fn failed_units() -> Vec<String> {
 
 fn failed(unit: &str) -> String {
     let result = ask("systemctl", &["show", "--property=Result", "--value", unit]);
-    let said = ask("journalctl", &["--unit", unit, "--lines=1", "--output=cat", "--quiet"]);
-    let said = said.trim();
-    let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-    format!("{unit} failed ({}){said}", result.trim())
+    let output = ask("journalctl", &["--unit", unit, "--lines=1", "--output=cat", "--quiet"]);
+    let message = output.trim();
+    let message = if message.is_empty() { String::new() } else { format!(": {message}") };
+    format!("{unit} failed ({}){message}", result.trim())
 }
 
 fn still_starting(limit: Duration) -> String {

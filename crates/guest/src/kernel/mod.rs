@@ -2,7 +2,7 @@
 //! `--kernel` → a kernel that can be started: image, modules, busybox.
 
 mod modules;
-mod wanted;
+mod request;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::vmlinuz::{plain, release};
 
 pub(crate) use modules::{Module, Modules};
-pub use wanted::{KernelRequest, find};
+pub use request::{KernelRequest, find};
 
 /// Something to boot.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use pagewise_model::Bytes;
 
 use super::accelerator::Accelerator;
 use super::disk::Disk;
-use super::seat::Budget;
+use super::run_slot::Budget;
 use crate::userland::Userland;
 
 /// What to run, and in what.

@@ -11,11 +11,11 @@ mod machine;
 mod outcome;
 mod proof;
 mod run;
-mod seat;
+mod run_slot;
 
 pub use accelerator::{Accelerator, kvm};
 pub use disk::{Access, Disk, MOST as MOST_DISKS};
 pub use guest::Guest;
 pub use outcome::{InstructionClock, Outcome, Phase, Run};
 pub use run::{GuestEvent, run};
-pub use seat::{Budget, clean};
+pub use run_slot::{Budget, clean};

@@ -33,7 +33,7 @@ pub enum Outcome {
     /// The kernel panicked.
     Panicked {
         /// What it said.
-        said: String,
+        message: String,
     },
     /// One of the deadlines passed: that for the command once it runs, before that the one for the start.
     TimedOut {
@@ -43,7 +43,7 @@ pub enum Outcome {
     /// QEMU ended before the job did, without a panic.
     Failed {
         /// What QEMU said.
-        said: String,
+        message: String,
     },
     /// The user stopped it.
     Stopped,
@@ -131,9 +131,9 @@ pub(super) fn judged(ended: Option<&JobEnd>, log: &[String], qemu_said: &str) ->
     let panic = log.iter().find_map(|line| line.split_once("Kernel panic - not syncing: "));
     match panic {
         Some((_, said)) if said.contains("memory") => Outcome::OutOfMemory { kills: 0 },
-        Some((_, said)) => Outcome::Panicked { said: said.to_owned() },
-        None if qemu_said.is_empty() => Outcome::Failed { said: left_by(log).to_owned() },
-        None => Outcome::Failed { said: qemu_said.to_owned() },
+        Some((_, said)) => Outcome::Panicked { message: said.to_owned() },
+        None if qemu_said.is_empty() => Outcome::Failed { message: left_by(log).to_owned() },
+        None => Outcome::Failed { message: qemu_said.to_owned() },
     }
 }
 
@@ -167,16 +167,16 @@ mod tests {
         let panic = line("Kernel panic - not syncing: sysrq triggered crash");
         assert_eq!(
             judged(None, &panic, "x"),
-            Outcome::Panicked { said: "sysrq triggered crash".to_owned() }
+            Outcome::Panicked { message: "sysrq triggered crash".to_owned() }
         );
         let deadlock = line("Kernel panic - not syncing: System is deadlocked on memory");
         assert_eq!(judged(None, &deadlock, ""), Outcome::OutOfMemory { kills: 0 });
         let left = |log: &[String]| match judged(None, log, "") {
-            Outcome::Failed { said } => said,
+            Outcome::Failed { message: said } => said,
             other => panic!("{other:?}"),
         };
         assert!(left(&line("reboot: Restarting system")).contains("restarted"));
         assert!(left(&[]).contains("neither"));
-        assert_eq!(judged(None, &[], "no kvm"), Outcome::Failed { said: "no kvm".to_owned() });
+        assert_eq!(judged(None, &[], "no kvm"), Outcome::Failed { message: "no kvm".to_owned() });
     }
 }

@@ -29,7 +29,7 @@ use super::files::OpenFiles;
 use super::guest::Guest;
 use super::outcome::{InstructionClock, JobEnd, Outcome, Phase, Run, judged};
 use super::proof::comes_up;
-use super::seat::RunSlot;
+use super::run_slot::RunSlot;
 use super::{disk, initramfs, log, machine};
 use crate::cache::{Cache, CacheEntry};
 use crate::error::{Error, ErrorContext};
@@ -249,7 +249,7 @@ impl Watch {
     /// The command holds QEMU's end of the pipe open, and is gone with this.
     fn start(
         mut command: Command,
-        told: File,
+        events: File,
         log: File,
         patience: Duration,
     ) -> Result<Self, Error> {
@@ -259,7 +259,7 @@ impl Watch {
         let (say, lines) = sync_channel(LINES);
         let (complain, errors) = channel();
         let err = qemu.stderr.take();
-        std::thread::spawn(move || read_lines(told, &say));
+        std::thread::spawn(move || read_lines(events, &say));
         std::thread::spawn(move || err.map(|err| complain.send(read_errors(err))));
         Ok(Self {
             qemu,
@@ -288,11 +288,11 @@ impl Watch {
         let _ = self.qemu.wait();
         self.run.seconds = self.started.elapsed().as_secs_f64();
         self.run.command_seconds = self.command.map(|start| start.elapsed().as_secs_f64());
-        let said = self.errors.recv_timeout(PATIENCE).unwrap_or_default();
+        let output = self.errors.recv_timeout(PATIENCE).unwrap_or_default();
         let log = self.log();
         self.run.whole_log = guest.whole_log.then(|| self.whole_log());
         self.run.outcome = match why {
-            StopReason::Over => judged(self.ended.as_ref(), &log, &said),
+            StopReason::Over => judged(self.ended.as_ref(), &log, &output),
             StopReason::TimedOut => Outcome::TimedOut { phase: self.phase },
             StopReason::Stopped => Outcome::Stopped,
         };

@@ -51,7 +51,7 @@ fn check(disk: &Path) -> Result<(), Error> {
     } else {
         Err(Error::Failed {
             program: "debugfs".to_owned(),
-            said: "the files of the new disk do not belong to root".to_owned(),
+            message: "the files of the new disk do not belong to root".to_owned(),
         })
     }
 }
@@ -115,8 +115,8 @@ mod tests {
         };
         assert_eq!(ask("cat \"/usr/bin/a b\""), "contents");
         for path in ["/usr/bin/a b", "/usr", "/bin", "/", "/conf"] {
-            let said = ask(&format!("stat \"{path}\""));
-            let owner = said.lines().find(|line| line.starts_with("User:")).unwrap();
+            let output = ask(&format!("stat \"{path}\""));
+            let owner = output.lines().find(|line| line.starts_with("User:")).unwrap();
             let (user, group) = if path == "/conf" { ("70000", "42") } else { ("0", "0") };
             assert!(words(owner).starts_with(&["User:", user, "Group:", group]), "{path}: {owner}");
         }

@@ -139,7 +139,7 @@ fn release(packages: &[Archive]) -> String {
 fn unpack(archive: &Path, root: &Path) -> Result<(), Error> {
     let failed = |error: std::io::Error| Error::Failed {
         program: "dpkg-deb".to_owned(),
-        said: error.to_string(),
+        message: error.to_string(),
     };
     let mut deb = program::leashed("dpkg-deb".as_ref())?;
     deb.arg("--fsys-tarfile").arg(archive).stdin(Stdio::null()).stdout(Stdio::piped());

@@ -72,24 +72,24 @@ impl Accounts {
         }
         let (user, group) =
             id.split_once(':').map_or((id, None), |(user, group)| (user, Some(group)));
-        let wanted: Option<u32> = user.parse().ok();
+        let requested: Option<u32> = user.parse().ok();
         let group = match group {
             Some(group) => group.parse().ok().unwrap_or_else(|| self.group(group, None)),
-            None => self.group(name, wanted),
+            None => self.group(name, requested),
         };
         // An account gets the number of the group of its name, where it may.
-        let number = wanted.or_else(|| self.group_number(name)).unwrap_or_else(|| self.free());
+        let number = requested.or_else(|| self.group_number(name)).unwrap_or_else(|| self.free());
         self.taken.push(number);
         let home = if is_path(home) { home } else { "/" };
         let shell = if is_path(shell) { shell } else { "/usr/sbin/nologin" };
         self.users.insert(name.to_owned(), format!("{name}:x:{number}:{group}::{home}:{shell}"));
     }
 
-    fn group(&mut self, name: &str, wanted: Option<u32>) -> u32 {
+    fn group(&mut self, name: &str, requested: Option<u32>) -> u32 {
         if let Some((number, _)) = self.groups.get(name) {
             return *number;
         }
-        let number = wanted.unwrap_or_else(|| self.free());
+        let number = requested.unwrap_or_else(|| self.free());
         if is_name(name) {
             self.add_group(name, number);
         }
@@ -175,8 +175,8 @@ mod tests {
     const PASSWD: &str = "root::0:0:root:/root:/bin/bash\ndaemon:*:1:1:daemon:/usr/sbin:/x\n";
     const GROUP: &str = "root:*:0:\nadm:*:4:\nshadow:*:42:\n";
 
-    fn file(accounts: &Accounts, wanted: &str) -> String {
-        accounts.files().into_iter().find(|(name, ..)| *name == wanted).unwrap().2
+    fn file(accounts: &Accounts, requested: &str) -> String {
+        accounts.files().into_iter().find(|(name, ..)| *name == requested).unwrap().2
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub struct Control<'a> {
     /// Set by somebody else to end it.
     pub stop: &'a AtomicBool,
     /// Called as it goes on.
-    pub heard: &'a mut dyn FnMut(ExperimentEvent<'_>),
+    pub listener: &'a mut dyn FnMut(ExperimentEvent<'_>),
 }
 
 impl std::fmt::Debug for Control<'_> {
@@ -154,7 +154,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             }
         }
         let forecast = forecast(self.experiment, &self.runs);
-        (self.control.heard)(ExperimentEvent::Forecast(forecast));
+        (self.control.listener)(ExperimentEvent::Forecast(forecast));
         Ok(())
     }
 
@@ -185,13 +185,13 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         }
         let begun = self.begun(arm, pair);
         let (run, said) = match self.treated(at) {
-            Ok(ran) => (self.told(begun, &ran), ran.said),
+            Ok(ran) => (self.told(begun, &ran), ran.message),
             Err(ExperimentError::Refused { source, .. }) if kept.len() > 2 => {
                 (TrialRun { refused: Some(source.to_string()), ..begun }, String::new())
             }
             Err(trouble) => return Err(trouble),
         };
-        (self.control.heard)(ExperimentEvent::Ran(&run));
+        (self.control.listener)(ExperimentEvent::Ran(&run));
         let usable = match pair {
             None => self.is_usable(&run, &said, kept.len() > 2),
             Some(_) => Ok(()),
@@ -206,52 +206,61 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         let number = u32::try_from(self.runs.len() + 1).unwrap_or(u32::MAX);
         let arms = u32::try_from(experiment.arms.len()).unwrap_or(u32::MAX);
         let of = 1 + arms * (experiment.warm_up + experiment.pairs);
-        (self.control.heard)(ExperimentEvent::Begins { arm: &arm.name, pair, run: number, of });
+        (self.control.listener)(ExperimentEvent::Begins { arm: &arm.name, pair, run: number, of });
         let started_seconds = self.began.elapsed().as_micros() as f64 / 1e6;
         TrialRun { started_seconds, ..TrialRun::not_yet(number, pair, &arm.name) }
     }
 
     /// What became of it. What a workload of ours did not live to say is missing.
-    fn told(&self, begun: TrialRun, ran: &RunResult) -> TrialRun {
-        let said =
-            |(name, pattern): &(String, Pattern)| Some((name.clone(), pattern.number(&ran.said)?));
-        let mut values = ran.changed.values.clone();
-        values.extend(self.patterns.iter().filter_map(said));
-        let workload = workload::said(&ran.said);
+    fn told(&self, begun: TrialRun, run: &RunResult) -> TrialRun {
+        let message = |(name, pattern): &(String, Pattern)| {
+            Some((name.clone(), pattern.number(&run.message)?))
+        };
+        let mut values = run.changed.values.clone();
+        values.extend(self.patterns.iter().filter_map(message));
+        let workload = workload::said(&run.message);
         values.extend(workload.iter().flat_map(|said| said.values.clone()));
         TrialRun {
-            end: ran.end,
-            left: ran.left,
+            end: run.end,
+            left: run.left,
             values,
-            host_wide: ran.changed.host_wide.clone(),
-            others_cpu_seconds: ran.others_cpu_seconds,
-            stolen_seconds: ran.changed.stolen_seconds,
-            slept_seconds: ran.changed.slept_seconds,
-            victims: ran.victims.clone(),
+            host_wide: run.changed.host_wide.clone(),
+            others_cpu_seconds: run.others_cpu_seconds,
+            stolen_seconds: run.changed.stolen_seconds,
+            slept_seconds: run.changed.slept_seconds,
+            victims: run.victims.clone(),
             course: workload.map(|said| said.course),
-            profile: ran.profile.clone(),
+            profile: run.profile.clone(),
             ..begun
         }
     }
 
     /// While warming up everything must be as it should, but for what is an arm's answer where others can
     /// go on.
-    fn is_usable(&self, run: &TrialRun, said: &str, others: bool) -> Result<(), ExperimentError> {
+    fn is_usable(
+        &self,
+        run: &TrialRun,
+        message: &str,
+        others: bool,
+    ) -> Result<(), ExperimentError> {
         if run.end == RunEnd::NotRun || others && is_outcome(run.end) {
             return Ok(());
         }
         if !run.end.is_good() {
-            return Err(failed(&run.arm, run.end, said));
+            return Err(failed(&run.arm, run.end, message));
         }
         let missing = |name: &String| !run.values.contains_key(name);
         if let Some((name, _)) = self.patterns.iter().find(|(name, _)| missing(name)) {
-            return Err(ExperimentError::NoMatch { pattern: name.clone(), said: quoted(said) });
+            return Err(ExperimentError::NoMatch {
+                pattern: name.clone(),
+                message: quoted(message),
+            });
         }
         let primary = self.experiment.primary();
         let is_said = SAID.iter().any(|known| known.name == primary.name);
         if is_said && missing(&primary.name) {
             let metric = primary.name.clone();
-            return Err(ExperimentError::NotTold { metric, said: quoted(said) });
+            return Err(ExperimentError::NotTold { metric, message: quoted(message) });
         }
         Ok(())
     }
@@ -263,11 +272,11 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         let bad: Vec<&TrialRun> = bad.filter(is_kept).collect();
         match bad.last() {
             Some(last) if bad.len() > FAILURES && pairs < self.experiment.pairs => {
-                let said = format!("; {} runs did, and no more are tried", bad.len());
+                let message = format!("; {} runs did, and no more are tried", bad.len());
                 Err(ExperimentError::Failed {
                     arm: last.arm.clone(),
                     how: end_in_words(last.end),
-                    said,
+                    message,
                 })
             }
             _ => Ok(()),

@@ -151,14 +151,14 @@ fn file(
 /// Areas without a priority come after those that have one, in the order given. The kernel's own choice
 /// would use them in turn on some kernels and one after the other on others.
 pub(super) fn priorities(areas: &[TrialSwap]) -> Vec<Option<i16>> {
-    let said = |area: &TrialSwap| match area {
+    let describe = |area: &TrialSwap| match area {
         TrialSwap::Zram { priority, .. }
         | TrialSwap::File { priority, .. }
         | TrialSwap::Device { priority, .. } => *priority,
     };
-    let mut next = areas.iter().filter_map(said).min().unwrap_or(USUAL_PRIORITY);
+    let mut next = areas.iter().filter_map(describe).min().unwrap_or(USUAL_PRIORITY);
     let mut given = |area| {
-        said(area).or_else(|| {
+        describe(area).or_else(|| {
             next = next.saturating_sub(1);
             Some(next).filter(|priority| *priority >= 0)
         })

@@ -18,10 +18,10 @@
 //! first run of all and some rounds after it are discarded; results are read only where that was planned.
 //! What the runs mean, and after how many pairs they may be read, is `pagewise_stats`' business.
 
+mod arm_source;
 mod conduct;
 pub mod exercise;
 mod gauges;
-mod given;
 mod host;
 mod lend;
 mod output;
@@ -34,9 +34,9 @@ mod trouble;
 mod victims;
 mod watcher;
 
+pub use arm_source::{ArmSource, arm, swap};
+pub(crate) use arm_source::{in_range, large_enough, word};
 pub use conduct::{Control, ExperimentEvent, ExperimentRuns, conduct};
-pub use given::{ArmSource, arm, swap};
-pub(crate) use given::{in_range, large_enough, word};
 pub(crate) use recorded::LONGEST_DOCUMENT;
 pub use recorded::{Described, EXPERIMENT, RUNS, Recorded, SUMMARY};
 pub use selftest::{TRIALS as SELFTEST_TRIALS, selftest};

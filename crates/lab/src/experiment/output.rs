@@ -52,7 +52,7 @@ mod tests {
     fn the_end_is_kept_and_memory_is_bounded() {
         assert_eq!(Output::follow(&b"short"[..]).said(), "short");
         let long = std::io::repeat(b'x').take(10 * KEPT as u64).chain(&b"end"[..]);
-        let said = Output::follow(long).said();
-        assert!(said.len() == KEPT && said.ends_with("xend"));
+        let output = Output::follow(long).said();
+        assert!(output.len() == KEPT && output.ends_with("xend"));
     }
 }

@@ -74,7 +74,7 @@ pub(super) struct RunResult {
     pub(super) changed: Changed,
     pub(super) others_cpu_seconds: Option<f64>,
     /// The end of what it said.
-    pub(super) said: String,
+    pub(super) message: String,
     /// Who of the group was killed for lack of memory.
     pub(super) victims: Vec<String>,
     /// Where the reclaim threads were.
@@ -128,7 +128,7 @@ pub(super) fn run(
     gauges.told(&mut changed);
     let left = reaper.sweep();
     watcher.watch(None);
-    let said = output.said();
+    let output = output.said();
     let Some(last) = ended.map_err(|error| failed("waiting for the command", &error))? else {
         return Err(NotRun::Stopped);
     };
@@ -142,7 +142,7 @@ pub(super) fn run(
         left,
         changed,
         others_cpu_seconds: others.map(|seconds| (seconds * 1e6).round() / 1e6),
-        said,
+        message: output,
         victims: log.victims(),
         profile: profile.functions(),
     })
@@ -155,7 +155,7 @@ fn failed(what: &str, why: &dyn std::fmt::Display) -> NotRun {
 /// A started shell that waits.
 struct Gate {
     child: Child,
-    said: Option<File>,
+    output: Option<File>,
 }
 
 impl Gate {
@@ -164,15 +164,15 @@ impl Gate {
         let (from, to) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
             .map_err(|error| failed("a pipe", &error))?;
         let child = spawn(start, to).map_err(|error| failed("starting the command", &error))?;
-        let mut gate = Self { child, said: None };
-        let mut said = File::from(from);
+        let mut gate = Self { child, output: None };
+        let mut message = File::from(from);
         let mut first = [0];
-        if said.read(&mut first).is_ok_and(|read| read == 1) && first == *b"\n" {
-            gate.said = Some(said);
+        if message.read(&mut first).is_ok_and(|read| read == 1) && first == *b"\n" {
+            gate.output = Some(message);
             return Ok(gate);
         }
         let mut why = String::from_utf8_lossy(&first).into_owned();
-        let _ = said.take(4096).read_to_string(&mut why);
+        let _ = message.take(4096).read_to_string(&mut why);
         Err(failed("starting the command", &why.trim_matches(['\0', '\n'])))
     }
 
@@ -180,7 +180,7 @@ impl Gate {
     fn pass(&mut self) -> Result<Output, NotRun> {
         let mut word = self.child.stdin.take().ok_or_else(|| failed("the gate", &"closed"))?;
         word.write_all(b"go\n").map_err(|error| failed("the gate", &error))?;
-        self.said.take().map(Output::follow).ok_or_else(|| failed("the gate", &"passed"))
+        self.output.take().map(Output::follow).ok_or_else(|| failed("the gate", &"passed"))
     }
 }
 

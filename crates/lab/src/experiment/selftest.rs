@@ -42,12 +42,12 @@ pub fn selftest(
             break;
         }
         let experiment = nothing_differs(program, arguments, fastrand::u64(..));
-        let mut heard = |heard: ExperimentEvent<'_>| {
-            if let ExperimentEvent::Begins { run, .. } = heard {
+        let mut listener = |event: ExperimentEvent<'_>| {
+            if let ExperimentEvent::Begins { run, .. } = event {
                 progress(number * runs + run, most * runs);
             }
         };
-        let conducted = conduct(&experiment, None, &mut Control { stop, heard: &mut heard });
+        let conducted = conduct(&experiment, None, &mut Control { stop, listener: &mut listener });
         match conducted.trouble {
             None => {
                 trials.push(judge(&experiment, &conducted.runs));

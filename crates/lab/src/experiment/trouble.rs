@@ -34,30 +34,30 @@ pub enum ExperimentError {
     #[error("{0}")]
     NotRun(String),
     /// The command failed before anything was compared, or too often.
-    #[error("the command failed in arm {arm} ({how}){said}")]
+    #[error("the command failed in arm {arm} ({how}){message}")]
     Failed {
         /// Which arm.
         arm: String,
         /// How.
         how: String,
         /// The end of what it said, as `; it said: …`.
-        said: String,
+        message: String,
     },
     /// The command is no workload of ours that says this.
-    #[error("the command does not say {metric}, which was to decide{said}")]
+    #[error("the command does not say {metric}, which was to decide{message}")]
     NotTold {
         /// Which metric.
         metric: String,
         /// The end of what it said.
-        said: String,
+        message: String,
     },
     /// The first run said nothing that a regular expression finds.
-    #[error("{pattern:?} matches nothing that the command says{said}")]
+    #[error("{pattern:?} matches nothing that the command says{message}")]
     NoMatch {
         /// Which.
         pattern: String,
         /// The end of what it said.
-        said: String,
+        message: String,
     },
 }
 
@@ -87,11 +87,15 @@ impl ExperimentError {
     }
 }
 
-pub(super) fn failed(arm: &str, end: RunEnd, said: &str) -> ExperimentError {
-    ExperimentError::Failed { arm: arm.to_owned(), how: end_in_words(end), said: quoted(said) }
+pub(super) fn failed(arm: &str, end: RunEnd, message: &str) -> ExperimentError {
+    ExperimentError::Failed {
+        arm: arm.to_owned(),
+        how: end_in_words(end),
+        message: quoted(message),
+    }
 }
 
-pub(super) fn quoted(said: &str) -> String {
-    let last = last_lines(said, 3).join("; ");
+pub(super) fn quoted(message: &str) -> String {
+    let last = last_lines(message, 3).join("; ");
     if last.is_empty() { "; it said nothing".to_owned() } else { format!("; it said: {last}") }
 }

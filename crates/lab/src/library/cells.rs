@@ -230,14 +230,14 @@ fn picked(
         return Err(file.wrong_in_all(what));
     }
     let marked = arms.iter().any(|(written, _)| written.get_ref().preview);
-    let wanted = |at: usize, written: &Arm| match (choice.arms.is_empty(), choice.preview) {
+    let matches = |at: usize, written: &Arm| match (choice.arms.is_empty(), choice.preview) {
         (false, _) => choice.arms.contains(&written.name),
         (true, false) => true,
         (true, true) if marked => written.preview,
         (true, true) => at < PREVIEW_ARMS,
     };
     let all = arms.into_iter().enumerate();
-    let kept = all.filter(|(at, (written, _))| wanted(*at, written.get_ref()));
+    let kept = all.filter(|(at, (written, _))| matches(*at, written.get_ref()));
     let kept: Vec<TrialArm> = kept.map(|(_, (_, arm))| arm).collect();
     match kept.len() {
         0 | 1 => Err(file.wrong_in_all("expected two arms to compare: name another with --arm")),

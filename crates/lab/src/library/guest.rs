@@ -20,7 +20,7 @@ use pagewise_observe::UserFile;
 use pagewise_stats::Experiment;
 use serde::{Deserialize, Serialize};
 
-use super::told::{EXPERIMENT, Lines, words};
+use super::guest_line::{EXPERIMENT, Lines, words};
 use super::{Cell, GuestLine, Machine, Scratch, runs, scratch};
 use crate::workload::Workload;
 
@@ -105,24 +105,24 @@ pub fn run_in_guest(
     hear: &mut dyn FnMut(CellEvent<'_>),
 ) -> Result<GuestRun, Error> {
     let guest = described(cell, machine, program)?;
-    let mut said = GuestMessages::default();
+    let mut message = GuestMessages::default();
     let run = qemu::run(&guest, kernel, cache, stop, &mut |what| match what {
         qemu::GuestEvent::Chosen(accelerator) => {
             hear(CellEvent::Clock(clock(machine, accelerator)));
         }
         qemu::GuestEvent::Output(Stream::Out, bytes) => {
-            for told in said.lines.add(&bytes) {
+            for told in message.lines.add(&bytes) {
                 hear(CellEvent::Told(&told));
-                said.take(told, runs(cell));
+                message.take(told, runs(cell));
             }
         }
-        qemu::GuestEvent::Output(Stream::Err, bytes) => said.complain(&bytes),
+        qemu::GuestEvent::Output(Stream::Err, bytes) => message.complain(&bytes),
         qemu::GuestEvent::Note(line) => hear(CellEvent::Note(line)),
         qemu::GuestEvent::File(..) | qemu::GuestEvent::Reached(_) => {}
     })?;
     let clock = clock(machine, run.accelerator);
     let experiment = Experiment { clock, ..cell.experiment.clone() };
-    let GuestMessages { runs, trouble, done, errors, .. } = said;
+    let GuestMessages { runs, trouble, done, errors, .. } = message;
     Ok(GuestRun { experiment, guest: run, runs, trouble, done, errors })
 }
 
@@ -149,8 +149,8 @@ const ERRORS: usize = 4096;
 
 impl GuestMessages {
     /// A guest may say that more runs were made than were asked for.
-    fn take(&mut self, told: GuestLine, most: u32) {
-        match told {
+    fn take(&mut self, line: GuestLine, most: u32) {
+        match line {
             GuestLine::Ran(_) if self.runs.len() >= usize::try_from(most).unwrap_or(usize::MAX) => {
             }
             GuestLine::Ran(run) => self.runs.push(*run),

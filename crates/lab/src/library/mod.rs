@@ -17,22 +17,22 @@ mod built_in;
 mod cells;
 mod file;
 mod guest;
-mod kept;
+mod guest_line;
 mod quantity;
+mod result_file;
 mod scratch;
 mod shelf;
 mod takes;
 #[cfg(test)]
 mod tests;
-mod told;
 
 pub use built_in::BUILT_IN;
 pub use cells::{Cell, Choice, Machine, PREVIEW_PAIRS, Runner, cells};
 pub use file::{DefaultRunner, File, FileError};
 pub use guest::{CellEvent, GuestRun, GuestTask, run_in_guest};
-pub use kept::{Index, cells_in};
+pub use guest_line::GuestLine;
+pub(crate) use guest_line::Lines;
+pub use result_file::{Index, cells_in};
 pub use scratch::Scratch;
 pub use shelf::{all, find, own_folder};
 pub use takes::{runs, seconds};
-pub use told::GuestLine;
-pub(crate) use told::Lines;

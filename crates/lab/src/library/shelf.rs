@@ -26,24 +26,24 @@ pub fn own_folder() -> Option<PathBuf> {
 ///
 /// # Errors
 /// Where there is none, or what is wrong with it.
-pub fn find(wanted: &str) -> Result<File, FileError> {
-    if wanted.contains('/') || wanted.ends_with(".toml") {
-        return read_file(Path::new(wanted));
+pub fn find(requested: &str) -> Result<File, FileError> {
+    if requested.contains('/') || requested.ends_with(".toml") {
+        return read_file(Path::new(requested));
     }
-    let own = own_folder().map(|folder| folder.join(wanted).with_extension(ENDING));
+    let own = own_folder().map(|folder| folder.join(requested).with_extension(ENDING));
     if let Some(own) = own.filter(|own| own.is_file()) {
         return read_file(&own);
     }
-    match BUILT_IN.iter().find(|(name, _)| *name == wanted) {
+    match BUILT_IN.iter().find(|(name, _)| *name == requested) {
         Some((name, text)) => File::read(name, &format!("{name} (built in)"), text),
-        None => Err(nowhere(wanted)),
+        None => Err(nowhere(requested)),
     }
 }
 
-fn nowhere(wanted: &str) -> FileError {
+fn nowhere(requested: &str) -> FileError {
     let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
     let what = format!("expected the path of a file or one of {}", names.join(", "));
-    FileError { name: wanted.to_owned(), line: None, what }
+    FileError { name: requested.to_owned(), line: None, what }
 }
 
 /// The longest file that can be meant.

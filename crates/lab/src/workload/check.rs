@@ -51,60 +51,75 @@ pub(super) fn contents(text: &str) -> Result<Mix, Error> {
     text.parse().map_err(|error| Error::Unsound(format!("contents: {error}")))
 }
 
-pub(super) fn swap(wanted: &Swap) -> Result<(), Error> {
-    let data = some_pages("data", wanted.data)?;
-    let window = some_pages("window", wanted.window)?;
-    let code = pages("code", wanted.code)?;
-    pages("step", wanted.step)?;
-    contents(&wanted.contents)?;
-    must(window <= data, "window", &format!("no more than data={}", wanted.data), wanted.window)?;
-    let parts = usize::try_from(wanted.parts).unwrap_or(usize::MAX);
+pub(super) fn swap(settings: &Swap) -> Result<(), Error> {
+    let data = some_pages("data", settings.data)?;
+    let window = some_pages("window", settings.window)?;
+    let code = pages("code", settings.code)?;
+    pages("step", settings.step)?;
+    contents(&settings.contents)?;
+    must(
+        window <= data,
+        "window",
+        &format!("no more than data={}", settings.data),
+        settings.window,
+    )?;
+    let parts = usize::try_from(settings.parts).unwrap_or(usize::MAX);
     let all = format!("from 1 part to the {window} pages of the window");
     must((1..=window).contains(&parts), "parts", &all, parts)?;
-    share("code_hot_share", wanted.code_hot_share)?;
-    rate("code_per_data", wanted.code_per_data)?;
-    must(code > 0 || wanted.code_per_data == 0.0, "code", "a page, or code_per_data=0", "neither")?;
-    share("write_share", wanted.write_share)?;
-    must(wanted.iterations > 0, "iterations", "one at least", wanted.iterations)?;
-    seconds(wanted.seconds)
+    share("code_hot_share", settings.code_hot_share)?;
+    rate("code_per_data", settings.code_per_data)?;
+    must(
+        code > 0 || settings.code_per_data == 0.0,
+        "code",
+        "a page, or code_per_data=0",
+        "neither",
+    )?;
+    share("write_share", settings.write_share)?;
+    must(settings.iterations > 0, "iterations", "one at least", settings.iterations)?;
+    seconds(settings.seconds)
 }
 
-pub(super) fn coldpages(wanted: &ColdPages) -> Result<(), Error> {
-    some_pages("data", wanted.data)?;
-    some_pages("library", wanted.library)?;
-    some_pages("stream", wanted.stream)?;
-    contents(&wanted.contents)?;
-    let exponent = wanted.exponent;
+pub(super) fn coldpages(settings: &ColdPages) -> Result<(), Error> {
+    some_pages("data", settings.data)?;
+    some_pages("library", settings.library)?;
+    some_pages("stream", settings.stream)?;
+    contents(&settings.contents)?;
+    let exponent = settings.exponent;
     must((0.0..=5.0).contains(&exponent), "exponent", "a number from 0 to 5", exponent)?;
-    rate("library_per_data", wanted.library_per_data)?;
-    rate("stream_per_data", wanted.stream_per_data)?;
-    share("write_share", wanted.write_share)?;
-    must((1..=1024).contains(&wanted.sharers), "sharers", "from 1 to 1024", wanted.sharers)?;
-    let copies = wanted.sharers > 1 && wanted.write_share > 0.0;
+    rate("library_per_data", settings.library_per_data)?;
+    rate("stream_per_data", settings.stream_per_data)?;
+    share("write_share", settings.write_share)?;
+    must((1..=1024).contains(&settings.sharers), "sharers", "from 1 to 1024", settings.sharers)?;
+    let copies = settings.sharers > 1 && settings.write_share > 0.0;
     let expected =
         "0 with more than one of sharers, as a written page is copied and shared no more";
-    must(!copies, "write_share", expected, wanted.write_share)?;
-    must(wanted.operations > 0, "operations", "one at least", wanted.operations)?;
-    seconds(wanted.seconds)
+    must(!copies, "write_share", expected, settings.write_share)?;
+    must(settings.operations > 0, "operations", "one at least", settings.operations)?;
+    seconds(settings.seconds)
 }
 
-pub(super) fn hugepages(wanted: &HugePages) -> Result<(), Error> {
-    some_pages("data", wanted.data)?;
-    pages("fragment", wanted.fragment)?;
-    pages("neighbour", wanted.neighbour)?;
-    let each = wanted.touch_each;
+pub(super) fn hugepages(settings: &HugePages) -> Result<(), Error> {
+    some_pages("data", settings.data)?;
+    pages("fragment", settings.fragment)?;
+    pages("neighbour", settings.neighbour)?;
+    let each = settings.touch_each;
     must((1..=512).contains(&each), "touch_each", "from 1 to 512", each)?;
-    seconds(wanted.seconds)
+    seconds(settings.seconds)
 }
 
-pub(super) fn redis(wanted: &Redis) -> Result<(), Error> {
-    let records = (1..=1_000_000_000).contains(&wanted.records);
-    must(records, "records", "from 1 to 1000000000", wanted.records)?;
-    let bytes = (1..=1 << 20).contains(&wanted.value_bytes);
-    must(bytes, "value_bytes", "from 1 to 1048576", wanted.value_bytes)?;
-    let requests = (1..=1_000_000_000).contains(&wanted.requests);
-    must(requests, "requests", "from 1 to 1000000000", wanted.requests)?;
-    must((1..=1000).contains(&wanted.clients), "clients", "from 1 to 1000", wanted.clients)?;
-    must((1..=10_000).contains(&wanted.pipeline), "pipeline", "from 1 to 10000", wanted.pipeline)?;
-    seconds(wanted.seconds)
+pub(super) fn redis(settings: &Redis) -> Result<(), Error> {
+    let records = (1..=1_000_000_000).contains(&settings.records);
+    must(records, "records", "from 1 to 1000000000", settings.records)?;
+    let bytes = (1..=1 << 20).contains(&settings.value_bytes);
+    must(bytes, "value_bytes", "from 1 to 1048576", settings.value_bytes)?;
+    let requests = (1..=1_000_000_000).contains(&settings.requests);
+    must(requests, "requests", "from 1 to 1000000000", settings.requests)?;
+    must((1..=1000).contains(&settings.clients), "clients", "from 1 to 1000", settings.clients)?;
+    must(
+        (1..=10_000).contains(&settings.pipeline),
+        "pipeline",
+        "from 1 to 10000",
+        settings.pipeline,
+    )?;
+    seconds(settings.seconds)
 }

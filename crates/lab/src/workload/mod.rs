@@ -13,36 +13,36 @@ mod error;
 mod hugepages;
 mod pace;
 mod precision;
+mod progress;
 mod record;
 mod redis;
-mod said;
+mod settings;
 mod settle;
 mod size;
 mod store;
+mod summary;
 mod swap;
-mod told;
 mod typed;
-mod wanted;
 mod window;
 mod zipf;
 
 pub use error::Error;
-pub use said::{WorkloadSummary, said};
+pub use progress::Progress;
+pub use settings::{Advise, ColdPages, HugePages, Pattern, Readahead, Redis, Swap, Workload};
 pub use size::Size;
-pub use told::Told;
+pub use summary::{WorkloadSummary, said};
 pub use typed::KINDS;
-pub use wanted::{Advise, ColdPages, HugePages, Pattern, Readahead, Redis, Swap, Workload};
 
 /// Runs it, here and now; one thread must be all that this process has.
 ///
 /// # Errors
 /// Where it makes no sense, or this machine lacks what it needs, or a server that it started was killed.
-pub fn run(workload: &Workload, told: &mut Told<'_>) -> Result<WorkloadSummary, Error> {
+pub fn run(workload: &Workload, progress: &mut Progress<'_>) -> Result<WorkloadSummary, Error> {
     match workload {
-        Workload::Swap(wanted) => swap::run(wanted, told),
-        Workload::Coldpages(wanted) => coldpages::run(wanted, told),
-        Workload::Hugepages(wanted) => hugepages::run(wanted, told),
-        Workload::Redis(wanted) => redis::run(wanted, told),
+        Workload::Swap(wanted) => swap::run(wanted, progress),
+        Workload::Coldpages(wanted) => coldpages::run(wanted, progress),
+        Workload::Hugepages(wanted) => hugepages::run(wanted, progress),
+        Workload::Redis(wanted) => redis::run(wanted, progress),
         Workload::Command { argv } => Err(Error::Unsound(format!(
             "expected a workload of ours, found the command {}",
             argv.join(" ")

@@ -10,7 +10,7 @@
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Page {
     /// How often it is wanted, by any measure that is the same for all.
-    pub(crate) wanted: f64,
+    pub(crate) requested: f64,
     /// It is not in memory any more.
     pub(crate) evicted: bool,
 }
@@ -24,10 +24,10 @@ pub(crate) fn precision(pages: &mut [Page]) -> Option<f64> {
     if evicted < LEAST {
         return None;
     }
-    pages.sort_unstable_by(|a, b| a.wanted.total_cmp(&b.wanted));
-    let border = pages[evicted - 1].wanted;
-    let below = pages.partition_point(|page| page.wanted < border);
-    let up_to = pages.partition_point(|page| page.wanted <= border);
+    pages.sort_unstable_by(|a, b| a.requested.total_cmp(&b.requested));
+    let border = pages[evicted - 1].requested;
+    let below = pages.partition_point(|page| page.requested < border);
+    let up_to = pages.partition_point(|page| page.requested <= border);
     let count = |part: &[Page]| part.iter().filter(|page| page.evicted).count() as f64;
     let share = (evicted - below) as f64 / (up_to - below) as f64;
     Some((count(&pages[..below]) + share * count(&pages[below..up_to])) / evicted as f64)
@@ -39,17 +39,20 @@ mod tests {
 
     use super::*;
 
-    fn pages(wanted: impl Iterator<Item = f64>, evicted: impl Fn(usize) -> bool) -> Vec<Page> {
-        wanted.enumerate().map(|(at, wanted)| Page { wanted, evicted: evicted(at) }).collect()
+    fn pages(requested: impl Iterator<Item = f64>, evicted: impl Fn(usize) -> bool) -> Vec<Page> {
+        requested
+            .enumerate()
+            .map(|(at, wanted)| Page { requested: wanted, evicted: evicted(at) })
+            .collect()
     }
 
     #[test]
     fn the_best_choice_is_one_and_the_worst_none() {
-        let wanted = || (0..400u16).map(f64::from);
-        assert_eq!(precision(&mut pages(wanted(), |at| at < 200)), Some(1.0));
-        assert_eq!(precision(&mut pages(wanted(), |at| at >= 200)), Some(0.0));
-        assert_eq!(precision(&mut pages(wanted(), |at| (100..300).contains(&at))), Some(0.5));
-        assert_eq!(precision(&mut pages(wanted(), |at| at < 99)), None);
+        let matches = || (0..400u16).map(f64::from);
+        assert_eq!(precision(&mut pages(matches(), |at| at < 200)), Some(1.0));
+        assert_eq!(precision(&mut pages(matches(), |at| at >= 200)), Some(0.0));
+        assert_eq!(precision(&mut pages(matches(), |at| (100..300).contains(&at))), Some(0.5));
+        assert_eq!(precision(&mut pages(matches(), |at| at < 99)), None);
     }
 
     #[test]
@@ -70,7 +73,7 @@ mod tests {
             seed: u64,
         ) {
             let all = || drawn.iter().map(|(wanted, evicted)| {
-                Page { wanted: f64::from(*wanted), evicted: *evicted }
+                Page { requested: f64::from(*wanted), evicted: *evicted }
             });
             let mut given: Vec<Page> = all().collect();
             fastrand::Rng::with_seed(seed).shuffle(&mut given);
@@ -78,7 +81,7 @@ mod tests {
             let mut ideal = 0.0;
             let mut room = evicted as f64;
             for wanted in (0..20).map(f64::from) {
-                let here: Vec<Page> = all().filter(|page| page.wanted == wanted).collect();
+                let here: Vec<Page> = all().filter(|page| page.requested == wanted).collect();
                 let taken = room.min(here.len() as f64);
                 if taken > 0.0 {
                     let hit = here.iter().filter(|page| page.evicted).count() as f64;

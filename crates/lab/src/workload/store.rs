@@ -18,7 +18,7 @@ use pagewise_guest::files::on_disk;
 use pagewise_region::{Advice, Region};
 
 use super::error::{Error, ErrorContext};
-use super::told::{Told, part};
+use super::progress::{Progress, part};
 use crate::contents::Mix;
 
 /// What is made at a time.
@@ -30,14 +30,14 @@ pub(super) fn memory(
     shared: bool,
     contents: &Mix,
     seed: u64,
-    told: &mut Told<'_>,
+    progress: &mut Progress<'_>,
 ) -> Result<Region, Error> {
     let mut region = Region::memory(pages, shared).about(|| format!("{pages} pages of memory"))?;
     region.advise(Advice::Small).about(|| "MADV_NOHUGEPAGE".to_owned())?;
     let page = rustix::param::page_size();
     let piece = PIECE / page;
     for (number, start) in (0..pages).step_by(piece).enumerate() {
-        told("filling memory", part(start, pages));
+        progress("filling memory", part(start, pages));
         let made = contents.pages(piece.min(pages - start), page, derived(seed, number));
         made.chunks_exact(page).enumerate().for_each(|(at, bytes)| region.fill(start + at, bytes));
     }
@@ -52,9 +52,9 @@ pub(super) struct MappedStore {
 }
 
 impl MappedStore {
-    pub(super) fn new(pages: usize, seed: u64, told: &mut Told<'_>) -> Result<Self, Error> {
+    pub(super) fn new(pages: usize, seed: u64, progress: &mut Progress<'_>) -> Result<Self, Error> {
         let folder = folder();
-        let file = written(&folder, pages, seed, told)
+        let file = written(&folder, pages, seed, progress)
             .about(|| format!("a file of {pages} pages in {}", folder.display()))?;
         let map = Region::file(&file, pages).about(|| "mapping it".to_owned())?;
         let stored = Self { file, map };
@@ -83,14 +83,19 @@ fn folder() -> PathBuf {
     named.or_else(on_disk).unwrap_or_else(|| "/var/tmp".into())
 }
 
-fn written(folder: &Path, pages: usize, seed: u64, told: &mut Told<'_>) -> io::Result<File> {
+fn written(
+    folder: &Path,
+    pages: usize,
+    seed: u64,
+    progress: &mut Progress<'_>,
+) -> io::Result<File> {
     let page = rustix::param::page_size();
     let piece = PIECE / page;
     let text: Mix = "text:100".parse().map_err(io::Error::other)?;
     let mut made = text.pages(piece.min(pages), page, derived(seed, 0));
     let mut file = tempfile::tempfile_in(folder)?;
     for start in (0..pages).step_by(piece) {
-        told("writing files", part(start, pages));
+        progress("writing files", part(start, pages));
         made.truncate(piece.min(pages - start) * page);
         for (at, bytes) in made.chunks_exact_mut(page).enumerate() {
             bytes[..8].copy_from_slice(&(start + at).to_ne_bytes());

@@ -15,9 +15,9 @@ use pagewise_region::{Advice, Region};
 
 use super::error::{Error, ErrorContext};
 use super::pace::Pace;
+use super::progress::Progress;
 use super::record::Record;
 use super::store::{self, MappedStore};
-use super::told::Told;
 use super::window::Window;
 use super::zipf::Zipf;
 use super::{Pattern, Readahead, Swap, WorkloadSummary, check};
@@ -26,18 +26,18 @@ use super::{Pattern, Readahead, Swap, WorkloadSummary, check};
 const HOT: usize = 10;
 
 /// Does it.
-pub(super) fn run(wanted: &Swap, told: &mut Told<'_>) -> Result<WorkloadSummary, Error> {
-    check::swap(wanted)?;
-    let contents = check::contents(&wanted.contents)?;
-    let mut code = Code::new(wanted, told)?;
-    let pages = check::pages("data", wanted.data)?;
-    let mut data = store::memory(pages, wanted.shared, &contents, wanted.seed, told)?;
-    let mut rng = Rng::with_seed(wanted.seed);
-    let mut touches = TouchPattern::new(wanted, &mut rng)?;
-    let end = Instant::now() + Duration::from_secs_f64(wanted.seconds);
+pub(super) fn run(settings: &Swap, progress: &mut Progress<'_>) -> Result<WorkloadSummary, Error> {
+    check::swap(settings)?;
+    let contents = check::contents(&settings.contents)?;
+    let mut code = Code::new(settings, progress)?;
+    let pages = check::pages("data", settings.data)?;
+    let mut data = store::memory(pages, settings.shared, &contents, settings.seed, progress)?;
+    let mut rng = Rng::with_seed(settings.seed);
+    let mut touches = TouchPattern::new(settings, &mut rng)?;
+    let end = Instant::now() + Duration::from_secs_f64(settings.seconds);
     let (mut record, mut operations) = (Record::new(), 0);
-    for iteration in 0..wanted.iterations {
-        told("touching", progress(iteration, wanted, end));
+    for iteration in 0..settings.iterations {
+        progress("touching", share_done(iteration, settings, end));
         let began = Instant::now();
         let Some(done) = touches.iteration(&mut data, &mut code, &mut record, &mut rng, end) else {
             break;
@@ -52,10 +52,10 @@ pub(super) fn run(wanted: &Swap, told: &mut Told<'_>) -> Result<WorkloadSummary,
 }
 
 /// Whichever of its two ends is nearer.
-fn progress(iteration: u32, wanted: &Swap, end: Instant) -> f64 {
+fn share_done(iteration: u32, settings: &Swap, end: Instant) -> f64 {
     let left = end.saturating_duration_since(Instant::now()).as_secs_f64();
-    let of_time = 1.0 - left / wanted.seconds;
-    of_time.max(f64::from(iteration) / f64::from(wanted.iterations))
+    let of_time = 1.0 - left / settings.seconds;
+    of_time.max(f64::from(iteration) / f64::from(settings.iterations))
 }
 
 /// A file that is mapped as a library is.
@@ -69,13 +69,14 @@ struct Code {
 }
 
 impl Code {
-    fn new(wanted: &Swap, told: &mut Told<'_>) -> Result<Self, Error> {
-        let pages = check::pages("code", wanted.code)?;
-        let map = if pages > 0 { Some(MappedStore::new(pages, wanted.seed, told)?) } else { None };
-        if let (Some(stored), Readahead::None) = (&map, wanted.readahead) {
+    fn new(settings: &Swap, progress: &mut Progress<'_>) -> Result<Self, Error> {
+        let pages = check::pages("code", settings.code)?;
+        let map =
+            if pages > 0 { Some(MappedStore::new(pages, settings.seed, progress)?) } else { None };
+        if let (Some(stored), Readahead::None) = (&map, settings.readahead) {
             stored.map.advise(Advice::Random).about(|| "MADV_RANDOM".to_owned())?;
         }
-        let (hot_share, per_data) = (wanted.code_hot_share, wanted.code_per_data);
+        let (hot_share, per_data) = (settings.code_hot_share, settings.code_per_data);
         Ok(Self { map, pages, hot_share, per_data, pace: Pace::default() })
     }
 
@@ -103,21 +104,21 @@ struct TouchPattern {
 }
 
 impl TouchPattern {
-    fn new(wanted: &Swap, rng: &mut Rng) -> Result<Self, Error> {
-        let pages = check::pages("window", wanted.window)?;
+    fn new(settings: &Swap, rng: &mut Rng) -> Result<Self, Error> {
+        let pages = check::pages("window", settings.window)?;
         let window = Window {
-            data: check::pages("data", wanted.data)?,
+            data: check::pages("data", settings.data)?,
             pages,
-            parts: usize::try_from(wanted.parts).unwrap_or(1),
+            parts: usize::try_from(settings.parts).unwrap_or(1),
             start: 0,
         };
-        let zipf = (wanted.pattern == Pattern::Zipf).then(|| {
+        let zipf = (settings.pattern == Pattern::Zipf).then(|| {
             let mut order: Vec<usize> = (0..pages).collect();
             rng.shuffle(&mut order);
             (Zipf::new(pages, 1.0), order)
         });
-        let step = check::pages("step", wanted.step)?;
-        let (pattern, write_share) = (wanted.pattern, wanted.write_share);
+        let step = check::pages("step", settings.step)?;
+        let (pattern, write_share) = (settings.pattern, settings.write_share);
         Ok(Self { window, step, pattern, zipf, write_share, of_the_last: 0 })
     }
 
@@ -188,26 +189,26 @@ mod tests {
     fn it_does_as_many_iterations_as_asked_for() {
         for pattern in [Pattern::Uniform, Pattern::Zipf, Pattern::Scan] {
             for shared in [false, true] {
-                let wanted = Swap { pattern, shared, step: "4K".parse().unwrap(), ..small() };
-                let said = run(&wanted, &mut |_, _| {}).unwrap();
+                let settings = Swap { pattern, shared, step: "4K".parse().unwrap(), ..small() };
+                let summary = run(&settings, &mut |_, _| {}).unwrap();
                 let pages = (1 << 20) / page_size();
-                assert_eq!(said.values["operations"], (30 * pages) as f64, "{pattern:?}");
-                assert_eq!(said.course.iteration_seconds.len(), 30);
-                assert!(said.values["steady-iteration"] > 0.0 && said.values["p99"] > 0.0);
+                assert_eq!(summary.values["operations"], (30 * pages) as f64, "{pattern:?}");
+                assert_eq!(summary.course.iteration_seconds.len(), 30);
+                assert!(summary.values["steady-iteration"] > 0.0 && summary.values["p99"] > 0.0);
             }
         }
     }
 
     #[test]
     fn its_time_ends_it() {
-        let wanted = Swap { iterations: u32::MAX, seconds: 0.05, ..small() };
-        let said = run(&wanted, &mut |_, _| {}).unwrap();
-        assert!(said.values["operations"] > 0.0);
+        let settings = Swap { iterations: u32::MAX, seconds: 0.05, ..small() };
+        let summary = run(&settings, &mut |_, _| {}).unwrap();
+        assert!(summary.values["operations"] > 0.0);
     }
 
     #[test]
     fn the_published_form_can_be_said() {
-        let wanted = Swap {
+        let settings = Swap {
             shared: true,
             contents: "zero:100".to_owned(),
             parts: 3,
@@ -215,6 +216,6 @@ mod tests {
             pattern: Pattern::Scan,
             ..small()
         };
-        assert!(run(&wanted, &mut |_, _| {}).is_ok());
+        assert!(run(&settings, &mut |_, _| {}).is_ok());
     }
 }

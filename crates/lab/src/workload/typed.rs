@@ -16,13 +16,13 @@ impl Workload {
     /// # Errors
     /// Where a key or a value is not one of that kind's, or all together make no sense.
     pub fn typed(kind: &str, settings: &[String]) -> Result<Self, Error> {
-        let mut said = defaults(kind).ok_or_else(|| {
+        let mut message = defaults(kind).ok_or_else(|| {
             Error::Unsound(format!("expected {}, found {kind:?}", KINDS.join(", ")))
         })?;
         for setting in settings {
-            set(kind, &mut said, setting)?;
+            set(kind, &mut message, setting)?;
         }
-        let workload = read(&said).map_err(Error::Unsound)?;
+        let workload = read(&message).map_err(Error::Unsound)?;
         workload.check()?;
         Ok(workload)
     }
@@ -58,8 +58,8 @@ impl Workload {
     /// What can be said of a kind, with what holds where it is not.
     #[must_use]
     pub fn keys(kind: &str) -> Vec<(String, String)> {
-        let said = defaults(kind).unwrap_or_default().into_iter();
-        said.filter(|(key, _)| key != "kind").map(|(key, value)| (key, shown(&value))).collect()
+        let message = defaults(kind).unwrap_or_default().into_iter();
+        message.filter(|(key, _)| key != "kind").map(|(key, value)| (key, shown(&value))).collect()
     }
 }
 
@@ -78,17 +78,17 @@ fn defaults(kind: &str) -> Option<Map<String, Value>> {
     serde_json::to_value(workload).ok()?.as_object().cloned()
 }
 
-fn read(said: &Map<String, Value>) -> Result<Workload, String> {
-    serde_json::from_value(Value::Object(said.clone())).map_err(|error| error.to_string())
+fn read(summary: &Map<String, Value>) -> Result<Workload, String> {
+    serde_json::from_value(Value::Object(summary.clone())).map_err(|error| error.to_string())
 }
 
 /// One setting; tried at once, so that what is wrong can be named.
-fn set(kind: &str, said: &mut Map<String, Value>, setting: &str) -> Result<(), Error> {
+fn set(kind: &str, summary: &mut Map<String, Value>, setting: &str) -> Result<(), Error> {
     let wrong = |why: String| Err(Error::Unsound(why));
     let Some((key, text)) = setting.split_once('=') else {
         return wrong(format!("expected KEY=VALUE, found {setting:?}"));
     };
-    let Some(value) = said.get_mut(key).filter(|_| key != "kind") else {
+    let Some(value) = summary.get_mut(key).filter(|_| key != "kind") else {
         let keys: Vec<String> = Workload::keys(kind).into_iter().map(|(key, _)| key).collect();
         return wrong(format!("expected a key of {kind}, found {key:?}: {}", keys.join(", ")));
     };
@@ -97,7 +97,7 @@ fn set(kind: &str, said: &mut Map<String, Value>, setting: &str) -> Result<(), E
         Value::String(_) => text_again,
         _ => serde_json::from_str(text).unwrap_or(text_again),
     };
-    read(said).map(drop).or_else(|why| wrong(format!("{key}={text}: {why}")))
+    read(summary).map(drop).or_else(|why| wrong(format!("{key}={text}: {why}")))
 }
 
 #[cfg(test)]
@@ -161,8 +161,8 @@ mod tests {
             ("coldpages exponent=-1", "exponent: expected a number from 0 to 5, found -1"),
             ("redis clients=0", "clients: expected from 1 to 1000, found 0"),
         ] {
-            let said = typed(line).unwrap_err();
-            assert!(said.starts_with(why), "{line}: {said}");
+            let message = typed(line).unwrap_err();
+            assert!(message.starts_with(why), "{line}: {message}");
         }
     }
 }

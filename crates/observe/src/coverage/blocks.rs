@@ -175,12 +175,12 @@ impl Memory {
         see: &mut impl FnMut(&'a Mapping, &mut MappingSums),
     ) -> io::Result<()> {
         let nothing = Bytes::new(0);
-        let holds = |mapping: &&Mapping| mapping.told.held.is_none_or(|held| held > nothing);
+        let holds = |mapping: &&Mapping| mapping.totals.held.is_none_or(|held| held > nothing);
         for mapping in mappings.iter().filter(holds) {
             let mut filler = Filler::for_mapping(self, mapping);
             self.read([mapping.start, mapping.end], |run| filler.run(run))?;
-            filler.summed.coverage.anon_huge = mapping.told.anon_huge.unwrap_or_default();
-            filler.summed.coverage.file_huge = mapping.told.file_huge.unwrap_or_default();
+            filler.summed.coverage.anon_huge = mapping.totals.anon_huge.unwrap_or_default();
+            filler.summed.coverage.file_huge = mapping.totals.file_huge.unwrap_or_default();
             if filler.summed.coverage.anon_huge.get() >= filler.aligned() && filler.aligned() > 0 {
                 filler.summed.blocks.iter_mut().for_each(|block| block.huge = true);
             }
@@ -343,8 +343,8 @@ mod tests {
             runs(&pages).into_iter().for_each(|run| joined.run(run));
             for first in (0..80).step_by(8) {
                 let whole = first >= from && first + 8 <= from + length;
-                let count = |wanted: PageState| pages.iter()
-                    .filter(|(at, what)| whole && (first..first + 8).contains(at) && *what == wanted)
+                let count = |state: PageState| pages.iter()
+                    .filter(|(at, what)| whole && (first..first + 8).contains(at) && *what == state)
                     .count();
                 let expected = (count(what[0]), count(what[1]), count(what[2]));
                 let found = joined.summed.blocks.iter().find(|block| block.address == first * PAGE);
@@ -352,8 +352,8 @@ mod tests {
                 let found = found.map_or((0, 0, 0), |b| (wide(b.present), wide(b.swapped), wide(b.zero)));
                 prop_assert_eq!(found, expected);
             }
-            let inside = |wanted: PageState| pages.iter()
-                .filter(|(at, what)| (from..from + length).contains(at) && *what == wanted)
+            let inside = |state: PageState| pages.iter()
+                .filter(|(at, what)| (from..from + length).contains(at) && *what == state)
                 .count() as u64 * PAGE;
             prop_assert_eq!(joined.summed.coverage.anon.get(), inside(what[0]));
             prop_assert_eq!(joined.summed.coverage.file.get(), inside(what[3]));

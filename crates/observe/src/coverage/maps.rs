@@ -16,7 +16,7 @@ pub(super) struct Mapping {
     pub(super) kind: MappingKind,
     pub(super) name: Name,
     /// What smaps says of it, where that was read.
-    pub(super) told: SmapsTotals,
+    pub(super) totals: SmapsTotals,
 }
 
 /// What smaps alone says.
@@ -46,7 +46,7 @@ pub(super) fn line(line: &[u8], last: Option<&mut Mapping>) -> Line {
         return mapping(line).map_or(Line::Garbled, Line::Mapping);
     }
     if let Some(mapping) = last {
-        about(line, &mut mapping.told);
+        about(line, &mut mapping.totals);
     }
     Line::About
 }
@@ -70,7 +70,7 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
     }
     let name = rest.trim_ascii_start();
     let kind = kind(rights[3] == b's', inode == b"0", name);
-    Some(Mapping { start, end, kind, name: Name::from_bytes(name), told: SmapsTotals::default() })
+    Some(Mapping { start, end, kind, name: Name::from_bytes(name), totals: SmapsTotals::default() })
 }
 
 /// Up to the next space, and what is behind it.
@@ -120,7 +120,7 @@ fn kind(shared: bool, no_file: bool, name: &[u8]) -> MappingKind {
     }
 }
 
-fn about(line: &[u8], told: &mut SmapsTotals) {
+fn about(line: &[u8], totals: &mut SmapsTotals) {
     let Some(at) = line.iter().position(|&byte| byte == b':') else { return };
     let (key, rest) = (&line[..at], line[at + 1..].trim_ascii());
     let add = |to: &mut Option<Bytes>, rest: &[u8]| {
@@ -129,11 +129,11 @@ fn about(line: &[u8], told: &mut SmapsTotals) {
         }
     };
     match key {
-        b"Rss" | b"Swap" => add(&mut told.held, rest),
-        b"AnonHugePages" => told.anon_huge = kib(rest),
-        b"ShmemPmdMapped" | b"FilePmdMapped" => add(&mut told.file_huge, rest),
-        b"THPeligible" => told.eligible = flag(rest),
-        b"VmFlags" => told.advised = advised(rest),
+        b"Rss" | b"Swap" => add(&mut totals.held, rest),
+        b"AnonHugePages" => totals.anon_huge = kib(rest),
+        b"ShmemPmdMapped" | b"FilePmdMapped" => add(&mut totals.file_huge, rest),
+        b"THPeligible" => totals.eligible = flag(rest),
+        b"VmFlags" => totals.advised = advised(rest),
         _ => (),
     }
 }
@@ -199,7 +199,7 @@ mod tests {
             held: kib(16),
             advised: Some(true),
         };
-        assert_eq!(last.told, expected);
+        assert_eq!(last.totals, expected);
     }
 
     proptest! {

@@ -15,24 +15,24 @@
 
 mod blocks;
 mod heaps;
-mod look;
 mod maps;
 mod memory;
-mod moment;
 mod pss;
 mod share;
+mod survey;
 mod walk;
+mod watch_sample;
 
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 pub use blocks::{Block, Exclusive};
 pub use heaps::{Heaps, heaps};
-pub use look::process;
 pub use memory::{LookError, Memory};
-pub use moment::moment;
 pub use pss::{Charge, Shortage, charge, proportional, shortage, thp_allowed};
 pub use share::{Share, share};
+pub use survey::process;
+pub use watch_sample::moment;
 
 /// What `look` answers, on a thread of its own; `None` where it did not answer in time: then
 /// something holds the process's memory lock, and the thread is left behind waiting for it.

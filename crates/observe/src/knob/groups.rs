@@ -129,8 +129,8 @@ mod tests {
         let cgroups = Cgroups { groups, ..Cgroups::default() };
         let readings = read(&host, &cgroups, &rows());
         let max = readings_named(&readings, "cgroup.memory.max");
-        let told: Vec<_> = max.iter().map(|r| r.live.value().unwrap().as_str()).collect();
-        assert_eq!(told, ["1073741824", "max"]);
+        let lines: Vec<_> = max.iter().map(|r| r.live.value().unwrap().as_str()).collect();
+        assert_eq!(lines, ["1073741824", "max"]);
         assert_eq!(max[0].live.source.to_string(), "/sys/fs/cgroup/a/memory.max");
         let oom = readings_named(&readings, "cgroup.memory.oom.group");
         assert_eq!(oom[0].live.value().map(Name::as_str), Some("1"));

@@ -159,10 +159,10 @@ mod tests {
     }
 
     fn values<'a>(readings: &'a [KnobReading], name: &str) -> Vec<(Option<&'a str>, &'a str)> {
-        let told = |r: &'a KnobReading| {
+        let describe = |r: &'a KnobReading| {
             (r.instance.as_ref().map(Name::as_str), r.live.value().map_or("", Name::as_str))
         };
-        readings_named(readings, name).into_iter().map(told).collect()
+        readings_named(readings, name).into_iter().map(describe).collect()
     }
 
     #[test]

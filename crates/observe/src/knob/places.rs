@@ -97,10 +97,10 @@ mod tests {
     use crate::text::testing::host;
 
     fn found_in(host: &HostRoot, path: &str) -> Vec<(String, String)> {
-        let told = |place: KnobFile| {
+        let describe = |place: KnobFile| {
             (place.path, place.instance.map_or_else(String::new, |i| i.to_string()))
         };
-        KnobFiles::new(host).find(path).into_iter().map(told).collect()
+        KnobFiles::new(host).find(path).into_iter().map(describe).collect()
     }
 
     #[test]

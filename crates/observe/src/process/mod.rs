@@ -249,8 +249,8 @@ mod tests {
             prop_assert_eq!(processes.list.len(), kinds.len());
             prop_assert_eq!(sum(&processes.smaps), kinds.len() as u64);
             for process in &processes.list {
-                let told = process.proportional.get().is_some();
-                prop_assert!(!told || process.smaps == SmapsOutcome::Read);
+                let listed = process.proportional.get().is_some();
+                prop_assert!(!listed || process.smaps == SmapsOutcome::Read);
             }
         }
     }

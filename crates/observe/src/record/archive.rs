@@ -165,13 +165,13 @@ const MAX_PAX: u64 = 64 << 10;
 
 /// The same, of heads of the newer kind, which may speak of something else.
 fn pax_names(entry: &mut impl Read) -> std::io::Result<LongNames> {
-    let mut said = Vec::new();
-    entry.take(MAX_PAX + 1).read_to_end(&mut said)?;
-    if said.len() as u64 > MAX_PAX {
+    let mut output = Vec::new();
+    entry.take(MAX_PAX + 1).read_to_end(&mut output)?;
+    if output.len() as u64 > MAX_PAX {
         return Err(std::io::Error::other("an extended header of more than 64 KiB"));
     }
     let last = |key: &[u8]| {
-        let of_key = PaxExtensions::new(&said).flatten().filter(|one| one.key_bytes() == key);
+        let of_key = PaxExtensions::new(&output).flatten().filter(|one| one.key_bytes() == key);
         of_key.last().map(|one| one.value_bytes().to_vec())
     };
     Ok(LongNames { path: last(b"path"), target: last(b"linkpath") })

@@ -113,8 +113,8 @@ fn long_names_are_read_within_limits() {
         append(&mut builder, "././@LongLink", kind, long.as_bytes());
     }
     append(&mut builder, "end/proc/vmstat", EntryType::Regular, b"pgfault 30\n");
-    let said = format!("{:06} path={usual}\n", usual.len() + 13);
-    append(&mut builder, "x", EntryType::XHeader, said.as_bytes());
+    let message = format!("{:06} path={usual}\n", usual.len() + 13);
+    append(&mut builder, "x", EntryType::XHeader, message.as_bytes());
     append(&mut builder, "end/cut", EntryType::Regular, b"max\n");
     let mut header = Header::new_gnu();
     header.set_size(3);
@@ -127,9 +127,9 @@ fn long_names_are_read_within_limits() {
     assert_eq!(file(&usual.replace("max", "low")).unwrap(), b"17\n");
     let interval = read(&recording);
     assert_eq!((total(&interval), interval.end.vmstat.iter().count()), (Some(1000 << 10), 0));
-    let told = problems(&interval);
-    assert!(told[0].ends_with("found \"a path longer than 1024 bytes\""), "{told:?}");
-    assert!(told[0].len() < 300, "{told:?}");
+    let found = problems(&interval);
+    assert!(found[0].ends_with("found \"a path longer than 1024 bytes\""), "{found:?}");
+    assert!(found[0].len() < 300, "{found:?}");
 }
 
 /// `append_link` refuses the targets that a hostile archive holds.
@@ -167,8 +167,8 @@ fn a_link_reads_as_the_file_that_stands_before_it() {
         let rest = format!(" {key}={value}\n");
         format!("{}{rest}", rest.len() + if rest.len() + 2 < 100 { 2 } else { 3 })
     };
-    let said = pax("path", &format!("start/{long}2")) + &pax("linkpath", "end/short");
-    append(&mut builder, "x", EntryType::XHeader, said.as_bytes());
+    let message = pax("path", &format!("start/{long}2")) + &pax("linkpath", "end/short");
+    append(&mut builder, "x", EntryType::XHeader, message.as_bytes());
     append_link(&mut builder, "cut", "cut");
     let bytes = builder.into_inner().unwrap();
     let recording = Recording::from_archive(bytes.as_slice(), "x.tar").unwrap();
@@ -210,8 +210,8 @@ fn links_do_not_multiply_a_file_beyond_the_limit() {
         append_link(&mut builder, &format!("end/{number}"), "end/proc/meminfo");
     }
     let recording = Recording::from_archive(builder.into_inner().unwrap().as_slice(), "x").unwrap();
-    let told = problems(&read(&recording));
-    assert!(told[0].contains("at most 64 MiB in all files"), "{told:?}");
+    let found = problems(&read(&recording));
+    assert!(found[0].contains("at most 64 MiB in all files"), "{found:?}");
     assert!(recording.end.bytes("5").is_ok() && recording.end.bytes("6").is_err());
 }
 
@@ -222,8 +222,8 @@ fn a_truncated_archive_is_used_as_far_as_it_goes() {
     assert_eq!(interval.end.vmstat.get("pgfault").get(), Some(30));
     assert!(problems(&interval)[0].contains("recording: expected a whole archive"));
     let between_two_files = &whole[..whole.len() - 1024 - 1024];
-    let told = problems(&of_archive(between_two_files));
-    assert_eq!(told, ["recording: expected a whole archive, found \"no mark of its end\""]);
+    let found = problems(&of_archive(between_two_files));
+    assert_eq!(found, ["recording: expected a whole archive, found \"no mark of its end\""]);
     let packed = zstd::encode_all(whole.as_slice(), 3).unwrap();
     let error = Recording::from_archive(&packed[..packed.len() / 4], "x.tar.zst").unwrap_err();
     assert!(error.to_string().starts_with("x.tar.zst: expected a recording"), "{error}");
@@ -287,8 +287,8 @@ fn files_without_a_description_are_used_and_the_lack_is_told() {
     let bytes = archive(&[("end/proc/meminfo", MEMINFO.as_bytes())]);
     let interval = of_archive(&bytes);
     assert_eq!(total(&interval), Some(1000 << 10));
-    let told = problems(&interval);
-    assert_eq!(told, ["host.toml: expected the description of the recording, found \"none\""]);
+    let found = problems(&interval);
+    assert_eq!(found, ["host.toml: expected the description of the recording, found \"none\""]);
     let cut = of_archive(&bytes[..1024 + 100]);
     assert!(problems(&cut)[0].contains("expected a whole archive"), "{:?}", problems(&cut));
 }
@@ -313,10 +313,10 @@ fn what_may_not_be_read_is_denied_and_not_absent() {
     }
     let interval = read(&parts.assemble("x").unwrap());
     assert!(interval.end.memory.total.is_denied());
-    let told = problems(&interval);
+    let found = problems(&interval);
     let expected =
         "end/proc/meminfo: expected what you may read, found \"permission denied, and 2 more so\"";
-    assert_eq!(told, [expected]);
+    assert_eq!(found, [expected]);
 }
 
 #[test]
@@ -325,8 +325,8 @@ fn a_name_with_escapes_is_named() {
     let inside = folder.path().join("end/proc/\x1b[2J");
     fs::create_dir_all(&inside).unwrap();
     put(&folder.path().join("host.toml"), MANIFEST.as_bytes());
-    let told = problems(&read(&open(folder.path()).unwrap()));
-    assert!(told[0].starts_with("end/proc/\\u{1b}[2J: expected a path"), "{told:?}");
+    let found = problems(&read(&open(folder.path()).unwrap()));
+    assert!(found[0].starts_with("end/proc/\\u{1b}[2J: expected a path"), "{found:?}");
 }
 
 #[test]

@@ -183,8 +183,8 @@ pub(super) fn xen(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 /// The one thing in the environment of process 1 that tells what machine this is: the kind of
 /// container, if it is a known one. Everything else there is dropped.
 pub(super) fn container(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    let told = bytes.split(|&byte| byte == 0).find_map(|one| one.strip_prefix(b"container="))?;
-    kind(names, told).map(|kind| [b"container=".as_slice(), &kind].concat())
+    let listed = bytes.split(|&byte| byte == 0).find_map(|one| one.strip_prefix(b"container="))?;
+    kind(names, listed).map(|kind| [b"container=".as_slice(), &kind].concat())
 }
 
 /// A name of device mapper, as the place of the device is called.

@@ -27,11 +27,11 @@ const STORES: &str = "dtlb_store_misses.walk_active";
 
 /// For loads and for stores; none where the processor is not known.
 pub(super) fn walking(host: &HostRoot) -> Vec<Event> {
-    let told = host.bytes("proc/cpuinfo").unwrap_or_default();
+    let listed = host.bytes("proc/cpuinfo").unwrap_or_default();
     let pair = |load, store| {
         vec![event(LOADS, Role::Walking, walks(load)), event(STORES, Role::Walking, walks(store))]
     };
-    match model(&told) {
+    match model(&listed) {
         Some(model) if SKYLAKE_ON.contains(&model) => pair(0x08, 0x49),
         Some(model) if SAPPHIRE_RAPIDS_ON.contains(&model) => pair(0x12, 0x13),
         _ => Vec::new(),
@@ -39,9 +39,9 @@ pub(super) fn walking(host: &HostRoot) -> Vec<Event> {
 }
 
 /// The model of the first processor, where it is Intel's of family 6.
-fn model(told: &[u8]) -> Option<u32> {
+fn model(bytes: &[u8]) -> Option<u32> {
     let value = |key: &[u8]| {
-        lines(told).find_map(|line| {
+        lines(bytes).find_map(|line| {
             let at = line.iter().position(|&byte| byte == b':')?;
             (line[..at].trim_ascii() == key).then(|| line[at + 1..].trim_ascii())
         })
@@ -58,11 +58,11 @@ mod tests {
     #[test]
     fn a_model_has_its_own_numbers() {
         let named = |vendor: &str, model: u32| {
-            let told = format!(
+            let listed = format!(
                 "processor\t: 0\nvendor_id\t: {vendor}\ncpu family\t: 6\nmodel\t\t: {model}\nmodel name\t: X 7\n\n"
             );
-            let told: &'static str = told.leak();
-            walking(&host([("proc/cpuinfo", told)]))
+            let text: &'static str = listed.leak();
+            walking(&host([("proc/cpuinfo", text)]))
         };
         let numbers = |events: Vec<Event>| -> Vec<u64> {
             let number = |event: Event| match event.what {

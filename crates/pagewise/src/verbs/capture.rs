@@ -20,33 +20,33 @@ use crate::cli::{self, Global};
 use crate::trouble::Advised;
 use crate::{again, handed, input, output};
 
-pub(super) fn run(global: &Global, wanted: &cli::Capture) -> anyhow::Result<Outcome> {
-    if global.root.is_some() && !wanted.hand_over {
-        return from_child(global, wanted);
+pub(super) fn run(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcome> {
+    if global.root.is_some() && !args.hand_over {
+        return from_child(global, args);
     }
     let (_, tape) = input::record(global)?;
     let capture = tape.redacted();
     let packed = packed(&capture)?;
-    let place = place(wanted, &capture);
-    let told = match (global.json, global.quiet) {
+    let place = place(args, &capture);
+    let text = match (global.json, global.quiet) {
         (true, _) => json(&place, &capture, packed.len()),
         (false, true) => format!("{}\n", Name::from(place.to_string_lossy().as_ref())),
         (false, false) => summary(&place, &capture, packed.len()),
     };
-    if wanted.hand_over {
-        return hand_over(wanted, &capture, &packed, &told);
+    if args.hand_over {
+        return hand_over(args, &capture, &packed, &text);
     }
-    match &wanted.folder {
+    match &args.folder {
         Some(folder) => write_folder(folder, capture.entries())?,
         None => output::new_file(&place, &packed)?,
     }
-    output::answer(global, &told)?;
+    output::answer(global, &text)?;
     Ok(Outcome::Done)
 }
 
 /// Where it is written.
-fn place(wanted: &cli::Capture, capture: &Capture) -> PathBuf {
-    let named = wanted.folder.as_ref().or(wanted.output.as_ref());
+fn place(args: &cli::Capture, capture: &Capture) -> PathBuf {
+    let named = args.folder.as_ref().or(args.output.as_ref());
     named.cloned().unwrap_or_else(|| default_name(capture).into())
 }
 
@@ -57,15 +57,15 @@ const PACKED: &str = "packed";
 
 /// The child's side: what to tell, the name for a file if none was given, and the file or all files.
 fn hand_over(
-    wanted: &cli::Capture,
+    args: &cli::Capture,
     capture: &Capture,
     packed: &[u8],
-    told: &str,
+    text: &str,
 ) -> anyhow::Result<Outcome> {
     let mut all = Vec::new();
-    handed::write(&mut all, TOLD, told.as_bytes())?;
+    handed::write(&mut all, TOLD, text.as_bytes())?;
     handed::write(&mut all, DEFAULT_NAME, default_name(capture).as_bytes())?;
-    if wanted.folder.is_some() {
+    if args.folder.is_some() {
         for (name, contents) in capture.entries() {
             handed::write(&mut all, &name, &contents)?;
         }
@@ -78,7 +78,7 @@ fn hand_over(
 
 /// The parent's side: a child without rights reads the recording, which anybody may have made, and
 /// this process writes what it made of it.
-fn from_child(global: &Global, wanted: &cli::Capture) -> anyhow::Result<Outcome> {
+fn from_child(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcome> {
     let mut command = again::pagewise();
     command.args(std::env::args_os().skip(1)).arg("--hand-over").stdout(Stdio::piped());
     let mut child = command.spawn().context("starting the process that reads the recording")?;
@@ -100,7 +100,7 @@ fn from_child(global: &Global, wanted: &cli::Capture) -> anyhow::Result<Outcome>
         anyhow::bail!(NOT_HANDED);
     };
     anyhow::ensure!(first == TOLD && second == DEFAULT_NAME, NOT_HANDED);
-    if let Some(folder) = &wanted.folder {
+    if let Some(folder) = &args.folder {
         let all: Vec<(String, Vec<u8>)> = files.collect();
         anyhow::ensure!(all.iter().all(|(name, _)| handed::stays_below(name)), NOT_HANDED);
         write_folder(folder, all.into_iter())?;
@@ -108,7 +108,7 @@ fn from_child(global: &Global, wanted: &cli::Capture) -> anyhow::Result<Outcome>
         let (name, packed) = files.next().context(NOT_HANDED)?;
         anyhow::ensure!(name == PACKED, NOT_HANDED);
         let default = String::from_utf8(default).ok().filter(|name| is_default_name(name));
-        let path = wanted.output.clone().or(default.map(PathBuf::from)).context(NOT_HANDED)?;
+        let path = args.output.clone().or(default.map(PathBuf::from)).context(NOT_HANDED)?;
         output::new_file(&path, &packed)?;
     }
     output::answer(global, &String::from_utf8_lossy(&told))?;

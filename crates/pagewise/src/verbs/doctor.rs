@@ -19,23 +19,23 @@ const PAGE: Page = Page { noun: Noun::Doctor, text: text::doctor, json: json::do
 
 pub(super) fn run(
     global: &Global,
-    wanted: &cli::Doctor,
+    args: &cli::Doctor,
     started: CostMeter,
 ) -> anyhow::Result<Outcome> {
-    if wanted.list || wanted.explain.is_some() {
-        return explain(global, wanted.explain.as_deref());
+    if args.list || args.explain.is_some() {
+        return explain(global, args.explain.as_deref());
     }
-    let accepted = accepted(global, wanted)?;
+    let accepted = accepted(global, args)?;
     let host = input::open(global)?;
     let interval = input::interval(&host, global)?;
-    let looks_inside = !wanted.oom && pagewise_decide::contents_may_tell(&interval);
+    let looks_inside = !args.oom && pagewise_decide::contents_may_tell(&interval);
     let estimates = if host.end.is_live() && looks_inside && room::has_for_contents() {
         scan::glance(&host.end, &interval.end).unwrap_or_default()
     } else {
         Vec::new()
     };
     let mut all = super::findings(&interval, &estimates);
-    if wanted.oom {
+    if args.oom {
         all.retain(|finding| finding.id == pagewise_decide::oom::RULE);
     }
     let chosen = ShownFindings::select(all, &accepted);
@@ -48,7 +48,7 @@ pub(super) fn run(
         estimates: &[],
         cost: cost::so_far(started, &interval),
     };
-    let shown = match (global.json, global.quiet, wanted.oom) {
+    let shown = match (global.json, global.quiet, args.oom) {
         (true, _, true) => json::oom(
             &answer,
             &pagewise_decide::oom::explain(&interval),
@@ -88,14 +88,14 @@ fn explain(global: &Global, id: Option<&str>) -> anyhow::Result<Outcome> {
 
 /// What the command line and the file say together: the command line's severity counts, and what
 /// either ignores. The usual file is about this machine, not about a recording.
-fn accepted(global: &Global, wanted: &cli::Doctor) -> anyhow::Result<Accepted> {
-    let file = match (&wanted.config, &global.root) {
+fn accepted(global: &Global, args: &cli::Doctor) -> anyhow::Result<Accepted> {
+    let file = match (&args.config, &global.root) {
         (None, Some(_)) => Accepted::default(),
         (named, _) => accepted::read(named.as_deref())?,
     };
     Ok(Accepted {
-        ignore: [file.ignore, wanted.ignore.clone()].concat(),
-        min_severity: wanted.min_severity.or(file.min_severity),
+        ignore: [file.ignore, args.ignore.clone()].concat(),
+        min_severity: args.min_severity.or(file.min_severity),
     })
 }
 

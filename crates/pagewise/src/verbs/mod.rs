@@ -135,9 +135,9 @@ impl Page {
     /// could not be understood by themselves.
     fn remark(&self, global: &Global, answer: &Answer<'_>) {
         const SHOWN: usize = 3;
-        let told = global.json || self.noun == Noun::Report;
+        let listed = global.json || self.noun == Noun::Report;
         let problems = &answer.interval.end.problems;
-        let shown = match (global.verbose, global.quiet || told) {
+        let shown = match (global.verbose, global.quiet || listed) {
             (true, _) => problems.len(),
             (false, true) => 0,
             (false, false) => SHOWN.min(problems.len()),

@@ -17,8 +17,8 @@ use crate::{input, room};
 
 const PAGE: Page = Page { noun: Noun::Report, text: text::report, json: json::report };
 
-pub(super) fn run(global: &Global, wanted: &Report, started: CostMeter) -> anyhow::Result<Outcome> {
-    let mut view = view(wanted);
+pub(super) fn run(global: &Global, args: &Report, started: CostMeter) -> anyhow::Result<Outcome> {
+    let mut view = view(args);
     refuse_one_look(global, &view)?;
     let host = input::open(global)?;
     let rates = global.json || view.processes.as_ref().is_some_and(ProcessView::needs_rates);
@@ -26,7 +26,7 @@ pub(super) fn run(global: &Global, wanted: &Report, started: CostMeter) -> anyho
     let everything = Scope::everything(global.smaps_budget);
     let scope = Scope { process_rates: rates, smaps_enough, ..everything };
     let interval = input::interval_of(&host, global, &scope)?;
-    let (estimates, no_contents) = match contents(global, wanted, &view, &host, &interval) {
+    let (estimates, no_contents) = match contents(global, args, &view, &host, &interval) {
         Ok(estimates) => (estimates, None),
         Err(missing) => (Vec::new(), Some(missing)),
     };
@@ -34,7 +34,7 @@ pub(super) fn run(global: &Global, wanted: &Report, started: CostMeter) -> anyho
     view.no_contents = no_contents.filter(|it| named || it.was_tried).map(|it| it.why);
     let findings = super::findings(&interval, &estimates);
     if !global.json {
-        add_names(&host, &interval, &mut view, wanted.args);
+        add_names(&host, &interval, &mut view, args.args);
     }
     let cost = cost::so_far(started, &interval);
     let verdict = pagewise_decide::judge(&interval);
@@ -61,13 +61,13 @@ struct NoContents {
 /// What compressing the largest processes would gain.
 fn contents(
     global: &Global,
-    wanted: &Report,
+    args: &Report,
     view: &View,
     host: &Recording,
     interval: &Interval,
 ) -> Result<Vec<Estimate>, NoContents> {
     let not_tried = |why: &str| Err(NoContents { why: why.to_owned(), was_tried: false });
-    if wanted.no_contents {
+    if args.no_contents {
         return not_tried("no page was read, because --no-contents says so");
     }
     if !global.json && !view.shows(Section::Contents) {
@@ -83,20 +83,20 @@ fn contents(
 }
 
 /// What was asked for; options of the tables leave the rest of the page out.
-fn view(wanted: &Report) -> View {
-    let of_processes = wanted.sort.is_some() || !wanted.columns.is_empty() || wanted.args;
-    let of_tables = of_processes || wanted.rows.is_some();
-    let sections = if wanted.only.is_empty() && of_tables {
+fn view(args: &Report) -> View {
+    let of_processes = args.sort.is_some() || !args.columns.is_empty() || args.args;
+    let of_tables = of_processes || args.rows.is_some();
+    let sections = if args.only.is_empty() && of_tables {
         vec![Section::Cgroups, Section::Processes]
     } else {
-        wanted.only.clone()
+        args.only.clone()
     };
     let processes = of_processes.then(|| ProcessView {
-        sort: wanted.sort.unwrap_or_default(),
-        fields: wanted.columns.clone(),
+        sort: args.sort.unwrap_or_default(),
+        fields: args.columns.clone(),
         ..ProcessView::default()
     });
-    View { sections, rows: wanted.rows, processes, no_contents: None }
+    View { sections, rows: args.rows, processes, no_contents: None }
 }
 
 /// How many of the largest processes must be known with their proportional sizes. Another order than by

@@ -12,12 +12,12 @@ use crate::host_loans::{lines, what_stays};
 use crate::output;
 use crate::trouble::Advised;
 
-pub(super) fn run(global: &Global, wanted: &cli::Undo) -> anyhow::Result<Outcome> {
+pub(super) fn run(global: &Global, args: &cli::Undo) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
         let what = "undo changes this machine; a recording has nothing to put back".to_owned();
         anyhow::bail!(Advised { what, next: "leave --root away" });
     }
-    if let Some(id) = &wanted.forget {
+    if let Some(id) = &args.forget {
         let run = forget(&state_folder(), id)?;
         let text = if global.json { document(&[run]) } else { forgotten(&run) };
         output::answer(global, &text)?;
@@ -75,12 +75,12 @@ fn left(runs: &[Recovered]) -> Option<String> {
     };
     let damaged = ids(|run| run.damaged_line.is_some());
     let skipped = ids(|run| run.skipped.as_ref().is_some_and(|it| it.is_file));
-    let told = [
+    let listed = [
         (left > 0).then(|| format!("{left} of what was lent could not be put back")),
         damaged.map(|ids| format!("damaged journals stay (ID {ids})")),
         skipped
             .map(|ids| format!("journals that others can have written were not read (ID {ids})")),
     ];
-    let told: Vec<String> = told.into_iter().flatten().collect();
-    (!told.is_empty()).then(|| told.join("; "))
+    let lines: Vec<String> = listed.into_iter().flatten().collect();
+    (!lines.is_empty()).then(|| lines.join("; "))
 }

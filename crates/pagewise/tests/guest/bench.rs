@@ -37,9 +37,9 @@ fn measured(suite: &str, more: &str, expected: &[&str]) -> String {
     let ran = booted(&options, &format!("{SAY}{RUN}{more}"));
     assert_eq!(ran.status, 0, "{} {}", ran.out, ran.err);
     assert_eq!(answer(&ran.out, "processors"), ("2\n", "0"));
-    let said = document(&ran.out, "measured");
-    assert_eq!(said["layer"], "zram", "{}", said["not_measured"]);
-    let rows = said["rows"].as_array().expect("rows");
+    let message = document(&ran.out, "measured");
+    assert_eq!(message["layer"], "zram", "{}", message["not_measured"]);
+    let rows = message["rows"].as_array().expect("rows");
     let measured: BTreeSet<&str> =
         rows.iter().filter_map(|row| row["algorithm"].as_str()).collect();
     assert_eq!(measured, expected.iter().copied().collect());
@@ -61,8 +61,8 @@ fn guest_of_bookworm_has_all_its_algorithms_measured() {
 #[test]
 fn guest_of_trixie_has_all_its_algorithms_measured_and_sets_the_level_that_is_asked_for() {
     let session = measured("trixie", LEVELS, &["deflate", "lz4", "lz4hc", "zstd"]);
-    let said = document(&session, "levels");
-    let rows = said["rows"].as_array().expect("rows");
+    let message = document(&session, "levels");
+    let rows = message["rows"].as_array().expect("rows");
     let ratio = |level: i32| {
         let row = rows.iter().find(|row| row["level"] == level);
         row.and_then(|row| row["original_per_compressed"].as_f64()).expect("a row of that level")

@@ -100,15 +100,15 @@ fn guest_kernel_that_was_changed_with_its_manifest_is_told_from_debians() {
     fs::write(&busybox, &bytes).unwrap();
     let sum = Command::new("sha256sum").arg(&busybox).output().unwrap().stdout;
     let sum = String::from_utf8(sum).unwrap();
-    let mut said: serde_json::Value =
+    let mut message: serde_json::Value =
         serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
-    said["files"]["busybox"]["sha256"] = sum.split(' ').next().unwrap().into();
-    fs::write(&manifest, said.to_string()).unwrap();
+    message["files"]["busybox"]["sha256"] = sum.split(' ').next().unwrap().into();
+    fs::write(&manifest, message.to_string()).unwrap();
     let listed = finish(program().args(["lab", "cache", "list"]).env("PAGEWISE_CACHE", own.path()));
     assert!(!listed.out.contains("damaged"), "its manifest fits: {}", listed.out);
 
     let changed = verify(own.path());
     assert_eq!(changed.status, 3, "{}", changed.err);
-    let told = "trixie: NOT the files of Debian's signed packages: busybox; somebody or a fault";
-    assert!(changed.out.starts_with(told), "{}", changed.out);
+    let listed = "trixie: NOT the files of Debian's signed packages: busybox; somebody or a fault";
+    assert!(changed.out.starts_with(listed), "{}", changed.out);
 }

@@ -73,17 +73,17 @@ fn told(suite: &str, options: &[&str], what: &str) -> String {
     ran.out
 }
 
-fn a_killed_run_is_given_back(told: &str) {
-    assert!(told.contains("limit 8458240"), "{told}");
+fn a_killed_run_is_given_back(text: &str) {
+    assert!(text.contains("limit 8458240"), "{text}");
     let order = ["vm.swappiness", "memory cgroup", "memory controller", "swap on", "zram device"];
-    let mut rest = told;
+    let mut rest = text;
     for what in order.into_iter().chain(["module zram"]) {
         let line = rest.lines().find(|line| line.trim_start().starts_with(what));
-        let line = line.unwrap_or_else(|| panic!("{what} in order: {told}"));
+        let line = line.unwrap_or_else(|| panic!("{what} in order: {text}"));
         assert!(line.ends_with(": put back"), "{line}");
         rest = &rest[rest.find(line).unwrap()..];
     }
-    assert!(told.contains("nothing to put back\n"), "{told}");
+    assert!(text.contains("nothing to put back\n"), "{text}");
 }
 
 /// The machine is as it was before, so what is missing is taken from it next.
@@ -93,8 +93,9 @@ fn guest_of_bookworm_has_back_what_a_killed_run_borrowed_and_says_what_is_missin
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     let options = ["--kernel-log", log.to_str().unwrap()];
-    let told = told("bookworm", &options, &format!("{KILLED}echo missing:\n{MISSING}"));
-    let (killed, missing) = told.split_once("missing:\n").unwrap_or_else(|| panic!("{told}"));
+    let explanation = told("bookworm", &options, &format!("{KILLED}echo missing:\n{MISSING}"));
+    let (killed, missing) =
+        explanation.split_once("missing:\n").unwrap_or_else(|| panic!("{explanation}"));
     a_killed_run_is_given_back(killed);
     assert!(killed.ends_with("nothing to put back\n"), "{killed}");
     assert!(missing.contains("returned module zram Returned"), "{missing}");

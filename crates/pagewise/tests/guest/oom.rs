@@ -43,27 +43,27 @@ fn told(kernel: &str) {
             .unwrap_or_else(|error| panic!("{name}: {error}: {text} {}", ran.err))
     };
     // who reads of a failure wants to know what the guest's kernel said
-    let said = &ran.err;
+    let message = &ran.err;
     let kills = document("kills");
     let of = |kind: &str| {
         let kills = kills["oom_kills"]["kills"].as_array().unwrap();
         let kill = kills.iter().find(|kill| kill["constraint"] == kind);
         let kill =
-            kill.unwrap_or_else(|| panic!("{kernel}: no {kind} in {kills:?} {said}")).clone();
+            kill.unwrap_or_else(|| panic!("{kernel}: no {kind} in {kills:?} {message}")).clone();
         (kill.clone(), kills_explained(&kills_at(&kill), &document("kills")))
     };
     let (kill, _) = of("cgroup");
     // asked before the machine's swap is filled: how much of it is free is told as it is now
     let explained = kills_explained(&kills_at(&kill), &document("limit"));
-    assert_eq!(kill["group"], "/app.service", "{kill} {said}");
-    assert_eq!(kill["victim"]["name"], "tail", "{kill} {said}");
-    assert_eq!(kill["group_memory"]["swap"]["limit"], 0, "{kill} {said}");
-    assert!(explained.contains("memory.swap.max was 0, although"), "{explained} {said}");
+    assert_eq!(kill["group"], "/app.service", "{kill} {message}");
+    assert_eq!(kill["victim"]["name"], "tail", "{kill} {message}");
+    assert_eq!(kill["group_memory"]["swap"]["limit"], 0, "{kill} {message}");
+    assert!(explained.contains("memory.swap.max was 0, although"), "{explained} {message}");
     let (kill, explained) = of("host");
-    assert_eq!(kill["victim"]["name"], "tail", "{kill} {said}");
+    assert_eq!(kill["victim"]["name"], "tail", "{kill} {message}");
     let swap_total = kill["host"]["swap_total"].as_u64().unwrap();
-    assert!(swap_total > 20 << 20, "{kill} {said}");
-    assert!(explained.contains("why no swap"), "{explained} {said}");
+    assert!(swap_total > 20 << 20, "{kill} {message}");
+    assert!(explained.contains("why no swap"), "{explained} {message}");
 
     let findings = document("findings");
     let findings = findings["findings"].as_array().unwrap();
@@ -75,7 +75,7 @@ fn told(kernel: &str) {
     // the machine's comes first: it is later, and concerns all
     let at = |end: &str| titles.iter().position(|title| title.ends_with(end));
     let (host, group) = (at("the machine ran out of memory"), at("at the limit of /app.service"));
-    assert!(host.is_some() && group.is_some() && host < group, "{titles:?} {said}");
+    assert!(host.is_some() && group.is_some() && host < group, "{titles:?} {message}");
 }
 
 fn kills_at(kill: &Value) -> String {

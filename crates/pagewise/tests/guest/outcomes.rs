@@ -64,13 +64,13 @@ fn guest_with_too_little_memory_is_refused_or_told() {
     // What becomes of the kernel depends on where in so little memory the images lie.
     let options = ["--memory", &megabytes(1.0), "--start-deadline", "40s"];
     let ran = script("trixie", &options, "true");
-    let told = match ran.status {
+    let text = match ran.status {
         125 => ran.err.contains("the kernel panicked: "),
         137 => ran.err.contains("memory"),
         124 => ran.err.contains("still starting") && ran.err.contains("by --start-deadline"),
         _ => false,
     };
-    assert!(told && ran.err.contains("kernel: "), "{} {}", ran.status, ran.err);
+    assert!(text && ran.err.contains("kernel: "), "{} {}", ran.status, ran.err);
     let run = run("trixie", &["--memory", &megabytes(2.0)], &["false"]);
     assert_eq!((&run["outcome"], &run["status"]), (&"exited".into(), &1.into()), "{run:#}");
 }
@@ -141,8 +141,8 @@ fn guest_that_prints_without_end_is_read_as_it_prints() {
     assert!(bytes.chunks(2).all(|line| line == b"y\n"));
     drop(out);
     let ended = yes.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.success() && !told.contains("--deadline"), "{told}");
+    let listed = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success() && !listed.contains("--deadline"), "{listed}");
 }
 
 /// Copies of the program and of a kernel, for somebody who may read nothing else.
@@ -289,8 +289,8 @@ fn with_apt(apt: &Path, cache: &Path, arguments: &[&str]) -> Command {
 
 #[test]
 fn guest_of_a_suite_that_is_gone_is_told() {
-    let said = "E: The repository 'http://mirror.test/debian nosuch Release' does not have a Release file.";
-    let update = format!("echo \"{said}\" >&2; exit 100");
+    let message = "E: The repository 'http://mirror.test/debian nosuch Release' does not have a Release file.";
+    let update = format!("echo \"{message}\" >&2; exit 100");
     for (update, show, told) in [
         (update.as_str(), "exit 0", "does not have a Release file"),
         ("exit 0", "echo 'E: No packages found' >&2; exit 100", "apt-cache: E: No packages found"),
@@ -406,12 +406,12 @@ enum Stage {
 
 impl Living {
     fn start(cache: &Path) -> Self {
-        let said = cache.join("said");
-        let out = std::fs::File::create(&said).unwrap();
+        let message = cache.join("said");
+        let out = std::fs::File::create(&message).unwrap();
         let command = ["sh", "-c", "echo runs; exec sleep 1000"];
         let mut runner = lab(&["--kernel", "bookworm", "--deadline", "20m", "--"]);
         runner.args(command).env("PAGEWISE_CACHE", cache).stdout(out).stderr(Stdio::piped());
-        Self { runner: runner.spawn().unwrap(), said, runs: cache.join("runs") }
+        Self { runner: runner.spawn().unwrap(), said: message, runs: cache.join("runs") }
     }
 
     fn stage(&self) -> Stage {
@@ -521,7 +521,7 @@ fn guest_killed_at_any_time_leaves_nothing() {
     }
     assert_eq!(told, left, "the next starts told of {told} folders of {left}");
     assert!(left >= 2, "killed with SIGKILL while QEMU ran: {found:?}");
-    let count = |wanted: fn(&Stage) -> bool| found.iter().filter(|stage| wanted(stage)).count();
+    let count = |matches: fn(&Stage) -> bool| found.iter().filter(|stage| matches(stage)).count();
     assert!(count(|stage| *stage == Stage::Start) >= 1, "before there is a folder: {found:?}");
     assert!(count(|stage| *stage >= Stage::Qemu) >= 4, "while QEMU runs: {found:?}");
     assert!(count(|stage| *stage == Stage::Command) >= 2, "while the command runs: {found:?}");
@@ -547,9 +547,9 @@ fn guest_fetch_that_is_killed_leaves_nothing() {
         let ended = fetch.wait().unwrap();
         assert!(signal == Signal::KILL || ended.code() == Some(130), "{ended}");
         assert!(in_the_end(|| processes(&new) == 0));
-        let said = next_start(cache.path());
-        let told = said.contains("left by a fetch that was killed");
-        assert_eq!(told, signal == Signal::KILL, "{said}");
+        let message = next_start(cache.path());
+        let listed = message.contains("left by a fetch that was killed");
+        assert_eq!(listed, signal == Signal::KILL, "{message}");
         assert!(!new.join("trixie").exists());
     }
 }
@@ -651,7 +651,7 @@ fn guest_stopped_by_the_user_leaves_nothing() {
     living.signal(Signal::INT);
     let Living { runner, runs, .. } = living;
     let ended = runner.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.code() == Some(130) && told.contains("stopped by the user"), "{told}");
+    let listed = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.code() == Some(130) && listed.contains("stopped by the user"), "{listed}");
     assert_eq!((processes(&runs), names(&runs)), (0, Vec::new()));
 }

@@ -45,9 +45,9 @@ fn forging() -> String {
         ),
         r#"{"event":"done"}"#.to_owned(),
     ];
-    let told = events.map(|event| format!("printf '%s\\n' '{event}' > /dev/ttyS1\n"));
+    let listed = events.map(|event| format!("printf '%s\\n' '{event}' > /dev/ttyS1\n"));
     // so that PID 1 does not say how it really ended
-    told.concat() + "sleep 2; echo c > /proc/sysrq-trigger"
+    listed.concat() + "sleep 2; echo c > /proc/sysrq-trigger"
 }
 
 #[test]
@@ -80,9 +80,9 @@ fn guest_that_forges_events_reaches_no_terminal_and_begins_no_line() {
         let ended = guest(&[options, &["--out", out.to_str().unwrap()]].concat(), &forging());
         assert_harmless(&ended);
         assert_ne!(ended.status.code(), Some(0));
-        let told = text(&ended.stderr);
-        assert!(told.contains("own"), "it is told, escaped: {told}");
-        assert!(!told.lines().any(|line| line.starts_with("pagewise: forged")), "{told}");
+        let listed = text(&ended.stderr);
+        assert!(listed.contains("own"), "it is told, escaped: {listed}");
+        assert!(!listed.lines().any(|line| line.starts_with("pagewise: forged")), "{listed}");
     }
 }
 

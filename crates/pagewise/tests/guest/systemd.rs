@@ -31,9 +31,9 @@ fn file(folder: &Path, to: &str, contents: &str) -> String {
 
 /// A unit that the system is to start, and the options that bring it about: a link cannot be sent.
 fn unit(folder: &Path, name: &str, unit: &str) -> [String; 2] {
-    let wanted = format!("/etc/systemd/system/multi-user.target.d/{name}.conf");
+    let requested = format!("/etc/systemd/system/multi-user.target.d/{name}.conf");
     let wants = format!("[Unit]\nWants={name}\n");
-    [file(folder, &wanted, &wants), file(folder, &format!("/etc/systemd/system/{name}"), unit)]
+    [file(folder, &requested, &wants), file(folder, &format!("/etc/systemd/system/{name}"), unit)]
 }
 
 /// What is asked in a whole system; each answer stands behind its name.
@@ -162,8 +162,8 @@ fn second_system(folder: &Path) {
     assert_eq!(answer(&session, "degraded"), ("degraded\n", "1"));
     assert_eq!((&run["outcome"], &run["signal"]), (&json!("crashed"), &json!(11)), "{run:#}");
     assert_eq!(run["troubles"].as_array().unwrap().len(), 1, "{run:#}");
-    let told = run["troubles"][0].as_str().unwrap();
-    assert!(told.starts_with("broken.service failed (exit-code)"), "{told}");
+    let listed = run["troubles"][0].as_str().unwrap();
+    assert!(listed.starts_with("broken.service failed (exit-code)"), "{listed}");
 }
 
 /// The command runs all the same, and its own time begins with it.
@@ -177,8 +177,8 @@ fn guest_systemd_that_does_not_finish_starting_runs_the_command_until_its_deadli
     let ran = script(&options, stubborn);
     assert_eq!((ran.status, ran.out.as_str()), (124, "runs\n"), "{}", ran.err);
     assert!(ran.err.contains("still running the command after 5 s"), "{}", ran.err);
-    let told = ran.err.lines().find(|line| line.contains("still starting after 50 s"));
-    assert!(told.is_some_and(|line| line.contains("slow.service")), "{}", ran.err);
+    let listed = ran.err.lines().find(|line| line.contains("still starting after 50 s"));
+    assert!(listed.is_some_and(|line| line.contains("slow.service")), "{}", ran.err);
 }
 
 /// The machine has no swap here, or compressing it all would take a long while; and the kernel gives up

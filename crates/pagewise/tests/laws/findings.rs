@@ -148,8 +148,10 @@ fn told<'a>(case: &Case, findings: &'a [Finding]) -> Vec<&'a Finding> {
 
 /// Exactly one finding of the rule, of this severity and with these words in its title.
 fn assert_told(case: &Case, findings: &[Finding], severity: Severity, title: &str) {
-    let told = told(case, findings);
-    let [finding] = told.as_slice() else { panic!("{}, {}: {told:#?}", case.id, case.reason) };
+    let explanation = told(case, findings);
+    let [finding] = explanation.as_slice() else {
+        panic!("{}, {}: {explanation:#?}", case.id, case.reason)
+    };
     assert_eq!(finding.severity, severity, "{}: {finding:#?}", case.reason);
     assert!(finding.title.contains(title), "{}: {finding:#?}", case.reason);
 }
@@ -206,8 +208,8 @@ fn every_number_in_evidence_stands_where_it_points() {
 fn nothing_is_said_twice() {
     for Replayed { name, findings, .. } in all() {
         for finding in findings {
-            let told = |evidence: &Evidence| format!("{evidence:?}");
-            let distinct: BTreeSet<String> = finding.evidence.iter().map(told).collect();
+            let describe = |evidence: &Evidence| format!("{evidence:?}");
+            let distinct: BTreeSet<String> = finding.evidence.iter().map(describe).collect();
             assert_eq!(distinct.len(), finding.evidence.len(), "{name}: {finding:#?}");
         }
     }

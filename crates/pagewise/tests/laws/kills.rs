@@ -14,14 +14,14 @@ fn told(slug: &str) -> (OomKill, OomExplanation) {
     (interval.end.kernel_log.kills.remove(0), explained.remove(0))
 }
 
-fn fact(told: &OomExplanation, label: &str) -> String {
-    let fact = told.facts.iter().find(|fact| fact.label == label);
+fn fact(explanation: &OomExplanation, label: &str) -> String {
+    let fact = explanation.facts.iter().find(|fact| fact.label == label);
     fact.map(|fact| fact.text.clone()).unwrap_or_default()
 }
 
-fn begins(told: &OomExplanation, label: &str, begin: &str) {
-    let said = fact(told, label);
-    assert!(said.starts_with(begin), "{label}: {said}");
+fn begins(explanation: &OomExplanation, label: &str, begin: &str) {
+    let message = fact(explanation, label);
+    assert!(message.starts_with(begin), "{label}: {message}");
 }
 
 #[test]

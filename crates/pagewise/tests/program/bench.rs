@@ -16,10 +16,13 @@ fn answer(arguments: &[&str]) -> Value {
 
 #[test]
 fn libraries_are_measured_and_said_to_be_libraries() {
-    let said = answer(&[&SMALL[..], &["zstd:3", "--mix", "text:100", "--json"]].concat());
-    assert_eq!(said["schema"], "pagewise/bench/1");
-    assert_eq!((&said["layer"], said["input"]["pages"].as_u64()), (&"codecs".into(), Some(256)));
-    let rows = said["rows"].as_array().unwrap();
+    let message = answer(&[&SMALL[..], &["zstd:3", "--mix", "text:100", "--json"]].concat());
+    assert_eq!(message["schema"], "pagewise/bench/1");
+    assert_eq!(
+        (&message["layer"], message["input"]["pages"].as_u64()),
+        (&"codecs".into(), Some(256))
+    );
+    let rows = message["rows"].as_array().unwrap();
     let blocks = |row: &&Value| row["jobs"] == 1 && row["direction"] == "read";
     let blocks: Vec<&Value> = rows.iter().filter(blocks).map(|row| &row["block_bytes"]).collect();
     assert_eq!(blocks, [4096, 32_768], "--quick leaves out the sizes between");
@@ -31,10 +34,10 @@ fn libraries_are_measured_and_said_to_be_libraries() {
             "{row}"
         );
     }
-    assert_eq!(said["faults"], Value::Array(Vec::new()), "no swap without a device");
-    assert!(said["notes"].to_string().contains("libraries, not zram"));
-    assert_eq!(said["picks"]["latency"]["algorithm"], "zstd");
-    assert_eq!(said["picks"]["latency"]["runner_up"], Value::Null);
+    assert_eq!(message["faults"], Value::Array(Vec::new()), "no swap without a device");
+    assert!(message["notes"].to_string().contains("libraries, not zram"));
+    assert_eq!(message["picks"]["latency"]["algorithm"], "zstd");
+    assert_eq!(message["picks"]["latency"]["runner_up"], Value::Null);
 }
 
 #[test]
@@ -49,12 +52,12 @@ fn the_table_for_programs_has_the_guides_columns() {
 #[test]
 fn an_algorithm_without_a_library_is_told_and_the_others_come() {
     let both = ["842", "--algorithm", "lzo-rle", "--algorithm", "lz4", "--mix", "random:100"];
-    let said = answer(&[&SMALL[..], &both, &["--json"]].concat());
-    let missing = said["not_measured"].as_array().unwrap();
+    let message = answer(&[&SMALL[..], &both, &["--json"]].concat());
+    let missing = message["not_measured"].as_array().unwrap();
     assert_eq!(missing.len(), 2, "{missing:?}");
     assert!(missing[0]["why"].as_str().unwrap().contains("found \"842\""), "{missing:?}");
     assert!(missing[1]["why"].as_str().unwrap().contains("no library"), "{missing:?}");
-    assert!(said["rows"].as_array().unwrap().iter().all(|row| row["algorithm"] == "lz4"));
+    assert!(message["rows"].as_array().unwrap().iter().all(|row| row["algorithm"] == "lz4"));
 }
 
 #[test]
@@ -62,9 +65,13 @@ fn a_dump_that_ends_within_a_page_is_told() {
     let folder = empty_folder();
     let path = folder.path().join("dump");
     std::fs::write(&path, "some text that is no whole number of pages\n".repeat(3000)).unwrap();
-    let said = answer(&[&SMALL[..], &["lz4", "--json", "--file", path.to_str().unwrap()]].concat());
-    assert!(said["notes"].to_string().contains("into a page: filled up with zeros"), "{said}");
-    assert_eq!(said["input"]["pages"], 32);
+    let message =
+        answer(&[&SMALL[..], &["lz4", "--json", "--file", path.to_str().unwrap()]].concat());
+    assert!(
+        message["notes"].to_string().contains("into a page: filled up with zeros"),
+        "{message}"
+    );
+    assert_eq!(message["input"]["pages"], 32);
 }
 
 #[test]

@@ -78,8 +78,8 @@ fn a_schema_is_json() {
 
 #[test]
 fn what_looking_cost_is_told_on_request_and_not_otherwise() {
-    let told = run(&["status", "-v"]);
-    assert!(told.err.contains(" s CPU; read "), "{}", told.err);
+    let listed = run(&["status", "-v"]);
+    assert!(listed.err.contains(" s CPU; read "), "{}", listed.err);
     assert_eq!(run(&["status"]).err, "");
 }
 
@@ -136,9 +136,9 @@ fn a_reader_that_goes_away_is_no_error() {
         let mut child =
             pagewise(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
-        let mut said = String::new();
-        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(0), ""), "{line:?}");
+        let mut output = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut output).unwrap();
+        assert_eq!((child.wait().unwrap().code(), output.as_str()), (Some(0), ""), "{line:?}");
     }
 }
 
@@ -147,8 +147,8 @@ fn a_full_disk_is_an_error() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let ended = pagewise(&["status"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
     assert_eq!(ended.status.code(), Some(1));
-    let said = String::from_utf8(ended.stderr).unwrap();
-    assert!(said.starts_with("pagewise: standard output: No space left"), "{said}");
+    let output = String::from_utf8(ended.stderr).unwrap();
+    assert!(output.starts_with("pagewise: standard output: No space left"), "{output}");
 }
 
 #[test]
@@ -168,10 +168,10 @@ fn ctrl_c_ends_the_wait_and_says_so() {
     );
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let ended = child.wait_with_output().unwrap();
-    let said = String::from_utf8(ended.stderr).unwrap();
+    let output = String::from_utf8(ended.stderr).unwrap();
     // a report would have been printed, had the whole minute passed
-    assert_eq!((ended.status.code(), ended.stdout.len()), (Some(130), 0), "{said}");
-    assert!(said.starts_with("pagewise: stopped by Ctrl-C after "), "{said}");
+    assert_eq!((ended.status.code(), ended.stdout.len()), (Some(130), 0), "{output}");
+    assert!(output.starts_with("pagewise: stopped by Ctrl-C after "), "{output}");
 }
 
 /// Whether a process has a handler for the interrupt signal, number 2, by its mask of caught ones.

@@ -113,10 +113,11 @@ fn failure(program: &str, line: &[String], seconds: u32) -> Option<String> {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("{limits} \"$0\" \"$@\""), program]).args(line);
     let ran = command.env("RUST_BACKTRACE", "0").output().unwrap();
-    let said = [ran.stdout, ran.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let message =
+        [ran.stdout, ran.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     // `timeout` tells a signal by its status, and one that dumps core by ending through it, too
     let status = ran.status.code().or_else(|| Some(128 + ran.status.signal()?));
-    let end: String = said[1].chars().take(300).collect();
+    let end: String = message[1].chars().take(300).collect();
     match status {
         Some(0 | 1 | 3) => {}
         Some(152) => return Some(format!("more than {seconds} s of the processor")),
@@ -124,10 +125,11 @@ fn failure(program: &str, line: &[String], seconds: u32) -> Option<String> {
         Some(134) => return Some(format!("aborted: {end:?}")),
         other => return Some(format!("status {other:?}: {end:?}")),
     }
-    if said[1].contains("panicked") {
+    if message[1].contains("panicked") {
         return Some(format!("panicked: {end:?}"));
     }
-    let escapes: BTreeSet<char> = said.iter().flat_map(|text| text.chars()).filter(acts).collect();
+    let escapes: BTreeSet<char> =
+        message.iter().flat_map(|text| text.chars()).filter(acts).collect();
     (!escapes.is_empty()).then(|| format!("prints {escapes:?}"))
 }
 

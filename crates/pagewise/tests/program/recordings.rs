@@ -138,8 +138,8 @@ fn no_word_of_a_file_that_is_no_recording_is_printed() {
     for verb in [&["report", "--root"][..], &["status", "--root"], &["doctor", "--config"]] {
         let ran = run(&[verb, &[text(&secret)]].concat());
         assert_eq!(ran.status, 1, "{verb:?}: {}", ran.err);
-        let said = ran.out + &ran.err;
-        assert!(!said.contains("SECRET") && !said.contains("root:"), "{verb:?}: {said}");
+        let message = ran.out + &ran.err;
+        assert!(!message.contains("SECRET") && !message.contains("root:"), "{verb:?}: {message}");
     }
 }
 

@@ -317,10 +317,10 @@ fn what_the_command_of_a_trial_prints_reaches_no_terminal_as_it_is() {
     }
     let ended =
         pagewise(&["trial", "--aa", "--warm-up", "1", "--", "sh", "-c", &script]).output().unwrap();
-    let told = String::from_utf8(ended.stderr).unwrap();
+    let listed = String::from_utf8(ended.stderr).unwrap();
     assert!(
-        told.contains("\\u{1b}]0;own") && told.contains("; last"),
-        "it is quoted, escaped: {told}"
+        listed.contains("\\u{1b}]0;own") && listed.contains("; last"),
+        "it is quoted, escaped: {listed}"
     );
 }
 
@@ -462,9 +462,9 @@ fn an_answer_that_cannot_be_written_is_an_error() {
         &["completions", "bash"],
     ] {
         let ended = pagewise(line).stdout(full()).output().unwrap();
-        let told = String::from_utf8_lossy(&ended.stderr);
-        assert_eq!(ended.status.code(), Some(1), "{line:?}: {told}");
-        assert!(told.starts_with("pagewise: standard output: "), "{line:?}: {told}");
+        let listed = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(1), "{line:?}: {listed}");
+        assert!(listed.starts_with("pagewise: standard output: "), "{line:?}: {listed}");
         // who reads no more has what it wanted
         let ended = pagewise(line).stdout(broken_pipe()).output().unwrap();
         assert_eq!(

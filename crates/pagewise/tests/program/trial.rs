@@ -224,9 +224,9 @@ fn ctrl_c_keeps_the_runs_and_exits_with_130() {
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(pid, Signal::INT).unwrap();
     let ended = child.wait_with_output().unwrap();
-    let said = String::from_utf8(ended.stderr).unwrap();
-    assert_eq!(ended.status.code(), Some(130), "{said}");
-    assert!(said.contains("stopped after") && said.contains("given back"), "{said}");
+    let output = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{output}");
+    assert!(output.contains("stopped after") && output.contains("given back"), "{output}");
     assert!(ended.stdout.is_empty());
     let replayed = place.run(&["lab", "replay", &folder]);
     assert_eq!(replayed.status, 0, "{}", replayed.err);

@@ -18,40 +18,43 @@ const REDIS: [&str; 3] = ["redis", "records=2000", "requests=1000"];
 fn answer(arguments: &[&str]) -> WorkloadSummary {
     let ran = run(&[&["lab", "workload"], arguments].concat());
     assert_eq!((ran.status, ran.err.as_str()), (0, ""));
-    let said = said(&ran.out).expect("its last line");
+    let message = said(&ran.out).expect("its last line");
     assert!(ran.out.trim_end().lines().next_back().unwrap().starts_with("{\"workload\":"));
     let known = |name: &String| SAID.iter().any(|known| known.name == name);
-    assert!(said.values.keys().all(known), "{said:?}");
-    assert!(said.values.values().all(|value| value.is_finite() && *value >= 0.0), "{said:?}");
-    said
+    assert!(message.values.keys().all(known), "{message:?}");
+    assert!(message.values.values().all(|value| value.is_finite() && *value >= 0.0), "{message:?}");
+    message
 }
 
 #[test]
 fn swap_says_how_its_iterations_went() {
-    let said = answer(&[&SWAP[..], &["shared=true", "parts=3", "contents=zero:100"]].concat());
-    assert_eq!((said.workload.as_str(), said.values["operations"]), ("swap", 20.0 * 256.0));
-    assert_eq!(said.course.iteration_seconds.len(), 20);
-    let in_steady_state = 256 * (20 - u64::from(said.course.settled_at.unwrap_or(10)));
-    let counted: u64 = said.course.latency_ns.iter().map(|(_, count)| count).sum();
+    let message = answer(&[&SWAP[..], &["shared=true", "parts=3", "contents=zero:100"]].concat());
+    assert_eq!((message.workload.as_str(), message.values["operations"]), ("swap", 20.0 * 256.0));
+    assert_eq!(message.course.iteration_seconds.len(), 20);
+    let in_steady_state = 256 * (20 - u64::from(message.course.settled_at.unwrap_or(10)));
+    let counted: u64 = message.course.latency_ns.iter().map(|(_, count)| count).sum();
     assert_eq!(counted, in_steady_state);
-    assert!(said.values["p50"] <= said.values["p99"]);
+    assert!(message.values["p50"] <= message.values["p99"]);
 }
 
 #[test]
 fn coldpages_says_what_was_kept_and_no_precision_where_nothing_was_evicted() {
-    let said = answer(&[&COLD[..], &["sharers=4", "write_share=0"]].concat());
-    assert_eq!(said.values["operations"], 20_000.0);
-    assert!(said.values["cold-kept"] > 0.0 && !said.values.contains_key("precision"), "{said:?}");
+    let message = answer(&[&COLD[..], &["sharers=4", "write_share=0"]].concat());
+    assert_eq!(message.values["operations"], 20_000.0);
+    assert!(
+        message.values["cold-kept"] > 0.0 && !message.values.contains_key("precision"),
+        "{message:?}"
+    );
 }
 
 #[test]
 fn redis_is_filled_and_asked() {
-    let said = answer(&REDIS);
+    let message = answer(&REDIS);
     for name in ["set-per-second", "get-per-second", "set-p50", "get-p99"] {
-        assert!(said.values[name] > 0.0, "{name}: {said:?}");
+        assert!(message.values[name] > 0.0, "{name}: {message:?}");
     }
-    assert_eq!(said.values["operations"], 2000.0);
-    assert!(!said.values.contains_key("coverage"), "it may have none: {said:?}");
+    assert_eq!(message.values["operations"], 2000.0);
+    assert!(!message.values.contains_key("coverage"), "it may have none: {message:?}");
 }
 
 /// Its allocator is told to ask for them; but for `thp` redis-server would refuse them all the same.

@@ -66,8 +66,8 @@ fn root_fetches_as_apts_own_user() {
     }
     let ran = finish(command.env("no_proxy", "127.0.0.1"));
     assert!(ran.status == 1 && ran.err.contains("does not have a Release file"), "{}", ran.err);
-    let said = fs::read_to_string(&log).unwrap();
-    assert!(!said.contains("unsandboxed") && !said.contains("denied"), "{said}");
+    let message = fs::read_to_string(&log).unwrap();
+    assert!(!message.contains("unsandboxed") && !message.contains("denied"), "{message}");
     let apt = fs::read_to_string("/etc/passwd").unwrap();
     let apt = apt.lines().find(|line| line.starts_with("_apt:")).expect("apt's user");
     let apt: u32 = apt.split(':').nth(2).unwrap().parse().unwrap();

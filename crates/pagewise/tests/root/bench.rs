@@ -61,12 +61,12 @@ fn bench_measures_this_kernels_algorithms_block_by_block_and_in_swap() {
     let output = bench(&state, &mix).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(Left::now(), before);
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(said["layer"], "zram");
+    let message: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(message["layer"], "zram");
 
     let offered = read("/sys/block/zram0/comp_algorithm").replace(['[', ']'], "");
     let offered: BTreeSet<&str> = offered.split_whitespace().collect();
-    let rows = said["rows"].as_array().unwrap();
+    let rows = message["rows"].as_array().unwrap();
     let measured: BTreeSet<&str> =
         rows.iter().map(|row| row["algorithm"].as_str().unwrap()).collect();
     assert_eq!(measured, offered);
@@ -76,8 +76,8 @@ fn bench_measures_this_kernels_algorithms_block_by_block_and_in_swap() {
         assert!(row["p50_ns"].as_f64() <= row["p99_ns"].as_f64(), "{row}");
         assert!(row["kernel_ns_per_io"].as_f64() <= row["cpu_ns_per_io"].as_f64(), "{row}");
     }
-    let faults = said["faults"].as_array().unwrap();
-    assert!(!faults.is_empty(), "{}", said["not_measured"]);
+    let faults = message["faults"].as_array().unwrap();
+    assert!(!faults.is_empty(), "{}", message["not_measured"]);
     assert!(faults.iter().all(|row| row["wrong_pages"] == 0));
 }
 
@@ -196,12 +196,12 @@ fn bench_says_that_workers_crashed_and_gives_back_what_they_used() {
         assert!(Instant::now() < until, "waited for two minutes");
         std::thread::sleep(Duration::from_millis(2));
     };
-    let said: Value =
+    let message: Value =
         serde_json::from_str(&read(state.path().join("answer").to_str().unwrap())).unwrap();
     assert!(status.success() && ended > 0, "{status}, {ended} workers");
-    let not_measured = said["not_measured"].to_string();
+    let not_measured = message["not_measured"].to_string();
     assert!(not_measured.contains("the worker was ended by signal 6"), "{not_measured}");
-    assert!(!said["rows"].as_array().unwrap().is_empty(), "the block layer needs no worker");
+    assert!(!message["rows"].as_array().unwrap().is_empty(), "the block layer needs no worker");
     assert_eq!(Left::now(), before);
 }
 
@@ -214,9 +214,9 @@ fn bench_says_what_a_second_one_has_to_wait_for() {
     // the lock is taken before the first device is
     first.wait_until(|now| now.devices != before.devices);
     let second = bench(&state, &mix).output().unwrap();
-    let said = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert_eq!(second.status.code(), Some(1), "{said}");
-    assert!(said.contains(&first.0.id().to_string()), "{said}");
+    let output = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert_eq!(second.status.code(), Some(1), "{output}");
+    assert!(output.contains(&first.0.id().to_string()), "{output}");
     assert!(first.0.wait().unwrap().success());
     assert_eq!(Left::now(), before);
 }
@@ -229,9 +229,9 @@ fn bench_goes_on_without_an_algorithm_that_the_kernel_refuses() {
         ["--quick", "--size", "1M", "--mix", "text:100", "--no-swap", "--json", "--algorithm"];
     let output =
         bench(&state, &[&arguments[..], &["nonsense", "--algorithm", "lz4"]].concat()).output();
-    let said: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
-    assert_eq!(said["not_measured"][0]["what"], "nonsense", "{}", said["not_measured"]);
-    assert!(said["rows"].as_array().unwrap().iter().all(|row| row["algorithm"] == "lz4"));
+    let message: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+    assert_eq!(message["not_measured"][0]["what"], "nonsense", "{}", message["not_measured"]);
+    assert!(message["rows"].as_array().unwrap().iter().all(|row| row["algorithm"] == "lz4"));
     assert_eq!(Left::now(), before);
     let status = pagewise_json(&["status", "--json"], &[0]);
     assert!(status["zram"].is_array());

@@ -44,14 +44,14 @@ fn wanted(candidates: Vec<Candidate>) -> BlockSpec {
 fn run(
     lender: &mut dyn Lender,
     pages: &Pages,
-    wanted: &BlockSpec,
+    spec: &BlockSpec,
     progress: &mut dyn FnMut(&Progress, &AtomicBool),
 ) -> Bench {
     let stop = AtomicBool::new(false);
-    let mut told = |step: &Progress| progress(step, &stop);
-    let mut watch = Watch { stop: &stop, progress: &mut told };
+    let mut listed = |step: &Progress| progress(step, &stop);
+    let mut watch = Watch { stop: &stop, progress: &mut listed };
     let host = HostRoot::live().expect("a root");
-    measure_devices(lender, &host, pages, wanted, &mut watch).expect("room for some MiB")
+    measure_devices(lender, &host, pages, spec, &mut watch).expect("room for some MiB")
 }
 
 /// `mm_stat` of a device: original, compressed, used, …, same-filled.
@@ -63,11 +63,11 @@ fn mm_stat(device: u64) -> Vec<u64> {
 #[test]
 fn every_algorithm_of_this_kernel_has_figures_in_every_shape() {
     let (mut lender, pages) = (ZramLender::new(), pages());
-    let wanted = wanted(offered());
-    let bench = run(&mut lender, &pages, &wanted, &mut |_, _| {});
+    let requested = wanted(offered());
+    let bench = run(&mut lender, &pages, &requested, &mut |_, _| {});
     assert_eq!((&bench.failures, bench.stopped, bench.shortened), (&vec![], false, false));
     let rows = bench.rows();
-    assert_eq!(rows.len(), wanted.candidates.len() * 4 * 2 * 2);
+    assert_eq!(rows.len(), requested.candidates.len() * 4 * 2 * 2);
     for row in &rows {
         let figures = &row.figures;
         let shown = format!("{row:?}");
@@ -100,9 +100,9 @@ fn writes_leave_contents_and_the_ratio_is_that_of_mm_stat() {
     let (mut lender, pages) = (ZramLender::new(), pages());
     let candidate = offered().pop().expect("an algorithm");
     let directions = vec![Direction::Write];
-    let wanted = BlockSpec { directions, references: false, ..wanted(vec![candidate]) };
+    let spec = BlockSpec { directions, references: false, ..wanted(vec![candidate]) };
     let mut looking = Looking { lender: &mut lender, pages: &pages, stat: Vec::new() };
-    let bench = run(&mut looking, &pages, &wanted, &mut |_, _| {});
+    let bench = run(&mut looking, &pages, &spec, &mut |_, _| {});
     assert!(bench.rows().iter().all(|row| row.figures.requests > 0));
     let Entrant::Algorithm { filled, .. } = &bench.entrants[0] else { panic!("one algorithm") };
     let [original, compressed, _, _, _, same, ..] = looking.stat[..] else { panic!("columns") };
@@ -143,9 +143,9 @@ fn a_device_that_fails_in_the_middle_ends_with_a_reason_and_the_rest_comes() {
     let refused = Candidate { algorithm: "no-such".to_owned(), level: None };
     candidates.insert(1, refused);
     let out = lender.out.clone();
-    let wanted = wanted(candidates.clone());
+    let requested = wanted(candidates.clone());
     let mut disturbed = false;
-    let bench = run(&mut lender, &pages, &wanted, &mut |step, _| {
+    let bench = run(&mut lender, &pages, &requested, &mut |step, _| {
         // in the second round that counts
         if !disturbed && step.total > 0 && step.done > step.total / 2 {
             disturbed = true;
@@ -223,8 +223,8 @@ fn a_disk_is_written_only_where_that_is_asked_for() {
     let mut ways = |disk: Disk| {
         let candidates = offered().into_iter().take(1).collect();
         let blocks = vec![Bytes::new(4096)];
-        let wanted = BlockSpec { disk: Some(disk), blocks, ..wanted(candidates) };
-        let bench = run(&mut lender, &pages, &wanted, &mut |_, _| {});
+        let spec = BlockSpec { disk: Some(disk), blocks, ..wanted(candidates) };
+        let bench = run(&mut lender, &pages, &spec, &mut |_, _| {});
         assert!(bench.failures.is_empty(), "{:?}", bench.failures);
         let references = bench.references();
         let disk = references.iter().filter(|one| one.name.as_str() == "disk");

@@ -95,14 +95,14 @@ fn contents_never_reach_the_disk_that_bench_measures() {
     let disk = Disk::mount(&mut place.loans, &below, 640);
     let (pid, on) = (target.pid().to_string(), disk.folder.display().to_string());
     let words = ["bench", "--quick", "--size", "24M", "--pid", &pid, "--disk", &on, "--json"];
-    let said: serde_json::Value = serde_json::from_str(&done(&place, &words)).unwrap();
-    let references = said["references"].as_array().unwrap();
+    let message: serde_json::Value = serde_json::from_str(&done(&place, &words)).unwrap();
+    let references = message["references"].as_array().unwrap();
     let written = |one: &serde_json::Value| {
         one["name"] == "disk" && one["direction"] == "write" && one["p50_ns"].as_f64() > Some(0.0)
     };
     assert!(references.iter().any(written), "{references:?}");
-    let against_the_disk = said["cost_ratios"].as_array().map_or(0, Vec::len);
-    assert_eq!((disk.markers(), against_the_disk > 0), (0, true), "{}", said["not_measured"]);
+    let against_the_disk = message["cost_ratios"].as_array().map_or(0, Vec::len);
+    assert_eq!((disk.markers(), against_the_disk > 0), (0, true), "{}", message["not_measured"]);
 }
 
 /// Where a program may be swapped to another device than ours, its pages could get to that.
@@ -115,15 +115,15 @@ fn contents_never_reach_swap_on_a_disk() {
     place.loans.swap_on(&shown, 100);
     let pid = target.pid().to_string();
     let words = ["bench", "--quick", "--size", "24M", "--pid", &pid, "--allow-shared-swap"];
-    let said = done(&place, &[&words[..], &["--json"]].concat());
-    let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let message = done(&place, &[&words[..], &["--json"]].concat());
+    let message: serde_json::Value = serde_json::from_str(&message).unwrap();
     run("swapoff", &[&shown]);
     run("sync", &[]);
     assert_eq!(markers(&swap), 0);
-    let notes = said["notes"].as_array().unwrap();
-    let told =
+    let notes = message["notes"].as_array().unwrap();
+    let listed =
         |note: &serde_json::Value| note.as_str().is_some_and(|note| note.contains("other swap"));
-    assert!(notes.iter().any(told), "{notes:?}");
+    assert!(notes.iter().any(listed), "{notes:?}");
 }
 
 /// A run that does not outlive its test, in a folder of its own, allowed to dump a core of any size.
@@ -282,20 +282,24 @@ fn a_recording_of_a_recording_is_written_by_root() {
         .to_string();
     let at = |name: &str| place.folder.path().join(name).display().to_string();
     for words in [["-o", &at("x.tar.zst")], ["--folder", &at("x")]] {
-        let told = done(&place, &[&["capture", "--root", &fixture][..], &words].concat());
-        assert!(told.contains("inside") && told.contains("left out"), "{told}");
+        let listed = done(&place, &[&["capture", "--root", &fixture][..], &words].concat());
+        assert!(listed.contains("inside") && listed.contains("left out"), "{listed}");
         let made = std::fs::metadata(words[1]).unwrap();
         assert_eq!((made.uid(), made.mode() & 0o77), (0, 0));
         done(&place, &["status", "--root", words[1]]);
     }
     let mut unnamed = place.command(&["capture", "-q", "--root", &fixture]);
-    let told = unnamed.current_dir(place.folder.path()).output().unwrap();
-    let name = String::from_utf8(told.stdout).unwrap();
+    let listed = unnamed.current_dir(place.folder.path()).output().unwrap();
+    let name = String::from_utf8(listed.stdout).unwrap();
     assert!(name.starts_with("pagewise-") && place.folder.path().join(name.trim()).is_file());
     // what the child refuses is told once, and nothing is made
     let refused = place.output(&["capture", "--root", "/etc/shadow", "-o", &at("no")]);
-    let said = crate::machine::said(&refused);
-    assert_eq!((refused.status.code(), said.matches("pagewise: ").count()), (Some(1), 1), "{said}");
+    let message = crate::machine::said(&refused);
+    assert_eq!(
+        (refused.status.code(), message.matches("pagewise: ").count()),
+        (Some(1), 1),
+        "{message}"
+    );
     assert!(!Path::new(&at("no")).exists());
 }
 

@@ -111,7 +111,7 @@ fn is_honest(what: &str, shares: [f64; 4]) {
 }
 
 fn pids_of(target: &Target) -> Vec<u32> {
-    let children = target.said.split(' ').map(|pid| pid.parse().expect("a process id"));
+    let children = target.message.split(' ').map(|pid| pid.parse().expect("a process id"));
     std::iter::once(target.pid()).chain(children).collect()
 }
 

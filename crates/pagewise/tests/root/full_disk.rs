@@ -42,15 +42,15 @@ fn fill(disk: &Path) -> PathBuf {
 
 /// What, why, state and next.
 fn assert_told(ended: &Output, what: &str) {
-    let said = said(ended);
-    assert_eq!(ended.status.code(), Some(1), "{said}");
+    let message = said(ended);
+    assert_eq!(ended.status.code(), Some(1), "{message}");
     for word in [
         what,
         "No space left on device",
         "the unfinished file was removed",
         "\n  next   free some space",
     ] {
-        assert!(said.contains(word), "{word}: {said}");
+        assert!(message.contains(word), "{word}: {message}");
     }
 }
 
@@ -157,10 +157,13 @@ fn without_room_for_a_journal_nothing_is_lent() {
     fs::create_dir(&state).unwrap();
     fill(&disk);
     let ended = trial(&place, &state).output().unwrap();
-    let said = said(&ended);
-    assert_eq!((ended.status.code(), read(KNOB)), (Some(1), before), "{said}");
-    assert!(said.contains(".journal") && said.contains("No space left on device"), "{said}");
-    assert!(said.contains("next   free some space on its disk"), "{said}");
+    let message = said(&ended);
+    assert_eq!((ended.status.code(), read(KNOB)), (Some(1), before), "{message}");
+    assert!(
+        message.contains(".journal") && message.contains("No space left on device"),
+        "{message}"
+    );
+    assert!(message.contains("next   free some space on its disk"), "{message}");
     assert_eq!(journals(&state), 0);
 }
 
@@ -178,8 +181,8 @@ fn undo_works_on_a_full_disk() {
     child.wait().unwrap();
     let filler = fill(&disk);
     let undo = place.command(&["undo"]).env("PAGEWISE_STATE", &state).output().unwrap();
-    let told = String::from_utf8_lossy(&undo.stdout).into_owned();
-    assert!(undo.status.success() && told.contains(": put back"), "{told}{}", said(&undo));
-    assert_eq!((read(KNOB), journals(&state)), (before, 0), "{told}");
+    let listed = String::from_utf8_lossy(&undo.stdout).into_owned();
+    assert!(undo.status.success() && listed.contains(": put back"), "{listed}{}", said(&undo));
+    assert_eq!((read(KNOB), journals(&state)), (before, 0), "{listed}");
     assert!(filler.exists());
 }

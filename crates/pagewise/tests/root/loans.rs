@@ -59,15 +59,15 @@ impl Place {
     /// One that has taken everything and waits.
     fn borrower(&self, loans: &[&str]) -> Borrower {
         let mut child = self.borrow(&[&["once"], loans].concat()).spawn().unwrap();
-        let mut told = Vec::new();
+        let mut lines = Vec::new();
         let out = child.stdout.take().unwrap();
         for line in BufReader::new(out).lines().map_while(Result::ok) {
             if line == "ready" {
-                return Borrower { child, told };
+                return Borrower { child, lines };
             }
-            told.push(line);
+            lines.push(line);
         }
-        panic!("not ready, {}: {told:?}", child.wait().unwrap());
+        panic!("not ready, {}: {lines:?}", child.wait().unwrap());
     }
 
     /// One that comes to its end by itself.
@@ -115,14 +115,14 @@ impl Place {
 
 struct Borrower {
     child: Child,
-    told: Vec<String>,
+    lines: Vec<String>,
 }
 
 impl Borrower {
     /// What it said of the newest loan of that kind.
     fn place(&self, kind: &str) -> String {
-        let said = self.told.iter().rev().find_map(|line| line.strip_prefix(kind));
-        said.unwrap_or_else(|| panic!("no {kind} in {:?}", self.told)).trim().to_owned()
+        let message = self.lines.iter().rev().find_map(|line| line.strip_prefix(kind));
+        message.unwrap_or_else(|| panic!("no {kind} in {:?}", self.lines)).trim().to_owned()
     }
 
     fn finish(mut self) {
@@ -346,14 +346,14 @@ fn undo_puts_back_what_a_journal_on_a_read_only_disk_names() {
     crate::machine::run("mount", &["-o", "remount,ro", &shown]);
 
     let undo = place.undo(&[]);
-    let told = String::from_utf8_lossy(&undo.stdout).into_owned();
-    assert_eq!(Machine::now(), before, "{told}{}", said(&undo));
+    let listed = String::from_utf8_lossy(&undo.stdout).into_owned();
+    assert_eq!(Machine::now(), before, "{listed}{}", said(&undo));
     assert!(
-        undo.status.success() && told.matches(": put back").count() == 4,
-        "{told}{}",
+        undo.status.success() && listed.matches(": put back").count() == 4,
+        "{listed}{}",
         said(&undo)
     );
-    assert!(told.contains("could not be noted") && told.contains("ead-only"), "{told}");
+    assert!(listed.contains("could not be noted") && listed.contains("ead-only"), "{listed}");
     assert_eq!(place.journals(), 1);
     crate::machine::run("mount", &["-o", "remount,rw", &shown]);
     assert!(place.undone().iter().all(|(_, how)| how == "gone"));
@@ -369,9 +369,9 @@ fn a_journal_of_another_user_is_not_believed() {
     let journal = names.find(|path| path.extension().is_some_and(|it| it == "journal")).unwrap();
     std::os::unix::fs::chown(&journal, Some(12_345), None).unwrap();
     let undo = place.undo(&[]);
-    let told = String::from_utf8_lossy(&undo.stdout).into_owned();
-    assert_eq!((undo.status.code(), place.journals()), (Some(1), 1), "{told}");
-    assert!(told.contains("belongs to user 12345"), "{told}");
+    let listed = String::from_utf8_lossy(&undo.stdout).into_owned();
+    assert_eq!((undo.status.code(), place.journals()), (Some(1), 1), "{listed}");
+    assert!(listed.contains("belongs to user 12345"), "{listed}");
     assert_eq!(crate::machine::read(KNOBS[0].1), "499");
     std::os::unix::fs::chown(&journal, Some(0), None).unwrap();
     assert!(place.undo(&[]).status.success());
@@ -388,10 +388,11 @@ fn a_journal_that_cannot_grow_ends_the_run_and_all_goes_back() {
     std::fs::create_dir(&state).unwrap();
     loans.promise(&format!("umount '{shown}'"));
     crate::machine::run("mount", &["-t", "tmpfs", "-o", "mode=700,size=8k", "none", &shown]);
-    let wanted = [&["vm.extfrag_threshold=499", "zram:lz4", "swap"][..], &["group"; 20]].concat();
-    let ended = place.borrowed(&wanted);
-    let told = String::from_utf8_lossy(&ended.stdout).into_owned();
-    assert!(!ended.status.success() && told.contains("zram /dev/"), "{told}{}", said(&ended));
+    let requested =
+        [&["vm.extfrag_threshold=499", "zram:lz4", "swap"][..], &["group"; 20]].concat();
+    let ended = place.borrowed(&requested);
+    let listed = String::from_utf8_lossy(&ended.stdout).into_owned();
+    assert!(!ended.status.success() && listed.contains("zram /dev/"), "{listed}{}", said(&ended));
     assert!(said(&ended).contains("No space left on device"), "{}", said(&ended));
     place.assert_nothing_left(&before);
 }
@@ -413,14 +414,14 @@ fn journals_below_a_folder_of_somebody_else_are_not_believed() {
         undo.arg("undo").env("PAGEWISE_STATE", &path);
         undo.env("PAGEWISE_LOCK", place.folder.path().join("run"));
         let undo = undo.output().unwrap();
-        let told = said(&undo);
-        assert_eq!((undo.status.code(), undo.stdout.as_slice()), (Some(1), &b""[..]), "{told}");
+        let listed = said(&undo);
+        assert_eq!((undo.status.code(), undo.stdout.as_slice()), (Some(1), &b""[..]), "{listed}");
         for word in [
             "theirs cannot hold the journals",
             "belongs to user 12345",
             "next   let PAGEWISE_STATE name",
         ] {
-            assert!(told.contains(word), "{word}: {told}");
+            assert!(listed.contains(word), "{word}: {listed}");
         }
         assert_eq!(crate::machine::read(KNOBS[0].1), "499");
     }
@@ -440,13 +441,13 @@ fn a_knob_that_somebody_else_changed_stays_and_is_told_until_undo_was_asked() {
     borrower.kill();
 
     let next_start = place.borrowed(&["zram"]);
-    let told = String::from_utf8_lossy(&next_start.stdout).into_owned();
-    assert!(told.contains("Conflict") && told.contains("498"), "{told}");
+    let listed = String::from_utf8_lossy(&next_start.stdout).into_owned();
+    assert!(listed.contains("Conflict") && listed.contains("498"), "{listed}");
     assert_eq!((crate::machine::read(knob).as_str(), place.journals()), ("498", 1));
 
     let undo = place.undo(&[]);
-    let told = String::from_utf8_lossy(&undo.stdout).into_owned();
-    assert!(undo.status.success() && told.contains("somebody has set 498 since"), "{told}");
+    let listed = String::from_utf8_lossy(&undo.stdout).into_owned();
+    assert!(undo.status.success() && listed.contains("somebody has set 498 since"), "{listed}");
     assert_eq!((crate::machine::read(knob).as_str(), place.journals()), ("498", 0));
     assert_eq!(place.undone(), []);
 }
@@ -484,13 +485,16 @@ fn killed_at_random_moments_nothing_is_left() {
         let seed_word = u64::to_string(&seed);
         let arguments = [&["ever", &seed_word], &loans[..], &more[..]].concat();
         let mut child = place.borrow(&arguments).spawn().unwrap();
-        let mut told = BufReader::new(child.stdout.take().unwrap());
+        let mut listed = BufReader::new(child.stdout.take().unwrap());
         // every second one from its first loan on, also where the machine is slow to start it
         if seed % 2 == 0 {
             let mut line = String::new();
             while !line.starts_with("taken ") {
                 line.clear();
-                assert!(told.read_line(&mut line).unwrap() > 0, "it ended before it took anything");
+                assert!(
+                    listed.read_line(&mut line).unwrap() > 0,
+                    "it ended before it took anything"
+                );
             }
         }
         // a golden ratio's steps spread the moments evenly

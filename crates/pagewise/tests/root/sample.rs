@@ -166,7 +166,7 @@ fn shared_memory_and_private_memory_stay_what_they_are() {
 #[test]
 fn forked_memory_of_several_processes_is_shown_once() {
     let target = Target::start("fork 16");
-    let child = target.said.parse().expect("a process id");
+    let child = target.message.parse().expect("a process id");
     let both = Source::Processes(vec![target.pid(), child]);
     let (_, sample) = looked(&both, Choice::Exact);
     assert_eq!((sample.parts.len(), sample.sharing), (2, Sharing::ByFrame));

@@ -34,10 +34,10 @@ fn zram_stores_what_scan_says() {
             write(&format!("/sys/block/zram{id}/comp_algorithm"), algorithm.name());
             write(&format!("/sys/block/zram{id}/disksize"), "64M");
             let arguments = [&id.to_string(), path.to_str().unwrap(), "3"];
-            let said = Said::read(&run(tool.to_str().unwrap(), &arguments));
-            let apart = apart(image, Kernel::named("7.2").unwrap(), algorithm, &said);
+            let message = Said::read(&run(tool.to_str().unwrap(), &arguments));
+            let apart = apart(image, Kernel::named("7.2").unwrap(), algorithm, &message);
             compared.add(&format!("here | {algorithm} | {name}"), &apart, within);
-            for worn in said.worn {
+            for worn in message.worn {
                 assert!(worn <= apart.worn, "{algorithm}, {name}: {worn} after wear, {apart:?}");
             }
         }

@@ -21,10 +21,10 @@ fn who_does_not_answer_is_left_behind_and_said() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = String::new();
+    let mut output = String::new();
     let mut answers = BufReader::new(server.stdout.take().unwrap());
-    answers.read_line(&mut said).unwrap();
-    let stuck: u32 = said.trim().parse().expect(&said);
+    answers.read_line(&mut output).unwrap();
+    let stuck: u32 = output.trim().parse().expect(&output);
     let (stuck, other) = (stuck.to_string(), Target::start("hold 1"));
 
     let alone = pagewise(&["scan", "--pid", &stuck]);
@@ -43,5 +43,5 @@ fn who_does_not_answer_is_left_behind_and_said() {
 
     drop(server.stdin.take());
     server.wait().unwrap();
-    answers.read_to_string(&mut said).unwrap();
+    answers.read_to_string(&mut output).unwrap();
 }

@@ -58,25 +58,25 @@ impl Run {
         command.arg(format!("image={}", image.display()));
         command.arg(format!("tokens={}", tokens.path().display())).args(arguments);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let told = BufReader::new(child.stderr.take().unwrap());
-        Self { child, told, _tokens: tokens }
+        let listed = BufReader::new(child.stderr.take().unwrap());
+        Self { child, told: listed, _tokens: tokens }
     }
 
     /// Waits until so many measurements were made.
     fn until(&mut self, done: u32) {
-        let wanted = format!("{done} of ");
+        let requested = format!("{done} of ");
         let mut line = String::new();
-        while !line.starts_with(&wanted) {
+        while !line.starts_with(&requested) {
             line.clear();
             assert!(self.told.read_line(&mut line).unwrap() > 0, "it ended before {done}");
         }
     }
 
     fn finish(mut self) -> Value {
-        let mut told = String::new();
-        self.told.read_to_string(&mut told).unwrap();
+        let mut listed = String::new();
+        self.told.read_to_string(&mut listed).unwrap();
         let output = self.child.wait_with_output().unwrap();
-        assert!(output.status.success(), "{}: {told}", output.status);
+        assert!(output.status.success(), "{}: {listed}", output.status);
         serde_json::from_slice(&output.stdout).unwrap()
     }
 

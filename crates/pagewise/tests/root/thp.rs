@@ -66,8 +66,8 @@ fn the_budget_holds_where_blocks_have_gaps() {
 #[test]
 fn a_dry_run_changes_nothing_and_says_what_would_be() {
     let held = Held::start("map 32 1 1");
-    let told = collapse(held.pid(), &["--dry-run"]);
-    assert_eq!((number(&told, "/would_collapse"), number(&told, "/collapsed")), (16, 0));
+    let listed = collapse(held.pid(), &["--dry-run"]);
+    assert_eq!((number(&listed, "/would_collapse"), number(&listed, "/collapsed")), (16, 0));
     assert_eq!(held.huge(), 0);
 }
 
@@ -238,8 +238,8 @@ fn whose_memory_cannot_be_collapsed_is_told_why() {
     let pid = other.pid().to_string();
     let mut command = pagewise(&["thp", "collapse", "--pid", &pid]);
     let ended = command.uid(65534).gid(65534).output().expect("it runs as nobody");
-    let told = String::from_utf8_lossy(&ended.stderr);
-    assert!(told.contains("not allowed") && told.contains("run as root"), "{told}");
+    let listed = String::from_utf8_lossy(&ended.stderr);
+    assert!(listed.contains("not allowed") && listed.contains("run as root"), "{listed}");
     assert_eq!(other.huge(), 0);
 }
 
@@ -300,8 +300,8 @@ fn run_makes_glibc_ask_and_hands_on_how_it_ended() {
     let (mut on, mut off) = (on, started("--off"));
     on.wait_until("huge", |on| huge(on) > 48 * 1024);
     off.wait_until("checked", |_| {
-        let told = std::fs::read_to_string(folder.path().join("--off")).expect("a file");
-        told.contains(" 0 % of ") && told.contains("after 1 s")
+        let listed = std::fs::read_to_string(folder.path().join("--off")).expect("a file");
+        listed.contains(" 0 % of ") && listed.contains("after 1 s")
     });
     assert_eq!(huge(&off), 0);
     let script = run(&["thp", "run", "--", "sh", "-c", "exit 42"]);

@@ -63,8 +63,8 @@ fn swappiness_of_a_command_in_a_limited_cgroup() {
         assert!(values["peak-memory"].as_f64().unwrap() <= f64::from(12 << 20), "{run}");
         assert!(values["refaults"].as_f64().unwrap() > 0.0, "32 MiB do not fit: {run}");
         // its own reclaim is counted by a cgroup of version 2 and else by nobody
-        let told = values["scanned"].as_f64();
-        assert!(told.is_none_or(|scanned| scanned > 0.0), "{run}");
+        let listed = values["scanned"].as_f64();
+        assert!(listed.is_none_or(|scanned| scanned > 0.0), "{run}");
     }
 }
 
@@ -116,7 +116,7 @@ impl Place {
         std::fs::create_dir_all(&state).unwrap();
         let mut loans = HostLoans::open_in(&state, false).unwrap();
         let (stop, mut heard) = (AtomicBool::new(false), |_: ExperimentEvent<'_>| {});
-        let mut control = Control { stop: &stop, heard: &mut heard };
+        let mut control = Control { stop: &stop, listener: &mut heard };
         let ExperimentRuns { runs, trouble } =
             conduct(experiment, Some(&mut loans.session), &mut control);
         assert_eq!(loans.end(), Vec::<String>::new(), "all went back as it came");
@@ -362,8 +362,8 @@ fn a_setting_that_this_kernel_lacks_is_refused_with_the_reason() {
     let name = missing.expect("no kernel has all settings, new ones and removed ones").name;
     let ended = place.output(&["trial", "--b", &format!("{name}=1"), "--", "true"]);
     assert_eq!(ended.status.code(), Some(1));
-    let said = said(&ended);
-    assert!(said.contains("arm b cannot be tried here") && said.contains(name), "{said}");
+    let message = said(&ended);
+    assert!(message.contains("arm b cannot be tried here") && message.contains(name), "{message}");
 }
 
 #[test]

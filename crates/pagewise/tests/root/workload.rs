@@ -66,12 +66,12 @@ fn coldpages_judges_what_the_kernel_evicted() {
     let small = ["coldpages", "data=40M", "library=8M", "stream=16M", "operations=150000"];
     for sharers in [&[][..], &["sharers=8", "write_share=0"]] {
         let before = swapped_out();
-        let said = short.answer(&[&small[..], sharers, &["contents=random:100"]].concat());
-        let precision = said.values["precision"];
-        assert!(precision > 0.0 && precision <= 1.0, "{said:?}");
-        assert!(said.values["cold-kept"] <= 4096.0, "{said:?}");
-        assert_eq!(said.values["operations"], 150_000.0);
-        assert!(swapped_out() > before + 100, "{said:?}");
+        let message = short.answer(&[&small[..], sharers, &["contents=random:100"]].concat());
+        let precision = message.values["precision"];
+        assert!(precision > 0.0 && precision <= 1.0, "{message:?}");
+        assert!(message.values["cold-kept"] <= 4096.0, "{message:?}");
+        assert_eq!(message.values["operations"], 150_000.0);
+        assert!(swapped_out() > before + 100, "{message:?}");
     }
 }
 
@@ -81,9 +81,9 @@ fn swap_goes_on_where_its_data_does_not_fit() {
     let small = ["swap", "data=48M", "code=12M", "window=4M", "step=4M", "iterations=24"];
     for shared in ["shared=false", "shared=true"] {
         let before = swapped_out();
-        let said = short.answer(&[&small[..], &[shared, "seconds=600"]].concat());
-        assert_eq!(said.values["operations"], 24.0 * 1024.0);
-        assert!(swapped_out() > before + 1000, "{said:?}");
+        let message = short.answer(&[&small[..], &[shared, "seconds=600"]].concat());
+        assert_eq!(message.values["operations"], 24.0 * 1024.0);
+        assert!(swapped_out() > before + 1000, "{message:?}");
     }
 }
 

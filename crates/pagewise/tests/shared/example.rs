@@ -14,11 +14,11 @@ pub(crate) fn example(name: &str) -> PathBuf {
 /// Options of `pagewise lab guest` that put it there as `/name`.
 pub(crate) fn into_guest(name: &str) -> Vec<String> {
     let program = example(name);
-    let told = Command::new("ldd").arg(&program).output().unwrap();
-    let told = String::from_utf8(told.stdout).unwrap();
+    let listed = Command::new("ldd").arg(&program).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
     let path_in =
         |line: &str| line.split_whitespace().find(|word| word.starts_with('/')).map(str::to_owned);
-    let libraries = told.lines().filter_map(path_in).map(|path| format!("{path}:{path}"));
+    let libraries = listed.lines().filter_map(path_in).map(|path| format!("{path}:{path}"));
     let files = libraries.chain([format!("{}:/{name}", program.display())]);
     files.flat_map(|file| ["--file".to_owned(), file]).collect()
 }

@@ -9,7 +9,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::{GRID, INK, PAPER, REST, Role, styled};
-use crate::told;
+use crate::phrases;
 
 const WIDTH: u32 = 860;
 pub(super) const HEIGHT: u32 = 320;
@@ -166,7 +166,7 @@ pub(super) fn round(value: f64) -> String {
 
 /// A round time.
 pub(super) fn moment(seconds: f64) -> String {
-    told::seconds(seconds).replace(".00 ", " ").replace(".0 ", " ")
+    phrases::seconds(seconds).replace(".00 ", " ").replace(".0 ", " ")
 }
 
 /// From the least to the largest, and some room around.

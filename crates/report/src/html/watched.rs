@@ -4,7 +4,7 @@
 use super::{escaped, page};
 use crate::text::header::machine;
 use crate::watched::{Phase, is_counted, phases};
-use crate::{WatchReport, chart, told};
+use crate::{WatchReport, chart, phrases};
 
 /// What a reader may keep.
 pub fn watched(watched: &WatchReport<'_>) -> String {
@@ -37,7 +37,7 @@ fn summary(watched: &WatchReport<'_>) -> String {
          was {} before and {} at most, {} were allowed. It ended: {}.",
         collapse.collapsed,
         collapse.passes,
-        told::seconds(collapse.cpu_seconds),
+        phrases::seconds(collapse.cpu_seconds),
         collapse.growth,
         collapse.memory_before,
         collapse.memory_peak,
@@ -91,7 +91,7 @@ fn row(phase: &Phase<'_>, is_first: bool) -> String {
 
 /// A request takes so little that two digits behind the point count.
 fn time(seconds: f64) -> String {
-    if seconds < 1e-4 { format!("{:.2} µs", seconds * 1e6) } else { told::seconds(seconds) }
+    if seconds < 1e-4 { format!("{:.2} µs", seconds * 1e6) } else { phrases::seconds(seconds) }
 }
 
 #[cfg(test)]

@@ -60,9 +60,9 @@ fn by_remedy(capabilities: &[Capability], pick: Pick) -> Vec<String> {
             None => remedies.push((remedy, vec![capability.feature])),
         }
     }
-    let told = |(remedy, features): (String, Vec<&str>)| match remedy.as_str() {
+    let describe = |(remedy, features): (String, Vec<&str>)| match remedy.as_str() {
         "" => features.join(", "),
         remedy => format!("{} ({remedy})", features.join(", ")),
     };
-    remedies.into_iter().map(told).collect()
+    remedies.into_iter().map(describe).collect()
 }

@@ -5,14 +5,14 @@ use pagewise_model::{Agreement, Replicated, Trial, TrialMetric};
 
 use super::kit::{Line, Page, Role};
 use super::table::{Cell, Column, Table};
-use crate::told;
+use crate::phrases;
 
 pub(super) fn print(page: &mut Page, (first, second): (&Trial, &Trial), metrics: &[Replicated]) {
     for (word, trial) in [("first ", first), ("second", second)] {
         let line = Line::default()
             .span(Role::Strong, format!("{word}  "))
-            .plain(format!("{} on {}: ", told::arms(trial), told::command(trial)))
-            .span(Role::Strong, told::verdict(trial.verdict))
+            .plain(format!("{} on {}: ", phrases::arms(trial), phrases::command(trial)))
+            .span(Role::Strong, phrases::verdict(trial.verdict))
             .plain(format!(" ({} pairs)", trial.pairs));
         page.line(&line);
     }
@@ -34,9 +34,9 @@ pub(super) fn print(page: &mut Page, (first, second): (&Trial, &Trial), metrics:
 }
 
 fn row(metric: &Replicated) -> Vec<Cell> {
-    let change = |it: &TrialMetric| Cell::from(it.b_per_a.map(told::change).unwrap_or_default());
+    let change = |it: &TrialMetric| Cell::from(it.b_per_a.map(phrases::change).unwrap_or_default());
     let interval =
-        |it: &TrialMetric| Cell::from(it.interval.map(told::interval).unwrap_or_default());
+        |it: &TrialMetric| Cell::from(it.interval.map(phrases::interval).unwrap_or_default());
     let (role, word) = match metric.agreement {
         Agreement::Agree => (Role::Good, "agree"),
         Agreement::Differ => (Role::Warning, "differ"),

@@ -391,14 +391,14 @@ impl Page {
             indent + end.width() + beside.width() <= self.width
         };
         let end = lines.last_mut().zip(beside).filter(|(end, beside)| fits(end, beside));
-        let told = end.map(|(end, beside)| end.push_str(&beside)).is_some();
+        let listed = end.map(|(end, beside)| end.push_str(&beside)).is_some();
         let mut head = start.pad_to(indent);
         for text in lines {
             self.line(&head.span(Role::Command, text));
             head = Line::indented(indent);
         }
         for text in wrap(
-            comment.filter(|_| !told).unwrap_or_default(),
+            comment.filter(|_| !listed).unwrap_or_default(),
             self.width.saturating_sub(indent + 2),
         ) {
             if !text.is_empty() {

@@ -6,13 +6,13 @@ use pagewise_model::{SelfTest, SelfTestMetric};
 use super::kit::{Line, Page, Role};
 use super::table::{Cell, Column, Table};
 use super::words::plural;
-use crate::told;
+use crate::phrases;
 
 pub(super) fn print(page: &mut Page, found: &SelfTest) {
     let items = vec![
         plural(found.trials.into(), "trial"),
         format!("{} pairs each", found.pairs),
-        told::duration(found.seconds),
+        phrases::duration(found.seconds),
     ];
     let start = Line::default().span(Role::Strong, "selftest: A against A, where nothing differs");
     page.hang_items(start, 2, &items);
@@ -43,7 +43,8 @@ fn metrics(page: &mut Page, metrics: &[SelfTestMetric]) {
     ];
     let mut table = Table::new(2, columns);
     for metric in metrics {
-        let effect = |effect: Option<f64>| Cell::from(effect.map(told::effect).unwrap_or_default());
+        let effect =
+            |effect: Option<f64>| Cell::from(effect.map(phrases::effect).unwrap_or_default());
         table.row(vec![
             metric.name.clone().into(),
             metric.false_alarms.to_string().into(),
@@ -56,13 +57,13 @@ fn metrics(page: &mut Page, metrics: &[SelfTestMetric]) {
 }
 
 fn noise(page: &mut Page, found: &SelfTest) {
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     let mut processors = |who: &str, count: Option<f64>| {
-        said.extend(count.map(|count| format!("{who} {count:.2} processors")));
+        output.extend(count.map(|count| format!("{who} {count:.2} processors")));
     };
     processors("others used", found.noise.others_processors);
     processors("the host of this virtual machine kept", found.noise.stolen_processors);
-    if !said.is_empty() {
-        page.prose(2, Role::Quiet, &format!("Meanwhile {}.", said.join(", ")));
+    if !output.is_empty() {
+        page.prose(2, Role::Quiet, &format!("Meanwhile {}.", output.join(", ")));
     }
 }

@@ -86,8 +86,8 @@ fn differences(knobs: &[KnobReading]) -> Vec<Difference<'_>> {
             }),
         }
     }
-    let told = all.iter().any(|difference| difference.name == POOLS);
-    all.retain(|difference| !(told && AGAIN.contains(&difference.name)));
+    let listed = all.iter().any(|difference| difference.name == POOLS);
+    all.retain(|difference| !(listed && AGAIN.contains(&difference.name)));
     all
 }
 

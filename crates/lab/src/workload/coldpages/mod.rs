@@ -12,22 +12,22 @@
 //!
 //! Its own memory is about 6 MiB, the program included, and 40 bytes for each page of the three.
 
-mod look;
+mod residency;
 
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use look::ResidencySamples;
 use pagewise_region::{Advice, Region, Sleeper};
+use residency::ResidencySamples;
 use rustix::param::page_size;
 
 use super::error::{Error, ErrorContext};
 use super::pace::Pace;
+use super::progress::{Progress, part};
 use super::record::Record;
 use super::store::{self, MappedStore};
 use super::swap::nanoseconds;
-use super::told::{Told, part};
 use super::zipf::Zipf;
 use super::{ColdPages, WorkloadSummary, check};
 
@@ -37,17 +37,20 @@ const SLICES: u64 = 160;
 const LOOK_EVERY: u64 = 10;
 
 /// Does it. The process must have one thread where it has sharers.
-pub(super) fn run(wanted: &ColdPages, told: &mut Told<'_>) -> Result<WorkloadSummary, Error> {
-    check::coldpages(wanted)?;
-    let mut sets = Sets::new(wanted, told)?;
+pub(super) fn run(
+    settings: &ColdPages,
+    progress: &mut Progress<'_>,
+) -> Result<WorkloadSummary, Error> {
+    check::coldpages(settings)?;
+    let mut sets = Sets::new(settings, progress)?;
     let fork = || Sleeper::fork().about(|| "fork".to_owned());
-    let _sharers = (1..wanted.sharers).map(|_| fork()).collect::<Result<Vec<_>, _>>()?;
-    let end = Instant::now() + Duration::from_secs_f64(wanted.seconds);
+    let _sharers = (1..settings.sharers).map(|_| fork()).collect::<Result<Vec<_>, _>>()?;
+    let end = Instant::now() + Duration::from_secs_f64(settings.seconds);
     let (mut record, mut looks) = (Record::new(), ResidencySamples::default());
     let mut operations = 0;
     for slice in 1..=SLICES {
-        told("touching", part_of(operations, wanted));
-        let upto = slice_end(slice, wanted.operations);
+        progress("touching", part_of(operations, settings));
+        let upto = slice_end(slice, settings.operations);
         let began = Instant::now();
         let done = sets.touch(upto - operations, &mut record, end)?;
         operations += done;
@@ -72,9 +75,9 @@ fn slice_end(slice: u64, operations: u64) -> u64 {
     u64::try_from(all).unwrap_or(operations)
 }
 
-fn part_of(done: u64, wanted: &ColdPages) -> f64 {
+fn part_of(done: u64, settings: &ColdPages) -> f64 {
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    part(number(done), number(wanted.operations))
+    part(number(done), number(settings.operations))
 }
 
 /// Pages that are wanted by a zipf distribution, in no order.
@@ -125,31 +128,31 @@ struct Sets {
 }
 
 impl Sets {
-    fn new(wanted: &ColdPages, told: &mut Told<'_>) -> Result<Self, Error> {
-        let mut rng = Rng::with_seed(wanted.seed);
+    fn new(settings: &ColdPages, progress: &mut Progress<'_>) -> Result<Self, Error> {
+        let mut rng = Rng::with_seed(settings.seed);
         let pages = |key, size| check::pages(key, size);
-        let library_pages = pages("library", wanted.library)?;
-        let stream_pages = pages("stream", wanted.stream)?;
-        let data_pages = pages("data", wanted.data)?;
-        let library = MappedStore::new(library_pages, wanted.seed, told)?;
+        let library_pages = pages("library", settings.library)?;
+        let stream_pages = pages("stream", settings.stream)?;
+        let data_pages = pages("data", settings.data)?;
+        let library = MappedStore::new(library_pages, settings.seed, progress)?;
         library.map.advise(Advice::Random).about(|| "MADV_RANDOM".to_owned())?;
-        let stream = MappedStore::new(stream_pages, wanted.seed.wrapping_add(1), told)?;
+        let stream = MappedStore::new(stream_pages, settings.seed.wrapping_add(1), progress)?;
         rustix::fs::fadvise(&stream.file, 0, None, rustix::fs::Advice::Random)
             .about(|| "POSIX_FADV_RANDOM".to_owned())?;
-        let contents = check::contents(&wanted.contents)?;
+        let contents = check::contents(&settings.contents)?;
         Ok(Self {
-            data: store::memory(data_pages, false, &contents, wanted.seed, told)?,
-            data_hot: ZipfPages::new(data_pages, wanted.exponent, &mut rng),
-            write_share: wanted.write_share,
+            data: store::memory(data_pages, false, &contents, settings.seed, progress)?,
+            data_hot: ZipfPages::new(data_pages, settings.exponent, &mut rng),
+            write_share: settings.write_share,
             library,
-            library_hot: ZipfPages::new(library_pages, wanted.exponent, &mut rng),
+            library_hot: ZipfPages::new(library_pages, settings.exponent, &mut rng),
             library_seen: vec![false; library_pages],
-            library_rate: wanted.library_per_data,
+            library_rate: settings.library_per_data,
             library_pace: Pace::default(),
             stream,
             stream_pages,
             stream_read: 0,
-            stream_rate: wanted.stream_per_data,
+            stream_rate: settings.stream_per_data,
             stream_pace: Pace::default(),
             buffer: vec![0; page_size()],
             rng,
@@ -213,13 +216,13 @@ mod tests {
 
     #[test]
     fn where_memory_is_enough_nothing_is_chosen() {
-        let said = run(&small(), &mut |_, _| {}).unwrap();
-        assert_eq!(said.values["operations"], 10_000.0);
-        assert!(!said.values.contains_key("precision"), "{said:?}");
+        let summary = run(&small(), &mut |_, _| {}).unwrap();
+        assert_eq!(summary.values["operations"], 10_000.0);
+        assert!(!summary.values.contains_key("precision"), "{summary:?}");
         // 500 pages were read of 256: all of them, once and again
-        let kept = said.values["cold-kept"];
+        let kept = summary.values["cold-kept"];
         assert!((200.0..=256.0).contains(&kept), "{kept}");
-        assert!(said.values["p99"] > 0.0 && said.course.iteration_seconds.len() <= 200);
+        assert!(summary.values["p99"] > 0.0 && summary.course.iteration_seconds.len() <= 200);
     }
 
     #[test]

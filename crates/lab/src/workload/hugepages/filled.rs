@@ -35,10 +35,10 @@ impl Filled {
     }
 
     /// Writes every so many-th page.
-    pub(super) fn fill(&mut self, touch_each: usize, told: &mut dyn FnMut(f64)) {
+    pub(super) fn fill(&mut self, touch_each: usize, progress: &mut dyn FnMut(f64)) {
         let piece = self.pages.div_ceil(MOST).max(1);
         for start in (0..self.pages).step_by(piece) {
-            told(start as f64 / self.pages as f64);
+            progress(start as f64 / self.pages as f64);
             let began = Instant::now();
             let pages =
                 (start..self.pages.min(start + piece)).filter(|page| page % touch_each == 0);

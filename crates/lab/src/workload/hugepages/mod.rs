@@ -21,7 +21,7 @@ use pagewise_observe::coverage;
 use pagewise_region::{Advice, Region};
 
 use super::error::{Error, ErrorContext};
-use super::told::{Told, part};
+use super::progress::{Progress, part};
 use super::{Advise, HugePages, WorkloadSummary, check};
 
 /// Size of a huge page, where the kernel's is another one the nearest that is told.
@@ -32,20 +32,23 @@ const LOOK: Duration = Duration::from_millis(250);
 const ENOUGH: f64 = 0.9;
 
 /// Does it.
-pub(super) fn run(wanted: &HugePages, told: &mut Told<'_>) -> Result<WorkloadSummary, Error> {
-    check::hugepages(wanted)?;
-    let _holes = fragmented(check::pages("fragment", wanted.fragment)?, told)?;
-    let mut neighbour = memory(check::pages("neighbour", wanted.neighbour)?, Advise::Never)?;
+pub(super) fn run(
+    settings: &HugePages,
+    progress: &mut Progress<'_>,
+) -> Result<WorkloadSummary, Error> {
+    check::hugepages(settings)?;
+    let _holes = fragmented(check::pages("fragment", settings.fragment)?, progress)?;
+    let mut neighbour = memory(check::pages("neighbour", settings.neighbour)?, Advise::Never)?;
     neighbour.fill(1, &mut |_| ());
     let before = khugepaged::processor_time();
-    let mut data = memory(check::pages("data", wanted.data)?, wanted.advise)?;
-    let touch_each = usize::try_from(wanted.touch_each).unwrap_or(1);
-    data.fill(touch_each, &mut |share| told("filling", share));
-    if wanted.advise == Advise::After {
+    let mut data = memory(check::pages("data", settings.data)?, settings.advise)?;
+    let touch_each = usize::try_from(settings.touch_each).unwrap_or(1);
+    data.fill(touch_each, &mut |share| progress("filling", share));
+    if settings.advise == Advise::After {
         data.region.advise(Advice::Huge).about(|| "MADV_HUGEPAGE".to_owned())?;
     }
     let mut seen = HugeProgress::begin(&data)?;
-    seen.wait(wanted, &data, told)?;
+    seen.wait(settings, &data, progress)?;
     let mut values = data.values();
     values.extend(seen.values());
     if neighbour.pages > 0 {
@@ -65,7 +68,7 @@ fn memory(pages: usize, advise: Advise) -> Result<Filled, Error> {
 }
 
 /// Small pages with a hole beside each.
-fn fragmented(pages: usize, told: &mut Told<'_>) -> Result<Option<Region>, Error> {
+fn fragmented(pages: usize, progress: &mut Progress<'_>) -> Result<Option<Region>, Error> {
     if pages == 0 {
         return Ok(None);
     }
@@ -74,7 +77,7 @@ fn fragmented(pages: usize, told: &mut Told<'_>) -> Result<Option<Region>, Error
     for page in 0..pages {
         region.write_first(page);
         if page % 4096 == 0 {
-            told("fragmenting", part(page, pages));
+            progress("fragmenting", part(page, pages));
         }
     }
     (0..pages)
@@ -112,13 +115,13 @@ impl HugeProgress {
     /// Until nearly all is huge, or the time is over.
     fn wait(
         &mut self,
-        wanted: &HugePages,
+        settings: &HugePages,
         data: &Filled,
-        told: &mut Told<'_>,
+        progress: &mut Progress<'_>,
     ) -> Result<(), Error> {
-        let time = Duration::from_secs_f64(wanted.seconds);
+        let time = Duration::from_secs_f64(settings.seconds);
         while self.since.is_none() && self.began.elapsed() < time {
-            told("waiting", self.began.elapsed().as_secs_f64() / wanted.seconds);
+            progress("waiting", self.began.elapsed().as_secs_f64() / settings.seconds);
             std::thread::sleep(LOOK.min(time.saturating_sub(self.began.elapsed())));
             self.sample(data)?;
         }
@@ -174,21 +177,21 @@ mod tests {
 
     #[test]
     fn what_is_filled_is_there_and_no_more_is_said_than_is_known() {
-        let wanted = HugePages { advise: Advise::Never, fragment: Size::mib(1), ..small() };
-        let said = run(&wanted, &mut |_, _| {}).unwrap();
-        let values = &said.values;
+        let settings = HugePages { advise: Advise::Never, fragment: Size::mib(1), ..small() };
+        let summary = run(&settings, &mut |_, _| {}).unwrap();
+        let values = &summary.values;
         assert!(values["held"] >= f64::from(8 << 20) && values["start-up"] > 0.0, "{values:?}");
         assert!((0.0..=1.0).contains(&values["coverage"]), "{values:?}");
         assert_eq!(values.contains_key("time-to-coverage"), values["coverage"] >= ENOUGH);
-        let touches: u64 = said.course.latency_ns.iter().map(|(_, count)| count).sum();
+        let touches: u64 = summary.course.latency_ns.iter().map(|(_, count)| count).sum();
         assert_eq!(touches, (8 << 20) / rustix::param::page_size() as u64);
         assert!(values["p50"] <= values["p99"] && values["p99"] <= values["p99.9"]);
     }
 
     #[test]
     fn sparse_memory_is_as_large_as_what_was_written() {
-        let wanted = HugePages { advise: Advise::Never, touch_each: 8, ..small() };
-        let values = run(&wanted, &mut |_, _| {}).unwrap().values;
+        let settings = HugePages { advise: Advise::Never, touch_each: 8, ..small() };
+        let values = run(&settings, &mut |_, _| {}).unwrap().values;
         // with a policy of always a fault makes all of it
         let policy = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
         if !policy.is_ok_and(|policy| policy.contains("[always]")) {

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use fastrand::Rng;
 
 use super::super::Redis;
-use super::super::told::{Told, part};
+use super::super::progress::{Progress, part};
 use crate::contents::Mix;
 
 /// Text that values are cut from.
@@ -20,23 +20,27 @@ const BATCH: usize = 128 << 10;
 const PAGE: usize = 4096;
 
 /// Writes all of them.
-pub(super) fn fill(stream: &mut UnixStream, wanted: &Redis, told: &mut Told<'_>) -> io::Result<()> {
-    let length = usize::try_from(wanted.value_bytes).map_err(io::Error::other)?;
+pub(super) fn fill(
+    stream: &mut UnixStream,
+    settings: &Redis,
+    progress: &mut Progress<'_>,
+) -> io::Result<()> {
+    let length = usize::try_from(settings.value_bytes).map_err(io::Error::other)?;
     let text: Mix = "text:100".parse().map_err(io::Error::other)?;
-    let text = text.pages((TEXT + length).div_ceil(PAGE), PAGE, wanted.seed);
-    let mut rng = Rng::with_seed(wanted.seed);
+    let text = text.pages((TEXT + length).div_ceil(PAGE), PAGE, settings.seed);
+    let mut rng = Rng::with_seed(settings.seed);
     let (mut sent, mut batch) = (Vec::with_capacity(BATCH + length), 0);
-    for record in 0..wanted.records {
+    for record in 0..settings.records {
         let start = rng.usize(0..TEXT);
         set(&mut sent, record, &text[start..start + length])?;
         batch += 1;
-        if sent.len() >= BATCH || record + 1 == wanted.records {
+        if sent.len() >= BATCH || record + 1 == settings.records {
             stream.write_all(&sent)?;
             answered(stream, batch)?;
             sent.clear();
             batch = 0;
             let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-            told("filling redis", part(number(record), number(wanted.records)));
+            progress("filling redis", part(number(record), number(settings.records)));
         }
     }
     Ok(())
@@ -52,9 +56,9 @@ fn set(to: &mut Vec<u8>, record: u64, value: &[u8]) -> io::Result<()> {
 /// Reads so many times that all is well.
 fn answered(stream: &mut impl Read, times: usize) -> io::Result<()> {
     const WELL: &[u8] = b"+OK\r\n";
-    let mut said = vec![0; WELL.len() * times];
-    for start in (0..said.len()).step_by(WELL.len()) {
-        let one = &mut said[start..start + WELL.len()];
+    let mut output = vec![0; WELL.len() * times];
+    for start in (0..output.len()).step_by(WELL.len()) {
+        let one = &mut output[start..start + WELL.len()];
         stream.read_exact(one)?;
         if one != WELL {
             let mut more = [0; 200];

@@ -32,7 +32,7 @@ use pagewise_model::Course;
 use server::{Server, TICK};
 
 use super::error::{Error, ErrorContext};
-use super::told::Told;
+use super::progress::Progress;
 use super::{Redis, WorkloadSummary, check};
 
 const BENCHMARK: &str = "redis-benchmark";
@@ -40,18 +40,18 @@ const BENCHMARK: &str = "redis-benchmark";
 const HUGE_PAGE: u64 = 2 << 20;
 
 /// Does it.
-pub(super) fn run(wanted: &Redis, told: &mut Told<'_>) -> Result<WorkloadSummary, Error> {
-    check::redis(wanted)?;
+pub(super) fn run(settings: &Redis, progress: &mut Progress<'_>) -> Result<WorkloadSummary, Error> {
+    check::redis(settings)?;
     let benchmark = find(BENCHMARK, "redis-tools").map_err(Error::Program)?;
-    let end = Instant::now() + Duration::from_secs_f64(wanted.seconds);
-    let mut server = Server::start(wanted.thp, end)?;
-    filled(&mut server, wanted, end, told)?;
-    let seed = knows_seed(&benchmark).then_some(wanted.seed);
+    let end = Instant::now() + Duration::from_secs_f64(settings.seconds);
+    let mut server = Server::start(settings.thp, end)?;
+    filled(&mut server, settings, end, progress)?;
+    let seed = knows_seed(&benchmark).then_some(settings.seed);
     let mut values = BTreeMap::new();
     for (number, test) in ["GET", "SET"].into_iter().enumerate() {
-        told(test, number as f64 / 2.0);
+        progress(test, number as f64 / 2.0);
         let mut command = Command::new(&benchmark);
-        command.args(arguments(wanted, test, seed)).arg("-s").arg(server.path());
+        command.args(arguments(settings, test, seed)).arg("-s").arg(server.path());
         let csv = printed(command, &mut server, end)?;
         let measured = csv::measured(&csv, test).ok_or_else(|| {
             Error::Ended(format!("{BENCHMARK}: expected a row of {test}, found {csv:?}"))
@@ -63,36 +63,36 @@ pub(super) fn run(wanted: &Redis, told: &mut Told<'_>) -> Result<WorkloadSummary
         measured.p50_seconds.into_iter().for_each(|seconds| say("p50", seconds));
         measured.p99_seconds.into_iter().for_each(|seconds| say("p99", seconds));
     }
-    values.insert("operations".to_owned(), 2.0 * wanted.requests as f64);
-    let covered = if wanted.thp { server.coverage(HUGE_PAGE) } else { None };
+    values.insert("operations".to_owned(), 2.0 * settings.requests as f64);
+    let covered = if settings.thp { server.coverage(HUGE_PAGE) } else { None };
     values.extend(covered.map(|share| ("coverage".to_owned(), share)));
     Ok(WorkloadSummary { workload: "redis".to_owned(), values, course: Course::default() })
 }
 
 fn filled(
     server: &mut Server,
-    wanted: &Redis,
+    settings: &Redis,
     end: Instant,
-    told: &mut Told<'_>,
+    progress: &mut Progress<'_>,
 ) -> Result<(), Error> {
-    let fill = |told: &mut Told<'_>| {
+    let fill = |progress: &mut Progress<'_>| {
         let mut stream = server.connect()?;
         let left = end.saturating_duration_since(Instant::now()).max(TICK);
         stream.set_read_timeout(Some(left))?;
         stream.set_write_timeout(Some(left))?;
-        fill::fill(&mut stream, wanted, told)
+        fill::fill(&mut stream, settings, progress)
     };
-    fill(told).about(|| "filling redis".to_owned()).map_err(|error| server.cause(error))
+    fill(progress).about(|| "filling redis".to_owned()).map_err(|error| server.cause(error))
 }
 
-fn arguments(wanted: &Redis, test: &str, seed: Option<u64>) -> Vec<String> {
+fn arguments(settings: &Redis, test: &str, seed: Option<u64>) -> Vec<String> {
     let pairs = [
         ("-t", test.to_lowercase()),
-        ("-r", wanted.records.to_string()),
-        ("-n", wanted.requests.to_string()),
-        ("-c", wanted.clients.to_string()),
-        ("-P", wanted.pipeline.to_string()),
-        ("-d", wanted.value_bytes.to_string()),
+        ("-r", settings.records.to_string()),
+        ("-n", settings.requests.to_string()),
+        ("-c", settings.clients.to_string()),
+        ("-P", settings.pipeline.to_string()),
+        ("-d", settings.value_bytes.to_string()),
     ];
     let seed = seed.map(|seed| ("--seed", seed.to_string()));
     let pairs = pairs.into_iter().chain(seed);
@@ -132,8 +132,8 @@ fn printed(mut command: Command, server: &mut Server, end: Instant) -> Result<St
     if status.success() {
         return Ok(out);
     }
-    let said = last_lines(&format!("{out}\n{err}"), 2).join("; ");
-    Err(server.cause(Error::Ended(format!("{BENCHMARK}: {said} ({status})"))))
+    let output = last_lines(&format!("{out}\n{err}"), 2).join("; ");
+    Err(server.cause(Error::Ended(format!("{BENCHMARK}: {output} ({status})"))))
 }
 
 /// A child that does not outlive this.
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_benchmark_hears_all_that_is_wanted() {
-        let said = arguments(&Redis::default(), "GET", Some(7)).join(" ");
-        assert_eq!(said, "-t get -r 200000 -n 100000 -c 8 -P 1 -d 1024 --seed 7 --csv");
+        let message = arguments(&Redis::default(), "GET", Some(7)).join(" ");
+        assert_eq!(message, "-t get -r 200000 -n 100000 -c 8 -P 1 -d 1024 --seed 7 --csv");
     }
 }

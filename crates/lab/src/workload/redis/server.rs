@@ -120,20 +120,20 @@ impl Server {
     }
 
     fn epitaph(&mut self, status: ExitStatus) -> String {
-        let mut said = String::new();
-        if let Some(mut output) = self.child.stdout.take() {
+        let mut output = String::new();
+        if let Some(mut pipe) = self.child.stdout.take() {
             // What it said cannot be more than a pipe holds, and whoever wrote it is gone.
-            let _ = output.read_to_string(&mut said);
+            let _ = pipe.read_to_string(&mut output);
         }
-        let said = last_lines(&said, 2).join("; ");
+        let output = last_lines(&output, 2).join("; ");
         match status.signal() {
             Some(9) => {
                 "redis-server was killed (signal 9), as the kernel does where memory is out; \
                  give it fewer records, or more memory or swap"
                     .to_owned()
             }
-            _ if said.is_empty() => format!("redis-server ended by itself ({status})"),
-            _ => format!("redis-server ended by itself ({status}): {said}"),
+            _ if output.is_empty() => format!("redis-server ended by itself ({status})"),
+            _ => format!("redis-server ended by itself ({status}): {output}"),
         }
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn measured(
     drawn: &Drawn,
     mut not_measured: Vec<NotMeasured>,
 ) -> anyhow::Result<BenchResults> {
-    let times = Times::estimate(setting.wanted);
+    let times = Times::estimate(setting.args);
     let mut ready = Vec::new();
     for candidate in candidates(setting) {
         match measure_codec(setting, &candidate, &drawn.pages) {
@@ -35,11 +35,11 @@ pub(super) fn measured(
             }
         }
     }
-    let (seed, blocks) = (setting.wanted.seed, times.blocks());
-    let wanted =
+    let (seed, blocks) = (setting.args.seed, times.blocks());
+    let requested =
         BlockSpec { seed, blocks, ..BlockSpec::new(Vec::new(), times.block, times.block_rounds) };
-    let block =
-        setting.watched("libraries", |watch| measure_stores(ready, &drawn.pages, &wanted, watch));
+    let block = setting
+        .watched("libraries", |watch| measure_stores(ready, &drawn.pages, &requested, watch));
     let notes = drawn.notes.clone();
     Ok(BenchResults { layer: BenchLayer::Codecs, block, swap: Vec::new(), not_measured, notes })
 }
@@ -51,10 +51,10 @@ fn candidates(setting: &Setting<'_>) -> Vec<Candidate> {
         level: algorithm.level(),
     };
     let all = DEFAULTS.into_iter().filter(|one| Packer::new(*one).is_some());
-    if setting.wanted.algorithm.is_empty() {
+    if setting.args.algorithm.is_empty() {
         all.map(candidate).collect()
     } else {
-        setting.wanted.algorithm.clone()
+        setting.args.algorithm.clone()
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) fn measured(setting: &Setting<'_>, drawn: &Drawn) -> anyhow::Result<B
         let next = Some("run it as root".to_owned());
         anyhow::bail!(NoDevices { why: "borrowing devices needs root".to_owned(), next });
     }
-    let mut loans = HostLoans::open(setting.wanted.allow_shared_swap)?;
+    let mut loans = HostLoans::open(setting.args.allow_shared_swap)?;
     let measured = with(setting, drawn, &mut loans.session);
     let left = loans.end();
     let mut measured = measured?;
@@ -53,20 +53,20 @@ fn with(
     drawn: &Drawn,
     lender: &mut dyn Lender,
 ) -> anyhow::Result<BenchResults> {
-    let times = Times::estimate(setting.wanted);
-    let candidates = if setting.wanted.algorithm.is_empty() {
+    let times = Times::estimate(setting.args);
+    let candidates = if setting.args.algorithm.is_empty() {
         offered(setting, lender).map_err(NoDevices::from)?
     } else {
-        setting.wanted.algorithm.clone()
+        setting.args.algorithm.clone()
     };
-    let wanted = BlockSpec {
-        disk: setting.wanted.disk.clone().map(disk),
+    let spec = BlockSpec {
+        disk: setting.args.disk.clone().map(disk),
         blocks: times.blocks(),
-        seed: setting.wanted.seed,
+        seed: setting.args.seed,
         ..BlockSpec::new(candidates, times.block, times.block_rounds)
     };
     let block = setting.watched("block layer", |watch| {
-        block::measure_devices(lender, setting.host, &drawn.pages, &wanted, watch)
+        block::measure_devices(lender, setting.host, &drawn.pages, &spec, watch)
     })?;
     let mut measured = BenchResults {
         layer: BenchLayer::Zram,
@@ -75,7 +75,7 @@ fn with(
         swap: Vec::new(),
         notes: drawn.notes.clone(),
     };
-    if !setting.wanted.no_swap && !measured.block.stopped {
+    if !setting.args.no_swap && !measured.block.stopped {
         swap::measure(setting, drawn, lender, &mut measured)?;
     }
     Ok(measured)
@@ -114,7 +114,7 @@ fn offered(setting: &Setting<'_>, lender: &mut dyn Lender) -> Result<Vec<Candida
         level: None,
     };
     let mut all: Vec<Candidate> = names.available.iter().map(candidate).collect();
-    if setting.wanted.full && has_levels {
+    if setting.args.full && has_levels {
         all.extend(levels(&all));
     }
     Ok(all)

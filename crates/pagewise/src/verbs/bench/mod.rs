@@ -22,18 +22,18 @@ use crate::progress::Measuring;
 use crate::redaction::Redaction;
 use crate::{input, output, screen};
 
-pub(super) fn run(global: &Global, wanted: &Bench, started: CostMeter) -> anyhow::Result<Outcome> {
+pub(super) fn run(global: &Global, args: &Bench, started: CostMeter) -> anyhow::Result<Outcome> {
     refuse_recording(global, "bench")?;
-    let folder = |at| evidence::Folder::new(at, Redaction::new(wanted.keep_names));
-    let evidence = wanted.evidence.as_deref().map(folder).transpose()?;
+    let folder = |at| evidence::Folder::new(at, Redaction::new(args.keep_names));
+    let evidence = args.evidence.as_deref().map(folder).transpose()?;
     let stop = Stop::listen()?;
     let host = input::open(global)?.without_start();
-    let interval = host.interval(&scope(wanted), || anyhow::Ok(()))?;
-    let drawn = pages::draw(global, wanted, &host.end, &interval.end, &stop)?;
+    let interval = host.interval(&scope(args), || anyhow::Ok(()))?;
+    let drawn = pages::draw(global, args, &host.end, &interval.end, &stop)?;
     if !global.quiet {
-        output::message(times::Times::estimate(wanted).expected());
+        output::message(times::Times::estimate(args).expected());
     }
-    let setting = Setting { global, wanted, host: &host.end, snapshot: &interval.end, stop: &stop };
+    let setting = Setting { global, args, host: &host.end, snapshot: &interval.end, stop: &stop };
     let measured = measured(&setting, &drawn)?;
     let benchmark = answer::build(&measured, &drawn);
     let benched = Benched {
@@ -44,15 +44,15 @@ pub(super) fn run(global: &Global, wanted: &Bench, started: CostMeter) -> anyhow
     if let Some(folder) = evidence {
         folder.fill(&benched, &measured)?;
     }
-    show(global, wanted, &benched)?;
+    show(global, args, &benched)?;
     Ok(if benchmark.stopped { Outcome::Status(130) } else { Outcome::Done })
 }
 
 /// Processes are read only if it is their pages that are drawn.
-fn scope(wanted: &Bench) -> Scope {
-    let source = &wanted.source;
+fn scope(args: &Bench) -> Scope {
+    let source = &args.source;
     let named = [&source.file, &source.device, &source.core];
-    if wanted.mix.is_some() || named.iter().any(|path| path.is_some()) {
+    if args.mix.is_some() || named.iter().any(|path| path.is_some()) {
         Scope { settings: true, ..Scope::glance() }
     } else {
         Scope::everything(std::time::Duration::ZERO)
@@ -63,7 +63,7 @@ fn scope(wanted: &Bench) -> Scope {
 #[derive(Clone, Copy)]
 struct Setting<'a> {
     global: &'a Global,
-    wanted: &'a Bench,
+    args: &'a Bench,
     host: &'a pagewise_observe::HostRoot,
     snapshot: &'a Snapshot,
     stop: &'a Stop,
@@ -81,7 +81,7 @@ struct BenchResults {
 
 /// On devices where that is possible, else as libraries.
 fn measured(setting: &Setting<'_>, drawn: &pages::Drawn) -> anyhow::Result<BenchResults> {
-    let why = if setting.wanted.codecs {
+    let why = if setting.args.codecs {
         return codecs::measured(setting, drawn, Vec::new());
     } else {
         match devices::measured(setting, drawn) {
@@ -101,8 +101,8 @@ impl Setting<'_> {
     }
 }
 
-fn show(global: &Global, wanted: &Bench, benched: &Benched<'_>) -> anyhow::Result<()> {
-    let shown = match (global.json, wanted.format) {
+fn show(global: &Global, args: &Bench, benched: &Benched<'_>) -> anyhow::Result<()> {
+    let shown = match (global.json, args.format) {
         (true, _) => json::bench(benched),
         (false, Format::Csv) => csv::bench(benched.benchmark),
         (false, Format::Text) => text::bench(benched, screen::text_style(global)),

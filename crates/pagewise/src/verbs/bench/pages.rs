@@ -28,16 +28,16 @@ const FEWEST: usize = 16;
 
 pub(super) fn draw(
     global: &Global,
-    wanted: &Bench,
+    args: &Bench,
     host: &HostRoot,
     snapshot: &Snapshot,
     stop: &Stop,
 ) -> anyhow::Result<Drawn> {
     let page = rustix::param::page_size();
-    let most = usize::try_from(most(wanted).get())? / page;
-    let drawn = match &wanted.mix {
-        Some(mix) => made_up(mix, most, wanted.seed),
-        None => sampled(global, wanted, host, snapshot, (most, stop))?,
+    let most = usize::try_from(most(args).get())? / page;
+    let drawn = match &args.mix {
+        Some(mix) => made_up(mix, most, args.seed),
+        None => sampled(global, args, host, snapshot, (most, stop))?,
     };
     if drawn.pages.count() >= FEWEST {
         return Ok(drawn);
@@ -54,9 +54,9 @@ pub(super) fn draw(
 }
 
 /// To fill each device takes time whatever the budget: as much as goes into a few seconds.
-fn most(wanted: &Bench) -> Bytes {
-    let usual = if wanted.quick { 64 << 20 } else { 256 << 20 };
-    wanted.size.unwrap_or(Bytes::new(usual))
+fn most(args: &Bench) -> Bytes {
+    let usual = if args.quick { 64 << 20 } else { 256 << 20 };
+    args.size.unwrap_or(Bytes::new(usual))
 }
 
 fn made_up(mix: &pagewise_lab::contents::Mix, most: usize, seed: u64) -> Drawn {
@@ -68,20 +68,20 @@ fn made_up(mix: &pagewise_lab::contents::Mix, most: usize, seed: u64) -> Drawn {
 
 fn sampled(
     global: &Global,
-    wanted: &Bench,
+    args: &Bench,
     host: &HostRoot,
     snapshot: &Snapshot,
     (most, stop): (usize, &Stop),
 ) -> anyhow::Result<Drawn> {
-    let target = if wanted.source.is_named() {
-        target::resolve(&wanted.source, snapshot)?.0
+    let target = if args.source.is_named() {
+        target::resolve(&args.source, snapshot)?.0
     } else {
         Target::Host
     };
     let options = Options {
         choice: Choice::Count(most as u64),
-        others_allowed: wanted.measure,
-        seed: wanted.seed,
+        others_allowed: args.measure,
+        seed: args.seed,
         stop: Some(stop.shared()),
         ..Options::default()
     };
@@ -100,7 +100,7 @@ fn sampled(
     drawn
         .notes
         .extend(sample.partial.map(|why| format!("the sample is smaller than asked for: {why}")));
-    drawn.notes.extend(cut_file(wanted));
+    drawn.notes.extend(cut_file(args));
     Ok(drawn)
 }
 
@@ -116,8 +116,8 @@ fn name(sample: &Sample) -> String {
 }
 
 /// What to know of a file that ends within a page.
-fn cut_file(wanted: &Bench) -> Option<String> {
-    let path = wanted.source.file.as_ref()?;
+fn cut_file(args: &Bench) -> Option<String> {
+    let path = args.source.file.as_ref()?;
     let page = rustix::param::page_size() as u64;
     let over = rustix::fs::stat(path).ok().map(|stat| stat.st_size.unsigned_abs() % page)?;
     let over = Some(over).filter(|over| *over > 0)?;

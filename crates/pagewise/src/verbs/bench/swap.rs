@@ -25,16 +25,16 @@ pub(super) fn measure(
     lender: &mut dyn Lender,
     measured: &mut BenchResults,
 ) -> anyhow::Result<()> {
-    let times = Times::estimate(setting.wanted);
+    let times = Times::estimate(setting.args);
     let file = if !other_swap(setting) {
         in_memory(drawn, times.swap_pages)?
     } else {
         measured.notes.push(STANDS_IN.to_owned());
-        stand_in(&StandIn::new(ratio(measured), setting.wanted.seed), times.swap_pages)?
+        stand_in(&StandIn::new(ratio(measured), setting.args.seed), times.swap_pages)?
     };
     let devices = devices(measured);
     let Some(best) = best(measured, &devices) else { return Ok(()) };
-    let every_kind = if setting.wanted.full { devices.clone() } else { vec![best] };
+    let every_kind = if setting.args.full { devices.clone() } else { vec![best] };
     for wanted in [
         every_algorithm(setting, devices, ratio(measured), times),
         every_memory(setting, every_kind, times),
@@ -84,7 +84,7 @@ const STANDS_IN: &str = "swap is measured with made-up pages that compress like 
 
 /// Whether what is swapped out could get to a device that is not ours.
 fn other_swap(setting: &Setting<'_>) -> bool {
-    let named = setting.wanted.mix.is_none();
+    let named = setting.args.mix.is_none();
     named && !setting.snapshot.tiers.is_empty()
 }
 
@@ -104,9 +104,9 @@ fn stand_in(pages: &StandIn, count: usize) -> anyhow::Result<File> {
 /// The first pages, in a file that has no name and is gone with us.
 fn in_memory(drawn: &Drawn, pages: usize) -> anyhow::Result<File> {
     let bytes = drawn.pages.bytes();
-    let wanted = pages.saturating_mul(rustix::param::page_size()).min(bytes.len());
+    let requested = pages.saturating_mul(rustix::param::page_size()).min(bytes.len());
     let mut file = File::from(memfd_create("pagewise-pages", MemfdFlags::CLOEXEC)?);
-    file.write_all(&bytes[..wanted]).context("the pages for swap")?;
+    file.write_all(&bytes[..requested]).context("the pages for swap")?;
     Ok(file)
 }
 
@@ -147,7 +147,7 @@ fn every_algorithm(
     ratio: Option<f64>,
     times: Times,
 ) -> FaultSpec {
-    let folder = setting.wanted.disk.clone().filter(|path| path.is_dir());
+    let folder = setting.args.disk.clone().filter(|path| path.is_dir());
     let usual = FaultSpec::usual(devices, times.swap_pages);
     FaultSpec {
         file_pages: usual.file_pages.min(file_pages(times.swap_rounds)),
@@ -157,7 +157,7 @@ fn every_algorithm(
         rounds: times.swap_rounds,
         file_folder: folder,
         file_ratio: ratio,
-        seed: setting.wanted.seed,
+        seed: setting.args.seed,
         ..usual
     }
 }
@@ -173,5 +173,5 @@ fn file_pages(rounds: u32) -> usize {
 fn every_memory(setting: &Setting<'_>, devices: Vec<Device>, times: Times) -> FaultSpec {
     let rounds = times.swap_rounds;
     let usual = FaultSpec::usual(devices, times.swap_pages / 4);
-    FaultSpec { rounds, seed: setting.wanted.seed, ..usual }
+    FaultSpec { rounds, seed: setting.args.seed, ..usual }
 }

@@ -31,7 +31,7 @@ const ALL: &[u64] = &[4, 8, 16, 32];
 const ENDS: &[u64] = &[4, 32];
 
 impl Times {
-    pub(super) fn estimate(wanted: &Bench) -> Self {
+    pub(super) fn estimate(args: &Bench) -> Self {
         let of =
             |(block, block_rounds, block_kib), (swap, swap_rounds, swap_pages), seconds| Self {
                 block: Duration::from_secs(block),
@@ -42,7 +42,7 @@ impl Times {
                 block_kib,
                 seconds,
             };
-        match (wanted.quick, wanted.full) {
+        match (args.quick, args.full) {
             (true, _) => of((8, 7, ENDS), (3, 5, 512), 15),
             (_, true) => of((420, 21, ALL), (90, 9, 8192), 600),
             _ => of((36, 9, ALL), (11, 5, 2048), 45),

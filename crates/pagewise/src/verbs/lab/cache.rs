@@ -47,9 +47,9 @@ fn verify(
     stop: &AtomicBool,
 ) -> anyhow::Result<Outcome> {
     let kept: Vec<Item> = cache.list()?.into_iter().map(|one| one.item).collect();
-    let wanted = if items.is_empty() { &kept[..] } else { items };
+    let requested = if items.is_empty() { &kept[..] } else { items };
     let mut differs = false;
-    for item in wanted {
+    for item in requested {
         let verdict = match item {
             Item::Kernel(suite) => {
                 let verdict = cache.verify(suite, stop, &mut |line| tell(global, line))?;

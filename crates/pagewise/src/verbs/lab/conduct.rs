@@ -19,8 +19,8 @@ pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
     inside.prepare().map_err(|what| anyhow!(what)).context("making the guest ready")?;
     let stop = Stop::listen()?;
     let mut loans = HostLoans::open(true)?;
-    let mut heard = |heard: ExperimentEvent<'_>| say(&told(&heard));
-    let mut control = Control { stop: stop.flag(), heard: &mut heard };
+    let mut listener = |event: ExperimentEvent<'_>| say(&told(&event));
+    let mut control = Control { stop: stop.flag(), listener: &mut listener };
     let ExperimentRuns { trouble, .. } =
         conduct(&inside.experiment, Some(&mut loans.session), &mut control);
     loans.end().iter().for_each(output::message);
@@ -31,8 +31,8 @@ pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn told(heard: &ExperimentEvent<'_>) -> GuestLine {
-    match *heard {
+fn told(event: &ExperimentEvent<'_>) -> GuestLine {
+    match *event {
         ExperimentEvent::Begins { arm, pair, run, of } => {
             GuestLine::Begins { arm: arm.to_owned(), pair, run, of }
         }
@@ -47,6 +47,6 @@ fn in_words(trouble: ExperimentError) -> GuestLine {
 }
 
 /// Who does not listen has gone, and the guest with it.
-fn say(told: &GuestLine) {
-    let _ = output::document(&told.line());
+fn say(line: &GuestLine) {
+    let _ = output::document(&line.line());
 }

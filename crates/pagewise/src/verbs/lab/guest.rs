@@ -21,37 +21,37 @@ use crate::output::{self, Foreign, Printed};
 
 pub(super) fn run(
     global: &Global,
-    wanted: &cli::Guest,
+    args: &cli::Guest,
     cache: &Cache,
     stop: &AtomicBool,
 ) -> anyhow::Result<Outcome> {
-    let guest = described(wanted)?;
-    let boots = wanted.boots.unwrap_or(if wanted.count { 5 } else { 1 });
-    if let Some(folder) = &wanted.out {
+    let guest = described(args)?;
+    let boots = args.boots.unwrap_or(if args.count { 5 } else { 1 });
+    if let Some(folder) = &args.out {
         output::empty_folder(folder)?;
     }
-    if let Some(log) = &wanted.kernel_log {
+    if let Some(log) = &args.kernel_log {
         out::no_file(&log_of(log, 1, boots))?;
     }
     let shown = GuestProgress::start(global);
-    let kernel = kernel::find(&wanted.kernel, cache, stop, &mut |line| shown.note(line))?;
+    let kernel = kernel::find(&args.kernel, cache, stop, &mut |line| shown.note(line))?;
     let mut runs: Vec<Run> = Vec::new();
     let mut reader_is_gone = false;
     for boot in 1..=boots {
         shown.boot(boot, boots);
-        let folder = wanted.out.as_deref().map(|folder| folder_of(folder, boot, boots));
+        let folder = args.out.as_deref().map(|folder| folder_of(folder, boot, boots));
         let mut brought = OutputFiles::new(folder);
-        let mut passed = Passed { raw: wanted.raw, json: global.json, ..Passed::default() };
-        let mut hear = |heard: GuestEvent<'_>| {
-            if hear(heard, &shown, &mut brought, &mut passed) == Printed::Cut {
+        let mut passed = Passed { raw: args.raw, json: global.json, ..Passed::default() };
+        let mut hear = |event: GuestEvent<'_>| {
+            if hear(event, &shown, &mut brought, &mut passed) == Printed::Cut {
                 reader_is_gone = true;
                 // Files may still be wanted.
-                stop.fetch_or(wanted.out.is_none(), Ordering::SeqCst);
+                stop.fetch_or(args.out.is_none(), Ordering::SeqCst);
             }
         };
         let mut run = qemu::run(&guest, &kernel, cache, stop, &mut hear)?;
         passed.end();
-        if let (Some(file), Some(log)) = (&wanted.kernel_log, run.whole_log.take()) {
+        if let (Some(file), Some(log)) = (&args.kernel_log, run.whole_log.take()) {
             output::new_file(&log_of(file, boot, boots), &log)?;
         }
         brought.finish()?;
@@ -62,7 +62,7 @@ pub(super) fn run(
         }
     }
     shown.end();
-    if reader_is_gone && wanted.out.is_none() {
+    if reader_is_gone && args.out.is_none() {
         return Ok(Outcome::Done);
     }
     told(global, &kernel, &runs)?;
@@ -70,27 +70,27 @@ pub(super) fn run(
 }
 
 /// As typed → as run. The guest's program is this very file.
-fn described(wanted: &cli::Guest) -> anyhow::Result<Guest> {
+fn described(args: &cli::Guest) -> anyhow::Result<Guest> {
     let program = std::env::current_exe().context("finding this program's own file")?;
-    if wanted.disk.len() > MOST_DISKS {
-        bail!("expected at most {MOST_DISKS} disks, found {}", wanted.disk.len());
+    if args.disk.len() > MOST_DISKS {
+        bail!("expected at most {MOST_DISKS} disks, found {}", args.disk.len());
     }
-    let files = wanted.file.iter().map(|text| out::file(text)).collect::<anyhow::Result<_>>()?;
-    let usual = wanted.userland.deadline();
+    let files = args.file.iter().map(|text| out::file(text)).collect::<anyhow::Result<_>>()?;
+    let usual = args.userland.deadline();
     Ok(Guest {
-        userland: wanted.userland.clone(),
-        memory: wanted.memory,
-        cpus: wanted.cpus,
-        start_deadline: wanted.start_deadline.unwrap_or(usual),
-        deadline: wanted.deadline.unwrap_or(usual),
-        modules: wanted.module.clone(),
+        userland: args.userland.clone(),
+        memory: args.memory,
+        cpus: args.cpus,
+        start_deadline: args.start_deadline.unwrap_or(usual),
+        deadline: args.deadline.unwrap_or(usual),
+        modules: args.module.clone(),
         files,
-        disks: wanted.disk.clone(),
-        whole_log: wanted.kernel_log.is_some(),
-        append: wanted.append.clone(),
-        count: wanted.count,
-        accelerator: wanted.emulate.then_some(Accelerator::Tcg),
-        ..Guest::new(program, wanted.command.clone())
+        disks: args.disk.clone(),
+        whole_log: args.kernel_log.is_some(),
+        append: args.append.clone(),
+        count: args.count,
+        accelerator: args.emulate.then_some(Accelerator::Tcg),
+        ..Guest::new(program, args.command.clone())
     })
 }
 
@@ -104,12 +104,12 @@ fn log_of(file: &std::path::Path, boot: u32, boots: u32) -> PathBuf {
 }
 
 fn hear(
-    heard: GuestEvent<'_>,
+    event: GuestEvent<'_>,
     shown: &GuestProgress,
     brought: &mut OutputFiles,
     passed: &mut Passed,
 ) -> Printed {
-    match heard {
+    match event {
         GuestEvent::Output(stream, bytes) => {
             shown.end();
             return passed.piece(stream, &bytes);
@@ -242,7 +242,7 @@ pub(super) fn in_words(run: &Run) -> Option<String> {
         qemu::Outcome::OutOfMemory { kills } => {
             format!("the command was killed for lack of memory (kills in the guest: {kills})")
         }
-        qemu::Outcome::Panicked { said } => format!("the kernel panicked: {said}"),
+        qemu::Outcome::Panicked { message: said } => format!("the kernel panicked: {said}"),
         qemu::Outcome::TimedOut { phase } => {
             let (seconds, option) = match run.command_seconds {
                 Some(seconds) => (seconds, "--deadline"),
@@ -250,7 +250,7 @@ pub(super) fn in_words(run: &Run) -> Option<String> {
             };
             format!("still {} after {seconds:.0} s: ended by {option}", doing(*phase))
         }
-        qemu::Outcome::Failed { said } => format!("the machine ended early: {said}"),
+        qemu::Outcome::Failed { message: said } => format!("the machine ended early: {said}"),
         qemu::Outcome::Stopped => {
             format!("stopped by the user after {:.1} s; QEMU is gone", run.seconds)
         }

@@ -126,12 +126,12 @@ impl<'a> Machines<'a> {
         let mut loans = HostLoans::for_arms(&cell.experiment, self.shares_swap)?;
         *kept = keep(&cell.experiment, self.host)?;
         let shown = MachineProgress::start(self.global, cell);
-        let mut heard = |heard: ExperimentEvent<'_>| match heard {
+        let mut listener = |event: ExperimentEvent<'_>| match event {
             ExperimentEvent::Begins { arm, run, of, .. } => shown.run(run, of, arm),
             ExperimentEvent::Ran(run) => keep_run(kept, run),
             ExperimentEvent::Forecast(forecast) => shown.forecast(forecast),
         };
-        let mut control = Control { stop: self.stop.flag(), heard: &mut heard };
+        let mut control = Control { stop: self.stop.flag(), listener: &mut listener };
         let ExperimentRuns { runs, trouble, .. } =
             conduct(&cell.experiment, Some(&mut loans.session), &mut control);
         drop(shown);
@@ -160,10 +160,11 @@ impl<'a> Machines<'a> {
     ) -> anyhow::Result<CellOutcome> {
         let cache = Cache::open()?;
         let program = program()?;
-        let wanted: kernel::KernelRequest =
+        let requested: kernel::KernelRequest =
             machine.kernel.parse().map_err(|why: String| anyhow!(why))?;
         let shown = MachineProgress::start(self.global, cell);
-        let kernel = kernel::find(&wanted, &cache, self.stop.flag(), &mut |line| shown.note(line))?;
+        let kernel =
+            kernel::find(&requested, &cache, self.stop.flag(), &mut |line| shown.note(line))?;
         let snapshot = of_guest(&kernel, machine);
         let mut failed = None;
         let mut hear = |heard: library::CellEvent<'_>| match heard {
@@ -210,18 +211,19 @@ fn of_guest(kernel: &Kernel, machine: &Machine) -> Snapshot {
 }
 
 /// Why a guest's runs are not all: what its conductor said, or what became of the guest.
-fn ended(ran: &library::GuestRun) -> Option<CellEnd> {
-    if let Some((what, next)) = &ran.trouble {
+fn ended(run: &library::GuestRun) -> Option<CellEnd> {
+    if let Some((what, next)) = &run.trouble {
         return Some(CellEnd { what: what.clone(), next: next.clone() });
     }
-    if ran.done {
+    if run.done {
         return None;
     }
-    let how = in_words(&ran.guest);
+    let how = in_words(&run.guest);
     let how = how.unwrap_or_else(|| "the conductor in the guest ended early".to_owned());
-    let last = ran.errors.lines().chain(ran.guest.log.iter().map(String::as_str)).last();
-    let said = last.map(|line| format!("; last it said: {}", Name::from(line))).unwrap_or_default();
-    let what = format!("{how}{said}");
+    let last = run.errors.lines().chain(run.guest.log.iter().map(String::as_str)).last();
+    let message =
+        last.map(|line| format!("; last it said: {}", Name::from(line))).unwrap_or_default();
+    let what = format!("{how}{message}");
     Some(CellEnd {
         what,
         next: Some("the runs until then are kept with --evidence DIR".to_owned()),
@@ -250,8 +252,8 @@ impl<'a> MachineProgress<'a> {
         self.bar.run(run, of, arm);
     }
 
-    fn told(&self, told: &GuestLine, kept: &mut Option<Folder>) {
-        match told {
+    fn told(&self, line: &GuestLine, kept: &mut Option<Folder>) {
+        match line {
             GuestLine::Begins { arm, run, of, .. } => self.run(*run, *of, arm),
             GuestLine::Ran(run) => keep_run(kept, run),
             GuestLine::Forecast(forecast) => self.forecast(*forecast),

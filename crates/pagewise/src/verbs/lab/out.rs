@@ -137,8 +137,8 @@ mod tests {
         brought.size = MOST - 3;
         brought.piece("a", b"123");
         brought.piece("a", b"4");
-        let told = brought.finish().unwrap_err().to_string();
-        assert!(told.starts_with("\"a\" was not brought out"), "{told}");
+        let error = brought.finish().unwrap_err().to_string();
+        assert!(error.starts_with("\"a\" was not brought out"), "{error}");
         assert_eq!(folder.path().join("a").metadata().unwrap().len(), 3);
         let mut brought =
             OutputFiles { files: MOST_FILES, ..OutputFiles::new(Some(folder.path().into())) };

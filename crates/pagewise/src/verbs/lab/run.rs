@@ -37,7 +37,7 @@ pub(super) fn run(global: &Global, wanted: &LabRun, started: CostMeter) -> anyho
     for (cell, folder) in cells.iter().zip(folders) {
         let named = cells.len() > 1;
         let one = run_cell((global, &machines), &file, (cell, folder.as_deref()), named)?;
-        let go_on = !one.ran.stopped;
+        let go_on = !one.outcome.stopped;
         done.push(one);
         if !go_on {
             break;
@@ -61,7 +61,7 @@ fn refuse_recording(global: &Global) -> anyhow::Result<()> {
 struct Done {
     name: String,
     preview: bool,
-    ran: CellOutcome,
+    outcome: CellOutcome,
     trial: Trial,
     /// The evidence is not whole.
     unkept: bool,
@@ -99,24 +99,24 @@ fn run_cell(
         output::message(format_args!("{error:#}"));
     }
     let (name, preview, unkept) = (cell.name.clone(), cell.preview, unkept.is_some());
-    Ok(Done { name, preview, ran, trial, unkept })
+    Ok(Done { name, preview, outcome: ran, trial, unkept })
 }
 
 /// What ended it early, and what was found all the same.
 fn show(
     global: &Global,
     cell: &Cell,
-    ran: &CellOutcome,
+    outcome: &CellOutcome,
     tried: &TrialReport<'_>,
     named: bool,
 ) -> anyhow::Result<()> {
-    if ran.stopped {
+    if outcome.stopped {
         return Ok(());
     }
-    if let Some(trouble) = &ran.trouble {
+    if let Some(trouble) = &outcome.trouble {
         trouble.tell(&cell.name);
     }
-    if global.json || !ran.has_pairs() {
+    if global.json || !outcome.has_pairs() {
         return Ok(());
     }
     let heading = if named { format!("{}\n", cell.name) } else { String::new() };
@@ -177,7 +177,7 @@ fn document(
     file: &File,
     machine: &Interval,
     done: &[Done],
-    wanted: usize,
+    requested: usize,
     started: CostMeter,
 ) -> anyhow::Result<()> {
     let troubles: Vec<Option<String>> = done.iter().map(Done::trouble).collect();
@@ -186,15 +186,15 @@ fn document(
         .zip(&troubles)
         .map(|(done, trouble)| CellTried {
             name: &done.name,
-            snapshot: &done.ran.snapshot,
+            snapshot: &done.outcome.snapshot,
             trouble: trouble.as_deref(),
             trial: &done.trial,
-            runs: &done.ran.runs,
+            runs: &done.outcome.runs,
         })
         .collect();
-    let stopped = format!("only {} of {wanted} cells were run to their end", done.len());
-    let is_short = done.len() < wanted || done.iter().any(|one| one.ran.stopped);
-    let commands: f64 = done.iter().map(|one| one.ran.own_cpu_seconds()).sum();
+    let stopped = format!("only {} of {requested} cells were run to their end", done.len());
+    let is_short = done.len() < requested || done.iter().any(|one| one.outcome.stopped);
+    let commands: f64 = done.iter().map(|one| one.outcome.own_cpu_seconds()).sum();
     let all = cost::so_far(started, machine);
     let text = json::lab(&Experimented {
         snapshot: &machine.end,
@@ -212,12 +212,12 @@ fn document(
 
 impl Done {
     fn trouble(&self) -> Option<String> {
-        self.ran.trouble.as_ref().map(|trouble| trouble.what.clone())
+        self.outcome.trouble.as_ref().map(|trouble| trouble.what.clone())
     }
 }
 
 fn ended(done: &[Done]) -> anyhow::Result<Outcome> {
-    if let Some(stopped) = done.iter().find(|one| one.ran.stopped) {
+    if let Some(stopped) = done.iter().find(|one| one.outcome.stopped) {
         let (pairs, of) = (stopped.trial.pairs, stopped.trial.planned_pairs);
         output::message(format_args!(
             "{}: stopped after {pairs} of {of} pairs; all that was borrowed was given back",
@@ -225,7 +225,7 @@ fn ended(done: &[Done]) -> anyhow::Result<Outcome> {
         ));
         return Ok(Outcome::Status(STOPPED));
     }
-    if done.iter().any(|one| one.ran.trouble.is_some() || one.unkept) {
+    if done.iter().any(|one| one.outcome.trouble.is_some() || one.unkept) {
         Ok(Outcome::Status(1))
     } else {
         Ok(Outcome::Done)

@@ -22,8 +22,8 @@ use crate::{output, trouble};
 /// The exit status of a command line that is not understood.
 const USAGE: u8 = 2;
 
-pub(super) fn run(global: &Global, wanted: &cli::Workload) -> anyhow::Result<Outcome> {
-    let workload = match asked(wanted) {
+pub(super) fn run(global: &Global, args: &cli::Workload) -> anyhow::Result<Outcome> {
+    let workload = match asked(args) {
         Ok(workload) => workload,
         Err(why) => {
             let why = Name::from(why.to_string().as_str());
@@ -32,20 +32,20 @@ pub(super) fn run(global: &Global, wanted: &cli::Workload) -> anyhow::Result<Out
         }
     };
     let mut shown = WorkloadProgress::new(global);
-    let said = workload::run(&workload, &mut |what, share| shown.show_step(what, share));
+    let summary = workload::run(&workload, &mut |what, share| shown.show_step(what, share));
     drop(shown);
-    let said = said?;
+    let message = summary?;
     let watched = std::io::stdout().is_terminal() && !global.json;
-    let table = if watched { table(&said) } else { String::new() };
-    let answer = serde_json::to_string(&said)?;
+    let table = if watched { table(&message) } else { String::new() };
+    let answer = serde_json::to_string(&message)?;
     output::text(&format!("{table}{answer}\n"), false)?;
     Ok(Outcome::Done)
 }
 
-fn asked(wanted: &cli::Workload) -> Result<Workload, workload::Error> {
-    match (&wanted.described, &wanted.kind) {
+fn asked(args: &cli::Workload) -> Result<Workload, workload::Error> {
+    match (&args.described, &args.kind) {
         (Some(text), _) => Workload::described(text),
-        (None, kind) => Workload::typed(kind.as_deref().unwrap_or_default(), &wanted.settings),
+        (None, kind) => Workload::typed(kind.as_deref().unwrap_or_default(), &args.settings),
     }
 }
 
@@ -59,19 +59,19 @@ pub(crate) fn keys() -> String {
 }
 
 /// A line for each value, and how the course went.
-fn table(said: &WorkloadSummary) -> String {
-    let known = SAID.iter().filter_map(|known| Some((known, said.values.get(known.name)?)));
+fn table(summary: &WorkloadSummary) -> String {
+    let known = SAID.iter().filter_map(|known| Some((known, summary.values.get(known.name)?)));
     let lines = known.map(|(known, value)| {
         let shown = number(*value, known.unit);
         format!("  {:<22} {shown:>12}  {}\n", known.name, known.doc)
     });
-    let points = said.course.iteration_seconds.len();
-    let course = match said.course.settled_at {
+    let points = summary.course.iteration_seconds.len();
+    let course = match summary.course.settled_at {
         _ if points == 0 => String::new(),
         Some(at) => format!("  steady from point {} of {points} on\n", at + 1),
         None => "  it never settled: the values are those of the second half\n".to_owned(),
     };
-    format!("workload {}\n{}{course}\n", said.workload, lines.collect::<String>())
+    format!("workload {}\n{}{course}\n", summary.workload, lines.collect::<String>())
 }
 
 fn number(value: f64, unit: &str) -> String {
@@ -148,9 +148,9 @@ mod tests {
     fn a_person_sees_each_value_with_its_unit() {
         let values = [("precision", 0.5), ("p50", 0.000_002), ("settling", 3.0)];
         let values = values.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
-        let said =
+        let message =
             WorkloadSummary { workload: "swap".to_owned(), values, ..WorkloadSummary::default() };
-        let table = table(&said);
+        let table = table(&message);
         for part in ["precision", "0.500", "2.00 us", "3.00 s"] {
             assert!(table.contains(part), "{table}");
         }

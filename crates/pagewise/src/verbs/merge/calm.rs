@@ -73,10 +73,10 @@ fn restless(psi: &Psi) -> anyhow::Result<Option<String>> {
     for (what, average, most) in averages {
         let percent = known(average)?;
         if percent > most {
-            let told = format!(
+            let listed = format!(
                 "somebody waited for {what} {percent:.0} % of the last 10 s (at most {most:.0} %)"
             );
-            return Ok(Some(told));
+            return Ok(Some(listed));
         }
     }
     Ok(None)

@@ -2,8 +2,8 @@
 //! `pagewise merge`: identical pages of zmerge devices stored once, now.
 
 mod calm;
+mod devices;
 mod predict;
-mod which;
 
 use std::sync::atomic::Ordering;
 
@@ -13,35 +13,37 @@ use pagewise_observe::{HostRoot, Recording, Scope, snapshot};
 use pagewise_report::{Merged, json, text};
 
 use super::Outcome;
-use crate::cli::{Global, Merge as Wanted};
+use crate::cli::{Global, Merge as MergeArgs};
 use crate::cost::{self, CostMeter};
 use crate::interrupt::Stop;
 use crate::progress::Following;
 use crate::trouble::{Advised, LeftRunning};
 use crate::{input, output, screen};
 
-pub(super) fn run(global: &Global, wanted: &Wanted, started: CostMeter) -> anyhow::Result<Outcome> {
+pub(super) fn run(
+    global: &Global,
+    args: &MergeArgs,
+    started: CostMeter,
+) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
         let what = "merge changes this machine; a recording has nothing to merge".to_owned();
         anyhow::bail!(Advised { what, next: "leave --root away" });
     }
     let host = input::open(global)?.without_start();
     let interval = host.interval(&Scope::glance(), || anyhow::Ok(()))?;
-    let chosen = which::select(&wanted.device, &interval.end, &host.end)?;
+    let chosen = devices::select(&args.device, &interval.end, &host.end)?;
     chosen.devices.iter().try_for_each(|device| act::may_merge(device.id))?;
     let stop = Stop::listen()?;
-    let waited_seconds = wanted
-        .when_calm
-        .then(|| calm::wait(global, &host.end, wanted.timeout, &stop))
-        .transpose()?;
+    let waited_seconds =
+        args.when_calm.then(|| calm::wait(global, &host.end, args.timeout, &stop)).transpose()?;
     let mut done = Merge { left_out: chosen.left_out, waited_seconds, devices: Vec::new() };
     let mut still_runs = None;
     for device in chosen.devices {
-        match merge_device(global, wanted, &host, &interval.end, device, &stop) {
+        match merge_device(global, args, &host, &interval.end, device, &stop) {
             Ok(merged) => done.devices.push(merged),
             // somebody was faster, or it is gone: the others can be merged all the same
-            Err(error) if wanted.device.is_empty() => {
-                done.left_out.push(which::left_out(device, &error.downcast()?));
+            Err(error) if args.device.is_empty() => {
+                done.left_out.push(devices::left_out(device, &error.downcast()?));
             }
             Err(error) => return Err(error),
         }
@@ -60,14 +62,14 @@ pub(super) fn run(global: &Global, wanted: &Wanted, started: CostMeter) -> anyho
 
 fn merge_device(
     global: &Global,
-    wanted: &Wanted,
+    args: &MergeArgs,
     host: &Recording,
     snapshot: &Snapshot,
     device: &Zram,
     stop: &Stop,
 ) -> anyhow::Result<MergedDevice> {
     let name = device.name();
-    let predicted_pages = if wanted.predict { Some(predict::copies(global, &name)?) } else { None };
+    let predicted_pages = if args.predict { Some(predict::copies(global, &name)?) } else { None };
     let before = now(&host.end, &name).unwrap_or_else(|| device.clone());
     let merged = MergedDevice {
         name: Name::from(name.as_str()),
@@ -76,7 +78,7 @@ fn merge_device(
         after: None,
         seconds: None,
     };
-    if wanted.no_wait {
+    if args.no_wait {
         act::start_merge(device.id)?;
         return Ok(merged);
     }

@@ -44,11 +44,11 @@ pub(super) fn read_cold(host: &HostRoot, snapshot: &Snapshot, source: &Sources) 
 
 /// What `damon_stat` says, where it runs.
 fn of_all(host: &HostRoot) -> String {
-    let said = |share: Percent| {
+    let describe = |share: Percent| {
         let share = share.get();
         format!("; damon_stat saw {share:.0} % of all memory idle, free memory and files too")
     };
-    idle_share(host, COLD).get().map(said).unwrap_or_default()
+    idle_share(host, COLD).get().map(describe).unwrap_or_default()
 }
 
 /// Why it is unknown of processes.

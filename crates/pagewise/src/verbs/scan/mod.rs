@@ -4,7 +4,7 @@
 mod cold;
 mod dump;
 pub(super) mod kernel;
-mod look;
+mod sampling;
 pub(super) mod target;
 mod worker;
 
@@ -18,14 +18,14 @@ use crate::cli::{Global, Scan};
 use crate::cost::{self, CostMeter};
 use crate::{input, output, screen};
 
-pub(super) fn run(global: &Global, wanted: &Scan, started: CostMeter) -> anyhow::Result<Outcome> {
+pub(super) fn run(global: &Global, args: &Scan, started: CostMeter) -> anyhow::Result<Outcome> {
     refuse_recording(global, "scan")?;
     let host = input::open(global)?.without_start();
     let interval =
         host.interval(&Scope::everything(std::time::Duration::ZERO), || anyhow::Ok(()))?;
-    let question = question(wanted, &interval.end);
-    let cold = cold::read_cold(&host.end, &interval.end, &wanted.source); // before looking makes pages warm
-    let mut looked = look::scan(global, wanted, &host.end, &interval.end, &question)?;
+    let question = question(args, &interval.end);
+    let cold = cold::read_cold(&host.end, &interval.end, &args.source); // before looking makes pages warm
+    let mut looked = sampling::scan(global, args, &host.end, &interval.end, &question)?;
     looked.estimates.iter_mut().take(1).for_each(|whole| whole.cold = cold.clone());
     let cost = cost::so_far(started, &interval);
     let bytes_read = cost.bytes_read.saturating_add(looked.bytes_read);
@@ -33,11 +33,11 @@ pub(super) fn run(global: &Global, wanted: &Scan, started: CostMeter) -> anyhow:
     Ok(Outcome::Done)
 }
 
-fn question(wanted: &Scan, snapshot: &Snapshot) -> Question {
+fn question(args: &Scan, snapshot: &Snapshot) -> Question {
     let own = own_question(snapshot);
     let algorithms =
-        if wanted.algorithm.is_empty() { own.algorithms } else { wanted.algorithm.clone() };
-    Question { kernel: wanted.kernel_like.unwrap_or(own.kernel), algorithms, ..own }
+        if args.algorithm.is_empty() { own.algorithms } else { args.algorithm.clone() };
+    Question { kernel: args.kernel_like.unwrap_or(own.kernel), algorithms, ..own }
 }
 
 /// What this kernel would do.
@@ -56,7 +56,7 @@ fn own_question(snapshot: &Snapshot) -> Question {
 fn show(
     global: &Global,
     snapshot: &Snapshot,
-    looked: &look::ScanOutcome,
+    looked: &sampling::ScanOutcome,
     cost: Cost,
 ) -> anyhow::Result<()> {
     let (estimates, notes) = (looked.estimates.as_slice(), looked.notes.as_slice());
@@ -90,5 +90,5 @@ type Estimates = Vec<Estimate>;
 /// Where no page could be read: why, and what would help.
 pub(super) fn glance(host: &HostRoot, snapshot: &Snapshot) -> Result<Estimates, String> {
     let question = Question { algorithms: kernel::cheap(snapshot), ..own_question(snapshot) };
-    look::glance(host, &target::largest(snapshot), &question)
+    sampling::glance(host, &target::largest(snapshot), &question)
 }

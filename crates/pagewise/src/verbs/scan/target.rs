@@ -73,8 +73,8 @@ pub(super) fn largest(snapshot: &Snapshot) -> Target {
 }
 
 /// How much of it.
-pub(super) fn choice(wanted: &Scan) -> Choice {
-    match (wanted.exact || wanted.duplicates, wanted.sample) {
+pub(super) fn choice(args: &Scan) -> Choice {
+    match (args.exact || args.duplicates, args.sample) {
         (true, _) => Choice::Exact,
         (false, Some(amount)) => asked(amount),
         (false, None) => Choice::Precise,
@@ -86,9 +86,9 @@ pub(super) fn choice(wanted: &Scan) -> Choice {
 const SIZED: u64 = 20_000;
 
 /// How many of `population` pages to compress.
-pub(super) fn sized(wanted: &Scan, population: Pages) -> u64 {
-    let choice = match wanted.sample {
-        _ if !wanted.duplicates => Choice::Exact,
+pub(super) fn sized(args: &Scan, population: Pages) -> u64 {
+    let choice = match args.sample {
+        _ if !args.duplicates => Choice::Exact,
         Some(amount) => asked(amount),
         None => Choice::Count(SIZED),
     };
@@ -103,15 +103,15 @@ fn asked(amount: Amount) -> Choice {
 }
 
 /// How to look.
-pub(super) fn options(wanted: &Scan, stop: Arc<AtomicBool>) -> Options {
+pub(super) fn options(args: &Scan, stop: Arc<AtomicBool>) -> Options {
     Options {
-        choice: choice(wanted),
-        bounded: wanted.duplicates,
-        file_backed: wanted.file_backed,
-        others_allowed: wanted.measure,
-        seed: wanted.seed,
-        budget: wanted.budget,
-        max_cpu: wanted.max_cpu.map(Percent::new),
+        choice: choice(args),
+        bounded: args.duplicates,
+        file_backed: args.file_backed,
+        others_allowed: args.measure,
+        seed: args.seed,
+        budget: args.budget,
+        max_cpu: args.max_cpu.map(Percent::new),
         stop: Some(stop),
     }
 }

@@ -6,7 +6,7 @@
 
 use pagewise_model::{Bytes, MemoryKind, Snapshot};
 use pagewise_pages::huge::PagePosition;
-use pagewise_pages::lot::RandomDraw;
+use pagewise_pages::random_draw::RandomDraw;
 use pagewise_pages::tally::{Engine, Question, Tally};
 use pagewise_sample::{Origin, PageKind, Visit};
 
@@ -138,7 +138,7 @@ mod tests {
             assert!(worker.tallies.iter().map(Tally::kept).sum::<usize>() <= 5000);
         }
         assert_eq!(worker.halvings, 4);
-        let origin = super::super::look::nowhere(40_000);
+        let origin = super::super::sampling::nowhere(40_000);
         let found = estimate(&question, origin, &mut worker.tallies);
         assert!(!found.duplicate_pages_exact && found.most_repeated.is_none());
         let [low, high] = found.duplicate_pages_interval.expect("all were looked at");

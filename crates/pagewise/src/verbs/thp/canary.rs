@@ -26,11 +26,11 @@ struct CanaryOutcome {
     left_out: Vec<String>,
 }
 
-pub(super) fn run(global: &Global, wanted: &Thp) -> anyhow::Result<Outcome> {
+pub(super) fn run(global: &Global, args: &Thp) -> anyhow::Result<Outcome> {
     super::refuse_recording(global, "thp --canary")?;
     let host = input::open(global)?;
     let mut pools = Pools::default();
-    if wanted.hugetlb {
+    if args.hugetlb {
         // the first Ctrl-C waits for what is borrowed to go back, which is a matter of seconds
         let _stop = Stop::listen()?;
         let seen = host.without_start().interval(&Scope::glance(), || anyhow::Ok(()))?.end;
@@ -58,7 +58,7 @@ fn measure(global: &Global, host: &HostRoot, pools: &mut Pools) -> anyhow::Resul
 /// Collapses our own memory; the part of it that is huge afterwards.
 fn collapse_own(host: &HostRoot) -> anyhow::Result<f64> {
     let pid = std::process::id();
-    let whom = CollapseTargets {
+    let targets = CollapseTargets {
         processes: vec![(pid, Name::from("pagewise"))],
         ..CollapseTargets::default()
     };
@@ -71,7 +71,7 @@ fn collapse_own(host: &HostRoot) -> anyhow::Result<f64> {
         watch: None,
         block: BLOCK,
     };
-    act::collapse(host, &whom, &wish, &AtomicBool::new(false), &mut |_, _, _| ())?;
+    act::collapse(host, &targets, &wish, &AtomicBool::new(false), &mut |_, _, _| ())?;
     let found = coverage::process(pid, BLOCK, false)?.coverage;
     Ok((found.anon_huge.get() as f64 / SIZE as f64).min(1.0))
 }

@@ -7,7 +7,7 @@ use pagewise_observe::Scope;
 use pagewise_report::{Collapsed, json, text};
 
 use super::watch::{self, Evidence};
-use super::{Outcome, block, heat, refuse_recording, whom};
+use super::{Outcome, access_profile, block, refuse_recording, targets};
 use crate::cli::{CollapseArgs, Global};
 use crate::cost::{self, CostMeter};
 use crate::interrupt::Stop;
@@ -17,37 +17,38 @@ use crate::{input, output, screen};
 
 pub(super) fn run(
     global: &Global,
-    wanted: &CollapseArgs,
+    args: &CollapseArgs,
     started: CostMeter,
 ) -> anyhow::Result<Outcome> {
     refuse_recording(global, "thp collapse")?;
     let host = input::open(global)?.without_start();
     let scope = Scope { settings: false, ..Scope::everything(std::time::Duration::ZERO) };
     let interval = host.interval(&scope, || anyhow::Ok(()))?;
-    let found = whom::resolve(&wanted.whose, &interval.end)?.unwrap_or_default();
-    let mut whom = CollapseTargets {
+    let found = targets::resolve(&args.whose, &interval.end)?.unwrap_or_default();
+    let mut targets = CollapseTargets {
         processes: found.processes,
         cgroup: found.cgroup,
         cgroups: found.cgroups,
         heat: None,
     };
     let stop = Stop::listen()?;
-    let unknown = wanted.by_access.and_then(|time| {
+    let unknown = args.by_access.and_then(|time| {
         let _shown = Spinner::start(global, time);
-        let heat = heat::measure(&host.end, &interval.end.damon, &whom, time, stop.flag());
-        heat.map(|heat| whom.heat = Some(heat)).err()
+        let heat =
+            access_profile::measure(&host.end, &interval.end.damon, &targets, time, stop.flag());
+        heat.map(|heat| targets.heat = Some(heat)).err()
     });
     let shown = Measuring::start(global, "collapsing");
-    let wish = wish(wanted, &interval.end);
-    let evidence = evidence(wanted, &whom, wish.block)?;
+    let wish = wish(args, &interval.end);
+    let evidence = evidence(args, &targets, wish.block)?;
     if evidence.is_some() {
-        watch::before(wanted.every, stop.flag());
+        watch::before(args.every, stop.flag());
     }
     let mut tell = |done: u64, all: u64, so_far: &Collapse| {
         shown.show_count(narrow(done), narrow(all));
         evidence.iter().for_each(|evidence| evidence.tell(so_far.collapsed));
     };
-    let mut collapse = act::collapse(&host.end, &whom, &wish, stop.flag(), &mut tell)?;
+    let mut collapse = act::collapse(&host.end, &targets, &wish, stop.flag(), &mut tell)?;
     if unknown.is_some() {
         collapse.by_access = Some(ByAccess { unknown, ..ByAccess::default() });
     }
@@ -57,34 +58,34 @@ pub(super) fn run(
         collapse: &collapse,
         cost: cost::so_far(started, &interval),
     };
-    let redaction = Redaction::new(wanted.keep_names);
+    let redaction = Redaction::new(args.keep_names);
     evidence.map_or(Ok(()), |evidence| evidence.fill(done, &redaction))?;
     show(global, &done)?;
     Ok(Outcome::Done)
 }
 
 fn evidence(
-    wanted: &CollapseArgs,
-    whom: &CollapseTargets,
+    args: &CollapseArgs,
+    targets: &CollapseTargets,
     block: u64,
 ) -> anyhow::Result<Option<Evidence>> {
-    let Some(folder) = &wanted.evidence else { return Ok(None) };
-    let pids = whom.processes.iter().map(|(pid, _)| *pid).collect();
-    Evidence::begin(folder, wanted.counter.as_deref(), pids, block).map(Some)
+    let Some(folder) = &args.evidence else { return Ok(None) };
+    let pids = targets.processes.iter().map(|(pid, _)| *pid).collect();
+    Evidence::begin(folder, args.counter.as_deref(), pids, block).map(Some)
 }
 
 fn narrow(blocks: u64) -> u32 {
     u32::try_from(blocks).unwrap_or(u32::MAX)
 }
 
-fn wish(wanted: &CollapseArgs, snapshot: &Snapshot) -> CollapseWish {
+fn wish(args: &CollapseArgs, snapshot: &Snapshot) -> CollapseWish {
     CollapseWish {
-        max_growth: wanted.max_growth,
-        deadline: wanted.deadline,
-        pace: wanted.pace / 100.0,
-        swapped: wanted.swapped,
-        dry_run: wanted.dry_run,
-        watch: wanted.watch.then_some(wanted.every),
+        max_growth: args.max_growth,
+        deadline: args.deadline,
+        pace: args.pace / 100.0,
+        swapped: args.swapped,
+        dry_run: args.dry_run,
+        watch: args.watch.then_some(args.every),
         block: block(snapshot),
     }
 }

@@ -31,9 +31,9 @@ pub(super) fn asked(counter: &str) -> Option<u64> {
         let _ = child.wait();
         return None;
     }
-    let mut said = String::new();
-    child.stdout.take()?.take(MOST).read_to_string(&mut said).ok()?;
-    last_number(&said)
+    let mut output = String::new();
+    child.stdout.take()?.take(MOST).read_to_string(&mut output).ok()?;
+    last_number(&output)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the user's own command")]
@@ -55,8 +55,8 @@ fn until_it_ends(child: &mut Child) -> bool {
     false
 }
 
-fn last_number(said: &str) -> Option<u64> {
-    let mut numbers = said.split(|letter: char| !letter.is_ascii_digit());
+fn last_number(message: &str) -> Option<u64> {
+    let mut numbers = message.split(|letter: char| !letter.is_ascii_digit());
     numbers.rfind(|digits| !digits.is_empty())?.parse().ok()
 }
 
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(asked("echo served: 42"), Some(42));
         assert_eq!(asked("echo 42; exit 1"), None);
         assert!(tried("echo 7").is_ok());
-        let told = tried("true").unwrap_err().to_string();
-        assert!(told.contains("--counter true: expected a number"), "{told}");
+        let error = tried("true").unwrap_err().to_string();
+        assert!(error.contains("--counter true: expected a number"), "{error}");
     }
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise thp`: huge pages, seen and made.
 
+mod access_profile;
 mod canary;
 mod collapse;
 mod counter;
-mod heat;
+mod coverage;
 mod pools;
 mod profiles;
 mod restrain;
 mod run;
-mod see;
+mod targets;
 mod walks;
 mod watch;
-mod whom;
 
 use pagewise_model::{Bytes, Snapshot};
 
@@ -21,10 +21,10 @@ use crate::cli::{Global, Thp, ThpAct};
 use crate::cost::CostMeter;
 use crate::trouble::Advised;
 
-pub(super) fn run(global: &Global, wanted: &Thp, started: CostMeter) -> anyhow::Result<Outcome> {
-    match &wanted.what {
-        None if wanted.canary => canary::run(global, wanted),
-        None => see::run(global, wanted, started),
+pub(super) fn run(global: &Global, args: &Thp, started: CostMeter) -> anyhow::Result<Outcome> {
+    match &args.what {
+        None if args.canary => canary::run(global, args),
+        None => coverage::run(global, args, started),
         Some(ThpAct::Collapse(wanted)) => collapse::run(global, wanted, started),
         Some(ThpAct::Run(wanted)) => run::run(global, wanted),
         Some(ThpAct::Restrain(wanted)) => restrain::run(global, wanted, started),

@@ -14,7 +14,7 @@ use pagewise_observe::{HostRoot, Scope, coverage};
 use pagewise_report::{Restrained, json, text};
 use pagewise_sample::{Choice, Options, Origin, Target, open};
 
-use super::whom::{self, ThpTargets};
+use super::targets::{self, ThpTargets};
 use super::{Outcome, block, refuse_recording};
 use crate::cli::{Global, RestrainArgs};
 use crate::cost::{self, CostMeter};
@@ -23,19 +23,19 @@ use crate::{input, output, screen};
 
 pub(super) fn run(
     global: &Global,
-    wanted: &RestrainArgs,
+    args: &RestrainArgs,
     started: CostMeter,
 ) -> anyhow::Result<Outcome> {
     refuse_recording(global, "thp restrain")?;
     let host = input::open(global)?.without_start();
     let scope = Scope { settings: false, ..Scope::everything(std::time::Duration::ZERO) };
     let interval = host.interval(&scope, || anyhow::Ok(()))?;
-    let whom = whom::resolve(&wanted.whose, &interval.end)?.unwrap_or_default();
+    let targets = targets::resolve(&args.whose, &interval.end)?.unwrap_or_default();
     let stop = Stop::listen()?;
     let confinement =
-        if wanted.split { Confinement::for_splitting() } else { Confinement::for_processes() };
+        if args.split { Confinement::for_splitting() } else { Confinement::for_processes() };
     confinement.enter();
-    let restrain = all(&host.end, &interval.end, &whom, wanted, &stop)?;
+    let restrain = all(&host.end, &interval.end, &targets, args, &stop)?;
     let done = Restrained {
         snapshot: &interval.end,
         restrain: &restrain,
@@ -53,15 +53,15 @@ pub(super) fn run(
 fn all(
     host: &HostRoot,
     snapshot: &Snapshot,
-    whom: &ThpTargets,
-    wanted: &RestrainArgs,
+    targets: &ThpTargets,
+    args: &RestrainArgs,
     stop: &Stop,
 ) -> anyhow::Result<Restrain> {
     let mut restrain = Restrain::default();
-    for (pid, name) in &whom.processes {
-        let looked = restrain_process(host, *pid, block(snapshot), wanted, stop, &mut restrain);
+    for (pid, name) in &targets.processes {
+        let looked = restrain_process(host, *pid, block(snapshot), args, stop, &mut restrain);
         let left_out = match looked {
-            Err(error) if whom.processes.len() == 1 => return Err(error),
+            Err(error) if targets.processes.len() == 1 => return Err(error),
             other => other.err().map(|error| format!("{error:#}")),
         };
         restrain.processes.push(CollapsedProcess { pid: *pid, name: name.clone(), left_out });
@@ -80,16 +80,16 @@ fn restrain_process(
     host: &HostRoot,
     pid: u32,
     block: u64,
-    wanted: &RestrainArgs,
+    args: &RestrainArgs,
     stop: &Stop,
     restrain: &mut Restrain,
 ) -> anyhow::Result<()> {
     let before = coverage::proportional(pid)?;
     let page = rustix::param::page_size() as u64;
-    let (seen, partial) = contents(host, pid, block / page, wanted, stop)?;
+    let (seen, partial) = contents(host, pid, block / page, args, stop)?;
     restrain.partial = restrain.partial.take().or(partial);
     let bloated: Vec<u64> = tally(&seen, page, restrain).iter().map(|at| at * block).collect();
-    if wanted.split {
+    if args.split {
         let split = act::split(pid, block, &bloated, stop.flag())?;
         let after = coverage::proportional(pid)?;
         restrain.split = Some(restrain.split.unwrap_or(0) + split);
@@ -108,15 +108,15 @@ fn contents(
     host: &HostRoot,
     pid: u32,
     pages_per_block: u64,
-    wanted: &RestrainArgs,
+    args: &RestrainArgs,
     stop: &Stop,
 ) -> anyhow::Result<(HashMap<u64, HugePageState>, Option<String>)> {
     let options = Options {
         choice: Choice::Exact,
         bounded: true,
-        others_allowed: wanted.measure,
+        others_allowed: args.measure,
         seed: 1,
-        budget: Some(wanted.budget),
+        budget: Some(args.budget),
         stop: Some(stop.shared()),
         ..Options::default()
     };

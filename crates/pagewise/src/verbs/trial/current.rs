@@ -20,9 +20,10 @@ pub(super) fn same_here(a: &TrialArm, b: &TrialArm, knobs: &[KnobReading]) -> bo
 
 /// `vm.swappiness is 60 already`, for an arm of which every setting is; `None` where it changes something.
 pub(super) fn unchanged(arm: &TrialArm, knobs: &[KnobReading]) -> Option<String> {
-    let told = || arm.settings.iter().map(|set| format!("{} is {} already", set.knob, set.value));
+    let describe =
+        || arm.settings.iter().map(|set| format!("{} is {} already", set.knob, set.value));
     let same = arm.swap.is_none() && arm.settings.iter().all(|set| is_current(set, knobs));
-    (same && !arm.settings.is_empty()).then(|| told().collect::<Vec<_>>().join(", "))
+    (same && !arm.settings.is_empty()).then(|| describe().collect::<Vec<_>>().join(", "))
 }
 
 fn setting_of<'a>(arm: &'a TrialArm, knob: &str) -> Option<&'a TrialSetting> {
@@ -88,8 +89,8 @@ mod tests {
     #[test]
     fn what_is_so_already_is_said_of_the_whole_arm() {
         let knobs = [live("vm.swappiness", "60")];
-        let told = unchanged(&arm(&[("vm.swappiness", "60")]), &knobs);
-        assert_eq!(told.as_deref(), Some("vm.swappiness is 60 already"));
+        let listed = unchanged(&arm(&[("vm.swappiness", "60")]), &knobs);
+        assert_eq!(listed.as_deref(), Some("vm.swappiness is 60 already"));
         assert_eq!(unchanged(&arm(&[]), &knobs), None);
         assert_eq!(unchanged(&arm(&[("vm.swappiness", "1")]), &knobs), None);
     }

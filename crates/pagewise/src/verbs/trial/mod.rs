@@ -2,7 +2,7 @@
 //! `pagewise trial`: A against B with the user's own command.
 
 mod current;
-mod wanted;
+mod experiment;
 
 use anyhow::{Context, anyhow};
 use pagewise_lab::experiment::{
@@ -28,18 +28,18 @@ use crate::{output, screen};
 /// What a shell reports for a program that SIGINT ended.
 const STOPPED: u8 = 130;
 
-pub(super) fn run(global: &Global, wanted: &Trial, started: CostMeter) -> anyhow::Result<Outcome> {
-    let experiment = wanted::experiment(global, wanted)?;
+pub(super) fn run(global: &Global, args: &Trial, started: CostMeter) -> anyhow::Result<Outcome> {
+    let experiment = experiment::experiment(global, args)?;
     let host = HostRoot::live().context("/")?;
     let scope = Scope { settings: true, ..Scope::glance() };
     let machine = Interval::single(pagewise_observe::snapshot(&host, &scope));
-    compare_with_current(global, &experiment, &machine, wanted.aa)?;
+    compare_with_current(global, &experiment, &machine, args.aa)?;
     let stop = Stop::listen()?;
-    let mut loans = wanted::host_loans(&experiment, wanted)?;
-    let folder = wanted.evidence.as_deref();
+    let mut loans = experiment::host_loans(&experiment, args)?;
+    let folder = args.evidence.as_deref();
     let mut folder = folder
         .map(|at| {
-            let redaction = Redaction::new(wanted.keep_names);
+            let redaction = Redaction::new(args.keep_names);
             Folder::new(at, &experiment, &machine.end, serde_json::Value::Null, redaction)
         })
         .transpose()?;
@@ -59,16 +59,16 @@ fn compare_with_current(
 ) -> anyhow::Result<()> {
     let (knobs, arms) = (&machine.end.knobs, &experiment.arms);
     let unchanged = |arm: &TrialArm| Some((arm.name.clone(), current::unchanged(arm, knobs)?));
-    let told: Vec<(String, String)> = arms.iter().filter_map(unchanged).collect();
+    let lines: Vec<(String, String)> = arms.iter().filter_map(unchanged).collect();
     if let [a, b] = arms.as_slice() {
         if !same_is_meant && current::same_here(a, b, knobs) {
-            let why: Vec<&str> = told.iter().map(|(_, why)| why.as_str()).collect();
+            let why: Vec<&str> = lines.iter().map(|(_, why)| why.as_str()).collect();
             let what = format!("A and B are the same on this machine: {}", why.join(", "));
             let next = "set another value in --a or --b; --aa if you mean it";
             return Err(Advised { what, next }.into());
         }
     }
-    for (name, why) in told.iter().filter(|_| !global.quiet) {
+    for (name, why) in lines.iter().filter(|_| !global.quiet) {
         output::message(format_args!("{name} is the machine as it is: {why}"));
     }
     Ok(())
@@ -83,7 +83,7 @@ fn conducted(
     mut folder: Option<&mut Folder>,
 ) -> ExperimentRuns {
     let shown = Measuring::start(global, "trial");
-    let mut heard = |heard: ExperimentEvent<'_>| match heard {
+    let mut listener = |event: ExperimentEvent<'_>| match event {
         ExperimentEvent::Begins { run, of, .. } => shown.show_count(run - 1, of),
         ExperimentEvent::Ran(run) => {
             if let Some(folder) = &mut folder {
@@ -95,7 +95,7 @@ fn conducted(
         }
         ExperimentEvent::Forecast(_) => {}
     };
-    conduct(experiment, lender, &mut Control { stop: stop.flag(), heard: &mut heard })
+    conduct(experiment, lender, &mut Control { stop: stop.flag(), listener: &mut listener })
 }
 
 /// What the warm-up tells.

@@ -116,13 +116,13 @@ fn used(place: &Place<'_>) -> Result<Vec<String>, String> {
     let mounts = place.scene.text("end", "proc/self/mountinfo").unwrap_or_default();
     let mounted = mounts.lines().map(|line| line.split(' ').collect::<Vec<&str>>());
     let devices = mounted.filter(|words| words.get(4) == Some(&place.path())).map(|words| words[2]);
-    let told = devices.filter_map(|device| {
+    let listed = devices.filter_map(|device| {
         let text = place.scene.text("end", &format!("statfs/{device}"))?;
         let words: Vec<u64> =
             text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
         Some(format!("used (statfs) {}", Bytes::new(words.first()? * words.get(2)?)))
     });
-    Ok(told.collect())
+    Ok(listed.collect())
 }
 
 /// A deleted file, by the number of its descriptor.
@@ -167,13 +167,13 @@ fn shown(word: &str, unit: Unit) -> Result<String, String> {
 }
 
 /// Names may have the thing that they are of in front: a tier or group, found in the line or path.
-fn with_subject(place: &Place<'_>, said: &str) -> Result<Vec<String>, String> {
+fn with_subject(place: &Place<'_>, message: &str) -> Result<Vec<String>, String> {
     let file = place.path().strip_prefix("/sys/fs/cgroup").unwrap_or_default();
     let group = file.strip_prefix("/memory/").map_or(file.to_owned(), |rest| format!("/{rest}"));
     let group = group.rsplit_once('/').map_or("", |(group, _)| group);
     let subjects = [place.word(0)?, group];
-    let long = subjects.iter().map(|subject| format!("{subject} {said}"));
-    Ok(long.chain([said.to_owned()]).collect())
+    let long = subjects.iter().map(|subject| format!("{subject} {message}"));
+    Ok(long.chain([message.to_owned()]).collect())
 }
 
 fn columns(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<String>, String> {
@@ -303,7 +303,7 @@ fn blocks(place: &Place<'_>) -> Result<Vec<String>, String> {
 /// Lines of a group's files; version 1 counts what is below it as `total_`.
 fn group_counters(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<String>, String> {
     let value = place.word(1)?;
-    let said = match place.key()? {
+    let message = match place.key()? {
         "max" => {
             let grown =
                 change("reached max", place.keyed("start", "max")?, number(value)?, seconds)?;
@@ -326,7 +326,7 @@ fn group_counters(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<String>
             return Ok(vec![change(name, place.keyed("start", key)?, number(value)?, seconds)?]);
         }
     };
-    with_subject(place, &said)
+    with_subject(place, &message)
 }
 
 /// What the limit of both leaves over the limit of memory.

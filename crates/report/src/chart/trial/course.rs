@@ -10,7 +10,7 @@ use super::super::plane::{
     Axes, Axis, HEIGHT, Point, Scale, draw, faint, moment, path, room, round,
 };
 use super::{colour, names};
-use crate::told::total;
+use crate::phrases::total;
 
 /// Seconds of each iteration, on an axis of powers: each arm's middle run, the others faintly behind
 /// it. A ring is where the steady state begins.

@@ -8,7 +8,7 @@ use super::super::plane::{Axes, Axis, Point, Scale, draw, label, line, room, rou
 use super::super::{GRID, REST, Role};
 use super::{colour, percent};
 use crate::lineup::{self, ArmPair};
-use crate::told;
+use crate::phrases;
 
 /// A line of the picture.
 struct Row<'a> {
@@ -23,8 +23,9 @@ pub fn intervals(trial: &Trial, arm: &str) -> Option<String> {
     // one metric that grew a hundredfold must not make the others a line
     let far = |value: f64| percent(value).clamp(-100.0, 200.0);
     let found = lineup::against(trial).into_iter().find(|other| other.arm == arm)?;
-    let shown =
-        |metric: &&TrialMetric| told::is_judged(trial.clock, metric) && !told::is_none(metric);
+    let shown = |metric: &&TrialMetric| {
+        phrases::is_judged(trial.clock, metric) && !phrases::is_none(metric)
+    };
     let metrics = found.metrics.iter().filter(shown);
     let rows: Vec<Row<'_>> = metrics
         .filter_map(|metric| {
@@ -47,7 +48,7 @@ pub fn intervals(trial: &Trial, arm: &str) -> Option<String> {
 pub fn arms(trial: &Trial) -> Option<String> {
     let others = lineup::against(trial);
     let primary = |other: &ArmPair<'_>| {
-        other.metrics.first().is_some_and(|metric| told::is_judged(trial.clock, metric))
+        other.metrics.first().is_some_and(|metric| phrases::is_judged(trial.clock, metric))
     };
     let rows: Vec<Row<'_>> = others
         .iter()

@@ -12,10 +12,10 @@ use super::{colour, names, with_unit};
 /// Where arms are far apart the axis is one of powers.
 pub fn runs(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     let metric = trial.metrics.first()?;
-    let told: Vec<(&TrialRun, f64)> =
+    let lines: Vec<(&TrialRun, f64)> =
         runs.iter().filter_map(|run| Some((run, *run.values.get(&metric.name)?))).collect();
-    let values: Vec<f64> = told.iter().map(|(_, value)| *value).collect();
-    let last = told.last()?.0.number;
+    let values: Vec<f64> = lines.iter().map(|(_, value)| *value).collect();
+    let last = lines.last()?.0.number;
     let has_powers = metric.unit == "seconds" && is_far(&values);
     let height = |value: f64| if has_powers { value.log10() } else { value };
     let axes = Axes {
@@ -28,10 +28,10 @@ pub fn runs(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
         },
         height: HEIGHT,
         left: 72,
-        names: names(trial, |arm| told.iter().any(|(run, _)| run.arm == arm)),
+        names: names(trial, |arm| lines.iter().any(|(run, _)| run.arm == arm)),
     };
     draw(&axes, |plane| {
-        for (run, value) in &told {
+        for (run, value) in &lines {
             let at: Point = (f64::from(run.number), height(*value));
             let role = colour(trial, &run.arm);
             let style = if run.pair.is_some() && run.end.is_good() {

@@ -7,12 +7,12 @@ use pagewise_model::Trial;
 
 use super::{escaped, metrics, pictures, stopped};
 use crate::lineup::{self, ArmPair, Medians, Row};
-use crate::{TrialReport, told};
+use crate::{TrialReport, phrases};
 
 pub(super) fn heading(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
-    let command = escaped(&told::command(trial));
-    let arms = told::named(tried.name, &format!("{} arms", trial.arms.len()));
+    let command = escaped(&phrases::command(trial));
+    let arms = phrases::named(tried.name, &format!("{} arms", trial.arms.len()));
     format!(
         "<h1>{}</h1>\n<p class=\"quiet\">on <code>{command}</code></p>\n{}",
         escaped(&arms),
@@ -35,20 +35,20 @@ pub(super) fn table(tried: &TrialReport<'_>) -> String {
 }
 
 fn row(trial: &Trial, row: &Row<'_>) -> String {
-    let words = escaped(&told::arm(&trial.command, row.arm));
+    let words = escaped(&phrases::arm(&trial.command, row.arm));
     let ended = if row.ended.is_empty() {
         String::new()
     } else {
         format!("<br><span class=\"worse\">{}</span>", escaped(&row.ended))
     };
-    let class = row.verdict.map_or("quiet", told::verdict);
+    let class = row.verdict.map_or("quiet", phrases::verdict);
     let mut cells = format!(
         "<tr><td><strong>{}</strong></td><td>{words}{ended}</td>\
          <td class=\"verdict {class}\">{}</td>",
         escaped(&row.arm.name),
         escaped(&row.word)
     );
-    let median = if row.median.is_empty() { told::NONE } else { &row.median };
+    let median = if row.median.is_empty() { phrases::NONE } else { &row.median };
     for number in [median, &row.change, &row.interval] {
         let _ = write!(cells, "<td class=\"number\">{number}</td>");
     }
@@ -63,7 +63,8 @@ pub(super) fn medians(trial: &Trial) -> String {
         return String::new();
     }
     let rows = told.iter().map(|of| {
-        let cells = trial.arms.iter().map(|arm| of.shown(arm).unwrap_or_else(|| told::NONE.into()));
+        let cells =
+            trial.arms.iter().map(|arm| of.shown(arm).unwrap_or_else(|| phrases::NONE.into()));
         (of.metric.name.clone(), cells.collect())
     });
     let names: Vec<&str> = trial.arms.iter().map(|arm| arm.name.as_str()).collect();

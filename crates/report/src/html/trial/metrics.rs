@@ -6,13 +6,14 @@ use std::fmt::Write as _;
 use pagewise_model::{Trial, TrialMetric};
 
 use super::escaped;
-use crate::told;
+use crate::phrases;
 
 pub(super) fn table(trial: &Trial, arm: &str, metrics: &[TrialMetric]) -> String {
-    let told = metrics.iter().enumerate().filter(|(at, metric)| *at == 0 || !told::is_none(metric));
-    let rows: String = told.map(|(at, metric)| row(trial, metric, at == 0)).collect();
+    let listed =
+        metrics.iter().enumerate().filter(|(at, metric)| *at == 0 || !phrases::is_none(metric));
+    let rows: String = listed.map(|(at, metric)| row(trial, metric, at == 0)).collect();
     let none =
-        told::none(metrics).map(|none| format!("<p class=\"quiet\">{}</p>\n", escaped(&none)));
+        phrases::none(metrics).map(|none| format!("<p class=\"quiet\">{}</p>\n", escaped(&none)));
     let first = trial.arms.first().map_or("a", |arm| &arm.name);
     let (first, arm) = (escaped(first), escaped(arm));
     format!(
@@ -24,14 +25,14 @@ pub(super) fn table(trial: &Trial, arm: &str, metrics: &[TrialMetric]) -> String
 }
 
 fn row(trial: &Trial, metric: &TrialMetric, decides: bool) -> String {
-    let shown = |value: Option<f64>| value.map(|it| told::value(metric, it)).unwrap_or_default();
-    let [change, interval] = told::estimate(trial.clock, metric);
+    let shown = |value: Option<f64>| value.map(|it| phrases::value(metric, it)).unwrap_or_default();
+    let [change, interval] = phrases::estimate(trial.clock, metric);
     let mut row = format!("<tr><td>{}</td>", escaped(&metric.name));
     for number in [shown(metric.a), shown(metric.b), change, interval] {
         let _ = write!(row, "<td class=\"number\">{number}</td>");
     }
-    let judged = told::is_judged(trial.clock, metric) && metric.lack.is_none();
-    let word = if judged { told::verdict(metric.verdict) } else { "quiet" };
-    let said = escaped(&told::judgement(trial.clock, metric, decides));
-    row + &format!("<td class=\"{word}\">{said}</td></tr>\n")
+    let judged = phrases::is_judged(trial.clock, metric) && metric.lack.is_none();
+    let word = if judged { phrases::verdict(metric.verdict) } else { "quiet" };
+    let message = escaped(&phrases::judgement(trial.clock, metric, decides));
+    row + &format!("<td class=\"{word}\">{message}</td></tr>\n")
 }

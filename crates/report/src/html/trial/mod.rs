@@ -11,20 +11,20 @@ use pagewise_model::{Bytes, Trial};
 
 use super::{escaped, page};
 use crate::text::header::machine;
-use crate::{TrialReport, lineup, told};
+use crate::{TrialReport, lineup, phrases};
 
 /// What a reader may keep.
 pub fn trial(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
     let body = if lineup::is_wide(trial) { several(tried) } else { two(tried) };
-    page(&told::named(tried.name, &title(trial)), &(body + &method(tried) + &runs::table(tried)))
+    page(&phrases::named(tried.name, &title(trial)), &(body + &method(tried) + &runs::table(tried)))
 }
 
 fn title(trial: &Trial) -> String {
     if lineup::is_wide(trial) {
-        format!("{} on {}", told::arms(trial), told::command(trial))
+        format!("{} on {}", phrases::arms(trial), phrases::command(trial))
     } else {
-        format!("{}: {}", told::arms(trial), told::verdict(trial.verdict))
+        format!("{}: {}", phrases::arms(trial), phrases::verdict(trial.verdict))
     }
 }
 
@@ -65,14 +65,14 @@ fn stopped(trial: &Trial) -> String {
 
 fn heading(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
-    let word = told::verdict(trial.verdict);
+    let word = phrases::verdict(trial.verdict);
     format!(
         "<h1>{}: <span class=\"verdict {word}\">{word}</span></h1>\n\
          <p class=\"quiet\">on <code>{}</code></p>\n{}{}",
-        escaped(&told::named(tried.name, &told::arms(trial))),
-        escaped(&told::command(trial)),
+        escaped(&phrases::named(tried.name, &phrases::arms(trial))),
+        escaped(&phrases::command(trial)),
         stopped(trial),
-        paragraph(&told::meaning(trial))
+        paragraph(&phrases::meaning(trial))
     )
 }
 
@@ -83,18 +83,18 @@ fn method(tried: &TrialReport<'_>) -> String {
         .map(|limit| format!("The command had at most {} of memory.", Bytes::new(limit)));
     let mut text = String::from("<h2>How it was found out</h2>\n");
     text += &paragraph(&machine(tried.snapshot).join(" · "));
-    let workload = told::workload(&trial.command);
+    let workload = phrases::workload(&trial.command);
     if !workload.is_empty() {
         text += &paragraph(&format!("The workload: {workload}."));
     }
-    text += &paragraph(&told::method(trial));
+    text += &paragraph(&phrases::method(trial));
     text += &paragraph(&limit.unwrap_or_default());
     text += &paragraph(
         "The estimate is Hodges and Lehmann's of the paired ratio, the interval that of the \
          signed-rank test. Runs far from the others count like any.",
     );
     for note in &trial.notes {
-        text += &paragraph(&told::sentence(note));
+        text += &paragraph(&phrases::sentence(note));
     }
     text
 }

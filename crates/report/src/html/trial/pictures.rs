@@ -4,7 +4,7 @@
 use pagewise_model::Trial;
 
 use super::escaped;
-use crate::{TrialReport, chart, told};
+use crate::{TrialReport, chart, phrases};
 
 const STEPS: &str = "A slope or a step is the machine's: pairs do not feel it.";
 
@@ -24,7 +24,7 @@ pub(super) fn of_two(tried: &TrialReport<'_>) -> String {
 
 /// Every arm, every run, and the pairs of each arm.
 pub(super) fn of_arms(tried: &TrialReport<'_>) -> String {
-    let least = told::effect(tried.trial.min_effect);
+    let least = phrases::effect(tried.trial.min_effect);
     let caption = format!("Grey: up to {least}, which does not matter.");
     [figure(chart::arms(tried.trial), &caption), runs(tried), pairs(tried)].concat()
 }
@@ -35,7 +35,7 @@ fn runs(tried: &TrialReport<'_>) -> String {
 }
 
 fn pairs(tried: &TrialReport<'_>) -> String {
-    let least = told::effect(tried.trial.min_effect);
+    let least = phrases::effect(tried.trial.min_effect);
     let caption = format!("Dashed: the interval. Grey: up to {least}, which does not matter.");
     let all = chart::pairs(tried.trial, tried.runs);
     figure((!all.is_empty()).then(|| all.join("\n")), &caption)
@@ -45,7 +45,7 @@ fn pairs(tried: &TrialReport<'_>) -> String {
 pub(super) fn intervals(trial: &Trial, arm: &str) -> String {
     let caption = format!(
         "In colour: what decides. Grey: up to {}. What lies beyond −100 or 200 % is drawn there.",
-        told::effect(trial.min_effect)
+        phrases::effect(trial.min_effect)
     );
     figure(chart::intervals(trial, arm), &caption)
 }

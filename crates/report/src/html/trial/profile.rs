@@ -2,7 +2,7 @@
 //! Where kswapd spent its time.
 
 use super::arms::beside;
-use crate::{TrialReport, profile, told};
+use crate::{TrialReport, phrases, profile};
 
 pub(super) fn table(tried: &TrialReport<'_>) -> String {
     let all = profile::samples(tried.trial, tried.runs);
@@ -12,7 +12,7 @@ pub(super) fn table(tried: &TrialReport<'_>) -> String {
     let names: Vec<&str> = all.iter().map(|samples| samples.arm).collect();
     format!(
         "<h2>Where kswapd spent its time</h2>\n{}<p class=\"quiet\">{}</p>\n",
-        beside("function", &names, &profile::rows(&all, told::NONE)),
+        beside("function", &names, &profile::rows(&all, phrases::NONE)),
         profile::MEANING
     )
 }

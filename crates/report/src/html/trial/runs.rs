@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use pagewise_model::{TrialMetric, TrialRun};
 
 use super::escaped;
-use crate::{TrialReport, lineup, told};
+use crate::{TrialReport, lineup, phrases};
 
 pub(super) fn table(tried: &TrialReport<'_>) -> String {
     let found = lineup::against(tried.trial);
@@ -33,8 +33,8 @@ fn row(run: &TrialRun, metrics: &[&TrialMetric]) -> String {
     let mut row =
         format!("<tr><td>{}</td><td>{pair}</td><td>{}</td>", run.number, escaped(&run.arm));
     for metric in metrics {
-        let value = run.values.get(&metric.name).map(|it| told::value(metric, *it));
+        let value = run.values.get(&metric.name).map(|it| phrases::value(metric, *it));
         let _ = write!(row, "<td class=\"number\">{}</td>", value.unwrap_or_default());
     }
-    row + &format!("<td>{}</td></tr>\n", escaped(&told::ended(run)))
+    row + &format!("<td>{}</td></tr>\n", escaped(&phrases::ended(run)))
 }

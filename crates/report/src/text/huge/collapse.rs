@@ -9,9 +9,9 @@ use crate::text::words::{count, plural, share};
 
 pub(in crate::text) fn print(page: &mut Page, done: &Collapsed<'_>) {
     let collapse = done.collapse;
-    let whom = whom(&collapse.processes);
+    let targets = whom(&collapse.processes);
     let what = if collapse.dry_run { "would collapse in" } else { "collapse of" };
-    let start = Line::default().span(Role::Strong, format!("{what} {whom}"));
+    let start = Line::default().span(Role::Strong, format!("{what} {targets}"));
     page.hang_items(start, 2, &made(collapse));
     page.fact_items("  memory", &memory(collapse));
     if let Some(by_access) = &collapse.by_access {

@@ -2,14 +2,14 @@
 //! `pagewise thp`: where huge pages are, from the host down to a mapping, and what a collapse did.
 
 pub(super) mod collapse;
-mod looked;
+mod coverage;
 pub(super) mod profiles;
 pub(super) mod restrain;
 mod walks;
 
 use pagewise_model::{Bytes, Cgroup, Interval, Process, Reading, Snapshot};
 
-use looked::Allowed;
+use coverage::Allowed;
 
 use super::kit::{Line, Page, Role};
 use super::table::{Cell, Column, NONE, Table};
@@ -26,7 +26,7 @@ pub(super) fn print(page: &mut Page, seen: &HugeSeen<'_>) {
     }
     processes(page, &huge::processes(seen), &seen.interval.end);
     for process in seen.looked {
-        looked::print(page, process, Allowed::select(&seen.interval.end, process.pid));
+        coverage::print(page, process, Allowed::select(&seen.interval.end, process.pid));
     }
     for why in seen.not_looked {
         page.prose(2, Role::Warning, why);
@@ -68,8 +68,8 @@ fn counters(end: &Snapshot) -> Vec<String> {
         ("thp_swpout", "swapped out whole"),
     ];
     let number = |name: &str| end.vmstat.get(name).get().filter(|number| *number > 0);
-    let told = |(name, words): &(&str, &str)| Some(format!("{} {words}", count(number(name)?)));
-    SHOWN.iter().filter_map(told).collect()
+    let describe = |(name, words): &(&str, &str)| Some(format!("{} {words}", count(number(name)?)));
+    SHOWN.iter().filter_map(describe).collect()
 }
 
 fn groups(page: &mut Page, groups: &[&Cgroup]) {
@@ -118,12 +118,12 @@ fn processes(page: &mut Page, processes: &[&Process], end: &Snapshot) {
     more(page, processes.len());
     let tally = &end.processes.smaps;
     if tally.not_read > 0 {
-        let told = format!(
+        let listed = format!(
             "{} not looked into: they did not fit into {} ms (--smaps-budget)",
             super::words::plural(tally.not_read, "process"),
             tally.budget.get()
         );
-        page.prose(4, Role::Quiet, &told);
+        page.prose(4, Role::Quiet, &listed);
     }
 }
 

@@ -9,11 +9,11 @@ use crate::text::words::{count, plural};
 
 pub(in crate::text) fn print(page: &mut Page, done: &Restrained<'_>) {
     let restrain = done.restrain;
-    let whom = match restrain.processes.as_slice() {
+    let targets = match restrain.processes.as_slice() {
         [one] => format!("{} (pid {})", one.name, one.pid),
         many => plural(many.len() as u64, "process"),
     };
-    let start = Line::default().span(Role::Strong, format!("huge pages of {whom}"));
+    let start = Line::default().span(Role::Strong, format!("huge pages of {targets}"));
     page.hang_items(start, 2, &found(restrain));
     let split = split(restrain);
     if !split.is_empty() {
@@ -57,7 +57,7 @@ fn split(restrain: &Restrain) -> Vec<String> {
 fn advice(page: &mut Page, done: &Restrained<'_>) {
     let thp = &done.snapshot.thp;
     let none = thp.khugepaged.max_ptes_none.get();
-    let told = match (thp.shrink_underused.get(), none) {
+    let text = match (thp.shrink_underused.get(), none) {
         (None, _) => {
             "This kernel has no shrink_underused: it never splits such pages by itself.".to_owned()
         }
@@ -71,8 +71,8 @@ fn advice(page: &mut Page, done: &Restrained<'_>) {
                 .to_owned()
         }
     };
-    page.prose(2, Role::Plain, &told);
-    if told.ends_with(':') {
+    page.prose(2, Role::Plain, &text);
+    if text.ends_with(':') {
         let folder = "/sys/kernel/mm/transparent_hugepage";
         let none = format!("echo 64 | sudo tee {folder}/khugepaged/max_ptes_none");
         let shrink = format!("echo 1 | sudo tee {folder}/shrink_underused");

@@ -32,11 +32,11 @@ fn misses(walks: &PageWalks) -> Vec<String> {
         (&walks.store_misses, "stores"),
         (&walks.fetch_misses, "fetches"),
     ];
-    let told = |(count, kind): &(&Reading<u64>, &str)| match walks.per_thousand(count) {
+    let describe = |(count, kind): &(&Reading<u64>, &str)| match walks.per_thousand(count) {
         Some(rate) => Some(format!("{rate:.2} {kind} of 1,000 instructions")),
         None => count.get().map(|count| format!("{count} {kind}")),
     };
-    kinds.iter().filter_map(told).collect()
+    kinds.iter().filter_map(describe).collect()
 }
 
 fn cycles(walks: &PageWalks) -> Vec<String> {

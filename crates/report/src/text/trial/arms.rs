@@ -8,20 +8,20 @@ use crate::lineup::{self, ArmPair, Medians, Row};
 use crate::text::kit::{Line, Page, Role};
 use crate::text::table::{Cell, Column, NONE, Table};
 use crate::text::words::listed;
-use crate::{TrialReport, told};
+use crate::{TrialReport, phrases};
 
 /// How many arms there are, and what they have.
 pub(super) fn heading(page: &mut Page, tried: &TrialReport<'_>) {
     let trial = tried.trial;
-    let arms = told::named(tried.name, &format!("{} arms on", trial.arms.len()));
+    let arms = phrases::named(tried.name, &format!("{} arms on", trial.arms.len()));
     let start = Line::default().span(Role::Strong, arms);
-    page.hang(start.plain(" "), 2, Role::Plain, &told::command(trial));
+    page.hang(start.plain(" "), 2, Role::Plain, &phrases::command(trial));
     stopped(page, trial);
     let mut table = Table::new(2, vec![Column::left(""), Column::words("")]);
     for arm in &trial.arms {
         table.row(vec![
             Cell::new(Role::Strong, arm.name.clone()),
-            told::arm(&trial.command, arm).into(),
+            phrases::arm(&trial.command, arm).into(),
         ]);
     }
     table.print(page);
@@ -101,11 +101,11 @@ pub(super) fn differences(page: &mut Page, trial: &Trial, other: &ArmPair<'_>) {
     if trial.dropped.iter().any(|dropped| dropped.arm == other.arm) {
         return;
     }
-    let told = |metric: &&TrialMetric| {
-        let judged = told::is_judged(trial.clock, metric) && metric.lack.is_none();
-        judged && metric.interval.is_some() && !told::is_none(metric)
+    let describe = |metric: &&TrialMetric| {
+        let judged = phrases::is_judged(trial.clock, metric) && metric.lack.is_none();
+        judged && metric.interval.is_some() && !phrases::is_none(metric)
     };
-    let (differ, rest): (Vec<&TrialMetric>, Vec<_>) = (other.metrics.iter().filter(told))
+    let (differ, rest): (Vec<&TrialMetric>, Vec<_>) = (other.metrics.iter().filter(describe))
         .partition(|metric| matches!(metric.verdict, Verdict::Better | Verdict::Worse));
     if differ.is_empty() && rest.is_empty() {
         return;

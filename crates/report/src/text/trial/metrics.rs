@@ -4,13 +4,13 @@
 use pagewise_model::{Clock, TrialMetric};
 
 use super::role;
+use crate::phrases;
 use crate::text::kit::{Page, Role};
 use crate::text::table::{Cell, Column, Table};
-use crate::told;
 
 pub(super) fn print(page: &mut Page, clock: Clock, metrics: &[TrialMetric]) {
     let shown =
-        metrics.iter().enumerate().filter(|(at, metric)| *at == 0 || !told::is_none(metric));
+        metrics.iter().enumerate().filter(|(at, metric)| *at == 0 || !phrases::is_none(metric));
     let columns = vec![
         Column::name("metric"),
         Column::right("a").spare(2),
@@ -22,23 +22,23 @@ pub(super) fn print(page: &mut Page, clock: Clock, metrics: &[TrialMetric]) {
     let mut table = Table::new(2, columns);
     shown.for_each(|(at, metric)| table.row(row(clock, metric, at == 0)));
     table.print(page);
-    if let Some(none) = told::none(metrics) {
+    if let Some(none) = phrases::none(metrics) {
         page.prose(2, Role::Quiet, &none);
     }
 }
 
 pub(super) fn row(clock: Clock, metric: &TrialMetric, decides: bool) -> Vec<Cell> {
-    let shown = |value: Option<f64>| value.map(|it| told::value(metric, it)).unwrap_or_default();
-    let quiet = metric.lack.is_some() || !told::is_judged(clock, metric);
+    let shown = |value: Option<f64>| value.map(|it| phrases::value(metric, it)).unwrap_or_default();
+    let quiet = metric.lack.is_some() || !phrases::is_judged(clock, metric);
     let follows = if quiet { Role::Quiet } else { role(metric.verdict) };
     let name = if decides { Role::Strong } else { Role::Plain };
-    let [change, interval] = told::estimate(clock, metric);
+    let [change, interval] = phrases::estimate(clock, metric);
     vec![
         Cell::new(name, metric.name.clone()),
         shown(metric.a).into(),
         shown(metric.b).into(),
         change.into(),
         interval.into(),
-        Cell::new(follows, told::judgement(clock, metric, decides)),
+        Cell::new(follows, phrases::judgement(clock, metric, decides)),
     ]
 }

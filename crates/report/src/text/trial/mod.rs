@@ -9,7 +9,7 @@ mod remarks;
 use pagewise_model::{Trial, Verdict};
 
 use super::kit::{Line, Page, Role};
-use crate::{TrialReport, lineup, told};
+use crate::{TrialReport, lineup, phrases};
 
 pub(super) fn print(page: &mut Page, tried: &TrialReport<'_>) {
     let trial = tried.trial;
@@ -42,21 +42,21 @@ fn role(verdict: Verdict) -> Role {
 
 fn heading(page: &mut Page, tried: &TrialReport<'_>) {
     let trial = tried.trial;
-    let arms = told::named(tried.name, &told::arms(trial));
+    let arms = phrases::named(tried.name, &phrases::arms(trial));
     let line = Line::default()
         .span(Role::Strong, arms.clone())
-        .plain(format!(" on {}: ", told::command(trial)))
-        .span(role(trial.verdict), told::verdict(trial.verdict).to_uppercase());
+        .plain(format!(" on {}: ", phrases::command(trial)))
+        .span(role(trial.verdict), phrases::verdict(trial.verdict).to_uppercase());
     if line.width() <= page.width() {
         page.line(&line);
     } else {
         page.hang(Line::default(), 2, Role::Strong, &format!("{arms} on"));
-        page.hang(Line::indented(2), 4, Role::Plain, &told::command(trial));
-        let verdict = told::verdict(trial.verdict).to_uppercase();
+        page.hang(Line::indented(2), 4, Role::Plain, &phrases::command(trial));
+        let verdict = phrases::verdict(trial.verdict).to_uppercase();
         page.line(&Line::indented(2).span(role(trial.verdict), verdict));
     }
     stopped(page, trial);
-    let meaning = told::meaning(trial);
+    let meaning = phrases::meaning(trial);
     if !meaning.is_empty() {
         page.prose(2, Role::Plain, &meaning);
     }

@@ -4,7 +4,7 @@
 use pagewise_model::{Trial, TrialMetric};
 
 use crate::text::kit::{Page, Role};
-use crate::{lineup, told};
+use crate::{lineup, phrases};
 
 pub(super) fn print(page: &mut Page, trial: &Trial) {
     page.gap();
@@ -13,18 +13,18 @@ pub(super) fn print(page: &mut Page, trial: &Trial) {
             page.prose(2, Role::Quiet, text);
         }
     };
-    quiet(&told::method(trial));
+    quiet(&phrases::method(trial));
     // of several arms each shows another
     let primary = trial.metrics.first().filter(|_| !lineup::is_wide(trial));
-    let judged = primary.filter(|primary| told::is_judged(trial.clock, primary));
+    let judged = primary.filter(|primary| phrases::is_judged(trial.clock, primary));
     if let Some(detectable) = judged.and_then(|it| it.detectable_effect) {
         quiet(&format!(
             "So many pairs of runs that vary like these show effects from about {} on.",
-            told::effect(detectable)
+            phrases::effect(detectable)
         ));
     }
     quiet(&primary.map(outliers).unwrap_or_default());
-    trial.notes.iter().for_each(|note| quiet(&told::sentence(note)));
+    trial.notes.iter().for_each(|note| quiet(&phrases::sentence(note)));
 }
 
 fn outliers(metric: &TrialMetric) -> String {

@@ -40,8 +40,8 @@ impl Check {
     pub(super) fn begin(self, pid: u32) {
         let look = move || {
             std::thread::sleep(self.wait);
-            let told = [self.read_output(pid), self.arenas(pid)];
-            told.iter().flatten().filter(|_| !self.quiet).for_each(output::message);
+            let listed = [self.read_output(pid), self.arenas(pid)];
+            listed.iter().flatten().filter(|_| !self.quiet).for_each(output::message);
         };
         // where there can be no thread the command runs all the same
         let _ = std::thread::Builder::new().name("check".to_owned()).spawn(look);
@@ -56,8 +56,8 @@ impl Check {
         match self.collapse(pid) {
             Ok(after) => self.said(pid, &after, ", collapsed from outside"),
             Err(error) => {
-                let told = self.said(pid, &found, "")?;
-                Some(format!("{told}; it could not be collapsed from outside: {error:#}"))
+                let listed = self.said(pid, &found, "")?;
+                Some(format!("{listed}; it could not be collapsed from outside: {error:#}"))
             }
         }
     }
@@ -80,7 +80,7 @@ impl Check {
     }
 
     fn collapse(&self, pid: u32) -> anyhow::Result<Share> {
-        let whom = CollapseTargets {
+        let targets = CollapseTargets {
             processes: vec![(pid, Name::default())],
             ..CollapseTargets::default()
         };
@@ -94,7 +94,7 @@ impl Check {
             block: self.block,
         };
         let host = HostRoot::live()?;
-        act::collapse(&host, &whom, &wish, &AtomicBool::new(false), &mut |_, _, _| ())?;
+        act::collapse(&host, &targets, &wish, &AtomicBool::new(false), &mut |_, _, _| ())?;
         Ok(coverage::share(pid, self.block)?)
     }
 
@@ -105,18 +105,18 @@ impl Check {
         }
         let percent = found.percent().map(Percent::get)?;
         let who = self.program.allocator.name();
-        let told =
+        let listed =
             format!("pid {pid} ({who}): {percent:.0} % of {} in huge pages{how}", found.anon);
         let seconds = self.wait.as_secs_f64();
         Some(match self.switch {
             Switch::On if percent < ENOUGH => format!(
-                "{told} after {seconds} s: they did not come. Next: pagewise thp --pid {pid}, or \
+                "{listed} after {seconds} s: they did not come. Next: pagewise thp --pid {pid}, or \
                  pagewise thp collapse --pid {pid} as root"
             ),
             Switch::Off if percent > 0.0 => {
-                format!("{told} after {seconds} s, though they are off")
+                format!("{listed} after {seconds} s, though they are off")
             }
-            _ => format!("{told} after {seconds} s"),
+            _ => format!("{listed} after {seconds} s"),
         })
     }
 }

@@ -75,9 +75,9 @@ pub(super) fn build(
     allocator: Allocator,
     has: impl Fn(&str) -> Option<String>,
 ) -> Vec<(&'static str, String)> {
-    let wanted =
+    let requested =
         ROWS.iter().filter(|row| row.name != "JAVA_TOOL_OPTIONS" || allocator == Allocator::Jvm);
-    wanted.filter_map(|row| Some((row.name, value(row, switch, has(row.name))?))).collect()
+    requested.filter_map(|row| Some((row.name, value(row, switch, has(row.name))?))).collect()
 }
 
 fn value(row: &Row, switch: Switch, had: Option<String>) -> Option<String> {

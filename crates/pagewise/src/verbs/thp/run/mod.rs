@@ -27,25 +27,25 @@ pub(super) enum Switch {
     Advised,
 }
 
-pub(super) fn run(global: &Global, wanted: &RunArgs) -> anyhow::Result<Outcome> {
+pub(super) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<Outcome> {
     super::refuse_recording(global, "thp run")?;
-    let switch = switch(wanted, std::env::var("PAGEWISE_THP").ok().as_deref())?;
-    let program = program::inspect(&wanted.command);
+    let switch = switch(args, std::env::var("PAGEWISE_THP").ok().as_deref())?;
+    let program = program::inspect(&args.command);
     let host = input::open(global)?.without_start();
     let seen = host.interval(&Scope::glance(), || anyhow::Ok(()))?.end;
     tell_kernel(switch, &seen)?;
     let mut set = environment::build(switch, program.allocator, |name| std::env::var(name).ok());
-    set.extend(wanted.arenas.map(|count| (environment::ARENAS, count.to_string())));
-    if wanted.check.is_zero() {
-        return start::become_it(&wanted.command, &set);
+    set.extend(args.arenas.map(|count| (environment::ARENAS, count.to_string())));
+    if args.check.is_zero() {
+        return start::become_it(&args.command, &set);
     }
     let block = super::block(&seen);
-    let check = check::Check { switch, program, wait: wanted.check, block, quiet: global.quiet };
-    start::run(&wanted.command, &set, check)
+    let check = check::Check { switch, program, wait: args.check, block, quiet: global.quiet };
+    start::run(&args.command, &set, check)
 }
 
-fn switch(wanted: &RunArgs, said: Option<&str>) -> anyhow::Result<Switch> {
-    Ok(match (wanted.on, wanted.off, wanted.advised, said) {
+fn switch(args: &RunArgs, message: Option<&str>) -> anyhow::Result<Switch> {
+    Ok(match (args.on, args.off, args.advised, message) {
         (true, ..) => Switch::On,
         (_, true, ..) => Switch::Off,
         (_, _, true, _) => Switch::Advised,

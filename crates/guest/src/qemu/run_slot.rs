@@ -82,31 +82,31 @@ impl RunSlot {
         stop: &AtomicBool,
         tell: &mut dyn FnMut(&str),
     ) -> Result<Self, Error> {
-        let wanted = Budget { cpus, memory: memory.get().saturating_add(OVERHEAD) };
-        let mut told = false;
+        let requested = Budget { cpus, memory: memory.get().saturating_add(OVERHEAD) };
+        let mut listed = false;
         loop {
             let admission = Lock::wait(&admission(cache), Kind::Alone, stop)?;
             for left in clean_admitted(cache)? {
                 tell(&left);
             }
             let mut taken = taken(cache)?;
-            taken.push(wanted);
+            taken.push(requested);
             if taken.len() == 1 || budget.holds(&taken) {
-                return Self::new(cache, wanted);
+                return Self::new(cache, requested);
             }
             drop(admission);
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut listed, true) {
                 tell(&format!("waiting for one of {} other guests to end", taken.len() - 1));
             }
             std::thread::sleep(Duration::from_millis(100));
         }
     }
 
-    fn new(cache: &Cache, wanted: Budget) -> Result<Self, Error> {
+    fn new(cache: &Cache, requested: Budget) -> Result<Self, Error> {
         let folder = new_folder(&runs(cache))?;
         let lock = Lock::attempt(&folder.join("lock"), Kind::Alone)?.ok_or(Error::Stopped)?;
         let seat = Self { folder, _lock: lock };
-        let note = serde_json::to_vec(&wanted).unwrap_or_default();
+        let note = serde_json::to_vec(&requested).unwrap_or_default();
         files::write(&seat.folder.join("takes"), &note, 0o600)?;
         Ok(seat)
     }
@@ -155,7 +155,7 @@ pub fn clean(cache: &Cache, stop: &AtomicBool) -> Result<Vec<String>, Error> {
 }
 
 fn clean_admitted(cache: &Cache) -> Result<Vec<String>, Error> {
-    let mut told = cache.clean_unfinished()?;
+    let mut lines = cache.clean_unfinished()?;
     for folder in folders(cache)? {
         // A runner may end between our look and now, and take its folder with it.
         let Ok(Some(_lock)) = Lock::attempt(&folder.join("lock"), Kind::Alone) else { continue };
@@ -163,9 +163,9 @@ fn clean_admitted(cache: &Cache) -> Result<Vec<String>, Error> {
         fs::rename(&folder, &aside).with_path(&folder)?;
         let killed = if kill_qemu(&folder.with_extension("")) { " and its QEMU" } else { "" };
         files::remove_folder(&aside)?;
-        told.push(format!("removed {}{killed}, left by a run that was killed", folder.display()));
+        lines.push(format!("removed {}{killed}, left by a run that was killed", folder.display()));
     }
-    Ok(told)
+    Ok(lines)
 }
 
 /// Ends a QEMU whose runner is gone: the process whose guest is named after this folder.
@@ -206,8 +206,8 @@ mod tests {
 
     const ROOM: Budget = Budget { cpus: 2, memory: 1 << 40 };
 
-    fn seat(cache: &Cache, stop: bool, told: &mut Vec<String>) -> Result<RunSlot, Error> {
-        let mut tell = |line: &str| told.push(line.to_owned());
+    fn seat(cache: &Cache, stop: bool, lines: &mut Vec<String>) -> Result<RunSlot, Error> {
+        let mut tell = |line: &str| lines.push(line.to_owned());
         RunSlot::take(cache, 1, Bytes::new(1 << 20), ROOM, &AtomicBool::new(stop), &mut tell)
     }
 
@@ -215,20 +215,20 @@ mod tests {
     fn the_third_waits_for_two_processors() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::open_in(folder.path()).unwrap();
-        let mut told = Vec::new();
-        let one = seat(&cache, false, &mut told).unwrap();
-        let two = seat(&cache, false, &mut told).unwrap();
+        let mut lines = Vec::new();
+        let one = seat(&cache, false, &mut lines).unwrap();
+        let two = seat(&cache, false, &mut lines).unwrap();
         assert!(two.folder.is_dir() && one.folder != two.folder);
         std::thread::scope(|scope| {
             let (line, lines) = std::sync::mpsc::channel();
-            let mut tell = move |told: &str| line.send(told.to_owned()).unwrap();
+            let mut tell = move |text: &str| line.send(text.to_owned()).unwrap();
             let (memory, stop) = (Bytes::new(1 << 20), AtomicBool::new(false));
             let cache = &cache;
             let third = scope
                 .spawn(move || RunSlot::take(cache, 1, memory, ROOM, &stop, &mut tell).map(|_| ()));
             // it has found no room, and goes on only when there is some
-            let told = lines.recv_timeout(Duration::from_secs(60)).unwrap();
-            assert_eq!(told, "waiting for one of 2 other guests to end");
+            let listed = lines.recv_timeout(Duration::from_secs(60)).unwrap();
+            assert_eq!(listed, "waiting for one of 2 other guests to end");
             assert!(!third.is_finished());
             drop(one);
             third.join().unwrap().unwrap();
@@ -253,9 +253,9 @@ mod tests {
             sleeper.stdin(std::process::Stdio::piped()).spawn().unwrap()
         };
         let (mut qemu, mut reader) = (sleeper(&mark(&left)), sleeper(&log));
-        let mut told = Vec::new();
-        let seat = seat(&cache, false, &mut told).unwrap();
-        assert!(told.len() == 1 && told[0].contains("1234-0 and its QEMU, left"), "{told:?}");
+        let mut lines = Vec::new();
+        let seat = seat(&cache, false, &mut lines).unwrap();
+        assert!(lines.len() == 1 && lines[0].contains("1234-0 and its QEMU, left"), "{lines:?}");
         assert_eq!(qemu.wait().unwrap().signal(), Some(9));
         assert!(reader.try_wait().unwrap().is_none());
         reader.kill().unwrap();

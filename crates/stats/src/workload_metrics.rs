@@ -3,7 +3,7 @@
 
 use pagewise_model::MetricKind;
 
-use crate::known::StandardMetric;
+use crate::standard_metrics::StandardMetric;
 
 /// The values that workloads of ours say, in the order in which they are to be trusted.
 pub const SAID: &[StandardMetric] = &[

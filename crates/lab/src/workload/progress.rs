@@ -2,7 +2,7 @@
 //! How far a workload is.
 
 /// Called with what is being done and how much of that is done, from 0 to 1; often.
-pub type Told<'a> = dyn FnMut(&str, f64) + 'a;
+pub type Progress<'a> = dyn FnMut(&str, f64) + 'a;
 
 /// So many of so many.
 pub(super) fn part(done: usize, all: usize) -> f64 {

@@ -166,14 +166,14 @@ fn advice(page: &mut Page, process: &ProcessCoverage) {
     if could == 0 {
         return;
     }
-    let told = format!(
+    let listed = format!(
         "{} could be collapsed, for {} more memory; all that hold anything, as khugepaged does by \
          default, for {}",
         plural(could, "block"),
         process.blocks.growth_of_half,
         process.blocks.growth_of_all
     );
-    page.prose(2, Role::Plain, &told);
+    page.prose(2, Role::Plain, &listed);
     let command = format!("pagewise thp collapse --pid {}", process.pid);
     page.command(Line::indented(4), 4, &command);
 }

@@ -76,15 +76,15 @@ fn shown(pid: u32, large: &LargeMapping<'_>) -> MappingCoverage {
         Some(value) => Reading::found(value, source.clone()),
         None => Reading::absent(why, source.clone()),
     };
-    let told = &mapping.told;
+    let totals = &mapping.totals;
     let name: Name = mapping.name.clone();
     MappingCoverage {
         start: mapping.start,
         size: Bytes::new(mapping.end - mapping.start),
         name,
         kind: mapping.kind,
-        eligible: reading(told.eligible, "smaps was not read, or this kernel does not say"),
-        advised: reading(told.advised, "the program asked for nothing"),
+        eligible: reading(totals.eligible, "smaps was not read, or this kernel does not say"),
+        advised: reading(totals.advised, "the program asked for nothing"),
         coverage: large.coverage,
         blocks: large.blocks,
     }

@@ -47,7 +47,7 @@ const TELL: &str = "update_schemes_tried_regions";
 pub(super) fn measure(
     host: &HostRoot,
     seen: &Damon,
-    whom: &CollapseTargets,
+    targets: &CollapseTargets,
     time: Duration,
     stop: &AtomicBool,
 ) -> Result<AccessProfile, String> {
@@ -57,7 +57,7 @@ pub(super) fn measure(
         None => return Err("this kernel has no DAMON that can be asked".to_owned()),
     }
     let mut loans = HostLoans::open(true).map_err(|error| format!("{error:#}"))?;
-    let pids: Vec<u32> = whom.processes.iter().map(|(pid, _)| *pid).take(MOST).collect();
+    let pids: Vec<u32> = targets.processes.iter().map(|(pid, _)| *pid).take(MOST).collect();
     let looked = threads(&mut loans.session, seen, &pids, time / ASKED)
         .map_err(|refusal| refusal.to_string())
         .map(|threads| asked(&mut loans.session, host, &pids, &threads, time / ASKED, stop));

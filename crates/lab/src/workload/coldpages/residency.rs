@@ -33,18 +33,18 @@ impl ResidencySamples {
         let data = sets.data_hot.wanted();
         self.pages.extend(data.map(|(page, wanted)| {
             let evicted = !self.there[page];
-            Page { wanted, evicted }
+            Page { requested: wanted, evicted }
         }));
         sets.library.map.residence(&mut self.there).about(mincore)?;
         let seen = sets.library_hot.wanted().filter(|(page, _)| sets.library_seen[*page]);
         self.pages.extend(seen.map(|(page, wanted)| {
             let evicted = !self.there[page];
-            Page { wanted: wanted * sets.library_rate, evicted }
+            Page { requested: wanted * sets.library_rate, evicted }
         }));
         sets.stream.map.residence(&mut self.there).about(mincore)?;
         let read = &self.there[..sets.stream_read.min(sets.stream_pages)];
-        let wanted = sets.stream_rate / sets.stream_pages as f64;
-        self.pages.extend(read.iter().map(|there| Page { wanted, evicted: !there }));
+        let requested = sets.stream_rate / sets.stream_pages as f64;
+        self.pages.extend(read.iter().map(|there| Page { requested, evicted: !there }));
         let stream_kept = read.iter().filter(|there| **there).count();
         let precision = precision(&mut self.pages);
         self.looks.push(ResidencySample { operations, precision, stream_kept });

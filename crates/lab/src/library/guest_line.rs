@@ -87,17 +87,17 @@ mod tests {
     #[test]
     fn lines_come_whole_whatever_the_pieces_are() {
         let trouble = GuestLine::Trouble { what: "no zram".to_owned(), next: None };
-        let said = [
+        let message = [
             GuestLine::Begins { arm: "a".to_owned(), pair: None, run: 1, of: 3 },
             trouble,
             GuestLine::Done,
         ];
         let text =
-            said.iter().map(GuestLine::line).collect::<Vec<_>>().join("what a library prints\n");
+            message.iter().map(GuestLine::line).collect::<Vec<_>>().join("what a library prints\n");
         for length in 1..text.len() {
             let mut lines = Lines::default();
             let found = text.as_bytes().chunks(length).flat_map(|piece| lines.add(piece));
-            assert_eq!(found.collect::<Vec<_>>(), said);
+            assert_eq!(found.collect::<Vec<_>>(), message);
         }
     }
 }

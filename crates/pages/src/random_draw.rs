@@ -19,8 +19,8 @@ pub struct RandomDraw {
 impl RandomDraw {
     /// Draws about `wanted` of `population` pages.
     #[must_use]
-    pub fn new(seed: u64, wanted: u64, population: u64) -> Self {
-        let share = wanted as f64 / population.max(1) as f64;
+    pub fn new(seed: u64, requested: u64, population: u64) -> Self {
+        let share = requested as f64 / population.max(1) as f64;
         let most = if share < 1.0 { (share * u64::MAX as f64) as u64 } else { u64::MAX };
         Self { seed: mixed(seed), most }
     }

@@ -17,14 +17,14 @@ pub(super) struct MergeTarget<'a> {
 
 /// Those that are named, each of which must do; without names all that do.
 pub(super) fn select<'a>(
-    wanted: &[String],
+    requested: &[String],
     snapshot: &'a Snapshot,
     host: &HostRoot,
 ) -> anyhow::Result<MergeTarget<'a>> {
     if snapshot.zmerge.is_empty() {
         anyhow::bail!(no_device(zmerge_is_loaded(host)));
     }
-    if wanted.is_empty() { all(&snapshot.zmerge) } else { named(wanted, &snapshot.zmerge) }
+    if requested.is_empty() { all(&snapshot.zmerge) } else { named(requested, &snapshot.zmerge) }
 }
 
 fn no_device(loaded: bool) -> Advised {
@@ -41,9 +41,9 @@ fn no_device(loaded: bool) -> Advised {
     }
 }
 
-fn named<'a>(wanted: &[String], devices: &'a [Zram]) -> anyhow::Result<MergeTarget<'a>> {
+fn named<'a>(requested: &[String], devices: &'a [Zram]) -> anyhow::Result<MergeTarget<'a>> {
     let mut chosen: Vec<&Zram> = Vec::new();
-    for name in wanted {
+    for name in requested {
         let device = find(name, devices)?;
         hindrance(device).map_or(Ok(()), Err)?;
         if !chosen.iter().any(|known| known.id == device.id) {
@@ -144,8 +144,8 @@ mod tests {
             [device(0, "request", 0), device(1, "off", 0), raw(2), device(3, "inline", 0)];
         let chosen = all(&devices).unwrap();
         assert_eq!(chosen.devices.iter().map(|it| it.id).collect::<Vec<_>>(), [0, 3]);
-        let told: Vec<_> = chosen.left_out.iter().map(|it| it.name.as_str()).collect();
-        assert_eq!(told, ["zmerge1", "zmerge2"]);
+        let lines: Vec<_> = chosen.left_out.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(lines, ["zmerge1", "zmerge2"]);
     }
 
     #[test]

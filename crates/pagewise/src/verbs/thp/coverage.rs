@@ -9,7 +9,7 @@ use pagewise_observe::Scope;
 use pagewise_observe::coverage;
 use pagewise_report::{HugeSeen, json, text};
 
-use super::{Outcome, block, walks, whom};
+use super::{Outcome, block, targets, walks};
 use crate::cli::{Global, Thp};
 use crate::cost::{self, CostMeter};
 use crate::progress::Spinner;
@@ -20,9 +20,9 @@ const MOST: usize = 8;
 /// How long one may take: what does not answer has its memory lock held by somebody.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-pub(super) fn run(global: &Global, wanted: &Thp, started: CostMeter) -> anyhow::Result<Outcome> {
-    let whose = &wanted.whose;
-    if wanted.page_walks.is_some() {
+pub(super) fn run(global: &Global, args: &Thp, started: CostMeter) -> anyhow::Result<Outcome> {
+    let whose = &args.whose;
+    if args.page_walks.is_some() {
         super::refuse_recording(global, "thp --page-walks")?;
     }
     let host = input::open(global)?;
@@ -34,11 +34,11 @@ pub(super) fn run(global: &Global, wanted: &Thp, started: CostMeter) -> anyhow::
         let _shown = Spinner::start(global, global.interval);
         interrupt::wait(global.interval)
     })?;
-    let whom = whom::resolve(whose, &interval.end)?;
-    let pids = whom.as_ref().map(|whom| pids(&whom.processes));
+    let targets = targets::resolve(whose, &interval.end)?;
+    let pids = targets.as_ref().map(|whom| pids(&whom.processes));
     let counted = |time| walks::count(global, &host.end, pids.as_deref(), time);
-    let walks = wanted.page_walks.map(counted).transpose()?;
-    let (looked, not_looked) = match &whom {
+    let walks = args.page_walks.map(counted).transpose()?;
+    let (looked, not_looked) = match &targets {
         Some(whom) if host.end.is_live() => read_coverage(&whom.processes, &interval),
         Some(_) => (Vec::new(), vec![RECORDED.to_owned()]),
         None => (Vec::new(), Vec::new()),
@@ -46,7 +46,7 @@ pub(super) fn run(global: &Global, wanted: &Thp, started: CostMeter) -> anyhow::
     let seen = HugeSeen {
         interval: &interval,
         pids: pids.as_deref(),
-        cgroup: whom.as_ref().and_then(|whom| whom.cgroup.as_deref()),
+        cgroup: targets.as_ref().and_then(|whom| whom.cgroup.as_deref()),
         looked: &looked,
         not_looked: &not_looked,
         page_walks: walks.as_ref(),

@@ -42,12 +42,12 @@ impl FromStr for KernelRequest {
 
 /// Finds the kernel; a suite is fetched where the cache does not have it whole.
 pub fn find(
-    wanted: &KernelRequest,
+    requested: &KernelRequest,
     cache: &Cache,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Kernel, Error> {
-    match wanted {
+    match requested {
         KernelRequest::Suite(suite) => {
             let item = Item::Kernel(suite.clone());
             Ok(Kernel::from_kept(cache.get(&item, stop, tell)?))
@@ -69,11 +69,11 @@ pub fn find(
     }
 }
 
-fn absent(wanted: &str, release: &str) -> Error {
+fn absent(requested: &str, release: &str) -> Error {
     let why = format!(
         "no such file in /boot or /lib/modules, and {release} is not in the cache (lab cache list)"
     );
-    Error::NoKernel { wanted: wanted.to_owned(), why }
+    Error::NoKernel { requested: requested.to_owned(), why }
 }
 
 /// `6.1` means `6.1.0-50-cloud-amd64` but not `6.12.1`.
@@ -84,7 +84,7 @@ fn is_of(release: &str, version: &str) -> bool {
 }
 
 /// An image of this host: `/boot/vmlinuz-RELEASE`, or `/lib/modules/RELEASE/vmlinuz`.
-fn host(name: &str, wanted: impl Fn(&str) -> bool) -> Option<Result<Kernel, Error>> {
+fn host(name: &str, matches: impl Fn(&str) -> bool) -> Option<Result<Kernel, Error>> {
     let names = |folder: &str| -> Vec<String> {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
@@ -97,7 +97,7 @@ fn host(name: &str, wanted: impl Fn(&str) -> bool) -> Option<Result<Kernel, Erro
         .into_iter()
         .map(|release| (Path::new("/lib/modules").join(&release).join("vmlinuz"), release));
     let mut found: Vec<(PathBuf, String)> = boot.chain(library).collect();
-    found.retain(|(path, release)| wanted(release) && path.is_file());
+    found.retain(|(path, release)| matches(release) && path.is_file());
     found.sort_by(|one, two| one.1.cmp(&two.1));
     let (path, release) = found.pop()?;
     let modules = Some(Path::new("/lib/modules").join(release)).filter(|folder| folder.is_dir());

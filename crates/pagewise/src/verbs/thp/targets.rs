@@ -46,22 +46,22 @@ const LIST: &str = "ps -eo pid,comm lists processes; in a name * and ? stand for
 
 fn some<'a>(found: impl Iterator<Item = &'a Process>, none: &str) -> anyhow::Result<ThpTargets> {
     let own = std::process::id();
-    let whom = whom(found.filter(|process| process.pid != own));
-    if whom.processes.is_empty() {
+    let targets = whom(found.filter(|process| process.pid != own));
+    if targets.processes.is_empty() {
         anyhow::bail!(Advised { what: none.to_owned(), next: LIST });
     }
-    Ok(whom)
+    Ok(targets)
 }
 
 fn whom<'a>(found: impl Iterator<Item = &'a Process>) -> ThpTargets {
-    let mut whom = ThpTargets::default();
+    let mut targets = ThpTargets::default();
     for process in found {
-        whom.processes.push((process.pid, process.name.clone()));
-        whom.cgroups.extend(process.cgroup.value().map(|path| path.as_str().to_owned()));
+        targets.processes.push((process.pid, process.name.clone()));
+        targets.cgroups.extend(process.cgroup.value().map(|path| path.as_str().to_owned()));
     }
-    whom.cgroups.sort_unstable();
-    whom.cgroups.dedup();
-    whom
+    targets.cgroups.sort_unstable();
+    targets.cgroups.dedup();
+    targets
 }
 
 fn in_cgroup(path: &str, snapshot: &Snapshot) -> anyhow::Result<ThpTargets> {
@@ -115,8 +115,8 @@ mod tests {
     }
 
     fn pids(whose: &TargetArgs) -> Vec<u32> {
-        let whom = resolve(whose, &host()).unwrap().unwrap();
-        whom.processes.iter().map(|(pid, _)| *pid).collect()
+        let targets = resolve(whose, &host()).unwrap().unwrap();
+        targets.processes.iter().map(|(pid, _)| *pid).collect()
     }
 
     fn nobody() -> TargetArgs {

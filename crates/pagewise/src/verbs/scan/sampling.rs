@@ -7,7 +7,7 @@ use pagewise_confine::Confinement;
 use pagewise_model::{Disturbed, EstimateSource, Name, Snapshot, grouped};
 use pagewise_observe::HostRoot;
 use pagewise_pages::estimate::{Origin, estimate};
-use pagewise_pages::lot::RandomDraw;
+use pagewise_pages::random_draw::RandomDraw;
 use pagewise_pages::tally::{Question, Tally};
 use pagewise_sample::{
     Choice, OpenError, Options, Part, Partial, Sample, Sampler, Sharing, Target,
@@ -45,19 +45,19 @@ fn confine(target: &Target) {
 /// Looks; afterwards this process can print and end, and nothing else.
 pub(super) fn scan(
     global: &Global,
-    wanted: &Scan,
+    args: &Scan,
     host: &HostRoot,
     snapshot: &Snapshot,
     question: &Question,
 ) -> anyhow::Result<ScanOutcome> {
-    let (target, kind) = target::resolve(&wanted.source, snapshot)?;
-    let options = target::options(wanted, Stop::listen()?.shared());
+    let (target, kind) = target::resolve(&args.source, snapshot)?;
+    let options = target::options(args, Stop::listen()?.shared());
     let mut sampler = pagewise_sample::open(host, &target, options).map_err(advised)?;
     refuse_nothing(sampler.so_far())?;
-    let dump = wanted.dump.as_deref().map(Dump::new).transpose()?;
+    let dump = args.dump.as_deref().map(Dump::new).transpose()?;
     confine(&target);
     let shown = PageBar::start(global);
-    let threads = match target::choice(wanted) {
+    let threads = match target::choice(args) {
         Choice::Exact => std::thread::available_parallelism()?.get(),
         _ => 1,
     };
@@ -66,14 +66,14 @@ pub(super) fn scan(
         dump: dump.as_ref(),
         shown: &shown,
         lot: RandomDraw::new(
-            wanted.seed,
-            target::sized(wanted, sampler.pages()),
+            args.seed,
+            target::sized(args, sampler.pages()),
             sampler.pages().get(),
         ),
-        most_kept: if wanted.duplicates { worker::room(snapshot) / threads } else { usize::MAX },
+        most_kept: if args.duplicates { worker::room(snapshot) / threads } else { usize::MAX },
     };
     let mut workers: Vec<Worker<'_>> = (0..threads).map(|_| Worker::new(rules)).collect();
-    draw(&mut sampler, &mut workers, wanted, &shown);
+    draw(&mut sampler, &mut workers, args, &shown);
     let sample = sampler.finish();
     let tallies = merged(question, workers, sample.parts.len());
     drop(shown);
@@ -157,12 +157,12 @@ fn nothing_read(sample: &Sample) -> String {
 }
 
 /// As many pages as were asked for; where nothing was said, as many as make it precise.
-fn draw(sampler: &mut Sampler, workers: &mut [Worker<'_>], wanted: &Scan, shown: &PageBar) {
+fn draw(sampler: &mut Sampler, workers: &mut [Worker<'_>], args: &Scan, shown: &PageBar) {
     let population = sampler.pages().get();
-    let first = Choice::pages_of(target::choice(wanted), sampler.pages()).get();
+    let first = Choice::pages_of(target::choice(args), sampler.pages()).get();
     shown.expect(first);
     let mut drawn = sampler.run(workers);
-    if target::choice(wanted) != Choice::Precise {
+    if target::choice(args) != Choice::Precise {
         return;
     }
     // twice: what the first pages say of the spread is itself uncertain
@@ -303,10 +303,10 @@ fn notes(sample: &Sample) -> Vec<String> {
 fn reasons(sample: &Sample) -> Vec<String> {
     let mut reasons: Vec<_> = sample.not_read.iter().map(|unread| unread.why).collect();
     reasons.sort_unstable();
-    let told = reasons
+    let listed = reasons
         .chunk_by(|a, b| a == b)
         .map(|of_one| format!("{} not read: {}", processes(of_one.len()), of_one[0]));
-    told.collect()
+    listed.collect()
 }
 
 fn processes(count: usize) -> String {

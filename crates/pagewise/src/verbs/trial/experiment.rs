@@ -11,27 +11,27 @@ use crate::cli::{Global, Trial};
 use crate::host_loans::HostLoans;
 use crate::trouble::Advised;
 
-pub(super) fn experiment(global: &Global, wanted: &Trial) -> anyhow::Result<Experiment> {
+pub(super) fn experiment(global: &Global, args: &Trial) -> anyhow::Result<Experiment> {
     if global.root.is_some() {
         let what = "trial runs a command on this machine; a recording runs nothing".to_owned();
         bail!(Advised { what, next: "leave --root away" });
     }
     let arm = |name: &str, given: &[_]| arm(name, given).map_err(anyhow::Error::msg);
-    let arms = vec![arm("a", &wanted.a)?, arm("b", &wanted.b)?];
-    if alike(&arms[0], &arms[1]) && !wanted.aa {
+    let arms = vec![arm("a", &args.a)?, arm("b", &args.b)?];
+    if alike(&arms[0], &arms[1]) && !args.aa {
         let what = "A and B are the same: there is nothing to compare".to_owned();
         bail!(Advised { what, next: "set something in --a or --b; --aa if you mean it" });
     }
     let experiment = Experiment {
-        command: wanted.command.clone(),
+        command: args.command.clone(),
         arms,
-        metrics: metrics(wanted)?,
-        pairs: wanted.pairs,
-        min_effect: wanted.min_effect,
-        warm_up: wanted.warm_up,
-        seed: wanted.seed.unwrap_or_else(drawn),
-        memory_limit_bytes: wanted.memory.map(Bytes::get),
-        deadline: wanted.timeout,
+        metrics: metrics(args)?,
+        pairs: args.pairs,
+        min_effect: args.min_effect,
+        warm_up: args.warm_up,
+        seed: args.seed.unwrap_or_else(drawn),
+        memory_limit_bytes: args.memory.map(Bytes::get),
+        deadline: args.timeout,
         clock: Clock::Real,
         profile: false,
     };
@@ -40,12 +40,12 @@ pub(super) fn experiment(global: &Global, wanted: &Trial) -> anyhow::Result<Expe
 }
 
 /// More is better of what the command says, never of what we measure.
-fn metrics(wanted: &Trial) -> anyhow::Result<Vec<Metric>> {
-    let mut metrics = wanted.metric.clone();
+fn metrics(args: &Trial) -> anyhow::Result<Vec<Metric>> {
+    let mut metrics = args.metric.clone();
     if metrics.is_empty() {
         metrics.push(Metric::time());
     }
-    if wanted.higher_is_better && !prefer_more(&mut metrics) {
+    if args.higher_is_better && !prefer_more(&mut metrics) {
         let what = "--higher-is-better: no --metric is a regular expression".to_owned();
         bail!(Advised { what, next: "of times, faults and memory less is better" });
     }
@@ -61,10 +61,10 @@ fn drawn() -> u64 {
 /// Only what sets something or limits memory needs to borrow; with root there is a cgroup for each run.
 pub(super) fn host_loans(
     experiment: &Experiment,
-    wanted: &Trial,
+    args: &Trial,
 ) -> anyhow::Result<Option<HostLoans>> {
     if rustix::process::geteuid().is_root() {
-        return HostLoans::for_arms(experiment, wanted.allow_shared_swap).map(Some);
+        return HostLoans::for_arms(experiment, args.allow_shared_swap).map(Some);
     }
     if experiment.borrows() {
         let what = "trial: settings, swap and memory limits are borrowed by root only".to_owned();
