@@ -165,9 +165,10 @@ fn for_anybody(folder: &Path) -> (PathBuf, PathBuf) {
 fn guest_needs_no_rights() {
     let folder = tempfile::tempdir().unwrap();
     let (program, cache) = for_anybody(folder.path());
-    let mut command = match rustix::process::geteuid().is_root() {
-        true => Command::new("setpriv"),
-        false => Command::new("env"),
+    let mut command = if rustix::process::geteuid().is_root() {
+        Command::new("setpriv")
+    } else {
+        Command::new("env")
     };
     if rustix::process::geteuid().is_root() {
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
@@ -584,10 +585,8 @@ fn guest_qemu_has_no_rights() {
     for name in ["Uid", "Gid"] {
         let numbers: Vec<u32> =
             status_of(&qemu, name).iter().map(|number| number.parse().unwrap()).collect();
-        let is_right = |number: &u32| match us.is_root() {
-            true => *number >= 1_879_048_192,
-            false => *number != 0,
-        };
+        let is_right =
+            |number: &u32| if us.is_root() { *number >= 1_879_048_192 } else { *number != 0 };
         assert!(numbers.len() == 4 && numbers.iter().all(is_right), "{name}: {numbers:?}");
     }
     assert!(!us.is_root() || status_of(&qemu, "Groups").iter().all(|group| group != "0"));

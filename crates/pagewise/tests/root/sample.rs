@@ -272,9 +272,10 @@ fn a_frozen_process_is_looked_at() {
     // outlives the loans: frozen it could not end
     let target = Target::start("hold 4");
     let mut loans = Loans::new();
-    let (mount, file, frozen, thawed) = match Path::new("/sys/fs/cgroup/freezer").exists() {
-        true => ("/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED"),
-        false => ("/sys/fs/cgroup", "cgroup.freeze", "1", "0"),
+    let (mount, file, frozen, thawed) = if Path::new("/sys/fs/cgroup/freezer").exists() {
+        ("/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED")
+    } else {
+        ("/sys/fs/cgroup", "cgroup.freeze", "1", "0")
     };
     let folder = format!("{mount}/pagewise-test-{}", std::process::id());
     loans.promise(&format!("for i in 1 2 3 4 5; do rmdir '{folder}' && break; sleep 0.2; done"));
