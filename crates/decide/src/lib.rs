@@ -6,6 +6,7 @@
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
+pub mod calm;
 mod commands;
 mod contents;
 mod explain;
@@ -16,7 +17,9 @@ mod rules;
 #[cfg(test)]
 mod testing;
 mod text;
+pub mod thp_profile;
 mod verdict;
+pub mod watch;
 
 use contents::CONTENTS_RULES;
 pub use contents::{contents_may_tell, diagnose_contents};

@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Settings of huge pages that belong together, as data: shown by `thp profiles`, and what a plan
-//! may propose. Names and values are those of the knob table; a test holds them against it.
+//! Settings of huge pages that belong together, as data: shown by `thp profiles`, and what a plan may propose.
+//!
+//! Names and values are those of the knob table; a test compares them with it.
 
-use serde::Serialize;
+use pagewise_model::ThpProfile;
 
-/// Values that were chosen together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct ThpProfile {
-    /// Short name.
-    pub name: &'static str,
-    /// Who it is for, in a sentence.
-    pub purpose: &'static str,
-    /// Where the values come from.
-    pub source: &'static str,
-    /// Knob and value.
-    pub knobs: &'static [(&'static str, &'static str)],
-}
-
-/// All of them.
+/// Every profile.
 pub static PROFILES: &[ThpProfile] = &[
     ThpProfile {
         name: "kernel",
@@ -69,7 +57,7 @@ pub static PROFILES: &[ThpProfile] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::knob::{Domain, KNOBS};
+    use pagewise_model::knob::{Domain, KNOBS};
 
     fn takes(domain: Domain, value: &str) -> bool {
         match domain {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Moments of a program that is watched → what it used between them, and the phases that it went through.
+//! [`WatchSample`]s of a program whose memory is collapsed → [`WatchCourse`]: its phases, and what it used.
 //!
 //! A phase begins where a fork that shares memory comes or goes, and where a good part was collapsed.
-//! Processor time is told in ticks of 10 ms: so moments are joined until there is enough of it.
+//! Processor time is told in ticks of 10 ms: so samples are joined until there is enough of it.
 
-use pagewise_model::{Bytes, WatchSample};
+use pagewise_model::{WatchCourse, WatchPhase, WatchSample};
 
 /// A fork shares more than this part of the memory.
 const SHARED: u64 = 50;
@@ -13,45 +13,62 @@ const COLLAPSED: u64 = 20;
 /// Less processor time tells too little.
 const LEAST: f64 = 0.05;
 
-/// Moments in which the same is true.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Phase<'a> {
-    pub(crate) moments: &'a [WatchSample],
-    /// Somebody else maps a good part of it.
-    pub(crate) shared: bool,
-    /// Blocks that were collapsed since the phase before.
-    pub(crate) collapsed: u64,
+/// The course of a program, from samples in order of time.
+#[must_use]
+pub fn course(samples: &[WatchSample]) -> WatchCourse {
+    let at = |sample: &WatchSample| Some((sample.seconds, covered(sample)?));
+    WatchCourse {
+        phases: phases(samples),
+        covered: samples.iter().filter_map(at).collect(),
+        used: used(samples),
+        forks: forks(samples),
+        counts_requests: is_counted(samples),
+    }
+}
+
+fn forks(samples: &[WatchSample]) -> Vec<[f64; 2]> {
+    let alike = samples.chunk_by(|a, b| is_shared(a) == is_shared(b));
+    let shared = alike.filter(|samples| samples.first().is_some_and(is_shared));
+    let ends = |samples: &[WatchSample]| Some([samples.first()?.seconds, samples.last()?.seconds]);
+    shared.filter_map(ends).collect()
 }
 
 /// Whether a fork of it lives.
-pub(crate) fn is_shared(moment: &WatchSample) -> bool {
-    let shared = moment.shared.unwrap_or_default().get();
-    shared > 0 && shared > moment.coverage.anon.get() / SHARED
+fn is_shared(sample: &WatchSample) -> bool {
+    let shared = sample.shared.unwrap_or_default().get();
+    shared > 0 && shared > sample.coverage.anon.get() / SHARED
 }
 
 /// All of them, in order.
-pub(crate) fn phases(moments: &[WatchSample]) -> Vec<Phase<'_>> {
+fn phases(samples: &[WatchSample]) -> Vec<WatchPhase> {
     let (mut phases, mut start, mut before) = (Vec::new(), 0, 0);
-    for (at, moment) in moments.iter().enumerate() {
-        let Some(first) = moments.get(start) else { break };
-        let has_begun = is_shared(moment) != is_shared(first)
-            || (!is_much(before, first) && is_much(before, moment));
+    for (at, sample) in samples.iter().enumerate() {
+        let Some(first) = samples.get(start) else { break };
+        let has_begun = is_shared(sample) != is_shared(first)
+            || (!is_much(before, first) && is_much(before, sample));
         if has_begun && at > start {
-            phases.extend(phase(moments.get(start..at), before));
-            before = moments.get(at - 1).map_or(0, |last| last.collapsed);
+            phases.extend(phase(samples.get(start..at), before));
+            before = samples.get(at - 1).map_or(0, |last| last.collapsed);
             start = at;
         }
     }
-    phases.extend(phase(moments.get(start..), before));
+    phases.extend(phase(samples.get(start..), before));
     phases
 }
 
-fn phase(moments: Option<&[WatchSample]>, before: u64) -> Option<Phase<'_>> {
-    let moments = moments?;
-    let last = moments.last()?;
+fn phase(samples: Option<&[WatchSample]>, before: u64) -> Option<WatchPhase> {
+    let samples = samples?;
+    let last = samples.last()?;
     let much = is_much(before, last);
     let collapsed = if much { last.collapsed.saturating_sub(before) } else { 0 };
-    Some(Phase { moments, shared: is_shared(last), collapsed })
+    Some(WatchPhase {
+        seconds: [samples.first()?.seconds, last.seconds],
+        shared: is_shared(last),
+        collapsed,
+        covered: covered(last),
+        most: samples.iter().filter_map(|sample| sample.memory).max(),
+        used: used_after(samples),
+    })
 }
 
 /// Whether what was collapsed since is a good part of the memory.
@@ -62,9 +79,9 @@ fn is_much(before: u64, now: &WatchSample) -> bool {
 
 /// The time in the middle of neighbours that are joined, and what was used between them: processor
 /// seconds for a request, or for a second where nobody counts requests.
-pub(crate) fn used(moments: &[WatchSample]) -> Vec<(f64, f64)> {
-    let counted = is_counted(moments);
-    let (mut found, mut rest) = (Vec::new(), moments);
+fn used(samples: &[WatchSample]) -> Vec<(f64, f64)> {
+    let counted = is_counted(samples);
+    let (mut found, mut rest) = (Vec::new(), samples);
     while let Some(first) = rest.first() {
         let enough = |later: &WatchSample| between(first, later, counted).is_some();
         // what a second brings nothing of is left out: nothing was asked of the program
@@ -85,11 +102,11 @@ pub(crate) fn used(moments: &[WatchSample]) -> Vec<(f64, f64)> {
 }
 
 /// Whether somebody counts requests.
-pub(crate) fn is_counted(moments: &[WatchSample]) -> bool {
-    moments.iter().any(|moment| moment.requests.is_some())
+fn is_counted(samples: &[WatchSample]) -> bool {
+    samples.iter().any(|sample| sample.requests.is_some())
 }
 
-/// From one moment to a later one; none where too little was used to say.
+/// From one sample to a later one; none where too little was used to say.
 fn between(before: &WatchSample, after: &WatchSample, counted: bool) -> Option<f64> {
     let cpu = after.cpu_seconds? - before.cpu_seconds?;
     let units = if counted {
@@ -101,62 +118,33 @@ fn between(before: &WatchSample, after: &WatchSample, counted: bool) -> Option<f
 }
 
 /// The part of anonymous memory that is in huge pages, in percent.
-pub(crate) fn covered(moment: &WatchSample) -> Option<f64> {
-    let (huge, all) = (moment.coverage.anon_huge.get(), moment.coverage.anon.get());
+fn covered(sample: &WatchSample) -> Option<f64> {
+    let (huge, all) = (sample.coverage.anon_huge.get(), sample.coverage.anon.get());
     (all > 0).then(|| huge as f64 / all as f64 * 100.0)
 }
 
-impl Phase<'_> {
-    /// In words.
-    pub(crate) fn name(&self, is_first: bool) -> String {
-        let blocks = self.collapsed;
-        match (is_first, self.shared, blocks) {
-            (true, _, 0) => "before".to_owned(),
-            (_, true, 0) => "a fork shares its memory".to_owned(),
-            (_, true, _) => format!("{blocks} blocks collapsed, a fork shares others"),
-            (_, false, 0) => "the fork is gone".to_owned(),
-            (_, false, _) => format!("{blocks} blocks collapsed"),
-        }
-    }
-
-    /// From when to when.
-    pub(crate) fn seconds(&self) -> Option<[f64; 2]> {
-        Some([self.moments.first()?.seconds, self.moments.last()?.seconds])
-    }
-
-    /// Its last coverage in percent: what the phase led to.
-    pub(crate) fn covered(&self) -> Option<f64> {
-        self.moments.last().and_then(covered)
-    }
-
-    /// The most memory in it.
-    pub(crate) fn most(&self) -> Option<Bytes> {
-        self.moments.iter().filter_map(|moment| moment.memory).max()
-    }
-
-    /// What was used in it; where blocks were collapsed, after that.
-    pub(crate) fn used(&self) -> Option<f64> {
-        let counted = is_counted(self.moments);
-        let last = self.moments.last()?;
-        let known = self.moments.iter().filter(|moment| {
-            moment.cpu_seconds.is_some() && (!counted || moment.requests.is_some())
-        });
-        let (first, end) = (known.clone().next()?, known.clone().next_back()?);
-        let mut known = known;
-        let after = known.find(|moment| !is_much(moment.collapsed, last));
-        let after = after.and_then(|first| between(first, end, counted));
-        after.or_else(|| between(first, end, counted))
-    }
+/// What a phase of these samples used; if blocks were collapsed in it, after that.
+fn used_after(samples: &[WatchSample]) -> Option<f64> {
+    let counted = is_counted(samples);
+    let last = samples.last()?;
+    let known = samples
+        .iter()
+        .filter(|sample| sample.cpu_seconds.is_some() && (!counted || sample.requests.is_some()));
+    let (first, end) = (known.clone().next()?, known.clone().next_back()?);
+    let mut known = known;
+    let after = known.find(|sample| !is_much(sample.collapsed, last));
+    let after = after.and_then(|first| between(first, end, counted));
+    after.or_else(|| between(first, end, counted))
 }
 
 #[cfg(test)]
-pub(crate) mod testing {
-    use pagewise_model::Coverage;
+mod tests {
+    use pagewise_model::{Bytes, Coverage};
 
     use super::*;
 
     /// A server that is collapsed after 5 s, forks from 10 to 15 s, and is collapsed again after 20 s.
-    pub(crate) fn server() -> Vec<WatchSample> {
+    fn server() -> Vec<WatchSample> {
         let mib = |count: u64| Bytes::new(count << 20);
         let at = |second: u32| {
             let shared = (10..15).contains(&second);
@@ -178,52 +166,41 @@ pub(crate) mod testing {
         };
         (0..25).map(at).collect()
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[test]
-    fn phases_are_told_apart() {
-        let moments = testing::server();
-        let phases = phases(&moments);
-        let names: Vec<String> =
-            phases.iter().enumerate().map(|(at, phase)| phase.name(at == 0)).collect();
-        let expected = [
-            "before",
-            "180 blocks collapsed",
-            "a fork shares its memory",
-            "the fork is gone",
-            "170 blocks collapsed",
-        ];
-        assert_eq!(names, expected);
-        assert_eq!(phases[1].seconds(), Some([5.0, 9.0]));
-        assert!(phases[1].covered().unwrap() > 99.0);
-        assert!(phases.iter().all(|phase| (phase.used().unwrap() - 2e-6).abs() < 1e-12));
-        assert_eq!(phases.iter().map(|phase| phase.moments.len()).sum::<usize>(), 25);
+    fn phases_begin_where_a_fork_comes_or_goes_and_after_much_was_collapsed() {
+        let course = course(&server());
+        let phases: Vec<_> =
+            course.phases.iter().map(|phase| (phase.shared, phase.collapsed)).collect();
+        assert_eq!(phases, [(false, 0), (false, 180), (true, 0), (false, 0), (false, 170)]);
+        assert_eq!(course.phases[1].seconds, [5.0, 9.0]);
+        assert!(course.phases[1].covered.unwrap() > 99.0);
+        assert!(course.phases.iter().all(|phase| (phase.used.unwrap() - 2e-6).abs() < 1e-12));
+        assert!(course.phases.is_sorted_by(|a, b| a.seconds[1] < b.seconds[0]));
+        assert_eq!((course.forks, course.covered.len()), (vec![[10.0, 14.0]], 25));
+        assert!(course.counts_requests);
     }
 
     #[test]
     fn without_a_counter_it_is_a_share_of_a_processor() {
-        let mut moments = testing::server();
-        moments.iter_mut().for_each(|moment| moment.requests = None);
-        assert_eq!(used(&moments)[0], (0.5, 0.5));
-        moments[1].cpu_seconds = None;
-        assert_eq!((used(&moments).len(), used(&moments)[0]), (23, (1.0, 0.5)));
+        let mut samples = server();
+        samples.iter_mut().for_each(|sample| sample.requests = None);
+        assert_eq!(used(&samples)[0], (0.5, 0.5));
+        samples[1].cpu_seconds = None;
+        assert_eq!((used(&samples).len(), used(&samples)[0]), (23, (1.0, 0.5)));
         // an idle program used nothing that could be told
-        moments.iter_mut().for_each(|moment| moment.cpu_seconds = Some(7.0));
-        assert_eq!(used(&moments), []);
+        samples.iter_mut().for_each(|sample| sample.cpu_seconds = Some(7.0));
+        assert_eq!(used(&samples), []);
     }
 
     #[test]
     fn one_look_without_an_answer_is_left_out() {
-        let mut moments = testing::server();
-        moments[7].requests = None;
-        moments[24].requests = None;
-        let all = used(&moments);
+        let mut samples = server();
+        samples[7].requests = None;
+        samples[24].requests = None;
+        let all = used(&samples);
         assert!(all.iter().all(|(_, used)| (used - 2e-6).abs() < 1e-12), "{all:?}");
-        assert!(phases(&moments).iter().all(|phase| phase.used().is_some()));
-        assert!(used(&[]).is_empty() && super::phases(&[]).is_empty());
+        assert!(phases(&samples).iter().all(|phase| phase.used.is_some()));
+        assert!(used(&[]).is_empty() && phases(&[]).is_empty());
     }
 }

@@ -102,7 +102,7 @@ pub use snapshot::{Problem, Snapshot, Taken};
 pub use spelling::most_similar;
 pub use swap::{Disk, Tier, TierKind};
 pub use thp::{Choice, Khugepaged, Thp, ThpSize};
-pub use thp_profile::{PROFILES, ThpProfile};
+pub use thp_profile::ThpProfile;
 pub use trial::{
     Agreement, Clock, Course, MetricKind, Replicated, RunEnd, SelfTest, SelfTestMetric, Trial,
     TrialArm, TrialComparison, TrialDropped, TrialForecast, TrialLook, TrialMetric, TrialNoise,
@@ -112,7 +112,7 @@ pub use unit::unit_of;
 pub use units::{Bytes, Micros, Millis, Nanos, Pages, Percent, Ratio};
 pub use verdict::{GroupVerdict, HostVerdict, Level};
 pub use walks::PageWalks;
-pub use watch_sample::WatchSample;
+pub use watch_sample::{WatchCourse, WatchPhase, WatchSample};
 pub use zmerge::{LeftOut, Merge, MergedDevice, Merging};
 pub use zone::{FreeBlocks, Zone, ZonePressure};
 pub use zram::{Algorithms, BdStat, DebugStat, Driver, IoStat, MmStat, Secondary, Zram, ZramUse};

@@ -11,14 +11,15 @@ pub mod json;
 mod lineup;
 mod phrases;
 mod profile;
+#[cfg(test)]
+mod testing;
 pub mod text;
 mod time;
 pub mod view;
-mod watched;
 
 use pagewise_model::{
     Benchmark, Collapse, Cost, Effective, Estimate, Finding, HostVerdict, Interval, Merge,
-    PageWalks, ProcessCoverage, Restrain, Snapshot, Trial, TrialRun, WatchSample,
+    PageWalks, ProcessCoverage, Restrain, Snapshot, Trial, TrialRun, WatchCourse, WatchSample,
 };
 use serde::Serialize;
 
@@ -188,7 +189,9 @@ pub struct WatchReport<'a> {
     /// What was done.
     pub done: Collapsed<'a>,
     /// In order of time.
-    pub moments: &'a [WatchSample],
+    pub samples: &'a [WatchSample],
+    /// What they show together.
+    pub course: &'a WatchCourse,
     /// The command that counts requests.
     pub counter: Option<&'a str>,
 }

@@ -1,75 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `thp collapse --by-access`: which memory of the targets is in use, by DAMON.
+//! DAMON → which memory of some processes is in use, as an [`AccessProfile`].
 //!
-//! A thread of the kernel looks whether one page of each region was used, again and again, and draws
-//! regions anew so that what is in one is used alike. We borrow one for each target, ask them a few
-//! times what they saw and give them back. Looking clears the mark that a page was used, which reclaim
-//! goes by too: so it is done only where it was asked for.
+//! A kernel thread checks again and again whether one page of each region was accessed, and redraws the regions so
+//! that the pages of one are accessed alike. One such thread is lent for each process, asked a few times for its
+//! regions, and given back. The check clears the accessed bit of the page, which reclaim uses too: so this runs only
+//! if the user asks for it.
 //!
-//! There is one set of threads for the whole machine: where somebody else has made some we leave it
-//! alone. `damon_stat`, which newer kernels start by themselves and which only counts, is stopped
-//! meanwhile, as it excludes all others. A page counts as used in a look of at least 5 ms, so memory
-//! that is used seldom is told from memory that is not only by looking for long.
+//! The machine has one set of threads: if somebody else has made some, this refuses. `damon_stat`, which newer kernels
+//! start by themselves and which only counts, is stopped meanwhile, as it excludes all others. A page counts as
+//! accessed if an access falls into a sampling period of at least 5 ms, so rarely accessed memory is told from unused
+//! memory by measuring for longer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use pagewise_apply::Session;
-use pagewise_apply::act::{AccessProfile, CollapseTargets};
 use pagewise_model::lend::{KnobSetting, Lender, LoanId};
 use pagewise_model::{Damon, DamonModule, Refusal};
 use pagewise_observe::{HostRoot, damon_regions};
 
-use crate::host_loans::HostLoans;
-use crate::output;
+use super::{AccessProfile, CollapseTargets};
+use crate::Session;
 
-/// Processes that are looked at: each takes a thread.
+/// Processes that are sampled: each takes a thread.
 const MOST: usize = 4;
-/// How often they are asked.
+/// How often each is asked for its regions.
 const ASKED: u32 = 6;
-/// Looks at one page of a region, for each time that they are asked.
+/// Sampling periods between two questions.
 const LOOKS: u32 = 10;
 const SHORTEST: Duration = Duration::from_millis(5);
 const PIECE: Duration = Duration::from_millis(50);
-/// How many regions a target is drawn in: each is read as three files.
+/// How many regions a process is divided into: each is read as three files.
 const REGIONS: [(&str, &str); 2] =
     [("damon.context.nr_regions.max", "1000"), ("damon.context.nr_regions.min", "100")];
-/// A scheme that does nothing to any region, so that what was seen of it is told.
+/// A scheme that does nothing to any region: the kernel then shows what it saw of each.
 const SCHEME: [(&str, &str); 4] = [
     ("damon.scheme.action", "stat"),
     ("damon.scheme.sz.max", "9223372036854775807"),
     ("damon.scheme.nr_accesses.max", "1000000"),
     ("damon.scheme.age.max", "1000000"),
 ];
-const TELL: &str = "update_schemes_tried_regions";
+const UPDATE: &str = "update_schemes_tried_regions";
 
-/// Looks for so long; or why that cannot be.
-pub(super) fn measure(
+/// Measures accesses for so long; returns why if it cannot.
+///
+/// # Errors
+/// If there is no DAMON, somebody else uses it, it refuses a setting, or it reported nothing.
+pub fn measure_accesses(
+    session: &mut Session,
     host: &HostRoot,
     seen: &Damon,
     targets: &CollapseTargets,
     time: Duration,
     stop: &AtomicBool,
-) -> Result<AccessProfile, String> {
+) -> Result<AccessProfile, NoProfile> {
     match seen.kdamonds.get() {
         Some(0) => (),
-        Some(_) => return Err("somebody else has threads of DAMON (nr_kdamonds)".to_owned()),
-        None => return Err("this kernel has no DAMON that can be asked".to_owned()),
+        Some(_) => return Err(NoProfile::InUse),
+        None => return Err(NoProfile::NoDamon),
     }
-    let mut loans = HostLoans::open(true).map_err(|error| format!("{error:#}"))?;
     let pids: Vec<u32> = targets.processes.iter().map(|(pid, _)| *pid).take(MOST).collect();
-    let looked = threads(&mut loans.session, seen, &pids, time / ASKED)
-        .map_err(|refusal| refusal.to_string())
-        .map(|threads| asked(&mut loans.session, host, &pids, &threads, time / ASKED, stop));
-    loans.end().iter().for_each(output::message);
-    match looked? {
-        heat if heat.is_empty() => Err("DAMON has told nothing".to_owned()),
-        heat => Ok(heat),
+    let threads = start_threads(session, seen, &pids, time / ASKED)?;
+    let profile = read_regions(session, host, &pids, &threads, time / ASKED, stop);
+    if profile.is_empty() { Err(NoProfile::Nothing) } else { Ok(profile) }
+}
+
+/// Why no accesses were measured.
+#[derive(Debug, thiserror::Error)]
+pub enum NoProfile {
+    /// DAMON serves one user at a time.
+    #[error("somebody else has threads of DAMON (nr_kdamonds)")]
+    InUse,
+    /// It is not built in, or cannot be set up by sysfs.
+    #[error("this kernel has no DAMON that can be asked")]
+    NoDamon,
+    /// All its answers were empty.
+    #[error("DAMON reported no regions")]
+    Nothing,
+    /// A setting was refused.
+    #[error("{0}")]
+    Refused(Refusal),
+}
+
+impl From<Refusal> for NoProfile {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
     }
 }
 
-/// A thread for each, which runs.
-fn threads(
+/// Starts a thread for each process.
+fn start_threads(
     session: &mut Session,
     seen: &Damon,
     pids: &[u32],
@@ -83,10 +102,10 @@ fn threads(
     }
     session.lend_knob(&KnobSetting::new("damon.nr_kdamonds", pids.len().to_string()))?;
     let of = pids.iter().enumerate();
-    of.map(|(number, pid)| thread(session, number, *pid, every)).collect()
+    of.map(|(number, pid)| start_thread(session, number, *pid, every)).collect()
 }
 
-fn thread(
+fn start_thread(
     session: &mut Session,
     number: usize,
     pid: u32,
@@ -101,8 +120,8 @@ fn thread(
     set("damon.kdamond.nr_contexts", &thread, "1")?;
     set("damon.context.operations", &context, "vaddr")?;
     set("damon.context.intervals.aggr_us", &context, &micros(every))?;
-    let look = (every / LOOKS).max(SHORTEST);
-    set("damon.context.intervals.sample_us", &context, &micros(look))?;
+    let period = (every / LOOKS).max(SHORTEST);
+    set("damon.context.intervals.sample_us", &context, &micros(period))?;
     for (name, value) in REGIONS {
         set(name, &context, value)?;
     }
@@ -115,8 +134,8 @@ fn thread(
     set("damon.kdamond.state", &thread, "on")
 }
 
-/// What they tell, again and again. One whose target has ended tells no more.
-fn asked(
+/// Asks each thread for its regions, again and again. A thread whose process has ended reports no more.
+fn read_regions(
     session: &mut Session,
     host: &HostRoot,
     pids: &[u32],
@@ -124,19 +143,19 @@ fn asked(
     every: Duration,
     stop: &AtomicBool,
 ) -> AccessProfile {
-    let mut heat = AccessProfile::default();
+    let mut profile = AccessProfile::default();
     for _ in 0..ASKED {
-        rest(every, stop);
+        pause(every, stop);
         for (number, (pid, thread)) in (0..).zip(pids.iter().zip(threads)) {
-            if session.trigger(*thread, TELL).is_ok() {
-                heat.add(*pid, damon_regions(host, number));
+            if session.trigger(*thread, UPDATE).is_ok() {
+                profile.add(*pid, damon_regions(host, number));
             }
         }
     }
-    heat
+    profile
 }
 
-fn rest(time: Duration, stop: &AtomicBool) {
+fn pause(time: Duration, stop: &AtomicBool) {
     let until = Instant::now() + time;
     while Instant::now() < until && !stop.load(Ordering::Relaxed) {
         std::thread::sleep(PIECE.min(time));

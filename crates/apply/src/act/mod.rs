@@ -7,7 +7,7 @@
 //! behind, each of which is good by itself: nothing is half-done.
 //!
 //! - `pick`: which blocks of a process are worth a collapse, best first;
-//! - `heat`: which of them are in use, where that was looked at;
+//! - `access_profile`, `damon`: which of them are in use, if that was measured;
 //! - `budget`: how much memory may grow, counted before and measured as it goes;
 //! - `brake`: when the machine or the cgroup needs its memory for something else;
 //! - `subject`: one process, its rights checked before anything is done;
@@ -20,6 +20,7 @@ mod access_profile;
 mod brake;
 mod budget;
 mod collapse;
+mod damon;
 mod merge;
 mod pick;
 mod split;
@@ -28,6 +29,7 @@ mod switch;
 
 pub use access_profile::AccessProfile;
 pub use collapse::{CollapseTargets, CollapseWish, collapse};
+pub use damon::{NoProfile, measure_accesses};
 pub use merge::{MergeError, may_merge, merge, start_merge};
 pub use split::split;
 pub use subject::ActError;

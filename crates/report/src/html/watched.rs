@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A collapse that was watched, on a page: what was done, the picture over time, and its phases.
 
+use pagewise_model::WatchPhase;
+
 use super::{escaped, page};
 use crate::text::header::machine;
-use crate::watched::{Phase, is_counted, phases};
 use crate::{WatchReport, chart, phrases};
 
 /// What a reader may keep.
@@ -48,7 +49,7 @@ fn summary(watched: &WatchReport<'_>) -> String {
 }
 
 fn pictures(watched: &WatchReport<'_>) -> String {
-    let all = chart::watched(watched.moments);
+    let all = chart::watched(watched.samples, watched.course);
     if all.is_empty() {
         return quiet("It ended before there was anything to draw.");
     }
@@ -65,10 +66,9 @@ fn pictures(watched: &WatchReport<'_>) -> String {
 }
 
 fn table(watched: &WatchReport<'_>) -> String {
-    let counted = is_counted(watched.moments);
-    let used = if counted { "CPU for a request" } else { "CPU in a second" };
-    let phases = phases(watched.moments);
-    let rows: String = phases.iter().enumerate().map(|(at, phase)| row(phase, at == 0)).collect();
+    let used = if watched.course.counts_requests { "CPU for a request" } else { "CPU in a second" };
+    let phases = watched.course.phases.iter();
+    let rows: String = phases.enumerate().map(|(at, phase)| row(phase, at == 0)).collect();
     format!(
         "<h2>Phases</h2>\n<div class=\"wide\"><table>\n<tr><th>phase</th><th class=\"number\">seconds</th>\
          <th class=\"number\">in huge pages, at its end</th><th class=\"number\">memory, at most</th>\
@@ -76,17 +76,28 @@ fn table(watched: &WatchReport<'_>) -> String {
     )
 }
 
-fn row(phase: &Phase<'_>, is_first: bool) -> String {
+fn row(phase: &WatchPhase, is_first: bool) -> String {
     let none = || "–".to_owned();
     let cells = [
-        phase.seconds().map_or_else(none, |[from, to]| format!("{from:.1} to {to:.1}")),
-        phase.covered().map_or_else(none, |percent| format!("{percent:.1} %")),
-        phase.most().map_or_else(none, |most| most.to_string()),
-        phase.used().map_or_else(none, time),
+        format!("{:.1} to {:.1}", phase.seconds[0], phase.seconds[1]),
+        phase.covered.map_or_else(none, |percent| format!("{percent:.1} %")),
+        phase.most.map_or_else(none, |most| most.to_string()),
+        phase.used.map_or_else(none, time),
     ];
     let cells: String =
         cells.iter().map(|cell| format!("<td class=\"number\">{}</td>", escaped(cell))).collect();
-    format!("<tr><td>{}</td>{cells}</tr>\n", escaped(&phase.name(is_first)))
+    format!("<tr><td>{}</td>{cells}</tr>\n", escaped(&phase_name(phase, is_first)))
+}
+
+fn phase_name(phase: &WatchPhase, is_first: bool) -> String {
+    let blocks = phase.collapsed;
+    match (is_first, phase.shared, blocks) {
+        (true, _, 0) => "before".to_owned(),
+        (_, true, 0) => "a fork shares its memory".to_owned(),
+        (_, true, _) => format!("{blocks} blocks collapsed, a fork shares others"),
+        (_, false, 0) => "the fork is gone".to_owned(),
+        (_, false, _) => format!("{blocks} blocks collapsed"),
+    }
 }
 
 /// A request takes so little that two digits behind the point count.
@@ -96,11 +107,11 @@ fn time(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pagewise_model::{Collapse, CollapsedProcess, Cost, Name, Snapshot};
+    use pagewise_model::{Collapse, CollapsedProcess, Cost, Name, Snapshot, WatchCourse};
 
     use super::*;
     use crate::Collapsed;
-    use crate::watched::testing::server;
+    use crate::testing::watched_server;
 
     #[test]
     fn the_page_says_what_was_done_and_stays_text() {
@@ -108,13 +119,15 @@ mod tests {
         let collapse = Collapse { processes: vec![process], collapsed: 350, ..Collapse::default() };
         let snapshot = Snapshot::default();
         let done = Collapsed { snapshot: &snapshot, collapse: &collapse, cost: Cost::default() };
-        let moments = server();
-        let page = watched(&WatchReport { done, moments: &moments, counter: Some("count <x>") });
+        let (samples, course) = watched_server();
+        let counter = Some("count <x>");
+        let page = watched(&WatchReport { done, samples: &samples, course: &course, counter });
         for text in ["&lt;b&gt; (pid 7)", "350 blocks", "the fork is gone", "count &lt;x&gt;"] {
             assert!(page.contains(text), "{text}: {page}");
         }
         assert_eq!((page.matches("<svg").count(), page.matches("2.00 µs").count()), (3, 5));
-        let empty = watched(&WatchReport { done, moments: &[], counter: None });
+        let course = WatchCourse::default();
+        let empty = watched(&WatchReport { done, samples: &[], course: &course, counter: None });
         assert!(empty.contains("before there was anything"), "{empty}");
     }
 }

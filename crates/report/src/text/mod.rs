@@ -50,7 +50,9 @@ use crate::{
 use kit::Page;
 pub use kit::escape_all_but_colours;
 use pagewise_model::knob::KnobReading;
-use pagewise_model::{Finding, OomExplanation, Replicated, RuleExplanation, SelfTest, Trial};
+use pagewise_model::{
+    Finding, OomExplanation, Replicated, RuleExplanation, SelfTest, ThpProfile, Trial,
+};
 pub use process_table::shown_processes;
 
 /// How text may look.
@@ -158,8 +160,8 @@ pub fn restrain(done: &Restrained<'_>, look: TextStyle) -> String {
 }
 
 /// Settings that belong together, beside what this host has.
-pub fn thp_profiles(knobs: &[KnobReading], look: TextStyle) -> String {
-    printed(look, |page| huge::profiles::print(page, knobs))
+pub fn thp_profiles(profiles: &[ThpProfile], knobs: &[KnobReading], look: TextStyle) -> String {
+    printed(look, |page| huge::profiles::print(page, profiles, knobs))
 }
 
 /// Two trials side by side.

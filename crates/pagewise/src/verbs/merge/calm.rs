@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Waits for a moment in which a pass disturbs nobody: by what PSI says of the last ten seconds.
-//!
-//! A pass needs a processor for a while and hardly any memory. So both may be waited for a little, and
-//! what waits for a disk does not matter.
+//! `merge --when-calm`: waits until PSI shows that a pass disturbs nobody.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use pagewise_model::{Percent, Psi, Reading};
+use pagewise_decide::calm::{Unrest, unrest};
+use pagewise_model::Psi;
 use pagewise_observe::HostRoot;
 
 use crate::cli::Global;
@@ -15,11 +13,6 @@ use crate::interrupt::Stop;
 use crate::progress::Idling;
 use crate::trouble::{Advised, Interrupted};
 
-/// Some task waits for a processor for so many percent of the time: on average more than one is wanted
-/// for each that there is only now and then.
-const MOST_CPU: f64 = 20.0;
-/// Some task waits for memory.
-const MOST_MEMORY: f64 = 1.0;
 /// PSI's averages move every two seconds.
 const LOOK: Duration = Duration::from_secs(1);
 /// How soon Ctrl-C is answered.
@@ -64,33 +57,18 @@ fn nap(stop: &Stop, started: Instant) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Why this is no calm moment.
+/// Why this is not a calm moment, in words.
 fn restless(psi: &Psi) -> anyhow::Result<Option<String>> {
-    let averages = [
-        ("memory", &psi.memory.some.avg10, MOST_MEMORY),
-        ("a processor", &psi.cpu.some.avg10, MOST_CPU),
-    ];
-    for (what, average, most) in averages {
-        let percent = known(average)?;
-        if percent > most {
-            let listed = format!(
-                "somebody waited for {what} {percent:.0} % of the last 10 s (at most {most:.0} %)"
-            );
-            return Ok(Some(listed));
+    match unrest(psi) {
+        None => Ok(None),
+        Some(Unrest::Waits { resource, percent, most }) => Ok(Some(format!(
+            "tasks waited for {resource} {percent:.0} % of the last 10 s (at most {most:.0} %)"
+        ))),
+        Some(Unrest::Unknown { path }) => {
+            let what = format!("{path}: this kernel has no PSI, so no moment is known to be calm");
+            anyhow::bail!(Advised { what, next: "boot with psi=1, or merge without --when-calm" })
         }
     }
-    Ok(None)
-}
-
-fn known(average: &Reading<Percent>) -> anyhow::Result<f64> {
-    let unknown = || {
-        let what = format!(
-            "{}: this kernel does not say who waits, so no moment is known to be calm",
-            average.source.path()
-        );
-        Advised { what, next: "boot with psi=1, or merge without --when-calm" }
-    };
-    Ok(average.get().ok_or_else(unknown)?.get())
 }
 
 #[cfg(test)]
@@ -108,17 +86,17 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_memory_or_a_processor_is_no_calm_moment() {
+    fn what_tasks_wait_for_is_named() {
         assert_eq!(restless(&psi("20.00", "1.00")).unwrap(), None);
         let memory = restless(&psi("0.00", "14.20")).unwrap().unwrap();
-        assert_eq!(memory, "somebody waited for memory 14 % of the last 10 s (at most 1 %)");
+        assert_eq!(memory, "tasks waited for memory 14 % of the last 10 s (at most 1 %)");
         let busy = restless(&psi("61.00", "0.00")).unwrap().unwrap();
-        assert_eq!(busy, "somebody waited for a processor 61 % of the last 10 s (at most 20 %)");
+        assert_eq!(busy, "tasks waited for a CPU 61 % of the last 10 s (at most 20 %)");
     }
 
     #[test]
     fn without_psi_no_moment_is_known_to_be_calm() {
         let error = restless(&Psi::default()).unwrap_err();
-        assert!(error.to_string().contains("does not say who waits"), "{error}");
+        assert!(error.to_string().contains("has no PSI"), "{error}");
     }
 }

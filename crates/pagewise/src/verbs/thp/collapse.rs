@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise thp collapse`: huge pages made from outside.
 
-use pagewise_apply::act::{self, CollapseTargets, CollapseWish};
+use std::time::Duration;
+
+use pagewise_apply::act::{self, AccessProfile, CollapseTargets, CollapseWish};
 use pagewise_model::{ByAccess, Collapse, Snapshot};
-use pagewise_observe::Scope;
+use pagewise_observe::{HostRoot, Scope};
 use pagewise_report::{Collapsed, json, text};
 
 use super::watch::{self, Evidence};
-use super::{Outcome, access_profile, block, refuse_recording, targets};
+use super::{Outcome, block, refuse_recording, targets};
 use crate::cli::{CollapseArgs, Global};
 use crate::cost::{self, CostMeter};
+use crate::host_loans::HostLoans;
 use crate::interrupt::Stop;
 use crate::progress::{Measuring, Spinner};
 use crate::redaction::Redaction;
@@ -22,7 +25,7 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     refuse_recording(global, "thp collapse")?;
     let host = input::open(global)?.without_start();
-    let scope = Scope { settings: false, ..Scope::everything(std::time::Duration::ZERO) };
+    let scope = Scope { settings: false, ..Scope::everything(Duration::ZERO) };
     let interval = host.interval(&scope, || anyhow::Ok(()))?;
     let found = targets::resolve(&args.whose, &interval.end)?.unwrap_or_default();
     let mut targets = CollapseTargets {
@@ -34,9 +37,8 @@ pub(super) fn run(
     let stop = Stop::listen()?;
     let unknown = args.by_access.and_then(|time| {
         let _shown = Spinner::start(global, time);
-        let heat =
-            access_profile::measure(&host.end, &interval.end.damon, &targets, time, stop.flag());
-        heat.map(|heat| targets.heat = Some(heat)).err()
+        let profile = accesses(&host.end, &interval.end, &targets, time, &stop);
+        profile.map(|profile| targets.heat = Some(profile)).err()
     });
     let shown = Measuring::start(global, "collapsing");
     let wish = wish(args, &interval.end);
@@ -62,6 +64,21 @@ pub(super) fn run(
     evidence.map_or(Ok(()), |evidence| evidence.fill(done, &redaction))?;
     show(global, &done)?;
     Ok(Outcome::Done)
+}
+
+/// Which memory is in use, by DAMON; or why that is not known.
+fn accesses(
+    host: &HostRoot,
+    snapshot: &Snapshot,
+    targets: &CollapseTargets,
+    time: Duration,
+    stop: &Stop,
+) -> Result<AccessProfile, String> {
+    let mut loans = HostLoans::open(true).map_err(|error| format!("{error:#}"))?;
+    let session = &mut loans.session;
+    let profile = act::measure_accesses(session, host, &snapshot.damon, targets, time, stop.flag());
+    loans.end().iter().for_each(output::message);
+    profile.map_err(|error| error.to_string())
 }
 
 fn evidence(

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise thp`: huge pages, seen and made.
 
-mod access_profile;
 mod canary;
 mod collapse;
 mod counter;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise thp profiles`: settings that belong together, beside what this host has.
 
-use pagewise_model::PROFILES;
+use pagewise_decide::thp_profile::PROFILES;
 use pagewise_observe::Scope;
 use pagewise_report::text;
 
@@ -16,7 +16,7 @@ pub(super) fn run(global: &Global) -> anyhow::Result<Outcome> {
     let shown = if global.json {
         serde_json::to_string_pretty(&PROFILES)? + "\n"
     } else {
-        text::thp_profiles(&interval.end.knobs, screen::text_style(global))
+        text::thp_profiles(PROFILES, &interval.end.knobs, screen::text_style(global))
     };
     output::answer(global, &shown)?;
     Ok(Outcome::Done)

@@ -77,7 +77,9 @@ impl Evidence {
         let snapshot = &redaction.snapshot(done.snapshot);
         let done = Collapsed { snapshot, ..done };
         let counter = self.counter.as_deref().map(|counter| redaction.script(counter));
-        let watched = WatchReport { done, moments: &moments, counter: counter.as_deref() };
+        let course = pagewise_decide::watch::course(&moments);
+        let counter = counter.as_deref();
+        let watched = WatchReport { done, samples: &moments, course: &course, counter };
         let command = redaction.own_command_line();
         let put =
             |name: &str, text: &str| output::new_file_below(&self.folder, name, text.as_bytes());

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise thp profiles`: settings that belong together, beside what this host has.
 
+use pagewise_model::ThpProfile;
 use pagewise_model::knob::KnobReading;
-use pagewise_model::{PROFILES, ThpProfile};
 
 use crate::text::kit::{Line, Page, Role};
 use crate::text::table::{Cell, Column, NONE, Table};
 
-pub(in crate::text) fn print(page: &mut Page, knobs: &[KnobReading]) {
-    for (at, profile) in PROFILES.iter().enumerate() {
+pub(in crate::text) fn print(page: &mut Page, profiles: &[ThpProfile], knobs: &[KnobReading]) {
+    for (at, profile) in profiles.iter().enumerate() {
         if at > 0 {
             page.gap();
         }
