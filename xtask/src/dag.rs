@@ -18,11 +18,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("pagewise-model", &[]),
     ("pagewise-confine", &[]),
     ("pagewise-observe", &["pagewise-model"]),
+    ("pagewise-procmem", &["pagewise-model"]),
     ("pagewise-pages", &["pagewise-model"]),
     ("pagewise-decide", &["pagewise-model"]),
     ("pagewise-report", &["pagewise-model"]),
-    ("pagewise-sample", &["pagewise-model", "pagewise-observe", "pagewise-confine"]),
-    ("pagewise-apply", &["pagewise-model", "pagewise-observe"]),
+    (
+        "pagewise-sample",
+        &["pagewise-model", "pagewise-observe", "pagewise-procmem", "pagewise-confine"],
+    ),
+    ("pagewise-apply", &["pagewise-model", "pagewise-observe", "pagewise-procmem"]),
     ("pagewise-stats", &["pagewise-model"]),
     ("pagewise-region", &[]),
     (
@@ -41,6 +45,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "pagewise-model",
             "pagewise-observe",
+            "pagewise-procmem",
             "pagewise-stats",
             "pagewise-region",
             "pagewise-guest",
@@ -51,6 +56,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "pagewise-model",
             "pagewise-observe",
+            "pagewise-procmem",
             "pagewise-confine",
             "pagewise-pages",
             "pagewise-decide",

@@ -45,6 +45,7 @@ mod rule;
 mod snapshot;
 mod spelling;
 mod swap;
+pub mod text;
 mod thp;
 mod thp_profile;
 mod trial;

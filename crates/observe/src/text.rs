@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Lines that know where they stand, and the few ways in which the kernel writes values.
 
+pub(crate) use pagewise_model::text::{flag, kib, lines, number, words};
 use pagewise_model::{Bytes, Choice, Millis, Name, Reading, Source};
 
 use crate::limits::HUGE_PAGE_SIZES;
@@ -115,46 +116,10 @@ impl<'a> Line<'a> {
 /// Why a field has no value although its file was read.
 pub(crate) const NO_LINE: &str = "this kernel prints no such line";
 
-/// What stands between line breaks, and after the last one. `split` would compare byte by byte,
-/// which was half of our own work for `/proc/PID/status`.
-pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let ends = memchr::memchr_iter(b'\n', bytes).chain([bytes.len()]);
-    let mut begin = 0;
-    ends.filter_map(move |end| bytes.get(std::mem::replace(&mut begin, end + 1)..end))
-}
-
-/// The words of a piece of text, split at white space.
-pub(crate) fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    bytes.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
-}
-
 /// `hierarchy:controllers:path`, a line of `/proc/PID/cgroup`: the path may hold more colons.
 pub(crate) fn three_parts(line: &[u8]) -> Option<[&[u8]; 3]> {
     let mut parts = line.splitn(3, |&byte| byte == b':');
     Some([parts.next()?, parts.next()?, parts.next()?])
-}
-
-/// A whole number in plain digits, with a sign where the type has one. `None` for anything else,
-/// an overflow included.
-pub(crate) fn number<T: std::str::FromStr>(word: &[u8]) -> Option<T> {
-    let plain = word.first().is_some_and(|&first| first.is_ascii_digit() || first == b'-');
-    std::str::from_utf8(word).ok().filter(|_| plain)?.parse().ok()
-}
-
-/// `12 kB`, which means KiB.
-pub(crate) fn kib(text: &[u8]) -> Option<Bytes> {
-    number(text.strip_suffix(b"kB")?.trim_ascii()).and_then(Bytes::from_kib)
-}
-
-/// `1`, `Y`, `true`, `0`, `N`, `false`, in any case.
-pub(crate) fn flag(word: &[u8]) -> Option<bool> {
-    let is_one_of =
-        |words: &[&str]| words.iter().any(|one| word.eq_ignore_ascii_case(one.as_bytes()));
-    match () {
-        () if is_one_of(&["1", "y", "true"]) => Some(true),
-        () if is_one_of(&["0", "n", "false"]) => Some(false),
-        () => None,
-    }
 }
 
 /// What a recording may hold of a file that also says what is nobody's business: each line as
@@ -362,16 +327,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_plain_digits_that_fit() {
-        assert_eq!(number::<u64>(b"42"), Some(42));
-        assert_eq!(number::<i64>(b"-2"), Some(-2));
-        for bad in [&b"+42"[..], b"", b"4 2", b"0x2a", b"99999999999999999999999999999999", b"\xff"]
-        {
-            assert_eq!(number::<u64>(bad), None, "{bad:?}");
-        }
-    }
-
-    #[test]
     fn the_choice_is_the_word_in_brackets() {
         let thp = choice(b"always [madvise] never").unwrap();
         assert_eq!(thp.active.as_str(), "madvise");
@@ -417,25 +372,10 @@ mod tests {
         assert_eq!(unescaped(br"\777\+12"), br"\777\+12");
     }
 
-    proptest! {
-        #[test]
-        fn lines_are_what_stands_between_line_breaks(bytes in "[a \n]{0,40}") {
-            prop_assert!(lines(bytes.as_bytes()).eq(bytes.split('\n').map(str::as_bytes)));
-        }
-    }
-
     #[test]
     fn a_name_is_what_its_process_called_itself() {
         assert_eq!(unescaped_name(br"two\nlines\\"), b"two\nlines\\");
         assert_eq!(unescaped_name(br"odd\t\"), br"odd\t\");
-    }
-
-    #[test]
-    fn sizes_are_kib_with_their_unit() {
-        assert_eq!(kib(b"12 kB"), Bytes::from_kib(12));
-        for bad in [&b"12"[..], b"kB", b"12 KB", b"-1 kB", b"18446744073709551615 kB"] {
-            assert_eq!(kib(bad), None, "{bad:?}");
-        }
     }
 
     #[test]

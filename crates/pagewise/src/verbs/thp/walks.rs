@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use pagewise_model::PageWalks;
-use pagewise_observe::HostRoot;
-use pagewise_observe::walks::{Counted, Counting};
+use pagewise_observe::{HostRoot, Processors};
+use pagewise_procmem::walks::{Counted, Counting};
 
 use crate::cli::Global;
 use crate::interrupt;
@@ -18,7 +18,9 @@ pub(super) fn count(
     pids: Option<&[u32]>,
     time: Duration,
 ) -> anyhow::Result<PageWalks> {
-    let counting = Counting::begin(host, pids.map_or(Counted::Machine, Counted::Processes));
+    let processors = Processors::read(host);
+    let counted = pids.map_or(Counted::Machine(&processors.numbers), Counted::Processes);
+    let counting = Counting::begin(counted, processors.intel_model);
     if counting.counts() {
         let _shown = Waiting::start(global, time);
         interrupt::wait(time)?;

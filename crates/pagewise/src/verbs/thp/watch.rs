@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use pagewise_model::Moment;
-use pagewise_observe::coverage;
+use pagewise_procmem::coverage;
 use pagewise_report::{Collapsed, Watched, html, json};
 
 use super::counter;

@@ -9,43 +9,45 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use crate::open;
+use crate::scan::{self, Region, Search};
 
 /// What it says of one page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Entry(u64);
+pub struct Entry(u64);
 
 impl Entry {
-    #[cfg(test)]
-    pub(crate) const fn new(bits: u64) -> Self {
+    /// An entry with these bits, as the kernel writes them.
+    pub const fn new(bits: u64) -> Self {
         Self(bits)
     }
 
-    pub(crate) const fn is_present(self) -> bool {
+    /// In RAM.
+    pub const fn is_present(self) -> bool {
         self.0 >> 63 & 1 == 1
     }
 
     /// In swap; also said for a moment while a page moves in RAM.
-    pub(crate) const fn is_swapped(self) -> bool {
+    pub const fn is_swapped(self) -> bool {
         self.0 >> 62 & 1 == 1 && !self.is_guard()
     }
 
     /// A page of a file or of shmem, and no private copy of it.
-    pub(crate) const fn is_of_file(self) -> bool {
+    pub const fn is_of_file(self) -> bool {
         self.0 >> 61 & 1 == 1
     }
 
     /// Nobody may touch this page (MADV_GUARD_INSTALL); older kernels call it swapped.
-    pub(crate) const fn is_guard(self) -> bool {
+    pub const fn is_guard(self) -> bool {
         self.0 >> 58 & 1 == 1
     }
 
     /// Nobody else maps it.
-    pub(crate) const fn is_exclusive(self) -> bool {
+    pub const fn is_exclusive(self) -> bool {
         self.0 >> 56 & 1 == 1
     }
 
     /// The page frame, where we are told.
-    pub(crate) const fn frame(self) -> Option<u64> {
+    pub const fn frame(self) -> Option<u64> {
         match self.0 & ((1 << 55) - 1) {
             frame if frame != 0 && self.is_present() => Some(frame),
             _ => None,
@@ -55,18 +57,25 @@ impl Entry {
 
 /// The map of one process's pages.
 #[derive(Debug)]
-pub(crate) struct Pagemap {
+pub struct Pagemap {
     pub(crate) file: File,
 }
 
 impl Pagemap {
-    pub(crate) fn open(pid: u32) -> io::Result<Self> {
+    /// Opens it for the memory that the process has now.
+    ///
+    /// # Errors
+    /// If the process has ended or the kernel refuses.
+    pub fn open(pid: u32) -> io::Result<Self> {
         open::of_process(pid, "pagemap").map(|file| Self { file })
     }
 
     /// Entries from page `first` on, at most `most`, into `entries`. Fewer at the end of the
     /// address space; none where the memory is gone.
-    pub(crate) fn read(
+    ///
+    /// # Errors
+    /// What the kernel answered to the read.
+    pub fn read(
         &self,
         first: u64,
         most: usize,
@@ -83,15 +92,23 @@ impl Pagemap {
         Ok(entries.len() - before)
     }
 
+    /// PAGEMAP_SCAN of this process, see [`scan`](crate::scan::scan).
+    ///
+    /// # Errors
+    /// ENOTTY where the kernel has no such call, EINVAL where it does not know a category.
+    pub fn scan(&self, search: Search, regions: &mut [Region]) -> io::Result<(usize, u64)> {
+        scan::scan(&self.file, search, regions)
+    }
+
     /// Whether the memory that this file belongs to still exists.
-    pub(crate) fn is_alive(&self) -> bool {
+    pub fn is_alive(&self) -> bool {
         matches!(self.file.read_at(&mut [0; 8], 0), Ok(8))
     }
 }
 
 /// The frame of the kernel's page of zeros, where we are told frames: one that we read in memory
 /// which we never wrote.
-pub(crate) fn zero_frame(page_size: u64) -> Option<u64> {
+pub fn zero_frame(page_size: u64) -> Option<u64> {
     const PAGES: u64 = 16;
     let bytes = usize::try_from(page_size.checked_mul(PAGES)?).ok()?;
     let untouched = vec![0u8; bytes];
@@ -104,7 +121,7 @@ pub(crate) fn zero_frame(page_size: u64) -> Option<u64> {
 }
 
 /// Whether the kernel tells us page frames: whether it does so of our own stack.
-pub(crate) fn tells_frames(page_size: u64) -> bool {
+pub fn tells_frames(page_size: u64) -> bool {
     let here = 0u8;
     let page = (&raw const here) as u64 / page_size;
     let (mut entries, mut bytes) = (Vec::new(), Vec::new());

@@ -9,25 +9,32 @@ use std::collections::HashMap;
 
 use rustix::fs::{MemfdFlags, fstat, major, memfd_create, minor};
 
-use crate::maps::{Backing, Filesystem, Mapping, filesystems};
+use crate::backing::{Backing, Filesystem, Mapping, filesystems};
 use crate::open;
 
 /// What is known so far. Device numbers mean the same in all of the host.
 #[derive(Debug, Clone)]
-pub(crate) struct Devices {
+pub struct Devices {
     known: HashMap<(u32, u32), Filesystem>,
     /// The process whose mounts were looked at last.
     looked_at: Option<u32>,
 }
 
+impl Default for Devices {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Devices {
-    pub(crate) fn new() -> Self {
+    /// Nothing is known but the file system of shared memory.
+    pub fn new() -> Self {
         let shared = own_shared_memory().map(|device| (device, Filesystem::Shmem));
         Self { known: shared.into_iter().collect(), looked_at: None }
     }
 
     /// What backs a mapping of the process.
-    pub(crate) fn backing(&mut self, pid: u32, mapping: &Mapping) -> Backing {
+    pub fn backing(&mut self, pid: u32, mapping: &Mapping) -> Backing {
         let backing = mapping.backing(|| self.filesystem(pid, mapping.device));
         let file = matches!(backing, Backing::Shmem | Backing::File) && mapping.might_be_device();
         if file && is_device(pid, mapping) { Backing::Other } else { backing }
@@ -49,7 +56,7 @@ impl Devices {
 }
 
 /// Whether the mapped file is a device node, wherever it lies. Only root is told; for others the
-/// file's place has to do (see [`crate::maps`]).
+/// file's place has to do (see [`crate::backing`]).
 fn is_device(pid: u32, mapping: &Mapping) -> bool {
     let path = format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end);
     rustix::fs::stat(path).is_ok_and(|file| {

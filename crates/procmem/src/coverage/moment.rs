@@ -8,7 +8,7 @@ use pagewise_model::{Bytes, Moment};
 
 use super::memory::{LookError, Memory};
 use super::pss::{field, text};
-use crate::text::kib;
+use pagewise_model::text::kib;
 
 /// What those of them are that still live; `None` where none does.
 ///

@@ -3,12 +3,10 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt;
 
-use rustix::fs::{Mode, OFlags};
-
-use super::maps::{self, Line, Mapping};
+use crate::maps::{self, Line, Mapping};
+use crate::open;
+use crate::pagemap::Pagemap;
 
 /// Longest line that is understood: a path has at most 4096 bytes, escaped four times as many.
 const MOST_LINE: u64 = 1 << 15;
@@ -46,7 +44,7 @@ pub enum LookError {
 #[derive(Debug)]
 pub struct Memory {
     pub(super) pid: u32,
-    pub(super) pagemap: File,
+    pub(super) pagemap: Pagemap,
     pub(super) page: u64,
     pub(super) block: u64,
 }
@@ -57,7 +55,7 @@ impl Memory {
     /// # Errors
     /// Where the process is gone or another user's.
     pub fn open(pid: u32, block: u64) -> Result<Self, LookError> {
-        let pagemap = open(pid, "pagemap")?;
+        let pagemap = Pagemap::open(pid).map_err(|error| refused(pid, "pagemap", error))?;
         let page = rustix::param::page_size() as u64;
         let block = block.max(page).next_power_of_two();
         let memory = Self { pid, pagemap, page, block };
@@ -77,7 +75,7 @@ impl Memory {
 
     /// Whether the memory that this was opened for still exists.
     pub fn is_alive(&self) -> bool {
-        matches!(self.pagemap.read_at(&mut [0; 8], 0), Ok(8))
+        self.pagemap.is_alive()
     }
 
     /// Its mappings by address; with what only smaps says, where that is wanted.
@@ -110,7 +108,7 @@ impl Memory {
         most: usize,
         see: impl FnMut(&[u8]),
     ) -> Result<(), LookError> {
-        let file = open(self.pid, name)?;
+        let file = opened(self.pid, name)?;
         match read(file, most, see).map_err(|error| refused(self.pid, name, error))? {
             0 if !self.is_alive() => Err(LookError::Gone(self.pid)),
             _ => Ok(()),
@@ -133,12 +131,8 @@ fn read(file: File, most: usize, mut see: impl FnMut(&[u8])) -> io::Result<usize
 }
 
 /// A file of `/proc/PID`.
-pub(super) fn open(pid: u32, name: &'static str) -> Result<File, LookError> {
-    let path = format!("/proc/{pid}/{name}");
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let opened = rustix::fs::open(path.as_str(), flags, Mode::empty());
-    let opened: Result<OwnedFd, _> = opened.map_err(|errno| refused(pid, name, errno.into()));
-    opened.map(File::from)
+pub(super) fn opened(pid: u32, name: &'static str) -> Result<File, LookError> {
+    open::of_process(pid, name).map_err(|error| refused(pid, name, error))
 }
 
 pub(super) fn refused(pid: u32, what: &'static str, source: io::Error) -> LookError {

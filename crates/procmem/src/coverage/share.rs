@@ -7,11 +7,12 @@
 
 use pagewise_model::{Bytes, MappingKind, Percent};
 
-use super::maps::Mapping;
+use pagewise_model::text::kib;
+
 use super::memory::{LookError, Memory, refused};
 use super::pss::{field, text};
-use crate::pagemap::{self, Region, Search, category};
-use crate::text::kib;
+use crate::maps::Mapping;
+use crate::scan::{Region, Search, category};
 
 /// Anonymous memory of a process in RAM.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -73,7 +74,7 @@ impl Memory {
         let any_of = PRESENT | SWAPPED;
         let search = Search { start, end, any_of, tell: any_of | HUGE | ZERO_PAGE, most: 1 };
         let mut region = [Region::default()];
-        let (found, _) = pagemap::scan(&self.pagemap, search, &mut region)?;
+        let (found, _) = self.pagemap.scan(search, &mut region)?;
         Ok(region.into_iter().take(found).next())
     }
 }

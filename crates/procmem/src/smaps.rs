@@ -8,13 +8,16 @@
 
 use std::collections::HashMap;
 
+use pagewise_model::text::kib;
+
+use crate::maps::ends;
 use crate::open;
 
 /// Pages by the address where their mapping starts.
-pub(crate) type Resident = HashMap<u64, u64>;
+pub type Resident = HashMap<u64, u64>;
 
 /// Empty where it cannot be read; what is beyond the limit for text is missing.
-pub(crate) fn resident(pid: u32, page_size: u64) -> Resident {
+pub fn resident(pid: u32, page_size: u64) -> Resident {
     parse(&open::text_of_process(pid, "smaps").unwrap_or_default(), page_size)
 }
 
@@ -22,12 +25,12 @@ fn parse(smaps: &[u8], page_size: u64) -> Resident {
     let mut resident = Resident::new();
     let mut start = None;
     for line in smaps.split(|&byte| byte == b'\n') {
-        let size = [&b"Rss:"[..], b"Swap:"].iter().find_map(|name| kib(line.strip_prefix(*name)?));
-        if let (Some(kib), Some(start)) = (size, start) {
-            let pages = kib.saturating_mul(1024) / page_size.max(1);
+        let size = [&b"Rss:"[..], b"Swap:"].iter().find_map(|name| size(line, name));
+        if let (Some(size), Some(start)) = (size, start) {
+            let pages = size / page_size.max(1);
             let sum = resident.entry(start).or_insert(0u64);
             *sum = sum.saturating_add(pages);
-        } else if let Some(begins) = begins(line) {
+        } else if let Some((begins, _, _)) = ends(line) {
             start = Some(begins);
         }
     }
@@ -36,14 +39,14 @@ fn parse(smaps: &[u8], page_size: u64) -> Resident {
 
 /// Of each mapping that shares pages what part of such a page is the process's, on average.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Proportions {
+pub struct Proportions {
     /// First page, page after the last one, part; in order.
     mappings: Vec<(u64, u64, f64)>,
 }
 
 impl Proportions {
     /// `None` where it is not known that pages of this mapping are shared.
-    pub(crate) fn of_page(&self, page: u64) -> Option<f64> {
+    pub fn of_page(&self, page: u64) -> Option<f64> {
         let after = self.mappings.partition_point(|(first, _, _)| *first <= page);
         let (_, end, part) = self.mappings.get(after.checked_sub(1)?)?;
         (page < *end).then_some(*part)
@@ -51,12 +54,12 @@ impl Proportions {
 }
 
 /// Nothing where it cannot be read.
-pub(crate) fn proportions(pid: u32) -> Proportions {
+pub fn proportions(pid: u32) -> Proportions {
     let page_size = rustix::param::page_size() as u64;
     parse_proportions(&open::text_of_process(pid, "smaps").unwrap_or_default(), page_size)
 }
 
-/// KiB of a mapping.
+/// Bytes of a mapping.
 #[derive(Debug, Default, Clone, Copy)]
 struct Sizes {
     proportional: u64,
@@ -78,16 +81,15 @@ fn parse_proportions(smaps: &[u8], page_size: u64) -> Proportions {
     let mut close = |mapping: Option<((u64, u64), Sizes)>| {
         let Some(((start, end), sizes)) = mapping else { return };
         let pages = [start, end].map(|address| address / page_size.max(1));
-        let part = sizes.part().filter(|_| start < end);
-        proportions.mappings.extend(part.map(|part| (pages[0], pages[1], part)));
+        proportions.mappings.extend(sizes.part().map(|part| (pages[0], pages[1], part)));
     };
     for line in smaps.split(|&byte| byte == b'\n') {
-        if let Some(begins) = begins(line) {
-            close(open.replace(((begins, ends(line).unwrap_or(begins)), Sizes::default())));
+        if let Some((start, end, _)) = ends(line) {
+            close(open.replace(((start, end), Sizes::default())));
             continue;
         }
         let Some((_, sizes)) = &mut open else { continue };
-        let size = |name: &str| kib(line.strip_prefix(name.as_bytes())?);
+        let size = |name: &str| size(line, name.as_bytes());
         let into = [
             (size("Pss:"), &mut sizes.proportional),
             (size("Shared_Clean:").or_else(|| size("Shared_Dirty:")), &mut sizes.shared),
@@ -100,22 +102,9 @@ fn parse_proportions(smaps: &[u8], page_size: u64) -> Proportions {
     proportions
 }
 
-fn ends(line: &[u8]) -> Option<u64> {
-    let dash = line.iter().position(|&byte| byte == b'-')?;
-    let rest = line.get(dash + 1..)?;
-    let length = rest.iter().position(|&byte| byte == b' ')?;
-    u64::from_str_radix(std::str::from_utf8(rest.get(..length)?).ok()?, 16).ok()
-}
-
-/// `55d0c6a00000-55d0c6a21000 rw-p …`: no other line has a hexadecimal number and a dash first.
-fn begins(line: &[u8]) -> Option<u64> {
-    let dash = line.iter().position(|&byte| byte == b'-')?;
-    let digits = line.get(..dash).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
-    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
-}
-
-fn kib(rest: &[u8]) -> Option<u64> {
-    std::str::from_utf8(rest.trim_ascii().strip_suffix(b" kB")?).ok()?.parse().ok()
+/// `Rss:                  84 kB`, where `name` is `Rss:`, in bytes.
+fn size(line: &[u8], name: &[u8]) -> Option<u64> {
+    kib(line.strip_prefix(name)?.trim_ascii()).map(pagewise_model::Bytes::get)
 }
 
 #[cfg(test)]

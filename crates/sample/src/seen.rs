@@ -10,11 +10,11 @@ const STRETCH: u64 = WORDS as u64 * 64;
 
 /// A set of frame numbers.
 #[derive(Debug, Default)]
-pub(crate) struct Frames {
+pub(crate) struct SeenFrames {
     stretches: HashMap<u64, Box<[u64; WORDS]>>,
 }
 
-impl Frames {
+impl SeenFrames {
     /// Whether this is the first time.
     pub(crate) fn is_new(&mut self, frame: u64) -> bool {
         let bits = self.stretches.entry(frame / STRETCH).or_insert_with(|| Box::new([0; WORDS]));
@@ -37,7 +37,7 @@ mod tests {
     proptest! {
         #[test]
         fn frames_are_a_set(frames in prop::collection::vec(prop_oneof![0u64..99, 0..1u64 << 55], 0..300)) {
-            let (mut seen, mut oracle) = (Frames::default(), HashSet::new());
+            let (mut seen, mut oracle) = (SeenFrames::default(), HashSet::new());
             for frame in frames {
                 prop_assert_eq!(seen.is_new(frame), oracle.insert(frame));
             }

@@ -4,35 +4,34 @@
 //! `smaps` has the lines of `maps` with sizes below each. Reading it makes the kernel walk every page,
 //! at 12 ms per GiB of small ones; so it is read only where somebody wants to know what it alone says.
 
+use pagewise_model::text::{flag, kib, words};
 use pagewise_model::{Bytes, MappingKind, Name};
-
-use crate::text::{flag, kib, words};
 
 /// Part of a process's address space.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Mapping {
-    pub(super) start: u64,
-    pub(super) end: u64,
-    pub(super) kind: MappingKind,
-    pub(super) name: Name,
+pub(crate) struct Mapping {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) kind: MappingKind,
+    pub(crate) name: Name,
     /// What smaps says of it, where that was read.
-    pub(super) told: Told,
+    pub(crate) told: Told,
 }
 
 /// What smaps alone says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Told {
-    pub(super) eligible: Option<bool>,
-    pub(super) anon_huge: Option<Bytes>,
-    pub(super) file_huge: Option<Bytes>,
+pub(crate) struct Told {
+    pub(crate) eligible: Option<bool>,
+    pub(crate) anon_huge: Option<Bytes>,
+    pub(crate) file_huge: Option<Bytes>,
     /// Resident and in swap.
-    pub(super) held: Option<Bytes>,
-    pub(super) advised: Option<bool>,
+    pub(crate) held: Option<Bytes>,
+    pub(crate) advised: Option<bool>,
 }
 
 /// What a line is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Line {
+pub(crate) enum Line {
     Mapping(Mapping),
     /// One that is about the mapping before it.
     About,
@@ -40,7 +39,7 @@ pub(super) enum Line {
 }
 
 /// Understands one line of either file; sizes go to `last`.
-pub(super) fn line(line: &[u8], last: Option<&mut Mapping>) -> Line {
+pub(crate) fn line(line: &[u8], last: Option<&mut Mapping>) -> Line {
     // a mapping begins with a hexadecimal digit in lower case, a size with a capital
     if !line.first().is_some_and(u8::is_ascii_uppercase) {
         return mapping(line).map_or(Line::Garbled, Line::Mapping);
@@ -52,23 +51,41 @@ pub(super) fn line(line: &[u8], last: Option<&mut Mapping>) -> Line {
 }
 
 /// Where the mapping of a line begins and ends, and what is behind that.
-pub(super) fn ends(line: &[u8]) -> Option<(u64, u64, &[u8])> {
+pub(crate) fn ends(line: &[u8]) -> Option<(u64, u64, &[u8])> {
     let (start, rest) = hexadecimal(line)?;
     let (end, rest) = hexadecimal(rest.strip_prefix(b"-")?)?;
     (start < end).then_some((start, end, rest))
 }
 
-/// Ten thousand lines are not rare, so each is gone through once, and no text is made of numbers.
-fn mapping(line: &[u8]) -> Option<Mapping> {
+/// The columns of a line of `maps`, which is also the first line of a mapping in `smaps`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Columns<'a> {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// `rw-p`.
+    pub(crate) rights: &'a [u8],
+    /// Hexadecimal, as the device's numbers are.
+    pub(crate) offset: &'a [u8],
+    pub(crate) device: &'a [u8],
+    pub(crate) inode: &'a [u8],
+    pub(crate) name: &'a [u8],
+}
+
+/// Ten thousand lines are not rare, so each is gone through once, and no text is made of numbers. `None` for
+/// a line that is not as the kernel writes it.
+pub(crate) fn columns(line: &[u8]) -> Option<Columns<'_>> {
     let (start, end, rest) = ends(line)?;
     let (rights, rest) = word(rest.strip_prefix(b" ")?);
-    let (_offset, rest) = word(rest);
-    let (_device, rest) = word(rest);
+    let (offset, rest) = word(rest);
+    let (device, rest) = word(rest);
     let (inode, rest) = word(rest);
-    if rights.len() != 4 || inode.is_empty() {
-        return None;
-    }
     let name = rest.trim_ascii_start();
+    let whole = rights.len() == 4 && !inode.is_empty();
+    whole.then_some(Columns { start, end, rights, offset, device, inode, name })
+}
+
+fn mapping(line: &[u8]) -> Option<Mapping> {
+    let Columns { start, end, rights, inode, name, .. } = columns(line)?;
     let kind = kind(rights[3] == b's', inode == b"0", name);
     Some(Mapping { start, end, kind, name: Name::from_bytes(name), told: Told::default() })
 }
@@ -80,7 +97,7 @@ fn word(text: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// A number that text begins with, and the rest; none that 64 bits do not hold.
-fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
+pub(crate) fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0u64;
     let mut digits = 0;
     while let Some(next) =

@@ -5,13 +5,13 @@
 //! its bits: then nobody says which pages are huge or the page of zeros.
 
 use std::io;
-use std::os::unix::fs::FileExt;
 
 use pagewise_model::MappingKind;
 use rustix::io::Errno;
 
 use super::memory::Memory;
-use crate::pagemap::{self, Region, Search, category};
+use crate::pagemap::Entry;
+use crate::scan::{Region, Search, category};
 
 /// Regions asked for at one time.
 const REGIONS: usize = 512;
@@ -48,7 +48,7 @@ impl Memory {
     /// Whether this kernel has PAGEMAP_SCAN.
     pub fn can_scan(&self) -> bool {
         let mut region = [Region::default()];
-        let asked = pagemap::scan(&self.pagemap, in_use(0, self.page, 0), &mut region);
+        let asked = self.pagemap.scan(in_use(0, self.page, 0), &mut region);
         !matches!(asked, Err(error) if Errno::from_io_error(&error) == Some(Errno::NOTTY))
     }
 
@@ -66,8 +66,7 @@ impl Memory {
         let mut regions = [Region::default(); REGIONS];
         let mut at = start;
         while at < end {
-            let (found, stopped) =
-                pagemap::scan(&self.pagemap, in_use(at, end, files), &mut regions)?;
+            let (found, stopped) = self.pagemap.scan(in_use(at, end, files), &mut regions)?;
             for region in regions.get(..found).unwrap_or_default() {
                 see(Run {
                     start: region.start,
@@ -93,9 +92,9 @@ impl Memory {
             if self.entries(at, most, &mut entries)? == 0 {
                 break;
             }
-            for alike in entries.chunk_by(|a, b| a.what() == b.what()) {
+            for alike in entries.chunk_by(|a, b| what_is(*a) == what_is(*b)) {
                 let next = at + alike.len() as u64 * self.page;
-                if let Some(what) = alike.first().and_then(|entry| entry.what()) {
+                if let Some(what) = alike.first().and_then(|entry| what_is(*entry)) {
                     see(Run { start: at, end: next, what });
                 }
                 at = next;
@@ -111,14 +110,8 @@ impl Memory {
         most: usize,
         entries: &mut Vec<Entry>,
     ) -> io::Result<usize> {
-        let mut bytes = vec![0; most * 8];
-        let read = self.pagemap.read_at(&mut bytes, address / self.page * 8)?;
         entries.clear();
-        let whole = bytes.get(..read).unwrap_or_default().chunks_exact(8);
-        entries.extend(
-            whole.filter_map(|entry| entry.try_into().ok()).map(u64::from_ne_bytes).map(Entry),
-        );
-        Ok(entries.len())
+        self.pagemap.read(address / self.page, most, entries, &mut Vec::new())
     }
 }
 
@@ -133,35 +126,12 @@ fn what(categories: u64) -> What {
     }
 }
 
-/// What pagemap says of one page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry(pub(super) u64);
-
-impl Entry {
-    pub(super) const fn is_present(self) -> bool {
-        self.0 >> 63 & 1 == 1
-    }
-
-    /// In swap; guard pages (bit 58) look like it to kernels that do not tell.
-    pub(super) const fn is_swapped(self) -> bool {
-        self.0 >> 62 & 1 == 1 && self.0 >> 58 & 1 == 0
-    }
-
-    pub(super) const fn is_of_file(self) -> bool {
-        self.0 >> 61 & 1 == 1
-    }
-
-    /// Nobody else maps it.
-    pub(super) const fn is_exclusive(self) -> bool {
-        self.0 >> 56 & 1 == 1
-    }
-
-    fn what(self) -> Option<What> {
-        match () {
-            () if self.is_present() && self.is_of_file() => Some(What::File { huge: false }),
-            () if self.is_present() => Some(What::Anonymous { huge: false }),
-            () if self.is_swapped() => Some(What::Swapped),
-            () => None,
-        }
+/// What an entry of pagemap says that its page is; `None` for a page that is neither in RAM nor in swap.
+pub(super) fn what_is(entry: Entry) -> Option<What> {
+    match () {
+        () if entry.is_present() && entry.is_of_file() => Some(What::File { huge: false }),
+        () if entry.is_present() => Some(What::Anonymous { huge: false }),
+        () if entry.is_swapped() => Some(What::Swapped),
+        () => None,
     }
 }

@@ -10,8 +10,8 @@ use pagewise_model::{
 };
 
 use super::blocks::counted;
-use super::maps::Mapping;
 use super::memory::{LookError, Memory};
+use crate::maps::Mapping;
 
 /// Mappings kept.
 const LARGEST: usize = 20;

@@ -14,7 +14,7 @@ use pagewise_model::{PageWalks, Percent, Reading, Source};
 use perf_event::{Counter, ReadFormat};
 use rustix::io::Errno;
 
-use crate::root::HostRoot;
+use crate::open::threads;
 use event::{EVENTS, Event};
 
 /// Counters open at a time: most systems allow a process 1,024 files.
@@ -25,8 +25,8 @@ const MOST_COUNTERS: usize = 900;
 pub enum Counted<'a> {
     /// The threads of these processes, and the threads and processes that they start meanwhile.
     Processes(&'a [u32]),
-    /// Everything on all processors.
-    Machine,
+    /// Everything on these processors.
+    Machine(&'a [u32]),
 }
 
 /// Counters at work.
@@ -65,11 +65,12 @@ enum Subject {
 }
 
 impl Counting {
-    /// Opens counters for all, and starts them.
-    pub fn begin(host: &HostRoot, counted: Counted<'_>) -> Self {
-        let walking = intel::walking(host);
+    /// Opens counters for all, and starts them. `intel_model` is the model of the processor, if it is Intel's of
+    /// family 6.
+    pub fn begin(counted: Counted<'_>, intel_model: Option<u32>) -> Self {
+        let walking = intel::walking(intel_model);
         let known = EVENTS.into_iter().chain(walking);
-        Self::of(&subjects(host, counted), known.collect())
+        Self::of(&subjects(counted), known.collect())
     }
 
     fn of(subjects: &[Subject], events: Vec<Event>) -> Self {
@@ -221,21 +222,16 @@ fn build(event: Event, subject: Subject, user_only: bool) -> Result<Counter, Opt
     })
 }
 
-fn subjects(host: &HostRoot, counted: Counted<'_>) -> Vec<Subject> {
+fn subjects(counted: Counted<'_>) -> Vec<Subject> {
     match counted {
-        Counted::Machine => {
-            let processors = host.numbered("sys/devices/system/cpu", "cpu").into_iter();
-            processors
-                .filter_map(|id| Some(Subject::Processor(usize::try_from(id).ok()?)))
-                .collect()
+        Counted::Machine(processors) => {
+            let ids = processors.iter().filter_map(|number| usize::try_from(*number).ok());
+            ids.map(Subject::Processor).collect()
         }
-        Counted::Processes(pids) => pids.iter().flat_map(|pid| threads(host, *pid)).collect(),
+        Counted::Processes(pids) => {
+            pids.iter().flat_map(|pid| threads(*pid)).map(Subject::Thread).collect()
+        }
     }
-}
-
-fn threads(host: &HostRoot, pid: u32) -> impl Iterator<Item = Subject> {
-    let ids = host.numbered(&format!("proc/{pid}/task"), "").into_iter();
-    ids.filter_map(|id| Some(Subject::Thread(i32::try_from(id).ok()?)))
 }
 
 #[cfg(test)]
@@ -262,7 +258,6 @@ mod tests {
 
     #[test]
     fn every_thread_of_a_process_is_counted_and_those_that_it_starts() {
-        let host = HostRoot::live().unwrap();
         let (begin, begun) = std::sync::mpsc::channel::<()>();
         let (told, done) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
@@ -271,7 +266,7 @@ mod tests {
             std::thread::spawn(|| touch(1000)).join().unwrap();
             told.send(()).unwrap();
         });
-        let all = subjects(&host, Counted::Processes(&[std::process::id()]));
+        let all = subjects(Counted::Processes(&[std::process::id()]));
         assert!(all.len() >= 2, "{all:?}");
         let counting = Counting::of(&all, vec![FAULTS]);
         begin.send(()).unwrap();
@@ -287,7 +282,7 @@ mod tests {
 
     #[test]
     fn an_event_that_nobody_has_is_absent_and_says_so() {
-        let own = subjects(&HostRoot::live().unwrap(), Counted::Processes(&[std::process::id()]));
+        let own = subjects(Counted::Processes(&[std::process::id()]));
         let walks = Counting::of(&own, vec![NONE, FAULTS]).end();
         assert_eq!(walks.cycles.get(), None);
         assert_eq!(walks.cycles.source.path(), "perf event none");

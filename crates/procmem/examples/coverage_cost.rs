@@ -5,7 +5,7 @@
 //! processes to look at. Build it with optimisations.
 
 use pagewise_model::Bytes;
-use pagewise_observe::coverage::{LookError, process, share};
+use pagewise_procmem::coverage::{LookError, process, share};
 use rustix::time::{ClockId, clock_gettime};
 
 const BLOCK: u64 = 2 << 20;

@@ -6,8 +6,8 @@
 
 use pagewise_model::{Bytes, MappingKind};
 
-use super::maps::Mapping;
 use super::memory::{LookError, Memory};
+use crate::maps::Mapping;
 
 const HEAP: u64 = 64 << 20;
 

@@ -8,9 +8,9 @@ use std::io;
 
 use pagewise_model::{Blocks, Bytes, Coverage, MappingKind};
 
-use super::maps::Mapping;
 use super::memory::{LookError, Memory, refused};
 use super::walk::{Run, What};
+use crate::maps::Mapping;
 
 /// A piece of address space as large and as aligned as a huge page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

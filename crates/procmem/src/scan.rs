@@ -57,6 +57,10 @@ pub struct Search {
 ///
 /// # Errors
 /// ENOTTY where the kernel has no such call, EINVAL where it does not know a category.
-pub fn scan(pagemap: &File, search: Search, regions: &mut [Region]) -> io::Result<(usize, u64)> {
+pub(crate) fn scan(
+    pagemap: &File,
+    search: Search,
+    regions: &mut [Region],
+) -> io::Result<(usize, u64)> {
     calls::pagemap_scan(pagemap, search, regions)
 }

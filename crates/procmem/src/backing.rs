@@ -15,16 +15,23 @@
 
 use std::collections::HashMap;
 
+use pagewise_model::text::number;
+
+use crate::maps::{Columns, columns, hexadecimal};
+
 /// Part of a process's address space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mapping {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
+pub struct Mapping {
+    /// Address of its first byte.
+    pub start: u64,
+    /// Address behind its last byte.
+    pub end: u64,
     /// Where in the file it begins, in bytes.
-    pub(crate) offset: u64,
+    pub offset: u64,
     /// Major and minor number of the file system's device.
-    pub(crate) device: (u32, u32),
-    pub(crate) inode: u64,
+    pub device: (u32, u32),
+    /// The file's number there; 0 without a file.
+    pub inode: u64,
     shared: bool,
     label: Label,
 }
@@ -44,9 +51,12 @@ enum Label {
 
 /// What backs the pages of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Backing {
+pub enum Backing {
+    /// Nothing but swap.
     Anonymous,
+    /// Shared memory: a file on tmpfs, memfd, System V, shared anonymous.
     Shmem,
+    /// A file on a file system that stores files.
     File,
     /// Not to be looked into.
     Other,
@@ -54,8 +64,10 @@ pub(crate) enum Backing {
 
 /// What a device number stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Filesystem {
+pub enum Filesystem {
+    /// tmpfs, or the kernel's own for shared memory.
     Shmem,
+    /// It stores files.
     Files,
     /// It holds no files that are memory.
     Other,
@@ -63,18 +75,13 @@ pub(crate) enum Filesystem {
 
 impl Mapping {
     /// `None` for a line that is not as the kernel writes it.
-    pub(crate) fn parse(line: &[u8]) -> Option<Self> {
-        let mut rest = line;
-        let (start, end) = halves(word(&mut rest)?, b'-')?;
-        let permissions = word(&mut rest)?;
-        let offset = hexadecimal(word(&mut rest)?)?;
-        let (major, minor) = halves(word(&mut rest)?, b':')?;
-        let inode = std::str::from_utf8(word(&mut rest)?).ok()?.parse().ok()?;
-        let shared = permissions.get(3) == Some(&b's');
-        let device = (major.try_into().ok()?, minor.try_into().ok()?);
-        let label = label(rest.trim_ascii_start(), shared);
-        let found = Self { start, end, offset, device, inode, shared, label };
-        (start < end && permissions.len() == 4).then_some(found)
+    pub fn parse(line: &[u8]) -> Option<Self> {
+        let Columns { start, end, rights, offset, device, inode, name } = columns(line)?;
+        let (major, minor) = device_numbers(device)?;
+        let shared = rights.get(3) == Some(&b's');
+        let label = label(name, shared);
+        let (offset, inode) = (whole_hexadecimal(offset)?, number(inode)?);
+        Some(Self { start, end, offset, device: (major, minor), inode, shared, label })
     }
 
     /// What backs it, as far as that does not depend on the file system.
@@ -90,7 +97,7 @@ impl Mapping {
     }
 
     /// What backs it, where `known` tells what the file system is.
-    pub(crate) fn backing(&self, known: impl FnOnce() -> Option<Filesystem>) -> Backing {
+    pub fn backing(&self, known: impl FnOnce() -> Option<Filesystem>) -> Backing {
         if let Some(certain) = self.certain() {
             return certain;
         }
@@ -108,12 +115,12 @@ impl Mapping {
     }
 
     /// The same page of the same file has the same number, whoever maps it where.
-    pub(crate) fn page_of_file(&self, address: u64, page_size: u64) -> u64 {
+    pub fn page_of_file(&self, address: u64, page_size: u64) -> u64 {
         self.offset.wrapping_add(address.wrapping_sub(self.start)) / page_size
     }
 
     /// Whether a look at the file itself should tell if it is a device.
-    pub(crate) fn might_be_device(&self) -> bool {
+    pub fn might_be_device(&self) -> bool {
         self.inode != 0 && matches!(self.label, Label::File { .. })
     }
 }
@@ -143,26 +150,19 @@ fn is_in_dev(name: &[u8], shared: bool, deleted: bool) -> bool {
     in_dev && !holds(b"/dev/shm/") && !(deleted && name.starts_with(b"/dev/zero "))
 }
 
-/// The next word, up to one space; what follows it stays.
-fn word<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let end = rest.iter().position(|&byte| byte == b' ').unwrap_or(rest.len());
-    let (word, after) = rest.split_at_checked(end)?;
-    *rest = after.get(1..).unwrap_or_default();
-    (!word.is_empty()).then_some(word)
+/// `fe:01`.
+fn device_numbers(word: &[u8]) -> Option<(u32, u32)> {
+    let (major, rest) = hexadecimal(word)?;
+    let minor = whole_hexadecimal(rest.strip_prefix(b":")?)?;
+    Some((major.try_into().ok()?, minor.try_into().ok()?))
 }
 
-fn halves(word: &[u8], separator: u8) -> Option<(u64, u64)> {
-    let at = word.iter().position(|&byte| byte == separator)?;
-    Some((hexadecimal(word.get(..at)?)?, hexadecimal(word.get(at + 1..)?)?))
-}
-
-fn hexadecimal(word: &[u8]) -> Option<u64> {
-    let plain = !word.is_empty() && word.iter().all(u8::is_ascii_hexdigit);
-    u64::from_str_radix(std::str::from_utf8(word).ok().filter(|_| plain)?, 16).ok()
+fn whole_hexadecimal(word: &[u8]) -> Option<u64> {
+    hexadecimal(word).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
 }
 
 /// What the devices in a `/proc/PID/mountinfo` are.
-pub(crate) fn filesystems(mountinfo: &[u8]) -> HashMap<(u32, u32), Filesystem> {
+pub fn filesystems(mountinfo: &[u8]) -> HashMap<(u32, u32), Filesystem> {
     mountinfo.split(|&byte| byte == b'\n').filter_map(filesystem).collect()
 }
 

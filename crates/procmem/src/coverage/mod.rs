@@ -16,7 +16,6 @@
 mod blocks;
 mod heaps;
 mod look;
-mod maps;
 mod memory;
 mod moment;
 mod pss;
@@ -31,7 +30,7 @@ pub use heaps::{Heaps, heaps};
 pub use look::process;
 pub use memory::{LookError, Memory};
 pub use moment::moment;
-pub use pss::{Charge, Shortage, charge, proportional, shortage, thp_allowed};
+pub use pss::{proportional, thp_allowed};
 pub use share::{Share, share};
 
 /// What `look` answers, on a thread of its own; `None` where it did not answer in time: then
