@@ -17,7 +17,9 @@ use crate::run;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("pagewise-model", &[]),
     ("pagewise-confine", &[]),
-    ("pagewise-observe", &["pagewise-model"]),
+    ("pagewise-files", &["pagewise-model"]),
+    ("pagewise-observe", &["pagewise-model", "pagewise-files"]),
+    ("pagewise-capture", &["pagewise-model", "pagewise-files", "pagewise-observe"]),
     ("pagewise-procmem", &["pagewise-model"]),
     ("pagewise-pages", &["pagewise-model"]),
     ("pagewise-decide", &["pagewise-model"]),
@@ -56,6 +58,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "pagewise-model",
             "pagewise-observe",
+            "pagewise-capture",
             "pagewise-procmem",
             "pagewise-confine",
             "pagewise-pages",

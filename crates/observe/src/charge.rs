@@ -4,8 +4,8 @@
 
 use pagewise_model::{Bytes, Percent, Reading};
 
-use crate::root::HostRoot;
-use crate::text::number;
+use pagewise_files::text::number;
+use pagewise_files::{HostRoot, ReadHost, ReadValues};
 
 /// How short of memory the machine is: two small files.
 #[derive(Debug, Clone, Default)]
@@ -55,7 +55,7 @@ pub fn charge(host: &HostRoot, path: &str) -> Option<Charge> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::testing::host;
+    use crate::testing::host;
 
     #[test]
     fn a_charge_has_the_lowest_limit_of_either_version() {

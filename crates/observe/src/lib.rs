@@ -21,9 +21,11 @@ mod damon;
 mod disk;
 mod extent;
 mod feature;
+pub mod formats;
 mod gauges;
 mod generations;
 mod host;
+mod huge_page_sizes;
 mod hugetlb;
 mod kconfig;
 mod kernel_log;
@@ -35,25 +37,21 @@ mod memory_files;
 mod mglru;
 mod module;
 mod mounts;
-mod near;
 pub mod parsers;
 mod process;
 mod processors;
 mod psi;
 mod record;
-mod redact;
-mod root;
 mod snapshot;
-mod stored;
 mod swap;
-mod text;
+mod tape;
+#[cfg(test)]
+mod testing;
 mod thp;
 mod thread_cpu;
 mod thread_profile;
-mod trusted_folder;
 mod tuned;
 mod uptime;
-mod user_file;
 mod users;
 mod virt;
 mod zmerge;
@@ -71,19 +69,19 @@ pub use extent::{Extent, extent};
 pub use gauges::{HostGauges, ProcessorTicks};
 pub use generations::generations;
 pub use kernel_log::{KillsSince, read as kernel_log};
+pub use pagewise_files::recording::{
+    End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError,
+};
+pub use pagewise_files::{
+    Entry, FolderError, HostRoot, MakeFolder, Refusal, TrustedFolder, UserFile, UserFileError,
+};
 pub use process::command_lines;
 pub use processors::Processors;
 pub use psi::read as psi;
-pub use record::{
-    End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError, Recording, Tape, open,
-    open_with,
-};
-pub use redact::Capture;
-pub use root::{Entry, HostRoot, Refusal};
+pub use record::{Recording, open, open_with};
 pub use snapshot::{ProcessScope, Scope, snapshot};
+pub use tape::{Tape, TapeEnd};
 pub use thread_cpu::{ThreadCpu, children, process_usage};
 pub use thread_profile::ThreadProfile;
-pub use trusted_folder::{FolderError, MakeFolder, TrustedFolder};
-pub use user_file::{UserFile, UserFileError};
 pub use users::user_names;
 pub use zmerge::zmerge_is_loaded;

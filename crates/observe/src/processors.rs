@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads which processors a host has, for hardware counters: their numbers, and the model if it is Intel's.
 
-use crate::root::HostRoot;
-use crate::text::{lines, number};
+use pagewise_files::text::{lines, number};
+use pagewise_files::{HostRoot, ReadHost, ReadValues};
 
 /// The processors of a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ fn model(told: &[u8]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::testing::host;
+    use crate::testing::host;
 
     #[test]
     fn only_intels_models_are_told() {

@@ -10,8 +10,8 @@ use pagewise_model::{Bytes, Name, Reading, Tier, TierKind};
 use crate::disk::{self, Disks};
 use crate::limits;
 use crate::mounts::Mounts;
-use crate::root::HostRoot;
-use crate::text::{Line, number, unescaped};
+use pagewise_files::text::{Line, number, unescaped};
+use pagewise_files::{HostRoot, ReadValues};
 
 /// With the heading. The kernel has 32 areas at most (`MAX_SWAPFILES`); each is looked for among the
 /// mounts and among the zram devices.
@@ -89,7 +89,8 @@ mod tests {
 
     use super::*;
     use crate::mounts;
-    use crate::text::testing::host;
+    use crate::testing::host;
+    use pagewise_files::ReadHost;
 
     fn tiers(host: &HostRoot) -> Vec<Tier> {
         read(host, &mounts::read(host))

@@ -10,13 +10,14 @@
 //! the children of kthreadd alone: any program may call itself khugepaged. In a container no kernel
 //! thread is visible, which is not the same as khugepaged not running.
 
+use crate::huge_page_sizes::by_huge_page_size;
 use pagewise_model::{
     Bytes, Choice, Counters, Khugepaged, Name, Nanos, Outcome, Reading, Source, Thp, ThpSize,
 };
 
 use crate::limits::{self, HUGE_PAGE_STATS, KERNEL_THREADS};
-use crate::root::{HostRoot, NO_SUCH_FILE, absolute, explained};
-use crate::text::{number, words};
+use pagewise_files::text::{number, words};
+use pagewise_files::{HostRoot, NO_SUCH_FILE, ReadHost, ReadValues, absolute, explained};
 
 const FOLDER: &str = "sys/kernel/mm/transparent_hugepage";
 
@@ -46,7 +47,7 @@ fn path(file: &str) -> String {
 }
 
 fn sizes(host: &HostRoot) -> Vec<ThpSize> {
-    let sizes = host.by_huge_page_size(FOLDER).into_iter();
+    let sizes = by_huge_page_size(host, FOLDER).into_iter();
     sizes.map(|(bytes, name)| size(host, &path(&name), bytes)).collect()
 }
 
@@ -206,7 +207,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::text::testing::{host, mangled};
+    use crate::testing::{host, mangled};
 
     const STAT: &str = "38 (khugepaged) S 2 0 0 0 -1 2097216 0 0 0 0 0 0 0 0 39 19 1 0 30 0 0\n";
 

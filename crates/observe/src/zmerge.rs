@@ -8,8 +8,8 @@
 use pagewise_model::{Bytes, Driver, Merging, Pages, Percent, Tier, Zram};
 
 use crate::mounts::Mounts;
-use crate::root::HostRoot;
 use crate::zram;
+use pagewise_files::{HostRoot, ReadHost, ReadValues};
 
 pub(crate) fn read(host: &HostRoot, tiers: &[Tier], mounts: &Mounts) -> Vec<Zram> {
     let devices = zram::read_of(Driver::Zmerge, host, tiers, mounts).into_iter();
@@ -49,9 +49,9 @@ mod tests {
 
     use super::*;
     use crate::mounts;
-    use crate::root::Entry;
     use crate::swap;
-    use crate::text::testing::file;
+    use crate::testing::file;
+    use pagewise_files::Entry;
 
     /// As the module writes them.
     fn files() -> Vec<(String, Entry)> {

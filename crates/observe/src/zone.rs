@@ -11,8 +11,8 @@
 use pagewise_model::{FreeBlocks, Name, Pages, Reading, Source, Zone};
 
 use crate::limits::ZONES;
-use crate::root::HostRoot;
-use crate::text::{Line, number, words};
+use pagewise_files::text::{Line, number, words};
+use pagewise_files::{HostRoot, ReadHost, ReadValues};
 
 /// Zones of one node: `protection` has one number for each. Kernels know six.
 const MAX_ZONES_PER_NODE: usize = 16;
@@ -128,7 +128,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::text::testing::{host, mangled};
+    use crate::testing::{host, mangled};
 
     /// Linux 6.18; some of the statistics and of the CPUs are cut out.
     const ZONEINFO: &str = "\

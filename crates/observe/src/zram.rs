@@ -13,6 +13,7 @@
 //! What an idle device is used for is asked of the device itself as the very last: reading one in
 //! use would clear its idle marks.
 
+use crate::kconfig;
 use std::collections::BTreeSet;
 
 use pagewise_model::{
@@ -22,8 +23,8 @@ use pagewise_model::{
 
 use crate::limits::ZRAM_DEVICES;
 use crate::mounts::Mounts;
-use crate::root::{HostRoot, absolute};
-use crate::text::{Line, Text, choice, number, only_lines, words};
+use pagewise_files::text::{Line, Text, choice, number, only_lines, words};
+use pagewise_files::{HostRoot, ReadHost, ReadValues, absolute};
 
 pub(crate) fn read(host: &HostRoot, tiers: &[Tier], mounts: &Mounts) -> Vec<Zram> {
     read_of(Driver::Zram, host, tiers, mounts)
@@ -126,7 +127,7 @@ fn slot_bytes(host: &HostRoot, (driver, id): (Driver, u32)) -> u64 {
 /// By the configuration; where there is none, by the list of slots with their times.
 fn notes_access(host: &HostRoot, id: u32) -> bool {
     let options = ["CONFIG_ZRAM_TRACK_ENTRY_ACTIME", "CONFIG_ZRAM_MEMORY_TRACKING"];
-    let config = host.config();
+    let config = kconfig::of(host);
     let listed = || host.exists(&format!("sys/kernel/debug/zram/zram{id}/block_state"));
     options.iter().any(|option| config.has(option)) || config.is_empty() && listed()
 }
@@ -330,8 +331,8 @@ mod tests {
 
     use super::*;
     use crate::mounts;
-    use crate::root::Entry;
-    use crate::text::testing::{denied, file};
+    use crate::testing::{denied, file};
+    use pagewise_files::Entry;
 
     type Files = Vec<(String, Entry)>;
 
@@ -368,7 +369,7 @@ mod tests {
 
     #[test]
     fn of_the_earlier_end_only_failed_requests_are_read() {
-        let host = crate::text::testing::host([
+        let host = crate::testing::host([
             ("sys/block/zram0/io_stat", "1 2 0 0\n"),
             ("sys/block/zram0/mm_stat", "4096 74 12288 0 12288 0 0 0 0\n"),
             ("sys/block/zram3/disksize", "0\n"),

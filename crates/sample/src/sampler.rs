@@ -23,8 +23,8 @@ use crate::stored::{Flaws, Stored, shown};
 use crate::visit::Visit;
 use crate::work::{Bench, FrameJudge, Ledger, Sources, work};
 use crate::{
-    Choice, Disturbed, OpenError, Options, Part, PartKind, Partial, Sample, Sharing,
-    Target, exact_needs, share, who,
+    Choice, Disturbed, OpenError, Options, Part, PartKind, Partial, Sample, Sharing, Target,
+    exact_needs, share, who,
 };
 
 /// How far a [`Sampler::draw`] came.

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::line::tests::{any_line, any_name, any_path};
 use super::*;
-use crate::text::testing::{denied, host, mangled};
+use crate::testing::{denied, host, mangled};
 
 /// 400 seconds after boot, without the time in which it was suspended.
 fn taken() -> Taken {

@@ -4,8 +4,8 @@
 use std::io::{Read, Write};
 
 use super::names::Names;
-use super::words::{MAKERS, MODULES, OPTIONS, PARAMETERS};
-use crate::text::{rewritten, words};
+use super::words::{MAKERS, MODULES, OPTIONS, PARAMETERS, is_number};
+use pagewise_files::text::{rewritten, words};
 
 /// Line by line; never `None`, as a line that is dropped stays as an empty one.
 pub(super) fn lines(bytes: &[u8], keep: impl FnMut(&[u8]) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
@@ -23,11 +23,6 @@ pub(super) fn numbers(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     words(bytes).all(|word| is_number(word) || is_switch(word)).then(|| bytes.to_vec())
 }
 
-pub(super) fn is_number(word: &[u8]) -> bool {
-    let digit = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b',' | b':');
-    word.len() <= 40 && word.iter().all(digit)
-}
-
 fn is_switch(word: &[u8]) -> bool {
     word.strip_suffix(b"kB").is_some_and(is_number)
         || matches!(word, b"max" | b"Y" | b"N" | b"on" | b"off" | b"true" | b"false")
@@ -38,7 +33,7 @@ fn is_switch(word: &[u8]) -> bool {
 
 /// Reports of the OOM killer with aliases for names; nothing else of the kernel log.
 pub(super) fn kernel_log(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    Some(crate::kernel_log::renamed(bytes, names))
+    Some(pagewise_observe::formats::kernel_log::renamed(bytes, names))
 }
 
 /// Only whether the file is there.
@@ -49,7 +44,7 @@ pub(super) fn presence(_: &mut Names, _: &[u8]) -> Option<Vec<u8>> {
 /// Lines of sysctl that set a knob of the table to numbers.
 pub(super) fn sysctl(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
-        let (_, value) = crate::configuration::parsed(line)?;
+        let (_, value) = pagewise_observe::formats::configuration::parsed(line)?;
         words(&value).all(is_number).then(|| line.to_vec())
     })
 }
@@ -58,10 +53,11 @@ pub(super) fn sysctl(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 pub(super) fn generator(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_=(), ".contains(byte);
     lines(bytes, |line| {
-        let algorithms = crate::configuration::algorithms(line);
+        let algorithms = pagewise_observe::formats::configuration::algorithms(line);
         let is_plain =
             algorithms.is_some_and(|value| value.len() <= 200 && value.iter().all(plain));
-        (is_plain || crate::configuration::section(line).is_some()).then(|| line.to_vec())
+        (is_plain || pagewise_observe::formats::configuration::section(line).is_some())
+            .then(|| line.to_vec())
     })
 }
 
@@ -72,7 +68,9 @@ pub(super) fn tuned_profiles(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>>
 
 fn named_profiles(names: &mut Names, bytes: &[u8]) -> String {
     let parts = bytes.split(|byte| byte.is_ascii_whitespace() || *byte == b',');
-    let known = parts.filter_map(crate::tuned::plain).map(|name| names.tuned_profile(name));
+    let known = parts
+        .filter_map(pagewise_observe::formats::tuned::plain)
+        .map(|name| names.tuned_profile(name));
     known.collect::<Vec<String>>().join(" ")
 }
 
@@ -88,17 +86,17 @@ pub(super) fn tuned_main(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 /// Settings of memory in a profile of tuned, the profiles that it includes, and its sections.
 pub(super) fn tuned(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
-        if let Some(section) = crate::tuned::section(line) {
+        if let Some(section) = pagewise_observe::formats::tuned::section(line) {
             let known: &[u8] = match section {
                 b"main" | b"sysctl" => section,
                 _ => b"other",
             };
             return Some([b"[", known, b"]"].concat());
         }
-        if let Some(included) = crate::tuned::include(line) {
+        if let Some(included) = pagewise_observe::formats::tuned::include(line) {
             return Some(format!("include={}", named_profiles(names, included)).into_bytes());
         }
-        let (_, value) = crate::configuration::parsed(line)?;
+        let (_, value) = pagewise_observe::formats::configuration::parsed(line)?;
         words(&value).all(is_number).then(|| line.to_vec())
     })
 }
@@ -306,7 +304,7 @@ pub(super) fn config_gz(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
         return config(names, bytes);
     }
     let mut text = Vec::new();
-    let limit = crate::root::MAX_FILE as u64;
+    let limit = pagewise_files::MAX_FILE as u64;
     flate2::read::GzDecoder::new(bytes).take(limit).read_to_end(&mut text).ok()?;
     let kept = config(names, &text)?;
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
@@ -317,7 +315,7 @@ pub(super) fn config_gz(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Tape;
+    use pagewise_observe::Tape;
 
     fn kept(by: fn(&mut Names, &[u8]) -> Option<Vec<u8>>, text: &str) -> Option<String> {
         let mut names = Names::of(&Tape { page_size: None, ends: Vec::new() });

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a process's own files say: names of programs, users and cgroups → aliases.
 
-use super::files::{is_number, lines};
+use super::files::lines;
 use super::names::Names;
-use crate::text::{three_parts, unescaped_name, words};
+use super::words::is_number;
+use pagewise_files::text::{three_parts, unescaped_name, words};
 
 /// Lines of `/proc/PID/status` that are numbers of memory and ids.
 const STATUS: &[&[u8]] = &[
@@ -137,7 +138,7 @@ pub(super) fn smaps_rollup(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Tape;
+    use pagewise_observe::Tape;
 
     fn kept(by: fn(&mut Names, &[u8]) -> Option<Vec<u8>>, text: &str) -> String {
         let mut names = Names::of(&Tape { page_size: None, ends: Vec::new() });

@@ -7,7 +7,7 @@
 //! without waiting, must be a regular file, and is refused at once where it is longer than its kind
 //! ever is. It may still grow while it is read: no more than the limit is taken then, either.
 //!
-//! Recordings have limits of their own, see `record`.
+//! Recordings have limits of their own, see `recording`.
 
 use std::fs::File;
 use std::io::{Read, Take};
@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 use pagewise_model::Bytes;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
+
+use crate::kind::kind;
 
 /// Why a file that the user named cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -126,7 +128,7 @@ impl UserFile {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {}
             other => {
-                return Err(UserFileError::WrongKind { path, found: crate::record::kind(other) });
+                return Err(UserFileError::WrongKind { path, found: kind(other) });
             }
         }
         if u64::try_from(stat.st_size).unwrap_or(0) > limit {

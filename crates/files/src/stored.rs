@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::root::{Entry, Files, NO_SUCH_FILE, Refusal};
+use crate::answer::{Entry, Files, NO_SUCH_FILE, Refusal};
 
 pub(crate) fn bytes(files: &Files, path: &str) -> Result<Vec<u8>, Refusal> {
     match files.get(path) {

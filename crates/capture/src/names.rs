@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Names → aliases, the same for the same name all over one capture.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
+use super::aliases::Aliases;
 use super::places::Places;
 use super::words::{
     DEVICE_UNITS, ENGINES, GROUPS, PROGRAMS, SETTINGS_FILES, TUNED_PROFILES, digits_after,
 };
-use crate::kernel_log::Rename;
-use crate::record::Tape;
+use pagewise_observe::Tape;
+use pagewise_observe::formats::kernel_log::Rename;
 
 /// What was met so far, and what it is called.
 #[derive(Debug)]
@@ -23,17 +23,6 @@ pub(super) struct Names {
     release: Vec<u8>,
     release_digits: String,
     pub(super) places: Places,
-}
-
-/// Numbers in the order of meeting.
-#[derive(Debug, Default)]
-pub(super) struct Aliases(HashMap<Vec<u8>, usize>);
-
-impl Aliases {
-    pub(super) fn number(&mut self, name: &[u8]) -> usize {
-        let next = self.0.len() + 1;
-        *self.0.entry(name.to_vec()).or_insert(next)
-    }
 }
 
 impl Names {

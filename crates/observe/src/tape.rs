@@ -2,42 +2,47 @@
 //! Everything that was asked of a host over an interval, as it answered: a [`Tape`].
 //!
 //! A tape holds what the host said, names and command lines included. It never leaves memory: what
-//! is written is a [`Capture`](crate::Capture) of it.
+//! is written is a redacted capture of it, by `pagewise-capture`.
 
 use pagewise_model::{Interval, Snapshot};
 
-use super::Recording;
-use crate::root::{Entry, Files, HostRoot};
+use pagewise_files::{Entry, Files, HostRoot, ReadHost};
 
 /// Everything that was asked, at both ends.
 #[derive(Debug)]
 pub struct Tape {
-    pub(crate) page_size: Option<u64>,
+    /// Bytes in a base page.
+    pub page_size: Option<u64>,
     /// The earlier end first.
-    pub(crate) ends: Vec<TapeEnd>,
+    pub ends: Vec<TapeEnd>,
 }
 
 /// One end.
 #[derive(Debug)]
-pub(crate) struct TapeEnd {
-    pub(crate) name: &'static str,
-    pub(crate) unix_seconds: f64,
-    pub(crate) monotonic_seconds: f64,
-    pub(crate) awake_seconds: Option<f64>,
-    pub(crate) files: Files,
+pub struct TapeEnd {
+    /// `start` or `end`.
+    pub name: &'static str,
+    /// Seconds since 1970, UTC.
+    pub unix_seconds: f64,
+    /// Seconds on a clock that nobody sets.
+    pub monotonic_seconds: f64,
+    /// The same without the time in which the machine was suspended.
+    pub awake_seconds: Option<f64>,
+    /// What each file answered.
+    pub files: Files,
 }
 
 impl Tape {
-    pub(super) fn new(interval: &Interval, recording: Recording) -> Self {
-        let page_size = recording.end.facts().page_size;
-        let start = interval.start.as_deref().zip(recording.start);
+    pub(crate) fn new(interval: &Interval, earlier: Option<HostRoot>, later: HostRoot) -> Self {
+        let page_size = later.facts().page_size;
+        let start = interval.start.as_deref().zip(earlier);
         let start = start.map(|(snapshot, host)| end("start", snapshot, host));
-        let ends = start.into_iter().chain([end("end", &interval.end, recording.end)]).collect();
+        let ends = start.into_iter().chain([end("end", &interval.end, later)]).collect();
         Self { page_size, ends }
     }
 
     /// The bytes of a file, at the later end where both have it.
-    pub(crate) fn file(&self, path: &str) -> Option<&[u8]> {
+    pub fn file(&self, path: &str) -> Option<&[u8]> {
         self.ends.iter().rev().find_map(|end| match end.files.get(path) {
             Some(Entry::File(bytes)) => Some(bytes.as_slice()),
             Some(Entry::Refused(_)) | None => None,

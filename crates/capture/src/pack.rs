@@ -9,7 +9,7 @@ use std::io::{Error, Write};
 use tar::{Builder, EntryType, Header};
 
 use super::Capture;
-use crate::record::stored_path;
+use pagewise_files::recording::stored_path;
 
 /// Enough for text; more costs seconds of CPU for a few per cent.
 const LEVEL: i32 = 12;

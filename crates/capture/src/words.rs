@@ -224,6 +224,12 @@ pub(super) fn shape(path: &str) -> String {
     folded
 }
 
+/// Digits, and what stands between them: a number, a range, an address of a device.
+pub(super) fn is_number(word: &[u8]) -> bool {
+    let digit = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b',' | b':');
+    word.len() <= 40 && word.iter().all(digit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

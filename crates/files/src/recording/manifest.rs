@@ -10,7 +10,7 @@ use pagewise_model::Name;
 use serde::{Deserialize, Serialize};
 
 use super::parts::Trouble;
-use crate::root::{Entry, Facts, Refusal};
+use crate::answer::{Entry, Facts, Refusal};
 
 /// Where it lies in a recording.
 pub(super) const FILE: &str = "host.toml";
@@ -52,7 +52,7 @@ pub struct End {
 
 impl Manifest {
     /// `host.toml` as text.
-    pub(crate) fn to_toml(&self) -> String {
+    pub fn to_toml(&self) -> String {
         toml::to_string(self).unwrap_or_default()
     }
 
@@ -113,7 +113,7 @@ impl End {
 }
 
 /// How a refusal is written.
-pub(crate) fn refusal_text(refusal: &Refusal) -> String {
+pub fn refusal_text(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Absent(why) => format!("absent: {why}"),
         Refusal::Denied(help) => format!("denied: {help}"),

@@ -15,9 +15,9 @@ use super::files as by;
 use super::names::Names;
 use super::processes as of;
 use super::words::is_disk;
-use crate::configuration::{GENERATOR_FILES, SYSCTL_CONF, SYSCTL_FOLDERS};
-use crate::root::Entry;
-use crate::tuned;
+use pagewise_files::Entry;
+use pagewise_observe::formats::configuration::{GENERATOR_FILES, SYSCTL_CONF, SYSCTL_FOLDERS};
+use pagewise_observe::formats::tuned;
 
 /// How a file is kept; `None` where nothing of it may stay.
 type Keep = fn(&mut Names, &[u8]) -> Option<Vec<u8>>;
@@ -232,7 +232,7 @@ fn is_kernel_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Tape;
+    use pagewise_observe::Tape;
 
     fn path_of(path: &str) -> Option<String> {
         let mut names = Names::of(&Tape { page_size: None, ends: Vec::new() });

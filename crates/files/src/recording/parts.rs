@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The files of a recording, taken one by one within the limits → [`Recording`].
+//! The files of a recording, taken one by one within the limits → its [`Ends`].
 
 use std::fmt;
 
 use pagewise_model::{Name, Problem, Reading, Source};
 
+use super::ends::Ends;
+use super::error::OpenError;
 use super::limits::{MAX_ENTRIES, MAX_FILE, MAX_PATH, MAX_SUM};
 use super::manifest::{FILE, Manifest};
-use super::{OpenError, Recording};
-use crate::root::{Entry, Files, HostRoot, Refusal};
+use crate::answer::{Entry, Files, Refusal};
+use crate::read::ReadHost;
+use crate::root::HostRoot;
 
 /// How a path segment `..` is written in a recording: readers ask for `device/../queue`, and no
 /// unpacker accepts such a path.
@@ -162,7 +165,7 @@ impl Parts {
     }
 
     /// The recording, with everything that was not used as problems of its later end.
-    pub(super) fn assemble(mut self, label: &str) -> Result<Recording, OpenError> {
+    pub(super) fn assemble(mut self, label: &str) -> Result<Ends, OpenError> {
         if let Some(found) = self.unusable() {
             return Err(OpenError::NoRecording { label: Name::from(label).to_string(), found });
         }
@@ -227,7 +230,7 @@ impl Parts {
         "end"
     }
 
-    fn into_recording(self, manifest: &Manifest, end: &str, label: &str) -> Recording {
+    fn into_recording(self, manifest: &Manifest, end: &str, label: &str) -> Ends {
         let host = |name: &str, mut files: Files| {
             if let Some(end) = manifest.ends.get(name) {
                 for (path, entry) in end.refusals() {
@@ -241,7 +244,7 @@ impl Parts {
         for trouble in &self.troubles {
             let _: Reading<()> = end.garbled(trouble.source(), &trouble.expected, &trouble.found);
         }
-        Recording { start, end }
+        Ends { start, end }
     }
 }
 
@@ -260,8 +263,29 @@ pub(super) fn refused_path(path: &str) -> Option<&'static str> {
 }
 
 /// The path as a recording stores it.
-pub(crate) fn stored_path(path: &str) -> String {
+pub fn stored_path(path: &str) -> String {
     let parts: Vec<&str> =
         path.split('/').map(|part| if part == ".." { DOTS } else { part }).collect();
     parts.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever may read everything (root) reads everything: then there is nothing to be denied.
+    #[test]
+    fn what_may_not_be_read_is_denied_and_not_absent() {
+        let manifest = "format = \"pagewise-recording/1\"\nname = \"host-1\"\nkernel = \"6.12\"\n";
+        let mut parts = Parts::default();
+        parts.take("host.toml", manifest.into()).unwrap();
+        for path in ["end/proc/meminfo", "end/proc/vmstat", "end/sys"] {
+            parts.deny(path).unwrap();
+        }
+        let end = parts.assemble("x").unwrap().end;
+        assert!(matches!(end.bytes("proc/meminfo"), Err(Refusal::Denied(_))));
+        let told: Vec<String> = end.take_problems().iter().map(ToString::to_string).collect();
+        let expected = "end/proc/meminfo: expected what you may read, found \"permission denied, and 2 more so\"";
+        assert_eq!(told, [expected]);
+    }
 }

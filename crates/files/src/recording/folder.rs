@@ -11,10 +11,10 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::kind;
 use super::limits::{MAX_DEPTH, MAX_FILE};
 use super::manifest::FILE;
 use super::parts::{Full, Parts, refused_path};
+use crate::kind::kind;
 
 /// Whether the folder holds `name`.
 pub(super) fn holds(folder: &OwnedFd, name: &str) -> bool {

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Recordings as they should not be.
 
+#![expect(clippy::unwrap_used, reason = "a test may stop anywhere")]
+
 use std::fs;
+use std::path::Path;
 
 use pagewise_model::Interval;
 use proptest::prelude::*;
 use tar::{Builder, EntryType, Header};
 
-use super::*;
+use pagewise_files::ReadHost;
+use pagewise_observe::{MAX_ENTRIES, MAX_FILE, OpenError, Recording, Refusal, Scope, open};
+use rustix::fs::{FileType, Mode};
 
 const MANIFEST: &str = "format = \"pagewise-recording/1\"\nname = \"host-1\"\nkernel = \"6.12\"\n\
     page_size = 4096\n[ends.start]\nunix_seconds = 10.0\nmonotonic_seconds = 1.0\n\
@@ -77,8 +82,6 @@ fn refused_files_stay_refused() {
     let recording = Recording::from_archive(usual().as_slice(), "x").unwrap();
     assert_eq!(recording.end.bytes("proc/swaps"), Err(Refusal::Denied("run as root".into())));
 }
-
-use crate::root::Refusal;
 
 #[test]
 fn entries_that_reach_outside_are_left_out_by_name() {
@@ -301,22 +304,6 @@ fn a_recording_without_its_later_end_has_the_clock_of_the_earlier() {
     assert_eq!((total(&interval), interval.end.taken.unix_seconds), (Some(1000 << 10), 10.0));
     assert!(interval.start.is_none());
     assert!(problems(&interval)[0].contains("the earlier is shown"));
-}
-
-/// Whoever may read everything (root) reads everything: then there is nothing to be denied.
-#[test]
-fn what_may_not_be_read_is_denied_and_not_absent() {
-    let mut parts = super::parts::Parts::default();
-    parts.take("host.toml", MANIFEST.into()).unwrap();
-    for path in ["end/proc/meminfo", "end/proc/vmstat", "end/sys"] {
-        parts.deny(path).unwrap();
-    }
-    let interval = read(&parts.assemble("x").unwrap());
-    assert!(interval.end.memory.total.is_denied());
-    let told = problems(&interval);
-    let expected =
-        "end/proc/meminfo: expected what you may read, found \"permission denied, and 2 more so\"";
-    assert_eq!(told, [expected]);
 }
 
 #[test]

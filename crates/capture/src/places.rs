@@ -2,11 +2,11 @@
 //! Mount points, swap files and devices → places without names, such that the file of a swap tier
 //! still lies below the mount point that it lies below on the host.
 
-use super::names::Aliases;
+use super::aliases::Aliases;
 use super::words::{CONTROLLERS, FILE_SYSTEMS, MOUNT_OPTIONS, OVERLAYS, is_disk};
-use crate::mounts::Columns;
-use crate::record::Tape;
-use crate::text::{unescaped, words};
+use pagewise_files::text::{unescaped, words};
+use pagewise_observe::Tape;
+use pagewise_observe::formats::mounts::Columns;
 
 /// Mount points that are the same on every Linux.
 const STANDARD: &[&[u8]] =
@@ -46,7 +46,7 @@ impl Places {
 
     fn meet_swap_files(&mut self, tape: &Tape) {
         for end in &tape.ends {
-            let Some(crate::root::Entry::File(swaps)) = end.files.get("proc/swaps") else {
+            let Some(pagewise_files::Entry::File(swaps)) = end.files.get("proc/swaps") else {
                 continue;
             };
             for line in swaps.split(|&byte| byte == b'\n').skip(1) {
@@ -119,7 +119,7 @@ impl Places {
         let shown = format!("{}{deleted}", self.file(path));
         let rest = line.get(line.iter().position(u8::is_ascii_whitespace)?..)?;
         let plain = words(rest)
-            .all(|word| word == b"file" || word == b"partition" || super::files::is_number(word));
+            .all(|word| word == b"file" || word == b"partition" || super::words::is_number(word));
         plain.then(|| [shown.as_bytes(), rest].concat())
     }
 
@@ -193,8 +193,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::record::TapeEnd;
-    use crate::text::testing::file;
+    use pagewise_files::Entry;
+    use pagewise_observe::TapeEnd;
 
     const MOUNTS: &str = "27 1 254:0 / / rw,discard - ext4 /dev/vda rw,resv_strict\n\
         30 27 8:1 / /home/bob\\040secret rw,noatime shared:4 - xfs /dev/sdb1 rw,attr2\n\
@@ -205,8 +205,9 @@ mod tests {
         /dev/zram0      partition\t1048572\t\t0\t\t100\n";
 
     fn places() -> Places {
-        let files: BTreeMap<_, _> =
-            [file("proc/self/mountinfo", MOUNTS), file("proc/swaps", SWAPS)].into();
+        let files: BTreeMap<_, _> = [("proc/self/mountinfo", MOUNTS), ("proc/swaps", SWAPS)]
+            .map(|(path, text)| (path.to_owned(), Entry::File(text.as_bytes().to_vec())))
+            .into();
         let end = TapeEnd {
             name: "end",
             unix_seconds: 0.0,

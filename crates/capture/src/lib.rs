@@ -10,9 +10,13 @@
 //! boot id are hashed with SipHash under a random key of 128 bits that is made for this capture and
 //! never stored: nobody can try names against the hash, and two captures of one host do not match.
 
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
+mod aliases;
 mod files;
 mod names;
 mod pack;
+pub mod parsers;
 mod places;
 mod processes;
 mod table;
@@ -22,8 +26,9 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use crate::record::{End, FORMAT, Manifest, Tape, TapeEnd};
-use crate::root::{Entry, Refusal};
+use pagewise_files::recording::{End, FORMAT, Manifest, refusal_text};
+use pagewise_files::{Entry, Refusal};
+use pagewise_observe::{Tape, TapeEnd};
 
 use names::Names;
 
@@ -39,28 +44,26 @@ pub struct Capture {
     pub left_out: BTreeMap<String, u64>,
 }
 
-impl Tape {
-    /// This tape without anything that names the host, its people or what they do.
-    pub fn redacted(&self) -> Capture {
-        let mut names = Names::of(self);
-        let mut capture = Capture {
+impl Capture {
+    /// The tape without anything that names the host, its people or what they do.
+    pub fn of(tape: &Tape) -> Self {
+        let mut names = Names::of(tape);
+        let mut capture = Self {
             manifest: Manifest {
                 format: FORMAT.to_owned(),
-                name: names.host(self.file("proc/sys/kernel/hostname").unwrap_or_default()),
+                name: names.host(tape.file("proc/sys/kernel/hostname").unwrap_or_default()),
                 kernel: names.release().to_owned(),
-                page_size: self.page_size,
+                page_size: tape.page_size,
                 ends: BTreeMap::new(),
             },
-            ..Capture::default()
+            ..Self::default()
         };
-        for end in &self.ends {
+        for end in &tape.ends {
             capture.add(end, &mut names);
         }
         capture
     }
-}
 
-impl Capture {
     fn add(&mut self, end: &TapeEnd, names: &mut Names) {
         let mut refused = BTreeMap::new();
         for (path, entry) in &end.files {
@@ -69,7 +72,7 @@ impl Capture {
                     self.files.insert(format!("{}/{path}", end.name), bytes);
                 }
                 Some((path, Entry::Refused(refusal))) => {
-                    refused.insert(path, crate::record::refusal_text(&plain(&refusal)));
+                    refused.insert(path, refusal_text(&plain(&refusal)));
                 }
                 None => *self.left_out.entry(words::shape(path)).or_default() += 1,
             }
