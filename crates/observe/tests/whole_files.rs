@@ -7,6 +7,7 @@ use rustix::fs::{Mode, OFlags};
 
 /// What the kernel gives after a short answer is nothing, for every file of which we rely on it.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "reads what was read once more")]
 fn files_that_come_whole_have_nothing_after_a_short_read() {
     let host = HostRoot::live().unwrap().remembering();
     let _ = snapshot(&host, &Scope::everything(std::time::Duration::ZERO));
