@@ -1,94 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What reports of the OOM killer are explained as.
 
-use pagewise_model::{Limit, OomGroup, OomHost, OomInvoker, OomUsage, OomVictim, Reading, Source};
+use pagewise_decide::oom::{explain, recent};
+use pagewise_model::{
+    Bytes, Cgroup, Interval, Limit, Name, OomExplanation, OomKill, OomUsage, Reading, Source,
+};
 use proptest::prelude::*;
 
-use super::*;
+use crate::testing::kills::{blank, by_host, by_limit, usage, victim};
 use crate::testing::{calm, file, gib, group, line, mib, process, swappiness, with};
-
-fn victim(pid: u32, name: &str, anon: Bytes) -> OomVictim {
-    OomVictim {
-        pid,
-        name: Name::from(name),
-        uid: Some(33),
-        oom_score_adj: Some(0),
-        anon: Some(anon),
-        file: Some(Bytes::new(0)),
-        shmem: Some(mib(1)),
-        ..OomVictim::default()
-    }
-}
-
-fn task(pid: u32, name: &str, rss: Bytes) -> OomTask {
-    OomTask { pid, name: Name::from(name), rss, ..OomTask::default() }
-}
-
-fn invoker(name: &str) -> Option<OomInvoker> {
-    let (name, gfp_mask) = (Name::from(name), Name::from("0xcc0(GFP_KERNEL)"));
-    Some(OomInvoker { name, gfp_mask, order: 0, oom_score_adj: 0 })
-}
-
-fn usage(usage: Bytes, limit: Limit, reached: u64) -> Option<OomUsage> {
-    Some(OomUsage { usage, limit, reached })
-}
-
-fn blank(source: Source) -> OomKill {
-    OomKill { source, boot_seconds: 44.0, seconds_ago: Some(3600.0), ..OomKill::default() }
-}
-
-/// A service that may not swap, at its limit.
-pub(crate) fn by_limit() -> OomKill {
-    let zero = Limit::Bytes(Bytes::new(0));
-    OomKill {
-        constraint: Some(OomConstraint::Cgroup),
-        group: Some(Name::from("/system.slice/web.service")),
-        victim: Some(victim(980, "nginx", mib(41))),
-        victim_group: Some(Name::from("/system.slice/web.service")),
-        invoker: invoker("nginx"),
-        group_memory: Some(OomGroup {
-            memory: usage(mib(64), Limit::Bytes(mib(64)), 845_358),
-            swap: usage(Bytes::new(0), zero, 0),
-            anon: Some(mib(58)),
-            file: Some(mib(1)),
-            shmem: Some(mib(4)),
-            kernel: Some(mib(1)),
-            ..OomGroup::default()
-        }),
-        tasks: vec![task(980, "nginx", mib(42)), task(981, "nginx", mib(17))],
-        ..blank(Source::line("/dev/kmsg", 700))
-    }
-}
-
-/// A machine without swap that ran out.
-pub(crate) fn by_host() -> OomKill {
-    let zero = Some(Bytes::new(0));
-    OomKill {
-        constraint: Some(OomConstraint::Host),
-        victim: Some(victim(77, "java", gib(12))),
-        victim_group: Some(Name::from("/system.slice/db.service")),
-        invoker: invoker("sh"),
-        host: Some(OomHost {
-            total: Some(gib(16)),
-            anon: Some(gib(13)),
-            file: Some(mib(3)),
-            shmem: Some(gib(1)),
-            unevictable: zero,
-            slab_reclaimable: Some(mib(100)),
-            slab_unreclaimable: Some(mib(200)),
-            page_tables: Some(mib(50)),
-            free: Some(mib(60)),
-            swap_total: zero,
-            swap_free: zero,
-        }),
-        tasks: vec![task(77, "java", gib(12)), task(4121, "postgres", gib(1))],
-        ..blank(Source::line("/dev/kmsg", 500))
-    }
-}
 
 fn told(interval: &Interval, kill: OomKill) -> OomExplanation {
     let mut interval = interval.clone();
     interval.end.kernel_log.kills = vec![kill];
     explain(&interval).remove(0)
+}
+
+fn title(kill: &OomKill) -> String {
+    told(&calm(), kill.clone()).title
 }
 
 fn fact(told: &OomExplanation, label: &str) -> String {
@@ -292,10 +221,10 @@ fn recent_kills_are_told_apart_by_whose_they_are() {
         at(None, by_limit()),
         at(Some(1.0), blank(Source::none())),
     ];
-    let recent = recent(&interval);
-    assert_eq!((recent.host.len(), recent.groups.len()), (2, 1));
+    let told = recent(&interval);
+    assert_eq!((told.host.len(), told.groups.len()), (2, 1));
     interval.start.as_mut().unwrap().taken.monotonic_seconds -= 5000.0;
-    assert_eq!(super::recent(&interval).host.len(), 3);
+    assert_eq!(recent(&interval).host.len(), 3);
 }
 
 #[test]

@@ -2,11 +2,10 @@
 //! What a verdict must never do, over made-up hosts. The same laws hold for every recording: see the
 //! program's tests.
 
+use pagewise_decide::{diagnose, judge};
 use pagewise_model::{Bytes, Interval, Level, Limit, Percent, Severity, Snapshot};
 use proptest::prelude::*;
 
-use super::judge;
-use crate::diagnose;
 use crate::testing::{calm, file, grow, knob, line, set, stall};
 
 /// How bad each thing is, from 0 (as on a calm host) to 1.
