@@ -4,8 +4,8 @@
 use pagewise_model::Moment;
 use plotters::prelude::*;
 
+use super::colours::{GOOD, OTHER, REST, Role, THIRD};
 use super::plane::{Axes, Axis, LOW, Plane, Point, Scale, draw, path, room};
-use super::{GOOD, OTHER, REST, Role, THIRD};
 use crate::watched::{covered, is_counted, is_shared, used};
 
 /// Three pictures below each other with the same time across. Grey behind them: a fork shares the

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A collapse that was watched, on a page: what was done, the picture over time, and its phases.
 
-use super::{escaped, page};
+use super::page::{escaped, page};
 use crate::text::header::machine;
 use crate::watched::{Phase, is_counted, phases};
 use crate::{Watched, chart, told};

@@ -18,6 +18,7 @@ pub(crate) mod header;
 mod huge;
 mod kit;
 mod limits;
+mod look;
 mod memory;
 mod merge;
 mod movement;
@@ -46,18 +47,10 @@ use crate::view::View;
 use crate::{Answer, Benched, Collapsed, HugeSeen, Merged, Planned, Restrained, Scanned, Tried};
 use kit::Page;
 pub use kit::escape_all_but_colours;
+pub use look::Look;
 use pagewise_model::knob::KnobReading;
 use pagewise_model::{Finding, OomExplanation, Replicated, RuleExplanation, SelfTest, Trial};
 pub use process_table::shown_processes;
-
-/// How text may look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
-    /// Columns; prose never uses more than 100, tables what they need.
-    pub width: usize,
-    /// Whether colours may be used; nothing may depend on them.
-    pub colour: bool,
-}
 
 /// Everything, on one page.
 pub fn report(answer: &Answer<'_>, look: Look) -> String {

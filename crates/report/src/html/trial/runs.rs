@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use pagewise_model::{TrialMetric, TrialRun};
 
-use super::escaped;
+use super::super::page::escaped;
 use crate::{Tried, lineup, told};
 
 pub(super) fn table(tried: &Tried<'_>) -> String {
