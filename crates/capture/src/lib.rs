@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! [`Tape`] → [`Capture`]: what of a host may leave the machine.
 //!
-//! An allowlist: a file is kept only where the [table](table) has a row for its path, in the way
+//! An allowlist: a file is kept only where the table (`table.rs`) has a row for its path, in the way
 //! that the row says; everything else is dropped and counted. Paths are rewritten by the same rules
 //! as contents, because cgroups, devices and kernel releases have names. A dropped line stays as an
 //! empty one, so that every Reading keeps its line number.

@@ -16,7 +16,7 @@ mod calls;
 pub mod coverage;
 pub mod devices;
 pub mod frames;
-pub mod maps;
+mod maps;
 pub mod open;
 pub mod pagemap;
 pub mod scan;

@@ -92,7 +92,7 @@ impl Pagemap {
         Ok(entries.len() - before)
     }
 
-    /// PAGEMAP_SCAN of this process, see [`scan`](crate::scan::scan).
+    /// PAGEMAP_SCAN of this process: fills `regions`, answers how many, and the address where it stopped.
     ///
     /// # Errors
     /// ENOTTY where the kernel has no such call, EINVAL where it does not know a category.

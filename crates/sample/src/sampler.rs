@@ -195,7 +195,7 @@ impl Sampler {
         self.sample.pages()
     }
 
-    /// The sources; an [`Origin`] has an index into these.
+    /// The sources; an [`Origin`](crate::Origin) has an index into these.
     #[must_use]
     pub fn parts(&self) -> &[Part] {
         &self.sample.parts

@@ -12,7 +12,7 @@
 //! archive is refused. A folder holds both files.
 //!
 //! A folder without `host.toml` that holds `proc` stands for one time; its files are read when they
-//! are asked for. Everything else is taken into memory first, within [limits](limits).
+//! are asked for. Everything else is taken into memory first, within limits (`limits.rs`).
 //!
 //! A recording comes from anywhere and is not trusted. What cannot be used is left out and becomes
 //! a [`Problem`](pagewise_model::Problem) of the later end; only where nothing at all can be used
