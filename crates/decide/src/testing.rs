@@ -10,6 +10,9 @@ use pagewise_model::{
 
 use crate::Rule;
 
+#[path = "testing/kills.rs"]
+pub(crate) mod kills;
+
 /// How far the two ends of every test interval lie apart.
 pub(crate) const SECONDS: f64 = 10.0;
 

@@ -13,6 +13,7 @@ mod bench;
 mod benchmark;
 mod capability;
 mod cgroup;
+mod choice;
 mod collapse;
 mod configuration;
 mod coverage;
@@ -42,8 +43,10 @@ mod reading;
 mod refusal;
 mod rule;
 mod snapshot;
+mod source;
 mod spelling;
 mod swap;
+pub mod text;
 mod thp;
 mod thp_profile;
 mod trial;
@@ -64,6 +67,7 @@ pub use bench::{
 pub use benchmark::{BenchInput, BenchLayer, Benchmark, NotMeasured};
 pub use capability::{Capability, FeatureState};
 pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
+pub use choice::{Algorithms, Choice};
 pub use collapse::{
     BudgetMeasure, ByAccess, Collapse, CollapsedProcess, Failed, LeftAlone, Restrain,
 };
@@ -95,13 +99,14 @@ pub use process::{Process, Processes, SmapsOutcome, SmapsTally};
 pub use process_change::ProcessChange;
 pub use psi::{Pressure, Psi, Stall};
 pub use quantity::Quantity;
-pub use reading::{Outcome, Reading, Source};
+pub use reading::{Outcome, Reading};
 pub use refusal::Refusal;
 pub use rule::RuleExplanation;
 pub use snapshot::{Problem, Snapshot, Taken};
+pub use source::Source;
 pub use spelling::most_similar;
 pub use swap::{Disk, Tier, TierKind};
-pub use thp::{Choice, Khugepaged, Thp, ThpSize};
+pub use thp::{Khugepaged, Thp, ThpSize};
 pub use thp_profile::ThpProfile;
 pub use trial::{
     Agreement, Clock, Course, MetricKind, Replicated, RunEnd, SelfTest, SelfTestMetric, Trial,
@@ -115,5 +120,5 @@ pub use walks::PageWalks;
 pub use watch_sample::{WatchCourse, WatchPhase, WatchSample};
 pub use zmerge::{LeftOut, Merge, MergedDevice, Merging};
 pub use zone::{FreeBlocks, Zone, ZonePressure};
-pub use zram::{Algorithms, BdStat, DebugStat, Driver, IoStat, MmStat, Secondary, Zram, ZramUse};
+pub use zram::{BdStat, DebugStat, Driver, IoStat, MmStat, Secondary, Zram, ZramUse};
 pub use zswap::Zswap;

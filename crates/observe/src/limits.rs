@@ -4,11 +4,11 @@
 //! A kernel could list millions, and so could a recording that somebody made up. Each limit is above
 //! what any machine is known to have. Readers take their constants from here, and `docs/limits.md` is
 //! printed from the same table: `BLESS=1 cargo test -p pagewise-observe limits` rewrites it. Limits on
-//! bytes of a recording are in `record/limits.rs`.
+//! bytes of a recording are in `pagewise_files::recording`.
 
 use pagewise_model::Source;
 
-use crate::root::{HostRoot, absolute};
+use pagewise_files::{HostRoot, ReadHost, absolute};
 
 /// One limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Limit {
 }
 
 macro_rules! limits {
-    ($($name:ident = $most:literal, $what:literal, $listed_in:literal, $beyond:literal;)*) => {
+    ($($name:ident = $most:expr, $what:literal, $listed_in:literal, $beyond:literal;)*) => {
         $(
             #[doc = $what]
             pub(crate) const $name: usize = $most;
@@ -113,7 +113,7 @@ limits! {
     OOM_OTHERS = 100,
         "processes killed together with a victim", "/dev/kmsg",
         "the first";
-    LOG_RECORDS = 262_144,
+    LOG_RECORDS = pagewise_files::RECORDS,
         "records of the kernel log", "/dev/kmsg",
         "the oldest";
     MEMORY_MOUNTS = 512,
@@ -134,7 +134,7 @@ limits! {
     SWAPPED_PROCESSES = 128,
         "processes whose swap is read at the earlier end of an interval", "/proc/PID/status",
         "those with most memory in RAM";
-    PROBLEMS = 100,
+    PROBLEMS = pagewise_files::PROBLEMS,
         "problems that one reading of a host keeps", "",
         "the first";
 }
@@ -157,7 +157,7 @@ mod tests {
     use std::fmt::Write as _;
 
     use super::*;
-    use crate::text::testing::host;
+    use crate::testing::host;
 
     const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/limits.md");
 
