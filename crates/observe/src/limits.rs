@@ -163,12 +163,11 @@ mod tests {
 
     fn page() -> String {
         let mut page = String::from(
-            "# Limits on what is read\n\nA kernel could list millions of things, and so could a recording \
-             that somebody made up. For this reason, Pagewise reads\nat most a fixed number of things of each \
-             kind: the number in the first column of the table. For most kinds, this is more\nthan any known \
-             machine has. If a host has more, the last column says which of them are read. A *problem* in that \
-             column\nis a message in the output; `report`, every command with `-v`, and JSON contain such \
-             messages.\n\n\
+            "# Limits on what is read\n\nOf each kind of thing that a host lists, Pagewise reads at most the \
+             number in the first column of the table, because\na kernel, or a recording that somebody made up, \
+             could list millions of them. For most kinds, the limit is more than\nany known machine has. If a \
+             host has more, the last column says which of them are read. A *problem* in the last column\nis a \
+             message in the output; `report`, every command with `-v`, and JSON contain such messages.\n\n\
              | at most | of | listed in | if there are more, these are read |\n|---|---|---|---|\n",
         );
         for Limit { most, what, listed_in, beyond } in LIMITS {
