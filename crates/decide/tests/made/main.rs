@@ -6,7 +6,6 @@
 mod laws;
 mod oom;
 #[expect(dead_code, reason = "rules are tested with the rest of it")]
-#[path = "../../src/testing.rs"]
 mod testing;
 
 use pagewise_decide::Rule;
