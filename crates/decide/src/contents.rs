@@ -35,7 +35,7 @@ pub fn contents_may_tell(interval: &Interval) -> bool {
 
 const THP_BLOAT: ContentsRule = ContentsRule {
     id: "thp-bloat",
-    doc: "Huge pages hold much that nobody ever wrote: memory that small pages would not take.",
+    doc: "Huge pages contain many zeros: memory that would be free if the kernel used small pages.",
     look: look_for_bloat,
 };
 
@@ -75,17 +75,19 @@ fn bloat(interval: &Interval, estimates: &[Estimate]) -> Option<Finding> {
     Some(Finding {
         id: THP_BLOAT.id,
         severity: if is_short { Severity::Warning } else { Severity::Info },
-        title: format!("{:.0} % of huge pages are zeros, most in {}", all.share() * 100.0, short(name.as_str())),
+        title: format!("{:.0} % of memory in huge pages is zeros, mostly in {}", all.share() * 100.0, short(name.as_str())),
         what: format!(
-            "Huge pages hold {huge} ({:.0} % of RAM). Of {:.0} sampled small pages in them {:.0} % contain only zeros: at least {at_least} in all. {name} (pid {pid}) has most of it, about {}.",
+            "Huge pages hold {huge} of memory ({:.0} % of RAM). Of {:.0} sampled small pages in huge pages, \
+             {:.0} % contain only zeros, so at least {at_least} in huge pages are zeros. {name} (pid {pid}) \
+             has most of these zeros, about {}.",
             share.get(),
             all.sampled,
             all.share() * 100.0,
             worst.bytes(),
         ),
-        why: "A huge page is in RAM as a whole, also where the program uses a small part of it; small pages \
-              would hold only what was written. The kernel gives such zeros back under pressure where \
-              shrink_underused is on and max_ptes_none is not at its largest."
+        why: "A huge page is in RAM as a whole, even if the program wrote to a small part of it; with small \
+              pages, only the written part would be in RAM. Under memory pressure, the kernel splits such huge \
+              pages and frees the zeros only if shrink_underused is on and max_ptes_none is below its maximum."
             .to_owned(),
         evidence: EvidenceList::new()
             .named("AnonHugePages", &host.memory.anon_huge_pages)
@@ -209,12 +211,13 @@ mod tests {
             panic!()
         };
         assert_eq!((finding.id, finding.severity), ("thp-bloat", Severity::Info));
-        assert_eq!(finding.title, "50 % of huge pages are zeros, most in java");
+        assert_eq!(finding.title, "50 % of memory in huge pages is zeros, mostly in java");
         // 400 of 800: Wilson's interval begins at 0.4654
         assert_eq!(
             finding.what,
-            "Huge pages hold 4.0 GiB (25 % of RAM). Of 800 sampled small pages in them 50 % \
-             contain only zeros: at least 1.9 GiB in all. java (pid 8) has most of it, about 781.2 MiB."
+            "Huge pages hold 4.0 GiB of memory (25 % of RAM). Of 800 sampled small pages in huge pages, 50 % \
+             contain only zeros, so at least 1.9 GiB in huge pages are zeros. java (pid 8) has most of these \
+             zeros, about 781.2 MiB."
         );
         assert!(finding.next[0].ends_with("--pid 8"));
         assert!(finding.evidence[0].value.starts_with("AnonHugePages"));

@@ -56,11 +56,13 @@ static ENTRIES: &[Entry] = &[
         id: "memory-pressure",
         severities: [Warning, Critical],
         readings: &[PRESSURE, VMSTAT, "memory.pressure and memory.events of cgroups"],
-        thresholds: "Warning: some task waited 10 % of the last 10 s or 5 % of the last minute; or, without PSI, \
-            more than half of what is read from disk are refaults. Critical: all tasks \
-            waited 20 % of the last 10 s or 10 % of the last minute.",
-        act: "Find who holds memory (pagewise report --sort size) and who grows (--sort growth). Then give the \
-            machine or the group more memory, give it swap in compressed RAM, or run less at a time.",
+        thresholds: "Warning: at least one task waited for memory (PSI some) 10 % of the last 10 s or 5 % of \
+            the last minute; or, if the kernel has no PSI, more than half of the data read from disk are \
+            refaults. Critical: all tasks waited for memory at the same time (PSI full) 20 % of the last 10 s \
+            or 10 % of the last minute.",
+        act: "Find which processes hold memory (pagewise report --sort size) and which grow (pagewise report \
+            --sort growth). Then give the machine or the cgroup more memory, add swap in compressed RAM \
+            (zram), or run fewer programs at a time.",
     },
     Entry {
         id: "zram-unused",
@@ -72,59 +74,70 @@ static ENTRIES: &[Entry] = &[
             "swappiness of the host and of cgroups",
             PRESSURE,
         ],
-        thresholds: "A device could be set up, or is, and stores nothing. Info where memory is not short; \
-            warning where pages are on a disk tier meanwhile or tasks wait for memory; critical where both hold.",
-        act: "The finding names the reason: no size, no swap signature, not switched on, a lower priority than a \
-            disk, or a swappiness that keeps anonymous pages. Undo that one.",
+        thresholds: "A zram or zmerge device is available or set up, but stores nothing. Info if memory is not \
+            short; warning if swapped pages are on a disk or tasks wait for memory; critical if both are the \
+            case.",
+        act: "The finding names the reason: the device has no size or no swap signature, was not enabled with \
+            swapon or has a lower priority than a disk; or vm.swappiness or a cgroup limit keeps anonymous \
+            pages out of swap. Correct the setting that the finding names.",
     },
     Entry {
         id: "swap-avoids-anon",
         severities: [Warning, Critical],
         readings: &[SWAPS, "/proc/sys/vm/swappiness", VMSTAT, PRESSURE],
-        thresholds: "At least 100 refaults of files and 10 major faults per second, while swap is off, \
-            swappiness is 0, or swappiness is 1 and nothing was swapped out. As severe as the pressure.",
-        act: "Give the kernel somewhere to put cold anonymous pages: swap in compressed RAM, and a swappiness \
-            of 60 or more. pagewise trial shows which value your own work likes.",
+        thresholds: "At least 100 refaults of file pages and 10 major faults per second, while swap is off, \
+            vm.swappiness is 0, or vm.swappiness is 1 and no page was swapped out. The severity is that of the \
+            memory pressure (see memory-pressure), and warning without pressure.",
+        act: "Let the kernel swap out cold anonymous pages: add swap in compressed RAM (zram), and set \
+            vm.swappiness to 60 or more. pagewise trial measures which value suits your own workload.",
     },
     Entry {
         id: "tier-order",
         severities: [Info, Critical],
         readings: &[SWAPS, "the kind of each device below /sys/block", PRESSURE],
-        thresholds: "A slower tier has the same or a higher priority than a faster one. Info while the slow one is \
-            empty; warning where it holds pages; critical where tasks wait for memory, too.",
-        act: "Switch the slow tier off and on again with a lower priority (swapoff, swapon -p), at a quiet time: what \
-            it holds has to come back.",
+        thresholds: "A slower swap area has the same or a higher priority than a faster one. Info if the \
+            slower area is empty; warning if it holds pages; critical if it holds pages and tasks wait for \
+            memory.",
+        act: "Disable the slow swap area and enable it again with a lower priority (swapoff, swapon -p). Run \
+            swapoff while the machine is idle, because it reads all pages in the swap area back into memory.",
     },
     Entry {
         id: "zram-full",
         severities: [Warning, Critical],
         readings: &[SWAPS, ZRAM, ZMERGE, "/sys/block/zramN/io_stat"],
-        thresholds: "Warning: 99 % of the device's size are used, or 90 % of its mem_limit. Critical: no other tier has room \
-            and little memory is available, the limit is reached, or writes failed in the interval.",
-        act: "See who is in swap (pagewise report --sort swap). Raise mem_limit, add a tier behind it, or use less.",
+        thresholds: "Warning: the device uses 99 % of its size, or 90 % of its mem_limit. Critical: no other \
+            swap area has room and little memory is available, or mem_limit is reached, or writes to the \
+            device failed during the interval.",
+        act: "Find which processes are in swap (pagewise report --sort swap). Then raise mem_limit, add a swap \
+              area with a lower priority, or run fewer programs.",
     },
     Entry {
         id: "zram-zswap-stacked",
         severities: [Warning, Warning],
         readings: &["/sys/module/zswap/parameters/enabled", SWAPS],
-        thresholds: "zswap is on while a device in compressed RAM is a swap tier.",
-        act: "Switch one of the two off; zswap is the one that only makes sense in front of a disk.",
+        thresholds: "zswap is on while a zram or zmerge device is used as swap.",
+        act: "Switch off either zswap or the device; usually zswap, because it is useful only in front of swap \
+              on a disk.",
     },
     Entry {
         id: "zram-incompressible",
         severities: [Warning, Warning],
         readings: &[ZRAM, ZMERGE],
-        thresholds: "Pages that did not compress take at least 50 % of the pool's memory and at least 64 MiB.",
-        act: "Find whose data it is (pagewise scan --name NAME). Write such pages back to a backing device where there is one, \
-            or keep that program out of swap (memory.swap.max).",
+        thresholds: "Incompressible pages take at least 50 % of the memory that the device uses, and at least \
+                     64 MiB.",
+        act: "Find which program's memory does not compress (pagewise scan --name NAME). Write incompressible \
+            pages to the backing device of zram if it has one, or keep that program out of swap \
+            (memory.swap.max).",
     },
     Entry {
         id: "zram-oversized",
         severities: [Info, Warning],
         readings: &["/sys/block/zramN/disksize", ZRAM, MEMINFO],
-        thresholds: "Full, all devices together would take more than RAM, at the ratio that they measured (two to one before). \
-            Warning where their slot tables take 2 % of RAM.",
-        act: "Set a smaller disksize when the device is made the next time; bound what it may take with mem_limit.",
+        thresholds: "If all zram and zmerge devices were full, they would use more memory than the machine \
+            has, at the compression ratio measured on this host (2 : 1 if nothing was stored yet). Warning if \
+            the slot tables of these devices take 2 % of RAM.",
+        act: "Set a smaller disksize the next time that the device is set up, or limit the memory that the \
+              device uses with mem_limit.",
     },
     Entry {
         id: "zmerge-few-copies",
@@ -133,8 +146,9 @@ static ENTRIES: &[Entry] = &[
             "/sys/block/zmergeN/merge_mode",
             "/sys/block/zmergeN/merge_hits and merge_misses",
         ],
-        thresholds: "merge_mode is inline, at least 16,384 pages were searched in the index, and less than 1 % had a copy.",
-        act: "Set merge_mode to adaptive, which stops searching while copies are few.",
+        thresholds: "merge_mode is inline, at least 16,384 pages were searched in the index, and less than 1 % \
+                     of these pages had a copy.",
+        act: "Set merge_mode to adaptive, in which zmerge stops searching while few pages have copies.",
     },
     Entry {
         id: "thp-coverage",
@@ -144,16 +158,20 @@ static ENTRIES: &[Entry] = &[
             "/proc/PID/smaps_rollup",
             VMSTAT,
         ],
-        thresholds: "enabled is always and a process of at least 256 MiB of anonymous memory has less than 50 % of it in huge \
-            pages; or of at least 100 requests in the interval less than half were met.",
-        act: "pagewise thp --pid PID shows where and why; pagewise thp collapse makes huge pages in a running program.",
+        thresholds: "transparent_hugepage/enabled is always, and a process with at least 256 MiB of anonymous \
+            memory has less than 50 % of it in huge pages; or page faults requested at least 100 huge pages \
+            and at least half of them got small pages (in the interval, otherwise since boot).",
+        act: "pagewise thp --pid PID shows which mappings of a process lack huge pages and why; pagewise thp \
+              collapse collapses memory of a running process into huge pages.",
     },
     Entry {
         id: "khugepaged-starves",
         severities: [Info, Info],
         readings: &["/proc/PID/schedstat of khugepaged at both ends of the interval"],
-        thresholds: "khugepaged waits for a CPU 10 % of the time or more, and longer than it runs.",
-        act: "Raise its priority (renice), or collapse the memory of the programs that matter (pagewise thp collapse).",
+        thresholds: "khugepaged waits for a CPU for at least 10 % of the interval, and for longer than it \
+                     runs.",
+        act: "Raise the priority of khugepaged (renice), or collapse the memory of important programs with \
+              pagewise thp collapse.",
     },
     Entry {
         id: "thp-bloat-guard-off",
@@ -163,17 +181,20 @@ static ENTRIES: &[Entry] = &[
             "/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none",
             MEMINFO,
         ],
-        thresholds: "shrink_underused is on, max_ptes_none has its largest value, and huge pages hold at least 5 % of RAM.",
-        act: "Lower max_ptes_none, so that huge pages that are mostly zeros can be split.",
+        thresholds: "shrink_underused is on, max_ptes_none is at its maximum, and huge pages hold at least 5 % \
+                     of RAM.",
+        act: "Lower max_ptes_none, so that the kernel can split huge pages that are mostly zeros.",
     },
     Entry {
         id: "thp-bloat",
         severities: [Info, Warning],
         readings: &[MEMINFO, "the contents of a sample of pages", "/proc/PID/pagemap"],
-        thresholds: "Huge pages hold at least 5 % of RAM, at least 50 of their pages were sampled, and surely (in 95 of \
-            100 samples) at least 20 % of what they hold, and 5 % of RAM, are zeros. A warning where memory is tight.",
-        act: "pagewise thp restrain finds and splits huge pages that are mostly zeros; enabled madvise leaves huge pages \
-            to the programs that ask for them.",
+        thresholds: "Huge pages hold at least 5 % of RAM, at least 50 small pages in them were sampled, and \
+            with 95 % confidence zeros are at least 20 % of the memory in huge pages and at least 5 % of RAM. \
+            Warning if memory is tight.",
+        act: "pagewise thp restrain finds and splits huge pages that are mostly zeros. With \
+            transparent_hugepage/enabled set to madvise, only memory for which a program requests huge pages \
+            gets them.",
     },
     Entry {
         id: "cache-not-cache",
@@ -184,111 +205,140 @@ static ENTRIES: &[Entry] = &[
             "statfs of each tmpfs that is mounted",
             "links in /proc/PID/fd",
         ],
-        thresholds: "Shared memory and tmpfs are at least 33 % of buff/cache and 18 % of RAM, or 5 % of RAM while little is \
-            available. Warning where swap is off then.",
-        act: "The finding names the mounts and processes that hold most of it, as far as this user may read them. Remove what a \
-            mount does not need, or bound it with its size option; ipcs -m shows System V shared memory, which no mount holds.",
+        thresholds: "Shared memory and files in tmpfs are at least 33 % of buff/cache and at least 18 % of RAM \
+            (5 % if little memory is available). Warning if little memory is available and swap is off.",
+        act: "The finding names the mounts and processes that hold most of this memory, as far as this user \
+            may read them. Delete files in tmpfs that are not needed, or limit the tmpfs with its mount option \
+            size; ipcs -m shows System V shared memory, which is in no mount.",
     },
     Entry {
         id: "deleted-files",
         severities: [Info, Warning],
-        readings: &["links in /proc/PID/fd, and the sizes of what they lead to", MEMINFO],
-        thresholds: "Deleted files in tmpfs that one process keeps open are 2 % of RAM or more. Warning if memory is low. Searched \
-            where shared memory is 5 % of RAM or more; without root in the user's own processes only.",
-        act: "Have the program close them: many reopen their files on a signal (systemctl reload), all do at a restart.",
+        readings: &[
+            "links in /proc/PID/fd, and the sizes of the files that they refer to",
+            MEMINFO,
+        ],
+        thresholds: "One process keeps deleted files in tmpfs open that take 2 % of RAM or more. Warning if \
+            memory is low. Pagewise searches for such files only if shared memory is 5 % of RAM or more, and \
+            without root only in the user's own processes.",
+        act: "Make the program close the deleted files: many programs reopen their files on a signal \
+              (systemctl reload), and a restart closes them in any case.",
     },
     Entry {
         id: "hugetlb-unused",
         severities: [Info, Warning],
         readings: &["/sys/kernel/mm/hugepages/hugepages-NkB/*_hugepages", MEMINFO],
-        thresholds: "Pages of a pool that are free and not reserved take at least 1 % of RAM. Warning from 5 % on.",
-        act: "Make the pool smaller (nr_hugepages), unless the program that it is for is still to start.",
+        thresholds: "Huge pages of a hugetlb pool that are free and not reserved take at least 1 % of RAM. \
+                     Warning from 5 % on.",
+        act: "Make the pool smaller (nr_hugepages), unless the program that needs the pool has not started \
+              yet.",
     },
     Entry {
         id: "fragmentation",
         severities: [Warning, Warning],
         readings: &[VMSTAT, "/proc/buddyinfo"],
-        thresholds: "At least one task per second stalled in compaction, and half of free memory or more lies in pieces \
-            smaller than a huge page.",
-        act: "Compact at a quiet time (/proc/sys/vm/compact_memory), or let fewer programs ask for huge pages at the first touch \
-            (transparent_hugepage/defrag).",
+        thresholds: "At least one allocation per second stalled in compaction, and at least half of the free \
+            memory is in blocks smaller than a huge page.",
+        act: "Compact memory while the machine is idle (write 1 to /proc/sys/vm/compact_memory), or let fewer \
+            page faults compact memory for a huge page (transparent_hugepage/defrag).",
     },
     Entry {
         id: "mglru-off",
         severities: [Info, Info],
         readings: &["/sys/kernel/mm/lru_gen/enabled"],
-        thresholds: "The kernel has multi-gen LRU, and the first bit of enabled is not set.",
-        act: "Switch it on and prove it on your own work: pagewise trial --a mglru.enabled=0 --b mglru.enabled=7 -- CMD.",
+        thresholds: "The kernel has multi-gen LRU, but bit 0 of /sys/kernel/mm/lru_gen/enabled is not set.",
+        act: "Measure whether multi-gen LRU helps your own workload before you switch it on: pagewise trial \
+              --a mglru.enabled=0 --b mglru.enabled=7 -- CMD.",
     },
     Entry {
         id: "memory-low",
         severities: [Warning, Critical],
         readings: &[MEMINFO, SWAPS, ZRAM, "/proc/PID/status of the largest process"],
-        thresholds: "MemAvailable below 10 % of RAM and 4 GiB is tight, below 5 % and 2 GiB short, below 2.5 % and 1 GiB \
-            critical; one level milder where swapping could free enough to be calm. Compressed RAM counts for what it \
-            would free at the ratio that it measured.",
-        act: "Find who holds memory (pagewise report --sort size) and who grows (--sort growth); end or limit that, or add swap \
-            in compressed RAM.",
+        thresholds: "Memory is tight if MemAvailable is below both 10 % of RAM and 4 GiB, short below 5 % and \
+            2 GiB, and critical below 2.5 % and 1 GiB; each of these is one level milder if swapping could \
+            free enough memory. Swap in compressed RAM counts only with the memory that swapping would free at \
+            its measured compression ratio.",
+        act: "Find which processes hold memory (pagewise report --sort size) and which grow (pagewise report \
+            --sort growth); stop or limit these processes, or add swap in compressed RAM (zram).",
     },
     Entry {
         id: "group-limit",
         severities: [Warning, Critical],
         readings: &[
-            "memory.max, high, current, stat, events and pressure of cgroups at both ends",
-            "version 1: memory.limit_in_bytes, usage_in_bytes, failcnt, oom_control",
+            "memory.max, high, current, stat, events and pressure of cgroups at both ends of the interval",
+            "cgroup version 1: memory.limit_in_bytes, usage_in_bytes, failcnt, oom_control",
         ],
-        thresholds: "The group reached its own limit over the interval and a task was killed (critical), its tasks waited 10 % of \
-            10 s or 5 % of a minute (critical: all of them 20 or 10 %), or it refaults 100 pages and faults 10 times a second; or \
-            90 % of the limit is memory that cannot be dropped and swap has no room for a tenth of it. On a host with memory to \
-            spare the waiting of the host is that of the group.",
-        act: "Raise the limit, or let the group do less at a time. The host's memory and swap do not help it.",
+        thresholds: "The cgroup reached its own limit during the interval, and the kernel killed one of its \
+            tasks (critical), its tasks waited for memory 10 % of the last 10 s or 5 % of the last minute \
+            (critical: all tasks at the same time 20 % or 10 %), or it had 100 refaults and 10 major faults \
+            per second. Or memory that cannot be dropped takes 90 % of the limit, and swap has no room for a \
+            tenth of that memory. If the host itself has enough memory, the memory pressure of the host is \
+            attributed to the cgroup.",
+        act: "Raise the limit of the cgroup, or let its programs do less at a time. Free memory of the host \
+              does not help a cgroup at its limit.",
     },
     Entry {
         id: "memory-grows",
         severities: [Warning, Critical],
         readings: &[
-            "/proc/PID/status, statm and stat at both ends",
+            "/proc/PID/status, statm and stat at both ends of the interval",
             "/proc/uptime",
             MEMINFO,
-            "limits of cgroups, and anon, shmem and swap.current of each at both ends",
+            "limits of cgroups, and their anon, shmem and swap.current at both ends of the interval",
         ],
-        thresholds: "At least 1 MiB over the interval, and what is available and what swap can take (or the limit of its cgroup) would \
-            be used up within the hour, at the rate of the interval or four times the average since the process began, whichever \
-            is lower. A process younger than 30 s counts if it holds 10 % of RAM. The same rule applies to the anonymous memory of a \
-            cgroup and the age of its oldest process. A cgroup is named if the processes and cgroups in it that fill memory within \
-            the hour explain less than half of its growth. Critical: within two minutes.",
-        act: "Watch it (pagewise report --sort growth). A leak needs a fix or a restart; a limit on its unit lets it end alone.",
+        thresholds: "A process grew by at least 1 MiB during the interval and would use up the available \
+            memory and the room in swap (or the limit of its cgroup) within an hour, at its rate in the \
+            interval or four times its average rate since it started, whichever is lower. A process younger \
+            than 30 s counts only if it holds 10 % of RAM. The same rule applies to the anonymous memory of a \
+            cgroup, with the age of its oldest process. A cgroup is reported if the processes and cgroups in \
+            it that would fill memory within an hour explain less than half of its growth. Critical: memory \
+            would be used up within two minutes.",
+        act: "Watch the growth (pagewise report --sort growth). A memory leak needs a fix or a restart; with a \
+              memory limit on the systemd unit of the program, the kernel kills a process of that unit and not \
+              another program.",
     },
     Entry {
         id: "commit-limit",
         severities: [Warning, Critical],
         readings: &["/proc/sys/vm/overcommit_memory", MEMINFO],
-        thresholds: "vm.overcommit_memory is 2, and Committed_AS is 90 % of CommitLimit; critical from 97 %.",
-        act: "Raise vm.overcommit_ratio or add swap, which raise the limit, or use mode 0.",
+        thresholds: "vm.overcommit_memory is 2, and Committed_AS is at least 90 % of CommitLimit; critical \
+                     from 97 % on.",
+        act: "Raise vm.overcommit_ratio or add swap, both of which raise CommitLimit, or set \
+              vm.overcommit_memory to 0.",
     },
     Entry {
         id: "swap-full",
         severities: [Info, Warning],
         readings: &[MEMINFO, SWAPS],
-        thresholds: "90 % of all swap is used: info while memory is available, warning when it is low, too. One full device in \
-            compressed RAM is told by zram-full.",
-        act: "See what lies there (pagewise report --sort swap). Add a tier if the next peak needs one.",
+        thresholds: "90 % of all swap is used: info if enough memory is available, warning if little memory is \
+            available. If the only swap area is a full zram or zmerge device, the rule zram-full reports it \
+            instead.",
+        act: "Find which processes are in swap (pagewise report --sort swap). Add a swap area if the next peak \
+              of memory use needs one.",
     },
     Entry {
         id: "oom-kills",
         severities: [Info, Critical],
-        readings: &["/dev/kmsg", VMSTAT, "memory.events of cgroups; version 1: memory.oom_control"],
-        thresholds: "Critical: within the last ten minutes or the interval; warning: within a day, or of a time that is not known; \
-            info: before. A kill at the limit of a group that no longer exists is a warning for an hour only. Where the kernel log \
-            cannot be read, the counters since boot.",
-        act: "pagewise doctor --oom says whose limit it was, who held the memory, and why swap did not help.",
+        readings: &[
+            "/dev/kmsg",
+            VMSTAT,
+            "memory.events of cgroups; cgroup version 1: memory.oom_control",
+        ],
+        thresholds: "Critical: the kernel killed a process in the last ten minutes or during the interval; \
+            warning: in the last day or at an unknown time; info: earlier. A kill at the limit of a cgroup \
+            that no longer exists is a warning for one hour only. If the kernel log cannot be read, the rule \
+            uses the counters of kills since boot.",
+        act: "pagewise doctor --oom shows which limit was reached, which processes held the memory, and why \
+              swap did not help.",
     },
     Entry {
         id: "ksm-loss",
         severities: [Warning, Warning],
         readings: &["/sys/kernel/mm/ksm"],
-        thresholds: "run is 1, two full scans are over, and general_profit (or the same formula) is a loss of 1 MiB or more.",
-        act: "Stop it (run 0), or let only programs ask for it that have copies. pagewise scan --duplicates says which do.",
+        thresholds: "KSM is on (run is 1), has completed two full scans, and general_profit (or the same \
+                     formula on kernels without this file) shows a loss of 1 MiB or more.",
+        act: "Stop KSM (write 0 to run), or enable it only for programs that have many identical pages. \
+              pagewise scan --duplicates shows which programs have them.",
     },
     Entry {
         id: "watermarks-extreme",
@@ -298,62 +348,74 @@ static ENTRIES: &[Entry] = &[
             "/proc/sys/vm/watermark_scale_factor",
             "/proc/zoneinfo",
         ],
-        thresholds: "min_free_kbytes over 5 % of RAM (khugepaged sets up to that by itself) or below 1024; or 10 % of RAM between the \
-            low and high watermarks.",
-        act: "Set it back to what the kernel began with, or to a tenth, and watch allocation stalls (allocstall_* in /proc/vmstat).",
+        thresholds: "vm.min_free_kbytes is above 5 % of RAM (khugepaged itself raises it to at most 5 %) or \
+            below 1024; or the distance between the low and high watermarks is above 10 % of RAM.",
+        act: "Set the setting that the finding names back to its default, and then watch allocation stalls \
+              (allocstall_* in /proc/vmstat).",
     },
     Entry {
         id: "dirty-stall",
         severities: [Warning, Warning],
         readings: &[MEMINFO, "/proc/pressure/io", "vm.dirty_* settings"],
-        thresholds: "1 GiB or more of written data waits for the disk while somebody waited for I/O 10 % of the last minute.",
-        act: "Lower vm.dirty_bytes and vm.dirty_background_bytes to what the disk writes in a second or two.",
+        thresholds: "1 GiB or more of dirty data waits to be written to disk, and tasks waited for I/O (PSI \
+                     some) 10 % of the last minute.",
+        act: "Lower vm.dirty_bytes and vm.dirty_background_bytes to the amount of data that the disk writes in \
+              one or two seconds.",
     },
     Entry {
         id: "kernel-memory",
         severities: [Warning, Warning],
         readings: &[MEMINFO],
-        thresholds: "32 MiB or more and 10 % of RAM (slab, vmalloc), 5 % (page tables, per-CPU memory) or 3 % (kernel stacks); or half of \
-            that and grew by 16 MiB over the interval.",
-        act: "Find the cache (slabtop), or the process with the page tables (VmPTE in /proc/PID/status): many processes that map \
-            the same memory, or a sparse mapping.",
+        thresholds: "One kind of kernel memory takes at least 32 MiB and at least 10 % of RAM (slab, vmalloc), \
+            5 % (page tables, per-CPU memory) or 3 % (kernel stacks); half of this share is enough if it grew \
+            by 16 MiB during the interval.",
+        act: "Find the largest slab cache (slabtop), or the process with the largest page tables (VmPTE in \
+            /proc/PID/status). Page tables are large if many processes map the same memory, or if a mapping is \
+            sparse.",
     },
     Entry {
         id: "memory-locked",
         severities: [Info, Warning],
         readings: &[MEMINFO, "VmLck in /proc/PID/status"],
-        thresholds: "Unevictable memory is 25 % of RAM; warning from 50 %.",
-        act: "Lock less, or count it off what other programs may use.",
+        thresholds: "Unevictable memory is at least 25 % of RAM; warning from 50 % on.",
+        act: "Lock less memory, or limit the other programs to the memory that is not locked.",
     },
     Entry {
         id: "swap-stuck",
         severities: [Info, Info],
         readings: &[MEMINFO, SWAPS, ZRAM],
-        thresholds: "More is in swap than is available, and that is 5 % of RAM or more; what compressed RAM would free counts \
-            as available. Not while memory is low anyway.",
-        act: "Free memory before swapoff, before a zram device is set up anew, and before a shutdown that has to be quick.",
+        thresholds: "More data is in swap than memory is available, and the data is at least 5 % of RAM; \
+            memory that swap in compressed RAM would free counts as available. The rule reports nothing while \
+            memory is low, because memory-low does.",
+        act: "Free memory before you run swapoff, before you set up a zram device again, and before a shutdown \
+              that has to be quick.",
     },
     Entry {
         id: "swap-heavy-group",
         severities: [Warning, Warning],
-        readings: &["memory.current, swap.current, stat and pressure of cgroups at both ends"],
-        thresholds: "64 MiB or more of a group are in swap, more than it has in RAM, it reads back 100 pages a second, and its tasks \
-            waited 1 % of the last minute (version 1: 10 major faults a second); not where its own limit is the reason.",
-        act: "Protect its working set (memory.low), or find what grew beside it.",
+        readings: &[
+            "memory.current, swap.current, stat and pressure of cgroups at both ends of the interval",
+        ],
+        thresholds: "A cgroup has at least 64 MiB in swap and more in swap than in RAM, swaps in 100 pages per \
+            second, and its tasks waited for memory 1 % of the last minute (cgroup version 1: 10 major faults \
+            per second). The rule reports nothing if the cgroup's own limit is the reason.",
+        act: "Protect the working set of the cgroup (memory.low), or find which other cgroup grew.",
     },
     Entry {
         id: "min-ttl-set",
         severities: [Info, Warning],
         readings: &["/sys/kernel/mm/lru_gen/min_ttl_ms"],
-        thresholds: "Not 0; warning above 3000 ms, from where the kernel's manual expects premature kills.",
-        act: "1000 ms for a desktop, 0 for a server, unless it was tried on the work that it does.",
+        thresholds: "min_ttl_ms is not 0; warning above 3000, because the kernel's documentation expects \
+                     premature OOM kills with large values.",
+        act: "Set min_ttl_ms to 1000 on a desktop and to 0 on a server, unless you have tested another value \
+              with your own workload.",
     },
     Entry {
         id: "extfrag-threshold",
         severities: [Info, Info],
         readings: &["/proc/sys/vm/extfrag_threshold"],
-        thresholds: "Not 500, with which the kernel begins.",
-        act: "Set it back to 500, unless somebody measured that another value helps.",
+        thresholds: "vm.extfrag_threshold is not 500, its default.",
+        act: "Set vm.extfrag_threshold back to 500, unless you have measured that another value helps.",
     },
     Entry {
         id: "managers-fight",
@@ -363,9 +425,12 @@ static ENTRIES: &[Entry] = &[
             "zram-generator's program and files",
             "the active profile of tuned",
         ],
-        thresholds: "Two are switched on that make compressed swap (warning), two that kill for memory, or two of tuned, tlp and \
-            laptop-mode-tools (information); tuned only where its profile sets vm settings. Running services are not checked.",
-        act: "Keep one of the two and disable the other, with systemctl or by an empty zram-generator.conf.",
+        thresholds: "Two services are enabled that set up compressed swap (warning), two that kill processes \
+            when memory is short (info), or two of tuned, tlp and laptop-mode-tools (info); tuned counts only \
+            if its profile changes vm settings. The rule checks which services are enabled, not which are \
+            running.",
+        act: "Keep one of the two services and disable the other with systemctl; zram-generator is disabled by \
+              an empty zram-generator.conf.",
     },
     Entry {
         id: "settings-differ",
@@ -375,23 +440,31 @@ static ENTRIES: &[Entry] = &[
             "/etc/tuned/active_profile, tuned-main.conf and tuned.conf of the profiles",
             "/proc/sys/vm",
         ],
-        thresholds: "A file sets another value than the one that runs; a value that is not the kernel's is in no file; two files below \
-            /etc or /run disagree; the profile of tuned overrules one of those files. Profiles count where tuned is switched on. Larger vm.min_free_kbytes and the pairs of bytes and ratio are no difference.",
-        act: "Write the value that you want into one file of /etc/sysctl.d, and apply it with sysctl --system.",
+        thresholds: "A sysctl file sets another value than the one in effect; a value is not the kernel's \
+            default and in no file; two files below /etc or /run set different values; or the profile of tuned \
+            overrides one of these files. Profiles count only if tuned is enabled. A vm.min_free_kbytes above \
+            the value in the file is no difference, nor is the unused setting of a pair such as vm.dirty_bytes \
+            and vm.dirty_ratio.",
+        act: "Write the value that you want into a single file in /etc/sysctl.d, and apply it with sysctl \
+              --system.",
     },
     Entry {
         id: "generator-parameters",
         severities: [Info, Info],
         readings: &["zram-generator.conf and its drop-ins"],
-        thresholds: "The second or a later algorithm of compression-algorithm has a level or a dictionary.",
-        act: "Take a version of zram-generator that sets them (after 1.2.1), or live with the default level.",
+        thresholds: "In zram-generator.conf, the second or a later algorithm of compression-algorithm has a \
+                     level or a dictionary.",
+        act: "Use a version of zram-generator after 1.2.1, which applies these parameters, or accept the \
+              default level.",
     },
     Entry {
         id: "hibernation-zram",
         severities: [Info, Info],
         readings: &["/sys/power/resume", SWAPS],
-        thresholds: "A device to resume from is set, and every swap tier is compressed RAM.",
-        act: "Switch on a swap area on a disk that is as large as memory in use, with a lower priority than zram.",
+        thresholds: "A device to resume from is set, and every swap area is in compressed RAM (zram or \
+                     zmerge).",
+        act: "Enable a swap area on a disk that is at least as large as the memory in use, with a lower \
+              priority than zram.",
     },
 ];
 

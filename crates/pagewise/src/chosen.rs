@@ -7,11 +7,20 @@ use pagewise_report::view::{COLUMNS, Field, SECTIONS, Section, Sort};
 type Choices<T> = [(T, &'static str, &'static str)];
 
 const ORDERS: [(Sort, &str, &str); 5] = [
-    (Sort::Size, "size", "the largest: proportional size, else resident; usage of cgroups"),
-    (Sort::Swap, "swap", "the most in swap"),
-    (Sort::Growth, "growth", "the fastest growing: anonymous memory, in RAM and in swap"),
-    (Sort::Refaults, "refaults", "the most major faults; the most refaults of cgroups"),
-    (Sort::Cpu, "cpu", "the most CPU time over the interval; the largest cgroups"),
+    (
+        Sort::Size,
+        "size",
+        "processes by PSS or, if it was not read, by resident size; cgroups by memory usage",
+    ),
+    (Sort::Swap, "swap", "processes and cgroups by their memory in swap"),
+    (
+        Sort::Growth,
+        "growth",
+        "processes and cgroups by the growth of their anonymous memory, in RAM and in \
+                              swap",
+    ),
+    (Sort::Refaults, "refaults", "processes by major faults; cgroups by refaults"),
+    (Sort::Cpu, "cpu", "processes by CPU time during the interval; cgroups by memory usage"),
 ];
 
 pub(crate) fn section() -> impl TypedValueParser<Value = Section> {

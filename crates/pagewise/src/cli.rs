@@ -20,10 +20,11 @@ use pagewise_stats::Metric;
 
 use crate::duration::parse;
 
-const EXIT_STATUS: &str = "Exit status: 0 success, 1 error, 2 wrong usage, 3 findings (doctor), \
-    130 stopped by Ctrl-C. It is not an error if the reader of a pipe closes it early.";
+const EXIT_STATUS: &str = "Exit status: 0 success, 1 error, 2 wrong usage, 3 if doctor finds a warning or \
+    worse, 130 stopped by Ctrl-C. If the program that reads the output from a pipe closes the pipe early, that \
+    is not an error.";
 
-/// Shows what a Linux machine's memory is doing, what is wrong, why, and what to do next
+/// Shows how a Linux machine uses its memory, what is wrong, why, and what to do next
 #[derive(Debug, Parser)]
 #[command(name = "pagewise", version, after_help = EXIT_STATUS, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -47,68 +48,78 @@ pub(crate) struct Global {
     /// Print no colours, as with NO_COLOR=1 or CLICOLOR=0 in the environment
     #[arg(long, global = true)]
     pub(crate) no_color: bool,
-    /// Time between the two readings that rates are computed from, such as 200ms, 1s or 1m; with 0 there is one reading
+    /// Time between the two readings from which rates are computed, such as 200ms, 1s or 1m; with 0, pagewise reads
+    /// once and shows no rates
     #[arg(long, global = true, value_name = "TIME", default_value = "1s", value_parser = parse)]
     pub(crate) interval: Duration,
-    /// Time limit for reading proportional sizes (PSS) of processes; 0 reads none
+    /// Time limit for reading the proportional set size (PSS) of processes; with 0, no PSS is read
     #[arg(long, global = true, value_name = "TIME", default_value = "200ms", value_parser = parse)]
     pub(crate) smaps_budget: Duration,
-    /// Print only the answer and errors
+    /// Print only the result of the command and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Also print what the reading cost, and every line that could not be parsed
+    /// Also print how much CPU time and memory pagewise used, and every line of a kernel file that it could not parse
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Everything on one page: what memory is doing, what is wrong, what to do
+    /// Print a report on one page: how memory is used, what is wrong, and what to do
     #[command(long_about = REPORT)]
     Report(Box<Report>),
-    /// Facts at a glance, from a single reading
+    /// Print an overview of memory from a single reading, without rates and findings
     Status,
-    /// Findings in full, with proof and the next command; exit status 3 when there are warnings or worse
+    /// Print every finding with the values that prove it and the command to run next; exit status 3 if there is a
+    /// warning or worse
     #[command(long_about = DOCTOR)]
     Doctor(Doctor),
-    /// How much memory in use would take if it were compressed (by each algorithm) or merged
+    /// Estimate how small the memory in use would become if compressed (with each algorithm) or merged
     #[command(long_about = SCAN)]
     Scan(Box<Scan>),
-    /// The best zram algorithm for this memory: measure each on zram devices of our own and in real swap
+    /// Find the best zram algorithm for the memory in use: measure each one on temporary zram devices and in real
+    /// swap
     #[command(long_about = BENCH)]
     Bench(Box<Bench>),
-    /// Compare two settings with your own command on this host; "no difference shown" is a valid answer
+    /// Compare two kernel settings by running your own command with each; the result can be "no difference shown"
     #[command(long_about = TRIAL)]
     Trial(Box<Trial>),
-    /// Huge pages: which memory uses them and which could; collapse, run, restrain
+    /// Show which memory is in huge pages and which could be; collapse memory into huge pages or split them
     #[command(long_about = THP)]
     Thp(Box<Thp>),
-    /// Merge identical pages of zmerge devices now; needs root
+    /// Merge the identical pages in zmerge devices immediately; needs root
     #[command(long_about = MERGE)]
     Merge(Merge),
-    /// Restore what a killed run left behind; needs root
-    #[command(long_about = "Restore what a killed run left behind. Needs root.\n\n\
-        Before pagewise borrows anything (a zram device, swap, a cgroup, the value of a setting), it \
-        records that in a journal in /var/lib/pagewise. The run returns everything when it ends. Only a \
-        killed run leaves something behind; the next run that borrows restores it, and so does this \
-        command. A value that somebody else has changed in the meantime is kept and reported. \
-        PAGEWISE_STATE names another folder for the journal.\n\n\
-        A journal is read only if it is a regular file that no other user can have written. A damaged \
-        journal is never removed: everything that its intact lines name is restored, the exit status is 1, \
-        and --forget removes the journal once you have checked it. Only one run at a time borrows from a \
-        machine, whatever its folder: the lock is in /run/pagewise, or where PAGEWISE_LOCK says.")]
-    Undo(Undo),
-    /// Make a redacted recording of this machine, to send or to test with
+    /// Remove the devices and restore the settings that a killed run of pagewise left behind; needs root
     #[command(
-        long_about = "Make a redacted recording of this machine, to send or to test with.\n\n\
-        A recording holds two readings of the kernel's numbers about memory, one at each end of the \
-        interval. It holds no contents of memory, no command lines and no environment. Names of programs, \
-        cgroups, users, disks and files are kept only if they exist on every Linux; other names become \
-        numbers. The host name and the boot id are hashed with a random key that is then discarded. \
-        The summary counts what was left out."
+        long_about = "Remove the devices and restore the settings that a killed run of pagewise left behind. \
+        Needs root.\n\n\
+        Before pagewise creates a zram device, swap or a cgroup, or changes a setting, it records that in a \
+        journal in /var/lib/pagewise. A run undoes its changes to the machine when it ends, so only a killed \
+        run leaves changes behind. The next run that creates devices or changes settings first undoes the \
+        changes of the killed run, and `pagewise undo` does the same. If somebody else has changed a setting \
+        since, undo keeps the new value and reports it. The environment variable PAGEWISE_STATE names another \
+        folder for the journal.\n\n\
+        Pagewise reads a journal only if it is a regular file and no other user can have written to it. A \
+        damaged journal is kept: everything that its intact lines name is undone, the exit status is 1, and \
+        --forget removes the journal after you have checked it. Only one run at a time can create devices or \
+        change settings on a machine, whatever folder its journal is in: the lock is in /run/pagewise, or in \
+        the folder that the environment variable PAGEWISE_LOCK names."
+    )]
+    Undo(Undo),
+    /// Record this machine's memory statistics in a redacted file, to send to somebody or to use in tests
+    #[command(
+        long_about = "Record this machine's memory statistics in a redacted file, to send to somebody or to \
+        use in tests.\n\n\
+        A recording contains two readings of the kernel's memory statistics, one from the start and one from \
+        the end of the interval. A recording contains no memory contents, no command lines and no environment \
+        variables. Names of programs, cgroups, users, disks and files are kept only if they are common to all \
+        Linux systems; numbers replace all other names. The host name and the boot ID are hashed with a random \
+        key that is then discarded. The summary that the command prints counts what was left out of the \
+        recording."
     )]
     Capture(Capture),
-    /// Experiments, in guests with stock kernels or on this host; judge recorded runs again
+    /// Run experiments that compare memory settings, in guests with stock kernels or on this host
     Lab {
         /// What to do
         #[command(subcommand)]
@@ -116,18 +127,18 @@ pub(crate) enum Verb {
     },
     /// Print a completion script for a shell
     Completions {
-        /// The shell
+        /// The shell for which to print the script
         shell: Shell,
     },
     /// Write the man pages into a folder
     Man {
-        /// The folder; it is created if it does not exist
+        /// The folder for the man pages; it is created if it does not exist
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
-    /// Print the JSON Schema of what a command prints with --json
+    /// Print the JSON Schema of the document that a command prints with --json
     Schema {
-        /// The command
+        /// The command whose JSON document the schema describes
         noun: Noun,
     },
     /// Name or remove a file that a confined process filled: a helper of `scan --dump`
@@ -140,64 +151,66 @@ pub(crate) enum Verb {
     },
 }
 
-const REPORT: &str = "Everything on one page: what memory is doing, what is wrong, what to do.\n\n\
-    With --sort, -n, -o or --args, only the tables of processes and cgroups are printed, unless --only names \
-    other sections:\n\n  \
-    pagewise report --sort swap       which processes are in swap\n  \
-    pagewise report --sort growth     which processes grow, and how fast\n  \
-    pagewise report --sort refaults   which of them wait for pages that were reclaimed too early\n\n\
-    The kernel counts refaults per cgroup only: --sort refaults sorts processes by major faults (each \
-    waited for a disk or for compressed memory) and cgroups by refaults. JSON always contains everything \
-    except command lines.";
+const REPORT: &str = "Print a report on one page: how memory is used, what is wrong, and what to do.\n\n\
+    With --sort, -n, -o or --args, the report contains only the tables of processes and cgroups, unless --only \
+    names other sections:\n\n  \
+    pagewise report --sort swap       processes with the most memory in swap\n  \
+    pagewise report --sort growth     processes that grow fastest\n  \
+    pagewise report --sort refaults   processes that wait for pages that were reclaimed too early\n\n\
+    The kernel counts refaults per cgroup and not per process, so --sort refaults sorts cgroups by refaults \
+    and processes by major faults (page faults that waited for a disk or for decompression). With --json, the \
+    report always contains all sections, without command lines.";
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct Report {
-    /// Do not read page contents; the gain of compression is then left out
+    /// Do not read page contents; the report then does not estimate how much memory compression would save
     #[arg(long)]
     pub(crate) no_contents: bool,
-    /// Print only these sections, such as memory,processes
+    /// Print only these sections of the report, such as memory,processes
     #[arg(long, value_name = "SECTION", value_delimiter = ',', value_parser = crate::chosen::section())]
     pub(crate) only: Vec<Section>,
-    /// Sort processes and cgroups in descending order of this
+    /// Sort the tables of processes and cgroups by this value, the largest first
     #[arg(long, value_name = "ORDER", value_parser = crate::chosen::order())]
     pub(crate) sort: Option<Sort>,
-    /// Rows of the tables of processes and cgroups; 0 prints all [default: 10]
+    /// Maximum number of rows in the tables of processes and cgroups; 0 prints all rows [default: 10]
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) rows: Option<usize>,
     /// Columns of the table of processes, such as pid,command,swap
     #[arg(short = 'o', long, value_name = "COLUMN", value_delimiter = ',',
         value_parser = crate::chosen::field())]
     pub(crate) columns: Vec<Field>,
-    /// Print command lines instead of names; command lines may contain secrets
+    /// Print the command line of each process instead of its name; command lines may contain secrets
     #[arg(long)]
     pub(crate) args: bool,
 }
 
-const DOCTOR: &str = "Findings in full, with proof and the next command; exit status 3 when there are warnings or worse.\n\n\
-    Findings of severity info cost nothing today: they are counted but not shown. --min-severity info shows \
-    them, and they then also set the exit status. Findings that --ignore or /etc/pagewise/doctor.toml name are \
-    counted and never shown.\n\n\
-    With -q, one line is printed per finding, and nothing if there is none:\n\n  \
+const DOCTOR: &str = "Print every finding with the values that prove it and the command to run next; exit \
+    status 3 if there is a warning or worse.\n\n\
+    Findings of severity info are worth knowing but do no harm now, so they are counted and not shown. With \
+    --min-severity info, findings of severity info are shown and also set the exit status to 3. Findings of \
+    rules that --ignore or /etc/pagewise/doctor.toml name are counted and never shown.\n\n\
+    With -q, doctor prints one line per finding, and nothing if there is no finding:\n\n  \
     WARNING zram-full: /dev/zram0 is full";
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Explain the last ten OOM kills in full, and what would have prevented them
+    /// Explain the last ten kills by the OOM killer, and what would have prevented each kill
     #[arg(long)]
     pub(crate) oom: bool,
-    /// Leave out findings of lower severity; they do not set the exit status [default: warning]
+    /// Show only findings of this severity or a higher one; the others do not affect the exit status [default:
+    /// warning]
     #[arg(long, value_name = "SEVERITY")]
     pub(crate) min_severity: Option<Severity>,
-    /// Leave out the findings of this rule; may be given several times
+    /// Do not show the findings of this rule; may be given several times
     #[arg(long, value_name = "ID", value_parser = crate::chosen::rule(), hide_possible_values = true)]
     pub(crate) ignore: Vec<String>,
-    /// Read the list of ignored findings from this file instead of /etc/pagewise/doctor.toml
+    /// Read the rules to ignore and the lowest severity to show from this file instead of /etc/pagewise/doctor.toml
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// List the rules: id, severity, and what each detects
+    /// List the rules of doctor: the id and severity of each rule, and what it detects
     #[arg(long, conflicts_with_all = ["explain", "ignore", "min_severity", "config"])]
     pub(crate) list: bool,
-    /// Explain a rule: what it detects, what it reads, its threshold, and what to do
+    /// Explain one rule: what it detects, which files it reads, its threshold, and what to do about its findings
     #[arg(long, value_name = "ID", value_parser = crate::chosen::rule(), hide_possible_values = true,
         conflicts_with_all = ["ignore", "min_severity", "config"])]
     pub(crate) explain: Option<String>,
@@ -206,97 +219,104 @@ pub(crate) struct Doctor {
 /// As `pagewise_model::Severity`, least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Severity {
-    /// Worth knowing; nothing is lost today
+    /// Worth knowing, but no memory or time is lost now
     Info,
-    /// Memory or time is being wasted
+    /// Memory or time is being wasted now
     Warning,
-    /// Work is being hurt, or will be at the next peak
+    /// Programs are slowed down or killed now, or will be at the next peak of memory use
     Critical,
 }
 
-const SCAN: &str = "How much memory in use would take if it were compressed: by each algorithm that this kernel \
-    offers, with same-filled pages left out, and how much memory zram would use for it.\n\n\
-    The scan reads anonymous memory and shmem, because that is what the kernel can swap. It draws single pages \
-    at random until the size for every algorithm is known within 2 %. --exact reads every page; --duplicates \
-    also reads every page, but compresses a sample only. Reading marks pages as accessed. It brings no page \
-    back from swap and unshares none; if it changed something else, the result says so. \
-    Page contents never leave the machine: only counts are kept.";
+const SCAN: &str = "Estimate how small the memory in use would become if compressed with each algorithm that \
+    this kernel offers, and how much memory zram would use to store it. Same-filled pages (which repeat a \
+    single word) are not compressed, because zram stores only that word.\n\n\
+    The scan reads anonymous memory and shmem, because the kernel can swap only these. The scan reads single \
+    pages at random until the compressed size is known within 2 % for every algorithm. --exact reads and \
+    compresses every page; --duplicates reads every page but compresses only a sample. Reading a page marks it \
+    as accessed. The scan swaps no page in and unshares no page; if it changed anything else, the result says \
+    so. Page contents never leave the machine: the scan keeps only counts, unless --dump writes the pages to a \
+    file.";
 
 #[derive(Debug, Default, Args)]
 #[command(mut_group("sources", |group| group.required(true)))]
 pub(crate) struct Scan {
     #[command(flatten)]
     pub(crate) source: Sources,
-    /// Also read pages of files (page cache), which the kernel drops and never swaps
+    /// Also read file-backed pages (page cache), although the kernel drops such pages and never swaps them
     #[arg(long)]
     pub(crate) file_backed: bool,
-    /// Also read page contents of other users' processes; needs root
+    /// Also read the page contents of other users' processes; needs root
     #[arg(long)]
     pub(crate) measure: bool,
-    /// Read this many pages, or this share of all pages, such as 20000 or 5%; with --duplicates,
-    /// compress this many
+    /// How many pages to read, as a number or a share of all pages, such as 20000 or 5%; with --duplicates, how many
+    /// pages to compress
     #[arg(long, value_name = "N|P%", conflicts_with = "exact")]
     pub(crate) sample: Option<Amount>,
-    /// Read every page and count duplicates; marks every page as accessed
+    /// Read and compress every page and count duplicates; this marks every page as accessed
     #[arg(long)]
     pub(crate) exact: bool,
-    /// Read every page and count duplicates, but compress a sample only; marks every page as accessed
+    /// Read every page and count duplicates, but compress only a sample; this marks every page as accessed
     #[arg(long, conflicts_with = "exact")]
     pub(crate) duplicates: bool,
-    /// Time limit, such as 5s or 1m
+    /// Time limit for the scan, such as 5s or 1m
     #[arg(long, value_name = "TIME", value_parser = parse)]
     pub(crate) budget: Option<Duration>,
-    /// CPU limit, in percent of one CPU
+    /// CPU limit for this command, in percent of one CPU
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) max_cpu: Option<f64>,
-    /// An algorithm to compare, such as lz4 or zstd:7; may be given several times [default: those that
-    /// this kernel offers]
+    /// A compression algorithm to compare, such as lz4 or zstd:7; may be given several times [default: all that this
+    /// kernel offers]
     #[arg(long, value_name = "NAME[:LEVEL]")]
     pub(crate) algorithm: Vec<Algorithm>,
-    /// Compute what another kernel would store: 6.1, 6.12 or 7.2
+    /// Estimate how zram of this kernel release would store the pages: 6.1, 6.12 or 7.2
     #[arg(long, value_name = "RELEASE", value_parser = kernel)]
     pub(crate) kernel_like: Option<Kernel>,
-    /// Seed of the random draw: the same number draws the same pages of the same memory
+    /// Seed of the random selection of pages: the same seed selects the same pages of unchanged memory
     #[arg(long, default_value_t = 1, hide_short_help = true)]
     pub(crate) seed: u64,
-    /// Write the pages that were read to a new file, for `bench`; the file contains their contents
+    /// Write the contents of the pages that were read to this new file, as input for `bench`; the file may contain
+    /// secrets
     #[arg(long, value_name = "FILE")]
     pub(crate) dump: Option<PathBuf>,
 }
 
-const MERGE: &str = "Merge identical pages of zmerge devices now. Needs root.\n\n\
-    A pass examines every page that a device of the zmerge module stores (as swap or as a disk), stores \
-    identical pages once, and frees the memory of the copies. Reads and writes continue during the pass. It \
-    changes no contents and no setting; a page that is written again later is stored separately again. The \
-    kernel always completes a pass: Ctrl-C stops the waiting, not the pass. The output gives the memory used \
-    and the number of merged pages before and after. --predict first counts the duplicates; `scan --device` \
-    does the same without merging.";
+const MERGE: &str = "Merge the identical pages in zmerge devices immediately. Needs root.\n\n\
+    A merge pass examines every page that a device of the zmerge module stores (as swap or as a disk), stores \
+    identical pages once, and frees the memory of the copies. Programs can read and write the device during a \
+    merge pass. A merge pass changes neither the data on the device nor any setting; a merged page that is \
+    written again later is stored separately again. The kernel always completes a merge pass: Ctrl-C ends this \
+    command but not the pass. The output shows the memory that the device uses and the number of merged pages, \
+    before and after the pass. With --predict, the command counts duplicate pages before the pass; `pagewise \
+    scan --device` counts them without a pass.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Merge {
-    /// A device, such as zmerge0; may be given several times [default: all that can be merged]
+    /// A zmerge device, such as zmerge0; may be given several times [default: all devices that can be merged]
     #[arg(long, value_name = "NAME")]
     pub(crate) device: Vec<String>,
-    /// Wait until almost no task waits for memory or a CPU, then start
+    /// Start the pass only when almost no task is waiting for memory or a CPU
     #[arg(long)]
     pub(crate) when_calm: bool,
-    /// Time limit for that wait; if it expires, nothing is merged
+    /// Time limit for the wait of --when-calm; if it expires, nothing is merged
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse,
         requires = "when_calm")]
     pub(crate) timeout: Duration,
-    /// Start the pass and return without waiting for its end
+    /// Start the pass and exit without waiting for its end
     #[arg(long)]
     pub(crate) no_wait: bool,
-    /// First count the duplicate pages of each device, which reads all of it
+    /// Count the duplicate pages of each device before the pass, which reads the whole device
     #[arg(long, conflicts_with = "no_wait")]
     pub(crate) predict: bool,
 }
 
-const THP: &str = "Huge pages: which memory uses them, and which memory could.\n\n\
-    A huge page of 2 MiB needs one TLB entry instead of 512, so a program with much memory spends less time \
-    on address translation. The output lists the settings of the host, the activity of khugepaged, cgroups and \
-    processes. For a named process it lists each mapping: how much of it is in huge pages, how full the rest \
-    is, and what collapsing it would cost. This takes 3 to 6 ms per GiB of small pages and reads no contents.";
+const THP: &str = "Show which memory is in huge pages and which could be; collapse memory into huge pages or \
+    split them.\n\n\
+    If the base page size is 4 KiB, a huge page of 2 MiB needs one TLB entry instead of 512, so a program that \
+    uses much memory spends less time on address translation. The output shows the huge page settings of the \
+    host, what khugepaged does, and how much memory of each cgroup and of each process is in huge pages. With \
+    --pid, --name or --cgroup, it shows for each mapping of the named processes how much is in huge pages, how \
+    much of the rest is populated, and how much memory collapsing would add. The command takes 3 to 6 ms per \
+    GiB of small pages and reads no page contents.";
 
 /// Where huge pages are, and what can be done about it.
 #[derive(Debug, Args)]
@@ -304,16 +324,16 @@ const THP: &str = "Huge pages: which memory uses them, and which memory could.\n
 pub(crate) struct Thp {
     #[command(flatten)]
     pub(crate) whose: TargetArgs,
-    /// For this long, count TLB misses and cycles spent in page walks, of the named processes or of the
-    /// whole machine; needs a CPU whose counters are accessible
+    /// Count TLB misses and the cycles spent in page walks for this long, in the named processes or on the whole
+    /// machine; needs access to the performance counters of the CPU
     #[arg(long, value_name = "TIME", value_parser = parse)]
     pub(crate) page_walks: Option<Duration>,
-    /// Measure what huge pages save on this machine, by a pointer chase through 240 MiB of our own memory,
-    /// half of it in small pages; takes a few seconds
+    /// Measure how much time huge pages save on this machine: chase pointers through 240 MiB of memory of pagewise
+    /// itself, half of it in small pages; takes a few seconds
     #[arg(long, conflicts_with_all = ["whose", "page_walks"])]
     pub(crate) canary: bool,
-    /// With --canary: also measure hugetlb pages; if their pool has none free, it is enlarged for the
-    /// measurement and restored afterwards, which needs root
+    /// With --canary: also measure hugetlb pages; if no hugetlb page is free, pagewise enlarges the pool for the
+    /// measurement and restores it afterwards, which needs root
     #[arg(long, requires = "canary")]
     pub(crate) hugetlb: bool,
     /// What to do; without it, only report
@@ -328,7 +348,7 @@ pub(crate) struct TargetArgs {
     /// A process ID; may be given several times
     #[arg(long, value_name = "PID")]
     pub(crate) pid: Vec<u32>,
-    /// The processes of a memory cgroup and its descendants
+    /// All processes in this memory cgroup and its descendants
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Option<String>,
     /// Processes with this name, such as redis-server or postgres*
@@ -338,47 +358,52 @@ pub(crate) struct TargetArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ThpAct {
-    /// Collapse memory of running processes into huge pages, within a memory budget; needs root
+    /// Collapse memory of running processes into huge pages, up to a limit on memory growth; needs root
     #[command(long_about = COLLAPSE)]
     Collapse(CollapseArgs),
-    /// Run a command with huge pages on, off, or only where the program asks for them
+    /// Run a command with huge pages on, off, or only for memory for which the program requests them
     #[command(long_about = RUN, after_help = RUN_STATUS)]
     Run(RunArgs),
-    /// Find huge pages that are mostly empty, and split them
+    /// Find huge pages that contain mostly zeros, and split them with --split
     #[command(long_about = RESTRAIN)]
     Restrain(RestrainArgs),
-    /// Print sets of THP settings that belong together
+    /// Print sets of huge page settings (profiles), each with its purpose
     Profiles,
 }
 
-const RUN: &str = "Run a command with huge pages on, off, or only where the program asks for them.\n\n\
-    Each allocator has its own switch in the environment. This command sets those of glibc, jemalloc, mimalloc, \
-    Go and the JVM (GLIBC_TUNABLES, MALLOC_CONF, MIMALLOC_*, GODEBUG, JAVA_TOOL_OPTIONS), and keeps what is \
-    already set there. --off and --advised also set a flag in the kernel, which the command's children inherit. \
-    Memory of a program without a switch, such as a static one, is collapsed from outside after the time of \
-    --check, which needs root. Then the command checks whether the program really obtained huge pages, and \
-    prints the result on standard error.\n\n\
-    PAGEWISE_THP=on, off or advised in the environment does the same, for containers; options take precedence.";
+const RUN: &str = "Run a command with huge pages on, off, or only for memory for which the program requests \
+    them.\n\n\
+    Each memory allocator has its own environment variable that switches huge pages on or off. `pagewise thp \
+    run` sets the variables of glibc, jemalloc, mimalloc, Go and the JVM (GLIBC_TUNABLES, MALLOC_CONF, \
+    MIMALLOC_*, GODEBUG, JAVA_TOOL_OPTIONS), and keeps what these variables already contain. --off and \
+    --advised also set a flag of the process in the kernel, which its child processes inherit. If none of \
+    these variables affects a program, for example because it is statically linked, pagewise collapses the \
+    memory of the program from outside after the time of --check, which needs root. Then pagewise checks \
+    whether the program really obtained huge pages, and prints the result on standard error.\n\n\
+    In containers, the environment variable PAGEWISE_THP with the value on, off or advised can replace the \
+    options; an option takes precedence over it.";
 
-const RUN_STATUS: &str = "Exit status: that of the command; 128 plus the signal number if a signal ended it; \
-    127 if the command does not exist.";
+const RUN_STATUS: &str = "Exit status: the exit status of the command; 128 plus the signal number if a signal \
+    ended the command; 127 if the command does not exist.";
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Huge pages wherever the allocator can request them (default)
+    /// Use huge pages wherever the allocator can request them (default)
     #[arg(long, group = "switch")]
     pub(crate) on: bool,
-    /// No huge pages
+    /// Use no huge pages
     #[arg(long, group = "switch")]
     pub(crate) off: bool,
-    /// Only where the program itself requests them
+    /// Use huge pages only for memory for which the program itself requests them
     #[arg(long, group = "switch")]
     pub(crate) advised: bool,
-    /// Time to wait before checking that huge pages were obtained; with 0 there is no check, and the command replaces this process
+    /// Time to wait before checking whether the command obtained huge pages; with 0, pagewise does not check, and the
+    /// command replaces the pagewise process
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse)]
     pub(crate) check: Duration,
-    /// Limit on the arenas of glibc's malloc (MALLOC_ARENA_MAX). glibc creates up to eight per core, and memory
-    /// that is free in one cannot be used by another; start with the number of cores [default: not set]
+    /// Limit on the number of arenas of glibc's malloc (MALLOC_ARENA_MAX). glibc creates up to eight arenas per core,
+    /// and free memory of one arena cannot be used by another; the number of cores is a good first value [default:
+    /// not set]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) arenas: Option<u16>,
     /// The command to run
@@ -386,208 +411,224 @@ pub(crate) struct RunArgs {
     pub(crate) command: Vec<String>,
 }
 
-const RESTRAIN: &str = "Find huge pages that are mostly empty, and split them.\n\n\
-    A huge page that was mostly never written wastes memory on zeros. This command reads the contents of the \
-    target's huge pages and counts zeros; it keeps no contents, and reads other users' processes only with \
-    --measure. With --split, it splits those huge pages from outside, by advice (MADV_COLD) for a part of each. \
-    Kernels 6.12 and later then free the small pages that contain only zeros. The kernel can also do this by \
-    itself; the output names the settings.";
+const RESTRAIN: &str = "Find huge pages that contain mostly zeros, and split them with --split.\n\n\
+    A huge page to which a program wrote only a little wastes memory on zeros. `pagewise thp restrain` reads \
+    the contents of the huge pages of the named processes and counts the zero pages in them; it keeps no \
+    contents, and it reads processes of other users only with --measure. With --split, the command splits huge \
+    pages that contain mostly zeros, by giving the kernel the advice MADV_COLD for a part of each. After the \
+    split, kernel 6.12 or later frees the small pages that contain only zeros. The kernel can also find and \
+    split huge pages of zeros by itself; the output names the settings for this.";
 
 #[derive(Debug, Args)]
 #[command(mut_group("whose", |group| group.required(true)))]
 pub(crate) struct RestrainArgs {
     #[command(flatten)]
     pub(crate) whose: TargetArgs,
-    /// Split them; without this option, only report
+    /// Split the huge pages that are found; without this option, the command only reports them
     #[arg(long)]
     pub(crate) split: bool,
-    /// Also read page contents of other users' processes; needs root
+    /// Also read the page contents of other users' processes; needs root
     #[arg(long)]
     pub(crate) measure: bool,
-    /// Time limit for reading contents
+    /// Time limit for reading page contents
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse)]
     pub(crate) budget: Duration,
 }
 
-const COLLAPSE: &str = "Collapse memory of running processes into huge pages, from outside and within a \
-    memory budget. Needs root.\n\n\
-    Private anonymous memory is collapsed in ranges of 2 MiB, the fullest first. A range qualifies if at least \
-    half of its pages are present and none is shared with another process, because collapsing shared memory \
-    would copy it. Collapsing stops when tasks wait for memory, when little memory is available, near the limit \
-    of a cgroup, and when no huge page is free. There is no undo; the kernel splits huge pages again when it \
-    has to. Contents and addresses do not change.\n\n\
-    A program that forks to save its data loses its huge pages to copy-on-write; --watch collapses them again \
-    after the child has ended.";
+const COLLAPSE: &str = "Collapse memory of running processes into huge pages, up to a limit on memory growth \
+    (--max-growth). Needs root.\n\n\
+    The command collapses private anonymous memory in ranges of the size of a huge page (2 MiB on x86-64), the \
+    ranges with the most present pages first. A range qualifies for collapsing if at least half of its pages \
+    are present and none is shared with another process, because collapsing a shared page would copy it. The \
+    command stops if tasks wait for memory, if little memory is available, if a cgroup is near its limit, or \
+    if no huge page is free. Collapsing cannot be undone, but the kernel splits huge pages again when it has \
+    to. Contents and addresses of the memory do not change.\n\n\
+    If a program forks a child to save its data and writes to memory meanwhile, copy-on-write replaces the \
+    written huge pages by small ones; with --watch, the command collapses this memory again after the child \
+    has ended.";
 
 #[derive(Debug, Args)]
 #[command(mut_group("whose", |group| group.required(true)))]
 pub(crate) struct CollapseArgs {
     #[command(flatten)]
     pub(crate) whose: TargetArgs,
-    /// Limit on memory growth: of the processes' PSS or, with --cgroup, of the memory charged to the group
+    /// Limit on how much collapsing may add to the memory of the processes (PSS) or, with --cgroup, to the memory
+    /// charged to the cgroup
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = effect)]
     pub(crate) max_growth: f64,
-    /// Time limit for a pass
+    /// Time limit for one pass over the processes
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse)]
     pub(crate) deadline: Duration,
-    /// CPU limit, in percent of one CPU
+    /// CPU limit for this command, in percent of one CPU
     #[arg(long, value_name = "PERCENT", default_value = "100%", value_parser = percent)]
     pub(crate) pace: f64,
-    /// First watch for this long which memory is accessed (DAMON) and collapse that first [default: the fullest first]
+    /// Observe for this long which memory is accessed (with DAMON), and collapse that memory first [default: ranges
+    /// with the most present pages first]
     #[arg(long, value_name = "TIME", value_parser = parse)]
     pub(crate) by_access: Option<Duration>,
-    /// Check coverage every few seconds and collapse again where it fell, until the target ends
+    /// Until the processes end, check every few seconds how much of their memory is in huge pages, and collapse
+    /// memory again if that share fell
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) watch: bool,
-    /// Time between two checks
+    /// Time between two checks of --watch
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse, requires = "watch")]
     pub(crate) every: Duration,
-    /// Write a sample of the target's coverage and CPU time twice a second, and a page with charts, to this
-    /// folder, which must be empty or new. The first collapse then waits for the time of --every
+    /// Sample the share of memory in huge pages and the CPU time of the processes twice a second, and write the
+    /// samples and a page with charts to this folder, which must be empty or new. With --evidence, the first collapse
+    /// starts only after the time of --every
     #[arg(long, value_name = "DIR", requires = "watch")]
     pub(crate) evidence: Option<PathBuf>,
-    /// Keep the host name, the boot id and complete command lines in that folder; otherwise names are hashed
-    /// and arguments left out, as in a recording
+    /// Write the host name, the boot ID and complete command lines to the folder of --evidence; without this option,
+    /// names are hashed and arguments are left out
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
-    /// A command that prints how many requests the target has served, to compute CPU time per request
+    /// A command that prints how many requests the processes have served so far, to compute the CPU time per request
     #[arg(long, value_name = "CMD", requires = "evidence")]
     pub(crate) counter: Option<String>,
-    /// Also collapse ranges with pages in swap, which brings those pages back into memory
+    /// Also collapse ranges of which some pages are in swap, which swaps these pages in
     #[arg(long)]
     pub(crate) swapped: bool,
-    /// Only report what would be done
+    /// Only report which memory would be collapsed
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
 
-const BENCH: &str = "The best zram algorithm for this memory: what each costs on zram devices of our own and in \
-    real swap, and which is best for latency, throughput, IOPS and ratio.\n\n\
+const BENCH: &str = "Find the best zram algorithm for the memory in use: measure each one on temporary zram \
+    devices and in real swap, and name the best for latency, throughput, IOPS and compression ratio.\n\n\
     For each algorithm that the kernel offers, bench creates a zram device and fills all devices with the same \
     pages: a sample of memory, a dump, the contents of a swap device, or synthetic pages. It measures requests \
-    of 4 to 32 KiB in interleaved rounds. Then it swaps memory out and faults it in again, in a cgroup of its \
-    own, with vm.page-cluster 0 to 3. Everything borrowed is returned, also after Ctrl-C; after a kill, the next \
-    run or `pagewise undo` returns it. Without root or without zram, the same algorithms are measured as \
+    of 4 to 32 KiB in rounds that interleave the algorithms. Then bench swaps its own memory out and faults it \
+    in again, in a separate cgroup, with vm.page-cluster from 0 to 3. When it ends, also after Ctrl-C, bench \
+    removes its devices and restores every setting that it changed; if it was killed, the next run or \
+    `pagewise undo` does so. Without root or without zram, bench measures the same algorithms in user-space \
     libraries, and the output says so.\n\n\
-    A page-cluster of 3 is not a block of 32 KiB: swap readahead is measured separately.";
+    Swap readahead of 8 pages (vm.page-cluster = 3) is not the same as one request of 32 KiB, so bench \
+    measures both.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
     #[command(flatten)]
     pub(crate) source: Sources,
-    /// Synthetic pages with these percentages of zero, repeated, text and random pages, and of duplicates
+    /// Measure synthetic pages, with these percentages of zero, repeated, text and random pages, and of duplicates
     #[arg(long, value_name = "KIND:N,...", group = "sources")]
     pub(crate) mix: Option<Mix>,
-    /// Also read page contents of other users' processes; needs root
+    /// Also read the page contents of other users' processes; needs root
     #[arg(long)]
     pub(crate) measure: bool,
-    /// Limit on the size of the sample, which each device is filled with [default: 256M, with
-    /// --quick 64M]
+    /// Maximum size of the sample of pages with which each device is filled [default: 256M, with --quick 64M]
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
     pub(crate) size: Option<pagewise_model::Bytes>,
-    /// An algorithm of the kernel, such as lz4 or zstd:7; may be given several times [default: all]
+    /// A compression algorithm of the kernel to measure, such as lz4 or zstd:7; may be given several times [default:
+    /// all]
     #[arg(long, value_name = "NAME[:LEVEL]", value_parser = candidate)]
     pub(crate) algorithm: Vec<Candidate>,
-    /// About 15 seconds, with requests of 4 and 32 KiB alone; differences must be larger to be shown
+    /// Finish in about 15 seconds and measure only requests of 4 and 32 KiB; only larger differences between
+    /// algorithms can then be detected
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
-    /// About 10 minutes, with swap measured for every algorithm
+    /// Measure swap for every algorithm, which takes about 10 minutes
     #[arg(long)]
     pub(crate) full: bool,
-    /// Also measure the disk that swap would otherwise use: a device or a file, which is only read, or a
-    /// folder, where up to 512 MiB of synthetic pages are written
+    /// Also measure the disk that swap would use instead of zram: a device or a file, which is only read, or a
+    /// folder, to which up to 512 MiB of synthetic pages are written
     #[arg(long, value_name = "PATH")]
     pub(crate) disk: Option<PathBuf>,
-    /// Measure the block layer only, not swap
+    /// Measure only requests to the block devices, not swap
     #[arg(long)]
     pub(crate) no_swap: bool,
-    /// Measure swap even if other swap is in use; pages of other programs may then pass through our device
+    /// Measure swap even if this host already uses other swap; pages of other programs may then be swapped to the
+    /// device of bench
     #[arg(long)]
     pub(crate) allow_shared_swap: bool,
-    /// Measure libraries even if zram is available
+    /// Measure the algorithms in user-space libraries even if zram is available
     #[arg(long, conflicts_with_all = ["disk", "allow_shared_swap"])]
     pub(crate) codecs: bool,
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text", conflicts_with = "json")]
     pub(crate) format: Format,
-    /// Write the result, every round, the table and the chart to this folder, which must be empty or new
+    /// Write the result, the measurements of every round, the table and the chart to this folder, which must be empty
+    /// or new
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,
-    /// Keep the host name, the boot id and complete command lines in that folder; otherwise names are hashed
-    /// and arguments left out, as in a recording
+    /// Write the host name, the boot ID and complete command lines to the folder of --evidence; without this option,
+    /// names are hashed and arguments are left out
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
-    /// Seed of the random draw: the same number draws the same pages of the same memory
+    /// Seed of the random selection of pages: the same seed selects the same pages of unchanged memory
     #[arg(long, default_value_t = 1, hide_short_help = true)]
     pub(crate) seed: u64,
 }
 
-const TRIAL: &str = "Compare settings A and B with your own command on this host: which is better, by how much, \
-    and how certain that is.\n\n\
-    The command runs in pairs, in random order within each pair, in a cgroup of its own. The settings of the \
-    arm (A or B) are applied for that run only and restored after it, also after Ctrl-C; if the trial is killed, \
-    the next one or `pagewise undo` restores them. The first run and the warm-up rounds are discarded. \
-    The first metric decides; the others are reported beside it. The verdict is better, worse, equivalent (the \
-    difference lies within --min-effect) or undecided, with an estimate of how many more pairs would decide. \
-    Seven pairs detect an effect of 5 % if runs vary by 2 %. With 12 or more pairs there are two interim looks, \
-    at 50 % and 75 %, with bounds corrected for them; the trial ends early if one is conclusive.\n\n\
-    Swap of an arm: swap=off, swap=zram:SIZE:ALGORITHM, swap=file:SIZE, or several joined by a plus sign \
-    in order of use, such as swap=zram:512M:lz4+file:1G. Swap areas are created for a run and removed after it; \
-    they are refused while the machine's own swap is in use. swap=off bars the command from swapping, \
-    by a limit of its cgroup.\n\n\
+const TRIAL: &str = "Compare the kernel settings A and B by running your own command with each: which is \
+    better, by how much, and how certain the result is.\n\n\
+    The command runs in pairs (once with A and once with B, in random order), in a separate cgroup. The \
+    settings of an arm (A or B) apply only during its run and are restored after it, also after Ctrl-C; if the \
+    trial is killed, the next trial or `pagewise undo` restores them. The first run and the warm-up rounds are \
+    discarded. If several metrics are given, only the first decides the verdict; the others are reported. The \
+    verdict is better, worse, equivalent (the difference lies within --min-effect) or undecided; an undecided \
+    verdict comes with an estimate of how many more pairs would decide it. Seven pairs detect an effect of 5 % \
+    if the results of equal runs vary by 2 %. With 12 or more pairs, the results are also tested after 50 % \
+    and 75 % of the pairs, with statistical bounds corrected for these interim tests; the trial ends early if \
+    one of them is conclusive.\n\n\
+    The swap of an arm can be swap=off, swap=zram:SIZE:ALGORITHM, swap=file:SIZE, or several areas joined by a \
+    plus sign in order of use, such as swap=zram:512M:lz4+file:1G. The trial creates the swap areas of an arm \
+    before its run and removes them after it; it refuses to do so while the machine's own swap is in use, \
+    unless --allow-shared-swap is given. With swap=off, a limit of its cgroup bars the command from \
+    swapping.\n\n\
     Metrics: time, memory-stall, cpu, kswapd-cpu, major-faults, refaults, refaults-anon, refaults-file, \
     scanned, direct-scans, stolen, scan-efficiency, kept-out, swapped-in, swapped-out, zswap-in, zswap-out, \
-    zero-pages-in, zero-pages-out, swap-used, pool, peak-memory, \
-    or a regular expression with one capture group around a number in the command's output; the last match \
-    is used. (stolen: pages that reclaim took.)";
+    zero-pages-in, zero-pages-out, swap-used, pool, peak-memory, or a regular expression with one capture \
+    group, which matches a number in the command's output; if it matches several times, the last match is \
+    used. The metric stolen counts the pages that the kernel reclaimed.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Trial {
-    /// A setting of arm A, such as vm.swappiness=60 or swap=zram:512M:lz4; may be given several times
-    /// [default: the machine as it is]
+    /// A setting of arm A, such as vm.swappiness=60 or swap=zram:512M:lz4; may be given several times [default: the
+    /// current settings of the machine]
     #[arg(long, value_name = "KNOB=VALUE|swap=AREAS")]
     pub(crate) a: Vec<ArmSource>,
-    /// A setting of arm B; may be given several times
+    /// A setting of arm B, in the same form as a setting of arm A; may be given several times
     #[arg(long, value_name = "KNOB=VALUE|swap=AREAS")]
     pub(crate) b: Vec<ArmSource>,
-    /// Allow A and B to be the same, to see how much runs differ by chance
+    /// Allow arms A and B to have the same settings, to measure how much runs differ by chance
     #[arg(long)]
     pub(crate) aa: bool,
-    /// The metric that decides, such as time, cpu, major-faults or 'ops: ([0-9.]+)'; if given several times,
-    /// the others are reported beside it [default: time]
+    /// The metric to compare, such as time, cpu, major-faults or 'ops: ([0-9.]+)'; if several are given, only the
+    /// first decides the verdict, and the others are reported [default: time]
     #[arg(long, value_name = "NAME|REGEX", value_parser = Metric::parse)]
     pub(crate) metric: Vec<Metric>,
-    /// Larger numbers are better, for metrics given as regular expressions
+    /// Treat larger numbers as better, for metrics that are regular expressions
     #[arg(long)]
     pub(crate) higher_is_better: bool,
-    /// Maximum number of pairs; fewer than six cannot decide anything
+    /// Maximum number of pairs of runs; with fewer than six pairs, no difference can be shown
     #[arg(long, value_name = "N", default_value_t = pagewise_stats::USUAL_PAIRS,
         value_parser = clap::value_parser!(u32).range(1..=i64::from(pagewise_stats::MOST_PAIRS)))]
     pub(crate) pairs: u32,
-    /// Memory limit of the command, such as 256M
+    /// Memory limit of the cgroup in which the command runs, such as 256M
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
     pub(crate) memory: Option<pagewise_model::Bytes>,
-    /// Effects up to this size do not matter
+    /// Smallest difference that matters; if the difference is smaller, A and B are equivalent
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = effect)]
     pub(crate) min_effect: f64,
-    /// Warm-up rounds to discard, after the first run, which is always discarded
+    /// Number of warm-up rounds to discard, in addition to the first run, which is always discarded
     #[arg(long, value_name = "N", default_value_t = 2,
         value_parser = clap::value_parser!(u32).range(0..=20))]
     pub(crate) warm_up: u32,
-    /// Time limit for a run
+    /// Time limit for each run of the command
     #[arg(long, value_name = "TIME", default_value = "60m", value_parser = parse)]
     pub(crate) timeout: Duration,
-    /// Create swap even if other swap is in use; pages of other programs may then pass through ours
+    /// Create the swap of an arm even if this host already uses other swap; pages of other programs may then be
+    /// swapped to it
     #[arg(long)]
     pub(crate) allow_shared_swap: bool,
-    /// Write every run, the verdict and a page with charts to this folder, which must be empty or new
+    /// Write the results of every run, the verdict and a page with charts to this folder, which must be empty or new
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,
-    /// Keep the host name, the boot id and complete command lines in that folder; otherwise names are hashed
-    /// and arguments left out, as in a recording
+    /// Write the host name, the boot ID and complete command lines to the folder of --evidence; without this option,
+    /// names are hashed and arguments are left out
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
-    /// Seed of the random order: the same number gives the same order [default: random]
+    /// Seed of the random order of runs: the same seed gives the same order [default: random]
     #[arg(long, hide_short_help = true)]
     pub(crate) seed: Option<u64>,
     /// The command to run
@@ -604,9 +645,9 @@ fn effect(text: &str) -> Result<f64, String> {
 /// The format of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Text for reading
+    /// A table in plain text
     Text,
-    /// Comma-separated: a row per algorithm and block size
+    /// Comma-separated values, with one row per algorithm and block size
     Csv,
 }
 
@@ -632,19 +673,19 @@ pub(crate) struct Sources {
     /// Processes with this name, such as redis-server or postgres*
     #[arg(long, value_name = "GLOB")]
     pub(crate) name: Option<String>,
-    /// The processes of a memory cgroup and its descendants
+    /// All processes in this memory cgroup and its descendants
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Option<String>,
-    /// All processes that this user may read
+    /// Read the pages of all processes whose memory this user may read
     #[arg(long)]
     pub(crate) host: bool,
-    /// A file, such as a memory dump
+    /// Read pages from a file, such as a memory dump
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// A block device, in use or not, such as swap or zram
+    /// Read pages from a block device, such as a swap partition or a zram device; it may be in use
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: Option<PathBuf>,
-    /// An ELF core file
+    /// Read pages from an ELF core file
     #[arg(long, value_name = "FILE")]
     pub(crate) core: Option<PathBuf>,
 }
@@ -692,17 +733,17 @@ fn kernel(text: &str) -> Result<Kernel, String> {
 /// What `undo` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Undo {
-    /// Remove this journal after restoring what can be restored; the rest is listed
+    /// Remove the journal with this ID after undoing everything in it that can be undone; the output lists the rest
     #[arg(long, value_name = "ID")]
     pub(crate) forget: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Capture {
-    /// Write to this file, which must not exist [default: pagewise-HASH-DATE.tar.zst]
+    /// Write the recording to this file, which must not exist yet [default: pagewise-HASH-DATE.tar.zst]
     #[arg(short, long, value_name = "FILE", conflicts_with = "folder")]
     pub(crate) output: Option<PathBuf>,
-    /// Write the files into this folder, which must be empty or new
+    /// Write the recording as separate files into this folder, which must be empty or new
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
     /// Write nothing but hand the recording to the process that started this one
@@ -712,19 +753,21 @@ pub(crate) struct Capture {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Lab {
-    /// Run a command in a guest
-    #[command(after_help = GUEST_STATUS, long_about = "Run a command in a guest: a stock kernel \
-        under QEMU without network, with pagewise as PID 1 and busybox as its userland, or a small Debian \
-        with systemd. The command runs as root in the guest. --out copies what the command leaves in /out \
-        to this machine.")]
+    /// Run a command in a guest: a virtual machine with a stock kernel
+    #[command(after_help = GUEST_STATUS, long_about = "Run a command in a guest: a virtual machine under QEMU \
+        without network, with a stock kernel. The userland of the guest is busybox with pagewise as PID 1, or \
+        a small Debian with systemd. The command runs as root in the guest. With --out, the files that the \
+        command leaves in /out are copied to this machine.")]
     Guest(Box<Guest>),
-    /// List the experiments: built in, and your own
+    /// List the experiments: those built into pagewise, and your own
     #[command(
-        long_about = "List the experiments: those that come with pagewise, and your own, which \
-        are files in ~/.config/pagewise/experiments. One of yours hides a built-in one of the same name."
+        long_about = "List the experiments: those built into pagewise, and your own, which are files in \
+        ~/.config/pagewise/experiments. An experiment of yours replaces a built-in experiment of the same \
+        name."
     )]
     List,
-    /// Describe an experiment: workload, arms, machines, deciding metric, duration
+    /// Describe an experiment: its workload, its arms and machines, the metric that decides the verdict, and its
+    /// duration
     Show(Box<Picked>),
     /// Run an experiment, on this host or in guests with stock kernels
     #[command(long_about = LAB_RUN)]
@@ -735,32 +778,33 @@ pub(crate) enum Lab {
         /// The experiment
         file: PathBuf,
     },
-    /// Compare A with A on this machine, to measure the rate of false alarms and the smallest detectable effect
+    /// Compare identical settings (A with A) on this machine, to measure the rate of false alarms and the smallest
+    /// detectable effect
     Selftest {
-        /// Maximum number of trials
+        /// Maximum number of trials that compare A with A
         #[arg(long, value_name = "N", default_value_t = SELFTEST_TRIALS,
             value_parser = clap::value_parser!(u32).range(1..=i64::from(SELFTEST_TRIALS)))]
         trials: u32,
     },
-    /// Judge the runs of a trial again, from the folder that --evidence wrote
+    /// Compute the verdict of an earlier trial again, from the folder that --evidence wrote
     Replay {
-        /// The folder
+        /// The folder that --evidence of the trial wrote
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
-    /// Compare two trials: whether the second found what the first did
+    /// Check whether a second trial confirms the result of a first one
     Compare {
         /// The folder that --evidence of the first trial wrote
         #[arg(value_name = "DIR")]
         first: PathBuf,
-        /// The folder of the second trial
+        /// The folder that --evidence of the second trial wrote
         #[arg(value_name = "DIR")]
         second: PathBuf,
     },
     /// Exercise the CPU for a fixed amount of work; `lab selftest` runs this
     #[command(hide = true)]
     Exercise,
-    /// Run one of the workloads that experiments compare memory settings with
+    /// Run one of the workloads with which experiments compare memory settings
     #[command(long_about = WORKLOAD, after_help = crate::verbs::workload_keys())]
     Workload(Workload),
     /// List, verify, fetch or remove cached kernels and userlands
@@ -772,14 +816,16 @@ pub(crate) enum Lab {
 }
 
 const LAB_RUN: &str = "Run an experiment, on this host or in guests with stock kernels.\n\n\
-    An experiment is a file: a workload, arms that differ in swap, settings or the workload itself, \
-    machines, and the metric that decides. `pagewise lab list` lists the experiments and `pagewise lab show NAME` \
-    describes one. The arms run in rounds, in random order. The swap and the settings of an arm are applied for \
-    its run only and restored after it, also after Ctrl-C. The first run and the warm-up rounds are discarded. \
-    Each combination of kernel and memory size is judged separately. In emulated guests counts are judged, \
-    never time.\n\n\
-    Running on this host needs root, and the workload runs in a cgroup with the limit that the file names. \
-    Guests do not need root: they have their own swap, settings and files.";
+    An experiment is a file that names a workload, the arms (variants that differ in swap, in settings or in \
+    the workload itself), the machines to run on, and the metric that decides the verdict. `pagewise lab list` \
+    lists the experiments and `pagewise lab show NAME` describes one. In each round, every arm runs once, in \
+    random order. The swap and the settings of an arm apply only during its run and are restored after it, \
+    also after Ctrl-C. The first run and the warm-up rounds are discarded. Each combination of kernel and \
+    memory size gets its own verdict. In emulated guests (without KVM), verdicts are based on counts such as \
+    instructions and page faults, never on time.\n\n\
+    To run an experiment on this host you need root; its workload runs in a cgroup with the memory limit that \
+    the file names. To run an experiment in guests you do not need root, because a guest has its own swap, \
+    settings and files.";
 
 /// Which experiment, and what of it.
 #[derive(Debug, Args)]
@@ -787,33 +833,33 @@ pub(crate) struct Picked {
     /// Name of the experiment, or path of its file
     #[arg(value_name = "NAME|FILE")]
     pub(crate) experiment: String,
-    /// Where to run it [default: as in the file]
+    /// Where to run the experiment [default: as in its file]
     #[arg(long, value_name = "WHERE")]
     pub(crate) runner: Option<Runner>,
-    /// Kernel of guests, such as trixie; may be given several times [default: as in the file]
+    /// Kernel of the guests, such as trixie; may be given several times [default: as in the file of the experiment]
     #[arg(long, value_name = "KERNEL")]
     pub(crate) kernel: Vec<String>,
-    /// Memory of guests, such as 320M; may be given several times [default: as in the file]
+    /// Memory of the guests, such as 320M; may be given several times [default: as in the file of the experiment]
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
     pub(crate) memory: Vec<pagewise_model::Bytes>,
-    /// Run this arm; may be given several times [default: all arms]
+    /// Run only this arm of the experiment; may be given several times [default: all arms]
     #[arg(long, value_name = "NAME")]
     pub(crate) arm: Vec<String>,
-    /// Maximum number of pairs; fewer than six cannot decide anything [default: as in the file]
+    /// Maximum number of pairs of runs; with fewer than six pairs, no difference can be shown [default: as in the
+    /// file of the experiment]
     #[arg(long, value_name = "N", conflicts_with = "preview",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(pagewise_stats::MOST_PAIRS)))]
     pub(crate) pairs: Option<u32>,
-    /// Run some of the arms in three rounds, without verdicts
+    /// Run only a preview: some of the arms, in three rounds, without verdicts
     #[arg(long)]
     pub(crate) preview: bool,
-    /// Change a key of the workload, such as workload.data=300M; may be given several times
+    /// Change a key of the workload in the experiment, such as workload.data=300M; may be given several times
     #[arg(long, value_name = "workload.KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Do not count instructions in guests; time can be judged only if the CPU runs the guest
-    /// itself (KVM)
+    /// Do not count instructions in guests; a verdict on time is then possible only if the guests run with KVM
     #[arg(long)]
     pub(crate) no_count: bool,
-    /// Seed of the random order: the same number gives the same order [default: random]
+    /// Seed of the random order of runs: the same seed gives the same order [default: random]
     #[arg(long, hide_short_help = true)]
     pub(crate) seed: Option<u64>,
 }
@@ -822,14 +868,15 @@ pub(crate) struct Picked {
 pub(crate) struct LabRun {
     #[command(flatten)]
     pub(crate) picked: Picked,
-    /// Create swap on this host even if other swap is in use; pages of other programs may then pass through ours
+    /// Create the swap of an arm on this host even if other swap is in use; pages of other programs may then be
+    /// swapped to it
     #[arg(long)]
     pub(crate) allow_shared_swap: bool,
-    /// Write every run, the verdicts and pages with charts to this folder, which must be empty or new
+    /// Write the results of every run, the verdicts and pages with charts to this folder, which must be empty or new
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,
-    /// Keep the host name, the boot id and complete command lines in that folder; otherwise names are hashed
-    /// and arguments left out, as in a recording
+    /// Write the host name, the boot ID and complete command lines to the folder of --evidence; without this option,
+    /// names are hashed and arguments are left out
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
 }
@@ -843,93 +890,101 @@ pub(crate) enum Runner {
     Guest,
 }
 
-const GUEST_STATUS: &str = "Exit status: that of the command; 128 plus the signal number if a signal ended it (137 also if \
-    memory ran out); 124 after --deadline or --start-deadline; 125 if the kernel panicked or the machine ended \
-    early; 130 stopped by Ctrl-C; 1 if no guest could be started.";
+const GUEST_STATUS: &str = "Exit status: the exit status of the command; 128 plus the signal number if a \
+    signal ended the command (137 also if the guest ran out of memory); 124 if --deadline or --start-deadline \
+    expired; 125 if the kernel of the guest panicked or the guest ended early; 130 stopped by Ctrl-C; 1 if no \
+    guest could be started.";
 
-const WORKLOAD: &str = "Run one of the workloads that experiments compare memory settings with, on this machine as it \
-    is. It is only informative where memory is short: run it in a cgroup with a limit, or in a guest. Its keys \
-    determine what it does, and the same seed repeats it. Its last line of output is its result as JSON.\n\n\
-    swap accesses data in memory and code in a file that together slightly exceed memory, and reports how long \
-    an iteration takes in the steady state. coldpages accesses the pages of its memory, of a library and of a \
-    streamed file with known frequencies, and reports whether the kernel evicts the least used ones. \
-    redis fills a real redis-server and sends requests by redis-benchmark.\n\n\
-    Temporary files are created in TMPDIR or else /var/tmp; they have no names, so nothing is left behind. A \
-    folder in memory (tmpfs) is refused.";
+const WORKLOAD: &str = "Run one of the workloads with which experiments compare memory settings, on this \
+    machine with its current settings. Memory settings affect the result only if memory is short, so run the \
+    workload in a cgroup with a memory limit, or in a guest. The arguments KEY=VALUE determine what the \
+    workload does, and the same seed repeats the same accesses. The last line of the output is the result as \
+    JSON.\n\n\
+    The workload swap accesses data in memory and code in a file that together are slightly larger than \
+    memory, and reports how long an iteration takes in the steady state. The workload coldpages accesses the \
+    pages of its memory, of a library and of a streamed file with known frequencies, and reports whether the \
+    kernel evicts the least used pages. The workload redis fills a real redis-server and sends requests to it \
+    with redis-benchmark.\n\n\
+    Workloads create their temporary files in TMPDIR or, if it is not set, in /var/tmp; these files have no \
+    names, so none is left behind. A folder in tmpfs is refused, because its files are in memory.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Workload {
-    /// The workload
+    /// Which workload to run
     #[arg(value_parser = pagewise_lab::workload::KINDS, required_unless_present = "described")]
     pub(crate) kind: Option<String>,
-    /// Values that differ from the defaults below
+    /// A key of the workload and its value, if it differs from the default listed below
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) settings: Vec<String>,
-    /// The workload as JSON, as experiments start it
+    /// The complete workload as JSON, in the form in which experiments start it
     #[arg(long, value_name = "JSON", conflicts_with_all = ["kind", "settings"])]
     pub(crate) described: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Guest {
-    /// A Debian suite (bookworm, trixie, sid), a version, host, or the path of an image
+    /// The kernel of the guest: a Debian suite (bookworm, trixie, sid), a version, the word host for the kernel of
+    /// this machine, or the path of a kernel image
     #[arg(long, default_value = "trixie")]
     pub(crate) kernel: KernelRequest,
-    /// minimal (busybox and the given files), systemd (a small Debian 13) or systemd/SUITE
+    /// The programs in the guest: minimal (busybox and the files of --file), systemd (a small Debian 13) or
+    /// systemd/SUITE (a small Debian of that suite)
     #[arg(long, default_value = "minimal")]
     pub(crate) userland: Userland,
     /// Memory of the guest, such as 256M or 2G
     #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = crate::size::parse)]
     pub(crate) memory: pagewise_model::Bytes,
-    /// Number of virtual CPUs
+    /// Number of virtual CPUs of the guest
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) cpus: u32,
-    /// Time limit from the start of the command to the end of the guest [default: 2m, or 5m with systemd]
+    /// Time limit from the start of the command until the guest ends [default: 2m, or 5m with systemd]
     #[arg(long, value_name = "TIME", value_parser = parse)]
     pub(crate) deadline: Option<Duration>,
-    /// Time limit until the command starts [default: 2m, or 5m with systemd]
+    /// Time limit from the start of the guest until the command starts [default: 2m, or 5m with systemd]
     #[arg(long, value_name = "TIME", value_parser = parse)]
     pub(crate) start_deadline: Option<Duration>,
     /// Copy a file of this machine into the guest; may be given several times
     #[arg(long, value_name = "FILE[:PATH]")]
     pub(crate) file: Vec<String>,
-    /// Copy what the command leaves in /out to this folder, which must be empty or new
+    /// Copy the files that the command leaves in /out in the guest to this folder, which must be empty or new
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Write the complete kernel log to this new file; with several boots to FILE.1, FILE.2 and so on
+    /// Write the complete kernel log of the guest to this new file; with several boots, one file per boot: FILE.1,
+    /// FILE.2 and so on
     #[arg(long, value_name = "FILE")]
     pub(crate) kernel_log: Option<PathBuf>,
-    /// Also load this kernel module and its dependencies; may be given several times
+    /// Also load this kernel module and its dependencies in the guest; may be given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) module: Vec<String>,
-    /// Add a disk: an image, or an empty disk of this size; may be given several times
+    /// Add a disk to the guest: an image, or an empty disk of this size; may be given several times
     #[arg(long, value_name = "FILE[,ro|,rw]|SIZE", value_parser = crate::disk::parse,
-        long_help = "Add a disk: /dev/vda, then /dev/vdb, at most 24. SIZE, such as 512M, is an empty disk that \
-        exists as long as the guest and takes only as much space as is written to it. FILE is a raw image or a \
-        block device: what the guest writes to it is discarded; with ,ro the guest cannot write; with ,rw its \
-        writes are kept. Give the path of a file that is named like a size as ./512M.")]
+        long_help = "Add a disk to the guest: the first is /dev/vda, the second /dev/vdb, and 24 disks are \
+        possible. SIZE, such as 512M, adds an empty disk that is deleted when the guest ends and takes only as \
+        much space on this machine as the guest writes to it. FILE is a raw image or a block device: by \
+        default, what the guest writes to it is discarded; with ,ro the guest cannot write to it; with ,rw the \
+        writes of the guest are kept. If the name of a file looks like a size, write its path as ./512M.")]
     pub(crate) disk: Vec<Disk>,
-    /// Parameters for the kernel command line
+    /// Parameters for the kernel command line of the guest
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     pub(crate) append: Vec<String>,
-    /// Count instructions; uses one emulated CPU and is slower
-    #[arg(long, conflicts_with_all = ["cpus", "emulate"], long_help = "Count instructions; uses one \
-        emulated CPU and is slower. The count covers the whole guest, including the kernel, while the command \
-        runs; each nanosecond of idle time counts as one instruction. The count does not depend on the load of \
-        this machine. Caches, TLB and DRAM are not modelled: it tells how much is executed, not how long \
-        that takes.")]
+    /// Count the instructions that the guest executes; this needs a single emulated CPU and is slower than KVM
+    #[arg(long, conflicts_with_all = ["cpus", "emulate"], long_help = "Count the instructions that the guest \
+        executes; this needs a single emulated CPU and is slower than KVM. The count covers the whole guest, \
+        including its kernel, while the command runs; each nanosecond of idle time counts as one instruction. \
+        The load of this machine does not affect the number of counted instructions. Caches, TLB and DRAM are \
+        not modelled: the count shows how many instructions the guest executes, not how long they take.")]
     pub(crate) count: bool,
-    /// Number of boots, one after the other [default: 5 with --count, else 1]
+    /// How many times to boot the guest and run the command, one after the other [default: 5 with --count, else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) boots: Option<u32>,
-    /// Do not use KVM even if it works
+    /// Emulate the CPU of the guest even if KVM is available
     #[arg(long)]
     pub(crate) emulate: bool,
-    /// Pass the output of the command through unchanged: for data, or if you trust the command
+    /// Pass the output of the command through unchanged: for binary data, or if you trust the command
     #[arg(
         long,
-        long_help = "Pass the output of the command through unchanged: for data, or if you trust \
-        the command. Without it, control characters, characters that reorder text, and bytes that are not \
+        long_help = "Pass the output of the command through unchanged: for binary data, or if you trust the \
+        command. Without this option, control characters, characters that reorder text, and bytes that are not \
         UTF-8 are printed as visible escapes, so that a guest cannot control your terminal."
     )]
     pub(crate) raw: bool,
@@ -942,22 +997,25 @@ pub(crate) struct Guest {
 pub(crate) enum LabCache {
     /// List the cached kernels and userlands
     List,
-    /// Remove cached items, and files of runs that were killed
+    /// Remove cached kernels and userlands, and temporary files of runs that were killed
     Prune {
-        /// Only these items: trixie is a kernel, systemd/trixie a userland
+        /// Remove only these items (trixie names a kernel, systemd/trixie a userland) [default: all]
         items: Vec<Item>,
     },
-    /// Fetch the packages of cached kernels again and compare every file; exit status 3 if one differs
+    /// Download the packages of the cached kernels again and compare every cached file with them; exit status 3 if a
+    /// file differs
     ///
-    /// The packages are those that the signed lists of the suite name today. The lists are verified with Debian's
-    /// keyring, and the packages with the lists. The cache is not changed.
+    /// The command downloads the packages that the signed package lists of the Debian suite name today. The command
+    /// verifies the package lists with Debian's keyring, and the packages with the checksums in the lists. The
+    /// command does not change the cache.
     Verify {
-        /// Only these items; the disk of a userland is made on this machine and cannot be compared
+        /// Verify only these items [default: all]; disk images of userlands are built on this machine, so there is no
+        /// published file to compare them with
         items: Vec<Item>,
     },
-    /// Fetch the newest kernels or userlands of Debian suites
+    /// Download the newest kernels or userlands of Debian suites
     Fetch {
-        /// The items: trixie is a kernel, systemd/trixie a userland
+        /// The items to download: trixie names a kernel, systemd/trixie a userland
         #[arg(required = true)]
         items: Vec<Item>,
     },

@@ -29,21 +29,33 @@ pub enum Section {
 
 /// Every section in the order of the page, with the word that chooses it and what it is about.
 pub const SECTIONS: [(Section, &str, &str); 15] = [
-    (Section::Findings, "findings", "the verdict, and what is wrong"),
-    (Section::Memory, "memory", "what memory is used for, and what is committed"),
-    (Section::Swap, "swap", "swap tiers in the order in which they fill"),
-    (Section::Contents, "contents", "what compressing the largest processes would gain"),
-    (Section::Movement, "movement", "pages that moved over the interval"),
-    (Section::Pressure, "pressure", "time that programs waited"),
-    (Section::Zones, "zones", "free memory beside the watermarks, and fragmentation"),
-    (Section::Zram, "zram", "devices in compressed RAM"),
+    (Section::Findings, "findings", "the verdict, and the findings about what is wrong"),
+    (
+        Section::Memory,
+        "memory",
+        "what memory is used for, and how much is committed (Committed_AS)",
+    ),
+    (Section::Swap, "swap", "swap areas in the order in which the kernel fills them"),
+    (Section::Contents, "contents", "how much memory compressing the largest processes would save"),
+    (
+        Section::Movement,
+        "movement",
+        "pages that were swapped, read again or scanned during the interval",
+    ),
+    (Section::Pressure, "pressure", "time that programs waited for memory, I/O and CPUs (PSI)"),
+    (Section::Zones, "zones", "free memory of each zone, its watermarks, and fragmentation"),
+    (Section::Zram, "zram", "zram and zmerge devices (compressed RAM)"),
     (Section::Thp, "thp", "huge pages"),
     (Section::Savers, "savers", "zswap, KSM, MGLRU, DAMON and hugetlb pools"),
     (Section::Cgroups, "cgroups", "the largest memory cgroups"),
     (Section::Processes, "processes", "the largest processes"),
     (Section::Settings, "settings", "settings that differ from the kernel's defaults"),
-    (Section::Features, "features", "what this kernel has and lacks"),
-    (Section::Missing, "missing", "what was not understood, and what root would add"),
+    (Section::Features, "features", "features that this kernel has or lacks"),
+    (
+        Section::Missing,
+        "missing",
+        "what pagewise could not read or parse, and what root could read",
+    ),
 ];
 
 /// What tables are sorted by, the most first.
@@ -86,21 +98,29 @@ pub enum Field {
 
 /// Every column, with the word that chooses it and what it says.
 pub const COLUMNS: [(Field, &str, &str); 16] = [
-    (Field::Pid, "pid", "process id"),
-    (Field::User, "user", "owner's name"),
-    (Field::Command, "command", "name; with --args the command line"),
+    (Field::Pid, "pid", "process ID"),
+    (Field::User, "user", "name of the user who owns the process"),
+    (Field::Command, "command", "name of the process; with --args its command line"),
     (Field::Unit, "unit", "container, service or cgroup"),
-    (Field::Virtual, "virtual", "address space asked for"),
-    (Field::Resident, "resident", "in RAM, shared pages counted for each user"),
-    (Field::Pss, "pss", "in RAM, shared pages divided among their users"),
-    (Field::Anon, "anon", "resident anonymous memory"),
-    (Field::File, "file", "resident pages of files"),
-    (Field::Shmem, "shmem", "resident shared memory and tmpfs"),
+    (Field::Virtual, "virtual", "virtual memory size"),
+    (
+        Field::Resident,
+        "resident",
+        "memory in RAM, with shared pages counted in full for each process",
+    ),
+    (
+        Field::Pss,
+        "pss",
+        "memory in RAM, with shared pages divided among the processes that share them",
+    ),
+    (Field::Anon, "anon", "anonymous memory in RAM"),
+    (Field::File, "file", "file pages in RAM"),
+    (Field::Shmem, "shmem", "shared memory and tmpfs pages in RAM"),
     (Field::Swap, "swap", "anonymous memory in swap"),
-    (Field::Growth, "growth", "anonymous memory and swap, per second of the interval"),
+    (Field::Growth, "growth", "growth of anonymous memory in RAM and in swap, per second"),
     (Field::Faults, "faults", "major faults per second"),
-    (Field::Cpu, "cpu", "percent of one CPU over the interval"),
-    (Field::Age, "age", "time since it began"),
+    (Field::Cpu, "cpu", "CPU time during the interval, in percent of one CPU"),
+    (Field::Age, "age", "time since the process started"),
     (Field::Huge, "huge", "anonymous memory in huge pages"),
 ];
 
@@ -113,7 +133,7 @@ pub struct ProcessView {
     pub fields: Vec<Field>,
     /// Names of users, where they are shown and known.
     pub users: BTreeMap<u32, Name>,
-    /// Command lines by process id, where they were asked for.
+    /// Command lines by process ID, where they were asked for.
     pub command_lines: BTreeMap<u32, Name>,
 }
 

@@ -7,8 +7,8 @@ use super::{find_group, limit};
 use crate::facts::{groups, tiers};
 use crate::text::{quoted, writes_and};
 
-const MORE: &str = "half as much again; ";
-const LESS: &str = "three quarters of what it held then; ";
+const MORE: &str = "1.5 times the limit; ";
+const LESS: &str = "three quarters of what the process held when it was killed; ";
 
 /// The best first. Never empty: what keeps a process from being killed can always be looked at.
 pub(crate) fn advise_change(host: &Snapshot, kill: &OomKill) -> Vec<String> {
@@ -19,22 +19,25 @@ pub(crate) fn advise_change(host: &Snapshot, kill: &OomKill) -> Vec<String> {
             commands.extend(raise(host, kill));
         }
         Some(OomConstraint::Cpuset | OomConstraint::Policy) => {
-            commands.push("numastat -m  # which nodes have memory; package numactl".to_owned());
+            commands.push(
+                "numastat -m  # shows the free memory of each node; package numactl".to_owned(),
+            );
         }
         Some(OomConstraint::Host) | None => commands.extend(cap(host, kill)),
     }
     if kill.constraint != Some(OomConstraint::Cgroup) && tiers::swap_is_off(host) {
         commands.push(
-            "pagewise bench  # what zram would hold here; changes nothing that stays".to_owned(),
+            "pagewise bench  # measures how well memory compresses here; makes no permanent change"
+                .to_owned(),
         );
     }
     let alive = kill.victim_group.as_ref().filter(|path| find_group(host, path).is_some());
     commands.push(match alive {
         Some(group) => format!(
-            "pagewise scan --cgroup {}  # what compressing its memory would free",
+            "pagewise scan --cgroup {}  # estimates how much memory compression would free",
             quoted(group.as_str())
         ),
-        None => "pagewise scan  # what compressing memory would free".to_owned(),
+        None => "pagewise scan  # estimates how much memory compression would free".to_owned(),
     });
     commands
 }
@@ -113,14 +116,16 @@ fn may_be_killed(kill: &OomKill) -> Option<String> {
 fn property(unit: &str, name: &str, value: &str, before: &str, note: &str) -> String {
     writes_and(
         format!("sudo systemctl set-property {} {name}={value}", quoted(unit)),
-        &format!("{note}lasts; undo: the same with {name}={before}"),
+        &format!("{note}permanent; undo: the same with {name}={before}"),
     )
 }
 
 fn put(value: &str, path: &str, before: &str, note: &str) -> String {
     writes_and(
         format!("echo {value} | sudo tee {}", quoted(path)),
-        &format!("{note}until the group or the machine ends; undo: the same with {before}"),
+        &format!(
+            "{note}until the cgroup is removed or the machine reboots; undo: the same with {before}"
+        ),
     )
 }
 

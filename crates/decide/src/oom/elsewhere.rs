@@ -23,12 +23,12 @@ pub fn elsewhere(host: &Snapshot) -> Vec<String> {
     if is_missing {
         let kept = match journal {
             Some(_) => "this boot, as far back as journald keeps it",
-            None => "where journald keeps the kernel log of this boot",
+            None => "if journald keeps the kernel log of this boot",
         };
         commands.push(format!("sudo journalctl --dmesg --boot {GREP}  # {kept}"));
     }
     if log.kills.is_empty() && journal == Some(PERSISTENT) {
-        commands.push(format!("sudo journalctl --dmesg --boot=-1 {GREP}  # the boot before"));
+        commands.push(format!("sudo journalctl --dmesg --boot=-1 {GREP}  # the previous boot"));
     }
     commands
 }
@@ -64,7 +64,7 @@ mod tests {
         });
         assert_eq!(wrapped.len(), 1);
         assert!(wrapped[0].starts_with("sudo journalctl --dmesg --boot --grep 'oom-kill:|"));
-        assert!(wrapped[0].ends_with("# where journald keeps the kernel log of this boot"));
+        assert!(wrapped[0].ends_with("# if journald keeps the kernel log of this boot"));
         let lost = commands(|host| {
             set(host, "oom_kill", 3);
             host.kernel_log.journal = word("/run/log/journal", "volatile");

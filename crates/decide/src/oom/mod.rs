@@ -92,31 +92,34 @@ fn cause(kill: &OomKill) -> String {
         }
         Some(OomConstraint::Host) => "because the whole machine ran out of memory".to_owned(),
         Some(OomConstraint::Cpuset) => {
-            "because the memory nodes of its cpuset ran out; other nodes may have had memory"
+            "because the NUMA nodes that its cpuset allows ran out of memory; other nodes may have had free \
+             memory"
                 .to_owned()
         }
         Some(OomConstraint::Policy) => {
-            "because the nodes of its NUMA policy ran out; other nodes may have had memory"
+            "because the NUMA nodes that its memory policy allows ran out of memory; other nodes may have had \
+             free memory"
                 .to_owned()
         }
         Some(OomConstraint::Cgroup) => {
             let group = kill.group.as_ref().map_or("its cgroup".to_owned(), ToString::to_string);
             let limit = limit(kill).map_or_else(String::new, |limit| format!(" ({limit})"));
-            format!("by the limit of {group}{limit}, not because the machine ran out")
+            format!("because {group} reached its memory limit{limit}, not because the machine was out of \
+                     memory")
         }
-        None => "for lack of memory; the kernel printed no report beside it".to_owned(),
+        None => "for lack of memory; the kernel printed no report with the reason".to_owned(),
     }
 }
 
 fn nobody(kill: &OomKill) -> String {
     let place = match &kill.group {
-        Some(group) => format!("{group} was at its limit"),
+        Some(group) => format!("{group} was at its memory limit"),
         None => "the machine was out of memory".to_owned(),
     };
     let limit = limit(kill).map_or_else(String::new, |limit| format!(" ({limit})"));
     let again = match kill.repeats {
         0 => String::new(),
-        repeats => format!(", {} more before it", counted(repeats, "time")),
+        repeats => format!("; this had happened {} before", counted(repeats, "time")),
     };
     format!("{place}{limit} and no process could be killed{again}")
 }
@@ -212,7 +215,7 @@ fn who(kill: &OomKill) -> Option<String> {
     if number > 0 {
         let size: Bytes = rest.iter().map(OomTask::size).sum();
         let size = size.saturating_add(kill.left_out_rss);
-        lines.push(format!("{} smaller: {size}", count(number)));
+        lines.push(format!("{} smaller processes: {size}", count(number)));
     }
     (!lines.is_empty()).then(|| lines.join(" · "))
 }
@@ -232,7 +235,7 @@ fn asked(kill: &OomKill) -> Option<String> {
     let same = kill.victim.as_ref().is_some_and(|victim| victim.name == invoker.name);
     let pages = match u32::try_from(invoker.order).ok().and_then(|order| 1u64.checked_shl(order)) {
         Some(1) | None => "one page".to_owned(),
-        Some(pages) => format!("{} pages side by side", count(pages)),
+        Some(pages) => format!("{} contiguous pages", count(pages)),
     };
     (!same || invoker.order > 0).then(|| format!("{}: {pages}, {}", invoker.name, invoker.gfp_mask))
 }
@@ -255,7 +258,7 @@ fn since_boot(host: &Snapshot, kill: &OomKill) -> Option<String> {
     if let (Some(memory), Some(_)) =
         (kill.group_memory.as_ref().and_then(|it| it.memory), &kill.group)
     {
-        lines.push(format!("the group had reached its limit {}", counted(memory.reached, "time")));
+        lines.push(format!("the cgroup had reached its limit {}", counted(memory.reached, "time")));
     }
     let group = kill.group.as_ref().and_then(|path| find_group(host, path));
     let in_group = group.and_then(|group| group.events.oom_kill.get());

@@ -23,7 +23,7 @@ pub(super) fn why_not(host: &Snapshot, kill: &OomKill) -> String {
         (_, Some(memory)) => machine(host, kill, memory),
         _ => None,
     };
-    why.unwrap_or_else(|| "the kernel did not print what would tell".to_owned())
+    why.unwrap_or_else(|| "the report of the kernel does not contain the reason".to_owned())
 }
 
 fn group(host: &Snapshot, kill: &OomKill, memory: &OomGroup) -> Option<String> {
@@ -47,10 +47,10 @@ fn by_limit(host: &Snapshot, memory: &OomGroup) -> Option<String> {
     if let Some(swap) = memory.swap {
         return match swap.limit {
             Limit::Bytes(limit) if limit.get() == 0 => {
-                Some(format!("the group may not use any: memory.swap.max was 0{room}"))
+                Some(format!("the cgroup was not allowed to swap: memory.swap.max was 0{room}"))
             }
             Limit::Bytes(limit) if is_full(swap.usage, limit) => Some(format!(
-                "the group had used up what it may use: memory.swap.max was {limit}{room}"
+                "the cgroup had used all swap that it was allowed to use: memory.swap.max was {limit}{room}"
             )),
             _ => None,
         };
@@ -59,11 +59,11 @@ fn by_limit(host: &Snapshot, memory: &OomGroup) -> Option<String> {
     let limit = both.limit.bytes().filter(|&limit| is_full(both.usage, limit))?;
     Some(match memory.memory?.limit.bytes() {
         Some(alone) if alone == limit => format!(
-            "the group may not use any: memory and swap together (memory.memsw.limit_in_bytes) were \
-             limited to {limit}, as memory alone{room}"
+            "the cgroup was not allowed to swap: the limit of memory and swap together \
+             (memory.memsw.limit_in_bytes) was {limit}, the same as that of memory alone{room}"
         ),
         _ => format!(
-            "memory and swap together were at the group's limit of {limit} \
+            "memory and swap together were at the cgroup's limit of {limit} \
              (memory.memsw.limit_in_bytes){room}"
         ),
     })
@@ -74,31 +74,33 @@ fn by_limit_above(host: &Snapshot, group: &Cgroup) -> Option<String> {
     let mut around =
         around.filter(|other| other.path == group.path || groups::is_below(group, other));
     let barred = around.find(|other| other.swap_max.get() == Some(Limit::Bytes(Bytes::new(0))))?;
-    Some(format!("{} may not use any: memory.swap.max is 0 now", barred.path))
+    Some(format!("{} is not allowed to swap: memory.swap.max is 0 now", barred.path))
 }
 
 fn by_swappiness(group: &Cgroup) -> Option<String> {
     (group.swappiness.get() == Some(0)).then(|| {
-        "memory.swappiness of the group is 0 now: anonymous memory of the group is not swapped at its limit".to_owned()
+        "memory.swappiness of the cgroup is 0 now, so its anonymous memory is not swapped when it reaches its \
+         limit".to_owned()
     })
 }
 
 fn machine(host: &Snapshot, kill: &OomKill, memory: &OomHost) -> Option<String> {
     let (total, free) = memory.swap_total.zip(memory.swap_free)?;
     if total.get() == 0 {
-        return Some("the machine had none".to_owned());
+        return Some("the machine had no swap".to_owned());
     }
     let used = total.saturating_sub(free);
     if is_full(used, total) {
         let poorly = poorly_compressed(host, memory, used).unwrap_or_default();
         return Some(format!(
-            "it was full: {used} of {total} were in use{poorly}{}",
+            "swap was full: {used} of {total} were in use{poorly}{}",
             compressed(host)
         ));
     }
     let order = kill.invoker.as_ref().map_or(0, |invoker| invoker.order);
     let contiguous = (order > 0).then(|| {
-        format!("{free} of {total} were free; pages side by side were asked for, which swapping does not make")
+        format!("{free} of {total} of swap were free, but the allocation needed contiguous pages, which \
+                 swapping does not create")
     });
     contiguous
         .or_else(|| locked(memory.unevictable, memory.anon, memory.shmem))
@@ -107,14 +109,15 @@ fn machine(host: &Snapshot, kill: &OomKill, memory: &OomHost) -> Option<String> 
             let zero = swappiness::read_swappiness(host).filter(|swappiness| swappiness.value == 0);
             zero.map(|_| {
                 format!(
-                    "{free} of {total} were free, but vm.swappiness is 0 now: anonymous memory is \
-                     swapped only when nearly no page cache is left"
+                    "{free} of {total} of swap were free, but vm.swappiness is 0 now: the kernel swaps \
+                     anonymous memory only when nearly no page cache is left"
                 )
             })
         })
         .or_else(|| {
             Some(format!(
-                "{free} of {total} were free; the report does not say why they were not used"
+                "{free} of {total} of swap were free; the report of the kernel does not show why they were not \
+                 used"
             ))
         })
 }
@@ -125,8 +128,8 @@ fn poorly_compressed(host: &Snapshot, memory: &OomHost, used: Bytes) -> Option<S
     let in_ram = !host.tiers.is_empty() && host.tiers.iter().all(|tier| tier.kind.is_ram());
     let other = memory.other().filter(|other| in_ram && other.get() / 8 >= used.get() / 10)?;
     Some(format!(
-        "; all of it is compressed RAM, and {other} that no other number accounts for hold its pool: \
-         the pages hardly compressed, if at all"
+        "; all swap is in compressed RAM, and {other} of memory that no other counter explains hold its pool: \
+         the swapped pages compressed poorly or not at all"
     ))
 }
 
@@ -135,11 +138,11 @@ fn locked(unevictable: Option<Bytes>, anon: Option<Bytes>, shmem: Option<Bytes>)
     let swappable = anon?.saturating_add(shmem.unwrap_or_default());
     let locked =
         unevictable.filter(|locked| locked.get() > 0 && locked.get() >= swappable.get() / 2)?;
-    Some(format!("{locked} were locked in memory (mlock) and cannot be swapped"))
+    Some(format!("{locked} were locked in memory (mlock) and could not be swapped"))
 }
 
 fn none_now(host: &Snapshot) -> Option<String> {
-    tiers::swap_is_off(host).then(|| "the machine has none now".to_owned())
+    tiers::swap_is_off(host).then(|| "the machine has no swap now".to_owned())
 }
 
 fn room_now(host: &Snapshot) -> Option<Bytes> {
@@ -164,7 +167,7 @@ fn refusing(host: &Snapshot) -> Option<String> {
         let near = used.percent_of(limit)?.get() >= NEAR_LIMIT_PERCENT;
         near.then(|| {
             format!(
-                "{} takes no more now: its pool has {used} of a mem_limit of {limit}",
+                "{} accepts no more pages now: it uses {used} of RAM, and its mem_limit is {limit}",
                 device.name()
             )
         })
@@ -196,8 +199,12 @@ fn compressed(host: &Snapshot) -> String {
 fn taken(memory: &OomGroup) -> Option<String> {
     let swapped = memory.swap.map(|swap| swap.usage).or(memory.swapped)?;
     Some(match swapped.get() {
-        0 => "nothing of the group was swapped; the report does not say why".to_owned(),
-        _ => format!("{swapped} of the group were in swap; the rest was asked for again too fast"),
+        0 => "no page of the cgroup was swapped out; the report of the kernel does not show why"
+            .to_owned(),
+        _ => format!(
+            "{swapped} of the cgroup's memory were in swap; the cgroup used the rest too often or \
+                      grew too fast for more to be swapped out"
+        ),
     })
 }
 

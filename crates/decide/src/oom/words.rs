@@ -19,7 +19,7 @@ pub(crate) fn ago(seconds: f64) -> String {
 }
 
 pub(super) fn or_unknown(when: Option<String>) -> String {
-    when.unwrap_or_else(|| "At a time that is not known".to_owned())
+    when.unwrap_or_else(|| "At an unknown time".to_owned())
 }
 
 /// `anon 3.0 MiB` for each size that is known.

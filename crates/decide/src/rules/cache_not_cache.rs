@@ -11,7 +11,8 @@ use crate::text::quoted;
 
 pub(super) const RULE: Rule = Rule {
     id: "cache-not-cache",
-    doc: "A good part of buff/cache is shared memory and tmpfs, which can only be swapped.",
+    doc: "A large part of buff/cache is shared memory and files in tmpfs, which the kernel cannot drop but \
+          only swap.",
     diagnose,
 };
 
@@ -47,12 +48,12 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: if stuck && is_low { Severity::Warning } else { Severity::Info },
-        title: format!("{shmem} of the {cache} that looks like cache cannot be dropped"),
+        title: format!("{shmem} of the {cache} in buff/cache cannot be dropped"),
         what: describe(host, shmem, cache, stuck) + &named(&held),
         why:
-            "Shared memory and files in tmpfs live in the page cache and have no disk behind them. \
-              The kernel can only swap them, so of free's buff/cache they are the part that does \
-              not make room; available leaves them out."
+            "Shared memory and files in tmpfs are in the page cache, but no disk has a copy of them. The \
+              kernel can only swap shared memory, so this part of buff/cache (in the output of free) cannot be \
+              dropped when memory is needed; the column available does not count it."
                 .to_owned(),
         evidence: EvidenceList::new()
             .named("Shmem", &memory.shmem)
@@ -81,7 +82,7 @@ fn named(held: &ShmemHolder<'_>) -> String {
     let all: Vec<String> = mounts.chain(holders).collect();
     // names of mounts may hold full stops
     let all = all.join(", ").replace(". ", ".");
-    if all.is_empty() { all } else { format!(" Of that {all}.") }
+    if all.is_empty() { all } else { format!(" Of the shared memory, {all}.") }
 }
 
 fn proof(held: &ShmemHolder<'_>) -> Vec<Evidence> {
@@ -101,7 +102,9 @@ fn next(host: &Snapshot, held: &ShmemHolder<'_>) -> Vec<String> {
     let files = &host.memory_files;
     let all_searched = files.processes_searched > 0 && files.processes_denied == 0;
     let search = (!all_searched).then(|| {
-        "sudo find /proc/[0-9]*/fd -lname '*(deleted)' -printf '%p %l\\n'  # deleted, still open".to_owned()
+        "sudo find /proc/[0-9]*/fd -lname '*(deleted)' -printf '%p %l\\n\
+         '  # deleted files that are still open"
+            .to_owned()
     });
     fullest.into_iter().chain(general).chain(search).collect()
 }
@@ -109,10 +112,12 @@ fn next(host: &Snapshot, held: &ShmemHolder<'_>) -> Vec<String> {
 fn describe(host: &Snapshot, shmem: Bytes, cache: Bytes, stuck: bool) -> String {
     let room = host.memory.free.get().zip(host.memory.available.get());
     let room = room.map_or_else(String::new, |(free, available)| {
-        format!("; {free} are free and {available} available")
+        format!("; {free} of memory are free and {available} are available")
     });
     let swap = if stuck { ", and swap is off" } else { "" };
-    format!("buff/cache is {cache}, {shmem} of it shmem{swap}{room}.")
+    format!(
+        "buff/cache is {cache}, of which {shmem} are shared memory and tmpfs (Shmem){swap}{room}."
+    )
 }
 
 #[cfg(test)]
@@ -133,10 +138,11 @@ pub(super) mod tests {
     #[test]
     fn much_of_buff_cache_is_shmem() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "3.0 GiB of the 5.4 GiB that looks like cache cannot be dropped");
+        assert_eq!(finding.title, "3.0 GiB of the 5.4 GiB in buff/cache cannot be dropped");
         assert_eq!(
             finding.what,
-            "buff/cache is 5.4 GiB, 3.0 GiB of it shmem; 4.0 GiB are free and 9.0 GiB available."
+            "buff/cache is 5.4 GiB, of which 3.0 GiB are shared memory and tmpfs (Shmem); 4.0 GiB \
+             of memory are free and 9.0 GiB are available."
         );
         assert_eq!(finding.severity, Severity::Info);
     }
@@ -161,8 +167,8 @@ pub(super) mod tests {
         let finding = only(&RULE, &interval);
         assert!(
             finding.what.ends_with(
-                "available. Of that /dev/shm holds 2.0 GiB, Xwayland (pid 812) holds 600.0 MiB in files \
-                 without a path."
+                "available. Of the shared memory, /dev/shm holds 2.0 GiB, Xwayland (pid 812) holds \
+                 600.0 MiB in files without a path."
             ),
             "{}",
             finding.what

@@ -10,7 +10,8 @@ use crate::text::writes_and;
 
 pub(super) const RULE: Rule = Rule {
     id: "commit-limit",
-    doc: "With vm.overcommit_memory 2, committed memory is near the limit, whatever is free.",
+    doc: "vm.overcommit_memory is 2 and committed memory is near the commit limit, at which allocations fail \
+          even if memory is free.",
     diagnose,
 };
 
@@ -21,18 +22,21 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 
 fn finding(host: &Snapshot, near: &NearLimit<'_>) -> Finding {
     let available = host.memory.available.get();
-    let available = available.map_or_else(String::new, |it| format!(", while {it} are available"));
+    let available =
+        available.map_or_else(String::new, |it| format!(", although {it} of memory are available"));
     Finding {
         id: RULE.id,
         severity: if near.level >= Level::Short { Severity::Critical } else { Severity::Warning },
-        title: format!("{:.0} % of the commit limit is allocated", near.share.get().floor()),
+        title: format!("committed memory has reached {:.0} % of the commit limit", near.share.get().floor()),
         what: format!(
-            "Programs have {} allocated that strict accounting (vm.overcommit_memory = 2) allows{available}.",
+            "Programs have committed {}, the limit of strict accounting (vm.overcommit_memory = 2); at this \
+             limit allocations fail{available}.",
             near.committed.part_of(near.limit)
         ),
-        why: "In this mode the kernel counts what programs asked for, not what they use, and refuses \
-              every mapping over the limit: malloc and fork fail. The limit is swap plus a share of \
-              RAM (vm.overcommit_ratio) or a fixed size (vm.overcommit_kbytes)."
+        why: "With vm.overcommit_memory = 2, the kernel counts the memory that programs have requested, not \
+              what they use, and refuses every request beyond the limit: malloc and fork fail. The commit \
+              limit is swap plus a share of RAM (vm.overcommit_ratio) or plus a fixed size \
+              (vm.overcommit_kbytes)."
             .to_owned(),
         evidence: EvidenceList::new()
             .named("Committed_AS", &host.memory.committed)
@@ -44,7 +48,7 @@ fn finding(host: &Snapshot, near: &NearLimit<'_>) -> Finding {
             "grep -E 'Commit|MemAvailable|SwapTotal' /proc/meminfo".to_owned(),
             writes_and(
                 "sudo sysctl vm.overcommit_memory=0",
-                "until the next boot; back with sudo sysctl vm.overcommit_memory=2",
+                "until the next boot; undo with sudo sysctl vm.overcommit_memory=2",
             ),
         ],
     }
@@ -71,8 +75,12 @@ pub(super) mod tests {
     fn near_the_limit_with_memory_available() {
         let finding = only(&RULE, &firing());
         assert_eq!(finding.severity, Severity::Critical);
-        assert_eq!(finding.title, "97 % of the commit limit is allocated");
-        assert!(finding.what.contains("while 9.0 GiB are available"), "{}", finding.what);
+        assert_eq!(finding.title, "committed memory has reached 97 % of the commit limit");
+        assert!(
+            finding.what.contains("although 9.0 GiB of memory are available"),
+            "{}",
+            finding.what
+        );
     }
 
     #[test]

@@ -13,7 +13,8 @@ use crate::text::counted;
 
 pub(super) const RULE: Rule = Rule {
     id: "deleted-files",
-    doc: "A process keeps deleted files of a tmpfs open, whose memory is free only when it closes them.",
+    doc: "A process keeps deleted files of a tmpfs open, and their memory is freed only when the process \
+          closes them.",
     diagnose,
 };
 
@@ -41,9 +42,9 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         severity: if is_low { Severity::Warning } else { Severity::Info },
         title: format!("{} keeps {} of deleted files open", holder.name(), holder.bytes),
         what: describe(&holder, share.get()),
-        why: "A deleted file in a tmpfs keeps its memory until the last process closes it, and that \
-              memory can only be swapped. No path leads to it any more, so df counts it, and ls and du \
-              do not."
+        why: "A deleted file in a tmpfs keeps its memory until the last process closes it, and the kernel \
+              cannot drop this memory but only swap it. A deleted file has no path any more, so df counts it, \
+              but ls and du do not show it."
             .to_owned(),
         evidence: holder
             .files
@@ -55,7 +56,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
             .done(),
         next: vec![
             format!("sudo ls -l /proc/{pid}/fd | grep deleted"),
-            format!("systemctl status {pid}  # its unit: restarting that closes them"),
+            format!("systemctl status {pid}  # names its unit; restarting the unit closes the files"),
         ],
     })
 }
@@ -65,7 +66,7 @@ fn describe(holder: &Holder<'_>, percent: f64) -> String {
     let others = holder.files.iter().map(|file| file.others).max().unwrap_or_default();
     let others = match others {
         0 => String::new(),
-        others => format!(", which {} open, too", has(others)),
+        others => format!("; {} them open, too", has(others)),
     };
     let take = if holder.files.len() == 1 { "takes" } else { "take" };
     format!("{files} in tmpfs {take} {} ({percent:.1} % of RAM){others}.", holder.bytes)
@@ -112,7 +113,8 @@ pub(super) mod tests {
         assert_eq!(finding.title, "rsyslogd (pid 812) keeps 1000.0 MiB of deleted files open");
         assert_eq!(
             finding.what,
-            "2 deleted files in tmpfs take 1000.0 MiB (6.1 % of RAM), which 2 other processes have open, too."
+            "2 deleted files in tmpfs take 1000.0 MiB (6.1 % of RAM); 2 other processes have them \
+             open, too."
         );
         assert_eq!(finding.severity, Severity::Info);
         let proof = proof_of(&finding);

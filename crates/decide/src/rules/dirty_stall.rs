@@ -13,7 +13,8 @@ use crate::text::writes_and;
 
 pub(super) const RULE: Rule = Rule {
     id: "dirty-stall",
-    doc: "Much written data waits for the disk while tasks stall on it: the dirty limits are large for this disk.",
+    doc: "Much dirty data waits to be written to disk while tasks wait for I/O: the dirty limits are too large \
+          for this disk.",
     diagnose,
 };
 
@@ -38,23 +39,23 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Warning,
-        title: format!("{waiting} of written data wait for the disk, and tasks wait too"),
+        title: format!("{waiting} of dirty data wait for the disk, and tasks wait for I/O"),
         what: format!(
-            "{waiting} are dirty or being written, up to about {} would be allowed ({}), and \
-             somebody waited for I/O {} of the last minute.",
+            "{waiting} of data are dirty or under writeback, the limit is about {} ({}), and tasks waited for \
+             I/O {} of the last minute.",
             limit.bytes,
             limit.name,
             stall.of_time()
         ),
-        why: "Programs write into memory at its speed and the disk follows at its own, so a large \
-              limit lets minutes of work queue up. Whoever calls fsync then, or needs to read, waits \
-              behind the queue; a smaller limit makes the writer wait instead."
+        why: "Programs write into the page cache faster than the disk can store the data, so with a large \
+              limit, minutes of disk writes queue up. A task that calls fsync or reads from the disk waits \
+              behind these queued writes; with a smaller limit, only the program that writes has to wait."
             .to_owned(),
         evidence: proof(host, &limit),
         next: vec![
             writes_and(
                 "sudo sysctl vm.dirty_background_bytes=67108864 vm.dirty_bytes=268435456",
-                &format!("until the next boot; back with sudo sysctl {}", back(host)),
+                &format!("until the next boot; undo with sudo sysctl {}", back(host)),
             ),
             "grep -E 'Dirty|Writeback' /proc/meminfo; cat /proc/pressure/io".to_owned(),
         ],
@@ -135,9 +136,12 @@ pub(super) mod tests {
     #[test]
     fn much_waits_while_tasks_stall() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "1.6 GiB of written data wait for the disk, and tasks wait too");
-        assert!(finding.what.contains("about 1.8 GiB would be allowed (vm.dirty_ratio 20)"));
-        let back = "back with sudo sysctl vm.dirty_background_ratio=10 vm.dirty_ratio=20";
+        assert_eq!(
+            finding.title,
+            "1.6 GiB of dirty data wait for the disk, and tasks wait for I/O"
+        );
+        assert!(finding.what.contains("the limit is about 1.8 GiB (vm.dirty_ratio 20)"));
+        let back = "undo with sudo sysctl vm.dirty_background_ratio=10 vm.dirty_ratio=20";
         assert!(finding.next[0].ends_with(back), "{}", finding.next[0]);
     }
 
@@ -146,7 +150,7 @@ pub(super) mod tests {
         let mut interval = firing();
         knob(&mut interval.end, "vm.dirty_bytes", "4294967296");
         let finding = only(&RULE, &interval);
-        assert!(finding.what.contains("about 4.0 GiB would be allowed (vm.dirty_bytes)"));
+        assert!(finding.what.contains("the limit is about 4.0 GiB (vm.dirty_bytes)"));
         assert!(finding.next[0].ends_with("vm.dirty_bytes=4294967296"), "{}", finding.next[0]);
     }
 

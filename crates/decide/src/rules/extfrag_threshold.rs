@@ -14,7 +14,8 @@ use crate::text::writes_and;
 
 pub(super) const RULE: Rule = Rule {
     id: "extfrag-threshold",
-    doc: "vm.extfrag_threshold was changed: compaction for huge pages starts too rarely or too often.",
+    doc: "vm.extfrag_threshold is not its default, so the kernel compacts memory for huge pages too rarely or \
+          too often.",
     diagnose,
 };
 
@@ -34,10 +35,11 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         id: RULE.id,
         severity: Severity::Info,
         title: format!("vm.extfrag_threshold is {value}: {effect}"),
-        what: format!("vm.extfrag_threshold is {value}, and the kernel begins with {USUAL}."),
-        why: "When no free block is large enough, the kernel compacts if memory is fragmented by more \
-              than this many thousandths, and reclaims otherwise. Reclaim frees pages at random and \
-              rarely makes a large block; compaction costs CPU time and moves allocated pages together."
+        what: format!("vm.extfrag_threshold is {value}, and its default is {USUAL}."),
+        why: "When no free block is large enough for an allocation, the kernel compacts memory if the \
+              fragmentation index (in thousandths) is above this threshold, and reclaims pages otherwise. \
+              Reclaim frees scattered pages and rarely creates a large block; compaction costs CPU time but \
+              moves allocated pages together."
             .to_owned(),
         evidence: EvidenceList::new()
             .value(set.live)
@@ -46,7 +48,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         next: vec![
             writes_and(
                 format!("sudo sysctl {KNOB}={USUAL}"),
-                &format!("until the next boot; back with sudo sysctl {KNOB}={value}"),
+                &format!("until the next boot; undo with sudo sysctl {KNOB}={value}"),
             ),
             format!("grep -rs {KNOB} /etc/sysctl.conf /etc/sysctl.d /run/sysctl.d /usr/lib/sysctl.d"),
         ],
@@ -55,9 +57,9 @@ fn finding(host: &Snapshot) -> Option<Finding> {
 
 fn effect(value: u64) -> &'static str {
     match value {
-        NEVER.. => "the kernel never compacts on its own",
-        more if more > USUAL => "the kernel reclaims where it would compact",
-        _ => "the kernel compacts where it would reclaim",
+        NEVER.. => "allocations never start compaction",
+        more if more > USUAL => "the kernel compacts less and reclaims more",
+        _ => "the kernel compacts more and reclaims less",
     }
 }
 
@@ -79,10 +81,10 @@ pub(super) mod tests {
         let title = |value| only(&RULE, &set(value)).title;
         assert_eq!(
             title("1000"),
-            "vm.extfrag_threshold is 1000: the kernel never compacts on its own"
+            "vm.extfrag_threshold is 1000: allocations never start compaction"
         );
-        assert!(title("750").ends_with("the kernel reclaims where it would compact"));
-        assert!(title("100").ends_with("the kernel compacts where it would reclaim"));
+        assert!(title("750").ends_with("the kernel compacts less and reclaims more"));
+        assert!(title("100").ends_with("the kernel compacts more and reclaims less"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::text::{count, trigger, writes};
 
 pub(super) const RULE: Rule = Rule {
     id: "fragmentation",
-    doc: "Tasks stall in compaction while most free memory lies in pieces too small for a huge page.",
+    doc: "Tasks stall in compaction while most free memory is in blocks too small for a huge page.",
     diagnose,
 };
 
@@ -34,27 +34,27 @@ fn finding(interval: &Interval) -> Option<Finding> {
         return None;
     }
     let failed = interval.vmstat("compact_fail");
-    let in_vain = failed
-        .as_ref()
-        .map_or_else(String::new, |failed| format!(", {} of them in vain", count(failed.delta)));
+    let in_vain = failed.as_ref().map_or_else(String::new, |failed| {
+        format!(", {} of them without success", count(failed.delta))
+    });
     let percent = unusable * 100.0;
     Some(Finding {
         id: RULE.id,
         severity: Severity::Warning,
         title: format!(
-            "tasks wait for compaction: {percent:.0} % of free memory is in small pieces"
+            "tasks wait for compaction: {percent:.0} % of free memory is in small blocks"
         ),
         what: format!(
-            "{} allocations stopped to compact memory in {:.1} s{in_vain}; in zone {} of node {} \
-             {percent:.0} % of free memory is useless for a huge page (order {order}).",
+            "{} allocations had to wait for compaction in {:.1} s{in_vain}; in zone {} of node {}, \
+             {percent:.0} % of the free memory is in blocks too small for a huge page (order {order}).",
             count(stalls.delta),
             stalls.seconds,
             zone.zone,
             zone.node
         ),
-        why: "A large allocation needs pages that lie side by side, however much memory is free. \
-              If none are free, the allocating task first moves other pages out of the way, and \
-              whoever called it waits."
+        why: "An allocation of several pages needs contiguous pages, however much memory is free in total. If \
+              no free block is large enough, the allocating task first has to move other pages out of the way \
+              (compaction), and waits meanwhile."
             .to_owned(),
         evidence: EvidenceList::new()
             .change("compact_stall", &stalls)
@@ -106,10 +106,10 @@ pub(super) mod tests {
     #[test]
     fn stalls_while_free_memory_is_in_pieces() {
         let finding = only(&RULE, &firing());
-        let title = "tasks wait for compaction: 100 % of free memory is in small pieces";
+        let title = "tasks wait for compaction: 100 % of free memory is in small blocks";
         assert_eq!(finding.title, title);
         assert!(finding.what.starts_with(
-            "50 allocations stopped to compact memory in 10.0 s, 30 of them in vain; in zone Normal"
+            "50 allocations had to wait for compaction in 10.0 s, 30 of them without success; in zone Normal"
         ));
         assert!(
             proof_of(&finding).contains("/proc/buddyinfo:3 = free blocks by order: 90000 40000")

@@ -11,7 +11,8 @@ use crate::proof::EvidenceList;
 
 pub(super) const RULE: Rule = Rule {
     id: "generator-parameters",
-    doc: "zram-generator's configuration gives parameters to a second algorithm, which are lost.",
+    doc: "The configuration of zram-generator sets parameters of a second algorithm, which zram-generator does \
+          not apply.",
     diagnose,
 };
 
@@ -27,15 +28,15 @@ fn finding(line: &GeneratorLine) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
-        title: format!("zram-generator does not set the parameters of {}", crate::text::short(name)),
+        title: format!("zram-generator does not apply the parameters of {}", crate::text::short(name)),
         what: format!(
-            "For {device} {} asks for {lost}, and zram-generator up to 1.2.1 sets the parameters of \
-             the first algorithm only.",
+            "For {device}, {} requests {lost}, but zram-generator up to 1.2.1 applies the parameters of the \
+             first algorithm only.",
             line.algorithms.source
         ),
-        why: "It writes those of the others to the file recompress while the device has no size yet, \
-              and the kernel refuses that. The algorithm is then used with its default level and \
-              without a dictionary."
+        why: "zram-generator writes the parameters of the other algorithms to the file recompress of the \
+              device before the device has a size, and the kernel refuses that. As a result, the kernel uses \
+              the other algorithms of the device with their default levels and without a dictionary."
             .to_owned(),
         evidence: EvidenceList::new().named("compression-algorithm", &line.algorithms).done(),
         next: vec![
@@ -87,8 +88,8 @@ pub(super) mod tests {
     #[test]
     fn parameters_of_a_second_algorithm_are_lost() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "zram-generator does not set the parameters of zstd");
-        assert!(finding.what.contains("asks for zstd(level=9, dict=/etc/dict), and"));
+        assert_eq!(finding.title, "zram-generator does not apply the parameters of zstd");
+        assert!(finding.what.contains("requests zstd(level=9, dict=/etc/dict), but"));
     }
 
     #[test]

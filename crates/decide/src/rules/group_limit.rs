@@ -11,7 +11,8 @@ use crate::verdict::{self, GroupTrouble, Trouble};
 
 pub(super) const RULE: Rule = Rule {
     id: "group-limit",
-    doc: "A cgroup waits, is killed or is nearly full at its own limit, whatever the host has free.",
+    doc: "A cgroup waits for memory, is nearly full or has a process killed because of its own limit, whatever \
+          the host has free.",
     diagnose,
 };
 
@@ -37,12 +38,12 @@ fn finding(host: &Snapshot, group: &GroupTrouble<'_>) -> Option<Finding> {
             Severity::Warning
         },
         title: match worst {
-            Trouble::Kills(_) => format!("{path} was killed at its limit of {limit}"),
+            Trouble::Kills(_) => format!("a process in {path} was killed at its limit of {limit}"),
             Trouble::Waits { .. } => format!("{path} waits for memory at its limit of {limit}"),
             Trouble::Rereads { .. } => format!("{path} thrashes at its limit of {limit}"),
             Trouble::Full { held, .. } => {
                 let percent = held.percent_of(limit).map_or(0.0, pagewise_model::Percent::get);
-                format!("{percent:.0} % of the limit of {path} cannot be reclaimed")
+                format!("unreclaimable memory fills {percent:.0} % of the limit of {path}")
             }
             Trouble::Fills { .. } => return None,
         },
@@ -77,17 +78,19 @@ fn describe(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> String {
 fn why(worst: &Trouble) -> String {
     match worst {
         Trouble::Kills(_) => {
-            "A group at its limit has to give up a page for each new one, and is killed when none of \
-             its pages can be given up. The host does not lend it any, however much is free."
+            "A cgroup at its limit has to free a page for each new one, and if none of its pages can be freed, \
+             the kernel kills a process in the cgroup. Free memory of the host does not help a cgroup at its \
+             limit, because the limit applies to the cgroup alone."
         }
         Trouble::Waits { .. } | Trouble::Rereads { .. } => {
-            "A group at its limit has to give up a page for each new one, however much the host has \
-             free, and its tasks wait for that. Either the limit is too small for what they work on, \
-             or they work on more than they should."
+            "A cgroup at its limit has to free a page for each new one, even if the host has free memory, and \
+             its tasks wait meanwhile. Either the limit of the cgroup is too small for the working set of its \
+             tasks, or this working set is larger than it should be."
         }
         Trouble::Full { .. } | Trouble::Fills { .. } => {
-            "Anonymous memory, shmem and kernel memory cannot be dropped, only swapped. When they fill \
-             the limit nothing is left for page cache, and the next allocation has the group killed."
+            "Anonymous memory and shmem cannot be dropped but only swapped, and most kernel memory can be \
+             neither dropped nor swapped. When such memory fills the limit of a cgroup, no memory is left for \
+             page cache, and at the next allocation the kernel kills a process in the cgroup."
         }
     }
     .to_owned()
@@ -137,11 +140,11 @@ fn raise(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> Option<Stri
     Some(match groups::system_unit(limited) {
         Some(unit) => writes_and(
             format!("sudo systemctl set-property {} {property}={mebibytes}M", quoted(unit)),
-            &format!("lasts; back with {property}={}", limit.get()),
+            &format!("permanent; undo with {property}={}", limit.get()),
         ),
         None => writes_and(
             format!("echo {mebibytes}M | sudo tee {}", quoted(file)),
-            &format!("until the group is made anew; back with {}", limit.get()),
+            &format!("until the cgroup is created again; undo with {}", limit.get()),
         ),
     })
 }
@@ -200,8 +203,8 @@ pub(super) mod tests {
         assert!(finding.what.contains(reached), "{}", finding.what);
         assert_eq!(
             finding.next.first().unwrap(),
-            "sudo systemctl set-property db.service MemoryMax=1237M  # writes; lasts; back with \
-             MemoryMax=1073741824"
+            "sudo systemctl set-property db.service MemoryMax=1237M  # writes; permanent; undo \
+             with MemoryMax=1073741824"
         );
         assert!(proof_of(&finding).contains("memory.events:3 = reached max +4998"));
     }
@@ -279,7 +282,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing_full());
         assert_eq!(
             finding.title,
-            "92 % of the limit of /system.slice/db.service cannot be reclaimed"
+            "unreclaimable memory fills 92 % of the limit of /system.slice/db.service"
         );
         assert_eq!(finding.severity, Severity::Warning);
         let swapping = with(|host| {

@@ -8,7 +8,8 @@ use crate::proof::EvidenceList;
 
 pub(super) const RULE: Rule = Rule {
     id: "hibernation-zram",
-    doc: "A disk to resume from is set, but all swap is compressed RAM, which cannot hold the image.",
+    doc: "Hibernation is set up (a device to resume from is set), but all swap is in compressed RAM, which \
+          cannot hold the image.",
     diagnose,
 };
 
@@ -29,19 +30,19 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
-        title: "hibernation is set up, and all swap is in compressed RAM".to_owned(),
+        title: "hibernation is set up, but all swap is in compressed RAM".to_owned(),
         what: format!(
-            "The kernel would resume from device {device}, and {} is the only kind of swap that is on.",
+            "The kernel would resume from device {device}, but all swap in use is in compressed RAM ({}).",
             first.path
         ),
-        why: "Hibernation writes all of memory to a swap area on a disk, and RAM is off meanwhile. \
-              Without such an area it fails when it is asked for, at the latest when the battery is \
-              low."
+        why: "Hibernation writes the memory in use to a swap area on a disk, because RAM loses its contents \
+              while the machine is off. Without a swap area on a disk, hibernation fails, for example when the \
+              battery runs low."
             .to_owned(),
         evidence: EvidenceList::new().value(resume).named("size", &first.size).done(),
         next: vec![
             "cat /sys/power/resume /proc/swaps; lsblk -o NAME,MAJ:MIN,FSTYPE".to_owned(),
-            "cat /sys/power/state  # without the word disk this kernel cannot hibernate".to_owned(),
+            "cat /sys/power/state  # if the word disk is missing, this kernel cannot hibernate".to_owned(),
         ],
     })
 }
@@ -64,9 +65,10 @@ pub(super) mod tests {
     #[test]
     fn zram_alone_cannot_hold_the_image() {
         let finding = crate::testing::only(&RULE, &firing());
-        assert!(
-            finding.what.starts_with("The kernel would resume from device 259:3, and /dev/zram0")
-        );
+        assert!(finding.what.starts_with(
+            "The kernel would resume from device 259:3, but all swap in use is in \
+                                      compressed RAM (/dev/zram0)"
+        ));
         assert_eq!(finding.severity, Severity::Info);
     }
 

@@ -9,7 +9,7 @@ use crate::text::{counted, put};
 
 pub(super) const RULE: Rule = Rule {
     id: "hugetlb-unused",
-    doc: "A hugetlb pool holds pages that nobody uses and nobody else may use.",
+    doc: "A hugetlb pool holds huge pages that no program uses, and nothing else can use their memory.",
     diagnose,
 };
 
@@ -35,15 +35,15 @@ fn finding(host: &Snapshot, pool: &HugePool) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: if percent >= HURTS_PERCENT { Severity::Warning } else { Severity::Info },
-        title: format!("{bytes} are set aside as {} huge pages and unused", pool.page_bytes),
+        title: format!("{bytes} in the pool of {} huge pages are unused", pool.page_bytes),
         what: format!(
-            "{unused} of {} of {} are free and not reserved, {percent:.0} % of RAM.",
+            "{unused} of {} of {} are free and not reserved; they take {percent:.0} % of RAM.",
             counted(total, "huge page"),
             pool.page_bytes
         ),
-        why: "A hugetlb pool is taken out of ordinary memory when it is set up: it is no cache, it \
-              is not swapped, and it is not in available. Unless a program that asks for it by name \
-              is still to start, it is memory that this machine does not have."
+        why: "The memory of a hugetlb pool is taken from ordinary memory when the pool is set up: the kernel \
+              neither drops nor swaps it and does not count it as available. Unused hugetlb pages are wasted \
+              memory, unless a program that uses hugetlb pages has not started yet."
             .to_owned(),
         evidence: EvidenceList::new()
             .named("total", &pool.total)
@@ -81,10 +81,10 @@ pub(super) mod tests {
     #[test]
     fn free_and_promised_to_nobody() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "1.0 GiB are set aside as 2.0 MiB huge pages and unused");
+        assert_eq!(finding.title, "1.0 GiB in the pool of 2.0 MiB huge pages are unused");
         assert_eq!(
             finding.what,
-            "512 of 1,024 huge pages of 2.0 MiB are free and not reserved, 6 % of RAM."
+            "512 of 1,024 huge pages of 2.0 MiB are free and not reserved; they take 6 % of RAM."
         );
         assert_eq!(finding.severity, Severity::Warning);
         let command = "echo 512 | sudo tee /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages  # writes; until the next boot";

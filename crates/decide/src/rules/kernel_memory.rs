@@ -43,9 +43,9 @@ static PURPOSES: &[Purpose] = &[
         name: "unreclaimable slab",
         percent: 10.0,
         pick: |memory| &memory.slab_unreclaimable,
-        why: "Slab caches hold the kernel's small objects: inodes of a tmpfs, sockets, cgroups, file \
-              locks and whatever a driver leaks. They go when their owner closes or deletes what they \
-              describe, and no memory pressure speeds that up.",
+        why: "Slab caches hold small objects of the kernel, such as inodes of a tmpfs, sockets, cgroups, file \
+              locks and objects that a driver leaks. The kernel frees a slab object when the file, socket or \
+              cgroup that it describes is closed or deleted, and memory pressure does not free it earlier.",
         next: "sudo slabtop --once --sort=c | head -20",
     },
     Purpose {
@@ -53,10 +53,10 @@ static PURPOSES: &[Purpose] = &[
         name: "page tables",
         percent: 5.0,
         pick: |memory| &memory.page_tables,
-        why: "Each 2 MiB of address space in which a process touched a page costs a page table of 4 \
-              KiB, in each process anew even if the memory is shared. Many processes that map one \
-              large segment, or mappings that are touched thinly, cost as much as data; huge pages \
-              need no such tables.",
+        why: "With pages of 4 KiB, each process needs a page table of 4 KiB for each 2 MiB of address space in \
+              which it has accessed a page, even if the memory is shared. If many processes map one large \
+              segment, or if accessed pages are far apart, the page tables can become as large as the data; \
+              huge pages need no such tables.",
         next: "grep -H VmPTE /proc/[0-9]*/status | sort -k2 -n -r | head",
     },
     Purpose {
@@ -64,9 +64,9 @@ static PURPOSES: &[Purpose] = &[
         name: "vmalloc memory",
         percent: 10.0,
         pick: |memory| &memory.vmalloc_used,
-        why: "The kernel uses vmalloc for large tables: zram's slots, BPF maps, firewall rules, buffers \
-              of drivers and kernel stacks. It is freed only by what allocated it, whose function name \
-              stands in /proc/vmallocinfo.",
+        why: "The kernel uses vmalloc for large tables: slots of zram devices, BPF maps, firewall rules, \
+              buffers of drivers and kernel stacks. Only the code that allocated vmalloc memory frees it; \
+              /proc/vmallocinfo names the allocating function of each area.",
         next: "sudo sort -k2 -n -r /proc/vmallocinfo | head -20",
     },
     Purpose {
@@ -74,9 +74,8 @@ static PURPOSES: &[Purpose] = &[
         name: "per-CPU memory",
         percent: 5.0,
         pick: |memory| &memory.percpu,
-        why: "Per-CPU memory is allocated once for each possible CPU, mostly for cgroups, network \
-              interfaces and BPF maps. Deleted cgroups keep theirs as long as any page is charged to \
-              them.",
+        why: "Per-CPU memory is allocated once for each possible CPU, mostly for cgroups, network interfaces \
+              and BPF maps. A deleted cgroup keeps its per-CPU memory as long as any page is charged to it.",
         next: "grep -H dying /sys/fs/cgroup/cgroup.stat; ls /sys/class/net | wc -l",
     },
     Purpose {
@@ -84,8 +83,8 @@ static PURPOSES: &[Purpose] = &[
         name: "kernel stacks",
         percent: 3.0,
         pick: |memory| &memory.kernel_stack,
-        why: "Each thread has a kernel stack of 16 KiB, whether it runs or sleeps. A program that \
-              starts threads without end shows here first.",
+        why: "Each thread has a kernel stack of 16 KiB, whether it runs or sleeps. Large kernel stacks in \
+              total usually mean that a program starts more and more threads.",
         next: "ps -eo nlwp,pid,comm --sort=-nlwp | head",
     },
 ];
@@ -142,11 +141,15 @@ fn describe(interval: &Interval, excess: &Excess, owner: Option<(&Process, Bytes
             format!(", {} more than {seconds:.1} s before", excess.grown)
         });
     let owner = owner.map_or_else(String::new, |(process, bytes)| {
-        format!("; {} (pid {}) has most, {bytes}", short(process.name.as_str()), process.pid)
+        format!(
+            "; {} (pid {}) has the largest page tables, {bytes}",
+            short(process.name.as_str()),
+            process.pid
+        )
     });
     let total = interval.end.memory.total.get().unwrap_or_default();
     format!(
-        "The kernel holds {} of RAM as {} ({} in meminfo){grown}{owner}.",
+        "The kernel uses {} of RAM for {} ({} in /proc/meminfo){grown}{owner}.",
         excess.bytes.part_of(total),
         excess.purpose.name,
         excess.purpose.key
@@ -196,7 +199,10 @@ pub(super) mod tests {
     fn page_tables_are_named_with_their_largest_owner() {
         let finding = only(&RULE, &firing());
         assert_eq!(finding.title, "page tables hold 1.0 GiB: 6 % of RAM");
-        assert!(finding.what.contains("; postgres (pid 4121) has most, 700.0 MiB"));
+        assert!(finding.what.contains(
+            "; postgres (pid 4121) has the largest page tables, 700.0 \
+                                       MiB"
+        ));
         assert_eq!(finding.severity, Severity::Warning);
     }
 

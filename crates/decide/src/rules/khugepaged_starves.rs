@@ -9,7 +9,7 @@ use crate::text::writes;
 
 pub(super) const RULE: Rule = Rule {
     id: "khugepaged-starves",
-    doc: "khugepaged waits longer for a CPU than it runs: huge pages come late or not at all.",
+    doc: "khugepaged waits longer for a CPU than it runs, so it creates huge pages late or not at all.",
     diagnose,
 };
 
@@ -35,14 +35,14 @@ fn finding(interval: &Interval) -> Option<Finding> {
         severity: Severity::Info,
         title: format!("khugepaged waits for a CPU {percent:.0} % of the time"),
         what: format!(
-            "In {:.1} s it ran {:.2} s and waited {:.2} s to run.",
+            "In {:.1} s, khugepaged ran for {:.2} s and waited for a CPU for {:.2} s.",
             wait.seconds,
             seconds(&cpu),
             seconds(&wait)
         ),
-        why: "khugepaged turns small pages into huge ones afterwards, and it runs at the lowest \
-              ordinary priority (nice 19). On a busy machine it hardly gets a CPU, so memory that \
-              missed its huge page at the first touch never gets one."
+        why: "khugepaged collapses small pages of running programs into huge pages, and it runs at the lowest \
+              ordinary priority (nice 19). On a busy machine khugepaged hardly gets CPU time, so memory that \
+              did not get a huge page at its first access never gets one."
             .to_owned(),
         evidence: EvidenceList::new()
             .change("run-queue wait ns", &wait)
@@ -94,7 +94,11 @@ pub(super) mod tests {
     fn it_waits_longer_than_it_runs() {
         let finding = only(&RULE, &firing());
         assert_eq!(finding.title, "khugepaged waits for a CPU 54 % of the time");
-        assert_eq!(finding.what, "In 10.0 s it ran 0.80 s and waited 5.40 s to run.");
+        assert_eq!(
+            finding.what,
+            "In 10.0 s, khugepaged ran for 0.80 s and waited for a CPU for \
+                                  5.40 s."
+        );
         assert_eq!(finding.next[0], "sudo renice -n 0 -p 40  # writes; until the next boot");
     }
 

@@ -14,7 +14,7 @@ use crate::text::{count, put};
 
 pub(super) const RULE: Rule = Rule {
     id: "ksm-loss",
-    doc: "KSM is running, and what it keeps for its work is larger than what merging saves.",
+    doc: "KSM (kernel same-page merging) is on, but its records of pages take more memory than merging saves.",
     diagnose,
 };
 
@@ -37,17 +37,16 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Warning,
-        title: format!("KSM costs {loss} more than it saves"),
+        title: format!("KSM uses {loss} more memory than it saves"),
         what: format!(
-            "After {} scans of all mergeable memory KSM saves {} pages, and keeps a record of each of \
-             {} pages.",
+            "After {} full scans of mergeable memory, KSM saves {} pages by merging and keeps records of {} \
+             pages.",
             count(ksm.full_scans.get()?),
             count(merged.get()),
             count(tracked.get())
         ),
-        why: "The kernel keeps 64 bytes for each page that it scans, so merging pays only where more \
-              than one page in 64 has a copy. Scanning takes CPU time besides, for as long as it is \
-              on."
+        why: "The kernel keeps a record of 64 bytes for each page that KSM scans, so merging saves memory only \
+              if KSM can merge more than one page in 64. Scanning also takes CPU time as long as KSM is on."
             .to_owned(),
         evidence: proof(ksm),
         next: next(ksm),
@@ -90,8 +89,9 @@ fn proof(ksm: &Ksm) -> Vec<Evidence> {
 fn next(ksm: &Ksm) -> Vec<String> {
     let each = ksm.general_profit_bytes.get();
     let each = each.map(|_| "grep -H ksm_process_profit /proc/[0-9]*/ksm_stat".to_owned());
-    let stop = format!("{}; pages stay merged; back with 1", put(0, "/sys/kernel/mm/ksm/run"));
-    let off = "systemctl status ksmtuned ksm  # who switches it on".to_owned();
+    let stop =
+        format!("{}; merged pages stay merged; undo with 1", put(0, "/sys/kernel/mm/ksm/run"));
+    let off = "systemctl status ksmtuned ksm  # services that switch KSM on".to_owned();
     [Some(stop), each, Some(off)].into_iter().flatten().collect()
 }
 
@@ -119,7 +119,7 @@ pub(super) mod tests {
     #[test]
     fn a_loss_is_told_with_its_size() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "KSM costs 30.1 MiB more than it saves");
+        assert_eq!(finding.title, "KSM uses 30.1 MiB more memory than it saves");
         assert!(finding.next[0].starts_with("echo 0 | sudo tee /sys/kernel/mm/ksm/run  # writes;"));
     }
 
@@ -127,7 +127,7 @@ pub(super) mod tests {
     fn kernels_without_the_figure_are_judged_by_the_same_formula() {
         let mut interval = firing();
         erase(&mut interval.end.ksm.general_profit_bytes);
-        assert_eq!(only(&RULE, &interval).title, "KSM costs 30.1 MiB more than it saves");
+        assert_eq!(only(&RULE, &interval).title, "KSM uses 30.1 MiB more memory than it saves");
         let mut gain = ksm(50_000, 500_000, 0);
         erase(&mut gain.end.ksm.general_profit_bytes);
         assert_silent(&RULE, &gain);

@@ -12,7 +12,8 @@ use crate::text::writes_and;
 
 pub(super) const RULE: Rule = Rule {
     id: "managers-fight",
-    doc: "Two programs are switched on that both set up compressed swap, kill for memory, or set vm settings.",
+    doc: "Two enabled services both set up compressed swap, kill processes when memory is short, or change vm \
+          settings.",
     diagnose,
 };
 
@@ -28,23 +29,24 @@ fn finding(host: &Snapshot, purpose: Purpose) -> Option<Finding> {
     let [first, second, ..] = all.as_slice() else { return None };
     let (what, why, severity) = match purpose {
         Purpose::CompressedSwap => (
-            "make compressed swap",
-            "Each of them sizes its device as if it were alone, so together they promise more of RAM \
-             than either would, or one of them fails and which one depends on the boot. What is \
-             configured in one file then has no effect, or twice.",
+            "set up compressed swap",
+            "Each of the two services sizes its device as if it were alone, so together they plan to use more \
+             of RAM than intended, or one of them fails, and which one fails can differ between boots. The \
+             configuration of one service then has no effect, or both configurations take effect.",
             Severity::Warning,
         ),
         Purpose::OomKiller => (
-            "kill for memory",
-            "Each has thresholds of its own, and the stricter one always kills first. The other one's \
-             rules about who is spared are never asked.",
+            "kill processes when memory is short",
+            "Each of the two services has its own thresholds, and the service with the stricter thresholds \
+             always kills first. The rules of the other service about which processes to spare therefore have \
+             no effect.",
             Severity::Info,
         ),
         Purpose::Settings => (
             "set vm settings",
-            "Both write settings such as vm.dirty_writeback_centisecs when they start, and the one that \
-             starts last wins. systemd stops tuned when tlp is started and the other way round, so that \
-             which one runs can differ between boots.",
+            "Both services write settings such as vm.dirty_writeback_centisecs when they start, and the \
+             service that starts last overwrites the values of the other. systemd stops tuned when tlp is \
+             started and the other way round, so which of them runs can differ between boots.",
             Severity::Info,
         ),
     };
@@ -53,7 +55,7 @@ fn finding(host: &Snapshot, purpose: Purpose) -> Option<Finding> {
         severity,
         title: format!("{} and {} both {what}", first.name, second.name),
         what: format!(
-            "{} ({}) and {} ({}) are both switched on.",
+            "The services {} ({}) and {} ({}) are both enabled.",
             first.name,
             first.found.source.path(),
             second.name,
@@ -70,7 +72,7 @@ fn next(second: &Manager) -> Vec<String> {
     let disable = unit.map(|unit| {
         writes_and(
             format!("sudo systemctl disable {unit}"),
-            &format!("lasts; back with sudo systemctl enable {unit}"),
+            &format!("permanent; undo with sudo systemctl enable {unit}"),
         )
     });
     let look = match second.purpose {
@@ -116,11 +118,14 @@ pub(super) mod tests {
     #[test]
     fn two_makers_of_swap_are_a_warning_and_two_killers_are_not() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "zram-generator and zram-tools both make compressed swap");
+        assert_eq!(finding.title, "zram-generator and zram-tools both set up compressed swap");
         assert_eq!(finding.severity, Severity::Warning);
         assert!(finding.next[0].starts_with("sudo systemctl disable zramswap.service  # writes;"));
         let finding = only(&RULE, &firing_killers());
-        assert_eq!(finding.title, "systemd-oomd and earlyoom both kill for memory");
+        assert_eq!(
+            finding.title,
+            "systemd-oomd and earlyoom both kill processes when memory is short"
+        );
         assert_eq!(finding.severity, Severity::Info);
     }
 

@@ -11,7 +11,8 @@ use crate::text::{quoted, short, short_group, writes_and};
 
 pub(super) const RULE: Rule = Rule {
     id: "memory-grows",
-    doc: "A process or a cgroup grows steadily, between the two looks and since it began, and would fill memory or the cgroup's limit within the hour.",
+    doc: "A process or a cgroup has grown steadily since it started and would fill memory or the limit of its \
+          cgroup within an hour.",
     diagnose,
 };
 
@@ -39,11 +40,11 @@ fn finding(host: &Snapshot, growth: &Growth<'_>) -> Finding {
         } else {
             Severity::Warning
         },
-        title: format!("{name} grows by {rate}, full in {lasts}"),
+        title: format!("{name} will fill memory in {lasts} (+{rate})"),
         what: describe(growth),
-        why: "A program that never frees memory fills any amount of it, so more memory or swap buys \
-              time and does not help. Growth that goes on at the program's average rate is a leak, an \
-              unbounded cache or queue, or a load that does not fit this machine."
+        why: "A program that never frees memory fills any amount of it, so more memory or swap only delays the \
+              problem. Steady growth is a memory leak, a cache or queue without a limit, or a workload that is \
+              too large for this machine."
             .to_owned(),
         evidence: proof(host, growth),
         next: next(host, growth),
@@ -53,7 +54,7 @@ fn finding(host: &Snapshot, growth: &Growth<'_>) -> Finding {
 fn describe(growth: &Growth<'_>) -> String {
     let into = match (growth.into, growth.grower) {
         (GrowthLimit::Host, _) => {
-            "what the host has available and swap can take is used up".to_owned()
+            "the available memory and the room in swap are used up".to_owned()
         }
         (GrowthLimit::Group(group, limit), Grower::Group(grower)) if group.path == grower.path => {
             format!("it reaches its limit of {limit}")
@@ -69,13 +70,13 @@ fn describe(growth: &Growth<'_>) -> String {
     let age = growth::told(growth.age_seconds.max(10.0));
     match growth.grower {
         Grower::Process(_) => format!(
-            "{named} took {added} more anonymous memory in {seconds:.1} s and holds {held} after {age}; \
-             {at_that_rate}."
+            "{named} allocated {added} more anonymous memory in {seconds:.1} s and holds {held} after running \
+             for {age}; {at_that_rate}."
         ),
         Grower::Group(_) => format!(
-            "The processes of {named} together took {added} more anonymous memory in \
-             {seconds:.1} s and hold {held}, the oldest of them after {age}; {at_that_rate}. No process \
-             in it that was there at both looks explains half of that."
+            "The processes of {named} together allocated {added} more anonymous memory in {seconds:.1} s and \
+             hold {held}, and the oldest of them has run for {age}; {at_that_rate}. No single process that ran \
+             during the whole interval explains half of this growth."
         ),
     }
 }
@@ -114,12 +115,13 @@ fn next(host: &Snapshot, growth: &Growth<'_>) -> Vec<String> {
         }
         Grower::Group(group) => (Some(group), "the processes of the group".to_owned()),
     };
-    let watch = format!("pagewise report --sort growth -n 5  # {watched} now");
+    let watch = format!("pagewise report --sort growth -n 5  # shows the growth of {watched} now");
     let cap = group.filter(|group| !is_limited(group) || is_process(growth));
     let cap = cap.and_then(groups::system_unit).map(|unit| {
         writes_and(
             format!("sudo systemctl set-property {} MemoryMax={}M", quoted(unit), cap_mib(growth)),
-            "lasts; undo: MemoryMax=infinity; the unit is killed at that size instead of others",
+            "permanent; undo with MemoryMax=infinity; at this limit, the kernel kills a process of this unit \
+             and no other",
         )
     });
     cap.into_iter().chain([watch]).collect()
@@ -176,11 +178,14 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(finding.severity, Severity::Warning);
         // 9 GiB available and 1.75 GiB of RAM by swapping
-        assert_eq!(finding.title, "postgres (pid 4121) grows by 50.0 MiB/s, full in 4 minutes");
+        assert_eq!(
+            finding.title,
+            "postgres (pid 4121) will fill memory in 4 minutes (+50.0 MiB/s)"
+        );
         assert!(
             finding
                 .what
-                .contains("took 500.0 MiB more anonymous memory in 10.0 s and holds 3.0 GiB")
+                .contains("allocated 500.0 MiB more anonymous memory in 10.0 s and holds 3.0 GiB")
         );
     }
 
@@ -196,7 +201,10 @@ pub(super) mod tests {
         let own = db.path.clone();
         interval.end.processes.list[0].cgroup = file("/proc/4121/cgroup", own);
         let finding = only(&RULE, &interval);
-        assert_eq!(finding.title, "postgres (pid 4121) grows by 50.0 MiB/s, full in 21 seconds");
+        assert_eq!(
+            finding.title,
+            "postgres (pid 4121) will fill memory in 21 seconds (+50.0 MiB/s)"
+        );
         assert_eq!(finding.severity, Severity::Critical);
         assert!(finding.what.contains("/system.slice/db.service reaches its limit of 4.0 GiB"));
         assert!(
@@ -237,13 +245,13 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing_group());
         assert_eq!(finding.severity, Severity::Warning);
         // 9 GiB available and 1.75 GiB of RAM by swapping; the slice above is not told
-        let title = "/system.slice/db.service grows by 20.0 MiB/s, full in 9 minutes";
+        let title = "/system.slice/db.service will fill memory in 9 minutes (+20.0 MiB/s)";
         assert_eq!(finding.title, title);
-        assert!(finding.what.contains("took 200.0 MiB more"), "{}", finding.what);
+        assert!(finding.what.contains("allocated 200.0 MiB more"), "{}", finding.what);
         assert!(finding.next[0].starts_with("sudo systemctl set-property db.service"));
 
         let finding = only(&RULE, &forked(mib(200), gib(2), Limit::Bytes(gib(4))));
-        let title = "/system.slice/db.service grows by 20.0 MiB/s, full in 2 minutes";
+        let title = "/system.slice/db.service will fill memory in 2 minutes (+20.0 MiB/s)";
         assert_eq!((finding.title.as_str(), finding.severity), (title, Severity::Critical));
         assert!(finding.what.contains("it reaches its limit of 4.0 GiB in about"));
         assert!(!finding.next[0].contains("MemoryMax"), "it has a limit: {:?}", finding.next);
@@ -279,10 +287,13 @@ pub(super) mod tests {
             }
             only(&RULE, &interval).title
         };
-        assert!(with_process(mib(150)).starts_with("postgres (pid 4121) grows by 15.0 MiB/s"));
-        assert!(with_process(mib(100)).starts_with("postgres (pid 4121) grows by 10.0 MiB/s"));
-        let group = "/system.slice/db.service grows by 20.0 MiB/s";
-        assert!(with_process(mib(90)).starts_with(group));
+        let names = |title: &str, name: &str, rate: &str| {
+            assert!(title.starts_with(&format!("{name} will fill memory in ")), "{title}");
+            assert!(title.ends_with(&format!(" (+{rate})")), "{title}");
+        };
+        names(&with_process(mib(150)), "postgres (pid 4121)", "15.0 MiB/s");
+        names(&with_process(mib(100)), "postgres (pid 4121)", "10.0 MiB/s");
+        names(&with_process(mib(90)), "/system.slice/db.service", "20.0 MiB/s");
     }
 
     /// Three services that grow alike are told; one that only the three together explain is not, but a
@@ -327,7 +338,8 @@ pub(super) mod tests {
         assert!(three.iter().all(|title| title.starts_with("/system.slice/db-0")), "{three:?}");
         let forty = services(40, mib(5));
         assert_eq!(forty.len(), 1, "{forty:?}");
-        assert!(forty[0].starts_with("/system.slice grows by 20.0 MiB/s"), "{forty:?}");
+        assert!(forty[0].starts_with("/system.slice will fill memory in "), "{forty:?}");
+        assert!(forty[0].ends_with(" (+20.0 MiB/s)"), "{forty:?}");
     }
 
     #[test]

@@ -33,16 +33,16 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     }
     let owner = largest(host);
     let named = owner.map_or_else(String::new, |(process, bytes)| {
-        format!("; {} (pid {}) locked most, {bytes}", short(process.name.as_str()), process.pid)
+        format!("; {} (pid {}) locked the most, {bytes}", short(process.name.as_str()), process.pid)
     });
     Some(Finding {
         id: RULE.id,
         severity: if percent >= MUCH_PERCENT { Severity::Warning } else { Severity::Info },
         title: format!("{percent:.0} % of RAM is locked and cannot be reclaimed"),
         what: format!("{} of RAM are unevictable{named}.", held.part_of(total)),
-        why: "Locked memory stays in RAM even if nobody has used it for days, so that under pressure \
-              all the others are reclaimed in its place. Databases, key stores and virtual machines \
-              lock on purpose; then the rest of the host has to fit into what is left."
+        why: "Locked memory stays in RAM even if no program has used it for days, so under memory pressure the \
+              kernel reclaims pages of other programs instead. Databases, key stores and virtual machines lock \
+              memory on purpose; all other programs then have to fit into the rest of RAM."
             .to_owned(),
         evidence: proof(host, owner),
         next: vec![
@@ -92,7 +92,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(finding.title, "31 % of RAM is locked and cannot be reclaimed");
         assert_eq!(finding.severity, Severity::Info);
-        assert!(finding.what.contains("; postgres (pid 4121) locked most, 4.9 GiB"));
+        assert!(finding.what.contains("; postgres (pid 4121) locked the most, 4.9 GiB"));
         assert_eq!(only(&RULE, &locked(gib(8))).severity, Severity::Warning);
     }
 

@@ -12,7 +12,7 @@ use crate::verdict::{self, Cause};
 
 pub(super) const RULE: Rule = Rule {
     id: "memory-low",
-    doc: "Little memory is available, and swap has little or no room for the rest.",
+    doc: "Little memory is available, and swap has little or no room for more pages.",
     diagnose,
 };
 
@@ -39,14 +39,17 @@ fn finding(host: &Snapshot, level: Level, room: &Headroom) -> Finding {
 
 fn state(host: &Snapshot, room: &Headroom) -> String {
     let available = format!(
-        "{} are available (below {} a host of this size has little headroom)",
+        "{} of memory are available (below {}, a host of this size has little headroom)",
         room.available.part_of(room.total),
         room.tight_below()
     );
     let swap = match (room.swap_filled, room.swap) {
         _ if tiers::swap_is_off(host) => ", and there is no swap".to_owned(),
         (Some(filled), Some(more)) => {
-            format!(", swap is {:.0} % full and could free {more} more", filled.get().floor())
+            format!(
+                ", swap is {:.0} % full and swapping could free {more} more",
+                filled.get().floor()
+            )
         }
         (Some(filled), None) => format!(", and swap is {:.0} % full", filled.get().floor()),
         (None, _) => String::new(),
@@ -56,15 +59,15 @@ fn state(host: &Snapshot, room: &Headroom) -> String {
 
 fn why(host: &Snapshot, room: &Headroom) -> String {
     let end = if room.swap.is_some_and(|more| more > Bytes::new(0)) {
-        "Swap softens that as long as it has room."
+        "As long as swap has room, the kernel can reclaim anonymous pages by swapping them."
     } else if tiers::swap_is_off(host) {
-        "Without swap the only way out is to drop the code and files that programs are using, and then the OOM killer."
+        "Without swap, the kernel has to drop pages of code and files that programs use, and in the end it \
+         kills a process."
     } else {
-        "With swap used up as well, the only way out is the OOM killer."
+        "Swap has no room for more pages either, so in the end the kernel kills a process."
     };
     format!(
-        "When nothing is available, each allocation waits until the kernel has reclaimed another \
-         page. {end}"
+        "When no memory is available, each allocation waits until the kernel has reclaimed another page. {end}"
     )
 }
 
@@ -81,7 +84,7 @@ fn largest(host: &Snapshot) -> Option<&Process> {
 fn holds(process: &Process) -> String {
     let anon = process.rss_anon.get().map_or_else(String::new, |anon| format!(" {anon}"));
     format!(
-        "; {} (pid {}) holds most anonymous memory,{anon}",
+        "; {} (pid {}) holds the most anonymous memory,{anon}",
         short(process.name.as_str()),
         process.pid
     )
@@ -126,7 +129,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(finding.severity, Severity::Critical);
         assert_eq!(finding.title, "only 40.0 MiB of 16.0 GiB of memory are available");
-        assert!(finding.what.contains("and there is no swap; postgres (pid 4121) holds most"));
+        assert!(finding.what.contains("and there is no swap; postgres (pid 4121) holds the most"));
     }
 
     #[test]
@@ -134,7 +137,7 @@ pub(super) mod tests {
         let low = with(|host| host.memory.available = line("/proc/meminfo", 3, mib(40)));
         let finding = only(&RULE, &low);
         assert_eq!(finding.severity, Severity::Warning);
-        assert!(finding.what.contains("could free 1.8 GiB more"), "{}", finding.what);
+        assert!(finding.what.contains("swapping could free 1.8 GiB more"), "{}", finding.what);
     }
 
     #[test]

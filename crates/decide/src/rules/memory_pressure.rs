@@ -17,7 +17,8 @@ use crate::verdict::{self, Cause};
 
 pub(super) const RULE: Rule = Rule {
     id: "memory-pressure",
-    doc: "Tasks lose time waiting for memory, or most of what is read from disk was dropped a moment ago.",
+    doc: "Tasks lose time waiting for memory, or most data read from disk are pages that the kernel dropped a \
+          moment before (refaults).",
     diagnose,
 };
 
@@ -44,21 +45,21 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding.into_iter().collect()
 }
 
-const WHY: &str = "When free memory is gone, tasks that need a page wait until the kernel has \
-    dropped or swapped another one; PSI adds up that time. Where the pages that programs use at \
-    the same time do not fit, each one read pushes out the next one needed: that is thrashing.";
+const WHY: &str = "When no memory is free, a task that needs a page waits until the kernel has dropped or \
+    swapped out another page; PSI measures this time. If the pages that programs use do not all fit into \
+    memory, each page that is read evicts another page that is needed soon: this is thrashing.";
 
 fn title(host: &Snapshot, level: Option<Severity>, thrashes: Option<&Thrashing>) -> String {
     let minute = host.psi.memory.some.avg60.get();
     let everybody = host.psi.memory.full.avg60.get().filter(|full| full.get() >= 1.0);
-    let everybody =
-        everybody.map_or_else(String::new, |full| format!(", everybody {:.0} %", full.get()));
+    let everybody = everybody
+        .map_or_else(String::new, |full| format!(", all tasks at once {:.0} %", full.get()));
     match (level, minute, thrashes.and_then(|thrashing| thrashing.of_read)) {
         (Some(_), Some(some), _) => {
-            format!("somebody waited for memory {:.0} % of the last minute{everybody}", some.get())
+            format!("tasks waited for memory {:.0} % of the last minute{everybody}", some.get())
         }
         (None, _, Some(share)) => {
-            format!("thrashing: {share:.0} % of what is read was dropped a moment ago")
+            format!("thrashing: {share:.0} % of the data read was dropped from memory just before")
         }
         _ => "tasks wait for memory".to_owned(),
     }
@@ -87,19 +88,20 @@ fn waited(host: &Snapshot) -> Option<String> {
         lines.map(|(name, stall)| shown(name, average(&stall.avg10), average(&stall.avg60)));
     let lines: Vec<String> = listed.into_iter().flatten().collect();
     let worst = verdict::pressed_groups(host, NAMED).into_iter().next();
-    let worst = worst.map_or_else(String::new, |group| format!(", most in {}", group.path));
+    let worst =
+        worst.map_or_else(String::new, |group| format!(", highest in the cgroup {}", group.path));
     (!lines.is_empty()).then(|| format!("Memory pressure: {}{worst}.", lines.join("; ")))
 }
 
 fn reread(host: &Snapshot, thrashing: &Thrashing) -> String {
     let share = |share: Option<f64>, of: &str| {
-        share.map_or_else(String::new, |percent| format!(", {percent:.0} % of {of}"))
+        share.map_or_else(String::new, |percent| format!("; {percent:.0} % of {of}"))
     };
     format!(
-        "Refaults bring back {}/s{}{}.",
+        "Programs read {}/s from disk again that the kernel had just dropped (refaults){}{}.",
         thrashing.rereading.bytes_per_second(host),
-        share(thrashing.of_read, "all that is read"),
-        share(thrashing.of_faults, "faults waited for a disk")
+        share(thrashing.of_read, "all data read from disk are refaults"),
+        share(thrashing.of_faults, "all page faults waited for a disk")
     )
 }
 
@@ -168,13 +170,14 @@ pub(super) mod tests {
         assert_eq!(finding.severity, Severity::Warning);
         assert_eq!(
             finding.title,
-            "somebody waited for memory 11 % of the last minute, everybody 3 %"
+            "tasks waited for memory 11 % of the last minute, all tasks at once 3 %"
         );
         assert_eq!(
             finding.what,
-            "Memory pressure: some 14.0 % (10 s) and 11.2 % (60 s); full 4.0 % (10 s) and 3.0 % \
-             (60 s), most in /system.slice/db.service. Refaults bring back 30.5 MiB/s, 78 % of all \
-             that is read, 10 % of faults waited for a disk."
+            "Memory pressure: some 14.0 % (10 s) and 11.2 % (60 s); full 4.0 % (10 s) and 3.0 % (60 s), \
+             highest in the cgroup /system.slice/db.service. Programs read 30.5 MiB/s from disk again that the \
+             kernel had just dropped (refaults); 78 % of all data read from disk are refaults; 10 % of all \
+             page faults waited for a disk."
         );
         assert!(proof_of(&finding).contains("db.service/memory.pressure:1 = some avg60 43.00 %"));
     }
@@ -190,7 +193,11 @@ pub(super) mod tests {
         let mut interval = firing();
         interval.end.psi = pagewise_model::Psi::default();
         let finding = only(&RULE, &interval);
-        assert_eq!(finding.title, "thrashing: 78 % of what is read was dropped a moment ago");
+        assert_eq!(
+            finding.title,
+            "thrashing: 78 % of the data read was dropped from memory just \
+                                   before"
+        );
     }
 
     #[test]

@@ -13,7 +13,8 @@ use crate::text::put;
 
 pub(super) const RULE: Rule = Rule {
     id: "min-ttl-set",
-    doc: "lru_gen's min_ttl_ms is set: rather than evict a recent working set the kernel kills.",
+    doc: "min_ttl_ms of multi-gen LRU is set: the kernel kills a process rather than evict recently used \
+          pages.",
     diagnose,
 };
 
@@ -32,19 +33,20 @@ fn finding(interval: &Interval) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: if ttl > LONG { Severity::Warning } else { Severity::Info },
-        title: format!("memory used within {milliseconds} ms is protected by the OOM killer"),
+        title: format!("the kernel kills a process rather than evict pages used in the last {milliseconds} ms"),
         what: format!(
-            "lru_gen's min_ttl_ms is {milliseconds}: if all memory was used more recently than that, \
-             the kernel kills a process instead of reclaiming."
+            "min_ttl_ms of multi-gen LRU is {milliseconds}: if all pages were used within this time, the \
+             kernel kills a process instead of reclaiming memory."
         ),
-        why: "A desktop stays responsive if the working set of the last second is kept, and a kill \
-              ends the thrashing. With longer times a short burst of work is enough for a kill while \
-              swap still has room; the kernel's documentation goes up to 3000."
+        why: "With min_ttl_ms at 1000, a desktop stays responsive, because the kernel keeps the pages used in \
+              the last second and ends thrashing by a kill. With a larger min_ttl_ms, a short burst of work \
+              can cause a kill while swap still has room; the kernel's documentation names no value above 3000 \
+              ms."
             .to_owned(),
         evidence: EvidenceList::new().value(&mglru.min_ttl).value(&mglru.enabled).done(),
         next: vec![
             format!(
-                "{}; back with {milliseconds}",
+                "{}; undo with {milliseconds}",
                 put(0, "/sys/kernel/mm/lru_gen/min_ttl_ms")
             ),
             "grep -rs min_ttl_ms /etc/tmpfiles.d /run/tmpfiles.d /usr/lib/tmpfiles.d".to_owned(),
@@ -71,7 +73,10 @@ pub(super) mod tests {
     #[test]
     fn as_documented_it_is_worth_knowing_and_longer_a_warning() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "memory used within 1000 ms is protected by the OOM killer");
+        assert_eq!(
+            finding.title,
+            "the kernel kills a process rather than evict pages used in the last 1000 ms"
+        );
         assert_eq!(finding.severity, Severity::Info);
         assert_eq!(only(&RULE, &protected(3_000)).severity, Severity::Info);
         assert_eq!(only(&RULE, &protected(3_001)).severity, Severity::Warning);

@@ -22,7 +22,7 @@ use crate::text::{count, counted, short, short_group};
 
 pub(super) const RULE: Rule = Rule {
     id: oom::RULE,
-    doc: "The kernel killed processes for lack of memory, of the machine or of a cgroup at its limit.",
+    doc: "The kernel killed processes because the machine ran out of memory or a cgroup was at its limit.",
     diagnose,
 };
 
@@ -141,7 +141,7 @@ fn title(kills: &[&OomKill], last: &OomKill) -> String {
         (None, true) => " at a cgroup's limit".to_owned(),
         (_, false) => match OomScope::from_kill(last) {
             OomScope::Cpuset => ": its cpuset ran out of memory".to_owned(),
-            OomScope::Policy => ": its NUMA nodes ran out".to_owned(),
+            OomScope::Policy => ": its NUMA nodes ran out of memory".to_owned(),
             OomScope::Machine | OomScope::Group => ": the machine ran out of memory".to_owned(),
         },
     };
@@ -156,12 +156,14 @@ fn sentence(text: &str) -> String {
 fn describe(host: &Snapshot, kills: &[&OomKill], last: &OomKill) -> String {
     let reports = match kills.len() as u64 {
         1 => String::new(),
-        several => format!(", the last of {} that the log holds", counted(several, "such report")),
+        several => {
+            format!("; this is the last of {} in the kernel log", counted(several, "such report"))
+        }
     };
     let available = host.memory.available.get().filter(|_| is_of_group(kills));
-    let available =
-        available.map_or_else(String::new, |size| format!(", and {size} are available to all now"));
-    let gone = if is_group_gone(host, last) { "; the group no longer exists" } else { "" };
+    let available = available
+        .map_or_else(String::new, |size| format!("; the host has {size} of memory available now"));
+    let gone = if is_group_gone(host, last) { "; this cgroup no longer exists" } else { "" };
     let text =
         format!("{} {}{reports}{available}{gone}", oom::how_long_ago(last), oom::title(last));
     sentence(&text) + "."
@@ -169,18 +171,19 @@ fn describe(host: &Snapshot, kills: &[&OomKill], last: &OomKill) -> String {
 
 fn why(kill: &OomKill) -> &'static str {
     if kill.constraint == Some(OomConstraint::Cgroup) {
-        return "A cgroup that is at its limit and can neither drop nor swap more has a process of its \
-                own killed, however much the machine has free. The report in the kernel log says what \
-                the group held and why swap did not help.";
+        return "If a cgroup is at its limit and the kernel can neither drop nor swap out more of its pages, \
+                the kernel kills a process in the cgroup, even if the machine has free memory. The command \
+                pagewise doctor --oom explains from the kernel log what memory the cgroup held and why swap \
+                did not help.";
     }
     if matches!(OomScope::from_kill(kill), OomScope::Cpuset | OomScope::Policy) {
-        return "A process that may use some NUMA nodes only is killed when those have no memory left, \
-                however much the others have free. The report in the kernel log says what memory was used \
-                for at that moment and who held it.";
+        return "If the NUMA nodes that a process may use have no memory left, the kernel kills a process, even \
+                if other nodes have free memory. The report in the kernel log shows what memory was used for \
+                at that moment and which processes held it.";
     }
-    "When nothing more can be dropped or swapped, the kernel kills the process that frees most, \
-     whether or not that one grew. The report in the kernel log says what memory was used for at that \
-     moment and who held it."
+    "When the kernel can neither drop nor swap out more pages, it kills the process whose end frees the most \
+     memory, whether or not this process caused the shortage. The report in the kernel log shows what memory \
+     was used for at that moment and which processes held it."
 }
 
 fn proof(kill: &OomKill) -> Evidence {
@@ -215,8 +218,8 @@ fn counted_only(interval: &Interval) -> Option<Finding> {
             if killed == 1 { "1 process was".to_owned() } else { format!("{} processes were", count(killed)) }
         ),
         what: sentence(&format!("{}{}", no_report(host), told(now.as_ref(), &by_groups))) + ".",
-        why: "The counters show that it happened, but neither the victim nor the reason. The kernel log does, as long as \
-              its memory lasts and for those who may read it."
+        why: "The kernel's counters show how many processes it killed, but neither which ones nor why. The \
+              kernel log shows both, until newer messages overwrite it and only to users who may read it."
             .to_owned(),
         evidence: proof.done(),
         next: oom::elsewhere(host),
@@ -235,9 +238,11 @@ fn no_report(host: &Snapshot) -> String {
         Outcome::Absent(_) => "The kernel log could not be read".to_owned(),
         Outcome::Value(_) => match log.oldest_boot_seconds.filter(|_| log.wrapped) {
             Some(seconds) => {
-                format!("The kernel log holds no report: it begins {seconds:.0} s after boot")
+                format!(
+                    "The kernel log holds no report of these kills: it begins {seconds:.0} s after boot"
+                )
             }
-            None => "The kernel log holds no report of it".to_owned(),
+            None => "The kernel log holds no report of these kills".to_owned(),
         },
     }
 }
@@ -250,7 +255,7 @@ fn told(now: Option<&Change>, groups: &[&Cgroup]) -> String {
         Some(format!("{} in {}", count(group.events.oom_kill.get()?), group.path))
     });
     let named: Vec<String> = named.collect();
-    if named.is_empty() { now } else { format!("{now}; killed in cgroups: {}", named.join(", ")) }
+    if named.is_empty() { now } else { format!("{now}; kills in cgroups: {}", named.join(", ")) }
 }
 
 /// Groups in which somebody was killed, the innermost: a group counts for those below it, too.
@@ -319,7 +324,10 @@ pub(super) mod tests {
         let all = format!("{finding:?}");
         assert!(!all.contains("machine ran out of memory"), "{all}");
         assert!(
-            finding.what.starts_with("90 seconds ago nginx (pid 980) was killed by the limit of"),
+            finding.what.starts_with(
+                "90 seconds ago nginx (pid 980) was killed because \
+                                      /system.slice/web.service reached its memory limit"
+            ),
             "{}",
             finding.what
         );
@@ -342,10 +350,19 @@ pub(super) mod tests {
         let (cpuset, policy) = (by(OomConstraint::Cpuset), by(OomConstraint::Policy));
         let finding = only(&RULE, &with_kills(vec![ago(5.0, cpuset.clone())]));
         assert_eq!(finding.title, "the kernel killed java (pid 77): its cpuset ran out of memory");
-        assert!(finding.what.contains("because the memory nodes of its cpuset ran out"));
-        assert!(finding.why.contains("may use some NUMA nodes only"));
+        assert!(
+            finding
+                .what
+                .contains("because the NUMA nodes that its cpuset allows ran out of memory")
+        );
+        assert!(
+            finding.why.contains("If the NUMA nodes that a process may use have no memory left")
+        );
         let finding = only(&RULE, &with_kills(vec![ago(5.0, policy.clone())]));
-        assert_eq!(finding.title, "the kernel killed java (pid 77): its NUMA nodes ran out");
+        assert_eq!(
+            finding.title,
+            "the kernel killed java (pid 77): its NUMA nodes ran out of memory"
+        );
         let each = (RULE.diagnose)(&with_kills(vec![cpuset, policy, by_host(), by_limit()]));
         assert_eq!(each.len(), 4, "{each:#?}");
     }
@@ -377,7 +394,7 @@ pub(super) mod tests {
         assert_eq!(finding(3_601.0, by_limit_of_db()).severity, Severity::Warning);
         let what = |kill| finding(3_601.0, kill).what;
         assert!(
-            what(by_limit()).ends_with("; the group no longer exists."),
+            what(by_limit()).ends_with("; this cgroup no longer exists."),
             "{}",
             what(by_limit())
         );
@@ -441,7 +458,11 @@ pub(super) mod tests {
         let findings = (RULE.diagnose)(&with_kills(kills));
         assert_eq!(findings.len(), 3, "{findings:#?}");
         assert!(findings[0].title.ends_with("the machine ran out of memory"));
-        assert!(findings.iter().any(|finding| finding.what.contains("the last of 2 such reports")));
+        assert!(
+            findings
+                .iter()
+                .any(|finding| finding.what.contains("this is the last of 2 such reports"))
+        );
     }
 
     #[test]

@@ -20,7 +20,8 @@ use crate::text::{counted, quoted, writes_and};
 
 pub(super) const RULE: Rule = Rule {
     id: "settings-differ",
-    doc: "Running sysctl settings differ from what sysctl's files say, or two files disagree.",
+    doc: "A kernel setting in effect differs from the sysctl files, is in none of them, or two files set \
+          different values.",
     diagnose,
 };
 
@@ -48,7 +49,7 @@ impl Difference<'_> {
     fn shown(&self) -> String {
         let (live, wanted) = (value(self.running), wanted_value(self.setting));
         format!(
-            "{} is {live} and {} sets {wanted}",
+            "{} is {live}, but {} sets it to {wanted}",
             self.running.knob.name, self.setting.value.source
         )
     }
@@ -78,14 +79,14 @@ fn not_in_force(host: &Snapshot) -> Option<Finding> {
     let name = first.running.knob.name;
     let others = match differing.len() - 1 {
         0 => String::new(),
-        more => format!(", and {more} more differ"),
+        more => format!("; {more} more settings differ"),
     };
     let (live, wanted) = (value(first.running), wanted_value(first.setting));
-    let back = format!("until the next boot; back with sudo sysctl {name}={}", quoted(live));
+    let back = format!("until the next boot; undo with sudo sysctl {name}={}", quoted(live));
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
-        title: short(format!("{name} is {live} and its file says {wanted}{others}")),
+        title: short(format!("{name} is {live}, but its file says {wanted}{others}")),
         what: format!("{}.", named(differing.iter().map(Difference::shown))),
         why: why_not(&differing),
         evidence: differing
@@ -113,18 +114,22 @@ fn is_of_tuned(setting: &PersistentSetting) -> bool {
 
 fn why_not(differing: &[Difference<'_>]) -> String {
     if differing.first().is_some_and(|it| is_of_tuned(it.setting)) {
-        return "tuned applies its profile after sysctl's files when it starts, and when the profile is \
-                chosen. Somebody has written another value since, or tuned does not run."
+        return "tuned applies its profile after the sysctl files, when tuned starts and when an administrator \
+                selects a profile. Either the value was changed later, or tuned does not run."
             .to_owned();
     }
     let in_conf = differing.iter().any(|it| it.setting.value.source.path() == CONF);
     let second = if in_conf {
-        "systemd reads /etc/sysctl.conf only through a link in /etc/sysctl.d, which Debian has no more \
-         since 13."
+        "systemd-sysctl reads /etc/sysctl.conf only through a link in /etc/sysctl.d, which Debian no longer \
+         has since version 13."
     } else {
-        "Somebody has written another value since, and at the next boot the file wins again."
+        "The setting was changed after its file was applied, and at the next boot the value of the file takes \
+         effect again."
     };
-    format!("Files of sysctl are applied when the host starts and never after that. {second}")
+    format!(
+        "Sysctl files are applied at boot and by sysctl --system, but not when somebody edits them. \
+             {second}"
+    )
 }
 
 /// Whether the running value is another than the file's, and nothing explains it.
@@ -163,7 +168,7 @@ fn lost(host: &Snapshot) -> Option<Finding> {
     let first = lost.first()?;
     let shown = lost.iter().map(|reading| {
         format!(
-            "{} is {}, not {}",
+            "{} is {}, and its default is {}",
             reading.knob.name,
             value(reading),
             reading.default.unwrap_or("")
@@ -173,11 +178,10 @@ fn lost(host: &Snapshot) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
-        title: format!("{} in no file of sysctl", counted_changed(lost.len())),
+        title: format!("{} in no sysctl file", counted_changed(lost.len())),
         what: format!("{}.", named(shown)),
-        why: "Values that were written by hand are gone after the next boot, and the host behaves \
-              differently then. A service such as kubelet may set them again; if it does, nothing is \
-              lost."
+        why: "Values that were set by hand are lost at the next boot, and the host then behaves differently. \
+              If a service such as kubelet sets these values again at boot, nothing is lost."
             .to_owned(),
         evidence: lost
             .iter()
@@ -186,15 +190,15 @@ fn lost(host: &Snapshot) -> Option<Finding> {
             .done(),
         next: vec![writes_and(
             format!("echo '{line}' | sudo tee -a /etc/sysctl.d/90-memory.conf"),
-            "lasts; back by deleting the line",
+            "permanent; undo by deleting the line",
         )],
     })
 }
 
 fn counted_changed(number: usize) -> String {
     match number {
-        1 => "1 setting differs from the kernel's and is".to_owned(),
-        more => format!("{} differ from the kernel's and are", counted(more as u64, "setting")),
+        1 => "1 setting differs from its default and is".to_owned(),
+        more => format!("{} differ from their defaults and are", counted(more as u64, "setting")),
     }
 }
 
@@ -221,20 +225,21 @@ fn set_twice(host: &Snapshot) -> Option<Finding> {
         id: RULE.id,
         severity: Severity::Info,
         title: short(format!(
-            "{knob} is set twice: to {} and to {}",
+            "two files set {knob} to different values: {} and {}",
             wanted_value(first),
             wanted_value(last)
         )),
         what: format!(
-            "{} sets {knob} to {}, and {} to {}, which wins.",
+            "{} sets {knob} to {}, but {} is applied later and sets it to {}.",
             first.value.source,
             wanted_value(first),
             last.value.source,
             wanted_value(last)
         ),
-        why: "Files of sysctl are applied in the order of their names, whatever folder they are in, and \
-              the last one wins. Two files for one setting mean that somebody believes in a value that \
-              is not used."
+        why: "systemd-sysctl and sysctl --system apply the files of all sysctl.d folders in the order of their \
+              file names (a file in /etc masks one of the same name in /run or /usr), and sysctl --system \
+              applies /etc/sysctl.conf last. The value that is applied last takes effect, so if two files set \
+              different values, one of the values is never used."
             .to_owned(),
         evidence: EvidenceList::new().named(knob, &first.value).named(knob, &last.value).done(),
         next: vec![format!("grep -n {knob} {} {}", first.value.source.path(), last.value.source.path())],
@@ -255,17 +260,17 @@ fn overruled(host: &Snapshot) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
-        title: short(format!("tuned sets {knob} to {} over its file", wanted_value(wins))),
+        title: short(format!("tuned overrides the sysctl file: {knob} = {}", wanted_value(wins))),
         what: format!(
-            "{} sets {knob} to {}, and the profile {profile} ({}) to {}, which wins.",
+            "{} sets {knob} to {}, but the tuned profile {profile} ({}) is applied later and sets it to {}.",
             file.value.source,
             wanted_value(file),
             wins.value.source,
             wanted_value(wins)
         ),
-        why: "tuned applies its profile after sysctl's files, and reapply_sysctl in \
-              /etc/tuned/tuned-main.conf is off, so that those files are not applied again. The file \
-              looks as if it were in force and is not."
+        why: "tuned applies its profile after the sysctl files, and reapply_sysctl in \
+              /etc/tuned/tuned-main.conf is off, so the sysctl files are not applied again. The value in the \
+              sysctl file therefore has no effect."
             .to_owned(),
         evidence: EvidenceList::new()
             .named(knob, &file.value)
@@ -357,8 +362,8 @@ pub(super) mod tests {
     #[test]
     fn the_profile_of_tuned_is_a_wish_like_a_file() {
         let finding = only(&RULE, &firing_tuned());
-        assert_eq!(finding.title, "vm.swappiness is 60 and its file says 30");
-        assert!(finding.what.contains("/usr/lib/tuned/virtual-guest/tuned.conf:22 sets 30"));
+        assert_eq!(finding.title, "vm.swappiness is 60, but its file says 30");
+        assert!(finding.what.contains("/usr/lib/tuned/virtual-guest/tuned.conf:22 sets it to 30"));
         assert!(finding.why.starts_with("tuned applies its profile after"), "{}", finding.why);
         assert_eq!(finding.next[1], "tuned-adm verify");
         assert_silent(&RULE, &with(|host| tuned(host, "60", true)));
@@ -377,8 +382,8 @@ pub(super) mod tests {
     #[test]
     fn who_wins_depends_on_whether_tuned_applies_files_again() {
         let finding = only(&RULE, &firing_tuned_over_a_file());
-        assert_eq!(finding.title, "tuned sets vm.swappiness to 60 over its file");
-        assert!(finding.what.contains("the profile virtual-guest ("), "{}", finding.what);
+        assert_eq!(finding.title, "tuned overrides the sysctl file: vm.swappiness = 60");
+        assert!(finding.what.contains("the tuned profile virtual-guest ("), "{}", finding.what);
         // applied again, the file wins, and then it is what has to run
         let with_file = |path: &str| {
             with(|host| {
@@ -389,14 +394,18 @@ pub(super) mod tests {
         assert_silent(&RULE, &with_file("/etc/sysctl.d/90-swap.conf"));
         // a file of the vendor is not applied again
         let vendor = only(&RULE, &with_file("/usr/lib/sysctl.d/10-vendor.conf"));
-        assert_eq!(vendor.title, "vm.swappiness is 60 and its file says 30");
+        assert_eq!(vendor.title, "vm.swappiness is 60, but its file says 30");
     }
 
     #[test]
     fn a_file_that_is_not_in_force_is_named_with_its_line() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "vm.swappiness is 60 and its file says 180");
-        assert_eq!(finding.what, "vm.swappiness is 60 and /etc/sysctl.d/90-swap.conf:3 sets 180.");
+        assert_eq!(finding.title, "vm.swappiness is 60, but its file says 180");
+        assert_eq!(
+            finding.what,
+            "vm.swappiness is 60, but /etc/sysctl.d/90-swap.conf:3 sets it to \
+                                  180."
+        );
         let silent = with(|host| file(host, "/etc/sysctl.d/90.conf", "vm.swappiness", "060"));
         assert_silent(&RULE, &silent);
     }
@@ -429,11 +438,8 @@ pub(super) mod tests {
     #[test]
     fn what_no_file_sets_is_lost_where_files_are_known() {
         let finding = only(&RULE, &firing_lost());
-        assert_eq!(
-            finding.title,
-            "1 setting differs from the kernel's and is in no file of sysctl"
-        );
-        assert_eq!(finding.what, "vm.dirty_ratio is 40, not 20.");
+        assert_eq!(finding.title, "1 setting differs from its default and is in no sysctl file");
+        assert_eq!(finding.what, "vm.dirty_ratio is 40, and its default is 20.");
         let mut unknown = firing_lost();
         unknown.end.configuration.sysctl_files = 0;
         assert_silent(&RULE, &unknown);
@@ -442,7 +448,7 @@ pub(super) mod tests {
     #[test]
     fn two_files_of_the_administrator_that_disagree() {
         let finding = only(&RULE, &firing_twice());
-        assert_eq!(finding.title, "vm.swappiness is set twice: to 10 and to 60");
+        assert_eq!(finding.title, "two files set vm.swappiness to different values: 10 and 60");
         let vendor = with(|host| {
             file(host, "/usr/lib/sysctl.d/10.conf", "vm.swappiness", "10");
             file(host, "/etc/sysctl.d/90-swap.conf", "vm.swappiness", "60");

@@ -15,7 +15,8 @@ use crate::text::{count, writes};
 
 pub(super) const RULE: Rule = Rule {
     id: "swap-avoids-anon",
-    doc: "Swap is off or swappiness keeps anonymous pages at any price, and dropped files are read again and again.",
+    doc: "Swap is off or vm.swappiness is very low, so the kernel drops file pages that programs soon read \
+          again.",
     diagnose,
 };
 
@@ -65,7 +66,8 @@ fn describe(avoids: &Avoids<'_>, rereading: &Rereading, host: &Snapshot) -> Stri
     };
     let refaults = &rereading.refaults;
     format!(
-        "{} grew by {} pages in {:.1} s ({}/s) while tasks waited for {} major faults, and {state}.",
+        "The refault counter {} grew by {} pages in {:.1} s ({}/s) while tasks waited for {} major faults, and \
+         {state}.",
         refaults.name,
         count(refaults.change.delta),
         refaults.change.seconds,
@@ -77,12 +79,12 @@ fn describe(avoids: &Avoids<'_>, rereading: &Rereading, host: &Snapshot) -> Stri
 fn why(avoids: &Avoids<'_>) -> String {
     let removed = match avoids {
         Avoids::SwapOff => "Without swap",
-        Avoids::Swappiness(_) => "With this swappiness",
+        Avoids::Swappiness(_) => "With a vm.swappiness this low",
     };
     format!(
-        "When memory runs short the kernel drops file pages or swaps anonymous ones, and running \
-         code is file pages. {removed} idle anonymous pages stay whatever it costs, so you removed \
-         the option, not the cost: your programs' code and files pay it."
+        "When memory runs short, the kernel can drop file pages, which include running code, or swap out \
+         anonymous pages. {removed}, idle anonymous pages stay in RAM, so the kernel drops code and files that \
+         programs use and soon read from disk again."
     )
 }
 
@@ -146,8 +148,8 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(
             finding.what,
-            "workingset_refault_file grew by 78,112 pages in 10.0 s (30.5 MiB/s) while tasks waited \
-             for 700 major faults, and vm.swappiness is 0."
+            "The refault counter workingset_refault_file grew by 78,112 pages in 10.0 s (30.5 \
+             MiB/s) while tasks waited for 700 major faults, and vm.swappiness is 0."
         );
         assert!(proof_of(&finding).contains("/proc/sys/vm/swappiness = 0"));
         assert_eq!(finding.next[0], "sudo sysctl vm.swappiness=60  # writes; until the next boot");
@@ -157,7 +159,7 @@ pub(super) mod tests {
     fn swap_off_while_files_come_back() {
         let finding = only(&RULE, &firing_without_swap());
         assert!(finding.what.ends_with("and swap is off."), "{}", finding.what);
-        assert!(finding.why.contains("you removed the option, not the cost"));
+        assert!(finding.why.contains("idle anonymous pages stay in RAM"));
     }
 
     #[test]
@@ -186,7 +188,11 @@ pub(super) mod tests {
         }
         grow(&mut interval, "workingset_refault", 2_000);
         grow(&mut interval, "pgsteal_kswapd", 1_500);
-        assert!(only(&RULE, &interval).what.starts_with("workingset_refault grew by 2,000"));
+        assert!(
+            only(&RULE, &interval)
+                .what
+                .starts_with("The refault counter workingset_refault grew by 2,000")
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::verdict::{self, Cause};
 
 pub(super) const RULE: Rule = Rule {
     id: "swap-full",
-    doc: "All swap together is nearly full: what is cold has nowhere to go any more.",
+    doc: "All swap areas together are nearly full, so the kernel can swap out hardly any more cold pages.",
     diagnose,
 };
 
@@ -35,7 +35,7 @@ fn finding(host: &Snapshot, level: Level, filled: Percent) -> Option<Finding> {
         severity: if level >= Level::Short { Severity::Warning } else { Severity::Info },
         title: format!("swap is {:.0} % full", filled.get().floor()),
         what: format!(
-            "{} of swap are used, {free} are left, and {available} of memory are available.",
+            "{} of swap are used, {free} of swap are free, and {available} of memory are available.",
             total.saturating_sub(free).part_of(total)
         ),
         why: why(level),
@@ -53,12 +53,14 @@ fn finding(host: &Snapshot, level: Level, filled: Percent) -> Option<Finding> {
 
 fn why(level: Level) -> String {
     if level >= Level::Short {
-        "Anonymous memory can only be swapped, so with swap full it stays in RAM, used or not. What \
-         is needed next comes from dropping code and files, and then from the OOM killer."
+        "The kernel can reclaim anonymous memory only by swapping, so with full swap all of it stays in RAM, \
+         used or not. For further allocations, the kernel has to drop pages of code and files, and in the end \
+         it kills a process."
             .to_owned()
     } else {
-        "Pages that were swapped once stay there until they are used again, so full swap with memory \
-         available is often an old peak and harms nothing. At the next peak there is no room for more."
+        "Swapped pages stay in swap until a program uses them again, so full swap while memory is available \
+         often comes from an earlier peak of memory use and does no harm. At the next peak, however, swap has \
+         no room for more pages."
             .to_owned()
     }
 }
@@ -89,7 +91,8 @@ pub(super) mod tests {
         );
         assert_eq!(
             finding.what,
-            "3.8 of 4.0 GiB of swap are used, 160.0 MiB are left, and 9.0 GiB of memory are available."
+            "3.8 of 4.0 GiB of swap are used, 160.0 MiB of swap are free, and 9.0 GiB of memory \
+             are available."
         );
     }
 

@@ -16,7 +16,7 @@ use crate::verdict;
 
 pub(super) const RULE: Rule = Rule {
     id: "swap-heavy-group",
-    doc: "A cgroup has more in swap than in RAM and reads it back all the time.",
+    doc: "A cgroup has more memory in swap than in RAM and keeps swapping pages in.",
     diagnose,
 };
 
@@ -103,21 +103,21 @@ fn finding(heavy: &Heavy<'_>) -> Finding {
         let size = heavy.in_ram.saturating_add(heavy.swapped).get().div_ceil(1 << 20);
         writes_and(
             format!("sudo systemctl set-property {} MemoryLow={size}M", quoted(unit)),
-            "lasts; takes that memory from other groups; back with MemoryLow=0",
+            "permanent; takes this memory from other cgroups; undo with MemoryLow=0",
         )
     });
     let look = "pagewise report --sort swap -n 10".to_owned();
     Finding {
         id: RULE.id,
         severity: Severity::Warning,
-        title: format!("{} works out of swap: {} of it are there", short_group(name), heavy.swapped),
+        title: format!("{} has {} in swap and keeps swapping pages in", short_group(name), heavy.swapped),
         what: format!(
-            "{name} has {} in swap and {} in RAM, and reads back {:.0} swapped pages a second.",
+            "The cgroup {name} has {} in swap and {} in RAM, and swaps in {:.0} pages per second.",
             heavy.swapped, heavy.in_ram, heavy.refaults.per_second
         ),
-        why: "The kernel swapped this group out in favour of others, and what it swapped is needed \
-              again: each such page is a wait. Protection (memory.low) keeps its working set in RAM, \
-              at the cost of groups that have none."
+        why: "The kernel swapped out pages of this cgroup in favour of other cgroups, and its tasks wait each \
+              time that they need such a page again. Protection (memory.low) keeps the working set of the \
+              cgroup in RAM, at the cost of cgroups without protection."
             .to_owned(),
         evidence: EvidenceList::new()
             .named("swap.current", &group.swap_current)
@@ -164,10 +164,10 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(
             finding.title,
-            "/system.slice/db.service works out of swap: 900.0 MiB of it are there"
+            "/system.slice/db.service has 900.0 MiB in swap and keeps swapping pages in"
         );
-        assert!(finding.what.contains("reads back 800 swapped pages a second"));
-        assert!(finding.next[0].contains("db.service MemoryLow=1200M  # writes; lasts;"));
+        assert!(finding.what.contains("swaps in 800 pages per second"));
+        assert!(finding.next[0].contains("db.service MemoryLow=1200M  # writes; permanent;"));
     }
 
     #[test]

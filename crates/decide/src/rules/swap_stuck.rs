@@ -13,7 +13,7 @@ use crate::proof::EvidenceList;
 
 pub(super) const RULE: Rule = Rule {
     id: "swap-stuck",
-    doc: "More is in swap than would fit back into memory, so swapoff would run out of memory.",
+    doc: "More data is in swap than would fit back into memory, so swapoff would run out of memory.",
     diagnose,
 };
 
@@ -38,13 +38,14 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
-        title: format!("swap cannot be switched off: {missing} would not fit back"),
+        title: format!("swap cannot be switched off: {missing} would not fit into memory"),
         what: format!(
-            "swapoff would have to read {back} back into memory; {room} are available or would be freed by it."
+            "swapoff would have to read {back} from swap into memory, but only {room} of memory are available \
+             or would become available meanwhile."
         ),
-        why: "swapoff, a resize of zram and a shutdown that unmounts swap first read everything back \
-              into memory, and the OOM killer steps in when that does not fit. Add another swap area \
-              first, or stop the programs that hold most of it."
+        why: "swapoff, which is also part of a resize of zram and of many shutdowns, reads all swapped pages \
+              back into memory, and if they do not fit, the kernel kills processes. Before you switch swap \
+              off, add another swap area, or stop the programs that have the most memory in swap."
             .to_owned(),
         evidence: proof(host),
         next: vec![
@@ -97,7 +98,7 @@ pub(super) mod tests {
     #[test]
     fn more_is_swapped_than_is_available() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "swap cannot be switched off: 1.0 GiB would not fit back");
+        assert_eq!(finding.title, "swap cannot be switched off: 1.0 GiB would not fit into memory");
         assert_eq!(finding.severity, Severity::Info);
     }
 

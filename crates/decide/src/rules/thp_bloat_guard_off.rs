@@ -11,7 +11,7 @@ use crate::text::put;
 
 pub(super) const RULE: Rule = Rule {
     id: "thp-bloat-guard-off",
-    doc: "max_ptes_none at its largest keeps shrink_underused from splitting huge pages that are mostly zeros.",
+    doc: "max_ptes_none is at its maximum, so shrink_underused never splits huge pages that are mostly zeros.",
     diagnose,
 };
 
@@ -39,14 +39,15 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
-        title: format!("max_ptes_none {none} switches off the guard against half-empty huge pages"),
+        title: format!("with max_ptes_none = {none}, the kernel never splits huge pages of zeros"),
         what: format!(
             "shrink_underused is on and max_ptes_none is {none}, while huge pages hold {huge} \
              ({percent:.0} % of RAM)."
         ),
-        why: "Under pressure the kernel splits huge pages in which more than max_ptes_none small \
-              pages are zero, and gives those back. At the largest value no page ever qualifies, so \
-              what huge pages waste stays wasted."
+        why: "With shrink_underused on and under memory pressure, the kernel splits huge pages in which more \
+              than max_ptes_none small pages are zero, and frees these zeros. If max_ptes_none is at its \
+              maximum, the kernel never splits huge pages that contain mostly zeros, so the memory that they \
+              waste is never freed."
             .to_owned(),
         evidence: EvidenceList::new()
             .value(&thp.khugepaged.max_ptes_none)

@@ -16,7 +16,7 @@ use crate::text::{count, put, short, trigger};
 
 pub(super) const RULE: Rule = Rule {
     id: "thp-coverage",
-    doc: "Memory that asked for transparent huge pages mostly has small ones.",
+    doc: "Memory that may use transparent huge pages consists mostly of small pages.",
     diagnose,
 };
 
@@ -50,13 +50,16 @@ fn processes(host: &Snapshot) -> Option<Finding> {
     let name = short(worst.process.name.as_str());
     let others = match low.len() {
         1 => String::new(),
-        more => format!("; {} other large processes are below half too", more - 1),
+        more => format!(
+            "; {} other large processes also have less than half of their anonymous memory in huge pages",
+            more - 1
+        ),
     };
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
         title: format!(
-            "only {:.0} % of {name} is in huge pages, though all memory asks",
+            "only {:.0} % of {name} is in huge pages, though THP is always on",
             worst.percent
         ),
         what: format!(
@@ -64,9 +67,10 @@ fn processes(host: &Snapshot) -> Option<Finding> {
             worst.process.pid, worst.huge, worst.anon
         ),
         why:
-            "A page becomes huge at its first touch, where 2 MiB lie free in one piece, or later, \
-              when khugepaged comes by at its own pace. A fork that is written to splits them \
-              again: a database that saves itself in a child can lose nearly all."
+            "The kernel allocates a huge page at the first access, if a free block of that size exists, or \
+              later, when khugepaged collapses small pages at its own pace. If a process forks and then writes \
+              to its memory, the kernel splits its huge pages again, so a database that saves a snapshot in a \
+              child process can lose nearly all of them."
                 .to_owned(),
         evidence: low.iter().take(NAMED).fold(proof(host), process_proof).done(),
         next: next(host, worst),
@@ -124,16 +128,16 @@ fn faults(interval: &Interval) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
-        title: format!("{percent:.0} % of the faults that asked for a huge page got small ones"),
+        title: format!("{percent:.0} % of page faults that requested a huge page got small pages"),
         what: format!(
-            "{} of {} requests for a huge page fell back to small ones {}.",
+            "{} of {} page faults that requested a huge page fell back to small pages {}.",
             count(requests.fallen_back),
             count(all),
             requests.over
         ),
-        why: "A huge page needs free memory in one piece at the moment of the fault, and what the \
-              kernel does to get one is set by defrag. Memory that fell back stays small until \
-              khugepaged comes by."
+        why: "A huge page needs a free contiguous block at the moment of the page fault; the setting defrag \
+              determines what the kernel does to create one. Memory that got small pages keeps them until \
+              khugepaged collapses them."
             .to_owned(),
         evidence: requests
             .proof
@@ -219,7 +223,7 @@ pub(super) mod tests {
     #[test]
     fn a_large_process_under_always() {
         let finding = only(&RULE, &firing());
-        let title = "only 4 % of redis-server is in huge pages, though all memory asks";
+        let title = "only 4 % of redis-server is in huge pages, though THP is always on";
         assert_eq!(finding.title, title);
         assert_eq!(
             finding.what,
@@ -244,11 +248,12 @@ pub(super) mod tests {
     #[test]
     fn faults_that_fell_back_did_ask() {
         let finding = only(&RULE, &firing_on_faults());
-        let what = "900 of 1,000 requests for a huge page fell back to small ones in 10.0 s.";
+        let what = "900 of 1,000 page faults that requested a huge page fell back to small pages \
+                    in 10.0 s.";
         assert_eq!(finding.what, what);
         let since_boot = with(|host| set(host, "thp_fault_fallback", 9_000));
         let what = only(&RULE, &since_boot).what;
-        assert!(what.ends_with("fell back to small ones since boot."), "{what}");
+        assert!(what.ends_with("fell back to small pages since boot."), "{what}");
     }
 
     #[test]

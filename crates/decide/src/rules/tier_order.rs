@@ -13,7 +13,8 @@ use crate::text::{quoted, short, writes_and};
 
 pub(super) const RULE: Rule = Rule {
     id: "tier-order",
-    doc: "A slower swap tier has the same or a higher priority than a faster one that is in use, or is full in front of it.",
+    doc: "A slower swap area has the same or a higher priority than a faster one, so the kernel fills it first \
+          or along with the faster one.",
     diagnose,
 };
 
@@ -53,20 +54,20 @@ fn inversion<'a>(slow: &'a Tier, fast: &'a Tier) -> Option<Inversion<'a>> {
 fn finding(interval: &Interval, inversion: &Inversion<'_>) -> Finding {
     let Inversion { slow, fast, .. } = inversion;
     let order =
-        if inversion.slow_priority > inversion.fast_priority { "before" } else { "in turn with" };
+        if inversion.slow_priority > inversion.fast_priority { "before" } else { "along with" };
     Finding {
         id: RULE.id,
         severity: severity(interval, slow),
         title: format!(
-            "{} is filled {order} {}",
+            "{} is used {order} the faster {}",
             short(slow.path.as_str()),
             short(fast.path.as_str())
         ),
         what: describe(inversion),
         why:
-            "The kernel fills swap by priority and never moves a page to another tier afterwards. \
-              Whatever is swapped while the slow tier still has room stays there and comes back at \
-              its speed, while the fast tier waits."
+            "The kernel fills swap areas in the order of their priority and never moves a swapped page to \
+              another area. Pages that are swapped out while the slower area has room stay in it and are read \
+              back at its speed, even if the faster area has room."
                 .to_owned(),
         evidence: EvidenceList::new()
             .named(&format!("{} priority", slow.path), &slow.priority)
@@ -92,7 +93,7 @@ fn describe(inversion: &Inversion<'_>) -> String {
     let shown = |tier: &Tier, priority| {
         let used = tier.used.get().zip(tier.size.get());
         let used =
-            used.map_or_else(String::new, |(used, size)| format!(" and {used} of {size} used"));
+            used.map_or_else(String::new, |(used, size)| format!(" and uses {used} of {size}"));
         let full = if tier.is_full() == Some(true) { " (full)" } else { "" };
         format!("{} has priority {priority}{used}{full}", tier.path)
     };
@@ -147,11 +148,11 @@ pub(super) mod tests {
     #[test]
     fn a_full_disk_in_front_of_zram() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "/swap file is filled before /dev/zram0");
+        assert_eq!(finding.title, "/swap file is used before the faster /dev/zram0");
         assert_eq!(
             finding.what,
-            "/swap file has priority 50 and 4.0 GiB of 4.0 GiB used (full); the faster /dev/zram0 \
-             has priority 5 and 300.0 MiB of 4.0 GiB used."
+            "/swap file has priority 50 and uses 4.0 GiB of 4.0 GiB (full); the faster /dev/zram0 \
+             has priority 5 and uses 300.0 MiB of 4.0 GiB."
         );
         assert_eq!(finding.severity, Severity::Warning);
         assert!(finding.next[0].starts_with("sudo swapoff /dev/zram0 && sudo swapon -p 100 "));
@@ -160,7 +161,7 @@ pub(super) mod tests {
     #[test]
     fn equal_priorities_are_filled_in_turn() {
         let finding = only(&RULE, &tiers(mib(10), -2, mib(10), -2));
-        assert_eq!(finding.title, "/swap file is filled in turn with /dev/zram0");
+        assert_eq!(finding.title, "/swap file is used along with the faster /dev/zram0");
     }
 
     #[test]
@@ -173,7 +174,11 @@ pub(super) mod tests {
             };
             host.tiers = vec![disk("/dev/sda2", true, -2), disk("/dev/nvme0n1p3", false, -3)];
         });
-        assert_eq!(only(&RULE, &interval).title, "/dev/sda2 is filled before /dev/nvme0n1p3");
+        assert_eq!(
+            only(&RULE, &interval).title,
+            "/dev/sda2 is used before the faster \
+                                                  /dev/nvme0n1p3"
+        );
     }
 
     #[test]

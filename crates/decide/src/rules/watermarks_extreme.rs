@@ -46,21 +46,21 @@ fn reserve(host: &Snapshot, total: Bytes) -> Option<Finding> {
     let percent = bytes.percent_of(total)?.get();
     let (title, what, why) = if percent > RESERVED_PERCENT {
         (
-            format!("{bytes} are kept free: {percent:.0} % of RAM"),
+            format!("the kernel keeps {bytes} of memory in reserve: {percent:.0} % of RAM"),
             format!(
                 "vm.min_free_kbytes keeps {} of RAM free for the kernel.",
                 bytes.part_of(total)
             ),
-            "Programs never get the memory below this mark, and each of them reclaims by itself and \
-             waits when it is reached. The reserve only has to last for bursts of the kernel: by its \
-             own formula it would be much smaller.",
+            "Programs cannot use the reserve of vm.min_free_kbytes, and when only this reserve is free, each \
+             program that allocates memory has to reclaim pages itself and waits meanwhile. The reserve only \
+             has to cover short bursts of kernel allocations; the kernel's own formula makes it much smaller.",
         )
     } else if bytes < LEAST && total > SMALL {
         (
-            format!("only {bytes} are kept free for the kernel itself"),
+            format!("only {bytes} of memory are in reserve for the kernel itself"),
             format!("vm.min_free_kbytes is {} on a host with {total} of RAM.", set.value),
-            "Reclaim itself needs memory, for page tables, for writing back and for the network under \
-             it. With less than 1024 KiB in reserve the kernel may deadlock under load.",
+            "Reclaim itself needs some memory, for example to write pages to a disk or over a network. With \
+             less than 1024 KiB in reserve, the kernel may deadlock under load.",
         )
     } else {
         return None;
@@ -68,7 +68,7 @@ fn reserve(host: &Snapshot, total: Bytes) -> Option<Finding> {
     let usual = usual_kib(total);
     let lower = format!("sudo sysctl vm.min_free_kbytes={usual}");
     let back =
-        format!("until the next boot; back with sudo sysctl vm.min_free_kbytes={}", set.value);
+        format!("until the next boot; undo with sudo sysctl vm.min_free_kbytes={}", set.value);
     Some(Finding {
         id: RULE.id,
         severity: Severity::Warning,
@@ -92,21 +92,22 @@ fn gap(host: &Snapshot, total: Bytes) -> Option<Finding> {
         return None;
     }
     let back = format!(
-        "until the next boot; back with sudo sysctl vm.watermark_scale_factor={}",
+        "until the next boot; undo with sudo sysctl vm.watermark_scale_factor={}",
         set.value
     );
     Some(Finding {
         id: RULE.id,
         severity: Severity::Warning,
-        title: format!("background reclaim keeps {gap} more free: {percent:.0} % of RAM"),
+        title: format!("kswapd keeps an additional {gap} of memory free: {percent:.0} % of RAM"),
         what: format!(
-            "With vm.watermark_scale_factor {} kswapd starts {gap} above the reserve, and goes on \
-             until as much again is free.",
+            "With vm.watermark_scale_factor = {}, kswapd starts to reclaim when free memory is {gap} above the \
+             reserve, and stops when twice as much is free above the reserve.",
             set.value
         ),
         why:
-            "A distance between the watermarks lets kswapd reclaim before programs have to wait. A \
-              distance this large swaps and drops memory that is in use, only to keep it free."
+            "The distance between the watermarks lets kswapd reclaim memory before programs have to wait for \
+              it. If this distance is too large, kswapd swaps and drops memory in use only to keep memory \
+              free."
                 .to_owned(),
         evidence: proof(host, &set),
         next: vec![
@@ -156,10 +157,10 @@ pub(super) mod tests {
     #[test]
     fn a_large_reserve_is_lost_memory() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "2.0 GiB are kept free: 12 % of RAM");
+        assert_eq!(finding.title, "the kernel keeps 2.0 GiB of memory in reserve: 12 % of RAM");
         assert_eq!(
             finding.next[0],
-            "sudo sysctl vm.min_free_kbytes=16384  # writes; until the next boot; back with sudo \
+            "sudo sysctl vm.min_free_kbytes=16384  # writes; until the next boot; undo with sudo \
              sysctl vm.min_free_kbytes=2097152"
         );
     }
@@ -167,7 +168,7 @@ pub(super) mod tests {
     #[test]
     fn a_small_reserve_is_a_danger_only_where_there_is_ram() {
         let finding = only(&RULE, &firing_little());
-        assert_eq!(finding.title, "only 512.0 KiB are kept free for the kernel itself");
+        assert_eq!(finding.title, "only 512.0 KiB of memory are in reserve for the kernel itself");
         let mut tiny = firing_little();
         tiny.end.memory.total = line("/proc/meminfo", 1, Bytes::new(48 << 20));
         assert_silent(&RULE, &tiny);
@@ -176,7 +177,7 @@ pub(super) mod tests {
     #[test]
     fn watermarks_far_apart() {
         let finding = only(&RULE, &firing_far_apart());
-        assert_eq!(finding.title, "background reclaim keeps 4.5 GiB more free: 28 % of RAM");
+        assert_eq!(finding.title, "kswapd keeps an additional 4.5 GiB of memory free: 28 % of RAM");
     }
 
     #[test]

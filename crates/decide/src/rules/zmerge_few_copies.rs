@@ -12,7 +12,7 @@ use crate::text::{count, put};
 
 pub(super) const RULE: Rule = Rule {
     id: "zmerge-few-copies",
-    doc: "A zmerge device looks for a copy of every page that is written, and finds hardly any.",
+    doc: "A zmerge device searches for a copy of every page that is written to it, but few pages have one.",
     diagnose,
 };
 
@@ -38,16 +38,16 @@ fn finding(device: &Zram) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
-        title: format!("{name} looks for copies of pages and finds {percent:.2} %"),
+        title: format!("{name} searches for a copy of each page, but only {percent:.2} % have one"),
         what: format!(
-            "{} pages were searched in the index before they were stored, and {} of them had a copy; the index takes \
-             {index} and merging saves {saved}.",
+            "zmerge searched its index for a copy of {} pages, and {} of them had one; the index uses {index} \
+             of memory and merging saves {saved}.",
             count(looked_for),
             count(merging.hits.get()?)
         ),
-        why: "Looking for a page that has no copy makes writing it some 4 % dearer and keeps an \
-              entry of an index for it. Adaptive stops looking while copies are few, tries a \
-              sixteenth of all pages, and goes back to all of them by itself."
+        why: "The search for copies makes writing a page without a copy about 4 % slower, and the index needs \
+              an entry for each such page. In the mode adaptive, zmerge searches for only a sixteenth of all \
+              pages while few have a copy, and searches for all pages again when more have one."
             .to_owned(),
         evidence: EvidenceList::new()
             .value(&merging.mode)
@@ -85,11 +85,15 @@ pub(super) mod tests {
     #[test]
     fn looking_for_every_page_in_vain() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "zmerge0 looks for copies of pages and finds 0.12 %");
+        assert_eq!(
+            finding.title,
+            "zmerge0 searches for a copy of each page, but only 0.12 % have \
+                                   one"
+        );
         assert_eq!(
             finding.what,
-            "100,000 pages were searched in the index before they were stored, and 120 of them had a copy; the \
-             index takes 2.0 MiB and merging saves 1.0 MiB."
+            "zmerge searched its index for a copy of 100,000 pages, and 120 of them had one; the \
+             index uses 2.0 MiB of memory and merging saves 1.0 MiB."
         );
         let command =
             "echo adaptive | sudo tee /sys/block/zmerge0/merge_mode  # writes; until the next boot";

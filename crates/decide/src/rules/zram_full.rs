@@ -14,7 +14,7 @@ use crate::text::{count, short, writes_and};
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-full",
-    doc: "A zram or zmerge swap device has no room left, or the memory it takes is near its mem_limit.",
+    doc: "A zram or zmerge swap device has no room left, or the memory that it uses is near its mem_limit.",
     diagnose,
 };
 
@@ -38,23 +38,23 @@ fn size_used_up(host: &Snapshot, tier: &Tier, device: Option<&Zram>) -> Option<F
     let overflow = behind(host, tier);
     let is_low = room::room(host).is_some_and(|room| room.level() > Level::Calm);
     let after = match overflow {
-        Some(next) => format!("what is swapped next goes to {}", next.path),
-        None => "no other tier has room".to_owned(),
+        Some(next) => format!("the kernel writes further swapped pages to {}", next.path),
+        None => "no other swap area has room".to_owned(),
     };
     let ratio = device.and_then(|device| device.original_per_memory_used);
     let ratio = ratio.map_or_else(String::new, |ratio| {
-        format!(", taking 1 byte of RAM for every {:.1} stored", ratio.get())
+        format!(" (1 byte of RAM for every {:.1} bytes)", ratio.get())
     });
     let driver = device.map_or(Driver::Zram, |device| device.driver).name();
     Some(Finding {
         id: RULE.id,
         severity: if overflow.is_none() && is_low { Severity::Critical } else { Severity::Warning },
         title: format!("{} is full", short(tier.path.as_str())),
-        what: format!("It holds {used} of {size}{ratio}; {after}."),
+        what: format!("The device holds {used} of data{ratio}, and its size is {size}; {after}."),
         why: format!(
-            "The size of a {driver} device bounds the uncompressed data in it, so it can be full while \
-             the memory it takes is small. From then on pages go to a slower tier or, without one, \
-             stay in RAM until something is killed."
+            "The size of a {driver} device limits the uncompressed data in it, so the device can be full while \
+             it uses little memory. When a swap device is full, the kernel swaps pages to a slower swap area \
+             or, without one, keeps them in RAM, which can end with an OOM kill."
         ),
         evidence: size_proof(tier, device),
         next: vec![
@@ -92,7 +92,11 @@ fn near_limit(interval: &Interval, device: &Zram) -> Option<Finding> {
     let name = device.name();
     let failing = failing(interval, device);
     let lost = failing.as_ref().map_or_else(String::new, |failed| {
-        format!(", and {} writes failed in {:.1} s", count(failed.delta), failed.seconds)
+        format!(
+            ", and {} writes to the device failed in {:.1} s",
+            count(failed.delta),
+            failed.seconds
+        )
     });
     Some(Finding {
         id: RULE.id,
@@ -101,17 +105,20 @@ fn near_limit(interval: &Interval, device: &Zram) -> Option<Finding> {
         } else {
             Severity::Warning
         },
-        title: format!("{name} has used {percent:.0} % of the memory it may take"),
-        what: format!("Its pool takes {used} of a mem_limit of {limit}{lost}."),
+        title: format!("{name} uses {percent:.0} % of the memory that its mem_limit allows"),
+        what: format!("The device uses {used} of RAM, and its mem_limit is {limit}{lost}."),
         why: format!(
-            "At mem_limit a {} device refuses pages, and the kernel sees failing swap writes \
-             instead of a full tier. It does not move on to the next tier then: the pages stay in \
-             RAM and are tried again.",
+            "At its mem_limit a {} device refuses pages, which the kernel sees as failed writes and not as a \
+             full swap area. After a failed write, the kernel does not use the next swap area: it keeps the \
+             pages in RAM and tries to write them again.",
             device.driver.name()
         ),
         evidence: limit_proof(device, failing.as_ref()),
         next: vec![
-            writes_and(format!("echo 0 | sudo tee /sys/block/{name}/mem_limit"), "0 is no limit"),
+            writes_and(
+                format!("echo 0 | sudo tee /sys/block/{name}/mem_limit"),
+                "0 means no limit",
+            ),
             commands::show_device(device, "NAME,DISKSIZE,DATA,COMPR,TOTAL,MEM-LIMIT,MEM-USED"),
         ],
     })
@@ -162,7 +169,10 @@ pub(super) mod tests {
     fn full_with_nothing_behind_is_critical_when_little_is_available() {
         let finding = only(&RULE, &firing());
         assert_eq!(finding.title, "/dev/zram0 is full");
-        assert_eq!(finding.what, "It holds 4.0 GiB of 4.0 GiB; no other tier has room.");
+        assert_eq!(
+            finding.what,
+            "The device holds 4.0 GiB of data, and its size is 4.0 GiB; no other swap area has room."
+        );
         assert_eq!(finding.severity, Severity::Warning);
         let mut low = firing();
         low.end.memory.available = line("/proc/meminfo", 3, mib(700));
@@ -174,15 +184,19 @@ pub(super) mod tests {
         let mut interval = firing();
         interval.end.tiers.push(tier("/swapfile", TierKind::File, mib(1), -2));
         let finding = only(&RULE, &interval);
-        assert!(finding.what.ends_with("what is swapped next goes to /swapfile."));
+        assert!(finding.what.ends_with("the kernel writes further swapped pages to /swapfile."));
         assert_eq!(finding.severity, Severity::Warning);
     }
 
     #[test]
     fn near_its_limit_and_refusing_writes() {
         let finding = only(&RULE, &firing_at_its_limit());
-        assert_eq!(finding.title, "zram0 has used 93 % of the memory it may take");
-        assert!(finding.what.ends_with(", and 7 writes failed in 10.0 s."), "{}", finding.what);
+        assert_eq!(finding.title, "zram0 uses 93 % of the memory that its mem_limit allows");
+        assert!(
+            finding.what.ends_with(", and 7 writes to the device failed in 10.0 s."),
+            "{}",
+            finding.what
+        );
         assert_eq!(finding.severity, Severity::Critical);
     }
 
@@ -194,7 +208,7 @@ pub(super) mod tests {
         host.zmerge = host.zram.drain(..).map(|it| Zram { driver: Driver::Zmerge, ..it }).collect();
         let finding = only(&RULE, &interval);
         assert_eq!(finding.title, "/dev/zmerge0 is full");
-        assert!(finding.why.starts_with("The size of a zmerge device bounds"), "{}", finding.why);
+        assert!(finding.why.starts_with("The size of a zmerge device limits"), "{}", finding.why);
         assert!(finding.next[0].starts_with("grep . /sys/block/zmerge0/disksize"));
     }
 

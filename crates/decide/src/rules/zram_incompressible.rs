@@ -9,7 +9,7 @@ use crate::text::{count, trigger};
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-incompressible",
-    doc: "More than half of the memory that a zram or zmerge device takes holds pages that would not compress.",
+    doc: "More than half of the memory that a zram or zmerge device uses holds incompressible pages.",
     diagnose,
 };
 
@@ -36,14 +36,14 @@ fn finding(host: &Snapshot, device: &Zram) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Warning,
-        title: format!("{share:.0} % of what {name} takes will not compress"),
+        title: format!("{share:.0} % of the memory of {name} holds incompressible pages"),
         what: format!(
-            "{} pages ({wasted}) of the {taken} that {name} takes are stored as they are.",
+            "{} incompressible pages take {wasted} of the {taken} of memory that {name} uses.",
             count(pages.get())
         ),
-        why: "A page that does not shrink is kept whole, so it takes as much RAM as before and \
-              costs CPU time on top. Encrypted, compressed or media data does that: on a disk tier \
-              it would free its memory."
+        why: "The device stores an incompressible page as it is, so swapping this page costs CPU time and \
+              frees no RAM. Incompressible pages usually contain encrypted, compressed or media data; in swap \
+              on a disk they would not occupy RAM."
             .to_owned(),
         evidence: EvidenceList::new()
             .named("huge_pages", &stat.huge_pages)
@@ -86,10 +86,11 @@ pub(super) mod tests {
     #[test]
     fn most_of_the_pool_is_stored_as_it_is() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "61 % of what zram0 takes will not compress");
+        assert_eq!(finding.title, "61 % of the memory of zram0 holds incompressible pages");
         assert_eq!(
             finding.what,
-            "40,000 pages (156.2 MiB) of the 256.0 MiB that zram0 takes are stored as they are."
+            "40,000 incompressible pages take 156.2 MiB of the 256.0 MiB of memory that zram0 \
+             uses."
         );
         assert_eq!(finding.next.len(), 1);
     }

@@ -12,7 +12,8 @@ use crate::text::{counted, writes};
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-oversized",
-    doc: "Full, all zram and zmerge devices together would take more than RAM at the measured ratio; their slot tables are paid at once.",
+    doc: "If all zram and zmerge devices were full, they would use more memory than the machine has; their \
+          slot tables use memory even while the devices are empty.",
     diagnose,
 };
 
@@ -44,11 +45,11 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: if heavy { Severity::Warning } else { Severity::Info },
-        title: format!("{} promises {times:.1} times the RAM there is", maker(host)),
+        title: format!("{} is sized at {times:.1} times the RAM of this machine", maker(host)),
         what: describe(host, promised, ram, tables, ratio),
-        why: "The disksize bounds uncompressed data, and the table of slots for all of it is \
-              allocated when it is set, used or not. A device that takes all RAM before it is full \
-              is no limit for anything; a smaller size or mem_limit would be one."
+        why: "The disksize limits the uncompressed data in a device, and when it is set, the kernel allocates \
+              a slot table for that much data, used or not. If a device would use up RAM before it is full, \
+              its disksize does not limit memory use; a smaller disksize or a mem_limit does."
             .to_owned(),
         evidence: proof(host),
         next: next(host, largest),
@@ -69,7 +70,7 @@ fn describe(host: &Snapshot, promised: Bytes, ram: Bytes, tables: Bytes, ratio: 
     let (maker, devices) = (maker(host), sized(host).count());
     let known = if advice::measured_ratio(host).is_some() { "measured here" } else { "assumed" };
     let cost = if tables > Bytes::new(0) {
-        format!("; the slot tables cost {tables} even while empty")
+        format!("; the slot tables take {tables} even while the devices are empty")
     } else {
         String::new()
     };
@@ -81,7 +82,8 @@ fn describe(host: &Snapshot, promised: Bytes, ram: Bytes, tables: Bytes, ratio: 
         }
     };
     format!(
-        "{promise} {promised} on {ram} of RAM: more than RAM when full, at {ratio:.1} : 1 ({known}){cost}."
+        "{promise} {promised} on a machine with {ram} of RAM, which is too little for full devices at a \
+         compression ratio of {ratio:.1} : 1 ({known}){cost}."
     )
 }
 
@@ -130,11 +132,12 @@ pub(super) mod tests {
     #[test]
     fn more_than_twice_ram_and_what_the_table_costs() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "zram promises 2.5 times the RAM there is");
+        assert_eq!(finding.title, "zram is sized at 2.5 times the RAM of this machine");
         assert_eq!(
             finding.what,
-            "The disksize of the zram device is 40.0 GiB on 16.0 GiB of RAM: more than RAM when full, \
-             at 2.0 : 1 (measured here); the slot tables cost 160.0 MiB even while empty."
+            "The disksize of the zram device is 40.0 GiB on a machine with 16.0 GiB of RAM, which \
+             is too little for full devices at a compression ratio of 2.0 : 1 (measured here); the \
+             slot tables take 160.0 MiB even while the devices are empty."
         );
         assert_eq!(finding.severity, Severity::Info);
         assert_eq!(finding.next.len(), 1, "what holds data is not reset");

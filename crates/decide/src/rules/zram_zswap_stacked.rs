@@ -10,7 +10,7 @@ use crate::text::put;
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-zswap-stacked",
-    doc: "zswap is on while a zram or zmerge device is a swap tier: pages are compressed twice.",
+    doc: "zswap is on while a zram or zmerge device is used as swap, so the kernel compresses pages twice.",
     diagnose,
 };
 
@@ -33,14 +33,13 @@ fn finding(interval: &Interval) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Warning,
-        title: format!(
-            "zswap stands in front of {driver}: two compressed caches for the same pages"
-        ),
-        what: format!("zswap is on and {} is a swap tier{held}.", tier.path),
+        title: format!("zswap is on in front of {driver}, so the kernel compresses pages twice"),
+        what: format!("zswap is on and {} is used as swap{held}.", tier.path),
         why: format!(
-            "zswap takes every page that is swapped out, whatever tier it was meant for, and hands \
-             its coldest ones on to that tier. With {driver} behind it a page is decompressed to be \
-             compressed again, and neither its memory nor its fill level says what is stored."
+            "zswap takes every page that is swapped out, whatever swap area it was meant for, and later writes \
+             its coldest pages to that area. If the swap area is a {driver} device, each page that zswap \
+             writes to it is decompressed and compressed again, and the fill level of the device does not show \
+             how much data is swapped."
         ),
         evidence: EvidenceList::new()
             .value(&zswap.enabled)
@@ -70,7 +69,8 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(
             finding.what,
-            "zswap is on and /dev/zram0 is a swap tier: of the 512.0 MiB swapped to it, zswap holds 0 B."
+            "zswap is on and /dev/zram0 is used as swap: of the 512.0 MiB swapped to it, zswap \
+             holds 0 B."
         );
         let command =
             "echo N | sudo tee /sys/module/zswap/parameters/enabled  # writes; until the next boot";

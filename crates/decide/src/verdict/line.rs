@@ -35,7 +35,7 @@ pub(super) fn line(
             sentences.extend(trend(interval).filter(|_| scarce));
         }
         None if level == Level::Unknown => {
-            sentences.push("What memory is doing here could not be read.".to_owned());
+            sentences.push("The state of memory on this host could not be read.".to_owned());
         }
         None => sentences.push(calm(host, groups.is_empty())),
     }
@@ -65,30 +65,32 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
         }
         Cause::Pressure { some, full, span } => {
             let full = full.filter(|full| full.get() >= 0.01);
-            let full = full.map(|full| format!(", and everybody waited {} of it", full.of_time()));
+            let full =
+                full.map(|full| format!(" (all programs at the same time: {})", full.of_time()));
             if is_spared(host) {
                 return format!(
-                    "Programs waited for memory {} of the last {span}{}, although {}: the limit of a \
-                     cgroup can be the reason{}.",
+                    "Programs waited for memory {} of the last {span}{}, although {}: the limit of a cgroup \
+                     may be the reason{}.",
                     some.of_time(),
                     full.unwrap_or_default(),
                     available(),
                     if host.cgroups.groups.is_empty() {
-                        ", which pagewise report shows"
+                        "; pagewise report lists the cgroups"
                     } else {
                         ""
                     }
                 );
             }
             format!(
-                "Memory is {state}: programs waited for it {} of the last {span}{}; {}.",
+                "Memory is {state}: programs waited for memory {} of the last {span}{}; {}.",
                 some.of_time(),
                 full.unwrap_or_default(),
                 available()
             )
         }
         Cause::Thrashing(thrashing) => format!(
-            "Memory is {state}: {:.0} % of what is read from disk was dropped a moment ago; {}.",
+            "Memory is {state}: {:.0} % of the data read from disk are pages that the kernel dropped a moment \
+             before; {}.",
             thrashing.of_read.unwrap_or_default(),
             available()
         ),
@@ -102,8 +104,8 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
         // Without the kernel log nobody knows whose memory it was: a kill frees what had run out, and a
         // group can end with its process.
         Cause::Kills(kills) if is_spared(host) => format!(
-            "The kernel killed {} for lack of memory in the last {:.0} seconds, of the machine or of a cgroup \
-             at its limit; {}.",
+            "The kernel killed {} for lack of memory in the last {:.0} seconds, either because the machine ran \
+             out or because a cgroup was at its limit; {}.",
             counted_processes(kills.delta),
             kills.seconds.max(1.0),
             available()
@@ -115,14 +117,16 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
             available()
         ),
         Cause::Growth(growth) => format!(
-            "Memory is filling: {} grows by {}, and {} last about {} at that rate.",
+            "Memory is filling: {} grows by {}, and the memory that is still available ({}) lasts about {} at \
+             that rate.",
             growth.grower.named(),
             growth::rate(growth.per_second),
             available().trim_end_matches(" are available"),
             growth::told(growth.lasts_seconds)
         ),
         Cause::CommitLimit { committed, limit } => format!(
-            "Memory is {state}: {} may be allocated under strict overcommit, and the kernel refuses more.",
+            "Memory is {state}: programs have committed {}, the limit of strict overcommit accounting, and the \
+             kernel refuses allocations beyond it.",
             committed.part_of(*limit)
         ),
         Cause::Swap(filled) => format!(
@@ -144,7 +148,7 @@ fn counted_processes(number: u64) -> String {
 fn available(host: &Snapshot) -> String {
     match host.memory.available.get().zip(host.memory.total.get()) {
         Some((available, total)) => format!("{} are available", available.part_of(total)),
-        None => "how much is available is not known".to_owned(),
+        None => "the amount of available memory is unknown".to_owned(),
     }
 }
 
@@ -178,7 +182,7 @@ fn trend(interval: &Interval) -> Option<String> {
         return None;
     }
     Some(format!(
-        "At the present rate ({}) it ends in about {}.",
+        "At the present rate ({}), memory and swap are used up in about {}.",
         growth::rate(per_second),
         growth::told(lasts)
     ))
@@ -196,12 +200,12 @@ fn calm(host: &Snapshot, and_groups: bool) -> String {
 fn waiting(psi: &Psi) -> Option<String> {
     let some = psi.memory.some.avg60.get()?;
     if some.get() <= 0.0 {
-        return Some("nobody waited for it in the last minute".to_owned());
+        return Some("no task waited for memory in the last minute".to_owned());
     }
     let full = psi.memory.full.avg60.get().filter(|full| full.get() > 0.0);
-    let full = full.map(|full| format!(" (everybody {})", full.of_time()));
+    let full = full.map(|full| format!(" (all tasks at the same time: {})", full.of_time()));
     let full = full.unwrap_or_default();
-    Some(format!("somebody waited for it {} of the last minute{full}", some.of_time()))
+    Some(format!("tasks waited for memory {} of the last minute{full}", some.of_time()))
 }
 
 /// The worst group, and how many more there are.
@@ -209,14 +213,14 @@ fn of_groups(groups: &[GroupVerdict]) -> Option<String> {
     let (worst, others) = groups.split_first()?;
     let more = match others.len() {
         0 => String::new(),
-        more => format!(" ({} more)", counted(more as u64, "group")),
+        more => format!(" (and {} more)", counted(more as u64, "group")),
     };
     let state = match worst.level {
         Level::Critical => "critically short of memory",
         Level::Short => "short of memory",
         Level::Tight | Level::Calm | Level::Unknown => "nearly full",
     };
-    Some(format!("{} is {state} by its own limit: {}{more}.", worst.group, worst.line))
+    Some(format!("{} is {state} because of its own limit: {}{more}.", worst.group, worst.line))
 }
 
 /// Who was killed, and when, as a clause.
@@ -239,7 +243,8 @@ pub(crate) fn of_group(group: &GroupTrouble<'_>) -> String {
         ),
         Some(Trouble::Waits { some, full }) => {
             let full = full.filter(|full| full.get() >= 0.01);
-            let full = full.map(|full| format!(" (everybody {})", full.of_time()));
+            let full =
+                full.map(|full| format!(" (all tasks at the same time: {})", full.of_time()));
             format!(
                 "its tasks waited for memory {} of the last minute{}",
                 some.of_time(),
@@ -247,11 +252,14 @@ pub(crate) fn of_group(group: &GroupTrouble<'_>) -> String {
             )
         }
         Some(Trouble::Rereads { refaults, .. }) => format!(
-            "it reads again {} pages per second that it had just dropped",
+            "{} of its pages per second are read again right after the kernel dropped them",
             grouped(whole(refaults.per_second))
         ),
         Some(Trouble::Full { held, limit }) => {
-            format!("{} cannot be dropped, and swap has no room for it", held.part_of(*limit))
+            format!(
+                "memory that cannot be dropped takes {} of its limit, and swap has no room for it",
+                held.part_of(*limit)
+            )
         }
         Some(Trouble::Fills { who, per_second, lasts_seconds }) => format!(
             "{who} grows by {} and reaches the limit in about {}",

@@ -163,7 +163,7 @@ fn a_calm_host_is_calm() {
     assert_eq!((verdict.level, verdict.host), (Level::Calm, Level::Calm));
     assert_eq!(
         verdict.line,
-        "Memory is not short: 9.0 of 16.0 GiB are available, and nobody waited for it in the last minute."
+        "Memory is not short: 9.0 of 16.0 GiB are available, and no task waited for memory in the last minute."
     );
     assert_eq!(verdict.unknown, Vec::<String>::new());
 }
@@ -182,8 +182,8 @@ fn a_machine_with_one_percent_available_is_never_called_fine() {
     assert_eq!(verdict.level, Level::Critical);
     assert_eq!(
         verdict.line,
-        "Memory is nearly exhausted: 138.2 MiB of 16.0 GiB are available and there is no swap. \
-         At the present rate (1.2 GiB/s) it ends in about 10 seconds."
+        "Memory is nearly exhausted: 138.2 MiB of 16.0 GiB are available and there is no swap. At the present \
+         rate (1.2 GiB/s), memory and swap are used up in about 10 seconds."
     );
 }
 
@@ -296,13 +296,13 @@ fn the_line_names_the_worst_thing_with_its_number() {
     let line = |bad: Badness| judge(&host_of(bad)).line;
     assert_eq!(
         line(Badness { some: 0.5, full: 0.125, zones_low: true, ..NOTHING }),
-        "Memory is short: programs waited for it 20 % of the last minute, and everybody waited \
-         5.0 % of it; 9.0 of 16.0 GiB are available."
+        "Memory is short: programs waited for memory 20 % of the last minute (all programs at the same time: \
+         5.0 %); 9.0 of 16.0 GiB are available."
     );
     assert_eq!(
         line(Badness { some: 0.5, full: 0.125, ..NOTHING }),
-        "Programs waited for memory 20 % of the last minute, and everybody waited 5.0 % of it, \
-         although 9.0 of 16.0 GiB are available: the limit of a cgroup can be the reason."
+        "Programs waited for memory 20 % of the last minute (all programs at the same time: 5.0 %), although \
+         9.0 of 16.0 GiB are available: the limit of a cgroup may be the reason."
     );
     let killed = line(Badness { kills: 2, ..NOTHING });
     assert!(
@@ -313,7 +313,7 @@ fn the_line_names_the_worst_thing_with_its_number() {
     assert_eq!(
         group,
         "The host is not short of memory: 9.0 of 16.0 GiB are available. /system.slice/db.service is \
-         critically short of memory by its own limit: the kernel killed 1 process in it in the last 10 \
+         critically short of memory because of its own limit: the kernel killed 1 process in it in the last 10 \
          seconds."
     );
     let full = line(Badness { swap: 0.95, ..NOTHING });

@@ -34,8 +34,8 @@ fn a_kill_by_a_limit_is_told_in_full() {
     let explanation = told(&calm(), by_limit());
     assert_eq!(
         explanation.title,
-        "nginx (pid 980) was killed by the limit of /system.slice/web.service (64.0 MiB), \
-         not because the machine ran out"
+        "nginx (pid 980) was killed because /system.slice/web.service reached its memory limit (64.0 MiB), not \
+         because the machine was out of memory"
     );
     assert_eq!(fact(&explanation, "when"), "60 minutes ago, 44 seconds after boot");
     assert_eq!(
@@ -49,7 +49,7 @@ fn a_kill_by_a_limit_is_told_in_full() {
     assert_eq!(fact(&explanation, "who held it"), "nginx 980: 42.0 MiB · nginx 981: 17.0 MiB");
     assert_eq!(
         fact(&explanation, "why no swap"),
-        "the group may not use any: memory.swap.max was 0, although 3.5 GiB of swap are free now"
+        "the cgroup was not allowed to swap: memory.swap.max was 0, although 3.5 GiB of swap are free now"
     );
     assert!(fact(&explanation, "since boot").contains("reached its limit 845,358 times"));
     assert_eq!(fact(&explanation, "asked for by"), "");
@@ -79,13 +79,13 @@ fn a_kill_of_the_machine_is_told_in_full() {
     );
     assert!(fact(&explanation, "victim").ends_with("75 % of all memory"));
     assert_eq!(fact(&explanation, "asked for by"), "sh: one page, 0xcc0(GFP_KERNEL)");
-    assert_eq!(fact(&explanation, "why no swap"), "the machine had none");
+    assert_eq!(fact(&explanation, "why no swap"), "the machine had no swap");
     assert_eq!(fact(&explanation, "alive now"), "postgres 4121: 2.0 GiB (then 1.0 GiB)");
     assert!(
         explanation.change[0]
             .starts_with("sudo systemctl set-property db.service MemoryMax=9217M  # writes")
     );
-    assert!(explanation.change[0].ends_with("lasts; undo: the same with MemoryMax=infinity"));
+    assert!(explanation.change[0].ends_with("permanent; undo: the same with MemoryMax=infinity"));
 }
 
 #[test]
@@ -99,12 +99,12 @@ fn each_reason_why_swap_did_not_help() {
     let used_up = limit(usage(mib(32), Limit::Bytes(mib(32)), 4));
     assert!(why_no_swap(&calm, used_up).contains("memory.swap.max was 32.0 MiB"));
     let free = || limit(usage(mib(2), Limit::Max, 0));
-    assert!(why_no_swap(&calm, free()).starts_with("2.0 MiB of the group were in swap"));
+    assert!(why_no_swap(&calm, free()).starts_with("2.0 MiB of the cgroup's memory were in swap"));
     let none = with(|host| {
         host.tiers.clear();
         host.memory.swap_total = line("/proc/meminfo", 15, Bytes::new(0));
     });
-    assert_eq!(why_no_swap(&none, free()), "the machine has none now");
+    assert_eq!(why_no_swap(&none, free()), "the machine has no swap now");
     let full = with(|host| host.tiers[0].used = host.tiers[0].size.clone());
     assert!(
         why_no_swap(&full, free()).starts_with("all swap of the machine is full now; zram0 holds")
@@ -115,7 +115,7 @@ fn each_reason_why_swap_did_not_help() {
     let at_limit = with(|host| {
         host.zram[0].mm_stat.memory_limit = host.zram[0].mm_stat.memory_used.clone();
     });
-    assert!(why_no_swap(&at_limit, free()).starts_with("zram0 takes no more now"));
+    assert!(why_no_swap(&at_limit, free()).starts_with("zram0 accepts no more pages now"));
     let mut locked = free();
     locked.group_memory.as_mut().unwrap().unevictable = Some(mib(50));
     assert!(why_no_swap(&calm, locked).contains("locked in memory (mlock)"));
@@ -136,17 +136,22 @@ fn limits_around_the_group_and_of_version_1_are_told() {
     };
     let (host, kill) =
         in_group(|web| web.swappiness = file("/sys/fs/cgroup/memory/web/memory.swappiness", 0));
-    assert!(why_no_swap(&host, kill).starts_with("memory.swappiness of the group is 0 now"));
+    assert!(why_no_swap(&host, kill).starts_with("memory.swappiness of the cgroup is 0 now"));
     let (mut host, kill) = in_group(|_| {});
     host.end.cgroups.groups[1].swap_max =
         file("/sys/fs/cgroup/system.slice/memory.swap.max", Limit::Bytes(Bytes::new(0)));
-    assert_eq!(why_no_swap(&host, kill), "/system.slice may not use any: memory.swap.max is 0 now");
+    assert_eq!(
+        why_no_swap(&host, kill),
+        "/system.slice is not allowed to swap: memory.swap.max is 0 now"
+    );
     let (host, mut kill) = in_group(|_| {});
     let memory = kill.group_memory.as_mut().unwrap();
     memory.memory_and_swap = usage(mib(64), Limit::Bytes(mib(64)), 7);
-    assert!(why_no_swap(&host, kill.clone()).contains("limited to 64.0 MiB, as memory alone"));
+    assert!(
+        why_no_swap(&host, kill.clone()).contains("was 64.0 MiB, the same as that of memory alone")
+    );
     kill.group_memory.as_mut().unwrap().memory_and_swap = usage(mib(96), Limit::Bytes(mib(96)), 7);
-    assert!(why_no_swap(&host, kill).contains("at the group's limit of 96.0 MiB"));
+    assert!(why_no_swap(&host, kill).contains("at the cgroup's limit of 96.0 MiB"));
 }
 
 #[test]
@@ -161,24 +166,25 @@ fn why_the_machines_swap_did_not_help() {
     let calm = calm();
     assert!(
         why_no_swap(&calm, of(Bytes::new(0), |_| {}))
-            .starts_with("it was full: 4.0 GiB of 4.0 GiB")
+            .starts_with("swap was full: 4.0 GiB of 4.0 GiB")
     );
-    assert!(why_no_swap(&calm, of(gib(1), |_| {})).contains("does not say why"));
+    assert!(why_no_swap(&calm, of(gib(1), |_| {})).contains("does not show why"));
     let poorly = of(Bytes::new(0), |kill| kill.host.as_mut().unwrap().anon = Some(gib(10)));
     assert!(
-        why_no_swap(&calm, poorly.clone()).contains("4.6 GiB that no other number accounts for")
+        why_no_swap(&calm, poorly.clone())
+            .contains("4.6 GiB of memory that no other counter explains")
     );
     let on_disk = with(|host| host.tiers[0].kind = pagewise_model::TierKind::Partition);
-    assert!(!why_no_swap(&on_disk, poorly).contains("hardly compressed"));
+    assert!(!why_no_swap(&on_disk, poorly).contains("compressed poorly"));
     let order = of(gib(1), |kill| kill.invoker.as_mut().unwrap().order = 3);
-    assert!(why_no_swap(&calm, order).contains("pages side by side"));
+    assert!(why_no_swap(&calm, order).contains("needed contiguous pages"));
     let locked = of(gib(1), |kill| kill.host.as_mut().unwrap().unevictable = Some(gib(9)));
     assert!(why_no_swap(&calm, locked).contains("9.0 GiB were locked"));
     let zero = with(|host| swappiness(host, "0"));
     assert!(why_no_swap(&zero, of(gib(1), |_| {})).contains("vm.swappiness is 0 now"));
     assert_eq!(
         why_no_swap(&calm, blank(Source::none())),
-        "the kernel did not print what would tell"
+        "the report of the kernel does not contain the reason"
     );
 }
 
@@ -189,7 +195,8 @@ fn nobody_to_kill_whole_groups_and_sysrq_have_titles_of_their_own() {
     let explanation = told(&calm(), kill);
     assert_eq!(
         explanation.title,
-        "/system.slice/web.service was at its limit (64.0 MiB) and no process could be killed, 8 times more before it"
+        "/system.slice/web.service was at its memory limit (64.0 MiB) and no process could be killed; this had \
+         happened 8 times before"
     );
     assert!(
         explanation
@@ -199,9 +206,10 @@ fn nobody_to_kill_whole_groups_and_sysrq_have_titles_of_their_own() {
     );
     let mut kill = by_limit();
     kill.others = vec![victim(981, "nginx", mib(16))];
-    assert!(
-        title(&kill).starts_with("nginx (pid 980) was killed with 1 other process by the limit")
-    );
+    assert!(title(&kill).starts_with(
+        "nginx (pid 980) was killed with 1 other process because \
+                                  /system.slice/web.service reached its memory limit"
+    ));
     let mut kill = by_host();
     kill.invoker.as_mut().unwrap().order = -1;
     assert!(
@@ -210,7 +218,7 @@ fn nobody_to_kill_whole_groups_and_sysrq_have_titles_of_their_own() {
     let bare = OomKill { victim: Some(victim(1, "x", mib(1))), ..blank(Source::none()) };
     assert_eq!(
         title(&bare),
-        "x (pid 1) was killed for lack of memory; the kernel printed no report beside it"
+        "x (pid 1) was killed for lack of memory; the kernel printed no report with the reason"
     );
 }
 
@@ -257,9 +265,12 @@ fn what_to_change_says_whether_it_lasts_and_how_to_undo_it() {
     assert_eq!(
         explanation.change,
         [
-            "sudo systemctl set-property web.service MemorySwapMax=infinity  # writes; lasts; undo: the same with MemorySwapMax=0",
-            "sudo systemctl set-property web.service MemoryMax=96M  # writes; half as much again; lasts; undo: the same with MemoryMax=67108864",
-            "pagewise scan --cgroup /system.slice/web.service  # what compressing its memory would free",
+            "sudo systemctl set-property web.service MemorySwapMax=infinity  # writes; permanent; undo: the \
+             same with MemorySwapMax=0",
+            "sudo systemctl set-property web.service MemoryMax=96M  # writes; 1.5 times the limit; permanent; \
+             undo: the same with MemoryMax=67108864",
+            "pagewise scan --cgroup /system.slice/web.service  # estimates how much memory compression would \
+             free",
         ]
     );
 }

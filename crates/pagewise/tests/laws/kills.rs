@@ -44,7 +44,7 @@ fn machines_without_swap_ran_out() {
         // nothing is counted twice, and little is not counted at all
         let (other, total) = (host.other().unwrap().get(), host.total.unwrap().get());
         assert!(other * 100 / total < 10, "{slug}: {other} of {total}");
-        assert_eq!(fact(&told, "why no swap"), "the machine had none");
+        assert_eq!(fact(&told, "why no swap"), "the machine had no swap");
         assert!(fact(&told, "victim").ends_with("% of all memory"));
         begins(&told, "who held it", &format!("redis-server {pid}: "));
         assert!(told.change[0].contains("redis.service MemoryMax="), "{:?}", told.change);
@@ -59,18 +59,18 @@ fn nodes_of_a_cpuset_and_of_a_policy_ran_out() {
             "debian-trixie-6.12-x86_64-512m-oom-cpuset",
             159,
             OomConstraint::Cpuset,
-            "the memory nodes of its cpuset ran out",
+            "the NUMA nodes that its cpuset allows ran out of memory",
         ),
         (
             "debian-trixie-6.12-x86_64-512m-oom-policy",
             160,
             OomConstraint::Policy,
-            "the nodes of its NUMA policy ran out",
+            "the NUMA nodes that its memory policy allows ran out of memory",
         ),
     ] {
         let (kill, told) = told(slug);
         let title = format!(
-            "redis-server (pid {pid}) was killed because {why}; other nodes may have had memory"
+            "redis-server (pid {pid}) was killed because {why}; other nodes may have had free memory"
         );
         assert_eq!(
             (told.title.as_str(), kill.constraint),
@@ -97,12 +97,13 @@ fn groups_reached_their_limit_and_were_barred_from_swap() {
     {
         let (kill, told) = told(slug);
         let title = format!(
-            "nginx (pid {pid}) was killed by the limit of /system.slice/nginx.service (64.0 MiB), \
-             not because the machine ran out"
+            "nginx (pid {pid}) was killed because /system.slice/nginx.service reached its memory limit (64.0 \
+             MiB), not because the machine was out of memory"
         );
         assert_eq!(told.title, title, "{slug}");
         assert_eq!((kill.constraint, &kill.host), (Some(OomConstraint::Cgroup), &None));
-        let why = "the group may not use any: memory.swap.max was 0, although 128.0 MiB of swap are free now";
+        let why = "the cgroup was not allowed to swap: memory.swap.max was 0, although 128.0 MiB of swap are \
+                   free now";
         assert_eq!(fact(&told, "why no swap"), why);
         begins(&told, "the group held", "anon 63.8 MiB, file 0 B");
         begins(&told, "alive now", "php-fpm ");
@@ -119,9 +120,10 @@ fn groups_reached_their_limit_and_were_barred_from_swap() {
 #[test]
 fn a_group_of_version_1_reached_its_limit() {
     let (kill, told) = told("debian12-6.18-x86_64-24g-oom-limit");
-    assert!(
-        told.title.ends_with("by the limit of /cg-1 (64.0 MiB), not because the machine ran out")
-    );
+    assert!(told.title.ends_with(
+        "because /cg-1 reached its memory limit (64.0 MiB), not because the machine was \
+                              out of memory"
+    ));
     let memory = kill.group_memory.as_ref().unwrap();
     assert_eq!(memory.memory.unwrap().reached, 19);
     assert!(memory.memory_and_swap.is_some() && memory.swap.is_none());
@@ -151,9 +153,9 @@ fn the_exit_status_says_whether_there_was_a_kill() {
 #[test]
 fn a_group_was_killed_as_a_whole() {
     let (kill, told) = told("debian-sid-7.2-x86_64-256m-oom-group");
-    assert!(
-        told.title.starts_with("postgres (pid 109) was killed with 2 other processes by the limit")
-    );
+    assert!(told.title.starts_with(
+        "postgres (pid 109) was killed with 2 other processes because /system.slice/"
+    ));
     assert!(kill.whole_group);
     let others: Vec<_> = kill.others.iter().map(|it| (it.pid, it.name.as_str())).collect();
     assert_eq!(others, [(107, "postgres"), (106, "sleep")]);
@@ -165,7 +167,7 @@ fn zram_was_full_of_what_does_not_compress() {
     begins(
         &told,
         "why no swap",
-        "it was full: 64.0 MiB of 64.0 MiB were in use; all of it is compressed RAM, and 68.3 MiB",
+        "swap was full: 64.0 MiB of 64.0 MiB were in use; all swap is in compressed RAM, and 68.3 MiB",
     );
     assert_eq!(kill.tasks[0].swapped.get() >> 20, 47);
     assert!(told.title.ends_with("because the whole machine ran out of memory"));
@@ -174,7 +176,8 @@ fn zram_was_full_of_what_does_not_compress() {
 #[test]
 fn a_group_in_which_nobody_may_be_killed_reports_again_and_again() {
     let (kill, told) = told("debian-trixie-6.12-x86_64-256m-oom-unkillable");
-    let title = "/system.slice/mysqld.service was at its limit (24.0 MiB) and no process could be killed, 32 times more before it";
+    let title = "/system.slice/mysqld.service was at its memory limit (24.0 MiB) and no process could be \
+                 killed; this had happened 32 times before";
     assert_eq!((told.title.as_str(), kill.victim), (title, None));
     begins(&told, "who held it", "mysqld 149: 24.9 MiB, never killed");
     assert!(told.change[0].starts_with("echo 0 | sudo tee /proc/149/oom_score_adj  # writes"));

@@ -148,7 +148,10 @@ fn a_pager_gets_a_line_for_each_finding_and_nothing_where_there_is_none() {
     let quiet = ["doctor", "-q", "--root", FIXTURE];
     let ran = run(&quiet);
     assert_eq!((ran.status, ran.err.as_str()), (3, ""));
-    assert_eq!(ran.out, "WARNING commit-limit: 90 % of the commit limit is allocated\n");
+    assert_eq!(
+        ran.out,
+        "WARNING commit-limit: committed memory has reached 90 % of the commit limit\n"
+    );
     let all = run(&[&quiet[..], &["--min-severity", "info"]].concat());
     assert_eq!((all.status, all.out.lines().count()), (3, 2), "{}", all.out);
     assert!(all.out.lines().nth(1).unwrap().starts_with("INFO zram-unused: "));

@@ -53,7 +53,10 @@ fn a_kill_by_a_limit_is_read_back_whatever_the_victim_is_called() {
     assert_eq!(task["name"], kill["victim"]["name"]);
     let title = explained["title"].as_str().unwrap();
     assert!(
-        title.contains(&format!("by the limit of {} (32.0 MiB), not because", group.path)),
+        title.contains(&format!(
+            "because {} reached its memory limit (32.0 MiB), not because",
+            group.path
+        )),
         "{title}"
     );
 

@@ -35,7 +35,7 @@ pub(super) fn unreadable(snapshot: &Snapshot) -> Option<String> {
         _ => lack(total),
     };
     let why = why.map(|why| format!(" ({}: {why})", total.source));
-    Some(format!("What memory is doing here could not be read{}.", why.unwrap_or_default()))
+    Some(format!("The state of memory on this host could not be read{}.", why.unwrap_or_default()))
 }
 
 /// The colour of a level.

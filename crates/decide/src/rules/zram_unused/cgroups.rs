@@ -35,9 +35,10 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
             short(first.path.as_str())
         ),
         what: describe(host, &groups),
-        why: "A memory cgroup that is barred from swapping drops its file pages when it is short, and is \
-              killed when none are left, however much swap the host has free. With a little swap \
-              it could put away what it never touches and keep its code and cache."
+        why: "When a memory cgroup that is barred from swapping runs short of memory, the kernel drops its \
+              file pages and, if none are left, kills a process in it, even if the host has free swap. With \
+              some swap allowed, the kernel could swap out pages that the cgroup never uses and keep its code \
+              and page cache."
             .to_owned(),
         evidence: groups.iter().take(NAMED).fold(holds_nothing(case), proof).done(),
         next: next(first),
@@ -83,7 +84,8 @@ fn describe(host: &Snapshot, groups: &[&Cgroup]) -> String {
     let all = host.memory.anon_pages.get();
     let of = all.map_or_else(String::new, |all| format!(" of {}", all.shown()));
     format!(
-        "{} barred from swapping: limits were reached {}, and {}{of} of anonymous memory lies there.",
+        "With {} barred from swapping, memory limits were reached {}, and {}{of} of anonymous memory cannot be \
+         swapped.",
         counted(groups.len() as u64, "memory cgroup"),
         counted(hits, "time"),
         anon_of(groups)
@@ -110,7 +112,7 @@ fn next(group: &Cgroup) -> Vec<String> {
         Some(unit) => {
             let command =
                 format!("sudo systemctl set-property {} MemorySwapMax=infinity", quoted(unit));
-            writes_and(command, "lasts; back with MemorySwapMax=0")
+            writes_and(command, "permanent; undo with MemorySwapMax=0")
         }
         None => put("max", path),
     };
@@ -146,11 +148,11 @@ pub(super) mod tests {
         assert_eq!(finding.title, title);
         assert_eq!(
             finding.what,
-            "1 memory cgroup barred from swapping: limits were reached 212 times, and 700.0 MiB of 4.0 GiB \
-             of anonymous memory lies there."
+            "With 1 memory cgroup barred from swapping, memory limits were reached 212 times, and 700.0 MiB of \
+             4.0 GiB of anonymous memory cannot be swapped."
         );
-        let command = "sudo systemctl set-property db.service MemorySwapMax=infinity  # writes; lasts; back \
-                       with MemorySwapMax=0";
+        let command = "sudo systemctl set-property db.service MemorySwapMax=infinity  # writes; permanent; \
+                       undo with MemorySwapMax=0";
         assert_eq!(finding.next[0], command);
     }
 
@@ -180,7 +182,7 @@ pub(super) mod tests {
         let mut nested = barred(212);
         nested.cgroups.groups[1].swap_max = nested.cgroups.groups[2].swap_max.clone();
         nested.cgroups.groups[1].events.max = line("/sys/fs/cgroup/x/memory.events", 3, 212);
-        assert!(only(&RULE, &still(nested)).what.starts_with("1 memory cgroup "));
+        assert!(only(&RULE, &still(nested)).what.starts_with("With 1 memory cgroup "));
     }
 
     #[test]

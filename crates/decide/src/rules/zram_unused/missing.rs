@@ -23,14 +23,14 @@ fn not_loaded(host: &Snapshot, zram: &Capability, module: &str) -> Finding {
     Finding {
         id: RULE.id,
         severity: severity(host),
-        title: "zram is not loaded, and swap goes to slower places or nowhere".to_owned(),
+        title: "the zram module is not loaded, so swap is on a slower device or missing".to_owned(),
         what: format!(
-            "This kernel has the module {module} on disk and not loaded; {}.",
+            "The module {module} of this kernel is installed but not loaded; {}.",
             instead(host)
         ),
-        why: "zram keeps swapped pages compressed in RAM, commonly in a third to a half of their \
-              size, and gives them back in microseconds. Nothing loads the module by itself: \
-              somebody has to ask for it and set up a device."
+        why: "zram stores swapped pages compressed in RAM, commonly in a third to a half of their size, and \
+              reads them back within microseconds. The kernel does not load the zram module by itself: an \
+              administrator or a service has to load it and set up a device."
             .to_owned(),
         evidence: evidence(host, zram),
         next: vec![
@@ -46,30 +46,29 @@ fn in_container(host: &Snapshot, zram: &Capability) -> Finding {
     Finding {
         id: RULE.id,
         severity: Severity::Info,
-        title: "this container cannot have zram of its own".to_owned(),
+        title: "this container cannot have its own zram device".to_owned(),
         what: format!(
-            "We are in a container{kind}, and swap belongs to the host outside; {}.",
+            "Pagewise runs in a container{kind}, and swap belongs to the host of the container; {}.",
             instead(host)
         ),
-        why: "Swap is a setting of the whole machine: a container uses what its host has switched \
-              on, up to its own limit. zram helps this container only when the host outside is \
-              given a device."
+        why: "Swap is a setting of the whole machine: a container uses the swap of its host, up to its own \
+              limit. zram helps this container only if its host uses a zram device as swap."
             .to_owned(),
         evidence: EvidenceList::new()
             .all(evidence(host, zram))
             .named("container", &host.host.container)
             .done(),
-        next: vec!["pagewise report  # on the host outside".to_owned()],
+        next: vec!["pagewise report  # on the host of the container".to_owned()],
     }
 }
 
 fn instead(host: &Snapshot) -> String {
     match tiers::on_disk(host).next() {
         Some(tier) => match tier.used.get() {
-            Some(used) => format!("{} holds {used} instead", tier.path),
-            None => format!("{} is used instead", tier.path),
+            Some(used) => format!("{} holds {used} of swapped pages instead", tier.path),
+            None => format!("{} is used as swap instead", tier.path),
         },
-        None => "memory is short and there is no swap tier".to_owned(),
+        None => "memory is short and there is no swap".to_owned(),
     }
 }
 
@@ -109,7 +108,8 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(
             finding.what,
-            "This kernel has the module zram on disk and not loaded; /swapfile holds 1.0 GiB instead."
+            "The module zram of this kernel is installed but not loaded; /swapfile holds 1.0 GiB \
+             of swapped pages instead."
         );
         assert_eq!(finding.severity, Severity::Warning);
         assert_eq!(finding.next[0], "sudo modprobe zram  # writes; until the next boot");
@@ -127,7 +127,9 @@ pub(super) mod tests {
     #[test]
     fn a_container_is_told_to_ask_outside() {
         let finding = only(&RULE, &firing_in_container());
-        assert!(finding.what.starts_with("We are in a container (docker), and swap belongs"));
+        assert!(
+            finding.what.starts_with("Pagewise runs in a container (docker), and swap belongs")
+        );
         assert_eq!(finding.severity, Severity::Info);
         let mut no_swap = no_device(FeatureState::OutsideContainer);
         no_swap.tiers.clear();

@@ -20,7 +20,7 @@ use crate::proof::EvidenceList;
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-unused",
-    doc: "zram or zmerge is available but stores nothing; names the reason.",
+    doc: "zram or zmerge is available but stores nothing; the finding names the reason.",
     diagnose,
 };
 
@@ -197,6 +197,6 @@ pub(super) mod tests {
         three.zram.push(zram(1, ZramUse::SwapSignature, Bytes::new(4096)));
         three.zram.push(zram(2, ZramUse::SwapSignature, Bytes::new(4096)));
         let title = only(&RULE, &still(three)).title;
-        assert_eq!(title, "zram1 is prepared for swap and not switched on");
+        assert_eq!(title, "zram1 is prepared for swap but not enabled (swapon)");
     }
 }

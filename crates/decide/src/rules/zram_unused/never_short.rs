@@ -28,9 +28,9 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         },
         what: describe(host, scanned.as_ref()),
         why: format!(
-            "kswapd starts to reclaim when a zone's free memory falls under its low watermark, and \
-             only reclaim swaps. Until then an empty {} device is ready and costs its table of \
-             slots, nothing else.",
+            "The kernel swaps pages out only when it reclaims memory, and kswapd starts to reclaim when the \
+             free memory of a zone falls below its low watermark. Until the kernel has to reclaim memory, an \
+             empty {} device costs only the memory of its slot table.",
             case.device.driver.name()
         ),
         evidence: proof(case, scanned, stalls).all(zones::distances(host)).done(),
@@ -39,10 +39,11 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
 }
 
 fn describe(host: &Snapshot, scanned: Option<&Total>) -> String {
-    let zones = "Every zone is above its low watermark and no page was ever swapped out";
+    let zones =
+        "Free memory of every zone is above its low watermark and no page was ever swapped out";
     match (scanned, host.memory.free.get()) {
         (Some(scanned), Some(free)) => format!(
-            "{zones}; {free} are free and {} pages were scanned for reclaim since boot.",
+            "{zones}; {free} of memory are free and the kernel scanned {} pages for reclaim since boot.",
             count(scanned.count)
         ),
         _ => format!("{zones} (pswpout 0)."),

@@ -48,10 +48,12 @@ fn no_size(host: &Snapshot, device: &Zram) -> Option<Step> {
     let path = format!("/dev/{name}");
     Some(Step {
         title: "is not initialised: its disksize was never set",
-        what: format!("{name} exists, its disksize was never set and nothing can be stored in it."),
-        why: "Loading the module makes an empty device that costs nothing and does nothing. It \
-              starts to work when it is given a size, a swap signature and a place among the swap \
-              tiers.",
+        what: format!(
+            "{name} exists, but its disksize was never set, so it cannot store anything."
+        ),
+        why: "Loading the module creates a device without a size, which costs nothing and stores nothing. To \
+              use such a device as swap, set its disksize, write a swap signature (mkswap) and enable it \
+              (swapon).",
         proof: EvidenceList::new()
             .named("initialised", &device.initialised)
             .value(&device.disksize),
@@ -77,10 +79,10 @@ fn no_signature(case: Case<'_>) -> Option<Step> {
     let device = case.device;
     let (name, size) = (device.name(), device.disksize.get()?);
     Some(Step {
-        title: "has a size and no swap signature that we can see",
-        what: format!("{name} may hold {size}; it is neither mounted nor a swap tier."),
-        why: "The kernel swaps only to devices that carry the signature that mkswap writes and \
-              that were switched on. Until then the device only costs its table of slots.",
+        title: "has a size but no swap signature that pagewise can see",
+        what: format!("{name} has a size of {size}, but it is neither mounted nor used as swap."),
+        why: "The kernel swaps only to devices that mkswap has prepared and swapon has enabled. Until it is \
+              enabled, the device costs only the memory of its slot table.",
         proof: sized_and_empty(case),
         command: format!("sudo mkswap /dev/{name} && sudo swapon -p {PRIORITY} /dev/{name}"),
     })
@@ -90,13 +92,13 @@ fn not_on(case: Case<'_>) -> Option<Step> {
     let device = case.device;
     let (name, size) = (device.name(), device.disksize.get()?);
     Some(Step {
-        title: "is prepared for swap and not switched on",
+        title: "is prepared for swap but not enabled (swapon)",
         what: format!(
-            "{name} may hold {size} and carries a swap signature; it is not a swap tier."
+            "{name} has a size of {size} and a swap signature, but it is not used as swap."
         ),
-        why: "A signature only says that a device may be swapped to; swapon makes it a tier, and a \
-              reboot forgets that. A unit, a line in fstab or zram-generator has to switch it on \
-              each time.",
+        why: "A swap signature only marks a device as prepared for swap; the kernel uses the device only after \
+              swapon and until the next boot. A systemd unit, a line in /etc/fstab or zram-generator has to \
+              enable the device at every boot.",
         proof: sized_and_empty(case),
         command: format!("sudo swapon -p {PRIORITY} /dev/{name}"),
     })
@@ -162,14 +164,14 @@ pub(super) mod tests {
     #[test]
     fn a_size_without_a_signature() {
         let finding = only(&RULE, &firing_unsigned());
-        assert_eq!(finding.title, "zram0 has a size and no swap signature that we can see");
+        assert_eq!(finding.title, "zram0 has a size but no swap signature that pagewise can see");
         assert!(finding.next[0].starts_with("sudo mkswap /dev/zram0 && sudo swapon"));
     }
 
     #[test]
     fn a_signature_that_nobody_switched_on() {
         let finding = only(&RULE, &firing_not_on());
-        assert_eq!(finding.title, "zram0 is prepared for swap and not switched on");
+        assert_eq!(finding.title, "zram0 is prepared for swap but not enabled (swapon)");
         assert_eq!(finding.next[0], "sudo swapon -p 100 /dev/zram0  # writes; until the next boot");
     }
 

@@ -20,7 +20,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         id: RULE.id,
         severity: severity(host, used),
         title: format!(
-            "{name} is never used: priority {own} against {priority} of {}",
+            "{name} is not used: its priority {own} is below the {priority} of {}",
             short(disk.path.as_str())
         ),
         what: format!(
@@ -28,9 +28,9 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
              {own} and stores nothing.",
             disk.path
         ),
-        why: "The kernel fills the swap tier with the highest priority until it is full, and only \
-              then the next. Behind a disk compressed RAM waits for a day that may never come, \
-              while every page pays the disk's time."
+        why: "The kernel fills the swap area with the highest priority until it is full, and only then the \
+              next one. If a disk has a higher priority than compressed RAM, the kernel uses compressed RAM \
+              only when the disk is full, and until then reads every swapped page from the disk."
             .to_owned(),
         evidence: holds_nothing(case)
             .named("priority", &case.tier?.priority)
@@ -90,7 +90,7 @@ pub(super) mod tests {
     #[test]
     fn a_file_is_filled_first() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "zram0 is never used: priority 5 against 50 of /swapfile");
+        assert_eq!(finding.title, "zram0 is not used: its priority 5 is below the 50 of /swapfile");
         assert_eq!(
             finding.what,
             "/swapfile has priority 50 and is not full (2.0 GiB of 4.0 GiB); zram0 has priority 5 \

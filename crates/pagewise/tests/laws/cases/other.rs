@@ -26,7 +26,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| pressure(host, ["0.00", "5.00", "0.00", "0.00"]),
         severity: Warning,
-        title: "somebody waited for memory 5 % of the last minute",
+        title: "tasks waited for memory 5 % of the last minute",
         also: &[],
         near: Near::Silent(|host| pressure(host, ["9.99", "4.99", "9.99", "4.99"])),
     },
@@ -36,12 +36,12 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| pressure(host, ["30.00", "9.00", "20.00", "2.00"]),
         severity: Critical,
-        title: "somebody waited for memory 9 % of the last minute",
+        title: "tasks waited for memory 9 % of the last minute",
         also: &[],
         near: Near::Told(
             |host| pressure(host, ["30.00", "9.00", "19.99", "2.00"]),
             Warning,
-            "somebody waited for memory 9 % of the last minute",
+            "tasks waited for memory 9 % of the last minute",
         ),
     },
     Case {
@@ -90,7 +90,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| rereading(host.without("proc/pressure")).grow("pgpgin", 500_000),
         severity: Warning,
-        title: "thrashing: 80 % of what is read was dropped a moment ago",
+        title: "thrashing: 80 % of the data read was dropped from memory just before",
         also: &[],
         near: Near::Silent(|host| rereading(host.without("proc/pressure"))),
     },
@@ -141,7 +141,7 @@ pub(super) static CASES: &[Case] = &[
         host: BEHIND_FILE,
         fires: |host| tiers(host, "524284 50", "307200 5"),
         severity: Warning,
-        title: "/swap-1 is filled before /dev/zram1",
+        title: "/swap-1 is used before the faster /dev/zram1",
         also: &[],
         near: Near::Silent(|host| tiers(host, "524284 5", "307200 50")),
     },
@@ -151,7 +151,7 @@ pub(super) static CASES: &[Case] = &[
         host: BEHIND_FILE,
         fires: |host| tiers(host, "0 -2", "307200 -2"),
         severity: Info,
-        title: "/swap-1 is filled in turn with /dev/zram1",
+        title: "/swap-1 is used along with the faster /dev/zram1",
         also: &[],
         near: Near::Silent(|host| tiers(host, "0 -3", "307200 -2")),
     },
@@ -161,7 +161,7 @@ pub(super) static CASES: &[Case] = &[
         host: PLAIN,
         fires: |host| two_disks(host, ["1\n", "0\n"]),
         severity: Warning,
-        title: "/dev/sda2 is filled before /dev/nvme0n1p3",
+        title: "/dev/sda2 is used before the faster /dev/nvme0n1p3",
         also: &[],
         near: Near::Silent(|host| two_disks(host, ["0\n", "0\n"])),
     },
@@ -191,7 +191,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| at_limit(host, 1 << 30),
         severity: Warning,
-        title: "zram1 has used 93 % of the memory it may take",
+        title: "zram1 uses 93 % of the memory that its mem_limit allows",
         also: &[],
         near: Near::Silent(|host| at_limit(host, 0)),
     },
@@ -204,7 +204,7 @@ pub(super) static CASES: &[Case] = &[
             at_limit(host, 1 << 30).file_at("end", "sys/block/zram1/io_stat", failing)
         },
         severity: Critical,
-        title: "zram1 has used 93 % of the memory it may take",
+        title: "zram1 uses 93 % of the memory that its mem_limit allows",
         also: &[],
         near: Near::Told(
             |host| {
@@ -212,7 +212,7 @@ pub(super) static CASES: &[Case] = &[
                 at_limit(host, 1 << 30).file("sys/block/zram1/io_stat", failed_before)
             },
             Warning,
-            "zram1 has used 93 % of the memory it may take",
+            "zram1 uses 93 % of the memory that its mem_limit allows",
         ),
     },
     Case {
@@ -221,7 +221,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: zswap_on,
         severity: Warning,
-        title: "zswap stands in front of zram",
+        title: "zswap is on in front of zram",
         also: &[],
         near: Near::But(
             |host| swaps(zswap_on(host), &["/swap-1 file 524284 0 -2"]),
@@ -234,7 +234,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| mm_stat(host, "400000000 180000000 200000000 0 200000000 0 0 40000 40000"),
         severity: Warning,
-        title: "82 % of what zram1 takes will not compress",
+        title: "82 % of the memory of zram1 holds incompressible pages",
         also: &[],
         near: Near::Silent(|host| {
             mm_stat(host, "400000000 180000000 200000000 0 200000000 0 0 24000 24000")
@@ -246,7 +246,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| host.file("sys/block/zram1/disksize", "53687091200\n"),
         severity: Info,
-        title: "zram promises 2.1 times the RAM there is",
+        title: "zram is sized at 2.1 times the RAM of this machine",
         also: &[],
         // exactly twice RAM
         near: Near::Silent(|host| host.file("sys/block/zram1/disksize", "50553020416\n")),
@@ -257,12 +257,12 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| host.file("sys/block/zram1/disksize", "137438953472\n"),
         severity: Warning,
-        title: "zram promises 5.4 times the RAM there is",
+        title: "zram is sized at 5.4 times the RAM of this machine",
         also: &[],
         near: Near::Told(
             |host| host.file("sys/block/zram1/disksize", "107374182400\n"),
             Info,
-            "zram promises 4.2 times the RAM there is",
+            "zram is sized at 4.2 times the RAM of this machine",
         ),
     },
     Case {
@@ -271,7 +271,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| zmerge(host, "off request [inline] adaptive", 163),
         severity: Info,
-        title: "zmerge0 looks for copies of pages and finds 0.99 %",
+        title: "zmerge0 searches for a copy of each page, but only 0.99 % have one",
         also: &[],
         near: Near::Silent(|host| zmerge(host, "off request [inline] adaptive", 165)),
     },
@@ -281,7 +281,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| zmerge(host, "off request [inline] adaptive", 0),
         severity: Info,
-        title: "zmerge0 looks for copies of pages and finds 0.00 %",
+        title: "zmerge0 searches for a copy of each page, but only 0.00 % have one",
         also: &[],
         near: Near::Silent(|host| zmerge(host, "off request inline [adaptive]", 0)),
     },
@@ -327,7 +327,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| host.grow("thp_fault_alloc", 100).grow("thp_fault_fallback", 900),
         severity: Info,
-        title: "90 % of the faults that asked for a huge page got small ones",
+        title: "90 % of page faults that requested a huge page got small pages",
         also: &[],
         near: Near::Silent(|host| {
             host.grow("thp_fault_alloc", 900).grow("thp_fault_fallback", 100)
@@ -339,7 +339,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| host.counter("thp_fault_fallback", 9_000),
         severity: Info,
-        title: "100 % of the faults that asked for a huge page got small ones",
+        title: "100 % of page faults that requested a huge page got small pages",
         also: &[],
         // recent ones count before old ones
         near: Near::Silent(|host| {
@@ -362,7 +362,7 @@ pub(super) static CASES: &[Case] = &[
         host: THP,
         fires: huge_pages,
         severity: Info,
-        title: "max_ptes_none 511 switches off the guard",
+        title: "with max_ptes_none = 511, the kernel never splits",
         also: &[],
         near: Near::Silent(|host| {
             huge_pages(host).file(&format!("{KHUGEPAGED}/max_ptes_none"), "510\n")
@@ -374,7 +374,7 @@ pub(super) static CASES: &[Case] = &[
         host: THP,
         fires: huge_pages,
         severity: Info,
-        title: "max_ptes_none 511 switches off the guard",
+        title: "with max_ptes_none = 511, the kernel never splits",
         also: &[],
         // kernels before 6.12
         near: Near::Silent(|host| {
@@ -399,7 +399,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| shmem(cached(host, 9_000_000), 5_000_000),
         severity: Info,
-        title: "looks like cache cannot be dropped",
+        title: "in buff/cache cannot be dropped",
         also: &[],
         near: Near::Silent(|host| shmem(host, 2_000_000)),
     },
@@ -409,7 +409,7 @@ pub(super) static CASES: &[Case] = &[
         host: PLAIN,
         fires: |host| shmem(available(swap_off(host), 300_000), 2_000_000),
         severity: Warning,
-        title: "looks like cache cannot be dropped",
+        title: "in buff/cache cannot be dropped",
         also: &["memory-low"],
         near: Near::But(
             |host| shmem(available(swap_off(host), 300_000), 1_200_000),
@@ -422,7 +422,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| pool(host, 1024, 800, 288),
         severity: Info,
-        title: "1.0 GiB are set aside as 2.0 MiB huge pages and unused",
+        title: "1.0 GiB in the pool of 2.0 MiB huge pages are unused",
         also: &[],
         near: Near::Silent(|host| pool(host, 1024, 800, 720)),
     },
@@ -432,7 +432,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| pool(host, 1024, 1024, 0),
         severity: Warning,
-        title: "2.0 GiB are set aside as 2.0 MiB huge pages and unused",
+        title: "2.0 GiB in the pool of 2.0 MiB huge pages are unused",
         also: &[],
         near: Near::Silent(|host| pool(host, 1024, 100, 0)),
     },
@@ -442,7 +442,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| in_pieces(host).grow("compact_stall", 50).grow("compact_fail", 30),
         severity: Warning,
-        title: "tasks wait for compaction: 100 % of free memory is in small pieces",
+        title: "tasks wait for compaction: 100 % of free memory is in small blocks",
         also: &[],
         near: Near::Silent(|host| whole(host).grow("compact_stall", 50)),
     },
@@ -497,7 +497,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| host.file("sys/kernel/mm/lru_gen/enabled", "0x0006\n"),
         severity: Info,
-        title: "multi-gen LRU is available and off",
+        title: "multi-gen LRU is available but off",
         also: &[],
         near: Near::Silent(|host| host.file("sys/kernel/mm/lru_gen/enabled", "0x0001\n")),
     },
@@ -537,7 +537,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| strict(host, 98),
         severity: Critical,
-        title: "98 % of the commit limit",
+        title: "committed memory has reached 98 % of the commit limit",
         also: &[],
         near: Near::Silent(|host| strict(host, 98).file("proc/sys/vm/overcommit_memory", "0\n")),
     },
@@ -547,7 +547,7 @@ pub(super) static CASES: &[Case] = &[
         host: THP,
         fires: |host| grown(host, 100),
         severity: Warning,
-        title: "grows by",
+        title: "will fill memory in",
         also: &[],
         // it took in one go what it took in ten hours before
         near: Near::Silent(|host| grown(host, 36_000)),
@@ -612,7 +612,7 @@ pub(super) static CASES: &[Case] = &[
         host: PLAIN,
         fires: |host| ksm(host, 2, "-30000000"),
         severity: Warning,
-        title: "KSM costs 28.6 MiB more than it saves",
+        title: "KSM uses 28.6 MiB more memory than it saves",
         also: &[],
         // it cannot have merged anything yet
         near: Near::Silent(|host| ksm(host, 1, "-30000000")),
@@ -623,7 +623,7 @@ pub(super) static CASES: &[Case] = &[
         host: PLAIN,
         fires: |host| ksm(host, 9, "0").without("sys/kernel/mm/ksm/general_profit"),
         severity: Warning,
-        title: "KSM costs 30.1 MiB more than it saves",
+        title: "KSM uses 30.1 MiB more memory than it saves",
         also: &[],
         near: Near::Silent(|host| {
             let host = ksm(host, 9, "0").without("sys/kernel/mm/ksm/general_profit");
@@ -636,7 +636,7 @@ pub(super) static CASES: &[Case] = &[
         host: PLAIN,
         fires: |host| host.file("proc/sys/vm/min_free_kbytes", "2468410\n"),
         severity: Warning,
-        title: "2.4 GiB are kept free: 10 % of RAM",
+        title: "the kernel keeps 2.4 GiB of memory in reserve: 10 % of RAM",
         also: &[],
         near: Near::Silent(|host| host.file("proc/sys/vm/min_free_kbytes", "1234204\n")),
     },
@@ -646,7 +646,7 @@ pub(super) static CASES: &[Case] = &[
         host: PLAIN,
         fires: |host| host.file("proc/sys/vm/min_free_kbytes", "1023\n"),
         severity: Warning,
-        title: "only 1023.0 KiB are kept free for the kernel itself",
+        title: "only 1023.0 KiB of memory are in reserve for the kernel itself",
         also: &[],
         near: Near::Silent(|host| host.file("proc/sys/vm/min_free_kbytes", "1024\n")),
     },
@@ -656,7 +656,7 @@ pub(super) static CASES: &[Case] = &[
         host: PLAIN,
         fires: |host| watermarks(host, 900_000),
         severity: Warning,
-        title: "background reclaim keeps 3.4 GiB more free: 15 % of RAM",
+        title: "kswapd keeps an additional 3.4 GiB of memory free: 15 % of RAM",
         also: &[],
         near: Near::Silent(|host| watermarks(host, 500_000)),
     },
@@ -666,7 +666,7 @@ pub(super) static CASES: &[Case] = &[
         host: PLAIN,
         fires: |host| writing(host, 2_000_000, "10.00"),
         severity: Warning,
-        title: "1.9 GiB of written data wait for the disk",
+        title: "1.9 GiB of dirty data wait for the disk",
         also: &[],
         near: Near::Silent(|host| writing(host, 2_000_000, "9.99")),
     },
@@ -676,7 +676,7 @@ pub(super) static CASES: &[Case] = &[
         host: PLAIN,
         fires: |host| writing(host, 1_100_000, "80.00"),
         severity: Warning,
-        title: "1.0 GiB of written data wait for the disk",
+        title: "1.0 GiB of dirty data wait for the disk",
         also: &[],
         near: Near::Silent(|host| writing(host, 1_000_000, "80.00")),
     },
@@ -686,7 +686,7 @@ pub(super) static CASES: &[Case] = &[
         host: AT_LIMIT,
         fires: |host| host.file(&format!("{LIMITED}/memory.max"), "max\n"),
         severity: Warning,
-        title: "cg-2.service works out of swap: 96.8 MiB of it are there",
+        title: "cg-2.service has 96.8 MiB in swap and keeps swapping pages in",
         also: &["memory-pressure"],
         // what it has in swap stays there
         near: Near::But(
@@ -707,7 +707,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| available(big_swap_used(host, 7_000_000), 5_000_000),
         severity: Info,
-        title: "swap cannot be switched off: 1.9 GiB would not fit back",
+        title: "swap cannot be switched off: 1.9 GiB would not fit into memory",
         also: &[],
         near: Near::Silent(|host| available(big_swap_used(host, 4_900_000), 5_000_000)),
     },
@@ -717,7 +717,7 @@ pub(super) static CASES: &[Case] = &[
         host: AT_LIMIT,
         fires: |host| host.file("sys/kernel/mm/lru_gen/min_ttl_ms", "1000\n"),
         severity: Info,
-        title: "memory used within 1000 ms is protected by the OOM killer",
+        title: "the kernel kills a process rather than evict pages used in the last 1000 ms",
         also: &[],
         near: Near::Silent(|host| host.file("sys/kernel/mm/lru_gen/min_ttl_ms", "0\n")),
     },
@@ -727,12 +727,12 @@ pub(super) static CASES: &[Case] = &[
         host: AT_LIMIT,
         fires: |host| host.file("sys/kernel/mm/lru_gen/min_ttl_ms", "10000\n"),
         severity: Warning,
-        title: "memory used within 10000 ms is protected by the OOM killer",
+        title: "the kernel kills a process rather than evict pages used in the last 10000 ms",
         also: &[],
         near: Near::Told(
             |host| host.file("sys/kernel/mm/lru_gen/min_ttl_ms", "3000\n"),
             Info,
-            "memory used within 3000 ms is protected by the OOM killer",
+            "the kernel kills a process rather than evict pages used in the last 3000 ms",
         ),
     },
     Case {
@@ -741,7 +741,7 @@ pub(super) static CASES: &[Case] = &[
         host: PLAIN,
         fires: |host| host.file("proc/sys/vm/extfrag_threshold", "1000\n"),
         severity: Info,
-        title: "vm.extfrag_threshold is 1000: the kernel never compacts on its own",
+        title: "vm.extfrag_threshold is 1000: allocations never start compaction",
         also: &[],
         near: Near::Silent(|host| host.file("proc/sys/vm/extfrag_threshold", "500\n")),
     },
@@ -751,7 +751,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| sysctl_file(host, "90-swap", "# for zram\nvm.swappiness = 180\n"),
         severity: Info,
-        title: "vm.swappiness is 60 and its file says 180",
+        title: "vm.swappiness is 60, but its file says 180",
         also: &[],
         // the later file wins
         near: Near::Silent(|host| {
@@ -765,7 +765,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| tuned(host).file(TUNED, ""),
         severity: Info,
-        title: "vm.swappiness is 60 and its file says 30",
+        title: "vm.swappiness is 60, but its file says 30",
         also: &[],
         // it is not switched on
         near: Near::Silent(tuned),
@@ -794,7 +794,7 @@ pub(super) static CASES: &[Case] = &[
             host.file("proc/sys/vm/dirty_ratio", "40\n")
         },
         severity: Info,
-        title: "1 setting differs from the kernel's and is in no file of sysctl",
+        title: "1 setting differs from its default and is in no sysctl file",
         also: &[],
         // nothing is known of its files
         near: Near::Silent(|host| host.file("proc/sys/vm/dirty_ratio", "40\n")),
@@ -808,7 +808,7 @@ pub(super) static CASES: &[Case] = &[
             sysctl_file(host, "90-swap", "vm.swappiness = 60\n")
         },
         severity: Info,
-        title: "vm.swappiness is set twice: to 10 and to 60",
+        title: "two files set vm.swappiness to different values: 10 and 60",
         also: &[],
         near: Near::Silent(|host| {
             let host = sysctl_file(host, "10-bob", "vm.swappiness = 60\n");
@@ -821,7 +821,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| enabled(generator(host, "[zram0]\n"), "zramswap"),
         severity: Warning,
-        title: "zram-generator and zram-tools both make compressed swap",
+        title: "zram-generator and zram-tools both set up compressed swap",
         also: &[],
         // a generator that has nothing to do
         near: Near::Silent(|host| enabled(generator(host, "# [zram0]\n"), "zramswap")),
@@ -832,7 +832,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| enabled(enabled(host, "systemd-oomd"), "earlyoom"),
         severity: Info,
-        title: "systemd-oomd and earlyoom both kill for memory",
+        title: "systemd-oomd and earlyoom both kill processes when memory is short",
         also: &[],
         near: Near::Silent(|host| enabled(enabled(host, "zramswap"), "earlyoom")),
     },
@@ -844,7 +844,7 @@ pub(super) static CASES: &[Case] = &[
             generator(host, "[zram0]\ncompression-algorithm = lzo-rle zstd(level=9) (type=idle)\n")
         },
         severity: Info,
-        title: "zram-generator does not set the parameters of zstd",
+        title: "zram-generator does not apply the parameters of zstd",
         also: &[],
         near: Near::Silent(|host| {
             generator(host, "[zram0]\ncompression-algorithm = zstd(level=9) lzo-rle (type=idle)\n")
@@ -856,7 +856,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| host.file("sys/power/resume", "254:2\n"),
         severity: Info,
-        title: "hibernation is set up, and all swap is in compressed RAM",
+        title: "hibernation is set up, but all swap is in compressed RAM",
         also: &[],
         near: Near::Silent(|host| host.file("sys/power/resume", "0:0\n")),
     },
