@@ -485,7 +485,7 @@ pub(crate) struct CollapseArgs {
     /// A command that prints how many requests the processes have served so far, to compute the CPU time per request
     #[arg(long, value_name = "CMD", requires = "evidence")]
     pub(crate) counter: Option<String>,
-    /// Also collapse ranges of which some pages are in swap, which swaps these pages in
+    /// Also collapse ranges that are partly in swap: their swapped-out pages are swapped in first
     #[arg(long)]
     pub(crate) swapped: bool,
     /// Only report which memory would be collapsed
@@ -572,8 +572,8 @@ const TRIAL: &str = "Compare the kernel settings A and B by running your own com
     one of them is conclusive.\n\n\
     The swap of an arm can be swap=off, swap=zram:SIZE:ALGORITHM, swap=file:SIZE, or several areas joined by a \
     plus sign in order of use, such as swap=zram:512M:lz4+file:1G. The trial creates the swap areas of an arm \
-    before its run and removes them after it; it refuses to do so while the machine's own swap is in use, \
-    unless --allow-shared-swap is given. With swap=off, a limit of its cgroup bars the command from \
+    before each run of that arm and removes them afterwards. While the machine's own swap is in use, the \
+    trial creates no swap area unless --allow-shared-swap is given. With swap=off, a limit of its cgroup bars the command from \
     swapping.\n\n\
     Metrics: time, memory-stall, cpu, kswapd-cpu, major-faults, refaults, refaults-anon, refaults-file, \
     scanned, direct-scans, stolen, scan-efficiency, kept-out, swapped-in, swapped-out, zswap-in, zswap-out, \

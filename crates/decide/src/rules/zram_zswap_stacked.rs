@@ -36,8 +36,8 @@ fn finding(interval: &Interval) -> Option<Finding> {
         title: format!("zswap is on in front of {driver}, so the kernel compresses pages twice"),
         what: format!("zswap is on and {} is used as swap{held}.", tier.path),
         why: format!(
-            "zswap takes every page that is swapped out, whatever swap area it was meant for, and later writes \
-             its coldest pages to that area. If the swap area is a {driver} device, each page that zswap \
+            "zswap stores every page that is swapped out, whatever its swap area, and later writes the coldest pages \
+             that it holds to their swap areas. If the swap area is a {driver} device, each page that zswap \
              writes to it is decompressed and compressed again, and the fill level of the device does not show \
              how much data is swapped."
         ),
