@@ -16,6 +16,7 @@ mod cost;
 mod disk;
 mod duration;
 mod evidence;
+mod exit;
 mod handed;
 mod host_loans;
 mod input;

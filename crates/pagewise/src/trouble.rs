@@ -14,7 +14,7 @@ use pagewise_model::{Name, Refusal};
 use pagewise_observe::{OpenError, UserFileError};
 
 use crate::cli::Cli;
-use crate::{output, screen};
+use crate::{exit, output, screen};
 
 /// An error that knows the way on.
 #[derive(Debug)]
@@ -68,9 +68,6 @@ impl fmt::Display for LeftRunning {
 
 impl std::error::Error for LeftRunning {}
 
-/// What a shell reports for a program that SIGINT ended.
-const INTERRUPTED: u8 = 130;
-
 /// Prints the error and says how to exit.
 pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
     output::message(format_args!("{error:#}"));
@@ -90,7 +87,7 @@ pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
         output::hint(next);
     }
     let stopped = error.is::<Interrupted>() || error.is::<LeftRunning>();
-    if stopped { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }
+    ExitCode::from(if stopped { exit::STOPPED } else { exit::FAILED })
 }
 
 /// Help and the version, on standard output; or what is wrong with the command line, on standard error.
@@ -110,7 +107,7 @@ pub(crate) fn tell_of_usage(error: &clap::Error) -> ExitCode {
         Err(safe) if safe.use_stderr() => output::error_text(&rendered(&safe, colour), colour),
         _ => output::error_text(&rendered(error, false), false),
     }
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::USAGE))
 }
 
 fn rendered(error: &clap::Error, colour: bool) -> String {

@@ -18,7 +18,7 @@ use pagewise_observe::{Capture, Recording};
 use super::Outcome;
 use crate::cli::{self, Global};
 use crate::trouble::Advised;
-use crate::{again, handed, input, output};
+use crate::{again, exit, handed, input, output};
 
 pub(super) fn run(global: &Global, wanted: &cli::Capture) -> anyhow::Result<Outcome> {
     if global.root.is_some() && !wanted.hand_over {
@@ -91,7 +91,7 @@ fn from_child(global: &Global, wanted: &cli::Capture) -> anyhow::Result<Outcome>
     match status.code() {
         Some(0) => (),
         // it has told why
-        Some(code) => return Ok(Outcome::Status(u8::try_from(code).unwrap_or(1))),
+        Some(code) => return Ok(Outcome::Status(u8::try_from(code).unwrap_or(exit::FAILED))),
         None => anyhow::bail!("the process that read the recording was ended ({status})"),
     }
     let mut files =

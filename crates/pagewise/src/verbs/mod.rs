@@ -26,6 +26,7 @@ use pagewise_report::text::Look;
 
 use crate::cli::{Cli, Global, Verb};
 use crate::cost::{self, Started};
+use crate::exit;
 use crate::keeper;
 use crate::output::{self, Printed};
 use crate::screen;
@@ -45,7 +46,7 @@ impl From<Outcome> for ExitCode {
     fn from(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Done => Self::SUCCESS,
-            Outcome::Findings => Self::from(3),
+            Outcome::Findings => Self::from(exit::FINDINGS),
             Outcome::Status(status) => Self::from(status),
         }
     }

@@ -20,7 +20,7 @@ use crate::cost::{self, Started};
 use crate::interrupt::Stop;
 use crate::progress::Measuring;
 use crate::redaction::Redaction;
-use crate::{input, output, screen};
+use crate::{exit, input, output, screen};
 
 pub(super) fn run(global: &Global, wanted: &Bench, started: Started) -> anyhow::Result<Outcome> {
     refuse_recording(global, "bench")?;
@@ -45,7 +45,7 @@ pub(super) fn run(global: &Global, wanted: &Bench, started: Started) -> anyhow::
         folder.fill(&benched, &measured)?;
     }
     show(global, wanted, &benched)?;
-    Ok(if benchmark.stopped { Outcome::Status(130) } else { Outcome::Done })
+    Ok(if benchmark.stopped { Outcome::Status(exit::STOPPED) } else { Outcome::Done })
 }
 
 /// Processes are read only if it is their pages that are drawn.

@@ -17,6 +17,7 @@ use pagewise_model::{Bytes, printable};
 use super::out::{self, Brought};
 use super::{Outcome, tell};
 use crate::cli::{self, Global};
+use crate::exit;
 use crate::output::{self, Foreign, Printed};
 
 pub(super) fn run(
@@ -159,13 +160,15 @@ impl Passed {
 fn status(outcome: &qemu::Outcome) -> u8 {
     match outcome {
         qemu::Outcome::Exited { status } => u8::try_from(*status & 0xff).unwrap_or(1),
-        qemu::Outcome::Crashed { signal } => u8::try_from(128 + (*signal & 0x7f)).unwrap_or(255),
-        qemu::Outcome::OutOfMemory { .. } => 137,
-        qemu::Outcome::TimedOut { .. } => 124,
-        qemu::Outcome::Stopped => super::STOPPED,
+        qemu::Outcome::Crashed { signal } => {
+            u8::try_from(*signal & 0x7f).map_or(exit::FAILED, exit::of_signal)
+        }
+        qemu::Outcome::OutOfMemory { .. } => exit::OUT_OF_MEMORY,
+        qemu::Outcome::TimedOut { .. } => exit::TIMED_OUT,
+        qemu::Outcome::Stopped => exit::STOPPED,
         qemu::Outcome::NotStarted { .. }
         | qemu::Outcome::Panicked { .. }
-        | qemu::Outcome::Failed { .. } => 125,
+        | qemu::Outcome::Failed { .. } => exit::GUEST_LOST,
     }
 }
 

@@ -24,7 +24,7 @@ use super::Outcome;
 use crate::cli::{Global, Lab};
 use crate::cost::Started;
 use crate::interrupt::Stop;
-use crate::output;
+use crate::{exit, output};
 
 pub(super) fn run(global: &Global, what: &Lab, started: Started) -> anyhow::Result<Outcome> {
     let done = match what {
@@ -43,14 +43,11 @@ pub(super) fn run(global: &Global, what: &Lab, started: Started) -> anyhow::Resu
     match done {
         Err(error) if error.downcast_ref().is_some_and(|error| matches!(error, Error::Stopped)) => {
             tell(global, &error.to_string());
-            Ok(Outcome::Status(STOPPED))
+            Ok(Outcome::Status(exit::STOPPED))
         }
         done => done,
     }
 }
-
-/// What a shell reports for a program that SIGINT ended.
-const STOPPED: u8 = 130;
 
 /// A line for the user that is no answer.
 fn tell(global: &Global, line: &str) {

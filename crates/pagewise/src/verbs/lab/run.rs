@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 
 use super::machines::{self, Machines, Ran};
 use super::picked::picked;
-use super::{Outcome, STOPPED, tell};
+use super::{Outcome, tell};
 use crate::cli::{Global, LabRun};
 use crate::cost::{self, Started};
 use crate::evidence::Folder;
 use crate::interrupt::Stop;
 use crate::redaction::Redaction;
 use crate::trouble::Advised;
-use crate::{output, screen};
+use crate::{exit, output, screen};
 
 pub(super) fn run(global: &Global, wanted: &LabRun, started: Started) -> anyhow::Result<Outcome> {
     refuse_recording(global)?;
@@ -223,10 +223,10 @@ fn ended(done: &[Done]) -> anyhow::Result<Outcome> {
             "{}: stopped after {pairs} of {of} pairs; all that was borrowed was given back",
             stopped.name
         ));
-        return Ok(Outcome::Status(STOPPED));
+        return Ok(Outcome::Status(exit::STOPPED));
     }
     match done.iter().any(|one| one.ran.trouble.is_some() || one.unkept) {
-        true => Ok(Outcome::Status(1)),
+        true => Ok(Outcome::Status(exit::FAILED)),
         false => Ok(Outcome::Done),
     }
 }

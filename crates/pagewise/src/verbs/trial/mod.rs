@@ -21,10 +21,7 @@ use crate::interrupt::Stop;
 use crate::progress::Measuring;
 use crate::redaction::Redaction;
 use crate::trouble::Advised;
-use crate::{output, screen};
-
-/// What a shell reports for a program that SIGINT ended.
-const STOPPED: u8 = 130;
+use crate::{exit, output, screen};
 
 pub(super) fn run(global: &Global, wanted: &Trial, started: Started) -> anyhow::Result<Outcome> {
     let experiment = wanted::experiment(global, wanted)?;
@@ -136,7 +133,7 @@ fn ended(
         None => kept.map(|()| Outcome::Done),
         Some(Trouble::Stopped) => {
             stopped(&tried);
-            kept.map(|()| Outcome::Status(STOPPED))
+            kept.map(|()| Outcome::Status(exit::STOPPED))
         }
         Some(trouble) => Err(anyhow!(trouble)),
     }

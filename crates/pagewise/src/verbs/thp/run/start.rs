@@ -12,12 +12,9 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SI
 use signal_hook::iterator::Signals;
 
 use super::check::Check;
-use crate::output;
 use crate::trouble::Advised;
 use crate::verbs::Outcome;
-
-/// What a shell reports for a command that is not there.
-const NOT_FOUND: u8 = 127;
+use crate::{exit, output};
 
 type Set = [(&'static str, String)];
 
@@ -61,7 +58,7 @@ fn not_started(words: &[String], error: std::io::Error) -> anyhow::Result<Outcom
     let name = words.first().map_or("", String::as_str);
     if error.kind() == ErrorKind::NotFound {
         output::message(format_args!("{name}: no such command"));
-        return Ok(Outcome::Status(NOT_FOUND));
+        return Ok(Outcome::Status(exit::NOT_FOUND));
     }
     Err(anyhow::Error::new(error).context(name.to_owned()))
 }
@@ -78,6 +75,9 @@ fn hand_on(child: &Child, signal: i32) {
 
 /// The status that a shell would give.
 fn as_shell(status: ExitStatus) -> u8 {
-    let signalled = status.signal().map(|signal| 128 + signal);
-    u8::try_from(status.code().or(signalled).unwrap_or(1)).unwrap_or(1)
+    match (status.code(), status.signal()) {
+        (Some(code), _) => u8::try_from(code).unwrap_or(exit::FAILED),
+        (None, Some(signal)) => u8::try_from(signal).map_or(exit::FAILED, exit::of_signal),
+        (None, None) => exit::FAILED,
+    }
 }
