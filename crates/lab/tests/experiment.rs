@@ -18,7 +18,9 @@ use pagewise_model::arm::setting;
 use pagewise_model::lend::{
     GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapFile, SwapSpec, ZramDevice, ZramSpec,
 };
-use pagewise_model::{Bytes, Clock, Refusal, RunEnd, TrialArm, TrialRun, TrialSwap, Verdict};
+use pagewise_model::{
+    Bytes, Clock, Compressor, Refusal, RunEnd, TrialArm, TrialRun, TrialSwap, Verdict,
+};
 use pagewise_stats::{Experiment, Metric, judge};
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -75,7 +77,7 @@ impl Noting {
 
 impl Lender for Noting {
     fn lend_zram(&mut self, spec: &ZramSpec) -> Result<ZramDevice, Refusal> {
-        if spec.algorithm.as_deref() == Some("none") {
+        if spec.compressor == Some(Compressor::new("none")) {
             return refused("a zram device");
         }
         let loan = self.lend(format!("zram {}", spec.disksize.get()));

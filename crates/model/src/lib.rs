@@ -14,6 +14,7 @@ mod benchmark;
 mod capability;
 mod cgroup;
 mod collapse;
+mod compressor;
 mod configuration;
 mod coverage;
 mod damon;
@@ -48,6 +49,7 @@ mod swap;
 mod thp;
 mod thp_profile;
 mod trial;
+pub mod typed;
 mod unit;
 mod units;
 mod verdict;
@@ -67,6 +69,7 @@ pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
 pub use collapse::{
     BudgetMeasure, ByAccess, Collapse, CollapsedProcess, Failed, LeftAlone, Restrain,
 };
+pub use compressor::{Compressor, NotACompressor};
 pub use configuration::{Configuration, GeneratorLine, Manager, PersistentSetting, Purpose, Tuned};
 pub use coverage::{Blocks, Coverage, MappingCoverage, MappingKind, ProcessCoverage, ScanMethod};
 pub use damon::{Damon, DamonModule};
@@ -91,7 +94,7 @@ pub use oom::{
     KernelLog, OomConstraint, OomExplanation, OomFact, OomGroup, OomHost, OomInvoker, OomKill,
     OomReaped, OomTask, OomUsage, OomVictim, RecentKills,
 };
-pub use picks::{BreakEven, Contender, ParetoPoint, Pick, Picks, RunnerUp, TierMix};
+pub use picks::{BreakEven, ParetoPoint, Pick, Picks, RunnerUp, TierMix};
 pub use process::{Process, Processes, SmapsOutcome, SmapsTally};
 pub use process_change::ProcessChange;
 pub use psi::{Pressure, Psi, Stall};

@@ -14,7 +14,6 @@ mod chosen;
 mod cli;
 mod cost;
 mod disk;
-mod duration;
 mod evidence;
 mod exit;
 mod handed;
@@ -27,7 +26,6 @@ mod progress;
 mod redaction;
 mod room;
 mod screen;
-mod size;
 mod trouble;
 mod verbs;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use pagewise_model::lend::{Lender, LoanId, ZramDevice, ZramSpec};
-use pagewise_model::{Bytes, Direction, Refusal};
+use pagewise_model::{Bytes, Compressor, Direction, Refusal};
 use pagewise_observe::HostRoot;
 
 use super::contest::{Measured, Watch, measure};
@@ -20,7 +20,7 @@ use super::plan::Plan;
 use super::reference::{self, Disk};
 use super::room::{self, Needs};
 use super::store::{Device, Store};
-use super::wanted::{Candidate, Wanted};
+use super::wanted::Wanted;
 use super::zram::{fill, filled};
 use crate::stand_in::StandIn;
 
@@ -97,17 +97,16 @@ impl<'a> Field<'a> {
             if watch.stop.load(Ordering::Relaxed) {
                 return;
             }
-            self.tell(watch, format!("filling {}", candidate.shown()));
+            self.tell(watch, format!("filling {candidate}"));
             if let Err(failure) = self.candidate(candidate, watch) {
                 self.failures.push(failure);
             }
         }
     }
 
-    fn candidate(&mut self, candidate: &Candidate, watch: &Watch<'_>) -> Result<(), Failure> {
-        let who = candidate.shown();
-        let algorithm = (Some(candidate.algorithm.clone()), candidate.level);
-        let (zram, device) = self.lent(&who, algorithm, self.span)?;
+    fn candidate(&mut self, candidate: &Compressor, watch: &Watch<'_>) -> Result<(), Failure> {
+        let who = candidate.to_string();
+        let (zram, device) = self.lent(&who, Some(candidate.clone()), self.span)?;
         let began = Instant::now();
         let done =
             fill(&device, self.pages, self.span, watch.stop).map_err(|e| failed(&who, &e))?;
@@ -125,10 +124,10 @@ impl<'a> Field<'a> {
     fn lent(
         &mut self,
         who: &str,
-        (algorithm, level): (Option<String>, Option<i32>),
+        compressor: Option<Compressor>,
         disksize: Bytes,
     ) -> Result<(ZramDevice, Device), Failure> {
-        let spec = ZramSpec { algorithm, level, ..ZramSpec::new(disksize) };
+        let spec = ZramSpec { compressor, ..ZramSpec::new(disksize) };
         let zram = self.lender.lend_zram(&spec).map_err(|refused| Failure::of(who, refused))?;
         self.loans.push(zram.loan);
         let device = Device::open(&zram.device).map_err(|error| failed(who, &error))?;
@@ -167,9 +166,9 @@ impl<'a> Field<'a> {
     fn block_path(&mut self, noise: &'a Pages, watch: &Watch<'_>) -> Result<(), Failure> {
         let who = "block path";
         let span = Bytes::new(self.span.get().min(reference::MOST));
-        let lz4 = self.wanted.candidates.iter().find(|one| one.algorithm == "lz4");
-        let algorithm = lz4.map(|candidate| candidate.algorithm.clone());
-        let (_, device) = self.lent(who, (algorithm, None), span.saturating_add(span))?;
+        let has_lz4 = self.wanted.candidates.iter().any(|one| one.algorithm.as_str() == "lz4");
+        let lz4 = has_lz4.then(|| Compressor::new("lz4"));
+        let (_, device) = self.lent(who, lz4, span.saturating_add(span))?;
         let hole = device.behind(span.get()).map_err(|error| failed(who, &error))?;
         if fill(&device, noise, span, watch.stop).map_err(|error| failed(who, &error))? {
             let what = "zram with data that does not compress: the way without an algorithm when \

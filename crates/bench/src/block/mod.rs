@@ -58,5 +58,5 @@ pub use reference::Disk;
 pub use round::Round;
 pub use store::{Device, Store};
 pub use stores::{Ready, measure_stores};
-pub use wanted::{Candidate, Wanted};
+pub use wanted::Wanted;
 pub use zram::Filled;

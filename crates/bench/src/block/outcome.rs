@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What came of the block path: every round, and rows of figures made of them.
 
-use pagewise_model::{BenchRow, Bytes, Name, Noise, Reference};
+use pagewise_model::{BenchRow, Bytes, Compressor, Name, Noise, Reference};
 
 use super::cell::Cell;
-use super::wanted::Candidate;
 use super::zram::Filled;
 
 /// Why something is not in the table.
@@ -24,7 +23,7 @@ pub enum Entrant {
     /// One of the candidates.
     Algorithm {
         /// Which.
-        candidate: Candidate,
+        candidate: Compressor,
         /// What the pages took.
         filled: Filled,
     },
@@ -70,8 +69,7 @@ impl Bench {
                 return None;
             };
             Some(BenchRow {
-                algorithm: Name::from(candidate.algorithm.as_str()),
-                level: candidate.level,
+                compressor: candidate.clone(),
                 shape: cell.shape,
                 figures: cell.figures(self.page)?,
                 original_per_compressed: filled.original_per_compressed,

@@ -16,7 +16,7 @@ use super::order::shuffled;
 use super::rows::{Done, Key};
 use super::run::{Lost, run};
 use super::task::{Round, Task, What};
-use super::wanted::{Control, Device, Ended, Measured, Progress, Trouble, Wanted};
+use super::wanted::{Control, Ended, Measured, Progress, Trouble, Wanted};
 use super::{judge, rows};
 use crate::stand_in::StandIn;
 
@@ -121,7 +121,7 @@ impl Rounds<'_, '_> {
             }
         }
         for (device, zram) in devices {
-            self.give_back(&shown(&self.wanted.devices[device]), zram.loan);
+            self.give_back(&self.wanted.devices[device].to_string(), zram.loan);
         }
         ended
     }
@@ -130,14 +130,11 @@ impl Rounds<'_, '_> {
     fn devices(&mut self) -> Vec<(usize, ZramDevice)> {
         let mut lent = Vec::new();
         for (number, device) in self.wanted.devices.iter().enumerate() {
-            let spec = ZramSpec {
-                algorithm: Some(device.algorithm.clone()),
-                level: device.level,
-                ..ZramSpec::new(self.wanted.disksize)
-            };
+            let compressor = Some(device.clone());
+            let spec = ZramSpec { compressor, ..ZramSpec::new(self.wanted.disksize) };
             match self.lender.lend_zram(&spec) {
                 Ok(zram) => lent.push((number, zram)),
-                Err(refused) => self.kept.trouble(shown(device), refused.to_string()),
+                Err(refused) => self.kept.trouble(device.to_string(), refused.to_string()),
             }
         }
         lent
@@ -156,7 +153,8 @@ impl Rounds<'_, '_> {
                     ended?;
                 }
                 Err(refused) => {
-                    self.kept.trouble(shown(&self.wanted.devices[*device]), refused.to_string());
+                    self.kept
+                        .trouble(self.wanted.devices[*device].to_string(), refused.to_string());
                 }
             }
         }
@@ -243,7 +241,7 @@ impl Rounds<'_, '_> {
             Access::Sequential => "sequential",
             Access::Random => "random",
         };
-        let device = shown(&self.wanted.devices[key.device]);
+        let device = &self.wanted.devices[key.device];
         format!("{device}, {memory}, {access}, page-cluster {}", key.cluster)
     }
 
@@ -251,13 +249,6 @@ impl Rounds<'_, '_> {
         if let Err(refused) = self.lender.return_loan(loan) {
             self.kept.trouble(format!("{what}, given back"), refused.to_string());
         }
-    }
-}
-
-fn shown(device: &Device) -> String {
-    match device.level {
-        Some(level) => format!("{} level {level}", device.algorithm),
-        None => device.algorithm.clone(),
     }
 }
 

@@ -35,5 +35,5 @@ mod wanted;
 mod worker;
 
 pub use measure::measure;
-pub use wanted::{Control, Device, Ended, Measured, Progress, Trouble, Wanted};
+pub use wanted::{Control, Ended, Measured, Progress, Trouble, Wanted};
 pub use worker::{is_worker, worker_main};

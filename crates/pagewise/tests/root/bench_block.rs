@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pagewise_bench::block::{
-    Bench, Candidate, Disk, Entrant, Pages, Progress, Wanted, Watch, measure_devices,
+    Bench, Disk, Entrant, Pages, Progress, Wanted, Watch, measure_devices,
 };
 use pagewise_model::lend::{Lender, LoanId, ZramDevice, ZramSpec};
-use pagewise_model::{Bytes, Direction, Refusal};
+use pagewise_model::{Bytes, Compressor, Direction, Refusal};
 use pagewise_observe::HostRoot;
 
 use crate::lent::ZramLender;
@@ -30,13 +30,12 @@ fn pages() -> Pages {
 }
 
 /// What this kernel offers.
-fn offered() -> Vec<Candidate> {
+fn offered() -> Vec<Compressor> {
     let line = crate::machine::read("/sys/block/zram0/comp_algorithm");
-    let words = line.split_whitespace().map(|word| word.trim_matches(['[', ']']).to_owned());
-    words.map(|algorithm| Candidate { algorithm, level: None }).collect()
+    line.split_whitespace().map(|word| Compressor::new(word.trim_matches(['[', ']']))).collect()
 }
 
-fn wanted(candidates: Vec<Candidate>) -> Wanted {
+fn wanted(candidates: Vec<Compressor>) -> Wanted {
     let jobs = vec![1, 2];
     Wanted { jobs, ..Wanted::of(candidates, Duration::from_secs(4), 3) }
 }
@@ -140,7 +139,7 @@ fn a_device_that_fails_in_the_middle_ends_with_a_reason_and_the_rest_comes() {
     let (mut lender, pages) = (ZramLender::new(), pages());
     let mut candidates = offered();
     candidates.truncate(2);
-    let refused = Candidate { algorithm: "no-such".to_owned(), level: None };
+    let refused = Compressor::new("no-such");
     candidates.insert(1, refused);
     let out = lender.out.clone();
     let wanted = wanted(candidates.clone());
@@ -163,7 +162,7 @@ fn a_device_that_fails_in_the_middle_ends_with_a_reason_and_the_rest_comes() {
         assert_eq!(cell.ended.is_some(), broken, "{:?}: {:?}", cell.shape, cell.ended);
         assert_eq!(cell.rounds.len() == 3, !broken);
     }
-    assert!(bench.rows().iter().any(|row| row.algorithm.as_str() == candidates[2].algorithm));
+    assert!(bench.rows().iter().any(|row| row.compressor == candidates[2]));
     assert!(lender.out.lock().expect("unpoisoned").is_empty());
 }
 

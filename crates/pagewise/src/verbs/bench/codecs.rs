@@ -5,8 +5,8 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use pagewise_bench::block::{Candidate, Filled, Pages, Ready, Store, Wanted, measure_stores};
-use pagewise_model::{BenchLayer, NotMeasured};
+use pagewise_bench::block::{Filled, Pages, Ready, Store, Wanted, measure_stores};
+use pagewise_model::{BenchLayer, Compressor, NotMeasured};
 use pagewise_pages::codec::{Algorithm, DEFAULTS};
 use pagewise_pages::packer::Packer;
 
@@ -26,7 +26,7 @@ pub(super) fn measured(
         match of(setting, &candidate, &drawn.pages) {
             Ok((store, filled)) => ready.push(Ready { candidate, store: Box::new(store), filled }),
             Err(why) => {
-                let what = candidate.shown();
+                let what = candidate.to_string();
                 not_measured.push(NotMeasured { what, why: why.to_string(), next: None });
             }
         }
@@ -40,14 +40,10 @@ pub(super) fn measured(
 }
 
 /// What is asked for, else all that there is a library for.
-fn candidates(setting: &Setting<'_>) -> Vec<Candidate> {
-    let candidate = |algorithm: Algorithm| Candidate {
-        algorithm: algorithm.name().to_owned(),
-        level: algorithm.level(),
-    };
+fn candidates(setting: &Setting<'_>) -> Vec<Compressor> {
     let all = DEFAULTS.into_iter().filter(|one| Packer::new(*one).is_some());
     match setting.wanted.algorithm.is_empty() {
-        true => all.map(candidate).collect(),
+        true => all.map(Compressor::from).collect(),
         false => setting.wanted.algorithm.clone(),
     }
 }
@@ -65,11 +61,10 @@ enum NoLibrary {
 
 fn of(
     setting: &Setting<'_>,
-    candidate: &Candidate,
+    candidate: &Compressor,
     pages: &Pages,
 ) -> Result<(Packed, Filled), NoLibrary> {
-    let level = candidate.level.map(|level| format!(":{level}")).unwrap_or_default();
-    let algorithm: Algorithm = format!("{}{level}", candidate.algorithm).parse()?;
+    let algorithm = Algorithm::try_from(candidate)?;
     let slots = (0..pages.count()).map(|_| Mutex::default()).collect();
     let store = Packed::new(algorithm, rustix::param::page_size(), slots);
     let store = store.ok_or(NoLibrary::None(algorithm.name()))?;

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use pagewise_bench::block::{self, Candidate, Disk, Failure, Wanted};
+use pagewise_bench::block::{self, Disk, Failure, Wanted};
 use pagewise_model::lend::{Lender, ZramSpec};
-use pagewise_model::{BenchLayer, Bytes, Driver, NotMeasured, Refusal, Zram};
+use pagewise_model::{BenchLayer, Bytes, Compressor, Driver, NotMeasured, Refusal, Zram};
 use pagewise_observe::Scope;
 
 use super::pages::Drawn;
@@ -87,7 +87,7 @@ fn disk(path: std::path::PathBuf) -> Disk {
 }
 
 /// The algorithms that the kernel offers, as any zram device says; only where there is none, one is borrowed.
-fn offered(setting: &Setting<'_>, lender: &mut dyn Lender) -> Result<Vec<Candidate>, Refusal> {
+fn offered(setting: &Setting<'_>, lender: &mut dyn Lender) -> Result<Vec<Compressor>, Refusal> {
     let tells =
         |device: &&Zram| device.driver == Driver::Zram && device.algorithm.value().is_some();
     let (names, has_levels) = match setting.snapshot.zram.iter().find(tells) {
@@ -104,11 +104,8 @@ fn offered(setting: &Setting<'_>, lender: &mut dyn Lender) -> Result<Vec<Candida
     let names = names.ok_or_else(|| {
         Refusal::new("the list of algorithms", "no zram device tells it (comp_algorithm)")
     })?;
-    let candidate = |name: &pagewise_model::Name| Candidate {
-        algorithm: name.as_str().to_owned(),
-        level: None,
-    };
-    let mut all: Vec<Candidate> = names.available.iter().map(candidate).collect();
+    let candidate = |name: &pagewise_model::Name| Compressor::new(name.as_str());
+    let mut all: Vec<Compressor> = names.available.iter().map(candidate).collect();
     if setting.wanted.full && has_levels {
         all.extend(levels(&all));
     }
@@ -121,11 +118,9 @@ fn has_levels(number: u32) -> bool {
 }
 
 /// The levels that people argue about, of the algorithms that there are.
-fn levels(offered: &[Candidate]) -> Vec<Candidate> {
+fn levels(offered: &[Compressor]) -> Vec<Compressor> {
     const LEVELS: [(&str, i32); 4] = [("zstd", 1), ("zstd", 9), ("lz4hc", 4), ("deflate", 1)];
-    let offers = |name: &str| offered.iter().any(|one| one.algorithm == name);
+    let offers = |name: &str| offered.iter().any(|one| one.algorithm.as_str() == name);
     let there = LEVELS.into_iter().filter(|(name, _)| offers(name));
-    there
-        .map(|(name, level)| Candidate { algorithm: name.to_owned(), level: Some(level) })
-        .collect()
+    there.map(|(name, level)| Compressor::with_level(name, level)).collect()
 }

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use pagewise_bench::block::Entrant;
-use pagewise_bench::faults::{self, Control, Device, Ended, Trouble, Wanted};
+use pagewise_bench::faults::{self, Control, Ended, Trouble, Wanted};
 use pagewise_bench::stand_in::StandIn;
 use pagewise_model::lend::Lender;
-use pagewise_model::{Access, NotMeasured, SwappedKind};
+use pagewise_model::{Access, Compressor, NotMeasured, SwappedKind};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::pages::Drawn;
@@ -112,11 +112,9 @@ fn in_memory(drawn: &Drawn, pages: usize) -> anyhow::Result<File> {
 }
 
 /// Those that got a device before.
-fn devices(measured: &Measured) -> Vec<Device> {
+fn devices(measured: &Measured) -> Vec<Compressor> {
     let device = |entrant: &Entrant| match entrant {
-        Entrant::Algorithm { candidate, .. } => {
-            Some(Device { algorithm: candidate.algorithm.clone(), level: candidate.level })
-        }
+        Entrant::Algorithm { candidate, .. } => Some(candidate.clone()),
         Entrant::Reference { .. } => None,
     };
     measured.block.entrants.iter().filter_map(device).collect()
@@ -131,20 +129,16 @@ fn ratio(measured: &Measured) -> Option<f64> {
 }
 
 /// The balanced pick, else the first.
-fn best(measured: &Measured, devices: &[Device]) -> Option<Device> {
+fn best(measured: &Measured, devices: &[Compressor]) -> Option<Compressor> {
     let balanced = pagewise_bench::picks::picks(&measured.block).balanced;
-    let is_best = |device: &&Device| {
-        balanced.as_ref().is_some_and(|pick| {
-            let winner = &pick.winner;
-            device.algorithm == winner.algorithm.as_str() && device.level == winner.level
-        })
-    };
+    let is_best =
+        |device: &&Compressor| balanced.as_ref().is_some_and(|pick| pick.winner == **device);
     devices.iter().find(is_best).or(devices.first()).cloned()
 }
 
 fn every_algorithm(
     setting: &Setting<'_>,
-    devices: Vec<Device>,
+    devices: Vec<Compressor>,
     ratio: Option<f64>,
     times: Times,
 ) -> Wanted {
@@ -171,7 +165,7 @@ fn file_pages(rounds: u32) -> usize {
     WEAR / rustix::param::page_size() / usize::try_from(rounds).unwrap_or(usize::MAX).max(1)
 }
 
-fn every_memory(setting: &Setting<'_>, devices: Vec<Device>, times: Times) -> Wanted {
+fn every_memory(setting: &Setting<'_>, devices: Vec<Compressor>, times: Times) -> Wanted {
     let rounds = times.swap_rounds;
     let usual = Wanted::usual(devices, times.swap_pages / 4);
     Wanted { rounds, seed: setting.wanted.seed, ..usual }

@@ -2,7 +2,7 @@
 //! `pagewise lab show`: an experiment in the field's terms, before anything is run.
 
 use pagewise_lab::library::{self, Cell, File, Runner};
-use pagewise_lab::workload::{Size, Workload};
+use pagewise_lab::workload::Workload;
 use pagewise_model::{Bytes, TrialArm, TrialSwap};
 use pagewise_report::{Planned, text};
 use pagewise_stats::Metric;
@@ -130,7 +130,7 @@ fn own(arm: &TrialArm, base: &Workload) -> Vec<String> {
 }
 
 fn area(area: &TrialSwap) -> String {
-    let size = |bytes: u64| Size(Bytes::new(bytes)).to_string();
+    let size = |bytes: u64| Bytes::new(bytes).typed();
     match area {
         TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, .. } => {
             let algorithm = algorithm.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
