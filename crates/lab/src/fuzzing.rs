@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use pagewise_guest::wire::{self, Event, How, Stream};
 use pagewise_model::{
-    Clock, Course, RunEnd, Trial, TrialArm, TrialForecast, TrialRun, TrialSetting,
+    Clock, Course, Program, RunEnd, Trial, TrialArm, TrialForecast, TrialRun, TrialSetting,
 };
 use pagewise_stats::{Experiment, Metric, judge};
 use serde_json::Value;
@@ -133,10 +133,10 @@ pub fn evidences() -> Vec<Vec<u8>> {
     ]
 }
 
-fn trial(arms: &[&str]) -> Experiment {
+pub(crate) fn trial(arms: &[&str]) -> Experiment {
     let arm = |name: &&str| TrialArm { name: (*name).to_owned(), ..TrialArm::default() };
     Experiment {
-        command: vec!["true".to_owned()],
+        program: Program::of_words(&["true"]),
         arms: arms.iter().map(arm).collect(),
         metrics: vec![Metric::time()],
         pairs: 7,

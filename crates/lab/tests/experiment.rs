@@ -19,7 +19,7 @@ use pagewise_model::lend::{
     GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapFile, SwapSpec, ZramDevice, ZramSpec,
 };
 use pagewise_model::{
-    Bytes, Clock, Compressor, Refusal, RunEnd, TrialArm, TrialRun, TrialSwap, Verdict,
+    Bytes, Clock, Compressor, Program, Refusal, RunEnd, TrialArm, TrialRun, TrialSwap, Verdict,
 };
 use pagewise_stats::{Experiment, Metric, judge};
 
@@ -35,7 +35,7 @@ fn experiment(command: &[&str]) -> Experiment {
         ..TrialArm::default()
     };
     Experiment {
-        command: command.iter().map(|&word| word.to_owned()).collect(),
+        program: Program::of_words(command),
         arms: vec![arm("a", "60"), arm("b", "100")],
         metrics: vec![Metric::time()],
         pairs: 2,
@@ -363,7 +363,7 @@ fn who_stops_it_keeps_the_runs_and_nothing_stays_lent() {
 fn scripts(of: &[&str]) -> Experiment {
     let arm = |(name, script): (char, &&str)| TrialArm {
         name: name.to_string(),
-        command: Some(["sh", "-c", *script].map(str::to_owned).to_vec()),
+        program: Some(Program::of_words(&["sh", "-c", *script])),
         ..TrialArm::default()
     };
     Experiment { arms: ('a'..).zip(of).map(arm).collect(), ..sh("exit 9") }

@@ -38,6 +38,7 @@ mod oom;
 mod picks;
 mod process;
 mod process_change;
+mod program;
 mod psi;
 mod quantity;
 mod reading;
@@ -97,6 +98,7 @@ pub use oom::{
 pub use picks::{BreakEven, ParetoPoint, Pick, Picks, RunnerUp, TierMix};
 pub use process::{Process, Processes, SmapsOutcome, SmapsTally};
 pub use process_change::ProcessChange;
+pub use program::Program;
 pub use psi::{Pressure, Psi, Stall};
 pub use quantity::Quantity;
 pub use reading::{Outcome, Reading, Source};

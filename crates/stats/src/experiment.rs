@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use pagewise_model::arm::{is_of_zram, twice};
-use pagewise_model::{Clock, TrialArm, TrialSwap};
+use pagewise_model::{Clock, Program, TrialArm, TrialSwap};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::not_judged;
@@ -18,8 +18,9 @@ pub const MOST_PAIRS: u32 = 100;
 /// What is run, and what is to be found out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
-    /// The program and its arguments.
-    pub command: Vec<String>,
+    /// What is run.
+    #[serde(flatten)]
+    pub program: Program,
     /// At least two; the first is what the others are compared with.
     pub arms: Vec<TrialArm>,
     /// At least one; the first decides.
@@ -57,7 +58,7 @@ impl Experiment {
     /// # Errors
     /// What does not, in words for the user.
     pub fn check(&self) -> Result<(), String> {
-        if self.command.is_empty() || self.arms.len() < 2 {
+        if self.program.argv().is_empty() || self.arms.len() < 2 {
             return Err("expected a command and two arms".to_owned());
         }
         if let Some((arm, knob)) = self.arms.iter().find_map(|arm| Some((arm, twice(arm)?))) {
@@ -86,8 +87,8 @@ impl Experiment {
 
     /// What an arm runs.
     #[must_use]
-    pub fn command_of<'a>(&'a self, arm: &'a TrialArm) -> &'a [String] {
-        arm.command.as_ref().unwrap_or(&self.command)
+    pub fn program_of<'a>(&'a self, arm: &'a TrialArm) -> &'a Program {
+        arm.program.as_ref().unwrap_or(&self.program)
     }
 
     /// Whether an arm brings swap: then that of the host has to be off, or to be allowed beside it.
@@ -116,7 +117,7 @@ impl Experiment {
 
 fn checked_arm(arm: &TrialArm) -> Result<(), String> {
     let name = &arm.name;
-    if arm.command.as_ref().is_some_and(Vec::is_empty) {
+    if arm.program.as_ref().is_some_and(|program| program.argv().is_empty()) {
         return Err(format!("arm {name} has an empty command"));
     }
     let areas = arm.swap.as_deref().unwrap_or_default();

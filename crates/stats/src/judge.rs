@@ -43,7 +43,7 @@ pub fn judge(experiment: &Experiment, runs: &[TrialRun]) -> Trial {
         looks: looks(experiment.pairs as usize),
         arms: [experiment.arms.clone(), gone].concat(),
         others: all,
-        command: experiment.command.clone(),
+        program: experiment.program.clone(),
         clock: experiment.clock,
         dropped,
         memory_limit_bytes: experiment.memory_limit_bytes,

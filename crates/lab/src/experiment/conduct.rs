@@ -133,7 +133,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
 
     fn prepare(&mut self) -> Result<(), Trouble> {
         for arm in &self.experiment.arms {
-            let name = self.experiment.command_of(arm).first().map_or("", String::as_str);
+            let name = self.experiment.program_of(arm).argv().first().map_or("", String::as_str);
             let program = run::find(name).ok_or_else(|| Trouble::NoProgram(name.to_owned()))?;
             self.programs.push(program);
         }
@@ -297,7 +297,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
     fn started(&mut self, at: usize, lent: &Lent) -> Result<Ran, Trouble> {
         let start = Start {
             program: &self.programs[at],
-            arguments: &self.experiment.command_of(&self.experiment.arms[at])[1..],
+            arguments: &self.experiment.program_of(&self.experiment.arms[at]).argv()[1..],
             group: lent.group.as_ref(),
             limited: self.experiment.memory_limit_bytes.is_some(),
             deadline: self.experiment.deadline,

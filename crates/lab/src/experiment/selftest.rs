@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use pagewise_model::{Clock, SelfTest, SelfTestMetric, Trial, TrialArm, TrialNoise, Verdict};
+use pagewise_model::{
+    Clock, Program, SelfTest, SelfTestMetric, Trial, TrialArm, TrialNoise, Verdict,
+};
 use pagewise_stats::compare::detectable_effect;
 use pagewise_stats::name::{CPU, MAJOR_FAULTS, TIME};
 use pagewise_stats::{Experiment, Metric, USUAL_PAIRS, judge, median};
@@ -73,7 +75,7 @@ fn nothing_differs(program: &Path, arguments: &[&str], seed: u64) -> Experiment 
     let command = [program.to_string_lossy().into_owned()];
     let arguments = arguments.iter().map(|&word| word.to_owned());
     Experiment {
-        command: command.into_iter().chain(arguments).collect(),
+        program: Program::Argv(command.into_iter().chain(arguments).collect()),
         arms: vec![arm("a"), arm("b")],
         metrics: vec![Metric::time()],
         pairs: USUAL_PAIRS,

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use pagewise_guest::kernel;
 use pagewise_model::arm::{alike, setting};
-use pagewise_model::{Bytes, Clock, TrialArm, TrialSwap};
+use pagewise_model::{Bytes, Clock, Program, TrialArm, TrialSwap};
 use pagewise_stats::{Experiment, Metric, prefer_more};
 use serde::Deserialize;
 use toml::{Spanned, Table, Value};
@@ -103,7 +103,7 @@ pub fn cells(file: &File, choice: &Choice, program: &Path) -> Result<Vec<Cell>, 
     let workload = workload(&table).map_err(|what| file.wrong(&file.parts.workload, what))?;
     let arms = arms(file, choice, &table, program)?;
     check_places(file, &runners[0], &arms, &workload)?;
-    let experiment = experiment(file, choice, workload.command(program), arms)?;
+    let experiment = experiment(file, choice, workload.program(program), arms)?;
     let cell = |(name, runner)| Cell {
         name,
         runner,
@@ -257,7 +257,7 @@ fn arm(written: &Arm, table: &Table, program: &Path) -> Result<TrialArm, String>
         name: written.name.clone(),
         settings: set.collect::<Result<_, _>>()?,
         swap: written.swap.as_ref().map(areas).transpose()?,
-        command: own.transpose()?.map(|workload| workload.command(program)),
+        program: own.transpose()?.map(|workload| workload.program(program)),
     })
 }
 
@@ -298,7 +298,7 @@ fn check_places(
 fn experiment(
     file: &File,
     choice: &Choice,
-    command: Vec<String>,
+    program: Program,
     arms: Vec<TrialArm>,
 ) -> Result<Experiment, Wrong> {
     let measure = file.parts.measure.get_ref();
@@ -309,7 +309,7 @@ fn experiment(
         false => (choice.pairs.unwrap_or(measure.pairs), measure.warm_up),
     };
     let experiment = Experiment {
-        command,
+        program,
         arms,
         metrics: metrics(measure).map_err(wrong)?,
         pairs,

@@ -31,7 +31,9 @@ pub use said::{Said, said};
 pub use size::Size;
 pub use told::Told;
 pub use typed::KINDS;
-pub use wanted::{Advise, ColdPages, HugePages, Pattern, Readahead, Redis, Swap, Workload};
+pub use wanted::{
+    Advise, ColdPages, HugePages, Pattern, Readahead, Redis, Swap, Workload, recognised,
+};
 
 /// Runs it, here and now; one thread must be all that this process has.
 ///

@@ -30,7 +30,7 @@ pub(crate) fn named(name: Option<&str>, text: &str) -> String {
 
 /// The command as it could be typed.
 pub(crate) fn command(trial: &Trial) -> String {
-    typed(&trial.command)
+    typed(&trial.program)
 }
 
 /// Whether this clock lets it be judged; what is not is shown all the same.

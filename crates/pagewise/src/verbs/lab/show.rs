@@ -119,11 +119,8 @@ fn row(arm: &TrialArm, base: &Workload) -> [String; 3] {
 
 /// What its workload has otherwise than that of the others.
 fn own(arm: &TrialArm, base: &Workload) -> Vec<String> {
-    let described = arm.command.as_ref().and_then(|words| words.last());
-    let own = described.and_then(|text| serde_json::from_str::<Workload>(text).ok());
-    let Some(own) = own else {
-        return arm.command.iter().map(|words| words.join(" ")).collect();
-    };
+    let Some(program) = &arm.program else { return Vec::new() };
+    let Some(own) = Workload::of_program(program) else { return vec![program.argv().join(" ")] };
     let base = workload(base);
     let differs = workload(&own).into_iter().filter(|fact| !base.contains(fact));
     differs.map(|(name, value)| format!("{name} = {value}")).collect()

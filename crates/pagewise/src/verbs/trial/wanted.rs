@@ -3,6 +3,7 @@
 
 use anyhow::bail;
 use pagewise_lab::experiment::arm;
+use pagewise_lab::workload::recognised;
 use pagewise_model::arm::alike;
 use pagewise_model::{Bytes, Clock};
 use pagewise_stats::{Experiment, Metric, prefer_more};
@@ -23,7 +24,7 @@ pub(super) fn experiment(global: &Global, wanted: &Trial) -> anyhow::Result<Expe
         bail!(Advised { what, next: "set something in --a or --b; --aa if you mean it" });
     }
     let experiment = Experiment {
-        command: wanted.command.clone(),
+        program: recognised(wanted.command.clone()),
         arms,
         metrics: metrics(wanted)?,
         pairs: wanted.pairs,

@@ -35,7 +35,7 @@ pub(super) fn table(tried: &Tried<'_>) -> String {
 }
 
 fn row(trial: &Trial, row: &Row<'_>) -> String {
-    let words = escaped(&told::arm(&trial.command, row.arm));
+    let words = escaped(&told::arm(&trial.program, row.arm));
     let ended = match row.ended.is_empty() {
         true => String::new(),
         false => format!("<br><span class=\"worse\">{}</span>", escaped(&row.ended)),

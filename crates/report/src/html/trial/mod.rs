@@ -82,7 +82,7 @@ fn method(tried: &Tried<'_>) -> String {
         .map(|limit| format!("The command had at most {} of memory.", Bytes::new(limit)));
     let mut text = String::from("<h2>How it was found out</h2>\n");
     text += &paragraph(&machine(tried.snapshot).join(" · "));
-    let workload = told::workload(&trial.command);
+    let workload = told::workload(&trial.program);
     if !workload.is_empty() {
         text += &paragraph(&format!("The workload: {workload}."));
     }

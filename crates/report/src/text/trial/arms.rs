@@ -21,7 +21,7 @@ pub(super) fn heading(page: &mut Page, tried: &Tried<'_>) {
     for arm in &trial.arms {
         table.row(vec![
             Cell::new(Role::Strong, arm.name.clone()),
-            told::arm(&trial.command, arm).into(),
+            told::arm(&trial.program, arm).into(),
         ]);
     }
     table.print(page);
