@@ -19,8 +19,8 @@ use pagewise_model::{
 use pagewise_stats::{Experiment, Metric, judge};
 use serde_json::Value;
 
-use crate::experiment::{Described, Recorded};
-use crate::library::{self, BUILT_IN, Choice, Lines, Told};
+use crate::experiment::{Described, Recorded, TrialEvent};
+use crate::library::{self, BUILT_IN, Choice, Lines};
 
 const BETWEEN: u8 = 0xff;
 
@@ -179,7 +179,7 @@ fn files(experiment: &Experiment, runs: &[TrialRun], with_summary: bool) -> Vec<
 }
 
 fn said() -> Vec<u8> {
-    let told = Told::Trouble { what: "no zram".to_owned(), next: None }.line();
+    let told = TrialEvent::Trouble { what: "no zram".to_owned(), next: None }.line();
     let events = [
         Event::Up { release: "6.12.1".to_owned() },
         Event::Started,
@@ -203,15 +203,15 @@ fn said() -> Vec<u8> {
 /// What a guest says, what its conductor says, and the conductor's lines as the guest passes them on.
 fn heard() -> Vec<Vec<u8>> {
     let lines = [
-        Told::Begins { arm: "a".to_owned(), pair: None, run: 1, of: 3 },
-        Told::Ran(Box::new(TrialRun::not_yet(1, None, "a"))),
-        Told::Forecast(Some(TrialForecast {
+        TrialEvent::Begins { arm: "a".to_owned(), pair: None, run: 1, of: 3 },
+        TrialEvent::Ran(Box::new(TrialRun::not_yet(1, None, "a"))),
+        TrialEvent::Forecast(Some(TrialForecast {
             run_spread: 0.01,
             detectable_effect: 0.02,
             pairs_for_min_effect: 9,
             seconds: 60.0,
         })),
-        Told::Done,
+        TrialEvent::Done,
     ]
     .map(|told| told.line())
     .concat();

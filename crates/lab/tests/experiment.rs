@@ -7,13 +7,14 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests")]
 
 use std::cell::RefCell;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pagewise_lab::experiment::{Conducted, Control, Heard, Trouble, conduct};
+use pagewise_lab::experiment::{Conducted, Control, TrialEvent, Trouble, conduct};
 use pagewise_model::arm::setting;
 use pagewise_model::lend::{
     GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapFile, SwapSpec, ZramDevice, ZramSpec,
@@ -127,8 +128,8 @@ fn run(experiment: &Experiment) -> Conducted {
 }
 
 fn run_with(experiment: &Experiment, noting: &mut Noting, stop: &AtomicBool) -> Conducted {
-    let mut heard = |_: Heard<'_>| {};
-    conduct(experiment, Some(noting), &mut Control { stop, heard: &mut heard })
+    let mut hear = |_: &TrialEvent| ControlFlow::Continue(());
+    conduct(experiment, Some(noting), &mut Control { stop, hear: &mut hear })
 }
 
 fn sh(script: &str) -> Experiment {
@@ -226,14 +227,15 @@ fn time_is_not_what_starting_takes() {
         (0..number).map(join).collect::<Vec<Instant>>()
     });
     let mut ended = Vec::new();
-    let mut heard = |heard: Heard<'_>| {
-        if let Heard::Ran(_) = heard {
+    let mut hear = |event: &TrialEvent| {
+        if let TrialEvent::Ran(_) = event {
             ended.push(Instant::now());
         }
+        ControlFlow::Continue(())
     };
     let mut noting = Noting { group: Some(group), ..Noting::default() };
     let stop = AtomicBool::new(false);
-    let mut control = Control { stop: &stop, heard: &mut heard };
+    let mut control = Control { stop: &stop, hear: &mut hear };
     let runs = good(conduct(&one, Some(&mut noting), &mut control));
     let joined = joined.join().unwrap();
     assert_eq!((runs.len(), ended.len()), (number, number));
@@ -344,19 +346,39 @@ fn who_stops_it_keeps_the_runs_and_nothing_stays_lent() {
     let _alone = alone();
     let (stop, mut noting) = (AtomicBool::new(false), Noting::default());
     let log = noting.log.clone();
-    let mut heard = |heard: Heard<'_>| {
-        if let Heard::Begins { pair: Some(2), .. } = heard {
+    let mut hear = |event: &TrialEvent| {
+        if let TrialEvent::Begins { pair: Some(2), .. } = event {
             stop.store(true, Ordering::SeqCst);
         }
+        ControlFlow::Continue(())
     };
     let experiment = sh("sleep 0.3");
-    let mut control = Control { stop: &stop, heard: &mut heard };
+    let mut control = Control { stop: &stop, hear: &mut hear };
     let conducted = conduct(&experiment, Some(&mut noting), &mut control);
     assert!(matches!(conducted.trouble, Some(Trouble::Stopped)));
     assert_eq!(conducted.runs.len(), 1 + 2 + 2);
     assert_eq!(log.borrow().len(), 2 * (5 + 1), "the sixth was lent its setting, and gave it back");
     let trial = judge(&experiment, &conducted.runs);
     assert_eq!(trial.stopped.as_deref(), Some("only 1 of 2 pairs were run"));
+}
+
+#[test]
+fn who_hears_of_a_run_can_end_it_without_the_users_flag() {
+    let _alone = alone();
+    let (stop, mut noting) = (AtomicBool::new(false), Noting::default());
+    let log = noting.log.clone();
+    let mut hear = |event: &TrialEvent| match event {
+        TrialEvent::Ran(run) if run.pair == Some(1) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    };
+    let mut control = Control { stop: &stop, hear: &mut hear };
+    let conducted = conduct(&sh("true"), Some(&mut noting), &mut control);
+    assert!(matches!(conducted.trouble, Some(Trouble::Stopped)));
+    assert_eq!(conducted.runs.len(), 1 + 2 + 1, "the run that was told is kept");
+    assert!(!stop.load(Ordering::SeqCst));
+    let (lent, back) =
+        (log.borrow().len(), log.borrow().iter().filter(|it| it.starts_with("back")).count());
+    assert_eq!(lent, 2 * back, "{:?}", log.borrow());
 }
 
 /// Arms of which each runs its own script, `a` the first.

@@ -17,5 +17,5 @@ pub use accelerator::{Accelerator, kvm};
 pub use disk::{Access, Disk, MOST as MOST_DISKS};
 pub use guest::Guest;
 pub use outcome::{Counted, Outcome, Phase, Run};
-pub use run::{Heard, run};
+pub use run::{GuestEvent, run};
 pub use seat::{Budget, clean};

@@ -8,17 +8,19 @@
 //! An arm that this machine refuses or that is killed for lack of memory is given up (`dropped`) and the
 //! others go on while there are two; one of the last two that fails so is trouble.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use pagewise_model::lend::{Lender, LoanId};
-use pagewise_model::{RunEnd, TrialArm, TrialForecast, TrialLook, TrialRun, Verdict};
+use pagewise_model::{RunEnd, TrialArm, TrialLook, TrialRun, Verdict};
 use pagewise_observe::{HostRoot, ThreadCpu};
 use pagewise_stats::boundary::looks;
 use pagewise_stats::dropped::{self, is_outcome};
 use pagewise_stats::{Experiment, Pattern, SAID, end_in_words, forecast, judge, order};
 
+use super::event::TrialEvent;
 use super::lend::{Files, Lent, borrow};
 use super::run::{self, NotRun, Ran, Start};
 use super::trouble::{Trouble, failed, quoted};
@@ -28,32 +30,12 @@ use crate::workload;
 /// Pairs that may fail.
 const FAILURES: usize = 3;
 
-/// What somebody who watches hears.
-#[derive(Debug)]
-pub enum Heard<'a> {
-    /// A run begins: the how many-th, of at most so many.
-    Begins {
-        /// Of which arm.
-        arm: &'a str,
-        /// Which pair; none while warming up.
-        pair: Option<u32>,
-        /// From 1.
-        run: u32,
-        /// At most.
-        of: u32,
-    },
-    /// A run has ended.
-    Ran(&'a TrialRun),
-    /// The warm-up is over: what the pairs will probably show, where that can be said.
-    Forecast(Option<TrialForecast>),
-}
-
 /// What may end it early, and who watches.
 pub struct Control<'a> {
     /// Set by somebody else to end it.
     pub stop: &'a AtomicBool,
-    /// Called as it goes on.
-    pub heard: &'a mut dyn FnMut(Heard<'_>),
+    /// Gets each event, and ends it as `stop` does with [`ControlFlow::Break`].
+    pub hear: &'a mut dyn FnMut(&TrialEvent) -> ControlFlow<()>,
 }
 
 impl std::fmt::Debug for Control<'_> {
@@ -153,8 +135,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             }
         }
         let forecast = forecast(self.experiment, &self.runs);
-        (self.control.heard)(Heard::Forecast(forecast));
-        Ok(())
+        self.tell(&TrialEvent::Forecast(forecast))
     }
 
     /// Arms that go on.
@@ -182,7 +163,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         if !kept.contains(&arm) {
             return Ok(());
         }
-        let begun = self.begun(arm, pair);
+        let begun = self.begun(arm, pair)?;
         let (run, said) = match self.treated(at) {
             Ok(ran) => (self.told(begun, &ran), ran.said),
             Err(Trouble::Refused { source, .. }) if kept.len() > 2 => {
@@ -190,24 +171,31 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             }
             Err(trouble) => return Err(trouble),
         };
-        (self.control.heard)(Heard::Ran(&run));
+        let told = self.tell(&TrialEvent::Ran(Box::new(run.clone())));
         let usable = match pair {
             None => self.is_usable(&run, &said, kept.len() > 2),
             Some(_) => Ok(()),
         };
         self.runs.push(run);
-        usable
+        told.and(usable)
+    }
+
+    fn tell(&mut self, event: &TrialEvent) -> Result<(), Trouble> {
+        match (self.control.hear)(event) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Trouble::Stopped),
+        }
     }
 
     /// A run that has not been made yet.
-    fn begun(&mut self, arm: &TrialArm, pair: Option<u32>) -> TrialRun {
+    fn begun(&mut self, arm: &TrialArm, pair: Option<u32>) -> Result<TrialRun, Trouble> {
         let experiment = self.experiment;
         let number = u32::try_from(self.runs.len() + 1).unwrap_or(u32::MAX);
         let arms = u32::try_from(experiment.arms.len()).unwrap_or(u32::MAX);
         let of = 1 + arms * (experiment.warm_up + experiment.pairs);
-        (self.control.heard)(Heard::Begins { arm: &arm.name, pair, run: number, of });
+        self.tell(&TrialEvent::Begins { arm: arm.name.clone(), pair, run: number, of })?;
         let started_seconds = self.began.elapsed().as_micros() as f64 / 1e6;
-        TrialRun { started_seconds, ..TrialRun::not_yet(number, pair, &arm.name) }
+        Ok(TrialRun { started_seconds, ..TrialRun::not_yet(number, pair, &arm.name) })
     }
 
     /// What became of it. What a workload of ours did not live to say is missing.

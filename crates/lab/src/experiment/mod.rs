@@ -19,6 +19,7 @@
 //! What the runs mean, and after how many pairs they may be read, is `pagewise_stats`' business.
 
 mod conduct;
+mod event;
 pub mod exercise;
 mod gauges;
 mod given;
@@ -34,7 +35,8 @@ mod trouble;
 mod victims;
 mod watcher;
 
-pub use conduct::{Conducted, Control, Heard, conduct};
+pub use conduct::{Conducted, Control, conduct};
+pub use event::TrialEvent;
 pub use given::{Given, arm, swap};
 pub(crate) use given::{in_range, large_enough, word};
 pub(crate) use recorded::LONGEST_DOCUMENT;

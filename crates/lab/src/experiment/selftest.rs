@@ -2,6 +2,7 @@
 //! Experiments in which nothing differs → how often this machine raises a false alarm, and what it
 //! can show.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -13,7 +14,8 @@ use pagewise_stats::compare::detectable_effect;
 use pagewise_stats::name::{CPU, MAJOR_FAULTS, TIME};
 use pagewise_stats::{Experiment, Metric, USUAL_PAIRS, judge, median};
 
-use super::conduct::{Control, Heard, conduct};
+use super::conduct::{Control, conduct};
+use super::event::TrialEvent;
 use super::trouble::Trouble;
 
 /// Experiments at most, unless fewer are wanted.
@@ -44,12 +46,13 @@ pub fn selftest(
             break;
         }
         let experiment = nothing_differs(program, arguments, fastrand::u64(..));
-        let mut heard = |heard: Heard<'_>| {
-            if let Heard::Begins { run, .. } = heard {
+        let mut hear = |event: &TrialEvent| {
+            if let TrialEvent::Begins { run, .. } = event {
                 progress(number * runs + run, most * runs);
             }
+            ControlFlow::Continue(())
         };
-        let conducted = conduct(&experiment, None, &mut Control { stop, heard: &mut heard });
+        let conducted = conduct(&experiment, None, &mut Control { stop, hear: &mut hear });
         match conducted.trouble {
             None => {
                 trials.push(judge(&experiment, &conducted.runs));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A cell → its runs, conducted in a guest by this very program.
 //!
-//! The guest finds the experiment in a file and says each run as it ends ([`Told`]); judging is done
+//! The guest finds the experiment in a file and says each run as it ends ([`TrialEvent`]); judging is done
 //! outside. Its clock is known only when it has run: whether the processor itself did.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -13,15 +14,16 @@ use pagewise_guest::cache::Cache;
 use pagewise_guest::carried::carried;
 use pagewise_guest::kernel::Kernel;
 use pagewise_guest::program::printable_line;
-use pagewise_guest::qemu::{self, Accelerator, Disk, Guest};
+use pagewise_guest::qemu::{self, Accelerator, Disk, Guest, GuestEvent};
 use pagewise_guest::wire::Stream;
 use pagewise_model::{Clock, TrialRun};
 use pagewise_observe::UserFile;
 use pagewise_stats::Experiment;
 use serde::{Deserialize, Serialize};
 
-use super::told::{EXPERIMENT, Lines, words};
-use super::{Cell, Machine, Scratch, Told, runs, scratch};
+use super::lines::{EXPERIMENT, Lines, words};
+use super::{Cell, Machine, Scratch, runs, scratch};
+use crate::experiment::TrialEvent;
 use crate::workload::Workload;
 
 /// busybox's setpriv cannot kill a child with its parent; in a guest nobody outlives anybody.
@@ -65,17 +67,6 @@ impl Inside {
     }
 }
 
-/// What happens while a cell runs in a guest.
-#[derive(Debug)]
-pub enum Heard<'a> {
-    /// Whose clock it will be measured with; before the first run.
-    Clock(Clock),
-    /// What the conductor says.
-    Told(&'a Told),
-    /// Something the user may want to know.
-    Note(&'a str),
-}
-
 /// What came out of a guest.
 #[derive(Debug)]
 pub struct Ran {
@@ -93,7 +84,8 @@ pub struct Ran {
     pub errors: String,
 }
 
-/// Runs a cell in a guest. `program` is the static program; `hear` is told what happens.
+/// Runs a cell in a guest. `program` is the static program; `hear` gets each event and ends the guest
+/// with [`ControlFlow::Break`].
 ///
 /// # Errors
 /// Where no guest could be started.
@@ -102,21 +94,25 @@ pub fn run_in_guest(
     (kernel, cache): (&Kernel, &Cache),
     program: &Path,
     stop: &AtomicBool,
-    hear: &mut dyn FnMut(Heard<'_>),
+    hear: &mut dyn FnMut(&TrialEvent) -> ControlFlow<()>,
 ) -> Result<Ran, Error> {
     let guest = described(cell, machine, program)?;
     let mut said = Said::default();
     let run = qemu::run(&guest, kernel, cache, stop, &mut |what| match what {
-        qemu::Heard::Chosen(accelerator) => hear(Heard::Clock(clock(machine, accelerator))),
-        qemu::Heard::Output(Stream::Out, bytes) => {
-            for told in said.lines.add(&bytes) {
-                hear(Heard::Told(&told));
-                said.take(told, runs(cell));
+        GuestEvent::Chosen(accelerator) => hear(&TrialEvent::Clock(clock(machine, accelerator))),
+        GuestEvent::Output(Stream::Out, bytes) => {
+            for event in said.lines.add(&bytes) {
+                hear(&event)?;
+                said.take(event, runs(cell));
             }
+            ControlFlow::Continue(())
         }
-        qemu::Heard::Output(Stream::Err, bytes) => said.complain(&bytes),
-        qemu::Heard::Note(line) => hear(Heard::Note(line)),
-        qemu::Heard::File(..) | qemu::Heard::Reached(_) => {}
+        GuestEvent::Output(Stream::Err, bytes) => {
+            said.complain(&bytes);
+            ControlFlow::Continue(())
+        }
+        GuestEvent::Note(line) => hear(&TrialEvent::Note(line.to_owned())),
+        GuestEvent::File(..) | GuestEvent::Reached(_) => ControlFlow::Continue(()),
     })?;
     let clock = clock(machine, run.accelerator);
     let experiment = Experiment { clock, ..cell.experiment.clone() };
@@ -147,16 +143,20 @@ const ERRORS: usize = 4096;
 
 impl Said {
     /// A guest may say that more runs were made than were asked for.
-    fn take(&mut self, told: Told, most: u32) {
-        match told {
-            Told::Ran(_) if self.runs.len() >= usize::try_from(most).unwrap_or(usize::MAX) => {}
-            Told::Ran(run) => self.runs.push(*run),
-            Told::Trouble { what, next } => {
+    fn take(&mut self, event: TrialEvent, most: u32) {
+        match event {
+            TrialEvent::Ran(_)
+                if self.runs.len() >= usize::try_from(most).unwrap_or(usize::MAX) => {}
+            TrialEvent::Ran(run) => self.runs.push(*run),
+            TrialEvent::Trouble { what, next } => {
                 let next = next.map(|next| printable_line(&next));
                 self.trouble = Some((printable_line(&what), next));
             }
-            Told::Done => self.done = true,
-            Told::Begins { .. } | Told::Forecast(_) => {}
+            TrialEvent::Done => self.done = true,
+            TrialEvent::Begins { .. }
+            | TrialEvent::Forecast(_)
+            | TrialEvent::Clock(_)
+            | TrialEvent::Note(_) => {}
         }
     }
 

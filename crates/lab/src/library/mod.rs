@@ -18,21 +18,20 @@ mod cells;
 mod file;
 mod guest;
 mod kept;
+mod lines;
 mod quantity;
 mod scratch;
 mod shelf;
 mod takes;
 #[cfg(test)]
 mod tests;
-mod told;
 
 pub use built_in::BUILT_IN;
 pub use cells::{Cell, Choice, Machine, PREVIEW_PAIRS, Runner, cells};
 pub use file::{File, Place, Wrong};
-pub use guest::{Heard, Inside, Ran, run_in_guest};
+pub use guest::{Inside, Ran, run_in_guest};
 pub use kept::{Index, cells_in};
+pub(crate) use lines::Lines;
 pub use scratch::Scratch;
 pub use shelf::{all, find, own_folder};
 pub use takes::{runs, seconds};
-pub(crate) use told::Lines;
-pub use told::Told;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise trial` with real settings and cgroups: each run has what its arm says, and all goes back.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use pagewise_lab::experiment::{Conducted, Control, Heard, conduct};
+use pagewise_lab::experiment::{Conducted, Control, TrialEvent, conduct};
 use pagewise_model::arm::setting;
 use pagewise_model::knob::{Access, Domain, KNOBS};
 use pagewise_model::{Clock, Program, RunEnd, TrialArm, TrialRun, TrialSwap};
@@ -115,8 +116,8 @@ impl Place {
         let state = self.folder.path().join("state");
         std::fs::create_dir_all(&state).unwrap();
         let mut loans = HostLoans::open_in(&state, false).unwrap();
-        let (stop, mut heard) = (AtomicBool::new(false), |_: Heard<'_>| {});
-        let mut control = Control { stop: &stop, heard: &mut heard };
+        let (stop, mut hear) = (AtomicBool::new(false), |_: &TrialEvent| ControlFlow::Continue(()));
+        let mut control = Control { stop: &stop, hear: &mut hear };
         let Conducted { runs, trouble } =
             conduct(experiment, Some(&mut loans.session), &mut control);
         assert_eq!(loans.end(), Vec::<String>::new(), "all went back as it came");

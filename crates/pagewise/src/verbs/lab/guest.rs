@@ -2,15 +2,16 @@
 //! `pagewise lab guest`: a command in a guest, its output as it comes, and what became of it.
 
 use std::io::IsTerminal;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use pagewise_guest::cache::Cache;
 use pagewise_guest::kernel::{self, Kernel};
-use pagewise_guest::qemu::{self, Accelerator, Guest, Heard, MOST_DISKS, Phase, Run};
+use pagewise_guest::qemu::{self, Accelerator, Guest, GuestEvent, MOST_DISKS, Phase, Run};
 use pagewise_guest::wire::Stream;
 use pagewise_model::{Bytes, printable};
 
@@ -43,11 +44,12 @@ pub(super) fn run(
         let folder = wanted.out.as_deref().map(|folder| folder_of(folder, boot, boots));
         let mut brought = Brought::new(folder);
         let mut passed = Passed { raw: wanted.raw, json: global.json, ..Passed::default() };
-        let mut hear = |heard: Heard<'_>| {
-            if hear(heard, &shown, &mut brought, &mut passed) == Printed::Cut {
-                reader_is_gone = true;
-                // Files may still be wanted.
-                stop.fetch_or(wanted.out.is_none(), Ordering::SeqCst);
+        let mut hear = |event: GuestEvent<'_>| {
+            reader_is_gone |= hear(event, &shown, &mut brought, &mut passed) == Printed::Cut;
+            // Files may still be wanted.
+            match reader_is_gone && wanted.out.is_none() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
             }
         };
         let mut run = qemu::run(&guest, &kernel, cache, stop, &mut hear)?;
@@ -104,16 +106,21 @@ fn log_of(file: &std::path::Path, boot: u32, boots: u32) -> PathBuf {
     if boots == 1 { file.to_owned() } else { PathBuf::from(format!("{}.{boot}", file.display())) }
 }
 
-fn hear(heard: Heard<'_>, shown: &Shown, brought: &mut Brought, passed: &mut Passed) -> Printed {
-    match heard {
-        Heard::Output(stream, bytes) => {
+fn hear(
+    event: GuestEvent<'_>,
+    shown: &Shown,
+    brought: &mut Brought,
+    passed: &mut Passed,
+) -> Printed {
+    match event {
+        GuestEvent::Output(stream, bytes) => {
             shown.end();
             return passed.piece(stream, &bytes);
         }
-        Heard::File(path, bytes) => brought.piece(path, &bytes),
-        Heard::Note(line) => shown.note(line),
-        Heard::Reached(phase) => shown.phase(phase),
-        Heard::Chosen(_) => {}
+        GuestEvent::File(path, bytes) => brought.piece(path, &bytes),
+        GuestEvent::Note(line) => shown.note(line),
+        GuestEvent::Reached(phase) => shown.phase(phase),
+        GuestEvent::Chosen(_) => {}
     }
     Printed::Whole
 }

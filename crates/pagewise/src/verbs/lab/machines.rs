@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A cell → its runs, on the machine that it is for: this host, with what it lends, or a guest.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow, bail};
 use pagewise_guest::cache::Cache;
 use pagewise_guest::kernel::{self, Kernel};
 use pagewise_guest::qemu::Outcome;
-use pagewise_lab::experiment::{Conducted, Control, Heard, Trouble, conduct};
-use pagewise_lab::library::{self, Cell, Machine, Runner, Told};
+use pagewise_lab::experiment::{Conducted, Control, TrialEvent, Trouble, conduct};
+use pagewise_lab::library::{self, Cell, Machine, Runner};
 use pagewise_model::{Name, Reading, Snapshot, Source, TrialForecast, TrialRun};
 use pagewise_stats::Experiment;
 
@@ -124,12 +125,11 @@ impl<'a> Machines<'a> {
         let mut loans = HostLoans::for_arms(&cell.experiment, self.shares_swap)?;
         *kept = keep(&cell.experiment, self.host)?;
         let shown = Shown::start(self.global, cell);
-        let mut heard = |heard: Heard<'_>| match heard {
-            Heard::Begins { arm, run, of, .. } => shown.run(run, of, arm),
-            Heard::Ran(run) => keep_run(kept, run),
-            Heard::Forecast(forecast) => shown.forecast(forecast),
+        let mut hear = |event: &TrialEvent| {
+            shown.event(event, kept);
+            ControlFlow::Continue(())
         };
-        let mut control = Control { stop: self.stop.flag(), heard: &mut heard };
+        let mut control = Control { stop: self.stop.flag(), hear: &mut hear };
         let Conducted { runs, trouble, .. } =
             conduct(&cell.experiment, Some(&mut loans.session), &mut control);
         drop(shown);
@@ -163,19 +163,19 @@ impl<'a> Machines<'a> {
         let kernel = kernel::find(&wanted, &cache, self.stop.flag(), &mut |line| shown.note(line))?;
         let snapshot = of_guest(&kernel, machine);
         let mut failed = None;
-        let mut hear = |heard: library::Heard<'_>| match heard {
-            library::Heard::Clock(clock) => {
-                let experiment = Experiment { clock, ..cell.experiment.clone() };
+        let mut hear = |event: &TrialEvent| {
+            if let TrialEvent::Clock(clock) = event {
+                let experiment = Experiment { clock: *clock, ..cell.experiment.clone() };
                 match keep(&experiment, &snapshot) {
                     Ok(folder) => *kept = folder,
                     Err(error) => {
                         failed = Some(error);
-                        self.stop.flag().store(true, std::sync::atomic::Ordering::SeqCst);
+                        return ControlFlow::Break(());
                     }
                 }
             }
-            library::Heard::Told(told) => shown.told(told, kept),
-            library::Heard::Note(line) => shown.note(line),
+            shown.event(event, kept);
+            ControlFlow::Continue(())
         };
         let ran = library::run_in_guest(
             (cell, machine),
@@ -222,12 +222,6 @@ fn ended(ran: &library::Ran) -> Option<Ended> {
     Some(Ended { what, next: Some("the runs until then are kept with --evidence DIR".to_owned()) })
 }
 
-fn keep_run(kept: &mut Option<Folder>, run: &TrialRun) {
-    if let Some(folder) = kept {
-        folder.run(run);
-    }
-}
-
 /// A bar, and lines above it.
 struct Shown<'a> {
     bar: Measuring,
@@ -240,16 +234,18 @@ impl<'a> Shown<'a> {
         Self { bar: Measuring::start(global, &cell.name), global, cell }
     }
 
-    fn run(&self, run: u32, of: u32, arm: &str) {
-        self.bar.run(run, of, arm);
-    }
-
-    fn told(&self, told: &Told, kept: &mut Option<Folder>) {
-        match told {
-            Told::Begins { arm, run, of, .. } => self.run(*run, *of, arm),
-            Told::Ran(run) => keep_run(kept, run),
-            Told::Forecast(forecast) => self.forecast(*forecast),
-            Told::Trouble { .. } | Told::Done => {}
+    /// Shows it, and keeps a run that has ended.
+    fn event(&self, event: &TrialEvent, kept: &mut Option<Folder>) {
+        match event {
+            TrialEvent::Begins { arm, run, of, .. } => self.bar.run(*run, *of, arm),
+            TrialEvent::Ran(run) => {
+                if let Some(folder) = kept {
+                    folder.run(run);
+                }
+            }
+            TrialEvent::Forecast(forecast) => self.forecast(*forecast),
+            TrialEvent::Note(line) => self.note(line),
+            TrialEvent::Clock(_) | TrialEvent::Trouble { .. } | TrialEvent::Done => {}
         }
     }
 

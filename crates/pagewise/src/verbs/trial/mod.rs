@@ -4,8 +4,10 @@
 mod current;
 mod wanted;
 
+use std::ops::ControlFlow;
+
 use anyhow::{Context, anyhow};
-use pagewise_lab::experiment::{Conducted, Control, Heard, Trouble, conduct};
+use pagewise_lab::experiment::{Conducted, Control, TrialEvent, Trouble, conduct};
 use pagewise_model::lend::Lender;
 use pagewise_model::{Cost, Interval, TrialArm, TrialForecast, TrialRun};
 use pagewise_observe::{HostRoot, Scope};
@@ -78,19 +80,22 @@ fn conducted(
     mut folder: Option<&mut Folder>,
 ) -> Conducted {
     let shown = Measuring::start(global, "trial");
-    let mut heard = |heard: Heard<'_>| match heard {
-        Heard::Begins { run, of, .. } => shown.of(run - 1, of),
-        Heard::Ran(run) => {
-            if let Some(folder) = &mut folder {
-                folder.run(run);
+    let mut hear = |event: &TrialEvent| {
+        match event {
+            TrialEvent::Begins { run, of, .. } => shown.of(run - 1, *of),
+            TrialEvent::Ran(run) => {
+                if let Some(folder) = &mut folder {
+                    folder.run(run);
+                }
             }
+            TrialEvent::Forecast(Some(forecast)) if !global.quiet => {
+                shown.note(&said(experiment, forecast));
+            }
+            _ => {}
         }
-        Heard::Forecast(Some(forecast)) if !global.quiet => {
-            shown.note(&said(experiment, &forecast));
-        }
-        Heard::Forecast(_) => {}
+        ControlFlow::Continue(())
     };
-    conduct(experiment, lender, &mut Control { stop: stop.flag(), heard: &mut heard })
+    conduct(experiment, lender, &mut Control { stop: stop.flag(), hear: &mut hear })
 }
 
 /// What the warm-up tells.
