@@ -520,7 +520,7 @@ fn an_arm_that_hangs_is_dropped_and_one_that_fails_is_trouble() {
 #[test]
 fn time_cannot_decide_by_a_clock_that_is_none() {
     let mut experiment = Experiment { clock: Clock::Emulated, ..sh("true") };
-    let why = experiment.check().unwrap_err();
+    let why = experiment.check().unwrap_err().to_string();
     assert!(why.contains("under emulation is not judged") && why.contains("refaults"), "{why}");
     experiment.metrics = vec![Metric::parse("cpu").unwrap()];
     assert!(experiment.check().is_err());
@@ -535,14 +535,14 @@ fn arms_that_make_no_sense_are_refused() {
     let swap = |area: TrialSwap| {
         let mut experiment = sh("true");
         experiment.arms[1].swap = Some(vec![area]);
-        experiment.check().unwrap_err()
+        experiment.check().unwrap_err().to_string()
     };
     assert!(swap(TrialSwap::File { size_bytes: 0, priority: None }).contains("no size"));
     let below = swap(TrialSwap::File { size_bytes: 1, priority: Some(-1) });
     assert!(below.contains("from 0 on"), "{below}");
     let mut experiment = sh("true");
     experiment.arms[0].settings = vec![setting("zram.writeback_limit_enable=1").unwrap()];
-    assert!(experiment.check().unwrap_err().contains("no zram device"));
+    assert!(experiment.check().unwrap_err().to_string().contains("no zram device"));
 }
 
 #[test]

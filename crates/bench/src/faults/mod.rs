@@ -22,6 +22,7 @@
 //! measure costs its round and is a trouble; the rest goes on. The thread that calls [`measure`] is the
 //! workers' parent: they end with it. `rows` turns rounds into rows, `judge` says what follows.
 
+mod failure;
 mod judge;
 mod measure;
 mod order;

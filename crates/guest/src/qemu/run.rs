@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use pagewise_model::Bytes;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::accelerator::{Accelerator, DEVICE, kvm};
+use super::accelerator::{Accelerator, DEVICE, NoKvm, kvm};
 use super::disk::{Access, Disk};
 use super::files::OpenFiles;
 use super::guest::Guest;
@@ -216,9 +216,9 @@ fn chosen(
         (true, _) => (Accelerator::Tcg, None),
         (false, Some(accelerator)) => (accelerator, None),
         (false, None) => match kvm(qemu) {
-            Err(why) => (Accelerator::Tcg, Some(why)),
+            Err(why) => (Accelerator::Tcg, Some(why.to_string())),
             Ok(()) if comes_up()? => (Accelerator::Kvm, None),
-            Ok(()) => (Accelerator::Tcg, Some("/dev/kvm opens, but no kernel comes up".to_owned())),
+            Ok(()) => (Accelerator::Tcg, Some(NoKvm::NoKernel.to_string())),
         },
     })
 }

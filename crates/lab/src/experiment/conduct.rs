@@ -120,7 +120,8 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             self.programs.push(program);
         }
         for metric in self.experiment.metrics.iter().filter(|metric| metric.known().is_none()) {
-            let pattern = Pattern::new(&metric.name).map_err(Trouble::NotRun)?;
+            let pattern =
+                Pattern::new(&metric.name).map_err(|error| Trouble::NotRun(error.to_string()))?;
             self.patterns.push((metric.name.clone(), pattern));
         }
         Ok(())

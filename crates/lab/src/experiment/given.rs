@@ -30,21 +30,26 @@ impl FromStr for Given {
     }
 }
 
+/// An arm whose swap is said twice.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "arm {0} says twice what swap it has; several areas are joined by a plus sign, as \
+     swap=zram:512M+file:1G"
+)]
+pub struct SwapTwice(String);
+
 /// An arm that has all of this.
 ///
 /// # Errors
 /// Where its swap is said twice.
-pub fn arm(name: &str, given: &[Given]) -> Result<TrialArm, String> {
+pub fn arm(name: &str, given: &[Given]) -> Result<TrialArm, SwapTwice> {
     let mut arm = TrialArm { name: name.to_owned(), ..TrialArm::default() };
     for given in given {
         match given {
             Given::Setting(set) => arm.settings.push(set.clone()),
             Given::Swap(areas) if arm.swap.is_none() => arm.swap = Some(areas.clone()),
             Given::Swap(_) => {
-                return Err(format!(
-                    "arm {name} says twice what swap it has; several areas are joined by a plus \
-                     sign, as swap=zram:512M+file:1G"
-                ));
+                return Err(SwapTwice(name.to_owned()));
             }
         }
     }
@@ -208,7 +213,7 @@ mod tests {
         assert_eq!((made.settings.len(), made.swap), (1, Some(Vec::new())));
         assert_eq!(arm("a", &[]).unwrap().swap, None);
         let why = arm("b", &given(&["swap=off", "swap=file:1G"])).unwrap_err();
-        assert!(why.contains("arm b says twice"), "{why}");
+        assert!(why.to_string().contains("arm b says twice"), "{why}");
         let why = "swapp=off".parse::<Given>().unwrap_err();
         assert!(why.contains("no setting"), "{why}");
     }

@@ -110,9 +110,10 @@ impl Recorded {
         }
         let name = described.source["experiment"].as_str().map(str::to_owned);
         let experiment = with_workloads(described.experiment);
-        if let Err(what) = experiment.check() {
-            return Err(Error::Unusable { path: folder.join(EXPERIMENT), what });
-        }
+        experiment.check().map_err(|error| Error::Unusable {
+            path: folder.join(EXPERIMENT),
+            what: error.to_string(),
+        })?;
         let runs = parsed_runs(folder, runs)?;
         let summary = summary.map(|text| parsed(folder, SUMMARY, text)).transpose()?;
         Ok(Self { name, experiment, runs, summary })

@@ -22,7 +22,7 @@ use pagewise_stats::Experiment;
 use serde::{Deserialize, Serialize};
 
 use super::lines::{EXPERIMENT, Lines, words};
-use super::{Cell, Machine, Scratch, runs, scratch};
+use super::{Cell, Machine, NotReady, Scratch, runs, scratch};
 use crate::experiment::TrialEvent;
 use crate::workload::Workload;
 
@@ -60,8 +60,8 @@ impl Inside {
     /// Makes the guest ready for the workload.
     ///
     /// # Errors
-    /// What did not work, in words.
-    pub fn prepare(&self) -> Result<(), String> {
+    /// What did not work.
+    pub fn prepare(&self) -> Result<(), NotReady> {
         scratch::loopback()?;
         self.scratch.mount()
     }

@@ -32,6 +32,6 @@ pub use file::{File, Place, Wrong};
 pub use guest::{Inside, Ran, run_in_guest};
 pub use kept::{Index, cells_in};
 pub(crate) use lines::Lines;
-pub use scratch::Scratch;
+pub use scratch::{NotReady, Scratch};
 pub use shelf::{all, find, own_folder};
 pub use takes::{runs, seconds};

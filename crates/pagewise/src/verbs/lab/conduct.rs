@@ -15,7 +15,7 @@ use crate::output::{self, Printed};
 
 pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
     let inside = Inside::read(file)?;
-    inside.prepare().map_err(|what| anyhow!(what)).context("making the guest ready")?;
+    inside.prepare().context("making the guest ready")?;
     let stop = Stop::listen()?;
     let mut loans = HostLoans::open(true)?;
     let mut hear = |event: &TrialEvent| say(event);

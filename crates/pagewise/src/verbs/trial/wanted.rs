@@ -17,7 +17,7 @@ pub(super) fn experiment(global: &Global, wanted: &Trial) -> anyhow::Result<Expe
         let what = "trial runs a command on this machine; a recording runs nothing".to_owned();
         bail!(Advised { what, next: "leave --root away" });
     }
-    let arm = |name: &str, given: &[_]| arm(name, given).map_err(anyhow::Error::msg);
+    let arm = |name: &str, given: &[_]| arm(name, given);
     let arms = vec![arm("a", &wanted.a)?, arm("b", &wanted.b)?];
     if alike(&arms[0], &arms[1]) && !wanted.aa {
         let what = "A and B are the same: there is nothing to compare".to_owned();
@@ -36,7 +36,7 @@ pub(super) fn experiment(global: &Global, wanted: &Trial) -> anyhow::Result<Expe
         clock: Clock::Real,
         profile: false,
     };
-    experiment.check().map_err(anyhow::Error::msg)?;
+    experiment.check()?;
     Ok(experiment)
 }
 
