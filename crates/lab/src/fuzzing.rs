@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use pagewise_guest::wire::{self, Event, How, Stream};
 use pagewise_model::{
-    Clock, Course, Program, RunEnd, Trial, TrialArm, TrialForecast, TrialRun, TrialSetting,
+    Clock, Course, Program, Refusal, RunEnd, Trial, TrialArm, TrialForecast, TrialRun, TrialSetting,
 };
 use pagewise_stats::{Experiment, Metric, judge};
 use serde_json::Value;
@@ -179,7 +179,7 @@ fn files(experiment: &Experiment, runs: &[TrialRun], with_summary: bool) -> Vec<
 }
 
 fn said() -> Vec<u8> {
-    let told = TrialEvent::Trouble { what: "no zram".to_owned(), next: None }.line();
+    let told = TrialEvent::Trouble(Refusal::new("zram", "no such module")).line();
     let events = [
         Event::Up { release: "6.12.1".to_owned() },
         Event::Started,

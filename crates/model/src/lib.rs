@@ -64,7 +64,7 @@ pub use bench::{
     Access, BenchRow, ClusterChoice, ClusterEffect, ClusterTime, ClusterVerdict, CostRatio,
     Direction, FaultRow, Figures, Noise, Reference, Shape, SwapOutCost, SwappedKind,
 };
-pub use benchmark::{BenchInput, BenchLayer, Benchmark, NotMeasured};
+pub use benchmark::{BenchInput, BenchLayer, Benchmark};
 pub use capability::{Capability, FeatureState};
 pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
 pub use collapse::{
@@ -102,7 +102,7 @@ pub use program::Program;
 pub use psi::{Pressure, Psi, Stall};
 pub use quantity::Quantity;
 pub use reading::{Outcome, Reading, Source};
-pub use refusal::Refusal;
+pub use refusal::{Advice, Refusal};
 pub use rule::RuleExplanation;
 pub use snapshot::{Problem, Snapshot, Taken};
 pub use spelling::most_similar;

@@ -13,7 +13,7 @@ use pagewise_observe::HostRoot;
 use super::contest::{Measured, Watch, measure};
 use super::contestant::Contestant;
 use super::error::Error;
-use super::outcome::{Bench, Entrant, Failure};
+use super::outcome::{Bench, Entrant};
 use super::pace::Progress;
 use super::pages::Pages;
 use super::plan::Plan;
@@ -75,7 +75,7 @@ struct Field<'a> {
     loans: Vec<LoanId>,
     entrants: Vec<Entrant>,
     contestants: Vec<Contestant<'a>>,
-    failures: Vec<Failure>,
+    failures: Vec<Refusal>,
 }
 
 impl<'a> Field<'a> {
@@ -104,7 +104,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    fn candidate(&mut self, candidate: &Compressor, watch: &Watch<'_>) -> Result<(), Failure> {
+    fn candidate(&mut self, candidate: &Compressor, watch: &Watch<'_>) -> Result<(), Refusal> {
         let who = candidate.to_string();
         let (zram, device) = self.lent(&who, Some(candidate.clone()), self.span)?;
         let began = Instant::now();
@@ -126,9 +126,9 @@ impl<'a> Field<'a> {
         who: &str,
         compressor: Option<Compressor>,
         disksize: Bytes,
-    ) -> Result<(ZramDevice, Device), Failure> {
+    ) -> Result<(ZramDevice, Device), Refusal> {
         let spec = ZramSpec { compressor, ..ZramSpec::new(disksize) };
-        let zram = self.lender.lend_zram(&spec).map_err(|refused| Failure::of(who, refused))?;
+        let zram = self.lender.lend_zram(&spec).map_err(|refused| refused.within(who))?;
         self.loans.push(zram.loan);
         let device = Device::open(&zram.device).map_err(|error| failed(who, &error))?;
         Ok((zram, device))
@@ -163,7 +163,7 @@ impl<'a> Field<'a> {
     }
 
     /// zram with data that does not compress, and behind it as much that was never written.
-    fn block_path(&mut self, noise: &'a Pages, watch: &Watch<'_>) -> Result<(), Failure> {
+    fn block_path(&mut self, noise: &'a Pages, watch: &Watch<'_>) -> Result<(), Refusal> {
         let who = "block path";
         let span = Bytes::new(self.span.get().min(reference::MOST));
         let has_lz4 = self.wanted.candidates.iter().any(|one| one.algorithm.as_str() == "lz4");
@@ -191,7 +191,7 @@ impl<'a> Field<'a> {
         reference::stand_in(&StandIn::new(ratio, self.wanted.seed), count)
     }
 
-    fn tmpfs(&mut self, pages: &'a Pages, watch: &Watch<'_>) -> Result<(), Failure> {
+    fn tmpfs(&mut self, pages: &'a Pages, watch: &Watch<'_>) -> Result<(), Refusal> {
         let who = "tmpfs";
         let span = Bytes::new(self.span.get().min(reference::MOST));
         let device = reference::tmpfs(span.get()).map_err(|error| failed(who, &error))?;
@@ -213,7 +213,7 @@ impl<'a> Field<'a> {
         disk: &'a Disk,
         stand_in: &'a Pages,
         watch: &Watch<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Refusal> {
         let who = "disk";
         let (device, span) = reference::disk(disk, self.span.get()).map_err(|e| failed(who, &e))?;
         let (span, mut pages) = (Bytes::new(span), None);
@@ -252,23 +252,17 @@ impl<'a> Field<'a> {
     }
 
     /// Closes all devices first: one that is open cannot be reset.
-    fn given_back(mut self) -> (Vec<Entrant>, Vec<Failure>) {
+    fn given_back(mut self) -> (Vec<Entrant>, Vec<Refusal>) {
         self.contestants.clear();
         for loan in self.loans {
             if let Err(refused) = self.lender.return_loan(loan) {
-                self.failures.push(Failure::of("giving back", refused));
+                self.failures.push(refused.within("giving back"));
             }
         }
         (self.entrants, self.failures)
     }
 }
 
-fn failed(who: &str, error: &io::Error) -> Failure {
-    Failure { who: who.to_owned(), why: error.to_string(), next: None }
-}
-
-impl Failure {
-    fn of(who: &str, refused: Refusal) -> Self {
-        Self { who: who.to_owned(), why: refused.to_string(), next: refused.next }
-    }
+fn failed(who: &str, error: &io::Error) -> Refusal {
+    Refusal::new(who, error.to_string())
 }

@@ -50,7 +50,7 @@ pub use contest::{Measured, Watch, measure};
 pub use contestant::Contestant;
 pub use devices::measure_devices;
 pub use error::Error;
-pub use outcome::{Bench, Entrant, Failure};
+pub use outcome::{Bench, Entrant};
 pub use pace::Progress;
 pub use pages::Pages;
 pub use plan::Plan;

@@ -5,7 +5,7 @@
 //! line of JSON. Every run is an event as it ends, so that a guest that dies costs no more than the run
 //! that it was at. What only this side can know never comes over the line.
 
-use pagewise_model::{Clock, TrialForecast, TrialRun};
+use pagewise_model::{Clock, Refusal, TrialForecast, TrialRun};
 use serde::{Deserialize, Serialize};
 
 /// One event.
@@ -34,12 +34,7 @@ pub enum TrialEvent {
     /// The warm-up is over: what the pairs will probably show, where that can be said.
     Forecast(Option<TrialForecast>),
     /// It ended early, and why; only a guest says this and the next.
-    Trouble {
-        /// What.
-        what: String,
-        /// What would help.
-        next: Option<String>,
-    },
+    Trouble(Refusal),
     /// There will be no more runs.
     Done,
 }

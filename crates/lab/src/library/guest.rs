@@ -16,7 +16,7 @@ use pagewise_guest::kernel::Kernel;
 use pagewise_guest::program::printable_line;
 use pagewise_guest::qemu::{self, Accelerator, Disk, Guest, GuestEvent};
 use pagewise_guest::wire::Stream;
-use pagewise_model::{Clock, TrialRun};
+use pagewise_model::{Clock, Refusal, TrialRun};
 use pagewise_observe::UserFile;
 use pagewise_stats::Experiment;
 use serde::{Deserialize, Serialize};
@@ -76,8 +76,8 @@ pub struct Ran {
     pub guest: qemu::Run,
     /// Every run that was said.
     pub runs: Vec<TrialRun>,
-    /// What ended it early as the conductor said it, and what would help.
-    pub trouble: Option<(String, Option<String>)>,
+    /// What ended it early, as the conductor said it.
+    pub trouble: Option<Refusal>,
     /// The conductor said that it was done.
     pub done: bool,
     /// The end of what it printed as errors.
@@ -133,7 +133,7 @@ fn clock(machine: &Machine, accelerator: Accelerator) -> Clock {
 struct Said {
     lines: Lines,
     runs: Vec<TrialRun>,
-    trouble: Option<(String, Option<String>)>,
+    trouble: Option<Refusal>,
     done: bool,
     errors: String,
 }
@@ -148,9 +148,10 @@ impl Said {
             TrialEvent::Ran(_)
                 if self.runs.len() >= usize::try_from(most).unwrap_or(usize::MAX) => {}
             TrialEvent::Ran(run) => self.runs.push(*run),
-            TrialEvent::Trouble { what, next } => {
+            TrialEvent::Trouble(Refusal { what, why, next }) => {
+                let (what, why) = (printable_line(&what), printable_line(&why));
                 let next = next.map(|next| printable_line(&next));
-                self.trouble = Some((printable_line(&what), next));
+                self.trouble = Some(Refusal { what, why, next });
             }
             TrialEvent::Done => self.done = true,
             TrialEvent::Begins { .. }

@@ -35,11 +35,13 @@ pub(super) fn words() -> [&'static str; 3] {
 
 #[cfg(test)]
 mod tests {
+    use pagewise_model::Refusal;
+
     use super::*;
 
     #[test]
     fn lines_come_whole_whatever_the_pieces_are() {
-        let trouble = TrialEvent::Trouble { what: "no zram".to_owned(), next: None };
+        let trouble = TrialEvent::Trouble(Refusal::new("zram", "no such module"));
         let said = [
             TrialEvent::Begins { arm: "a".to_owned(), pair: None, run: 1, of: 3 },
             trouble,

@@ -12,12 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::Context;
-use pagewise_model::{Bytes, Name};
+use pagewise_model::{Bytes, Name, Refusal};
 use pagewise_observe::{Capture, Recording};
 
 use super::Outcome;
 use crate::cli::{self, Global};
-use crate::trouble::Advised;
 use crate::{again, exit, handed, input, output};
 
 pub(super) fn run(global: &Global, wanted: &cli::Capture) -> anyhow::Result<Outcome> {
@@ -124,7 +123,7 @@ fn packed(capture: &Capture) -> anyhow::Result<Vec<u8>> {
     let again = Recording::from_archive(packed.as_slice(), "the new recording")?;
     if let Some(problem) = again.into_problems().first() {
         let what = format!("the new recording cannot be read back: {problem}");
-        anyhow::bail!(Advised { what, next: "tell us what this machine has so many of" });
+        anyhow::bail!(Refusal::advised(what, "tell us what this machine has so many of"));
     }
     Ok(packed)
 }

@@ -155,7 +155,7 @@ fn a_device_that_fails_in_the_middle_ends_with_a_reason_and_the_rest_comes() {
         }
     });
     assert!(disturbed);
-    let who: Vec<_> = bench.failures.iter().map(|failure| failure.who.as_str()).collect();
+    let who: Vec<_> = bench.failures.iter().map(|failure| failure.what.as_str()).collect();
     assert_eq!(who, ["no-such"], "{:?}", bench.failures);
     for cell in &bench.cells {
         let broken = cell.contestant == 0 && cell.shape.direction == Direction::Write;

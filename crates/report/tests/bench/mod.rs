@@ -200,7 +200,7 @@ pub(crate) fn benchmark() -> Benchmark {
             calm_p50_spread: Some(0.04),
             clock_step_ns: Some(24.0),
         },
-        not_measured: vec![NotMeasured {
+        not_measured: vec![Refusal {
             what: "842".to_owned(),
             why: "a zram device: the kernel refuses 842".to_owned(),
             next: Some("cat /sys/block/zram0/comp_algorithm lists what it has".to_owned()),

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use pagewise_bench::block::{Filled, Pages, Ready, Store, Wanted, measure_stores};
-use pagewise_model::{BenchLayer, Compressor, NotMeasured};
+use pagewise_model::{BenchLayer, Compressor, Refusal};
 use pagewise_pages::codec::{Algorithm, DEFAULTS};
 use pagewise_pages::packer::Packer;
 
@@ -18,7 +18,7 @@ use crate::verbs::scan::kernel;
 pub(super) fn measured(
     setting: &Setting<'_>,
     drawn: &Drawn,
-    mut not_measured: Vec<NotMeasured>,
+    mut not_measured: Vec<Refusal>,
 ) -> anyhow::Result<Measured> {
     let times = Times::of(setting.wanted);
     let mut ready = Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn measured(
             Ok((store, filled)) => ready.push(Ready { candidate, store: Box::new(store), filled }),
             Err(why) => {
                 let what = candidate.to_string();
-                not_measured.push(NotMeasured { what, why: why.to_string(), next: None });
+                not_measured.push(Refusal::new(what, why.to_string()));
             }
         }
     }

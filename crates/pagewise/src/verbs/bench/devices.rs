@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use pagewise_bench::block::{self, Disk, Failure, Wanted};
+use pagewise_bench::block::{self, Disk, Wanted};
 use pagewise_model::lend::{Lender, ZramSpec};
-use pagewise_model::{BenchLayer, Bytes, Compressor, Driver, NotMeasured, Refusal, Zram};
+use pagewise_model::{BenchLayer, Bytes, Compressor, Driver, Refusal, Zram};
 use pagewise_observe::Scope;
 
 use super::pages::Drawn;
@@ -15,21 +15,12 @@ use crate::host_loans::HostLoans;
 
 /// Why there are no devices to measure.
 #[derive(Debug, thiserror::Error)]
-#[error("zram devices: {why}")]
-pub(super) struct NoDevices {
-    why: String,
-    next: Option<String>,
-}
-
-impl From<NoDevices> for NotMeasured {
-    fn from(NoDevices { why, next }: NoDevices) -> Self {
-        Self { what: "zram devices, and swap".to_owned(), why, next }
-    }
-}
+#[error(transparent)]
+pub(super) struct NoDevices(pub(super) Refusal);
 
 impl From<Refusal> for NoDevices {
-    fn from(Refusal { what, why, next }: Refusal) -> Self {
-        Self { why: format!("{what}: {why}"), next }
+    fn from(refused: Refusal) -> Self {
+        Self(refused.within("zram devices, and swap"))
     }
 }
 
@@ -37,8 +28,8 @@ impl From<Refusal> for NoDevices {
 /// [`NoDevices`] where the libraries can be measured instead.
 pub(super) fn measured(setting: &Setting<'_>, drawn: &Drawn) -> anyhow::Result<Measured> {
     if !rustix::process::geteuid().is_root() {
-        let next = Some("run it as root".to_owned());
-        anyhow::bail!(NoDevices { why: "borrowing devices needs root".to_owned(), next });
+        let refused = Refusal::advised("borrowing devices needs root", "run it as root");
+        anyhow::bail!(NoDevices::from(refused));
     }
     let mut loans = HostLoans::open(setting.wanted.allow_shared_swap)?;
     let measured = with(setting, drawn, &mut loans.session);
@@ -65,7 +56,7 @@ fn with(setting: &Setting<'_>, drawn: &Drawn, lender: &mut dyn Lender) -> anyhow
     })?;
     let mut measured = Measured {
         layer: BenchLayer::Zram,
-        not_measured: block.failures.iter().map(missing).collect(),
+        not_measured: block.failures.clone(),
         block,
         swap: Vec::new(),
         notes: drawn.notes.clone(),
@@ -74,11 +65,6 @@ fn with(setting: &Setting<'_>, drawn: &Drawn, lender: &mut dyn Lender) -> anyhow
         swap::measure(setting, drawn, lender, &mut measured)?;
     }
     Ok(measured)
-}
-
-fn missing(failure: &Failure) -> NotMeasured {
-    let Failure { who, why, next } = failure.clone();
-    NotMeasured { what: who, why, next }
 }
 
 /// A folder may be written; anything else is only read.

@@ -75,7 +75,7 @@ struct Measured {
     block: pagewise_bench::block::Bench,
     /// All algorithms with one kind of memory, then one algorithm with all kinds.
     swap: Vec<pagewise_bench::faults::Measured>,
-    not_measured: Vec<pagewise_model::NotMeasured>,
+    not_measured: Vec<pagewise_model::Refusal>,
     notes: Vec<String>,
 }
 
@@ -88,7 +88,7 @@ fn measured(setting: &Setting<'_>, drawn: &pages::Drawn) -> anyhow::Result<Measu
             measured => return measured,
         },
     };
-    codecs::measured(setting, drawn, vec![why.into()])
+    codecs::measured(setting, drawn, vec![why.0])
 }
 
 impl Setting<'_> {

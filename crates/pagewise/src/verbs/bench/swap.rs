@@ -11,7 +11,7 @@ use pagewise_bench::block::Entrant;
 use pagewise_bench::faults::{self, Control, Ended, Trouble, Wanted};
 use pagewise_bench::stand_in::StandIn;
 use pagewise_model::lend::Lender;
-use pagewise_model::{Access, Compressor, NotMeasured, SwappedKind};
+use pagewise_model::{Access, Compressor, Refusal, SwappedKind};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::pages::Drawn;
@@ -50,11 +50,7 @@ pub(super) fn measure(
         let mut control = Control { stop, until, progress: &mut progress };
         match faults::measure(lender, &wanted, &file, &mut control) {
             Ok(rounds) => add(measured, rounds, times.swap),
-            Err(refused) => measured.not_measured.push(NotMeasured {
-                what: "swap".to_owned(),
-                why: format!("{}: {}", refused.what, refused.why),
-                next: refused.next,
-            }),
+            Err(refused) => measured.not_measured.push(refused.within("swap")),
         }
     }
     Ok(())
@@ -72,11 +68,10 @@ fn add(measured: &mut Measured, rounds: faults::Measured, time: Duration) {
     measured.swap.push(rounds);
 }
 
-fn missing(trouble: &Trouble) -> NotMeasured {
+fn missing(trouble: &Trouble) -> Refusal {
     let times =
         if trouble.times > 1 { format!(" ({} times)", trouble.times) } else { String::new() };
-    let (what, why) = (format!("swap with {}", trouble.what), format!("{}{times}", trouble.why));
-    NotMeasured { what, why, next: None }
+    Refusal::new(format!("swap with {}", trouble.what), format!("{}{times}", trouble.why))
 }
 
 /// Why pages that were named are not the ones that are swapped.

@@ -4,11 +4,11 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use pagewise_lab::experiment::{Conducted, Control, TrialEvent, Trouble, conduct};
 use pagewise_lab::library::Inside;
 
-use super::Outcome;
+use super::{Outcome, refusal};
 use crate::host_loans::HostLoans;
 use crate::interrupt::Stop;
 use crate::output::{self, Printed};
@@ -29,8 +29,7 @@ pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
 }
 
 fn in_words(trouble: Trouble) -> TrialEvent {
-    let next = trouble.next();
-    TrialEvent::Trouble { what: format!("{:#}", anyhow!(trouble)), next }
+    TrialEvent::Trouble(refusal(trouble))
 }
 
 /// Who does not listen has gone, and the guest with it.

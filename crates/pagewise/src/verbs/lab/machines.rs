@@ -10,17 +10,17 @@ use pagewise_guest::kernel::{self, Kernel};
 use pagewise_guest::qemu::Outcome;
 use pagewise_lab::experiment::{Conducted, Control, TrialEvent, Trouble, conduct};
 use pagewise_lab::library::{self, Cell, Machine, Runner};
-use pagewise_model::{Name, Reading, Snapshot, Source, TrialForecast, TrialRun};
+use pagewise_model::{Name, Reading, Refusal, Snapshot, Source, TrialForecast, TrialRun};
 use pagewise_stats::Experiment;
 
 use super::guest::in_words;
+use super::refusal;
 use crate::cli::{Global, LabRun};
 use crate::evidence::Folder;
 use crate::host_loans::HostLoans;
 use crate::interrupt::Stop;
 use crate::output;
 use crate::progress::Measuring;
-use crate::trouble::Advised;
 
 /// Who runs cells.
 pub(super) struct Machines<'a> {
@@ -40,25 +40,10 @@ pub(super) struct Ran {
     /// The machine.
     pub(super) snapshot: Snapshot,
     /// What ended it early.
-    pub(super) trouble: Option<Ended>,
+    pub(super) trouble: Option<Refusal>,
     /// By the user.
     pub(super) stopped: bool,
     on_host: bool,
-}
-
-/// Why a cell ended early.
-pub(super) struct Ended {
-    pub(super) what: String,
-    next: Option<String>,
-}
-
-impl Ended {
-    pub(super) fn tell(&self, cell: &str) {
-        output::message(format_args!("{cell}: {}", self.what));
-        if let Some(next) = &self.next {
-            output::hint(next);
-        }
-    }
 }
 
 impl Ran {
@@ -83,7 +68,7 @@ pub(super) fn check(cells: &[Cell]) -> anyhow::Result<()> {
     if on_host && !rustix::process::geteuid().is_root() {
         let what = "lab run: swap, settings and cgroups of this host are borrowed by root only";
         let next = "run it as root, or in guests, which need no root: --runner guest";
-        bail!(Advised { what: what.to_owned(), next });
+        bail!(Refusal::advised(what.to_owned(), next));
     }
     Ok(())
 }
@@ -135,15 +120,11 @@ impl<'a> Machines<'a> {
         drop(shown);
         loans.end().iter().for_each(output::message);
         let stopped = matches!(trouble, Some(Trouble::Stopped));
-        let ended = |trouble: Trouble| {
-            let next = trouble.next();
-            Ended { what: format!("{:#}", anyhow!(trouble)), next }
-        };
         Ok(Ran {
             experiment: cell.experiment.clone(),
             runs,
             snapshot: self.host.clone(),
-            trouble: trouble.map(ended),
+            trouble: trouble.map(refusal),
             stopped,
             on_host: true,
         })
@@ -207,9 +188,9 @@ fn of_guest(kernel: &Kernel, machine: &Machine) -> Snapshot {
 }
 
 /// Why a guest's runs are not all: what its conductor said, or what became of the guest.
-fn ended(ran: &library::Ran) -> Option<Ended> {
-    if let Some((what, next)) = &ran.trouble {
-        return Some(Ended { what: what.clone(), next: next.clone() });
+fn ended(ran: &library::Ran) -> Option<Refusal> {
+    if ran.trouble.is_some() {
+        return ran.trouble.clone();
     }
     if ran.done {
         return None;
@@ -218,8 +199,8 @@ fn ended(ran: &library::Ran) -> Option<Ended> {
     let how = how.unwrap_or_else(|| "the conductor in the guest ended early".to_owned());
     let last = ran.errors.lines().chain(ran.guest.log.iter().map(String::as_str)).last();
     let said = last.map(|line| format!("; last it said: {}", Name::from(line))).unwrap_or_default();
-    let what = format!("{how}{said}");
-    Some(Ended { what, next: Some("the runs until then are kept with --evidence DIR".to_owned()) })
+    let next = "the runs until then are kept with --evidence DIR";
+    Some(Refusal::advised(format!("{how}{said}"), next))
 }
 
 /// A bar, and lines above it.

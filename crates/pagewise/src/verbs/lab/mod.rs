@@ -17,6 +17,8 @@ mod workload;
 
 use pagewise_guest::Error;
 use pagewise_guest::cache::Cache;
+use pagewise_lab::experiment::Trouble;
+use pagewise_model::{Advice, Refusal};
 
 pub(crate) use workload::keys as workload_keys;
 
@@ -47,6 +49,12 @@ pub(super) fn run(global: &Global, what: &Lab, started: Started) -> anyhow::Resu
         }
         done => done,
     }
+}
+
+/// Why an experiment ended early, in one line.
+fn refusal(trouble: Trouble) -> Refusal {
+    let next = trouble.next();
+    Refusal { next, ..Refusal::new(format!("{:#}", anyhow::anyhow!(trouble)), "") }
 }
 
 /// A line for the user that is no answer.

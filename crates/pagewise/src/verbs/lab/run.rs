@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use pagewise_lab::experiment::SUMMARY;
 use pagewise_lab::library::{self, Cell, File, Index, Runner};
-use pagewise_model::{Cost, Interval, Trial};
+use pagewise_model::{Cost, Interval, Refusal, Trial};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_report::{CellTried, Experimented, Tried, json, text};
 use pagewise_stats::judge;
@@ -20,7 +20,6 @@ use crate::cost::{self, Started};
 use crate::evidence::Folder;
 use crate::interrupt::Stop;
 use crate::redaction::Redaction;
-use crate::trouble::Advised;
 use crate::{exit, output, screen};
 
 pub(super) fn run(global: &Global, wanted: &LabRun, started: Started) -> anyhow::Result<Outcome> {
@@ -54,7 +53,7 @@ fn refuse_recording(global: &Global) -> anyhow::Result<()> {
         return Ok(());
     }
     let what = "lab run runs workloads; a recording runs nothing".to_owned();
-    bail!(Advised { what, next: "leave --root away" });
+    bail!(Refusal::advised(what, "leave --root away"));
 }
 
 /// A cell that was run, and what its runs say.
@@ -114,7 +113,8 @@ fn show(
         return Ok(());
     }
     if let Some(trouble) = &ran.trouble {
-        trouble.tell(&cell.name);
+        output::message(format_args!("{}: {trouble}", cell.name));
+        trouble.next.iter().for_each(output::hint);
     }
     if global.json || !ran.has_pairs() {
         return Ok(());
@@ -212,7 +212,7 @@ fn document(
 
 impl Done {
     fn trouble(&self) -> Option<String> {
-        self.ran.trouble.as_ref().map(|trouble| trouble.what.clone())
+        self.ran.trouble.as_ref().map(ToString::to_string)
     }
 }
 

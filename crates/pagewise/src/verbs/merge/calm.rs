@@ -7,13 +7,13 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use pagewise_model::{Percent, Psi, Reading};
+use pagewise_model::{Percent, Psi, Reading, Refusal};
 use pagewise_observe::HostRoot;
 
 use crate::cli::Global;
 use crate::interrupt::Stop;
 use crate::progress::Idling;
-use crate::trouble::{Advised, Interrupted};
+use crate::trouble::Interrupted;
 
 /// Some task waits for a processor for so many percent of the time: on average more than one is wanted
 /// for each that there is only now and then.
@@ -43,10 +43,10 @@ pub(super) fn wait(
                 "no calm moment within {} s: {why}; nothing was merged",
                 most.as_secs_f64()
             );
-            anyhow::bail!(Advised {
+            anyhow::bail!(Refusal::advised(
                 what,
-                next: "give it more --timeout, or merge without --when-calm"
-            });
+                "give it more --timeout, or merge without --when-calm"
+            ));
         }
         shown.because(&why);
         nap(stop, started)?;
@@ -88,7 +88,7 @@ fn known(average: &Reading<Percent>) -> anyhow::Result<f64> {
             "{}: this kernel does not say who waits, so no moment is known to be calm",
             average.source.path()
         );
-        Advised { what, next: "boot with psi=1, or merge without --when-calm" }
+        Refusal::advised(what, "boot with psi=1, or merge without --when-calm")
     };
     Ok(average.get().ok_or_else(unknown)?.get())
 }

@@ -2,10 +2,8 @@
 //! As typed → the devices to merge, or why there is none.
 
 use pagewise_apply::act::MergeError;
-use pagewise_model::{LeftOut, Name, Snapshot, Zram};
+use pagewise_model::{LeftOut, Name, Refusal, Snapshot, Zram};
 use pagewise_observe::{HostRoot, zmerge_is_loaded};
-
-use crate::trouble::Advised;
 
 /// What is to be merged.
 #[derive(Debug)]
@@ -30,16 +28,16 @@ pub(super) fn of<'a>(
     }
 }
 
-fn no_device(loaded: bool) -> Advised {
+fn no_device(loaded: bool) -> Refusal {
     match loaded {
-        false => Advised {
-            what: "the module zmerge is not loaded, and only its devices can be merged".to_owned(),
-            next: "kernel/zmerge/README.md says how to build, load and set it up; zram merges nothing",
-        },
-        true => Advised {
-            what: "the module zmerge is loaded and has no device".to_owned(),
-            next: "cd /sys/class/zmerge-control && n=$(cat hot_add) && echo $n > hot_add adds one",
-        },
+        false => Refusal::advised(
+            "the module zmerge is not loaded, and only its devices can be merged",
+            "kernel/zmerge/README.md says how to build, load and set it up; zram merges nothing",
+        ),
+        true => Refusal::advised(
+            "the module zmerge is loaded and has no device",
+            "cd /sys/class/zmerge-control && n=$(cat hot_add) && echo $n > hot_add adds one",
+        ),
     }
 }
 
@@ -66,7 +64,7 @@ fn find<'a>(name: &str, devices: &'a [Zram]) -> anyhow::Result<&'a Zram> {
         Name::from(name),
         known.join(", ")
     );
-    Err(Advised { what, next: "`pagewise status` names the devices; zram merges nothing" }.into())
+    Err(Refusal::advised(what, "`pagewise status` names the devices; zram merges nothing").into())
 }
 
 fn all(devices: &[Zram]) -> anyhow::Result<Chosen<'_>> {

@@ -35,7 +35,7 @@ pub(super) fn run(
     let unknown = wanted.by_access.and_then(|time| {
         let _shown = Waiting::start(global, time);
         let heat = heat::look(&host.end, &interval.end.damon, &whom, time, stop.flag());
-        heat.map(|heat| whom.heat = Some(heat)).err()
+        heat.map(|heat| whom.heat = Some(heat)).err().map(|why| format!("{why:#}"))
     });
     let shown = Measuring::start(global, "collapsing");
     let wish = wish(wanted, &interval.end);

@@ -14,6 +14,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use anyhow::bail;
 use pagewise_apply::Session;
 use pagewise_apply::act::{Heat, Whom};
 use pagewise_model::lend::{KnobSetting, Lender, LoanId};
@@ -50,20 +51,19 @@ pub(super) fn look(
     whom: &Whom,
     time: Duration,
     stop: &AtomicBool,
-) -> Result<Heat, String> {
+) -> anyhow::Result<Heat> {
     match seen.kdamonds.get() {
         Some(0) => (),
-        Some(_) => return Err("somebody else has threads of DAMON (nr_kdamonds)".to_owned()),
-        None => return Err("this kernel has no DAMON that can be asked".to_owned()),
+        Some(_) => bail!("somebody else has threads of DAMON (nr_kdamonds)"),
+        None => bail!("this kernel has no DAMON that can be asked"),
     }
-    let mut loans = HostLoans::open(true).map_err(|error| format!("{error:#}"))?;
+    let mut loans = HostLoans::open(true)?;
     let pids: Vec<u32> = whom.processes.iter().map(|(pid, _)| *pid).take(MOST).collect();
     let looked = threads(&mut loans.session, seen, &pids, time / ASKED)
-        .map_err(|refusal| refusal.to_string())
         .map(|threads| asked(&mut loans.session, host, &pids, &threads, time / ASKED, stop));
     loans.end().iter().for_each(output::message);
     match looked? {
-        heat if heat.is_empty() => Err("DAMON has told nothing".to_owned()),
+        heat if heat.is_empty() => bail!("DAMON has told nothing"),
         heat => Ok(heat),
     }
 }

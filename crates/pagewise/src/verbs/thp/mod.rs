@@ -14,12 +14,11 @@ mod walks;
 mod watch;
 mod whom;
 
-use pagewise_model::{Bytes, Snapshot};
+use pagewise_model::{Bytes, Refusal, Snapshot};
 
 use super::Outcome;
 use crate::cli::{Global, Thp, ThpAct};
 use crate::cost::Started;
-use crate::trouble::Advised;
 
 pub(super) fn run(global: &Global, wanted: &Thp, started: Started) -> anyhow::Result<Outcome> {
     match &wanted.what {
@@ -43,5 +42,5 @@ fn refuse_recording(global: &Global, verb: &str) -> anyhow::Result<()> {
         return Ok(());
     }
     let what = format!("{verb}: nothing can be done to a recording");
-    Err(Advised { what, next: "leave out --root" }.into())
+    Err(Refusal::advised(what, "leave out --root").into())
 }

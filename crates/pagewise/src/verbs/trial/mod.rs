@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use anyhow::{Context, anyhow};
 use pagewise_lab::experiment::{Conducted, Control, TrialEvent, Trouble, conduct};
 use pagewise_model::lend::Lender;
-use pagewise_model::{Cost, Interval, TrialArm, TrialForecast, TrialRun};
+use pagewise_model::{Cost, Interval, Refusal, TrialArm, TrialForecast, TrialRun};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_report::{Tried, json, text};
 use pagewise_stats::{Experiment, judge};
@@ -22,7 +22,6 @@ use crate::host_loans::HostLoans;
 use crate::interrupt::Stop;
 use crate::progress::Measuring;
 use crate::redaction::Redaction;
-use crate::trouble::Advised;
 use crate::{exit, output, screen};
 
 pub(super) fn run(global: &Global, wanted: &Trial, started: Started) -> anyhow::Result<Outcome> {
@@ -62,7 +61,7 @@ fn compare_with_current(
             let why: Vec<&str> = told.iter().map(|(_, why)| why.as_str()).collect();
             let what = format!("A and B are the same on this machine: {}", why.join(", "));
             let next = "set another value in --a or --b; --aa if you mean it";
-            return Err(Advised { what, next }.into());
+            return Err(Refusal::advised(what, next).into());
         }
     }
     for (name, why) in told.iter().filter(|_| !global.quiet) {

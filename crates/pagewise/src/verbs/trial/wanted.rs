@@ -5,23 +5,22 @@ use anyhow::bail;
 use pagewise_lab::experiment::arm;
 use pagewise_lab::workload::recognised;
 use pagewise_model::arm::alike;
-use pagewise_model::{Bytes, Clock};
+use pagewise_model::{Bytes, Clock, Refusal};
 use pagewise_stats::{Experiment, Metric, prefer_more};
 
 use crate::cli::{Global, Trial};
 use crate::host_loans::HostLoans;
-use crate::trouble::Advised;
 
 pub(super) fn experiment(global: &Global, wanted: &Trial) -> anyhow::Result<Experiment> {
     if global.root.is_some() {
         let what = "trial runs a command on this machine; a recording runs nothing".to_owned();
-        bail!(Advised { what, next: "leave --root away" });
+        bail!(Refusal::advised(what, "leave --root away"));
     }
     let arm = |name: &str, given: &[_]| arm(name, given);
     let arms = vec![arm("a", &wanted.a)?, arm("b", &wanted.b)?];
     if alike(&arms[0], &arms[1]) && !wanted.aa {
         let what = "A and B are the same: there is nothing to compare".to_owned();
-        bail!(Advised { what, next: "set something in --a or --b; --aa if you mean it" });
+        bail!(Refusal::advised(what, "set something in --a or --b; --aa if you mean it"));
     }
     let experiment = Experiment {
         program: recognised(wanted.command.clone()),
@@ -48,7 +47,7 @@ fn metrics(wanted: &Trial) -> anyhow::Result<Vec<Metric>> {
     }
     if wanted.higher_is_better && !prefer_more(&mut metrics) {
         let what = "--higher-is-better: no --metric is a regular expression".to_owned();
-        bail!(Advised { what, next: "of times, faults and memory less is better" });
+        bail!(Refusal::advised(what, "of times, faults and memory less is better"));
     }
     Ok(metrics)
 }
@@ -69,7 +68,7 @@ pub(super) fn host_loans(
     }
     if experiment.borrows() {
         let what = "trial: settings, swap and memory limits are borrowed by root only".to_owned();
-        bail!(Advised { what, next: "run it as root; the command runs as root then, too" });
+        bail!(Refusal::advised(what, "run it as root; the command runs as root then, too"));
     }
     Ok(None)
 }

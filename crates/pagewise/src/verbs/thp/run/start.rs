@@ -3,6 +3,7 @@
 //!
 //! Ctrl-C in a terminal reaches the command by itself: handing it on would be a second one.
 
+use pagewise_model::Refusal;
 use std::io::{ErrorKind, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
@@ -12,7 +13,6 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SI
 use signal_hook::iterator::Signals;
 
 use super::check::Check;
-use crate::trouble::Advised;
 use crate::verbs::Outcome;
 use crate::{exit, output};
 
@@ -22,7 +22,7 @@ type Set = [(&'static str, String)];
 fn command(words: &[String], set: &Set) -> anyhow::Result<Command> {
     let Some((program, arguments)) = words.split_first() else {
         let what = "expected a command after --".to_owned();
-        anyhow::bail!(Advised { what, next: "pagewise thp run -- CMD" })
+        anyhow::bail!(Refusal::advised(what, "pagewise thp run -- CMD"))
     };
     let mut command = Command::new(program);
     command.args(arguments).envs(set.iter().map(|(name, value)| (name, value)));
