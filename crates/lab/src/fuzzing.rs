@@ -86,7 +86,7 @@ fn experiment(input: &[u8]) {
     for preview in [false, true] {
         let choice = Choice { preview, seed: 1, ..Choice::default() };
         if let Ok(cells) = library::cells(&file, &choice, Path::new("/proc/self/exe")) {
-            let told = |cell| (library::runs(cell), library::seconds(cell));
+            let told = |cell: &library::Cell| (cell.experiment.runs(), library::seconds(cell));
             black_box(cells.iter().map(told).collect::<Vec<_>>());
         }
     }

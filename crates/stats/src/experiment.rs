@@ -91,6 +91,14 @@ impl Experiment {
         arm.program.as_ref().unwrap_or(&self.program)
     }
 
+    /// The most runs: a first one and the rounds of warm-up, which are discarded, and the pairs.
+    #[must_use]
+    pub fn runs(&self) -> u32 {
+        let arms = u32::try_from(self.arms.len()).unwrap_or(u32::MAX);
+        let rounds = self.warm_up.saturating_add(self.pairs);
+        arms.saturating_mul(rounds).saturating_add(1)
+    }
+
     /// Whether an arm brings swap: then that of the host has to be off, or to be allowed beside it.
     #[must_use]
     pub fn lends_swap(&self) -> bool {

@@ -95,12 +95,9 @@ impl<'a> Conductor<'a, '_, '_, '_> {
     fn all(&mut self) -> Result<(), Trouble> {
         self.prepare()?;
         self.warm_up()?;
-        let looks = looks(self.experiment.pairs as usize);
-        let rounds = order::rounds(
-            self.experiment.seed,
-            self.experiment.arms.len(),
-            self.experiment.pairs as usize,
-        );
+        let looks = looks(self.experiment.pairs);
+        let rounds =
+            order::rounds(self.experiment.seed, self.experiment.arms.len(), self.experiment.pairs);
         for (pair, round) in (1..).zip(rounds) {
             for arm in round {
                 self.one(arm, Some(pair))?;
@@ -192,8 +189,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
     fn begun(&mut self, arm: &TrialArm, pair: Option<u32>) -> Result<TrialRun, Trouble> {
         let experiment = self.experiment;
         let number = u32::try_from(self.runs.len() + 1).unwrap_or(u32::MAX);
-        let arms = u32::try_from(experiment.arms.len()).unwrap_or(u32::MAX);
-        let of = 1 + arms * (experiment.warm_up + experiment.pairs);
+        let of = experiment.runs();
         self.tell(&TrialEvent::Begins { arm: arm.name.clone(), pair, run: number, of })?;
         let started_seconds = self.began.elapsed().as_micros() as f64 / 1e6;
         Ok(TrialRun { started_seconds, ..TrialRun::not_yet(number, pair, &arm.name) })

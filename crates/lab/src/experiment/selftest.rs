@@ -39,7 +39,7 @@ pub fn selftest(
     let began = Instant::now();
     let mut trials: Vec<Trial> = Vec::new();
     let (mut stopped, mut longest) = (false, Duration::ZERO);
-    let runs = 1 + 2 * USUAL_PAIRS;
+    let runs = nothing_differs(program, arguments, 0).runs();
     for number in 0..most {
         let trial_began = Instant::now();
         if began.elapsed() + longest > TIME_FOR_ALL {
@@ -157,7 +157,7 @@ mod tests {
         let experiment = nothing_differs(Path::new("none"), &[], seed);
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut runs = Vec::new();
-        for (pair, round) in (1..).zip(rounds(seed, 2, USUAL_PAIRS as usize)) {
+        for (pair, round) in (1..).zip(rounds(seed, 2, USUAL_PAIRS)) {
             for arm in round {
                 let number = u32::try_from(runs.len()).unwrap() + 1;
                 let name = &experiment.arms[arm].name;

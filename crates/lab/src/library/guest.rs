@@ -22,7 +22,7 @@ use pagewise_stats::Experiment;
 use serde::{Deserialize, Serialize};
 
 use super::lines::{EXPERIMENT, Lines, words};
-use super::{Cell, Machine, NotReady, Scratch, runs, scratch};
+use super::{Cell, Machine, NotReady, Scratch, scratch};
 use crate::experiment::TrialEvent;
 use crate::workload::Workload;
 
@@ -103,7 +103,7 @@ pub fn run_in_guest(
         GuestEvent::Output(Stream::Out, bytes) => {
             for event in said.lines.add(&bytes) {
                 hear(&event)?;
-                said.take(event, runs(cell));
+                said.take(event, cell.experiment.runs());
             }
             ControlFlow::Continue(())
         }
@@ -201,7 +201,7 @@ fn described(cell: &Cell, machine: &Machine, program: &Path) -> Result<Guest, Er
 
 fn deadline(cell: &Cell) -> Duration {
     let run = cell.experiment.deadline.saturating_mul(SLOWER) + AROUND;
-    START + run.saturating_mul(runs(cell))
+    START + run.saturating_mul(cell.experiment.runs())
 }
 
 /// Of this host; anything else that a guest runs is in its busybox.

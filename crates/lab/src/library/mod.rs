@@ -34,4 +34,4 @@ pub use kept::{Index, cells_in};
 pub(crate) use lines::Lines;
 pub use scratch::{NotReady, Scratch};
 pub use shelf::{all, find, own_folder};
-pub use takes::{runs, seconds};
+pub use takes::seconds;

@@ -7,7 +7,7 @@ use std::path::Path;
 use pagewise_model::{Bytes, TrialSwap};
 use proptest::prelude::*;
 
-use super::{BUILT_IN, Cell, Choice, File, Place, Runner, cells, runs, seconds};
+use super::{BUILT_IN, Cell, Choice, File, Place, Runner, cells, seconds};
 
 const PROGRAM: &str = "/usr/bin/pagewise";
 
@@ -52,7 +52,7 @@ fn a_preview_of_swap_is_a_matter_of_minutes() {
     let all = cells(&file, &choice, Path::new(PROGRAM)).unwrap();
     let names: Vec<&str> = all[0].experiment.arms.iter().map(|arm| arm.name.as_str()).collect();
     assert_eq!(names, ["off", "file-0", "file-60", "file-200", "zram"]);
-    assert_eq!((runs(&all[0]), all[0].experiment.warm_up), (16, 0));
+    assert_eq!((all[0].experiment.runs(), all[0].experiment.warm_up), (16, 0));
     assert!(seconds(&all[0]) <= 180.0, "{}", seconds(&all[0]));
 }
 

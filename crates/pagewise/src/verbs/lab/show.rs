@@ -24,7 +24,7 @@ pub(super) fn run(global: &Global, wanted: &Picked) -> anyhow::Result<Outcome> {
         machines: cells.iter().map(machine).collect(),
         measured: measured(&file, first),
         arms: first.experiment.arms.iter().map(|arm| row(arm, &first.workload)).collect(),
-        runs: cells.iter().map(library::runs).sum(),
+        runs: cells.iter().map(|cell| cell.experiment.runs()).sum(),
         seconds: cells.iter().map(library::seconds).sum(),
     };
     let shown = match global.json {
