@@ -19,6 +19,7 @@ mod configuration;
 mod coverage;
 mod damon;
 mod document;
+pub mod duration;
 mod estimate;
 mod finding;
 mod generations;

@@ -37,7 +37,7 @@ fn summary(watched: &Watched<'_>) -> String {
          was {} before and {} at most, {} were allowed. It ended: {}.",
         collapse.collapsed,
         collapse.passes,
-        told::seconds(collapse.cpu_seconds),
+        told::precise(collapse.cpu_seconds),
         collapse.growth,
         collapse.memory_before,
         collapse.memory_peak,
@@ -82,16 +82,11 @@ fn row(phase: &Phase<'_>, is_first: bool) -> String {
         phase.seconds().map_or_else(none, |[from, to]| format!("{from:.1} to {to:.1}")),
         phase.covered().map_or_else(none, |percent| format!("{percent:.1} %")),
         phase.most().map_or_else(none, |most| most.to_string()),
-        phase.used().map_or_else(none, time),
+        phase.used().map_or_else(none, told::precise),
     ];
     let cells: String =
         cells.iter().map(|cell| format!("<td class=\"number\">{}</td>", escaped(cell))).collect();
     format!("<tr><td>{}</td>{cells}</tr>\n", escaped(&phase.name(is_first)))
-}
-
-/// A request takes so little that two digits behind the point count.
-fn time(seconds: f64) -> String {
-    if seconds < 1e-4 { format!("{:.2} µs", seconds * 1e6) } else { told::seconds(seconds) }
 }
 
 #[cfg(test)]
