@@ -98,10 +98,19 @@ pub fn parse_duration_from(text: &str, least: Duration) -> Result<Duration, NotA
 
 fn friendly(text: &str) -> Option<Duration> {
     const PARSER: SpanParser = SpanParser::new();
-    if text.starts_with('.') {
-        return PARSER.parse_unsigned_duration(format!("0{text}")).ok();
-    }
-    PARSER.parse_unsigned_duration(text).ok()
+    let complete = with_digits_beside_the_point(text);
+    PARSER.parse_unsigned_duration(complete.as_deref().unwrap_or(text)).ok()
+}
+
+/// `.5s`, `1.s` and fractions of more than nine digits as jiff takes them; `None` for other text.
+fn with_digits_beside_the_point(text: &str) -> Option<String> {
+    let is_digit = |byte: &u8| byte.is_ascii_digit();
+    let (whole, rest) =
+        text.split_once('.').filter(|(whole, _)| whole.bytes().all(|it| is_digit(&it)))?;
+    let (digits, unit) = rest.split_at(rest.bytes().take_while(is_digit).count());
+    let digits = digits.get(..digits.len().min(9))?;
+    let is_number = !whole.is_empty() || !digits.is_empty();
+    is_number.then(|| format!("0{whole}.{digits:0<1}{unit}"))
 }
 
 /// Text that is no percentage, or one out of limits.
@@ -175,6 +184,8 @@ mod tests {
             ("200ms", 200),
             ("1.5s", 1500),
             (".5s", 500),
+            ("1.s", 1000),
+            ("0.2500000000001s", 250),
             ("2m", 120_000),
             ("1h30m", 5_400_000),
             ("24h", 86_400_000),
@@ -186,7 +197,10 @@ mod tests {
 
     #[test]
     fn what_is_no_time_is_refused() {
-        for bad in ["", "1", "s", "-1s", "1s ago", "25h", "1d", "nans", "infs", "1e3s", "é", "."] {
+        for bad in [
+            "", "1", "s", "-1s", "1s ago", "25h", "1d", ".s", "1..5s", "nans", "infs", "1e3s", "é",
+            ".",
+        ] {
             assert!(parse_duration(bad).is_err(), "{bad}");
         }
         assert!(parse_duration(&format!("{}s", "9".repeat(400))).is_err());
