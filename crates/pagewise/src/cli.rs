@@ -6,19 +6,18 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use pagewise_bench::block::Candidate;
 use pagewise_guest::item::Item;
 use pagewise_guest::kernel::KernelRequest;
 use pagewise_guest::qemu::Disk;
 use pagewise_guest::userland::Userland;
 use pagewise_lab::contents::Mix;
 use pagewise_lab::experiment::{ArmSource, SELFTEST_TRIALS};
+use pagewise_model::typed::{NotAPercentage, parse_duration};
+use pagewise_model::{Bytes, Compressor, Percent};
 use pagewise_pages::codec::Algorithm;
 use pagewise_pages::kernel::{KERNELS, Kernel};
 use pagewise_report::view::{Field, Section, Sort};
 use pagewise_stats::Metric;
-
-use crate::duration::parse;
 
 const EXIT_STATUS: &str = "Exit status: 0 success, 1 error, 2 wrong usage, 3 findings (doctor), \
     130 stopped by Ctrl-C. It is not an error if the reader of a pipe closes it early.";
@@ -48,10 +47,10 @@ pub(crate) struct Global {
     #[arg(long, global = true)]
     pub(crate) no_color: bool,
     /// Time between the two readings that rates are computed from, such as 200ms, 1s or 1m; with 0 there is one reading
-    #[arg(long, global = true, value_name = "TIME", default_value = "1s", value_parser = parse)]
+    #[arg(long, global = true, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     pub(crate) interval: Duration,
     /// Time limit for reading proportional sizes (PSS) of processes; 0 reads none
-    #[arg(long, global = true, value_name = "TIME", default_value = "200ms", value_parser = parse)]
+    #[arg(long, global = true, value_name = "TIME", default_value = "200ms", value_parser = parse_duration)]
     pub(crate) smaps_budget: Duration,
     /// Print only the answer and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
@@ -244,7 +243,7 @@ pub(crate) struct Scan {
     #[arg(long, conflicts_with = "exact")]
     pub(crate) duplicates: bool,
     /// Time limit, such as 5s or 1m
-    #[arg(long, value_name = "TIME", value_parser = parse)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) budget: Option<Duration>,
     /// CPU limit, in percent of one CPU
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
@@ -281,7 +280,7 @@ pub(crate) struct Merge {
     #[arg(long)]
     pub(crate) when_calm: bool,
     /// Time limit for that wait; if it expires, nothing is merged
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse,
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_duration,
         requires = "when_calm")]
     pub(crate) timeout: Duration,
     /// Start the pass and return without waiting for its end
@@ -306,7 +305,7 @@ pub(crate) struct Thp {
     pub(crate) whose: TargetArgs,
     /// For this long, count TLB misses and cycles spent in page walks, of the named processes or of the
     /// whole machine; needs a CPU whose counters are accessible
-    #[arg(long, value_name = "TIME", value_parser = parse)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) page_walks: Option<Duration>,
     /// Measure what huge pages save on this machine, by a pointer chase through 240 MiB of our own memory,
     /// half of it in small pages; takes a few seconds
@@ -375,7 +374,7 @@ pub(crate) struct RunArgs {
     #[arg(long, group = "switch")]
     pub(crate) advised: bool,
     /// Time to wait before checking that huge pages were obtained; with 0 there is no check, and the command replaces this process
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
     pub(crate) check: Duration,
     /// Limit on the arenas of glibc's malloc (MALLOC_ARENA_MAX). glibc creates up to eight per core, and memory
     /// that is free in one cannot be used by another; start with the number of cores [default: not set]
@@ -405,7 +404,7 @@ pub(crate) struct RestrainArgs {
     #[arg(long)]
     pub(crate) measure: bool,
     /// Time limit for reading contents
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub(crate) budget: Duration,
 }
 
@@ -425,22 +424,22 @@ pub(crate) struct CollapseArgs {
     #[command(flatten)]
     pub(crate) whose: TargetArgs,
     /// Limit on memory growth: of the processes' PSS or, with --cgroup, of the memory charged to the group
-    #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = effect)]
+    #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = growth)]
     pub(crate) max_growth: f64,
     /// Time limit for a pass
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub(crate) deadline: Duration,
     /// CPU limit, in percent of one CPU
     #[arg(long, value_name = "PERCENT", default_value = "100%", value_parser = percent)]
     pub(crate) pace: f64,
     /// First watch for this long which memory is accessed (DAMON) and collapse that first [default: the fullest first]
-    #[arg(long, value_name = "TIME", value_parser = parse)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) by_access: Option<Duration>,
     /// Check coverage every few seconds and collapse again where it fell, until the target ends
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) watch: bool,
     /// Time between two checks
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse, requires = "watch")]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration, requires = "watch")]
     pub(crate) every: Duration,
     /// Write a sample of the target's coverage and CPU time twice a second, and a page with charts, to this
     /// folder, which must be empty or new. The first collapse then waits for the time of --every
@@ -483,11 +482,11 @@ pub(crate) struct Bench {
     pub(crate) measure: bool,
     /// Limit on the size of the sample, which each device is filled with [default: 256M, with
     /// --quick 64M]
-    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
-    pub(crate) size: Option<pagewise_model::Bytes>,
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) size: Option<Bytes>,
     /// An algorithm of the kernel, such as lz4 or zstd:7; may be given several times [default: all]
-    #[arg(long, value_name = "NAME[:LEVEL]", value_parser = candidate)]
-    pub(crate) algorithm: Vec<Candidate>,
+    #[arg(long, value_name = "NAME[:LEVEL]")]
+    pub(crate) algorithm: Vec<Compressor>,
     /// About 15 seconds, with requests of 4 and 32 KiB alone; differences must be larger to be shown
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
@@ -565,8 +564,8 @@ pub(crate) struct Trial {
         value_parser = clap::value_parser!(u32).range(1..=i64::from(pagewise_stats::MOST_PAIRS)))]
     pub(crate) pairs: u32,
     /// Memory limit of the command, such as 256M
-    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
-    pub(crate) memory: Option<pagewise_model::Bytes>,
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<Bytes>,
     /// Effects up to this size do not matter
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = effect)]
     pub(crate) min_effect: f64,
@@ -575,7 +574,7 @@ pub(crate) struct Trial {
         value_parser = clap::value_parser!(u32).range(0..=20))]
     pub(crate) warm_up: u32,
     /// Time limit for a run
-    #[arg(long, value_name = "TIME", default_value = "60m", value_parser = parse)]
+    #[arg(long, value_name = "TIME", default_value = "60m", value_parser = parse_duration)]
     pub(crate) timeout: Duration,
     /// Create swap even if other swap is in use; pages of other programs may then pass through ours
     #[arg(long)]
@@ -595,10 +594,14 @@ pub(crate) struct Trial {
     pub(crate) command: Vec<String>,
 }
 
-fn effect(text: &str) -> Result<f64, String> {
-    let wrong = || format!("expected a percentage from 0 to 50 as 2%, found {text:?}");
-    let number: f64 = text.trim_end_matches('%').trim().parse().map_err(|_| wrong())?;
-    (0.0..=50.0).contains(&number).then_some(number / 100.0).ok_or_else(wrong)
+/// A size of an effect, as a share of one.
+fn effect(text: &str) -> Result<f64, NotAPercentage> {
+    Percent::parse_within(text, 0.0..=50.0).map(Percent::share)
+}
+
+/// How much more memory there may be, as a share of one. Collapsing a range doubles it at most.
+fn growth(text: &str) -> Result<f64, NotAPercentage> {
+    Percent::parse_within(text, 0.0..=100.0).map(Percent::share)
 }
 
 /// The format of a table.
@@ -608,18 +611,6 @@ pub(crate) enum Format {
     Text,
     /// Comma-separated: a row per algorithm and block size
     Csv,
-}
-
-fn candidate(text: &str) -> Result<Candidate, String> {
-    let wrong = || format!("expected a name as lz4 or zstd:7, found {text:?}");
-    let (name, level) = match text.split_once(':') {
-        Some((name, level)) => (name, Some(level.parse().map_err(|_| wrong())?)),
-        None => (text, None),
-    };
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-    let sane = !name.is_empty() && name.bytes().all(plain);
-    let algorithm = sane.then(|| name.to_owned()).ok_or_else(wrong)?;
-    Ok(Candidate { algorithm, level })
 }
 
 /// Whose pages: at most one of these.
@@ -679,8 +670,8 @@ impl std::str::FromStr for Amount {
 }
 
 fn percent(text: &str) -> Result<f64, String> {
-    let number = text.trim_end_matches('%').parse::<f64>().ok();
-    let sane = number.filter(|percent| *percent > 0.0 && *percent <= 100.0);
+    let percent = text.parse().ok().map(Percent::get);
+    let sane = percent.filter(|percent| *percent > 0.0 && *percent <= 100.0);
     sane.ok_or_else(|| format!("expected a percentage above 0 and up to 100, found {text:?}"))
 }
 
@@ -794,8 +785,8 @@ pub(crate) struct Picked {
     #[arg(long, value_name = "KERNEL")]
     pub(crate) kernel: Vec<String>,
     /// Memory of guests, such as 320M; may be given several times [default: as in the file]
-    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
-    pub(crate) memory: Vec<pagewise_model::Bytes>,
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Vec<Bytes>,
     /// Run this arm; may be given several times [default: all arms]
     #[arg(long, value_name = "NAME")]
     pub(crate) arm: Vec<String>,
@@ -879,16 +870,16 @@ pub(crate) struct Guest {
     #[arg(long, default_value = "minimal")]
     pub(crate) userland: Userland,
     /// Memory of the guest, such as 256M or 2G
-    #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = crate::size::parse)]
-    pub(crate) memory: pagewise_model::Bytes,
+    #[arg(long, value_name = "SIZE", default_value = "512M")]
+    pub(crate) memory: Bytes,
     /// Number of virtual CPUs
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) cpus: u32,
     /// Time limit from the start of the command to the end of the guest [default: 2m, or 5m with systemd]
-    #[arg(long, value_name = "TIME", value_parser = parse)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) deadline: Option<Duration>,
     /// Time limit until the command starts [default: 2m, or 5m with systemd]
-    #[arg(long, value_name = "TIME", value_parser = parse)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) start_deadline: Option<Duration>,
     /// Copy a file of this machine into the guest; may be given several times
     #[arg(long, value_name = "FILE[:PATH]")]
@@ -1029,6 +1020,39 @@ mod tests {
         for line in lines.iter().chain(lines.iter().rev()) {
             assert_eq!(parse(&mut used, line), parse(&mut Cli::command(), line), "{line:?}");
         }
+    }
+
+    /// Each option has limits of its own: a collapse can double memory, an effect of more than a half
+    /// needs no experiment.
+    #[test]
+    fn percentages_end_where_their_option_says() {
+        let grown = |text: &str| {
+            let line = ["pagewise", "thp", "collapse", "--pid", "1", "--max-growth", text];
+            Some(match Cli::try_parse_from(line).ok()?.verb {
+                Some(Verb::Thp(thp)) => match thp.what {
+                    Some(ThpAct::Collapse(wanted)) => wanted.max_growth,
+                    _ => panic!("collapse"),
+                },
+                _ => panic!("thp"),
+            })
+        };
+        assert_eq!(
+            [grown("0%"), grown("50.1%"), grown("100%")],
+            [Some(0.0), Some(0.501), Some(1.0)]
+        );
+        assert_eq!([grown("100.1%"), grown("-1%"), grown("x")], [None; 3]);
+        let effect = |text: &str| {
+            let line = ["pagewise", "trial", "--aa", "--min-effect", text, "--", "true"];
+            Cli::try_parse_from(line).map(|_| ()).map_err(|error| error.to_string())
+        };
+        assert_eq!(effect("50%"), Ok(()));
+        let refused = effect("50.1%").unwrap_err();
+        assert!(
+            refused.contains("expected a percentage from 0 to 50 as 2%, found \"50.1%\""),
+            "{refused}"
+        );
+        let paced = |text| Cli::try_parse_from(["pagewise", "scan", "--host", "--max-cpu", text]);
+        assert!(paced("0%").is_err() && paced("0.1%").is_ok() && paced("101%").is_err());
     }
 
     #[test]
