@@ -39,7 +39,7 @@ use libfuzzer_sys::fuzz_target;
 use pagewise_lab::fuzzing::{LONGEST_EVIDENCE, TARGETS, evidences, judged};
 use pagewise_model::{Cost, Snapshot};
 use pagewise_observe::HostRoot;
-use pagewise_observe::parsers::{PARSERS, Parser};
+use pagewise_files::parser::{self, Parser};
 use pagewise_report::text::TextStyle;
 use pagewise_report::{TrialReport, html, json, text};
 
@@ -61,6 +61,12 @@ enum Reads {
     Other(fn(&[u8]), fn() -> Vec<Vec<u8>>),
 }
 
+/// Readers of a host's files, of recordings, and what rewrites them.
+fn parsers() -> impl Iterator<Item = &'static Parser> {
+    let lists = [pagewise_observe::parsers::PARSERS, pagewise_capture::parsers::PARSERS, parser::PARSERS];
+    lists.into_iter().flatten()
+}
+
 fn targets() -> impl Iterator<Item = Target> {
     let host = |parser: &'static Parser| Target {
         name: parser.name,
@@ -77,7 +83,7 @@ fn targets() -> impl Iterator<Item = Target> {
         other("command-line", command_line::LONGEST, command_line::run, command_line::seeds),
     ];
     let lab = TARGETS.iter().map(move |it| other(it.name, it.longest, it.run, it.seeds));
-    PARSERS.iter().map(host).chain(ours).chain(lab)
+    parsers().map(host).chain(ours).chain(lab)
 }
 
 fn named(name: &str) -> Target {

@@ -17,12 +17,18 @@ use crate::run;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("pagewise-model", &[]),
     ("pagewise-confine", &[]),
-    ("pagewise-observe", &["pagewise-model"]),
+    ("pagewise-files", &["pagewise-model"]),
+    ("pagewise-observe", &["pagewise-model", "pagewise-files"]),
+    ("pagewise-capture", &["pagewise-model", "pagewise-files", "pagewise-observe"]),
+    ("pagewise-procmem", &["pagewise-model"]),
     ("pagewise-pages", &["pagewise-model"]),
     ("pagewise-decide", &["pagewise-model"]),
     ("pagewise-report", &["pagewise-model"]),
-    ("pagewise-sample", &["pagewise-model", "pagewise-observe", "pagewise-confine"]),
-    ("pagewise-apply", &["pagewise-model", "pagewise-observe"]),
+    (
+        "pagewise-sample",
+        &["pagewise-model", "pagewise-observe", "pagewise-procmem", "pagewise-confine"],
+    ),
+    ("pagewise-apply", &["pagewise-model", "pagewise-observe", "pagewise-procmem"]),
     ("pagewise-stats", &["pagewise-model"]),
     ("pagewise-region", &[]),
     (
@@ -41,6 +47,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "pagewise-model",
             "pagewise-observe",
+            "pagewise-procmem",
             "pagewise-stats",
             "pagewise-region",
             "pagewise-guest",
@@ -51,6 +58,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "pagewise-model",
             "pagewise-observe",
+            "pagewise-capture",
+            "pagewise-procmem",
             "pagewise-confine",
             "pagewise-pages",
             "pagewise-decide",

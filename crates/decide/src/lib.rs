@@ -15,6 +15,7 @@ pub mod oom;
 mod proof;
 mod rules;
 #[cfg(test)]
+#[path = "../tests/made/testing.rs"]
 mod testing;
 mod text;
 pub mod thp_profile;

@@ -60,25 +60,25 @@ const TROUBLES: &[Trouble] = &[
     row("8 % is available and there is no swap", PLAIN, |host| available(swap_off(host), 1_900_000), "memory-low", &["zram-unused"], Tight),
     row("1.4 % is available and swap is 96 % full", HUGE, |host| available(swap_file(host, 2_000_000, 1_920_000), 345_000), "memory-low", &["swap-full", "swap-stuck", "zram-unused", "tier-order"], Critical),
     row("6 % is available and swap is 96 % full", HUGE, |host| available(swap_file(host, 2_000_000, 1_920_000), 1_480_000), "memory-low", &["swap-full", "swap-stuck", "zram-unused"], Short),
-    row("swap is 96 % full after an old peak, and memory is plentiful", HUGE, |host| swap_file(host, 2_000_000, 1_920_000), "zram-unused", &["swap-full"], Tight),
-    row("programs wait for memory a fifth of the time, 2 % is available", ZRAM, |host| waiting(available(host, 490_000), "20.00", "1.00"), "memory-low", &["memory-pressure", "zram-unused"], Critical),
-    row("nobody gets on: full pressure is 30 %", ZRAM, |host| low_zones(waiting(host, "40.00", "30.00")), "memory-pressure", &["zram-unused"], Critical),
+    row("swap is 96 % full since an old peak, and much memory is available", HUGE, |host| swap_file(host, 2_000_000, 1_920_000), "zram-unused", &["swap-full"], Tight),
+    row("programs wait for memory 20 % of the time, and 2 % of memory is available", ZRAM, |host| waiting(available(host, 490_000), "20.00", "1.00"), "memory-low", &["memory-pressure", "zram-unused"], Critical),
+    row("no task makes progress for 30 % of the time (full memory pressure)", ZRAM, |host| low_zones(waiting(host, "40.00", "30.00")), "memory-pressure", &["zram-unused"], Critical),
     row("programs wait for memory 12 % of the time", ZRAM, |host| low_zones(waiting(host, "12.00", "1.00")), "memory-pressure", &["zram-unused"], Short),
-    row("the working set does not fit: what is dropped is read again, without PSI", ZRAM, |host| thrashing(low_zones(host.without("proc/pressure"))), "memory-pressure", &["zram-unused"], Short),
-    row("files are read again and again because swappiness is 0", ZRAM, |host| thrashing(low_zones(swappiness(host, 0))), "memory-pressure", &["swap-avoids-anon"], Short),
-    row("files are read again and again because swap is off", PLAIN, |host| thrashing(low_zones(swap_off(host))), "memory-pressure", &["swap-avoids-anon", "zram-unused"], Short),
+    row("the working set does not fit into memory: dropped pages are read again (kernel without PSI)", ZRAM, |host| thrashing(low_zones(host.without("proc/pressure"))), "memory-pressure", &["zram-unused"], Short),
+    row("dropped file pages are read again and again because swappiness is 0", ZRAM, |host| thrashing(low_zones(swappiness(host, 0))), "memory-pressure", &["swap-avoids-anon"], Short),
+    row("dropped file pages are read again and again because swap is off", PLAIN, |host| thrashing(low_zones(swap_off(host))), "memory-pressure", &["swap-avoids-anon", "zram-unused"], Short),
     row("strict overcommit refuses allocations while 23 GiB are available", ZRAM, |host| strict(host, 99), "commit-limit", &[], Short),
     row("strict overcommit is at 92 % of its limit", ZRAM, |host| strict(host, 92), "commit-limit", &[], Tight),
     row("a process leaks 50 MiB/s", HUGE, |host| leak(host, 50), "memory-grows", &["zram-unused", "thp-coverage"], Tight),
     row("a process leaks 400 MiB/s: memory lasts a minute", HUGE, |host| leak(host, 400), "memory-grows", &["zram-unused", "thp-coverage"], Short),
     row("a process leaks 50 MiB/s and 3 % is left", HUGE, |host| available(swap_off(leak(host, 50)), 740_000), "memory-grows", &["memory-low", "zram-unused", "thp-coverage"], Short),
     row("a process leaks 50 MiB/s into the limit of its container", HUGE, |host| leak_in_group(host, 50), "memory-grows", &["zram-unused", "thp-coverage"], Short),
-    row("short-lived workers of a container grow by 20 MiB/s together, and no process does", HUGE, |host| workers(host, 20), "memory-grows", &["zram-unused"], Tight),
+    row("short-lived processes of a container grow by 20 MiB/s together, although no single process grows", HUGE, |host| workers(host, 20), "memory-grows", &["zram-unused"], Tight),
     row("the same at 60 MiB/s: the container's limit is half a minute away", HUGE, |host| workers(host, 60), "memory-grows", &["zram-unused"], Short),
     fine("the workers of a container take 1 MiB/s, and its limit is hours away", HUGE, |host| workers(host, 1)),
-    fine("a process of ten hours takes 50 MiB at once", HUGE, |host| burst(host, 50)),
+    fine("a process that has run for ten hours allocates 50 MiB at once", HUGE, |host| burst(host, 50)),
     // kills
-    row("the OOM killer struck while the report was made, and nobody may read the kernel log", ZRAM, |host| host.grow("oom_kill", 1), "oom-kills", &[], Critical),
+    row("the kernel killed a process for lack of memory while the report was made, and the user may not read the kernel log", ZRAM, |host| host.grow("oom_kill", 1), "oom-kills", &[], Critical),
     row("the machine ran out of memory and redis was killed (6.1)", "debian-bookworm-6.1-x86_64-256m-oom-host", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache", "mglru-off"], Critical),
     row("the same on 6.12", "debian-trixie-6.12-x86_64-256m-oom-host", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
     row("the same on 7.2", "debian-sid-7.2-x86_64-256m-oom-host", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
@@ -90,7 +90,7 @@ const TROUBLES: &[Trouble] = &[
     row("a container of version 1 was killed at its limit", "debian12-6.18-x86_64-24g-oom-limit", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
     row("a service that may use one of two NUMA nodes fills it (6.12)", "debian-trixie-6.12-x86_64-512m-oom-cpuset", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
     row("the same by a NUMA policy (6.12)", "debian-trixie-6.12-x86_64-512m-oom-policy", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
-    row("a service was killed at its limit and its group is gone at the second look, and nobody may read the kernel log", V2_LIMIT, |host| vanished(killed(calm_group(host))), "oom-kills", &["zram-unused", "swap-stuck"], Critical),
+    row("a service was killed at its limit, its cgroup is gone at the second reading, and the user may not read the kernel log", V2_LIMIT, |host| vanished(killed(calm_group(host))), "oom-kills", &["zram-unused", "swap-stuck"], Critical),
     row("one of 5,000 groups was killed at its limit while the report was made", V2_LIMIT, |host| crowded(killed(calm_group(host)), 5_000), "oom-kills", &["group-limit"], Critical),
     // the kernel's own memory, and settings
     row("a process maps memory thinly: its page tables take as much as its data (6.12)", "debian-trixie-6.12-x86_64-512m-page-tables", as_it_is, "kernel-memory", &["zram-unused"], Calm),
@@ -100,27 +100,27 @@ const TROUBLES: &[Trouble] = &[
     row("a deleted file of a tmpfs fills memory, because a process has it open (6.12)", "debian-trixie-6.12-x86_64-512m-deleted-file", as_it_is, "memory-low", &["deleted-files", "cache-not-cache", "zram-unused"], Tight),
     row("unreclaimable slab has grown to 3 GiB", ZRAM, |host| slab(host, 3_200_000), "kernel-memory", &[], Calm),
     row("KSM scans a service whose memory has no copies (6.12)", "debian-trixie-6.12-x86_64-512m-ksm-loss", as_it_is, "ksm-loss", &["zram-unused"], Calm),
-    fine("sysctl's files disagree with each other and with what runs (6.12)", SETTINGS, as_it_is),
+    fine("sysctl's files disagree with each other and with the running settings (6.12)", SETTINGS, as_it_is),
     row("KSM scans memory that has no copies", ZRAM, |host| ksm_at_a_loss(host, 12), "ksm-loss", &[], Calm),
-    fine("KSM began a minute ago", ZRAM, |host| ksm_at_a_loss(host, 1)),
+    fine("KSM was started a minute ago", ZRAM, |host| ksm_at_a_loss(host, 1)),
     row("vm.min_free_kbytes was set to 4 GiB", ZRAM, |host| set(host, "vm/min_free_kbytes", "4194304"), "watermarks-extreme", &[], Calm),
     row("vm.min_free_kbytes was set to 512", ZRAM, |host| set(host, "vm/min_free_kbytes", "512"), "watermarks-extreme", &[], Calm),
     row("2 GiB wait for a slow disk, and so do programs", ZRAM, |host| writing(host, 2_100_000, "60.00"), "dirty-stall", &[], Calm),
     row("a virtual machine locked 14 GiB", ZRAM, |host| locked(host, 14_700_000), "memory-locked", &[], Calm),
-    row("a service without a limit works out of swap", V2_LIMIT, unlimited, "memory-pressure", &["swap-heavy-group"], Critical),
-    row("two packages set zram up", ZRAM, two_makers_of_swap, "managers-fight", &[], Calm),
+    row("a service without a limit reads its memory from swap all the time", V2_LIMIT, unlimited, "memory-pressure", &["swap-heavy-group"], Critical),
+    row("two packages that set up zram are enabled", ZRAM, two_makers_of_swap, "managers-fight", &[], Calm),
     row("tuned and tlp are both switched on", ZRAM, |host| tlp(tuned(host, "10")), "managers-fight", &["settings-differ"], Calm),
-    row("the profile of tuned is not in force", ZRAM, |host| tuned(host, "10"), "settings-differ", &[], Calm),
-    fine("the profile of tuned is in force", ZRAM, |host| tuned(swappiness(host, 10), "10")),
+    row("running settings differ from those of the active profile of tuned", ZRAM, |host| tuned(host, "10"), "settings-differ", &[], Calm),
+    fine("running settings are those of the active profile of tuned", ZRAM, |host| tuned(swappiness(host, 10), "10")),
     fine("a sysctl was set by hand and is in no file", ZRAM, |host| set_by_hand(host, "vm/swappiness", "10")),
-    fine("a laptop that would hibernate has zram alone", ZRAM, |host| host.file("sys/power/resume", "254:2\n")),
+    fine("a laptop is set up to hibernate, and its only swap is zram", ZRAM, |host| host.file("sys/power/resume", "254:2\n")),
     // cgroups
     row("a service stalls at its limit while the host has memory to spare (7.2)", V2_LIMIT, as_it_is, "group-limit", &[], Critical),
     row("the same on 6.1", "debian-bookworm-6.1-x86_64-512m-zram-pressure", as_it_is, "group-limit", &["mglru-off"], Critical),
     row("the same on 6.12 with multi-gen LRU off", "debian-trixie-6.12-x86_64-512m-zram-pressure-no-mglru", as_it_is, "group-limit", &["mglru-off"], Critical),
     row("a service re-reads its own code at its limit, without swap (6.12)", "debian-trixie-6.12-x86_64-512m-swap-off", as_it_is, "group-limit", &["swap-avoids-anon", "zram-unused", "cache-not-cache"], Short),
-    row("a service stalls at its limit, and its swap goes to the disk first", "debian-bookworm-6.1-x86_64-512m-zram-behind-disk", as_it_is, "group-limit", &["tier-order"], Critical),
-    row("a service stalls at its limit, and zswap stands before zram", "debian-sid-7.2-x86_64-512m-zswap-zram", as_it_is, "group-limit", &["zram-zswap-stacked"], Critical),
+    row("a service stalls at its limit, and the swap on the disk is filled before zram", "debian-bookworm-6.1-x86_64-512m-zram-behind-disk", as_it_is, "group-limit", &["tier-order"], Critical),
+    row("a service stalls at its limit, and zswap compresses pages before zram does", "debian-sid-7.2-x86_64-512m-zswap-zram", as_it_is, "group-limit", &["zram-zswap-stacked"], Critical),
     row("a service stalls at its limit, and zram takes no more", "debian-sid-7.2-x86_64-512m-zram-full", as_it_is, "group-limit", &["zram-full", "zram-incompressible", "zram-oversized"], Critical),
     row("a service is slowed down at memory.high", V2_LIMIT, high, "group-limit", &[], Critical),
     row("a service is filled to 99 % with memory that cannot be dropped, and is barred from swapping", V2_LIMIT, |host| filled(calm_group(host), 99), "group-limit", &["zram-unused"], Short),
@@ -128,16 +128,16 @@ const TROUBLES: &[Trouble] = &[
     row("a service was killed at its limit while the report was made", V2_LIMIT, |host| killed(calm_group(host)), "oom-kills", &["group-limit"], Critical),
     fine("a service has filled its limit with page cache", V2_LIMIT, |host| cached(calm_group(host))),
     fine("a service reached its limit yesterday", V2_LIMIT, calm_group),
-    row("a container of version 1 thrashes at its limit, and the host counts its waiting", ZRAM_USED, |host| waiting(v1_thrashing(host), "44.00", "40.00"), "group-limit", &["zram-unused"], Critical),
+    row("a container of version 1 thrashes at its limit, and its waiting is part of the host's pressure", ZRAM_USED, |host| waiting(v1_thrashing(host), "44.00", "40.00"), "group-limit", &["zram-unused"], Critical),
     row("a container of version 1 thrashes at its limit", ZRAM_USED, v1_thrashing, "group-limit", &["zram-unused"], Short),
     row("the host and a service are short at once", V2_LIMIT, |host| low_zones(available(host, 9_000)), "memory-pressure", &["group-limit", "memory-low", "swap-stuck"], Critical),
     // swap
-    row("zram is full and nothing is behind it", ZRAM, |host| zram_holds(host, 524_284), "zram-full", &[], Tight),
+    row("zram is full and there is no other swap", ZRAM, |host| zram_holds(host, 524_284), "zram-full", &[], Tight),
     row("zram is full and 2 % is available", ZRAM, |host| available(zram_holds(host, 524_284), 490_000), "memory-low", &["zram-full"], Critical),
-    row("a swap file stands before zram, and neither is used", BEHIND_FILE, as_it_is, "zram-unused", &[], Calm),
+    row("a swap file has a higher priority than zram, and neither is used", BEHIND_FILE, as_it_is, "zram-unused", &[], Calm),
     row("the swap file is filled before zram", BEHIND_FILE_USED, as_it_is, "zram-unused", &["tier-order"], Calm),
     row("zswap is on in front of zram", ZRAM_USED, zswap_on, "zram-zswap-stacked", &[], Calm),
-    row("a spinning disk holds swap that zram could hold", HUGE, |host| swap_file(host, 2_000_000, 800_000), "zram-unused", &["tier-order"], Calm),
+    row("swap is on a spinning disk although zram is available", HUGE, |host| swap_file(host, 2_000_000, 800_000), "zram-unused", &["tier-order"], Calm),
     // huge pages and the rest
     row("a large process asked for huge pages and has few", HUGE, |host| no_zram(host).line("proc/1774/smaps_rollup", "AnonHugePages:", "AnonHugePages:     20480 kB"), "thp-coverage", &[], Calm),
     row("a gigabyte of hugetlb pages is reserved and unused", ZRAM, hugetlb, "hugetlb-unused", &[], Calm),
@@ -148,7 +148,7 @@ const TROUBLES: &[Trouble] = &[
     fine("an idle host", ZRAM, as_it_is),
     fine("an idle host without swap", PLAIN, as_it_is),
     fine("an idle host with huge pages", HUGE, as_it_is),
-    fine("zram in use as it should be", ZRAM_USED, as_it_is),
+    fine("zram is in use and has no problem", ZRAM_USED, as_it_is),
     fine("a backup reads a large file: pages are dropped and not read again", ZRAM, backup),
     fine("a little pressure after a build", ZRAM, |host| waiting(host, "2.00", "0.50")),
     fine("34 MiB of shmem while 405 are available", V2_LIMIT, |host| tmpfs(calm_group(available(host, 405_000)), 34_000)),
@@ -335,15 +335,18 @@ fn no_recording_gets_a_milder_verdict_by_being_worse() {
 #[test]
 fn the_page_is_this_table() {
     let mut page = String::from(
-        "# Troubles\n\nWhat Pagewise says about machines in trouble, and about machines that are well. Each row is a\n\
-         recorded host, as it is or with the trouble planted into its files; the table is printed by the\n\
-         test `crates/decide/tests/troubles.rs`, which fails if the program reports a row differently.\n\n",
+        "# Troubles\n\nThis page lists which findings Pagewise reports for machines with known problems and for \
+         healthy machines. Each\nrow of the table is a recorded host; for many rows, the files of the \
+         recording were changed so that the host has the\nproblem. The verdict of Pagewise on a machine's memory \
+         is calm, tight, short or critical. The table is printed by the\ntest `crates/decide/tests/troubles.rs`, \
+         which fails if Pagewise reports something else for a row.\n\n",
     );
     let Totals { troubles, recorded, well } = totals();
     write!(
         page,
-        "{troubles} troubles, of which {recorded} are recordings as they are, and {well} hosts that are well.\n\n\
-         | trouble | verdict | first finding | others |\n|---|---|---|---|\n"
+        "The table has {troubles} hosts with a problem, of which {recorded} are unchanged recordings, and {well} \
+         healthy hosts.\n\n\
+         | host | verdict | first finding | other findings |\n|---|---|---|---|\n"
     )
     .unwrap();
     for trouble in TROUBLES {

@@ -13,6 +13,7 @@ mod bench;
 mod benchmark;
 mod capability;
 mod cgroup;
+mod choice;
 mod collapse;
 mod compressor;
 mod configuration;
@@ -45,8 +46,10 @@ mod reading;
 mod refusal;
 mod rule;
 mod snapshot;
+mod source;
 mod spelling;
 mod swap;
+pub mod text;
 mod thp;
 mod thp_profile;
 mod trial;
@@ -68,6 +71,7 @@ pub use bench::{
 pub use benchmark::{BenchInput, BenchLayer, Benchmark};
 pub use capability::{Capability, FeatureState};
 pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
+pub use choice::{Algorithms, Choice};
 pub use collapse::{
     BudgetMeasure, ByAccess, Collapse, CollapsedProcess, Failed, LeftAlone, Restrain,
 };
@@ -101,13 +105,14 @@ pub use process_change::ProcessChange;
 pub use program::Program;
 pub use psi::{Pressure, Psi, Stall};
 pub use quantity::Quantity;
-pub use reading::{Outcome, Reading, Source};
+pub use reading::{Outcome, Reading};
 pub use refusal::{Advice, Refusal};
 pub use rule::RuleExplanation;
 pub use snapshot::{Problem, Snapshot, Taken};
+pub use source::Source;
 pub use spelling::most_similar;
 pub use swap::{Disk, Tier, TierKind};
-pub use thp::{Choice, Khugepaged, Thp, ThpSize};
+pub use thp::{Khugepaged, Thp, ThpSize};
 pub use thp_profile::ThpProfile;
 pub use trial::{
     Agreement, Clock, Course, MetricKind, Replicated, RunEnd, SelfTest, SelfTestMetric, Trial,
@@ -121,5 +126,5 @@ pub use walks::PageWalks;
 pub use watch_sample::{WatchCourse, WatchPhase, WatchSample};
 pub use zmerge::{LeftOut, Merge, MergedDevice, Merging};
 pub use zone::{FreeBlocks, Zone, ZonePressure};
-pub use zram::{Algorithms, BdStat, DebugStat, Driver, IoStat, MmStat, Secondary, Zram, ZramUse};
+pub use zram::{BdStat, DebugStat, Driver, IoStat, MmStat, Secondary, Zram, ZramUse};
 pub use zswap::Zswap;

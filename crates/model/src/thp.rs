@@ -1,27 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Transparent huge pages.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{Bytes, Counters, Millis, Name, Nanos, Reading};
-
-/// A setting that is one of several words: the one in brackets of `always [madvise] never`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Choice {
-    /// The word in force.
-    pub active: Name,
-    /// All words, in the kernel's order.
-    pub available: Vec<Name>,
-}
-
-impl fmt::Display for Choice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.active.fmt(f)
-    }
-}
+use crate::{Bytes, Choice, Counters, Millis, Nanos, Reading};
 
 /// `/sys/kernel/mm/transparent_hugepage`.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]

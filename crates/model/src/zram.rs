@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Block devices in compressed RAM: zram's, and zmerge's, which are alike but for merging.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{Bytes, Merging, Name, Pages, Quantity, Ratio, Reading};
+use crate::{Algorithms, Bytes, Merging, Name, Pages, Quantity, Ratio, Reading};
 
 /// Which module makes devices in compressed RAM.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -110,21 +108,6 @@ impl Quantity for ZramUse {
             Self::Swap { priority } => format!("swap, priority {priority}"),
             Self::FileSystem { kind } => format!("file system, {kind}"),
         }
-    }
-}
-
-/// The algorithms of one line like `lzo [lz4] zstd`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Algorithms {
-    /// The one in brackets.
-    pub active: Name,
-    /// All of them, in the kernel's order.
-    pub available: Vec<Name>,
-}
-
-impl fmt::Display for Algorithms {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.active.fmt(f)
     }
 }
 

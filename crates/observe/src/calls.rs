@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The calls that have no safe wrapper: one process is forked, to read files that may block; the
-//! processor's time stamp counter is read, by which guests count instructions; our own account of
-//! processor time and page faults is; and PAGEMAP_SCAN is asked which pages are where.
+//! processor's time stamp counter is read, by which guests count instructions; and our own account of
+//! processor time and page faults is.
 //!
 //! The child shares nothing with us but a pipe. Other threads may exist when it is forked (a
 //! progress display), and one of them may have held the allocator's lock: so the child allocates
@@ -12,14 +12,12 @@
 
 #![expect(
     unsafe_code,
-    reason = "fork, the signal mask, _exit, rdtsc, getrusage and an ioctl have no safe wrapper"
+    reason = "fork, the signal mask, _exit, rdtsc and getrusage have no safe wrapper"
 )]
 
 use std::ffi::CString;
-use std::fs::File;
-use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
@@ -27,8 +25,6 @@ use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Signal};
 use rustix::time::ClockId;
-
-use crate::pagemap::{Region, Search};
 
 /// One file that the child is to read.
 #[derive(Debug, Clone)]
@@ -179,6 +175,7 @@ fn answer_all(jobs: &[Job], until: Duration, out: &OwnedFd) {
 }
 
 /// How many bytes were read into `body`; `None` where the time that is left does not suffice.
+#[expect(clippy::disallowed_methods, reason = "the child reads what may block")]
 fn answer(job: &Job, until: Duration, body: &mut [u8]) -> Result<Option<usize>, Errno> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = rustix::fs::openat(rustix::fs::CWD, job.path.as_c_str(), flags, Mode::empty())?;
@@ -216,56 +213,4 @@ fn restore_signals(before: &MaybeUninit<libc::sigset_t>) {
     // SAFETY: `before` was written by block_signals, whose pthread_sigmask cannot fail: its only
     // error is an unknown first argument. No old set is asked for.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
-}
-
-/// `struct pm_scan_arg`.
-#[repr(C)]
-#[derive(Debug, Default)]
-struct ScanArgument {
-    size: u64,
-    flags: u64,
-    start: u64,
-    end: u64,
-    walk_end: u64,
-    vec: u64,
-    vec_len: u64,
-    max_pages: u64,
-    category_inverted: u64,
-    category_mask: u64,
-    category_anyof_mask: u64,
-    return_mask: u64,
-}
-
-const PAGEMAP_SCAN: libc::Ioctl = libc::_IOWR::<ScanArgument>(b'f' as u32, 16);
-
-/// Fills `regions`; answers how many, and the address where it stopped.
-///
-/// # Errors
-/// ENOTTY where the kernel has no such call, EINVAL where it does not know a category.
-pub(crate) fn pagemap_scan(
-    pagemap: &File,
-    search: Search,
-    regions: &mut [Region],
-) -> io::Result<(usize, u64)> {
-    let mut argument = ScanArgument {
-        size: size_of::<ScanArgument>() as u64,
-        start: search.start,
-        end: search.end,
-        vec: regions.as_mut_ptr() as u64,
-        vec_len: regions.len() as u64,
-        max_pages: search.most,
-        category_anyof_mask: search.any_of,
-        return_mask: search.tell,
-        ..ScanArgument::default()
-    };
-    // SAFETY: the request number holds the size of `argument`, which the kernel reads and writes
-    // as this struct (layout repr(C), twelve 64-bit numbers, as in linux/fs.h). It writes at most
-    // `vec_len` regions to `vec`, which is exactly the slice that we borrow mutably; any bit
-    // pattern is a Region. With `flags` zero it changes nothing in the target. On a file that is
-    // no pagemap the number belongs to nobody ('f' 16) and is refused.
-    let found = unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN, &raw mut argument) };
-    match usize::try_from(found) {
-        Ok(found) => Ok((found.min(regions.len()), argument.walk_end)),
-        Err(_) => Err(io::Error::last_os_error()),
-    }
 }

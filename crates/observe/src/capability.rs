@@ -9,10 +9,10 @@
 use pagewise_model::{Capability, Evidence, FeatureState, HostSummary, Name, Reading, Source};
 
 use crate::feature::{FEATURES, Feature, Probe};
-use crate::kconfig::Built;
+use crate::kconfig::{self, Built};
 use crate::module::{self, ModuleSource};
-use crate::root::{HostRoot, Refusal, absolute};
-use crate::text::words;
+use pagewise_files::text::words;
+use pagewise_files::{HostRoot, ReadHost, ReadValues, Refusal, absolute};
 
 pub(crate) fn read(host: &HostRoot, summary: &HostSummary) -> Vec<Capability> {
     let places = ProbePaths {
@@ -88,7 +88,7 @@ impl ProbePaths<'_> {
             Probe::Word(path, word) => seen_by_reading(path, self.host.bytes(path), |text| {
                 words(text).any(|found| found == word.as_bytes())
             }),
-            Probe::Configuration(file) if self.host.config().is_empty() => {
+            Probe::Configuration(file) if kconfig::of(self.host).is_empty() => {
                 let zram =
                     self.zram.as_ref().map(|zram| format!("sys/kernel/debug/zram/{zram}/{file}"));
                 match zram.filter(|path| self.host.exists(path)) {
@@ -111,7 +111,7 @@ impl ProbePaths<'_> {
 
     /// Every option that would bring it is off.
     fn not_built(&self, feature: &Feature) -> Option<Verdict> {
-        let config = self.host.config();
+        let config = kconfig::of(self.host);
         let answers: Option<Vec<_>> =
             feature.options.iter().map(|option| config.get(option)).collect();
         let answers = answers.filter(|all| all.iter().all(|(built, _)| *built == Built::Not))?;
@@ -122,7 +122,7 @@ impl ProbePaths<'_> {
 
     /// The option that brings it and is on.
     fn built(&self, feature: &Feature) -> Option<(Built, Evidence)> {
-        let config = self.host.config();
+        let config = kconfig::of(self.host);
         let mut on = feature.options.iter().filter(|option| config.has(option));
         let (built, evidence) = config.get(on.next()?)?;
         Some((built, evidence.clone()))
@@ -203,8 +203,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::root::Entry;
-    use crate::text::testing::{denied, file};
+    use crate::testing::{denied, file};
+    use pagewise_files::Entry;
 
     fn state_in(files: Vec<(String, Entry)>, feature: &str, container: bool) -> FeatureState {
         let host = HostRoot::memory(files);

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use pagewise_model::{Bytes, Counters, Micros};
 
-use crate::root::HostRoot;
 use crate::{counters, psi};
+use pagewise_files::{HostRoot, ReadValues};
 
 /// The counters of a memory cgroup.
 #[derive(Debug, Clone)]
@@ -92,7 +92,7 @@ impl CgroupCounters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::testing::host;
+    use crate::testing::host;
 
     #[test]
     fn both_versions_are_read_and_what_one_lacks_is_none() {

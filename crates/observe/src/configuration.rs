@@ -18,16 +18,17 @@ use pagewise_model::{
 };
 
 use crate::limits::{self, SYSCTL_FILES, SYSCTL_LINES, SYSCTL_SETTINGS};
-use crate::root::HostRoot;
-use crate::text::{Line, words};
 use crate::tuned;
+use pagewise_files::text::{Line, words};
+use pagewise_files::{HostRoot, ReadHost, ReadValues};
 
 /// Where sysctl's files lie; earlier folders win.
-pub(crate) const SYSCTL_FOLDERS: [&str; 4] =
+pub const SYSCTL_FOLDERS: [&str; 4] =
     ["etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.d", "usr/lib/sysctl.d"];
-pub(crate) const SYSCTL_CONF: &str = "etc/sysctl.conf";
+/// The file of sysctl that is read last.
+pub const SYSCTL_CONF: &str = "etc/sysctl.conf";
 /// The same for zram-generator; drop-ins lie in a folder of this name with `.d`.
-pub(crate) const GENERATOR_FILES: [&str; 4] = [
+pub const GENERATOR_FILES: [&str; 4] = [
     "etc/systemd/zram-generator.conf",
     "run/systemd/zram-generator.conf",
     "usr/local/lib/systemd/zram-generator.conf",
@@ -130,7 +131,7 @@ fn assignment(line: &Line<'_>) -> Option<PersistentSetting> {
 }
 
 /// `vm.swappiness = 10`, also as `vm/swappiness` and with a leading `-` (errors do not matter).
-pub(crate) fn parsed(line: &[u8]) -> Option<(&'static Knob, Vec<u8>)> {
+pub fn parsed(line: &[u8]) -> Option<(&'static Knob, Vec<u8>)> {
     let line = line.trim_ascii();
     if line.starts_with(b"#") || line.starts_with(b";") {
         return None;
@@ -187,14 +188,14 @@ fn sections(host: &HostRoot, path: &str, all: &mut Generator) {
 }
 
 /// `[zram0]`.
-pub(crate) fn section(line: &[u8]) -> Option<&[u8]> {
+pub fn section(line: &[u8]) -> Option<&[u8]> {
     let name = line.trim_ascii().strip_prefix(b"[")?.strip_suffix(b"]")?;
     let digits = name.strip_prefix(b"zram")?;
     (!digits.is_empty() && digits.iter().all(u8::is_ascii_digit)).then_some(name)
 }
 
 /// `compression-algorithm = zstd(level=3) lz4`.
-pub(crate) fn algorithms(line: &[u8]) -> Option<&[u8]> {
+pub fn algorithms(line: &[u8]) -> Option<&[u8]> {
     let rest = line.trim_ascii().strip_prefix(b"compression-algorithm")?.trim_ascii();
     Some(rest.strip_prefix(b"=")?.trim_ascii()).filter(|value| !value.is_empty())
 }
@@ -202,7 +203,7 @@ pub(crate) fn algorithms(line: &[u8]) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::testing::host;
+    use crate::testing::host;
 
     fn settings(configuration: &Configuration) -> Vec<(&'static str, String, String)> {
         let shown = |setting: &'_ PersistentSetting| {

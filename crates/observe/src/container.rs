@@ -10,7 +10,7 @@
 use pagewise_model::{Name, Reading, Source};
 
 use crate::mounts::{Mount, Mounts};
-use crate::root::{HostRoot, absolute};
+use pagewise_files::{HostRoot, ReadHost, ReadValues, absolute};
 
 type Sign = fn(&HostRoot) -> Option<Reading<Name>>;
 
@@ -103,8 +103,8 @@ mod tests {
 
     use super::*;
     use crate::mounts;
-    use crate::root::Entry;
-    use crate::text::testing::host;
+    use crate::testing::host;
+    use pagewise_files::Entry;
 
     fn container(host: &HostRoot) -> Reading<Name> {
         read(host, &mounts::read(host))

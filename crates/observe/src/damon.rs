@@ -13,8 +13,8 @@
 use pagewise_model::{Damon, DamonModule, Millis, Name, Percent, Reading, Source};
 
 use crate::limits::{self, DAMON_REGIONS, DAMON_TARGETS};
-use crate::root::{HostRoot, NO_SUCH_FILE, absolute, explained};
-use crate::text::number;
+use pagewise_files::text::number;
+use pagewise_files::{HostRoot, NO_SUCH_FILE, ReadValues, absolute, explained};
 
 const MODULES: [&str; 3] = ["damon_reclaim", "damon_lru_sort", "damon_stat"];
 const KDAMONDS: &str = "sys/kernel/mm/damon/admin/kdamonds";
@@ -115,7 +115,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::text::testing::{denied, host, mangled};
+    use crate::testing::{denied, host, mangled};
 
     #[test]
     fn modules_and_threads_say_whether_they_run() {

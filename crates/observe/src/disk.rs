@@ -12,8 +12,8 @@ use pagewise_model::{Disk, Name, Reading, Source};
 
 use crate::limits::{self, MAPPED_DEVICES};
 use crate::mounts::{Mount, Mounts};
-use crate::root::{HostRoot, absolute};
-use crate::text::{Line, number};
+use pagewise_files::text::{Line, number};
+use pagewise_files::{HostRoot, ReadHost, ReadValues, absolute};
 
 /// What is needed to find the disks of one host.
 #[derive(Debug)]
@@ -140,7 +140,7 @@ mod tests {
 
     use super::*;
     use crate::mounts;
-    use crate::text::testing::host;
+    use crate::testing::host;
 
     fn of_device(host: &HostRoot, path: &str) -> Disk {
         Disks::new(host, &Mounts::default()).of_device(path)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How much there is to read: processes and memory cgroups, before any of them is read.
 
-use crate::root::HostRoot;
-use crate::text::{number, words};
+use pagewise_files::text::{number, words};
+use pagewise_files::{HostRoot, ReadHost, ReadValues};
 
 /// Numbers of what a whole snapshot holds in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub fn extent(host: &HostRoot) -> Extent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::testing::host;
+    use crate::testing::host;
 
     #[test]
     fn processes_and_memory_cgroups_are_counted() {

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 
 use pagewise_model::{Bytes, Micros};
 
-use crate::root::HostRoot;
-use crate::text::{number, words};
 use crate::{memory, psi, zram};
+use pagewise_files::text::{number, words};
+use pagewise_files::{HostRoot, ReadHost, ReadValues};
 
 /// Reads single facts of a host.
 #[derive(Debug, Clone, Copy)]
@@ -105,7 +105,7 @@ impl HostGauges<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::testing::{file, host};
+    use crate::testing::{file, host};
 
     #[test]
     fn ticks_of_all_processors_are_read() {

@@ -8,8 +8,8 @@
 use pagewise_model::{Generation, GroupGenerations, Millis, Name, Pages, Reading, Source};
 
 use crate::limits::GENERATION_LINES;
-use crate::root::{HostRoot, NO_SUCH_FILE, absolute, explained};
-use crate::text::{Line, number, words};
+use pagewise_files::text::{Line, number, words};
+use pagewise_files::{HostRoot, NO_SUCH_FILE, ReadValues, absolute, explained};
 
 const PATH: &str = "sys/kernel/debug/lru_gen";
 
@@ -68,7 +68,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::text::testing::{host, mangled};
+    use crate::testing::{host, mangled};
 
     const TEXT: &str = "memcg     1 /\n node     0\n          0     900000       100         200 \n          1     300000        20          30 \nmemcg    39 /job one\n node     0\n          4      12000         7          -0 \n";
 

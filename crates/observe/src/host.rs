@@ -7,9 +7,9 @@
 use pagewise_model::{Bytes, HostSummary, Name, Reading, Source};
 
 use crate::mounts::Mounts;
-use crate::root::HostRoot;
-use crate::text::number;
 use crate::{container, virt};
+use pagewise_files::text::number;
+use pagewise_files::{HostRoot, ReadHost, ReadValues};
 
 pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> HostSummary {
     HostSummary {

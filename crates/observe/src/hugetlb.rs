@@ -4,10 +4,11 @@
 //!
 //! Reservations belong to a mapping and not to a node, so the kernel counts them for the sum alone.
 
+use crate::huge_page_sizes::by_huge_page_size;
 use pagewise_model::{Bytes, HugePool, Reading, Source};
 
 use crate::limits;
-use crate::root::{HostRoot, absolute};
+use pagewise_files::{HostRoot, ReadValues, absolute};
 
 const NODES: &str = "sys/devices/system/node";
 
@@ -21,7 +22,7 @@ pub(crate) fn read(host: &HostRoot) -> Vec<HugePool> {
 }
 
 fn pools_of(host: &HostRoot, folder: &str, node: Option<u32>) -> Vec<HugePool> {
-    let sizes = host.by_huge_page_size(folder).into_iter();
+    let sizes = by_huge_page_size(host, folder).into_iter();
     sizes.map(|(size, name)| pool(host, &format!("{folder}/{name}"), size, node)).collect()
 }
 
@@ -51,7 +52,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::text::testing::{host, mangled};
+    use crate::testing::{host, mangled};
 
     const ALL: &str = "sys/kernel/mm/hugepages/hugepages-";
     const NODE: &str = "sys/devices/system/node/node";

@@ -6,7 +6,7 @@
 
 use pagewise_model::{Ksm, Pages, Reading};
 
-use crate::root::HostRoot;
+use pagewise_files::{HostRoot, ReadValues};
 
 pub(crate) fn read(host: &HostRoot) -> Ksm {
     Ksm {
@@ -38,7 +38,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::text::testing::{host, mangled};
+    use crate::testing::{host, mangled};
 
     #[test]
     fn every_file_lands_in_its_field() {

@@ -4,11 +4,11 @@
 //! A kernel could list millions, and so could a recording that somebody made up. Each limit is above
 //! what any machine is known to have. Readers take their constants from here, and `docs/limits.md` is
 //! printed from the same table: `BLESS=1 cargo test -p pagewise-observe limits` rewrites it. Limits on
-//! bytes of a recording are in `record/limits.rs`.
+//! bytes of a recording are in `pagewise_files::recording`.
 
 use pagewise_model::Source;
 
-use crate::root::{HostRoot, absolute};
+use pagewise_files::{HostRoot, ReadHost, absolute};
 
 /// One limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Limit {
 }
 
 macro_rules! limits {
-    ($($name:ident = $most:literal, $what:literal, $listed_in:literal, $beyond:literal;)*) => {
+    ($($name:ident = $most:expr, $what:literal, $listed_in:literal, $beyond:literal;)*) => {
         $(
             #[doc = $what]
             pub(crate) const $name: usize = $most;
@@ -48,11 +48,11 @@ limits! {
         "mounts", "/proc/self/mountinfo",
         "the first; a problem says how many there are";
     MAPPED_DEVICES = 4096,
-        "device-mapper devices that are asked for their names", "/sys/block/dm-*",
+        "device-mapper devices whose names are read", "/sys/block/dm-*",
         "the first; a problem says how many there are";
     CGROUPS = 1000,
         "memory cgroups that are read in full", "/sys/fs/cgroup",
-        "half those with most memory, half those with most OOM kills and limit hits; the others are counted";
+        "half have the most memory, half the most OOM kills and limit hits; the others are counted";
     CGROUP_DEPTH = 64,
         "levels of memory cgroups", "/sys/fs/cgroup",
         "deeper ones are not counted";
@@ -60,16 +60,16 @@ limits! {
         "memory cgroups whose limits are listed as settings", "/sys/fs/cgroup",
         "those with limits come first";
     SETTING_PLACES = 256,
-        "files that one setting stands for, as one for each device", "/proc/sys and /sys",
+        "files of one setting, such as one for each block device", "/proc/sys and /sys",
         "the first; a problem names one such setting";
     SYSCTL_FILES = 128,
-        "files of sysctl settings, and drop-ins of zram-generator", "/etc/sysctl.d and the like",
+        "configuration files of sysctl, and drop-ins of zram-generator", "/etc/sysctl.d and the like",
         "the first by name; a problem says how many there are";
     SYSCTL_LINES = 10_000,
-        "lines of such a file", "/etc/sysctl.d and the like",
+        "lines of one configuration file", "/etc/sysctl.d and the like",
         "the first; a problem says how many there are";
     SYSCTL_SETTINGS = 1000,
-        "settings of all such files", "/etc/sysctl.d and the like",
+        "settings in all configuration files together", "/etc/sysctl.d and the like",
         "the first";
     MEMINFO_LINES = 512,
         "lines of meminfo", "/proc/meminfo",
@@ -90,16 +90,16 @@ limits! {
         "statistics of one size of huge pages", "/sys/kernel/mm/transparent_hugepage",
         "the first; a problem says how many there are";
     KERNEL_THREADS = 4096,
-        "kernel threads that are searched for khugepaged", "/proc",
+        "kernel threads among which khugepaged is searched", "/proc",
         "the oldest; the reading says so";
     KDAMONDS = 64,
-        "threads of DAMON", "/sys/kernel/mm/damon/admin",
+        "DAMON threads", "/sys/kernel/mm/damon/admin",
         "the first; a problem says how many there are";
     DAMON_TARGETS = 64,
-        "processes that one thread of DAMON watches", "/sys/kernel/mm/damon/admin",
+        "processes that one DAMON thread observes", "/sys/kernel/mm/damon/admin",
         "the first; a problem says how many there are";
     DAMON_REGIONS = 4096,
-        "regions of one thread of DAMON", "/sys/kernel/mm/damon/admin",
+        "regions of one DAMON thread", "/sys/kernel/mm/damon/admin",
         "the first; a problem says how many there are";
     GENERATION_LINES = 65_536,
         "lines about generations of pages", "/sys/kernel/debug/lru_gen",
@@ -108,19 +108,19 @@ limits! {
         "kills for lack of memory", "/dev/kmsg",
         "the newest; the others are counted";
     OOM_TASKS = 10,
-        "tasks listed with one such kill", "/dev/kmsg",
+        "tasks listed in the report of one such kill", "/dev/kmsg",
         "the largest; the others are counted";
     OOM_OTHERS = 100,
         "processes killed together with a victim", "/dev/kmsg",
         "the first";
-    LOG_RECORDS = 262_144,
+    LOG_RECORDS = pagewise_files::RECORDS,
         "records of the kernel log", "/dev/kmsg",
         "the oldest";
     MEMORY_MOUNTS = 512,
         "mounts of tmpfs and the like whose size is read", "/proc/self/mountinfo",
         "the first; the others are counted";
     OPEN_FILE_LINKS = 8192,
-        "open files of all processes among which deleted ones are searched", "/proc/PID/fd",
+        "open files of all processes that are checked for deleted files", "/proc/PID/fd",
         "the first; the reading says so";
     DELETED_FILES = 100,
         "deleted files in memory that are still open", "/proc/PID/fd",
@@ -129,12 +129,12 @@ limits! {
         "profiles of tuned that include each other", "/etc/tuned and /usr/lib/tuned",
         "the first";
     TUNED_SETTINGS = 200,
-        "settings of these profiles", "/etc/tuned and /usr/lib/tuned",
+        "settings in these profiles of tuned", "/etc/tuned and /usr/lib/tuned",
         "the first";
     SWAPPED_PROCESSES = 128,
-        "processes whose swap is read at the earlier end of an interval", "/proc/PID/status",
+        "processes whose swap the first of two readings contains", "/proc/PID/status",
         "those with most memory in RAM";
-    PROBLEMS = 100,
+    PROBLEMS = pagewise_files::PROBLEMS,
         "problems that one reading of a host keeps", "",
         "the first";
 }
@@ -157,16 +157,17 @@ mod tests {
     use std::fmt::Write as _;
 
     use super::*;
-    use crate::text::testing::host;
+    use crate::testing::host;
 
     const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/limits.md");
 
     fn page() -> String {
         let mut page = String::from(
-            "# How much is read\n\nA kernel could list millions of things, and so could a recording that somebody \
-             made up. Of each kind, at most the\nnumber in the first column is read, which is more than any known \
-             machine has. `report`, every verb with `-v` and JSON\ndocuments list the problems that the last \
-             column names.\n\n\
+            "# Limits on what is read\n\nOf each kind of thing that a host lists, Pagewise reads at most the \
+             number in the first column of the table, because\na kernel, or a recording that somebody made up, \
+             could list millions of them. For most kinds, the limit is more than\nany known machine has. If a \
+             host has more, the last column says which of them are read. A *problem* in the last column\nis a \
+             message in the output; `report`, every command with `-v`, and JSON contain such messages.\n\n\
              | at most | of | listed in | if there are more, these are read |\n|---|---|---|---|\n",
         );
         for Limit { most, what, listed_in, beyond } in LIMITS {

@@ -9,8 +9,8 @@
 use pagewise_model::{Bytes, Memory, Name, Outcome, Reading, Source};
 
 use crate::limits::MEMINFO_LINES;
-use crate::root::{HostRoot, Refusal, absolute};
-use crate::text::{Line, NO_LINE, number};
+use pagewise_files::text::{Line, NO_LINE, number};
+use pagewise_files::{HostRoot, ReadValues, Refusal, absolute};
 
 const PATH: &str = "proc/meminfo";
 
@@ -101,7 +101,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::text::testing::{denied, host, mangled};
+    use crate::testing::{denied, host, mangled};
+    use pagewise_files::ReadHost;
 
     /// Linux 6.18, 24 GiB.
     const MEMINFO: &str = "\

@@ -25,8 +25,8 @@ use rustix::io::Errno;
 
 use crate::limits::{DELETED_FILES, MEMORY_MOUNTS, OPEN_FILE_LINKS};
 use crate::mounts::{Mount, Mounts};
-use crate::root::{HostRoot, Refusal, absolute};
-use crate::text::{Line, Text, number};
+use pagewise_files::text::{Line, Text, number};
+use pagewise_files::{HostRoot, ReadHost, ReadValues, Refusal, absolute};
 
 /// Deleted files are looked for where shmem is this share of RAM.
 const WORTH_PERCENT: f64 = 5.0;
@@ -95,7 +95,7 @@ struct Sizes {
 impl Sizes {
     /// `4096 102400 1200 75`
     fn parse(bytes: &[u8]) -> Option<Self> {
-        let numbers: Option<Vec<u64>> = crate::text::words(bytes).map(number).collect();
+        let numbers: Option<Vec<u64>> = pagewise_files::text::words(bytes).map(number).collect();
         let [block, blocks, used, files] = numbers?.try_into().ok()?;
         Some(Self { block, blocks, used, files })
     }
@@ -319,7 +319,7 @@ mod tests {
 
     use super::*;
     use crate::mounts;
-    use crate::text::testing::{denied, file, host, mangled};
+    use crate::testing::{denied, file, host, mangled};
 
     const MOUNTS: &str = "22 1 0:21 / / rw - ext4 /dev/vda rw\n\
         23 22 0:24 / /dev/shm rw - tmpfs tmpfs rw\n\
@@ -415,6 +415,7 @@ mod tests {
 
     /// Files of this very process, as the kernel tells of them; as any user.
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test makes the files that are found")]
     fn a_deleted_file_of_ours_is_found_with_its_size_and_one_with_such_a_name_is_not() {
         const BYTES: u64 = 3 << 20;
         let made = |file: OwnedFd| {

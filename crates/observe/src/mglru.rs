@@ -6,7 +6,7 @@
 
 use pagewise_model::{Mglru, Reading};
 
-use crate::root::{HostRoot, NO_SUCH_FILE, explained};
+use pagewise_files::{HostRoot, NO_SUCH_FILE, ReadValues, explained};
 
 pub(crate) fn read(host: &HostRoot) -> Mglru {
     let enabled = "sys/kernel/mm/lru_gen/enabled";
@@ -34,7 +34,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::text::testing::{host, mangled};
+    use crate::testing::{host, mangled};
+    use pagewise_files::ReadHost;
 
     const ENABLED: &str = "sys/kernel/mm/lru_gen/enabled";
 

@@ -8,8 +8,8 @@
 use pagewise_model::{Evidence, Name};
 
 use crate::kconfig;
-use crate::root::{HostRoot, absolute};
-use crate::text::{Text, only_lines};
+use pagewise_files::text::{Text, only_lines};
+use pagewise_files::{HostRoot, ReadHost, absolute};
 
 /// Where the module folder lies.
 const FOLDERS: [&str; 2] = ["lib/modules", "run/booted-system/kernel-modules/lib/modules"];
@@ -71,8 +71,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::root::Entry;
-    use crate::text::testing;
+    use crate::testing;
+    use pagewise_files::Entry;
 
     fn host(list: &str, text: &str) -> HostRoot {
         let list = format!("lib/modules/6.12.107/{list}");

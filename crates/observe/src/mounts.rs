@@ -11,8 +11,8 @@ use std::collections::HashSet;
 use pagewise_model::Source;
 
 use crate::limits::MOUNTS;
-use crate::root::HostRoot;
-use crate::text::{Line, unescaped};
+use pagewise_files::text::{Line, unescaped};
+use pagewise_files::{HostRoot, ReadHost, ReadValues};
 
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,23 +139,27 @@ fn is_inside(path: &str, folder: &str) -> bool {
 
 /// A line of mountinfo as it stands there, paths still escaped.
 #[derive(Debug)]
-pub(crate) struct Columns<'a> {
+pub struct Columns<'a> {
     /// The mount's number, its parent's, and the device's.
-    pub(crate) ids: [&'a [u8]; 3],
-    pub(crate) root: &'a [u8],
-    pub(crate) point: &'a [u8],
+    pub ids: [&'a [u8]; 3],
+    /// The folder of the file system that is mounted.
+    pub root: &'a [u8],
+    /// Where.
+    pub point: &'a [u8],
     /// Options of this mount.
-    pub(crate) options: &'a [u8],
-    pub(crate) file_system: &'a [u8],
-    pub(crate) source: &'a [u8],
+    pub options: &'a [u8],
+    /// Its type.
+    pub file_system: &'a [u8],
+    /// The device, or a name.
+    pub source: &'a [u8],
     /// The file system's own options.
-    pub(crate) super_options: &'a [u8],
+    pub super_options: &'a [u8],
 }
 
 impl<'a> Columns<'a> {
     /// `36 35 98:0 /root /point rw,noatime [more …] - ext4 /dev/sda1 rw`. Columns are cut at single
     /// spaces: a source may be empty.
-    pub(crate) fn parse(line: &'a [u8]) -> Option<Self> {
+    pub fn parse(line: &'a [u8]) -> Option<Self> {
         let mut columns = line.split(|&byte| byte == b' ');
         let ids = [columns.next()?, columns.next()?, columns.next()?];
         let (root, point, options) = (columns.next()?, columns.next()?, columns.next()?);
@@ -194,7 +198,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::text::testing;
+    use crate::testing;
 
     // lines of a 6.18 kernel with a hybrid hierarchy, and of a desktop with btrfs
     const HYBRID: &str = "\

@@ -1,120 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Every reader of files with the files that it reads, for fuzzing: bytes → a host → a reader.
-//!
-//! One input is all files of a reader, split at bytes `0xFF`, in the order of [`Parser::paths`].
-//! Split rather than repeated, because readers put files together and a fuzzer finds by itself
-//! which file an odd byte belongs in; `0xFF`, because no file of the kernel holds it and other
-//! bytes that are no UTF-8 remain. A part that is just `0xFE` is a file that is refused, `0xFD` one
-//! that is not there, like every file after the last part.
+//! Every reader of a host's files with the files that it reads, for fuzzing.
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::hint::black_box;
 use std::time::Duration;
 
+use pagewise_files::parser::{Parser, files, keep};
 use pagewise_model::{Counters, HostSummary, Snapshot};
 
-use crate::record::Recording;
-use crate::root::{Entry, HostRoot, Refusal};
-use crate::snapshot::Scope;
 use crate::{
     capability, cgroup, configuration, counters, damon, generations, host, hugetlb, kernel_log,
     knob, ksm, memory, memory_files, mglru, mounts, process, psi, swap, thp, uptime, users, zmerge,
     zone, zram, zswap,
 };
-
-const BETWEEN: u8 = 0xFF;
-const REFUSED: &[u8] = &[0xFE];
-const MISSING: &[u8] = &[0xFD];
-
-/// A reader and what it reads.
-pub struct Parser {
-    /// The noun.
-    pub name: &'static str,
-    /// The files, below `/`.
-    pub paths: &'static [&'static str],
-    read: Read,
-}
-
-enum Read {
-    Files(fn(&HostRoot)),
-    /// One input as it is, and an input to begin with.
-    Bytes(fn(&[u8]), fn() -> Vec<u8>),
-}
-
-impl fmt::Debug for Parser {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Parser").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-impl Parser {
-    /// Reads the files that `input` stands for. Whatever they hold, this returns.
-    pub fn run(&self, input: &[u8]) {
-        match self.read {
-            Read::Bytes(read, _) => read(input),
-            Read::Files(read) => {
-                let host = HostRoot::memory(self.files(input));
-                read(&host);
-                keep(host.take_problems());
-            }
-        }
-    }
-
-    /// The input that stands for the files of `host`; `None` where it has none of them. It is kept
-    /// on disk, so what is private to its host counts as missing.
-    pub fn seed(&self, host: &HostRoot) -> Option<Vec<u8>> {
-        if let Read::Bytes(_, sample) = self.read {
-            return Some(sample());
-        }
-        let answer = |path: &str| {
-            if is_private(path) || is_log(path) && host.is_live() {
-                Err(Refusal::Absent("private".into()))
-            } else {
-                host.bytes(path)
-            }
-        };
-        let answers: Vec<_> = self.paths.iter().map(|path| answer(path)).collect();
-        let parts = answers.iter().map(|answer| match answer {
-            Ok(bytes) => bytes.iter().map(|&byte| if byte >= 0xFD { b'?' } else { byte }).collect(),
-            Err(Refusal::Denied(_)) => REFUSED.to_vec(),
-            Err(Refusal::Absent(_)) => MISSING.to_vec(),
-        });
-        answers.iter().any(Result::is_ok).then(|| parts.collect::<Vec<_>>().join(&BETWEEN))
-    }
-
-    fn files<'a>(&'a self, input: &'a [u8]) -> impl Iterator<Item = (String, Entry)> + 'a {
-        let parts = input.split(|&byte| byte == BETWEEN);
-        let named = self.paths.iter().zip(parts).filter(|(_, part)| *part != MISSING);
-        named.map(|(path, part)| ((*path).to_owned(), entry(part)))
-    }
-}
-
-/// As if somebody used it: nothing of the reading may be left out by the compiler.
-fn keep<T>(value: T) {
-    drop(black_box(value));
-}
-
-/// Devices hold what was swapped, environments hold secrets, passwd names people.
-fn is_private(path: &str) -> bool {
-    path.starts_with("dev/") && !is_log(path) || path.ends_with("/environ") || path == "etc/passwd"
-}
-
-/// A recording stores nothing of it but reports without names.
-fn is_log(path: &str) -> bool {
-    path == "dev/kmsg"
-}
-
-fn entry(part: &[u8]) -> Entry {
-    match part {
-        REFUSED => Entry::Refused(Refusal::Denied("run as root".into())),
-        bytes => Entry::File(bytes.to_vec()),
-    }
-}
-
-const fn files(name: &'static str, paths: &'static [&'static str], read: fn(&HostRoot)) -> Parser {
-    Parser { name, paths, read: Read::Files(read) }
-}
 
 /// Files of one folder that stands for many like it.
 macro_rules! below {
@@ -426,95 +323,17 @@ pub static PARSERS: &[Parser] = &[
     files("kernel-log", &["dev/kmsg"], |host| {
         keep(kernel_log::read(host, &pagewise_model::Taken::default()));
     }),
-    files("redaction", REDACTED, redaction),
-    Parser { name: "manifest", paths: &[], read: Read::Bytes(manifest, || MANIFEST.to_vec()) },
-    Parser {
-        name: "archive",
-        paths: &[],
-        read: Read::Bytes(archive, || tarred("host.toml", MANIFEST)),
-    },
 ];
-
-/// What redaction rewrites by hand, and not line by line.
-const REDACTED: &[&str] = &[
-    "proc/7/status",
-    "proc/7/cgroup",
-    "proc/7/smaps_rollup",
-    "proc/swaps",
-    "proc/self/mountinfo",
-    "proc/sys/kernel/osrelease",
-    "sys/fs/cgroup/cgroup.controllers",
-    "sys/fs/cgroup/a/memory.stat",
-    "dev/kmsg",
-];
-
-/// What a capture of such a host would be.
-fn redaction(host: &HostRoot) {
-    let files = REDACTED.iter().filter_map(|path| {
-        let bytes = host.bytes(path).ok()?;
-        Some(((*path).to_owned(), Entry::File(bytes)))
-    });
-    let recording = Recording { start: None, end: HostRoot::memory(files) };
-    let scope = Scope { settings: false, ..Scope::everything(Duration::ZERO) };
-    if let Ok((_, tape)) = recording.record::<()>(&scope, || Ok(())) {
-        keep(tape.redacted());
-    }
-}
-
-const MANIFEST: &[u8] = br#"format = "pagewise-recording/1"
-name = "host-1"
-kernel = "6.12.1"
-page_size = 4096
-
-[ends.end]
-unix_seconds = 1.5
-monotonic_seconds = 2.5
-
-[ends.end.refused]
-"proc/1/smaps_rollup" = "denied: run as root"
-"#;
-
-fn manifest(bytes: &[u8]) {
-    archive(&tarred("host.toml", bytes));
-}
-
-/// An archive opened, and what was wrong with it. Its files have parsers of their own above.
-fn archive(bytes: &[u8]) {
-    if let Ok(recording) = Recording::from_archive(bytes, "fuzz") {
-        keep(recording.into_problems());
-    }
-}
-
-/// A tar archive of one file.
-fn tarred(path: &str, bytes: &[u8]) -> Vec<u8> {
-    let mut header = tar::Header::new_gnu();
-    header.set_size(bytes.len() as u64);
-    header.set_mode(0o600);
-    let mut archive = tar::Builder::new(Vec::new());
-    let written = archive.append_data(&mut header, path, bytes);
-    written.and_then(|()| archive.into_inner()).unwrap_or_default()
-}
 
 #[cfg(test)]
 mod tests {
+    use pagewise_files::parser::is_private;
+    use pagewise_files::{Entry, HostRoot};
+
     use super::*;
 
     fn parser(name: &str) -> &'static Parser {
         PARSERS.iter().find(|parser| parser.name == name).unwrap()
-    }
-
-    #[test]
-    fn an_input_is_the_files_it_was_made_of() {
-        let host = HostRoot::memory([
-            ("proc/pressure/cpu".to_owned(), Entry::File(b"some \xff".to_vec())),
-            ("proc/pressure/memory".to_owned(), entry(REFUSED)),
-        ]);
-        let seed = parser("psi").seed(&host).unwrap();
-        assert_eq!(seed, b"some ?\xff\xfe\xff\xfd");
-        let files: Vec<_> = parser("psi").files(&seed).collect();
-        assert_eq!(files.len(), 2);
-        assert_eq!(files[0], ("proc/pressure/cpu".to_owned(), Entry::File(b"some ?".to_vec())));
-        assert_eq!(files[1], ("proc/pressure/memory".to_owned(), entry(REFUSED)));
     }
 
     #[test]
@@ -556,11 +375,5 @@ mod tests {
                 parser.run(input);
             }
         }
-    }
-
-    #[test]
-    fn the_sample_manifest_is_one() {
-        let host = Recording::from_archive(&*tarred("host.toml", MANIFEST), "sample").unwrap();
-        assert!(host.into_problems().is_empty());
     }
 }

@@ -7,8 +7,8 @@
 
 use pagewise_model::{Micros, Percent, Pressure, Psi, Reading, Source, Stall};
 
-use crate::root::{HostRoot, Refusal, SWITCHED_OFF, absolute, explained};
-use crate::text::{Line, NO_LINE, Text, number};
+use pagewise_files::text::{Line, NO_LINE, Text, number};
+use pagewise_files::{HostRoot, ReadValues, Refusal, SWITCHED_OFF, absolute, explained};
 
 /// Who waits for what, on the host as a whole.
 pub fn read(host: &HostRoot) -> Psi {
@@ -84,8 +84,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::root::Entry;
-    use crate::text::testing::{host, mangled};
+    use crate::testing::{host, mangled};
+    use pagewise_files::Entry;
+    use pagewise_files::ReadHost;
 
     const MEMORY: &str = "\
 some avg10=0.24 avg60=0.37 avg300=0.16 total=5769559

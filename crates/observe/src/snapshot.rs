@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use pagewise_model::{Driver, Processes, Snapshot, Taken};
 
-use crate::kconfig::CHAIN_SIZE;
+use crate::kconfig::{self, CHAIN_SIZE};
 use crate::mounts::Mounts;
-use crate::root::HostRoot;
 use crate::{
     capability, cgroup, configuration, counters, damon, host, hugetlb, kernel_log, knob, ksm,
     memory, memory_files, mglru, mounts, process, psi, swap, thp, uptime, zmerge, zone, zram,
     zswap,
 };
+use pagewise_files::{HostRoot, ReadHost, ReadValues};
 
 /// How much of a host is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
         snapshot.knobs = knob::read(host, &snapshot.cgroups, snapshot.memory.total.get());
         snapshot.configuration = configuration::read(host);
         snapshot.capabilities = capability::read(host, &snapshot.host);
-        snapshot.zsmalloc_chain_size = host.config().number(CHAIN_SIZE);
+        snapshot.zsmalloc_chain_size = kconfig::of(host).number(CHAIN_SIZE);
     }
     if scope.kernel_log {
         snapshot.kernel_log = kernel_log::read(host, &snapshot.taken);

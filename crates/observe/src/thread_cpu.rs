@@ -5,8 +5,8 @@
 use pagewise_model::Nanos;
 
 use crate::process::StatLine;
-use crate::root::HostRoot;
 use crate::thp::{is_kernel_thread, kernel_threads, khugepaged_pid, run_times};
+use pagewise_files::{HostRoot, ReadHost, ReadValues};
 
 /// Threads whose processor time is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub fn children(host: &HostRoot, parent: u32) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::testing::host;
+    use crate::testing::host;
 
     #[test]
     fn reclaim_threads_are_found_by_name_and_parent() {

@@ -11,16 +11,17 @@ use pagewise_model::{Name, PersistentSetting, Reading, Source, Tuned};
 
 use crate::configuration::parsed;
 use crate::limits::{SYSCTL_LINES, TUNED_PROFILES, TUNED_SETTINGS};
-use crate::root::HostRoot;
-use crate::text::{Line, Text, words};
+use pagewise_files::text::{Line, Text, words};
+use pagewise_files::{HostRoot, ReadHost, ReadValues};
 
 pub(crate) const UNIT: &str = "etc/systemd/system/multi-user.target.wants/tuned.service";
 pub(crate) const ACTIVE: &str = "etc/tuned/active_profile";
 pub(crate) const MAIN: &str = "etc/tuned/tuned-main.conf";
 /// Where profiles lie, a folder each; earlier ones win. Since 2.24 they have a folder of their own.
-pub(crate) const FOLDERS: [&str; 4] =
+pub const FOLDERS: [&str; 4] =
     ["etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned"];
-pub(crate) const FILE: &str = "tuned.conf";
+/// The file of a profile in its folder.
+pub const FILE: &str = "tuned.conf";
 
 /// `None` where tuned is not switched on, or no profile is chosen.
 pub(crate) fn read(host: &HostRoot) -> Option<Tuned> {
@@ -74,7 +75,7 @@ impl Reader<'_> {
 }
 
 /// A name that is a folder's, and no way out of it.
-pub(crate) fn plain(name: &[u8]) -> Option<&str> {
+pub fn plain(name: &[u8]) -> Option<&str> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
     let name = std::str::from_utf8(name).ok()?;
     let fits = (1..=64).contains(&name.len()) && !name.starts_with('.');
@@ -94,7 +95,7 @@ fn in_sections(text: &Text) -> impl Iterator<Item = (Vec<u8>, Line<'_>)> {
 }
 
 /// `[sysctl]`
-pub(crate) fn section(line: &[u8]) -> Option<&[u8]> {
+pub fn section(line: &[u8]) -> Option<&[u8]> {
     line.trim_ascii().strip_prefix(b"[")?.strip_suffix(b"]")
 }
 
@@ -112,7 +113,7 @@ fn words_of(names: &[u8]) -> impl Iterator<Item = Vec<u8>> + use<'_> {
 }
 
 /// What stands behind `include=`.
-pub(crate) fn include(line: &[u8]) -> Option<&[u8]> {
+pub fn include(line: &[u8]) -> Option<&[u8]> {
     let rest = line.trim_ascii().strip_prefix(b"include")?.trim_ascii();
     Some(rest.strip_prefix(b"=")?.trim_ascii())
 }
@@ -139,7 +140,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::text::testing::{host, mangled};
+    use crate::testing::{host, mangled};
 
     // as Debian's package 2.20.0 has them, comments left out
     const THROUGHPUT: &str = "[main]\nsummary=Broadly applicable tuning\n\n[variables]\n\

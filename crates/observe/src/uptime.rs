@@ -4,8 +4,8 @@
 
 use pagewise_model::{Millis, Reading};
 
-use crate::root::HostRoot;
-use crate::text::{number, words};
+use pagewise_files::text::{number, words};
+use pagewise_files::{HostRoot, ReadValues};
 
 pub(crate) fn read(host: &HostRoot) -> Reading<Millis> {
     host.value("proc/uptime", "seconds since boot", |text| since_boot(words(text).next()?))
@@ -25,7 +25,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::text::testing::{host, mangled};
+    use crate::testing::{host, mangled};
 
     #[test]
     fn the_first_number_is_seconds_with_two_decimals() {

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pagewise_model::Name;
 
-use crate::root::HostRoot;
-use crate::text::{lines, number};
+use pagewise_files::text::{lines, number};
+use pagewise_files::{HostRoot, ReadHost};
 
 /// The names of these users, as far as the host's file knows them; the first line of an id counts.
 pub fn user_names(host: &HostRoot, wanted: &BTreeSet<u32>) -> BTreeMap<u32, Name> {
@@ -34,7 +34,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::text::testing::{host, mangled};
+    use crate::testing::{host, mangled};
 
     const PASSWD: &str = "root:x:0:0:root:/root:/bin/bash\n# comment\nalso-root:x:0:0::/:/bin/sh\nwww-data:x:33:33::/var/www:/bin/false\n:x:7:7::/:\n+::::::\n";
 

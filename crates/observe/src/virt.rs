@@ -7,8 +7,8 @@
 
 use pagewise_model::{Name, Reading, Source};
 
-use crate::root::{HostRoot, absolute};
-use crate::text::words;
+use pagewise_files::text::words;
+use pagewise_files::{HostRoot, ReadHost, absolute};
 
 /// Enough for the first processor's flags; to the end the file may have 400 KiB.
 const CPUINFO_HEAD: usize = 4096;
@@ -132,7 +132,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::text::testing::host;
+    use crate::testing::host;
 
     const GUEST: (&str, &str) =
         ("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu vme hypervisor lahf_lm\n");

@@ -7,8 +7,8 @@
 use pagewise_model::{Counters, Memory, Percent, Reading, Zswap};
 
 use crate::memory::other;
-use crate::root::HostRoot;
-use crate::text::number;
+use pagewise_files::text::number;
+use pagewise_files::{HostRoot, ReadValues};
 
 pub(crate) fn read(host: &HostRoot, memory: &Memory, vmstat: &Counters) -> Zswap {
     Zswap {
@@ -39,7 +39,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::text::testing::{host, mangled};
+    use crate::testing::{host, mangled};
     use crate::{counters, memory};
 
     fn zswap(host: &HostRoot) -> Zswap {

@@ -17,14 +17,14 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
-use pagewise_observe::pagemap::{Region, Search, category, scan as pagemap_scan};
+use pagewise_procmem::backing::{Backing, Mapping};
+use pagewise_procmem::frames::{Frames, Huge};
+use pagewise_procmem::pagemap::{Entry, Pagemap};
+use pagewise_procmem::scan::{Region, Search, category};
+use pagewise_procmem::smaps;
 
 use crate::PageKind;
 
-use crate::maps::{Backing, Mapping};
-use crate::pagemap::{Entry, Pagemap};
-use crate::share::{Frames, Huge};
-use crate::smaps;
 use crate::spans::Run;
 
 /// Regions asked for at one time: as many as the kernel collects in one go.
@@ -211,7 +211,7 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
         while start < end {
             let search = Search { start, end, any_of, tell: any_of | known, most: MOST_AT_ONCE };
             self.counted.asked += 1;
-            let (found, stopped) = pagemap_scan(&self.pagemap.file, search, &mut regions)?;
+            let (found, stopped) = self.pagemap.scan(search, &mut regions)?;
             let found = regions.get(..found).unwrap_or_default();
             for region in found {
                 self.region(region, place)?;

@@ -15,12 +15,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use pagewise_model::{Name, Pages, Problem, Source};
+use pagewise_procmem::devices::Devices;
+use pagewise_procmem::open::{maps, text_of_process};
+use pagewise_procmem::pagemap::Pagemap;
 
-use crate::backing::Devices;
+use crate::candidate::Candidate;
 use crate::find::{FilePage, Finder, FoundRun, ProcessSearch, RunSink, SearchCounts, SearchEnd};
 use crate::identity::{Identity, Stat, is_ours};
 use crate::pace::Pace;
-use crate::pagemap::Pagemap;
 use crate::process::how_ended;
 use crate::ranges::RangeSet;
 use crate::spans::{Run, Spans};
@@ -40,14 +42,6 @@ const MOST_SPANS: usize = 1 << 18;
 const LEAST_SPANS: usize = 1 << 10;
 /// Ranges of file pages kept: 8 MiB or so.
 const MOST_RANGES: usize = 1 << 17;
-
-/// A process that is to be looked at, and what is known of it already.
-#[derive(Debug, Clone)]
-pub(crate) struct Candidate {
-    pub(crate) pid: u32,
-    pub(crate) name: Name,
-    pub(crate) cgroup: Option<Name>,
-}
 
 /// What a helper says.
 #[derive(Debug)]
@@ -186,7 +180,7 @@ impl Helper {
     fn is_running(&self) -> bool {
         // that has not begun to run waits for a processor, too
         let Some(thread) = self.thread.get() else { return true };
-        let stat = open::text_of_process(*thread, "stat").unwrap_or_default();
+        let stat = text_of_process(*thread, "stat").unwrap_or_default();
         let name_ends = stat.iter().rposition(|&byte| byte == b')');
         name_ends.and_then(|at| stat.get(at + 2)) == Some(&b'R')
     }
@@ -384,8 +378,8 @@ impl Searcher {
 
 /// Also opens the memory itself: the kernel may refuse that alone.
 fn open_all(pid: u32) -> std::io::Result<(Pagemap, std::fs::File)> {
-    open::of_process(pid, "mem")?;
-    Ok((Pagemap::open(pid)?, open::of_process(pid, "maps")?))
+    open::memory(pid)?;
+    Ok((Pagemap::open(pid)?, maps(pid)?))
 }
 
 fn why(error: &std::io::Error) -> WhyUnread {
@@ -400,8 +394,8 @@ mod tests {
     use super::*;
     use crate::Options;
     use crate::find::Method;
-    use crate::pagemap::{tells_frames, zero_frame};
-    use crate::share::Frames;
+    use pagewise_procmem::frames::Frames;
+    use pagewise_procmem::pagemap::{tells_frames, zero_frame};
     use pagewise_testkit::Target;
 
     fn gathered(pids: &[u32], method: Method) -> GatheredRuns {
@@ -518,8 +512,8 @@ mod tests {
             let target = Target::start(arrangement);
             let mut finder = finder(method);
             let pagemap = Pagemap::open(target.pid()).unwrap();
-            let maps = open::of_process(target.pid(), "maps").unwrap();
-            let mappings = open::text_of_process(target.pid(), "maps").unwrap();
+            let maps = maps(target.pid()).unwrap();
+            let mappings = text_of_process(target.pid(), "maps").unwrap();
             let mappings = mappings.iter().filter(|byte| **byte == b'\n').count() as u64;
             let mut devices = Devices::new();
             let counted =

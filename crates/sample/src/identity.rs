@@ -11,7 +11,9 @@ use std::io;
 
 use pagewise_model::Name;
 
-use crate::{WhyUnread, open};
+use pagewise_procmem::open::text_of_process;
+
+use crate::WhyUnread;
 
 /// One memory of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +42,7 @@ pub(crate) struct Stat {
 
 impl Stat {
     pub(crate) fn read(pid: u32) -> io::Result<Self> {
-        let text = open::text_of_process(pid, "stat")?;
+        let text = text_of_process(pid, "stat")?;
         Self::parse(pid, &text).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
@@ -83,7 +85,7 @@ fn whole(word: &[u8]) -> Option<u64> {
 
 /// Whether every user id of a process is `ours`; `None` where that is not said.
 pub(crate) fn is_ours(pid: u32, ours: u32) -> Option<bool> {
-    all_ids_are(&open::text_of_process(pid, "status").ok()?, ours)
+    all_ids_are(&text_of_process(pid, "status").ok()?, ours)
 }
 
 fn all_ids_are(status: &[u8], ours: u32) -> Option<bool> {

@@ -38,29 +38,28 @@
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
-mod backing;
 mod calls;
+mod candidate;
 mod choice;
 mod elf;
 mod error;
 mod find;
-mod frames;
 mod gather;
 mod identity;
-mod maps;
+mod lock;
 mod open;
 mod pace;
-mod pagemap;
 mod permute;
 mod plan;
 mod process;
 mod ranges;
 mod result;
 mod sampler;
+mod seen;
 mod share;
-mod smaps;
 mod spans;
 mod stored;
+mod visit;
 mod who;
 mod work;
 
@@ -70,4 +69,5 @@ pub use result::{
     Disturbed, Origin, PageKind, Part, PartKind, Partial, ProcessEnd, Sample, Sharing,
     SkippedPages, UnreadProcess, WhyUnread,
 };
-pub use sampler::{Drawn, Sampler, Visit, open};
+pub use sampler::{Drawn, Sampler, open};
+pub use visit::Visit;

@@ -1,33 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The one door through which this crate opens files, always for reading only.
-//!
-//! Small text files are read as a whole, up to a limit; everything else is read in pieces.
+//! The only module of this crate that opens files, always for reading: memory, devices and what the user named.
+//! Text about processes is opened by `pagewise-procmem`.
+
+#![expect(clippy::disallowed_methods, reason = "files are opened here only, for reading")]
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-/// No text file that is read as a whole is longer than this; what is beyond is not looked at.
-const MOST_TEXT: u64 = 8 << 20;
-
-/// A file of `/proc/PID`.
-pub(crate) fn of_process(pid: u32, name: &str) -> io::Result<File> {
-    opened(Path::new(&format!("/proc/{pid}/{name}")), OFlags::empty())
-}
-
-/// A file of `/proc` itself.
-pub(crate) fn of_proc(name: &str) -> io::Result<File> {
-    opened(&Path::new("/proc").join(name), OFlags::empty())
-}
-
-/// The beginning of a text file of `/proc/PID`.
-pub(crate) fn text_of_process(pid: u32, name: &str) -> io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    of_process(pid, name)?.take(MOST_TEXT).read_to_end(&mut text)?;
-    Ok(text)
+/// The memory of a process.
+pub(crate) fn memory(pid: u32) -> io::Result<File> {
+    opened(Path::new(&format!("/proc/{pid}/mem")), OFlags::empty())
 }
 
 /// A file that the user named. Does not wait for the other end of a pipe.

@@ -25,9 +25,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use pagewise_procmem::pagemap::{Entry, Pagemap};
+
 use crate::calls::{self, Piece};
 use crate::identity::{Identity, Stat};
-use crate::pagemap::{Entry, Pagemap};
 use crate::{PageKind, ProcessEnd, open};
 
 /// A process whose pages are read.
@@ -106,7 +107,7 @@ impl Opened {
     pub(crate) fn open(found: &Identity, page_size: usize) -> Result<Self, ProcessEnd> {
         let pid = found.pid;
         // the files first: an exec after this leaves them with the old memory, and empty
-        let files = Pagemap::open(pid).and_then(|map| Ok((map, open::of_process(pid, "mem")?)));
+        let files = Pagemap::open(pid).and_then(|map| Ok((map, open::memory(pid)?)));
         let now = Stat::read(pid).map_err(|_| ProcessEnd::Exited)?;
         if now.identity != *found {
             let same = now.identity.is_same_process(found);

@@ -6,36 +6,26 @@ use std::sync::{Arc, Mutex};
 
 use pagewise_model::{Bytes, Pages, Problem, Reading, Snapshot, Source};
 use pagewise_observe::{HostRoot, Scope, snapshot};
+use pagewise_procmem::frames::Frames;
+use pagewise_procmem::pagemap::{tells_frames, zero_frame};
 
+use crate::candidate::Candidate;
 use crate::find::{Finder, Method};
-use crate::frames::Frames;
-use crate::gather::{Candidate, GatheredRuns, blank, gather};
+use crate::gather::{GatheredRuns, blank, gather};
+use crate::lock::locked;
 use crate::pace::Pace;
-use crate::pagemap::{tells_frames, zero_frame};
 use crate::permute::Permutation;
 use crate::plan::Plan;
+use crate::seen::SeenFrames;
 use crate::share::Sharers;
 use crate::spans::Spans;
 use crate::stored::{Flaws, Stored, shown};
-use crate::work::{Bench, FrameJudge, Ledger, Sources, locked, work};
+use crate::visit::Visit;
+use crate::work::{Bench, FrameJudge, Ledger, Sources, work};
 use crate::{
-    Choice, Disturbed, OpenError, Options, Origin, Part, PartKind, Partial, Sample, Sharing,
-    Target, exact_needs, share, who,
+    Choice, Disturbed, OpenError, Options, Part, PartKind, Partial, Sample, Sharing, Target,
+    exact_needs, share, who,
 };
-
-/// Sees pages, one after the other. Any `FnMut(&Origin, &[u8])` that may go to another thread is
-/// one.
-pub trait Visit: Send {
-    /// One page; it is gone when this returns. All are of the host's page size: the last piece of
-    /// a file that is no whole number of pages is filled up with zeros, as the page cache does it.
-    fn page(&mut self, origin: &Origin, page: &[u8]);
-}
-
-impl<F: FnMut(&Origin, &[u8]) + Send> Visit for F {
-    fn page(&mut self, origin: &Origin, page: &[u8]) {
-        self(origin, page);
-    }
-}
 
 /// How far a [`Sampler::draw`] came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,9 +51,9 @@ pub struct Sampler {
     /// The kernel's page of zeros, where we are told frames.
     zero: Option<u64>,
     /// Frames that were shown, where shared pages are shown once.
-    frames: Option<Mutex<Frames>>,
+    frames: Option<Mutex<SeenFrames>>,
     /// What the kernel says of frames, where it tells us.
-    kernel: Arc<share::Frames>,
+    kernel: Arc<Frames>,
     /// What `smaps` says of parts that share pages, where it was asked.
     proportions: Mutex<share::SmapsShares>,
 }
@@ -96,7 +86,7 @@ fn of_processes(
 ) -> Result<Sampler, OpenError> {
     let page_size = rustix::param::page_size() as u64;
     let (zero, told) = (zero_frame(page_size), tells_frames(page_size));
-    let kernel = Arc::new(if told { share::Frames::open() } else { share::Frames::default() });
+    let kernel = Arc::new(if told { Frames::open() } else { Frames::default() });
     let finder = Finder {
         method: Method::ScanWithGuards,
         page_size,
@@ -173,7 +163,7 @@ impl Sampler {
         sources: Sources,
         spans: Vec<Spans>,
         pace: Pace,
-        frames: Option<Mutex<Frames>>,
+        frames: Option<Mutex<SeenFrames>>,
     ) -> Self {
         let order = Permutation::new(sample.pages().get(), pace.options().seed);
         let (proportions, kernel, zero) = (Mutex::default(), Arc::default(), None);
@@ -205,7 +195,7 @@ impl Sampler {
         self.sample.pages()
     }
 
-    /// The sources; an [`Origin`] has an index into these.
+    /// The sources; an [`Origin`](crate::Origin) has an index into these.
     #[must_use]
     pub fn parts(&self) -> &[Part] {
         &self.sample.parts

@@ -17,28 +17,22 @@
 //! processes are counted that have any shared page at the same address.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use pagewise_procmem::frames::Frames;
+use pagewise_procmem::pagemap::{Entry, Pagemap};
+use pagewise_procmem::smaps::{self, Proportions};
+
 use crate::identity::Identity;
-use crate::pagemap::{Entry, Pagemap};
-use crate::smaps::{self, Proportions};
+use crate::lock::locked;
 use crate::spans::Spans;
-use crate::work::locked;
-use crate::{PageKind, Sharing, open};
+use crate::{PageKind, Sharing};
 
 /// Processes that are asked whether they show a page, at most; of more, so many are taken for all.
 const MOST_ASKED: usize = 64;
 /// Processes that are kept open.
 const MOST_OPEN: usize = 256;
-/// Bit of `/proc/kpageflags`: KSM merged it.
-const KSM: u32 = 21;
-/// It is part of a transparent huge page.
-const THP: u32 = 22;
-/// It is the page of zeros, small or huge.
-const ZERO_PAGE: u32 = 24;
 
 /// What all threads use to tell who shares a page.
 #[derive(Debug)]
@@ -58,56 +52,6 @@ pub(crate) struct SmapsShares {
     of_parts: HashMap<usize, Proportions>,
     /// Time that reading it took.
     spent: Duration,
-}
-
-/// What the kernel says of each frame, to root.
-#[derive(Debug, Default)]
-pub(crate) struct Frames {
-    counts: Option<File>,
-    flags: Option<File>,
-}
-
-/// A transparent huge page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Huge {
-    /// It is the kernel's huge page of zeros.
-    pub(crate) of_zeros: bool,
-}
-
-impl Frames {
-    pub(crate) fn open() -> Self {
-        Self { counts: open::of_proc("kpagecount").ok(), flags: open::of_proc("kpageflags").ok() }
-    }
-
-    /// How often it is mapped.
-    fn mappings(&self, frame: u64) -> Option<u64> {
-        word(self.counts.as_ref()?, frame).filter(|count| *count > 0)
-    }
-
-    fn is_merged(&self, frame: u64) -> bool {
-        self.flags(frame).is_some_and(|flags| flags >> KSM & 1 == 1)
-    }
-
-    /// Whether flags of frames can be read at all.
-    pub(crate) fn tells_flags(&self) -> bool {
-        self.flags.is_some()
-    }
-
-    /// The transparent huge page that this frame is a part of.
-    pub(crate) fn huge(&self, frame: u64) -> Option<Huge> {
-        let flags = self.flags(frame).filter(|flags| flags >> THP & 1 == 1)?;
-        Some(Huge { of_zeros: flags >> ZERO_PAGE & 1 == 1 })
-    }
-
-    fn flags(&self, frame: u64) -> Option<u64> {
-        self.flags.as_ref().and_then(|flags| word(flags, frame))
-    }
-}
-
-fn word(file: &File, index: u64) -> Option<u64> {
-    let mut bytes = [0; 8];
-    file.read_exact_at(&mut bytes, index.checked_mul(8)?).ok()?;
-    Some(u64::from_ne_bytes(bytes))
 }
 
 /// Processes that one thread has open, by their part.
@@ -247,10 +191,11 @@ mod tests {
 
     use super::*;
     use crate::Options;
+    use crate::candidate::Candidate;
     use crate::find::{Finder, Method};
-    use crate::gather::{Candidate, gather};
+    use crate::gather::gather;
     use crate::pace::Pace;
-    use crate::pagemap::{tells_frames, zero_frame};
+    use pagewise_procmem::pagemap::{tells_frames, zero_frame};
 
     const MIB: f64 = 256.0;
 

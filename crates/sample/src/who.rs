@@ -5,7 +5,7 @@ use pagewise_model::{Name, Process, Snapshot};
 use pagewise_observe::{HostRoot, Scope, snapshot};
 use std::time::Duration;
 
-use crate::gather::Candidate;
+use crate::candidate::Candidate;
 use crate::{OpenError, Target};
 
 pub(crate) fn candidates(host: &HostRoot, target: &Target) -> Result<Vec<Candidate>, OpenError> {

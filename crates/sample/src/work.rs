@@ -4,17 +4,18 @@
 //! A worker has a buffer of one batch and the process that it read from last, open. Nothing of a
 //! batch outlives it: the next one overwrites the buffer, and its end wipes it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use pagewise_confine::Buffer;
 use pagewise_model::Pages;
+use pagewise_procmem::pagemap::Entry;
 
-use crate::frames::Frames;
 use crate::identity::Identity;
+use crate::lock::locked;
 use crate::pace::Pace;
-use crate::pagemap::Entry;
 use crate::plan::{BATCH, Batch, Plan};
 use crate::process::{Judge, Opened, PageRequest, ReadEffects, ReadOutcome, Scratch, how_ended};
+use crate::seen::SeenFrames;
 use crate::share::{Neighbours, Sharers};
 use crate::spans::Span;
 use crate::stored::Stored;
@@ -55,7 +56,7 @@ pub(crate) struct Bench<'a> {
 pub(crate) struct FrameJudge<'a> {
     pub(crate) zero: Option<u64>,
     /// Frames seen, where shared pages are shown once.
-    pub(crate) seen: Option<&'a Mutex<Frames>>,
+    pub(crate) seen: Option<&'a Mutex<SeenFrames>>,
 }
 
 impl Judge for FrameJudge<'_> {
@@ -66,11 +67,6 @@ impl Judge for FrameJudge<'_> {
     fn is_duplicate(&self, frame: u64) -> bool {
         self.seen.is_some_and(|seen| !locked(seen).is_new(frame))
     }
-}
-
-/// A panic elsewhere is reported elsewhere.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A thread's own.

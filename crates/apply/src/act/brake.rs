@@ -6,7 +6,7 @@
 
 use pagewise_model::Bytes;
 use pagewise_observe::HostRoot;
-use pagewise_observe::coverage::{Charge, Shortage, charge, shortage};
+use pagewise_observe::{Charge, Shortage, charge, shortage};
 
 /// Some task waits for memory for so many percent of the time.
 const MOST_STALLED: f64 = 10.0;

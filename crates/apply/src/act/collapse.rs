@@ -16,7 +16,8 @@ use pagewise_model::{
     BudgetMeasure, ByAccess, Bytes, Collapse, CollapsedProcess, Coverage, Failed, LeftAlone, Name,
 };
 use pagewise_observe::HostRoot;
-use pagewise_observe::coverage::{Block, LookError, charge, proportional};
+use pagewise_observe::charge;
+use pagewise_procmem::coverage::{Block, LookError, proportional};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::access_profile::AccessProfile;
@@ -432,7 +433,7 @@ fn subjects(
 /// Whoever holds the process's memory lock stops a thread of ours, and not us.
 fn open(pid: u32, block: u64) -> Result<Subject, ActError> {
     let subject = Subject::open(pid, block)?;
-    match pagewise_observe::coverage::within(PATIENCE, move || proportional(pid)) {
+    match pagewise_procmem::coverage::within(PATIENCE, move || proportional(pid)) {
         Some(answered) => answered.map(|_| subject).map_err(ActError::Look),
         None => Err(LookError::Stuck(pid).into()),
     }

@@ -5,7 +5,7 @@
 //! outside: it would fill a block that holds one page. So half of the pages must be there.
 
 use pagewise_model::LeftAlone;
-use pagewise_observe::coverage::{Block, Exclusive};
+use pagewise_procmem::coverage::{Block, Exclusive};
 
 /// What is wanted.
 #[derive(Debug, Clone, Copy)]

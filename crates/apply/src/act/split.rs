@@ -10,7 +10,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pagewise_observe::coverage::{LookError, Memory};
+use pagewise_procmem::coverage::{LookError, Memory};
 use rustix::io::Errno;
 
 use super::subject::{ActError, handle};

@@ -8,7 +8,7 @@ use pagewise_model::Advice;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use pagewise_observe::coverage::{LookError, Memory, thp_allowed};
+use pagewise_procmem::coverage::{LookError, Memory, thp_allowed};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 

@@ -10,6 +10,7 @@ pub(crate) mod pressure;
 pub(crate) mod reclaim;
 pub(crate) mod room;
 pub(crate) mod settings;
+pub(crate) mod spared;
 pub(crate) mod swappiness;
 pub(crate) mod tiers;
 pub(crate) mod zones;

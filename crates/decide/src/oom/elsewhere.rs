@@ -41,7 +41,7 @@ mod tests {
     use pagewise_model::{Reading, Source};
 
     use super::*;
-    use crate::oom::tests::by_host;
+    use crate::testing::kills::by_host;
     use crate::testing::{file, host, set, word};
 
     fn commands(change: impl FnOnce(&mut Snapshot)) -> Vec<String> {

@@ -281,6 +281,3 @@ pub(crate) fn find_group<'a>(host: &'a Snapshot, path: &Name) -> Option<&'a Cgro
 pub(crate) fn how_long_ago(kill: &OomKill) -> String {
     or_unknown(kill.seconds_ago.map(|seconds| format!("{} ago", ago(seconds))))
 }
-
-#[cfg(test)]
-pub(crate) mod tests;

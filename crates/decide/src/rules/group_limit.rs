@@ -62,7 +62,7 @@ fn describe(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> String {
             at.file, at.reached.seconds
         )
     });
-    let clause = group.line();
+    let clause = verdict::of_group(group);
     let text = if reached.is_empty() {
         format!("{path}: {clause}")
     } else {

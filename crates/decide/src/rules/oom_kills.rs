@@ -274,7 +274,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::oom::tests::{by_host, by_limit};
+    use crate::testing::kills::{by_host, by_limit};
     use crate::testing::{assert_silent, calm, file, grow, line, only, proof_of, set, with};
 
     fn ago(seconds: f64, mut kill: OomKill) -> OomKill {

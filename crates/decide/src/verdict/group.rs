@@ -9,10 +9,9 @@
 
 use pagewise_model::{Bytes, Cgroup, Change, Interval, Level, Limit, Percent};
 
-use super::host;
 use crate::facts::groups::{self, AtLimit, GroupPair};
 use crate::facts::growth::{self, Grower, Growth, GrowthLimit};
-use crate::facts::{pressure, reclaim};
+use crate::facts::{pressure, reclaim, spared};
 
 /// Memory that cannot be dropped, as a share of the limit.
 const NEAR_PERCENT: f64 = 90.0;
@@ -62,11 +61,6 @@ impl GroupTrouble<'_> {
         let mut troubles = self.troubles.iter().map(|(_, trouble)| trouble);
         troubles.any(|trouble| matches!(trouble, Trouble::Waits { .. } | Trouble::Rereads { .. }))
     }
-
-    /// The worst thing about it, as a clause.
-    pub(crate) fn line(&self) -> String {
-        super::line::of_group(self)
-    }
 }
 
 /// Every group in trouble by its own limit, worst first.
@@ -86,7 +80,7 @@ pub(crate) fn troubled(interval: &Interval) -> Vec<GroupTrouble<'_>> {
 /// If the host has memory to spare, the waiting that it counts is that of the group that waits most:
 /// the group takes over the level, so that nothing gets milder by knowing whose it is.
 fn own_waiting(interval: &Interval, troubled: &mut [GroupTrouble<'_>]) {
-    let Some(level) = host::waiting_of_spared(&interval.end) else { return };
+    let Some(level) = spared::waiting_of_spared(&interval.end) else { return };
     let waiting = troubled.iter_mut().filter(|group| group.waits());
     if let Some(worst) = waiting.max_by_key(|group| group.level) {
         worst.level = worst.level.max(level);

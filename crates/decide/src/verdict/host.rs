@@ -7,7 +7,8 @@ use super::group::{self, GroupTrouble};
 use crate::facts::growth::{self, Growth, GrowthLimit};
 use crate::facts::reclaim::{self, Thrashing};
 use crate::facts::room::{self, Headroom};
-use crate::facts::{commit, groups, pressure, zones};
+use crate::facts::spared::is_spared;
+use crate::facts::{commit, groups, pressure};
 use crate::oom;
 
 /// One thing that is bad.
@@ -64,17 +65,6 @@ pub(crate) fn signals(interval: &Interval) -> Vec<Signal<'_>> {
         .collect();
     signals.sort_by_key(|signal| std::cmp::Reverse(signal.level));
     signals
-}
-
-/// Whether the host itself has memory to spare, so that waiting can come from a cgroup's limit.
-pub(super) fn is_spared(host: &Snapshot) -> bool {
-    let room = room::room(host);
-    room.is_some_and(|room| room.level() == Level::Calm) && zones::all_above_low(host) == Some(true)
-}
-
-/// How bad the waiting is on a host that has memory to spare.
-pub(super) fn waiting_of_spared(host: &Snapshot) -> Option<Level> {
-    pressure::shortage(&host.psi.memory).filter(|_| is_spared(host))
 }
 
 /// Kills that no cgroup's limit explains. The host's counter holds those inside cgroups as well.

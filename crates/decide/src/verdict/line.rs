@@ -6,9 +6,10 @@ use pagewise_model::{
 };
 
 use super::group::{GroupTrouble, Trouble};
-use super::host::{self, Cause, Signal};
+use super::host::{Cause, Signal};
 use crate::facts::growth;
 use crate::facts::room::Headroom;
+use crate::facts::spared::is_spared;
 use crate::facts::tiers;
 use crate::oom;
 use crate::text::{counted, short};
@@ -65,7 +66,7 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
         Cause::Pressure { some, full, span } => {
             let full = full.filter(|full| full.get() >= 0.01);
             let full = full.map(|full| format!(", and everybody waited {} of it", full.of_time()));
-            if host::is_spared(host) {
+            if is_spared(host) {
                 return format!(
                     "Programs waited for memory {} of the last {span}{}, although {}: the limit of a \
                      cgroup can be the reason{}.",
@@ -100,7 +101,7 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
         }
         // Without the kernel log nobody knows whose memory it was: a kill frees what had run out, and a
         // group can end with its process.
-        Cause::Kills(kills) if host::is_spared(host) => format!(
+        Cause::Kills(kills) if is_spared(host) => format!(
             "The kernel killed {} for lack of memory in the last {:.0} seconds, of the machine or of a cgroup \
              at its limit; {}.",
             counted_processes(kills.delta),
@@ -229,7 +230,7 @@ pub(super) fn of_kill(kill: &OomKill) -> String {
 }
 
 /// The worst thing about a group, as a clause.
-pub(super) fn of_group(group: &GroupTrouble<'_>) -> String {
+pub(crate) fn of_group(group: &GroupTrouble<'_>) -> String {
     match group.troubles.first().map(|(_, trouble)| trouble) {
         Some(Trouble::Kills(kills)) => format!(
             "the kernel killed {} in it in the last {:.0} seconds",

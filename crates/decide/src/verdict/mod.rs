@@ -5,12 +5,10 @@
 //! signal: a good Reading never hides a bad one. A signal belongs to the host, or to one cgroup where
 //! the counters show that the cgroup's own limit caused it; attribution never changes its level.
 //!
-//! The laws are property tests in [`laws`](self): see `verdict/laws.rs`.
+//! The laws are property tests: see `tests/made/laws.rs`.
 
 mod group;
 mod host;
-#[cfg(test)]
-mod laws;
 mod line;
 
 use pagewise_model::{GroupVerdict, HostVerdict, Interval, Level, RecentKills};
@@ -19,6 +17,7 @@ use crate::oom;
 
 pub(crate) use group::{GroupTrouble, Trouble, troubled};
 pub(crate) use host::{Cause, pressed_groups, signals};
+pub(crate) use line::of_group;
 
 /// How short of memory this host is, and its cgroups.
 pub fn judge(interval: &Interval) -> HostVerdict {

@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags, SeekFrom};
 
 use super::record::records;
 use super::report::Reports;
-use crate::root::read_records;
+use pagewise_files::read_records;
 
 /// The log of this machine since this was made.
 #[derive(Debug)]
@@ -18,6 +18,10 @@ pub struct KillsSince {
 
 impl KillsSince {
     /// From now on; `None` where the log may not be read, or there is none.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "followed while a program runs, and never recorded"
+    )]
     pub fn now() -> Option<Self> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = rustix::fs::open("/dev/kmsg", flags, Mode::empty()).ok()?;

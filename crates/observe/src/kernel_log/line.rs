@@ -11,7 +11,7 @@
 
 use std::fmt::Write;
 
-use crate::text::{lines, number, words};
+use pagewise_files::text::{lines, number, words};
 
 /// Values of `Mem-Info` that are used, in pages.
 const MEM_INFO: &[&str] = &[
@@ -247,9 +247,12 @@ impl OomLine {
 }
 
 /// Other names for the names in a line.
-pub(crate) trait Rename {
+pub trait Rename {
+    /// Of a program.
     fn program(&mut self, name: &[u8]) -> Vec<u8>;
+    /// Of a cgroup, by its path.
     fn group(&mut self, path: &[u8]) -> Vec<u8>;
+    /// Of a user.
     fn user(&mut self, uid: u32) -> u32;
 }
 

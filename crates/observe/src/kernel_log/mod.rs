@@ -21,13 +21,13 @@ mod tests;
 
 use pagewise_model::{KernelLog, Name, Reading, Source, Taken};
 
-use crate::root::{Entry, HostRoot, NO_SUCH_FILE, absolute};
 use line::OomLine;
+use pagewise_files::{Entry, HostRoot, NO_SUCH_FILE, ReadHost, absolute};
 use record::{Head, records, unread};
 use report::Reports;
 
 pub use follow::KillsSince;
-pub(crate) use line::Rename;
+pub use line::Rename;
 
 const PATH: &str = "dev/kmsg";
 const SHOWN: &str = "/dev/kmsg";
@@ -43,7 +43,7 @@ pub fn read(host: &HostRoot, taken: &Taken) -> KernelLog {
     let missing = "no /dev/kmsg here (a container, or not in this recording)";
     let answer = answer.map(|()| excerpt.finish());
     let answer = answer.map_err(|refusal| refusal.explained(NO_SUCH_FILE, missing));
-    host.remember(PATH, || Entry::from_answer(&answer));
+    host.remember(PATH, || Entry::of(&answer));
     let source = Source::file(SHOWN);
     let log = match answer {
         Err(refusal) => KernelLog { records: refusal.reading(source), ..KernelLog::default() },
@@ -134,7 +134,7 @@ impl Excerpt {
 }
 
 /// An excerpt with other names in it.
-pub(crate) fn renamed(excerpt: &[u8], to: &mut dyn Rename) -> Vec<u8> {
+pub fn renamed(excerpt: &[u8], to: &mut dyn Rename) -> Vec<u8> {
     let mut reports = Reports::new(4096);
     let mut kept = Vec::new();
     for record in records(excerpt) {

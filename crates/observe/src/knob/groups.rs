@@ -11,7 +11,7 @@ use pagewise_model::{Bytes, Cgroup, Cgroups, Hierarchy, Limit, Name, Reading, So
 
 use super::{live, nowhere, told};
 use crate::limits::CGROUPS_WITH_LIMITS;
-use crate::root::{HostRoot, absolute};
+use pagewise_files::{HostRoot, absolute};
 
 pub(super) const PLACEHOLDER: &str = "{cgroup}";
 
@@ -101,7 +101,8 @@ mod tests {
     use pagewise_model::knob::KNOBS;
 
     use super::*;
-    use crate::text::testing;
+    use crate::testing;
+    use pagewise_files::ReadHost;
 
     fn group(path: &str, max: Limit) -> Cgroup {
         let place = |file: &str| Source::file(format!("/sys/fs/cgroup{path}/{file}"));

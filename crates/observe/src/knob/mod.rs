@@ -17,8 +17,8 @@ mod places;
 use pagewise_model::knob::{Access, Domain, KNOBS, Knob, KnobReading};
 use pagewise_model::{Bytes, Cgroups, Name, Reading, Source};
 
-use crate::root::{HostRoot, absolute};
-use crate::text::{flag, number, words};
+use pagewise_files::text::{flag, number, words};
+use pagewise_files::{HostRoot, ReadHost, ReadValues, absolute};
 use places::{KnobFile, KnobFiles};
 
 /// Bytes of a value that are kept.
@@ -145,8 +145,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::root::{Entry, Refusal};
-    use crate::text::testing::host;
+    use crate::testing::host;
+    use pagewise_files::{Entry, Refusal};
 
     fn read_plain(host: &HostRoot) -> Vec<KnobReading> {
         read(host, &Cgroups::default(), None)

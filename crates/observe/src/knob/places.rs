@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Fills the placeholders of a path with what a host has.
 
+use crate::huge_page_sizes::by_huge_page_size;
 use std::collections::HashMap;
 
 use pagewise_model::{Name, Source};
 
 use crate::limits::SETTING_PLACES;
-use crate::root::{HostRoot, absolute};
+use pagewise_files::{HostRoot, ReadHost, ReadValues, absolute};
 
 /// One file that a row stands for.
 #[derive(Debug)]
@@ -87,14 +88,14 @@ fn numbers(host: &HostRoot, folder: &str, prefix: &str) -> Vec<String> {
 
 /// Sizes as the kernel's folders spell them, smallest first.
 fn sizes(host: &HostRoot, folder: &str) -> Vec<String> {
-    let names = host.by_huge_page_size(folder).into_iter();
+    let names = by_huge_page_size(host, folder).into_iter();
     names.filter_map(|(_, name)| name.strip_prefix("hugepages-").map(str::to_owned)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::testing::host;
+    use crate::testing::host;
 
     fn found_in(host: &HostRoot, path: &str) -> Vec<(String, String)> {
         let describe = |place: KnobFile| {

@@ -13,7 +13,7 @@ use pagewise_model::Name;
 
 use super::helper::{self, FileAnswer};
 use crate::calls::Job;
-use crate::root::HostRoot;
+use pagewise_files::HostRoot;
 
 /// What all of them may take.
 const BUDGET: Duration = Duration::from_millis(200);

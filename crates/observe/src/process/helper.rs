@@ -167,6 +167,7 @@ fn is_running(pid: Pid) -> bool {
 }
 
 /// The letter of its state.
+#[expect(clippy::disallowed_methods, reason = "a child of ours, which no recording has")]
 fn state(pid: Pid) -> Option<u8> {
     let mut stat = [0; 128];
     let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
@@ -219,7 +220,8 @@ mod tests {
     use rustix::process::test_kill_process;
 
     use super::*;
-    use crate::root::HostRoot;
+    use pagewise_files::HostRoot;
+    use pagewise_files::ReadHost;
 
     const AMPLE: Duration = Duration::from_secs(60);
 

@@ -25,7 +25,7 @@ use pagewise_model::{
 use status::Task;
 
 use crate::limits::SWAPPED_PROCESSES;
-use crate::root::HostRoot;
+use pagewise_files::{HostRoot, ReadHost, ReadValues};
 
 pub use command::command_lines;
 pub(crate) use stat::StatLine;
@@ -120,8 +120,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::root::{Entry, Refusal};
-    use crate::text::testing::host;
+    use crate::testing::host;
+    use pagewise_files::{Entry, Refusal};
 
     fn sum(tally: &SmapsTally) -> u64 {
         tally.read + tally.not_read + tally.denied + tally.stuck + tally.gone + tally.smaller

@@ -11,8 +11,8 @@
 
 use pagewise_model::{Bytes, Millis, Pages, Process, Reading, Source};
 
-use crate::root::{HostRoot, absolute};
-use crate::text::{number, words};
+use pagewise_files::text::{number, words};
+use pagewise_files::{HostRoot, ReadHost, absolute};
 
 /// Milliseconds of a tick: `USER_HZ` is 100 on every architecture that we are built for.
 const TICK: u64 = 10;
@@ -121,7 +121,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::text::testing::{denied, host, mangled};
+    use crate::testing::{denied, host, mangled};
 
     /// Linux 6.18; the name is ours.
     const STAT: &str = "42 (a) S 9 (b) S 1 42 42 0 -1 4194560 201133 8840 171 13 7006 2381 60 24 20 0 1 0 5 23916544 3151 18446744073709551615 1 1 0 0 0 0\n";

@@ -10,8 +10,10 @@
 
 use pagewise_model::{Bytes, Name, Process, Reading, Source};
 
-use crate::root::{HostRoot, Refusal, absolute};
-use crate::text::{Line, NO_LINE, Text, flag, kib, number, three_parts, unescaped_name, words};
+use pagewise_files::text::{
+    Line, NO_LINE, Text, flag, kib, number, three_parts, unescaped_name, words,
+};
+use pagewise_files::{HostRoot, ReadHost, ReadValues, Refusal, absolute};
 
 /// What a process id stands for.
 #[derive(Debug)]
@@ -181,7 +183,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::text::testing::{denied, host, mangled};
+    use crate::testing::{denied, host, mangled};
 
     /// Linux 6.18, shortened.
     const STATUS: &str = "Name:\tredis-server\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t42\nUid:\t1000\t105\t105\t105\nGroups:\t \nKthread:\t0\nVmPeak:\t    3060 kB\nVmSize:\t    3060 kB\nVmRSS:\t    1722 kB\nRssAnon:\t     112 kB\nRssFile:\t    1608 kB\nRssShmem:\t       2 kB\nVmSwap:\t       8 kB\nTHP_enabled:\t1\nThreads:\t1\n";

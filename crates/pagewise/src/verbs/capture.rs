@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::Context;
+use pagewise_capture::Capture;
 use pagewise_model::{Bytes, Name, Refusal};
-use pagewise_observe::{Capture, Recording};
+use pagewise_observe::Recording;
 
 use super::Outcome;
 use crate::cli::{self, Global};
@@ -24,7 +25,7 @@ pub(super) fn run(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcom
         return from_child(global, args);
     }
     let (_, tape) = input::record(global)?;
-    let capture = tape.redacted();
+    let capture = Capture::of(&tape);
     let packed = packed(&capture)?;
     let place = place(args, &capture);
     let text = match (global.json, global.quiet) {

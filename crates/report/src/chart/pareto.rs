@@ -6,7 +6,7 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::{GOOD, GRID, INK, PAPER, REST, styled};
+use super::colours::{GOOD, GRID, INK, PAPER, REST, styled};
 
 const SIZE: (u32, u32) = (820, 520);
 const FONT: &str = "sans-serif";

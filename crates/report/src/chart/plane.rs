@@ -8,7 +8,7 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::{GRID, INK, PAPER, REST, Role, styled};
+use super::colours::{GRID, INK, PAPER, REST, Role, styled};
 use crate::phrases;
 
 const WIDTH: u32 = 860;

@@ -4,8 +4,8 @@
 use pagewise_model::{WatchCourse, WatchSample};
 use plotters::prelude::*;
 
+use super::colours::{GOOD, OTHER, REST, Role, THIRD};
 use super::plane::{Axes, Axis, LOW, Plane, Point, Scale, draw, path, room};
-use super::{GOOD, OTHER, REST, Role, THIRD};
 
 /// Three pictures below each other with the same time across. Grey behind them: a fork shares the
 /// memory. Dashed: blocks were collapsed.

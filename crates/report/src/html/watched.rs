@@ -3,7 +3,7 @@
 
 use pagewise_model::WatchPhase;
 
-use super::{escaped, page};
+use super::page::{escaped, page};
 use crate::text::header::machine;
 use crate::{WatchReport, chart, phrases};
 

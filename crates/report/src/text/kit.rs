@@ -15,7 +15,7 @@ use pagewise_model::{Name, printable};
 use textwrap::{Options, WordSplitter};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::TextStyle;
+use super::style::TextStyle;
 
 /// Narrower terminals are not served: nothing would be readable.
 const NARROWEST: usize = 40;

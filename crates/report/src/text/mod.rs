@@ -33,6 +33,7 @@ mod scan;
 mod selftest;
 mod settings;
 mod status;
+mod style;
 mod table;
 mod thp;
 mod tiers;
@@ -54,15 +55,7 @@ use pagewise_model::{
     Finding, OomExplanation, Replicated, RuleExplanation, SelfTest, ThpProfile, Trial,
 };
 pub use process_table::shown_processes;
-
-/// How text may look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TextStyle {
-    /// Columns; prose never uses more than 100, tables what they need.
-    pub width: usize,
-    /// Whether colours may be used; nothing may depend on them.
-    pub colour: bool,
-}
+pub use style::TextStyle;
 
 /// Everything, on one page.
 pub fn report(answer: &Answer<'_>, look: TextStyle) -> String {

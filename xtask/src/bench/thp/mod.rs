@@ -29,7 +29,7 @@ const LEAST: u16 = 7;
 
 pub(super) fn main(runs: u16, program: &Path, machine: &str) -> Result<()> {
     ensure!(runs >= LEAST, "--runs: expected {LEAST} pairs at least, found {runs}");
-    let cost = super::example("pagewise-observe", "coverage_cost")?;
+    let cost = super::example("pagewise-procmem", "coverage_cost")?;
     let held = super::example("pagewise-apply", "held")?;
     let mut rows = coverage::rows(&cost, &held, runs)?;
     rows.extend(Pair::start(program)?.rows(runs)?);

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use filled::Filled;
-use pagewise_observe::coverage;
+use pagewise_procmem::coverage;
 use pagewise_region::{Advice, Region};
 
 use super::error::{Error, ErrorContext};

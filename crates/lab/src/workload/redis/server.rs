@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use pagewise_guest::leash;
 use pagewise_guest::program::{find, last_lines};
-use pagewise_observe::coverage;
+use pagewise_procmem::coverage;
 use rustix::fs::{CWD, Mode, OFlags};
 
 use super::super::error::{Error, ErrorContext};

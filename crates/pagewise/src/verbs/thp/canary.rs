@@ -10,7 +10,8 @@ use std::time::Duration;
 use pagewise_apply::act::{self, CollapseTargets, CollapseWish};
 use pagewise_bench::canary::{self, BLOCK, ChaseResult, ROUNDS, SIZE, SmallPages};
 use pagewise_model::{Bytes, Name};
-use pagewise_observe::{HostRoot, Scope, coverage};
+use pagewise_observe::{HostRoot, Scope};
+use pagewise_procmem::coverage;
 
 use super::Outcome;
 use super::pools::Pools;

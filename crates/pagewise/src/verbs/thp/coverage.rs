@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pagewise_model::{Interval, Name, ProcessCoverage};
 use pagewise_observe::Scope;
-use pagewise_observe::coverage;
+use pagewise_procmem::coverage;
 use pagewise_report::{HugeSeen, json, text};
 
 use super::{Outcome, block, targets, walks};

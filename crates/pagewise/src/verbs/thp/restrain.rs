@@ -10,7 +10,8 @@ use std::sync::Mutex;
 use pagewise_apply::act;
 use pagewise_confine::Confinement;
 use pagewise_model::{Bytes, CollapsedProcess, Restrain, Snapshot};
-use pagewise_observe::{HostRoot, Scope, coverage};
+use pagewise_observe::{HostRoot, Scope};
+use pagewise_procmem::coverage;
 use pagewise_report::{Restrained, json, text};
 use pagewise_sample::{Choice, Options, Origin, Target, open};
 

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use pagewise_model::PageWalks;
-use pagewise_observe::HostRoot;
-use pagewise_observe::walks::{WalkCounters, WalkTarget};
+use pagewise_observe::{HostRoot, Processors};
+use pagewise_procmem::walks::{WalkCounters, WalkTarget};
 
 use crate::cli::Global;
 use crate::interrupt;
@@ -18,8 +18,9 @@ pub(super) fn count(
     pids: Option<&[u32]>,
     time: Duration,
 ) -> anyhow::Result<PageWalks> {
-    let counting =
-        WalkCounters::begin(host, pids.map_or(WalkTarget::Machine, WalkTarget::Processes));
+    let processors = Processors::read(host);
+    let counted = pids.map_or(WalkTarget::Machine(&processors.numbers), WalkTarget::Processes);
+    let counting = WalkCounters::begin(counted, processors.intel_model);
     if counting.counts() {
         let _shown = Spinner::start(global, time);
         interrupt::wait(time)?;

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use pagewise_model::WatchSample;
-use pagewise_observe::coverage;
+use pagewise_procmem::coverage;
 use pagewise_report::{Collapsed, WatchReport, html, json};
 
 use super::counter;

@@ -9,7 +9,7 @@ use plotters::prelude::*;
 use super::super::plane::{
     Axes, Axis, HEIGHT, Point, Scale, draw, faint, moment, path, room, round,
 };
-use super::{colour, names};
+use super::arms::{colour, names};
 use crate::phrases::total;
 
 /// Seconds of each iteration, on an axis of powers: each arm's middle run, the others faintly behind

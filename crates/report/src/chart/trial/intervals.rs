@@ -4,9 +4,9 @@
 use pagewise_model::{Ends, Trial, TrialMetric};
 use plotters::prelude::*;
 
+use super::super::colours::{GRID, REST, Role};
 use super::super::plane::{Axes, Axis, Point, Scale, draw, label, line, room, round};
-use super::super::{GRID, REST, Role};
-use super::{colour, percent};
+use super::arms::{colour, percent};
 use crate::lineup::{self, ArmPair};
 use crate::phrases;
 

@@ -4,9 +4,9 @@
 use pagewise_model::{MetricKind, Trial, TrialMetric, TrialRun};
 use plotters::prelude::*;
 
+use super::super::colours::{GRID, REST};
 use super::super::plane::{Axes, Axis, HEIGHT, LOW, Point, Scale, dashed, draw, line, room};
-use super::super::{GRID, REST};
-use super::{colour, percent};
+use super::arms::{colour, percent};
 use crate::lineup::{self, ArmPair};
 
 /// A picture for each arm that was compared.

@@ -5,7 +5,7 @@ use pagewise_model::{Trial, TrialRun};
 use plotters::prelude::*;
 
 use super::super::plane::{Axes, Axis, HEIGHT, Point, Scale, draw, moment, room};
-use super::{colour, names, with_unit};
+use super::arms::{colour, names, with_unit};
 
 /// What decides, over runs; those of the warm-up and those that failed are hollow.
 ///

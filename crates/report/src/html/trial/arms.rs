@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use pagewise_model::Trial;
 
-use super::{escaped, metrics, pictures, stopped};
+use super::super::page::escaped;
+use super::{metrics, pictures, stopped};
 use crate::lineup::{self, ArmPair, Medians, Row};
 use crate::{TrialReport, phrases};
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use pagewise_model::{Trial, TrialMetric};
 
-use super::escaped;
+use super::super::page::escaped;
 use crate::phrases;
 
 pub(super) fn table(trial: &Trial, arm: &str, metrics: &[TrialMetric]) -> String {

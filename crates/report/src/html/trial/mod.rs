@@ -9,7 +9,7 @@ mod runs;
 
 use pagewise_model::{Bytes, Trial};
 
-use super::{escaped, page};
+use super::page::{escaped, page};
 use crate::text::header::machine;
 use crate::{TrialReport, lineup, phrases};
 

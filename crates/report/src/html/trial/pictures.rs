@@ -3,7 +3,7 @@
 
 use pagewise_model::Trial;
 
-use super::escaped;
+use super::super::page::escaped;
 use crate::{TrialReport, chart, phrases};
 
 const STEPS: &str = "A slope or a step is the machine's: pairs do not feel it.";

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use pagewise_model::{TrialMetric, TrialRun};
 
-use super::escaped;
+use super::super::page::escaped;
 use crate::{TrialReport, lineup, phrases};
 
 pub(super) fn table(tried: &TrialReport<'_>) -> String {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use pagewise_apply::act::{self, CollapseTargets, CollapseWish};
 use pagewise_model::{Bytes, Name, Percent};
 use pagewise_observe::HostRoot;
-use pagewise_observe::coverage::{self, Share};
+use pagewise_procmem::coverage::{self, Share};
 
 use super::Switch;
 use super::program::{Allocator, Program};

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A name → its number, in the order in which names were met.
+
+use std::collections::HashMap;
+
+/// Numbers in the order of meeting.
+#[derive(Debug, Default)]
+pub(super) struct Aliases(HashMap<Vec<u8>, usize>);
+
+impl Aliases {
+    pub(super) fn number(&mut self, name: &[u8]) -> usize {
+        let next = self.0.len() + 1;
+        *self.0.entry(name.to_vec()).or_insert(next)
+    }
+}

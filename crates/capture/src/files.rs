@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How each kind of file is redacted: bytes → bytes, `None` where nothing of it may stay.
+
+use std::io::{Read, Write};
+
+use super::names::Names;
+use super::words::{MAKERS, MODULES, OPTIONS, PARAMETERS, is_number};
+use pagewise_files::text::{rewritten, words};
+
+/// Line by line; never `None`, as a line that is dropped stays as an empty one.
+pub(super) fn lines(bytes: &[u8], keep: impl FnMut(&[u8]) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
+    Some(rewritten(bytes, keep))
+}
+
+/// Text that only the kernel writes: kept if it is text at all.
+pub(super) fn verbatim(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    let text = bytes.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
+    text.then(|| bytes.to_vec())
+}
+
+/// Numbers, `max` and the words for switches; a file with anything else is dropped.
+pub(super) fn numbers(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    words(bytes).all(|word| is_number(word) || is_switch(word)).then(|| bytes.to_vec())
+}
+
+fn is_switch(word: &[u8]) -> bool {
+    word.strip_suffix(b"kB").is_some_and(is_number)
+        || matches!(word, b"max" | b"Y" | b"N" | b"on" | b"off" | b"true" | b"false")
+        || word
+            .strip_prefix(b"0x")
+            .is_some_and(|hex| hex.len() <= 16 && hex.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// Reports of the OOM killer with aliases for names; nothing else of the kernel log.
+pub(super) fn kernel_log(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    Some(pagewise_observe::formats::kernel_log::renamed(bytes, names))
+}
+
+/// Only whether the file is there.
+pub(super) fn presence(_: &mut Names, _: &[u8]) -> Option<Vec<u8>> {
+    Some(Vec::new())
+}
+
+/// Lines of sysctl that set a knob of the table to numbers.
+pub(super) fn sysctl(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    lines(bytes, |line| {
+        let (_, value) = pagewise_observe::formats::configuration::parsed(line)?;
+        words(&value).all(is_number).then(|| line.to_vec())
+    })
+}
+
+/// zram-generator's devices and their algorithms.
+pub(super) fn generator(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_=(), ".contains(byte);
+    lines(bytes, |line| {
+        let algorithms = pagewise_observe::formats::configuration::algorithms(line);
+        let is_plain =
+            algorithms.is_some_and(|value| value.len() <= 200 && value.iter().all(plain));
+        (is_plain || pagewise_observe::formats::configuration::section(line).is_some())
+            .then(|| line.to_vec())
+    })
+}
+
+/// Names of tuned's profiles.
+pub(super) fn tuned_profiles(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    Some([named_profiles(names, bytes).as_bytes(), b"\n"].concat())
+}
+
+fn named_profiles(names: &mut Names, bytes: &[u8]) -> String {
+    let parts = bytes.split(|byte| byte.is_ascii_whitespace() || *byte == b',');
+    let known = parts
+        .filter_map(pagewise_observe::formats::tuned::plain)
+        .map(|name| names.tuned_profile(name));
+    known.collect::<Vec<String>>().join(" ")
+}
+
+/// Whether tuned applies files of sysctl again.
+pub(super) fn tuned_main(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_= ".contains(byte);
+    lines(bytes, |line| {
+        let is_it = line.trim_ascii().starts_with(b"reapply_sysctl") && line.len() <= 40;
+        (is_it && line.iter().all(plain)).then(|| line.to_vec())
+    })
+}
+
+/// Settings of memory in a profile of tuned, the profiles that it includes, and its sections.
+pub(super) fn tuned(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    lines(bytes, |line| {
+        if let Some(section) = pagewise_observe::formats::tuned::section(line) {
+            let known: &[u8] = match section {
+                b"main" | b"sysctl" => section,
+                _ => b"other",
+            };
+            return Some([b"[", known, b"]"].concat());
+        }
+        if let Some(included) = pagewise_observe::formats::tuned::include(line) {
+            return Some(format!("include={}", named_profiles(names, included)).into_bytes());
+        }
+        let (_, value) = pagewise_observe::formats::configuration::parsed(line)?;
+        words(&value).all(is_number).then(|| line.to_vec())
+    })
+}
+
+/// The version digits of the kernel's release.
+pub(super) fn release(names: &mut Names, _: &[u8]) -> Option<Vec<u8>> {
+    Some(format!("{}\n", names.release()).into_bytes())
+}
+
+/// The host's name, hashed.
+pub(super) fn host_name(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    Some(format!("{}\n", names.host(bytes)).into_bytes())
+}
+
+/// The boot id, hashed.
+pub(super) fn boot_id(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    Some(format!("{}\n", names.boot(bytes)).into_bytes())
+}
+
+/// Parameters that have to do with memory, with values that are plain words.
+pub(super) fn command_line(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    let known = |word: &&[u8]| {
+        let end = word.iter().position(|&byte| byte == b'=').unwrap_or(word.len());
+        let (name, value) = word.split_at(end);
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"=,.:;+-_".contains(byte);
+        let listed = PARAMETERS.iter().any(|listed| is_parameter(name, listed));
+        listed && value.len() <= 64 && value.iter().all(plain)
+    };
+    let kept: Vec<&[u8]> = words(bytes).filter(known).collect();
+    Some([kept.join(&b' '), b"\n".to_vec()].concat())
+}
+
+fn is_parameter(name: &[u8], listed: &str) -> bool {
+    let plain = |rest: &[u8]| rest.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'_');
+    if listed.ends_with('.') {
+        name.strip_prefix(listed.as_bytes()).is_some_and(plain)
+    } else {
+        name == listed.as_bytes()
+    }
+}
+
+/// How many processors, and whether they are virtual.
+pub(super) fn cpuinfo(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    lines(bytes, |line| {
+        let mut words = words(line);
+        match words.next()? {
+            b"processor" => Some(line.to_vec()).filter(|_| words.skip(1).all(is_number)),
+            b"flags" if words.any(|flag| flag == b"hypervisor") => {
+                Some(b"flags\t\t: hypervisor".to_vec())
+            }
+            b"flags" => Some(b"flags\t\t:".to_vec()),
+            _ => None,
+        }
+    })
+}
+
+/// The maker's words that say which virtual machine this is, and whether it is rented metal.
+pub(super) fn maker(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    let text = String::from_utf8_lossy(bytes);
+    let known = MAKERS.iter().find(|maker| text.starts_with(**maker)).copied().unwrap_or("other");
+    let metal = if text.contains(".metal") { ".metal" } else { "" };
+    Some(format!("{known}{metal}\n").into_bytes())
+}
+
+/// Those of `known` that stand in the text, one a line.
+fn only(known: &[&str], bytes: &[u8]) -> Option<Vec<u8>> {
+    let text = String::from_utf8_lossy(bytes);
+    let found: Vec<&str> = known.iter().filter(|word| text.contains(**word)).copied().collect();
+    Some(found.join("\n").into_bytes())
+}
+
+/// What a device tree says about virtual machines.
+pub(super) fn device_tree(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    only(&["linux,kvm", "xen", "vmware", "linux,dummy-virt", "qemu,pseries"], bytes)
+}
+
+/// Whether this is the first domain of Xen.
+pub(super) fn xen(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    only(&["control_d"], bytes)
+}
+
+/// The one thing in the environment of process 1 that tells what machine this is: the kind of
+/// container, if it is a known one. Everything else there is dropped.
+pub(super) fn container(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    let listed = bytes.split(|&byte| byte == 0).find_map(|one| one.strip_prefix(b"container="))?;
+    kind(names, listed).map(|kind| [b"container=".as_slice(), &kind].concat())
+}
+
+/// A name of device mapper, as the place of the device is called.
+pub(super) fn dm_name(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    let place = names.places.file(&[b"/dev/mapper/", bytes.trim_ascii()].concat());
+    Some(format!("{}\n", place.rsplit('/').next()?).into_bytes())
+}
+
+/// Short words in lower case, as `kvm` or `docker`: what kind of container or hypervisor.
+pub(super) fn kind(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    const KINDS: &[&[u8]] = &[
+        b"docker",
+        b"podman",
+        b"lxc",
+        b"lxc-libvirt",
+        b"systemd-nspawn",
+        b"rkt",
+        b"wsl",
+        b"oci",
+        b"openvz",
+        b"proot",
+        b"pouch",
+        b"xen",
+        b"kvm",
+    ];
+    KINDS.contains(&bytes.trim_ascii()).then(|| bytes.to_vec())
+}
+
+pub(super) fn swaps(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    lines(bytes, |line| names.places.swap_line(line))
+}
+
+pub(super) fn mountinfo(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    lines(bytes, |line| {
+        let mut places = std::mem::take(&mut names.places);
+        let shown = places.mount_line(line, |root| names.group_path(root));
+        names.places = places;
+        shown
+    })
+}
+
+/// A path of a device or file alone in a file (`backing_dev`).
+pub(super) fn place(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    match bytes.trim_ascii() {
+        b"none" | b"" => Some(bytes.to_vec()),
+        path => Some(format!("{}\n", names.places.file(path)).into_bytes()),
+    }
+}
+
+/// The line that tells the kind of what is on a device.
+pub(super) fn udev(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    lines(bytes, |line| {
+        let kind = line.strip_prefix(b"E:ID_FS_TYPE=")?;
+        let plain = kind.len() <= 16 && kind.iter().all(u8::is_ascii_alphanumeric);
+        plain.then(|| line.to_vec())
+    })
+}
+
+/// Numbers and kind of a block device, and its kernel name.
+pub(super) fn disk_event(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    lines(bytes, |line| {
+        let (field, value) = line.split_at(line.iter().position(|&byte| byte == b'=')? + 1);
+        let value_text = std::str::from_utf8(value).ok()?;
+        let kept = match field {
+            b"MAJOR=" | b"MINOR=" | b"DISKSEQ=" | b"PARTN=" => is_number(value),
+            b"DEVNAME=" => super::words::is_disk(value_text),
+            b"DEVTYPE=" => matches!(value, b"disk" | b"partition"),
+            _ => false,
+        };
+        kept.then(|| line.to_vec())
+    })
+}
+
+/// A swap signature where there is one, and zeros: never what else is on the device.
+pub(super) fn signature(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    const SIGNATURES: [&[u8]; 2] = [b"SWAPSPACE2", b"SWAP-SPACE"];
+    let mut zeros = vec![0; bytes.len().min(1 << 16)];
+    for signature in SIGNATURES {
+        let at = bytes.windows(signature.len()).position(|window| window == signature);
+        let place = at.and_then(|at| zeros.get_mut(at..at + signature.len()));
+        if let Some(place) = place {
+            place.copy_from_slice(signature);
+        }
+    }
+    Some(zeros)
+}
+
+/// Lines of `modules.dep` and `modules.builtin` whose module has to do with memory.
+pub(super) fn module_list(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    lines(bytes, |line| {
+        let kept: Vec<&[u8]> = words(line).filter(|path| is_module_path(path)).collect();
+        let first = words(line).next()?;
+        is_module_path(first).then(|| kept.join(&b' '))
+    })
+}
+
+/// Inside the kernel's own folder: `extra/` and the like are named by people.
+fn is_module_path(path: &[u8]) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/_-.:".contains(byte);
+    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let known = MODULES.iter().any(|module| name.starts_with(module.as_bytes()));
+    path.starts_with(b"kernel/") && path.iter().all(plain) && known
+}
+
+/// Build options that have to do with memory.
+pub(super) fn config(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    lines(bytes, |line| {
+        let line = line.trim_ascii();
+        let option = line.strip_prefix(b"# ").unwrap_or(line).strip_prefix(b"CONFIG_")?;
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_=\"-# ".contains(byte);
+        let known = OPTIONS.iter().any(|known| option.starts_with(known.as_bytes()));
+        (known && line.len() <= 100 && line.iter().all(plain)).then(|| line.to_vec())
+    })
+}
+
+/// The same, compressed as the kernel has it, or an excerpt of it in plain text.
+pub(super) fn config_gz(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    const GZIP: &[u8] = b"\x1f\x8b";
+    if !bytes.starts_with(GZIP) {
+        return config(names, bytes);
+    }
+    let mut text = Vec::new();
+    let limit = pagewise_files::MAX_FILE as u64;
+    flate2::read::GzDecoder::new(bytes).take(limit).read_to_end(&mut text).ok()?;
+    let kept = config(names, &text)?;
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    packed.write_all(&kept).ok()?;
+    packed.finish().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_observe::Tape;
+
+    fn kept(by: fn(&mut Names, &[u8]) -> Option<Vec<u8>>, text: &str) -> Option<String> {
+        let mut names = Names::from_tape(&Tape { page_size: None, ends: Vec::new() });
+        by(&mut names, text.as_bytes()).map(|bytes| String::from_utf8(bytes).unwrap())
+    }
+
+    #[test]
+    fn of_the_command_line_only_memory_settings_stay() {
+        let line = "root=UUID=1234 zswap.enabled=1 psi=1 password=x hugepages=4 psi=/home/bob\n";
+        assert_eq!(kept(command_line, line).unwrap(), "zswap.enabled=1 psi=1 hugepages=4\n");
+    }
+
+    #[test]
+    fn dropped_lines_keep_the_numbers_of_the_others() {
+        let text = "# Linux for Bob\nCONFIG_LOCALVERSION=\"-bob\"\nCONFIG_ZRAM=m\n# CONFIG_KSM is not set\n";
+        assert_eq!(kept(config, text).unwrap(), "\n\nCONFIG_ZRAM=m\n# CONFIG_KSM is not set\n");
+    }
+
+    #[test]
+    fn a_packed_configuration_is_packed_again() {
+        let pack = |text: &[u8]| {
+            let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            gz.write_all(text).unwrap();
+            gz.finish().unwrap()
+        };
+        let mut names = Names::from_tape(&Tape { page_size: None, ends: Vec::new() });
+        let kept = config_gz(&mut names, &pack(b"CONFIG_BOB=y\nCONFIG_ZSWAP=y\n")).unwrap();
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(kept.as_slice()).read_to_string(&mut text).unwrap();
+        assert_eq!(text, "\nCONFIG_ZSWAP=y\n");
+        assert_eq!(config_gz(&mut names, b"\x1f\x8bbroken"), None);
+        assert_eq!(config_gz(&mut names, b"CONFIG_BOB=y").unwrap(), b"");
+    }
+
+    #[test]
+    fn of_a_profile_of_tuned_stays_what_it_sets_of_memory() {
+        let text = "# bob's\n[main]\nsummary=payroll\ninclude=payroll, virtual-guest\n[sysctl]\n\
+                    vm.swappiness=10\nkernel.hostname=bob\n[bob]\nx=bob\n";
+        let expected = "\n[main]\n\ninclude=profile-1 virtual-guest\n[sysctl]\nvm.swappiness=10\n\n[other]\n\n";
+        assert_eq!(kept(tuned, text).unwrap(), expected);
+        assert_eq!(kept(tuned_profiles, "payroll oracle\n").unwrap(), "profile-1 oracle\n");
+        assert_eq!(
+            kept(tuned_main, "a=bob\nreapply_sysctl = 0\n").unwrap(),
+            "\nreapply_sysctl = 0\n"
+        );
+    }
+
+    #[test]
+    fn of_a_device_only_the_signature_stays() {
+        let mut names = Names::from_tape(&Tape { page_size: None, ends: Vec::new() });
+        let mut page = vec![b's'; 4096];
+        page[4086..].copy_from_slice(b"SWAPSPACE2");
+        let kept = signature(&mut names, &page).unwrap();
+        assert_eq!(&kept[4086..], b"SWAPSPACE2");
+        assert!(kept[..4086].iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn module_lists_keep_what_concerns_memory() {
+        let dep = "kernel/drivers/block/zram/zram.ko.zst: kernel/mm/zsmalloc.ko.zst kernel/x/bob.ko\n\
+                   kernel/fs/bob.ko:\nupdates/zram-bob.ko:\n";
+        let expected = "kernel/drivers/block/zram/zram.ko.zst: kernel/mm/zsmalloc.ko.zst\n\n\n";
+        assert_eq!(kept(module_list, dep).unwrap(), expected);
+    }
+
+    #[test]
+    fn of_the_environment_only_a_known_kind_of_container_stays() {
+        let environment = "HOME=/bob\0container=docker\0TOKEN=bob";
+        assert_eq!(kept(container, environment).unwrap(), "container=docker");
+        assert_eq!(kept(container, "HOME=/bob\0"), None);
+        assert_eq!(kept(container, "container=bob"), None);
+    }
+
+    #[test]
+    fn numbers_hide_no_words() {
+        assert_eq!(kept(numbers, "256 -1 max\n").as_deref(), Some("256 -1 max\n"));
+        assert_eq!(kept(numbers, "60 bob\n"), None);
+        assert_eq!(kept(verbatim, "caf\u{e9}\n"), None);
+    }
+
+    #[test]
+    fn files_of_settings_keep_what_is_about_memory() {
+        let text = "# bob's\nvm.swappiness = 10\nkernel.hostname=bob\nvm.dirty_ratio=bob\n";
+        assert_eq!(kept(sysctl, text).unwrap(), "\nvm.swappiness = 10\n\n\n");
+        let text = "[zram0]\nfs-type = bob\ncompression-algorithm = zstd(dict=/bob)\n[bob]\n\
+                    compression-algorithm = zstd(level=3) lz4\n";
+        let expected = "[zram0]\n\n\n\ncompression-algorithm = zstd(level=3) lz4\n";
+        assert_eq!(kept(generator, text).unwrap(), expected);
+    }
+
+    #[test]
+    fn processors_are_counted_and_nothing_else() {
+        let text = "processor\t: 0\nmodel name\t: Bob's CPU\nflags\t\t: fpu hypervisor bob\n";
+        assert_eq!(kept(cpuinfo, text).unwrap(), "processor\t: 0\n\nflags\t\t: hypervisor\n");
+        assert_eq!(kept(cpuinfo, "flags : fpu bob\n").unwrap(), "flags\t\t:\n");
+        assert_eq!(kept(maker, "QEMU of Bob\n").unwrap(), "QEMU\n");
+        assert_eq!(kept(maker, "Bob's QEMU\n").unwrap(), "other\n");
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! [`Tape`] → [`Capture`]: what of a host may leave the machine.
+//!
+//! An allowlist: a file is kept only where the table (`table.rs`) has a row for its path, in the way
+//! that the row says; everything else is dropped and counted. Paths are rewritten by the same rules
+//! as contents, because cgroups, devices and kernel releases have names. A dropped line stays as an
+//! empty one, so that every Reading keeps its line number.
+//!
+//! Names become numbered aliases, the same in all files of one capture. The host's name and the
+//! boot id are hashed with SipHash under a random key of 128 bits that is made for this capture and
+//! never stored: nobody can try names against the hash, and two captures of one host do not match.
+
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
+mod aliases;
+mod files;
+mod names;
+mod pack;
+pub mod parsers;
+mod places;
+mod processes;
+mod table;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::collections::BTreeMap;
+
+use pagewise_files::recording::{End, FORMAT, Manifest, refusal_text};
+use pagewise_files::{Entry, Refusal};
+use pagewise_observe::{Tape, TapeEnd};
+
+use names::Names;
+
+/// What may be written to a file and sent.
+#[derive(Debug, Default)]
+pub struct Capture {
+    /// `host.toml`.
+    pub manifest: Manifest,
+    /// The files of both ends by their path in the recording.
+    pub files: BTreeMap<String, Vec<u8>>,
+    /// How many files were left out, by the shape of their path. The shapes hold names of this
+    /// host: they are for its owner's eyes and are not part of the recording.
+    pub left_out: BTreeMap<String, u64>,
+}
+
+impl Capture {
+    /// The tape without anything that names the host, its people or what they do.
+    pub fn of(tape: &Tape) -> Self {
+        let mut names = Names::from_tape(tape);
+        let mut capture = Self {
+            manifest: Manifest {
+                format: FORMAT.to_owned(),
+                name: names.host(tape.file("proc/sys/kernel/hostname").unwrap_or_default()),
+                kernel: names.release().to_owned(),
+                page_size: tape.page_size,
+                ends: BTreeMap::new(),
+            },
+            ..Self::default()
+        };
+        for end in &tape.ends {
+            capture.add(end, &mut names);
+        }
+        capture
+    }
+
+    fn add(&mut self, end: &TapeEnd, names: &mut Names) {
+        let mut refused = BTreeMap::new();
+        for (path, entry) in &end.files {
+            match table::redact(path, entry, names) {
+                Some((path, Entry::File(bytes))) => {
+                    self.files.insert(format!("{}/{path}", end.name), bytes);
+                }
+                Some((path, Entry::Refused(refusal))) => {
+                    refused.insert(path, refusal_text(&plain(&refusal)));
+                }
+                None => *self.left_out.entry(words::shape(path)).or_default() += 1,
+            }
+        }
+        let end_of = End {
+            unix_seconds: end.unix_seconds,
+            monotonic_seconds: end.monotonic_seconds,
+            awake_seconds: end.awake_seconds,
+            refused,
+        };
+        self.manifest.ends.insert(end.name.to_owned(), end_of);
+    }
+}
+
+/// A refusal in words that only we or the C library say.
+fn plain(refusal: &Refusal) -> Refusal {
+    let known = |text: &str| {
+        text.len() <= 120 && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
+    };
+    match refusal {
+        Refusal::Absent(why) if known(why) => Refusal::Absent(why.clone()),
+        Refusal::Absent(_) => Refusal::Absent("no such file".into()),
+        Refusal::Denied(help) if known(help) => Refusal::Denied(help.clone()),
+        Refusal::Denied(_) => Refusal::Denied("run as root".into()),
+    }
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Names → aliases, the same for the same name all over one capture.
+
+use std::hash::{BuildHasher, RandomState};
+
+use super::aliases::Aliases;
+use super::places::Places;
+use super::words::{
+    DEVICE_UNITS, ENGINES, GROUPS, PROGRAMS, SETTINGS_FILES, TUNED_PROFILES, digits_after,
+};
+use pagewise_observe::Tape;
+use pagewise_observe::formats::kernel_log::Rename;
+
+/// What was met so far, and what it is called.
+#[derive(Debug)]
+pub(super) struct Names {
+    hasher: RandomState,
+    programs: Aliases,
+    groups: Aliases,
+    users: Aliases,
+    settings_files: Aliases,
+    tuned_profiles: Aliases,
+    release: Vec<u8>,
+    release_digits: String,
+    pub(super) places: Places,
+}
+
+impl Names {
+    pub(super) fn from_tape(tape: &Tape) -> Self {
+        let release = tape.file("proc/sys/kernel/osrelease").unwrap_or_default().trim_ascii();
+        Self {
+            hasher: RandomState::new(),
+            programs: Aliases::default(),
+            groups: Aliases::default(),
+            users: Aliases::default(),
+            settings_files: Aliases::default(),
+            tuned_profiles: Aliases::default(),
+            release: release.to_vec(),
+            release_digits: version_digits(release),
+            places: Places::from_tape(tape),
+        }
+    }
+
+    /// The host's name, hashed.
+    pub(super) fn host(&self, name: &[u8]) -> String {
+        format!("host-{:08x}", self.hash("host", name) >> 32)
+    }
+
+    /// The boot id, hashed: it still tells one boot from another.
+    pub(super) fn boot(&self, id: &[u8]) -> String {
+        format!("{:016x}", self.hash("boot", id))
+    }
+
+    fn hash(&self, kind: &str, name: &[u8]) -> u64 {
+        self.hasher.hash_one((kind, name.trim_ascii()))
+    }
+
+    /// The kernel's version without what a vendor or owner appended.
+    pub(super) fn release(&self) -> &str {
+        &self.release_digits
+    }
+
+    /// A release inside a path or file name.
+    pub(super) fn release_in(&self, text: &[u8]) -> Option<&str> {
+        (!self.release.is_empty() && text == self.release).then_some(self.release_digits.as_str())
+    }
+
+    /// A program's name: its own where everybody runs it.
+    pub(super) fn program(&mut self, name: &[u8]) -> String {
+        let known = std::str::from_utf8(name).ok().filter(|name| is_known_program(name));
+        match known {
+            Some(name) => name.to_owned(),
+            None if name.starts_with(b"kworker/") => "kworker".to_owned(),
+            None => format!("proc-{}", self.programs.number(name)),
+        }
+    }
+
+    /// One folder of a cgroup's path.
+    pub(super) fn group(&mut self, name: &[u8]) -> String {
+        if let Some(known) = std::str::from_utf8(name).ok().filter(|name| is_known_group(name)) {
+            return known.to_owned();
+        }
+        let kinds = ["service", "slice", "scope", "mount", "socket", "swap"];
+        let kind = kinds.iter().find(|kind| name.ends_with(format!(".{kind}").as_bytes()));
+        let kind = kind.map_or_else(String::new, |kind| format!(".{kind}"));
+        let engine = engine(name).map_or_else(String::new, |engine| format!("{engine}-"));
+        format!("{engine}cg-{}{kind}", self.groups.number(name))
+    }
+
+    /// A file of settings: the two digits that put it in order stay, and names that packages give.
+    pub(super) fn settings_file(&mut self, name: &str) -> String {
+        if SETTINGS_FILES.contains(&name) {
+            return name.to_owned();
+        }
+        let is_ordered = |prefix: &&str| prefix[..2].bytes().all(|byte| byte.is_ascii_digit());
+        let order = name.get(..3).filter(|prefix| prefix.ends_with('-')).filter(is_ordered);
+        format!("{}file-{}.conf", order.unwrap_or(""), self.settings_files.number(name.as_bytes()))
+    }
+
+    /// A profile of tuned: its own name where a package gives it.
+    pub(super) fn tuned_profile(&mut self, name: &str) -> String {
+        if TUNED_PROFILES.contains(&name) {
+            return name.to_owned();
+        }
+        format!("profile-{}", self.tuned_profiles.number(name.as_bytes()))
+    }
+
+    /// A user id: root stays, everybody else is counted from 1001.
+    pub(super) fn user(&mut self, uid: &[u8]) -> usize {
+        if uid == b"0" { 0 } else { 1000 + self.users.number(uid) }
+    }
+}
+
+impl Rename for Names {
+    fn program(&mut self, name: &[u8]) -> Vec<u8> {
+        Self::program(self, name).into_bytes()
+    }
+
+    fn group(&mut self, path: &[u8]) -> Vec<u8> {
+        self.group_path(path).into_bytes()
+    }
+
+    fn user(&mut self, uid: u32) -> u32 {
+        u32::try_from(Self::user(self, uid.to_string().as_bytes())).unwrap_or(u32::MAX)
+    }
+}
+
+/// The container engine that made a group of this name.
+fn engine(name: &[u8]) -> Option<&'static str> {
+    let made = |engine: &&&str| {
+        let rest = name.strip_prefix(engine.as_bytes());
+        rest.is_some_and(|rest| rest.starts_with(b"-") || rest.starts_with(b"."))
+    };
+    ENGINES.iter().find(made).copied()
+}
+
+fn is_known_program(name: &str) -> bool {
+    PROGRAMS.contains(&name)
+        || ["kswapd", "kcompactd", "kdamond."].iter().any(|thread| digits_after(name, thread))
+}
+
+fn is_known_group(name: &str) -> bool {
+    let service = name.strip_suffix(".service");
+    GROUPS.contains(&name)
+        || DEVICE_UNITS.contains(&name)
+        || service.is_some_and(|name| PROGRAMS.contains(&name))
+}
+
+/// `6.18.44` of `6.18.44-fc-v657`; that a release is one of WSL stays, it tells a container.
+fn version_digits(release: &[u8]) -> String {
+    let digits = release.iter().take_while(|&&byte| byte.is_ascii_digit() || byte == b'.');
+    let version: String = digits.map(|&byte| char::from(byte)).collect();
+    let wsl = release.windows(3).any(|part| part == b"WSL");
+    format!("{}{}", version.trim_end_matches('.'), if wsl { "-WSL" } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Names {
+        Names::from_tape(&Tape { page_size: None, ends: Vec::new() })
+    }
+
+    #[test]
+    fn the_same_name_has_the_same_alias_and_known_ones_stay() {
+        let mut names = names();
+        assert_eq!(names.program(b"payroll"), "proc-1");
+        assert_eq!(names.program(b"bank"), "proc-2");
+        assert_eq!(names.program(b"payroll"), "proc-1");
+        assert_eq!(names.program(b"redis-server"), "redis-server");
+        assert_eq!(names.program(b"kswapd0"), "kswapd0");
+        assert_eq!(names.program(b"kswapd-of-bob"), "proc-3");
+        assert_eq!(names.program(b"kworker/bob"), "kworker");
+    }
+
+    #[test]
+    fn groups_keep_their_kind() {
+        let mut names = names();
+        assert_eq!(names.group(b"system.slice"), "system.slice");
+        assert_eq!(names.group(b"postgres.service"), "postgres.service");
+        assert_eq!(names.group(b"payroll.service"), "cg-1.service");
+        assert_eq!(names.group(b"bob"), "cg-2");
+        assert_eq!(names.group(b"docker-0123.scope"), "docker-cg-3.scope");
+        assert_eq!(names.group(b"dockerbob"), "cg-4");
+    }
+
+    #[test]
+    fn only_version_digits_stay_of_a_release() {
+        assert_eq!(version_digits(b"6.18.44-fc-v657"), "6.18.44");
+        assert_eq!(version_digits(b"6.1.0-rc3"), "6.1.0");
+        assert_eq!(version_digits(b"6.6.87.2-microsoft-standard-WSL2"), "6.6.87.2-WSL");
+        assert_eq!(version_digits(b"secret"), "");
+    }
+
+    #[test]
+    fn hashes_of_two_captures_do_not_match() {
+        let (one, other) = (names(), names());
+        assert_eq!(one.host(b"web-07\n"), one.host(b"web-07"));
+        assert_ne!(one.host(b"web-07"), other.host(b"web-07"));
+        assert_ne!(one.boot(b"id"), other.boot(b"id"));
+    }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Redaction with the files that it rewrites, for fuzzing.
+
+use std::time::Duration;
+
+use pagewise_files::parser::{Parser, files, keep};
+use pagewise_files::{Entry, HostRoot, ReadHost};
+use pagewise_observe::{Recording, Scope};
+
+use crate::Capture;
+
+/// The parser of this crate.
+pub static PARSERS: &[Parser] = &[files("redaction", REDACTED, redaction)];
+
+/// What redaction rewrites by hand, and not line by line.
+const REDACTED: &[&str] = &[
+    "proc/7/status",
+    "proc/7/cgroup",
+    "proc/7/smaps_rollup",
+    "proc/swaps",
+    "proc/self/mountinfo",
+    "proc/sys/kernel/osrelease",
+    "sys/fs/cgroup/cgroup.controllers",
+    "sys/fs/cgroup/a/memory.stat",
+    "dev/kmsg",
+];
+
+/// What a capture of such a host would be.
+fn redaction(host: &HostRoot) {
+    let files = REDACTED.iter().filter_map(|path| {
+        let bytes = host.bytes(path).ok()?;
+        Some(((*path).to_owned(), Entry::File(bytes)))
+    });
+    let recording = Recording { start: None, end: HostRoot::memory(files) };
+    let scope = Scope { settings: false, ..Scope::everything(Duration::ZERO) };
+    if let Ok((_, tape)) = recording.record::<()>(&scope, || Ok(())) {
+        keep(Capture::of(&tape));
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a process's own files say: names of programs, users and cgroups → aliases.
+
+use super::files::lines;
+use super::names::Names;
+use super::words::is_number;
+use pagewise_files::text::{three_parts, unescaped_name, words};
+
+/// Lines of `/proc/PID/status` that are numbers of memory and ids.
+const STATUS: &[&[u8]] = &[
+    b"State",
+    b"Tgid",
+    b"Pid",
+    b"PPid",
+    b"Kthread",
+    b"Threads",
+    b"VmPeak",
+    b"VmSize",
+    b"VmLck",
+    b"VmPin",
+    b"VmHWM",
+    b"VmRSS",
+    b"RssAnon",
+    b"RssFile",
+    b"RssShmem",
+    b"VmData",
+    b"VmStk",
+    b"VmExe",
+    b"VmLib",
+    b"VmPTE",
+    b"VmSwap",
+    b"HugetlbPages",
+    b"THP_enabled",
+];
+
+/// Lines of `/proc/PID/smaps_rollup`.
+#[rustfmt::skip]
+const ROLLUP: &[&[u8]] = &[
+    b"Rss:", b"Pss:", b"Pss_Dirty:", b"Pss_Anon:", b"Pss_File:", b"Pss_Shmem:", b"Shared_Clean:",
+    b"Shared_Dirty:", b"Private_Clean:", b"Private_Dirty:", b"Referenced:", b"Anonymous:", b"KSM:",
+    b"LazyFree:", b"AnonHugePages:", b"ShmemPmdMapped:", b"FilePmdMapped:", b"Shared_Hugetlb:",
+    b"Private_Hugetlb:", b"Swap:", b"SwapPss:", b"Locked:",
+];
+
+impl Names {
+    /// A cgroup's path, folder by folder.
+    pub(super) fn group_path(&mut self, path: &[u8]) -> String {
+        let (path, deleted) = match path.strip_suffix(b" (deleted)") {
+            Some(path) => (path, " (deleted)"),
+            None => (path, ""),
+        };
+        let parts: Vec<String> =
+            path.split(|&byte| byte == b'/').map(|part| self.group(part)).collect();
+        format!("{}{deleted}", parts.join("/"))
+    }
+}
+
+/// `/proc/PID/status`.
+pub(super) fn status(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    lines(bytes, |line| status_line(names, line))
+}
+
+fn status_line(names: &mut Names, line: &[u8]) -> Option<Vec<u8>> {
+    let at = line.iter().position(|&byte| byte == b':')?;
+    let (field, value) = (&line[..at], line[at + 1..].trim_ascii());
+    match field {
+        b"Name" => Some(format!("Name:\t{}", names.program(&unescaped_name(value))).into_bytes()),
+        b"Uid" => {
+            let users: Vec<String> = words(value).map(|uid| names.user(uid).to_string()).collect();
+            Some(format!("Uid:\t{}", users.join("\t")).into_bytes())
+        }
+        field if STATUS.contains(&field) => Some(line.to_vec()).filter(|_| is_state(value)),
+        _ => None,
+    }
+}
+
+/// `1234 kB`, `7`, `S (sleeping)`.
+fn is_state(value: &[u8]) -> bool {
+    value.len() <= 40
+        && words(value).all(|word| {
+            is_number(word)
+                || matches!(word, b"kB" | b"R" | b"S" | b"D" | b"T" | b"t" | b"Z" | b"X" | b"I")
+                || (word.starts_with(b"(") && word.ends_with(b")"))
+        })
+}
+
+/// `/proc/PID/comm`.
+pub(super) fn comm(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    let name = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    Some(format!("{}\n", names.program(name)).into_bytes())
+}
+
+/// `/proc/PID/stat`: the name, and the fields before the addresses.
+pub(super) fn stat(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    /// Fields after the name that hold no address: 3 to 24.
+    const KEPT: usize = 22;
+    let open = bytes.iter().position(|&byte| byte == b'(')?;
+    let close = bytes.iter().rposition(|&byte| byte == b')')?;
+    let name = bytes.get(open + 1..close)?;
+    let pid = words(bytes.get(..open)?).next().filter(|pid| is_number(pid))?;
+    let fields = words(&bytes[close + 1..]).enumerate().map(|(index, field)| {
+        let kept = index == 0 && field.len() == 1 || is_number(field);
+        if kept && index < KEPT { String::from_utf8_lossy(field).into_owned() } else { "0".into() }
+    });
+    let fields: Vec<String> = fields.collect();
+    let pid = String::from_utf8_lossy(pid);
+    Some(format!("{pid} ({}) {}\n", names.program(name), fields.join(" ")).into_bytes())
+}
+
+/// `/proc/PID/cgroup`: `4:memory:/path`.
+pub(super) fn cgroup(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    lines(bytes, |line| {
+        let [id, controllers, path] = three_parts(line)?;
+        let known = controllers.split(|&byte| byte == b',').all(|one| {
+            one.is_empty()
+                || one == b"name=systemd"
+                || super::words::CONTROLLERS.iter().any(|known| known.as_bytes() == one)
+        });
+        let path = names.group_path(path);
+        (known && is_number(id)).then(|| [id, controllers, path.as_bytes()].join(&b':'))
+    })
+}
+
+/// `/proc/PID/smaps_rollup`: sizes; the first line holds addresses.
+pub(super) fn smaps_rollup(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    const HEAD: &[u8] = b"00000000-00000000 ---p 00000000 00:00 0 [rollup]";
+    lines(bytes, |line| {
+        if line.ends_with(b"[rollup]") {
+            return Some(HEAD.to_vec());
+        }
+        let mut words = words(line);
+        let name = words.next()?;
+        let size = is_number(words.next()?) && words.next() == Some(b"kB");
+        (size && ROLLUP.contains(&name)).then(|| line.to_vec())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_observe::Tape;
+
+    fn kept(by: fn(&mut Names, &[u8]) -> Option<Vec<u8>>, text: &str) -> String {
+        let mut names = Names::from_tape(&Tape { page_size: None, ends: Vec::new() });
+        String::from_utf8(by(&mut names, text.as_bytes()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_status_keeps_sizes_and_loses_names() {
+        let text = "Name:\tbob\\\\s\nUmask:\t0022\nUid:\t1000\t1000\t0\t0\nVmRSS:\t 12 kB\nState:\tS (sleeping)\n";
+        let expected =
+            "Name:\tproc-1\n\nUid:\t1001\t1001\t0\t0\nVmRSS:\t 12 kB\nState:\tS (sleeping)\n";
+        assert_eq!(kept(status, text), expected);
+    }
+
+    #[test]
+    fn a_stat_loses_name_and_addresses() {
+        let fields: Vec<String> = (4..=52).map(|field| field.to_string()).collect();
+        let text = format!("7 (a) (b) S {}\n", fields.join(" "));
+        let kept = kept(stat, &text);
+        assert!(kept.starts_with("7 (proc-1) S 4 5 6 "), "{kept}");
+        assert!(kept.contains(" 23 24 0 0 "), "{kept}");
+        assert_eq!(kept.split(' ').count(), 52);
+    }
+
+    #[test]
+    fn a_cgroup_path_loses_its_names() {
+        let text =
+            "9:name=systemd:/\n4:memory:/bob/app.service\n3:bob:/\n0::/system.slice (deleted)\n";
+        let expected =
+            "9:name=systemd:/\n4:memory:/cg-1/cg-2.service\n\n0::/system.slice (deleted)\n";
+        assert_eq!(kept(cgroup, text), expected);
+    }
+
+    #[test]
+    fn a_rollup_loses_its_addresses() {
+        let text = "5566-7ffd ---p 00000000 00:00 0    [rollup]\nRss:   12 kB\nSecret: bob\n";
+        let kept = kept(smaps_rollup, text);
+        assert_eq!(kept, "00000000-00000000 ---p 00000000 00:00 0 [rollup]\nRss:   12 kB\n\n");
+    }
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Which files may leave the machine, and how: one row per path, everything else is dropped.
+//! Rows are for files that a reader asks for, as nothing else gets onto a tape; the kernel's
+//! command line is the exception, and waits for its reader.
+//!
+//! A pattern is a path whose parts may be `{n}` (digits), `{disk}` (a block device's kernel name),
+//! `{device}` (its number, `254:0`), `{release}` (this kernel's own) or `{any}` (lower case
+//! letters, digits, `_`, `-` and `.`: only below folders where the kernel alone makes names); text
+//! may stand before and after the braces. Settings of the knob table are allowed as their domain
+//! says. Files of cgroups have a list of their own, because their folders are named by people.
+
+use pagewise_model::knob::{Domain, KNOBS};
+
+use super::files as by;
+use super::names::Names;
+use super::processes as of;
+use super::words::is_disk;
+use pagewise_files::Entry;
+use pagewise_observe::formats::configuration::{GENERATOR_FILES, SYSCTL_CONF, SYSCTL_FOLDERS};
+use pagewise_observe::formats::tuned;
+
+/// How a file is kept; `None` where nothing of it may stay.
+type Keep = fn(&mut Names, &[u8]) -> Option<Vec<u8>>;
+
+#[rustfmt::skip]
+const ROWS: &[(&str, Keep)] = &[
+    // memory as a whole
+    ("proc/meminfo", by::verbatim), ("proc/uptime", by::numbers), ("proc/vmstat", by::verbatim), ("proc/zoneinfo", by::verbatim),
+    ("proc/buddyinfo", by::verbatim), ("proc/pressure/{any}", by::verbatim),
+    // the machine
+    ("proc/sys/kernel/random/boot_id", by::boot_id), ("proc/sys/kernel/hostname", by::host_name),
+    ("proc/sys/kernel/osrelease", by::release), ("proc/sys/kernel/arch", by::verbatim),
+    ("proc/cpuinfo", by::cpuinfo), ("proc/cmdline", by::command_line),
+    ("sys/devices/system/cpu/online", by::numbers),
+    ("sys/devices/system/clocksource/clocksource{n}/available_clocksource", by::verbatim),
+    ("sys/class/dmi/id/sys_vendor", by::maker), ("sys/class/dmi/id/product_name", by::maker),
+    ("sys/class/dmi/id/board_vendor", by::maker), ("sys/class/dmi/id/bios_vendor", by::maker),
+    ("sys/hypervisor/type", by::kind), ("proc/xen/capabilities", by::xen),
+    ("proc/device-tree/compatible", by::device_tree),
+    ("proc/device-tree/hypervisor/compatible", by::device_tree),
+    ("proc/1/environ", by::container), ("run/systemd/container", by::kind),
+    (".dockerenv", by::presence), ("run/.containerenv", by::presence),
+    ("proc/vz", by::presence), ("proc/bc", by::presence),
+    // how the kernel was built
+    ("proc/config.gz", by::config_gz), ("boot/config-{release}", by::config),
+    ("lib/modules/{release}/config", by::config),
+    ("lib/modules/{release}/modules.dep", by::module_list),
+    ("lib/modules/{release}/modules.builtin", by::module_list),
+    ("run/booted-system/kernel-modules/lib/modules/{release}/modules.dep", by::module_list),
+    ("run/booted-system/kernel-modules/lib/modules/{release}/modules.builtin", by::module_list),
+    ("sys/module/zram/initstate", by::verbatim), ("dev/userfaultfd", by::presence),
+    // swap, devices, mounts
+    ("proc/swaps", by::swaps), ("proc/self/mountinfo", by::mountinfo),
+    ("statfs/{device}", by::numbers),
+    ("sys/block/{disk}/queue/rotational", by::numbers), ("sys/block/{disk}/dm/name", by::dm_name),
+    ("sys/block/{disk}/holders/{disk}", by::presence),
+    ("sys/class/block/{disk}/uevent", by::disk_event),
+    ("sys/dev/block/{device}/uevent", by::disk_event),
+    ("run/udev/data/b{device}", by::udev), ("dev/{disk}", by::signature),
+    ("sys/class/zram-control", by::presence),
+    ("sys/kernel/debug/zram/zram{n}/block_state", by::presence),
+    ("sys/block/zram{n}/backing_dev", by::place), ("sys/block/zram{n}/{any}", by::verbatim),
+    ("sys/block/zmerge{n}/{any}", by::verbatim),
+    ("sys/module/zswap/parameters/{any}", by::verbatim),
+    ("dev/kmsg", by::kernel_log), ("var/log/journal", by::presence), ("run/log/journal", by::presence),
+    // memory management
+    ("proc/sys/vm/{any}", by::numbers), ("proc/sys/kernel/numa_balancing", by::numbers),
+    ("sys/kernel/mm/transparent_hugepage/{any}", by::verbatim),
+    ("sys/kernel/mm/transparent_hugepage/khugepaged/{any}", by::verbatim),
+    ("sys/kernel/mm/transparent_hugepage/hugepages-{n}kB/{any}", by::verbatim),
+    ("sys/kernel/mm/transparent_hugepage/hugepages-{n}kB/stats/{any}", by::numbers),
+    ("sys/kernel/mm/hugepages", by::presence),
+    ("sys/kernel/mm/hugepages/hugepages-{n}kB/{any}", by::numbers),
+    ("sys/devices/system/node/node{n}/hugepages/hugepages-{n}kB/{any}", by::numbers),
+    ("sys/kernel/mm/ksm/{any}", by::verbatim), ("sys/kernel/mm/lru_gen/{any}", by::numbers),
+    ("sys/kernel/mm/swap/{any}", by::numbers), ("sys/kernel/mm/numa/{any}", by::numbers),
+    ("sys/kernel/mm/page_idle/bitmap", by::presence), ("sys/kernel/debug/lru_gen", by::presence),
+    ("sys/kernel/mm/damon/admin", by::presence),
+    ("sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds", by::numbers),
+    ("sys/kernel/mm/damon/admin/kdamonds/{n}/state", by::verbatim),
+    ("sys/kernel/mm/mempolicy/weighted_interleave", by::presence),
+    // what is set at boot; sysctl's and zram-generator's files are in `settings_row`
+    ("usr/lib/systemd/system-generators/zram-generator", by::presence),
+    ("etc/systemd/system/multi-user.target.wants/zramswap.service", by::presence),
+    ("etc/systemd/system/multi-user.target.wants/zram-config.service", by::presence),
+    ("etc/systemd/system/multi-user.target.wants/systemd-swap.service", by::presence),
+    ("etc/systemd/system/multi-user.target.wants/systemd-oomd.service", by::presence),
+    ("etc/systemd/system/multi-user.target.wants/earlyoom.service", by::presence),
+    ("etc/systemd/system/multi-user.target.wants/nohang.service", by::presence),
+    ("etc/systemd/system/multi-user.target.wants/nohang-desktop.service", by::presence),
+    ("etc/systemd/system/multi-user.target.wants/tuned.service", by::presence),
+    ("etc/systemd/system/multi-user.target.wants/tlp.service", by::presence),
+    ("etc/systemd/system/multi-user.target.wants/laptop-mode.service", by::presence),
+    ("etc/tuned/active_profile", by::tuned_profiles), ("etc/tuned/tuned-main.conf", by::tuned_main),
+    ("sys/power/resume", by::numbers),
+    // processes
+    ("proc/{n}/status", of::status), ("proc/{n}/comm", of::comm), ("proc/{n}/stat", of::stat),
+    ("proc/{n}/statm", by::numbers), ("proc/{n}/fd", by::verbatim),
+    ("proc/{n}/cgroup", of::cgroup), ("proc/{n}/smaps_rollup", of::smaps_rollup),
+    ("proc/{n}/schedstat", by::numbers), ("proc/{n}/task/{n}/children", by::numbers),
+];
+
+/// Files of a cgroup, in all versions: numbers behind the kernel's words. `memory.kmem.slabinfo`,
+/// `cgroup.procs` and the like are not among them.
+#[rustfmt::skip]
+const GROUP_FILES: &[(&str, Keep)] = &[
+    ("cgroup.controllers", by::verbatim), ("cgroup.pressure", by::numbers),
+    ("memory.current", by::numbers), ("memory.peak", by::numbers), ("memory.min", by::numbers),
+    ("memory.low", by::numbers), ("memory.high", by::numbers), ("memory.max", by::numbers),
+    ("memory.stat", by::verbatim), ("memory.events", by::verbatim),
+    ("memory.pressure", by::verbatim), ("memory.oom.group", by::numbers),
+    ("memory.reclaim", by::presence), ("memory.swap.current", by::numbers),
+    ("memory.swap.peak", by::numbers), ("memory.swap.high", by::numbers),
+    ("memory.swap.max", by::numbers),
+    ("memory.zswap.current", by::numbers), ("memory.zswap.max", by::numbers),
+    ("memory.zswap.writeback", by::numbers), ("memory.usage_in_bytes", by::numbers),
+    ("memory.max_usage_in_bytes", by::numbers), ("memory.limit_in_bytes", by::numbers),
+    ("memory.memsw.limit_in_bytes", by::numbers), ("memory.failcnt", by::numbers),
+    ("memory.swappiness", by::numbers), ("memory.oom_control", by::verbatim),
+];
+
+/// The path and bytes that may leave, or `None`.
+pub(super) fn redact(path: &str, entry: &Entry, names: &mut Names) -> Option<(String, Entry)> {
+    let (path, keep) = match names.places.hierarchy(path) {
+        Some((root, rest)) => group_row(&root, rest, names)?,
+        None => settings_row(path, names).or_else(|| row(path, names))?,
+    };
+    let entry = match entry {
+        Entry::File(bytes) if bytes.is_empty() => Entry::File(Vec::new()),
+        Entry::File(bytes) => Entry::File(keep(names, bytes)?),
+        Entry::Refused(refusal) => Entry::Refused(refusal.clone()),
+    };
+    Some((path, entry))
+}
+
+/// A file of a cgroup, or the folder of one, which is only known to be there.
+fn group_row(root: &str, rest: &str, names: &mut Names) -> Option<(String, Keep)> {
+    let (group, file) = rest.rsplit_once('/').unwrap_or(("", rest));
+    if let Some((file, keep)) = GROUP_FILES.iter().find(|(known, _)| *known == file) {
+        let group = names.group_path(group.as_bytes());
+        let parts = [root, &group, file];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        return Some((parts.join("/"), *keep));
+    }
+    // A file that is not listed looks like this too, and its name is the kernel's: drop both.
+    (rest.is_empty()).then(|| (root.to_owned(), by::presence as Keep))
+}
+
+fn row(path: &str, names: &Names) -> Option<(String, Keep)> {
+    let listed =
+        ROWS.iter().find_map(|(pattern, keep)| Some((matched(pattern, path, names)?, *keep)));
+    listed.or_else(|| knob_row(path, names))
+}
+
+/// A file of sysctl, zram-generator or tuned. People name them: only what decides their order stays, and
+/// names that packages give.
+fn settings_row(path: &str, names: &mut Names) -> Option<(String, Keep)> {
+    if path == SYSCTL_CONF {
+        return Some((path.to_owned(), by::sysctl));
+    }
+    if GENERATOR_FILES.contains(&path) {
+        return Some((path.to_owned(), by::generator));
+    }
+    let (folder, file) = path.rsplit_once('/')?;
+    if let Some((place, profile)) = folder.rsplit_once('/').filter(|_| file == tuned::FILE) {
+        let profile =
+            tuned::plain(profile.as_bytes()).filter(|_| tuned::FOLDERS.contains(&place))?;
+        return Some((format!("{place}/{}/{file}", names.tuned_profile(profile)), by::tuned));
+    }
+    let is_generators = folder.strip_suffix(".d").is_some_and(|it| GENERATOR_FILES.contains(&it));
+    let keep = if SYSCTL_FOLDERS.contains(&folder) {
+        by::sysctl as Keep
+    } else if is_generators {
+        by::generator
+    } else {
+        return None;
+    };
+    file.ends_with(".conf").then(|| (format!("{folder}/{}", names.settings_file(file)), keep))
+}
+
+/// A setting of the knob table. Text of free form may hold anything and stays here.
+fn knob_row(path: &str, names: &Names) -> Option<(String, Keep)> {
+    let knobs = KNOBS.iter().filter(|knob| !knob.path.contains("{cgroup}"));
+    let mut found = knobs.filter_map(|knob| {
+        let pattern = knob.path.replace("{N}", "{n}").replace("{node}", "{n}");
+        Some((matched(&pattern.replace("{size}", "{any}"), path, names)?, keep_of(knob.domain)))
+    });
+    found.next()
+}
+
+fn keep_of(domain: Domain) -> Keep {
+    match domain {
+        Domain::Word { .. } | Domain::Listed => by::verbatim,
+        Domain::Text | Domain::Trigger => by::presence,
+        _ => by::numbers,
+    }
+}
+
+/// The path as the recording calls it, where the pattern allows it.
+fn matched(pattern: &str, path: &str, names: &Names) -> Option<String> {
+    let mut parts = path.split('/');
+    let shown: Option<Vec<String>> =
+        pattern.split('/').map(|pattern| part(pattern, parts.next()?, names)).collect();
+    shown.filter(|_| parts.next().is_none()).map(|parts| parts.join("/"))
+}
+
+fn part(pattern: &str, text: &str, names: &Names) -> Option<String> {
+    let Some((before, rest)) = pattern.split_once('{') else {
+        return (pattern == text).then(|| text.to_owned());
+    };
+    let (kind, after) = rest.split_once('}')?;
+    let inner = text.strip_prefix(before)?.strip_suffix(after)?;
+    let shown = match kind {
+        "n" => is_id(inner).then_some(inner)?,
+        "disk" => is_disk(inner).then_some(inner)?,
+        "device" => inner.split_once(':').filter(|(a, b)| is_id(a) && is_id(b)).map(|_| inner)?,
+        "release" => names.release_in(inner.as_bytes())?,
+        _ => is_kernel_name(inner).then_some(inner)?,
+    };
+    Some(format!("{before}{shown}{after}"))
+}
+
+fn is_id(text: &str) -> bool {
+    (1..=10).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_kernel_name(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    !text.is_empty() && text.len() <= 64 && text != ".." && text.bytes().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_observe::Tape;
+
+    fn path_of(path: &str) -> Option<String> {
+        let mut names = Names::from_tape(&Tape { page_size: None, ends: Vec::new() });
+        redact(path, &Entry::File(Vec::new()), &mut names).map(|(path, _)| path)
+    }
+
+    #[test]
+    fn what_is_not_listed_is_dropped() {
+        for path in [
+            "proc/2/environ",
+            "proc/1/cmdline",
+            "proc/1/maps",
+            "proc/kcore",
+            "etc/passwd",
+            "sys/block/mybox/size",
+            "dev/mem",
+            "proc/1/root/etc/hostname",
+            "home/bob/meminfo",
+            "sys/fs/cgroup/bob/memory.kmem.slabinfo",
+            "sys/block/zram0/../../../etc/passwd",
+            "lib/modules/secret/modules.dep",
+        ] {
+            assert_eq!(path_of(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn listed_paths_keep_what_the_kernel_named() {
+        for path in [
+            "proc/meminfo",
+            "proc/4711/status",
+            "sys/block/zram12/mm_stat",
+            "sys/block/zmerge0/merge_mode",
+            "dev/zmerge0",
+            "dev/sda2",
+            "sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled",
+            "sys/dev/block/8:1/uevent",
+            "run/udev/data/b254:0",
+        ] {
+            assert_eq!(path_of(path).as_deref(), Some(path));
+        }
+    }
+
+    #[test]
+    fn files_of_settings_keep_their_order_and_no_name() {
+        let kept = |path| path_of(path).unwrap();
+        assert_eq!(kept("etc/sysctl.d/99-sysctl.conf"), "etc/sysctl.d/99-sysctl.conf");
+        assert_eq!(kept("etc/sysctl.d/50-bobs-payroll.conf"), "etc/sysctl.d/50-file-1.conf");
+        assert_eq!(kept("etc/sysctl.d/bob.conf"), "etc/sysctl.d/file-1.conf");
+        let drop_in = "etc/systemd/zram-generator.conf.d/10-bob.conf";
+        assert_eq!(kept(drop_in), "etc/systemd/zram-generator.conf.d/10-file-1.conf");
+        assert_eq!(path_of("etc/sysctl.d/README"), None);
+        assert_eq!(path_of("etc/other.d/10-bob.conf"), None);
+    }
+
+    #[test]
+    fn profiles_of_tuned_keep_names_that_the_package_gives() {
+        let kept = |path| path_of(path);
+        let stock = "usr/lib/tuned/virtual-guest/tuned.conf";
+        assert_eq!(kept(stock).as_deref(), Some(stock));
+        let own = kept("etc/tuned/profiles/bobs-payroll/tuned.conf");
+        assert_eq!(own.as_deref(), Some("etc/tuned/profiles/profile-1/tuned.conf"));
+        assert_eq!(kept("etc/tuned/bob/script.sh"), None);
+        assert_eq!(kept("home/bob/x/tuned.conf"), None);
+    }
+
+    #[test]
+    fn cgroups_in_paths_are_numbered() {
+        let path = "sys/fs/cgroup/system.slice/payroll.service/memory.current";
+        let expected = "sys/fs/cgroup/system.slice/cg-1.service/memory.current";
+        assert_eq!(path_of(path).as_deref(), Some(expected));
+        assert_eq!(
+            path_of("sys/fs/cgroup/memory.stat").as_deref(),
+            Some("sys/fs/cgroup/memory.stat")
+        );
+    }
+
+    #[test]
+    fn every_knob_that_is_not_a_cgroups_has_a_row() {
+        let names = Names::from_tape(&Tape { page_size: None, ends: Vec::new() });
+        for knob in KNOBS.iter().filter(|knob| !knob.path.contains("{cgroup}")) {
+            let path =
+                knob.path.replace("{N}", "0").replace("{node}", "0").replace("{size}", "64kB");
+            assert!(row(&path, &names).is_some(), "{path}");
+        }
+    }
+
+    #[test]
+    fn every_cgroup_knob_is_listed() {
+        for knob in KNOBS.iter().filter(|knob| knob.path.contains("{cgroup}")) {
+            let file = knob.path.rsplit('/').next().unwrap();
+            assert!(GROUP_FILES.iter().any(|(known, _)| *known == file), "{}", knob.path);
+        }
+    }
+}

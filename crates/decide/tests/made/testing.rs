@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A healthy machine to spoil: every rule is silent on [`calm`], and a test changes one thing.
+
+use pagewise_model::knob::{KNOBS, KnobReading};
+use pagewise_model::{
+    Algorithms, Bytes, Capability, Cgroup, Choice, Disk, Driver, FeatureState, Finding, FreeBlocks,
+    Hierarchy, HugePool, Interval, Limit, Merging, Name, Nanos, Pages, Percent, Process, Quantity,
+    Reading, Snapshot, Source, Stall, Tier, TierKind, Zone, Zram, ZramUse,
+};
+
+use crate::Rule;
+
+#[path = "testing/kills.rs"]
+pub(crate) mod kills;
+
+/// How far the two ends of every test interval lie apart.
+pub(crate) const SECONDS: f64 = 10.0;
+
+pub(crate) fn mib(mib: u64) -> Bytes {
+    Bytes::new(mib << 20)
+}
+
+pub(crate) fn gib(gib: u64) -> Bytes {
+    Bytes::new(gib << 30)
+}
+
+/// What a file that is one value says.
+pub(crate) fn file<T>(path: &str, value: T) -> Reading<T> {
+    Reading::found(value, Source::file(path))
+}
+
+/// What a line of a file says.
+pub(crate) fn line<T>(path: &str, number: u32, value: T) -> Reading<T> {
+    Reading::found(value, Source::line(path, number))
+}
+
+pub(crate) fn word(path: &str, word: &str) -> Reading<Name> {
+    file(path, Name::from(word))
+}
+
+pub(crate) fn choice(path: &str, active: &str) -> Reading<Choice> {
+    file(path, Choice { active: Name::from(active), available: vec![Name::from(active)] })
+}
+
+/// Sets a counter of `/proc/vmstat`.
+pub(crate) fn set(host: &mut Snapshot, name: &str, value: u64) {
+    let others = host.vmstat.iter().filter(|(known, _)| known.as_str() != name);
+    let others: Vec<_> = others.map(|(name, reading)| (name.clone(), reading.clone())).collect();
+    let this =
+        (Name::from(name), line("/proc/vmstat", 1 + u32::try_from(others.len()).unwrap(), value));
+    host.vmstat = others.into_iter().chain([this]).collect();
+}
+
+/// Takes a counter of `/proc/vmstat` away.
+pub(crate) fn unset(host: &mut Snapshot, name: &str) {
+    let others = host.vmstat.iter().filter(|(known, _)| known.as_str() != name);
+    host.vmstat = others.map(|(name, reading)| (name.clone(), reading.clone())).collect();
+}
+
+/// Lets a counter of `/proc/vmstat` grow over the interval.
+pub(crate) fn grow(interval: &mut Interval, name: &str, by: u64) {
+    let before = interval.end.vmstat.get(name).get().unwrap_or(0);
+    if let Some(start) = &mut interval.start {
+        set(start, name, before);
+    }
+    set(&mut interval.end, name, before + by);
+}
+
+pub(crate) fn swappiness(host: &mut Snapshot, value: &str) {
+    knob(host, "vm.swappiness", value);
+}
+
+/// Sets a knob that exists once, by its name in the knob table.
+pub(crate) fn knob(host: &mut Snapshot, name: &str, value: &str) {
+    let knob = KNOBS.iter().find(|knob| knob.name == name).unwrap();
+    let live = word(&format!("/{}", knob.path), value);
+    host.knobs.retain(|reading| reading.knob.name != name);
+    host.knobs.push(KnobReading { knob, instance: None, live, default: knob.default });
+}
+
+pub(crate) fn capability(host: &mut Snapshot, state: FeatureState) {
+    let evidence = word("/sys/module/zram", "looked for").evidence().into_iter().collect();
+    host.capabilities =
+        vec![Capability { feature: "zram", doc: "compressed RAM", state, evidence }];
+}
+
+pub(crate) fn stall(stall: &mut Stall, ten: f64, sixty: f64) {
+    stall.avg10 = line("/proc/pressure/memory", 1, Percent::new(ten));
+    stall.avg60 = line("/proc/pressure/memory", 1, Percent::new(sixty));
+}
+
+/// A swap tier of 4 GiB.
+pub(crate) fn tier(path: &str, kind: TierKind, used: Bytes, priority: i32) -> Tier {
+    let at = 2 + u32::try_from(path.len()).unwrap();
+    Tier {
+        path: Name::from(path),
+        kind,
+        size: line("/proc/swaps", at, gib(4)),
+        used: line("/proc/swaps", at, used),
+        priority: line("/proc/swaps", at, priority),
+        disk: Disk::default(),
+        zswap_in_front: Reading::not_read(),
+    }
+}
+
+/// A device of 4 GiB.
+pub(crate) fn zram(id: u32, used_as: ZramUse, stored: Bytes) -> Zram {
+    let path = format!("/sys/block/zram{id}");
+    let raw = used_as == ZramUse::NotInitialised;
+    let mm_stat = |value| line(&format!("{path}/mm_stat"), 1, value);
+    let mut zram = Zram {
+        id,
+        initialised: file(&format!("{path}/initstate"), !raw),
+        disksize: file(&format!("{path}/disksize"), if raw { Bytes::new(0) } else { gib(4) }),
+        algorithm: file(
+            &format!("{path}/comp_algorithm"),
+            Algorithms { active: Name::from("lz4"), available: vec![Name::from("lz4")] },
+        ),
+        slot_table: file(&format!("{path}/disksize"), if raw { Bytes::new(0) } else { mib(16) }),
+        used_as: line("/proc/swaps", 2, used_as),
+        ..Zram::default()
+    };
+    zram.mm_stat.original = mm_stat(stored);
+    zram.mm_stat.compressed = mm_stat(Bytes::new(stored.get() / 3));
+    zram.mm_stat.memory_used = mm_stat(Bytes::new(stored.get() / 2));
+    zram.mm_stat.memory_limit = mm_stat(Bytes::new(0));
+    zram.mm_stat.huge_pages = line(&format!("{path}/mm_stat"), 1, Pages::new(0));
+    zram.io_stat.failed_writes = line(&format!("{path}/io_stat"), 1, 0);
+    zram.backing_device = word(&format!("{path}/backing_dev"), "none");
+    zram
+}
+
+/// A zmerge device of 4 GiB that is a swap tier, in this mode, and what it looked for.
+pub(crate) fn zmerge(mode: &str, hits: u64, misses: u64) -> Zram {
+    const FOLDER: &str = "/sys/block/zmerge0";
+    let at = |name: &str, value| file(&format!("{FOLDER}/{name}"), value);
+    let merging = Merging {
+        mode: choice(&format!("{FOLDER}/merge_mode"), mode),
+        hits: at("merge_hits", hits),
+        misses: at("merge_misses", misses),
+        merged_bytes: file(&format!("{FOLDER}/merged_bytes"), mib(1)),
+        index_bytes: file(&format!("{FOLDER}/index_bytes"), mib(2)),
+        hit_percent: Some(Percent::new(hits as f64 * 100.0 / (hits + misses) as f64)),
+        ..Merging::default()
+    };
+    let device = zram(0, ZramUse::Swap { priority: 100 }, mib(512));
+    Zram { driver: Driver::Zmerge, merging: Some(merging), ..device }
+}
+
+/// A zone of 8 GiB with low at 64 MiB.
+pub(crate) fn zone(name: &str, free_pages: u64) -> Zone {
+    let at = |number, pages| line("/proc/zoneinfo", number, Pages::new(pages));
+    Zone {
+        name: Name::from(name),
+        free_pages: at(10, free_pages),
+        min_pages: at(11, 13_107),
+        low_pages: at(12, 16_384),
+        high_pages: at(13, 19_660),
+        managed_pages: at(14, 2 << 20),
+        ..Zone::default()
+    }
+}
+
+pub(crate) fn group(path: &str) -> Cgroup {
+    let folder = format!("/sys/fs/cgroup{path}");
+    let mut group = Cgroup {
+        path: Name::from(path),
+        current: file(&format!("{folder}/memory.current"), gib(1)),
+        max: file(&format!("{folder}/memory.max"), Limit::Max),
+        swap_max: file(&format!("{folder}/memory.swap.max"), Limit::Max),
+        anon: line(&format!("{folder}/memory.stat"), 1, mib(700)),
+        ..Cgroup::default()
+    };
+    group.events.max = line(&format!("{folder}/memory.events"), 3, 0);
+    stall(&mut group.pressure.some, 0.0, 0.0);
+    stall(&mut group.pressure.full, 0.0, 0.0);
+    group.pressure.some.avg60.source = Source::line(format!("{folder}/memory.pressure"), 1);
+    group
+}
+
+pub(crate) fn process(name: &str, anon: Bytes, huge: Bytes) -> Process {
+    Process {
+        pid: 4121,
+        name: Name::from(name),
+        rss_anon: line("/proc/4121/status", 23, anon),
+        thp_allowed: line("/proc/4121/status", 30, true),
+        anon_huge: line("/proc/4121/smaps_rollup", 12, huge),
+        ..Process::default()
+    }
+}
+
+pub(crate) fn pool(total: u64, free: u64, reserved: u64) -> HugePool {
+    let at = |name: &str, count| {
+        file(&format!("/sys/kernel/mm/hugepages/hugepages-2048kB/{name}"), count)
+    };
+    HugePool {
+        page_bytes: mib(2),
+        node: None,
+        total: at("nr_hugepages", total),
+        free: at("free_hugepages", free),
+        reserved: at("resv_hugepages", reserved),
+        surplus: at("surplus_hugepages", 0),
+    }
+}
+
+/// A zone whose free memory is in blocks of every order.
+pub(crate) fn blocks(blocks: [u64; 11]) -> FreeBlocks {
+    FreeBlocks::new(0, Name::from("Normal"), line("/proc/buddyinfo", 3, blocks.to_vec()))
+}
+
+/// A healthy machine of 16 GiB with a zram swap tier that is in use.
+pub(crate) fn host() -> Snapshot {
+    let mut host = Snapshot::default();
+    host.taken.boot_id = word("/proc/sys/kernel/random/boot_id", "b00t");
+    host.host.page_size = file("/proc/self/auxv", Bytes::new(4096));
+    fill_memory(&mut host);
+    fill_counters(&mut host);
+    fill_thp(&mut host);
+    stall(&mut host.psi.memory.some, 0.4, 0.2);
+    stall(&mut host.psi.memory.full, 0.1, 0.0);
+    host.zones = vec![zone("DMA32", 300_000), zone("Normal", 700_000)];
+    host.free_blocks = vec![blocks([900, 700, 500, 300, 200, 100, 90, 80, 70, 60, 900])];
+    host.tiers = vec![tier("/dev/zram0", TierKind::Zram, mib(512), 100)];
+    host.zram = vec![zram(0, ZramUse::Swap { priority: 100 }, mib(512))];
+    host.zswap.enabled = file("/sys/module/zswap/parameters/enabled", false);
+    host.zswap.stored = line("/proc/meminfo", 40, Bytes::new(0));
+    host.zswap.pool = line("/proc/meminfo", 39, Bytes::new(0));
+    host.hugetlb = vec![pool(0, 0, 0)];
+    host.mglru.enabled = file("/sys/kernel/mm/lru_gen/enabled", 7);
+    host.cgroups.hierarchy = Hierarchy::V2;
+    host.cgroups.groups = ["/", "/system.slice", "/system.slice/db.service"].map(group).into();
+    host.processes.list = vec![process("postgres", gib(2), gib(1))];
+    host.kernel_log.records = file("/dev/kmsg", 800);
+    swappiness(&mut host, "60");
+    capability(&mut host, FeatureState::Present);
+    host
+}
+
+fn fill_memory(host: &mut Snapshot) {
+    let memory = &mut host.memory;
+    let fields = [
+        (&mut memory.total, gib(16)),
+        (&mut memory.free, gib(4)),
+        (&mut memory.available, gib(9)),
+        (&mut memory.buffers, mib(100)),
+        (&mut memory.cached, gib(5)),
+        (&mut memory.active_anon, gib(3)),
+        (&mut memory.inactive_anon, gib(1)),
+        (&mut memory.active_file, gib(3)),
+        (&mut memory.inactive_file, gib(1)),
+        (&mut memory.swap_total, gib(4)),
+        (&mut memory.anon_pages, gib(4)),
+        (&mut memory.shmem, mib(200)),
+        (&mut memory.slab_reclaimable, mib(300)),
+        (&mut memory.anon_huge_pages, mib(100)),
+        (&mut memory.swap_free, mib(3584)),
+    ];
+    for (number, (field, bytes)) in (1..).zip(fields) {
+        *field = line("/proc/meminfo", number, bytes);
+    }
+}
+
+fn fill_counters(host: &mut Snapshot) {
+    for (name, value) in [
+        ("oom_kill", 0),
+        ("allocstall_normal", 3),
+        ("allocstall_movable", 4),
+        ("compact_fail", 1),
+        ("compact_stall", 2),
+        ("oom_kill", 0),
+        ("pgfault", 9_000_000),
+        ("pgmajfault", 1_905),
+        ("pgpgin", 3_423_065),
+        ("pgscan_direct", 100),
+        ("pgscan_kswapd", 900_000),
+        ("pgsteal_direct", 80),
+        ("pgsteal_file", 700_000),
+        ("pgsteal_kswapd", 800_000),
+        ("pswpout", 140_000),
+        ("thp_fault_alloc", 900),
+        ("thp_fault_fallback", 10),
+        ("thp_underused_split_page", 0),
+        ("workingset_refault_file", 5_000),
+    ] {
+        set(host, name, value);
+    }
+}
+
+fn fill_thp(host: &mut Snapshot) {
+    const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
+    let thp = &mut host.thp;
+    thp.enabled = choice(&format!("{FOLDER}/enabled"), "madvise");
+    thp.defrag = choice(&format!("{FOLDER}/defrag"), "madvise");
+    thp.shrink_underused = file(&format!("{FOLDER}/shrink_underused"), true);
+    thp.pmd_size = file(&format!("{FOLDER}/hpage_pmd_size"), mib(2));
+    thp.khugepaged.max_ptes_none = file(&format!("{FOLDER}/khugepaged/max_ptes_none"), 511);
+    thp.khugepaged.pid = file("/proc/40/comm", 40);
+    thp.khugepaged.cpu_time = file("/proc/40/schedstat", Nanos::new(1_000_000_000));
+    thp.khugepaged.run_queue_wait = file("/proc/40/schedstat", Nanos::new(2_000_000_000));
+}
+
+/// [`host`] at both ends: nothing moves.
+pub(crate) fn calm() -> Interval {
+    still(host())
+}
+
+/// This host at both ends of an interval.
+pub(crate) fn still(host: Snapshot) -> Interval {
+    let start = Some(Box::new(host.clone()));
+    let mut end = host;
+    end.taken.monotonic_seconds += SECONDS;
+    Interval { start, end }
+}
+
+/// [`host`] with a change that holds at both ends.
+pub(crate) fn with(change: impl FnOnce(&mut Snapshot)) -> Interval {
+    let mut host = host();
+    change(&mut host);
+    still(host)
+}
+
+/// The rule's only finding.
+pub(crate) fn only(rule: &Rule, interval: &Interval) -> Finding {
+    let mut findings = (rule.diagnose)(interval);
+    assert_eq!(findings.len(), 1, "{}: {findings:#?}", rule.id);
+    findings.remove(0)
+}
+
+/// Whether the rule has nothing to say.
+#[track_caller]
+pub(crate) fn assert_silent(rule: &Rule, interval: &Interval) {
+    let findings = (rule.diagnose)(interval);
+    assert!(findings.is_empty(), "{}: {findings:#?}", rule.id);
+}
+
+/// The evidence as one text, a line each.
+pub(crate) fn proof_of(finding: &Finding) -> String {
+    let lines = finding.evidence.iter().map(|evidence| {
+        let number = evidence.line.map_or_else(String::new, |line| format!(":{line}"));
+        format!("{}{number} = {}\n", evidence.path, evidence.value)
+    });
+    lines.collect()
+}
+
+/// Takes a Reading's value away, as a kernel without the file would.
+pub(crate) fn erase<T: Quantity>(reading: &mut Reading<T>) {
+    *reading = Reading::absent("erased by a test", reading.source.clone());
+}
+
+/// The name of a Reading, and what takes it away.
+pub(crate) type Eraser = (String, Box<dyn Fn(&mut Snapshot)>);
+
+/// Every Reading that a rule may look at.
+pub(crate) fn erasers() -> Vec<Eraser> {
+    let mut all: Vec<Eraser> = Vec::new();
+    macro_rules! one {
+        ($($($field:ident).+),* $(,)?) => { $(
+            all.push((stringify!($($field).+).into(), Box::new(|host| erase(&mut host.$($field).+))));
+        )* };
+    }
+    macro_rules! each {
+        ($list:expr => $($($field:ident).+),* $(,)?) => { $(
+            all.push((stringify!($($field).+).into(), Box::new(|host| {
+                let list: fn(&mut Snapshot) -> &mut Vec<_> = $list;
+                list(host).iter_mut().for_each(|item| erase(&mut item.$($field).+));
+            })));
+        )* };
+    }
+    macro_rules! merging {
+        ($($field:ident),*) => { $(
+            all.push((concat!("merging.", stringify!($field)).into(), Box::new(|host| {
+                let devices = host.zmerge.iter_mut().filter_map(|device| device.merging.as_mut());
+                devices.for_each(|merging| erase(&mut merging.$field));
+            })));
+        )* };
+    }
+    one!(
+        memory.total,
+        memory.free,
+        memory.available,
+        memory.buffers,
+        memory.cached,
+        memory.active_anon,
+        memory.inactive_anon,
+        memory.active_file,
+        memory.inactive_file,
+        memory.swap_total,
+        memory.swap_free,
+        memory.committed,
+        memory.commit_limit,
+        memory.anon_pages,
+        memory.shmem,
+        memory.slab_reclaimable,
+        memory.anon_huge_pages,
+        memory.swap_cached,
+        memory.unevictable,
+        memory.mlocked,
+        memory.dirty,
+        memory.writeback,
+        memory.slab_unreclaimable,
+        memory.page_tables,
+        memory.percpu,
+        psi.io.some.avg60,
+        ksm.run,
+        ksm.full_scans,
+        ksm.pages_shared,
+        ksm.pages_sharing,
+        ksm.pages_unshared,
+        ksm.pages_volatile,
+        ksm.general_profit_bytes,
+        mglru.min_ttl,
+        psi.memory.some.avg10,
+        psi.memory.some.avg60,
+        psi.memory.full.avg10,
+        psi.memory.full.avg60,
+        zswap.enabled,
+        zswap.stored,
+        zswap.pool,
+        thp.enabled,
+        thp.defrag,
+        thp.shrink_underused,
+        thp.pmd_size,
+        thp.khugepaged.max_ptes_none,
+        thp.khugepaged.pid,
+        thp.khugepaged.cpu_time,
+        thp.khugepaged.run_queue_wait,
+        thp.khugepaged.pages_collapsed,
+        mglru.enabled,
+        host.page_size,
+        host.container,
+        taken.boot_id,
+        kernel_log.records,
+    );
+    each!(|host| &mut host.tiers => size, used, priority, zswap_in_front, disk.rotational);
+    each!(|host| &mut host.zram => initialised, disksize, algorithm, slot_table, backing_device,
+        used_as, mm_stat.original, mm_stat.memory_used, mm_stat.memory_limit, mm_stat.huge_pages,
+        io_stat.failed_writes);
+    each!(|host| &mut host.zmerge => initialised, disksize, used_as, mm_stat.original);
+    merging!(mode, hits, misses, index_bytes, merged_bytes);
+    each!(|host| &mut host.zones => free_pages, min_pages, low_pages, high_pages, managed_pages);
+    each!(|host| &mut host.free_blocks => blocks);
+    each!(|host| &mut host.memory_files.mounts => used, limit, files);
+    each!(|host| &mut host.memory_files.deleted => bytes);
+    each!(|host| &mut host.hugetlb => total, free, reserved, surplus);
+    each!(|host| &mut host.processes.list => rss_anon, thp_allowed, anon_huge,
+        page_tables, locked);
+    each!(|host| &mut host.cgroups.groups => current, max, swap_max, swap_current, swappiness, anon,
+        refault_anon, events.max, events.oom_kill,
+        pressure.some.avg10, pressure.some.avg60, pressure.full.avg10, pressure.full.avg60);
+    each!(|host| &mut host.knobs => live);
+    each!(|host| &mut host.configuration.sysctl => value);
+    each!(|host| &mut host.configuration.generator => algorithms);
+    each!(|host| &mut host.configuration.managers => found);
+    one!(configuration.resume_device);
+    all.push((
+        "configuration.tuned".into(),
+        Box::new(|host| {
+            let Some(tuned) = &mut host.configuration.tuned else { return };
+            erase(&mut tuned.profile);
+            tuned.settings.iter_mut().for_each(|setting| erase(&mut setting.value));
+        }),
+    ));
+    all.push(("capabilities".into(), Box::new(|host| host.capabilities.clear())));
+    for (name, _) in host().vmstat.iter() {
+        let name = name.clone();
+        all.push((name.to_string(), Box::new(move |host| unset(host, name.as_str()))));
+    }
+    all
+}

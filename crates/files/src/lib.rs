@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A path → its bytes: the files of a host, of a recording, and those that the user named. Knows no format.
+//!
+//! - [`HostRoot`] is where a host's files come from: the live machine, a folder, or a recording in memory.
+//!   [`ReadHost`] and [`ReadValues`] ask for them, and only a crate that depends on this one can;
+//! - [`recording`] opens folders and archives that stand for a host, within limits;
+//! - [`UserFile`] opens a file that the user named, [`TrustedFolder`] a folder that nobody else can change.
+//!
+//! Nothing is written here, and nothing is judged. A file that is missing or refused is a [`Refusal`].
+
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
+mod answer;
+mod kind;
+mod near;
+pub mod parser;
+mod read;
+pub mod recording;
+mod root;
+mod stored;
+pub mod text;
+mod trusted_folder;
+mod user_file;
+mod values;
+
+pub use answer::{Entry, Facts, Files, NO_SUCH_FILE, Refusal, SWITCHED_OFF, absolute, explained};
+pub use read::ReadHost;
+pub use root::{FIRST, HostRoot, MAX_FILE, PROBLEMS, RECORDS, comes_whole, read_records};
+pub use trusted_folder::{FolderError, MakeFolder, TrustedFolder};
+pub use user_file::{UserFile, UserFileError};
+pub use values::ReadValues;

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `host.toml` ↔ [`Manifest`]: what the files of a recording cannot tell by themselves.
+//!
+//! It may come from anywhere. A value that no host can have (a page size that is no power of two, a
+//! clock that is no number) is left out with a problem; text is made safe to print.
+
+use std::collections::BTreeMap;
+
+use pagewise_model::Name;
+use serde::{Deserialize, Serialize};
+
+use super::parts::PartProblem;
+use crate::answer::{Entry, Facts, Refusal};
+
+/// Where it lies in a recording.
+pub(super) const FILE: &str = "host.toml";
+
+/// What [`Manifest::format`] says.
+pub const FORMAT: &str = "pagewise-recording/1";
+
+/// `host.toml`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`FORMAT`].
+    pub format: String,
+    /// The host's name, hashed.
+    pub name: String,
+    /// The version digits of the kernel's release.
+    pub kernel: String,
+    /// Base page size in bytes, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_size: Option<u64>,
+    /// `start` and `end`, or `end` alone.
+    #[serde(default)]
+    pub ends: BTreeMap<String, End>,
+}
+
+/// One end of the interval.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    /// Seconds since 1970, UTC.
+    pub unix_seconds: f64,
+    /// Seconds on a clock that nobody sets.
+    pub monotonic_seconds: f64,
+    /// The same without the time in which the machine was suspended: the clock of the kernel log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awake_seconds: Option<f64>,
+    /// Files that gave no bytes, with why: `absent: …` or `denied: …`.
+    #[serde(default)]
+    pub refused: BTreeMap<String, String>,
+}
+
+impl Manifest {
+    /// `host.toml` as text.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads `host.toml`; where it is garbled, nothing in it is believed.
+    pub(super) fn parse(bytes: &[u8], troubles: &mut Vec<PartProblem>) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        match toml::from_str::<Self>(&text) {
+            Ok(manifest) => manifest.checked(troubles),
+            Err(error) => {
+                troubles.push(garbled(&text, &error));
+                Self::default()
+            }
+        }
+    }
+
+    fn checked(mut self, troubles: &mut Vec<PartProblem>) -> Self {
+        if self.format != FORMAT {
+            let expected = format!("format = \"{FORMAT}\"");
+            troubles.push(PartProblem::file(FILE, expected, self.format.as_bytes()));
+        }
+        let possible = |size: &u64| size.is_power_of_two() && (512..=1 << 24).contains(size);
+        if let Some(size) = self.page_size.take_if(|size| !possible(size)) {
+            let expected = "page_size as a power of two in bytes";
+            troubles.push(PartProblem::file(FILE, expected, size.to_string().as_bytes()));
+        }
+        self.ends.values_mut().for_each(|end| end.check(troubles));
+        self
+    }
+
+    /// Clock and page size at one end.
+    pub(super) fn facts(&self, end: &str) -> Facts {
+        let end = self.ends.get(end);
+        Facts {
+            unix_seconds: end.map_or(0.0, |end| end.unix_seconds),
+            monotonic_seconds: end.map_or(0.0, |end| end.monotonic_seconds),
+            page_size: self.page_size,
+            awake_seconds: end.and_then(|end| end.awake_seconds),
+        }
+    }
+}
+
+impl End {
+    fn check(&mut self, troubles: &mut Vec<PartProblem>) {
+        let clocks = [&mut self.unix_seconds, &mut self.monotonic_seconds];
+        for clock in clocks.into_iter().chain(&mut self.awake_seconds) {
+            if !(0.0..1e12).contains(clock) {
+                let expected = "seconds, at least 0 and under 1e12";
+                troubles.push(PartProblem::file(FILE, expected, clock.to_string().as_bytes()));
+                *clock = 0.0;
+            }
+        }
+    }
+
+    /// The refused files as entries.
+    pub(super) fn refusals(&self) -> impl Iterator<Item = (String, Entry)> + '_ {
+        self.refused.iter().map(|(path, why)| (path.clone(), Entry::Refused(refusal(why))))
+    }
+}
+
+/// How a refusal is written.
+pub fn refusal_text(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Absent(why) => format!("absent: {why}"),
+        Refusal::Denied(help) => format!("denied: {help}"),
+    }
+}
+
+fn refusal(text: &str) -> Refusal {
+    let printable = |text: &str| Name::from(text).to_string().into();
+    match text.split_once(": ") {
+        Some(("denied", help)) => Refusal::Denied(printable(help)),
+        Some(("absent", why)) => Refusal::Absent(printable(why)),
+        _ => Refusal::Absent(printable(text)),
+    }
+}
+
+/// The first thing in `host.toml` that cannot be understood, at its line.
+fn garbled(text: &str, error: &toml::de::Error) -> PartProblem {
+    let at = error.span().map_or(0, |span| span.start.min(text.len()));
+    let before = text.as_bytes().get(..at).unwrap_or_default();
+    let line = before.iter().filter(|&&byte| byte == b'\n').count();
+    let found = text.lines().nth(line).unwrap_or_default();
+    let reason = error.message().lines().next().unwrap_or_default();
+    let expected = format!("the description of a recording ({})", Name::from(reason));
+    PartProblem::line(FILE, u32::try_from(line + 1).ok(), expected, found.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest() -> Manifest {
+        let refused = [("proc/1/environ".to_owned(), "denied: run as root".to_owned())].into();
+        let end =
+            End { unix_seconds: 1.5, monotonic_seconds: 2.5, awake_seconds: Some(2.0), refused };
+        Manifest {
+            format: FORMAT.to_owned(),
+            name: "host-1".to_owned(),
+            kernel: "6.12.107".to_owned(),
+            page_size: Some(4096),
+            ends: [("end".to_owned(), end)].into(),
+        }
+    }
+
+    fn troubles_of(text: &str) -> (Manifest, Vec<String>) {
+        let mut troubles = Vec::new();
+        let manifest = Manifest::parse(text.as_bytes(), &mut troubles);
+        (manifest, troubles.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let (read, troubles) = troubles_of(&manifest().to_toml());
+        assert_eq!((read, troubles.len()), (manifest(), 0));
+    }
+
+    #[test]
+    fn a_garbled_line_is_named() {
+        let (read, troubles) = troubles_of("format = \"x\"\npage_size = \x1b[2J\n");
+        assert_eq!(read, Manifest::default());
+        assert_eq!(troubles.len(), 1);
+        assert!(troubles[0].starts_with("host.toml:2: expected the description"), "{troubles:?}");
+        assert!(!troubles[0].contains('\x1b'));
+    }
+
+    #[test]
+    fn numbers_that_no_host_has_are_left_out() {
+        let text = manifest().to_toml().replace("4096", "0").replace("1.5", "nan");
+        let (read, troubles) = troubles_of(&text);
+        assert_eq!((read.facts("end").page_size, read.facts("end").unix_seconds), (None, 0.0));
+        assert_eq!(troubles.len(), 2);
+        let digits = manifest().to_toml().replace("4096", &"9".repeat(32));
+        assert_eq!(troubles_of(&digits).1.len(), 1);
+    }
+
+    #[test]
+    fn refusals_survive_and_are_printable() {
+        assert_eq!(refusal("denied: run as root"), Refusal::Denied("run as root".into()));
+        assert_eq!(refusal_text(&refusal("absent: gone")), "absent: gone");
+        assert_eq!(refusal("\x1b[2J"), Refusal::Absent("\\u{1b}[2J".into()));
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Recordings: a folder or a `.tar.zst` file that stands for a host at two times.
+//!
+//! ```text
+//! host.toml             what was recorded, and which files were refused
+//! start/proc/meminfo …  the files at the earlier end of the interval
+//! end/proc/meminfo …    the files at the later end
+//! ```
+//!
+//! In an archive a file that reads the same at both ends is stored once: its second entry is a hard link to
+//! the first, so that `tar` unpacks both. A link to anything but a file that stands before it in the same
+//! archive is refused. A folder holds both files.
+//!
+//! A folder without `host.toml` that holds `proc` stands for one time; its files are read when they
+//! are asked for. Everything else is taken into memory first, within limits (`limits.rs`).
+//!
+//! A recording comes from anywhere and is not trusted. What cannot be used is left out and becomes
+//! a [`Problem`](pagewise_model::Problem) of the later end; only where nothing at all can be used
+//! is there an [`OpenError`]. Recordings are written by `pagewise-capture`.
+
+mod archive;
+mod ends;
+mod error;
+mod folder;
+mod limits;
+mod manifest;
+mod parts;
+
+use std::io::Read;
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags};
+
+use crate::kind::kind;
+use crate::root::HostRoot;
+
+pub use ends::Ends;
+pub use error::OpenError;
+pub use limits::{MAX_ENTRIES, MAX_FILE, MAX_SUM};
+pub use manifest::{End, FORMAT, Manifest, refusal_text};
+pub use parts::stored_path;
+
+/// An archive (`.tar.zst` or `.tar`), told apart by its first bytes; `label` names it in what
+/// is printed.
+///
+/// # Errors
+/// Where nothing in it can be used.
+pub fn unpack(bytes: impl Read, label: &str) -> Result<Ends, OpenError> {
+    archive::unpack(bytes).assemble(label)
+}
+
+/// Opens a folder or an archive; `opened` is called when it is open and nothing of it has been read yet, with whether it is
+/// a folder, whose files are opened later.
+///
+/// # Errors
+/// Where it cannot be opened or is no recording.
+pub fn open(path: &Path, opened: impl FnOnce(bool)) -> Result<Ends, OpenError> {
+    let before_reading = opened;
+    let trouble =
+        |errno: rustix::io::Errno| OpenError::Io { path: path.to_owned(), source: errno.into() };
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let opened = rustix::fs::open(path, flags, Mode::empty()).map_err(trouble)?;
+    let label = path.display().to_string();
+    match FileType::from_raw_mode(rustix::fs::fstat(&opened).map_err(trouble)?.st_mode) {
+        FileType::RegularFile => {
+            before_reading(false);
+            unpack(std::fs::File::from(opened), &label)
+        }
+        FileType::Directory => {
+            before_reading(true);
+            open_folder(path, &opened, &label)
+        }
+        other => Err(OpenError::WrongKind { path: path.to_owned(), found: kind(other) }),
+    }
+}
+
+fn open_folder(path: &Path, opened: &std::os::fd::OwnedFd, label: &str) -> Result<Ends, OpenError> {
+    if folder::holds(opened, manifest::FILE) {
+        return folder::load(opened).assemble(label);
+    }
+    if !folder::holds(opened, "proc") {
+        return Err(OpenError::NoHost { path: path.to_owned() });
+    }
+    let end =
+        HostRoot::folder(path).map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
+    Ok(Ends { start: None, end })
+}

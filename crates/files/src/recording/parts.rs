@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The files of a recording, taken one by one within the limits → its [`Ends`].
+
+use std::fmt;
+
+use pagewise_model::{Name, Problem, Reading, Source};
+
+use super::ends::Ends;
+use super::error::OpenError;
+use super::limits::{MAX_ENTRIES, MAX_FILE, MAX_PATH, MAX_SUM};
+use super::manifest::{FILE, Manifest};
+use crate::answer::{Entry, Files, Refusal};
+use crate::read::ReadHost;
+use crate::root::HostRoot;
+
+/// How a path segment `..` is written in a recording: readers ask for `device/../queue`, and no
+/// unpacker accepts such a path.
+const DOTS: &str = "%2E%2E";
+
+/// What stands for a file of the recording that its owner does not let us read.
+const NOT_OURS: &str = "the recording's owner does not let you read it";
+
+/// Something in a recording that was not used.
+#[derive(Debug, Clone)]
+pub(super) struct PartProblem {
+    path: String,
+    line: Option<u32>,
+    expected: String,
+    found: Vec<u8>,
+}
+
+impl PartProblem {
+    pub(super) fn file(path: &str, expected: impl Into<String>, found: &[u8]) -> Self {
+        Self::line(path, None, expected, found)
+    }
+
+    pub(super) fn line(
+        path: &str,
+        line: Option<u32>,
+        expected: impl Into<String>,
+        found: &[u8],
+    ) -> Self {
+        let path = Name::from(path).to_string();
+        Self { path, line, expected: expected.into(), found: found.to_vec() }
+    }
+
+    fn source(&self) -> Source {
+        match self.line {
+            Some(line) => Source::line(self.path.as_str(), line),
+            None => Source::file(self.path.as_str()),
+        }
+    }
+}
+
+impl fmt::Display for PartProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Problem::new(&self.source(), self.expected.as_str(), &self.found).fmt(f)
+    }
+}
+
+/// What was taken so far.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    manifest: Option<Vec<u8>>,
+    start: Files,
+    end: Files,
+    /// Files of neither end: a recording of one time without a description.
+    bare: Files,
+    troubles: Vec<PartProblem>,
+    /// The first thing that we may not read, and how many there are.
+    denied: Option<(String, usize)>,
+    entries: usize,
+    sum: usize,
+    /// It could not be read to its end.
+    pub(super) broken: Option<String>,
+}
+
+/// There is no room for more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Full;
+
+impl Parts {
+    /// Notes that something was not used.
+    pub(super) fn trouble(&mut self, path: &str, expected: impl Into<String>, found: &str) {
+        if self.troubles.len() < 1000 {
+            self.troubles.push(PartProblem::file(path, expected, found.as_bytes()));
+        }
+    }
+
+    /// Whether nothing was met so far.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+
+    /// Counts a file or folder about to be taken.
+    pub(super) fn count(&mut self) -> Result<(), Full> {
+        self.entries += 1;
+        if self.entries <= MAX_ENTRIES {
+            return Ok(());
+        }
+        self.trouble("recording", format!("at most {MAX_ENTRIES} files and folders"), "more");
+        Err(Full)
+    }
+
+    /// Notes a file or folder that we may not read: it is in the recording, so it is not absent.
+    pub(super) fn deny(&mut self, path: &str) -> Result<(), Full> {
+        self.denied.get_or_insert((path.to_owned(), 0)).1 += 1;
+        let refusal = Refusal::Denied(NOT_OURS.into());
+        self.store(path, Entry::Refused(refusal));
+        Ok(())
+    }
+
+    /// Takes one file.
+    pub(super) fn take(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), Full> {
+        if bytes.len() > MAX_FILE {
+            self.trouble(path, "at most 8 MiB in one file", "more");
+            return Ok(());
+        }
+        self.sum += bytes.len();
+        if self.sum > MAX_SUM {
+            self.trouble("recording", "at most 64 MiB in all files", "more");
+            return Err(Full);
+        }
+        self.store(path, Entry::File(bytes));
+        Ok(())
+    }
+
+    /// Takes a file that reads as the one at `target`, which was taken before.
+    pub(super) fn link(&mut self, path: &str, target: &[u8]) -> Result<(), Full> {
+        let target = std::str::from_utf8(target).unwrap_or_default();
+        let (files, rest) = self.files_of(target.strip_prefix("./").unwrap_or(target));
+        let Some(Entry::File(bytes)) = files.get(&rest) else {
+            self.trouble(
+                path,
+                "a link to a file that stands before it",
+                "a link to something else",
+            );
+            return Ok(());
+        };
+        let bytes = bytes.clone();
+        self.take(path, bytes)
+    }
+
+    /// The files among which this one lies, and its path there.
+    fn files_of(&mut self, path: &str) -> (&mut Files, String) {
+        let (files, rest) = match path.split_once('/') {
+            Some(("start", rest)) => (&mut self.start, rest),
+            Some(("end", rest)) => (&mut self.end, rest),
+            _ => (&mut self.bare, path),
+        };
+        (files, rest.replace(DOTS, ".."))
+    }
+
+    fn store(&mut self, path: &str, entry: Entry) {
+        if path == FILE {
+            if let Entry::File(bytes) = entry {
+                self.manifest.get_or_insert(bytes);
+            }
+            return;
+        }
+        let (files, rest) = self.files_of(path);
+        if files.insert(rest, entry).is_some() {
+            self.trouble(path, "each file once", "a second one of the same name");
+        }
+    }
+
+    /// The recording, with everything that was not used as problems of its later end.
+    pub(super) fn assemble(mut self, label: &str) -> Result<Ends, OpenError> {
+        if let Some(found) = self.unusable() {
+            return Err(OpenError::NoRecording { label: Name::from(label).to_string(), found });
+        }
+        self.tell_whole();
+        let manifest = match self.manifest.take() {
+            Some(bytes) => Manifest::parse(&bytes, &mut self.troubles),
+            None => Manifest::default(),
+        };
+        let end = self.choose_end();
+        Ok(self.into_recording(&manifest, end, label))
+    }
+
+    /// Troubles with the recording as a whole come first: of many, only the first are kept.
+    fn tell_whole(&mut self) {
+        let mut whole = Vec::new();
+        if let Some(why) = self.broken.take() {
+            whole.push(PartProblem::file("recording", "a whole archive", why.as_bytes()));
+        }
+        if let Some((first, count)) = self.denied.take() {
+            let found = match count {
+                1 => "permission denied".to_owned(),
+                _ => format!("permission denied, and {} more so", count - 1),
+            };
+            whole.push(PartProblem::file(&first, "what you may read", found.as_bytes()));
+        }
+        if self.manifest.is_none() && self.has_ends() {
+            whole.push(PartProblem::file(FILE, "the description of the recording", b"none"));
+        }
+        self.troubles.splice(0..0, whole);
+    }
+
+    /// What this is instead of a recording.
+    fn unusable(&self) -> Option<String> {
+        let bare = self.bare.keys().any(|path| path.starts_with("proc/"));
+        match &self.broken {
+            _ if self.manifest.is_some() || self.has_ends() || bare => None,
+            Some(why) if self.entries == 0 => Some(why.clone()),
+            Some(why) => Some(format!("{why}, before any file of a host came")),
+            None if self.entries == 0 => Some("no files".to_owned()),
+            None => Some("neither host.toml nor proc".to_owned()),
+        }
+    }
+
+    /// Whether there is anything of a host at either end.
+    fn has_ends(&self) -> bool {
+        let of_host = |path: &String| path.starts_with("proc/") || path.starts_with("sys/");
+        self.start.keys().chain(self.end.keys()).any(of_host)
+    }
+
+    /// A recording that lost its later end, or never had two, has its files elsewhere. Answers
+    /// which end the later one now is.
+    fn choose_end(&mut self) -> &'static str {
+        if self.end.is_empty() && !self.start.is_empty() {
+            let (expected, found) = ("the files of the later end", "none: the earlier is shown");
+            self.troubles.insert(0, PartProblem::file("end", expected, found.as_bytes()));
+            self.end = std::mem::take(&mut self.start);
+            return "start";
+        }
+        if self.end.is_empty() {
+            self.end = std::mem::take(&mut self.bare);
+        }
+        "end"
+    }
+
+    fn into_recording(self, manifest: &Manifest, end: &str, label: &str) -> Ends {
+        let host = |name: &str, mut files: Files| {
+            if let Some(end) = manifest.ends.get(name) {
+                for (path, entry) in end.refusals() {
+                    files.entry(path).or_insert(entry);
+                }
+            }
+            HostRoot::recorded(files, Name::from(label), manifest.facts(name))
+        };
+        let start = (!self.start.is_empty()).then(|| host("start", self.start));
+        let end = host(end, self.end);
+        for trouble in &self.troubles {
+            let _: Reading<()> = end.garbled(trouble.source(), &trouble.expected, &trouble.found);
+        }
+        Ends { start, end }
+    }
+}
+
+/// Why a path cannot be one of a recording.
+pub(super) fn refused_path(path: &str) -> Option<&'static str> {
+    match () {
+        () if path.len() > MAX_PATH => Some("a path longer than 1024 bytes"),
+        () if path.starts_with('/') => Some("an absolute path"),
+        () if path.split('/').any(|part| part == "..") => Some("a path with .. in it"),
+        () if path.split('/').any(|part| part.is_empty() || part == ".") => {
+            Some("a path with an empty part")
+        }
+        () if path.chars().any(char::is_control) => Some("a path with control characters"),
+        () => None,
+    }
+}
+
+/// The path as a recording stores it.
+pub fn stored_path(path: &str) -> String {
+    let parts: Vec<&str> =
+        path.split('/').map(|part| if part == ".." { DOTS } else { part }).collect();
+    parts.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever may read everything (root) reads everything: then there is nothing to be denied.
+    #[test]
+    fn what_may_not_be_read_is_denied_and_not_absent() {
+        let manifest = "format = \"pagewise-recording/1\"\nname = \"host-1\"\nkernel = \"6.12\"\n";
+        let mut parts = Parts::default();
+        parts.take("host.toml", manifest.into()).unwrap();
+        for path in ["end/proc/meminfo", "end/proc/vmstat", "end/sys"] {
+            parts.deny(path).unwrap();
+        }
+        let end = parts.assemble("x").unwrap().end;
+        assert!(matches!(end.bytes("proc/meminfo"), Err(Refusal::Denied(_))));
+        let told: Vec<String> = end.take_problems().iter().map(ToString::to_string).collect();
+        let expected = "end/proc/meminfo: expected what you may read, found \"permission denied, and 2 more so\"";
+        assert_eq!(told, [expected]);
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The files of a recording → the answers that their host would have given.
+//!
+//! A recording holds files and no folders: a folder is there where something lies below its path,
+//! and lists that. What was asked for and absent lies nowhere.
+
+use std::collections::BTreeSet;
+
+use crate::answer::{Entry, Files, NO_SUCH_FILE, Refusal};
+
+pub(crate) fn bytes(files: &Files, path: &str) -> Result<Vec<u8>, Refusal> {
+    match files.get(path) {
+        Some(Entry::File(bytes)) => Ok(bytes.clone()),
+        Some(Entry::Refused(refusal)) => Err(refusal.clone()),
+        None => Err(Refusal::Absent(NO_SUCH_FILE.into())),
+    }
+}
+
+pub(crate) fn exists(files: &Files, path: &str) -> bool {
+    match files.get(path) {
+        Some(Entry::File(_) | Entry::Refused(Refusal::Denied(_))) => true,
+        Some(Entry::Refused(Refusal::Absent(_))) => false,
+        None => below(files, path).next().is_some(),
+    }
+}
+
+pub(crate) fn presence(files: &Files, path: &str) -> Result<(), Refusal> {
+    match files.get(path) {
+        Some(Entry::Refused(refusal)) => Err(refusal.clone()),
+        Some(Entry::File(_)) => Ok(()),
+        None if exists(files, path) => Ok(()),
+        None => Err(Refusal::Absent(NO_SUCH_FILE.into())),
+    }
+}
+
+pub(crate) fn names(files: &Files, folder: &str) -> Vec<String> {
+    let names: BTreeSet<&str> =
+        below(files, folder).filter_map(|rest| rest.split('/').next()).collect();
+    names.into_iter().map(str::to_owned).collect()
+}
+
+pub(crate) fn folders(files: &Files, folder: &str) -> Vec<String> {
+    let names: BTreeSet<&str> = below(files, folder)
+        .filter_map(|rest| rest.split_once('/').map(|(name, _)| name))
+        .filter(|name| !matches!(*name, "" | "." | ".."))
+        .collect();
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// What lies below a folder, as the rest of its path.
+fn below<'a>(files: &'a Files, folder: &str) -> impl Iterator<Item = &'a str> {
+    let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+    let from = prefix.clone();
+    files
+        .range(from..)
+        .map_while(move |(path, entry)| Some((path.strip_prefix(&prefix)?, entry)))
+        .filter(|(_, entry)| !matches!(entry, Entry::Refused(Refusal::Absent(_))))
+        .map(|(rest, _)| rest)
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A file that the user names → its bytes, within a limit.
+//!
+//! The one way in which the program opens an input that is neither the host's nor its own: evidence,
+//! experiments, its settings. The file may come from anywhere and its name may stand for anything: a
+//! pipe that nobody writes to would hang a plain `open`, `/dev/zero` never ends. So it is opened
+//! without waiting, must be a regular file, and is refused at once where it is longer than its kind
+//! ever is. It may still grow while it is read: no more than the limit is taken then, either.
+//!
+//! Recordings have limits of their own, see `recording`.
+
+use std::fs::File;
+use std::io::{Read, Take};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use pagewise_model::{Advice, Bytes};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::kind::kind;
+
+/// Why a file that the user named cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum UserFileError {
+    /// It cannot be opened or read.
+    #[error("{}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It is no regular file.
+    #[error("{}: expected a file, found {found}", path.display())]
+    WrongKind {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+    },
+    /// It is longer than any file of its kind.
+    #[error("{}: expected a file of at most {limit}, found more", path.display())]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// The most that is read.
+        limit: Bytes,
+    },
+    /// It is not UTF-8.
+    #[error("{}: expected text in UTF-8, found other bytes", path.display())]
+    NoText {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl UserFileError {
+    /// Whether there is no file of that name.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
+    }
+}
+
+impl Advice for UserFileError {
+    fn next(&self) -> Option<String> {
+        let next = match self {
+            Self::Io { .. } => "check the path and your right to read it",
+            Self::WrongKind { .. } => {
+                "give the path of a regular file; save what a pipe gives first"
+            }
+            Self::TooLong { .. } | Self::NoText { .. } => {
+                "check that it is the file you meant; this program writes none like it"
+            }
+        };
+        Some(next.to_owned())
+    }
+}
+
+/// A regular file of a limited length, opened for reading.
+#[derive(Debug)]
+pub struct UserFile {
+    path: PathBuf,
+    bytes: Take<File>,
+    limit: u64,
+}
+
+const FLAGS: OFlags =
+    OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+impl UserFile {
+    /// Opens it, unless it is longer than `limit` bytes. Links are followed: the user named it.
+    ///
+    /// # Errors
+    /// Where it cannot be opened, is no regular file, or is too long.
+    pub fn open(path: &Path, limit: u64) -> Result<Self, UserFileError> {
+        let opened = rustix::fs::open(path, FLAGS, Mode::empty());
+        Self::checked(path.to_owned(), limit, opened)
+    }
+
+    /// The same for a file in a folder that the user named. Who made the folder made its links, too:
+    /// none is followed.
+    ///
+    /// # Errors
+    /// As [`UserFile::open`].
+    pub fn open_in(folder: &Path, name: &str, limit: u64) -> Result<Self, UserFileError> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(folder, flags, Mode::empty())
+            .and_then(|opened| rustix::fs::openat2(opened, name, FLAGS, Mode::empty(), resolve));
+        let path = folder.join(name);
+        if opened.as_ref().is_err_and(|errno| *errno == Errno::LOOP) {
+            return Err(UserFileError::WrongKind { path, found: "a symbolic link" });
+        }
+        Self::checked(path, limit, opened)
+    }
+
+    fn checked(
+        path: PathBuf,
+        limit: u64,
+        opened: Result<OwnedFd, Errno>,
+    ) -> Result<Self, UserFileError> {
+        let stat = opened.and_then(|file| Ok((rustix::fs::fstat(&file)?, file)));
+        let (stat, file) = match stat {
+            Ok(both) => both,
+            Err(errno) => return Err(UserFileError::Io { path, source: errno.into() }),
+        };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {}
+            other => {
+                return Err(UserFileError::WrongKind { path, found: kind(other) });
+            }
+        }
+        if u64::try_from(stat.st_size).unwrap_or(0) > limit {
+            return Err(UserFileError::TooLong { path, limit: Bytes::new(limit) });
+        }
+        let bytes = File::from(file).take(limit.saturating_add(1));
+        Ok(Self { path, bytes, limit })
+    }
+
+    /// What stands in it.
+    ///
+    /// # Errors
+    /// Where it cannot be read, or grew beyond the limit.
+    pub fn into_bytes(mut self) -> Result<Vec<u8>, UserFileError> {
+        let mut bytes = Vec::new();
+        match self.bytes.read_to_end(&mut bytes) {
+            Err(source) => Err(UserFileError::Io { path: self.path, source }),
+            Ok(_) if self.bytes.limit() == 0 => {
+                Err(UserFileError::TooLong { path: self.path, limit: Bytes::new(self.limit) })
+            }
+            Ok(_) => Ok(bytes),
+        }
+    }
+
+    /// The same, as text.
+    ///
+    /// # Errors
+    /// As [`UserFile::into_bytes`], and where it is no text.
+    pub fn into_text(self) -> Result<String, UserFileError> {
+        let path = self.path.clone();
+        String::from_utf8(self.into_bytes()?).map_err(|_| UserFileError::NoText { path })
+    }
+
+    /// To be read piece by piece: no more than the limit and one byte come out of it.
+    pub fn into_reader(self) -> impl Read {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make the files that are read")]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn told(result: Result<UserFile, UserFileError>) -> String {
+        result.and_then(UserFile::into_bytes).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn only_a_regular_file_within_its_limit_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("file"), "12345").unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        assert_eq!(UserFile::open(&at("file"), 5).unwrap().into_text().unwrap(), "12345");
+        let found = |path: &Path| told(UserFile::open(path, 4));
+        assert!(found(&at("file")).ends_with("expected a file of at most 4 B, found more"));
+        assert!(found(&at("pipe")).ends_with("expected a file, found a pipe"));
+        assert!(found(folder.path()).ends_with("expected a file, found a folder"));
+        let zero = Path::new("/dev/zero");
+        assert_eq!(found(zero), "/dev/zero: expected a file, found a character device");
+        assert!(UserFile::open(&at("none"), 4).unwrap_err().is_missing());
+    }
+
+    /// A file of `/proc` says that it stores nothing and gives more.
+    #[test]
+    fn a_file_that_is_longer_than_it_says_is_refused_too() {
+        let status = UserFile::open(Path::new("/proc/self/status"), 10);
+        assert!(told(status).ends_with("expected a file of at most 10 B, found more"));
+    }
+
+    #[test]
+    fn links_in_a_folder_are_refused_and_those_that_were_named_are_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        symlink("/etc/hostname", folder.path().join("link")).unwrap();
+        symlink(folder.path(), folder.path().join("self")).unwrap();
+        std::fs::write(folder.path().join("file"), [0xff]).unwrap();
+        let inside = |name: &str| UserFile::open_in(folder.path(), name, 4096);
+        for link in ["link", "self/file"] {
+            assert!(
+                told(inside(link)).ends_with("expected a file, found a symbolic link"),
+                "{link}"
+            );
+        }
+        assert!(inside("../etc").is_err());
+        let named = UserFile::open_in(&folder.path().join("self"), "file", 4096).unwrap();
+        assert!(named.into_text().unwrap_err().to_string().contains("UTF-8"));
+        assert!(UserFile::open(&folder.path().join("link"), 4096).is_ok());
+    }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Files that are lines or one value, and folders that hold one entry per thing: [`ReadValues`].
+
+use pagewise_model::{Bytes, Choice, Millis, Name, Reading, Source};
+
+use crate::answer::{Refusal, absolute};
+use crate::read::ReadHost;
+use crate::text::{Text, choice, flag, number};
+
+/// The longest path of the kernel: no attribute that is one word is longer.
+const LONGEST_WORD: usize = 4096;
+
+/// The longest file that is one value: what an attribute can have on the largest pages.
+const LONGEST_VALUE: usize = 64 << 10;
+
+/// Entries of one folder that are looked at: the kernel gives no process a larger number.
+const MAX_ENTRIES: usize = 1 << 22;
+
+/// Questions for values, asked through [`ReadHost`].
+pub trait ReadValues: ReadHost {
+    /// A file as lines that know where they stand.
+    fn text(&self, path: &str) -> Result<Text, Refusal> {
+        self.bytes(path).map(|bytes| Text::new(&absolute(path), bytes))
+    }
+
+    /// The whole file through `parse`, white space around it removed; `expected` names in words what
+    /// should stand there, as `a whole number`.
+    fn value<T>(
+        &self,
+        path: &str,
+        expected: &str,
+        parse: impl FnOnce(&[u8]) -> Option<T>,
+    ) -> Reading<T> {
+        let source = Source::file(absolute(path));
+        match self.bytes(path) {
+            Err(refusal) => refusal.reading(source),
+            Ok(bytes) if bytes.len() > LONGEST_VALUE => {
+                self.garbled(source, "at most 64 KiB in a file of one value", b"more")
+            }
+            Ok(bytes) => match parse(bytes.trim_ascii()) {
+                Some(value) => Reading::found(value, source),
+                None => self.garbled(source, expected, bytes.trim_ascii()),
+            },
+        }
+    }
+
+    /// A file that is a whole number.
+    fn number_at<T: std::str::FromStr>(&self, path: &str) -> Reading<T> {
+        self.value(path, "a whole number", number)
+    }
+
+    /// A file that is a size in bytes.
+    fn bytes_at(&self, path: &str) -> Reading<Bytes> {
+        self.value(path, "a size in bytes", |word| number(word).map(Bytes::new))
+    }
+
+    /// A file that is a time in milliseconds.
+    fn millis_at(&self, path: &str) -> Reading<Millis> {
+        self.value(path, "milliseconds", |word| number(word).map(Millis::new))
+    }
+
+    /// A file that is 0 or 1, Y or N.
+    fn flag_at(&self, path: &str) -> Reading<bool> {
+        self.value(path, "0 or 1, Y or N", flag)
+    }
+
+    /// A file of words with the active one in brackets.
+    fn choice_at(&self, path: &str) -> Reading<Choice> {
+        self.value(path, "words with the active one in brackets", choice)
+    }
+
+    /// A file that is one word.
+    fn name_at(&self, path: &str) -> Reading<Name> {
+        let is_word = |text: &[u8]| !text.is_empty() && text.len() <= LONGEST_WORD;
+        self.value(path, "a word", |text| is_word(text).then(|| Name::from_bytes(text)))
+    }
+
+    /// Entries named `prefix` and a number, in order of the number; other entries are left out.
+    fn numbered(&self, folder: &str, prefix: &str) -> Vec<u32> {
+        let names = self.names(folder);
+        // "node01" is no name of the kernel's: read back as node1 it would not be found
+        let plain = |digits: &str| digits == "0" || !digits.starts_with('0');
+        let digits = names.iter().filter_map(|name| name.strip_prefix(prefix));
+        let mut numbers: Vec<u32> =
+            digits.filter(|d| plain(d)).filter_map(|d| number(d.as_bytes())).collect();
+        numbers.sort_unstable();
+        numbers.truncate(MAX_ENTRIES);
+        numbers
+    }
+}
+
+impl<H: ReadHost> ReadValues for H {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Entry, HostRoot};
+
+    #[test]
+    fn numbered_entries_come_in_order_of_their_number() {
+        let host = HostRoot::memory(
+            ["node10/x", "node9/x", "node01/x", "nodes/x", "node-1/x"]
+                .map(|path| (path.to_owned(), Entry::File(Vec::new()))),
+        );
+        assert_eq!(host.numbered("", "node"), [9, 10]);
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What limits an action on memory, read again and again: how short of memory the machine is, and what a
+//! cgroup is charged for and may be.
+
+use pagewise_model::{Bytes, Percent, Reading};
+
+use pagewise_files::text::number;
+use pagewise_files::{HostRoot, ReadHost, ReadValues};
+
+/// How short of memory the machine is: two small files.
+#[derive(Debug, Clone, Default)]
+pub struct Shortage {
+    /// Part of the last 10 s in which some task waited for memory.
+    pub stalled: Reading<Percent>,
+    /// Memory that programs could still get.
+    pub available: Reading<Bytes>,
+    /// All memory.
+    pub total: Reading<Bytes>,
+}
+
+/// Looks at it. Cheap, as it is asked a few times a second.
+pub fn shortage(host: &HostRoot) -> Shortage {
+    let stalled = crate::psi::pressure(host, "proc/pressure/memory").some.avg10;
+    let memory = crate::memory::read(host);
+    Shortage { stalled, available: memory.available, total: memory.total }
+}
+
+/// What a cgroup is charged for, and the most that it may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Charge {
+    /// Now.
+    pub current: Bytes,
+    /// The lowest of its own limits, where there is one.
+    pub limit: Option<Bytes>,
+}
+
+/// The charge of the memory cgroup with this path below its hierarchy's root; `None` where there is
+/// no such group.
+pub fn charge(host: &HostRoot, path: &str) -> Option<Charge> {
+    let (root, is_v2) = crate::cgroup::memory_cgroups(host)?;
+    let folder = format!("{}/{}", root.trim_matches('/'), path.trim_matches('/'));
+    let folder = folder.trim_end_matches('/');
+    let size = |name: &str| -> Reading<Bytes> { host.bytes_at(&format!("{folder}/{name}")) };
+    let limit = |name: &str| {
+        let text = host.bytes(&format!("{folder}/{name}")).ok()?;
+        number(text.trim_ascii()).filter(|bytes| *bytes < 1 << 62).map(Bytes::new)
+    };
+    let (current, limits) = if is_v2 {
+        (size("memory.current"), [limit("memory.high"), limit("memory.max")])
+    } else {
+        (size("memory.usage_in_bytes"), [limit("memory.limit_in_bytes"), None])
+    };
+    Some(Charge { current: current.get()?, limit: limits.into_iter().flatten().min() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::host;
+
+    #[test]
+    fn a_charge_has_the_lowest_limit_of_either_version() {
+        const V2: &str = "25 1 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+        let of =
+            |files: &[(&'static str, &'static str)]| charge(&host(files.iter().copied()), "/a/b");
+        let found = of(&[
+            ("proc/self/mountinfo", V2),
+            ("sys/fs/cgroup/cgroup.controllers", "cpu memory\n"),
+            ("sys/fs/cgroup/a/b/memory.current", "5000\n"),
+            ("sys/fs/cgroup/a/b/memory.high", "7000\n"),
+            ("sys/fs/cgroup/a/b/memory.max", "max\n"),
+        ]);
+        let expected = Charge { current: Bytes::new(5000), limit: Some(Bytes::new(7000)) };
+        assert_eq!(found, Some(expected));
+        const V1: &str = "26 1 0:23 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
+        let found = of(&[
+            ("proc/self/mountinfo", V1),
+            ("sys/fs/cgroup/memory/a/b/memory.usage_in_bytes", "5000\n"),
+            ("sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "9223372036854771712\n"),
+        ]);
+        assert_eq!(found, Some(Charge { current: Bytes::new(5000), limit: None }));
+        assert_eq!(of(&[("proc/self/mountinfo", V1)]), None, "no such group");
+    }
+}

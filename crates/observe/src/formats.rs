@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How lines of a few files are spelled, for `pagewise-capture`, which rewrites such lines.
+
+/// Files of sysctl and of zram-generator.
+pub mod configuration {
+    pub use crate::configuration::{
+        GENERATOR_FILES, SYSCTL_CONF, SYSCTL_FOLDERS, algorithms, parsed, section,
+    };
+}
+
+/// The kernel log: its reports of the OOM killer.
+pub mod kernel_log {
+    pub use crate::kernel_log::{Rename, renamed};
+}
+
+/// Lines of `/proc/PID/mountinfo`.
+pub mod mounts {
+    pub use crate::mounts::Columns;
+}
+
+/// Files of tuned.
+pub mod tuned {
+    pub use crate::tuned::{FILE, FOLDERS, include, plain, section};
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Reads which processors a host has, for hardware counters: their numbers, and the model if it is Intel's.
+
+use pagewise_files::text::{lines, number};
+use pagewise_files::{HostRoot, ReadHost, ReadValues};
+
+/// The processors of a host.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Processors {
+    /// Their numbers (`sys/devices/system/cpu`), in order.
+    pub numbers: Vec<u32>,
+    /// The model of the first one, if it is Intel's of family 6 (`proc/cpuinfo`).
+    pub intel_model: Option<u32>,
+}
+
+impl Processors {
+    /// Reads both.
+    pub fn read(host: &HostRoot) -> Self {
+        let told = host.bytes("proc/cpuinfo").unwrap_or_default();
+        let numbers = host.numbered("sys/devices/system/cpu", "cpu");
+        Self { numbers, intel_model: model(&told) }
+    }
+}
+
+/// The model of the first processor, where it is Intel's of family 6.
+fn model(told: &[u8]) -> Option<u32> {
+    let value = |key: &[u8]| {
+        lines(told).find_map(|line| {
+            let at = line.iter().position(|&byte| byte == b':')?;
+            (line[..at].trim_ascii() == key).then(|| line[at + 1..].trim_ascii())
+        })
+    };
+    let ours = value(b"vendor_id")? == b"GenuineIntel" && value(b"cpu family")? == b"6";
+    number(value(b"model")?).filter(|_| ours)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::host;
+
+    #[test]
+    fn only_intels_models_are_told() {
+        let model = |vendor: &str, model: u32| {
+            let told = format!(
+                "processor\t: 0\nvendor_id\t: {vendor}\ncpu family\t: 6\nmodel\t\t: {model}\nmodel name\t: X 7\n\n"
+            );
+            Processors::read(&host([("proc/cpuinfo", told)])).intel_model
+        };
+        assert_eq!(model("GenuineIntel", 85), Some(85));
+        assert_eq!(model("AuthenticAMD", 85), None);
+        assert_eq!(Processors::read(&host([("proc/version", "")])), Processors::default());
+    }
+}

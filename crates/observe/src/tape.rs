@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Everything that was asked of a host over an interval, as it answered: a [`Tape`].
+//!
+//! A tape holds what the host said, names and command lines included. It never leaves memory: what
+//! is written is a redacted capture of it, by `pagewise-capture`.
+
+use pagewise_model::{Interval, Snapshot};
+
+use pagewise_files::{Entry, Files, HostRoot, ReadHost};
+
+/// Everything that was asked, at both ends.
+#[derive(Debug)]
+pub struct Tape {
+    /// Bytes in a base page.
+    pub page_size: Option<u64>,
+    /// The earlier end first.
+    pub ends: Vec<TapeEnd>,
+}
+
+/// One end.
+#[derive(Debug)]
+pub struct TapeEnd {
+    /// `start` or `end`.
+    pub name: &'static str,
+    /// Seconds since 1970, UTC.
+    pub unix_seconds: f64,
+    /// Seconds on a clock that nobody sets.
+    pub monotonic_seconds: f64,
+    /// The same without the time in which the machine was suspended.
+    pub awake_seconds: Option<f64>,
+    /// What each file answered.
+    pub files: Files,
+}
+
+impl Tape {
+    pub(crate) fn new(interval: &Interval, earlier: Option<HostRoot>, later: HostRoot) -> Self {
+        let page_size = later.facts().page_size;
+        let start = interval.start.as_deref().zip(earlier);
+        let start = start.map(|(snapshot, host)| end("start", snapshot, host));
+        let ends = start.into_iter().chain([end("end", &interval.end, later)]).collect();
+        Self { page_size, ends }
+    }
+
+    /// The bytes of a file, at the later end where both have it.
+    pub fn file(&self, path: &str) -> Option<&[u8]> {
+        self.ends.iter().rev().find_map(|end| match end.files.get(path) {
+            Some(Entry::File(bytes)) => Some(bytes.as_slice()),
+            Some(Entry::Refused(_)) | None => None,
+        })
+    }
+}
+
+fn end(name: &'static str, snapshot: &Snapshot, host: HostRoot) -> TapeEnd {
+    TapeEnd {
+        name,
+        unix_seconds: snapshot.taken.unix_seconds,
+        monotonic_seconds: snapshot.taken.monotonic_seconds,
+        awake_seconds: snapshot.taken.awake_seconds,
+        files: host.remembered(),
+    }
+}

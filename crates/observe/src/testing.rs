@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What tests of several readers share: hosts that have a few files, and text that no kernel wrote.
+
+use proptest::prelude::*;
+
+use pagewise_files::{Entry, HostRoot, Refusal};
+
+/// A host that has these files.
+pub(crate) fn host<'a, B: AsRef<[u8]>>(files: impl IntoIterator<Item = (&'a str, B)>) -> HostRoot {
+    HostRoot::memory(files.into_iter().map(|(path, bytes)| file(path, bytes)))
+}
+
+/// A file of a host, for tests that also refuse some.
+pub(crate) fn file(path: impl Into<String>, bytes: impl AsRef<[u8]>) -> (String, Entry) {
+    (path.into(), Entry::File(bytes.as_ref().to_vec()))
+}
+
+/// A file that only root may read.
+pub(crate) fn denied(path: impl Into<String>) -> (String, Entry) {
+    (path.into(), Entry::Refused(Refusal::Denied("run as root".into())))
+}
+
+/// Bytes that no kernel wrote: any at all, or a true text with some bytes replaced and its end
+/// missing, which gets further into a reader.
+pub(crate) fn mangled(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
+    let any_at_all = prop::collection::vec(any::<u8>(), 0..300);
+    let replaced = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12);
+    let spoiled = (replaced, any::<prop::sample::Index>()).prop_map(move |(replaced, cut)| {
+        let mut bytes = text.as_bytes().to_vec();
+        for (at, byte) in replaced {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        bytes.truncate(cut.index(bytes.len() + 1));
+        bytes
+    });
+    prop_oneof![any_at_all, spoiled]
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Every file that a snapshot reads, and of which `pagewise-files` assumes that one read gives all of it.
+
+use pagewise_files::{Entry, FIRST, HostRoot, ReadHost, absolute, comes_whole};
+use pagewise_observe::{Scope, snapshot};
+use rustix::fs::{Mode, OFlags};
+
+/// What the kernel gives after a short answer is nothing, for every file of which we rely on it.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "reads what was read once more")]
+fn files_that_come_whole_have_nothing_after_a_short_read() {
+    let host = HostRoot::live().unwrap().remembering();
+    let _ = snapshot(&host, &Scope::everything(std::time::Duration::ZERO));
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let mut seen = 0;
+    for (path, _) in host.remembered().iter().filter(|(path, entry)| {
+        comes_whole(path) && matches!(entry, Entry::File(bytes) if !bytes.is_empty())
+    }) {
+        // processes may have ended
+        let Ok(file) = rustix::fs::open(absolute(path), flags, Mode::empty()) else { continue };
+        let mut buffer = vec![0; FIRST];
+        let Ok(filled) = rustix::io::read(&file, &mut buffer) else { continue };
+        if filled < FIRST {
+            assert_eq!(rustix::io::read(&file, &mut buffer).unwrap_or(0), 0, "{path}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "{seen}");
+}

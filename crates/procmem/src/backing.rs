@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A line of `/proc/PID/maps` → a [`Mapping`], and what backs it.
+//!
+//! Only mappings whose pages are certainly memory are looked into. The rest is left out: reading
+//! through a mapping of a device may reach the device's registers, and those act when they are read.
+//! So a mapping counts as memory for what it is known to be, never for want of knowing better:
+//!
+//! - no file, and no name but those for heap, stacks and what programs name themselves: anonymous;
+//! - a file on tmpfs, or on the file system that the kernel keeps for itself for shared memory
+//!   (memfd, System V, shared anonymous): shmem;
+//! - a file on a file system that stores files: a file, whose private copies are anonymous;
+//! - all else (devices, hugetlb, secret memory, io_uring, the vDSO): left out.
+//!
+//! The name of a mapping is looked at here and shown nowhere.
+
+use std::collections::HashMap;
+
+use pagewise_model::text::number;
+
+use crate::maps::{Columns, columns, hexadecimal};
+
+/// Part of a process's address space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mapping {
+    /// Address of its first byte.
+    pub start: u64,
+    /// Address behind its last byte.
+    pub end: u64,
+    /// Where in the file it begins, in bytes.
+    pub offset: u64,
+    /// Major and minor number of the file system's device.
+    pub device: (u32, u32),
+    /// The file's number there; 0 without a file.
+    pub inode: u64,
+    shared: bool,
+    label: Label,
+}
+
+/// What its name says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Label {
+    /// No name, or one that only memory has.
+    Memory,
+    /// A name of the kernel's for something else, as `[vvar]`.
+    Kernel,
+    /// The file `/dev/zero`, privately: anonymous memory in the old way.
+    Zero,
+    /// A file with a name.
+    File { in_dev: bool, deleted: bool },
+}
+
+/// What backs the pages of a mapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backing {
+    /// Nothing but swap.
+    Anonymous,
+    /// Shared memory: a file on tmpfs, memfd, System V, shared anonymous.
+    Shmem,
+    /// A file on a file system that stores files.
+    File,
+    /// Not to be looked into.
+    Other,
+}
+
+/// What a device number stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Filesystem {
+    /// tmpfs, or the kernel's own for shared memory.
+    Shmem,
+    /// It stores files.
+    Files,
+    /// It holds no files that are memory.
+    Other,
+}
+
+impl Mapping {
+    /// `None` for a line that is not as the kernel writes it.
+    pub fn parse(line: &[u8]) -> Option<Self> {
+        let Columns { start, end, rights, offset, device, inode, name } = columns(line)?;
+        let (major, minor) = device_numbers(device)?;
+        let shared = rights.get(3) == Some(&b's');
+        let label = label(name, shared);
+        let (offset, inode) = (whole_hexadecimal(offset)?, number(inode)?);
+        Some(Self { start, end, offset, device: (major, minor), inode, shared, label })
+    }
+
+    /// What backs it, as far as that does not depend on the file system.
+    fn certain(&self) -> Option<Backing> {
+        match self.label {
+            Label::Memory | Label::Zero if self.inode == 0 || self.label == Label::Zero => {
+                Some(Backing::Anonymous)
+            }
+            Label::Kernel => Some(Backing::Other),
+            Label::File { in_dev: true, .. } => Some(Backing::Other),
+            _ => None,
+        }
+    }
+
+    /// What backs it, where `known` tells what the file system is.
+    pub fn backing(&self, known: impl FnOnce() -> Option<Filesystem>) -> Backing {
+        if let Some(certain) = self.certain() {
+            return certain;
+        }
+        match known() {
+            Some(Filesystem::Shmem) => Backing::Shmem,
+            Some(Filesystem::Files) => Backing::File,
+            Some(Filesystem::Other) => Backing::Other,
+            // a file system of another mount namespace; what the kernel mounted for itself shows
+            // its files as deleted
+            None => match self.label {
+                Label::File { deleted: false, .. } if !self.shared => Backing::File,
+                _ => Backing::Other,
+            },
+        }
+    }
+
+    /// The same page of the same file has the same number, whoever maps it where.
+    pub fn page_of_file(&self, address: u64, page_size: u64) -> u64 {
+        self.offset.wrapping_add(address.wrapping_sub(self.start)) / page_size
+    }
+
+    /// Whether a look at the file itself should tell if it is a device.
+    pub fn might_be_device(&self) -> bool {
+        self.inode != 0 && matches!(self.label, Label::File { .. })
+    }
+}
+
+/// Names are written by whoever names the memory, in brackets too: `[anon:…]` is the kernel's word
+/// for those.
+fn label(name: &[u8], shared: bool) -> Label {
+    const MEMORY: [&[u8]; 4] = [b"[heap]", b"[stack", b"[anon:", b"[anon_shmem:"];
+    if name.is_empty() || MEMORY.iter().any(|known| name.starts_with(known)) {
+        return Label::Memory;
+    }
+    if name == b"/dev/zero" && !shared {
+        return Label::Zero;
+    }
+    if name.first() != Some(&b'/') {
+        return Label::Kernel;
+    }
+    let deleted = name.ends_with(b" (deleted)");
+    Label::File { in_dev: is_in_dev(name, shared, deleted), deleted }
+}
+
+/// Devices live in `/dev`, also in one below another root. Shared memory lives in `/dev/shm`; what
+/// the kernel calls `/dev/zero (deleted)` is shared anonymous memory.
+fn is_in_dev(name: &[u8], shared: bool, deleted: bool) -> bool {
+    let holds = |part: &[u8]| name.windows(part.len()).any(|window| window == part);
+    let in_dev = name.starts_with(b"/dev/") || (shared && holds(b"/dev/"));
+    in_dev && !holds(b"/dev/shm/") && !(deleted && name.starts_with(b"/dev/zero "))
+}
+
+/// `fe:01`.
+fn device_numbers(word: &[u8]) -> Option<(u32, u32)> {
+    let (major, rest) = hexadecimal(word)?;
+    let minor = whole_hexadecimal(rest.strip_prefix(b":")?)?;
+    Some((major.try_into().ok()?, minor.try_into().ok()?))
+}
+
+fn whole_hexadecimal(word: &[u8]) -> Option<u64> {
+    hexadecimal(word).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
+}
+
+/// What the devices in a `/proc/PID/mountinfo` are.
+pub fn filesystems(mountinfo: &[u8]) -> HashMap<(u32, u32), Filesystem> {
+    mountinfo.split(|&byte| byte == b'\n').filter_map(filesystem).collect()
+}
+
+fn filesystem(line: &[u8]) -> Option<((u32, u32), Filesystem)> {
+    let text = std::str::from_utf8(line).ok()?;
+    let (major, minor) = text.split(' ').nth(2)?.split_once(':')?;
+    let kind = text.split_once(" - ")?.1.split(' ').next()?;
+    let kind = match kind {
+        "tmpfs" => Filesystem::Shmem,
+        "sysfs" | "proc" | "devtmpfs" | "hugetlbfs" | "debugfs" | "tracefs" | "securityfs"
+        | "pstore" | "efivarfs" | "configfs" | "cgroup" | "cgroup2" | "bpf" | "resctrl" => {
+            Filesystem::Other
+        }
+        _ => Filesystem::Files,
+    };
+    Some(((major.parse().ok()?, minor.parse().ok()?), kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn backing(line: &str, known: Option<Filesystem>) -> Backing {
+        Mapping::parse(line.as_bytes()).unwrap().backing(|| known)
+    }
+
+    #[test]
+    fn a_line_is_addresses_rights_and_a_file() {
+        let line = b"7f2b7f200000-7f2b7f400000 r-xp 00028000 fe:01 247741                     /usr/bin/a b";
+        let mapping = Mapping::parse(line).unwrap();
+        assert_eq!((mapping.start, mapping.end), (0x7f2b_7f20_0000, 0x7f2b_7f40_0000));
+        assert_eq!((mapping.offset, mapping.device), (0x28000, (0xfe, 1)));
+        assert_eq!(mapping.inode, 247_741);
+        assert_eq!(mapping.page_of_file(0x7f2b_7f20_1000, 4096), 0x29);
+    }
+
+    #[test]
+    fn memory_without_a_file_is_anonymous() {
+        for name in ["", "[heap]", "[stack]", "[stack:12]", "[anon:jit /dev/x]"] {
+            let line = format!("1000-3000 rw-p 00000000 00:00 0        {name}");
+            assert_eq!(backing(&line, None), Backing::Anonymous, "{name}");
+        }
+        let zero = "1000-3000 rw-p 00000000 00:06 5                 /dev/zero";
+        assert_eq!(backing(zero, Some(Filesystem::Other)), Backing::Anonymous);
+    }
+
+    #[test]
+    fn what_may_be_no_memory_is_left_out() {
+        for name in ["[vdso]", "[vvar]", "[vvar_vclock]", "anon_inode:[io_uring]", "[uprobes]"] {
+            let line = format!("1000-3000 rw-p 00000000 00:00 0        {name}");
+            assert_eq!(backing(&line, None), Backing::Other, "{name}");
+        }
+        for (kind, name) in [
+            ("rw-s", "/dev/mem"),
+            ("rw-p", "/dev/mem"),
+            ("rw-s", "/srv/root/dev/dri/card0"),
+            ("rw-s", "/dev/hugepages/x"),
+            ("rw-s", "/secretmem (deleted)"),
+            ("rw-p", "/anon_hugepage (deleted)"),
+            ("rw-s", "/sys/bus/pci/devices/x/resource0"),
+        ] {
+            let line = format!("1000-3000 {kind} 00000000 00:0f 99        {name}");
+            assert_eq!(backing(&line, None), Backing::Other, "{name}");
+        }
+    }
+
+    #[test]
+    fn shared_memory_is_what_its_file_system_says() {
+        for name in
+            ["/dev/shm/x", "/memfd:a (deleted)", "/SYSV00000000 (deleted)", "/dev/zero (deleted)"]
+        {
+            let line = format!("1000-3000 rw-s 00000000 00:01 99        {name}");
+            assert_eq!(backing(&line, Some(Filesystem::Shmem)), Backing::Shmem, "{name}");
+        }
+    }
+
+    #[test]
+    fn programs_in_a_folder_called_dev_are_files() {
+        let line = "1000-3000 r-xp 00000000 fe:01 99        /home/u/dev/program";
+        assert_eq!(backing(line, Some(Filesystem::Files)), Backing::File);
+        assert_eq!(backing(line, None), Backing::File, "of another mount namespace");
+    }
+
+    #[test]
+    fn file_systems_are_known_by_their_device() {
+        let known = filesystems(
+            b"23 27 0:22 / /sys rw,relatime - sysfs sysfs rw\n25 24 0:23 / /dev/shm rw - tmpfs tmpfs rw\n\
+              27 1 254:0 / / rw,relatime - ext4 /dev/root rw\nx 1:2\n\n30 1 0:x / / - a b c\n",
+        );
+        assert_eq!(known.get(&(0, 22)), Some(&Filesystem::Other));
+        assert_eq!(known.get(&(0, 23)), Some(&Filesystem::Shmem));
+        assert_eq!(known.get(&(254, 0)), Some(&Filesystem::Files));
+        assert_eq!(known.len(), 3);
+    }
+
+    #[test]
+    fn our_own_maps_are_understood() {
+        let text = crate::open::text_of_process(std::process::id(), "maps").unwrap();
+        let lines: Vec<&[u8]> =
+            text.split(|&byte| byte == b'\n').filter(|l| !l.is_empty()).collect();
+        assert!(lines.len() > 5);
+        assert!(lines.iter().all(|line| Mapping::parse(line).is_some()));
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_is_no_mapping(line: Vec<u8>, digits in "[0-9a-f]{0,40}") {
+            let _ = Mapping::parse(&line).map(|mapping| mapping.backing(|| None));
+            let _ = Mapping::parse(format!("{digits}-{digits} rw-p {digits} 0:0 0").as_bytes());
+            let _ = filesystems(&line);
+        }
+    }
+}

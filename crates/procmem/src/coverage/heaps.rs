@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A process → the heaps that glibc's malloc made for its threads, and what is in RAM of them.
+//!
+//! An arena beside the main one gets its memory in heaps of 64 MiB of address space, aligned to that, of
+//! which the first part may be used and the rest may not yet. Nobody else makes mappings of that shape.
+
+use pagewise_model::{Bytes, MappingKind};
+
+use super::memory::{LookError, Memory};
+use crate::maps::Mapping;
+
+const HEAP: u64 = 64 << 20;
+
+/// Heaps of arenas beside the main one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Heaps {
+    /// How many: at least one for each arena.
+    pub count: u64,
+    /// In RAM, all together.
+    pub held: Bytes,
+}
+
+/// Looks for them.
+///
+/// # Errors
+/// Where the process is gone, or may not be looked at.
+pub fn heaps(pid: u32, block: u64) -> Result<Heaps, LookError> {
+    let memory = Memory::open(pid, block)?;
+    let scans = memory.can_scan();
+    let mappings = memory.mappings(!scans)?;
+    let starts: Vec<u64> = starts(&mappings).collect();
+    let mut heaps = Heaps { count: starts.len() as u64, ..Heaps::default() };
+    memory.each(&mappings, scans, |mapping, summed| {
+        if starts.binary_search(&mapping.start).is_ok() {
+            heaps.held = heaps.held.saturating_add(summed.coverage.anon);
+        }
+    })?;
+    Ok(heaps)
+}
+
+/// Where heaps begin: at a border, with what is used and what is not yet up to the next one.
+fn starts(mappings: &[Mapping]) -> impl Iterator<Item = u64> {
+    let is_own = |mapping: &Mapping| {
+        mapping.kind == MappingKind::Anonymous && mapping.name.as_str().is_empty()
+    };
+    let heap = move |pair: &[Mapping]| match pair {
+        [used, rest] if is_own(used) && is_own(rest) => {
+            let whole = used.start % HEAP == 0 && used.end == rest.start;
+            (whole && rest.end - used.start == HEAP).then_some(used.start)
+        }
+        _ => None,
+    };
+    mappings.windows(2).filter_map(heap)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heap_fills_its_place_in_two_parts() {
+        let mapping = |start: u64, end: u64| Mapping { start, end, ..Mapping::default() };
+        let at = 7 * HEAP;
+        let all = [
+            mapping(at - 4096, at),
+            mapping(at, at + 8192),
+            mapping(at + 8192, at + HEAP),
+            mapping(at + HEAP, at + HEAP + 4096),
+            mapping(9 * HEAP + 4096, 9 * HEAP + 8192),
+            mapping(9 * HEAP + 8192, 10 * HEAP),
+        ];
+        assert_eq!(starts(&all).collect::<Vec<_>>(), [at]);
+        assert_eq!(starts(&[]).count(), 0);
+    }
+
+    /// Threads that hold memory at the same time have arenas of their own, where this is glibc.
+    #[test]
+    fn heaps_of_our_own_threads_are_found() {
+        let (told, heard) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let held: Vec<Vec<u8>> = (0..64).map(|_| vec![1; 1 << 14]).collect();
+            told.send(()).unwrap();
+            let _ = ended.recv();
+            held.len()
+        });
+        heard.recv().unwrap();
+        let found = heaps(std::process::id(), 2 << 20).unwrap();
+        if cfg!(target_env = "gnu") {
+            assert!(found.count >= 1 && found.held > Bytes::new(64 << 10), "{found:?}");
+        }
+        drop(end);
+        assert_eq!(thread.join().unwrap(), 64);
+    }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The proportional size of a process, on which a budget is counted again and again, and whether it may
+//! have huge pages.
+
+use std::io::Read;
+
+use pagewise_model::Bytes;
+use pagewise_model::text::{flag, kib, lines};
+
+use super::memory::{LookError, opened, refused};
+
+/// Longest smaps_rollup or status.
+const MOST_TEXT: u64 = 1 << 14;
+
+/// A process's proportional size: `Pss` of smaps_rollup.
+///
+/// # Errors
+/// Where it is gone, may not be looked at, or the kernel has no smaps_rollup.
+pub fn proportional(pid: u32) -> Result<Bytes, LookError> {
+    let text = text(pid, "smaps_rollup")?;
+    field(&text, b"Pss:").and_then(kib).ok_or(LookError::Gone(pid))
+}
+
+/// Whether a process may have huge pages at all (`THP_enabled` of its status): `None` where the
+/// kernel does not say.
+pub fn thp_allowed(pid: u32) -> Option<bool> {
+    field(&text(pid, "status").ok()?, b"THP_enabled:").and_then(flag)
+}
+
+pub(super) fn text(pid: u32, name: &'static str) -> Result<Vec<u8>, LookError> {
+    let mut text = Vec::new();
+    let read = opened(pid, name)?.take(MOST_TEXT).read_to_end(&mut text);
+    read.map_err(|error| refused(pid, name, error))?;
+    Ok(text)
+}
+
+pub(super) fn field<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    lines(text).find_map(|line| line.strip_prefix(key)).map(<[u8]>::trim_ascii)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_size_is_known() {
+        assert!(proportional(std::process::id()).unwrap() > Bytes::new(100_000));
+        assert_eq!(thp_allowed(std::process::id()), Some(true));
+        assert!(matches!(proportional(u32::MAX), Err(LookError::Gone(_))));
+    }
+}

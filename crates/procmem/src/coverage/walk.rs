@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A range of addresses → runs of pages that are in RAM or swap, in order.
+//!
+//! With PAGEMAP_SCAN the kernel tells runs. Without it each entry of pagemap is read and told from
+//! its bits: then nobody says which pages are huge or the page of zeros.
+
+use std::io;
+
+use pagewise_model::MappingKind;
+use rustix::io::Errno;
+
+use super::memory::Memory;
+use crate::pagemap::Entry;
+use crate::scan::{Region, Search, category};
+
+/// Regions asked for at one time.
+const REGIONS: usize = 512;
+/// Pages after which the kernel lets go of the memory lock: under a millisecond of small ones.
+const MOST_AT_ONCE: u64 = 1 << 14;
+/// Entries of pagemap read at one time.
+const ENTRIES: usize = 1 << 12;
+
+/// Pages one after the other of which the same is true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) what: PageState,
+}
+
+/// PageState a page is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PageState {
+    Anonymous { huge: bool },
+    File { huge: bool },
+    Swapped,
+    Zero,
+}
+
+/// Pages in RAM or in swap, and what each is; `more` to be told of them costs more.
+fn in_use(start: u64, end: u64, more: u64) -> Search {
+    use category::{HUGE, PRESENT, SWAPPED, ZERO_PAGE};
+    let any_of = PRESENT | SWAPPED;
+    Search { start, end, any_of, tell: any_of | ZERO_PAGE | HUGE | more, most: MOST_AT_ONCE }
+}
+
+impl Memory {
+    /// Whether this kernel has PAGEMAP_SCAN.
+    pub fn can_scan(&self) -> bool {
+        let mut region = [Region::default()];
+        let asked = self.pagemap.scan(in_use(0, self.page, 0), &mut region);
+        !matches!(asked, Err(error) if Errno::from_io_error(&error) == Some(Errno::NOTTY))
+    }
+
+    /// Shows every run between two addresses by PAGEMAP_SCAN. Where all that is mapped there is of
+    /// one kind, the kernel need not be asked what each page is.
+    pub(super) fn scan(
+        &self,
+        [start, end]: [u64; 2],
+        kind: MappingKind,
+        mut see: impl FnMut(Run),
+    ) -> io::Result<()> {
+        let of_file = matches!(kind, MappingKind::PrivateFile | MappingKind::Special);
+        let files = if of_file { category::FILE } else { 0 };
+        let all = if kind == MappingKind::Shared { category::FILE } else { 0 };
+        let mut regions = [Region::default(); REGIONS];
+        let mut at = start;
+        while at < end {
+            let (found, stopped) = self.pagemap.scan(in_use(at, end, files), &mut regions)?;
+            for region in regions.get(..found).unwrap_or_default() {
+                see(Run {
+                    start: region.start,
+                    end: region.end,
+                    what: what(region.categories | all),
+                });
+            }
+            // no progress would be an endless loop
+            if stopped <= at {
+                break;
+            }
+            at = stopped;
+        }
+        Ok(())
+    }
+
+    /// The same by reading pagemap.
+    pub(super) fn read(&self, [start, end]: [u64; 2], mut see: impl FnMut(Run)) -> io::Result<()> {
+        let mut entries = Vec::new();
+        let mut at = start;
+        while at < end {
+            let most = usize::try_from((end - at) / self.page).unwrap_or(ENTRIES).min(ENTRIES);
+            if self.entries(at, most, &mut entries)? == 0 {
+                break;
+            }
+            for alike in entries.chunk_by(|a, b| what_is(*a) == what_is(*b)) {
+                let next = at + alike.len() as u64 * self.page;
+                if let Some(what) = alike.first().and_then(|entry| what_is(*entry)) {
+                    see(Run { start: at, end: next, what });
+                }
+                at = next;
+            }
+        }
+        Ok(())
+    }
+
+    /// Entries of pagemap from `address` on, at most `most`.
+    pub(super) fn entries(
+        &self,
+        address: u64,
+        most: usize,
+        entries: &mut Vec<Entry>,
+    ) -> io::Result<usize> {
+        entries.clear();
+        self.pagemap.read(address / self.page, most, entries, &mut Vec::new())
+    }
+}
+
+fn what(categories: u64) -> PageState {
+    let is = |category| categories & category != 0;
+    let huge = is(category::HUGE);
+    match () {
+        () if !is(category::PRESENT) => PageState::Swapped,
+        () if is(category::ZERO_PAGE) => PageState::Zero,
+        () if is(category::FILE) => PageState::File { huge },
+        () => PageState::Anonymous { huge },
+    }
+}
+
+/// PageState an entry of pagemap says that its page is; `None` for a page that is neither in RAM nor in swap.
+pub(super) fn what_is(entry: Entry) -> Option<PageState> {
+    match () {
+        () if entry.is_present() && entry.is_of_file() => Some(PageState::File { huge: false }),
+        () if entry.is_present() => Some(PageState::Anonymous { huge: false }),
+        () if entry.is_swapped() => Some(PageState::Swapped),
+        () => None,
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The model of a processor → the events that count cycles of page walks, on Intel's processors.
+//!
+//! The kernel has no name for them. Source: Intel's lists of events for each model (`DTLB_LOAD_MISSES.WALK_ACTIVE`
+//! and `DTLB_STORE_MISSES.WALK_ACTIVE` of Skylake, Ice Lake and Sapphire Rapids). Not tried on any of them: we had
+//! virtual machines only.
+
+use super::event::{Event, EventSource, Role, event};
+
+/// Client and server processors of family 6 from Skylake to Rocket Lake.
+const SKYLAKE_ON: [u32; 14] =
+    [0x4E, 0x5E, 0x55, 0x8E, 0x9E, 0xA5, 0xA6, 0x6A, 0x6C, 0x7D, 0x7E, 0x8C, 0x8D, 0xA7];
+/// Sapphire Rapids and Emerald Rapids.
+const SAPPHIRE_RAPIDS_ON: [u32; 2] = [0x8F, 0xCF];
+
+/// Counted while at least one walk is under way.
+const fn walks(number: u64) -> EventSource {
+    const UMASK: u64 = 0x10 << 8;
+    const AT_LEAST_ONE: u64 = 1 << 24;
+    EventSource::Raw(number | UMASK | AT_LEAST_ONE)
+}
+
+const LOADS: &str = "dtlb_load_misses.walk_active";
+const STORES: &str = "dtlb_store_misses.walk_active";
+
+/// For loads and for stores, by the model of an Intel processor of family 6; none where it is not known.
+pub(super) fn walking(model: Option<u32>) -> Vec<Event> {
+    let pair = |load, store| {
+        vec![event(LOADS, Role::Walking, walks(load)), event(STORES, Role::Walking, walks(store))]
+    };
+    match model {
+        Some(model) if SKYLAKE_ON.contains(&model) => pair(0x08, 0x49),
+        Some(model) if SAPPHIRE_RAPIDS_ON.contains(&model) => pair(0x12, 0x13),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_has_its_own_numbers() {
+        let numbers = |model: Option<u32>| -> Vec<u64> {
+            let number = |event: Event| match event.what {
+                EventSource::Raw(number) => number,
+                _ => 0,
+            };
+            walking(model).into_iter().map(number).collect()
+        };
+        assert_eq!(numbers(Some(85)), [0x0100_1008, 0x0100_1049]);
+        assert_eq!(numbers(Some(143)), [0x0100_1012, 0x0100_1013]);
+        assert!(numbers(Some(1)).is_empty());
+        assert!(numbers(None).is_empty());
+    }
+}

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Processes, or the whole machine → what finding pages costs while they run ([`PageWalks`]), counted by the
+//! processor (`perf_event_open`).
+//!
+//! Nothing is sampled and nothing is seen of what programs do: counters are opened beside them and read once
+//! at the end. A machine without counters, as most virtual ones are, says so for each event.
+
+mod event;
+mod intel;
+
+use std::time::Instant;
+
+use pagewise_model::{PageWalks, Percent, Reading, Source};
+use perf_event::{Counter, ReadFormat};
+use rustix::io::Errno;
+
+use crate::open::threads;
+use event::{EVENTS, Event};
+
+/// Counters open at a time: most systems allow a process 1,024 files.
+const MOST_COUNTERS: usize = 900;
+
+/// Who is counted.
+#[derive(Debug, Clone, Copy)]
+pub enum WalkTarget<'a> {
+    /// The threads of these processes, and the threads and processes that they start meanwhile.
+    Processes(&'a [u32]),
+    /// Everything on these processors.
+    Machine(&'a [u32]),
+}
+
+/// Counters at work.
+#[derive(Debug)]
+pub struct WalkCounters {
+    began: Instant,
+    subjects: u64,
+    left_out: u64,
+    user_only: bool,
+    counts: Vec<Count>,
+}
+
+/// One event of everybody who is counted.
+#[derive(Debug)]
+struct Count {
+    event: Event,
+    counters: Vec<Counter>,
+    /// Why there is none.
+    refused: Option<Refused>,
+}
+
+/// Why a counter could not be opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Refused {
+    /// This processor, or this machine, does not have it.
+    Unknown,
+    NotAllowed,
+    Other(String),
+}
+
+/// Whom one counter counts.
+#[derive(Debug, Clone, Copy)]
+enum CounterScope {
+    Thread(i32),
+    Processor(usize),
+}
+
+impl WalkCounters {
+    /// Opens counters for all, and starts them. `intel_model` is the model of the processor, if it is Intel's of
+    /// family 6.
+    pub fn begin(counted: WalkTarget<'_>, intel_model: Option<u32>) -> Self {
+        let walking = intel::walking(intel_model);
+        let known = EVENTS.into_iter().chain(walking);
+        Self::from_subjects(&subjects(counted), known.collect())
+    }
+
+    fn from_subjects(subjects: &[CounterScope], events: Vec<Event>) -> Self {
+        let count = |event| Count { event, counters: Vec::new(), refused: None };
+        let counts: Vec<Count> = events.into_iter().map(count).collect();
+        let most = MOST_COUNTERS / counts.len().max(1);
+        let left_out = subjects.len().saturating_sub(most) as u64;
+        let began = Instant::now();
+        let mut counting = Self { began, subjects: 0, left_out, user_only: false, counts };
+        for subject in subjects.iter().take(most) {
+            counting.subjects += u64::from(counting.open(*subject));
+        }
+        let counters = counting.counts.iter_mut().flat_map(|count| &mut count.counters);
+        // one that has ended meanwhile cannot be started, and has nothing to count
+        counters.for_each(|counter| drop(counter.enable()));
+        counting.began = Instant::now();
+        counting
+    }
+
+    /// Whether it is counted: a thread may have ended.
+    fn open(&mut self, subject: CounterScope) -> bool {
+        let mut opened = false;
+        for count in self.counts.iter_mut().filter(|count| count.refused.is_none()) {
+            let built = match build(count.event, subject, self.user_only) {
+                Err(Some(Refused::NotAllowed)) if !self.user_only => {
+                    self.user_only = true;
+                    build(count.event, subject, true)
+                }
+                built => built,
+            };
+            opened |= built.is_ok();
+            match built {
+                Ok(counter) => count.counters.push(counter),
+                Err(refused) => count.refused = refused,
+            }
+        }
+        opened
+    }
+
+    /// Whether anything is counted at all.
+    pub fn counts(&self) -> bool {
+        self.counts.iter().any(|count| !count.counters.is_empty())
+    }
+
+    /// Reads what was counted until now.
+    pub fn end(mut self) -> PageWalks {
+        let seconds = self.began.elapsed().as_secs_f64();
+        let (mut enabled, mut running) = (0, 0);
+        let mut sums = [const { None }; 6];
+        for count in &mut self.counts {
+            let (sum, times) = count.read();
+            enabled += times[0];
+            running += times[1];
+            add(&mut sums[count.event.role as usize], sum);
+        }
+        let [cycles, instructions, load_misses, store_misses, fetch_misses, walking] =
+            sums.map(|sum| sum.unwrap_or_else(no_such_event));
+        PageWalks {
+            seconds,
+            counted: self.subjects,
+            left_out: self.left_out,
+            user_only: self.user_only,
+            counting: (enabled > 0).then(|| Percent::new(running as f64 * 100.0 / enabled as f64)),
+            cycles,
+            instructions,
+            load_misses,
+            store_misses,
+            fetch_misses,
+            walking,
+        }
+    }
+}
+
+impl Count {
+    /// The sum, each scaled to all of its time, and for how long they were to count and did.
+    fn read(&mut self) -> (Reading<u64>, [u64; 2]) {
+        let source = Source::file(format!("perf event {}", self.event.name));
+        let reading = match &self.refused {
+            Some(Refused::Unknown) => Reading::absent(NO_COUNTER, source),
+            Some(Refused::NotAllowed) => Reading::denied(RIGHTS, source),
+            Some(Refused::Other(why)) => Reading::absent(why.clone(), source),
+            None => return self.sum(source),
+        };
+        (reading, [0, 0])
+    }
+
+    fn sum(&mut self, source: Source) -> (Reading<u64>, [u64; 2]) {
+        let (mut sum, mut times) = (0u64, [0, 0]);
+        for counter in &mut self.counters {
+            let Ok(read) = counter.read_count_and_time() else { continue };
+            times[0] += read.time_enabled;
+            times[1] += read.time_running;
+            sum += scaled(read.count, read.time_enabled, read.time_running);
+        }
+        let never_ran = times[0] > 0 && times[1] == 0;
+        if never_ran || self.counters.is_empty() {
+            let why = if never_ran { NEVER_RAN } else { NOBODY };
+            return (Reading::absent(why, source), times);
+        }
+        (Reading::found(sum, source), times)
+    }
+}
+
+const NO_COUNTER: &str =
+    "this machine shows no such counter, as most virtual machines and some processors";
+const RIGHTS: &str = "not allowed: root may, or a lower kernel.perf_event_paranoid";
+const NEVER_RAN: &str = "other counters were always in the way";
+const NOBODY: &str = "everybody that was to be counted has ended";
+
+fn no_such_event() -> Reading<u64> {
+    let why = "no event that counts this is known for this processor";
+    Reading::absent(why, Source::file("perf event"))
+}
+
+/// Both where both were counted.
+fn add(sum: &mut Option<Reading<u64>>, more: Reading<u64>) {
+    *sum = Some(match (sum.take(), more) {
+        (None, more) => more,
+        (Some(first), more) => match (first.get(), more.get()) {
+            (Some(one), Some(other)) => Reading::found(one + other, first.source),
+            (Some(_), None) => more,
+            (None, _) => first,
+        },
+    });
+}
+
+/// What it would have been, had it counted all of the time.
+fn scaled(count: u64, enabled: u64, running: u64) -> u64 {
+    let all = u128::from(count) * u128::from(enabled) / u128::from(running.max(1));
+    u64::try_from(all).unwrap_or(u64::MAX)
+}
+
+/// An error without a reason is a thread that has ended.
+fn build(event: Event, subject: CounterScope, user_only: bool) -> Result<Counter, Option<Refused>> {
+    let mut builder = event.what.counter();
+    builder.read_format(ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING);
+    match subject {
+        CounterScope::Thread(id) => builder.observe_pid(id).any_cpu().inherit(true),
+        CounterScope::Processor(id) => builder.any_pid().one_cpu(id),
+    };
+    builder.exclude_kernel(user_only).exclude_hv(user_only);
+    builder.build().map_err(|error| match Errno::from_io_error(&error) {
+        Some(Errno::SRCH | Errno::NODEV) => None,
+        Some(Errno::NOENT | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {
+            Some(Refused::Unknown)
+        }
+        Some(Errno::ACCESS | Errno::PERM) => Some(Refused::NotAllowed),
+        _ => Some(Refused::Other(error.to_string())),
+    })
+}
+
+fn subjects(counted: WalkTarget<'_>) -> Vec<CounterScope> {
+    match counted {
+        WalkTarget::Machine(processors) => {
+            let ids = processors.iter().filter_map(|number| usize::try_from(*number).ok());
+            ids.map(CounterScope::Processor).collect()
+        }
+        WalkTarget::Processes(pids) => {
+            pids.iter().flat_map(|pid| threads(*pid)).map(CounterScope::Thread).collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hint::black_box;
+
+    use perf_event::events::Software;
+
+    use super::event::{EventSource, Role, event};
+    use super::*;
+
+    /// Every kernel counts faults, also where there are no counters of a processor: the way is the same.
+    const FAULTS: Event =
+        event("page-faults", Role::LoadMisses, EventSource::Software(Software::PAGE_FAULTS));
+    /// The kernel has some ten software events. A raw event may exist whatever its number: it is the processor's.
+    const NONE: Event = event("none", Role::Cycles, EventSource::Software(Software(u64::MAX)));
+
+    fn touch(pages: usize) {
+        // larger than what malloc keeps, so that each time it is new to us
+        let mut fresh = vec![0u8; pages * 4096];
+        fresh.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+        black_box(&fresh);
+    }
+
+    #[test]
+    fn every_thread_of_a_process_is_counted_and_those_that_it_starts() {
+        let (begin, begun) = std::sync::mpsc::channel::<()>();
+        let (told, done) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            begun.recv().unwrap();
+            touch(1000);
+            std::thread::spawn(|| touch(1000)).join().unwrap();
+            told.send(()).unwrap();
+        });
+        let all = subjects(WalkTarget::Processes(&[std::process::id()]));
+        assert!(all.len() >= 2, "{all:?}");
+        let counting = WalkCounters::from_subjects(&all, vec![FAULTS]);
+        begin.send(()).unwrap();
+        done.recv().unwrap();
+        touch(1000);
+        let walks = counting.end();
+        // huge pages may answer for many small ones, and other tests run beside
+        let faults = walks.load_misses.get().unwrap();
+        assert!(faults >= 6 && walks.counted >= 2, "{walks:?}");
+        assert!(walks.counting.is_some_and(|share| share.get() > 99.0), "{walks:?}");
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn an_event_that_nobody_has_is_absent_and_says_so() {
+        let own = subjects(WalkTarget::Processes(&[std::process::id()]));
+        let walks = WalkCounters::from_subjects(&own, vec![NONE, FAULTS]).end();
+        assert_eq!(walks.cycles.get(), None);
+        assert_eq!(walks.cycles.source.path(), "perf event none");
+        assert!(walks.load_misses.get().is_some(), "{walks:?}");
+        assert_eq!(walks.store_misses.get(), None);
+    }
+
+    #[test]
+    fn who_has_ended_is_not_counted() {
+        let walks =
+            WalkCounters::from_subjects(&[CounterScope::Thread(i32::MAX)], vec![FAULTS]).end();
+        assert_eq!((walks.load_misses.get(), walks.counted), (None, 0));
+    }
+
+    #[test]
+    fn too_many_are_left_out_and_told() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        let walks =
+            WalkCounters::from_subjects(&vec![CounterScope::Thread(own); 1000], vec![FAULTS]).end();
+        assert_eq!((walks.counted, walks.left_out), (900, 100));
+    }
+
+    #[test]
+    fn what_took_turns_is_scaled() {
+        assert_eq!(scaled(10, 100, 50), 20);
+        assert_eq!(scaled(u64::MAX, 2, 1), u64::MAX);
+        assert_eq!(scaled(0, 5, 0), 0);
+    }
+
+    #[test]
+    fn a_sum_is_known_where_all_of_it_is() {
+        let found = |count| Reading::found(count, Source::none());
+        let sum = |parts: Vec<Reading<u64>>| {
+            let mut sum = None;
+            parts.into_iter().for_each(|part| add(&mut sum, part));
+            sum.unwrap().get()
+        };
+        assert_eq!(sum(vec![found(1), found(2)]), Some(3));
+        assert_eq!(sum(vec![found(1), Reading::not_read()]), None);
+        assert_eq!(sum(vec![Reading::not_read(), found(1)]), None);
+    }
+}

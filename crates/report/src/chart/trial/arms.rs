@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the pictures of a trial share: how arms, ratios and metrics are shown.
+
+use pagewise_model::{Trial, TrialMetric};
+
+use super::super::colours::{ARMS, Role};
+
+/// The colour of an arm.
+pub(super) fn colour(trial: &Trial, arm: &str) -> &'static Role {
+    let at = trial.arms.iter().position(|known| known.name == arm).unwrap_or(0);
+    ARMS[at % ARMS.len()]
+}
+
+/// The arms that have something in a picture, each with its colour.
+pub(super) fn names(trial: &Trial, has: impl Fn(&str) -> bool) -> Vec<(&str, &'static Role)> {
+    let shown = trial.arms.iter().filter(|arm| has(&arm.name));
+    shown.map(|arm| (arm.name.as_str(), colour(trial, &arm.name))).collect()
+}
+
+/// By how much a ratio differs from 1, in percent.
+pub(super) fn percent(ratio: f64) -> f64 {
+    (ratio - 1.0) * 100.0
+}
+
+/// The name of a metric, with its unit if it has one.
+pub(super) fn with_unit(metric: &TrialMetric) -> String {
+    match metric.unit.as_str() {
+        "said" => metric.name.clone(),
+        unit => format!("{}, {unit}", metric.name),
+    }
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A process that may be searched for pages: [`Candidate`].
+
+use pagewise_model::Name;
+
+/// A process that is to be looked at, and what is known of it already.
+#[derive(Debug, Clone)]
+pub(crate) struct Candidate {
+    pub(crate) pid: u32,
+    pub(crate) name: Name,
+    pub(crate) cgroup: Option<Name>,
+}
