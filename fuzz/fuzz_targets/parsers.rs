@@ -21,11 +21,6 @@ mod cli;
 mod command_line;
 #[path = "../../crates/pagewise/src/disk.rs"]
 mod disk;
-#[path = "../../crates/pagewise/src/duration.rs"]
-mod duration;
-#[path = "../../crates/pagewise/src/size.rs"]
-#[allow(dead_code, reason = "parsing alone is used")]
-mod size;
 /// What the table takes from the verbs: a part of the help.
 mod verbs {
     pub(crate) fn workload_keys() -> String {

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use pagewise_model::Bytes;
+use pagewise_model::{Advice, Bytes};
 
 /// What went wrong, with what was expected and found. What became of what had been lent is not said
 /// here: [`Session::end`](crate::Session::end) does.
@@ -156,10 +156,8 @@ fn those(known: &[String]) -> String {
     if known.is_empty() { "are none".to_owned() } else { format!("are: {}", known.join(", ")) }
 }
 
-impl Error {
-    /// What to do about it, where that is known.
-    #[must_use]
-    pub fn next(&self) -> Option<String> {
+impl Advice for Error {
+    fn next(&self) -> Option<String> {
         let next = match self {
             Self::Busy { pid: Some(pid), .. } => {
                 return Some(format!("wait until process {pid} has ended, or end it"));

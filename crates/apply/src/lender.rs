@@ -8,7 +8,7 @@ use pagewise_model::lend::{
     GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapArea, SwapFile, SwapSpec, ZramDevice,
     ZramSpec,
 };
-use pagewise_model::{Bytes, Refusal};
+use pagewise_model::{Advice, Bytes, Refusal};
 
 use crate::error::Error;
 use crate::outcome::Outcome;

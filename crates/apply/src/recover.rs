@@ -13,6 +13,7 @@ use crate::live::Live;
 use crate::loan;
 use crate::loan::run::{Boot, Run};
 use crate::outcome::{Outcome, Recovered, Return, SkippedJournal};
+use pagewise_model::Advice;
 
 /// What becomes of a conflict that has been told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use std::io::{Read, Take};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use pagewise_model::Bytes;
+use pagewise_model::{Advice, Bytes};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
@@ -61,11 +61,11 @@ impl UserFileError {
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
     }
+}
 
-    /// What to do about it.
-    #[must_use]
-    pub fn next(&self) -> &'static str {
-        match self {
+impl Advice for UserFileError {
+    fn next(&self) -> Option<String> {
+        let next = match self {
             Self::Io { .. } => "check the path and your right to read it",
             Self::WrongKind { .. } => {
                 "give the path of a regular file; save what a pipe gives first"
@@ -73,7 +73,8 @@ impl UserFileError {
             Self::TooLong { .. } | Self::NoText { .. } => {
                 "check that it is the file you meant; this program writes none like it"
             }
-        }
+        };
+        Some(next.to_owned())
     }
 }
 

@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use pagewise_model::Bytes;
+use pagewise_model::{Advice, Bytes};
 use pagewise_observe::{FolderError, UserFileError};
 
 /// Why there is no guest. What a started guest comes to is an outcome, not an error.
@@ -92,12 +92,12 @@ impl Error {
             other => other,
         }
     }
+}
 
-    /// What to do about it.
-    #[must_use]
-    pub fn next(&self) -> Option<String> {
+impl Advice for Error {
+    fn next(&self) -> Option<String> {
         match self {
-            Self::Input(error) => Some(error.next().to_owned()),
+            Self::Input(error) => error.next(),
             Self::Missing { package, .. } => Some(format!("apt-get install {package}")),
             Self::NoKernel { .. } => Some(
                 "try --kernel bookworm, trixie, sid, host, or the path of a vmlinuz".to_owned(),

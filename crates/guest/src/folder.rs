@@ -52,6 +52,8 @@ fn make(below: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use pagewise_model::Advice;
+
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
 

@@ -124,6 +124,8 @@ pub fn printable_line(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pagewise_model::Advice;
+
     use super::*;
 
     #[test]

@@ -54,18 +54,24 @@ impl User {
 
     /// The group that a device lets in, for this user to be in: not root's, and none where everybody may
     /// open it.
-    pub(crate) fn group_for(self, device: &Path) -> Result<Option<u32>, String> {
+    pub(crate) fn group_for(self, device: &Path) -> Result<Option<u32>, NoAccess> {
         let Some(_) = self.number() else { return Ok(None) };
-        let data = device.metadata().map_err(|error| format!("{}: {error}", device.display()))?;
+        let data = device.metadata().map_err(NoAccess::Refused)?;
         match (data.mode() & 0o006, data.mode() & 0o060, data.gid()) {
             (0o006, _, _) => Ok(None),
             (_, 0o060, group @ 1..) => Ok(Some(group)),
-            _ => Err(format!(
-                "{}: only root may open it, and QEMU does not run as root (chgrp kvm, chmod g+rw)",
-                device.display()
-            )),
+            _ => Err(NoAccess::RootOnly),
         }
     }
+}
+
+/// Why a user without rights cannot open a device.
+#[derive(Debug)]
+pub(crate) enum NoAccess {
+    /// What the system said.
+    Refused(std::io::Error),
+    /// By its owner, group and mode.
+    RootOnly,
 }
 
 /// Whether this user namespace knows the number, as user and as group.

@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use pagewise_guest::wire::{self, Event, JobExit, Stream};
 use pagewise_model::{
-    Clock, Course, RunEnd, Trial, TrialArm, TrialForecast, TrialRun, TrialSetting,
+    Clock, Course, Program, Refusal, RunEnd, Trial, TrialArm, TrialForecast, TrialRun, TrialSetting,
 };
 use pagewise_stats::{Experiment, Metric, judge};
 use serde_json::Value;
 
-use crate::experiment::{Described, Recorded};
-use crate::library::{self, BUILT_IN, Choice, GuestLine, Lines};
+use crate::experiment::{Described, Recorded, TrialEvent};
+use crate::library::{self, BUILT_IN, Choice, Lines};
 
 const BETWEEN: u8 = 0xff;
 
@@ -86,7 +86,7 @@ fn experiment(input: &[u8]) {
     for preview in [false, true] {
         let choice = Choice { preview, seed: 1, ..Choice::default() };
         if let Ok(cells) = library::cells(&file, &choice, Path::new("/proc/self/exe")) {
-            let describe = |cell| (library::runs(cell), library::seconds(cell));
+            let describe = |cell: &library::Cell| (cell.experiment.runs(), library::seconds(cell));
             black_box(cells.iter().map(describe).collect::<Vec<_>>());
         }
     }
@@ -133,10 +133,10 @@ pub fn evidences() -> Vec<Vec<u8>> {
     ]
 }
 
-fn trial(arms: &[&str]) -> Experiment {
+pub(crate) fn trial(arms: &[&str]) -> Experiment {
     let arm = |name: &&str| TrialArm { name: (*name).to_owned(), ..TrialArm::default() };
     Experiment {
-        command: vec!["true".to_owned()],
+        program: Program::of_words(&["true"]),
         arms: arms.iter().map(arm).collect(),
         metrics: vec![Metric::time()],
         pairs: 7,
@@ -179,7 +179,7 @@ fn files(experiment: &Experiment, runs: &[TrialRun], with_summary: bool) -> Vec<
 }
 
 fn said() -> Vec<u8> {
-    let listed = GuestLine::Trouble { what: "no zram".to_owned(), next: None }.line();
+    let listed = TrialEvent::Trouble(Refusal::new("zram", "no such module")).line();
     let events = [
         Event::Up { release: "6.12.1".to_owned() },
         Event::Started,
@@ -203,15 +203,15 @@ fn said() -> Vec<u8> {
 /// What a guest says, what its conductor says, and the conductor's lines as the guest passes them on.
 fn heard() -> Vec<Vec<u8>> {
     let lines = [
-        GuestLine::Begins { arm: "a".to_owned(), pair: None, run: 1, of: 3 },
-        GuestLine::Ran(Box::new(TrialRun::not_yet(1, None, "a"))),
-        GuestLine::Forecast(Some(TrialForecast {
+        TrialEvent::Begins { arm: "a".to_owned(), pair: None, run: 1, of: 3 },
+        TrialEvent::Ran(Box::new(TrialRun::not_yet(1, None, "a"))),
+        TrialEvent::Forecast(Some(TrialForecast {
             run_spread: 0.01,
             detectable_effect: 0.02,
             pairs_for_min_effect: 9,
             seconds: 60.0,
         })),
-        GuestLine::Done,
+        TrialEvent::Done,
     ]
     .map(|told| told.line())
     .concat();

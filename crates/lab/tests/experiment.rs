@@ -7,20 +7,21 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests")]
 
 use std::cell::RefCell;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pagewise_lab::experiment::{
-    Control, ExperimentError, ExperimentEvent, ExperimentRuns, conduct,
-};
+use pagewise_lab::experiment::{Control, ExperimentError, ExperimentRuns, TrialEvent, conduct};
 use pagewise_model::arm::setting;
 use pagewise_model::lend::{
     GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapFile, SwapSpec, ZramDevice, ZramSpec,
 };
-use pagewise_model::{Bytes, Clock, Refusal, RunEnd, TrialArm, TrialRun, TrialSwap, Verdict};
+use pagewise_model::{
+    Bytes, Clock, Compressor, Program, Refusal, RunEnd, TrialArm, TrialRun, TrialSwap, Verdict,
+};
 use pagewise_stats::{Experiment, Metric, judge};
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -35,7 +36,7 @@ fn experiment(command: &[&str]) -> Experiment {
         ..TrialArm::default()
     };
     Experiment {
-        command: command.iter().map(|&word| word.to_owned()).collect(),
+        program: Program::of_words(command),
         arms: vec![arm("a", "60"), arm("b", "100")],
         metrics: vec![Metric::time()],
         pairs: 2,
@@ -77,7 +78,7 @@ impl Noting {
 
 impl Lender for Noting {
     fn lend_zram(&mut self, spec: &ZramSpec) -> Result<ZramDevice, Refusal> {
-        if spec.algorithm.as_deref() == Some("none") {
+        if spec.compressor == Some(Compressor::new("none")) {
             return refused("a zram device");
         }
         let loan = self.lend(format!("zram {}", spec.disksize.get()));
@@ -127,8 +128,8 @@ fn run(experiment: &Experiment) -> ExperimentRuns {
 }
 
 fn run_with(experiment: &Experiment, noting: &mut Noting, stop: &AtomicBool) -> ExperimentRuns {
-    let mut listener = |_: ExperimentEvent<'_>| {};
-    conduct(experiment, Some(noting), &mut Control { stop, listener: &mut listener })
+    let mut hear = |_: &TrialEvent| ControlFlow::Continue(());
+    conduct(experiment, Some(noting), &mut Control { stop, hear: &mut hear })
 }
 
 fn sh(script: &str) -> Experiment {
@@ -226,14 +227,15 @@ fn time_is_not_what_starting_takes() {
         (0..number).map(join).collect::<Vec<Instant>>()
     });
     let mut ended = Vec::new();
-    let mut listener = |event: ExperimentEvent<'_>| {
-        if let ExperimentEvent::Ran(_) = event {
+    let mut hear = |event: &TrialEvent| {
+        if let TrialEvent::Ran(_) = event {
             ended.push(Instant::now());
         }
+        ControlFlow::Continue(())
     };
     let mut noting = Noting { group: Some(group), ..Noting::default() };
     let stop = AtomicBool::new(false);
-    let mut control = Control { stop: &stop, listener: &mut listener };
+    let mut control = Control { stop: &stop, hear: &mut hear };
     let runs = good(conduct(&one, Some(&mut noting), &mut control));
     let joined = joined.join().unwrap();
     assert_eq!((runs.len(), ended.len()), (number, number));
@@ -344,13 +346,14 @@ fn who_stops_it_keeps_the_runs_and_nothing_stays_lent() {
     let _alone = alone();
     let (stop, mut noting) = (AtomicBool::new(false), Noting::default());
     let log = noting.log.clone();
-    let mut listener = |event: ExperimentEvent<'_>| {
-        if let ExperimentEvent::Begins { pair: Some(2), .. } = event {
+    let mut hear = |event: &TrialEvent| {
+        if let TrialEvent::Begins { pair: Some(2), .. } = event {
             stop.store(true, Ordering::SeqCst);
         }
+        ControlFlow::Continue(())
     };
     let experiment = sh("sleep 0.3");
-    let mut control = Control { stop: &stop, listener: &mut listener };
+    let mut control = Control { stop: &stop, hear: &mut hear };
     let conducted = conduct(&experiment, Some(&mut noting), &mut control);
     assert!(matches!(conducted.trouble, Some(ExperimentError::Stopped)));
     assert_eq!(conducted.runs.len(), 1 + 2 + 2);
@@ -359,11 +362,30 @@ fn who_stops_it_keeps_the_runs_and_nothing_stays_lent() {
     assert_eq!(trial.stopped.as_deref(), Some("only 1 of 2 pairs were run"));
 }
 
+#[test]
+fn who_hears_of_a_run_can_end_it_without_the_users_flag() {
+    let _alone = alone();
+    let (stop, mut noting) = (AtomicBool::new(false), Noting::default());
+    let log = noting.log.clone();
+    let mut hear = |event: &TrialEvent| match event {
+        TrialEvent::Ran(run) if run.pair == Some(1) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    };
+    let mut control = Control { stop: &stop, hear: &mut hear };
+    let conducted = conduct(&sh("true"), Some(&mut noting), &mut control);
+    assert!(matches!(conducted.trouble, Some(ExperimentError::Stopped)));
+    assert_eq!(conducted.runs.len(), 1 + 2 + 1, "the run that was told is kept");
+    assert!(!stop.load(Ordering::SeqCst));
+    let (lent, back) =
+        (log.borrow().len(), log.borrow().iter().filter(|it| it.starts_with("back")).count());
+    assert_eq!(lent, 2 * back, "{:?}", log.borrow());
+}
+
 /// Arms of which each runs its own script, `a` the first.
 fn scripts(of: &[&str]) -> Experiment {
     let arm = |(name, script): (char, &&str)| TrialArm {
         name: name.to_string(),
-        command: Some(["sh", "-c", *script].map(str::to_owned).to_vec()),
+        program: Some(Program::of_words(&["sh", "-c", *script])),
         ..TrialArm::default()
     };
     Experiment { arms: ('a'..).zip(of).map(arm).collect(), ..sh("exit 9") }
@@ -501,7 +523,7 @@ fn an_arm_that_hangs_is_dropped_and_one_that_fails_is_trouble() {
 #[test]
 fn time_cannot_decide_by_a_clock_that_is_none() {
     let mut experiment = Experiment { clock: Clock::Emulated, ..sh("true") };
-    let why = experiment.check().unwrap_err();
+    let why = experiment.check().unwrap_err().to_string();
     assert!(why.contains("under emulation is not judged") && why.contains("refaults"), "{why}");
     experiment.metrics = vec![Metric::parse("cpu").unwrap()];
     assert!(experiment.check().is_err());
@@ -516,14 +538,14 @@ fn arms_that_make_no_sense_are_refused() {
     let swap = |area: TrialSwap| {
         let mut experiment = sh("true");
         experiment.arms[1].swap = Some(vec![area]);
-        experiment.check().unwrap_err()
+        experiment.check().unwrap_err().to_string()
     };
     assert!(swap(TrialSwap::File { size_bytes: 0, priority: None }).contains("no size"));
     let below = swap(TrialSwap::File { size_bytes: 1, priority: Some(-1) });
     assert!(below.contains("from 0 on"), "{below}");
     let mut experiment = sh("true");
     experiment.arms[0].settings = vec![setting("zram.writeback_limit_enable=1").unwrap()];
-    assert!(experiment.check().unwrap_err().contains("no zram device"));
+    assert!(experiment.check().unwrap_err().to_string().contains("no zram device"));
 }
 
 #[test]

@@ -97,7 +97,7 @@ pub fn alike(one: &TrialArm, other: &TrialArm) -> bool {
         all.sort();
         all
     };
-    sorted(one) == sorted(other) && one.swap == other.swap && one.command == other.command
+    sorted(one) == sorted(other) && one.swap == other.swap && one.program == other.program
 }
 
 /// A setting that an arm sets twice.
@@ -113,6 +113,7 @@ pub fn twice(arm: &TrialArm) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Program;
 
     fn arm(settings: &[&str]) -> TrialArm {
         let settings = settings.iter().map(|text| setting(text).unwrap()).collect();
@@ -154,7 +155,7 @@ mod tests {
     fn arms_that_differ_in_swap_or_command_differ() {
         let one = arm(&["vm.swappiness=60"]);
         let without = TrialArm { swap: Some(Vec::new()), ..one.clone() };
-        let other = TrialArm { command: Some(vec!["true".to_owned()]), ..one.clone() };
+        let other = TrialArm { program: Some(Program::of_words(&["true"])), ..one.clone() };
         assert!(!alike(&one, &without) && !alike(&one, &other) && alike(&without, &without));
     }
 

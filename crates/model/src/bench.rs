@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Ends, Name, Reading};
+use crate::{Bytes, Compressor, Ends, Name, Reading};
 
 /// Which way the data goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
@@ -66,11 +66,9 @@ pub struct Figures {
 /// One algorithm, one shape.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct BenchRow {
-    /// The kernel's name for the algorithm.
-    pub algorithm: Name,
-    /// Its level, where one was set.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub level: Option<i32>,
+    /// What compresses.
+    #[serde(flatten)]
+    pub compressor: Compressor,
     /// What was asked for.
     #[serde(flatten)]
     pub shape: Shape,
@@ -150,11 +148,9 @@ pub enum Access {
 /// out.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FaultRow {
-    /// The device's algorithm.
-    pub algorithm: Name,
-    /// Its level, where one was set.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub level: Option<i32>,
+    /// What compresses.
+    #[serde(flatten)]
+    pub compressor: Compressor,
     /// What was swapped out and in again.
     pub memory: SwappedKind,
     /// In which order.
@@ -207,11 +203,9 @@ pub struct FaultRow {
 /// What a page costs to swap out, over all kinds of memory.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SwapOutCost {
-    /// The device's algorithm.
-    pub algorithm: Name,
-    /// Its level, where one was set.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub level: Option<i32>,
+    /// What compresses.
+    #[serde(flatten)]
+    pub compressor: Compressor,
     /// Pages that were swapped out, in all rounds together.
     pub swapped_out_pages: u64,
     /// Processor time of a page: the median over rounds.
@@ -224,11 +218,9 @@ pub struct SwapOutCost {
 /// beside the least.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ClusterEffect {
-    /// The device's algorithm.
-    pub algorithm: Name,
-    /// Its level, where one was set.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub level: Option<i32>,
+    /// What compresses.
+    #[serde(flatten)]
+    pub compressor: Compressor,
     /// The kind.
     pub memory: SwappedKind,
     /// In which order it was touched.
@@ -266,11 +258,9 @@ pub enum ClusterVerdict {
 /// weighted alike. Where there is no such kind the knob does nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ClusterChoice {
-    /// The device's algorithm.
-    pub algorithm: Name,
-    /// Its level, where one was set.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub level: Option<i32>,
+    /// What compresses.
+    #[serde(flatten)]
+    pub compressor: Compressor,
     /// The kinds that the kernel reads ahead for.
     pub memory: Vec<SwappedKind>,
     /// Rounds in which every combination was measured.
@@ -301,11 +291,9 @@ pub struct ClusterTime {
 /// private memory are from swap with the least `vm.page-cluster`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CostRatio {
-    /// The device's algorithm.
-    pub algorithm: Name,
-    /// Its level, where one was set.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub level: Option<i32>,
+    /// What compresses.
+    #[serde(flatten)]
+    pub compressor: Compressor,
     /// Rounds that the medians are of.
     pub rounds: u32,
     /// `vm.page-cluster` while it was measured.

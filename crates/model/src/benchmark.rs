@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     BenchRow, BreakEven, Bytes, ClusterChoice, ClusterEffect, CostRatio, FaultRow, Name, Noise,
-    ParetoPoint, Picks, Reference, SwapOutCost, TierMix,
+    ParetoPoint, Picks, Reference, Refusal, SwapOutCost, TierMix,
 };
 
 /// The pages that everything was measured with.
@@ -33,18 +33,6 @@ pub enum BenchLayer {
     Zram,
     /// The same algorithms as libraries in this program: no kernel, no block layer, no zsmalloc.
     Codecs,
-}
-
-/// Something that is missing in the answer.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct NotMeasured {
-    /// What.
-    pub what: String,
-    /// Why.
-    pub why: String,
-    /// What would help.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
 }
 
 /// All that `bench` found out.
@@ -81,7 +69,7 @@ pub struct Benchmark {
     /// What else the machine did meanwhile.
     pub noise: Noise,
     /// What is missing.
-    pub not_measured: Vec<NotMeasured>,
+    pub not_measured: Vec<Refusal>,
     /// What a reader should know.
     pub notes: Vec<String>,
 }

@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{Bytes, Name, Reading};
+use crate::{Bytes, Compressor, Name, Reading};
 
 /// Both ends of an interval: `[low, high]`.
 pub type Ends<T> = [T; 2];
@@ -161,6 +161,14 @@ pub struct AlgorithmEstimate {
     pub original_per_compressed_interval: Option<Ends<f64>>,
     /// Original bytes per byte of memory used, slot table included.
     pub original_per_memory_used: Option<f64>,
+}
+
+impl AlgorithmEstimate {
+    /// The algorithm and its level.
+    #[must_use]
+    pub fn compressor(&self) -> Compressor {
+        Compressor { algorithm: self.name.clone(), level: self.level }
+    }
 }
 
 /// What looking at pages changed.

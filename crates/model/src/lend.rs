@@ -9,7 +9,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::{Bytes, Refusal};
+use crate::{Bytes, Compressor, Refusal};
 
 /// The number of a loan, unique within its lender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,10 +20,8 @@ pub struct LoanId(pub u64);
 pub struct ZramSpec {
     /// Its uncompressed capacity.
     pub disksize: Bytes,
-    /// The kernel's name of the algorithm; `None` leaves the choice to the kernel.
-    pub algorithm: Option<String>,
-    /// The algorithm's level.
-    pub level: Option<i32>,
+    /// `None` leaves the choice to the kernel.
+    pub compressor: Option<Compressor>,
     /// A file with a dictionary for the algorithm.
     pub dictionary: Option<PathBuf>,
     /// The limit on the memory that it uses.
@@ -34,7 +32,7 @@ impl ZramSpec {
     /// A device of this size with the kernel's defaults.
     #[must_use]
     pub fn new(disksize: Bytes) -> Self {
-        Self { disksize, algorithm: None, level: None, dictionary: None, mem_limit: None }
+        Self { disksize, compressor: None, dictionary: None, mem_limit: None }
     }
 }
 

@@ -15,10 +15,12 @@ mod capability;
 mod cgroup;
 mod choice;
 mod collapse;
+mod compressor;
 mod configuration;
 mod coverage;
 mod damon;
 mod document;
+pub mod duration;
 mod estimate;
 mod finding;
 mod generations;
@@ -37,6 +39,7 @@ mod oom;
 mod picks;
 mod process;
 mod process_change;
+mod program;
 mod psi;
 mod quantity;
 mod reading;
@@ -50,6 +53,7 @@ pub mod text;
 mod thp;
 mod thp_profile;
 mod trial;
+pub mod typed;
 mod unit;
 mod units;
 mod verdict;
@@ -64,13 +68,14 @@ pub use bench::{
     Access, BenchRow, ClusterChoice, ClusterEffect, ClusterTime, ClusterVerdict, CostRatio,
     Direction, FaultRow, Figures, Noise, Reference, Shape, SwapOutCost, SwappedKind,
 };
-pub use benchmark::{BenchInput, BenchLayer, Benchmark, NotMeasured};
+pub use benchmark::{BenchInput, BenchLayer, Benchmark};
 pub use capability::{Capability, FeatureState};
 pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
 pub use choice::{Algorithms, Choice};
 pub use collapse::{
     BudgetMeasure, ByAccess, Collapse, CollapsedProcess, Failed, LeftAlone, Restrain,
 };
+pub use compressor::{Compressor, NotACompressor};
 pub use configuration::{Configuration, GeneratorLine, Manager, PersistentSetting, Purpose, Tuned};
 pub use coverage::{Blocks, Coverage, MappingCoverage, MappingKind, ProcessCoverage, ScanMethod};
 pub use damon::{Damon, DamonModule};
@@ -94,13 +99,14 @@ pub use oom::{
     KernelLog, OomConstraint, OomExplanation, OomFact, OomGroup, OomHost, OomInvoker, OomKill,
     OomReaped, OomTask, OomUsage, OomVictim, RecentKills,
 };
-pub use picks::{BreakEven, Contender, ParetoPoint, Pick, Picks, RunnerUp, TierMix};
+pub use picks::{BreakEven, ParetoPoint, Pick, Picks, RunnerUp, TierMix};
 pub use process::{Process, Processes, SmapsOutcome, SmapsTally};
 pub use process_change::ProcessChange;
+pub use program::Program;
 pub use psi::{Pressure, Psi, Stall};
 pub use quantity::Quantity;
 pub use reading::{Outcome, Reading};
-pub use refusal::Refusal;
+pub use refusal::{Advice, Refusal};
 pub use rule::RuleExplanation;
 pub use snapshot::{Problem, Snapshot, Taken};
 pub use source::Source;

@@ -4,24 +4,14 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{Ends, Name};
-
-/// An algorithm that was compared.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Contender {
-    /// The kernel's name for it.
-    pub algorithm: Name,
-    /// Its level, where one was set.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub level: Option<i32>,
-}
+use crate::{Compressor, Ends, Name};
 
 /// The best for one goal.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Pick {
     /// The winner.
     #[serde(flatten)]
-    pub winner: Contender,
+    pub winner: Compressor,
     /// What it reached, in `unit`.
     pub value: f64,
     /// `bytes_per_second`, `ns`, `iops`, `original_per_memory_used` or, for balanced, `times_ideal`.
@@ -35,7 +25,7 @@ pub struct Pick {
 pub struct RunnerUp {
     /// Which.
     #[serde(flatten)]
-    pub contender: Contender,
+    pub contender: Compressor,
     /// What it reached, in the unit of the pick.
     pub value: f64,
     /// How many times the winner's cost it takes: paired by rounds.
@@ -70,7 +60,7 @@ pub struct Picks {
 pub struct BreakEven {
     /// Which algorithm.
     #[serde(flatten)]
-    pub contender: Contender,
+    pub contender: Compressor,
     /// What swapping a page out costs, once: processor time.
     pub out_ns: f64,
     /// What a fault costs from compressed RAM.
@@ -100,7 +90,7 @@ pub struct TierMix {
 pub struct ParetoPoint {
     /// Which.
     #[serde(flatten)]
-    pub contender: Contender,
+    pub contender: Compressor,
     /// Time of half of the reads of the smallest block (p50).
     pub read_ns: f64,
     /// Of the fastest and the slowest round.

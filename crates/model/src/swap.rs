@@ -71,6 +71,14 @@ impl Tier {
     /// Whether nothing more goes there; `None` where its size or use is not known.
     #[must_use]
     pub fn is_full(&self) -> Option<bool> {
-        Some(self.filled()?.get() >= FULL_PERCENT)
+        self.used.get()?.fills_swap_of(self.size.get()?)
+    }
+}
+
+impl Bytes {
+    /// Whether swap of this size takes nothing more with so much in it; `None` for swap of no size.
+    #[must_use]
+    pub fn fills_swap_of(self, size: Self) -> Option<bool> {
+        Some(self.percent_of(size)?.get() >= FULL_PERCENT)
     }
 }

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use crate::Ends;
+use crate::{Ends, Program};
 
 /// What may be said of B against A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -144,17 +145,63 @@ pub struct TrialSetting {
 
 /// One variant.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "WrittenArm", into = "WrittenArm")]
+#[schemars(rename = "TrialArm")]
 pub struct TrialArm {
     /// `a`, `b` and so on.
     pub name: String,
     /// What it sets; nothing for the machine as it is.
     pub settings: Vec<TrialSetting>,
     /// The swap that it has; missing for the machine's own, empty for none at all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap: Option<Vec<TrialSwap>>,
+    /// What it runs instead of the experiment's program.
+    pub program: Option<Program>,
+}
+
+/// One variant.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct WrittenArm {
+    /// `a`, `b` and so on.
+    name: String,
+    /// What it sets; nothing for the machine as it is.
+    settings: Vec<TrialSetting>,
+    /// The swap that it has; missing for the machine's own, empty for none at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    swap: Option<Vec<TrialSwap>>,
     /// What it runs instead of the experiment's command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub command: Option<Vec<String>>,
+    command: Option<Vec<String>>,
+    /// If that is a workload of Pagewise: its keys, `kind` among them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    workload: Option<Map<String, Value>>,
+}
+
+/// Keys of a workload without the command that runs it.
+#[derive(Debug, thiserror::Error)]
+#[error("arm {0}: expected a command beside workload, found none")]
+struct NoCommand(String);
+
+impl TryFrom<WrittenArm> for TrialArm {
+    type Error = NoCommand;
+
+    fn try_from(arm: WrittenArm) -> Result<Self, NoCommand> {
+        let WrittenArm { name, settings, swap, command, workload } = arm;
+        let program = match (command, workload) {
+            (None, None) => None,
+            (None, Some(_)) => return Err(NoCommand(name)),
+            (Some(argv), None) => Some(Program::Argv(argv)),
+            (Some(argv), Some(keys)) => Some(Program::Workload { argv, keys }),
+        };
+        Ok(Self { name, settings, swap, program })
+    }
+}
+
+impl From<TrialArm> for WrittenArm {
+    fn from(TrialArm { name, settings, swap, program }: TrialArm) -> Self {
+        let workload = program.as_ref().and_then(Program::workload).cloned();
+        let command = program.map(|program| program.argv().to_vec());
+        Self { name, settings, swap, command, workload }
+    }
 }
 
 /// A swap area that an arm borrows. Areas without a priority are used in the order given.
@@ -343,7 +390,8 @@ pub struct Trial {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<TrialComparison>,
     /// What was run.
-    pub command: Vec<String>,
+    #[serde(flatten)]
+    pub program: Program,
     /// Whose clock it was.
     pub clock: Clock,
     /// Arms that were given up, and why.

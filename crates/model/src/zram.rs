@@ -70,6 +70,11 @@ impl Zram {
     pub fn name(&self) -> String {
         format!("{}{}", self.driver.name(), self.id)
     }
+
+    /// The device under `/dev`, as a [`Tier`](crate::Tier) names it.
+    pub fn path(&self) -> String {
+        format!("/dev/{}", self.name())
+    }
 }
 
 /// What a zram device serves as.

@@ -266,7 +266,7 @@ fn in_use(
     tiers: &[Tier],
     mounts: &Mounts,
 ) -> Option<Reading<ZramUse>> {
-    let path = format!("/dev/{}", zram.name());
+    let path = zram.path();
     if let Some(tier) = tiers.iter().find(|tier| tier.path.as_str() == path) {
         return Some(tier.priority.clone().map(|priority| ZramUse::Swap { priority }));
     }

@@ -5,6 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use pagewise_model::Compressor;
+
 use crate::library::{Deflate, Lz4hc, Zstd, ZstdCall};
 use crate::lz4::Lz4;
 use crate::lzo::Lzo;
@@ -74,10 +76,28 @@ impl Algorithm {
 
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.level() {
-            Some(level) => write!(f, "{}:{level}", self.name()),
-            None => f.write_str(self.name()),
-        }
+        Compressor::from(*self).fmt(f)
+    }
+}
+
+impl From<Algorithm> for Compressor {
+    fn from(algorithm: Algorithm) -> Self {
+        Self { level: algorithm.level(), ..Self::new(algorithm.name()) }
+    }
+}
+
+/// Without a level, the kernel's default.
+impl TryFrom<&Compressor> for Algorithm {
+    type Error = NoSuchAlgorithm;
+
+    fn try_from(wanted: &Compressor) -> Result<Self, NoSuchAlgorithm> {
+        let name = wanted.algorithm.as_str();
+        let known = DEFAULTS.into_iter().find(|algorithm| algorithm.name() == name);
+        let chosen = match wanted.level {
+            None => known,
+            Some(level) => known.and_then(|known| known.with_level(level)),
+        };
+        chosen.ok_or_else(|| NoSuchAlgorithm(wanted.to_string()))
     }
 }
 
@@ -108,16 +128,8 @@ impl FromStr for Algorithm {
     type Err = NoSuchAlgorithm;
 
     fn from_str(text: &str) -> Result<Self, NoSuchAlgorithm> {
-        let (name, level) = match text.split_once(':') {
-            Some((name, level)) => (name, Some(level)),
-            None => (text, None),
-        };
-        let known = DEFAULTS.into_iter().find(|algorithm| algorithm.name() == name);
-        let chosen = match level {
-            None => known,
-            Some(level) => known.and_then(|known| known.with_level(level.parse().ok()?)),
-        };
-        chosen.ok_or_else(|| NoSuchAlgorithm(text.to_owned()))
+        let wanted: Compressor = text.parse().map_err(|_| NoSuchAlgorithm(text.to_owned()))?;
+        Self::try_from(&wanted)
     }
 }
 

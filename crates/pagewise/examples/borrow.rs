@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pagewise_apply::{Session, state_folder};
-use pagewise_model::Bytes;
 use pagewise_model::lend::{GroupSpec, KnobSetting, LoanId, SwapFile, ZramSpec};
+use pagewise_model::{Bytes, Compressor};
 
 /// Nobody else's device or file has this size.
 const SIZE: Bytes = Bytes::new((8 << 20) + (17 << 12));
@@ -44,7 +44,7 @@ impl Borrower {
 
     fn borrow(&mut self, loan: &str) -> Result<Option<LoanId>, Box<dyn std::error::Error>> {
         Ok(match loan.split_once([':', '=']) {
-            Some(("zram", algorithm)) => Some(self.zram(Some(algorithm.to_owned()))?),
+            Some(("zram", algorithm)) => Some(self.zram(Some(Compressor::new(algorithm)))?),
             Some(("file", folder)) => {
                 let SwapFile { loan, path } = self.session.swap_file(Path::new(folder), SIZE)?;
                 say(&format!("file {}", path.display()));
@@ -76,8 +76,11 @@ impl Borrower {
         })
     }
 
-    fn zram(&mut self, algorithm: Option<String>) -> Result<LoanId, Box<dyn std::error::Error>> {
-        let zram = self.session.zram(&ZramSpec { algorithm, ..ZramSpec::new(SIZE) })?;
+    fn zram(
+        &mut self,
+        compressor: Option<Compressor>,
+    ) -> Result<LoanId, Box<dyn std::error::Error>> {
+        let zram = self.session.zram(&ZramSpec { compressor, ..ZramSpec::new(SIZE) })?;
         say(&format!("zram {}", zram.device.display()));
         self.area = Some(zram.device);
         Ok(zram.loan)

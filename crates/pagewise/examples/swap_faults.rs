@@ -16,10 +16,8 @@ use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use pagewise_bench::faults::{
-    Control, Device, FaultSpec, Progress, is_worker, measure, worker_main,
-};
-use pagewise_model::Bytes;
+use pagewise_bench::faults::{Control, FaultSpec, Progress, is_worker, measure, worker_main};
+use pagewise_model::{Bytes, Compressor};
 
 struct Arguments(BTreeMap<String, String>);
 
@@ -44,7 +42,7 @@ impl Arguments {
 }
 
 fn wanted(arguments: &Arguments) -> Result<FaultSpec, Box<dyn Error>> {
-    let device = |algorithm: &str| Device { algorithm: algorithm.to_owned(), level: None };
+    let device = |algorithm: &str| Compressor::new(algorithm);
     let devices = arguments.text("devices").unwrap_or("lz4").split(',').map(device).collect();
     let mut pages = 4096;
     arguments.set("pages", &mut pages)?;

@@ -13,12 +13,11 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use pagewise_model::most_similar;
+use pagewise_model::{Refusal, most_similar};
 use pagewise_observe::UserFile;
 use toml::{Table, Value};
 
 use crate::cli::Severity;
-use crate::trouble::Advised;
 
 /// Read where no other file is named.
 pub(crate) const FILE: &str = "/etc/pagewise/doctor.toml";
@@ -75,7 +74,7 @@ fn rules(ids: &[Value]) -> anyhow::Result<Vec<String>> {
         Some(id) if is_rule(id) => Ok(id.to_owned()),
         Some(unknown) => {
             let what = no_such("rule", unknown, pagewise_decide::rules().map(|(id, _)| id));
-            Err(Advised { what, next: "pagewise doctor --list" }.into())
+            Err(Refusal::advised(what, "pagewise doctor --list").into())
         }
         None => Err(wrong(&format!("ignore: expected ids in quotes, found {id}"))),
     };
@@ -91,7 +90,7 @@ fn severity(word: &str) -> anyhow::Result<Severity> {
 
 fn wrong(what: &str) -> anyhow::Error {
     let next = "it may have ignore = [\"ID\", …] and min_severity = \"warning\"";
-    Advised { what: what.trim_end().to_owned(), next }.into()
+    Refusal::advised(what.trim_end().to_owned(), next).into()
 }
 
 fn no_such<'a>(kind: &str, word: &str, known: impl IntoIterator<Item = &'a str>) -> String {

@@ -6,19 +6,18 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use pagewise_bench::block::Candidate;
 use pagewise_guest::item::Item;
 use pagewise_guest::kernel::KernelRequest;
 use pagewise_guest::qemu::Disk;
 use pagewise_guest::userland::Userland;
 use pagewise_lab::contents::Mix;
 use pagewise_lab::experiment::{ArmSource, SELFTEST_TRIALS};
+use pagewise_model::typed::{NotAPercentage, parse_duration};
+use pagewise_model::{Bytes, Compressor, Percent};
 use pagewise_pages::codec::Algorithm;
 use pagewise_pages::kernel::{KERNELS, Kernel};
 use pagewise_report::view::{Field, Section, Sort};
 use pagewise_stats::Metric;
-
-use crate::duration::parse;
 
 const EXIT_STATUS: &str = "Exit status: 0 success, 1 error, 2 wrong usage, 3 if doctor finds a warning or \
     worse, 130 stopped by Ctrl-C. If the program that reads the output from a pipe closes the pipe early, that \
@@ -50,10 +49,10 @@ pub(crate) struct Global {
     pub(crate) no_color: bool,
     /// Time between the two readings from which rates are computed, such as 200ms, 1s or 1m; with 0, pagewise reads
     /// once and shows no rates
-    #[arg(long, global = true, value_name = "TIME", default_value = "1s", value_parser = parse)]
+    #[arg(long, global = true, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     pub(crate) interval: Duration,
     /// Time limit for reading the proportional set size (PSS) of processes; with 0, no PSS is read
-    #[arg(long, global = true, value_name = "TIME", default_value = "200ms", value_parser = parse)]
+    #[arg(long, global = true, value_name = "TIME", default_value = "200ms", value_parser = parse_duration)]
     pub(crate) smaps_budget: Duration,
     /// Print only the result of the command and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
@@ -259,7 +258,7 @@ pub(crate) struct Scan {
     #[arg(long, conflicts_with = "exact")]
     pub(crate) duplicates: bool,
     /// Time limit for the scan, such as 5s or 1m
-    #[arg(long, value_name = "TIME", value_parser = parse)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) budget: Option<Duration>,
     /// CPU limit for this command, in percent of one CPU
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
@@ -298,7 +297,7 @@ pub(crate) struct Merge {
     #[arg(long)]
     pub(crate) when_calm: bool,
     /// Time limit for the wait of --when-calm; if it expires, nothing is merged
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse,
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_duration,
         requires = "when_calm")]
     pub(crate) timeout: Duration,
     /// Start the pass and exit without waiting for its end
@@ -326,7 +325,7 @@ pub(crate) struct Thp {
     pub(crate) whose: TargetArgs,
     /// Count TLB misses and the cycles spent in page walks for this long, in the named processes or on the whole
     /// machine; needs access to the performance counters of the CPU
-    #[arg(long, value_name = "TIME", value_parser = parse)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) page_walks: Option<Duration>,
     /// Measure how much time huge pages save on this machine: chase pointers through 240 MiB of memory of pagewise
     /// itself, half of it in small pages; takes a few seconds
@@ -399,7 +398,7 @@ pub(crate) struct RunArgs {
     pub(crate) advised: bool,
     /// Time to wait before checking whether the command obtained huge pages; with 0, pagewise does not check, and the
     /// command replaces the pagewise process
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
     pub(crate) check: Duration,
     /// Limit on the number of arenas of glibc's malloc (MALLOC_ARENA_MAX). glibc creates up to eight arenas per core,
     /// and free memory of one arena cannot be used by another; the number of cores is a good first value [default:
@@ -431,7 +430,7 @@ pub(crate) struct RestrainArgs {
     #[arg(long)]
     pub(crate) measure: bool,
     /// Time limit for reading page contents
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub(crate) budget: Duration,
 }
 
@@ -454,24 +453,24 @@ pub(crate) struct CollapseArgs {
     pub(crate) whose: TargetArgs,
     /// Limit on how much collapsing may add to the memory of the processes (PSS) or, with --cgroup, to the memory
     /// charged to the cgroup
-    #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = effect)]
+    #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = growth)]
     pub(crate) max_growth: f64,
     /// Time limit for one pass over the processes
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub(crate) deadline: Duration,
     /// CPU limit for this command, in percent of one CPU
     #[arg(long, value_name = "PERCENT", default_value = "100%", value_parser = percent)]
     pub(crate) pace: f64,
     /// Observe for this long which memory is accessed (with DAMON), and collapse that memory first [default: ranges
     /// with the most present pages first]
-    #[arg(long, value_name = "TIME", value_parser = parse)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) by_access: Option<Duration>,
     /// Until the processes end, check every few seconds how much of their memory is in huge pages, and collapse
     /// memory again if that share fell
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) watch: bool,
     /// Time between two checks of --watch
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse, requires = "watch")]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration, requires = "watch")]
     pub(crate) every: Duration,
     /// Sample the share of memory in huge pages and the CPU time of the processes twice a second, and write the
     /// samples and a page with charts to this folder, which must be empty or new. With --evidence, the first collapse
@@ -516,12 +515,12 @@ pub(crate) struct Bench {
     #[arg(long)]
     pub(crate) measure: bool,
     /// Maximum size of the sample of pages with which each device is filled [default: 256M, with --quick 64M]
-    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
-    pub(crate) size: Option<pagewise_model::Bytes>,
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) size: Option<Bytes>,
     /// A compression algorithm of the kernel to measure, such as lz4 or zstd:7; may be given several times [default:
     /// all]
-    #[arg(long, value_name = "NAME[:LEVEL]", value_parser = candidate)]
-    pub(crate) algorithm: Vec<Candidate>,
+    #[arg(long, value_name = "NAME[:LEVEL]")]
+    pub(crate) algorithm: Vec<Compressor>,
     /// Finish in about 15 seconds and measure only requests of 4 and 32 KiB; only larger differences between
     /// algorithms can then be detected
     #[arg(long, conflicts_with = "full")]
@@ -605,8 +604,8 @@ pub(crate) struct Trial {
         value_parser = clap::value_parser!(u32).range(1..=i64::from(pagewise_stats::MOST_PAIRS)))]
     pub(crate) pairs: u32,
     /// Memory limit of the cgroup in which the command runs, such as 256M
-    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
-    pub(crate) memory: Option<pagewise_model::Bytes>,
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<Bytes>,
     /// Smallest difference that matters; if the difference is smaller, A and B are equivalent
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = effect)]
     pub(crate) min_effect: f64,
@@ -615,7 +614,7 @@ pub(crate) struct Trial {
         value_parser = clap::value_parser!(u32).range(0..=20))]
     pub(crate) warm_up: u32,
     /// Time limit for each run of the command
-    #[arg(long, value_name = "TIME", default_value = "60m", value_parser = parse)]
+    #[arg(long, value_name = "TIME", default_value = "60m", value_parser = parse_duration)]
     pub(crate) timeout: Duration,
     /// Create the swap of an arm even if this host already uses other swap; pages of other programs may then be
     /// swapped to it
@@ -636,10 +635,14 @@ pub(crate) struct Trial {
     pub(crate) command: Vec<String>,
 }
 
-fn effect(text: &str) -> Result<f64, String> {
-    let wrong = || format!("expected a percentage from 0 to 50 as 2%, found {text:?}");
-    let number: f64 = text.trim_end_matches('%').trim().parse().map_err(|_| wrong())?;
-    (0.0..=50.0).contains(&number).then_some(number / 100.0).ok_or_else(wrong)
+/// A size of an effect, as a share of one.
+fn effect(text: &str) -> Result<f64, NotAPercentage> {
+    Percent::parse_within(text, 0.0..=50.0).map(Percent::share)
+}
+
+/// How much more memory there may be, as a share of one. Collapsing a range doubles it at most.
+fn growth(text: &str) -> Result<f64, NotAPercentage> {
+    Percent::parse_within(text, 0.0..=100.0).map(Percent::share)
 }
 
 /// The format of a table.
@@ -649,18 +652,6 @@ pub(crate) enum Format {
     Text,
     /// Comma-separated values, with one row per algorithm and block size
     Csv,
-}
-
-fn candidate(text: &str) -> Result<Candidate, String> {
-    let wrong = || format!("expected a name as lz4 or zstd:7, found {text:?}");
-    let (name, level) = match text.split_once(':') {
-        Some((name, level)) => (name, Some(level.parse().map_err(|_| wrong())?)),
-        None => (text, None),
-    };
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-    let sane = !name.is_empty() && name.bytes().all(plain);
-    let algorithm = sane.then(|| name.to_owned()).ok_or_else(wrong)?;
-    Ok(Candidate { algorithm, level })
 }
 
 /// Whose pages: at most one of these.
@@ -720,8 +711,8 @@ impl std::str::FromStr for Amount {
 }
 
 fn percent(text: &str) -> Result<f64, String> {
-    let number = text.trim_end_matches('%').parse::<f64>().ok();
-    let sane = number.filter(|percent| *percent > 0.0 && *percent <= 100.0);
+    let percent = text.parse().ok().map(Percent::get);
+    let sane = percent.filter(|percent| *percent > 0.0 && *percent <= 100.0);
     sane.ok_or_else(|| format!("expected a percentage above 0 and up to 100, found {text:?}"))
 }
 
@@ -840,8 +831,8 @@ pub(crate) struct Picked {
     #[arg(long, value_name = "KERNEL")]
     pub(crate) kernel: Vec<String>,
     /// Memory of the guests, such as 320M; may be given several times [default: as in the file of the experiment]
-    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
-    pub(crate) memory: Vec<pagewise_model::Bytes>,
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Vec<Bytes>,
     /// Run only this arm of the experiment; may be given several times [default: all arms]
     #[arg(long, value_name = "NAME")]
     pub(crate) arm: Vec<String>,
@@ -932,16 +923,16 @@ pub(crate) struct Guest {
     #[arg(long, default_value = "minimal")]
     pub(crate) userland: Userland,
     /// Memory of the guest, such as 256M or 2G
-    #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = crate::size::parse)]
-    pub(crate) memory: pagewise_model::Bytes,
+    #[arg(long, value_name = "SIZE", default_value = "512M")]
+    pub(crate) memory: Bytes,
     /// Number of virtual CPUs of the guest
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) cpus: u32,
     /// Time limit from the start of the command until the guest ends [default: 2m, or 5m with systemd]
-    #[arg(long, value_name = "TIME", value_parser = parse)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) deadline: Option<Duration>,
     /// Time limit from the start of the guest until the command starts [default: 2m, or 5m with systemd]
-    #[arg(long, value_name = "TIME", value_parser = parse)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) start_deadline: Option<Duration>,
     /// Copy a file of this machine into the guest; may be given several times
     #[arg(long, value_name = "FILE[:PATH]")]
@@ -1087,6 +1078,39 @@ mod tests {
         for line in lines.iter().chain(lines.iter().rev()) {
             assert_eq!(parse(&mut used, line), parse(&mut Cli::command(), line), "{line:?}");
         }
+    }
+
+    /// Each option has limits of its own: a collapse can double memory, an effect of more than a half
+    /// needs no experiment.
+    #[test]
+    fn percentages_end_where_their_option_says() {
+        let grown = |text: &str| {
+            let line = ["pagewise", "thp", "collapse", "--pid", "1", "--max-growth", text];
+            Some(match Cli::try_parse_from(line).ok()?.verb {
+                Some(Verb::Thp(thp)) => match thp.what {
+                    Some(ThpAct::Collapse(wanted)) => wanted.max_growth,
+                    _ => panic!("collapse"),
+                },
+                _ => panic!("thp"),
+            })
+        };
+        assert_eq!(
+            [grown("0%"), grown("50.1%"), grown("100%")],
+            [Some(0.0), Some(0.501), Some(1.0)]
+        );
+        assert_eq!([grown("100.1%"), grown("-1%"), grown("x")], [None; 3]);
+        let effect = |text: &str| {
+            let line = ["pagewise", "trial", "--aa", "--min-effect", text, "--", "true"];
+            Cli::try_parse_from(line).map(|_| ()).map_err(|error| error.to_string())
+        };
+        assert_eq!(effect("50%"), Ok(()));
+        let refused = effect("50.1%").unwrap_err();
+        assert!(
+            refused.contains("expected a percentage from 0 to 50 as 2%, found \"50.1%\""),
+            "{refused}"
+        );
+        let paced = |text| Cli::try_parse_from(["pagewise", "scan", "--host", "--max-cpu", text]);
+        assert!(paced("0%").is_err() && paced("0.1%").is_ok() && paced("101%").is_err());
     }
 
     #[test]

@@ -4,12 +4,11 @@
 //! A file's name may hold commas: only these two endings are ours.
 
 use pagewise_guest::qemu::{Access, Disk};
-
-use crate::size;
+use pagewise_model::Bytes;
 
 /// Reads `FILE[,ro|,rw]|SIZE`.
 pub(crate) fn parse(text: &str) -> Result<Disk, String> {
-    if let Ok(size) = size::parse(text) {
+    if let Ok(size) = text.parse::<Bytes>() {
         let empty = || format!("expected an empty disk to have a size, found {text:?}");
         return (size.get() > 0).then_some(Disk::Empty(size)).ok_or_else(empty);
     }
@@ -26,8 +25,6 @@ pub(crate) fn parse(text: &str) -> Result<Disk, String> {
 
 #[cfg(test)]
 mod tests {
-    use pagewise_model::Bytes;
-
     use super::*;
 
     #[test]

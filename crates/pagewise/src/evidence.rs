@@ -9,14 +9,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use pagewise_lab::experiment::{Described, EXPERIMENT, RUNS, SUMMARY, surroundings};
-use pagewise_model::{Snapshot, TrialRun};
+use pagewise_model::{Refusal, Snapshot, TrialRun};
 use pagewise_report::{TrialReport, html, json};
 use pagewise_stats::Experiment;
 use serde_json::{Value, json};
 
 use crate::output;
 use crate::redaction::Redaction;
-use crate::trouble::Advised;
 
 #[derive(Debug)]
 pub(crate) struct Folder {
@@ -88,7 +87,7 @@ impl Folder {
         if let Some(error) = &self.failed {
             let runs = self.path.join(RUNS);
             let what = format!("{}: {error}; the runs since are not in it", runs.display());
-            anyhow::bail!(Advised { what, next: IF_CUT_SHORT });
+            anyhow::bail!(Refusal::advised(what, IF_CUT_SHORT));
         }
         self.runs.sync_all().with_context(|| self.path.display().to_string())?;
         let snapshot = &self.redaction.snapshot(tried.snapshot);

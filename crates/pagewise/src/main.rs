@@ -14,8 +14,8 @@ mod chosen;
 mod cli;
 mod cost;
 mod disk;
-mod duration;
 mod evidence;
+mod exit;
 mod handed;
 mod host_loans;
 mod input;
@@ -26,7 +26,6 @@ mod progress;
 mod redaction;
 mod room;
 mod screen;
-mod size;
 mod trouble;
 mod verbs;
 

@@ -17,14 +17,13 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use pagewise_model::{Name, printable, printable_json};
+use pagewise_model::{Name, Refusal, printable, printable_json};
 use pagewise_report::text::escape_all_but_colours;
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 
 use crate::cli::Global;
 use crate::screen;
-use crate::trouble::Advised;
 
 /// Whether anybody read what was printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,7 +184,7 @@ pub(crate) fn not_filled(error: &std::io::Error) -> anyhow::Error {
     let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge];
     let what = format!("{error}; the unfinished file was removed");
     if full.contains(&error.kind()) {
-        Advised { what, next: "free some space, or name a place on another disk" }.into()
+        Refusal::advised(what, "free some space, or name a place on another disk").into()
     } else {
         anyhow::Error::msg(what)
     }
@@ -206,11 +205,11 @@ pub(crate) fn explained(path: &Path, error: std::io::Error) -> anyhow::Error {
     let path = path.display();
     if error.kind() == ErrorKind::AlreadyExists {
         let what = format!("{path}: expected no file of that name, found one; nothing was written");
-        return Advised { what, next: "remove it, or give another name with -o" }.into();
+        return Refusal::advised(what, "remove it, or give another name with -o").into();
     }
     if error.kind() == ErrorKind::NotFound {
         let what = format!("{path}: expected a folder to put it in, found none");
-        return Advised { what, next: "make that folder first, or give another name with -o" }
+        return Refusal::advised(what, "make that folder first, or give another name with -o")
             .into();
     }
     anyhow::Error::new(error).context(path.to_string())
@@ -240,7 +239,7 @@ pub(crate) fn empty_folder(path: &Path) -> anyhow::Result<()> {
     }
     let what =
         format!("{}: expected an empty folder, found files; nothing was written", path.display());
-    anyhow::bail!(Advised { what, next: "give the name of a new folder" })
+    anyhow::bail!(Refusal::advised(what, "give the name of a new folder"))
 }
 
 /// Makes a new file below `folder`, and the folders between.
@@ -288,7 +287,7 @@ fn make_folders(path: &Path, mode: u32) -> anyhow::Result<()> {
     if let Err(error) = made {
         let next = "give the name of a folder, or of one that can be made";
         let what = format!("{}: expected a folder, or to make one: {error}", path.display());
-        anyhow::bail!(Advised { what, next });
+        anyhow::bail!(Refusal::advised(what, next));
     }
     Ok(())
 }

@@ -10,7 +10,8 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use pagewise_model::{Name, Reading, Snapshot, Trial, TrialArm};
+use pagewise_lab::workload::recognised;
+use pagewise_model::{Name, Program, Reading, Snapshot, Trial, TrialArm};
 use pagewise_stats::Experiment;
 use serde_json::{Value, json};
 
@@ -48,17 +49,24 @@ impl Redaction {
 
     /// A command of the user's.
     pub(crate) fn command(&self, words: &[String]) -> Vec<String> {
-        if self.keeps_names {
-            return words.to_vec();
-        }
-        let (Some(program), rest) = (words.first(), words.get(1..).unwrap_or_default()) else {
-            return Vec::new();
+        self.program(&recognised(words.to_vec())).argv().to_vec()
+    }
+
+    fn program(&self, program: &Program) -> Program {
+        let Some((first, rest)) = program.argv().split_first().filter(|_| !self.keeps_names) else {
+            return program.clone();
         };
-        let rest = rest.iter().map(|word| {
-            let stays = is_workload(words);
-            if stays { word.clone() } else { LEFT_OUT.to_owned() }
-        });
-        [base_name(program)].into_iter().chain(rest).collect()
+        let first = base_name(first);
+        match program {
+            Program::Workload { keys, .. } => {
+                let argv = [first].into_iter().chain(rest.iter().cloned()).collect();
+                Program::Workload { argv, keys: keys.clone() }
+            }
+            Program::Argv(_) => {
+                let left_out = rest.iter().map(|_| LEFT_OUT.to_owned());
+                Program::Argv([first].into_iter().chain(left_out).collect())
+            }
+        }
     }
 
     /// A line for a shell.
@@ -67,21 +75,21 @@ impl Redaction {
     }
 
     fn arms(&self, arms: &mut [TrialArm]) {
-        for command in arms.iter_mut().filter_map(|arm| arm.command.as_mut()) {
-            *command = self.command(command);
+        for program in arms.iter_mut().filter_map(|arm| arm.program.as_mut()) {
+            *program = self.program(program);
         }
     }
 
     pub(crate) fn experiment(&self, experiment: &Experiment) -> Experiment {
         let mut experiment = experiment.clone();
-        experiment.command = self.command(&experiment.command);
+        experiment.program = self.program(&experiment.program);
         self.arms(&mut experiment.arms);
         experiment
     }
 
     pub(crate) fn trial(&self, trial: &Trial) -> Trial {
         let mut trial = trial.clone();
-        trial.command = self.command(&trial.command);
+        trial.program = self.program(&trial.program);
         self.arms(&mut trial.arms);
         trial
     }
@@ -91,8 +99,9 @@ impl Redaction {
         if self.keeps_names || source.is_null() {
             return source;
         }
-        let commands = experiment.arms.iter().filter_map(|arm| arm.command.as_ref());
-        let is_ours = commands.chain([&experiment.command]).all(|command| is_workload(command));
+        let programs = experiment.arms.iter().filter_map(|arm| arm.program.as_ref());
+        let mut programs = programs.chain([&experiment.program]);
+        let is_ours = programs.all(|program| program.workload().is_some());
         let mut source = source;
         if !is_ours {
             source["text"] = json!(LEFT_OUT);
@@ -149,12 +158,6 @@ const VERBS: [&str; 6] = ["trial", "lab", "run", "bench", "thp", "collapse"];
 fn is_setting(word: &str) -> bool {
     let named = word.split_once('=').map(|(name, _)| name.split('[').next().unwrap_or(name));
     named.is_some_and(|name| pagewise_model::knob::KNOBS.iter().any(|knob| knob.name == name))
-}
-
-/// A workload of ours, as experiments start it.
-fn is_workload(words: &[String]) -> bool {
-    matches!(words, [_, lab, workload, option, _]
-        if [lab.as_str(), workload, option] == ["lab", "workload", "--described"])
 }
 
 fn base_name(path: &str) -> String {

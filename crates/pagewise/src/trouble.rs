@@ -10,28 +10,11 @@ use clap::Parser;
 use pagewise_apply::Rescue;
 use pagewise_apply::act::{ActError, MergeError};
 use pagewise_lab::experiment::ExperimentError;
-use pagewise_model::{Name, Refusal};
+use pagewise_model::{Advice, Name, Refusal};
 use pagewise_observe::{OpenError, UserFileError};
 
 use crate::cli::Cli;
-use crate::{output, screen};
-
-/// An error that knows the way on.
-#[derive(Debug)]
-pub(crate) struct Advised {
-    /// What, expected and found.
-    pub(crate) what: String,
-    /// What to do about it.
-    pub(crate) next: &'static str,
-}
-
-impl fmt::Display for Advised {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)
-    }
-}
-
-impl std::error::Error for Advised {}
+use crate::{exit, output, screen};
 
 /// The user stopped us.
 #[derive(Debug)]
@@ -43,11 +26,21 @@ pub(crate) struct Interrupted {
 impl fmt::Display for Interrupted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.after.as_secs_f64();
-        write!(f, "stopped by Ctrl-C after {seconds:.1} s; nothing was measured or written")
+        write!(f, "stopped by Ctrl-C after {seconds:.1} s")
     }
 }
 
 impl std::error::Error for Interrupted {}
+
+impl Advice for Interrupted {
+    fn state(&self) -> Option<String> {
+        Some("nothing was measured or written".to_owned())
+    }
+
+    fn next(&self) -> Option<String> {
+        None
+    }
+}
 
 /// The user stopped us, and what we had started goes on.
 #[derive(Debug)]
@@ -58,39 +51,56 @@ pub(crate) struct LeftRunning {
 
 impl fmt::Display for LeftRunning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "stopped by Ctrl-C; the pass over {} goes on in the kernel, which cannot call it off",
-            self.device
-        )
+        f.write_str("stopped by Ctrl-C")
     }
 }
 
 impl std::error::Error for LeftRunning {}
 
-/// What a shell reports for a program that SIGINT ended.
-const INTERRUPTED: u8 = 130;
+impl Advice for LeftRunning {
+    fn state(&self) -> Option<String> {
+        let device = &self.device;
+        Some(format!("the pass over {device} goes on in the kernel, which cannot call it off"))
+    }
+
+    fn next(&self) -> Option<String> {
+        Some("`pagewise status` says how far it is".to_owned())
+    }
+}
+
+/// The errors that know more than what happened and why.
+const ADVISERS: [Adviser; 10] = [
+    adviser::<Interrupted>,
+    adviser::<LeftRunning>,
+    adviser::<Refusal>,
+    adviser::<OpenError>,
+    adviser::<UserFileError>,
+    adviser::<pagewise_guest::Error>,
+    adviser::<pagewise_apply::Error>,
+    adviser::<ActError>,
+    adviser::<MergeError>,
+    adviser::<ExperimentError>,
+];
+
+type Cause = dyn std::error::Error + 'static;
+type Adviser = fn(&Cause) -> Option<&dyn Advice>;
+
+fn adviser<T: Advice + 'static>(cause: &Cause) -> Option<&dyn Advice> {
+    cause.downcast_ref::<T>().map(|error| error as &dyn Advice)
+}
+
+/// What the causes of an error say of one question, the outermost first.
+fn advice(error: &anyhow::Error, ask: fn(&dyn Advice) -> Option<String>) -> Option<String> {
+    error.chain().find_map(|cause| ADVISERS.iter().find_map(|adviser| ask(adviser(cause)?)))
+}
 
 /// Prints the error and says how to exit.
 pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
-    output::message(format_args!("{error:#}"));
-    let lab = error.chain().find_map(|cause| cause.downcast_ref::<pagewise_guest::Error>());
-    let apply = error.chain().find_map(|cause| cause.downcast_ref::<pagewise_apply::Error>());
-    let refusal = error.chain().find_map(|cause| cause.downcast_ref::<Refusal>());
-    let next = next(error).map(str::to_owned);
-    let next = next.or_else(|| lab.and_then(pagewise_guest::Error::next));
-    let next = next.or_else(|| apply.and_then(pagewise_apply::Error::next));
-    let act = error.chain().find_map(|cause| cause.downcast_ref::<ActError>());
-    let next = next.or_else(|| act.and_then(ActError::next).map(str::to_owned));
-    let merge = error.chain().find_map(|cause| cause.downcast_ref::<MergeError>());
-    let next = next.or_else(|| merge.and_then(MergeError::next).map(str::to_owned));
-    let trial = error.chain().find_map(|cause| cause.downcast_ref::<ExperimentError>());
-    let next = next.or_else(|| trial.and_then(ExperimentError::next));
-    if let Some(next) = next.or_else(|| refusal.and_then(|refusal| refusal.next.clone())) {
-        output::hint(next);
-    }
+    let state = advice(error, |error| error.state()).map(|state| format!("; {state}"));
+    output::message(format_args!("{error:#}{}", state.unwrap_or_default()));
+    advice(error, |error| error.next()).iter().for_each(output::hint);
     let stopped = error.is::<Interrupted>() || error.is::<LeftRunning>();
-    if stopped { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }
+    ExitCode::from(if stopped { exit::STOPPED } else { exit::FAILED })
 }
 
 /// Help and the version, on standard output; or what is wrong with the command line, on standard error.
@@ -110,7 +120,7 @@ pub(crate) fn tell_of_usage(error: &clap::Error) -> ExitCode {
         Err(safe) if safe.use_stderr() => output::error_text(&rendered(&safe, colour), colour),
         _ => output::error_text(&rendered(error, false), false),
     }
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::USAGE))
 }
 
 fn rendered(error: &clap::Error, colour: bool) -> String {
@@ -132,15 +142,4 @@ pub(crate) fn tell_of_panic(panic: &PanicHookInfo<'_>) {
         ""
     };
     output::hint(format_args!("{back}report it with the line above and the command"));
-}
-
-fn next(error: &anyhow::Error) -> Option<&'static str> {
-    if error.is::<LeftRunning>() {
-        return Some("`pagewise status` says how far it is");
-    }
-    let advised = error.chain().find_map(|cause| cause.downcast_ref::<Advised>());
-    let opening = error.chain().find_map(|cause| cause.downcast_ref::<OpenError>());
-    let named = error.chain().find_map(|cause| cause.downcast_ref::<UserFileError>());
-    let next = advised.map(|advised| advised.next).or(opening.map(OpenError::next));
-    next.or(named.map(UserFileError::next))
 }

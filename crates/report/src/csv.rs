@@ -21,7 +21,6 @@ pub fn bench(benchmark: &Benchmark) -> String {
 
 fn line(table: &mut String, row: &BenchRow) {
     let (shape, figures) = (row.shape, row.figures);
-    let level = row.level.map(|level| format!(":{level}")).unwrap_or_default();
     let cluster = shape.block_bytes.get().checked_div(4096).and_then(u64::checked_ilog2);
     let cluster = cluster.map(|cluster| cluster.to_string()).unwrap_or_default();
     let direction = match shape.direction {
@@ -33,8 +32,8 @@ fn line(table: &mut String, row: &BenchRow) {
     // writing into a String cannot fail
     let _ = writeln!(
         table,
-        "{}{level},{cluster},{:.1},{:.0},{:.0},{:.0},{ratio},{},{},{direction},{:.0},{:.0},{:.0},{:.0},{used},{}",
-        row.algorithm,
+        "{},{cluster},{:.1},{:.0},{:.0},{:.0},{ratio},{},{},{direction},{:.0},{:.0},{:.0},{:.0},{used},{}",
+        row.compressor,
         figures.bytes_per_second / f64::from(1 << 20),
         figures.iops,
         figures.mean_ns,

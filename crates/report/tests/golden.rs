@@ -12,7 +12,7 @@ mod trial;
 
 use std::path::Path;
 
-use pagewise_model::{Cost, Interval, Name, PageWalks, Reading, Snapshot, Source, Trial};
+use pagewise_model::{Cost, Interval, Name, PageWalks, Program, Reading, Snapshot, Source, Trial};
 use pagewise_report::json::{Noun, schema};
 use pagewise_report::text::{self, TextStyle, doctor, report, report_in_view, status};
 use pagewise_report::view::{ProcessView, Section, Sort, View};
@@ -165,8 +165,8 @@ fn a_trial_with_everything() {
 #[test]
 fn a_trial_as_a_page() {
     let (interval, runs) = (host::interval(), trial::runs());
-    let command = vec!["sh".to_owned(), "-c".to_owned(), "</code><script>x".to_owned()];
-    let trial = Trial { command, ..trial::trial() };
+    let program = Program::of_words(&["sh", "-c", "</code><script>x"]);
+    let trial = Trial { program, ..trial::trial() };
     let snapshot = &interval.end;
     let tried = TrialReport {
         name: None,

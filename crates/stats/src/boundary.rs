@@ -26,12 +26,13 @@ const FIRST: usize = 9;
 const PLAYED: usize = 20_000;
 
 /// The looks, the last one after all pairs.
-pub fn looks(pairs: usize) -> Vec<TrialLook> {
+pub fn looks(pairs: u32) -> Vec<TrialLook> {
     looks_until(pairs, pairs)
 }
 
 /// The looks of an experiment that was to have `planned` pairs and ended after `pairs`.
-pub(crate) fn looks_until(planned: usize, pairs: usize) -> Vec<TrialLook> {
+pub(crate) fn looks_until(planned: u32, pairs: u32) -> Vec<TrialLook> {
+    let (planned, pairs) = (planned as usize, pairs as usize);
     static KNOWN: Mutex<KnownBoundaries> =
         Mutex::new(KnownBoundaries { looks: BTreeMap::new(), plays: None });
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -153,7 +154,7 @@ fn play(rng: &mut Rng, lesser_sums: &mut [Vec<u32>]) {
 mod tests {
     use super::*;
 
-    fn interim_looks(pairs: usize) -> Vec<(u32, Option<u32>)> {
+    fn interim_looks(pairs: u32) -> Vec<(u32, Option<u32>)> {
         looks(pairs).iter().map(|look| (look.pairs, look.bound)).collect()
     }
 
@@ -171,8 +172,9 @@ mod tests {
             assert!(looks[0].0 >= 9 && looks.len() >= 2, "{looks:?}");
             assert!(looks.is_sorted_by(|a, b| a.0 < b.0), "{looks:?}");
             let last = looks[looks.len() - 1];
-            assert_eq!(last.0 as usize, pairs);
-            let (bound, fixed) = (last.1.unwrap() as f64, rank(pairs, MISSES).unwrap() as f64);
+            assert_eq!(last.0, pairs);
+            let (bound, fixed) =
+                (last.1.unwrap() as f64, rank(pairs as usize, MISSES).unwrap() as f64);
             assert!((0.85..=1.0).contains(&(bound / fixed)), "{pairs}: {bound} of {fixed}");
         }
     }
@@ -193,9 +195,11 @@ mod tests {
     #[test]
     fn what_is_kept_gives_the_same_looks_as_playing_again() {
         let mut plays = None;
-        for (planned, pairs) in [(20, 13), (20, 17), (12, 12), (20, 13), (20, 20), (12, 10)] {
-            let again = played(planned, pairs, &mut None);
-            assert_eq!(played(planned, pairs, &mut plays), again, "{pairs} of {planned}");
+        for (planned, pairs) in [(20_u32, 13_u32), (20, 17), (12, 12), (20, 13), (20, 20), (12, 10)]
+        {
+            let again = played(planned as usize, pairs as usize, &mut None);
+            let kept = played(planned as usize, pairs as usize, &mut plays);
+            assert_eq!(kept, again, "{pairs} of {planned}");
             assert_eq!(looks_until(planned, pairs), again, "{pairs} of {planned}");
         }
     }

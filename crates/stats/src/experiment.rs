@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use pagewise_model::arm::{is_of_zram, twice};
-use pagewise_model::{Clock, TrialArm, TrialSwap};
+use pagewise_model::{Clock, Program, TrialArm, TrialSwap};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::not_judged;
-use crate::metric::Metric;
+use crate::metric::{Metric, NotAMetric};
 
 /// Pairs where nothing else is said: fewer than six tell nothing, and seven cover 95 %.
 pub const USUAL_PAIRS: u32 = 7;
@@ -18,8 +18,9 @@ pub const MOST_PAIRS: u32 = 100;
 /// What is run, and what is to be found out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
-    /// The program and its arguments.
-    pub command: Vec<String>,
+    /// What is run.
+    #[serde(flatten)]
+    pub program: Program,
     /// At least two; the first is what the others are compared with.
     pub arms: Vec<TrialArm>,
     /// At least one; the first decides.
@@ -55,30 +56,30 @@ impl Experiment {
     /// Whether it makes sense as it stands.
     ///
     /// # Errors
-    /// What does not, in words for the user.
-    pub fn check(&self) -> Result<(), String> {
-        if self.command.is_empty() || self.arms.len() < 2 {
-            return Err("expected a command and two arms".to_owned());
+    /// What does not.
+    pub fn check(&self) -> Result<(), Unsound> {
+        if self.program.argv().is_empty() || self.arms.len() < 2 {
+            return Err(Unsound::Empty);
         }
         if let Some((arm, knob)) = self.arms.iter().find_map(|arm| Some((arm, twice(arm)?))) {
-            return Err(format!("arm {} sets {knob} twice", arm.name));
+            return Err(Unsound::SetTwice { arm: arm.name.clone(), knob: knob.to_owned() });
         }
         for metric in &self.metrics {
             let again = Metric::parse(&metric.name)?;
             let requested = again.known().map(|known| known.higher_is_better);
             if requested.is_some_and(|wanted| wanted != metric.higher_is_better) {
                 let less = if metric.higher_is_better { "more" } else { "less" };
-                return Err(format!("{less} of {} is never wanted", metric.name));
+                return Err(Unsound::NeverWanted { less, metric: metric.name.clone() });
             }
             if self.metrics.iter().filter(|other| other.name == metric.name).count() > 1 {
-                return Err(format!("{} is asked for twice", metric.name));
+                return Err(Unsound::MetricTwice(metric.name.clone()));
             }
         }
         if !(1..=MOST_PAIRS).contains(&self.pairs) || self.warm_up > MOST_PAIRS {
-            return Err(format!("expected 1 to {MOST_PAIRS} pairs, found {}", self.pairs));
+            return Err(Unsound::Pairs(self.pairs));
         }
         if !(0.0..1.0).contains(&self.min_effect) {
-            return Err(format!("expected a least effect below 1, found {}", self.min_effect));
+            return Err(Unsound::Effect(self.min_effect));
         }
         self.arms.iter().try_for_each(checked_arm)?;
         self.checked_clock()
@@ -86,8 +87,16 @@ impl Experiment {
 
     /// What an arm runs.
     #[must_use]
-    pub fn command_of<'a>(&'a self, arm: &'a TrialArm) -> &'a [String] {
-        arm.command.as_ref().unwrap_or(&self.command)
+    pub fn program_of<'a>(&'a self, arm: &'a TrialArm) -> &'a Program {
+        arm.program.as_ref().unwrap_or(&self.program)
+    }
+
+    /// The most runs: a first one and the rounds of warm-up, which are discarded, and the pairs.
+    #[must_use]
+    pub fn runs(&self) -> u32 {
+        let arms = u32::try_from(self.arms.len()).unwrap_or(u32::MAX);
+        let rounds = self.warm_up.saturating_add(self.pairs);
+        arms.saturating_mul(rounds).saturating_add(1)
     }
 
     /// Whether an arm brings swap: then that of the host has to be off, or to be allowed beside it.
@@ -103,40 +112,110 @@ impl Experiment {
         self.memory_limit_bytes.is_some() || self.arms.iter().any(of_arm)
     }
 
-    fn checked_clock(&self) -> Result<(), String> {
+    fn checked_clock(&self) -> Result<(), Unsound> {
         let primary = self.primary();
         let Some(why) = not_judged(primary.kind(), self.clock) else { return Ok(()) };
         let instead = match self.clock {
             Clock::Counted => "cpu (which counts instructions there), refaults or scanned",
             _ => "refaults, scanned or major-faults",
         };
-        Err(format!("{} cannot decide: {why}; let a count decide, as {instead}", primary.name))
+        Err(Unsound::CannotDecide { metric: primary.name.clone(), why, instead })
     }
 }
 
-fn checked_arm(arm: &TrialArm) -> Result<(), String> {
-    let name = &arm.name;
-    if arm.command.as_ref().is_some_and(Vec::is_empty) {
-        return Err(format!("arm {name} has an empty command"));
+/// Why an experiment makes no sense.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Unsound {
+    /// Nothing to run, or nothing to compare.
+    #[error("expected a command and two arms")]
+    Empty,
+    /// A setting stands twice in an arm.
+    #[error("arm {arm} sets {knob} twice")]
+    SetTwice {
+        /// Which arm.
+        arm: String,
+        /// Which setting.
+        knob: String,
+    },
+    /// A metric of which only the other direction makes sense.
+    #[error("{less} of {metric} is never wanted")]
+    NeverWanted {
+        /// `more` or `less`.
+        less: &'static str,
+        /// Which.
+        metric: String,
+    },
+    /// A metric stands twice.
+    #[error("{0} is asked for twice")]
+    MetricTwice(String),
+    /// A metric is none.
+    #[error(transparent)]
+    Metric(#[from] NotAMetric),
+    /// Too few or too many pairs or rounds of warm-up.
+    #[error("expected 1 to {MOST_PAIRS} pairs, found {0}")]
+    Pairs(u32),
+    /// No effect is that large.
+    #[error("expected a least effect below 1, found {0}")]
+    Effect(f64),
+    /// An arm is not complete.
+    #[error("arm {arm} has {what}")]
+    Lacking {
+        /// Which arm.
+        arm: String,
+        /// What it lacks.
+        what: &'static str,
+    },
+    /// The kernel takes none below zero.
+    #[error("arm {arm}: expected a swap priority from 0 on, found {found}")]
+    Priority {
+        /// Which arm.
+        arm: String,
+        /// Its priority.
+        found: i16,
+    },
+    /// A setting of zram without zram.
+    #[error("arm {arm} sets {knob} and has no zram device of its own")]
+    NoZram {
+        /// Which arm.
+        arm: String,
+        /// Which setting.
+        knob: String,
+    },
+    /// The clock of the machine does not tell.
+    #[error("{metric} cannot decide: {why}; let a count decide, as {instead}")]
+    CannotDecide {
+        /// The metric that was to decide.
+        metric: String,
+        /// Why it cannot.
+        why: &'static str,
+        /// What can.
+        instead: &'static str,
+    },
+}
+
+fn checked_arm(arm: &TrialArm) -> Result<(), Unsound> {
+    let name = || arm.name.clone();
+    if arm.program.as_ref().is_some_and(|program| program.argv().is_empty()) {
+        return Err(Unsound::Lacking { arm: name(), what: "an empty command" });
     }
     let areas = arm.swap.as_deref().unwrap_or_default();
     for area in areas {
         let (TrialSwap::Zram { priority, .. }
         | TrialSwap::File { priority, .. }
         | TrialSwap::Device { priority, .. }) = area;
-        if let Some(below) = priority.filter(|priority| *priority < 0) {
-            return Err(format!("arm {name}: expected a swap priority from 0 on, found {below}"));
+        if let Some(found) = priority.filter(|priority| *priority < 0) {
+            return Err(Unsound::Priority { arm: name(), found });
         }
         let (TrialSwap::Zram { size_bytes: 0, .. } | TrialSwap::File { size_bytes: 0, .. }) = area
         else {
             continue;
         };
-        return Err(format!("arm {name} has a swap area of no size"));
+        return Err(Unsound::Lacking { arm: name(), what: "a swap area of no size" });
     }
     let has_zram = areas.iter().any(|area| matches!(area, TrialSwap::Zram { .. }));
     let of_zram = arm.settings.iter().find(|set| is_of_zram(&set.knob));
     match of_zram.filter(|_| !has_zram) {
-        Some(set) => Err(format!("arm {name} sets {} and has no zram device of its own", set.knob)),
+        Some(set) => Err(Unsound::NoZram { arm: name(), knob: set.knob.clone() }),
         None => Ok(()),
     }
 }

@@ -40,10 +40,10 @@ pub fn judge(experiment: &Experiment, runs: &[TrialRun]) -> Trial {
         pairs,
         failed_pairs,
         planned_pairs: experiment.pairs,
-        looks: looks(experiment.pairs as usize),
+        looks: looks(experiment.pairs),
         arms: [experiment.arms.clone(), gone].concat(),
         others: all,
-        command: experiment.command.clone(),
+        program: experiment.program.clone(),
         clock: experiment.clock,
         dropped,
         memory_limit_bytes: experiment.memory_limit_bytes,
@@ -106,7 +106,7 @@ fn comparison(experiment: &Experiment, runs: &[TrialRun], arm: &str) -> TrialCom
     let (good, failed): (Vec<_>, Vec<_>) = pairs(experiment, runs, arm)
         .into_iter()
         .partition(|(a, b)| a.end.is_good() && b.end.is_good());
-    let bound = looks_until(experiment.pairs as usize, good.len()).last().and_then(|it| it.bound);
+    let bound = looks_until(experiment.pairs, counted(good.len())).last().and_then(|it| it.bound);
     let metrics: Vec<TrialMetric> = wanted(experiment, &good)
         .into_iter()
         .map(|metric| {

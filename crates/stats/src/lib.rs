@@ -32,10 +32,10 @@ mod standard_metrics;
 mod testing;
 mod workload_metrics;
 
-pub use experiment::{Experiment, MOST_PAIRS, USUAL_PAIRS};
+pub use experiment::{Experiment, MOST_PAIRS, USUAL_PAIRS, Unsound};
 pub use forecast::forecast;
 pub use judge::judge;
-pub use metric::{Metric, Pattern, prefer_more};
+pub use metric::{Metric, NotAMetric, Pattern, prefer_more};
 pub use notes::end_in_words;
 pub use paired::{PairedRatio, median};
 pub use replication::replicated;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What can be measured of a run, and a regular expression → a number out of a command's output.
 
-use std::fmt;
-
 use pagewise_model::MetricKind;
 use regex_lite::Regex;
 use serde::{Deserialize, Serialize};
@@ -30,7 +28,7 @@ impl Metric {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, NotAMetric> {
         if known(text).is_none() {
             Pattern::new(text)?;
         }
@@ -71,6 +69,23 @@ pub fn prefer_more(metrics: &mut [Metric]) -> bool {
     any
 }
 
+/// Text that is no metric.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum NotAMetric {
+    /// Not a name, and no regular expression either.
+    #[error("{what}: {0}", what = expected())]
+    Unreadable(Box<regex_lite::Error>),
+    /// A regular expression that picks nothing out.
+    #[error("{what}: {0:?} has no group in parentheses", what = expected())]
+    NoGroup(String),
+}
+
+fn expected() -> String {
+    let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
+    let names = names.join(", ");
+    format!("expected {names}, or a regular expression with a group around a number")
+}
+
 /// Finds a number in what a command says.
 #[derive(Debug, Clone)]
 pub struct Pattern(Regex);
@@ -80,17 +95,10 @@ impl Pattern {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn new(text: &str) -> Result<Self, String> {
-        let names = || KNOWN.iter().map(|known| known.name).collect::<Vec<_>>().join(", ");
-        let wrong = |why: &dyn fmt::Display| {
-            format!(
-                "expected {}, or a regular expression with a group around a number: {why}",
-                names()
-            )
-        };
-        let regex = Regex::new(text).map_err(|error| wrong(&error))?;
+    pub fn new(text: &str) -> Result<Self, NotAMetric> {
+        let regex = Regex::new(text).map_err(|error| NotAMetric::Unreadable(Box::new(error)))?;
         match regex.captures_len() {
-            1 => Err(wrong(&format!("{text:?} has no group in parentheses"))),
+            1 => Err(NotAMetric::NoGroup(text.to_owned())),
             _ => Ok(Self(regex)),
         }
     }
@@ -137,7 +145,7 @@ mod tests {
     #[test]
     fn what_cannot_name_a_number_is_refused() {
         for bad in ["tiem", "[", "a)", "no group"] {
-            let why = Metric::parse(bad).unwrap_err();
+            let why = Metric::parse(bad).unwrap_err().to_string();
             assert!(why.contains("major-faults") && why.contains("group"), "{why}");
         }
     }

@@ -8,7 +8,7 @@
 use fastrand::Rng;
 
 /// For each round the arms, by number, in the order in which they run.
-pub fn rounds(seed: u64, arms: usize, rounds: usize) -> Vec<Vec<usize>> {
+pub fn rounds(seed: u64, arms: usize, rounds: u32) -> Vec<Vec<usize>> {
     let mut rng = Rng::with_seed(seed);
     let shuffled = |_| {
         let mut round: Vec<usize> = (0..arms).collect();

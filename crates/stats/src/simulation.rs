@@ -35,7 +35,7 @@ fn normal(rng: &mut Rng) -> f64 {
 }
 
 /// The runs of all pairs, where B takes `effect` times A's time.
-fn runs(machine: Machine, effect: f64, pairs: usize, seed: u64) -> Series {
+fn runs(machine: Machine, effect: f64, pairs: u32, seed: u64) -> Series {
     let mut rng = Rng::with_seed(seed ^ 0x5eed);
     let (mut burst_left, mut slowed) = (0_u32, 0.0);
     let mut series = Series::default();
@@ -48,7 +48,7 @@ fn runs(machine: Machine, effect: f64, pairs: usize, seed: u64) -> Series {
             }
             let burst = if burst_left > 0 { slowed * rng.f64() } else { 0.0 };
             burst_left = burst_left.saturating_sub(1);
-            let drift = machine.drift * f64::from(number) / (2.0 * pairs as f64);
+            let drift = machine.drift * f64::from(number) / (2.0 * f64::from(pairs));
             let time = (machine.noise * normal(&mut rng) + drift + burst).exp();
             let (values, numbers, factor) = match arm {
                 0 => (&mut series.a, &mut series.a_runs, 1.0),
@@ -62,7 +62,7 @@ fn runs(machine: Machine, effect: f64, pairs: usize, seed: u64) -> Series {
 }
 
 /// As an experiment goes: it ends at the first look that tells.
-fn concluded(machine: Machine, effect: f64, pairs: usize, seed: u64) -> TrialMetric {
+fn concluded(machine: Machine, effect: f64, pairs: u32, seed: u64) -> TrialMetric {
     let all = runs(machine, effect, pairs, seed);
     let mut last = None;
     for look in looks_until(pairs, pairs) {
@@ -87,7 +87,7 @@ fn concluded(machine: Machine, effect: f64, pairs: usize, seed: u64) -> TrialMet
 const TRIALS: u64 = 2000;
 
 /// Of all trials the share for which it holds.
-fn share(machine: Machine, effect: f64, pairs: usize, holds: impl Fn(&TrialMetric) -> bool) -> f64 {
+fn share(machine: Machine, effect: f64, pairs: u32, holds: impl Fn(&TrialMetric) -> bool) -> f64 {
     let held = (0..TRIALS).filter(|seed| holds(&concluded(machine, effect, pairs, *seed)));
     held.count() as f64 / TRIALS as f64
 }
@@ -172,7 +172,7 @@ fn what_matters_is_called_equivalent_in_at_most_4_of_100() {
 fn the_least_effect_forecast_is_found_in_about_80_of_100() {
     for pairs in [7_u32, 9, 20] {
         let effect = 1.0 + detectable_effect(CALM.noise, pairs);
-        let found = share(CALM, effect, pairs as usize, differs);
+        let found = share(CALM, effect, pairs, differs);
         println!("{pairs} pairs find {effect} in {found}");
         assert!((0.7..=0.92).contains(&found), "{pairs}: {effect} {found}");
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pagewise_model::{Clock, RunEnd, TrialArm, TrialRun};
+use pagewise_model::{Clock, Program, RunEnd, TrialArm, TrialRun};
 
 use crate::experiment::Experiment;
 use crate::metric::Metric;
@@ -13,7 +13,7 @@ use crate::metric::Metric;
 pub(crate) fn experiment(arms: &[&str]) -> Experiment {
     let arm = |name: &&str| TrialArm { name: (*name).to_owned(), ..TrialArm::default() };
     Experiment {
-        command: vec!["true".to_owned()],
+        program: Program::of_words(&["true"]),
         arms: arms.iter().map(arm).collect(),
         metrics: vec![Metric::time()],
         pairs: 7,

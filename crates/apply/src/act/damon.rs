@@ -77,14 +77,8 @@ pub enum NoProfile {
     #[error("DAMON reported no regions")]
     Nothing,
     /// A setting was refused.
-    #[error("{0}")]
-    Refused(Refusal),
-}
-
-impl From<Refusal> for NoProfile {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
+    #[error(transparent)]
+    Refused(#[from] Refusal),
 }
 
 /// Starts a thread for each process.

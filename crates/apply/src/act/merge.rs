@@ -5,6 +5,7 @@
 //! apart by itself. The kernel runs it beside I/O and to its end, whatever becomes of us: it cannot be
 //! called off. `merge` reads as the slots to go, zero once it has compacted, and wakes whoever polls it.
 
+use pagewise_model::Advice;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -45,11 +46,9 @@ pub enum MergeError {
     },
 }
 
-impl MergeError {
-    /// What to do about it.
-    #[must_use]
-    pub fn next(&self) -> Option<&'static str> {
-        Some(match self {
+impl Advice for MergeError {
+    fn next(&self) -> Option<String> {
+        let next = match self {
             Self::NotAllowed(_) => "run as root",
             Self::Running(_) => "wait for it: `pagewise status` says how far it is",
             Self::NoSize(_) => {
@@ -58,9 +57,12 @@ impl MergeError {
             Self::Off(_) => "allow it: echo request > merge_mode, in its folder in /sys/block",
             Self::Gone(_) => "`pagewise status` names the devices",
             Self::Kernel { .. } => "dmesg says more: zmerge writes a line for what it refuses",
-        })
+        };
+        Some(next.to_owned())
     }
+}
 
+impl MergeError {
     fn from_io(id: u32, source: io::Error) -> Self {
         match Errno::from_io_error(&source) {
             Some(Errno::ACCESS | Errno::PERM) => Self::NotAllowed(id),

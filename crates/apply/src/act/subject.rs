@@ -4,6 +4,7 @@
 //! Held by a pidfd and by the open pagemap: a process id that was given to somebody else meanwhile is
 //! never touched. Rights are tried with an empty request, which does nothing, before anything is done.
 
+use pagewise_model::Advice;
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -49,11 +50,9 @@ pub enum ActError {
     },
 }
 
-impl ActError {
-    /// What to do about it.
-    #[must_use]
-    pub fn next(&self) -> Option<&'static str> {
-        Some(match self {
+impl Advice for ActError {
+    fn next(&self) -> Option<String> {
+        let next = match self {
             Self::NoCollapse => {
                 "let khugepaged do it: advise the program (pagewise thp run --on), and raise \
                  khugepaged/pages_to_scan (pagewise thp profiles)"
@@ -70,7 +69,8 @@ impl ActError {
             Self::Look(LookError::Gone(_)) | Self::Nobody => "ps -eo pid,comm lists processes",
             Self::NoGroup(_) => "pagewise status lists memory cgroups",
             _ => return None,
-        })
+        };
+        Some(next.to_owned())
     }
 }
 

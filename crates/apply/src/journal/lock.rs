@@ -165,6 +165,8 @@ pub(crate) fn is_there(folder: &Path) -> Result<bool, Error> {
 
 #[cfg(test)]
 mod tests {
+    use pagewise_model::Advice;
+
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     use super::*;

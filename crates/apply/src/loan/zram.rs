@@ -84,8 +84,8 @@ pub(crate) fn make(hands: &mut dyn HostOps) -> Result<Device, Error> {
 
 /// In the kernel's order: the size comes last and makes the device work.
 pub(crate) fn set_up(hands: &mut dyn HostOps, number: u32, spec: &ZramSpec) -> Result<(), Error> {
-    if let Some(algorithm) = &spec.algorithm {
-        set_algorithm(hands, number, algorithm)?;
+    if let Some(compressor) = &spec.compressor {
+        set_algorithm(hands, number, compressor.algorithm.as_str())?;
     }
     if let Some(parameters) = parameters(spec) {
         let path = format!("{}/algorithm_params", sysfs(number));
@@ -129,10 +129,11 @@ fn set_algorithm(hands: &mut dyn HostOps, number: u32, algorithm: &str) -> Resul
 
 /// A write replaces all parameters, so they go in one.
 fn parameters(spec: &ZramSpec) -> Option<String> {
-    let level = spec.level.map(|level| format!("level={level}"));
+    let level = spec.compressor.as_ref().and_then(|compressor| compressor.level);
+    let level = level.map(|level| format!("level={level}"));
     let dictionary = spec.dictionary.as_ref().map(|path| format!("dict={}", path.display()));
-    let whose = match &spec.algorithm {
-        Some(algorithm) => format!("algo={algorithm}"),
+    let whose = match &spec.compressor {
+        Some(compressor) => format!("algo={}", compressor.algorithm),
         None => "priority=0".to_owned(),
     };
     let given: Vec<String> = level.into_iter().chain(dictionary).collect();

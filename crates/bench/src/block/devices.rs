@@ -7,19 +7,19 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use pagewise_model::lend::{Lender, LoanId, ZramDevice, ZramSpec};
-use pagewise_model::{Bytes, Direction, Refusal};
+use pagewise_model::{Bytes, Compressor, Direction, Refusal};
 use pagewise_observe::HostRoot;
 
 use super::contest::{ContestResults, Watch, measure};
 use super::contestant::Contestant;
 use super::error::Error;
-use super::outcome::{Bench, Entrant, Failure};
+use super::outcome::{Bench, Entrant};
 use super::pace::Progress;
 use super::pages::Pages;
 use super::plan::Plan;
 use super::reference::{self, Disk};
 use super::room::{self, MemoryNeeds};
-use super::spec::{BlockSpec, Candidate};
+use super::spec::BlockSpec;
 use super::store::{Device, Store};
 use super::zram::{fill, filled};
 use crate::stand_in::StandIn;
@@ -75,7 +75,7 @@ struct Field<'a> {
     loans: Vec<LoanId>,
     entrants: Vec<Entrant>,
     contestants: Vec<Contestant<'a>>,
-    failures: Vec<Failure>,
+    failures: Vec<Refusal>,
 }
 
 impl<'a> Field<'a> {
@@ -97,17 +97,16 @@ impl<'a> Field<'a> {
             if watch.stop.load(Ordering::Relaxed) {
                 return;
             }
-            self.tell(watch, format!("filling {}", candidate.shown()));
+            self.tell(watch, format!("filling {candidate}"));
             if let Err(failure) = self.candidate(candidate, watch) {
                 self.failures.push(failure);
             }
         }
     }
 
-    fn candidate(&mut self, candidate: &Candidate, watch: &Watch<'_>) -> Result<(), Failure> {
-        let who = candidate.shown();
-        let algorithm = (Some(candidate.algorithm.clone()), candidate.level);
-        let (zram, device) = self.lent(&who, algorithm, self.span)?;
+    fn candidate(&mut self, candidate: &Compressor, watch: &Watch<'_>) -> Result<(), Refusal> {
+        let who = candidate.to_string();
+        let (zram, device) = self.lent(&who, Some(candidate.clone()), self.span)?;
         let began = Instant::now();
         let done =
             fill(&device, self.pages, self.span, watch.stop).map_err(|e| failed(&who, &e))?;
@@ -125,12 +124,11 @@ impl<'a> Field<'a> {
     fn lent(
         &mut self,
         who: &str,
-        (algorithm, level): (Option<String>, Option<i32>),
+        compressor: Option<Compressor>,
         disksize: Bytes,
-    ) -> Result<(ZramDevice, Device), Failure> {
-        let spec = ZramSpec { algorithm, level, ..ZramSpec::new(disksize) };
-        let zram =
-            self.lender.lend_zram(&spec).map_err(|refused| Failure::from_refusal(who, refused))?;
+    ) -> Result<(ZramDevice, Device), Refusal> {
+        let spec = ZramSpec { compressor, ..ZramSpec::new(disksize) };
+        let zram = self.lender.lend_zram(&spec).map_err(|refused| refused.within(who))?;
         self.loans.push(zram.loan);
         let device = Device::open(&zram.device).map_err(|error| failed(who, &error))?;
         Ok((zram, device))
@@ -165,12 +163,12 @@ impl<'a> Field<'a> {
     }
 
     /// zram with data that does not compress, and behind it as much that was never written.
-    fn block_path(&mut self, noise: &'a Pages, watch: &Watch<'_>) -> Result<(), Failure> {
+    fn block_path(&mut self, noise: &'a Pages, watch: &Watch<'_>) -> Result<(), Refusal> {
         let who = "block path";
         let span = Bytes::new(self.span.get().min(reference::MOST));
-        let lz4 = self.spec.candidates.iter().find(|one| one.algorithm == "lz4");
-        let algorithm = lz4.map(|candidate| candidate.algorithm.clone());
-        let (_, device) = self.lent(who, (algorithm, None), span.saturating_add(span))?;
+        let has_lz4 = self.spec.candidates.iter().any(|one| one.algorithm.as_str() == "lz4");
+        let lz4 = has_lz4.then(|| Compressor::new("lz4"));
+        let (_, device) = self.lent(who, lz4, span.saturating_add(span))?;
         let hole = device.behind(span.get()).map_err(|error| failed(who, &error))?;
         if fill(&device, noise, span, watch.stop).map_err(|error| failed(who, &error))? {
             let what = "zram with data that does not compress: the way without an algorithm when \
@@ -193,7 +191,7 @@ impl<'a> Field<'a> {
         reference::stand_in(&StandIn::new(ratio, self.spec.seed), count)
     }
 
-    fn tmpfs(&mut self, pages: &'a Pages, watch: &Watch<'_>) -> Result<(), Failure> {
+    fn tmpfs(&mut self, pages: &'a Pages, watch: &Watch<'_>) -> Result<(), Refusal> {
         let who = "tmpfs";
         let span = Bytes::new(self.span.get().min(reference::MOST));
         let device = reference::tmpfs(span.get()).map_err(|error| failed(who, &error))?;
@@ -215,7 +213,7 @@ impl<'a> Field<'a> {
         disk: &'a Disk,
         stand_in: &'a Pages,
         watch: &Watch<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Refusal> {
         let who = "disk";
         let (device, span) = reference::disk(disk, self.span.get()).map_err(|e| failed(who, &e))?;
         let (span, mut pages) = (Bytes::new(span), None);
@@ -254,23 +252,17 @@ impl<'a> Field<'a> {
     }
 
     /// Closes all devices first: one that is open cannot be reset.
-    fn given_back(mut self) -> (Vec<Entrant>, Vec<Failure>) {
+    fn given_back(mut self) -> (Vec<Entrant>, Vec<Refusal>) {
         self.contestants.clear();
         for loan in self.loans {
             if let Err(refused) = self.lender.return_loan(loan) {
-                self.failures.push(Failure::from_refusal("giving back", refused));
+                self.failures.push(refused.within("giving back"));
             }
         }
         (self.entrants, self.failures)
     }
 }
 
-fn failed(who: &str, error: &io::Error) -> Failure {
-    Failure { who: who.to_owned(), why: error.to_string(), next: None }
-}
-
-impl Failure {
-    fn from_refusal(who: &str, refused: Refusal) -> Self {
-        Self { who: who.to_owned(), why: refused.to_string(), next: refused.next }
-    }
+fn failed(who: &str, error: &io::Error) -> Refusal {
+    Refusal::new(who, error.to_string())
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Why nothing can be measured.
 
-/// Why nothing was measured. What keeps one contestant from it is a [`Failure`](super::Failure) or the end of a
+/// Why nothing was measured. What keeps one contestant from it is a [`Refusal`](pagewise_model::Refusal) or the end of a
 /// [`Cell`](super::Cell), not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -1,22 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What came of the block path: every round, and rows of figures made of them.
 
-use pagewise_model::{BenchRow, Bytes, Name, Noise, Reference};
+use pagewise_model::{BenchRow, Bytes, Compressor, Name, Noise, Reference, Refusal};
 
 use super::cell::Cell;
-use super::spec::Candidate;
 use super::zram::Filled;
-
-/// Why something is not in the table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// The candidate or reference.
-    pub who: String,
-    /// What was said.
-    pub why: String,
-    /// What would help.
-    pub next: Option<String>,
-}
 
 /// What a contestant is.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +12,7 @@ pub enum Entrant {
     /// One of the candidates.
     Algorithm {
         /// Which.
-        candidate: Candidate,
+        candidate: Compressor,
         /// What the pages took.
         filled: Filled,
     },
@@ -49,7 +37,7 @@ pub struct Bench {
     /// Rounds that did not fit into the time.
     pub rounds_left_out: u32,
     /// What could not be measured at all.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<Refusal>,
     /// What the devices held: less than all pages where memory was short.
     pub span: Bytes,
     /// Whether it was.
@@ -70,8 +58,7 @@ impl Bench {
                 return None;
             };
             Some(BenchRow {
-                algorithm: Name::from(candidate.algorithm.as_str()),
-                level: candidate.level,
+                compressor: candidate.clone(),
                 shape: cell.shape,
                 figures: cell.figures(self.page)?,
                 original_per_compressed: filled.original_per_compressed,

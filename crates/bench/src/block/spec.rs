@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pagewise_model::{Bytes, Direction, Shape};
+use pagewise_model::{Bytes, Compressor, Direction, Shape};
 
 use super::plan::Plan;
 use super::reference::Disk;
@@ -11,29 +11,11 @@ use super::reference::Disk;
 /// Fewer rounds have no median that a single bad one cannot move.
 const FEWEST_ROUNDS: u32 = 3;
 
-/// An algorithm to measure.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
-    /// The kernel's name for it.
-    pub algorithm: String,
-    /// Its level, where one is to be set.
-    pub level: Option<i32>,
-}
-
-impl Candidate {
-    /// As `zstd` or `zstd level 3`.
-    #[must_use]
-    pub fn shown(&self) -> String {
-        let level = self.level.map(|level| format!(" level {level}"));
-        format!("{}{}", self.algorithm, level.unwrap_or_default())
-    }
-}
-
 /// What is to be measured.
 #[derive(Debug, Clone)]
 pub struct BlockSpec {
     /// Each gets a device.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<Compressor>,
     /// Sizes of requests.
     pub blocks: Vec<Bytes>,
     /// How many threads ask.
@@ -57,7 +39,7 @@ pub struct BlockSpec {
 impl BlockSpec {
     /// Blocks of 4, 8, 16 and 32 KiB, one job and one for each processor, both ways, with references.
     #[must_use]
-    pub fn new(candidates: Vec<Candidate>, budget: Duration, rounds: u32) -> Self {
+    pub fn new(candidates: Vec<Compressor>, budget: Duration, rounds: u32) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let processors = u32::try_from(processors).unwrap_or(1);
         Self {

@@ -3,20 +3,20 @@
 //!
 //! For where there is no zram: the program puts codecs in user space behind [`Store`].
 
-use pagewise_model::Bytes;
+use pagewise_model::{Bytes, Compressor};
 
 use super::contest::{ContestResults, Watch, measure};
 use super::contestant::Contestant;
 use super::outcome::{Bench, Entrant};
 use super::pages::Pages;
-use super::spec::{BlockSpec, Candidate};
+use super::spec::BlockSpec;
 use super::store::Store;
 use super::zram::Filled;
 
 /// A candidate that is ready: its store holds the pages.
 pub struct FilledStore<'a> {
     /// What it is.
-    pub candidate: Candidate,
+    pub candidate: Compressor,
     /// Takes the requests.
     pub store: Box<dyn Store + 'a>,
     /// What the pages took.
@@ -25,7 +25,7 @@ pub struct FilledStore<'a> {
 
 impl std::fmt::Debug for FilledStore<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Ready({})", self.candidate.shown())
+        write!(f, "Ready({})", self.candidate)
     }
 }
 
@@ -41,7 +41,7 @@ pub fn measure_stores(
     let (entrants, contestants): (Vec<_>, Vec<_>) = ready
         .into_iter()
         .map(|FilledStore { candidate, store, filled }| {
-            let (label, shapes) = (candidate.shown(), shapes.clone());
+            let (label, shapes) = (candidate.to_string(), shapes.clone());
             let contestant = Contestant { label, store, pages: Some(pages), span, shapes };
             (Entrant::Algorithm { candidate, filled }, contestant)
         })

@@ -11,11 +11,11 @@
 use std::collections::BTreeMap;
 
 use pagewise_model::{
-    Access, ClusterChoice, ClusterEffect, ClusterTime, ClusterVerdict, CostRatio, Name, SwappedKind,
+    Access, ClusterChoice, ClusterEffect, ClusterTime, ClusterVerdict, CostRatio, SwappedKind,
 };
 
 use super::rows::{Done, Key, Middle, per, undisturbed_ns};
-use super::spec::{Device, FaultSpec};
+use super::spec::FaultSpec;
 use super::task::Round;
 use crate::picks::swappiness;
 
@@ -67,8 +67,7 @@ fn effect(spec: &FaultSpec, all: &[Done], key: Key) -> Option<ClusterEffect> {
     let reads_ahead = pages_per_fault[1] > READS_AHEAD;
     let device = &spec.devices[key.device];
     Some(ClusterEffect {
-        algorithm: name(device),
-        level: device.level,
+        compressor: device.clone(),
         memory: key.memory,
         access: key.access,
         page_clusters: [least, largest],
@@ -118,8 +117,7 @@ fn choice(spec: &FaultSpec, all: &[Done], device: usize) -> ClusterChoice {
     let alike = candidates.iter().all(|one| one.as_good_as_best);
     let best = candidates.iter().min_by(|a, b| a.undisturbed_ns.total_cmp(&b.undisturbed_ns));
     ClusterChoice {
-        algorithm: name(&spec.devices[device]),
-        level: spec.devices[device].level,
+        compressor: spec.devices[device].clone(),
         memory,
         rounds: times.first().map_or(0, |rounds| u32::try_from(rounds.len()).unwrap_or(u32::MAX)),
         implied: best.filter(|_| !alike).map(|best| best.page_cluster),
@@ -207,8 +205,7 @@ fn ratio(
     let file = Middle::from_numbers(both.iter().map(|(file, _)| *file))?;
     let sum = |pick: fn(&Round) -> u64| files.values().map(pick).sum();
     Some(CostRatio {
-        algorithm: name(&spec.devices[device]),
-        level: spec.devices[device].level,
+        compressor: spec.devices[device].clone(),
         rounds: u32::try_from(both.len()).unwrap_or(u32::MAX),
         page_cluster: cluster,
         swap_ns_per_page: swap.median,
@@ -221,10 +218,6 @@ fn ratio(
         swappiness: swappiness(ratio.median),
         swappiness_spread: ratio.ends.map(swappiness),
     })
-}
-
-fn name(device: &Device) -> Name {
-    Name::from(device.algorithm.as_str())
 }
 
 #[cfg(test)]

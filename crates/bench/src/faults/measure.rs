@@ -15,7 +15,7 @@ use pagewise_model::{Access, Refusal, SwappedKind};
 use super::order::shuffled;
 use super::rows::{Done, Key};
 use super::run::{NoAnswer, run};
-use super::spec::{Control, Device, FaultResults, FaultSpec, FaultsEnd, Progress, Unmeasured};
+use super::spec::{Control, FaultResults, FaultSpec, FaultsEnd, Progress, Unmeasured};
 use super::task::{Round, Task, TaskKind};
 use super::{judge, rows};
 use crate::stand_in::StandIn;
@@ -121,7 +121,7 @@ impl Rounds<'_, '_> {
             }
         }
         for (device, zram) in devices {
-            self.give_back(&shown(&self.spec.devices[device]), zram.loan);
+            self.give_back(&self.spec.devices[device].to_string(), zram.loan);
         }
         ended
     }
@@ -130,14 +130,11 @@ impl Rounds<'_, '_> {
     fn devices(&mut self) -> Vec<(usize, ZramDevice)> {
         let mut lent = Vec::new();
         for (number, device) in self.spec.devices.iter().enumerate() {
-            let spec = ZramSpec {
-                algorithm: Some(device.algorithm.clone()),
-                level: device.level,
-                ..ZramSpec::new(self.spec.disksize)
-            };
+            let compressor = Some(device.clone());
+            let spec = ZramSpec { compressor, ..ZramSpec::new(self.spec.disksize) };
             match self.lender.lend_zram(&spec) {
                 Ok(zram) => lent.push((number, zram)),
-                Err(refused) => self.kept.trouble(shown(device), refused.to_string()),
+                Err(refused) => self.kept.trouble(device.to_string(), refused.to_string()),
             }
         }
         lent
@@ -156,7 +153,7 @@ impl Rounds<'_, '_> {
                     ended?;
                 }
                 Err(refused) => {
-                    self.kept.trouble(shown(&self.spec.devices[*device]), refused.to_string());
+                    self.kept.trouble(self.spec.devices[*device].to_string(), refused.to_string());
                 }
             }
         }
@@ -246,7 +243,7 @@ impl Rounds<'_, '_> {
             Access::Sequential => "sequential",
             Access::Random => "random",
         };
-        let device = shown(&self.spec.devices[key.device]);
+        let device = &self.spec.devices[key.device];
         format!("{device}, {memory}, {access}, page-cluster {}", key.cluster)
     }
 
@@ -254,13 +251,6 @@ impl Rounds<'_, '_> {
         if let Err(refused) = self.lender.return_loan(loan) {
             self.kept.trouble(format!("{what}, given back"), refused.to_string());
         }
-    }
-}
-
-fn shown(device: &Device) -> String {
-    match device.level {
-        Some(level) => format!("{} level {level}", device.algorithm),
-        None => device.algorithm.clone(),
     }
 }
 

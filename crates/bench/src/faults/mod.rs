@@ -22,6 +22,7 @@
 //! measure costs its round and is a trouble; the rest goes on. The thread that calls [`measure`] is the
 //! workers' parent: they end with it. `rows` turns rounds into rows, `judge` says what follows.
 
+mod failure;
 mod judge;
 mod measure;
 mod order;
@@ -35,5 +36,5 @@ mod testing;
 mod worker;
 
 pub use measure::measure;
-pub use spec::{Control, Device, FaultResults, FaultSpec, FaultsEnd, Progress, Unmeasured};
+pub use spec::{Control, FaultResults, FaultSpec, FaultsEnd, Progress, Unmeasured};
 pub use worker::{is_worker, worker_main};

@@ -6,6 +6,8 @@ use std::os::unix::fs::FileExt;
 
 use pagewise_region::Region;
 
+use super::failure::{ErrorContext, Failure};
+
 /// The pages to fill memory with, but for those that one word fills: newer kernels do not bring pages
 /// of zeros to the device, and zram keeps the others without compressing them.
 #[derive(Debug)]
@@ -16,23 +18,23 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    pub(super) fn new(file: File) -> Result<Self, String> {
+    pub(super) fn new(file: File) -> Result<Self, Failure> {
         let page = rustix::param::page_size();
-        let length = file.metadata().map_err(|error| lost(&error))?.len();
+        let length = file.metadata().at("the pages")?.len();
         Ok(Self { file, count: length / u64::try_from(page).unwrap_or(u64::MAX), page })
     }
 
-    fn read(&self, at: u64, to: &mut [u8]) -> Result<(), String> {
+    fn read(&self, at: u64, to: &mut [u8]) -> Result<(), Failure> {
         let place = at * u64::try_from(self.page).unwrap_or(0);
-        self.file.read_exact_at(to, place).map_err(|error| lost(&error))
+        self.file.read_exact_at(to, place).at("the pages")
     }
 
     /// Shows so many pages, again from the first when all were; says where each came from.
     pub(super) fn each(
         &self,
         requested: usize,
-        mut show: impl FnMut(usize, &[u8]) -> Result<(), String>,
-    ) -> Result<Vec<u64>, String> {
+        mut show: impl FnMut(usize, &[u8]) -> Result<(), Failure>,
+    ) -> Result<Vec<u64>, Failure> {
         let (mut origin, mut page, mut unused) =
             (Vec::with_capacity(requested), vec![0; self.page], 0);
         for at in (0..self.count).cycle() {
@@ -51,11 +53,7 @@ impl Pages {
             show(origin.len(), &page)?;
             origin.push(at);
         }
-        if origin.len() == requested {
-            Ok(origin)
-        } else {
-            Err("the pages to fill memory with are all filled with one word".to_owned())
-        }
+        if origin.len() == requested { Ok(origin) } else { Err(Failure::SameFilled) }
     }
 
     /// How many of these pages of the region are not what they were filled with.
@@ -64,7 +62,7 @@ impl Pages {
         region: &Region,
         order: &[usize],
         origin: &[u64],
-    ) -> Result<u64, String> {
+    ) -> Result<u64, Failure> {
         let (mut wanted, mut found) = (vec![0; self.page], vec![0; self.page]);
         let mut wrong = 0;
         for &at in order {
@@ -74,10 +72,6 @@ impl Pages {
         }
         Ok(wrong)
     }
-}
-
-fn lost(error: &std::io::Error) -> String {
-    format!("the pages: {error}")
 }
 
 fn is_filled_with_one_word(page: &[u8]) -> bool {
@@ -120,7 +114,7 @@ mod tests {
         let nothing = vec![0; 3 * rustix::param::page_size()];
         for bytes in [&nothing[..], &nothing[..100], &[]] {
             let refused = pages(bytes).each(2, |_, _| Ok(())).unwrap_err();
-            assert!(refused.contains("one word"), "{refused}");
+            assert!(matches!(refused, Failure::SameFilled), "{refused}");
         }
     }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Rounds → rows: counts are summed up, times are the median over rounds.
 
-use pagewise_model::{Access, Ends, FaultRow, Name, Reading, Source, SwapOutCost, SwappedKind};
+use pagewise_model::{
+    Access, Compressor, Ends, FaultRow, Reading, Source, SwapOutCost, SwappedKind,
+};
 
 use super::spec::FaultSpec;
 use super::task::Round;
@@ -63,8 +65,7 @@ fn row(spec: &FaultSpec, key: Key, rounds: &[Round]) -> Option<FaultRow> {
     let cpu_in = middle(|one| per(one.in_cpu_ns, one.touches))?;
     let cpu_out = middle(|one| per(one.out_cpu_ns, one.out))?;
     Some(FaultRow {
-        algorithm: Name::from(device.algorithm.as_str()),
-        level: device.level,
+        compressor: device.clone(),
         memory: key.memory,
         access: key.access,
         page_cluster: key.cluster,
@@ -114,13 +115,12 @@ pub(super) fn undisturbed_ns(one: &Round) -> f64 {
 /// What swapping out costs with each device. The page-cluster and the order of touching come later,
 /// so all rounds of a device count.
 pub(super) fn out(spec: &FaultSpec, all: &[Done]) -> Vec<SwapOutCost> {
-    let cost = |(number, device): (usize, &super::Device)| {
+    let cost = |(number, device): (usize, &Compressor)| {
         let rounds: Vec<Round> =
             all.iter().filter(|done| done.key.device == number).map(|done| done.figures).collect();
         let cpu = Middle::from_numbers(rounds.iter().map(|one| per(one.out_cpu_ns, one.out)))?;
         Some(SwapOutCost {
-            algorithm: Name::from(device.algorithm.as_str()),
-            level: device.level,
+            compressor: device.clone(),
             swapped_out_pages: rounds.iter().map(|one| one.out).sum(),
             cpu_ns_per_page: cpu.median,
             cpu_spread: cpu.ends,

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::failure::{ErrorContext, Failure};
 use super::spec::{Control, FaultsEnd};
 use super::task::{Round, TASK, Task, TaskAnswer};
 
@@ -38,7 +39,8 @@ pub(super) fn run(
     pages: &File,
     control: &Control<'_>,
 ) -> Result<Round, NoAnswer> {
-    let mut worker = start(program, task, pages).map_err(NoAnswer::Failed)?;
+    let mut worker =
+        start(program, task, pages).map_err(|failure| NoAnswer::Failed(failure.to_string()))?;
     let text = match worker.0.stdout.take() {
         Some(pipe) => listen(pipe, control),
         None => Err(NoAnswer::Failed("the worker has no output".to_owned())),
@@ -64,12 +66,12 @@ impl Drop for Worker {
     }
 }
 
-fn start(program: &Path, task: &Task, pages: &File) -> Result<Worker, String> {
-    let task = serde_json::to_string(task).map_err(|error| error.to_string())?;
-    let pages = pages.try_clone().map_err(|error| format!("the pages: {error}"))?;
+fn start(program: &Path, task: &Task, pages: &File) -> Result<Worker, Failure> {
+    let task = serde_json::to_string(task).at(TASK)?;
+    let pages = pages.try_clone().at("the pages")?;
     let mut command = Command::new(program);
     command.env_clear().env(TASK, task).stdin(pages).stdout(Stdio::piped()).stderr(Stdio::null());
-    let worker = command.spawn().map_err(|error| format!("{}: {error}", program.display()))?;
+    let worker = command.spawn().at(program.display())?;
     Ok(Worker(worker))
 }
 

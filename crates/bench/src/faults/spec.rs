@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use pagewise_model::{
-    Access, Bytes, ClusterChoice, ClusterEffect, CostRatio, FaultRow, SwapOutCost, SwappedKind,
+    Access, Bytes, ClusterChoice, ClusterEffect, Compressor, CostRatio, FaultRow, SwapOutCost,
+    SwappedKind,
 };
 use serde::Serialize;
 
@@ -14,20 +15,11 @@ use serde::Serialize;
 /// is touched. Its folder's disk is written no more than that in a round.
 const FILE_PAGES: usize = 16_384;
 
-/// A zram device to measure with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Device {
-    /// The kernel's name of its algorithm.
-    pub algorithm: String,
-    /// The algorithm's level, where one is set.
-    pub level: Option<i32>,
-}
-
 /// What to measure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FaultSpec {
-    /// With each of these.
-    pub devices: Vec<Device>,
+    /// A zram device with each of these.
+    pub devices: Vec<Compressor>,
     /// Each kind of memory.
     pub memory: Vec<SwappedKind>,
     /// In each order.
@@ -59,7 +51,7 @@ impl FaultSpec {
     /// All kinds of memory in all orders with `vm.page-cluster` 0 to 3, so many pages each time. Device
     /// and group are as large as that needs.
     #[must_use]
-    pub fn usual(devices: Vec<Device>, pages: usize) -> Self {
+    pub fn usual(devices: Vec<Compressor>, pages: usize) -> Self {
         let bytes = |pages: usize| {
             u64::try_from(pages.saturating_mul(rustix::param::page_size())).unwrap_or(u64::MAX)
         };

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Rounds that nobody measured, for tests.
 
-use pagewise_model::{Access, SwappedKind};
+use pagewise_model::{Access, Compressor, SwappedKind};
 use proptest::prelude::*;
 
 use super::rows::{Done, Key};
-use super::spec::{Device, FaultSpec};
+use super::spec::FaultSpec;
 use super::task::{Round, Times};
 
 pub(super) fn wanted() -> FaultSpec {
-    FaultSpec::usual(vec![Device { algorithm: "lz4".to_owned(), level: None }], 100)
+    FaultSpec::usual(vec![Compressor::new("lz4")], 100)
 }
 
 /// Any of the combinations, each at most once in a round.

@@ -29,6 +29,7 @@ use rustix::process::{Pid, Signal};
 use rustix::thread::CpuSet;
 use rustix::time::ClockId;
 
+use super::failure::{ErrorContext, Failure};
 use super::order;
 use super::pages::Pages;
 use super::task::{Round, TASK, Task, TaskAnswer, TaskKind, Times};
@@ -48,7 +49,7 @@ pub fn worker_main() -> ! {
     pagewise_confine::forbid_dumps();
     let answer = match task().and_then(|task| measured(&task)) {
         Ok(round) => TaskAnswer::Measured(round),
-        Err(why) => TaskAnswer::Failed(why),
+        Err(failure) => TaskAnswer::Failed(failure.to_string()),
     };
     let line = serde_json::to_string(&answer).unwrap_or_default();
     // Where nobody listens any more there is nothing left to do.
@@ -56,38 +57,38 @@ pub fn worker_main() -> ! {
     std::process::exit(0)
 }
 
-fn task() -> Result<Task, String> {
-    let text = std::env::var(TASK).map_err(|error| format!("{TASK}: {error}"))?;
-    let task: Task = serde_json::from_str(&text).map_err(|error| format!("{TASK}: {error}"))?;
+fn task() -> Result<Task, Failure> {
+    let no_task = |error: &dyn std::error::Error| Failure::NoTask(format!("{TASK}: {error}"));
+    let text = std::env::var(TASK).map_err(|error| no_task(&error))?;
+    let task: Task = serde_json::from_str(&text).map_err(|error| no_task(&error))?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
-        .map_err(|errno| format!("cannot be made to end with its parent: {errno}"))?;
+        .at("cannot be made to end with its parent")?;
     // A parent that was gone before that call has been replaced by another.
     let parent = rustix::process::getppid().map_or(0, Pid::as_raw_pid);
     if i64::from(parent) == i64::from(task.parent) {
         Ok(task)
     } else {
-        Err(format!("was started by process {}, and its parent is {parent}", task.parent))
+        Err(Failure::Orphaned { wanted: task.parent, found: parent })
     }
 }
 
-fn measured(task: &Task) -> Result<Round, String> {
+fn measured(task: &Task) -> Result<Round, Failure> {
     let members = task.group.join("cgroup.procs");
     let pid = std::process::id().to_string();
-    fs::write(&members, pid).map_err(|error| format!("{}: {error}", members.display()))?;
+    fs::write(&members, pid).at(members.display())?;
     match &task.what {
         TaskKind::Swap { memory, access } => {
-            let input = std::io::stdin().as_fd().try_clone_to_owned();
-            let input = input.map_err(|error| format!("standard input: {error}"))?;
+            let input = std::io::stdin().as_fd().try_clone_to_owned().at("standard input")?;
             swap(task, &Pages::new(input.into())?, *memory, *access)
         }
         TaskKind::File { folder, pages } => file(task, pages, folder),
     }
 }
 
-fn swap(task: &Task, pages: &Pages, memory: SwappedKind, access: Access) -> Result<Round, String> {
+fn swap(task: &Task, pages: &Pages, memory: SwappedKind, access: Access) -> Result<Round, Failure> {
     let shared = memory == SwappedKind::Shmem;
-    let mut region = Region::memory(task.pages, shared).map_err(|error| kept("memory", &error))?;
-    region.advise(Advice::Small).map_err(|error| kept("MADV_NOHUGEPAGE", &error))?;
+    let mut region = Region::memory(task.pages, shared).at("memory")?;
+    region.advise(Advice::Small).at("MADV_NOHUGEPAGE")?;
     let start = Swapped::now()?;
     let here = OneProcessor::stay();
     let origin = pages.each(task.pages, |at, page| {
@@ -97,17 +98,14 @@ fn swap(task: &Task, pages: &Pages, memory: SwappedKind, access: Access) -> Resu
     let filled = Swapped::now()?;
     let early = filled.out - start.out;
     if early > count(task.pages / 100) {
-        return Err(format!(
-            "{early} pages were swapped out while memory was filled: the group's limit is too low, \
-             or something else swaps"
-        ));
+        return Err(Failure::SwappedEarly(early));
     }
     let out_cpu_ns = page_out(&region)?;
     drop(here);
     let gone = task.pages - resident(&region)?;
     let out = Swapped::now()?.out - filled.out;
     let _child = match memory {
-        SwappedKind::Forked => Some(Sleeper::fork().map_err(|error| kept("fork", &error))?),
+        SwappedKind::Forked => Some(Sleeper::fork().at("fork")?),
         SwappedKind::Private | SwappedKind::Shmem => None,
     };
     let order = order::shuffle_pages(access, task.pages, task.seed);
@@ -141,11 +139,11 @@ impl Drop for OneProcessor {
 }
 
 /// Swaps it out, for the processor time of that. What stays is the caller's to see.
-fn page_out(region: &Region) -> Result<u64, String> {
+fn page_out(region: &Region) -> Result<u64, Failure> {
     let mut cpu_ns = 0;
     for _ in 0..ATTEMPTS {
         let before = thread_cpu_ns();
-        region.advise(Advice::PageOut).map_err(|error| kept("MADV_PAGEOUT", &error))?;
+        region.advise(Advice::PageOut).at("MADV_PAGEOUT")?;
         cpu_ns += thread_cpu_ns() - before;
         if resident(region)? == 0 {
             break;
@@ -156,15 +154,14 @@ fn page_out(region: &Region) -> Result<u64, String> {
 
 /// A file of its own in the folder, written, dropped from memory, and read through a mapping. It holds
 /// none of the pages that memory is filled with.
-fn file(task: &Task, pages: &StandIn, folder: &Path) -> Result<Round, String> {
-    let at = |error: std::io::Error| format!("{}: {error}", folder.display());
-    let mut file = tempfile::tempfile_in(folder).map_err(at)?;
-    write(&mut file, pages, task.pages).map_err(at)?;
-    file.sync_all().map_err(at)?;
-    let region = Region::file(&file, task.pages).map_err(at)?;
-    region.advise(Advice::Random).map_err(at)?;
-    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)
-        .map_err(|errno| at(errno.into()))?;
+fn file(task: &Task, pages: &StandIn, folder: &Path) -> Result<Round, Failure> {
+    let place = folder.display();
+    let mut file = tempfile::tempfile_in(folder).at(&place)?;
+    write(&mut file, pages, task.pages).at(&place)?;
+    file.sync_all().at(&place)?;
+    let region = Region::file(&file, task.pages).at(&place)?;
+    region.advise(Advice::Random).at(&place)?;
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).at(&place)?;
     let gone = count(task.pages - resident(&region)?);
     let order = order::shuffle_pages(Access::Random, task.pages, task.seed);
     let touched = touch(&region, &order)?;
@@ -194,7 +191,7 @@ fn wrong(region: &Region, pages: &StandIn, count: usize) -> u64 {
 }
 
 /// Touches each page once; between two looks at the clock lies one touch.
-fn touch(region: &Region, order: &[usize]) -> Result<Round, String> {
+fn touch(region: &Region, order: &[usize]) -> Result<Round, Failure> {
     // Filled, so that writing the times causes no fault.
     let mut times = vec![1u32; order.len()];
     let queue = Queue::open();
@@ -245,12 +242,8 @@ impl Queue {
     }
 }
 
-fn resident(region: &Region) -> Result<usize, String> {
-    region.resident().map_err(|error| kept("mincore", &error))
-}
-
-fn kept(what: &str, error: &std::io::Error) -> String {
-    format!("{what}: {error}")
+fn resident(region: &Region) -> Result<usize, Failure> {
+    region.resident().at("mincore")
 }
 
 fn count(number: usize) -> u64 {
@@ -273,12 +266,10 @@ struct Swapped {
 }
 
 impl Swapped {
-    fn now() -> Result<Self, String> {
-        let host = HostRoot::live().map_err(|error| kept("/", &error))?;
+    fn now() -> Result<Self, Failure> {
+        let host = HostRoot::live().at("/")?;
         let counters: Counters = pagewise_observe::counters(&host, "proc/vmstat");
-        let must = |name: &str| {
-            counters.get(name).get().ok_or_else(|| format!("/proc/vmstat does not count {name}"))
-        };
+        let must = |name| counters.get(name).get().ok_or(Failure::NoCounter(name));
         Ok(Self {
             out: must("pswpout")?,
             brought: must("pswpin")?,

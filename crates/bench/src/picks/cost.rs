@@ -2,7 +2,7 @@
 //! What swapping out and faulting in cost → when compressing pays, and which swappiness follows where
 //! a slower tier lies below zram.
 
-use pagewise_model::{BreakEven, Contender, CostRatio, Name, SwapOutCost, TierMix};
+use pagewise_model::{BreakEven, CostRatio, Name, SwapOutCost, TierMix};
 
 /// How much of the faults zram may serve.
 const SHARES: [f64; 5] = [1.0, 0.95, 0.9, 0.75, 0.5];
@@ -11,12 +11,11 @@ const SHARES: [f64; 5] = [1.0, 0.95, 0.9, 0.75, 0.5];
 #[must_use]
 pub fn break_even(out: &[SwapOutCost], ratios: &[CostRatio]) -> Vec<BreakEven> {
     let of_one = |out: &SwapOutCost| {
-        let same =
-            |ratio: &&CostRatio| ratio.algorithm == out.algorithm && ratio.level == out.level;
+        let same = |ratio: &&CostRatio| ratio.compressor == out.compressor;
         let ratio = ratios.iter().find(same)?;
         let gain = ratio.file_ns_per_page - ratio.swap_ns_per_page;
         Some(BreakEven {
-            contender: Contender { algorithm: out.algorithm.clone(), level: out.level },
+            contender: out.compressor.clone(),
             out_ns: out.cpu_ns_per_page,
             fault_ns: ratio.swap_ns_per_page,
             other_fault_ns: ratio.file_ns_per_page,
@@ -47,6 +46,8 @@ pub(crate) fn swappiness(times_faster: f64) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use pagewise_model::Compressor;
+
     use super::*;
 
     #[test]
@@ -57,8 +58,7 @@ mod tests {
 
     fn ratio(swap_ns_per_page: f64, file_ns_per_page: f64) -> CostRatio {
         CostRatio {
-            algorithm: Name::from("lz4"),
-            level: None,
+            compressor: Compressor::new("lz4"),
             rounds: 5,
             page_cluster: 0,
             swap_ns_per_page,
@@ -76,8 +76,7 @@ mod tests {
     #[test]
     fn compressing_pays_after_some_faults_or_never() {
         let out = SwapOutCost {
-            algorithm: Name::from("lz4"),
-            level: None,
+            compressor: Compressor::new("lz4"),
             swapped_out_pages: 9,
             cpu_ns_per_page: 5000.0,
             cpu_spread: [5000.0; 2],

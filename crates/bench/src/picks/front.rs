@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Rows → the algorithms by read time and ratio, and which of them no other beats in both.
 
-use pagewise_model::{BenchRow, Bytes, Contender, Direction, ParetoPoint};
+use pagewise_model::{BenchRow, Bytes, Direction, ParetoPoint};
 
 /// A point for each algorithm that was read one at a time; `span` is what its device holds.
 #[must_use]
@@ -11,7 +11,7 @@ pub fn front(rows: &[BenchRow], span: Bytes) -> Vec<ParetoPoint> {
     let point = |row: &BenchRow| {
         let used = row.memory_used_bytes.filter(|used| used.get() > 0)?;
         Some(ParetoPoint {
-            contender: Contender { algorithm: row.algorithm.clone(), level: row.level },
+            contender: row.compressor.clone(),
             read_ns: row.figures.p50_ns,
             read_spread: row.figures.p50_spread,
             original_per_memory_used: span.get() as f64 / used.get() as f64,
@@ -37,13 +37,13 @@ fn beats(one: &ParetoPoint, other: &ParetoPoint) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use pagewise_model::Name;
+    use pagewise_model::Compressor;
     use proptest::prelude::*;
 
     use super::*;
 
     fn point(read_ns: f64, original_per_memory_used: f64) -> ParetoPoint {
-        let contender = Contender { algorithm: Name::from("lz4"), level: None };
+        let contender = Compressor::new("lz4");
         let read_spread = [read_ns; 2];
         ParetoPoint {
             contender,

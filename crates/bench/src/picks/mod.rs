@@ -9,7 +9,7 @@ mod front;
 
 use std::collections::BTreeMap;
 
-use pagewise_model::{Bytes, Contender, Direction, Name, Pick, Picks, RunnerUp, Shape};
+use pagewise_model::{Bytes, Compressor, Direction, Pick, Picks, RunnerUp, Shape};
 use pagewise_stats::{PairedRatio, median};
 
 use crate::block::{Bench, Entrant, Round};
@@ -27,7 +27,7 @@ const COARSE_NS: f64 = 500.0;
 /// An algorithm, and what it cost in each round.
 #[derive(Debug, Clone, PartialEq)]
 struct Cost {
-    contender: Contender,
+    contender: Compressor,
     /// By the round's number. One that is exact has a single one.
     rounds: BTreeMap<u32, f64>,
 }
@@ -96,13 +96,12 @@ impl<'a> Field<'a> {
     }
 
     /// Each algorithm, with its place and its memory per original byte.
-    fn algorithms(&self) -> impl Iterator<Item = (usize, Contender, Option<f64>)> + '_ {
+    fn algorithms(&self) -> impl Iterator<Item = (usize, Compressor, Option<f64>)> + '_ {
         let span = self.bench.span;
         self.bench.entrants.iter().enumerate().filter_map(move |(at, entrant)| {
             let Entrant::Algorithm { candidate, filled } = entrant else { return None };
-            let algorithm = Name::from(candidate.algorithm.as_str());
             let memory = filled.memory_used.and_then(|used| per(used, span));
-            Some((at, Contender { algorithm, level: candidate.level }, memory))
+            Some((at, candidate.clone(), memory))
         })
     }
 
@@ -194,7 +193,7 @@ mod tests {
     use super::*;
 
     fn cost(name: &str, rounds: &[f64]) -> Cost {
-        let contender = Contender { algorithm: Name::from(name), level: None };
+        let contender = Compressor::new(name);
         Cost { contender, rounds: (0..).zip(rounds.iter().copied()).collect() }
     }
 

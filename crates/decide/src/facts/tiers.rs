@@ -51,13 +51,13 @@ pub(crate) fn held_on_disk(host: &Snapshot) -> Bytes {
 
 /// The tier that this device is.
 pub(crate) fn tier_of<'a>(host: &'a Snapshot, device: &Zram) -> Option<&'a Tier> {
-    let path = format!("/dev/{}", device.name());
+    let path = device.path();
     in_ram(host).find(|tier| tier.path.as_str() == path)
 }
 
 /// The device that this tier is.
 pub(crate) fn device_of<'a>(host: &'a Snapshot, tier: &Tier) -> Option<&'a Zram> {
-    host.compressed().find(|zram| tier.path.as_str() == format!("/dev/{}", zram.name()))
+    host.compressed().find(|zram| tier.path.as_str() == zram.path())
 }
 
 /// Whether the host has no swap at all.

@@ -10,8 +10,6 @@ use pagewise_model::{Bytes, Cgroup, Limit, OomConstraint, OomGroup, OomHost, Oom
 use super::find_group;
 use crate::facts::{groups, swappiness, tiers};
 
-/// Swap counts as full from here: the kernel keeps a few slots back.
-const FULL_PERCENT: f64 = 99.0;
 /// A pool counts as at its limit from here.
 const NEAR_LIMIT_PERCENT: f64 = 98.0;
 
@@ -209,5 +207,5 @@ fn taken(memory: &OomGroup) -> Option<String> {
 }
 
 fn is_full(used: Bytes, limit: Bytes) -> bool {
-    used.percent_of(limit).is_none_or(|percent| percent.get() >= FULL_PERCENT)
+    used.fills_swap_of(limit).unwrap_or(true)
 }

@@ -103,7 +103,7 @@ fn next(host: &Snapshot, device: &Zram) -> Vec<String> {
     let Some(priority) = tier.and_then(|tier| tier.priority.get()).filter(|_| empty) else {
         return vec![look];
     };
-    let path = format!("/dev/{}", device.name());
+    let path = device.path();
     let command = format!(
         "sudo swapoff {path} && {} && {} && sudo mkswap {path} && sudo swapon -p {} {path}",
         commands::reset(device),

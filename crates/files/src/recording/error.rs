@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Why a recording cannot be used at all.
 
+use pagewise_model::Advice;
 use std::path::PathBuf;
 
 /// Why a recording cannot be used at all.
@@ -38,10 +39,9 @@ pub enum OpenError {
     },
 }
 
-impl OpenError {
-    /// What to do about it.
-    pub fn next(&self) -> &'static str {
-        match self {
+impl Advice for OpenError {
+    fn next(&self) -> Option<String> {
+        let next = match self {
             Self::Io { .. } => "check the path and your right to read it",
             Self::WrongKind { .. } | Self::NoHost { .. } => {
                 "give a file made by `pagewise capture`, or a folder that holds proc and sys"
@@ -49,6 +49,7 @@ impl OpenError {
             Self::NoRecording { .. } => {
                 "give a file made by `pagewise capture`; where it is one, copy it again"
             }
-        }
+        };
+        Some(next.to_owned())
     }
 }

@@ -6,21 +6,20 @@ use std::io::Read;
 use std::path::Path;
 
 use super::channel::Channel;
+use super::failure::{ErrorContext, Failure};
 use crate::wire::{self, CHUNK, Event, OUT};
 
 /// Sends every plain file; links and devices stay.
-pub(super) fn everything(channel: &Channel) -> Result<(), String> {
+pub(super) fn everything(channel: &Channel) -> Result<(), Failure> {
     let mut folders = vec![Path::new(OUT).to_owned()];
     while let Some(folder) = folders.pop() {
-        let entries =
-            fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        for entry in entries.flatten() {
+        for entry in fs::read_dir(&folder).at_path(&folder)?.flatten() {
             let Ok(kind) = entry.file_type() else { continue };
             if kind.is_dir() {
                 folders.push(entry.path());
             } else if kind.is_file() {
                 let path = entry.path();
-                send(&path, channel).map_err(|error| format!("{}: {error}", path.display()))?;
+                send(&path, channel).at_path(&path)?;
             }
         }
     }

@@ -15,6 +15,7 @@ use std::process::Command;
 
 use rustix::mount::{MountFlags, mount, mount_move};
 
+use super::failure::{ErrorContext, Failure};
 use super::system;
 use crate::wire::{JOB, Job, MARK};
 
@@ -33,21 +34,22 @@ const TEXT: &str = "[Unit]\nDescription=The command of pagewise lab guest\n\
     OOMScoreAdjust=-1000\nOOMPolicy=continue\nTasksMax=infinity\nTimeoutStopSec=5s\n";
 
 /// Does not come back where it succeeds.
-pub(super) fn to_systemd(job: &Job, disk: &str) -> Result<Infallible, String> {
+pub(super) fn to_systemd(job: &Job, disk: &str) -> Result<Infallible, Failure> {
     let new = Path::new(NEW);
-    fs::create_dir_all(new).map_err(|error| format!("{NEW}: {error}"))?;
+    fs::create_dir_all(new).at(NEW)?;
     mount(disk, NEW, "ext4", MountFlags::empty(), None::<&CStr>)
-        .map_err(|errno| format!("{disk}: the root disk cannot be mounted: {errno}"))?;
+        .at(format!("{disk}: the root disk cannot be mounted"))?;
     furnish(job, new)?;
     system::unmount_all();
     empty(Path::new("/"), new);
-    switch().map_err(|errno| format!("the root cannot be changed: {errno}"))?;
-    let error = Command::new("/usr/lib/systemd/systemd").env_clear().exec();
-    Err(format!("/usr/lib/systemd/systemd: {error}"))
+    switch().at("the root cannot be changed")?;
+    let what = "/usr/lib/systemd/systemd".to_owned();
+    let error = Command::new(&what).env_clear().exec();
+    Err(Failure::Refused { what, error })
 }
 
 /// The program, the job with its unit, and the user's files.
-fn furnish(job: &Job, new: &Path) -> Result<(), String> {
+fn furnish(job: &Job, new: &Path) -> Result<(), Failure> {
     copy(Path::new("/init"), &new.join(PROGRAM), 0o755)?;
     copy(&Path::new("/").join(JOB), &new.join(FOLDER).join(JOB), 0o600)?;
     for (path, mode) in &job.files {
@@ -59,15 +61,15 @@ fn furnish(job: &Job, new: &Path) -> Result<(), String> {
     let written = fs::create_dir_all(&wants)
         .and_then(|()| fs::write(units.join(UNIT), TEXT.replace("MARK", MARK)))
         .and_then(|()| symlink(format!("../{UNIT}"), wants.join(UNIT)));
-    written.map_err(|error| format!("{UNIT}: {error}"))
+    written.at(UNIT)
 }
 
-fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
+fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), Failure> {
     let folder = to.parent().unwrap_or(to);
     fs::create_dir_all(folder)
         .and_then(|()| fs::copy(from, to))
         .and_then(|_| fs::set_permissions(to, fs::Permissions::from_mode(mode)))
-        .map_err(|error| format!("{} on the root disk: {error}", to.display()))
+        .at(format!("{} on the root disk", to.display()))
 }
 
 /// Removes what lies in the initramfs, but nothing below the new root.

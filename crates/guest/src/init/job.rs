@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
 use super::channel::Channel;
+use super::failure::{ErrorContext, Failure};
 use super::system::{self, Groups};
 use crate::wire::{self, CHUNK, Event, Job, JobExit, Stream};
 
@@ -27,7 +28,7 @@ pub(super) fn run(job: &Job, groups: &Groups, channel: &Channel) -> Event {
     let _ = fs::write("/proc/self/oom_score_adj", "-1000");
     std::thread::scope(|scope| {
         let how = match start(job, groups) {
-            Err(error) => JobExit::NotStarted(error),
+            Err(failure) => JobExit::NotStarted(failure.to_string()),
             Ok(mut child) => {
                 channel.tell(&Event::Started);
                 if let Some(pipe) = child.stdout.take() {
@@ -83,14 +84,14 @@ pub(super) fn not_started(why: String) -> Event {
 }
 
 /// Starts it in its own group and folder, with its own environment and nothing else.
-fn start(job: &Job, groups: &Groups) -> Result<std::process::Child, String> {
-    let (program, arguments) = job.argv.split_first().ok_or("the job is empty")?;
+fn start(job: &Job, groups: &Groups) -> Result<std::process::Child, Failure> {
+    let (program, arguments) = job.argv.split_first().ok_or(Failure::EmptyJob)?;
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(&job.environment).current_dir("/root");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // Born in the job's group: it cannot fork before it is moved.
     groups.enter_job();
-    let child = command.spawn().map_err(|error| format!("{program}: {error}"));
+    let child = command.spawn().at(program);
     groups.enter_own();
     let child = child?;
     let _ = fs::write(format!("/proc/{}/oom_score_adj", child.id()), "0");

@@ -14,6 +14,7 @@
 
 mod bring;
 mod channel;
+mod failure;
 mod hand_over;
 mod job;
 mod system;
@@ -24,8 +25,9 @@ use std::time::Duration;
 
 use rustix::system::RebootCommand;
 
-use crate::wire::{Event, Job, MARK};
+use crate::wire::{Event, JOB, Job, MARK};
 use channel::Channel;
+use failure::{ErrorContext, Failure};
 use system::Groups;
 
 /// Whether this process is PID 1 of a guest of ours: the runner marks it on the kernel's command
@@ -61,8 +63,8 @@ pub fn main() -> ! {
     for what in troubles {
         channel.tell(&Event::Trouble { what });
     }
-    if let Err(what) = run(&channel) {
-        channel.tell(&Event::Trouble { what });
+    if let Err(failure) = run(&channel) {
+        channel.tell(&Event::Trouble { what: failure.to_string() });
     }
     // A restart forgets what is not on a disk yet.
     rustix::fs::sync();
@@ -71,9 +73,10 @@ pub fn main() -> ! {
     end()
 }
 
-fn run(channel: &Channel) -> Result<(), String> {
-    let text = fs::read(format!("/{}", crate::wire::JOB)).map_err(|error| error.to_string())?;
-    let job: Job = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+fn run(channel: &Channel) -> Result<(), Failure> {
+    let path = format!("/{JOB}");
+    let text = fs::read(&path).at(&path)?;
+    let job: Job = serde_json::from_slice(&text).at(&path)?;
     for what in system::load(&job.modules) {
         channel.tell(&Event::Trouble { what });
     }
@@ -84,7 +87,7 @@ fn run(channel: &Channel) -> Result<(), String> {
             channel.drain();
             match hand_over::to_systemd(&job, disk) {
                 Ok(never) => match never {},
-                Err(why) => job::not_started(why),
+                Err(failure) => job::not_started(failure.to_string()),
             }
         }
     };
@@ -112,8 +115,8 @@ pub fn is_unit() -> bool {
 /// The life of the unit: whatever it could not do is told.
 pub fn unit_main() -> ! {
     let channel = Channel::open();
-    if let Err(what) = unit::main(&channel) {
-        channel.tell(&Event::Trouble { what });
+    if let Err(failure) = unit::main(&channel) {
+        channel.tell(&Event::Trouble { what: failure.to_string() });
     }
     channel.tell(&Event::Done);
     channel.drain();

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::channel::Channel;
+use super::failure::{ErrorContext, Failure};
 use super::system::Groups;
 use super::{bring, hand_over, job};
 use crate::wire::{Event, JOB, Job};
@@ -18,16 +19,16 @@ use crate::wire::{Event, JOB, Job};
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs the job that lies on the disk.
-pub(super) fn main(channel: &Channel) -> Result<(), String> {
+pub(super) fn main(channel: &Channel) -> Result<(), Failure> {
     let path = Path::new("/").join(hand_over::FOLDER).join(JOB);
-    let text = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let job: Job = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+    let text = fs::read(&path).at_path(&path)?;
+    let job: Job = serde_json::from_slice(&text).at_path(&path)?;
     for what in settle(Duration::from_secs(job.settle_seconds)) {
         channel.tell(&Event::Trouble { what });
     }
     let ended = match groups() {
         Ok(groups) => job::run(&job, &groups, channel),
-        Err(why) => job::not_started(why),
+        Err(failure) => job::not_started(failure.to_string()),
     };
     channel.tell(&ended);
     bring::everything(channel)
@@ -93,13 +94,14 @@ fn ask(program: &str, arguments: &[&str]) -> String {
 
 /// Two groups below the unit's: this process goes into one, so that the unit's own can hand every
 /// controller on.
-fn groups() -> Result<Groups, String> {
-    let text = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
+fn groups() -> Result<Groups, Failure> {
+    let path = "/proc/self/cgroup";
+    let text = fs::read_to_string(path).at(path)?;
     let unit = text.lines().find_map(|line| line.strip_prefix("0::"));
-    let unit = unit.ok_or("there is no cgroup v2 here")?;
+    let unit = unit.ok_or(Failure::NoCgroups)?;
     let groups = Groups::below(&format!("/sys/fs/cgroup{unit}"), "runner");
     match groups.make().into_iter().next() {
-        Some(trouble) => Err(trouble),
+        Some(trouble) => Err(Failure::Group(trouble)),
         None => Ok(groups),
     }
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::program;
-use crate::user::User;
+use crate::user::{NoAccess, User};
 
 /// System calls that QEMU needs for none of what it is asked here: other programs, other users, old
 /// interfaces. A build without the filter refuses to start.
@@ -50,30 +50,62 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Whether the processor itself can run guests here.
 ///
 /// # Errors
-/// Why not, in words.
-pub fn kvm(qemu: &Path) -> Result<(), String> {
-    let opened = OpenOptions::new().read(true).write(true).open(DEVICE);
-    opened.map_err(|error| format!("{DEVICE}: {error}"))?;
+/// Why not.
+pub fn kvm(qemu: &Path) -> Result<(), NoKvm> {
+    OpenOptions::new().read(true).write(true).open(DEVICE).map_err(NoKvm::Closed)?;
     let user = User::without_rights();
     let group = user.group_for(Path::new(DEVICE))?;
     starts(program::confined(qemu, user, group, Vec::new()))
-        .map_err(|why| format!("{DEVICE} opens, but {why}"))
+}
+
+/// Why the processor itself cannot run guests.
+#[derive(Debug, thiserror::Error)]
+pub enum NoKvm {
+    /// It does not open.
+    #[error("{DEVICE}: {0}")]
+    Closed(std::io::Error),
+    /// QEMU's user may not open it.
+    #[error(
+        "{DEVICE}: only root may open it, and QEMU does not run as root (chgrp kvm, chmod g+rw)"
+    )]
+    RootOnly,
+    /// QEMU was not started.
+    #[error("{DEVICE} opens, but {0}")]
+    NoQemu(std::io::Error),
+    /// QEMU ended with an error.
+    #[error("{DEVICE} opens, but QEMU cannot set a processor up with it")]
+    Unusable,
+    /// QEMU hung.
+    #[error("{DEVICE} opens, but QEMU does not finish with it")]
+    Hangs,
+    /// A kernel was tried.
+    #[error("{DEVICE} opens, but no kernel comes up")]
+    NoKernel,
+}
+
+impl From<NoAccess> for NoKvm {
+    fn from(refused: NoAccess) -> Self {
+        match refused {
+            NoAccess::Refused(error) => Self::Closed(error),
+            NoAccess::RootOnly => Self::RootOnly,
+        }
+    }
 }
 
 /// Sets a machine up, paused, and asks QEMU to quit.
-fn starts(mut command: Command) -> Result<(), String> {
+fn starts(mut command: Command) -> Result<(), NoKvm> {
     command.args(SANDBOX);
     command.args(Accelerator::Kvm.arguments(false)).args(["-M", "q35", "-S", "-m", "64"]);
     command.args(["-nodefaults", "-no-user-config", "-display", "none", "-monitor", "stdio"]);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().map_err(|error| error.to_string())?;
+    let mut child = command.spawn().map_err(NoKvm::NoQemu)?;
     if let Some(mut input) = child.stdin.take() {
         let _ = input.write_all(b"quit\n");
     }
     match in_time(&mut child) {
         Some(true) => Ok(()),
-        Some(false) => Err("QEMU cannot set a processor up with it".to_owned()),
-        None => Err("QEMU does not finish with it".to_owned()),
+        Some(false) => Err(NoKvm::Unusable),
+        None => Err(NoKvm::Hangs),
     }
 }
 

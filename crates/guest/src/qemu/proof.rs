@@ -7,6 +7,7 @@
 //! one with nothing to do. While one run finds out, others wait for its answer.
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -48,7 +49,7 @@ pub(super) fn comes_up(
         budget: guest.budget,
         ..Guest::new(guest.program.clone(), vec!["true".to_owned()])
     };
-    let run = super::run(&idle, kernel, cache, stop, &mut |_| {})?;
+    let run = super::run(&idle, kernel, cache, stop, &mut |_| ControlFlow::Continue(()))?;
     let came = run.boot_seconds.is_some();
     let word = if came { COMES_UP } else { "does not" };
     files::write(&path, format!("{} {word}\n", boot.trim()).as_bytes(), 0o600)?;

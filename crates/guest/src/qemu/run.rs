@@ -12,6 +12,7 @@
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
 use std::io::{BufReader, Read, Write};
+use std::ops::ControlFlow;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, chown, fchown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ use std::time::{Duration, Instant};
 use pagewise_model::Bytes;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::accelerator::{Accelerator, DEVICE, kvm};
+use super::accelerator::{Accelerator, DEVICE, NoKvm, kvm};
 use super::disk::{Access, Disk};
 use super::files::OpenFiles;
 use super::guest::Guest;
@@ -71,7 +72,10 @@ pub enum GuestEvent<'a> {
     Note(&'a str),
 }
 
-/// Runs a job in a guest to its end.
+/// What a listener answers: go on, or end the guest as the user would.
+type Answer = ControlFlow<()>;
+
+/// Runs a job in a guest to its end, or until `hear` breaks off.
 ///
 /// # Errors
 /// Where no guest could be started. What becomes of a started one is in the [`Run`].
@@ -80,11 +84,14 @@ pub fn run(
     kernel: &Kernel,
     cache: &Cache,
     stop: &AtomicBool,
-    hear: &mut dyn FnMut(GuestEvent<'_>),
+    hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
 ) -> Result<Run, Error> {
     let qemu = program::find("qemu-system-x86_64", "qemu-system-x86")?;
     let mut image = kernel.image()?;
-    let mut note = |line: &str| hear(GuestEvent::Note(line));
+    let mut note = |line: &str| {
+        // a note ends nothing: the next event does
+        let _ = hear(GuestEvent::Note(line));
+    };
     let (guest, kept) = &with_root(guest, cache, stop, &mut note)?;
     let initramfs = initramfs::build(guest, kernel)?;
     let needed = image.memory.saturating_add(initramfs.len() as u64 * 2);
@@ -93,14 +100,17 @@ pub fn run(
     }
     let (accelerator, why_emulated) =
         chosen(guest, &qemu, || comes_up(guest, kernel, cache, stop))?;
-    hear(GuestEvent::Chosen(accelerator));
-    let mut note = |line: &str| hear(GuestEvent::Note(line));
+    if hear(GuestEvent::Chosen(accelerator)).is_break() {
+        return Ok(Run { accelerator, why_emulated, ..nothing_yet() });
+    }
+    let mut note = |line: &str| {
+        // a note ends nothing: the next event does
+        let _ = hear(GuestEvent::Note(line));
+    };
     let seat = RunSlot::take(cache, guest.cpus, guest.memory, guest.budget, stop, &mut note)?;
     let user = User::without_rights();
     if user == User::BareRoot {
-        hear(GuestEvent::Note(
-            "QEMU runs as root without capabilities: this user namespace knows no other user",
-        ));
+        note("QEMU runs as root without capabilities: this user namespace knows no other user");
     }
     let mut files = OpenFiles::default();
     let root = kept.as_ref().map(|kept| kept.open(&kept.path(userland::DISK))).transpose()?;
@@ -207,9 +217,9 @@ fn chosen(
         (true, _) => (Accelerator::Tcg, None),
         (false, Some(accelerator)) => (accelerator, None),
         (false, None) => match kvm(qemu) {
-            Err(why) => (Accelerator::Tcg, Some(why)),
+            Err(why) => (Accelerator::Tcg, Some(why.to_string())),
             Ok(()) if comes_up()? => (Accelerator::Kvm, None),
-            Ok(()) => (Accelerator::Tcg, Some("/dev/kvm opens, but no kernel comes up".to_owned())),
+            Ok(()) => (Accelerator::Tcg, Some(NoKvm::NoKernel.to_string())),
         },
     })
 }
@@ -279,7 +289,7 @@ impl Watch {
         mut self,
         guest: &Guest,
         stop: &AtomicBool,
-        hear: &mut dyn FnMut(GuestEvent<'_>),
+        hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
     ) -> Run {
         let why = self.listen(guest, stop, hear);
         if !matches!(why, StopReason::Over) {
@@ -308,13 +318,17 @@ impl Watch {
         &mut self,
         guest: &Guest,
         stop: &AtomicBool,
-        hear: &mut dyn FnMut(GuestEvent<'_>),
+        hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
     ) -> StopReason {
         let mut until = self.started + guest.start_deadline;
         let mut looked = Instant::now();
         loop {
             match self.lines.recv_timeout(LOOK) {
-                Ok(line) => self.take(&line, guest.deadline, &mut until, hear),
+                Ok(line) => {
+                    if self.take(&line, guest.deadline, &mut until, hear).is_break() {
+                        return StopReason::Stopped;
+                    }
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return StopReason::Over,
             }
@@ -344,9 +358,9 @@ impl Watch {
         let _ = log::limit(&self.log, LONGEST_LOG);
     }
 
-    fn reach(&mut self, phase: Phase, hear: &mut dyn FnMut(GuestEvent<'_>)) {
+    fn reach(&mut self, phase: Phase, hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer) -> Answer {
         self.phase = self.phase.max(phase);
-        hear(GuestEvent::Reached(phase));
+        hear(GuestEvent::Reached(phase))
     }
 
     fn take(
@@ -354,15 +368,15 @@ impl Watch {
         line: &[u8],
         deadline: Duration,
         until: &mut Instant,
-        hear: &mut dyn FnMut(GuestEvent<'_>),
-    ) {
+        hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
+    ) -> Answer {
         match wire::event(line) {
             Some(Event::Up { release }) => {
                 self.check_guest();
                 self.run.boot_cpu_seconds = Some(self.run.cpu_seconds);
                 self.run.boot_seconds = Some(self.started.elapsed().as_secs_f64());
                 self.run.release = Some(printable_line(&release));
-                self.reach(Phase::System, hear);
+                return self.reach(Phase::System, hear);
             }
             Some(Event::Started) => {
                 if self.command.is_none() {
@@ -370,16 +384,16 @@ impl Watch {
                     self.command = Some(now);
                     *until = now + deadline;
                 }
-                self.reach(Phase::Job, hear);
+                return self.reach(Phase::Job, hear);
             }
             Some(Event::Output { stream, bytes }) => {
                 if let Some(bytes) = wire::unpacked(&bytes) {
-                    hear(GuestEvent::Output(stream, bytes));
+                    return hear(GuestEvent::Output(stream, bytes));
                 }
             }
             Some(Event::File { path, bytes }) => {
                 if let Some(bytes) = wire::unpacked(&bytes) {
-                    hear(GuestEvent::File(&path, bytes));
+                    return hear(GuestEvent::File(&path, bytes));
                 }
             }
             Some(Event::Trouble { what }) => {
@@ -396,10 +410,11 @@ impl Watch {
             }
             Some(Event::Done) => {
                 *until = (*until).min(Instant::now() + self.patience);
-                self.reach(Phase::End, hear);
+                return self.reach(Phase::End, hear);
             }
             None => {}
         }
+        Answer::Continue(())
     }
 
     /// All of it, unless the guest wrote more than is kept; then a first line says so.

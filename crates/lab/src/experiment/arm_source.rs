@@ -7,9 +7,8 @@
 use std::str::FromStr;
 
 use pagewise_model::arm::setting;
-use pagewise_model::{TrialArm, TrialSetting, TrialSwap};
-
-use crate::workload::Size;
+use pagewise_model::typed::NotASize;
+use pagewise_model::{Bytes, Compressor, TrialArm, TrialSetting, TrialSwap};
 
 /// What stands behind `--a` or `--b`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,21 +30,26 @@ impl FromStr for ArmSource {
     }
 }
 
+/// An arm whose swap is said twice.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "arm {0} says twice what swap it has; several areas are joined by a plus sign, as \
+     swap=zram:512M+file:1G"
+)]
+pub struct SwapTwice(String);
+
 /// An arm that has all of this.
 ///
 /// # Errors
 /// Where its swap is said twice.
-pub fn arm(name: &str, given: &[ArmSource]) -> Result<TrialArm, String> {
+pub fn arm(name: &str, given: &[ArmSource]) -> Result<TrialArm, SwapTwice> {
     let mut arm = TrialArm { name: name.to_owned(), ..TrialArm::default() };
     for given in given {
         match given {
             ArmSource::Setting(set) => arm.settings.push(set.clone()),
             ArmSource::Swap(areas) if arm.swap.is_none() => arm.swap = Some(areas.clone()),
             ArmSource::Swap(_) => {
-                return Err(format!(
-                    "arm {name} says twice what swap it has; several areas are joined by a plus \
-                     sign, as swap=zram:512M+file:1G"
-                ));
+                return Err(SwapTwice(name.to_owned()));
             }
         }
     }
@@ -110,7 +114,7 @@ fn only_priority(rest: &[&str]) -> Result<Option<i16>, String> {
 }
 
 fn size(text: &str) -> Result<u64, String> {
-    large_enough(text.parse()?)
+    large_enough(text.parse().map_err(|error: NotASize| error.to_string())?)
 }
 
 fn priority(text: &str) -> Result<i16, String> {
@@ -122,9 +126,10 @@ fn no_priority(found: &dyn std::fmt::Display) -> String {
 }
 
 /// The size of an area, in bytes.
-pub(crate) fn large_enough(size: Size) -> Result<u64, String> {
-    let bytes = size.0.get();
-    (bytes >= 1 << 20).then_some(bytes).ok_or_else(|| format!("expected at least 1M, found {size}"))
+pub(crate) fn large_enough(size: Bytes) -> Result<u64, String> {
+    let is_large = size.get() >= 1 << 20;
+    let found = || format!("expected at least 1M, found {}", size.typed());
+    is_large.then_some(size.get()).ok_or_else(found)
 }
 
 /// The kernel's range of what swapon may ask for; below it is its own choice.
@@ -134,11 +139,10 @@ pub(crate) fn in_range(priority: i16) -> Result<i16, String> {
 
 /// A word that may name an algorithm; nothing that leads elsewhere.
 pub(crate) fn word(text: &str) -> Result<String, String> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-    let good = !text.is_empty() && text.bytes().all(plain);
-    good.then(|| text.to_owned()).ok_or_else(|| {
-        format!("{text:?} names no algorithm: expected the name of an algorithm as lz4")
-    })
+    match text.parse() {
+        Ok(Compressor { algorithm, level: None }) => Ok(algorithm.as_str().to_owned()),
+        _ => Err(format!("{text:?} names no algorithm: expected the name of an algorithm as lz4")),
+    }
 }
 
 #[cfg(test)]
@@ -209,7 +213,7 @@ mod tests {
         assert_eq!((made.settings.len(), made.swap), (1, Some(Vec::new())));
         assert_eq!(arm("a", &[]).unwrap().swap, None);
         let why = arm("b", &given(&["swap=off", "swap=file:1G"])).unwrap_err();
-        assert!(why.contains("arm b says twice"), "{why}");
+        assert!(why.to_string().contains("arm b says twice"), "{why}");
         let why = "swapp=off".parse::<ArmSource>().unwrap_err();
         assert!(why.contains("no setting"), "{why}");
     }

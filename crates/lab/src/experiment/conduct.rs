@@ -8,17 +8,19 @@
 //! An arm that this machine refuses or that is killed for lack of memory is given up (`dropped`) and the
 //! others go on while there are two; one of the last two that fails so is trouble.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use pagewise_model::lend::{Lender, LoanId};
-use pagewise_model::{RunEnd, TrialArm, TrialForecast, TrialLook, TrialRun, Verdict};
+use pagewise_model::{RunEnd, TrialArm, TrialLook, TrialRun, Verdict};
 use pagewise_observe::{HostRoot, ThreadCpu};
 use pagewise_stats::boundary::looks;
 use pagewise_stats::dropped::{self, is_outcome};
 use pagewise_stats::{Experiment, Pattern, SAID, end_in_words, forecast, judge, order};
 
+use super::event::TrialEvent;
 use super::lend::{Files, RunLoans, borrow};
 use super::run::{self, NotRun, RunResult, RunSetup};
 use super::trouble::{ExperimentError, failed, quoted};
@@ -28,32 +30,12 @@ use crate::workload;
 /// Pairs that may fail.
 const FAILURES: usize = 3;
 
-/// What somebody who watches hears.
-#[derive(Debug)]
-pub enum ExperimentEvent<'a> {
-    /// A run begins: the how many-th, of at most so many.
-    Begins {
-        /// Of which arm.
-        arm: &'a str,
-        /// Which pair; none while warming up.
-        pair: Option<u32>,
-        /// From 1.
-        run: u32,
-        /// At most.
-        of: u32,
-    },
-    /// A run has ended.
-    Ran(&'a TrialRun),
-    /// The warm-up is over: what the pairs will probably show, where that can be said.
-    Forecast(Option<TrialForecast>),
-}
-
 /// What may end it early, and who watches.
 pub struct Control<'a> {
     /// Set by somebody else to end it.
     pub stop: &'a AtomicBool,
-    /// Called as it goes on.
-    pub listener: &'a mut dyn FnMut(ExperimentEvent<'_>),
+    /// Gets each event, and ends it as `stop` does with [`ControlFlow::Break`].
+    pub hear: &'a mut dyn FnMut(&TrialEvent) -> ControlFlow<()>,
 }
 
 impl std::fmt::Debug for Control<'_> {
@@ -113,12 +95,9 @@ impl<'a> Conductor<'a, '_, '_, '_> {
     fn all(&mut self) -> Result<(), ExperimentError> {
         self.prepare()?;
         self.warm_up()?;
-        let looks = looks(self.experiment.pairs as usize);
-        let rounds = order::rounds(
-            self.experiment.seed,
-            self.experiment.arms.len(),
-            self.experiment.pairs as usize,
-        );
+        let looks = looks(self.experiment.pairs);
+        let rounds =
+            order::rounds(self.experiment.seed, self.experiment.arms.len(), self.experiment.pairs);
         for (pair, round) in (1..).zip(rounds) {
             for arm in round {
                 self.run_one(arm, Some(pair))?;
@@ -133,13 +112,14 @@ impl<'a> Conductor<'a, '_, '_, '_> {
 
     fn prepare(&mut self) -> Result<(), ExperimentError> {
         for arm in &self.experiment.arms {
-            let name = self.experiment.command_of(arm).first().map_or("", String::as_str);
+            let name = self.experiment.program_of(arm).argv().first().map_or("", String::as_str);
             let program =
                 run::find(name).ok_or_else(|| ExperimentError::NoProgram(name.to_owned()))?;
             self.programs.push(program);
         }
         for metric in self.experiment.metrics.iter().filter(|metric| metric.known().is_none()) {
-            let pattern = Pattern::new(&metric.name).map_err(ExperimentError::NotRun)?;
+            let pattern = Pattern::new(&metric.name)
+                .map_err(|error| ExperimentError::NotRun(error.to_string()))?;
             self.patterns.push((metric.name.clone(), pattern));
         }
         Ok(())
@@ -154,8 +134,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             }
         }
         let forecast = forecast(self.experiment, &self.runs);
-        (self.control.listener)(ExperimentEvent::Forecast(forecast));
-        Ok(())
+        self.tell(&TrialEvent::Forecast(forecast))
     }
 
     /// Arms that go on.
@@ -183,7 +162,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         if !kept.contains(&arm) {
             return Ok(());
         }
-        let begun = self.begun(arm, pair);
+        let begun = self.begun(arm, pair)?;
         let (run, said) = match self.treated(at) {
             Ok(ran) => (self.told(begun, &ran), ran.message),
             Err(ExperimentError::Refused { source, .. }) if kept.len() > 2 => {
@@ -191,24 +170,30 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             }
             Err(trouble) => return Err(trouble),
         };
-        (self.control.listener)(ExperimentEvent::Ran(&run));
+        let told = self.tell(&TrialEvent::Ran(Box::new(run.clone())));
         let usable = match pair {
             None => self.is_usable(&run, &said, kept.len() > 2),
             Some(_) => Ok(()),
         };
         self.runs.push(run);
-        usable
+        told.and(usable)
+    }
+
+    fn tell(&mut self, event: &TrialEvent) -> Result<(), ExperimentError> {
+        match (self.control.hear)(event) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(ExperimentError::Stopped),
+        }
     }
 
     /// A run that has not been made yet.
-    fn begun(&mut self, arm: &TrialArm, pair: Option<u32>) -> TrialRun {
+    fn begun(&mut self, arm: &TrialArm, pair: Option<u32>) -> Result<TrialRun, ExperimentError> {
         let experiment = self.experiment;
         let number = u32::try_from(self.runs.len() + 1).unwrap_or(u32::MAX);
-        let arms = u32::try_from(experiment.arms.len()).unwrap_or(u32::MAX);
-        let of = 1 + arms * (experiment.warm_up + experiment.pairs);
-        (self.control.listener)(ExperimentEvent::Begins { arm: &arm.name, pair, run: number, of });
+        let of = experiment.runs();
+        self.tell(&TrialEvent::Begins { arm: arm.name.clone(), pair, run: number, of })?;
         let started_seconds = self.began.elapsed().as_micros() as f64 / 1e6;
-        TrialRun { started_seconds, ..TrialRun::not_yet(number, pair, &arm.name) }
+        Ok(TrialRun { started_seconds, ..TrialRun::not_yet(number, pair, &arm.name) })
     }
 
     /// What became of it. What a workload of ours did not live to say is missing.
@@ -311,7 +296,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
     fn started(&mut self, at: usize, lent: &RunLoans) -> Result<RunResult, ExperimentError> {
         let start = RunSetup {
             program: &self.programs[at],
-            arguments: &self.experiment.command_of(&self.experiment.arms[at])[1..],
+            arguments: &self.experiment.program_of(&self.experiment.arms[at]).argv()[1..],
             group: lent.group.as_ref(),
             limited: self.experiment.memory_limit_bytes.is_some(),
             deadline: self.experiment.deadline,

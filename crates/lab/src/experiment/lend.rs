@@ -16,7 +16,7 @@ use pagewise_model::lend::{
     GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapArea, SwapFile, SwapSpec, ZramDevice,
     ZramSpec,
 };
-use pagewise_model::{Bytes, Refusal, TrialArm, TrialSetting, TrialSwap};
+use pagewise_model::{Bytes, Compressor, Refusal, TrialArm, TrialSetting, TrialSwap};
 use pagewise_observe::{HostGauges, HostRoot};
 
 /// Where areas that say no priority begin, downwards; below those that say one.
@@ -97,7 +97,7 @@ fn swap(
     let area = match area {
         TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, .. } => {
             let made = lender.lend_zram(&ZramSpec {
-                algorithm: algorithm.clone(),
+                compressor: algorithm.as_deref().map(Compressor::new),
                 mem_limit: mem_limit_bytes.map(Bytes::new),
                 ..ZramSpec::new(Bytes::new(*size_bytes))
             })?;

@@ -20,6 +20,7 @@
 
 mod arm_source;
 mod conduct;
+mod event;
 pub mod exercise;
 mod gauges;
 mod host;
@@ -36,7 +37,8 @@ mod watcher;
 
 pub use arm_source::{ArmSource, arm, swap};
 pub(crate) use arm_source::{in_range, large_enough, word};
-pub use conduct::{Control, ExperimentEvent, ExperimentRuns, conduct};
+pub use conduct::{Control, ExperimentRuns, conduct};
+pub use event::TrialEvent;
 pub(crate) use recorded::LONGEST_DOCUMENT;
 pub use recorded::{Described, EXPERIMENT, RUNS, Recorded, SUMMARY};
 pub use selftest::{TRIALS as SELFTEST_TRIALS, selftest};

@@ -8,11 +8,13 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use pagewise_guest::{Error, ErrorContext};
-use pagewise_model::TrialRun;
+use pagewise_model::{Program, TrialArm, TrialRun};
 use pagewise_observe::UserFile;
 use pagewise_stats::Experiment;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use crate::workload::recognised;
 
 /// The file that says what was run.
 pub const EXPERIMENT: &str = "experiment.json";
@@ -23,6 +25,9 @@ pub const SUMMARY: &str = "summary.json";
 
 /// What `experiment.json` begins with.
 const SCHEMA: &str = "pagewise/experiment/1";
+
+/// The key with the keys of a workload, beside its command.
+const WORKLOAD: &str = "workload";
 
 /// The longest `experiment.json` and `summary.json`, in bytes. As a [`Value`] one may take 32 times as
 /// much memory.
@@ -104,10 +109,11 @@ impl Recorded {
             return Err(Error::Unusable { path: folder.join(EXPERIMENT), what });
         }
         let name = described.source["experiment"].as_str().map(str::to_owned);
-        let experiment = described.experiment;
-        if let Err(what) = experiment.check() {
-            return Err(Error::Unusable { path: folder.join(EXPERIMENT), what });
-        }
+        let experiment = with_workloads(described.experiment);
+        experiment.check().map_err(|error| Error::Unusable {
+            path: folder.join(EXPERIMENT),
+            what: error.to_string(),
+        })?;
         let runs = parsed_runs(folder, runs)?;
         let summary = summary.map(|text| parsed(folder, SUMMARY, text)).transpose()?;
         Ok(Self { name, experiment, runs, summary })
@@ -119,7 +125,8 @@ impl Recorded {
         let Some(Value::Object(said)) = &self.summary else { return Vec::new() };
         // through text, as the summary went: who reads a number may lose its last digit
         let text = serde_json::to_string(found).unwrap_or_default();
-        let Ok(Value::Object(found)) = serde_json::from_str(&text) else { return Vec::new() };
+        let Ok(Value::Object(mut found)) = serde_json::from_str(&text) else { return Vec::new() };
+        without_new_keys(said, &mut found);
         // summaries of earlier versions do not name the clock: it was a real one
         let is_old = |key: &str, value: &Value| key == "clock" && *value == "real";
         let differs = |(key, value): &(&String, &Value)| match said.get(*key) {
@@ -127,6 +134,32 @@ impl Recorded {
             None => !is_old(key, value),
         };
         found.iter().filter(differs).map(|(key, _)| key.clone()).collect()
+    }
+}
+
+/// Earlier versions did not say which commands are workloads.
+fn with_workloads(experiment: Experiment) -> Experiment {
+    let typed = |program: Program| match program {
+        Program::Argv(argv) => recognised(argv),
+        workload @ Program::Workload { .. } => workload,
+    };
+    let of_arm = |arm: TrialArm| TrialArm { program: arm.program.map(typed), ..arm };
+    let arms = experiment.arms.into_iter().map(of_arm).collect();
+    Experiment { program: typed(experiment.program), arms, ..experiment }
+}
+
+/// Drops the keys of workloads where the summary is of a version that did not write them.
+fn without_new_keys(said: &Map<String, Value>, found: &mut Map<String, Value>) {
+    if !said.contains_key(WORKLOAD) {
+        found.remove(WORKLOAD);
+    }
+    let arms = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
+    let said = arms(said.get("arms"));
+    let Some(Value::Array(found)) = found.get_mut("arms") else { return };
+    for (said, found) in said.iter().zip(found.iter_mut().filter_map(Value::as_object_mut)) {
+        if said.get(WORKLOAD).is_none() {
+            found.remove(WORKLOAD);
+        }
     }
 }
 
@@ -246,6 +279,37 @@ mod tests {
         assert!(many.contains("line 10001: expected at most 10000 runs"), "{many}");
         let wide = with(&|file| file.write_all(run(20_000).repeat(21).as_bytes()).unwrap());
         assert!(wide.contains("line 34: expected at most 10000 runs and 400000 values"), "{wide}");
+    }
+
+    /// Evidence of versions that wrote the command line of a workload and not its keys.
+    #[test]
+    fn a_workload_of_old_evidence_is_recognised_and_its_summary_still_agrees() {
+        let workload = crate::workload::Workload::typed("swap", &[]).unwrap();
+        let program = workload.program("/init".as_ref());
+        let own = TrialArm { program: Some(program.clone()), ..TrialArm::default() };
+        let arms = ["a", "b"].map(|name| TrialArm { name: name.to_owned(), ..own.clone() });
+        let experiment = Experiment { program, arms: arms.into(), ..fuzzing::trial(&["a", "b"]) };
+        let trial = pagewise_stats::judge(&experiment, &[]);
+        let old = |mut value: Value| {
+            value.as_object_mut().unwrap().remove(WORKLOAD);
+            for arm in value["arms"].as_array_mut().unwrap() {
+                arm.as_object_mut().unwrap().remove(WORKLOAD).unwrap();
+            }
+            value
+        };
+        let mut described =
+            serde_json::to_value(Described::new(experiment.clone(), Value::Null)).unwrap();
+        described["experiment"] = old(serde_json::to_value(&experiment).unwrap());
+        let (described, summary) =
+            (described.to_string(), old(serde_json::to_value(&trial).unwrap()).to_string());
+        let read = |summary: &str| {
+            let (folder, runs): (_, &[u8]) = (Path::new("x"), &[]);
+            Recorded::parse(folder, described.as_bytes(), runs, Some(summary.as_bytes())).unwrap()
+        };
+        assert_eq!(read(&summary).experiment, experiment);
+        assert_eq!(read(&summary).differences(&trial), [""; 0]);
+        let other = summary.replace("/init", "/other");
+        assert_eq!(read(&other).differences(&trial), ["arms", "command"]);
     }
 
     #[test]

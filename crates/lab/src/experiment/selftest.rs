@@ -2,16 +2,20 @@
 //! Experiments in which nothing differs → how often this machine raises a false alarm, and what it
 //! can show.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use pagewise_model::{Clock, SelfTest, SelfTestMetric, Trial, TrialArm, TrialNoise, Verdict};
+use pagewise_model::{
+    Clock, Program, SelfTest, SelfTestMetric, Trial, TrialArm, TrialNoise, Verdict,
+};
 use pagewise_stats::compare::detectable_effect;
 use pagewise_stats::name::{CPU, MAJOR_FAULTS, TIME};
 use pagewise_stats::{Experiment, Metric, USUAL_PAIRS, judge, median};
 
-use super::conduct::{Control, ExperimentEvent, conduct};
+use super::conduct::{Control, conduct};
+use super::event::TrialEvent;
 use super::trouble::ExperimentError;
 
 /// Experiments at most, unless fewer are wanted.
@@ -35,19 +39,20 @@ pub fn selftest(
     let began = Instant::now();
     let mut trials: Vec<Trial> = Vec::new();
     let (mut stopped, mut longest) = (false, Duration::ZERO);
-    let runs = 1 + 2 * USUAL_PAIRS;
+    let runs = nothing_differs(program, arguments, 0).runs();
     for number in 0..most {
         let trial_began = Instant::now();
         if began.elapsed() + longest > TIME_FOR_ALL {
             break;
         }
         let experiment = nothing_differs(program, arguments, fastrand::u64(..));
-        let mut listener = |event: ExperimentEvent<'_>| {
-            if let ExperimentEvent::Begins { run, .. } = event {
+        let mut hear = |event: &TrialEvent| {
+            if let TrialEvent::Begins { run, .. } = event {
                 progress(number * runs + run, most * runs);
             }
+            ControlFlow::Continue(())
         };
-        let conducted = conduct(&experiment, None, &mut Control { stop, listener: &mut listener });
+        let conducted = conduct(&experiment, None, &mut Control { stop, hear: &mut hear });
         match conducted.trouble {
             None => {
                 trials.push(judge(&experiment, &conducted.runs));
@@ -73,7 +78,7 @@ fn nothing_differs(program: &Path, arguments: &[&str], seed: u64) -> Experiment 
     let command = [program.to_string_lossy().into_owned()];
     let arguments = arguments.iter().map(|&word| word.to_owned());
     Experiment {
-        command: command.into_iter().chain(arguments).collect(),
+        program: Program::Argv(command.into_iter().chain(arguments).collect()),
         arms: vec![arm("a"), arm("b")],
         metrics: vec![Metric::time()],
         pairs: USUAL_PAIRS,
@@ -152,7 +157,7 @@ mod tests {
         let experiment = nothing_differs(Path::new("none"), &[], seed);
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut runs = Vec::new();
-        for (pair, round) in (1..).zip(rounds(seed, 2, USUAL_PAIRS as usize)) {
+        for (pair, round) in (1..).zip(rounds(seed, 2, USUAL_PAIRS)) {
             for arm in round {
                 let number = u32::try_from(runs.len()).unwrap() + 1;
                 let name = &experiment.arms[arm].name;

@@ -2,7 +2,7 @@
 //! What ends an experiment early, in words, and what to do about it.
 
 use pagewise_guest::program::last_lines;
-use pagewise_model::{Refusal, RunEnd};
+use pagewise_model::{Advice, Refusal, RunEnd};
 use pagewise_stats::end_in_words;
 
 /// What ends an experiment early.
@@ -61,10 +61,8 @@ pub enum ExperimentError {
     },
 }
 
-impl ExperimentError {
-    /// What to do about it.
-    #[must_use]
-    pub fn next(&self) -> Option<String> {
+impl Advice for ExperimentError {
+    fn next(&self) -> Option<String> {
         match self {
             Self::Refused { source, .. } | Self::Kept { source, .. } => source.next.clone(),
             Self::NoProgram(_) => Some("give its path, or check that it is installed".to_owned()),

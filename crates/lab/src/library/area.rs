@@ -36,14 +36,14 @@ impl Area {
         let area = match (self.zram, self.file, self.disk) {
             (Some(size), None, false) => {
                 return Ok(TrialSwap::Zram {
-                    size_bytes: large_enough(size)?,
+                    size_bytes: large_enough(size.0)?,
                     algorithm: self.algorithm.as_deref().map(word).transpose()?,
-                    mem_limit_bytes: self.limit.map(large_enough).transpose()?,
+                    mem_limit_bytes: self.limit.map(|limit| large_enough(limit.0)).transpose()?,
                     priority,
                 });
             }
             (None, Some(size), false) => {
-                TrialSwap::File { size_bytes: large_enough(size)?, priority }
+                TrialSwap::File { size_bytes: large_enough(size.0)?, priority }
             }
             (None, None, true) => TrialSwap::Device { path: DISK.to_owned(), priority },
             _ => return Err("expected one of zram, file and disk in each area of swap".to_owned()),

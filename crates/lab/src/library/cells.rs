@@ -8,14 +8,14 @@ use std::path::Path;
 
 use pagewise_guest::kernel;
 use pagewise_model::arm::{alike, setting};
-use pagewise_model::{Bytes, Clock, TrialArm, TrialSwap};
-use pagewise_stats::{Experiment, Metric, prefer_more};
+use pagewise_model::{Bytes, Clock, Program, TrialArm, TrialSwap};
+use pagewise_stats::{Experiment, Metric, NotAMetric, Unsound, prefer_more};
 use serde::Deserialize;
 use toml::{Spanned, Table, Value};
 
 use super::area::Area;
 use super::file::{Arm, DefaultRunner, File, FileError, Measure, entry};
-use crate::workload::Workload;
+use crate::workload::{self, Workload};
 
 /// Rounds of a preview: a glance, no verdicts.
 pub const PREVIEW_PAIRS: u32 = 3;
@@ -100,10 +100,11 @@ pub fn cells(file: &File, choice: &Choice, program: &Path) -> Result<Vec<Cell>, 
     let inside = |runner: &Runner| matches!(runner, Runner::Guest(_));
     let program = if runners.iter().all(inside) { Path::new(INSIDE) } else { program };
     let table = table(file, choice)?;
-    let workload = workload(&table).map_err(|what| file.wrong(&file.parts.workload, what))?;
+    let workload =
+        workload(&table).map_err(|error| file.wrong(&file.parts.workload, error.to_string()))?;
     let arms = arms(file, choice, &table, program)?;
     check_places(file, &runners[0], &arms, &workload)?;
-    let experiment = experiment(file, choice, workload.command(program), arms)?;
+    let experiment = experiment(file, choice, workload.program(program), arms)?;
     let cell = |(name, runner)| Cell {
         name,
         runner,
@@ -183,11 +184,44 @@ fn table(file: &File, choice: &Choice) -> Result<Table, FileError> {
     Ok(table)
 }
 
-fn workload(table: &Table) -> Result<Workload, String> {
+fn workload(table: &Table) -> Result<Workload, Mistake> {
     let workload = Workload::deserialize(Value::Table(table.clone()))
-        .map_err(|error| error.message().trim_end().replace('\n', "; "))?;
-    workload.check().map_err(|error| error.to_string())?;
+        .map_err(|error| Mistake::Text(error.message().trim_end().replace('\n', "; ")))?;
+    workload.check()?;
     Ok(workload)
+}
+
+/// What is wrong with a part of an experiment's file; the file adds the line.
+#[derive(Debug, thiserror::Error)]
+enum Mistake {
+    /// Text that cannot be read.
+    #[error("{0}")]
+    Text(String),
+    /// A workload that makes no sense.
+    #[error(transparent)]
+    Workload(#[from] workload::Error),
+    /// The workload of an arm.
+    #[error("workload: {0}")]
+    OfArm(Box<Mistake>),
+    /// A name that is too long, or has other letters.
+    #[error("expected a name of at most 24 letters, digits, - and _")]
+    Name,
+    /// A metric that is none.
+    #[error(transparent)]
+    Metric(#[from] NotAMetric),
+    /// A direction that belongs to nothing.
+    #[error("higher_is_better: no metric is a regular expression")]
+    NoPattern,
+    /// An experiment that makes no sense.
+    #[error(transparent)]
+    Unsound(#[from] Unsound),
+}
+
+/// What the parsers of settings and areas say.
+impl From<String> for Mistake {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
 }
 
 fn arms(
@@ -245,26 +279,26 @@ fn picked(
     }
 }
 
-fn arm(written: &Arm, table: &Table, program: &Path) -> Result<TrialArm, String> {
+fn arm(written: &Arm, table: &Table, program: &Path) -> Result<TrialArm, Mistake> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if !(1..=24).contains(&written.name.len()) || !written.name.bytes().all(plain) {
-        return Err("expected a name of at most 24 letters, digits, - and _".to_owned());
+        return Err(Mistake::Name);
     }
     let set = written.set.iter().map(|(knob, value)| setting(&format!("{knob}={value}")));
-    let areas = |areas: &Vec<Area>| areas.iter().map(Area::wanted).collect();
+    let areas = |areas: &Vec<Area>| areas.iter().map(Area::wanted).collect::<Result<_, String>>();
     let own = (!written.workload.is_empty()).then(|| overridden(table, &written.workload));
     Ok(TrialArm {
         name: written.name.clone(),
-        settings: set.collect::<Result<_, _>>()?,
+        settings: set.collect::<Result<_, String>>()?,
         swap: written.swap.as_ref().map(areas).transpose()?,
-        command: own.transpose()?.map(|workload| workload.command(program)),
+        program: own.transpose()?.map(|workload| workload.program(program)),
     })
 }
 
-fn overridden(table: &Table, over: &Table) -> Result<Workload, String> {
+fn overridden(table: &Table, over: &Table) -> Result<Workload, Mistake> {
     let mut table = table.clone();
     table.extend(over.iter().map(|(key, value)| (key.clone(), value.clone())));
-    workload(&table).map_err(|what| format!("workload: {what}"))
+    workload(&table).map_err(|mistake| Mistake::OfArm(Box::new(mistake)))
 }
 
 /// Whether this kind of machine has what the arms and the workload ask for.
@@ -298,11 +332,11 @@ fn check_places(
 fn experiment(
     file: &File,
     choice: &Choice,
-    command: Vec<String>,
+    program: Program,
     arms: Vec<TrialArm>,
 ) -> Result<Experiment, FileError> {
     let measure = file.parts.measure.get_ref();
-    let wrong = |what: String| file.wrong(&file.parts.measure, what);
+    let wrong = |mistake: Mistake| file.wrong(&file.parts.measure, mistake.to_string());
     let limit = file.parts.machine.as_ref().and_then(|machine| machine.get_ref().limit);
     let (pairs, warm_up) = if choice.preview {
         (PREVIEW_PAIRS, 0)
@@ -310,7 +344,7 @@ fn experiment(
         (choice.pairs.unwrap_or(measure.pairs), measure.warm_up)
     };
     let experiment = Experiment {
-        command,
+        program,
         arms,
         metrics: metrics(measure).map_err(wrong)?,
         pairs,
@@ -322,16 +356,16 @@ fn experiment(
         clock: Clock::Real,
         profile: measure.profile,
     };
-    experiment.check().map_err(wrong)?;
+    experiment.check().map_err(|unsound| wrong(unsound.into()))?;
     Ok(experiment)
 }
 
 /// More is better of what a command says only where the file says so.
-fn metrics(measure: &Measure) -> Result<Vec<Metric>, String> {
+fn metrics(measure: &Measure) -> Result<Vec<Metric>, Mistake> {
     let names = [&measure.primary].into_iter().chain(&measure.guards);
     let mut metrics = names.map(|name| Metric::parse(name)).collect::<Result<Vec<_>, _>>()?;
     if measure.higher_is_better && !prefer_more(&mut metrics) {
-        return Err("higher_is_better: no metric is a regular expression".to_owned());
+        return Err(Mistake::NoPattern);
     }
     Ok(metrics)
 }

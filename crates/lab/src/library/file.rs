@@ -11,7 +11,7 @@ use serde::Deserialize;
 use toml::{Spanned, Table, Value};
 
 use super::area::Area;
-use super::quantity::{Percent, Time};
+use super::quantity::{Share, Time};
 use crate::workload::Size;
 
 /// What is wrong with an experiment's file.
@@ -86,7 +86,7 @@ pub(super) struct Measure {
     #[serde(default = "usual_pairs")]
     pub(super) pairs: u32,
     #[serde(default = "usual_effect")]
-    pub(super) min_effect: Percent,
+    pub(super) min_effect: Share,
     #[serde(default = "usual_warm_up")]
     pub(super) warm_up: u32,
     #[serde(default = "usual_deadline")]
@@ -99,8 +99,8 @@ fn usual_pairs() -> u32 {
     USUAL_PAIRS
 }
 
-fn usual_effect() -> Percent {
-    Percent(0.02)
+fn usual_effect() -> Share {
+    Share(0.02)
 }
 
 fn usual_warm_up() -> u32 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A cell → its runs, conducted in a guest by this very program.
 //!
-//! The guest finds the experiment in a file and says each run as it ends ([`GuestLine`]); judging is done
+//! The guest finds the experiment in a file and says each run as it ends ([`TrialEvent`]); judging is done
 //! outside. Its clock is known only when it has run: whether the processor itself did.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -13,15 +14,16 @@ use pagewise_guest::cache::Cache;
 use pagewise_guest::carried::carried;
 use pagewise_guest::kernel::Kernel;
 use pagewise_guest::program::printable_line;
-use pagewise_guest::qemu::{self, Accelerator, Disk, Guest};
+use pagewise_guest::qemu::{self, Accelerator, Disk, Guest, GuestEvent};
 use pagewise_guest::wire::Stream;
-use pagewise_model::{Clock, TrialRun};
+use pagewise_model::{Clock, Refusal, TrialRun};
 use pagewise_observe::UserFile;
 use pagewise_stats::Experiment;
 use serde::{Deserialize, Serialize};
 
-use super::guest_line::{EXPERIMENT, Lines, words};
-use super::{Cell, GuestLine, Machine, Scratch, runs, scratch};
+use super::lines::{EXPERIMENT, Lines, words};
+use super::{Cell, Machine, NotReady, Scratch, scratch};
+use crate::experiment::TrialEvent;
 use crate::workload::Workload;
 
 /// busybox's setpriv cannot kill a child with its parent; in a guest nobody outlives anybody.
@@ -58,22 +60,11 @@ impl GuestTask {
     /// Makes the guest ready for the workload.
     ///
     /// # Errors
-    /// What did not work, in words.
-    pub fn prepare(&self) -> Result<(), String> {
+    /// What did not work.
+    pub fn prepare(&self) -> Result<(), NotReady> {
         scratch::loopback()?;
         self.scratch.mount()
     }
-}
-
-/// What happens while a cell runs in a guest.
-#[derive(Debug)]
-pub enum CellEvent<'a> {
-    /// Whose clock it will be measured with; before the first run.
-    Clock(Clock),
-    /// What the conductor says.
-    Told(&'a GuestLine),
-    /// Something the user may want to know.
-    Note(&'a str),
 }
 
 /// What came out of a guest.
@@ -85,15 +76,16 @@ pub struct GuestRun {
     pub guest: qemu::Run,
     /// Every run that was said.
     pub runs: Vec<TrialRun>,
-    /// What ended it early as the conductor said it, and what would help.
-    pub trouble: Option<(String, Option<String>)>,
+    /// What ended it early, as the conductor said it.
+    pub trouble: Option<Refusal>,
     /// The conductor said that it was done.
     pub done: bool,
     /// The end of what it printed as errors.
     pub errors: String,
 }
 
-/// Runs a cell in a guest. `program` is the static program; `hear` is told what happens.
+/// Runs a cell in a guest. `program` is the static program; `hear` gets each event and ends the guest
+/// with [`ControlFlow::Break`].
 ///
 /// # Errors
 /// Where no guest could be started.
@@ -102,23 +94,25 @@ pub fn run_in_guest(
     (kernel, cache): (&Kernel, &Cache),
     program: &Path,
     stop: &AtomicBool,
-    hear: &mut dyn FnMut(CellEvent<'_>),
+    hear: &mut dyn FnMut(&TrialEvent) -> ControlFlow<()>,
 ) -> Result<GuestRun, Error> {
     let guest = described(cell, machine, program)?;
     let mut message = GuestMessages::default();
     let run = qemu::run(&guest, kernel, cache, stop, &mut |what| match what {
-        qemu::GuestEvent::Chosen(accelerator) => {
-            hear(CellEvent::Clock(clock(machine, accelerator)));
-        }
-        qemu::GuestEvent::Output(Stream::Out, bytes) => {
-            for told in message.lines.add(&bytes) {
-                hear(CellEvent::Told(&told));
-                message.take(told, runs(cell));
+        GuestEvent::Chosen(accelerator) => hear(&TrialEvent::Clock(clock(machine, accelerator))),
+        GuestEvent::Output(Stream::Out, bytes) => {
+            for event in message.lines.add(&bytes) {
+                hear(&event)?;
+                message.take(event, cell.experiment.runs());
             }
+            ControlFlow::Continue(())
         }
-        qemu::GuestEvent::Output(Stream::Err, bytes) => message.complain(&bytes),
-        qemu::GuestEvent::Note(line) => hear(CellEvent::Note(line)),
-        qemu::GuestEvent::File(..) | qemu::GuestEvent::Reached(_) => {}
+        GuestEvent::Output(Stream::Err, bytes) => {
+            message.complain(&bytes);
+            ControlFlow::Continue(())
+        }
+        GuestEvent::Note(line) => hear(&TrialEvent::Note(line.to_owned())),
+        GuestEvent::File(..) | GuestEvent::Reached(_) => ControlFlow::Continue(()),
     })?;
     let clock = clock(machine, run.accelerator);
     let experiment = Experiment { clock, ..cell.experiment.clone() };
@@ -139,7 +133,7 @@ fn clock(machine: &Machine, accelerator: Accelerator) -> Clock {
 struct GuestMessages {
     lines: Lines,
     runs: Vec<TrialRun>,
-    trouble: Option<(String, Option<String>)>,
+    trouble: Option<Refusal>,
     done: bool,
     errors: String,
 }
@@ -149,17 +143,21 @@ const ERRORS: usize = 4096;
 
 impl GuestMessages {
     /// A guest may say that more runs were made than were asked for.
-    fn take(&mut self, line: GuestLine, most: u32) {
-        match line {
-            GuestLine::Ran(_) if self.runs.len() >= usize::try_from(most).unwrap_or(usize::MAX) => {
-            }
-            GuestLine::Ran(run) => self.runs.push(*run),
-            GuestLine::Trouble { what, next } => {
+    fn take(&mut self, event: TrialEvent, most: u32) {
+        match event {
+            TrialEvent::Ran(_)
+                if self.runs.len() >= usize::try_from(most).unwrap_or(usize::MAX) => {}
+            TrialEvent::Ran(run) => self.runs.push(*run),
+            TrialEvent::Trouble(Refusal { what, why, next }) => {
+                let (what, why) = (printable_line(&what), printable_line(&why));
                 let next = next.map(|next| printable_line(&next));
-                self.trouble = Some((printable_line(&what), next));
+                self.trouble = Some(Refusal { what, why, next });
             }
-            GuestLine::Done => self.done = true,
-            GuestLine::Begins { .. } | GuestLine::Forecast(_) => {}
+            TrialEvent::Done => self.done = true,
+            TrialEvent::Begins { .. }
+            | TrialEvent::Forecast(_)
+            | TrialEvent::Clock(_)
+            | TrialEvent::Note(_) => {}
         }
     }
 
@@ -202,7 +200,7 @@ fn described(cell: &Cell, machine: &Machine, program: &Path) -> Result<Guest, Er
 
 fn deadline(cell: &Cell) -> Duration {
     let run = cell.experiment.deadline.saturating_mul(SLOWER) + AROUND;
-    START + run.saturating_mul(runs(cell))
+    START + run.saturating_mul(cell.experiment.runs())
 }
 
 /// Of this host; anything else that a guest runs is in its busybox.

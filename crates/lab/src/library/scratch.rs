@@ -14,6 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use pagewise_guest::{Error, ErrorContext};
 use pagewise_model::{Bytes, TrialSwap};
 use rustix::mount::{MountFlags, mount};
 use serde::{Deserialize, Serialize};
@@ -44,28 +45,24 @@ impl Scratch {
     /// Makes it and mounts it, in a guest.
     ///
     /// # Errors
-    /// What did not work, in words.
-    pub fn mount(&self) -> Result<(), String> {
+    /// What did not work.
+    pub fn mount(&self) -> Result<(), NotReady> {
         let device = self.device()?;
         let mut make = Command::new("mke2fs");
         make.args(["-F", "-b", "4096", "-m", "0"]).arg(&device);
-        let made = make.output().map_err(|error| format!("mke2fs: {error}"))?;
-        if !made.status.success() {
-            return Err(format!("mke2fs: {}", String::from_utf8_lossy(&made.stderr).trim()));
-        }
-        fs::create_dir_all(FOLDER).map_err(|error| format!("{FOLDER}: {error}"))?;
+        succeed(&mut make)?;
+        fs::create_dir_all(FOLDER).with_path(Path::new(FOLDER))?;
         // what a run deletes goes back to the pool at once
         let options: Option<&CStr> = matches!(self, Self::Zram(_)).then_some(c"discard");
         mount(&device, FOLDER, MODULE, MountFlags::NOATIME, options)
-            .map_err(|error| format!("{FOLDER}: {MODULE} is not mounted: {error}"))
+            .map_err(|errno| NotReady::NotMounted(errno.into()))
     }
 
-    fn device(&self) -> Result<PathBuf, String> {
+    fn device(&self) -> Result<PathBuf, NotReady> {
         match self {
             Self::Disk(path) => Ok(path.clone()),
             Self::Zram(bytes) => {
-                fs::write(FIRST_ZRAM, bytes.to_string())
-                    .map_err(|error| format!("{FIRST_ZRAM}: {error}"))?;
+                fs::write(FIRST_ZRAM, bytes.to_string()).with_path(Path::new(FIRST_ZRAM))?;
                 Ok(PathBuf::from(FIRST_ZRAM_DEVICE))
             }
         }
@@ -94,14 +91,29 @@ fn in_file(area: &TrialSwap) -> u64 {
 }
 
 /// Addresses of a guest's own: redis-server listens there.
-pub(super) fn loopback() -> Result<(), String> {
-    let mut up = Command::new("ip");
-    let ended = up.args(["link", "set", "lo", "up"]).output();
-    match ended {
-        Ok(ended) if ended.status.success() => Ok(()),
-        Ok(ended) => Err(format!("ip: {}", String::from_utf8_lossy(&ended.stderr).trim())),
-        Err(error) => Err(format!("ip: {error}")),
-    }
+pub(super) fn loopback() -> Result<(), NotReady> {
+    succeed(Command::new("ip").args(["link", "set", "lo", "up"]))
+}
+
+/// Why a guest cannot be made ready for its workload.
+#[derive(Debug, thiserror::Error)]
+pub enum NotReady {
+    /// A file, or a program of the guest.
+    #[error(transparent)]
+    Guest(#[from] Error),
+    /// The file system.
+    #[error("{FOLDER}: {MODULE} is not mounted: {0}")]
+    NotMounted(std::io::Error),
+}
+
+fn succeed(command: &mut Command) -> Result<(), NotReady> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let message = match command.output() {
+        Ok(ended) if ended.status.success() => return Ok(()),
+        Ok(ended) => String::from_utf8_lossy(&ended.stderr).trim().to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(Error::Failed { program, message }.into())
 }
 
 /// The disk behind those that an experiment asked for.

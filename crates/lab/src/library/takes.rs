@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cell → how many runs it has, and about how long they take on a machine with nothing else to do.
+//! A cell → about how long its runs take on a machine with nothing else to do.
 
 use super::{Cell, Runner};
 use crate::workload::Workload;
@@ -12,14 +12,6 @@ const FILLED: f64 = (200 << 20) as f64;
 const ASKED: f64 = 10_000.0;
 /// What a guest takes to start.
 const START: f64 = 15.0;
-
-/// The runs of a cell, at most: a first one and the warm-up, which are discarded, and the pairs.
-#[must_use]
-pub fn runs(cell: &Cell) -> u32 {
-    let experiment = &cell.experiment;
-    let arms = u32::try_from(experiment.arms.len()).unwrap_or(u32::MAX);
-    1 + arms.saturating_mul(experiment.warm_up + experiment.pairs)
-}
 
 /// About what they take, by the clock of the machine that runs them. A command, and a workload that ends
 /// when its work is done, may be ready much sooner.
@@ -38,5 +30,5 @@ pub fn seconds(cell: &Cell) -> f64 {
     };
     let filled: f64 = files.iter().map(|size| size.0.get() as f64 / FILLED).sum();
     let start = if matches!(cell.runner, Runner::Guest(_)) { START } else { 0.0 };
-    start + f64::from(runs(cell)) * ((run + filled).min(deadline) + AROUND)
+    start + f64::from(cell.experiment.runs()) * ((run + filled).min(deadline) + AROUND)
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use pagewise_model::{Bytes, TrialSwap};
 use proptest::prelude::*;
 
-use super::{BUILT_IN, Cell, Choice, DefaultRunner, File, Runner, cells, runs, seconds};
+use super::{BUILT_IN, Cell, Choice, DefaultRunner, File, Runner, cells, seconds};
 
 const PROGRAM: &str = "/usr/bin/pagewise";
 
@@ -52,7 +52,7 @@ fn a_preview_of_swap_is_a_matter_of_minutes() {
     let all = cells(&file, &choice, Path::new(PROGRAM)).unwrap();
     let names: Vec<&str> = all[0].experiment.arms.iter().map(|arm| arm.name.as_str()).collect();
     assert_eq!(names, ["off", "file-0", "file-60", "file-200", "zram"]);
-    assert_eq!((runs(&all[0]), all[0].experiment.warm_up), (16, 0));
+    assert_eq!((all[0].experiment.runs(), all[0].experiment.warm_up), (16, 0));
     assert!(seconds(&all[0]) <= 180.0, "{}", seconds(&all[0]));
 }
 
@@ -66,7 +66,7 @@ fn guests_have_a_cell_for_each_kernel_and_memory_size() {
     let all = read(&text, &choice).unwrap();
     let names: Vec<&str> = all.iter().map(|cell| cell.name.as_str()).collect();
     assert_eq!(names, ["bookworm-320M", "bookworm-1024M", "sid-320M", "sid-1024M"]);
-    assert!(all.iter().all(|cell| cell.experiment.command[0] == "/init"));
+    assert!(all.iter().all(|cell| cell.experiment.program.argv()[0] == "/init"));
     let one =
         Choice { kernels: vec!["trixie".into()], memory: vec![Bytes::new(512 << 20)], ..choice };
     assert_eq!(read(&text, &one).unwrap()[0].name, "trixie-512M");
@@ -88,7 +88,7 @@ fn what_is_typed_goes_over_what_is_written() {
         experiment.arms.iter().map(|arm| arm.name.as_str()).collect::<Vec<_>>(),
         ["off", "big"]
     );
-    let own = experiment.arms[1].command.as_ref().unwrap().last().unwrap();
+    let own = experiment.arms[1].program.as_ref().unwrap().argv().last().unwrap();
     assert!(own.contains("\"300M\"") && own.contains("2.5") && own.contains("text:100"), "{own}");
     for bad in ["data=1M", "workload.=1", "workload.dta=1", "workload.data=many"] {
         assert!(read(&host(more), &typed(&[bad])).is_err(), "{bad}");

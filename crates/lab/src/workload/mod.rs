@@ -28,7 +28,9 @@ mod zipf;
 
 pub use error::Error;
 pub use progress::Progress;
-pub use settings::{Advise, ColdPages, HugePages, Pattern, Readahead, Redis, Swap, Workload};
+pub use settings::{
+    Advise, ColdPages, HugePages, Pattern, Readahead, Redis, Swap, Workload, recognised,
+};
 pub use size::Size;
 pub use summary::{WorkloadSummary, said};
 pub use typed::KINDS;

@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
+use pagewise_model::Program;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::Size;
 
@@ -27,16 +29,43 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// The command that runs it; `program` is this program's own file.
+    /// What runs it; `own` is this program's own file.
     #[must_use]
-    pub fn command(&self, program: &Path) -> Vec<String> {
+    pub fn program(&self, own: &Path) -> Program {
         if let Self::Command { argv } = self {
-            return argv.clone();
+            return Program::Argv(argv.clone());
         }
         let described = serde_json::to_string(self).unwrap_or_default();
-        let program = program.to_string_lossy().into_owned();
-        [program, "lab".to_owned(), "workload".to_owned(), "--described".to_owned(), described]
-            .to_vec()
+        let own = own.to_string_lossy().into_owned();
+        let words = LINE.map(str::to_owned);
+        let argv = [own].into_iter().chain(words).chain([described]).collect();
+        recognised(argv)
+    }
+
+    /// The workload that a program is, if it is one and its keys are known to this version.
+    #[must_use]
+    pub fn of_program(program: &Program) -> Option<Self> {
+        let keys = program.workload()?;
+        serde_json::from_value(Value::Object(keys.clone())).ok()
+    }
+}
+
+/// What stands between this program's own file and the description of a workload.
+const LINE: [&str; 3] = ["lab", "workload", "--described"];
+
+/// A command line as a program: a workload if it is one that [`Workload::program`] makes. So are read
+/// commands that a person typed, and evidence of versions that did not name the keys of workloads.
+#[must_use]
+pub fn recognised(argv: Vec<String>) -> Program {
+    let keys = match argv.as_slice() {
+        [_, lab, workload, option, text] if [lab, workload, option] == LINE => {
+            serde_json::from_str(text).ok()
+        }
+        _ => None,
+    };
+    match keys {
+        Some(keys) => Program::Workload { argv, keys },
+        None => Program::Argv(argv),
     }
 }
 

@@ -27,7 +27,7 @@ impl Workload {
         Ok(workload)
     }
 
-    /// What [`Workload::command`] says.
+    /// What [`Workload::program`] says.
     ///
     /// # Errors
     /// Where it describes none, or one that makes no sense.
@@ -102,7 +102,10 @@ fn set(kind: &str, summary: &mut Map<String, Value>, setting: &str) -> Result<()
 
 #[cfg(test)]
 mod tests {
+    use pagewise_model::Program;
+
     use super::super::Size;
+    use super::super::recognised;
     use super::*;
 
     fn typed(line: &str) -> Result<Workload, String> {
@@ -132,8 +135,16 @@ mod tests {
     #[test]
     fn a_described_workload_is_what_its_command_says() {
         let workload = typed("coldpages sharers=16 write_share=0 data=8M").unwrap();
-        let command = workload.command("/bin/pagewise".as_ref());
-        assert_eq!(Workload::described(command.last().unwrap()).unwrap(), workload);
+        let program = workload.program("/bin/pagewise".as_ref());
+        assert_eq!(Workload::described(program.argv().last().unwrap()).unwrap(), workload);
+        assert_eq!(Workload::of_program(&program), Some(workload));
+        assert_eq!(recognised(program.argv().to_vec()), program);
+        for other in
+            ["pagewise lab workload --described [", "sudo pagewise lab workload --described {}"]
+        {
+            let argv: Vec<String> = other.split(' ').map(str::to_owned).collect();
+            assert_eq!(recognised(argv.clone()), Program::Argv(argv));
+        }
         assert!(Workload::described("{\"kind\":\"swap\",\"data\":\"0M\"}").is_err());
         assert!(Workload::described("{\"kind\":\"swap\",\"x\":1}").is_err());
     }

@@ -13,13 +13,12 @@ use std::process::Stdio;
 
 use anyhow::Context;
 use pagewise_capture::Capture;
-use pagewise_model::{Bytes, Name};
+use pagewise_model::{Bytes, Name, Refusal};
 use pagewise_observe::Recording;
 
 use super::Outcome;
 use crate::cli::{self, Global};
-use crate::trouble::Advised;
-use crate::{again, handed, input, output};
+use crate::{again, exit, handed, input, output};
 
 pub(super) fn run(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcome> {
     if global.root.is_some() && !args.hand_over {
@@ -92,7 +91,7 @@ fn from_child(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcome> {
     match status.code() {
         Some(0) => (),
         // it has told why
-        Some(code) => return Ok(Outcome::Status(u8::try_from(code).unwrap_or(1))),
+        Some(code) => return Ok(Outcome::Status(u8::try_from(code).unwrap_or(exit::FAILED))),
         None => anyhow::bail!("the process that read the recording was ended ({status})"),
     }
     let mut files =
@@ -125,7 +124,7 @@ fn packed(capture: &Capture) -> anyhow::Result<Vec<u8>> {
     let again = Recording::from_archive(packed.as_slice(), "the new recording")?;
     if let Some(problem) = again.into_problems().first() {
         let what = format!("the new recording cannot be read back: {problem}");
-        anyhow::bail!(Advised { what, next: "tell us what this machine has so many of" });
+        anyhow::bail!(Refusal::advised(what, "tell us what this machine has so many of"));
     }
     Ok(packed)
 }

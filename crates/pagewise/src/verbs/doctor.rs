@@ -3,7 +3,7 @@
 //!
 //! A machine of which not even the totals are known is not called healthy: that is an error.
 
-use pagewise_model::{Finding, Severity, Snapshot};
+use pagewise_model::{Finding, Refusal, Severity, Snapshot};
 use pagewise_report::json::{self, Noun};
 use pagewise_report::{Answer, text};
 
@@ -12,7 +12,6 @@ use crate::accepted::{self, Accepted};
 use crate::cli::{self, Global};
 use crate::cost::{self, CostMeter};
 use crate::output::{self, Printed};
-use crate::trouble::Advised;
 use crate::{input, room, screen};
 
 const PAGE: Page = Page { noun: Noun::Doctor, text: text::doctor, json: json::doctor };
@@ -127,7 +126,7 @@ fn examined(host: &Snapshot) -> anyhow::Result<()> {
         return Ok(());
     }
     let what = "nothing could be examined: the size of memory is not known".to_owned();
-    anyhow::bail!(Advised { what, next: "see what is missing: pagewise report" })
+    anyhow::bail!(Refusal::advised(what, "see what is missing: pagewise report"))
 }
 
 /// Findings that nobody read are not reported by the exit status either.

@@ -19,17 +19,17 @@ pub(crate) use lab::workload_keys;
 use std::cmp::Reverse;
 use std::process::ExitCode;
 
-use pagewise_model::{Estimate, Finding, Interval};
+use pagewise_model::{Estimate, Finding, Interval, Refusal};
 use pagewise_report::Answer;
 use pagewise_report::json::Noun;
 use pagewise_report::text::TextStyle;
 
 use crate::cli::{Cli, Global, Verb};
 use crate::cost::{self, CostMeter};
+use crate::exit;
 use crate::keeper;
 use crate::output::{self, Printed};
 use crate::screen;
-use crate::trouble::Advised;
 
 /// How a verb ended that did what it was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl From<Outcome> for ExitCode {
     fn from(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Done => Self::SUCCESS,
-            Outcome::Findings => Self::from(3),
+            Outcome::Findings => Self::from(exit::FINDINGS),
             Outcome::Status(status) => Self::from(status),
         }
     }
@@ -90,7 +90,7 @@ fn refuse_recording(global: &Global, verb: &str) -> anyhow::Result<()> {
     }
     let what = format!("{verb}: a recording holds no page contents, by design");
     let next = "use the machine itself, or a dump, core or device: --file, --core, --device";
-    Err(Advised { what, next }.into())
+    Err(Refusal::advised(what, next).into())
 }
 
 /// One way to show an answer.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use pagewise_model::{Estimate, Interval, Process};
+use pagewise_model::{Estimate, Interval, Process, Refusal};
 use pagewise_observe::{Recording, Scope};
 use pagewise_report::json::{self, Noun};
 use pagewise_report::text;
@@ -12,7 +12,6 @@ use pagewise_report::view::{Field, ProcessView, Section, Sort, View};
 use super::{Outcome, Page, scan};
 use crate::cli::{Global, Report};
 use crate::cost::{self, CostMeter};
-use crate::trouble::Advised;
 use crate::{input, room};
 
 const PAGE: Page = Page { noun: Noun::Report, text: text::report, json: json::report };
@@ -79,7 +78,8 @@ fn contents(
     if !room::has_for_contents() {
         return not_tried("no page was read, because there was no memory for it");
     }
-    scan::glance(&host.end, &interval.end).map_err(|why| NoContents { why, was_tried: true })
+    scan::glance(&host.end, &interval.end)
+        .map_err(|why| NoContents { why: format!("{why:#}"), was_tried: true })
 }
 
 /// What was asked for; options of the tables leave the rest of the page out.
@@ -120,7 +120,7 @@ fn refuse_one_look(global: &Global, view: &View) -> anyhow::Result<()> {
         return Ok(());
     }
     let what = format!("--sort {sorted} compares two looks, and --interval 0 looks once");
-    Err(Advised { what, next: "leave --interval out, or give it a time: --interval 1s" }.into())
+    Err(Refusal::advised(what, "leave --interval out, or give it a time: --interval 1s").into())
 }
 
 /// Names of users and command lines of the processes that will be shown.

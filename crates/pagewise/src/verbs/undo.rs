@@ -3,19 +3,18 @@
 //! removed.
 
 use pagewise_apply::{Conflicts, Outcome as Ended, Recovered, forget, recover, state_folder};
-use pagewise_model::Name;
+use pagewise_model::{Name, Refusal};
 use serde_json::json;
 
 use super::Outcome;
 use crate::cli::{self, Global};
 use crate::host_loans::{lines, what_stays};
 use crate::output;
-use crate::trouble::Advised;
 
 pub(super) fn run(global: &Global, args: &cli::Undo) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
         let what = "undo changes this machine; a recording has nothing to put back".to_owned();
-        anyhow::bail!(Advised { what, next: "leave --root away" });
+        anyhow::bail!(Refusal::advised(what, "leave --root away"));
     }
     if let Some(id) = &args.forget {
         let run = forget(&state_folder(), id)?;
@@ -29,7 +28,7 @@ pub(super) fn run(global: &Global, args: &cli::Undo) -> anyhow::Result<Outcome> 
     if let Some(what) = left(&runs) {
         let next = "see above; `pagewise undo` tries again, and `pagewise undo --forget ID` removes \
                     a journal and leaves the machine as it is";
-        anyhow::bail!(Advised { what, next });
+        anyhow::bail!(Refusal::advised(what, next));
     }
     Ok(Outcome::Done)
 }

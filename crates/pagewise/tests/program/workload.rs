@@ -73,8 +73,8 @@ fn redis_may_have_huge_pages() {
 #[test]
 fn an_experiment_starts_what_a_person_types() {
     let settings: Vec<String> = SWAP[1..].iter().map(|&word| word.to_owned()).collect();
-    let command = Workload::typed("swap", &settings).unwrap().command(Path::new("unused"));
-    let words: Vec<&str> = command[1..].iter().map(String::as_str).collect();
+    let program = Workload::typed("swap", &settings).unwrap().program(Path::new("unused"));
+    let words: Vec<&str> = program.argv()[1..].iter().map(String::as_str).collect();
     let ran = run(&words);
     assert_eq!(said(&ran.out).unwrap().values["operations"], 20.0 * 256.0, "{}", ran.err);
 }

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pagewise_bench::block::{
-    Bench, BlockSpec, Candidate, Disk, Entrant, Pages, Progress, Watch, measure_devices,
+    Bench, BlockSpec, Disk, Entrant, Pages, Progress, Watch, measure_devices,
 };
 use pagewise_model::lend::{Lender, LoanId, ZramDevice, ZramSpec};
-use pagewise_model::{Bytes, Direction, Refusal};
+use pagewise_model::{Bytes, Compressor, Direction, Refusal};
 use pagewise_observe::HostRoot;
 
 use crate::lent::ZramLender;
@@ -30,13 +30,12 @@ fn pages() -> Pages {
 }
 
 /// What this kernel offers.
-fn offered() -> Vec<Candidate> {
+fn offered() -> Vec<Compressor> {
     let line = crate::machine::read("/sys/block/zram0/comp_algorithm");
-    let words = line.split_whitespace().map(|word| word.trim_matches(['[', ']']).to_owned());
-    words.map(|algorithm| Candidate { algorithm, level: None }).collect()
+    line.split_whitespace().map(|word| Compressor::new(word.trim_matches(['[', ']']))).collect()
 }
 
-fn wanted(candidates: Vec<Candidate>) -> BlockSpec {
+fn wanted(candidates: Vec<Compressor>) -> BlockSpec {
     let jobs = vec![1, 2];
     BlockSpec { jobs, ..BlockSpec::new(candidates, Duration::from_secs(4), 3) }
 }
@@ -140,7 +139,7 @@ fn a_device_that_fails_in_the_middle_ends_with_a_reason_and_the_rest_comes() {
     let (mut lender, pages) = (ZramLender::new(), pages());
     let mut candidates = offered();
     candidates.truncate(2);
-    let refused = Candidate { algorithm: "no-such".to_owned(), level: None };
+    let refused = Compressor::new("no-such");
     candidates.insert(1, refused);
     let out = lender.out.clone();
     let requested = wanted(candidates.clone());
@@ -156,14 +155,14 @@ fn a_device_that_fails_in_the_middle_ends_with_a_reason_and_the_rest_comes() {
         }
     });
     assert!(disturbed);
-    let who: Vec<_> = bench.failures.iter().map(|failure| failure.who.as_str()).collect();
+    let who: Vec<_> = bench.failures.iter().map(|failure| failure.what.as_str()).collect();
     assert_eq!(who, ["no-such"], "{:?}", bench.failures);
     for cell in &bench.cells {
         let broken = cell.contestant == 0 && cell.shape.direction == Direction::Write;
         assert_eq!(cell.ended.is_some(), broken, "{:?}: {:?}", cell.shape, cell.ended);
         assert_eq!(cell.rounds.len() == 3, !broken);
     }
-    assert!(bench.rows().iter().any(|row| row.algorithm.as_str() == candidates[2].algorithm));
+    assert!(bench.rows().iter().any(|row| row.compressor == candidates[2]));
     assert!(lender.out.lock().expect("unpoisoned").is_empty());
 }
 

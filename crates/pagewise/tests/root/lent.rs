@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use pagewise_model::Refusal;
 use pagewise_model::lend::{Lender, LoanId, ZramDevice, ZramSpec};
+use pagewise_model::{Compressor, Refusal};
 
 use crate::machine::{Loans, read};
 
@@ -31,12 +31,11 @@ fn set(device: u32, file: &str, value: &str) -> Result<(), Refusal> {
 }
 
 fn set_up(device: u32, spec: &ZramSpec) -> Result<(), Refusal> {
-    if let Some(algorithm) = &spec.algorithm {
-        set(device, "comp_algorithm", algorithm)?;
-    }
-    if let Some(level) = spec.level {
-        let algorithm = spec.algorithm.as_deref().unwrap_or_default();
-        set(device, "algorithm_params", &format!("algo={algorithm} level={level}"))?;
+    if let Some(Compressor { algorithm, level }) = &spec.compressor {
+        set(device, "comp_algorithm", algorithm.as_str())?;
+        if let Some(level) = level {
+            set(device, "algorithm_params", &format!("algo={algorithm} level={level}"))?;
+        }
     }
     set(device, "disksize", &spec.disksize.get().to_string())
 }

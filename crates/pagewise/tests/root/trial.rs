@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise trial` with real settings and cgroups: each run has what its arm says, and all goes back.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use pagewise_lab::experiment::{Control, ExperimentEvent, ExperimentRuns, conduct};
+use pagewise_lab::experiment::{Control, ExperimentRuns, TrialEvent, conduct};
 use pagewise_model::arm::setting;
 use pagewise_model::knob::{Access, Domain, KNOBS};
-use pagewise_model::{Clock, RunEnd, TrialArm, TrialRun, TrialSwap};
+use pagewise_model::{Clock, Program, RunEnd, TrialArm, TrialRun, TrialSwap};
 use pagewise_stats::{Experiment, Metric, judge};
 use serde_json::Value;
 
@@ -94,7 +95,7 @@ fn arm(name: &str, swap: Option<Vec<TrialSwap>>) -> TrialArm {
 
 fn eating(arms: Vec<TrialArm>) -> Experiment {
     Experiment {
-        command: ["sh", "-c", EATER].map(str::to_owned).to_vec(),
+        program: Program::of_words(&["sh", "-c", EATER]),
         arms,
         metrics: vec![Metric::parse("swapped-out").unwrap()],
         pairs: 2,
@@ -115,8 +116,8 @@ impl Place {
         let state = self.folder.path().join("state");
         std::fs::create_dir_all(&state).unwrap();
         let mut loans = HostLoans::open_in(&state, false).unwrap();
-        let (stop, mut heard) = (AtomicBool::new(false), |_: ExperimentEvent<'_>| {});
-        let mut control = Control { stop: &stop, listener: &mut heard };
+        let (stop, mut hear) = (AtomicBool::new(false), |_: &TrialEvent| ControlFlow::Continue(()));
+        let mut control = Control { stop: &stop, hear: &mut hear };
         let ExperimentRuns { runs, trouble } =
             conduct(experiment, Some(&mut loans.session), &mut control);
         assert_eq!(loans.end(), Vec::<String>::new(), "all went back as it came");
@@ -202,15 +203,15 @@ fn neighbours_that_are_killed_meanwhile_are_no_victims() {
          echo $? >> {}; ",
         status.display()
     );
-    let command = |script: &str| Some(["sh", "-c", script].map(str::to_owned).to_vec());
+    let program = |script: &str| Some(Program::of_words(&["sh", "-c", script]));
     let both = TrialArm {
-        command: command(&(is_killed.clone() + EATER)),
+        program: program(&(is_killed.clone() + EATER)),
         ..arm("both", Some(Vec::new()))
     };
     let neighbours =
-        TrialArm { command: command(&(is_killed + "true")), ..arm("neighbours", Some(Vec::new())) };
+        TrialArm { program: program(&(is_killed + "true")), ..arm("neighbours", Some(Vec::new())) };
     let third = arm("third", Some(Vec::new()));
-    let third = TrialArm { command: command("true"), ..third };
+    let third = TrialArm { program: program("true"), ..third };
     let runs = place.conducted(&eating(vec![neighbours, third, both]));
     let killed = std::fs::read_to_string(&status).unwrap();
     let of = |name: &str| runs.iter().filter(move |run| run.arm == name).collect::<Vec<_>>();
@@ -255,7 +256,8 @@ fn an_arm_without_swap_uses_none_although_the_host_has_some() {
     // and one that brings swap would share it: that is refused
     let shares = vec![TrialSwap::File { size_bytes: 1 << 20, priority: None }];
     let arms = vec![arm("a", None), arm("b", None), arm("c", Some(shares))];
-    let runs = place.conducted(&Experiment { command: vec!["true".to_owned()], ..eating(arms) });
+    let runs =
+        place.conducted(&Experiment { program: Program::of_words(&["true"]), ..eating(arms) });
     let refused = runs.iter().find_map(|run| run.refused.clone()).unwrap();
     assert!(refused.contains("the host's own swap is on"), "{refused}");
     drop(place);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Time of a read against how much fits: who is worse in both than another need not be looked at.
 
-use pagewise_model::{Contender, ParetoPoint};
+use pagewise_model::ParetoPoint;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -85,25 +85,20 @@ fn mark(plane: &mut Plane<'_>, point: &ParetoPoint) -> Drawn {
     let style = (FONT, 14).into_font().color(&INK.light).pos(Pos::new(HPos::Left, VPos::Bottom));
     let name = EmptyElement::at(at)
         + Circle::new((0, 0), 5, colour.filled())
-        + Text::new(name(&point.contender), (8, -6), style);
+        + Text::new(point.contender.to_string(), (8, -6), style);
     plane.draw_series([spread])?;
     plane.draw_series([name]).map(drop)
 }
 
-fn name(contender: &Contender) -> String {
-    let level = contender.level.map(|level| format!(":{level}")).unwrap_or_default();
-    format!("{}{level}", contender.algorithm)
-}
-
 #[cfg(test)]
 mod tests {
-    use pagewise_model::Name;
+    use pagewise_model::Compressor;
 
     use super::*;
 
     fn point(name: &str, read_ns: f64, original_per_memory_used: f64) -> ParetoPoint {
         ParetoPoint {
-            contender: Contender { algorithm: Name::from(name), level: None },
+            contender: Compressor::new(name),
             read_ns,
             read_spread: [read_ns * 0.9, read_ns * 1.1],
             original_per_memory_used,

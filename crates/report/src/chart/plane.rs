@@ -166,7 +166,7 @@ pub(super) fn round(value: f64) -> String {
 
 /// A round time.
 pub(super) fn moment(seconds: f64) -> String {
-    phrases::seconds(seconds).replace(".00 ", " ").replace(".0 ", " ")
+    phrases::precise(seconds).replace(".00 ", " ").replace(".0 ", " ")
 }
 
 /// From the least to the largest, and some room around.

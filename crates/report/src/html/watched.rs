@@ -38,7 +38,7 @@ fn summary(watched: &WatchReport<'_>) -> String {
          was {} before and {} at most, {} were allowed. It ended: {}.",
         collapse.collapsed,
         collapse.passes,
-        phrases::seconds(collapse.cpu_seconds),
+        phrases::precise(collapse.cpu_seconds),
         collapse.growth,
         collapse.memory_before,
         collapse.memory_peak,
@@ -82,7 +82,7 @@ fn row(phase: &WatchPhase, is_first: bool) -> String {
         format!("{:.1} to {:.1}", phase.seconds[0], phase.seconds[1]),
         phase.covered.map_or_else(none, |percent| format!("{percent:.1} %")),
         phase.most.map_or_else(none, |most| most.to_string()),
-        phase.used.map_or_else(none, time),
+        phase.used.map_or_else(none, phrases::precise),
     ];
     let cells: String =
         cells.iter().map(|cell| format!("<td class=\"number\">{}</td>", escaped(cell))).collect();
@@ -98,11 +98,6 @@ fn phase_name(phase: &WatchPhase, is_first: bool) -> String {
         (_, false, 0) => "the fork is gone".to_owned(),
         (_, false, _) => format!("{blocks} blocks collapsed"),
     }
-}
-
-/// A request takes so little that two digits behind the point count.
-fn time(seconds: f64) -> String {
-    if seconds < 1e-4 { format!("{:.2} µs", seconds * 1e6) } else { phrases::seconds(seconds) }
 }
 
 #[cfg(test)]

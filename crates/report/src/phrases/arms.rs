@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What an arm has and what it runs, in words.
 //!
-//! A workload of ours is started by a description in JSON, which is long and the same in all arms: its
-//! name stands for it, and beside an arm that has one of its own what is other there.
+//! A workload of ours has many keys, most of them the same in all arms: its name stands for it, and
+//! beside an arm that has a workload of its own only the keys that differ.
 
-use pagewise_model::{Bytes, Trial, TrialArm, TrialSetting, TrialSwap};
-use serde_json::{Map, Value};
+use pagewise_model::{Bytes, Program, Trial, TrialArm, TrialSetting, TrialSwap};
+use serde_json::Value;
 
 /// `vm.swappiness 60 → 100`, `swap off → swap on a file of 1 GiB`, or how many arms there are.
 pub(crate) fn arms(trial: &Trial) -> String {
     match trial.arms.as_slice() {
         [a, b] if a == &TrialArm { name: a.name.clone(), ..b.clone() } => {
-            format!("{}, twice", arm(&trial.command, a))
+            format!("{}, twice", arm(&trial.program, a))
         }
         [a, b] => one_knob(trial, a, b)
-            .unwrap_or_else(|| format!("{} → {}", arm(&trial.command, a), arm(&trial.command, b))),
+            .unwrap_or_else(|| format!("{} → {}", arm(&trial.program, a), arm(&trial.program, b))),
         several => {
             let names: Vec<&str> = several.iter().map(|arm| arm.name.as_str()).collect();
             format!("{} arms ({})", names.len(), names.join(", "))
@@ -25,23 +25,23 @@ pub(crate) fn arms(trial: &Trial) -> String {
 /// Where all that differs is the value of one knob.
 fn one_knob(trial: &Trial, a: &TrialArm, b: &TrialArm) -> Option<String> {
     let ([one], [other]) = (a.settings.as_slice(), b.settings.as_slice()) else { return None };
-    let alike = (&a.swap, &a.command, &one.knob) == (&b.swap, &b.command, &other.knob);
-    let shared = arm(&trial.command, &TrialArm { settings: Vec::new(), ..a.clone() });
+    let alike = (&a.swap, &a.program, &one.knob) == (&b.swap, &b.program, &other.knob);
+    let shared = arm(&trial.program, &TrialArm { settings: Vec::new(), ..a.clone() });
     let shared = if is_plain(a) { String::new() } else { format!(" ({shared})") };
     alike.then(|| format!("{} {} → {}{shared}", one.knob, one.value, other.value))
 }
 
 fn is_plain(arm: &TrialArm) -> bool {
-    arm.swap.is_none() && arm.command.is_none()
+    arm.swap.is_none() && arm.program.is_none()
 }
 
 /// `swap on zram 512 MiB lz4, then a file of 1 GiB; vm.swappiness = 60`.
-pub(crate) fn arm(usual: &[String], arm: &TrialArm) -> String {
+pub(crate) fn arm(usual: &Program, arm: &TrialArm) -> String {
     let set = |TrialSetting { knob, value }: &TrialSetting| format!("{knob} = {value}");
-    let runs = |command: &Vec<String>| other(usual, command);
+    let runs = |program: &Program| other(usual, program);
     let words: Vec<String> = (arm.swap.iter().map(|areas| swap(areas)))
         .chain(arm.settings.iter().map(set))
-        .chain(arm.command.iter().map(runs))
+        .chain(arm.program.iter().map(runs))
         .collect();
     if words.is_empty() { "as it is".to_owned() } else { words.join("; ") }
 }
@@ -77,8 +77,8 @@ fn size(bytes: u64) -> String {
 }
 
 /// What an arm runs otherwise than the others.
-fn other(usual: &[String], own: &[String]) -> String {
-    let (Some(usual), Some(own_keys)) = (described(usual), described(own)) else {
+fn other(usual: &Program, own: &Program) -> String {
+    let (Some(usual), Some(own_keys)) = (usual.workload(), own.workload()) else {
         return format!("runs {}", typed(own));
     };
     let differs = own_keys.iter().filter(|(key, value)| usual.get(*key) != Some(*value));
@@ -87,37 +87,27 @@ fn other(usual: &[String], own: &[String]) -> String {
     words.join(", ")
 }
 
-/// The keys of a workload of ours.
-fn described(command: &[String]) -> Option<Map<String, Value>> {
-    let [.., lab, workload, option, text] = command else { return None };
-    let ours = [lab.as_str(), workload, option] == ["lab", "workload", "--described"];
-    match ours.then(|| serde_json::from_str(text)) {
-        Some(Ok(Value::Object(keys))) => Some(keys),
-        _ => None,
-    }
-}
-
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// A workload of ours with all its keys; empty for any other command.
-pub(crate) fn workload(command: &[String]) -> String {
-    let keys = described(command).unwrap_or_default();
-    let words: Vec<String> =
-        keys.iter().map(|(key, value)| format!("{key} = {}", plain(value))).collect();
+pub(crate) fn workload(program: &Program) -> String {
+    let keys = program.workload().into_iter().flatten();
+    let words: Vec<String> = keys.map(|(key, value)| format!("{key} = {}", plain(value))).collect();
     words.join(", ")
 }
 
 /// A command as it could be typed; of a workload of ours its kind.
-pub(crate) fn typed(command: &[String]) -> String {
-    if let Some(Value::String(kind)) = described(command).and_then(|mut keys| keys.remove("kind")) {
+pub(crate) fn typed(program: &Program) -> String {
+    let kind = program.workload().and_then(|keys| keys.get("kind")).and_then(Value::as_str);
+    if let Some(kind) = kind {
         return format!("the workload {kind}");
     }
     let plain = |word: &String| {
         !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_./=:,+%@".contains(c))
     };
-    let words = command.iter().map(|word| {
+    let words = program.argv().iter().map(|word| {
         if plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) }
     });
     words.collect::<Vec<_>>().join(" ")
@@ -125,11 +115,13 @@ pub(crate) fn typed(command: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn an_arm_is_told_in_words() {
-        let arm = |wanted: &TrialArm| super::arm(&["true".to_owned()], wanted);
+        let arm = |wanted: &TrialArm| super::arm(&Program::of_words(&["true"]), wanted);
         let zram = TrialSwap::Zram {
             size_bytes: 512 << 20,
             algorithm: Some("lz4".to_owned()),
@@ -147,24 +139,27 @@ mod tests {
             arm(&both),
             "swap on zram 512 MiB lz4, then a file of 1 GiB (priority 1); vm.swappiness = 60"
         );
-        let command = Some(vec!["sh".to_owned(), "-c".to_owned(), "it's".to_owned()]);
-        let off = TrialArm { swap: Some(Vec::new()), command, ..TrialArm::default() };
+        let program = Some(Program::of_words(&["sh", "-c", "it's"]));
+        let off = TrialArm { swap: Some(Vec::new()), program, ..TrialArm::default() };
         assert_eq!(arm(&off), r"swap off; runs sh -c 'it'\''s'");
         assert_eq!(arm(&TrialArm::default()), "as it is");
     }
 
     #[test]
     fn a_workload_of_ours_is_called_by_its_name() {
-        let ours =
-            |keys: &str| ["/init", "lab", "workload", "--described", keys].map(str::to_owned);
-        let usual = ours(r#"{"kind":"swap","data":"224M","contents":"text:100","parts":1}"#);
-        let own = ours(r#"{"kind":"swap","data":"224M","contents":"random:100","parts":3}"#);
+        let ours = |keys: Value| match keys {
+            Value::Object(keys) => Program::Workload { argv: vec!["/init".to_owned()], keys },
+            _ => panic!("an object"),
+        };
+        let usual =
+            ours(json!({"kind": "swap", "data": "224M", "contents": "text:100", "parts": 1}));
+        let own =
+            ours(json!({"kind": "swap", "data": "224M", "contents": "random:100", "parts": 3}));
+        let none = Program::of_words(&["true"]);
         assert_eq!(typed(&usual), "the workload swap");
         assert_eq!(other(&usual, &own), "contents = random:100, parts = 3");
-        assert_eq!(other(&usual, &["true".to_owned()]), "runs true");
-        assert!(
-            workload(&usual).contains("data = 224M") && workload(&["true".to_owned()]).is_empty()
-        );
-        assert!(typed(&ours("{")).starts_with("/init lab workload --described"));
+        assert_eq!(other(&usual, &none), "runs true");
+        assert!(workload(&usual).contains("data = 224M") && workload(&none).is_empty());
+        assert_eq!(typed(&ours(json!({"data": "224M"}))), "/init");
     }
 }

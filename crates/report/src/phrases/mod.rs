@@ -9,7 +9,8 @@ use pagewise_model::{Clock, MetricKind, Trial, TrialMetric, Verdict};
 
 pub(crate) use arms::{arm, arms, typed, workload};
 pub(crate) use ends::{ended, failures};
-pub(crate) use numbers::{change, duration, effect, interval, seconds, total, value};
+pub(crate) use numbers::{change, effect, interval, total, value};
+pub(crate) use pagewise_model::duration::{precise, rough};
 
 /// What stands where there is nothing to be said.
 pub(crate) const NONE: &str = "–";
@@ -30,7 +31,7 @@ pub(crate) fn named(name: Option<&str>, text: &str) -> String {
 
 /// The command as it could be typed.
 pub(crate) fn command(trial: &Trial) -> String {
-    typed(&trial.command)
+    typed(&trial.program)
 }
 
 /// Whether this clock lets it be judged; what is not is shown all the same.
@@ -143,7 +144,7 @@ pub(crate) fn method(trial: &Trial) -> String {
     format!(
         "{pairs} in random order{early} {warm_up}; {} in all. Differences up to {} do not matter. \
          Seed {}.{paired}",
-        duration(trial.seconds),
+        rough(trial.seconds),
         effect(trial.min_effect),
         trial.seed
     )

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Values, changes and times of an experiment, each in the digits that tell something.
 
+use pagewise_model::duration::precise;
 use pagewise_model::{Bytes, Ends, TrialMetric, grouped};
 
 /// From here on a ratio is a factor rather than a percentage.
@@ -72,7 +73,7 @@ fn digits(number: f64) -> String {
 /// A value of a metric with its unit.
 pub(crate) fn value(metric: &TrialMetric, value: f64) -> String {
     match metric.unit.as_str() {
-        "seconds" => seconds(value),
+        "seconds" => precise(value),
         "bytes" => Bytes::new(whole(value)).to_string(),
         "count" | "pages" => grouped(whole(value)),
         "share" => format!("{:.1} %", value * 100.0),
@@ -89,30 +90,6 @@ pub(crate) fn value(metric: &TrialMetric, value: f64) -> String {
 )]
 fn whole(value: f64) -> u64 {
     value.round().max(0.0) as u64
-}
-
-/// Three digits that count.
-pub(crate) fn seconds(seconds: f64) -> String {
-    match seconds {
-        long if long >= 99.5 => format!("{long:.0} s"),
-        ten if ten >= 9.95 => format!("{ten:.1} s"),
-        one if one >= 0.995 => format!("{one:.2} s"),
-        some if some >= 0.0995 => format!("{:.0} ms", some * 1000.0),
-        few if few >= 0.009_95 => format!("{:.1} ms", few * 1000.0),
-        fewer if fewer >= 0.000_995 => format!("{:.2} ms", fewer * 1000.0),
-        part if part >= 0.000_099_5 => format!("{:.0} µs", part * 1e6),
-        0.0 => "0 s".to_owned(),
-        moment => format!("{:.1} µs", moment * 1e6),
-    }
-}
-
-/// A whole experiment's time.
-pub(crate) fn duration(seconds: f64) -> String {
-    match seconds {
-        long if long >= 7200.0 => format!("{:.1} h", long / 3600.0),
-        some if some >= 120.0 => format!("{:.0} min", some / 60.0),
-        few => self::seconds(few),
-    }
 }
 
 #[cfg(test)]
@@ -143,12 +120,12 @@ mod tests {
 
     #[test]
     fn times_have_three_digits() {
-        let all = [0.0123, 0.123, 1.234, 12.34, 123.4].map(seconds);
+        let all = [0.0123, 0.123, 1.234, 12.34, 123.4].map(precise);
         assert_eq!(all, ["12.3 ms", "123 ms", "1.23 s", "12.3 s", "123 s"]);
         assert_eq!(
-            [0.001_234, 0.000_143, 0.000_047].map(seconds),
+            [0.001_234, 0.000_143, 0.000_047].map(precise),
             ["1.23 ms", "143 µs", "47.0 µs"]
         );
-        assert_eq!([0.0, 0.000_004_2, 0.000_999_9].map(seconds), ["0 s", "4.2 µs", "1.00 ms"]);
+        assert_eq!([0.0, 0.000_004_2, 0.000_999_9].map(precise), ["0 s", "4.20 µs", "1.00 ms"]);
     }
 }

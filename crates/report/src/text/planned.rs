@@ -4,6 +4,7 @@
 use super::kit::{Line, Page, Role};
 use super::table::{Cell, Column, Table};
 use crate::PlannedExperiment;
+use pagewise_model::duration::rough;
 
 pub(super) fn print(page: &mut Page, planned: &PlannedExperiment) {
     let title = Line::default().span(Role::Strong, format!("{}: ", planned.experiment));
@@ -23,7 +24,7 @@ pub(super) fn print(page: &mut Page, planned: &PlannedExperiment) {
         page.fact(name, value);
     }
     page.fact("Runs", &planned.runs.to_string());
-    page.fact("Takes", &format!("about {}", time(planned.seconds)));
+    page.fact("Takes", &format!("about {}", rough(planned.seconds)));
 }
 
 fn arms(page: &mut Page, planned: &PlannedExperiment) {
@@ -38,15 +39,6 @@ fn arms(page: &mut Page, planned: &PlannedExperiment) {
         ]);
     }
     table.print(page);
-}
-
-/// Minutes are near enough.
-fn time(seconds: f64) -> String {
-    match seconds {
-        ..=99.0 => format!("{seconds:.0} s"),
-        ..=5400.0 => format!("{:.0} min", seconds / 60.0),
-        _ => format!("{:.1} h", seconds / 3600.0),
-    }
 }
 
 pub(super) fn list(page: &mut Page, listed: &[(String, String)]) {

@@ -222,14 +222,9 @@ fn whole_bytes(rate: f64) -> Bytes {
     Bytes::new(rate.round() as u64)
 }
 
-/// `14 s`, `3 min`, `5 h`, `12 d`.
+/// `14 s`, `3 min`, `5.0 h`, `12 d`.
 fn age(age: Millis) -> String {
-    match age.get() / 1000 {
-        short @ 0..100 => format!("{short} s"),
-        minutes @ 100..6_000 => format!("{} min", minutes / 60),
-        hours @ 6_000..172_800 => format!("{} h", hours / 3600),
-        days => format!("{} d", days / 86_400),
-    }
+    seconds((age.get() / 1000) as f64)
 }
 
 /// What the reader has to know about the columns.

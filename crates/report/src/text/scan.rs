@@ -119,11 +119,10 @@ fn algorithms(page: &mut Page, whole: &Estimate) {
 }
 
 fn row(whole: &Estimate, algorithm: &AlgorithmEstimate) -> Vec<Cell> {
-    let level = algorithm.level.map(|level| format!(":{level}")).unwrap_or_default();
     let ratio = algorithm.original_per_compressed.map(two_digits).unwrap_or_default();
     let interval = algorithm.original_per_compressed_interval.filter(|[low, high]| low < high);
     vec![
-        Cell::new(Role::Strong, format!("{}{level}", algorithm.name)),
+        Cell::new(Role::Strong, algorithm.compressor().to_string()),
         algorithm.compressed_bytes.to_string().into(),
         algorithm.memory_used_bytes.to_string().into(),
         ratio.into(),

@@ -108,14 +108,7 @@ pub(super) fn plural(number: u64, noun: &str) -> String {
     format!("{} {noun}{end}", count(number))
 }
 
-/// A duration: `4 ms`, `0.9 s`, `16 s`.
-pub(super) fn seconds(seconds: f64) -> String {
-    match seconds {
-        long if long >= 9.95 => format!("{long:.0} s"),
-        short if short >= 0.0995 => format!("{short:.1} s"),
-        moment => format!("{:.0} ms", moment * 1000.0),
-    }
-}
+pub(super) use pagewise_model::duration::rough as seconds;
 
 /// `2.82 to 1`.
 pub(super) fn to_one(ratio: Ratio) -> String {
@@ -174,7 +167,7 @@ mod tests {
     fn durations_choose_their_unit() {
         assert_eq!(
             [0.004, 0.38, 0.0998, 9.96, 200.0].map(seconds),
-            ["4 ms", "0.4 s", "0.1 s", "10 s", "200 s"]
+            ["4 ms", "0.4 s", "0.1 s", "10 s", "3 min"]
         );
     }
 

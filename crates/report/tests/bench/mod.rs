@@ -3,10 +3,6 @@
 
 use pagewise_model::*;
 
-fn contender(name: &str) -> Contender {
-    Contender { algorithm: Name::from(name), level: None }
-}
-
 fn figures(mean_ns: f64, block: f64) -> Figures {
     let iops = 1e9 / mean_ns;
     Figures {
@@ -33,8 +29,7 @@ fn rows(name: &str, ns: f64, ratio: f64, used: u64) -> Vec<BenchRow> {
         let slower = if direction == Direction::Write { 2.2 } else { 1.0 };
         let figures = figures(ns * slower * f64::from(pages), 4096.0 * f64::from(pages));
         BenchRow {
-            algorithm: Name::from(name),
-            level: None,
+            compressor: Compressor::new(name),
             shape: Shape { block_bytes, jobs, direction },
             figures,
             original_per_compressed: Some(ratio),
@@ -61,13 +56,13 @@ fn pick(
 ) -> Option<Pick> {
     let interval = (unit != "original_per_memory_used").then_some([behind * 0.98, behind * 1.02]);
     let runner_up = Some(RunnerUp {
-        contender: contender(next),
+        contender: Compressor::new(next),
         value: value * behind,
         cost_per_winner: behind,
         interval,
         is_real,
     });
-    Some(Pick { winner: contender(winner), value, unit: Name::from(unit), runner_up })
+    Some(Pick { winner: Compressor::new(winner), value, unit: Name::from(unit), runner_up })
 }
 
 fn effect(
@@ -77,8 +72,7 @@ fn effect(
     verdict: ClusterVerdict,
 ) -> ClusterEffect {
     ClusterEffect {
-        algorithm: Name::from("lz4"),
-        level: None,
+        compressor: Compressor::new("lz4"),
         memory,
         access,
         page_clusters: [0, 3],
@@ -93,8 +87,7 @@ fn effect(
 
 fn fault() -> FaultRow {
     FaultRow {
-        algorithm: Name::from("lz4"),
-        level: None,
+        compressor: Compressor::new("lz4"),
         memory: SwappedKind::Private,
         access: Access::Random,
         page_cluster: 0,
@@ -123,8 +116,7 @@ fn fault() -> FaultRow {
 
 fn ratio() -> CostRatio {
     CostRatio {
-        algorithm: Name::from("lz4"),
-        level: None,
+        compressor: Compressor::new("lz4"),
         rounds: 5,
         page_cluster: 0,
         swap_ns_per_page: 3310.0,
@@ -163,8 +155,7 @@ pub(crate) fn benchmark() -> Benchmark {
         references: vec![path],
         faults: vec![fault()],
         swap_out: vec![SwapOutCost {
-            algorithm: Name::from("lz4"),
-            level: None,
+            compressor: Compressor::new("lz4"),
             swapped_out_pages: 10_240,
             cpu_ns_per_page: 6100.0,
             cpu_spread: [6000.0, 6150.0],
@@ -174,8 +165,7 @@ pub(crate) fn benchmark() -> Benchmark {
             effect(SwappedKind::Forked, Access::Sequential, 7.99, ClusterVerdict::Slower),
         ],
         cluster_choices: vec![ClusterChoice {
-            algorithm: Name::from("lz4"),
-            level: None,
+            compressor: Compressor::new("lz4"),
             memory: vec![SwappedKind::Private, SwappedKind::Forked],
             rounds: 5,
             candidates: Vec::new(),
@@ -187,7 +177,7 @@ pub(crate) fn benchmark() -> Benchmark {
             TierMix { zram_share: 0.9, fault_ns: 12_779.0, swappiness: 177 },
         ],
         break_even: vec![BreakEven {
-            contender: contender("lz4"),
+            contender: Compressor::new("lz4"),
             out_ns: 6100.0,
             fault_ns: 3310.0,
             other_fault_ns: 98_000.0,
@@ -210,7 +200,7 @@ pub(crate) fn benchmark() -> Benchmark {
             calm_p50_spread: Some(0.04),
             clock_step_ns: Some(24.0),
         },
-        not_measured: vec![NotMeasured {
+        not_measured: vec![Refusal {
             what: "842".to_owned(),
             why: "a zram device: the kernel refuses 842".to_owned(),
             next: Some("cat /sys/block/zram0/comp_algorithm lists what it has".to_owned()),

@@ -71,7 +71,7 @@ pub(crate) fn trial() -> Trial {
         ],
         arms: vec![arm("a", "60"), arm("b", "100")],
         others: Vec::new(),
-        command: ["make", "-j2"].map(str::to_owned).to_vec(),
+        program: Program::of_words(&["make", "-j2"]),
         clock: Clock::Real,
         dropped: Vec::new(),
         memory_limit_bytes: Some(256 << 20),
@@ -94,14 +94,14 @@ pub(crate) fn trial() -> Trial {
 pub(crate) fn undecided() -> Trial {
     let mut time = metric(TIME, (12.31, 12.42), (0.985, 1.009, 1.031), Verdict::Undecided);
     time.more_pairs = Some(14);
-    let command = ["sh", "-c", "make | tee log"].map(str::to_owned).to_vec();
+    let program = Program::of_words(&["sh", "-c", "make | tee log"]);
     let arms = vec![
         TrialArm { name: "a".to_owned(), settings: Vec::new(), ..TrialArm::default() },
         arm("b", "100"),
     ];
     let stopped = Some("only 7 of 9 pairs were run".to_owned());
     let (verdict, metrics) = (Verdict::Undecided, vec![time]);
-    Trial { verdict, metrics, pairs: 7, planned_pairs: 9, arms, command, stopped, ..trial() }
+    Trial { verdict, metrics, pairs: 7, planned_pairs: 9, arms, program, stopped, ..trial() }
 }
 
 pub(crate) fn nothing() -> Trial {

@@ -14,7 +14,7 @@ fn arm(name: &str, swap: Vec<TrialSwap>, swappiness: Option<&str>) -> TrialArm {
         name: name.to_owned(),
         settings: swappiness.map(set).into_iter().collect(),
         swap: Some(swap),
-        command: None,
+        program: None,
     }
 }
 
@@ -109,9 +109,12 @@ pub(crate) fn trial() -> Trial {
             arm("off", Vec::new(), None),
         ],
         others: vec![other("least"), other("tiers"), none],
-        command: ["pagewise", "lab", "workload", "--described", DESCRIBED]
-            .map(str::to_owned)
-            .to_vec(),
+        program: Program::Workload {
+            argv: ["pagewise", "lab", "workload", "--described", DESCRIBED]
+                .map(str::to_owned)
+                .to_vec(),
+            keys: serde_json::from_str(DESCRIBED).expect("an object"),
+        },
         dropped: vec![TrialDropped {
             arm: "off".to_owned(),
             why: "killed for lack of memory in 3 of 3 runs".to_owned(),

@@ -45,7 +45,7 @@ fn no_size(host: &Snapshot, device: &Zram) -> Option<Step> {
         return None;
     }
     let name = device.name();
-    let path = format!("/dev/{name}");
+    let path = device.path();
     Some(Step {
         title: "is not initialised: its disksize was never set",
         what: format!(

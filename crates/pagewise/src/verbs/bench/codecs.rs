@@ -5,10 +5,8 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use pagewise_bench::block::{
-    BlockSpec, Candidate, Filled, FilledStore, Pages, Store, measure_stores,
-};
-use pagewise_model::{BenchLayer, NotMeasured};
+use pagewise_bench::block::{BlockSpec, Filled, FilledStore, Pages, Store, measure_stores};
+use pagewise_model::{BenchLayer, Compressor, Refusal};
 use pagewise_pages::codec::{Algorithm, DEFAULTS};
 use pagewise_pages::packer::Packer;
 
@@ -20,7 +18,7 @@ use crate::verbs::scan::kernel;
 pub(super) fn measured(
     setting: &Setting<'_>,
     drawn: &Drawn,
-    mut not_measured: Vec<NotMeasured>,
+    mut not_measured: Vec<Refusal>,
 ) -> anyhow::Result<BenchResults> {
     let times = Times::estimate(setting.args);
     let mut ready = Vec::new();
@@ -30,8 +28,8 @@ pub(super) fn measured(
                 ready.push(FilledStore { candidate, store: Box::new(store), filled });
             }
             Err(why) => {
-                let what = candidate.shown();
-                not_measured.push(NotMeasured { what, why: why.to_string(), next: None });
+                let what = candidate.to_string();
+                not_measured.push(Refusal::new(what, why.to_string()));
             }
         }
     }
@@ -45,14 +43,10 @@ pub(super) fn measured(
 }
 
 /// What is asked for, else all that there is a library for.
-fn candidates(setting: &Setting<'_>) -> Vec<Candidate> {
-    let candidate = |algorithm: Algorithm| Candidate {
-        algorithm: algorithm.name().to_owned(),
-        level: algorithm.level(),
-    };
+fn candidates(setting: &Setting<'_>) -> Vec<Compressor> {
     let all = DEFAULTS.into_iter().filter(|one| Packer::new(*one).is_some());
     if setting.args.algorithm.is_empty() {
-        all.map(candidate).collect()
+        all.map(Compressor::from).collect()
     } else {
         setting.args.algorithm.clone()
     }
@@ -71,11 +65,10 @@ enum NoLibrary {
 
 fn measure_codec(
     setting: &Setting<'_>,
-    candidate: &Candidate,
+    candidate: &Compressor,
     pages: &Pages,
 ) -> Result<(Packed, Filled), NoLibrary> {
-    let level = candidate.level.map(|level| format!(":{level}")).unwrap_or_default();
-    let algorithm: Algorithm = format!("{}{level}", candidate.algorithm).parse()?;
+    let algorithm = Algorithm::try_from(candidate)?;
     let slots = (0..pages.count()).map(|_| Mutex::default()).collect();
     let store = Packed::new(algorithm, rustix::param::page_size(), slots);
     let store = store.ok_or(NoLibrary::None(algorithm.name()))?;

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use pagewise_bench::block::{self, BlockSpec, Candidate, Disk, Failure};
+use pagewise_bench::block::{self, BlockSpec, Disk};
 use pagewise_model::lend::{Lender, ZramSpec};
-use pagewise_model::{BenchLayer, Bytes, Driver, NotMeasured, Refusal, Zram};
+use pagewise_model::{BenchLayer, Bytes, Compressor, Driver, Refusal, Zram};
 use pagewise_observe::Scope;
 
 use super::pages::Drawn;
@@ -15,21 +15,12 @@ use crate::host_loans::HostLoans;
 
 /// Why there are no devices to measure.
 #[derive(Debug, thiserror::Error)]
-#[error("zram devices: {why}")]
-pub(super) struct NoDevices {
-    why: String,
-    next: Option<String>,
-}
-
-impl From<NoDevices> for NotMeasured {
-    fn from(NoDevices { why, next }: NoDevices) -> Self {
-        Self { what: "zram devices, and swap".to_owned(), why, next }
-    }
-}
+#[error(transparent)]
+pub(super) struct NoDevices(pub(super) Refusal);
 
 impl From<Refusal> for NoDevices {
-    fn from(Refusal { what, why, next }: Refusal) -> Self {
-        Self { why: format!("{what}: {why}"), next }
+    fn from(refused: Refusal) -> Self {
+        Self(refused.within("zram devices, and swap"))
     }
 }
 
@@ -37,8 +28,8 @@ impl From<Refusal> for NoDevices {
 /// [`NoDevices`] where the libraries can be measured instead.
 pub(super) fn measured(setting: &Setting<'_>, drawn: &Drawn) -> anyhow::Result<BenchResults> {
     if !rustix::process::geteuid().is_root() {
-        let next = Some("run it as root".to_owned());
-        anyhow::bail!(NoDevices { why: "borrowing devices needs root".to_owned(), next });
+        let refused = Refusal::advised("borrowing devices needs root", "run it as root");
+        anyhow::bail!(NoDevices::from(refused));
     }
     let mut loans = HostLoans::open(setting.args.allow_shared_swap)?;
     let measured = with(setting, drawn, &mut loans.session);
@@ -70,7 +61,7 @@ fn with(
     })?;
     let mut measured = BenchResults {
         layer: BenchLayer::Zram,
-        not_measured: block.failures.iter().map(missing).collect(),
+        not_measured: block.failures.clone(),
         block,
         swap: Vec::new(),
         notes: drawn.notes.clone(),
@@ -81,18 +72,13 @@ fn with(
     Ok(measured)
 }
 
-fn missing(failure: &Failure) -> NotMeasured {
-    let Failure { who, why, next } = failure.clone();
-    NotMeasured { what: who, why, next }
-}
-
 /// A folder may be written; anything else is only read.
 fn disk(path: std::path::PathBuf) -> Disk {
     if path.is_dir() { Disk::Write(path) } else { Disk::Read(path) }
 }
 
 /// The algorithms that the kernel offers, as any zram device says; only where there is none, one is borrowed.
-fn offered(setting: &Setting<'_>, lender: &mut dyn Lender) -> Result<Vec<Candidate>, Refusal> {
+fn offered(setting: &Setting<'_>, lender: &mut dyn Lender) -> Result<Vec<Compressor>, Refusal> {
     let tells =
         |device: &&Zram| device.driver == Driver::Zram && device.algorithm.value().is_some();
     let (names, has_levels) = match setting.snapshot.zram.iter().find(tells) {
@@ -109,11 +95,8 @@ fn offered(setting: &Setting<'_>, lender: &mut dyn Lender) -> Result<Vec<Candida
     let names = names.ok_or_else(|| {
         Refusal::new("the list of algorithms", "no zram device tells it (comp_algorithm)")
     })?;
-    let candidate = |name: &pagewise_model::Name| Candidate {
-        algorithm: name.as_str().to_owned(),
-        level: None,
-    };
-    let mut all: Vec<Candidate> = names.available.iter().map(candidate).collect();
+    let candidate = |name: &pagewise_model::Name| Compressor::new(name.as_str());
+    let mut all: Vec<Compressor> = names.available.iter().map(candidate).collect();
     if setting.args.full && has_levels {
         all.extend(levels(&all));
     }
@@ -126,11 +109,9 @@ fn has_levels(number: u32) -> bool {
 }
 
 /// The levels that people argue about, of the algorithms that there are.
-fn levels(offered: &[Candidate]) -> Vec<Candidate> {
+fn levels(offered: &[Compressor]) -> Vec<Compressor> {
     const LEVELS: [(&str, i32); 4] = [("zstd", 1), ("zstd", 9), ("lz4hc", 4), ("deflate", 1)];
-    let offers = |name: &str| offered.iter().any(|one| one.algorithm == name);
+    let offers = |name: &str| offered.iter().any(|one| one.algorithm.as_str() == name);
     let there = LEVELS.into_iter().filter(|(name, _)| offers(name));
-    there
-        .map(|(name, level)| Candidate { algorithm: name.to_owned(), level: Some(level) })
-        .collect()
+    there.map(|(name, level)| Compressor::with_level(name, level)).collect()
 }

@@ -51,7 +51,7 @@ fn rounds(measured: &BenchResults) -> String {
 
 fn label(entrant: &Entrant) -> String {
     match entrant {
-        Entrant::Algorithm { candidate, .. } => candidate.shown(),
+        Entrant::Algorithm { candidate, .. } => candidate.to_string(),
         Entrant::Reference { name, .. } => (*name).to_owned(),
     }
 }

@@ -20,7 +20,7 @@ use crate::cost::{self, CostMeter};
 use crate::interrupt::Stop;
 use crate::progress::Measuring;
 use crate::redaction::Redaction;
-use crate::{input, output, screen};
+use crate::{exit, input, output, screen};
 
 pub(super) fn run(global: &Global, args: &Bench, started: CostMeter) -> anyhow::Result<Outcome> {
     refuse_recording(global, "bench")?;
@@ -45,7 +45,7 @@ pub(super) fn run(global: &Global, args: &Bench, started: CostMeter) -> anyhow::
         folder.fill(&benched, &measured)?;
     }
     show(global, args, &benched)?;
-    Ok(if benchmark.stopped { Outcome::Status(130) } else { Outcome::Done })
+    Ok(if benchmark.stopped { Outcome::Status(exit::STOPPED) } else { Outcome::Done })
 }
 
 /// Processes are read only if it is their pages that are drawn.
@@ -75,7 +75,7 @@ struct BenchResults {
     block: pagewise_bench::block::Bench,
     /// All algorithms with one kind of memory, then one algorithm with all kinds.
     swap: Vec<pagewise_bench::faults::FaultResults>,
-    not_measured: Vec<pagewise_model::NotMeasured>,
+    not_measured: Vec<pagewise_model::Refusal>,
     notes: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ fn measured(setting: &Setting<'_>, drawn: &pages::Drawn) -> anyhow::Result<Bench
             measured => return measured,
         }
     };
-    codecs::measured(setting, drawn, vec![why.into()])
+    codecs::measured(setting, drawn, vec![why.0])
 }
 
 impl Setting<'_> {

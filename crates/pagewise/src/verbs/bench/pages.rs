@@ -4,7 +4,7 @@
 //! Same-filled pages are left out: no algorithm ever sees one.
 
 use pagewise_bench::block::Pages;
-use pagewise_model::{Bytes, Snapshot};
+use pagewise_model::{Bytes, Refusal, Snapshot};
 use pagewise_observe::HostRoot;
 use pagewise_pages::same;
 use pagewise_sample::{Choice, Options, Origin, Sample, Target};
@@ -12,7 +12,6 @@ use pagewise_sample::{Choice, Options, Origin, Sample, Target};
 use crate::cli::{Bench, Global};
 use crate::interrupt::Stop;
 use crate::progress::PageBar;
-use crate::trouble::Advised;
 use crate::verbs::scan::target;
 
 /// Pages, and where they are from.
@@ -47,10 +46,10 @@ pub(super) fn draw(
         "{}: expected at least {FEWEST} pages that are not same-filled, found {found}",
         drawn.name
     );
-    anyhow::bail!(Advised {
+    anyhow::bail!(Refusal::advised(
         what,
-        next: "name other memory (--pid, --file), or make some up: --mix text:100"
-    })
+        "name other memory (--pid, --file), or make some up: --mix text:100"
+    ))
 }
 
 /// To fill each device takes time whatever the budget: as much as goes into a few seconds.

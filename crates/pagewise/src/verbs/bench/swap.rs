@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use pagewise_bench::block::Entrant;
-use pagewise_bench::faults::{self, Control, Device, FaultSpec, FaultsEnd, Unmeasured};
+use pagewise_bench::faults::{self, Control, FaultSpec, FaultsEnd, Unmeasured};
 use pagewise_bench::stand_in::StandIn;
 use pagewise_model::lend::Lender;
-use pagewise_model::{Access, NotMeasured, SwappedKind};
+use pagewise_model::{Access, Compressor, Refusal, SwappedKind};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::pages::Drawn;
@@ -49,11 +49,7 @@ pub(super) fn measure(
         let mut control = Control { stop, until, progress: &mut progress };
         match faults::measure(lender, &wanted, &file, &mut control) {
             Ok(rounds) => add(measured, rounds, times.swap),
-            Err(refused) => measured.not_measured.push(NotMeasured {
-                what: "swap".to_owned(),
-                why: format!("{}: {}", refused.what, refused.why),
-                next: refused.next,
-            }),
+            Err(refused) => measured.not_measured.push(refused.within("swap")),
         }
     }
     Ok(())
@@ -71,11 +67,10 @@ fn add(measured: &mut BenchResults, rounds: faults::FaultResults, time: Duration
     measured.swap.push(rounds);
 }
 
-fn missing(trouble: &Unmeasured) -> NotMeasured {
+fn missing(trouble: &Unmeasured) -> Refusal {
     let times =
         if trouble.times > 1 { format!(" ({} times)", trouble.times) } else { String::new() };
-    let (what, why) = (format!("swap with {}", trouble.what), format!("{}{times}", trouble.why));
-    NotMeasured { what, why, next: None }
+    Refusal::new(format!("swap with {}", trouble.what), format!("{}{times}", trouble.why))
 }
 
 /// Why pages that were named are not the ones that are swapped.
@@ -111,11 +106,9 @@ fn in_memory(drawn: &Drawn, pages: usize) -> anyhow::Result<File> {
 }
 
 /// Those that got a device before.
-fn devices(measured: &BenchResults) -> Vec<Device> {
+fn devices(measured: &BenchResults) -> Vec<Compressor> {
     let device = |entrant: &Entrant| match entrant {
-        Entrant::Algorithm { candidate, .. } => {
-            Some(Device { algorithm: candidate.algorithm.clone(), level: candidate.level })
-        }
+        Entrant::Algorithm { candidate, .. } => Some(candidate.clone()),
         Entrant::Reference { .. } => None,
     };
     measured.block.entrants.iter().filter_map(device).collect()
@@ -130,20 +123,16 @@ fn ratio(measured: &BenchResults) -> Option<f64> {
 }
 
 /// The balanced pick, else the first.
-fn best(measured: &BenchResults, devices: &[Device]) -> Option<Device> {
+fn best(measured: &BenchResults, devices: &[Compressor]) -> Option<Compressor> {
     let balanced = pagewise_bench::picks::picks(&measured.block).balanced;
-    let is_best = |device: &&Device| {
-        balanced.as_ref().is_some_and(|pick| {
-            let winner = &pick.winner;
-            device.algorithm == winner.algorithm.as_str() && device.level == winner.level
-        })
-    };
+    let is_best =
+        |device: &&Compressor| balanced.as_ref().is_some_and(|pick| pick.winner == **device);
     devices.iter().find(is_best).or(devices.first()).cloned()
 }
 
 fn every_algorithm(
     setting: &Setting<'_>,
-    devices: Vec<Device>,
+    devices: Vec<Compressor>,
     ratio: Option<f64>,
     times: Times,
 ) -> FaultSpec {
@@ -170,7 +159,7 @@ fn file_pages(rounds: u32) -> usize {
     WEAR / rustix::param::page_size() / usize::try_from(rounds).unwrap_or(usize::MAX).max(1)
 }
 
-fn every_memory(setting: &Setting<'_>, devices: Vec<Device>, times: Times) -> FaultSpec {
+fn every_memory(setting: &Setting<'_>, devices: Vec<Compressor>, times: Times) -> FaultSpec {
     let rounds = times.swap_rounds;
     let usual = FaultSpec::usual(devices, times.swap_pages / 4);
     FaultSpec { rounds, seed: setting.args.seed, ..usual }

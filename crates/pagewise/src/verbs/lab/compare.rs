@@ -71,7 +71,7 @@ fn compare_cells(global: &Global, two: &CellPair) -> anyhow::Result<Option<Value
     let (one, other) = (trial(&two.first)?, trial(&two.second)?);
     let metrics = replicated(&one, &other);
     let same_question =
-        one.arms == other.arms && one.command == other.command && one.primary == other.primary;
+        one.arms == other.arms && one.program == other.program && one.primary == other.primary;
     if !same_question {
         super::tell(global, "the two differ in command, arms or what decides: compare with care");
     }

@@ -2,8 +2,9 @@
 //! `pagewise lab guest`: a command in a guest, its output as it comes, and what became of it.
 
 use std::io::IsTerminal;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -17,6 +18,7 @@ use pagewise_model::{Bytes, printable};
 use super::out::{self, OutputFiles};
 use super::{Outcome, tell};
 use crate::cli::{self, Global};
+use crate::exit;
 use crate::output::{self, Foreign, Printed};
 
 pub(super) fn run(
@@ -43,10 +45,12 @@ pub(super) fn run(
         let mut brought = OutputFiles::new(folder);
         let mut passed = Passed { raw: args.raw, json: global.json, ..Passed::default() };
         let mut hear = |event: GuestEvent<'_>| {
-            if hear(event, &shown, &mut brought, &mut passed) == Printed::Cut {
-                reader_is_gone = true;
-                // Files may still be wanted.
-                stop.fetch_or(args.out.is_none(), Ordering::SeqCst);
+            reader_is_gone |= hear(event, &shown, &mut brought, &mut passed) == Printed::Cut;
+            // Files may still be wanted.
+            if reader_is_gone && args.out.is_none() {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
             }
         };
         let mut run = qemu::run(&guest, &kernel, cache, stop, &mut hear)?;
@@ -164,13 +168,15 @@ impl Passed {
 fn status(outcome: &qemu::Outcome) -> u8 {
     match outcome {
         qemu::Outcome::Exited { status } => u8::try_from(*status & 0xff).unwrap_or(1),
-        qemu::Outcome::Crashed { signal } => u8::try_from(128 + (*signal & 0x7f)).unwrap_or(255),
-        qemu::Outcome::OutOfMemory { .. } => 137,
-        qemu::Outcome::TimedOut { .. } => 124,
-        qemu::Outcome::Stopped => super::STOPPED,
+        qemu::Outcome::Crashed { signal } => {
+            u8::try_from(*signal & 0x7f).map_or(exit::FAILED, exit::of_signal)
+        }
+        qemu::Outcome::OutOfMemory { .. } => exit::OUT_OF_MEMORY,
+        qemu::Outcome::TimedOut { .. } => exit::TIMED_OUT,
+        qemu::Outcome::Stopped => exit::STOPPED,
         qemu::Outcome::NotStarted { .. }
         | qemu::Outcome::Panicked { .. }
-        | qemu::Outcome::Failed { .. } => 125,
+        | qemu::Outcome::Failed { .. } => exit::GUEST_LOST,
     }
 }
 

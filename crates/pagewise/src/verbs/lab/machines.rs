@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A cell → its runs, on the machine that it is for: this host, with what it lends, or a guest.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow, bail};
 use pagewise_guest::cache::Cache;
 use pagewise_guest::kernel::{self, Kernel};
 use pagewise_guest::qemu::Outcome;
-use pagewise_lab::experiment::{
-    Control, ExperimentError, ExperimentEvent, ExperimentRuns, conduct,
-};
-use pagewise_lab::library::{self, Cell, GuestLine, Machine, Runner};
-use pagewise_model::{Name, Reading, Snapshot, Source, TrialForecast, TrialRun};
+use pagewise_lab::experiment::{Control, ExperimentError, ExperimentRuns, TrialEvent, conduct};
+use pagewise_lab::library::{self, Cell, Machine, Runner};
+use pagewise_model::{Name, Reading, Refusal, Snapshot, Source, TrialForecast, TrialRun};
 use pagewise_stats::Experiment;
 
 use super::guest::in_words;
+use super::refusal;
 use crate::cli::{Global, LabRun};
 use crate::evidence::Folder;
 use crate::host_loans::HostLoans;
 use crate::interrupt::Stop;
 use crate::output;
 use crate::progress::Measuring;
-use crate::trouble::Advised;
 
 /// Who runs cells.
 pub(super) struct Machines<'a> {
@@ -41,25 +40,10 @@ pub(super) struct CellOutcome {
     /// The machine.
     pub(super) snapshot: Snapshot,
     /// What ended it early.
-    pub(super) trouble: Option<CellEnd>,
+    pub(super) trouble: Option<Refusal>,
     /// By the user.
     pub(super) stopped: bool,
     on_host: bool,
-}
-
-/// Why a cell ended early.
-pub(super) struct CellEnd {
-    pub(super) what: String,
-    next: Option<String>,
-}
-
-impl CellEnd {
-    pub(super) fn tell(&self, cell: &str) {
-        output::message(format_args!("{cell}: {}", self.what));
-        if let Some(next) = &self.next {
-            output::hint(next);
-        }
-    }
 }
 
 impl CellOutcome {
@@ -84,7 +68,7 @@ pub(super) fn check(cells: &[Cell]) -> anyhow::Result<()> {
     if on_host && !rustix::process::geteuid().is_root() {
         let what = "lab run: swap, settings and cgroups of this host are borrowed by root only";
         let next = "run it as root, or in guests, which need no root: --runner guest";
-        bail!(Advised { what: what.to_owned(), next });
+        bail!(Refusal::advised(what.to_owned(), next));
     }
     Ok(())
 }
@@ -126,26 +110,21 @@ impl<'a> Machines<'a> {
         let mut loans = HostLoans::for_arms(&cell.experiment, self.shares_swap)?;
         *kept = keep(&cell.experiment, self.host)?;
         let shown = MachineProgress::start(self.global, cell);
-        let mut listener = |event: ExperimentEvent<'_>| match event {
-            ExperimentEvent::Begins { arm, run, of, .. } => shown.run(run, of, arm),
-            ExperimentEvent::Ran(run) => keep_run(kept, run),
-            ExperimentEvent::Forecast(forecast) => shown.forecast(forecast),
+        let mut hear = |event: &TrialEvent| {
+            shown.event(event, kept);
+            ControlFlow::Continue(())
         };
-        let mut control = Control { stop: self.stop.flag(), listener: &mut listener };
+        let mut control = Control { stop: self.stop.flag(), hear: &mut hear };
         let ExperimentRuns { runs, trouble, .. } =
             conduct(&cell.experiment, Some(&mut loans.session), &mut control);
         drop(shown);
         loans.end().iter().for_each(output::message);
         let stopped = matches!(trouble, Some(ExperimentError::Stopped));
-        let ended = |trouble: ExperimentError| {
-            let next = trouble.next();
-            CellEnd { what: format!("{:#}", anyhow!(trouble)), next }
-        };
         Ok(CellOutcome {
             experiment: cell.experiment.clone(),
             runs,
             snapshot: self.host.clone(),
-            trouble: trouble.map(ended),
+            trouble: trouble.map(refusal),
             stopped,
             on_host: true,
         })
@@ -167,19 +146,19 @@ impl<'a> Machines<'a> {
             kernel::find(&requested, &cache, self.stop.flag(), &mut |line| shown.note(line))?;
         let snapshot = of_guest(&kernel, machine);
         let mut failed = None;
-        let mut hear = |heard: library::CellEvent<'_>| match heard {
-            library::CellEvent::Clock(clock) => {
-                let experiment = Experiment { clock, ..cell.experiment.clone() };
+        let mut hear = |event: &TrialEvent| {
+            if let TrialEvent::Clock(clock) = event {
+                let experiment = Experiment { clock: *clock, ..cell.experiment.clone() };
                 match keep(&experiment, &snapshot) {
                     Ok(folder) => *kept = folder,
                     Err(error) => {
                         failed = Some(error);
-                        self.stop.flag().store(true, std::sync::atomic::Ordering::SeqCst);
+                        return ControlFlow::Break(());
                     }
                 }
             }
-            library::CellEvent::Told(told) => shown.told(told, kept),
-            library::CellEvent::Note(line) => shown.note(line),
+            shown.event(event, kept);
+            ControlFlow::Continue(())
         };
         let ran = library::run_in_guest(
             (cell, machine),
@@ -211,9 +190,9 @@ fn of_guest(kernel: &Kernel, machine: &Machine) -> Snapshot {
 }
 
 /// Why a guest's runs are not all: what its conductor said, or what became of the guest.
-fn ended(run: &library::GuestRun) -> Option<CellEnd> {
-    if let Some((what, next)) = &run.trouble {
-        return Some(CellEnd { what: what.clone(), next: next.clone() });
+fn ended(run: &library::GuestRun) -> Option<Refusal> {
+    if run.trouble.is_some() {
+        return run.trouble.clone();
     }
     if run.done {
         return None;
@@ -223,17 +202,8 @@ fn ended(run: &library::GuestRun) -> Option<CellEnd> {
     let last = run.errors.lines().chain(run.guest.log.iter().map(String::as_str)).last();
     let message =
         last.map(|line| format!("; last it said: {}", Name::from(line))).unwrap_or_default();
-    let what = format!("{how}{message}");
-    Some(CellEnd {
-        what,
-        next: Some("the runs until then are kept with --evidence DIR".to_owned()),
-    })
-}
-
-fn keep_run(kept: &mut Option<Folder>, run: &TrialRun) {
-    if let Some(folder) = kept {
-        folder.run(run);
-    }
+    let next = "the runs until then are kept with --evidence DIR";
+    Some(Refusal::advised(format!("{how}{message}"), next))
 }
 
 /// A bar, and lines above it.
@@ -248,16 +218,18 @@ impl<'a> MachineProgress<'a> {
         Self { bar: Measuring::start(global, &cell.name), global, cell }
     }
 
-    fn run(&self, run: u32, of: u32, arm: &str) {
-        self.bar.run(run, of, arm);
-    }
-
-    fn told(&self, line: &GuestLine, kept: &mut Option<Folder>) {
-        match line {
-            GuestLine::Begins { arm, run, of, .. } => self.run(*run, *of, arm),
-            GuestLine::Ran(run) => keep_run(kept, run),
-            GuestLine::Forecast(forecast) => self.forecast(*forecast),
-            GuestLine::Trouble { .. } | GuestLine::Done => {}
+    /// Shows it, and keeps a run that has ended.
+    fn event(&self, event: &TrialEvent, kept: &mut Option<Folder>) {
+        match event {
+            TrialEvent::Begins { arm, run, of, .. } => self.bar.run(*run, *of, arm),
+            TrialEvent::Ran(run) => {
+                if let Some(folder) = kept {
+                    folder.run(run);
+                }
+            }
+            TrialEvent::Forecast(forecast) => self.forecast(*forecast),
+            TrialEvent::Note(line) => self.note(line),
+            TrialEvent::Clock(_) | TrialEvent::Trouble { .. } | TrialEvent::Done => {}
         }
     }
 

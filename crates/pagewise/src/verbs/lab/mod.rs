@@ -17,6 +17,8 @@ mod workload;
 
 use pagewise_guest::Error;
 use pagewise_guest::cache::Cache;
+use pagewise_lab::experiment::ExperimentError;
+use pagewise_model::{Advice, Refusal};
 
 pub(crate) use workload::keys as workload_keys;
 
@@ -24,7 +26,7 @@ use super::Outcome;
 use crate::cli::{Global, Lab};
 use crate::cost::CostMeter;
 use crate::interrupt::Stop;
-use crate::output;
+use crate::{exit, output};
 
 pub(super) fn run(global: &Global, what: &Lab, started: CostMeter) -> anyhow::Result<Outcome> {
     let done = match what {
@@ -43,14 +45,17 @@ pub(super) fn run(global: &Global, what: &Lab, started: CostMeter) -> anyhow::Re
     match done {
         Err(error) if error.downcast_ref().is_some_and(|error| matches!(error, Error::Stopped)) => {
             tell(global, &error.to_string());
-            Ok(Outcome::Status(STOPPED))
+            Ok(Outcome::Status(exit::STOPPED))
         }
         done => done,
     }
 }
 
-/// What a shell reports for a program that SIGINT ended.
-const STOPPED: u8 = 130;
+/// Why an experiment ended early, in one line.
+fn refusal(trouble: ExperimentError) -> Refusal {
+    let next = trouble.next();
+    Refusal { next, ..Refusal::new(format!("{:#}", anyhow::anyhow!(trouble)), "") }
+}
 
 /// A line for the user that is no answer.
 fn tell(global: &Global, line: &str) {

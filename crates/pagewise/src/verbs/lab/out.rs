@@ -4,6 +4,7 @@
 //! The guest names the files, so a name that would lead out of the folder is refused, and so is
 //! more than a gibibyte.
 
+use pagewise_model::Refusal;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Component, Path, PathBuf};
@@ -11,7 +12,6 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Context, bail};
 
 use crate::output;
-use crate::trouble::Advised;
 
 /// The most bytes that may come out of a guest.
 const MOST: u64 = 1 << 30;
@@ -77,7 +77,7 @@ impl OutputFiles {
 pub(super) fn no_file(path: &Path) -> anyhow::Result<()> {
     if path.symlink_metadata().is_ok() {
         let what = format!("{}: expected no file of that name, found one", path.display());
-        bail!(Advised { what, next: "remove it, or give another name" });
+        bail!(Refusal::advised(what, "remove it, or give another name"));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use pagewise_lab::experiment::SUMMARY;
 use pagewise_lab::library::{self, Cell, File, Index, Runner};
-use pagewise_model::{Cost, Interval, Trial};
+use pagewise_model::{Cost, Interval, Refusal, Trial};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_report::{CellTried, Experimented, TrialReport, json, text};
 use pagewise_stats::judge;
@@ -14,14 +14,13 @@ use serde_json::{Value, json};
 
 use super::machines::{self, CellOutcome, Machines};
 use super::picked::picked;
-use super::{Outcome, STOPPED, tell};
+use super::{Outcome, tell};
 use crate::cli::{Global, LabRun};
 use crate::cost::{self, CostMeter};
 use crate::evidence::Folder;
 use crate::interrupt::Stop;
 use crate::redaction::Redaction;
-use crate::trouble::Advised;
-use crate::{output, screen};
+use crate::{exit, output, screen};
 
 pub(super) fn run(global: &Global, wanted: &LabRun, started: CostMeter) -> anyhow::Result<Outcome> {
     refuse_recording(global)?;
@@ -54,7 +53,7 @@ fn refuse_recording(global: &Global) -> anyhow::Result<()> {
         return Ok(());
     }
     let what = "lab run runs workloads; a recording runs nothing".to_owned();
-    bail!(Advised { what, next: "leave --root away" });
+    bail!(Refusal::advised(what, "leave --root away"));
 }
 
 /// A cell that was run, and what its runs say.
@@ -114,7 +113,8 @@ fn show(
         return Ok(());
     }
     if let Some(trouble) = &outcome.trouble {
-        trouble.tell(&cell.name);
+        output::message(format_args!("{}: {trouble}", cell.name));
+        trouble.next.iter().for_each(output::hint);
     }
     if global.json || !outcome.has_pairs() {
         return Ok(());
@@ -153,7 +153,7 @@ fn folders(
 }
 
 fn say_time(global: &Global, file: &File, cells: &[Cell]) {
-    let runs: u32 = cells.iter().map(library::runs).sum();
+    let runs: u32 = cells.iter().map(|cell| cell.experiment.runs()).sum();
     let seconds: f64 = cells.iter().map(library::seconds).sum();
     let arms = cells.first().map_or(0, |cell| cell.experiment.arms.len());
     let guests = cells.iter().filter(|cell| matches!(cell.runner, Runner::Guest(_))).count();
@@ -212,7 +212,7 @@ fn document(
 
 impl Done {
     fn trouble(&self) -> Option<String> {
-        self.outcome.trouble.as_ref().map(|trouble| trouble.what.clone())
+        self.outcome.trouble.as_ref().map(ToString::to_string)
     }
 }
 
@@ -223,10 +223,10 @@ fn ended(done: &[Done]) -> anyhow::Result<Outcome> {
             "{}: stopped after {pairs} of {of} pairs; all that was borrowed was given back",
             stopped.name
         ));
-        return Ok(Outcome::Status(STOPPED));
+        return Ok(Outcome::Status(exit::STOPPED));
     }
     if done.iter().any(|one| one.outcome.trouble.is_some() || one.unkept) {
-        Ok(Outcome::Status(1))
+        Ok(Outcome::Status(exit::FAILED))
     } else {
         Ok(Outcome::Done)
     }

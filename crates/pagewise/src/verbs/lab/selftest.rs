@@ -11,7 +11,7 @@ use super::Outcome;
 use crate::cli::Global;
 use crate::interrupt::Stop;
 use crate::progress::Measuring;
-use crate::{output, screen};
+use crate::{exit, output, screen};
 
 /// The hidden verb that is measured: this program, which is certainly there.
 const EXERCISE: [&str; 2] = ["lab", "exercise"];
@@ -24,7 +24,7 @@ pub(super) fn run(global: &Global, trials: u32) -> anyhow::Result<Outcome> {
     let found = selftest(&program, &EXERCISE, trials, stop.flag(), &mut progress)?;
     drop(shown);
     print(global, &found)?;
-    Ok(if found.stopped { Outcome::Status(super::STOPPED) } else { Outcome::Done })
+    Ok(if found.stopped { Outcome::Status(exit::STOPPED) } else { Outcome::Done })
 }
 
 fn print(global: &Global, found: &SelfTest) -> anyhow::Result<()> {

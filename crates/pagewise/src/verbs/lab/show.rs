@@ -2,7 +2,7 @@
 //! `pagewise lab show`: an experiment in the field's terms, before anything is run.
 
 use pagewise_lab::library::{self, Cell, File, Runner};
-use pagewise_lab::workload::{Size, Workload};
+use pagewise_lab::workload::Workload;
 use pagewise_model::{Bytes, TrialArm, TrialSwap};
 use pagewise_report::{PlannedExperiment, text};
 use pagewise_stats::Metric;
@@ -24,7 +24,7 @@ pub(super) fn run(global: &Global, wanted: &Picked) -> anyhow::Result<Outcome> {
         machines: cells.iter().map(machine).collect(),
         measured: measured(&file, first),
         arms: first.experiment.arms.iter().map(|arm| row(arm, &first.workload)).collect(),
-        runs: cells.iter().map(library::runs).sum(),
+        runs: cells.iter().map(|cell| cell.experiment.runs()).sum(),
         seconds: cells.iter().map(library::seconds).sum(),
     };
     let shown = if global.json {
@@ -121,18 +121,15 @@ fn row(arm: &TrialArm, base: &Workload) -> [String; 3] {
 
 /// What its workload has otherwise than that of the others.
 fn own(arm: &TrialArm, base: &Workload) -> Vec<String> {
-    let described = arm.command.as_ref().and_then(|words| words.last());
-    let own = described.and_then(|text| serde_json::from_str::<Workload>(text).ok());
-    let Some(own) = own else {
-        return arm.command.iter().map(|words| words.join(" ")).collect();
-    };
+    let Some(program) = &arm.program else { return Vec::new() };
+    let Some(own) = Workload::of_program(program) else { return vec![program.argv().join(" ")] };
     let base = workload(base);
     let differs = workload(&own).into_iter().filter(|fact| !base.contains(fact));
     differs.map(|(name, value)| format!("{name} = {value}")).collect()
 }
 
 fn area(area: &TrialSwap) -> String {
-    let size = |bytes: u64| Size(Bytes::new(bytes)).to_string();
+    let size = |bytes: u64| Bytes::new(bytes).typed();
     match area {
         TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, .. } => {
             let algorithm = algorithm.as_deref().map(|name| format!(" {name}")).unwrap_or_default();

@@ -17,10 +17,7 @@ use pagewise_stats::SAID;
 
 use super::Outcome;
 use crate::cli::{self, Cli, Global};
-use crate::{output, trouble};
-
-/// The exit status of a command line that is not understood.
-const USAGE: u8 = 2;
+use crate::{exit, output, trouble};
 
 pub(super) fn run(global: &Global, args: &cli::Workload) -> anyhow::Result<Outcome> {
     let workload = match asked(args) {
@@ -28,7 +25,7 @@ pub(super) fn run(global: &Global, args: &cli::Workload) -> anyhow::Result<Outco
         Err(why) => {
             let why = Name::from(why.to_string().as_str());
             trouble::tell_of_usage(&Cli::command().error(ErrorKind::ValueValidation, why));
-            return Ok(Outcome::Status(USAGE));
+            return Ok(Outcome::Status(exit::USAGE));
         }
     };
     let mut shown = WorkloadProgress::new(global);

@@ -5,13 +5,13 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use pagewise_decide::calm::{Unrest, unrest};
-use pagewise_model::Psi;
+use pagewise_model::{Psi, Refusal};
 use pagewise_observe::HostRoot;
 
 use crate::cli::Global;
 use crate::interrupt::Stop;
 use crate::progress::Idling;
-use crate::trouble::{Advised, Interrupted};
+use crate::trouble::Interrupted;
 
 /// PSI's averages move every two seconds.
 const LOOK: Duration = Duration::from_secs(1);
@@ -36,10 +36,10 @@ pub(super) fn wait(
                 "no calm moment within {} s: {why}; nothing was merged",
                 most.as_secs_f64()
             );
-            anyhow::bail!(Advised {
+            anyhow::bail!(Refusal::advised(
                 what,
-                next: "give it more --timeout, or merge without --when-calm"
-            });
+                "give it more --timeout, or merge without --when-calm"
+            ));
         }
         shown.because(&why);
         nap(stop, started)?;
@@ -66,7 +66,7 @@ fn restless(psi: &Psi) -> anyhow::Result<Option<String>> {
         ))),
         Some(Unrest::Unknown { path }) => {
             let what = format!("{path}: this kernel has no PSI, so no moment is known to be calm");
-            anyhow::bail!(Advised { what, next: "boot with psi=1, or merge without --when-calm" })
+            anyhow::bail!(Refusal::advised(what, "boot with psi=1, or merge without --when-calm"))
         }
     }
 }

@@ -2,10 +2,8 @@
 //! As typed → the devices to merge, or why there is none.
 
 use pagewise_apply::act::MergeError;
-use pagewise_model::{LeftOut, Name, Snapshot, Zram};
+use pagewise_model::{LeftOut, Name, Refusal, Snapshot, Zram};
 use pagewise_observe::{HostRoot, zmerge_is_loaded};
-
-use crate::trouble::Advised;
 
 /// What is to be merged.
 #[derive(Debug)]
@@ -27,17 +25,17 @@ pub(super) fn select<'a>(
     if requested.is_empty() { all(&snapshot.zmerge) } else { named(requested, &snapshot.zmerge) }
 }
 
-fn no_device(loaded: bool) -> Advised {
-    if !loaded {
-        Advised {
-            what: "the module zmerge is not loaded, and only its devices can be merged".to_owned(),
-            next: "kernel/zmerge/README.md says how to build, load and set it up; zram merges nothing",
-        }
+fn no_device(loaded: bool) -> Refusal {
+    if loaded {
+        Refusal::advised(
+            "the module zmerge is loaded and has no device",
+            "cd /sys/class/zmerge-control && n=$(cat hot_add) && echo $n > hot_add adds one",
+        )
     } else {
-        Advised {
-            what: "the module zmerge is loaded and has no device".to_owned(),
-            next: "cd /sys/class/zmerge-control && n=$(cat hot_add) && echo $n > hot_add adds one",
-        }
+        Refusal::advised(
+            "the module zmerge is not loaded, and only its devices can be merged",
+            "kernel/zmerge/README.md says how to build, load and set it up; zram merges nothing",
+        )
     }
 }
 
@@ -64,7 +62,7 @@ fn find<'a>(name: &str, devices: &'a [Zram]) -> anyhow::Result<&'a Zram> {
         Name::from(name),
         known.join(", ")
     );
-    Err(Advised { what, next: "`pagewise status` names the devices; zram merges nothing" }.into())
+    Err(Refusal::advised(what, "`pagewise status` names the devices; zram merges nothing").into())
 }
 
 fn all(devices: &[Zram]) -> anyhow::Result<MergeTarget<'_>> {

@@ -8,7 +8,7 @@ mod predict;
 use std::sync::atomic::Ordering;
 
 use pagewise_apply::act;
-use pagewise_model::{Interval, Merge, MergedDevice, Name, Snapshot, Zram};
+use pagewise_model::{Interval, Merge, MergedDevice, Name, Refusal, Snapshot, Zram};
 use pagewise_observe::{HostRoot, Recording, Scope, snapshot};
 use pagewise_report::{Merged, json, text};
 
@@ -17,7 +17,7 @@ use crate::cli::{Global, Merge as MergeArgs};
 use crate::cost::{self, CostMeter};
 use crate::interrupt::Stop;
 use crate::progress::Following;
-use crate::trouble::{Advised, LeftRunning};
+use crate::trouble::LeftRunning;
 use crate::{input, output, screen};
 
 pub(super) fn run(
@@ -27,7 +27,7 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
         let what = "merge changes this machine; a recording has nothing to merge".to_owned();
-        anyhow::bail!(Advised { what, next: "leave --root away" });
+        anyhow::bail!(Refusal::advised(what, "leave --root away"));
     }
     let host = input::open(global)?.without_start();
     let interval = host.interval(&Scope::glance(), || anyhow::Ok(()))?;

@@ -4,6 +4,7 @@
 //! `scan` runs as a child: it gives up its rights before it reads what programs have stored, and this
 //! process, which is to change the device, sees one number and no contents.
 
+use pagewise_model::Refusal;
 use std::process::Stdio;
 
 use anyhow::Context;
@@ -11,7 +12,6 @@ use serde_json::Value;
 
 use crate::again;
 use crate::cli::Global;
-use crate::trouble::Advised;
 
 /// How many pages of the device are a copy of another one; pages of one repeated word left out, as
 /// merging leaves them out.
@@ -25,6 +25,6 @@ pub(super) fn copies(global: &Global, name: &str) -> anyhow::Result<u64> {
     // the first estimate is that of everything
     scanned["estimates"][0]["duplicate_pages"]["value"].as_u64().ok_or_else(|| {
         let what = format!("{name}: which pages it holds twice could not be counted");
-        Advised { what, next: "merge without --predict" }.into()
+        Refusal::advised(what, "merge without --predict").into()
     })
 }

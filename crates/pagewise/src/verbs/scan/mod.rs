@@ -88,7 +88,7 @@ type Estimates = Vec<Estimate>;
 ///
 /// # Errors
 /// Where no page could be read: why, and what would help.
-pub(super) fn glance(host: &HostRoot, snapshot: &Snapshot) -> Result<Estimates, String> {
+pub(super) fn glance(host: &HostRoot, snapshot: &Snapshot) -> anyhow::Result<Estimates> {
     let question = Question { algorithms: kernel::cheap(snapshot), ..own_question(snapshot) };
     sampling::glance(host, &target::largest(snapshot), &question)
 }

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use anyhow::Context;
 use pagewise_confine::Confinement;
-use pagewise_model::{Disturbed, EstimateSource, Name, Snapshot, grouped};
+use pagewise_model::{Disturbed, EstimateSource, Name, Refusal, Snapshot, grouped};
 use pagewise_observe::HostRoot;
 use pagewise_pages::estimate::{Origin, estimate};
 use pagewise_pages::random_draw::RandomDraw;
@@ -19,7 +20,6 @@ use super::worker::{self, Rules, Worker};
 use crate::cli::{Global, Scan};
 use crate::interrupt::Stop;
 use crate::progress::PageBar;
-use crate::trouble::Advised;
 
 /// How near the compressed size of every algorithm is to be, in 95 of 100 samples.
 const PRECISE: f64 = 0.02;
@@ -87,7 +87,7 @@ pub(super) fn scan(
 fn advised(error: OpenError) -> anyhow::Error {
     match error {
         OpenError::Process { why, .. } if why.is_refused() => {
-            Advised { what: error.to_string(), next: IF_REFUSED }.into()
+            Refusal::advised(error.to_string(), IF_REFUSED).into()
         }
         other => other.into(),
     }
@@ -106,7 +106,7 @@ fn refuse_nothing(found: &Sample) -> anyhow::Result<()> {
         more => format!("process {} ({}) and {more} more", first.pid, first.name),
     };
     let what = format!("{of}: {}", first.why);
-    Err(Advised { what, next: IF_REFUSED }.into())
+    Err(Refusal::advised(what, IF_REFUSED).into())
 }
 
 /// Pages that the report looks at in passing, and the time that it may take.
@@ -118,12 +118,12 @@ pub(super) fn glance(
     host: &HostRoot,
     target: &Target,
     question: &Question,
-) -> Result<super::Estimates, String> {
+) -> anyhow::Result<super::Estimates> {
     Confinement::for_processes().enter();
     let budget = Some(GLANCE_TIME);
     let options = Options { choice: Choice::Count(GLANCE), budget, ..Options::default() };
-    let mut sampler = pagewise_sample::open(host, target, options)
-        .map_err(|error| format!("no page could be read: {error}"))?;
+    let mut sampler =
+        pagewise_sample::open(host, target, options).context("no page could be read")?;
     let shown = PageBar::silent();
     let (lot, most_kept) = (RandomDraw::all(), usize::MAX);
     let mut workers = [Worker::new(Rules { question, dump: None, shown: &shown, lot, most_kept })];
@@ -131,7 +131,7 @@ pub(super) fn glance(
     let sample = sampler.finish();
     let tallies = merged(question, workers, sample.parts.len());
     if sample.sampled().get() == 0 {
-        return Err(nothing_read(&sample));
+        anyhow::bail!(nothing_read(&sample));
     }
     Ok(looked(question, "processes", &sample, tallies).estimates)
 }

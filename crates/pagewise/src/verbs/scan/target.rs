@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use glob::Pattern;
-use pagewise_model::{Bytes, Pages, Percent, Process, Reading, Snapshot};
+use pagewise_model::{Bytes, Pages, Percent, Process, Reading, Refusal, Snapshot};
 use pagewise_sample::{Choice, Options, Target};
 
 use crate::cli::{Amount, Scan, Sources};
-use crate::trouble::Advised;
 
 /// Whose pages, and what that is called.
 pub(in crate::verbs) fn resolve(
@@ -48,10 +47,10 @@ fn named(source: &Sources, snapshot: &Snapshot) -> anyhow::Result<Vec<u32>> {
         .collect();
     if pids.is_empty() {
         let what = format!("--name {glob}: expected a process of that name, found none");
-        anyhow::bail!(Advised {
+        anyhow::bail!(Refusal::advised(
             what,
-            next: "ps -eo pid,comm lists names; * and ? stand for others"
-        });
+            "ps -eo pid,comm lists names; * and ? stand for others"
+        ));
     }
     Ok(pids)
 }

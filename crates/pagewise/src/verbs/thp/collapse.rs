@@ -38,7 +38,7 @@ pub(super) fn run(
     let unknown = args.by_access.and_then(|time| {
         let _shown = Spinner::start(global, time);
         let profile = accesses(&host.end, &interval.end, &targets, time, &stop);
-        profile.map(|profile| targets.heat = Some(profile)).err()
+        profile.map(|profile| targets.heat = Some(profile)).err().map(|why| format!("{why:#}"))
     });
     let shown = Measuring::start(global, "collapsing");
     let wish = wish(args, &interval.end);
@@ -73,12 +73,12 @@ fn accesses(
     targets: &CollapseTargets,
     time: Duration,
     stop: &Stop,
-) -> Result<AccessProfile, String> {
-    let mut loans = HostLoans::open(true).map_err(|error| format!("{error:#}"))?;
+) -> anyhow::Result<AccessProfile> {
+    let mut loans = HostLoans::open(true)?;
     let session = &mut loans.session;
     let profile = act::measure_accesses(session, host, &snapshot.damon, targets, time, stop.flag());
     loans.end().iter().for_each(output::message);
-    profile.map_err(|error| error.to_string())
+    Ok(profile?)
 }
 
 fn evidence(

@@ -2,11 +2,10 @@
 //! `--counter CMD` → how many requests the target has served so far: the last number that the command
 //! prints. It is the user's own, runs in a shell twice a second, and has a second for it.
 
+use pagewise_model::Refusal;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-
-use crate::trouble::Advised;
 
 const PATIENCE: Duration = Duration::from_secs(1);
 /// What is longer is no number.
@@ -19,7 +18,7 @@ pub(super) fn tried(counter: &str) -> anyhow::Result<()> {
     }
     let what = format!("--counter {counter}: expected a number within a second, found none");
     let next = "try it in a shell; as: --counter 'redis-cli info stats | grep total_commands'";
-    anyhow::bail!(Advised { what, next })
+    anyhow::bail!(Refusal::advised(what, next))
 }
 
 /// What it says now; `None` where it fails or takes too long.

@@ -13,12 +13,11 @@ mod targets;
 mod walks;
 mod watch;
 
-use pagewise_model::{Bytes, Snapshot};
+use pagewise_model::{Bytes, Refusal, Snapshot};
 
 use super::Outcome;
 use crate::cli::{Global, Thp, ThpAct};
 use crate::cost::CostMeter;
-use crate::trouble::Advised;
 
 pub(super) fn run(global: &Global, args: &Thp, started: CostMeter) -> anyhow::Result<Outcome> {
     match &args.what {
@@ -42,5 +41,5 @@ fn refuse_recording(global: &Global, verb: &str) -> anyhow::Result<()> {
         return Ok(());
     }
     let what = format!("{verb}: nothing can be done to a recording");
-    Err(Advised { what, next: "leave out --root" }.into())
+    Err(Refusal::advised(what, "leave out --root").into())
 }

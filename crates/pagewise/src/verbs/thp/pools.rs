@@ -2,6 +2,7 @@
 //! Pages of the pools (hugetlb) for the canary: those that are free, or else borrowed by making a pool
 //! larger for as long as it runs. What cannot be had is said, and the others are measured.
 
+use anyhow::Context;
 use pagewise_bench::pool::PoolMemory;
 use pagewise_model::lend::{KnobSetting, Lender};
 use pagewise_model::{Bytes, HugePool, Snapshot};
@@ -30,7 +31,7 @@ impl Pools {
                 Err(why) => {
                     pools
                         .left_out
-                        .push(format!("Pages of {} are left out: {why}.", pool.page_bytes));
+                        .push(format!("Pages of {} are left out: {why:#}.", pool.page_bytes));
                 }
             }
         }
@@ -40,28 +41,27 @@ impl Pools {
         pools
     }
 
-    fn map_pool(&mut self, pool: &HugePool, bytes: usize) -> Result<PoolMemory, String> {
+    fn map_pool(&mut self, pool: &HugePool, bytes: usize) -> anyhow::Result<PoolMemory> {
         if let Ok(memory) = PoolMemory::map(bytes, pool.page_bytes) {
             return Ok(memory);
         }
         let needed = (bytes as u64).div_ceil(pool.page_bytes.get());
-        let total = pool.total.get().ok_or("the size of its pool is not known")?;
+        let total = pool.total.get().context("the size of its pool is not known")?;
         self.borrow(pool.page_bytes, total + needed)?;
-        PoolMemory::map(bytes, pool.page_bytes).map_err(|error| error.to_string())
+        Ok(PoolMemory::map(bytes, pool.page_bytes)?)
     }
 
     /// Makes the pool larger; where memory is too fragmented for that, it is as it was.
-    fn borrow(&mut self, page: Bytes, pages: u64) -> Result<(), String> {
+    fn borrow(&mut self, page: Bytes, pages: u64) -> anyhow::Result<()> {
         if self.loans.is_none() {
-            let opened = HostLoans::open(false).map_err(|error| format!("{error:#}"))?;
-            self.loans = Some(opened);
+            self.loans = Some(HostLoans::open(false)?);
         }
         let Some(loans) = &mut self.loans else { return Ok(()) };
         let instance = format!("{}kB", page.get() >> 10);
         let name = "hugetlb.nr_hugepages";
         let setting = KnobSetting::of_instance(name, &instance, pages.to_string());
-        let lent = loans.session.lend_knob(&setting);
-        lent.map(drop).map_err(|refusal| refusal.to_string())
+        loans.session.lend_knob(&setting)?;
+        Ok(())
     }
 
     /// Gives all back: first the pages, then what the pools were made larger by.

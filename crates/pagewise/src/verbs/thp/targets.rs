@@ -2,10 +2,9 @@
 //! `--pid`, `--cgroup` or `--name` → processes, as a snapshot has them.
 
 use glob::Pattern;
-use pagewise_model::{Name, Process, Snapshot};
+use pagewise_model::{Name, Process, Refusal, Snapshot};
 
 use crate::cli::TargetArgs;
-use crate::trouble::Advised;
 
 /// Who was meant.
 #[derive(Debug, Clone, Default)]
@@ -35,9 +34,9 @@ pub(super) fn resolve(
     let named = |pid: &u32| {
         let known = all.iter().find(|process| process.pid == *pid);
         let what = || format!("process {pid}: it has ended, or has no memory of its own");
-        known.ok_or_else(|| Advised { what: what(), next: LIST })
+        known.ok_or_else(|| Refusal::advised(what(), LIST))
     };
-    let found: Result<Vec<&Process>, Advised> = whose.pid.iter().map(named).collect();
+    let found: Result<Vec<&Process>, Refusal> = whose.pid.iter().map(named).collect();
     let found = found?;
     Ok((!found.is_empty()).then(|| whom(found.into_iter())))
 }
@@ -48,7 +47,7 @@ fn some<'a>(found: impl Iterator<Item = &'a Process>, none: &str) -> anyhow::Res
     let own = std::process::id();
     let targets = whom(found.filter(|process| process.pid != own));
     if targets.processes.is_empty() {
-        anyhow::bail!(Advised { what: none.to_owned(), next: LIST });
+        anyhow::bail!(Refusal::advised(none.to_owned(), LIST));
     }
     Ok(targets)
 }

@@ -3,27 +3,27 @@
 
 use anyhow::bail;
 use pagewise_lab::experiment::arm;
+use pagewise_lab::workload::recognised;
 use pagewise_model::arm::alike;
-use pagewise_model::{Bytes, Clock};
+use pagewise_model::{Bytes, Clock, Refusal};
 use pagewise_stats::{Experiment, Metric, prefer_more};
 
 use crate::cli::{Global, Trial};
 use crate::host_loans::HostLoans;
-use crate::trouble::Advised;
 
 pub(super) fn experiment(global: &Global, args: &Trial) -> anyhow::Result<Experiment> {
     if global.root.is_some() {
         let what = "trial runs a command on this machine; a recording runs nothing".to_owned();
-        bail!(Advised { what, next: "leave --root away" });
+        bail!(Refusal::advised(what, "leave --root away"));
     }
-    let arm = |name: &str, given: &[_]| arm(name, given).map_err(anyhow::Error::msg);
+    let arm = |name: &str, given: &[_]| arm(name, given);
     let arms = vec![arm("a", &args.a)?, arm("b", &args.b)?];
     if alike(&arms[0], &arms[1]) && !args.aa {
         let what = "A and B are the same: there is nothing to compare".to_owned();
-        bail!(Advised { what, next: "set something in --a or --b; --aa if you mean it" });
+        bail!(Refusal::advised(what, "set something in --a or --b; --aa if you mean it"));
     }
     let experiment = Experiment {
-        command: args.command.clone(),
+        program: recognised(args.command.clone()),
         arms,
         metrics: metrics(args)?,
         pairs: args.pairs,
@@ -35,7 +35,7 @@ pub(super) fn experiment(global: &Global, args: &Trial) -> anyhow::Result<Experi
         clock: Clock::Real,
         profile: false,
     };
-    experiment.check().map_err(anyhow::Error::msg)?;
+    experiment.check()?;
     Ok(experiment)
 }
 
@@ -47,7 +47,7 @@ fn metrics(args: &Trial) -> anyhow::Result<Vec<Metric>> {
     }
     if args.higher_is_better && !prefer_more(&mut metrics) {
         let what = "--higher-is-better: no --metric is a regular expression".to_owned();
-        bail!(Advised { what, next: "of times, faults and memory less is better" });
+        bail!(Refusal::advised(what, "of times, faults and memory less is better"));
     }
     Ok(metrics)
 }
@@ -68,7 +68,7 @@ pub(super) fn host_loans(
     }
     if experiment.borrows() {
         let what = "trial: settings, swap and memory limits are borrowed by root only".to_owned();
-        bail!(Advised { what, next: "run it as root; the command runs as root then, too" });
+        bail!(Refusal::advised(what, "run it as root; the command runs as root then, too"));
     }
     Ok(None)
 }

@@ -4,12 +4,12 @@
 mod current;
 mod experiment;
 
+use std::ops::ControlFlow;
+
 use anyhow::{Context, anyhow};
-use pagewise_lab::experiment::{
-    Control, ExperimentError, ExperimentEvent, ExperimentRuns, conduct,
-};
+use pagewise_lab::experiment::{Control, ExperimentError, ExperimentRuns, TrialEvent, conduct};
 use pagewise_model::lend::Lender;
-use pagewise_model::{Cost, Interval, TrialArm, TrialForecast, TrialRun};
+use pagewise_model::{Cost, Interval, Refusal, TrialArm, TrialForecast, TrialRun};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_report::{TrialReport, json, text};
 use pagewise_stats::{Experiment, judge};
@@ -22,11 +22,7 @@ use crate::host_loans::HostLoans;
 use crate::interrupt::Stop;
 use crate::progress::Measuring;
 use crate::redaction::Redaction;
-use crate::trouble::Advised;
-use crate::{output, screen};
-
-/// What a shell reports for a program that SIGINT ended.
-const STOPPED: u8 = 130;
+use crate::{exit, output, screen};
 
 pub(super) fn run(global: &Global, args: &Trial, started: CostMeter) -> anyhow::Result<Outcome> {
     let experiment = experiment::experiment(global, args)?;
@@ -65,7 +61,7 @@ fn compare_with_current(
             let why: Vec<&str> = lines.iter().map(|(_, why)| why.as_str()).collect();
             let what = format!("A and B are the same on this machine: {}", why.join(", "));
             let next = "set another value in --a or --b; --aa if you mean it";
-            return Err(Advised { what, next }.into());
+            return Err(Refusal::advised(what, next).into());
         }
     }
     for (name, why) in lines.iter().filter(|_| !global.quiet) {
@@ -83,19 +79,22 @@ fn conducted(
     mut folder: Option<&mut Folder>,
 ) -> ExperimentRuns {
     let shown = Measuring::start(global, "trial");
-    let mut listener = |event: ExperimentEvent<'_>| match event {
-        ExperimentEvent::Begins { run, of, .. } => shown.show_count(run - 1, of),
-        ExperimentEvent::Ran(run) => {
-            if let Some(folder) = &mut folder {
-                folder.run(run);
+    let mut hear = |event: &TrialEvent| {
+        match event {
+            TrialEvent::Begins { run, of, .. } => shown.show_count(run - 1, *of),
+            TrialEvent::Ran(run) => {
+                if let Some(folder) = &mut folder {
+                    folder.run(run);
+                }
             }
+            TrialEvent::Forecast(Some(forecast)) if !global.quiet => {
+                shown.note(&said(experiment, forecast));
+            }
+            _ => {}
         }
-        ExperimentEvent::Forecast(Some(forecast)) if !global.quiet => {
-            shown.note(&said(experiment, &forecast));
-        }
-        ExperimentEvent::Forecast(_) => {}
+        ControlFlow::Continue(())
     };
-    conduct(experiment, lender, &mut Control { stop: stop.flag(), listener: &mut listener })
+    conduct(experiment, lender, &mut Control { stop: stop.flag(), hear: &mut hear })
 }
 
 /// What the warm-up tells.
@@ -138,7 +137,7 @@ fn ended(
         None => kept.map(|()| Outcome::Done),
         Some(ExperimentError::Stopped) => {
             stopped(&tried);
-            kept.map(|()| Outcome::Status(STOPPED))
+            kept.map(|()| Outcome::Status(exit::STOPPED))
         }
         Some(trouble) => Err(anyhow!(trouble)),
     }

@@ -11,7 +11,7 @@ use std::process::Command;
 use pagewise_model::lend::{
     GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapFile, SwapSpec, ZramDevice, ZramSpec,
 };
-use pagewise_model::{Bytes, Refusal};
+use pagewise_model::{Bytes, Compressor, Refusal};
 
 use pagewise_testkit::Loans;
 
@@ -66,7 +66,6 @@ fn shell(script: &str) -> Result<(), Refusal> {
 
 impl Lender for LoansLender {
     fn lend_zram(&mut self, spec: &ZramSpec) -> Result<ZramDevice, Refusal> {
-        assert_eq!(spec.level, None, "no test sets a level");
         let number: u32 = pagewise_testkit::read("/sys/class/zram-control/hot_add")
             .parse()
             .expect("the number of a new device");
@@ -76,7 +75,8 @@ impl Lender for LoansLender {
             "echo 1 > {shown}/reset; echo {number} > /sys/class/zram-control/hot_remove"
         ));
         let mut set_up = String::new();
-        if let Some(algorithm) = &spec.algorithm {
+        if let Some(Compressor { algorithm, level }) = &spec.compressor {
+            assert_eq!(*level, None, "no test sets a level");
             set_up += &format!("echo {algorithm} > {shown}/comp_algorithm; ");
         }
         if let Some(limit) = spec.mem_limit {

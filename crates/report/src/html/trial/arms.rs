@@ -36,7 +36,7 @@ pub(super) fn table(tried: &TrialReport<'_>) -> String {
 }
 
 fn row(trial: &Trial, row: &Row<'_>) -> String {
-    let words = escaped(&phrases::arm(&trial.command, row.arm));
+    let words = escaped(&phrases::arm(&trial.program, row.arm));
     let ended = if row.ended.is_empty() {
         String::new()
     } else {

@@ -83,7 +83,7 @@ fn method(tried: &TrialReport<'_>) -> String {
         .map(|limit| format!("The command had at most {} of memory.", Bytes::new(limit)));
     let mut text = String::from("<h2>How it was found out</h2>\n");
     text += &paragraph(&machine(tried.snapshot).join(" · "));
-    let workload = phrases::workload(&trial.command);
+    let workload = phrases::workload(&trial.program);
     if !workload.is_empty() {
         text += &paragraph(&format!("The workload: {workload}."));
     }

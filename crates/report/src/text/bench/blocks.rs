@@ -5,7 +5,7 @@ use pagewise_model::{BenchRow, Benchmark, Direction, Figures, Reference, Shape};
 
 use super::super::kit::{Page, Role};
 use super::super::table::{Cell, Column, Table};
-use super::{algorithm, percentile, time};
+use super::{percentile, time};
 
 pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
     let rows = &benchmark.rows;
@@ -28,9 +28,8 @@ pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
     let firsts = rows.iter().filter(|row| is_one(&row.shape, Direction::Read));
     let mut last = None;
     for row in firsts {
-        let who = (&row.algorithm, row.level);
-        table.row(cells(row, benchmark, jobs, last != Some(who)));
-        last = Some(who);
+        table.row(cells(row, benchmark, jobs, last != Some(&row.compressor)));
+        last = Some(&row.compressor);
     }
     table.print(page);
     references(page, benchmark);
@@ -42,9 +41,7 @@ fn is_one(shape: &Shape, direction: Direction) -> bool {
 
 /// The figures of the same algorithm in another shape.
 fn same(rows: &[BenchRow], of: &BenchRow, shape: Shape) -> Option<Figures> {
-    let is_same = |row: &&BenchRow| {
-        row.algorithm == of.algorithm && row.level == of.level && row.shape == shape
-    };
+    let is_same = |row: &&BenchRow| row.compressor == of.compressor && row.shape == shape;
     rows.iter().find(is_same).map(|row| row.figures)
 }
 
@@ -54,9 +51,8 @@ fn cells(row: &BenchRow, benchmark: &Benchmark, jobs: u32, is_first: bool) -> Ve
     let by_many = same(rows, row, Shape { jobs, ..row.shape });
     let once =
         |text: Option<String>| if is_first { text.unwrap_or_default() } else { String::new() };
-    let name = algorithm(row.algorithm.as_str(), row.level);
     vec![
-        Cell::new(Role::Strong, once(Some(name))),
+        Cell::new(Role::Strong, once(Some(row.compressor.to_string()))),
         once(row.original_per_compressed.map(|ratio| format!("{ratio:.2}"))).into(),
         once(row.memory_used_bytes.map(|used| used.to_string())).into(),
         row.shape.block_bytes.to_string().into(),

@@ -5,7 +5,7 @@ mod blocks;
 mod picks;
 mod swap;
 
-use pagewise_model::{BenchInput, BenchLayer, Benchmark, Contender, Noise, grouped};
+use pagewise_model::{BenchInput, BenchLayer, Benchmark, Noise, grouped};
 
 use super::kit::{Line, Page, Role};
 use super::words::plural;
@@ -54,15 +54,6 @@ fn left_out(input: &BenchInput) -> String {
         plural(left_out, "same-filled page"),
         plural(left_out + pages, "page"),
     )
-}
-
-/// `zstd:7`.
-fn name(contender: &Contender) -> String {
-    algorithm(contender.algorithm.as_str(), contender.level)
-}
-
-fn algorithm(name: &str, level: Option<i32>) -> String {
-    level.map_or_else(|| name.to_owned(), |level| format!("{name}:{level}"))
 }
 
 /// Nanoseconds as a person reads them.

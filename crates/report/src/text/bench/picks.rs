@@ -5,7 +5,7 @@ use pagewise_model::{Pick, Picks, RunnerUp};
 
 use super::super::kit::{Page, Role};
 use super::super::table::{Cell, Column, Table};
-use super::{name, time};
+use super::time;
 
 pub(super) fn print(page: &mut Page, picks: &Picks) {
     let goals = [
@@ -34,7 +34,7 @@ fn row(goal: &str, pick: &Pick) -> Vec<Cell> {
     let next = pick.runner_up.as_ref().map(|next| behind(next, pick.unit.as_str()));
     vec![
         goal.into(),
-        Cell::new(Role::Strong, name(&pick.winner)),
+        Cell::new(Role::Strong, pick.winner.to_string()),
         value(pick.value, pick.unit.as_str()).into(),
         next.unwrap_or_else(|| "there is no other".to_owned()).into(),
     ]
@@ -52,7 +52,7 @@ fn value(value: f64, unit: &str) -> String {
 
 /// `lzo-rle 5.01 µs a read, 1.47 times the cost (1.44 to 1.50)`.
 fn behind(next: &RunnerUp, unit: &str) -> String {
-    let who = format!("{} {}", name(&next.contender), value(next.value, unit));
+    let who = format!("{} {}", next.contender, value(next.value, unit));
     let between = next.interval.map(|[low, high]| format!(" ({low:.2} to {high:.2})"));
     let between = between.unwrap_or_default();
     if next.is_real {

@@ -8,7 +8,7 @@ use pagewise_model::{
 
 use super::super::kit::{Page, Role};
 use super::super::table::{Cell, Column, Table};
-use super::{algorithm, name, percentile, time};
+use super::{percentile, time};
 
 pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
     if benchmark.faults.is_empty() {
@@ -27,9 +27,7 @@ pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
 /// The balanced pick's; --json has those of all.
 fn best_of(benchmark: &Benchmark) -> Option<&CostRatio> {
     let best = benchmark.picks.balanced.as_ref().map(|pick| &pick.winner);
-    let is_best = |ratio: &&CostRatio| {
-        best.is_some_and(|best| best.algorithm == ratio.algorithm && best.level == ratio.level)
-    };
+    let is_best = |ratio: &&CostRatio| best == Some(&ratio.compressor);
     let ratios = &benchmark.cost_ratios;
     ratios.iter().find(is_best).or(ratios.first())
 }
@@ -37,9 +35,7 @@ fn best_of(benchmark: &Benchmark) -> Option<&CostRatio> {
 fn against_disk(page: &mut Page, benchmark: &Benchmark, ratio: &CostRatio) {
     swappiness(page, ratio);
     mixes(page, benchmark);
-    let is_its = |one: &&BreakEven| {
-        one.contender.algorithm == ratio.algorithm && one.contender.level == ratio.level
-    };
+    let is_its = |one: &&BreakEven| one.contender == ratio.compressor;
     benchmark.break_even.iter().filter(is_its).for_each(|one| break_even(page, one));
 }
 
@@ -59,12 +55,11 @@ fn faults(page: &mut Page, benchmark: &Benchmark) {
     ];
     let mut table = Table::new(2, columns);
     for out in &benchmark.swap_out {
-        let is_its = |row: &&FaultRow| row.algorithm == out.algorithm && row.level == out.level;
+        let is_its = |row: &&FaultRow| row.compressor == out.compressor;
         let Some(row) = benchmark.faults.iter().find(is_its) else { continue };
         let exact = |ns| Cell::from(time(ns));
         let of_one = |ns| Cell::from(percentile(ns, &benchmark.noise));
-        let name = algorithm(out.algorithm.as_str(), out.level);
-        let mut cells = vec![Cell::new(Role::Strong, name)];
+        let mut cells = vec![Cell::new(Role::Strong, out.compressor.to_string())];
         cells.extend([out.cpu_ns_per_page, row.mean_ns].map(exact));
         cells.extend([row.p50_ns, row.p99_ns, row.p999_ns].map(of_one));
         cells.push(exact(row.in_cpu_ns_per_page));
@@ -139,7 +134,7 @@ fn cluster(page: &mut Page, choice: &ClusterChoice) {
 }
 
 fn swappiness(page: &mut Page, ratio: &CostRatio) {
-    let name = algorithm(ratio.algorithm.as_str(), ratio.level);
+    let name = &ratio.compressor;
     let [low, high] = ratio.file_per_swap_spread;
     let [least, most] = ratio.swappiness_spread;
     let text = format!(
@@ -178,7 +173,7 @@ fn break_even(page: &mut Page, one: &BreakEven) {
         Some(faults) => format!("it pays from {faults:.2} faults per page on"),
         None => "it never pays in time".to_owned(),
     };
-    let name = name(&one.contender);
+    let name = &one.contender;
     let text = format!("{name} costs {out} once, each fault {fault} against {other}: {pays}.");
     page.prose(2, Role::Quiet, &text);
 }

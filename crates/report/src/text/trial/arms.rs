@@ -21,7 +21,7 @@ pub(super) fn heading(page: &mut Page, tried: &TrialReport<'_>) {
     for arm in &trial.arms {
         table.row(vec![
             Cell::new(Role::Strong, arm.name.clone()),
-            phrases::arm(&trial.command, arm).into(),
+            phrases::arm(&trial.program, arm).into(),
         ]);
     }
     table.print(page);

@@ -9,6 +9,7 @@ mod environment;
 mod program;
 mod start;
 
+use pagewise_model::Refusal;
 use std::io::ErrorKind;
 
 use pagewise_apply::act::{Allowed, switch_off};
@@ -17,7 +18,6 @@ use pagewise_observe::Scope;
 use super::Outcome;
 use crate::cli::{Global, RunArgs};
 use crate::input;
-use crate::trouble::Advised;
 
 /// What is wanted of huge pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ fn switch(args: &RunArgs, message: Option<&str>) -> anyhow::Result<Switch> {
         (.., Some("advised")) => Switch::Advised,
         (.., Some(other)) => {
             let what = format!("PAGEWISE_THP: expected on, off or advised, found {other:?}");
-            anyhow::bail!(Advised { what, next: "set it to one of these, or give --on" })
+            anyhow::bail!(Refusal::advised(what, "set it to one of these, or give --on"))
         }
     })
 }
@@ -82,7 +82,7 @@ fn by_policy(seen: &pagewise_model::Snapshot) -> anyhow::Result<()> {
                 machine's policy is always"
         .to_owned();
     let next = "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled; or use --off";
-    Err(Advised { what, next }.into())
+    Err(Refusal::advised(what, next).into())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //!
 //! Ctrl-C in a terminal reaches the command by itself: handing it on would be a second one.
 
+use pagewise_model::Refusal;
 use std::io::{ErrorKind, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
@@ -12,12 +13,8 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SI
 use signal_hook::iterator::Signals;
 
 use super::check::Check;
-use crate::output;
-use crate::trouble::Advised;
 use crate::verbs::Outcome;
-
-/// What a shell reports for a command that is not there.
-const NOT_FOUND: u8 = 127;
+use crate::{exit, output};
 
 type Set = [(&'static str, String)];
 
@@ -25,7 +22,7 @@ type Set = [(&'static str, String)];
 fn command(words: &[String], set: &Set) -> anyhow::Result<Command> {
     let Some((program, arguments)) = words.split_first() else {
         let what = "expected a command after --".to_owned();
-        anyhow::bail!(Advised { what, next: "pagewise thp run -- CMD" })
+        anyhow::bail!(Refusal::advised(what, "pagewise thp run -- CMD"))
     };
     let mut command = Command::new(program);
     command.args(arguments).envs(set.iter().map(|(name, value)| (name, value)));
@@ -61,7 +58,7 @@ fn not_started(words: &[String], error: std::io::Error) -> anyhow::Result<Outcom
     let name = words.first().map_or("", String::as_str);
     if error.kind() == ErrorKind::NotFound {
         output::message(format_args!("{name}: no such command"));
-        return Ok(Outcome::Status(NOT_FOUND));
+        return Ok(Outcome::Status(exit::NOT_FOUND));
     }
     Err(anyhow::Error::new(error).context(name.to_owned()))
 }
@@ -78,6 +75,9 @@ fn hand_on(child: &Child, signal: i32) {
 
 /// The status that a shell would give.
 fn as_shell(status: ExitStatus) -> u8 {
-    let signalled = status.signal().map(|signal| 128 + signal);
-    u8::try_from(status.code().or(signalled).unwrap_or(1)).unwrap_or(1)
+    match (status.code(), status.signal()) {
+        (Some(code), _) => u8::try_from(code).unwrap_or(exit::FAILED),
+        (None, Some(signal)) => u8::try_from(signal).map_or(exit::FAILED, exit::of_signal),
+        (None, None) => exit::FAILED,
+    }
 }

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A compression algorithm of the kernel with its level, as `lz4` or `zstd:7`.
+//!
+//! The spelling is one wherever a person reads or types it: arguments, tables, charts, errors. The
+//! kernel has others, as `algo=zstd level=7`; the code that writes there spells them. Whether a
+//! kernel offers the algorithm, and which levels it has, is not checked here.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::Name;
+
+/// An algorithm and its level.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+pub struct Compressor {
+    /// The kernel's name for the algorithm.
+    pub algorithm: Name,
+    /// Its level, where one was set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<i32>,
+}
+
+impl Compressor {
+    /// The algorithm with the kernel's default level.
+    #[must_use]
+    pub fn new(algorithm: &str) -> Self {
+        Self { algorithm: Name::from(algorithm), level: None }
+    }
+
+    /// The algorithm with this level.
+    #[must_use]
+    pub fn with_level(algorithm: &str, level: i32) -> Self {
+        Self { level: Some(level), ..Self::new(algorithm) }
+    }
+}
+
+/// `algorithm:level`, or only the algorithm.
+impl fmt::Display for Compressor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.level {
+            Some(level) => f.pad(&format!("{}:{level}", self.algorithm)),
+            None => self.algorithm.fmt(f),
+        }
+    }
+}
+
+/// Text that cannot name an algorithm.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected a name as lz4 or zstd:7, found {0:?}")]
+pub struct NotACompressor(String);
+
+/// A name is letters, digits, `-` and `_`: it becomes a part of what is written to the kernel.
+impl FromStr for Compressor {
+    type Err = NotACompressor;
+
+    fn from_str(text: &str) -> Result<Self, NotACompressor> {
+        let wrong = || NotACompressor(text.to_owned());
+        let (name, level) = match text.split_once(':') {
+            Some((name, level)) => (name, Some(level.parse().map_err(|_| wrong())?)),
+            None => (text, None),
+        };
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        if name.is_empty() || !name.bytes().all(is_plain) {
+            return Err(wrong());
+        }
+        Ok(Self { level, ..Self::new(name) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_a_name_or_a_level_is_refused() {
+        assert_eq!("lzo-rle".parse(), Ok(Compressor::new("lzo-rle")));
+        assert_eq!("zstd:-5".parse(), Ok(Compressor::with_level("zstd", -5)));
+        for wrong in ["", ":3", "zstd:", "zstd:x", "zstd:1:2", "../x", "lz4 ", "zstd:9999999999"] {
+            let error = wrong.parse::<Compressor>().unwrap_err().to_string();
+            assert_eq!(error, format!("expected a name as lz4 or zstd:7, found {wrong:?}"));
+        }
+    }
+
+    proptest! {
+        /// What is printed is read back as the same.
+        #[test]
+        fn printing_and_reading_agree(name in "[a-z0-9_-]{1,12}", level in any::<Option<i32>>()) {
+            let one = Compressor { level, ..Compressor::new(&name) };
+            prop_assert_eq!(one.to_string().parse(), Ok(one));
+        }
+    }
+}
