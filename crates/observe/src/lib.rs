@@ -25,6 +25,7 @@ mod gauges;
 mod generations;
 mod host;
 mod hugetlb;
+mod journald;
 mod kconfig;
 mod kernel_log;
 mod knob;

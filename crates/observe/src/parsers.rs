@@ -18,9 +18,9 @@ use crate::record::Recording;
 use crate::root::{Entry, HostRoot, Refusal};
 use crate::snapshot::Scope;
 use crate::{
-    capability, cgroup, configuration, counters, damon, generations, host, hugetlb, kernel_log,
-    knob, ksm, memory, memory_files, mglru, mounts, process, psi, swap, thp, uptime, users, zmerge,
-    zone, zram, zswap,
+    capability, cgroup, configuration, counters, damon, generations, host, hugetlb, journald,
+    kernel_log, knob, ksm, memory, memory_files, mglru, mounts, process, psi, swap, thp, uptime,
+    users, zmerge, zone, zram, zswap,
 };
 
 const BETWEEN: u8 = 0xFF;
@@ -99,7 +99,7 @@ fn is_private(path: &str) -> bool {
 
 /// A recording stores nothing of it but reports without names.
 fn is_log(path: &str) -> bool {
-    path == "dev/kmsg"
+    matches!(path, "dev/kmsg" | "journal/kernel")
 }
 
 fn entry(part: &[u8]) -> Entry {
@@ -420,9 +420,10 @@ pub static PARSERS: &[Parser] = &[
         ],
         |host| keep(knob::read(host, &cgroup::read(host, &mounts::read(host)), None)),
     ),
-    files("kernel-log", &["dev/kmsg"], |host| {
+    files("kernel-log", &["dev/kmsg", "journal/kernel"], |host| {
         keep(kernel_log::read(host, &pagewise_model::Taken::default()));
     }),
+    Parser { name: "journald", paths: &[], read: Read::Bytes(journal, short_journal) },
     files("redaction", REDACTED, redaction),
     Parser { name: "manifest", paths: &[], read: Read::Bytes(manifest, || MANIFEST.to_vec()) },
     Parser {
@@ -443,6 +444,7 @@ const REDACTED: &[&str] = &[
     "sys/fs/cgroup/cgroup.controllers",
     "sys/fs/cgroup/a/memory.stat",
     "dev/kmsg",
+    "journal/kernel",
 ];
 
 /// What a capture of such a host would be.
@@ -456,6 +458,33 @@ fn redaction(host: &HostRoot) {
     if let Ok((_, tape)) = recording.record::<()>(&scope, || Ok(())) {
         keep(tape.redacted());
     }
+}
+
+/// A file of journald, and the kernel's messages in it.
+fn journal(bytes: &[u8]) {
+    let path = "var/log/journal/0123456789abcdef0123456789abcdef/system.journal".to_owned();
+    let host = HostRoot::memory([(path, Entry::File(bytes.to_vec()))]);
+    keep(kernel_log::read(&host, &pagewise_model::Taken::default()));
+}
+
+/// One with a short report.
+fn short_journal() -> Vec<u8> {
+    use journald::written::{Packing, Variant, Written};
+    let texts: [&[u8]; 7] = [
+        b"a invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0",
+        b"Call Trace:",
+        b"Mem-Info:",
+        b"Tasks state (memory values in pages):",
+        b"[  pid  ]   uid  tgid total_vm      rss pgtables_bytes swapents oom_score_adj name",
+        b"oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/a,task=a,pid=7,uid=0",
+        b"Out of memory: Killed process 7 (a) total-vm:1kB, anon-rss:1kB, file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:1kB oom_score_adj:0",
+    ];
+    let entries = texts.iter().zip(1..);
+    let entries: Vec<Written> =
+        entries.map(|(text, at)| Written::by_kernel([7; 16], 1 << 50, at, text)).collect();
+    let variant =
+        Variant { is_compact: true, packing: Packing::Plain, buckets: 8, ..Variant::default() };
+    journald::written::journal(&variant, &entries)
 }
 
 const MANIFEST: &[u8] = br#"format = "pagewise-recording/1"

@@ -308,6 +308,18 @@ impl HostRoot {
         bytes.map_err(Refusal::from_errno)
     }
 
+    /// A regular file of which pieces are asked for, whatever its size. Nothing of it is remembered: the
+    /// caller [notes](HostRoot::note) what may be.
+    pub(crate) fn pieces(&self, path: &str) -> Result<Pieces<'_>, Refusal> {
+        let opened = match &self.backing {
+            Backing::Memory(files) => return stored::borrowed(files, path).map(Pieces::Stored),
+            Backing::Live(root) => self.open_live(root, path, READ),
+            Backing::Folder(root) => open_inside(root, path, READ),
+        };
+        let opened = opened.and_then(regular).map_err(Refusal::from_errno)?;
+        Ok(Pieces::Opened(opened))
+    }
+
     /// What the kernel was built with; read once, it does not change while the kernel runs.
     pub(crate) fn config(&self) -> &Kconfig {
         self.config.get_or_init(|| Kconfig::read(self))
@@ -501,6 +513,43 @@ impl HostRoot {
         }
         self.problem(&Source::file(absolute(path)), "at most 8 MiB in one file", b"more");
         Err(Refusal::Absent("larger than any file of its kind".into()))
+    }
+}
+
+/// A file, or a recorded one, of which pieces are read.
+#[derive(Debug)]
+pub(crate) enum Pieces<'a> {
+    Opened(OwnedFd),
+    Stored(&'a [u8]),
+}
+
+impl Pieces<'_> {
+    /// How long the file is now; 0 where that is not known.
+    pub(crate) fn length(&self) -> u64 {
+        match self {
+            Self::Opened(file) => rustix::fs::fstat(file)
+                .ok()
+                .and_then(|found| u64::try_from(found.st_size).ok())
+                .unwrap_or(0),
+            Self::Stored(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// `length` bytes from `offset`; fewer where the file ends before, or cannot be read there.
+    pub(crate) fn read(&self, offset: u64, length: usize) -> Vec<u8> {
+        match self {
+            Self::Opened(file) => {
+                let mut bytes = vec![0; length];
+                let read =
+                    rustix::io::retry_on_intr(|| rustix::io::pread(file, &mut bytes, offset));
+                bytes.truncate(read.unwrap_or(0));
+                bytes
+            }
+            Self::Stored(bytes) => {
+                let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+                bytes[from..].iter().copied().take(length).collect()
+            }
+        }
     }
 }
 

@@ -251,6 +251,8 @@ pub(crate) trait Rename {
     fn program(&mut self, name: &[u8]) -> Vec<u8>;
     fn group(&mut self, path: &[u8]) -> Vec<u8>;
     fn user(&mut self, uid: u32) -> u32;
+    /// Of a boot's id.
+    fn boot(&self, id: &[u8]) -> String;
 }
 
 impl Choice {

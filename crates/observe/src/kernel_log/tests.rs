@@ -22,7 +22,7 @@ fn log(texts: &[&str]) -> String {
     numbered.map(|(text, at)| format!("4,{at},{at}000000,-;{text}\n")).collect()
 }
 
-const BY_LIMIT: &[&str] = &[
+pub(super) const BY_LIMIT: &[&str] = &[
     "nginx invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0",
     "CPU: 0 UID: 0 PID: 139 Comm: nginx Not tainted 6.12.107",
     "memory: usage 65536kB, limit 65536kB, failcnt 845358",
@@ -341,7 +341,7 @@ proptest! {
         prop_assert_eq!(log_of(&kept).kills, log_of(&raw).kills);
         prop_assert_eq!(log_of(&kept).records, log_of(&raw).records);
         // the whole log at once, against a naive reading of every record without an excerpt
-        let mut reports = Reports::new(4096);
+        let mut reports = Reports::new(4096, SHOWN);
         records(&raw).for_each(|record| drop(reports.take(&record)));
         let (naive, _) = reports.done();
         let known = |kill: &OomKill| (kill.source.clone(), kill.victim.clone(), kill.tasks.clone());
@@ -369,6 +369,9 @@ proptest! {
             }
             fn user(&mut self, _: u32) -> u32 {
                 7
+            }
+            fn boot(&self, _: &[u8]) -> String {
+                "b".to_owned()
             }
         }
         let kept = excerpt(&raw);
