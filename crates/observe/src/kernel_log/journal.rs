@@ -369,6 +369,15 @@ mod tests {
     }
 
     #[test]
+    fn two_files_with_the_same_messages_are_one() {
+        let copy = FILE.replace("var/log", "run/log");
+        let entries = file_of(&[report(EARLIER, 3_000), report(NOW, 100)].concat());
+        let files = HostRoot::memory([file(FILE, &entries), file(copy, &entries)]);
+        let log = super::super::read(&files, &taken());
+        assert_eq!((log.kills.len(), log.journal_files.get()), (2, Some(2)));
+    }
+
+    #[test]
     fn kills_of_all_boots_are_in_order() {
         let both = [report(EARLIER, 3_000), report(EARLIER, 3_600), report(NOW, 100)].concat();
         let log = log_of(&buffer(300), &both);

@@ -63,16 +63,25 @@ pub fn read(host: &HostRoot, taken: &Taken) -> KernelLog {
     journal::complete(host, &buffer, taken, log)
 }
 
-/// Both in the order of time, each report once.
+/// Both in the order of time, each report once. Two files of journald may have the same messages if it was
+/// interrupted while it moved them to the disk.
 fn merge(mut log: KernelLog, of_journal: Vec<OomKill>) -> KernelLog {
     let is_same = |one: &OomKill, other: &OomKill| {
         let pid = |kill: &OomKill| kill.victim.as_ref().map(|victim| victim.pid);
         // both are the time of the same record, in microseconds
-        (one.boot_seconds - other.boot_seconds).abs() < 5e-7 && pid(one) == pid(other)
+        (one.boot_seconds - other.boot_seconds).abs() < 5e-7
+            && pid(one) == pid(other)
+            && one.earlier_boot == other.earlier_boot
     };
+    let mut once: Vec<OomKill> = Vec::new();
+    for kill in of_journal {
+        if !once.iter().any(|known| is_same(known, &kill)) {
+            once.push(kill);
+        }
+    }
     let has_memory = |kill: &OomKill| kill.host.is_some() || kill.group_memory.is_some();
     let (earlier, now): (Vec<_>, Vec<_>) =
-        of_journal.into_iter().partition(|kill| kill.earlier_boot.is_some());
+        once.into_iter().partition(|kill| kill.earlier_boot.is_some());
     for kill in now {
         match log.kills.iter_mut().find(|known| is_same(known, &kill)) {
             // its beginning was overwritten in the kernel log
