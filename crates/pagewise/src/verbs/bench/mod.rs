@@ -35,7 +35,7 @@ pub(super) fn run(global: &Global, wanted: &Bench, started: Started) -> anyhow::
     }
     let setting = Setting { global, wanted, host: &host.end, snapshot: &interval.end, stop: &stop };
     let measured = measured(&setting, &drawn)?;
-    let benchmark = answer::of(&measured, &drawn);
+    let benchmark = answer::of(&measured, &drawn, interval.end.memory.total.get());
     let benched = Benched {
         snapshot: &interval.end,
         benchmark: &benchmark,
