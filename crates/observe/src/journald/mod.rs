@@ -100,12 +100,12 @@ fn paths(host: &HostRoot) -> Result<Vec<String>, Refusal> {
     Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
-/// The folder of this machine, or all where there is none of it: files of other machines are collected here,
+/// The folder of this machine, or all where its id is not known: files of other machines are collected here,
 /// too, and those of containers are linked.
 fn machines(host: &HostRoot, folder: &str) -> Result<Vec<String>, Refusal> {
-    let is_id = |name: &str| name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_id = |name: &[u8]| name.len() == 32 && name.iter().all(u8::is_ascii_hexdigit);
     let mut all = host.folders(folder);
-    all.retain(|name| is_id(name));
+    all.retain(|name| is_id(name.as_bytes()));
     if all.is_empty() {
         return match host.live_folder(folder, OFlags::RDONLY) {
             Some(Err(Refusal::Denied(_))) => Err(Refusal::Denied(NEEDED.into())),
@@ -113,7 +113,7 @@ fn machines(host: &HostRoot, folder: &str) -> Result<Vec<String>, Refusal> {
         };
     }
     let own = host.pieces("etc/machine-id").map(|file| file.read(0, 32)).unwrap_or_default();
-    if all.iter().any(|name| name.as_bytes() == own) {
+    if is_id(&own) {
         all.retain(|name| name.as_bytes() == own);
     }
     Ok(all)

@@ -162,6 +162,15 @@ fn files_are_read_newest_first_and_only_those_of_this_machine() {
 }
 
 #[test]
+fn files_of_another_machine_alone_are_none() {
+    let host = HostRoot::memory([
+        file("etc/machine-id", "ffffffffffffffffffffffffffffffff\n"),
+        file(in_folder("system.journal"), journal(&plain(), &report(0, 0, 5))),
+    ]);
+    assert_eq!(searched(&host).0, Err(Refusal::Absent(NO_SUCH_FILE.into())));
+}
+
+#[test]
 fn what_cannot_be_read_says_what_would_help() {
     let (result, _) = searched(&HostRoot::memory([denied(in_folder("system.journal"))]));
     assert_eq!(result, Err(Refusal::Denied(NEEDED.into())));
@@ -180,7 +189,7 @@ fn what_cannot_be_read_says_what_would_help() {
 fn circles_end() {
     let good = journal(&Variant { buckets: 1, ..plain() }, &report(50, 3, 5));
     for at in (272..good.len() - 8).step_by(8) {
-        for target in [at as u64 & !7, 272, 16, u64::MAX, u64::MAX & !7] {
+        for target in [at as u64 & !7, 272, 16, u64::MAX, !7] {
             let mut bytes = good.clone();
             bytes[at..at + 8].copy_from_slice(&target.to_le_bytes());
             let _ = of_file(bytes);
