@@ -11,6 +11,8 @@
 //!
 //! [`OomKill`]: pagewise_model::OomKill
 
+use std::collections::VecDeque;
+
 use pagewise_model::{KernelLog, Name, OomKill, Reading, Source, Taken};
 
 use super::line::Rename;
@@ -18,6 +20,7 @@ use super::record::{Head, Record, records};
 use super::report::Reports;
 use super::{date, renamed_record};
 use crate::journald::{self, FOLDERS, KernelMessage, Reader, Searched};
+use crate::limits::OOM_KILLS;
 use crate::root::{Entry, HostRoot, NO_SUCH_FILE, Refusal, absolute};
 use crate::text::{lines, number, words};
 
@@ -65,9 +68,10 @@ pub(super) fn complete(
         journal_files: Reading::found(searched.files, source),
         journal_files_left_out: searched.left_out,
         journal_unix_seconds: known.then_some(searched.since as f64 / 1e6),
+        left_out: log.left_out + kills.left_out,
         ..log
     };
-    super::merge(log, kills)
+    super::merge(log, kills.newest)
 }
 
 /// Whether journald's files outlive the boot.
@@ -200,29 +204,50 @@ impl Section {
     }
 }
 
-fn understand(kept: &[u8], page_size: u64, taken: &Taken) -> (Searched, Vec<OomKill>) {
+/// Kills, the oldest first, and how many older ones there were.
+#[derive(Debug, Default, PartialEq)]
+struct Kills {
+    newest: VecDeque<OomKill>,
+    left_out: u64,
+}
+
+impl Kills {
+    fn extend(&mut self, section: &Section, reports: Reports, taken: &Taken) {
+        let (kills, left_out) = dated(section, reports, taken);
+        self.left_out += left_out;
+        self.newest.extend(kills);
+        while self.newest.len() > OOM_KILLS {
+            self.newest.pop_front();
+            self.left_out += 1;
+        }
+    }
+}
+
+fn understand(kept: &[u8], page_size: u64, taken: &Taken) -> (Searched, Kills) {
     let mut searched = Searched::default();
-    let mut kills = Vec::new();
+    let mut kills = Kills::default();
     let mut open: Option<(Section, Reports)> = None;
     for line in lines(kept) {
         if let Some(section) = Section::parse(line) {
-            let before = open.replace((section, Reports::new(page_size, SHOWN)));
-            kills.extend(
-                before.into_iter().flat_map(|(section, reports)| dated(&section, reports, taken)),
-            );
+            if let Some((before, reports)) = open.replace((section, Reports::new(page_size, SHOWN)))
+            {
+                kills.extend(&before, reports, taken);
+            }
         } else if let Some((_, reports)) = &mut open {
             records(line).for_each(|record| drop(reports.take(&record)));
         } else if let Some(found) = parse_searched(line) {
             searched = found;
         }
     }
-    kills.extend(open.into_iter().flat_map(|(section, reports)| dated(&section, reports, taken)));
+    if let Some((section, reports)) = open {
+        kills.extend(&section, reports, taken);
+    }
     (searched, kills)
 }
 
 /// The kills of a section, with their time.
-fn dated(section: &Section, reports: Reports, taken: &Taken) -> Vec<OomKill> {
-    let (mut kills, _) = reports.done();
+fn dated(section: &Section, reports: Reports, taken: &Taken) -> (Vec<OomKill>, u64) {
+    let (mut kills, left_out) = reports.done();
     let is_now = taken.boot_id.value().is_some_and(|boot| boot.as_str() == section.boot);
     for kill in &mut kills {
         if is_now {
@@ -231,7 +256,7 @@ fn dated(section: &Section, reports: Reports, taken: &Taken) -> Vec<OomKill> {
             date_earlier(kill, section, taken);
         }
     }
-    kills
+    (kills, left_out)
 }
 
 fn date_earlier(kill: &mut OomKill, section: &Section, taken: &Taken) {
@@ -370,6 +395,21 @@ mod tests {
     }
 
     #[test]
+    fn only_the_newest_are_kept_of_many_sections() {
+        let section = |at: u64| {
+            let boot = format!("boot={at:x} clock_zero={at}\n");
+            boot + &BY_LIMIT
+                .iter()
+                .map(|text| format!("4,{at},{at},-;{text}\n"))
+                .collect::<String>()
+        };
+        let excerpt: String = (1..=200).map(section).collect();
+        let log = super::super::read(&host([(PATH, excerpt)]), &taken());
+        assert_eq!((log.kills.len(), log.left_out), (64, 136));
+        assert_eq!(log.kills[63].earlier_boot.as_ref().unwrap().as_str(), "c8");
+    }
+
+    #[test]
     fn two_files_with_the_same_messages_are_one() {
         let copy = FILE.replace("var/log", "run/log");
         let entries = file_of(&[report(EARLIER, 3_000), report(NOW, 100)].concat());
@@ -443,9 +483,9 @@ mod tests {
         );
         let (before, after) =
             (understand(&kept, 4096, &taken()), understand(&other, 4096, &taken()));
-        assert_eq!((before.0, before.1.len()), (after.0, after.1.len()));
-        assert_eq!(after.1[0].earlier_boot.as_ref().unwrap().as_str(), "b007");
-        assert_eq!(before.1[0].group_memory, after.1[0].group_memory);
+        assert_eq!((before.0, before.1.newest.len()), (after.0, after.1.newest.len()));
+        assert_eq!(after.1.newest[0].earlier_boot.as_ref().unwrap().as_str(), "b007");
+        assert_eq!(before.1.newest[0].group_memory, after.1.newest[0].group_memory);
     }
 
     proptest! {

@@ -65,7 +65,7 @@ pub fn read(host: &HostRoot, taken: &Taken) -> KernelLog {
 
 /// Both in the order of time, each report once. Two files of journald may have the same messages if it was
 /// interrupted while it moved them to the disk.
-fn merge(mut log: KernelLog, of_journal: Vec<OomKill>) -> KernelLog {
+fn merge(mut log: KernelLog, of_journal: impl IntoIterator<Item = OomKill>) -> KernelLog {
     let is_same = |one: &OomKill, other: &OomKill| {
         let pid = |kill: &OomKill| kill.victim.as_ref().map(|victim| victim.pid);
         // both are the time of the same record, in microseconds
