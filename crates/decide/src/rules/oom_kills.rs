@@ -220,8 +220,18 @@ fn counted_only(interval: &Interval) -> Option<Finding> {
               its memory lasts and for those who may read it."
             .to_owned(),
         evidence: proof.done(),
-        next: oom::elsewhere(host),
+        next: next_without_report(host),
     })
+}
+
+/// Where the report may be, or, where no log has it, who holds memory now.
+fn next_without_report(host: &Snapshot) -> Vec<String> {
+    let elsewhere = oom::elsewhere(host);
+    if elsewhere.is_empty() {
+        let now = "pagewise report --sort size  # who holds memory now; no log has the kill";
+        return vec![now.to_owned()];
+    }
+    elsewhere
 }
 
 /// Why the log says nothing about it.
@@ -501,6 +511,18 @@ pub(super) mod tests {
         let findings = (RULE.look)(&interval);
         assert_eq!(findings.len(), 2, "{findings:#?}");
         assert!(findings[0].title.ends_with("since boot"));
+    }
+
+    #[test]
+    fn a_kill_that_no_log_has_names_who_holds_memory_now() {
+        let mut interval = firing_without_a_log();
+        let at = Source::file("/dev/kmsg");
+        interval.end.kernel_log.records = Reading::absent("a container", at);
+        let finding = only(&RULE, &interval);
+        assert!(finding.next[0].starts_with("pagewise report --sort size"), "{:?}", finding.next);
+        interval.end.kernel_log.journal_files = file("/var/log/journal", 2);
+        let finding = only(&RULE, &interval);
+        assert!(finding.what.contains("The kernel log could not be read"), "{}", finding.what);
     }
 
     #[test]
