@@ -277,10 +277,15 @@ static ENTRIES: &[Entry] = &[
     Entry {
         id: "oom-kills",
         severities: [Info, Critical],
-        readings: &["/dev/kmsg", VMSTAT, "memory.events of cgroups; version 1: memory.oom_control"],
+        readings: &[
+            "/dev/kmsg",
+            "files of journald in /var/log/journal or /run/log/journal",
+            VMSTAT,
+            "memory.events of cgroups; version 1: memory.oom_control",
+        ],
         thresholds: "Critical: within the last ten minutes or the interval; warning: within a day, or of a time that is not known; \
-            info: before. A kill at the limit of a group that no longer exists is a warning for an hour only. Where the kernel log \
-            cannot be read, the counters since boot.",
+            info: before. A kill at the limit of a group that no longer exists is a warning for an hour only. Where neither the kernel \
+            log nor journald's files have a kill of this boot, the counters since boot.",
         act: "pagewise doctor --oom says whose limit it was, who held the memory, and why swap did not help.",
     },
     Entry {

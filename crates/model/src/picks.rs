@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{Ends, Name};
+use crate::{Bytes, Ends, Name};
 
 /// An algorithm that was compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -63,6 +63,18 @@ pub struct Picks {
     /// each weighing the same. Its value is the geometric mean of the three, each relative to the
     /// best there is: 1 would be the best in all three.
     pub balanced: Option<Pick>,
+}
+
+/// The zram device that measured values recommend for a machine.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ZramChoice {
+    /// The algorithm that reads a page back fastest.
+    #[serde(flatten)]
+    pub contender: Contender,
+    /// The uncompressed size: full, the device takes half of RAM at this ratio.
+    pub disksize_bytes: Bytes,
+    /// What this algorithm made of the pages.
+    pub original_per_memory_used: f64,
 }
 
 /// When compressing pays instead of writing to the tier below.
