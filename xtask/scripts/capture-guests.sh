@@ -34,6 +34,9 @@ recordings() {
 		sid debian-sid-7.2-x86_64-512m zram-full
 		sid debian-sid-7.2-x86_64-512m zswap-zram
 		bookworm debian-bookworm-6.1-x86_64-256m oom-host
+		bookworm debian-bookworm-6.1-x86_64-256m oom-limit
+		bookworm debian-bookworm-6.1-x86_64-256m oom-group
+		bookworm debian-bookworm-6.1-x86_64-256m oom-unkillable
 		trixie debian-trixie-6.12-x86_64-256m oom-host
 		trixie debian-trixie-6.12-x86_64-256m oom-limit
 		trixie debian-trixie-6.12-x86_64-256m oom-zram-full

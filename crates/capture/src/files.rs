@@ -36,6 +36,11 @@ pub(super) fn kernel_log(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(pagewise_observe::formats::kernel_log::renamed(bytes, names))
 }
 
+/// The same of what journald kept of it.
+pub(super) fn kernel_journal(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    Some(pagewise_observe::formats::kernel_log::renamed_journal(bytes, names))
+}
+
 /// Only whether the file is there.
 pub(super) fn presence(_: &mut Names, _: &[u8]) -> Option<Vec<u8>> {
     Some(Vec::new())

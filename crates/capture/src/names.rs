@@ -123,6 +123,10 @@ impl Rename for Names {
     fn user(&mut self, uid: u32) -> u32 {
         u32::try_from(Self::user(self, uid.to_string().as_bytes())).unwrap_or(u32::MAX)
     }
+
+    fn boot(&self, id: &[u8]) -> String {
+        Self::boot(self, id)
+    }
 }
 
 /// The container engine that made a group of this name.

@@ -23,6 +23,7 @@ const REDACTED: &[&str] = &[
     "sys/fs/cgroup/cgroup.controllers",
     "sys/fs/cgroup/a/memory.stat",
     "dev/kmsg",
+    "journal/kernel",
 ];
 
 /// What a capture of such a host would be.

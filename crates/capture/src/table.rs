@@ -62,7 +62,8 @@ const ROWS: &[(&str, Keep)] = &[
     ("sys/block/zram{n}/backing_dev", by::place), ("sys/block/zram{n}/{any}", by::verbatim),
     ("sys/block/zmerge{n}/{any}", by::verbatim),
     ("sys/module/zswap/parameters/{any}", by::verbatim),
-    ("dev/kmsg", by::kernel_log), ("var/log/journal", by::presence), ("run/log/journal", by::presence),
+    ("dev/kmsg", by::kernel_log), ("journal/kernel", by::kernel_journal),
+    ("var/log/journal", by::presence), ("run/log/journal", by::presence),
     // memory management
     ("proc/sys/vm/{any}", by::numbers), ("proc/sys/kernel/numa_balancing", by::numbers),
     ("sys/kernel/mm/transparent_hugepage/{any}", by::verbatim),

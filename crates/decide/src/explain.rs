@@ -321,13 +321,14 @@ static ENTRIES: &[Entry] = &[
         severities: [Info, Critical],
         readings: &[
             "/dev/kmsg",
+            "files of journald in /var/log/journal or /run/log/journal",
             VMSTAT,
             "memory.events of cgroups; cgroup version 1: memory.oom_control",
         ],
         thresholds: "Critical: the kernel killed a process in the last ten minutes or during the interval; \
             warning: in the last day or at an unknown time; info: earlier. A kill at the limit of a cgroup \
-            that no longer exists is a warning for one hour only. If the kernel log cannot be read, the rule \
-            uses the counters of kills since boot.",
+            that no longer exists is a warning for one hour only. If neither the kernel log nor journald's files \
+            have a kill of this boot, the rule uses the counters of kills since boot.",
         act: "pagewise doctor --oom shows which limit was reached, which processes held the memory, and why \
               swap did not help.",
     },

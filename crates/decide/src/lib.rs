@@ -25,6 +25,7 @@ pub mod watch;
 use contents::CONTENTS_RULES;
 pub use contents::{contents_may_tell, diagnose_contents};
 pub use explain::{explanations, rules};
+pub use facts::advice::{choose_zram, zram_size};
 
 use pagewise_model::{Finding, Interval};
 

@@ -14,6 +14,7 @@ mod answer;
 mod kind;
 mod near;
 pub mod parser;
+mod pieces;
 mod read;
 pub mod recording;
 mod root;
@@ -24,6 +25,7 @@ mod user_file;
 mod values;
 
 pub use answer::{Entry, Facts, Files, NO_SUCH_FILE, Refusal, SWITCHED_OFF, absolute, explained};
+pub use pieces::Pieces;
 pub use read::ReadHost;
 pub use root::{FIRST, HostRoot, MAX_FILE, PROBLEMS, RECORDS, comes_whole, read_records};
 pub use trusted_folder::{FolderError, MakeFolder, TrustedFolder};

@@ -94,7 +94,7 @@ pub fn is_private(path: &str) -> bool {
 
 /// A recording stores nothing of it but reports without names.
 fn is_log(path: &str) -> bool {
-    path == "dev/kmsg"
+    matches!(path, "dev/kmsg" | "journal/kernel")
 }
 
 fn entry(part: &[u8]) -> Entry {
@@ -113,14 +113,15 @@ pub const fn files(
     Parser { name, paths, read: Read::Files(read) }
 }
 
+/// A reader of one input as it is, and an input to begin with.
+pub const fn bytes(name: &'static str, read: fn(&[u8]), sample: fn() -> Vec<u8>) -> Parser {
+    Parser { name, paths: &[], read: Read::Bytes(read, sample) }
+}
+
 /// Those of this crate: what a recording is made of.
 pub static PARSERS: &[Parser] = &[
-    Parser { name: "manifest", paths: &[], read: Read::Bytes(manifest, || MANIFEST.to_vec()) },
-    Parser {
-        name: "archive",
-        paths: &[],
-        read: Read::Bytes(archive, || tarred("host.toml", MANIFEST)),
-    },
+    bytes("manifest", manifest, || MANIFEST.to_vec()),
+    bytes("archive", archive, || tarred("host.toml", MANIFEST)),
 ];
 
 const MANIFEST: &[u8] = br#"format = "pagewise-recording/1"

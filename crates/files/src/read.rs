@@ -11,6 +11,7 @@ use pagewise_model::{Problem, Reading, Source};
 use rustix::fs::OFlags;
 
 use crate::answer::{Entry, Facts, Files, Refusal};
+use crate::pieces::Pieces;
 
 /// Questions for a host's files. Paths are given below `/` without it.
 pub trait ReadHost: Sized {
@@ -44,6 +45,10 @@ pub trait ReadHost: Sized {
     /// Whether `mark` stands at `offset` of a file. A device may be asked: nothing else of it is kept
     /// or recorded, a recording holds zeros and, where it was found, the mark.
     fn carries(&self, path: &str, offset: usize, mark: &[u8]) -> Result<bool, Refusal>;
+
+    /// A regular file of which pieces are asked for, whatever its size. Nothing of it is remembered: the
+    /// caller says what may be.
+    fn pieces(&self, path: &str) -> Result<Pieces<'_>, Refusal>;
 
     /// Counts and remembers what `path` answered to a helper process.
     fn note(&self, path: &str, answer: &Result<Vec<u8>, Refusal>);

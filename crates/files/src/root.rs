@@ -19,6 +19,7 @@ use rustix::io::Errno;
 
 use crate::answer::{Entry, Facts, Files, Refusal, absolute};
 use crate::near::Near;
+use crate::pieces::Pieces;
 use crate::read::ReadHost;
 use crate::stored;
 
@@ -257,6 +258,16 @@ impl ReadHost for HostRoot {
             Err(refusal) => Entry::Refused(refusal.clone()),
         });
         answer
+    }
+
+    fn pieces(&self, path: &str) -> Result<Pieces<'_>, Refusal> {
+        let opened = match &self.backing {
+            Backing::Memory(files) => return stored::borrowed(files, path).map(Pieces::of_bytes),
+            Backing::Live(root) => self.open_live(root, path, READ),
+            Backing::Folder(root) => open_inside(root, path, READ),
+        };
+        let opened = opened.and_then(regular).map_err(Refusal::from_errno)?;
+        Ok(Pieces::of_file(opened))
     }
 
     fn note(&self, path: &str, answer: &Result<Vec<u8>, Refusal>) {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     BenchRow, BreakEven, Bytes, ClusterChoice, ClusterEffect, CostRatio, FaultRow, Name, Noise,
-    ParetoPoint, Picks, Reference, Refusal, SwapOutCost, TierMix,
+    ParetoPoint, Picks, Reference, Refusal, SwapOutCost, TierMix, ZramChoice,
 };
 
 /// The pages that everything was measured with.
@@ -66,6 +66,9 @@ pub struct Benchmark {
     pub pareto: Vec<ParetoPoint>,
     /// The best for each goal.
     pub picks: Picks,
+    /// Which device these values recommend for this machine, as findings would; missing where zram itself was not
+    /// measured.
+    pub recommended: Option<ZramChoice>,
     /// What else the machine did meanwhile.
     pub noise: Noise,
     /// What is missing.

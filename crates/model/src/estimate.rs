@@ -199,7 +199,7 @@ pub struct HugeView {
 pub struct Effective {
     /// Memory of the machine.
     pub ram_bytes: Bytes,
-    /// Uncompressed size of the device: half of RAM, as an example.
+    /// Uncompressed size of the device: what findings recommend at this ratio.
     pub disksize_bytes: Bytes,
     /// What the full device takes out of RAM, slot table included.
     pub takes_bytes: Bytes,

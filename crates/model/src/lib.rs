@@ -99,7 +99,7 @@ pub use oom::{
     KernelLog, OomConstraint, OomExplanation, OomFact, OomGroup, OomHost, OomInvoker, OomKill,
     OomReaped, OomTask, OomUsage, OomVictim, RecentKills,
 };
-pub use picks::{BreakEven, ParetoPoint, Pick, Picks, RunnerUp, TierMix};
+pub use picks::{BreakEven, ParetoPoint, Pick, Picks, RunnerUp, TierMix, ZramChoice};
 pub use process::{Process, Processes, SmapsOutcome, SmapsTally};
 pub use process_change::ProcessChange;
 pub use program::Program;

@@ -19,13 +19,18 @@ pub struct KernelLog {
     pub oldest_boot_seconds: Option<f64>,
     /// Whether records older than that were overwritten: kills before it cannot be seen.
     pub wrapped: bool,
-    /// Reports of the OOM killer, oldest first.
+    /// Reports of the OOM killer in the kernel log and in journald's files, oldest first.
     pub kills: Vec<OomKill>,
     /// Older reports that were left out because there were more than are kept.
     pub left_out: u64,
-    /// Whether journald has files of its own, which are not read: `persistent` also of earlier boots,
-    /// `volatile` of this one.
+    /// Whether journald has files of its own: `persistent` also of earlier boots, `volatile` of this one.
     pub journal: Reading<Name>,
+    /// How many of them were searched; absent or denied where none could be.
+    pub journal_files: Reading<u64>,
+    /// Files that were not searched, or not in full: damaged, too new, not readable, or too many.
+    pub journal_files_left_out: u64,
+    /// When the oldest message in those that were searched was written, in seconds since 1970, UTC.
+    pub journal_unix_seconds: Option<f64>,
 }
 
 /// Which limit the memory was allocated under.
@@ -49,12 +54,16 @@ pub struct OomKill {
     #[serde(rename = "at", serialize_with = "as_text")]
     #[schemars(with = "String")]
     pub source: Source,
+    /// The id of the boot in which it happened, if that was an earlier one.
+    pub earlier_boot: Option<Name>,
     /// Seconds since boot, on the clock of the kernel log, which stops while the machine is suspended.
     pub boot_seconds: f64,
     /// Seconds since 1970, UTC: from the time of the reading and the clock of the kernel log at that
-    /// time. Exact only if the machine was not suspended in between; `null` where neither is known.
+    /// time. Exact only if the machine was not suspended in between; `null` where neither is known. Of an
+    /// earlier boot what journald wrote down.
     pub unix_seconds: Option<f64>,
-    /// Seconds from the report to the reading, as exact as `unix_seconds`.
+    /// Seconds from the report to the reading, as exact as `unix_seconds`; of an earlier boot at least the
+    /// time since this boot.
     pub seconds_ago: Option<f64>,
     /// Which limit was reached; `null` where the kernel printed only that a process was killed.
     pub constraint: Option<OomConstraint>,

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{Compressor, Ends, Name};
+use crate::{Bytes, Compressor, Ends, Name};
 
 /// The best for one goal.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -53,6 +53,18 @@ pub struct Picks {
     /// each weighing the same. Its value is the geometric mean of the three, each relative to the
     /// best there is: 1 would be the best in all three.
     pub balanced: Option<Pick>,
+}
+
+/// The zram device that measured values recommend for a machine.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ZramChoice {
+    /// The algorithm that reads a page back fastest.
+    #[serde(flatten)]
+    pub contender: Compressor,
+    /// The uncompressed size: full, the device takes half of RAM at this ratio.
+    pub disksize_bytes: Bytes,
+    /// What this algorithm made of the pages.
+    pub original_per_memory_used: f64,
 }
 
 /// When compressing pays instead of writing to the tier below.

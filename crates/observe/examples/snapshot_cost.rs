@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Prints the CPU seconds that one snapshot of this machine takes, and how much it saw: everything
-//! but smaps, or with `outside` also without `/proc/PID` and the kernel log, or with `log` the kernel log
-//! alone. `cargo xtask bench` runs it many times.
+//! but smaps, or with `outside` also without `/proc/PID` and the kernel log, or with `log` the kernel log and
+//! journald's files alone, with `log FOLDER` those of the host below this folder. `cargo xtask bench` runs it
+//! many times.
 //!
 //! It is the first snapshot of its process, as for a user: memory is still to be had from the
 //! kernel.
@@ -15,7 +16,10 @@ use rustix::time::{ClockId, clock_gettime};
 fn main() -> std::io::Result<()> {
     let everything = Scope::everything(Duration::ZERO);
     let what = std::env::args().nth(1);
-    let host = HostRoot::live()?;
+    let host = match std::env::args().nth(2) {
+        Some(folder) => HostRoot::folder(std::path::Path::new(&folder))?,
+        None => HostRoot::live()?,
+    };
     if what.as_deref() == Some("log") {
         return log(&host);
     }
@@ -40,8 +44,9 @@ fn log(host: &HostRoot) -> std::io::Result<()> {
     let cpu_seconds = cpu_clock() - before;
     let records = log.records.get().unwrap_or(0);
     println!(
-        r#"{{"cpu_seconds": {cpu_seconds}, "records": {records}, "kills": {}, "bytes_read": 0}}"#,
-        log.kills.len()
+        r#"{{"cpu_seconds": {cpu_seconds}, "records": {records}, "kills": {}, "journal_files": {}, "bytes_read": 0}}"#,
+        log.kills.len(),
+        log.journal_files.get().unwrap_or(0)
     );
     Ok(())
 }

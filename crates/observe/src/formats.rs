@@ -8,9 +8,9 @@ pub mod configuration {
     };
 }
 
-/// The kernel log: its reports of the OOM killer.
+/// The kernel log, and what journald kept of it: reports of the OOM killer.
 pub mod kernel_log {
-    pub use crate::kernel_log::{Rename, renamed};
+    pub use crate::kernel_log::{Rename, renamed, renamed_journal};
 }
 
 /// Lines of `/proc/PID/mountinfo`.

@@ -27,6 +27,7 @@ mod generations;
 mod host;
 mod huge_page_sizes;
 mod hugetlb;
+mod journald;
 mod kconfig;
 mod kernel_log;
 mod knob;

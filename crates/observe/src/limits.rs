@@ -105,7 +105,7 @@ limits! {
         "lines about generations of pages", "/sys/kernel/debug/lru_gen",
         "the first; a problem says how many there are";
     OOM_KILLS = 64,
-        "kills for lack of memory", "/dev/kmsg",
+        "kills for lack of memory", "/dev/kmsg and journald's files",
         "the newest; the others are counted";
     OOM_TASKS = 10,
         "tasks listed in the report of one such kill", "/dev/kmsg",
@@ -116,6 +116,18 @@ limits! {
     LOG_RECORDS = pagewise_files::RECORDS,
         "records of the kernel log", "/dev/kmsg",
         "the oldest";
+    JOURNAL_FILES = 32,
+        "files of journald that are searched for kills", "/var/log/journal, /run/log/journal",
+        "the newest; the others are counted";
+    JOURNAL_REPORTS = 16,
+        "places in these files where reports of kills are", "/var/log/journal, /run/log/journal",
+        "the newest";
+    JOURNAL_ENTRIES = 16_384,
+        "messages of all these files", "/var/log/journal, /run/log/journal",
+        "those around the newest reports; what is left out is said";
+    JOURNAL_BLOCKS = 4096,
+        "blocks of 8 KiB of all these files", "/var/log/journal, /run/log/journal",
+        "those around the newest reports; what is left out is said";
     MEMORY_MOUNTS = 512,
         "mounts of tmpfs and the like whose size is read", "/proc/self/mountinfo",
         "the first; the others are counted";

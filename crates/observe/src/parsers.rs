@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use pagewise_files::parser::{Parser, files, keep};
+use pagewise_files::parser::{Parser, bytes, files, keep};
+use pagewise_files::{Entry, HostRoot};
 use pagewise_model::{Counters, HostSummary, Snapshot};
 
 use crate::{
@@ -320,10 +321,38 @@ pub static PARSERS: &[Parser] = &[
         ],
         |host| keep(knob::read(host, &cgroup::read(host, &mounts::read(host)), None)),
     ),
-    files("kernel-log", &["dev/kmsg"], |host| {
+    files("kernel-log", &["dev/kmsg", "journal/kernel"], |host| {
         keep(kernel_log::read(host, &pagewise_model::Taken::default()));
     }),
+    bytes("journald", journal, short_journal),
 ];
+
+/// A file of journald, and the kernel's messages in it.
+fn journal(bytes: &[u8]) {
+    let path = "var/log/journal/0123456789abcdef0123456789abcdef/system.journal".to_owned();
+    let host = HostRoot::memory([(path, Entry::File(bytes.to_vec()))]);
+    keep(kernel_log::read(&host, &pagewise_model::Taken::default()));
+}
+
+/// One with a short report.
+fn short_journal() -> Vec<u8> {
+    use pagewise_journald::written::{Packing, Variant, Written};
+    let texts: [&[u8]; 7] = [
+        b"a invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0",
+        b"Call Trace:",
+        b"Mem-Info:",
+        b"Tasks state (memory values in pages):",
+        b"[  pid  ]   uid  tgid total_vm      rss pgtables_bytes swapents oom_score_adj name",
+        b"oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/a,task=a,pid=7,uid=0",
+        b"Out of memory: Killed process 7 (a) total-vm:1kB, anon-rss:1kB, file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:1kB oom_score_adj:0",
+    ];
+    let entries = texts.iter().zip(1..);
+    let entries: Vec<Written> =
+        entries.map(|(text, at)| Written::by_kernel([7; 16], 1 << 50, at, text)).collect();
+    let variant =
+        Variant { is_compact: true, packing: Packing::Plain, buckets: 8, ..Variant::default() };
+    pagewise_journald::written::journal(&variant, &entries)
+}
 
 #[cfg(test)]
 mod tests {

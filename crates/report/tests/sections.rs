@@ -320,9 +320,18 @@ fn what_the_kernel_log_is_good_for_is_said_first() {
     };
     let log = &mut interval.end.kernel_log;
     log.kills.clear();
-    assert!(describe(&interval).contains("No process was killed for lack of memory: 2,456 records of the kernel log; older ones than 812 s"));
+    let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let none = words(describe(&interval));
+    assert!(none.contains("No process was killed for lack of memory: 2,456 records of the kernel log (older ones than 812 s after boot were overwritten); 3 files of journald since "), "{none}");
+    assert!(none.contains(" (1 more could not be searched in full)."), "{none}");
     interval.end.kernel_log.records = host::denied("/dev/kmsg");
+    interval.end.kernel_log.journal_files = host::denied("/var/log/journal");
     let refused = describe(&interval);
+    assert!(!refused.contains("No process was killed"), "{refused}");
+    assert!(
+        words(refused.clone()).contains("Files of journald could not be read: needs root"),
+        "{refused}"
+    );
     assert!(
         refused
             .contains("The kernel log could not be read: needs root, or kernel.dmesg_restrict=0")

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The size and algorithm that every finding recommends for zram: worked out here and nowhere else,
-//! so that two findings never recommend different ones.
+//! The size and algorithm that every finding, `scan` and `bench` recommend for zram: computed here and
+//! nowhere else, so that no two of them differ for the same measured values.
 //!
 //! The size bounds uncompressed data. It is chosen such that the device, when full, takes half of RAM
-//! at the ratio that the host's own devices measured, or at two to one where nothing was measured yet:
-//! more would leave too little for the code and files that programs are using.
+//! at the measured ratio, or at two to one where nothing was measured yet: more would leave too little for
+//! the code and files that programs are using. The ratio is that of the host's own devices, or what `scan` or
+//! `bench` measured.
+//!
+//! The algorithm is the one that reads a page back fastest, because a process waits for that: the one that
+//! `bench` measured, and lz4 before that.
 
-use pagewise_model::{Bytes, Name, Ratio, Snapshot, Zram};
+use pagewise_model::{Bytes, Name, ParetoPoint, Picks, Ratio, Snapshot, Zram, ZramChoice};
 
 /// Original bytes per byte of RAM, where no device measured it.
 const ASSUMED_RATIO: f64 = 2.0;
@@ -35,10 +39,16 @@ pub(crate) fn ratio(host: &Snapshot) -> f64 {
 /// The disksize for one device, in whole MiB.
 pub(crate) fn size_mib(host: &Snapshot) -> u64 {
     let Some(ram) = host.memory.total.get() else { return 512 };
-    let times = (ratio(host) / 2.0).min(MOST_TIMES_RAM);
+    zram_size(ram, measured_ratio(host).map(Ratio::get)).get() >> 20
+}
+
+/// The disksize for one device of a machine with `ram`, in whole MiB, if its memory compresses by `ratio`
+/// (original bytes per byte of RAM); `None` if that was not measured.
+pub fn zram_size(ram: Bytes, ratio: Option<f64>) -> Bytes {
+    let times = (ratio.unwrap_or(ASSUMED_RATIO).max(1.0) / 2.0).min(MOST_TIMES_RAM);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size")]
     let size = (ram.get() as f64 * times) as u64;
-    (size >> 20).max(1)
+    Bytes::new((size >> 20).max(1) << 20)
 }
 
 /// The algorithm: what the device has if somebody chose it, else the fastest that the kernel offers.
@@ -49,9 +59,26 @@ pub(crate) fn algorithm(device: &Zram) -> Option<&Name> {
     Some(fast.filter(|_| !chosen).unwrap_or(&offered.active))
 }
 
+/// What `bench` recommends for a machine with `ram`: the algorithm that it measured to be the fastest to read,
+/// at the ratio that it measured of that. Where another one is not measurably faster than lz4, lz4.
+pub fn choose_zram(ram: Bytes, picks: &Picks, measured: &[ParetoPoint]) -> Option<ZramChoice> {
+    let pick = picks.latency.as_ref()?;
+    let next = pick.runner_up.as_ref().filter(|next| !next.is_real);
+    let usual = next.map(|next| &next.contender).filter(|next| next.algorithm.as_str() == FAST);
+    let contender = usual.unwrap_or(&pick.winner);
+    let ratio =
+        measured.iter().find(|point| point.contender == *contender)?.original_per_memory_used;
+    Some(ZramChoice {
+        contender: contender.clone(),
+        disksize_bytes: zram_size(ram, Some(ratio)),
+        original_per_memory_used: ratio,
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use pagewise_model::ZramUse;
+    use pagewise_model::{Compressor, Pick, RunnerUp, ZramUse};
+    use proptest::prelude::*;
 
     use super::*;
     use crate::testing::{gib, host, line, mib, zram};
@@ -70,6 +97,70 @@ mod tests {
         assert_eq!(size_mib(&compressing(gib(37), gib(1))), 32 << 10, "twice RAM at most");
         assert_eq!(size_mib(&compressing(gib(1), gib(2))), 8 << 10, "data that does not compress");
         assert_eq!(size_mib(&compressing(mib(1), mib(1))), 16 << 10, "too little to tell");
+    }
+
+    fn contender(algorithm: &str) -> Compressor {
+        Compressor::new(algorithm)
+    }
+
+    fn measured(winner: &str, next: &str, is_real: bool) -> (Picks, Vec<ParetoPoint>) {
+        let runner_up = RunnerUp {
+            contender: contender(next),
+            value: 2.0,
+            cost_per_winner: 1.1,
+            interval: None,
+            is_real,
+        };
+        let unit = Name::from("ns");
+        let pick = Pick { winner: contender(winner), value: 1.0, unit, runner_up: Some(runner_up) };
+        let point = |(algorithm, ratio)| ParetoPoint {
+            contender: contender(algorithm),
+            read_ns: 1.0,
+            read_spread: [1.0; 2],
+            original_per_memory_used: ratio,
+            is_on_front: true,
+        };
+        let points = [("lz4", 2.5), ("lzo-rle", 3.0), ("zstd", 4.0)].map(point).to_vec();
+        (Picks { latency: Some(pick), ..Picks::default() }, points)
+    }
+
+    #[test]
+    fn bench_recommends_what_it_measured_to_be_the_fastest() {
+        let chosen = |winner, next, is_real| {
+            let (picks, points) = measured(winner, next, is_real);
+            let chosen = choose_zram(gib(16), &picks, &points).unwrap();
+            (chosen.contender.algorithm.to_string(), chosen.disksize_bytes)
+        };
+        assert_eq!(chosen("lz4", "lzo-rle", true), ("lz4".to_owned(), gib(20)));
+        assert_eq!(chosen("lzo-rle", "lz4", true), ("lzo-rle".to_owned(), gib(24)));
+        assert_eq!(
+            chosen("lzo-rle", "lz4", false),
+            ("lz4".to_owned(), gib(20)),
+            "no difference shown"
+        );
+        assert_eq!(chosen("zstd", "lzo-rle", false), ("zstd".to_owned(), gib(32)));
+        let (picks, points) = measured("842", "lz4", true);
+        assert_eq!(choose_zram(gib(16), &picks, &points), None, "its ratio is not known");
+        assert_eq!(choose_zram(gib(16), &Picks::default(), &points), None);
+    }
+
+    proptest! {
+        /// A host whose devices have measured a ratio, and a bench run that measured the same: one size.
+        #[test]
+        fn a_device_and_bench_with_the_same_ratio_give_the_same_size(
+            used in 16u64..4096,
+            percent in 50u64..5000,
+        ) {
+            let (stored, used) = (mib(used * percent / 100 + 16), mib(used));
+            let host = compressing(stored, used);
+            let (picks, mut points) = measured("lz4", "zstd", true);
+            points[0].original_per_memory_used = Ratio::from_sizes(stored, used).unwrap().get();
+            let ram = host.memory.total.get().unwrap();
+            let chosen = choose_zram(ram, &picks, &points).unwrap();
+            prop_assert_eq!(chosen.disksize_bytes, mib(size_mib(&host)));
+            let offered = chosen.contender.algorithm;
+            prop_assert_eq!(offered.as_str(), FAST);
+        }
     }
 
     #[test]

@@ -106,7 +106,8 @@ fn cap(host: &Snapshot, kill: &OomKill) -> Option<String> {
 /// Processes that may not be killed, in a group where nobody else is left.
 fn may_be_killed(kill: &OomKill) -> Option<String> {
     let barred = kill.tasks.iter().find(|task| task.oom_score_adj == -1000);
-    let task = barred.filter(|_| kill.victim.is_none())?;
+    // a process id of an earlier boot is that of another process now
+    let task = barred.filter(|_| kill.victim.is_none() && kill.earlier_boot.is_none())?;
     Some(writes_and(
         format!("echo 0 | sudo tee /proc/{}/oom_score_adj", task.pid),
         "until the process ends; undo: the same with -1000",

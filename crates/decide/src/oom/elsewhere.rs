@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Where reports of kills may be that this reading does not have: commands that show them.
 //!
-//! journald's files are not read here (their format has indexes and compression of its own, and no program
-//! is started for them), so journalctl is named: for the part of the log that was overwritten, and for
-//! earlier boots where journald keeps its files on a disk.
+//! The kernel log and journald's files are both read, as far as this user may. Where files of journald were
+//! left out, journalctl is named: for the part of the log that was overwritten, and for earlier boots where
+//! journald keeps its files on a disk.
 
 use pagewise_model::{Name, Snapshot};
 
 const GREP: &str = "--grep 'oom-kill:|Killed process'";
 
-/// The best first; empty where the log itself holds all that there is.
+/// The best first; empty where nothing else holds more.
 pub fn elsewhere(host: &Snapshot) -> Vec<String> {
     let log = &host.kernel_log;
     let mut commands = Vec::new();
-    if log.records.is_denied() {
+    if log.records.is_denied() || log.journal_files.is_denied() {
         commands.push("sudo pagewise doctor --oom".to_owned());
+    }
+    let is_searched = log.journal_files.value().is_some() && log.journal_files_left_out == 0;
+    if is_searched || log.journal_files.is_denied() {
+        return commands;
     }
     let is_whole = log.records.value().is_some() && !log.wrapped;
     let journal = log.journal.value().map(Name::as_str);
     let counted = host.vmstat.get("oom_kill").get().is_some_and(|kills| kills > 0);
     let is_missing = !is_whole || (counted && log.kills.is_empty());
-    if is_missing {
-        let kept = match journal {
-            Some(_) => "this boot, as far back as journald keeps it",
-            None => "if journald keeps the kernel log of this boot",
-        };
+    if is_missing && journal.is_some() {
+        let kept = "this boot, as far back as journald keeps it";
         commands.push(format!("sudo journalctl --dmesg --boot {GREP}  # {kept}"));
     }
     if log.kills.is_empty() && journal == Some(PERSISTENT) {
@@ -61,10 +62,13 @@ mod tests {
         let wrapped = commands(|host| {
             host.kernel_log.wrapped = true;
             host.kernel_log.kills = vec![by_host()];
+            host.kernel_log.journal = word("/run/log/journal", "volatile");
         });
         assert_eq!(wrapped.len(), 1);
         assert!(wrapped[0].starts_with("sudo journalctl --dmesg --boot --grep 'oom-kill:|"));
-        assert!(wrapped[0].ends_with("# if journald keeps the kernel log of this boot"));
+        assert!(wrapped[0].ends_with("# this boot, as far back as journald keeps it"));
+        let without = commands(|host| host.kernel_log.wrapped = true);
+        assert_eq!(without, Vec::<String>::new(), "journald has no files here");
         let lost = commands(|host| {
             set(host, "oom_kill", 3);
             host.kernel_log.journal = word("/run/log/journal", "volatile");
@@ -73,9 +77,30 @@ mod tests {
     }
 
     #[test]
+    fn files_of_journald_that_were_searched_need_no_other_program() {
+        let searched = |left_out| {
+            commands(|host| {
+                host.kernel_log.wrapped = true;
+                host.kernel_log.journal = file("/var/log/journal", Name::from(PERSISTENT));
+                host.kernel_log.journal_files = file("/var/log/journal", 3);
+                host.kernel_log.journal_files_left_out = left_out;
+            })
+        };
+        assert_eq!(searched(0), Vec::<String>::new());
+        assert_eq!(searched(1).len(), 2, "this boot and the one before");
+        let denied = commands(|host| {
+            host.kernel_log.wrapped = true;
+            let at = Source::file("/var/log/journal");
+            host.kernel_log.journal_files = Reading::denied("run as root", at);
+        });
+        assert_eq!(denied, ["sudo pagewise doctor --oom"]);
+    }
+
+    #[test]
     fn who_may_not_read_the_log_is_told_of_root_first() {
         let denied = commands(|host| {
             host.kernel_log.records = Reading::denied("run as root", Source::file("/dev/kmsg"));
+            host.kernel_log.journal = word("/run/log/journal", "volatile");
         });
         assert_eq!(denied[0], "sudo pagewise doctor --oom");
         assert!(denied[1].starts_with("sudo journalctl --dmesg --boot "));

@@ -52,6 +52,7 @@ pub(crate) fn is_recent(interval: &Interval, kill: &OomKill) -> bool {
 
 fn explain_one(interval: &Interval, kill: &OomKill) -> OomExplanation {
     let host = &interval.end;
+    let now = Some(host).filter(|_| kill.earlier_boot.is_none());
     let facts = [
         ("when", Some(when(kill))),
         ("the group held", held(kill)),
@@ -60,8 +61,8 @@ fn explain_one(interval: &Interval, kill: &OomKill) -> OomExplanation {
         ("who held it", who(kill)),
         ("asked for by", asked(kill)),
         ("why no swap", Some(swap::why_not(host, kill))),
-        ("alive now", alive(host, kill)),
-        ("since boot", since_boot(host, kill)),
+        ("alive now", now.and_then(|host| alive(host, kill))),
+        ("since boot", now.and_then(|host| since_boot(host, kill))),
     ];
     let facts = facts.into_iter().filter_map(|(label, text)| Some(OomFact { label, text: text? }));
     OomExplanation {
@@ -138,10 +139,19 @@ pub(crate) fn limit(kill: &OomKill) -> Option<Bytes> {
 }
 
 fn when(kill: &OomKill) -> String {
-    let since_boot = ago(kill.boot_seconds);
+    let since_boot = after_boot(kill);
     match kill.seconds_ago {
-        Some(seconds) => format!("{} ago, {since_boot} after boot", ago(seconds)),
-        None => format!("{since_boot} after boot"),
+        Some(seconds) => format!("{} ago, {since_boot}", ago(seconds)),
+        None => since_boot,
+    }
+}
+
+/// `44 seconds after boot`, or after that of an earlier boot.
+pub(crate) fn after_boot(kill: &OomKill) -> String {
+    let after = ago(kill.boot_seconds);
+    match kill.earlier_boot {
+        Some(_) => format!("in an earlier boot, {after} after it began"),
+        None => format!("{after} after boot"),
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Limits and the free swap of the machine come from the report. What the report does not print
 //! (settings, devices) is read later, and the sentence then says "now". A report by a cgroup's
-//! limit does not say how much swap the machine had.
+//! limit does not say how much swap the machine had. What is set now says nothing about an earlier boot.
 
 use pagewise_model::{Bytes, Cgroup, Limit, OomConstraint, OomGroup, OomHost, OomKill, Snapshot};
 
@@ -15,6 +15,8 @@ const NEAR_LIMIT_PERCENT: f64 = 98.0;
 
 /// In a sentence without an end.
 pub(super) fn why_not(host: &Snapshot, kill: &OomKill) -> String {
+    let unknown = Snapshot::default();
+    let host = if kill.earlier_boot.is_some() { &unknown } else { host };
     let of_group = kill.constraint == Some(OomConstraint::Cgroup);
     let why = match (&kill.group_memory, &kill.host) {
         (Some(memory), _) if of_group => group(host, kill, memory),

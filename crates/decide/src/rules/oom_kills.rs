@@ -64,24 +64,24 @@ impl OomScope {
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let mut owners: BTreeMap<(OomScope, Owner), Vec<&OomKill>> = BTreeMap::new();
-    for kill in &interval.end.kernel_log.kills {
+    let kills = &interval.end.kernel_log.kills;
+    for kill in kills {
         let scarce = OomScope::from_kill(kill);
         let owner = kill.group.clone().filter(|_| scarce == OomScope::Group);
         owners.entry((scarce, owner)).or_default().push(kill);
     }
-    if owners.is_empty() {
-        return counted_only(interval).into_iter().collect();
-    }
+    // counters are of this boot
+    let known = kills.iter().any(|kill| kill.earlier_boot.is_none());
+    let counted = if known { None } else { counted_only(interval) };
     let mut all: Vec<Vec<&OomKill>> = owners.into_values().collect();
     // the newest first, and the machine before any group
-    all.sort_by(|one, other| newest(other).total_cmp(&newest(one)));
+    all.sort_by_key(|owned| {
+        owned.last().map(|newest| kills.iter().rev().position(|it| it == *newest))
+    });
     let (host, groups): (Vec<_>, Vec<_>) = all.into_iter().partition(|kills| !is_of_group(kills));
     let groups = groups.into_iter().take(GROUPS);
-    host.into_iter().chain(groups).filter_map(|kills| finding(interval, &kills)).collect()
-}
-
-fn newest(kills: &[&OomKill]) -> f64 {
-    kills.last().map_or(0.0, |kill| kill.boot_seconds)
+    let found = host.into_iter().chain(groups).filter_map(|kills| finding(interval, &kills));
+    counted.into_iter().chain(found).collect()
 }
 
 fn is_of_group(kills: &[&OomKill]) -> bool {
@@ -164,8 +164,9 @@ fn describe(host: &Snapshot, kills: &[&OomKill], last: &OomKill) -> String {
     let available = available
         .map_or_else(String::new, |size| format!("; the host has {size} of memory available now"));
     let gone = if is_group_gone(host, last) { "; this cgroup no longer exists" } else { "" };
+    let boot = if last.earlier_boot.is_some() { ", before this boot," } else { "" };
     let text =
-        format!("{} {}{reports}{available}{gone}", oom::how_long_ago(last), oom::title(last));
+        format!("{}{boot} {}{reports}{available}{gone}", oom::how_long_ago(last), oom::title(last));
     sentence(&text) + "."
 }
 
@@ -195,7 +196,8 @@ fn proof(kill: &OomKill) -> Evidence {
     let limit = oom::limit(kill).filter(|_| kill.constraint == Some(OomConstraint::Cgroup));
     let limit = limit.map_or_else(String::new, |limit| format!(", limit {limit}"));
     let seconds = kill.boot_seconds;
-    Evidence::new(&kill.source, format!("{who}{group}{limit}, {seconds:.0} s after boot"))
+    let boot = if kill.earlier_boot.is_some() { "the start of an earlier boot" } else { "boot" };
+    Evidence::new(&kill.source, format!("{who}{group}{limit}, {seconds:.0} s after {boot}"))
 }
 
 /// Where the log has no report: how many were killed since boot, and where.
@@ -222,13 +224,30 @@ fn counted_only(interval: &Interval) -> Option<Finding> {
               kernel log shows both, until newer messages overwrite it and only to users who may read it."
             .to_owned(),
         evidence: proof.done(),
-        next: oom::elsewhere(host),
+        next: next_without_report(host),
     })
+}
+
+/// Where the report may be, or, where no log has it, who holds memory now.
+fn next_without_report(host: &Snapshot) -> Vec<String> {
+    let elsewhere = oom::elsewhere(host);
+    if elsewhere.is_empty() {
+        let now = "pagewise report --sort size  # who holds memory now; no log has the kill";
+        return vec![now.to_owned()];
+    }
+    elsewhere
 }
 
 /// Why the log says nothing about it.
 fn no_report(host: &Snapshot) -> String {
     let log = &host.kernel_log;
+    let nor = match &log.journal_files.outcome {
+        Outcome::Value(_) if log.journal_files_left_out == 0 => {
+            ", nor do journald's files".to_owned()
+        }
+        Outcome::Denied(help) => format!(", and journald's files could not be read ({help})"),
+        Outcome::Value(_) | Outcome::Absent(_) => String::new(),
+    };
     match &log.records.outcome {
         Outcome::Denied(help) => {
             format!(
@@ -239,10 +258,10 @@ fn no_report(host: &Snapshot) -> String {
         Outcome::Value(_) => match log.oldest_boot_seconds.filter(|_| log.wrapped) {
             Some(seconds) => {
                 format!(
-                    "The kernel log holds no report of these kills: it begins {seconds:.0} s after boot"
+                    "The kernel log holds no report of these kills (it begins {seconds:.0} s after boot){nor}"
                 )
             }
-            None => "The kernel log holds no report of these kills".to_owned(),
+            None => format!("The kernel log holds no report of these kills{nor}"),
         },
     }
 }
@@ -475,6 +494,56 @@ pub(super) mod tests {
         assert_eq!(finding.next[0], "sudo pagewise doctor --oom");
     }
 
+    fn of_earlier_boot(kill: OomKill) -> OomKill {
+        OomKill { earlier_boot: Some(Name::from("b00t-1")), ..kill }
+    }
+
+    #[test]
+    fn a_kill_of_an_earlier_boot_says_so_and_is_as_severe_as_it_is_old() {
+        let finding =
+            |seconds| only(&RULE, &with_kills(vec![ago(seconds, of_earlier_boot(by_host()))]));
+        assert_eq!(finding(90.0).severity, Severity::Critical);
+        assert_eq!(finding(86_401.0).severity, Severity::Info);
+        assert!(finding(90.0).what.starts_with("90 seconds ago, before this boot, java (pid 77)"));
+        assert!(proof_of(&finding(90.0)).contains("44 s after the start of an earlier boot"));
+    }
+
+    /// Seconds since boot do not tell which of two boots was first.
+    #[test]
+    fn the_newest_kill_of_all_boots_decides() {
+        let mut old = ago(90_000.0, of_earlier_boot(by_host()));
+        old.boot_seconds = 1e6;
+        let finding = only(&RULE, &with_kills(vec![old, ago(90.0, by_host())]));
+        assert_eq!(finding.severity, Severity::Critical);
+        let mut group = ago(90_000.0, of_earlier_boot(by_limit()));
+        group.boot_seconds = 1e6;
+        let mut newer = ago(60.0, by_limit());
+        newer.group = Some(Name::from("/other"));
+        let findings = (RULE.diagnose)(&with_kills(vec![group, newer]));
+        assert!(findings[0].title.ends_with("/other"), "{findings:#?}");
+    }
+
+    #[test]
+    fn kills_that_were_counted_in_this_boot_are_told_beside_those_of_an_earlier_one() {
+        let mut interval = firing_without_a_log();
+        interval.end.kernel_log.kills = vec![ago(90_000.0, of_earlier_boot(by_host()))];
+        let findings = (RULE.diagnose)(&interval);
+        assert_eq!(findings.len(), 2, "{findings:#?}");
+        assert!(findings[0].title.ends_with("since boot"));
+    }
+
+    #[test]
+    fn a_kill_that_no_log_has_names_who_holds_memory_now() {
+        let mut interval = firing_without_a_log();
+        let at = Source::file("/dev/kmsg");
+        interval.end.kernel_log.records = Reading::absent("a container", at);
+        let finding = only(&RULE, &interval);
+        assert!(finding.next[0].starts_with("pagewise report --sort size"), "{:?}", finding.next);
+        interval.end.kernel_log.journal_files = file("/var/log/journal", 2);
+        let finding = only(&RULE, &interval);
+        assert!(finding.what.contains("The kernel log could not be read"), "{}", finding.what);
+    }
+
     #[test]
     fn old_kills_that_the_log_lost_are_worth_knowing() {
         let mut interval = with(|host| set(host, "oom_kill", 1));
@@ -482,7 +551,7 @@ pub(super) mod tests {
         interval.end.kernel_log.oldest_boot_seconds = Some(812.0);
         let finding = only(&RULE, &interval);
         assert_eq!(finding.severity, Severity::Info);
-        assert!(finding.what.contains("begins 812 s after boot"), "{}", finding.what);
+        assert!(finding.what.contains("begins 812 s after boot)"), "{}", finding.what);
     }
 
     /// Children come after their parent, and a parent counts for them.

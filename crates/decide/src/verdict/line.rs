@@ -227,6 +227,7 @@ fn of_groups(groups: &[GroupVerdict]) -> Option<String> {
 pub(super) fn of_kill(kill: &OomKill) -> String {
     let when =
         kill.seconds_ago.map_or_else(String::new, |seconds| format!(" {} ago", oom::ago(seconds)));
+    let when = if kill.earlier_boot.is_some() { when + " (before this boot)" } else { when };
     match &kill.victim {
         Some(victim) => format!("the kernel killed {} (pid {}){when}", victim.name, victim.pid),
         None => format!("the kernel found no process to kill{when}"),

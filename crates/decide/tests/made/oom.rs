@@ -239,6 +239,32 @@ fn recent_kills_are_told_apart_by_whose_they_are() {
     assert_eq!(recent(&interval).host.len(), 3);
 }
 
+/// What runs now, and what is set now, says nothing about another boot.
+#[test]
+fn a_kill_of_an_earlier_boot_is_told_without_what_is_now() {
+    let host = with(|host| {
+        host.processes.list = vec![process("nginx", gib(2), gib(0))];
+        host.processes.list[0].pid = 980;
+        host.processes.list[0].rss_shmem = line("/proc/980/status", 24, gib(0));
+        swappiness(host, "0");
+    });
+    let now = told(&host, by_limit());
+    assert_ne!(fact(&now, "since boot"), "");
+    let earlier = OomKill { earlier_boot: Some(Name::from("b00t-1")), ..by_limit() };
+    let then = told(&host, earlier.clone());
+    assert_eq!(fact(&then, "alive now") + &fact(&then, "since boot"), "");
+    assert_eq!(
+        fact(&then, "when"),
+        "60 minutes ago, in an earlier boot, 44 seconds after it began"
+    );
+    assert!(fact(&then, "why no swap").starts_with("the cgroup was not allowed to swap"));
+    let mut barred = OomKill { victim: None, ..earlier };
+    barred.tasks[0].oom_score_adj = -1000;
+    assert!(told(&host, barred).change.iter().all(|command| !command.contains("oom_score_adj")));
+    let of_host = OomKill { earlier_boot: Some(Name::from("b00t-1")), ..by_host() };
+    assert!(!fact(&told(&host, of_host), "why no swap").contains("now"));
+}
+
 #[test]
 fn the_newest_ten_are_told_newest_first() {
     let mut interval = calm();

@@ -31,7 +31,7 @@ impl KillsSince {
 
     /// Reports until now that have not been told, oldest first; without a time of day.
     pub fn kills(&mut self) -> Vec<OomKill> {
-        let mut reports = Reports::new(rustix::param::page_size() as u64);
+        let mut reports = Reports::new(rustix::param::page_size() as u64, super::SHOWN);
         // what was read until an error stands
         let _ = read_records(&self.file, |raw| {
             records(raw).for_each(|record| drop(reports.take(&record)));

@@ -254,6 +254,8 @@ pub trait Rename {
     fn group(&mut self, path: &[u8]) -> Vec<u8>;
     /// Of a user.
     fn user(&mut self, uid: u32) -> u32;
+    /// Of a boot's id.
+    fn boot(&self, id: &[u8]) -> String;
 }
 
 impl Choice {

@@ -6,27 +6,32 @@
 //! a sequence number above 0. Names in it are chosen by anybody; they leave as [`Name`]s, and no
 //! name can look like another line, because the kernel escapes line ends in records.
 //!
-//! Programs may write to the log, too; the kernel marks their records, which are skipped. The log of
-//! an earlier boot is not here: journald keeps it in files of its own, of which is only read that there
-//! are some.
+//! Programs may write to the log, too; the kernel marks their records, which are skipped.
+//!
+//! What was overwritten, and the log of earlier boots, may be in journald's files: `journal` adds the
+//! reports that only they have.
 //!
 //! [`Name`]: pagewise_model::Name
 
 mod follow;
+mod journal;
 mod line;
 mod record;
 mod report;
 #[cfg(test)]
 mod tests;
 
-use pagewise_model::{KernelLog, Name, Reading, Source, Taken};
+use pagewise_model::{KernelLog, OomKill, Reading, Source, Taken};
 
+use crate::limits::OOM_KILLS;
+use journal::Buffer;
 use line::OomLine;
-use pagewise_files::{Entry, HostRoot, NO_SUCH_FILE, ReadHost, absolute};
-use record::{Head, records, unread};
+use pagewise_files::{Entry, HostRoot, NO_SUCH_FILE, ReadHost};
+use record::{Head, Record, records, unread};
 use report::Reports;
 
 pub use follow::KillsSince;
+pub use journal::renamed as renamed_journal;
 pub use line::Rename;
 
 const PATH: &str = "dev/kmsg";
@@ -35,7 +40,8 @@ const SHOWN: &str = "/dev/kmsg";
 /// A recording of it may be this large: about 2,000 reports.
 const MOST_KEPT: usize = 4 << 20;
 
-/// The reports in the log; `taken` says what time it is on the clock of the log.
+/// The reports in the log and in journald's files; `taken` says what time it is on the clock of the log, and
+/// which boot this is.
 pub fn read(host: &HostRoot, taken: &Taken) -> KernelLog {
     let page_size = host.facts().page_size.unwrap_or(4096);
     let mut excerpt = Excerpt::new(page_size);
@@ -45,29 +51,62 @@ pub fn read(host: &HostRoot, taken: &Taken) -> KernelLog {
     let answer = answer.map_err(|refusal| refusal.explained(NO_SUCH_FILE, missing));
     host.remember(PATH, || Entry::of(&answer));
     let source = Source::file(SHOWN);
+    let boot = taken.boot_id.value().cloned();
+    let mut buffer = Buffer { boot, from: None, page_size };
     let log = match answer {
         Err(refusal) => KernelLog { records: refusal.reading(source), ..KernelLog::default() },
-        Ok(kept) => understand(&kept, source, page_size, taken),
+        Ok(kept) => {
+            buffer.from = unread(&kept).next().map(|record| record.head.micros);
+            understand(&kept, source, page_size, taken)
+        }
     };
-    KernelLog { journal: journal(host), ..log }
+    journal::complete(host, &buffer, taken, log)
 }
 
-/// Where journald keeps files, which outlive the kernel log, and on a disk the boot.
-pub(crate) const JOURNALS: [(&str, &str); 2] =
-    [("var/log/journal", "persistent"), ("run/log/journal", "volatile")];
-
-fn journal(host: &HostRoot) -> Reading<Name> {
-    let found = JOURNALS.iter().find(|(path, _)| host.exists(path));
-    match found {
-        Some((path, kind)) => Reading::found(Name::from(*kind), Source::file(absolute(path))),
-        None => {
-            Reading::absent("no folder of journald here", Source::file(absolute(JOURNALS[0].0)))
+/// Both in the order of time, each report once. Two files of journald may have the same messages if it was
+/// interrupted while it moved them to the disk.
+fn merge(mut log: KernelLog, of_journal: impl IntoIterator<Item = OomKill>) -> KernelLog {
+    let is_same = |one: &OomKill, other: &OomKill| {
+        let pid = |kill: &OomKill| kill.victim.as_ref().map(|victim| victim.pid);
+        // both are the time of the same record, in microseconds
+        (one.boot_seconds - other.boot_seconds).abs() < 5e-7
+            && pid(one) == pid(other)
+            && one.earlier_boot == other.earlier_boot
+    };
+    let mut once: Vec<OomKill> = Vec::new();
+    for kill in of_journal {
+        if !once.iter().any(|known| is_same(known, &kill)) {
+            once.push(kill);
         }
     }
+    let has_memory = |kill: &OomKill| kill.host.is_some() || kill.group_memory.is_some();
+    let (earlier, now): (Vec<_>, Vec<_>) =
+        once.into_iter().partition(|kill| kill.earlier_boot.is_some());
+    for kill in now {
+        match log.kills.iter_mut().find(|known| is_same(known, &kill)) {
+            // its beginning was overwritten in the kernel log
+            Some(known) if has_memory(&kill) && !has_memory(known) => *known = kill,
+            Some(_) => {}
+            None => log.kills.push(kill),
+        }
+    }
+    log.kills.sort_by(|one, other| one.boot_seconds.total_cmp(&other.boot_seconds));
+    log.kills.splice(0..0, earlier);
+    let over = log.kills.len().saturating_sub(OOM_KILLS);
+    log.kills.drain(..over);
+    KernelLog { left_out: log.left_out + over as u64, ..log }
+}
+
+/// The time of a kill of this boot.
+fn date(kill: &mut OomKill, taken: &Taken) {
+    let ago = taken.awake_seconds.map(|now| (now - kill.boot_seconds).max(0.0));
+    kill.seconds_ago = ago;
+    let known = taken.unix_seconds > 0.0;
+    kill.unix_seconds = ago.filter(|_| known).map(|ago| taken.unix_seconds - ago);
 }
 
 fn understand(kept: &[u8], source: Source, page_size: u64, taken: &Taken) -> KernelLog {
-    let mut reports = Reports::new(page_size);
+    let mut reports = Reports::new(page_size, SHOWN);
     let (mut oldest, mut newest) = (None, 0);
     for record in records(kept) {
         oldest.get_or_insert((record.head.sequence, record.head.micros as f64 / 1e6));
@@ -79,12 +118,7 @@ fn understand(kept: &[u8], source: Source, page_size: u64, taken: &Taken) -> Ker
         return KernelLog { records: Reading::absent(why, source), ..KernelLog::default() };
     };
     let (mut kills, left_out) = reports.done();
-    for kill in &mut kills {
-        let ago = taken.awake_seconds.map(|now| (now - kill.boot_seconds).max(0.0));
-        kill.seconds_ago = ago;
-        let known = taken.unix_seconds > 0.0;
-        kill.unix_seconds = ago.filter(|_| known).map(|ago| taken.unix_seconds - ago);
-    }
+    kills.iter_mut().for_each(|kill| date(kill, taken));
     let count = newest.saturating_sub(first).saturating_add(1);
     KernelLog {
         records: Reading::found(count, source),
@@ -107,7 +141,12 @@ struct Excerpt {
 
 impl Excerpt {
     fn new(page_size: u64) -> Self {
-        Self { reports: Reports::new(page_size), kept: Vec::new(), has_newest: false, newest: None }
+        Self {
+            reports: Reports::new(page_size, SHOWN),
+            kept: Vec::new(),
+            has_newest: false,
+            newest: None,
+        }
     }
 
     fn take(&mut self, raw: &[u8]) {
@@ -135,15 +174,15 @@ impl Excerpt {
 
 /// An excerpt with other names in it.
 pub fn renamed(excerpt: &[u8], to: &mut dyn Rename) -> Vec<u8> {
-    let mut reports = Reports::new(4096);
-    let mut kept = Vec::new();
-    for record in records(excerpt) {
-        let columns = reports.columns().to_vec();
-        let line = reports.take(&record);
-        let is_row = matches!(line, Some(OomLine::Task { .. }));
-        let line = line.map(|line| line.renamed(to));
-        let line = line.map(|line| if is_row { line.with_user(&columns, to) } else { line });
-        kept.extend(record.head.with_text(&line.map_or_else(Vec::new, |line| line.printed())));
-    }
-    kept
+    let mut reports = Reports::new(4096, SHOWN);
+    records(excerpt).flat_map(|record| renamed_record(&mut reports, &record, to)).collect()
+}
+
+fn renamed_record(reports: &mut Reports, record: &Record, to: &mut dyn Rename) -> Vec<u8> {
+    let columns = reports.columns().to_vec();
+    let line = reports.take(record);
+    let is_row = matches!(line, Some(OomLine::Task { .. }));
+    let line = line.map(|line| line.renamed(to));
+    let line = line.map(|line| if is_row { line.with_user(&columns, to) } else { line });
+    record.head.with_text(&line.map_or_else(Vec::new, |line| line.printed()))
 }

@@ -40,6 +40,11 @@ pub(super) struct Raw<'a> {
 }
 
 impl Head {
+    /// Of a message of the kernel that another log kept.
+    pub(super) fn of_kernel(sequence: u64, micros: u64) -> Self {
+        Self { priority: 4, sequence, micros }
+    }
+
     /// A record with this head and another text.
     pub(super) fn with_text(self, text: &[u8]) -> Vec<u8> {
         let Self { priority, sequence, micros } = self;

@@ -37,6 +37,8 @@ struct Open {
 #[derive(Debug)]
 pub(super) struct Reports {
     page_size: u64,
+    /// As proofs name the log.
+    log: &'static str,
     open: Option<Open>,
     /// The beginning of a line that others interrupted, with who wrote it.
     interrupted: Option<(Vec<u8>, Vec<u8>)>,
@@ -45,9 +47,9 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    pub(super) fn new(page_size: u64) -> Self {
+    pub(super) fn new(page_size: u64, log: &'static str) -> Self {
         let kills = VecDeque::new();
-        Self { page_size, open: None, interrupted: None, kills, left_out: 0 }
+        Self { page_size, log, open: None, interrupted: None, kills, left_out: 0 }
     }
 
     /// The reports, oldest first, and how many older ones there were.
@@ -60,13 +62,17 @@ impl Reports {
         self.open.as_ref().map_or(&[], |open| &open.columns)
     }
 
+    /// Whether the end of a report or of a line has not come.
+    pub(super) fn goes_on(&self) -> bool {
+        self.open.is_some() || self.interrupted.is_some()
+    }
+
     /// Whether a record with this text, escapes in it, could be part of a report. Most of a log is not, and
     /// this costs a tenth of reading such a record.
     pub(super) fn may_take(&self, text: &[u8]) -> bool {
         static OOM: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("oom"));
         static MEMORY: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("of memory"));
-        let goes_on = self.open.is_some() || self.interrupted.is_some();
-        goes_on
+        self.goes_on()
             || OOM.find(text).is_some()
             || MEMORY.find(text).is_some()
             || OomLine::may_continue(text)
@@ -178,7 +184,7 @@ impl Reports {
 
     fn push(&mut self, record: &Record, kill: OomKill) {
         let line = u32::try_from(record.head.sequence).unwrap_or(0);
-        let source = Source::line(super::SHOWN, line);
+        let source = Source::line(self.log, line);
         self.kills.push_back(OomKill {
             source,
             boot_seconds: record.head.micros as f64 / 1e6,

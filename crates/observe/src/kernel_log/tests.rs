@@ -118,7 +118,7 @@ proptest! {
         prop_assert_eq!(log_of(&kept).kills, log_of(&raw).kills);
         prop_assert_eq!(log_of(&kept).records, log_of(&raw).records);
         // the whole log at once, against a naive reading of every record without an excerpt
-        let mut reports = Reports::new(4096);
+        let mut reports = Reports::new(4096, SHOWN);
         records(&raw).for_each(|record| drop(reports.take(&record)));
         let (naive, _) = reports.done();
         let known = |kill: &OomKill| (kill.source.clone(), kill.victim.clone(), kill.tasks.clone());
@@ -146,6 +146,9 @@ proptest! {
             }
             fn user(&mut self, _: u32) -> u32 {
                 7
+            }
+            fn boot(&self, _: &[u8]) -> String {
+                "b".to_owned()
             }
         }
         let kept = excerpt(&raw);

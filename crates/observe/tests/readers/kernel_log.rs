@@ -25,7 +25,7 @@ fn log(texts: &[&str]) -> String {
     numbered.map(|(text, at)| format!("4,{at},{at}000000,-;{text}\n")).collect()
 }
 
-const BY_LIMIT: &[&str] = &[
+pub(crate) const BY_LIMIT: &[&str] = &[
     "nginx invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0",
     "CPU: 0 UID: 0 PID: 139 Comm: nginx Not tainted 6.12.107",
     "memory: usage 65536kB, limit 65536kB, failcnt 845358",

@@ -2,7 +2,13 @@
 //! Readers of a host, by what a snapshot says.
 
 mod cgroup;
+mod cgroup_counters;
+mod damon;
+mod gauges;
+mod hugetlb;
+mod journal;
 mod kernel_log;
+mod psi;
 mod swap;
 #[path = "../../src/testing.rs"]
 mod testing;
@@ -10,6 +16,7 @@ mod thp;
 mod zmerge;
 mod zone;
 mod zram;
+mod zswap;
 
 use pagewise_files::HostRoot;
 use pagewise_model::Snapshot;

@@ -21,6 +21,7 @@ mod faults;
 mod bench;
 mod boot;
 mod caches;
+mod journal;
 mod lab;
 mod loans;
 mod oom;

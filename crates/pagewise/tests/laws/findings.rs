@@ -16,7 +16,7 @@ use pagewise_model::{Evidence, Finding, Severity};
 type Ids = BTreeSet<&'static str>;
 
 /// What each recording is expected to be told, in this order.
-const EXPECTED: [(&str, &[&str]); 33] = [
+const EXPECTED: [(&str, &[&str]); 36] = [
     (
         "debian-bookworm-6.1-x86_64-1g-thp",
         &["hugetlb-unused", "zram-unused", "thp-coverage", "khugepaged-starves", "mglru-off"],
@@ -25,6 +25,9 @@ const EXPECTED: [(&str, &[&str]); 33] = [
         "debian-bookworm-6.1-x86_64-256m-oom-host",
         &["oom-kills", "zram-unused", "cache-not-cache", "mglru-off"],
     ),
+    ("debian-bookworm-6.1-x86_64-256m-oom-group", &["oom-kills", "zram-unused", "mglru-off"]),
+    ("debian-bookworm-6.1-x86_64-256m-oom-limit", &["oom-kills", "zram-unused", "mglru-off"]),
+    ("debian-bookworm-6.1-x86_64-256m-oom-unkillable", &["oom-kills", "zram-unused", "mglru-off"]),
     ("debian-bookworm-6.1-x86_64-512m-zram-behind-disk", &["group-limit", "tier-order"]),
     ("debian-bookworm-6.1-x86_64-512m-zram-pressure", &["group-limit", "mglru-off"]),
     ("debian-sid-7.2-x86_64-256m-oom-group", &["oom-kills", "zram-unused"]),

@@ -40,6 +40,7 @@ const KINDS: &[Kind] = &[
     Kind { name: "file systems in memory", few: 1000, with: in_memory },
     Kind { name: "deleted files", few: 500, with: deleted },
     Kind { name: "kills in the kernel log", few: 100, with: kills },
+    Kind { name: "kills in journald's files", few: 100, with: journal },
     Kind { name: "lines of the kernel log", few: 2000, with: log },
     Kind { name: "counters of vmstat", few: 2000, with: vmstat },
     Kind { name: "fields of meminfo", few: 2000, with: meminfo },
@@ -138,6 +139,18 @@ fn kills(scene: Scene, many: usize) -> Scene {
         6,5,1004,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/g,task_memcg=/g,task=a,pid=7,uid=0\n\
         3,6,1005,-;Memory cgroup out of memory: Killed process 7 (a) total-vm:8760kB, anon-rss:124kB, file-rss:1116kB, shmem-rss:0kB, UID:0 pgtables:56kB oom_score_adj:0\n";
     scene.file("dev/kmsg", one.repeat(many))
+}
+
+/// Each of a boot of its own.
+fn journal(scene: Scene, many: usize) -> Scene {
+    let one = |at: usize| {
+        format!(
+            "boot={at:x} clock_zero={at}\n\
+             3,6,1005,-;Memory cgroup out of memory: Killed process {at} (a) total-vm:8760kB, anon-rss:124kB, file-rss:1116kB, shmem-rss:0kB, UID:0 pgtables:56kB oom_score_adj:0"
+        )
+    };
+    scene
+        .file("journal/kernel", format!("journal files=1 left_out=0 since=1\n{}", lines(many, one)))
 }
 
 fn log(scene: Scene, many: usize) -> Scene {

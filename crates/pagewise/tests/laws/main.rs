@@ -12,6 +12,7 @@
 #[expect(dead_code, unused_imports, reason = "a law needs one way to run it")]
 mod program;
 
+mod bench;
 mod cases;
 mod earlier_end;
 mod findings;

@@ -39,29 +39,62 @@ pub(super) fn print(
     explained.iter().for_each(|kill| full(page, kill, today));
 }
 
-/// What the log is good for.
+/// What the logs are good for.
 fn log(log: &KernelLog, shown: usize) -> String {
-    let Some(records) = log.records.get() else {
+    let searched = [records(log), journal(log)];
+    let searched: Vec<&str> = searched.iter().flatten().map(String::as_str).collect();
+    let all = log.kills.len() as u64 + log.left_out;
+    let found = match all {
+        0 => "No process was killed for lack of memory".to_owned(),
+        all if all > shown as u64 => {
+            format!("{}, the last {shown} of which are shown", reports(all))
+        }
+        all => reports(all),
+    };
+    let found = format!("{found}: {}.", searched.join("; "));
+    let told = Some(found).filter(|_| all > 0 || !searched.is_empty());
+    told.into_iter().chain(not_read(log)).collect::<Vec<_>>().join(" ")
+}
+
+fn records(log: &KernelLog) -> Option<String> {
+    let records = log.records.get()?;
+    let begins = log.oldest_boot_seconds.filter(|_| log.wrapped);
+    let begins = begins.map_or_else(String::new, |seconds| {
+        format!(" (older ones than {seconds:.0} s after boot were overwritten)")
+    });
+    Some(format!("{} records of the kernel log{begins}", count(records)))
+}
+
+/// `3 files of journald since 2026-11-20`
+fn journal(log: &KernelLog) -> Option<String> {
+    let files = log.journal_files.get()?;
+    let since = log.journal_unix_seconds.and_then(time::timestamp);
+    let since = since.map_or_else(String::new, |at| at.strftime(" since %Y-%m-%d").to_string());
+    let left_out = match log.journal_files_left_out {
+        0 => String::new(),
+        left_out => format!(" ({} more could not be searched in full)", count(left_out)),
+    };
+    let files = if files == 1 { "1 file".to_owned() } else { format!("{} files", count(files)) };
+    Some(format!("{files} of journald{since}{left_out}"))
+}
+
+/// Which logs could not be read, and what would help.
+fn not_read(log: &KernelLog) -> Vec<String> {
+    let mut told = Vec::new();
+    if log.records.get().is_none() {
         let why = lack(&log.records).unwrap_or_else(|| "not read".to_owned());
         let or = if log.records.is_denied() {
             ", or kernel.dmesg_restrict=0 to let every user read it"
         } else {
             ""
         };
-        return format!("The kernel log could not be read: {why}{or}.");
-    };
-    let begins = log.oldest_boot_seconds.filter(|_| log.wrapped);
-    let begins = begins.map_or_else(String::new, |seconds| {
-        format!("; older ones than {seconds:.0} s after boot were overwritten")
-    });
-    let records = format!("{} records of the kernel log{begins}", count(records));
-    match log.kills.len() as u64 + log.left_out {
-        0 => format!("No process was killed for lack of memory: {records}."),
-        all if all > shown as u64 => {
-            format!("{}, the last {shown} of which are shown: {records}.", reports(all))
-        }
-        all => format!("{}: {records}.", reports(all)),
+        told.push(format!("The kernel log could not be read: {why}{or}."));
     }
+    if log.journal_files.is_denied() {
+        let help = lack(&log.journal_files).unwrap_or_default();
+        told.push(format!("Files of journald could not be read: {help}."));
+    }
+    told
 }
 
 fn reports(number: u64) -> String {
@@ -106,5 +139,7 @@ pub(super) fn glance(snapshot: &Snapshot) -> Option<String> {
         last.unix_seconds.and_then(time::timestamp).map(|at| clock(at, time::time_of(snapshot)));
     let when = when.map_or_else(String::new, |when| format!(", the last at {when}"));
     let all = count(log.kills.len() as u64 + log.left_out);
-    Some(format!("{all} in the kernel log{when} (pagewise doctor --oom)"))
+    let searched = log.journal_files.get().is_some_and(|files| files > 0);
+    let logs = if searched { "the kernel log and the journal" } else { "the kernel log" };
+    Some(format!("{all} in {logs}{when} (pagewise doctor --oom)"))
 }

@@ -185,6 +185,11 @@ pub(crate) fn benchmark() -> Benchmark {
             faults_per_page: Some(0.064),
         }],
         pareto: Vec::new(),
+        recommended: Some(ZramChoice {
+            contender: Compressor::new("lz4"),
+            disksize_bytes: Bytes::new(20 << 30),
+            original_per_memory_used: 2.5,
+        }),
         picks: Picks {
             throughput: pick("lz4", 1.2e9, "bytes_per_second", "lzo-rle", 1.47, true),
             latency: pick("lz4", 3230.0, "ns", "lzo-rle", 1.47, true),

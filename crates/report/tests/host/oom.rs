@@ -27,6 +27,7 @@ fn kill() -> OomKill {
     };
     OomKill {
         source: Source::line("/dev/kmsg", 17_611),
+        earlier_boot: None,
         boot_seconds: 4_758.2,
         unix_seconds: Some(ENDED),
         seconds_ago: Some(242.9),
@@ -76,5 +77,8 @@ pub(crate) fn kernel_log() -> KernelLog {
         kills: vec![kill()],
         left_out: 0,
         journal: found(Name::from("persistent"), "/var/log/journal"),
+        journal_files: found(3, "/var/log/journal"),
+        journal_files_left_out: 1,
+        journal_unix_seconds: Some(ENDED - 9.0 * 86_400.0),
     }
 }

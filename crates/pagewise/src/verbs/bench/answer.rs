@@ -8,11 +8,14 @@ use pagewise_model::{BenchInput, BenchLayer, Benchmark, Bytes, Name};
 use super::BenchResults;
 use super::pages::Drawn;
 
-pub(super) fn build(measured: &BenchResults, drawn: &Drawn) -> Benchmark {
+pub(super) fn build(measured: &BenchResults, drawn: &Drawn, ram: Option<Bytes>) -> Benchmark {
     let block = &measured.block;
     let (rows, swap) = (block.rows(), &measured.swap);
     let pareto = picks::front(&rows, block.span);
     let swap_out: Vec<_> = swap.iter().take(1).flat_map(|rounds| rounds.out.clone()).collect();
+    let best = picks::picks(block);
+    let ram = ram.filter(|_| measured.layer == BenchLayer::Zram);
+    let recommended = ram.and_then(|ram| pagewise_decide::choose_zram(ram, &best, &pareto));
     let cost_ratios: Vec<_> = swap.iter().flat_map(|rounds| rounds.ratios.clone()).collect();
     Benchmark {
         input: input(measured, drawn),
@@ -26,7 +29,8 @@ pub(super) fn build(measured: &BenchResults, drawn: &Drawn) -> Benchmark {
         break_even: picks::break_even(&swap_out, &cost_ratios),
         swap_out,
         cost_ratios,
-        picks: picks::picks(block),
+        picks: best,
+        recommended,
         pareto,
         rows,
         noise: block.noise.clone(),

@@ -35,7 +35,7 @@ pub(super) fn run(global: &Global, args: &Bench, started: CostMeter) -> anyhow::
     }
     let setting = Setting { global, args, host: &host.end, snapshot: &interval.end, stop: &stop };
     let measured = measured(&setting, &drawn)?;
-    let benchmark = answer::build(&measured, &drawn);
+    let benchmark = answer::build(&measured, &drawn, interval.end.memory.total.get());
     let benched = Benched {
         snapshot: &interval.end,
         benchmark: &benchmark,

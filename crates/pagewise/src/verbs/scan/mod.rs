@@ -8,7 +8,7 @@ mod sampling;
 pub(super) mod target;
 mod worker;
 
-use pagewise_model::{Bytes, Cost, Effective, Estimate, Snapshot};
+use pagewise_model::{Bytes, Cost, Effective, Estimate, Ratio, Snapshot};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_pages::tally::Question;
 use pagewise_report::{ScanReport, json, text};
@@ -74,11 +74,15 @@ fn show(
     Ok(())
 }
 
-/// What the machine's memory would hold with a zram device of half its size, full of such memory.
+/// What the machine's memory would hold with the zram device that findings recommend, full of such memory.
 fn effective(snapshot: &Snapshot, estimates: &[Estimate]) -> Option<Effective> {
     let (ram, whole) = (snapshot.memory.total.get()?, estimates.first()?);
-    let half = Bytes::new(ram.get() / 2);
-    pagewise_pages::effective::effective(whole, whole.algorithms.first()?, ram, half)
+    let algorithm = whole.algorithms.first()?;
+    let original = whole.pages.checked_mul(whole.page_bytes.get())?;
+    let ratio =
+        Ratio::from_sizes(Bytes::new(original), algorithm.memory_in_pool_bytes).map(Ratio::get);
+    let size = pagewise_decide::zram_size(ram, ratio);
+    pagewise_pages::effective::effective(whole, algorithm, ram, size)
 }
 
 /// The estimate of everything comes first.

@@ -14,7 +14,7 @@ use crate::Benched;
 pub(super) fn print(page: &mut Page, benched: &Benched<'_>) {
     let benchmark = benched.benchmark;
     heading(page, benched);
-    picks::print(page, &benchmark.picks);
+    picks::print(page, benchmark);
     blocks::print(page, benchmark);
     swap::print(page, benchmark);
     remarks(page, benchmark);

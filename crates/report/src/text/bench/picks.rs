@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A line for each goal: the winner, what it reached, and whether the next best is really behind.
 
-use pagewise_model::{Pick, Picks, RunnerUp};
+use pagewise_model::{Benchmark, Pick, RunnerUp};
 
 use super::super::kit::{Page, Role};
 use super::super::table::{Cell, Column, Table};
 use super::time;
 
-pub(super) fn print(page: &mut Page, picks: &Picks) {
+pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
+    let picks = &benchmark.picks;
     let goals = [
         ("balanced", &picks.balanced),
         ("latency", &picks.latency),
@@ -27,6 +28,14 @@ pub(super) fn print(page: &mut Page, picks: &Picks) {
                     1.00 × ideal would be best in all three, 1.03 costs 3 % more (the geometric mean \
                     of the three, each against its best)";
         page.prose(2, Role::Quiet, rule);
+    }
+    if let Some(chosen) = &benchmark.recommended {
+        let text = format!(
+            "Recommended for swap on this machine: a zram device of {} with {}, the fastest to read, for which a \
+             process waits. Full of memory like this it takes half of RAM, at {:.2} to 1.",
+            chosen.disksize_bytes, chosen.contender, chosen.original_per_memory_used
+        );
+        page.prose(2, Role::Plain, &text);
     }
 }
 

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! One file of systemd's journal → the entries that hold a field, found by the file's own index.
+//!
+//! The format is described in systemd's JOURNAL_FILE_FORMAT: a header, and objects that refer to each
+//! other by offset. A hash table finds the DATA object of a field with its value; that object names its
+//! first entry and a chain of arrays with all others, in the order in which they were written.
+//!
+//! Nothing in a file is relied on: it may be damaged, made up, or change while it is read, because journald
+//! writes it through a mapping and takes no lock. Each offset is checked against the length of the file,
+//! each chain has to lead forward or is cut, and what all files together may cost is a [`Budget`].
+
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::io::Read as _;
+use std::time::{Duration, Instant};
+
+use crate::hash::FieldHash;
+
+/// Reads are of this size and aligned to it: objects that belong together lie close to each other.
+pub const BLOCK: usize = 8 << 10;
+/// Blocks of one file that are kept.
+const KEPT: usize = 64;
+/// Longer than any field of a kernel message.
+const LONGEST: u64 = 64 << 10;
+/// What a compressed field may take of memory while it is read.
+const LARGEST_WINDOW: u32 = 1 << 20;
+/// Fields of one entry; the kernel's have about a dozen.
+const MOST_FIELDS: u64 = 128;
+/// Objects in one bucket, and arrays in one chain, that are followed. Arrays double in size.
+const MOST_HOPS: usize = 256;
+/// Shared fields whose meaning is remembered.
+const MOST_KNOWN: usize = 4096;
+
+pub(crate) const SIGNATURE: &[u8; 8] = b"LPKSHHRH";
+/// The part of the header that every version of the format has.
+const HEADER: usize = 208;
+
+/// Flags without which a file cannot be read: compressed fields (xz, lz4, zstd), the keyed hash, and short
+/// offsets.
+const KNOWN_FLAGS: u32 = 0b1_1111;
+pub(crate) const KEYED: u32 = 1 << 2;
+pub(crate) const COMPACT: u32 = 1 << 4;
+
+pub(crate) const DATA: u8 = 1;
+pub(crate) const ENTRY: u8 = 3;
+pub(crate) const ENTRY_ARRAY: u8 = 6;
+
+const COMPRESSED_XZ: u8 = 1;
+pub(crate) const COMPRESSED_LZ4: u8 = 1 << 1;
+pub(crate) const COMPRESSED_ZSTD: u8 = 1 << 2;
+
+const OBJECT_HEADER: usize = 16;
+pub(crate) const DATA_HEADER: usize = 64;
+const ENTRY_HEADER: usize = 64;
+const ARRAY_HEADER: u64 = 24;
+
+/// A file of which pieces are read.
+pub trait ReadPieces: fmt::Debug {
+    /// How long the file is now.
+    fn length(&self) -> u64;
+
+    /// `length` bytes from `offset`; fewer where the file ends before, or cannot be read there.
+    fn read(&self, offset: u64, length: usize) -> Vec<u8>;
+}
+
+/// What reading all files may still cost.
+#[derive(Debug)]
+pub struct Budget {
+    blocks: Cell<usize>,
+    entries: Cell<usize>,
+    until: Option<Instant>,
+}
+
+impl Budget {
+    /// So many blocks of [`BLOCK`] bytes, so many entries, and so much time.
+    pub fn new(blocks: usize, entries: usize, longest: Option<Duration>) -> Self {
+        let until = longest.map(|longest| Instant::now() + longest);
+        Self { blocks: Cell::new(blocks), entries: Cell::new(entries), until }
+    }
+
+    /// Whether something had to be left out.
+    pub fn is_spent(&self) -> bool {
+        self.blocks.get() == 0 || self.entries.get() == 0
+    }
+
+    fn take(&self, of: &Cell<usize>) -> Option<()> {
+        if self.until.is_some_and(|until| Instant::now() > until) {
+            self.blocks.set(0);
+        }
+        of.set(of.get().checked_sub(1)?);
+        Some(())
+    }
+
+    fn take_block(&self) -> Option<()> {
+        self.take(&self.blocks)
+    }
+
+    fn take_entry(&self) -> Option<()> {
+        self.take(&self.entries)
+    }
+}
+
+/// Why a file was not searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unreadable {
+    /// Not a journal file, or damaged where all reading begins.
+    Garbled,
+    /// Of a version of the format that is newer than this reader.
+    Newer,
+}
+
+/// A DATA object: a field with its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Field {
+    /// Where it lies: entries name it by this.
+    pub(crate) offset: u64,
+    first_entry: u64,
+    arrays: u64,
+    count: u64,
+}
+
+/// The entries that have a field, oldest first, by number.
+#[derive(Debug)]
+pub(crate) struct Entries {
+    first: u64,
+    /// Of each array in the chain: its offset, the number of its first entry, how many it has.
+    arrays: Vec<(u64, u64, u64)>,
+    pub(crate) count: u64,
+}
+
+/// What a file says of an entry before its fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) sequence: u64,
+    /// Microseconds since 1970, when journald took it in.
+    pub(crate) realtime: u64,
+    /// The same moment in microseconds since boot.
+    pub(crate) monotonic: u64,
+    pub(crate) boot: [u8; 16],
+    size: u64,
+}
+
+/// A journal file that is open.
+#[derive(Debug)]
+pub struct JournalFile<'a> {
+    pieces: &'a dyn ReadPieces,
+    budget: &'a Budget,
+    length: u64,
+    blocks: HashMap<u64, Vec<u8>>,
+    is_compact: bool,
+    hash: FieldHash,
+    table: u64,
+    buckets: u64,
+    /// Fields that more than one entry has and nobody asks for.
+    irrelevant: HashSet<u64>,
+    begins: u64,
+}
+
+impl<'a> JournalFile<'a> {
+    /// A file that begins as one of journald's does.
+    ///
+    /// # Errors
+    /// Where it does not, or is of a newer version of the format.
+    pub fn open(pieces: &'a dyn ReadPieces, budget: &'a Budget) -> Result<Self, Unreadable> {
+        let length = pieces.length();
+        let mut file = Self {
+            pieces,
+            budget,
+            length,
+            blocks: HashMap::new(),
+            is_compact: false,
+            hash: FieldHash::Jenkins,
+            table: 0,
+            buckets: 0,
+            irrelevant: HashSet::new(),
+            begins: 0,
+        };
+        let header: [u8; HEADER] = file.array(0).ok_or(Unreadable::Garbled)?;
+        if header[..8] != *SIGNATURE {
+            return Err(Unreadable::Garbled);
+        }
+        let flags = u32_at(&header, 12);
+        if flags & !KNOWN_FLAGS != 0 {
+            return Err(Unreadable::Newer);
+        }
+        file.is_compact = flags & COMPACT != 0;
+        if flags & KEYED != 0 {
+            file.hash = FieldHash::Keyed(id_at(&header, 24));
+        }
+        (file.table, file.buckets) = (u64_at(&header, 104), u64_at(&header, 112) / 16);
+        file.begins = u64_at(&header, 184);
+        let end = file.buckets.checked_mul(16).and_then(|size| file.table.checked_add(size));
+        if file.buckets == 0 || end.is_none_or(|end| end > length) {
+            return Err(Unreadable::Garbled);
+        }
+        Ok(file)
+    }
+
+    /// When the first entry was written, in microseconds since 1970; 0 without one.
+    pub fn begins(&self) -> u64 {
+        self.begins
+    }
+
+    /// The object that holds `NAME=value`; `None` where no entry of the file has it.
+    pub(crate) fn find(&mut self, field: &[u8]) -> Option<Field> {
+        let hash = self.hash.compute(field);
+        let bucket: [u8; 8] = self.array(self.table + hash % self.buckets * 16)?;
+        let mut offset = u64::from_le_bytes(bucket);
+        for _ in 0..MOST_HOPS {
+            let header = self.data(offset)?;
+            if u64_at(&header, 16) == hash && self.value(offset)? == field {
+                let (first_entry, arrays) = (u64_at(&header, 40), u64_at(&header, 48));
+                return Some(Field { offset, first_entry, arrays, count: u64_at(&header, 56) });
+            }
+            offset = u64_at(&header, 24);
+        }
+        None
+    }
+
+    /// The entries that have `field`.
+    pub(crate) fn entries(&mut self, field: &Field) -> Entries {
+        let mut entries = Entries { first: field.first_entry, arrays: Vec::new(), count: 0 };
+        if field.first_entry == 0 || field.count == 0 {
+            return entries;
+        }
+        entries.count = 1;
+        let mut offset = field.arrays;
+        for _ in 0..MOST_HOPS {
+            let left = field.count - entries.count;
+            let Some(size) = self.object(offset, ENTRY_ARRAY).filter(|_| left > 0) else { break };
+            let holds = size.saturating_sub(ARRAY_HEADER) / self.offset_size();
+            let count = holds.min(left);
+            entries.arrays.push((offset, entries.count, count));
+            entries.count += count;
+            // arrays are appended to the file, so a chain that leads back is damaged
+            match self.array(offset + OBJECT_HEADER as u64).map(u64::from_le_bytes) {
+                Some(next) if next > offset => offset = next,
+                _ => break,
+            }
+        }
+        entries
+    }
+
+    /// The offset of an entry by its number in `entries`.
+    pub(crate) fn entry_at(&mut self, entries: &Entries, number: u64) -> Option<u64> {
+        if number == 0 {
+            return Some(entries.first).filter(|_| entries.count > 0);
+        }
+        let behind = entries.arrays.partition_point(|(_, begins, _)| *begins <= number);
+        let (offset, begins, count) = *entries.arrays.get(behind.checked_sub(1)?)?;
+        let within = Some(number - begins).filter(|within| *within < count)?;
+        let at = offset + ARRAY_HEADER + within * self.offset_size();
+        let entry = if self.is_compact {
+            self.array(at).map(u32::from_le_bytes)?.into()
+        } else {
+            self.array(at).map(u64::from_le_bytes)?
+        };
+        // an array is longer than what is used of it, and zero behind that
+        Some(entry).filter(|entry| *entry != 0)
+    }
+
+    /// The number of the first of `entries` that lies at `offset` or behind it.
+    pub(crate) fn number_of(&mut self, entries: &Entries, offset: u64) -> u64 {
+        let (mut low, mut high) = (0, entries.count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.entry_at(entries, middle) {
+                Some(entry) if entry < offset => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        low
+    }
+
+    /// When an entry was written.
+    pub(crate) fn stamp(&mut self, entry: u64) -> Option<Stamp> {
+        let size = self.object(entry, ENTRY)?;
+        let header: [u8; ENTRY_HEADER] = self.array(entry)?;
+        Some(Stamp {
+            sequence: u64_at(&header, 16),
+            realtime: u64_at(&header, 24),
+            monotonic: u64_at(&header, 32),
+            boot: id_at(&header, 40),
+            size,
+        })
+    }
+
+    /// The objects of an entry's fields, by offset.
+    pub(crate) fn fields(&mut self, entry: u64, stamp: &Stamp) -> Option<Vec<u64>> {
+        self.budget.take_entry()?;
+        let step = if self.is_compact { 4 } else { 16 };
+        let count = stamp.size.saturating_sub(ENTRY_HEADER as u64) / step;
+        let all = self.bytes(entry + ENTRY_HEADER as u64, count.min(MOST_FIELDS) * step)?;
+        let offset = |item: &[u8]| match item {
+            [a, b, c, d] => u32::from_le_bytes([*a, *b, *c, *d]).into(),
+            item => u64_at(item, 0),
+        };
+        Some(all.chunks_exact(if self.is_compact { 4 } else { 16 }).map(offset).collect())
+    }
+
+    /// Of the field at `offset` the value, if it is the one of one of `names` (which end with `=`), and
+    /// which of them.
+    pub(crate) fn value_of(&mut self, offset: u64, names: &[&[u8]]) -> Option<(usize, Vec<u8>)> {
+        if self.irrelevant.contains(&offset) {
+            return None;
+        }
+        let whole = self.value(offset);
+        let found = whole.and_then(|whole| {
+            let which = names.iter().position(|name| whole.starts_with(name))?;
+            Some((which, whole[names[which].len()..].to_vec()))
+        });
+        if found.is_none() && self.irrelevant.len() < MOST_KNOWN {
+            self.irrelevant.insert(offset);
+        }
+        found
+    }
+
+    /// `NAME=value` of a DATA object; `None` where it is compressed in a way that is not read.
+    fn value(&mut self, offset: u64) -> Option<Vec<u8>> {
+        let header = self.data(offset)?;
+        let begins = if self.is_compact { DATA_HEADER + 8 } else { DATA_HEADER } as u64;
+        let stored = u64_at(&header, 8).checked_sub(begins).filter(|size| *size <= LONGEST)?;
+        let stored = self.bytes(offset + begins, stored)?;
+        match header[1] & (COMPRESSED_XZ | COMPRESSED_LZ4 | COMPRESSED_ZSTD) {
+            0 => Some(stored),
+            COMPRESSED_LZ4 => of_lz4(&stored),
+            COMPRESSED_ZSTD => of_zstd(&stored),
+            _ => None,
+        }
+    }
+
+    fn data(&mut self, offset: u64) -> Option<[u8; DATA_HEADER]> {
+        self.object(offset, DATA)?;
+        self.array(offset)
+    }
+
+    /// The size of an object, where there is one of this kind that lies in the file.
+    fn object(&mut self, offset: u64, kind: u8) -> Option<u64> {
+        if offset < HEADER as u64 || offset % 8 != 0 {
+            return None;
+        }
+        let header: [u8; OBJECT_HEADER] = self.array(offset)?;
+        let size = u64_at(&header, 8);
+        let fits = size >= OBJECT_HEADER as u64 && offset.checked_add(size)? <= self.length;
+        (header[0] == kind && fits).then_some(size)
+    }
+
+    fn offset_size(&self) -> u64 {
+        if self.is_compact { 4 } else { 8 }
+    }
+
+    fn array<const N: usize>(&mut self, offset: u64) -> Option<[u8; N]> {
+        let mut array = [0; N];
+        self.copy(offset, &mut array)?;
+        Some(array)
+    }
+
+    /// At most [`LONGEST`] bytes.
+    fn bytes(&mut self, offset: u64, length: u64) -> Option<Vec<u8>> {
+        let length = usize::try_from(length.min(LONGEST)).ok()?;
+        let mut bytes = vec![0; length];
+        self.copy(offset, &mut bytes)?;
+        Some(bytes)
+    }
+
+    /// `None` where the file ends before.
+    fn copy(&mut self, offset: u64, mut to: &mut [u8]) -> Option<()> {
+        let mut at = offset;
+        while !to.is_empty() {
+            let begin = usize::try_from(at % BLOCK as u64).ok()?;
+            let found = self.block(at / BLOCK as u64)?.get(begin..).filter(|it| !it.is_empty())?;
+            let length = found.len().min(to.len());
+            let (now, later) = to.split_at_mut(length);
+            now.copy_from_slice(&found[..length]);
+            (to, at) = (later, at.checked_add(length as u64)?);
+        }
+        Some(())
+    }
+
+    fn block(&mut self, number: u64) -> Option<&[u8]> {
+        if !self.blocks.contains_key(&number) {
+            self.budget.take_block()?;
+            if self.blocks.len() >= KEPT {
+                self.blocks.clear();
+            }
+            let block = self.pieces.read(number.checked_mul(BLOCK as u64)?, BLOCK);
+            self.blocks.insert(number, block);
+        }
+        self.blocks.get(&number).map(Vec::as_slice)
+    }
+}
+
+/// A field that was compressed as one block behind its length.
+fn of_lz4(stored: &[u8]) -> Option<Vec<u8>> {
+    let (length, block) = stored.split_first_chunk::<8>()?;
+    let length = u64::from_le_bytes(*length);
+    let mut plain = vec![0; usize::try_from(length).ok().filter(|_| length <= LONGEST)?];
+    let filled = lz4_flex::block::decompress_into(block, &mut plain).ok()?;
+    plain.truncate(filled);
+    Some(plain)
+}
+
+fn of_zstd(stored: &[u8]) -> Option<Vec<u8>> {
+    let mut decoder = zstd::Decoder::with_buffer(stored).ok()?;
+    decoder.window_log_max(LARGEST_WINDOW.ilog2()).ok()?;
+    let mut plain = Vec::new();
+    decoder.take(LONGEST).read_to_end(&mut plain).ok()?;
+    Some(plain)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |four| u32::from_le_bytes(*four))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes
+        .get(at..)
+        .and_then(|rest| rest.first_chunk())
+        .map_or(0, |eight| u64::from_le_bytes(*eight))
+}
+
+fn id_at(bytes: &[u8], at: usize) -> [u8; 16] {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or_default()
+}

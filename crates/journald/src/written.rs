@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Entries → a journal file, for tests and as what fuzzing begins with.
+//!
+//! It has what journald's files have, in every variant of the format that is read, but for the lists of
+//! fields by name, which no reader here follows. Arrays of entries come last and double in size.
+
+use std::collections::BTreeMap;
+
+use crate::file::{
+    COMPACT, COMPRESSED_LZ4, COMPRESSED_ZSTD, DATA, DATA_HEADER, ENTRY, ENTRY_ARRAY, KEYED,
+    SIGNATURE,
+};
+use crate::hash::FieldHash;
+
+const DATA_HASH_TABLE: u8 = 4;
+/// As systemd 254 and later write it.
+const HEADER: usize = 272;
+/// journald compresses from here.
+const LONG: usize = 512;
+
+/// How long fields are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Packing {
+    /// As they are.
+    #[default]
+    Plain,
+    /// With lz4.
+    Lz4,
+    /// With zstd.
+    Zstd,
+}
+
+/// Which variant of the format is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Variant {
+    /// Offsets of four bytes.
+    pub is_compact: bool,
+    /// The hash is keyed by the id of the file.
+    pub is_keyed: bool,
+    /// How long fields are stored.
+    pub packing: Packing,
+    /// Buckets of the hash table; at least one.
+    pub buckets: u64,
+}
+
+/// An entry to be written.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Written {
+    /// Microseconds since 1970, when journald took it in.
+    pub realtime: u64,
+    /// The same moment in microseconds since boot.
+    pub monotonic: u64,
+    /// The boot's id.
+    pub boot: [u8; 16],
+    /// `NAME=value`
+    pub fields: Vec<Vec<u8>>,
+}
+
+impl Written {
+    /// A message of the kernel itself, which journald took in a millisecond later.
+    pub fn by_kernel(boot: [u8; 16], clock_zero: u64, micros: u64, text: &[u8]) -> Self {
+        let monotonic = micros.saturating_add(1000);
+        let fields = [
+            format!("_SOURCE_MONOTONIC_TIMESTAMP={micros}").into_bytes(),
+            b"_TRANSPORT=kernel".to_vec(),
+            b"SYSLOG_FACILITY=0".to_vec(),
+            [b"MESSAGE=", text].concat(),
+        ];
+        let realtime = clock_zero.saturating_add(monotonic);
+        Self { realtime, monotonic, boot, fields: fields.to_vec() }
+    }
+}
+
+/// A file with these entries, the oldest first.
+pub fn journal(variant: &Variant, entries: &[Written]) -> Vec<u8> {
+    let mut file = Writer::new(variant);
+    for (entry, sequence) in entries.iter().zip(1..) {
+        file.add(entry, sequence);
+    }
+    file.link();
+    let begins = entries.first().map_or(0, |entry| entry.realtime);
+    file.put(184, begins);
+    file.bytes
+}
+
+struct Writer<'a> {
+    variant: &'a Variant,
+    hash: FieldHash,
+    bytes: Vec<u8>,
+    table: u64,
+    /// Of each field its object and the entries that have it.
+    fields: BTreeMap<Vec<u8>, (u64, Vec<u64>)>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(variant: &'a Variant) -> Self {
+        let id: [u8; 16] = *b"an id of a file!";
+        let mut bytes = vec![0; HEADER];
+        bytes[..8].copy_from_slice(SIGNATURE);
+        let mut flags = match variant.packing {
+            Packing::Plain => 0,
+            Packing::Lz4 => u32::from(COMPRESSED_LZ4),
+            Packing::Zstd => 1 << 3,
+        };
+        flags |= if variant.is_compact { COMPACT } else { 0 };
+        flags |= if variant.is_keyed { KEYED } else { 0 };
+        bytes[12..16].copy_from_slice(&flags.to_le_bytes());
+        bytes[24..40].copy_from_slice(&id);
+        let hash = if variant.is_keyed { FieldHash::Keyed(id) } else { FieldHash::Jenkins };
+        let mut file = Self { variant, hash, bytes, table: 0, fields: BTreeMap::new() };
+        let buckets = variant.buckets.max(1);
+        let zeros = vec![0; usize::try_from(buckets * 16).unwrap_or(16)];
+        file.table = file.object(DATA_HASH_TABLE, 0, &zeros) + 16;
+        file.put(88, HEADER as u64);
+        file.put(104, file.table);
+        file.put(112, buckets * 16);
+        file
+    }
+
+    fn add(&mut self, entry: &Written, sequence: u64) {
+        let mut objects: Vec<u64> = entry.fields.iter().map(|field| self.field(field)).collect();
+        objects.sort_unstable();
+        objects.dedup();
+        let mut body = Vec::new();
+        for number in [sequence, entry.realtime, entry.monotonic] {
+            body.extend(number.to_le_bytes());
+        }
+        body.extend(entry.boot);
+        body.extend(0u64.to_le_bytes());
+        for object in objects {
+            body.extend(self.offset(object));
+            if !self.variant.is_compact {
+                body.extend(0u64.to_le_bytes());
+            }
+        }
+        let at = self.object(ENTRY, 0, &body);
+        for field in &entry.fields {
+            if let Some((_, entries)) = self.fields.get_mut(field) {
+                entries.push(at);
+                entries.dedup();
+            }
+        }
+    }
+
+    /// The object of a field, which is written once.
+    fn field(&mut self, field: &[u8]) -> u64 {
+        if let Some((object, _)) = self.fields.get(field) {
+            return *object;
+        }
+        let (flag, stored) = self.stored(field);
+        let hash = self.hash.compute(field);
+        let bucket = usize::try_from(self.table + hash % self.variant.buckets.max(1) * 16);
+        let bucket = bucket.unwrap_or(HEADER);
+        let first: [u8; 8] = self.bytes[bucket..bucket + 8].try_into().unwrap_or_default();
+        let mut body = hash.to_le_bytes().to_vec();
+        body.extend(first);
+        let to_payload = if self.variant.is_compact { DATA_HEADER + 8 } else { DATA_HEADER };
+        body.resize(to_payload - 16, 0);
+        body.extend(stored);
+        let at = self.object(DATA, flag, &body);
+        self.put(bucket, at);
+        self.fields.insert(field.to_vec(), (at, Vec::new()));
+        at
+    }
+
+    fn stored(&self, field: &[u8]) -> (u8, Vec<u8>) {
+        match self.variant.packing {
+            Packing::Lz4 if field.len() >= LONG => {
+                let length = (field.len() as u64).to_le_bytes();
+                let packed = lz4_flex::block::compress(field);
+                (COMPRESSED_LZ4, [length.as_slice(), &packed].concat())
+            }
+            Packing::Zstd if field.len() >= LONG => {
+                (COMPRESSED_ZSTD, zstd::encode_all(field, 1).unwrap_or_default())
+            }
+            _ => (0, field.to_vec()),
+        }
+    }
+
+    /// Writes the arrays of entries, and into each field where its entries are.
+    fn link(&mut self) {
+        for (object, entries) in std::mem::take(&mut self.fields).into_values() {
+            let at = usize::try_from(object).unwrap_or(0);
+            let Some((first, rest)) = entries.split_first() else { continue };
+            self.put(at + 40, *first);
+            self.put(at + 56, entries.len() as u64);
+            let (mut named_at, mut rest, mut room) = (at + 48, rest, 2);
+            while !rest.is_empty() {
+                let now = &rest[..room.min(rest.len())];
+                let mut body = 0u64.to_le_bytes().to_vec();
+                body.extend(now.iter().flat_map(|entry| self.offset(*entry)));
+                body.resize(8 + room * if self.variant.is_compact { 4 } else { 8 }, 0);
+                let array = self.object(ENTRY_ARRAY, 0, &body);
+                self.put(named_at, array);
+                named_at = usize::try_from(array).unwrap_or(0) + 16;
+                (rest, room) = (&rest[now.len()..], room * 2);
+            }
+        }
+    }
+
+    fn offset(&self, offset: u64) -> Vec<u8> {
+        match u32::try_from(offset) {
+            Ok(short) if self.variant.is_compact => short.to_le_bytes().to_vec(),
+            _ => offset.to_le_bytes().to_vec(),
+        }
+    }
+
+    fn object(&mut self, kind: u8, flags: u8, body: &[u8]) -> u64 {
+        self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
+        let at = self.bytes.len() as u64;
+        self.bytes.extend([kind, flags, 0, 0, 0, 0, 0, 0]);
+        self.bytes.extend((body.len() as u64 + 16).to_le_bytes());
+        self.bytes.extend(body);
+        at
+    }
+
+    fn put(&mut self, at: usize, number: u64) {
+        self.bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The files in which systemd's journald keeps messages → those of the kernel around each report of the OOM
+//! killer.
+//!
+//! The kernel's own log is a ring buffer in memory. journald copies it into files, which outlive the buffer
+//! and, in `/var/log/journal`, the boot. No program is started for them: `pagewise-journald` reads their
+//! format, and what a reader makes of the messages is its own affair. Only the system's files of this machine
+//! are read: the kernel's messages are in no other.
+
+use std::time::Duration;
+
+use pagewise_files::{HostRoot, NO_SUCH_FILE, Pieces, ReadHost, Refusal};
+use pagewise_journald::{self as format, Budget, JournalFile, ReadPieces, Reader, Unreadable};
+use rustix::fs::OFlags;
+
+use crate::limits::{JOURNAL_BLOCKS, JOURNAL_ENTRIES, JOURNAL_FILES, JOURNAL_REPORTS};
+
+/// Reading a live machine's files may take so long, as its disk may be slow. A recording is read in full whatever
+/// the clock says, so that it replays.
+const LONGEST_READ: Duration = Duration::from_millis(500);
+
+/// Where journald keeps files, on a disk, or in memory until the machine ends.
+pub(crate) const FOLDERS: [(&str, &str); 2] =
+    [("var/log/journal", "persistent"), ("run/log/journal", "volatile")];
+
+/// What would help where the files may not be read.
+const NEEDED: &str = "run as root, or as a member of the group systemd-journal";
+
+/// How a search of all files went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Searched {
+    /// Files that were searched.
+    pub(crate) files: u64,
+    /// Files that were left out, or in part.
+    pub(crate) left_out: u64,
+    /// When the oldest message in those searched was written, in microseconds since 1970; 0 if unknown.
+    pub(crate) since: u64,
+}
+
+/// A file of journald, as the reader of its format asks for it.
+#[derive(Debug)]
+struct OpenFile<'a>(Pieces<'a>);
+
+impl ReadPieces for OpenFile<'_> {
+    fn length(&self) -> u64 {
+        self.0.length()
+    }
+
+    fn read(&self, offset: u64, length: usize) -> Vec<u8> {
+        self.0.read(offset, length)
+    }
+}
+
+/// Gives `reader` the kernel's messages around the newest reports, the newest file first.
+pub(crate) fn search(host: &HostRoot, reader: &mut dyn Reader) -> Result<Searched, Refusal> {
+    let paths = paths(host)?;
+    let longest = host.is_live().then_some(LONGEST_READ);
+    let budget = Budget::new(JOURNAL_BLOCKS, JOURNAL_ENTRIES, longest);
+    let mut searched = Searched::default();
+    let mut refused = None;
+    let mut reports = JOURNAL_REPORTS;
+    for (at, path) in paths.iter().enumerate() {
+        if at >= JOURNAL_FILES || budget.is_spent() {
+            searched.left_out += 1;
+            continue;
+        }
+        let pieces = host.pieces(path).map(OpenFile);
+        match pieces.as_ref().map(|pieces| JournalFile::open(pieces, &budget)) {
+            Ok(Ok(mut file)) => {
+                reports -= format::search(&mut file, reports, reader);
+                searched.files += 1;
+                if file.begins() > 0 {
+                    let oldest = if searched.since == 0 { u64::MAX } else { searched.since };
+                    searched.since = oldest.min(file.begins());
+                }
+                if budget.is_spent() {
+                    searched.left_out += 1;
+                }
+            }
+            Ok(Err(Unreadable::Garbled | Unreadable::Newer)) => searched.left_out += 1,
+            Err(refusal) => {
+                searched.left_out += 1;
+                refused.get_or_insert(refusal.clone());
+            }
+        }
+        if reports == 0 {
+            break;
+        }
+    }
+    match refused {
+        Some(Refusal::Denied(_)) if searched.files == 0 => Err(Refusal::Denied(NEEDED.into())),
+        Some(refusal) if searched.files == 0 => Err(refusal),
+        _ => Ok(searched),
+    }
+}
+
+/// The system's files, the newest first.
+fn paths(host: &HostRoot) -> Result<Vec<String>, Refusal> {
+    let mut found: Vec<(u64, String)> = Vec::new();
+    for (folder, _) in FOLDERS {
+        let machines = machines(host, folder)?;
+        for machine in machines {
+            let folder = format!("{folder}/{machine}");
+            let names = host.names(&folder).into_iter();
+            found.extend(names.filter_map(|name| Some((age(&name)?, format!("{folder}/{name}")))));
+        }
+    }
+    if found.is_empty() {
+        return Err(Refusal::Absent(NO_SUCH_FILE.into()));
+    }
+    found.sort_by(|(one, _), (other, _)| other.cmp(one));
+    Ok(found.into_iter().map(|(_, path)| path).collect())
+}
+
+/// The folder of this machine, or all where its id is not known: files of other machines are collected here,
+/// too, and those of containers are linked.
+fn machines(host: &HostRoot, folder: &str) -> Result<Vec<String>, Refusal> {
+    let is_id = |name: &[u8]| name.len() == 32 && name.iter().all(u8::is_ascii_hexdigit);
+    let mut all = host.folders(folder);
+    all.retain(|name| is_id(name.as_bytes()));
+    if all.is_empty() {
+        return match host.live_folder(folder, OFlags::RDONLY) {
+            Some(Err(Refusal::Denied(_))) => Err(Refusal::Denied(NEEDED.into())),
+            _ => Ok(all),
+        };
+    }
+    let own = host.pieces("etc/machine-id").map(|file| file.read(0, 32)).unwrap_or_default();
+    if is_id(&own) {
+        all.retain(|name| name.as_bytes() == own);
+    }
+    Ok(all)
+}
+
+/// A number that is higher for newer files of the system; `None` for other names. The file that is written
+/// now has the plain name. Others have the time of their first entry in it, those that were not closed that
+/// at which they were put aside.
+fn age(name: &str) -> Option<u64> {
+    if name == "system.journal" {
+        return Some(u64::MAX);
+    }
+    let rest = name.strip_prefix("system@")?;
+    let time = match (rest.strip_suffix(".journal"), rest.strip_suffix(".journal~")) {
+        (Some(rest), _) => rest.rsplit('-').next()?,
+        (_, Some(rest)) => rest.split('-').next()?,
+        _ => return None,
+    };
+    u64::from_str_radix(time, 16).ok()
+}
