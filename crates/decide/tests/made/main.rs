@@ -3,9 +3,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may stop anywhere")]
 
+mod calm;
 mod laws;
 mod oom;
 #[expect(dead_code, reason = "rules are tested with the rest of it")]
 mod testing;
+mod thp_profile;
+mod watch;
 
 use pagewise_decide::Rule;
