@@ -84,7 +84,8 @@ pub(crate) enum Verb {
     /// Compare two kernel settings by running your own command with each; the result can be "no difference shown"
     #[command(long_about = TRIAL)]
     Trial(Box<Trial>),
-    /// Show which memory is in huge pages and which could be; collapse memory into huge pages or split them
+    /// Show which memory is in huge pages and which other memory could be; collapse memory into huge pages or split
+    /// them
     #[command(long_about = THP)]
     Thp(Box<Thp>),
     /// Merge the identical pages in zmerge devices immediately; needs root
@@ -94,16 +95,17 @@ pub(crate) enum Verb {
     #[command(
         long_about = "Remove the devices and restore the settings that a killed run of pagewise left behind. \
         Needs root.\n\n\
-        Before pagewise creates a zram device, swap or a cgroup, or changes a setting, it records that in a \
-        journal in /var/lib/pagewise. A run undoes its changes to the machine when it ends, so only a killed \
-        run leaves changes behind. The next run that creates devices or changes settings first undoes the \
-        changes of the killed run, and `pagewise undo` does the same. If somebody else has changed a setting \
-        since, undo keeps the new value and reports it. The environment variable PAGEWISE_STATE names another \
-        folder for the journal.\n\n\
-        Pagewise reads a journal only if it is a regular file and no other user can have written to it. A \
-        damaged journal is kept: everything that its intact lines name is undone, the exit status is 1, and \
-        --forget removes the journal after you have checked it. Only one run at a time can create devices or \
-        change settings on a machine, whatever folder its journal is in: the lock is in /run/pagewise, or in \
+        Before pagewise creates a zram device, swap or a cgroup, or changes a setting, pagewise records the \
+        change in a journal in /var/lib/pagewise. A run undoes its changes to the machine when the run ends, \
+        so only a killed run leaves changes behind. The next run that creates devices or changes settings \
+        first undoes the changes of the killed run; `pagewise undo` undoes these changes immediately. If \
+        somebody else has changed a setting after the killed run changed it, undo keeps the new value and \
+        names the setting. The environment variable PAGEWISE_STATE names another folder for the journal.\n\n\
+        Pagewise reads a journal only if it is a regular file and no other user can have written to it. \
+        Pagewise never removes a damaged journal by itself: undo reverts the changes that the intact lines of \
+        the damaged journal name, and ends with exit status 1. After you have checked a damaged journal, \
+        remove the journal with --forget. Only one run at a time can create devices or change settings on a \
+        machine, even if runs use different folders for their journals. The lock is in /run/pagewise, or in \
         the folder that the environment variable PAGEWISE_LOCK names."
     )]
     Undo(Undo),
@@ -197,8 +199,8 @@ pub(crate) struct Doctor {
     /// Explain the last ten kills by the OOM killer, and what would have prevented each kill
     #[arg(long)]
     pub(crate) oom: bool,
-    /// Show only findings of this severity or a higher one; the others do not affect the exit status [default:
-    /// warning]
+    /// Show only findings of this severity or a higher one; findings of a lower severity do not affect the exit status
+    /// [default: warning]
     #[arg(long, value_name = "SEVERITY")]
     pub(crate) min_severity: Option<Severity>,
     /// Do not show the findings of this rule; may be given several times
@@ -228,24 +230,25 @@ pub(crate) enum Severity {
 }
 
 const SCAN: &str = "Estimate how small the memory in use would become if compressed with each algorithm that \
-    this kernel offers, and how much memory zram would use to store it. Same-filled pages (which repeat a \
-    single word) are not compressed, because zram stores only that word.\n\n\
-    The scan reads anonymous memory and shmem, because the kernel can swap only these. The scan reads single \
-    pages at random until the compressed size is known within 2 % for every algorithm. --exact reads and \
-    compresses every page; --duplicates reads every page but compresses only a sample. Reading a page marks it \
-    as accessed. The scan swaps no page in and unshares no page; if it changed anything else, the result says \
-    so. Page contents never leave the machine: the scan keeps only counts, unless --dump writes the pages to a \
-    file.";
+    this kernel offers, and how much memory zram would use to store it. Same-filled pages (pages that repeat a \
+    single word) are not compressed, because zram stores only the repeated word.\n\n\
+    The scan reads anonymous memory and shmem, because the kernel can swap only these two kinds of memory. The \
+    scan reads single pages at random until the compressed size is known within 2 % for every algorithm. \
+    --exact reads and compresses every page; --duplicates reads every page but compresses only a sample. \
+    Reading a page marks the page as accessed. The scan never swaps in a page or unshares a page on purpose; \
+    if reading had such side effects, the result lists the side effects. Page contents never leave the \
+    machine. The scan keeps only counts, unless --dump writes the pages to a file.";
 
 #[derive(Debug, Default, Args)]
 #[command(mut_group("sources", |group| group.required(true)))]
 pub(crate) struct Scan {
     #[command(flatten)]
     pub(crate) source: Sources,
-    /// Also read file-backed pages (page cache), although the kernel drops such pages and never swaps them
+    /// Read file-backed pages (page cache) in addition to anonymous memory and shmem, although the kernel never swaps
+    /// file-backed pages but drops them
     #[arg(long)]
     pub(crate) file_backed: bool,
-    /// Also read the page contents of other users' processes; needs root
+    /// Read page contents of other users' processes, not only of your own processes; needs root
     #[arg(long)]
     pub(crate) measure: bool,
     /// How many pages to read, as a number or a share of all pages, such as 20000 or 5%; with --duplicates, how many
@@ -271,7 +274,8 @@ pub(crate) struct Scan {
     /// Estimate how zram of this kernel release would store the pages: 6.1, 6.12 or 7.2
     #[arg(long, value_name = "RELEASE", value_parser = kernel)]
     pub(crate) kernel_like: Option<Kernel>,
-    /// Seed of the random selection of pages: the same seed selects the same pages of unchanged memory
+    /// Seed of the random selection of pages: if memory did not change, two runs with equal seeds select the same
+    /// pages
     #[arg(long, default_value_t = 1, hide_short_help = true)]
     pub(crate) seed: u64,
     /// Write the contents of the pages that were read to this new file, as input for `bench`; the file may contain
@@ -283,11 +287,11 @@ pub(crate) struct Scan {
 const MERGE: &str = "Merge the identical pages in zmerge devices immediately. Needs root.\n\n\
     A merge pass examines every page that a device of the zmerge module stores (as swap or as a disk), stores \
     identical pages once, and frees the memory of the copies. Programs can read and write the device during a \
-    merge pass. A merge pass changes neither the data on the device nor any setting; a merged page that is \
-    written again later is stored separately again. The kernel always completes a merge pass: Ctrl-C ends this \
-    command but not the pass. The output shows the memory that the device uses and the number of merged pages, \
-    before and after the pass. With --predict, the command counts duplicate pages before the pass; `pagewise \
-    scan --device` counts them without a pass.";
+    merge pass. A merge pass changes neither the data on the device nor any setting. If a program writes to a \
+    merged page later, the device stores the written page separately again. The kernel always completes a \
+    merge pass: Ctrl-C ends this command but not the pass. The output shows the memory that the device uses \
+    and the number of merged pages, before and after the pass. With --predict, the command counts duplicate \
+    pages before the pass; `pagewise scan --device` counts duplicate pages without a merge pass.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Merge {
@@ -297,26 +301,26 @@ pub(crate) struct Merge {
     /// Start the pass only when almost no task is waiting for memory or a CPU
     #[arg(long)]
     pub(crate) when_calm: bool,
-    /// Time limit for the wait of --when-calm; if it expires, nothing is merged
+    /// Time limit for the wait of --when-calm; if the time limit expires, pagewise merges nothing
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse,
         requires = "when_calm")]
     pub(crate) timeout: Duration,
     /// Start the pass and exit without waiting for its end
     #[arg(long)]
     pub(crate) no_wait: bool,
-    /// Count the duplicate pages of each device before the pass, which reads the whole device
+    /// Count the duplicate pages of each device before the pass; counting reads the whole device
     #[arg(long, conflicts_with = "no_wait")]
     pub(crate) predict: bool,
 }
 
-const THP: &str = "Show which memory is in huge pages and which could be; collapse memory into huge pages or \
-    split them.\n\n\
+const THP: &str = "Show which memory is in huge pages and which other memory could be; collapse memory into \
+    huge pages or split them.\n\n\
     If the base page size is 4 KiB, a huge page of 2 MiB needs one TLB entry instead of 512, so a program that \
     uses much memory spends less time on address translation. The output shows the huge page settings of the \
     host, what khugepaged does, and how much memory of each cgroup and of each process is in huge pages. With \
-    --pid, --name or --cgroup, it shows for each mapping of the named processes how much is in huge pages, how \
-    much of the rest is populated, and how much memory collapsing would add. The command takes 3 to 6 ms per \
-    GiB of small pages and reads no page contents.";
+    --pid, --name or --cgroup, the output shows for each mapping of the named processes how much of the \
+    mapping is in huge pages, how much of the remaining mapping is populated, and how much memory collapsing \
+    the mapping would add. The command takes 3 to 6 ms per GiB of small pages and reads no page contents.";
 
 /// Where huge pages are, and what can be done about it.
 #[derive(Debug, Args)]
@@ -329,14 +333,14 @@ pub(crate) struct Thp {
     #[arg(long, value_name = "TIME", value_parser = parse)]
     pub(crate) page_walks: Option<Duration>,
     /// Measure how much time huge pages save on this machine: chase pointers through 240 MiB of memory of pagewise
-    /// itself, half of it in small pages; takes a few seconds
+    /// itself, half in small pages and half in huge pages; takes a few seconds
     #[arg(long, conflicts_with_all = ["whose", "page_walks"])]
     pub(crate) canary: bool,
-    /// With --canary: also measure hugetlb pages; if no hugetlb page is free, pagewise enlarges the pool for the
-    /// measurement and restores it afterwards, which needs root
+    /// With --canary: measure hugetlb pages too; if no hugetlb page is free, pagewise enlarges the hugetlb pool for
+    /// the measurement and restores the size of the pool afterwards; enlarging the pool needs root
     #[arg(long, requires = "canary")]
     pub(crate) hugetlb: bool,
-    /// What to do; without it, only report
+    /// What to do; without a subcommand, pagewise only reports
     #[command(subcommand)]
     pub(crate) what: Option<ThpAct>,
 }
@@ -373,15 +377,16 @@ pub(crate) enum ThpAct {
 
 const RUN: &str = "Run a command with huge pages on, off, or only for memory for which the program requests \
     them.\n\n\
-    Each memory allocator has its own environment variable that switches huge pages on or off. `pagewise thp \
-    run` sets the variables of glibc, jemalloc, mimalloc, Go and the JVM (GLIBC_TUNABLES, MALLOC_CONF, \
-    MIMALLOC_*, GODEBUG, JAVA_TOOL_OPTIONS), and keeps what these variables already contain. --off and \
-    --advised also set a flag of the process in the kernel, which its child processes inherit. If none of \
-    these variables affects a program, for example because it is statically linked, pagewise collapses the \
-    memory of the program from outside after the time of --check, which needs root. Then pagewise checks \
-    whether the program really obtained huge pages, and prints the result on standard error.\n\n\
+    Each memory allocator has its own environment variable that switches huge pages on or off. \
+    `pagewise thp run` sets the variables of glibc, jemalloc, mimalloc, Go and the JVM (GLIBC_TUNABLES, \
+    MALLOC_CONF, MIMALLOC_*, GODEBUG, JAVA_TOOL_OPTIONS), and keeps what these variables already contain. In \
+    addition to the variables, --off and --advised set a flag of the process in the kernel; child processes \
+    inherit this flag. If none of these variables affects a program, for example a statically linked program, \
+    pagewise collapses the memory of the program from outside after the time of --check. Collapsing needs \
+    root. Then pagewise checks whether the program really obtained huge pages, and prints the result on \
+    standard error.\n\n\
     In containers, the environment variable PAGEWISE_THP with the value on, off or advised can replace the \
-    options; an option takes precedence over it.";
+    options; an option takes precedence over PAGEWISE_THP.";
 
 const RUN_STATUS: &str = "Exit status: the exit status of the command; 128 plus the signal number if a signal \
     ended the command; 127 if the command does not exist.";
@@ -413,11 +418,12 @@ pub(crate) struct RunArgs {
 
 const RESTRAIN: &str = "Find huge pages that contain mostly zeros, and split them with --split.\n\n\
     A huge page to which a program wrote only a little wastes memory on zeros. `pagewise thp restrain` reads \
-    the contents of the huge pages of the named processes and counts the zero pages in them; it keeps no \
-    contents, and it reads processes of other users only with --measure. With --split, the command splits huge \
-    pages that contain mostly zeros, by giving the kernel the advice MADV_COLD for a part of each. After the \
-    split, kernel 6.12 or later frees the small pages that contain only zeros. The kernel can also find and \
-    split huge pages of zeros by itself; the output names the settings for this.";
+    the contents of the huge pages of the named processes and counts the zero pages in these huge pages. The \
+    command keeps no page contents. The command reads processes of other users only with --measure. With \
+    --split, the command splits huge pages that contain mostly zeros, by giving the kernel the advice \
+    MADV_COLD for a part of each of these huge pages. After the split, kernel 6.12 or later frees the small \
+    pages that contain only zeros. The kernel can also find and split huge pages of zeros by itself; the \
+    output names the settings for this.";
 
 #[derive(Debug, Args)]
 #[command(mut_group("whose", |group| group.required(true)))]
@@ -427,7 +433,7 @@ pub(crate) struct RestrainArgs {
     /// Split the huge pages that are found; without this option, the command only reports them
     #[arg(long)]
     pub(crate) split: bool,
-    /// Also read the page contents of other users' processes; needs root
+    /// Read page contents of other users' processes, not only of your own processes; needs root
     #[arg(long)]
     pub(crate) measure: bool,
     /// Time limit for reading page contents
@@ -439,10 +445,10 @@ const COLLAPSE: &str = "Collapse memory of running processes into huge pages, up
     (--max-growth). Needs root.\n\n\
     The command collapses private anonymous memory in ranges of the size of a huge page (2 MiB on x86-64), the \
     ranges with the most present pages first. A range qualifies for collapsing if at least half of its pages \
-    are present and none is shared with another process, because collapsing a shared page would copy it. The \
-    command stops if tasks wait for memory, if little memory is available, if a cgroup is near its limit, or \
-    if no huge page is free. Collapsing cannot be undone, but the kernel splits huge pages again when it has \
-    to. Contents and addresses of the memory do not change.\n\n\
+    are present and no page of the range is shared with another process. Collapsing a shared page would copy \
+    the page. The command stops if tasks wait for memory, if little memory is available, if a cgroup is near \
+    its limit, or if no huge page is free. Collapsing cannot be undone, but the kernel splits huge pages again \
+    if the kernel has to. Contents and addresses of the memory do not change.\n\n\
     If a program forks a child to save its data and writes to memory meanwhile, copy-on-write replaces the \
     written huge pages by small ones; with --watch, the command collapses this memory again after the child \
     has ended.";
@@ -462,12 +468,12 @@ pub(crate) struct CollapseArgs {
     /// CPU limit for this command, in percent of one CPU
     #[arg(long, value_name = "PERCENT", default_value = "100%", value_parser = percent)]
     pub(crate) pace: f64,
-    /// Observe for this long which memory is accessed (with DAMON), and collapse that memory first [default: ranges
-    /// with the most present pages first]
+    /// Observe for this long which memory is accessed (with DAMON), and collapse the accessed memory first [default:
+    /// ranges with the most present pages first]
     #[arg(long, value_name = "TIME", value_parser = parse)]
     pub(crate) by_access: Option<Duration>,
-    /// Until the processes end, check every few seconds how much of their memory is in huge pages, and collapse
-    /// memory again if that share fell
+    /// Until the processes end, check every few seconds how much of their memory is in huge pages, and collapse memory
+    /// again if the share of memory in huge pages fell
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) watch: bool,
     /// Time between two checks of --watch
@@ -485,7 +491,7 @@ pub(crate) struct CollapseArgs {
     /// A command that prints how many requests the processes have served so far, to compute the CPU time per request
     #[arg(long, value_name = "CMD", requires = "evidence")]
     pub(crate) counter: Option<String>,
-    /// Also collapse ranges that are partly in swap: their swapped-out pages are swapped in first
+    /// Collapse even ranges that are partly in swap; the swapped-out pages of such a range are swapped in first
     #[arg(long)]
     pub(crate) swapped: bool,
     /// Only report which memory would be collapsed
@@ -496,12 +502,13 @@ pub(crate) struct CollapseArgs {
 const BENCH: &str = "Find the best zram algorithm for the memory in use: measure each one on temporary zram \
     devices and in real swap, and name the best for latency, throughput, IOPS and compression ratio.\n\n\
     For each algorithm that the kernel offers, bench creates a zram device and fills all devices with the same \
-    pages: a sample of memory, a dump, the contents of a swap device, or synthetic pages. It measures requests \
-    of 4 to 32 KiB in rounds that interleave the algorithms. Then bench swaps its own memory out and faults it \
-    in again, in a separate cgroup, with vm.page-cluster from 0 to 3. When it ends, also after Ctrl-C, bench \
-    removes its devices and restores every setting that it changed; if it was killed, the next run or \
-    `pagewise undo` does so. Without root or without zram, bench measures the same algorithms in user-space \
-    libraries, and the output says so.\n\n\
+    pages: a sample of memory, a dump, the contents of a swap device, or synthetic pages. Bench measures \
+    requests of 4 to 32 KiB to the devices in rounds that interleave the algorithms. Then bench swaps its own \
+    memory out and faults it in again, in a separate cgroup, with vm.page-cluster from 0 to 3. When bench \
+    ends, even by Ctrl-C, bench removes its devices and restores every setting that bench changed. If bench is \
+    killed, the next run or `pagewise undo` removes the devices and restores the settings. Without root or \
+    without zram, bench measures the algorithms in user-space libraries, and the output says that libraries \
+    were measured.\n\n\
     Swap readahead of 8 pages (vm.page-cluster = 3) is not the same as one request of 32 KiB, so bench \
     measures both.";
 
@@ -512,7 +519,7 @@ pub(crate) struct Bench {
     /// Measure synthetic pages, with these percentages of zero, repeated, text and random pages, and of duplicates
     #[arg(long, value_name = "KIND:N,...", group = "sources")]
     pub(crate) mix: Option<Mix>,
-    /// Also read the page contents of other users' processes; needs root
+    /// Read page contents of other users' processes, not only of your own processes; needs root
     #[arg(long)]
     pub(crate) measure: bool,
     /// Maximum size of the sample of pages with which each device is filled [default: 256M, with --quick 64M]
@@ -529,8 +536,8 @@ pub(crate) struct Bench {
     /// Measure swap for every algorithm, which takes about 10 minutes
     #[arg(long)]
     pub(crate) full: bool,
-    /// Also measure the disk that swap would use instead of zram: a device or a file, which is only read, or a
-    /// folder, to which up to 512 MiB of synthetic pages are written
+    /// Measure the disk that swap would use instead of zram, in addition to zram. If PATH is a device or a file, bench
+    /// only reads it; if PATH is a folder, bench writes up to 512 MiB of synthetic pages into the folder
     #[arg(long, value_name = "PATH")]
     pub(crate) disk: Option<PathBuf>,
     /// Measure only requests to the block devices, not swap
@@ -554,32 +561,35 @@ pub(crate) struct Bench {
     /// names are hashed and arguments are left out
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
-    /// Seed of the random selection of pages: the same seed selects the same pages of unchanged memory
+    /// Seed of the random selection of pages: if memory did not change, two runs with equal seeds select the same
+    /// pages
     #[arg(long, default_value_t = 1, hide_short_help = true)]
     pub(crate) seed: u64,
 }
 
 const TRIAL: &str = "Compare the kernel settings A and B by running your own command with each: which is \
     better, by how much, and how certain the result is.\n\n\
-    The command runs in pairs (once with A and once with B, in random order), in a separate cgroup. The \
-    settings of an arm (A or B) apply only during its run and are restored after it, also after Ctrl-C; if the \
-    trial is killed, the next trial or `pagewise undo` restores them. The first run and the warm-up rounds are \
-    discarded. If several metrics are given, only the first decides the verdict; the others are reported. The \
-    verdict is better, worse, equivalent (the difference lies within --min-effect) or undecided; an undecided \
-    verdict comes with an estimate of how many more pairs would decide it. Seven pairs detect an effect of 5 % \
-    if the results of equal runs vary by 2 %. With 12 or more pairs, the results are also tested after 50 % \
-    and 75 % of the pairs, with statistical bounds corrected for these interim tests; the trial ends early if \
-    one of them is conclusive.\n\n\
-    The swap of an arm can be swap=off, swap=zram:SIZE:ALGORITHM, swap=file:SIZE, or several areas joined by a \
-    plus sign in order of use, such as swap=zram:512M:lz4+file:1G. The trial creates the swap areas of an arm \
-    before each run of that arm and removes them afterwards. While the machine's own swap is in use, the \
-    trial creates no swap area unless --allow-shared-swap is given. With swap=off, a limit of its cgroup bars the command from \
+    The command runs in pairs (once with A and once with B, in random order), in a separate cgroup. Before \
+    each run, the trial applies the settings of A or B. After each run, even after Ctrl-C, the trial restores \
+    the previous settings of the machine. If the trial is killed, the next trial or `pagewise undo` restores \
+    the previous settings. The first run and the warm-up rounds are discarded. If several metrics are given, \
+    only the first metric decides the verdict; the trial only reports the other metrics. The verdict is \
+    better, worse, equivalent (the difference lies within --min-effect) or undecided. If the verdict is \
+    undecided, the output estimates how many more pairs would be needed for a decision. Seven pairs detect an \
+    effect of 5 % if the results of equal runs vary by 2 %. With 12 or more pairs, the results are also tested \
+    after 50 % and 75 % of the pairs, with statistical bounds corrected for these interim tests; the trial \
+    ends early if an interim test is conclusive.\n\n\
+    Settings A and B are called the arms of the trial. The swap of an arm can be swap=off, \
+    swap=zram:SIZE:ALGORITHM, swap=file:SIZE, or several areas joined by a plus sign in order of use, such as \
+    swap=zram:512M:lz4+file:1G. The trial creates the swap areas of an arm before each run of the arm and \
+    removes the swap areas after the run. While the machine's own swap is in use, the trial creates no swap \
+    area unless --allow-shared-swap is given. With swap=off, a limit of the cgroup bars the command from \
     swapping.\n\n\
     Metrics: time, memory-stall, cpu, kswapd-cpu, major-faults, refaults, refaults-anon, refaults-file, \
     scanned, direct-scans, stolen, scan-efficiency, kept-out, swapped-in, swapped-out, zswap-in, zswap-out, \
     zero-pages-in, zero-pages-out, swap-used, pool, peak-memory, or a regular expression with one capture \
-    group, which matches a number in the command's output; if it matches several times, the last match is \
-    used. The metric stolen counts the pages that the kernel reclaimed.";
+    group. The capture group must match a number in the command's output. If the regular expression matches \
+    several times, the last match is used. The metric stolen counts the pages that the kernel reclaimed.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Trial {
@@ -594,7 +604,7 @@ pub(crate) struct Trial {
     #[arg(long)]
     pub(crate) aa: bool,
     /// The metric to compare, such as time, cpu, major-faults or 'ops: ([0-9.]+)'; if several are given, only the
-    /// first decides the verdict, and the others are reported [default: time]
+    /// first metric decides the verdict, and the trial only reports the other metrics [default: time]
     #[arg(long, value_name = "NAME|REGEX", value_parser = Metric::parse)]
     pub(crate) metric: Vec<Metric>,
     /// Treat larger numbers as better, for metrics that are regular expressions
@@ -607,7 +617,7 @@ pub(crate) struct Trial {
     /// Memory limit of the cgroup in which the command runs, such as 256M
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
     pub(crate) memory: Option<pagewise_model::Bytes>,
-    /// Smallest difference that matters; if the difference is smaller, A and B are equivalent
+    /// Smallest difference that matters; if the difference between A and B is smaller, the verdict is equivalent
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = effect)]
     pub(crate) min_effect: f64,
     /// Number of warm-up rounds to discard, in addition to the first run, which is always discarded
@@ -618,7 +628,7 @@ pub(crate) struct Trial {
     #[arg(long, value_name = "TIME", default_value = "60m", value_parser = parse)]
     pub(crate) timeout: Duration,
     /// Create the swap of an arm even if this host already uses other swap; pages of other programs may then be
-    /// swapped to it
+    /// swapped to the swap of the arm
     #[arg(long)]
     pub(crate) allow_shared_swap: bool,
     /// Write the results of every run, the verdict and a page with charts to this folder, which must be empty or new
@@ -628,7 +638,7 @@ pub(crate) struct Trial {
     /// names are hashed and arguments are left out
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
-    /// Seed of the random order of runs: the same seed gives the same order [default: random]
+    /// Seed of the random order of runs: equal seeds give equal orders [default: random]
     #[arg(long, hide_short_help = true)]
     pub(crate) seed: Option<u64>,
     /// The command to run
@@ -733,7 +743,8 @@ fn kernel(text: &str) -> Result<Kernel, String> {
 /// What `undo` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Undo {
-    /// Remove the journal with this ID after undoing everything in it that can be undone; the output lists the rest
+    /// Remove the journal with this ID after undoing everything in it that can be undone; the output lists what could
+    /// not be undone
     #[arg(long, value_name = "ID")]
     pub(crate) forget: Option<String>,
 }
@@ -819,13 +830,14 @@ const LAB_RUN: &str = "Run an experiment, on this host or in guests with stock k
     An experiment is a file that names a workload, the arms (variants that differ in swap, in settings or in \
     the workload itself), the machines to run on, and the metric that decides the verdict. `pagewise lab list` \
     lists the experiments and `pagewise lab show NAME` describes one. In each round, every arm runs once, in \
-    random order. The swap and the settings of an arm apply only during its run and are restored after it, \
-    also after Ctrl-C. The first run and the warm-up rounds are discarded. Each combination of kernel and \
-    memory size gets its own verdict. In emulated guests (without KVM), verdicts are based on counts such as \
-    instructions and page faults, never on time.\n\n\
-    To run an experiment on this host you need root; its workload runs in a cgroup with the memory limit that \
-    the file names. To run an experiment in guests you do not need root, because a guest has its own swap, \
-    settings and files.";
+    random order. Before each run of an arm, pagewise creates the swap and applies the settings of the arm. \
+    After each run, even after Ctrl-C, pagewise removes the swap and restores the previous settings. The first \
+    run and the warm-up rounds are discarded. Each combination of kernel and memory size gets its own verdict. \
+    In emulated guests (without KVM), verdicts are based on counts such as instructions and page faults, never \
+    on time.\n\n\
+    To run an experiment on this host you need root. On this host, the workload of the experiment runs in a \
+    cgroup with the memory limit that the file of the experiment names. To run an experiment in guests you do \
+    not need root, because a guest has its own swap, settings and files.";
 
 /// Which experiment, and what of it.
 #[derive(Debug, Args)]
@@ -842,7 +854,7 @@ pub(crate) struct Picked {
     /// Memory of the guests, such as 320M; may be given several times [default: as in the file of the experiment]
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
     pub(crate) memory: Vec<pagewise_model::Bytes>,
-    /// Run only this arm of the experiment; may be given several times [default: all arms]
+    /// Run only this arm (variant) of the experiment; may be given several times [default: all arms]
     #[arg(long, value_name = "NAME")]
     pub(crate) arm: Vec<String>,
     /// Maximum number of pairs of runs; with fewer than six pairs, no difference can be shown [default: as in the
@@ -850,7 +862,7 @@ pub(crate) struct Picked {
     #[arg(long, value_name = "N", conflicts_with = "preview",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(pagewise_stats::MOST_PAIRS)))]
     pub(crate) pairs: Option<u32>,
-    /// Run only a preview: some of the arms, in three rounds, without verdicts
+    /// Run only a preview of the experiment: some of its arms (variants), in three rounds, without verdicts
     #[arg(long)]
     pub(crate) preview: bool,
     /// Change a key of the workload in the experiment, such as workload.data=300M; may be given several times
@@ -859,7 +871,7 @@ pub(crate) struct Picked {
     /// Do not count instructions in guests; a verdict on time is then possible only if the guests run with KVM
     #[arg(long)]
     pub(crate) no_count: bool,
-    /// Seed of the random order of runs: the same seed gives the same order [default: random]
+    /// Seed of the random order of runs: equal seeds give equal orders [default: random]
     #[arg(long, hide_short_help = true)]
     pub(crate) seed: Option<u64>,
 }
@@ -905,15 +917,16 @@ const WORKLOAD: &str = "Run one of the workloads with which experiments compare 
     pages of its memory, of a library and of a streamed file with known frequencies, and reports whether the \
     kernel evicts the least used pages. The workload redis fills a real redis-server and sends requests to it \
     with redis-benchmark.\n\n\
-    Workloads create their temporary files in TMPDIR or, if it is not set, in /var/tmp; these files have no \
-    names, so none is left behind. A folder in tmpfs is refused, because its files are in memory.";
+    Workloads create their temporary files in TMPDIR or, if TMPDIR is not set, in /var/tmp. The temporary \
+    files have no names, so none is left behind. A workload refuses a folder in tmpfs, because files in tmpfs \
+    are in memory.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Workload {
     /// Which workload to run
     #[arg(value_parser = pagewise_lab::workload::KINDS, required_unless_present = "described")]
     pub(crate) kind: Option<String>,
-    /// A key of the workload and its value, if it differs from the default listed below
+    /// A key of the workload and its value, if the value differs from the default listed below
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) settings: Vec<String>,
     /// The complete workload as JSON, in the form in which experiments start it
@@ -953,26 +966,29 @@ pub(crate) struct Guest {
     /// FILE.2 and so on
     #[arg(long, value_name = "FILE")]
     pub(crate) kernel_log: Option<PathBuf>,
-    /// Also load this kernel module and its dependencies in the guest; may be given several times
+    /// Load this kernel module and its dependencies in the guest, in addition to the usual modules; may be given
+    /// several times
     #[arg(long, value_name = "NAME")]
     pub(crate) module: Vec<String>,
     /// Add a disk to the guest: an image, or an empty disk of this size; may be given several times
     #[arg(long, value_name = "FILE[,ro|,rw]|SIZE", value_parser = crate::disk::parse,
-        long_help = "Add a disk to the guest: the first is /dev/vda, the second /dev/vdb, and 24 disks are \
-        possible. SIZE, such as 512M, adds an empty disk that is deleted when the guest ends and takes only as \
-        much space on this machine as the guest writes to it. FILE is a raw image or a block device: by \
-        default, what the guest writes to it is discarded; with ,ro the guest cannot write to it; with ,rw the \
-        writes of the guest are kept. If the name of a file looks like a size, write its path as ./512M.")]
+        long_help = "Add a disk to the guest. The first disk is /dev/vda, the second disk is /dev/vdb, and 24 \
+        disks are possible. SIZE, such as 512M, adds an empty disk that is deleted when the guest ends and \
+        takes only as much space on this machine as the guest writes to it. FILE is a raw image or a block \
+        device: by default, what the guest writes to FILE is discarded; with ,ro the guest cannot write to \
+        FILE; with ,rw what the guest writes to FILE is kept. If the name of a file looks like a size, write \
+        its path as ./512M.")]
     pub(crate) disk: Vec<Disk>,
     /// Parameters for the kernel command line of the guest
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     pub(crate) append: Vec<String>,
-    /// Count the instructions that the guest executes; this needs a single emulated CPU and is slower than KVM
+    /// Count the instructions that the guest executes; counting needs a single emulated CPU and is slower than KVM
     #[arg(long, conflicts_with_all = ["cpus", "emulate"], long_help = "Count the instructions that the guest \
-        executes; this needs a single emulated CPU and is slower than KVM. The count covers the whole guest, \
-        including its kernel, while the command runs; each nanosecond of idle time counts as one instruction. \
-        The load of this machine does not affect the number of counted instructions. Caches, TLB and DRAM are \
-        not modelled: the count shows how many instructions the guest executes, not how long they take.")]
+        executes; counting needs a single emulated CPU and is slower than KVM. The count covers the whole \
+        guest, including its kernel, while the command runs; each nanosecond of idle time counts as one \
+        instruction. The load of this machine does not affect the number of counted instructions. Caches, TLB \
+        and DRAM are not modelled: the count shows how many instructions the guest executes, not how long they \
+        take.")]
     pub(crate) count: bool,
     /// How many times to boot the guest and run the command, one after the other [default: 5 with --count, else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
