@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+use super::*;
+use clap::{CommandFactory, FromArgMatches};
+
+#[test]
+fn the_table_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_verb_and_option_has_a_sentence() {
+    let command = Cli::command();
+    for verb in command.get_subcommands() {
+        assert!(verb.get_about().is_some(), "{}", verb.get_name());
+        for argument in verb.get_arguments() {
+            assert!(argument.get_help().is_some(), "{} {}", verb.get_name(), argument.get_id());
+        }
+    }
+    assert!(command.get_arguments().all(|argument| argument.get_help().is_some()));
+}
+
+/// The fuzzer builds the table once: parsing a line must leave nothing in it.
+#[test]
+fn a_table_that_has_parsed_lines_parses_as_a_new_one() {
+    let lines: [&[&str]; 14] = [
+        &["status", "--json"],
+        &["--json", "status", "extra"],
+        &["help", "lab", "run"],
+        &["trial", "--a", "swap=none", "--b", "swap=zram:lz4", "--", "true"],
+        &["trial", "--a", "swap=nothing"],
+        &["lab", "run", "swap", "--pairs", "0"],
+        &["lab", "run", "swap", "--memory", "320M", "--preview"],
+        &["lab", "guest", "--count", "--cpus", "2", "--", "true"],
+        &["lab", "--help"],
+        &["report", "--only", "zam"],
+        &["repotr"],
+        &["-q", "-v"],
+        &["--version"],
+        &[],
+    ];
+    let parse = |table: &mut clap::Command, line: &[&str]| {
+        let matches = table.try_get_matches_from_mut([&["pagewise"], line].concat());
+        let cli = matches.and_then(|mut it| Cli::from_arg_matches_mut(&mut it));
+        cli.map(|cli| format!("{cli:?}")).map_err(|error| error.to_string())
+    };
+    let mut used = Cli::command();
+    for line in lines.iter().chain(lines.iter().rev()) {
+        assert_eq!(parse(&mut used, line), parse(&mut Cli::command(), line), "{line:?}");
+    }
+}
+
+/// Each option has limits of its own: a collapse can double memory, an effect of more than a half
+/// needs no experiment.
+#[test]
+fn percentages_end_where_their_option_says() {
+    let grown = |text: &str| {
+        let line = ["pagewise", "thp", "collapse", "--pid", "1", "--max-growth", text];
+        Some(match Cli::try_parse_from(line).ok()?.verb {
+            Some(Verb::Thp(thp)) => match thp.what {
+                Some(ThpAct::Collapse(wanted)) => wanted.max_growth,
+                _ => panic!("collapse"),
+            },
+            _ => panic!("thp"),
+        })
+    };
+    assert_eq!([grown("0%"), grown("50.1%"), grown("100%")], [Some(0.0), Some(0.501), Some(1.0)]);
+    assert_eq!([grown("100.1%"), grown("-1%"), grown("x")], [None; 3]);
+    let effect = |text: &str| {
+        let line = ["pagewise", "trial", "--aa", "--min-effect", text, "--", "true"];
+        Cli::try_parse_from(line).map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(effect("50%"), Ok(()));
+    let refused = effect("50.1%").unwrap_err();
+    assert!(
+        refused.contains("expected a percentage from 0 to 50 as 2%, found \"50.1%\""),
+        "{refused}"
+    );
+    let paced = |text| Cli::try_parse_from(["pagewise", "scan", "--host", "--max-cpu", text]);
+    assert!(paced("0%").is_err() && paced("0.1%").is_ok() && paced("101%").is_err());
+}
+
+#[test]
+fn options_may_stand_before_and_after_the_verb() {
+    for line in [["pagewise", "--json", "status"], ["pagewise", "status", "--json"]] {
+        let cli = Cli::try_parse_from(line).unwrap();
+        assert!(cli.global.json && matches!(cli.verb, Some(Verb::Status)));
+    }
+    assert!(Cli::try_parse_from(["pagewise"]).unwrap().verb.is_none());
+}

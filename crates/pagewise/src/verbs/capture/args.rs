@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The arguments of `pagewise capture`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// The long help of the verb.
+pub(super) const CAPTURE: &str = "Record this machine's memory statistics in a redacted file, to send to somebody or to \
+    use in tests.\n\n\
+    A recording contains two readings of the kernel's memory statistics, one from the start and one from \
+    the end of the interval. A recording contains no memory contents, no command lines and no environment \
+    variables. Names of programs, cgroups, users, disks and files are kept only if they are common to all \
+    Linux systems; numbers replace all other names. The host name and the boot ID are hashed with a random \
+    key that is then discarded. The summary that the command prints counts what was left out of the \
+    recording.";
+
+#[derive(Debug, Args)]
+pub(crate) struct Capture {
+    /// Write the recording to this file, which must not exist yet [default: pagewise-HASH-DATE.tar.zst]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "folder")]
+    pub(crate) output: Option<PathBuf>,
+    /// Write the recording as separate files into this folder, which must be empty or new
+    #[arg(long, value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
+    /// Write nothing but hand the recording to the process that started this one
+    #[arg(long, hide = true)]
+    pub(crate) hand_over: bool,
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The arguments of `pagewise schema`.
+
+use clap::ValueEnum;
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Noun {
+    Report,
+    Status,
+    Doctor,
+    Scan,
+    Bench,
+    Trial,
+    /// lab run
+    Lab,
+    Thp,
+    Collapse,
+    Restrain,
+    Merge,
+}

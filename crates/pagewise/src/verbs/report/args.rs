@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The arguments of `pagewise report`.
+
+use clap::Args;
+use pagewise_report::view::{Field, Section, Sort};
+
+pub(super) const REPORT: &str = "Print a report on one page: how memory is used, what is wrong, and what to do.\n\n\
+    With --sort, -n, -o or --args, the report contains only the tables of processes and cgroups, unless --only \
+    names other sections:\n\n  \
+    pagewise report --sort swap       processes with the most memory in swap\n  \
+    pagewise report --sort growth     processes that grow fastest\n  \
+    pagewise report --sort refaults   processes that wait for pages that were reclaimed too early\n\n\
+    The kernel counts refaults per cgroup and not per process, so --sort refaults sorts cgroups by refaults \
+    and processes by major faults (page faults that waited for a disk or for decompression). With --json, the \
+    report always contains all sections, without command lines.";
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct Report {
+    /// Do not read page contents; the report then does not estimate how much memory compression would save
+    #[arg(long)]
+    pub(crate) no_contents: bool,
+    /// Print only these sections of the report, such as memory,processes
+    #[arg(long, value_name = "SECTION", value_delimiter = ',', value_parser = crate::chosen::section())]
+    pub(crate) only: Vec<Section>,
+    /// Sort the tables of processes and cgroups by this value, the largest first
+    #[arg(long, value_name = "ORDER", value_parser = crate::chosen::order())]
+    pub(crate) sort: Option<Sort>,
+    /// Maximum number of rows in the tables of processes and cgroups; 0 prints all rows [default: 10]
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) rows: Option<usize>,
+    /// Columns of the table of processes, such as pid,command,swap
+    #[arg(short = 'o', long, value_name = "COLUMN", value_delimiter = ',',
+        value_parser = crate::chosen::field())]
+    pub(crate) columns: Vec<Field>,
+    /// Print the command line of each process instead of its name; command lines may contain secrets
+    #[arg(long)]
+    pub(crate) args: bool,
+}

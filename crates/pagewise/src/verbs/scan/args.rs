@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The arguments of `pagewise scan`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use pagewise_model::typed::parse_duration;
+use pagewise_pages::codec::Algorithm;
+use pagewise_pages::kernel::{KERNELS, Kernel};
+
+use super::percent;
+
+pub(super) const SCAN: &str = "Estimate how small the memory in use would become if compressed with each algorithm that \
+    this kernel offers, and how much memory zram would use to store it. Same-filled pages (pages that repeat a \
+    single word) are not compressed, because zram stores only the repeated word.\n\n\
+    The scan reads anonymous memory and shmem, because the kernel can swap only these two kinds of memory. The \
+    scan reads single pages at random until the compressed size is known within 2 % for every algorithm. \
+    --exact reads and compresses every page; --duplicates reads every page but compresses only a sample. \
+    Reading a page marks the page as accessed. The scan never swaps in a page or unshares a page on purpose; \
+    if reading had such side effects, the result lists the side effects. Page contents never leave the \
+    machine. The scan keeps only counts, unless --dump writes the pages to a file.";
+
+#[derive(Debug, Default, Args)]
+#[command(mut_group("sources", |group| group.required(true)))]
+pub(crate) struct Scan {
+    #[command(flatten)]
+    pub(crate) source: Sources,
+    /// Read file-backed pages (page cache) in addition to anonymous memory and shmem, although the kernel never swaps
+    /// file-backed pages but drops them
+    #[arg(long)]
+    pub(crate) file_backed: bool,
+    /// Read page contents of other users' processes, not only of your own processes; needs root
+    #[arg(long)]
+    pub(crate) measure: bool,
+    /// How many pages to read, as a number or a share of all pages, such as 20000 or 5%; with --duplicates, how many
+    /// pages to compress
+    #[arg(long, value_name = "N|P%", conflicts_with = "exact")]
+    pub(crate) sample: Option<Amount>,
+    /// Read and compress every page and count duplicates; this marks every page as accessed
+    #[arg(long)]
+    pub(crate) exact: bool,
+    /// Read every page and count duplicates, but compress only a sample; this marks every page as accessed
+    #[arg(long, conflicts_with = "exact")]
+    pub(crate) duplicates: bool,
+    /// Time limit for the scan, such as 5s or 1m
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) budget: Option<Duration>,
+    /// CPU limit for this command, in percent of one CPU
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) max_cpu: Option<f64>,
+    /// A compression algorithm to compare, such as lz4 or zstd:7; may be given several times [default: all that this
+    /// kernel offers]
+    #[arg(long, value_name = "NAME[:LEVEL]")]
+    pub(crate) algorithm: Vec<Algorithm>,
+    /// Estimate how zram of this kernel release would store the pages: 6.1, 6.12 or 7.2
+    #[arg(long, value_name = "RELEASE", value_parser = kernel)]
+    pub(crate) kernel_like: Option<Kernel>,
+    /// Seed of the random selection of pages: if memory did not change, two runs with equal seeds select the same
+    /// pages
+    #[arg(long, default_value_t = 1, hide_short_help = true)]
+    pub(crate) seed: u64,
+    /// Write the contents of the pages that were read to this new file, as input for `bench`; the file may contain
+    /// secrets
+    #[arg(long, value_name = "FILE")]
+    pub(crate) dump: Option<PathBuf>,
+}
+
+/// Whose pages: at most one of these.
+#[derive(Debug, Default, Args)]
+#[group(id = "sources", multiple = false)]
+pub(crate) struct Sources {
+    /// A process ID; may be given several times
+    #[arg(long, value_name = "PID")]
+    pub(crate) pid: Vec<u32>,
+    /// Processes with this name, such as redis-server or postgres*
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) name: Option<String>,
+    /// All processes in this memory cgroup and its descendants
+    #[arg(long, value_name = "PATH")]
+    pub(crate) cgroup: Option<String>,
+    /// Read the pages of all processes whose memory this user may read
+    #[arg(long)]
+    pub(crate) host: bool,
+    /// Read pages from a file, such as a memory dump
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Read pages from a block device, such as a swap partition or a zram device; it may be in use
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: Option<PathBuf>,
+    /// Read pages from an ELF core file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) core: Option<PathBuf>,
+}
+
+impl Sources {
+    /// Whether there is one.
+    pub(crate) fn is_named(&self) -> bool {
+        let paths = [&self.file, &self.device, &self.core].into_iter().any(Option::is_some);
+        let names = self.name.is_some() || self.cgroup.is_some();
+        self.host || !self.pid.is_empty() || names || paths
+    }
+}
+
+/// How many pages.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Amount {
+    Pages(u64),
+    Percent(f64),
+}
+
+impl std::str::FromStr for Amount {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong =
+            || format!("expected a number of pages or of percent, as 20000 or 5%, found {text:?}");
+        match text.strip_suffix('%') {
+            Some(share) => percent(share).map(Self::Percent).map_err(|_| wrong()),
+            None => text.parse().ok().filter(|pages| *pages > 0).map(Self::Pages).ok_or_else(wrong),
+        }
+    }
+}
+
+pub(super) fn kernel(text: &str) -> Result<Kernel, String> {
+    let names = KERNELS.map(|kernel| kernel.name).join(", ");
+    Kernel::named(text).ok_or_else(|| format!("expected one of {names}, found {text:?}"))
+}
