@@ -21,12 +21,8 @@ mod cli;
 mod command_line;
 #[path = "../../crates/pagewise/src/disk.rs"]
 mod disk;
-/// What the table takes from the verbs: a part of the help.
-mod verbs {
-    pub(crate) fn workload_keys() -> String {
-        String::new()
-    }
-}
+#[path = "../../crates/pagewise/src/workload_keys.rs"]
+mod workload_keys;
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -36,10 +32,10 @@ use std::sync::LazyLock;
 use std::{env, fs};
 
 use libfuzzer_sys::fuzz_target;
+use pagewise_files::parser::{self, Parser};
 use pagewise_lab::fuzzing::{LONGEST_EVIDENCE, TARGETS, evidences, judged};
 use pagewise_model::{Cost, Snapshot};
 use pagewise_observe::HostRoot;
-use pagewise_files::parser::{self, Parser};
 use pagewise_report::text::TextStyle;
 use pagewise_report::{TrialReport, html, json, text};
 
@@ -63,7 +59,8 @@ enum Reads {
 
 /// Readers of a host's files, of recordings, and what rewrites them.
 fn parsers() -> impl Iterator<Item = &'static Parser> {
-    let lists = [pagewise_observe::parsers::PARSERS, pagewise_capture::parsers::PARSERS, parser::PARSERS];
+    let lists =
+        [pagewise_observe::parsers::PARSERS, pagewise_capture::parsers::PARSERS, parser::PARSERS];
     lists.into_iter().flatten()
 }
 

@@ -169,4 +169,5 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 #[cfg(test)]
+#[path = "cli/tests.rs"]
 mod tests;

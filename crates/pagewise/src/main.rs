@@ -28,6 +28,7 @@ mod room;
 mod screen;
 mod trouble;
 mod verbs;
+mod workload_keys;
 
 use std::process::ExitCode;
 

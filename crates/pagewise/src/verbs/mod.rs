@@ -14,8 +14,6 @@ mod thp;
 mod trial;
 mod undo;
 
-pub(crate) use lab::workload_keys;
-
 use std::cmp::Reverse;
 use std::process::ExitCode;
 

@@ -67,7 +67,7 @@ pub(crate) enum Lab {
     #[command(hide = true)]
     Exercise,
     /// Run one of the workloads with which experiments compare memory settings
-    #[command(long_about = WORKLOAD, after_help = crate::verbs::workload_keys())]
+    #[command(long_about = WORKLOAD, after_help = crate::workload_keys::workload_keys())]
     Workload(Workload),
     /// List, verify, fetch or remove cached kernels and userlands
     Cache {

@@ -20,8 +20,6 @@ use pagewise_guest::cache::Cache;
 use pagewise_lab::experiment::ExperimentError;
 use pagewise_model::{Advice, Refusal};
 
-pub(crate) use workload::keys as workload_keys;
-
 use super::Outcome;
 use crate::cli::{Global, Lab};
 use crate::cost::CostMeter;

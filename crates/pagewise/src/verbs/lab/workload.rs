@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use indicatif::{ProgressBar, ProgressStyle};
-use pagewise_lab::workload::{self, KINDS, Workload, WorkloadSummary};
+use pagewise_lab::workload::{self, Workload, WorkloadSummary};
 use pagewise_model::Name;
 use pagewise_stats::SAID;
 
@@ -44,15 +44,6 @@ fn asked(args: &cli::Workload) -> Result<Workload, workload::Error> {
         (Some(text), _) => Workload::described(text),
         (None, kind) => Workload::typed(kind.as_deref().unwrap_or_default(), &args.settings),
     }
-}
-
-/// The keys of each kind and what holds where they are not said, for the help.
-pub(crate) fn keys() -> String {
-    let of = |kind: &str| {
-        let keys = Workload::keys(kind).into_iter().map(|(key, value)| format!("{key}={value}"));
-        format!("{kind}: {}", keys.collect::<Vec<_>>().join(" "))
-    };
-    format!("Keys and their defaults:\n\n{}", KINDS.map(of).join("\n\n"))
 }
 
 /// A line for each value, and how the course went.
@@ -132,14 +123,6 @@ impl Drop for WorkloadProgress {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_help_names_every_key() {
-        let keys = keys();
-        for key in ["swap: code=48M", "step=64K", "sharers=1", "redis: ", "records=200000"] {
-            assert!(keys.contains(key), "{keys}");
-        }
-    }
 
     #[test]
     fn a_person_sees_each_value_with_its_unit() {
