@@ -161,8 +161,8 @@ const GUEST_STATUS: &str = "Exit status: the exit status of the command; 128 plu
 const WORKLOAD: &str = "Run one of the workloads with which experiments compare memory settings, on this \
     machine with its current settings. Memory settings affect the result only if memory is short, so run the \
     workload in a cgroup with a memory limit, or in a guest. The arguments KEY=VALUE determine what the \
-    workload does, and the same seed repeats the same accesses. The last line of the output is the result as \
-    JSON.\n\n\
+    workload does, and two runs with equal seeds make equal accesses. The last line of the output is the \
+    result as JSON.\n\n\
     The workload swap accesses data in memory and code in a file that together are slightly larger than \
     memory, and reports how long an iteration takes in the steady state. The workload coldpages accesses the \
     pages of its memory, of a library and of a streamed file with known frequencies, and reports whether the \
