@@ -46,7 +46,7 @@ pub struct Capture {
 
 impl Capture {
     /// The tape without anything that names the host, its people or what they do.
-    pub fn of(tape: &Tape) -> Self {
+    pub fn from_tape(tape: &Tape) -> Self {
         let mut names = Names::from_tape(tape);
         let mut capture = Self {
             manifest: Manifest {

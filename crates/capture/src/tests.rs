@@ -109,7 +109,7 @@ fn what_reads_the_same_at_both_ends_is_stored_once() {
     start.files.remove("proc/swaps");
     let deep = format!("sys/fs/cgroup/{}memory.current", "quokka.slice/".repeat(12));
     tape.ends.iter_mut().for_each(|end| end.files.extend([file(&deep, "4096\n")]));
-    let capture = Capture::of(&tape);
+    let capture = Capture::from_tape(&tape);
     let (files, links) = packed_entries(&capture);
     assert_eq!(files.len() + links.len(), 1 + capture.files.len());
     assert_eq!((files["start/proc/vmstat"], files["end/proc/vmstat"]), (11, 11));
@@ -149,14 +149,14 @@ fn gunzipped(bytes: &[u8]) -> Option<Vec<u8>> {
 
 #[test]
 fn no_secret_leaves() {
-    let text = leaving(&Capture::of(&tape()));
+    let text = leaving(&Capture::from_tape(&tape()));
     let at = text.to_lowercase().find(SECRET);
     assert_eq!(at, None, "…{}…", at.map_or("", |at| &text[at.saturating_sub(80)..at + 20]));
 }
 
 #[test]
 fn what_the_report_needs_stays() {
-    let text = leaving(&Capture::of(&tape()));
+    let text = leaving(&Capture::from_tape(&tape()));
     for kept in [
         "MemTotal:  1000 kB",
         "pgfault 30",
@@ -189,7 +189,7 @@ fn what_the_report_needs_stays() {
 
 #[test]
 fn what_was_left_out_is_counted() {
-    let left_out = Capture::of(&tape()).left_out;
+    let left_out = Capture::from_tape(&tape()).left_out;
     assert_eq!(left_out.get("proc/N/environ"), Some(&2));
     assert_eq!(left_out.get("proc/N/cmdline"), Some(&2));
     assert_eq!(left_out.get("proc/N/schedstat"), Some(&2));
@@ -201,7 +201,7 @@ fn two_captures_of_one_host_do_not_match() {
         let boot = capture.files["end/proc/sys/kernel/random/boot_id"].clone();
         (capture.manifest.name, boot)
     };
-    let (one, other) = (names(Capture::of(&tape())), names(Capture::of(&tape())));
+    let (one, other) = (names(Capture::from_tape(&tape())), names(Capture::from_tape(&tape())));
     assert_ne!(one.0, other.0);
     assert_ne!(one.1, other.1);
 }
@@ -209,7 +209,7 @@ fn two_captures_of_one_host_do_not_match() {
 /// What is packed can be opened and says the same.
 #[test]
 fn a_packed_capture_is_a_recording() {
-    let mut capture = Capture::of(&tape());
+    let mut capture = Capture::from_tape(&tape());
     let mut packed = Vec::new();
     capture.pack(&mut packed).unwrap();
     let recording = Recording::from_archive(packed.as_slice(), "x").unwrap();
@@ -227,7 +227,7 @@ fn a_packed_capture_is_a_recording() {
 #[test]
 fn redacting_twice_drops_nothing_more() {
     let mut packed = Vec::new();
-    let once = Capture::of(&tape());
+    let once = Capture::from_tape(&tape());
     once.pack(&mut packed).unwrap();
     let recording = Recording::from_archive(packed.as_slice(), "x").unwrap().end.remembering();
     for path in once.files.keys().filter_map(|path| path.strip_prefix("end/")) {
@@ -241,7 +241,7 @@ fn redacting_twice_drops_nothing_more() {
         awake_seconds: None,
         files,
     };
-    let twice = Capture::of(&Tape { page_size: None, ends: vec![end] });
+    let twice = Capture::from_tape(&Tape { page_size: None, ends: vec![end] });
     assert_eq!(twice.left_out, BTreeMap::new());
     for (path, bytes) in &twice.files {
         let lines = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte == b'\n').count();

@@ -363,7 +363,7 @@ fn the_page_is_this_table() {
     let Totals { troubles, recorded, well } = totals();
     write!(
         page,
-        "The table has {troubles} hosts with a problem, of which {recorded} are unchanged recordings, and {well} \
+        "The table has {troubles} hosts with a problem ({recorded} of them are recordings, used unchanged) and {well} \
          healthy hosts.\n\n\
          | host | verdict | first finding | other findings |\n|---|---|---|---|\n"
     )

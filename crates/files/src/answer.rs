@@ -79,7 +79,7 @@ pub enum Entry {
 
 impl Entry {
     /// What a recording holds where this was the answer.
-    pub fn of(answer: &Result<Vec<u8>, Refusal>) -> Self {
+    pub fn from_answer(answer: &Result<Vec<u8>, Refusal>) -> Self {
         match answer {
             Ok(bytes) => Self::File(bytes.clone()),
             Err(refusal) => Self::Refused(refusal.clone()),

@@ -214,7 +214,7 @@ impl ReadHost for HostRoot {
 
     fn bytes(&self, path: &str) -> Result<Vec<u8>, Refusal> {
         let answer = self.once(path);
-        self.remember(path, || Entry::of(&answer));
+        self.remember(path, || Entry::from_answer(&answer));
         answer
     }
 
@@ -222,7 +222,7 @@ impl ReadHost for HostRoot {
         let answer = self.fetch(path);
         self.count(answer.as_ref().map_or(0, Vec::len));
         let answer = answer.map(|whole| keep(&whole));
-        self.remember(path, || Entry::of(&answer));
+        self.remember(path, || Entry::from_answer(&answer));
         answer
     }
 
@@ -246,7 +246,7 @@ impl ReadHost for HostRoot {
 
     fn head(&self, path: &str, length: usize) -> Result<Vec<u8>, Refusal> {
         let answer = self.slice(path, 0, length);
-        self.remember(path, || Entry::of(&answer));
+        self.remember(path, || Entry::from_answer(&answer));
         answer
     }
 
@@ -272,7 +272,7 @@ impl ReadHost for HostRoot {
 
     fn note(&self, path: &str, answer: &Result<Vec<u8>, Refusal>) {
         self.count(answer.as_ref().map_or(0, Vec::len));
-        self.remember(path, || Entry::of(answer));
+        self.remember(path, || Entry::from_answer(answer));
     }
 
     fn exists(&self, path: &str) -> bool {

@@ -88,7 +88,7 @@ impl ProbePaths<'_> {
             Probe::Word(path, word) => seen_by_reading(path, self.host.bytes(path), |text| {
                 words(text).any(|found| found == word.as_bytes())
             }),
-            Probe::Configuration(file) if kconfig::of(self.host).is_empty() => {
+            Probe::Configuration(file) if kconfig::kconfig(self.host).is_empty() => {
                 let zram =
                     self.zram.as_ref().map(|zram| format!("sys/kernel/debug/zram/{zram}/{file}"));
                 match zram.filter(|path| self.host.exists(path)) {
@@ -111,7 +111,7 @@ impl ProbePaths<'_> {
 
     /// Every option that would bring it is off.
     fn not_built(&self, feature: &Feature) -> Option<Verdict> {
-        let config = kconfig::of(self.host);
+        let config = kconfig::kconfig(self.host);
         let answers: Option<Vec<_>> =
             feature.options.iter().map(|option| config.get(option)).collect();
         let answers = answers.filter(|all| all.iter().all(|(built, _)| *built == Built::Not))?;
@@ -122,7 +122,7 @@ impl ProbePaths<'_> {
 
     /// The option that brings it and is on.
     fn built(&self, feature: &Feature) -> Option<(Built, Evidence)> {
-        let config = kconfig::of(self.host);
+        let config = kconfig::kconfig(self.host);
         let mut on = feature.options.iter().filter(|option| config.has(option));
         let (built, evidence) = config.get(on.next()?)?;
         Some((built, evidence.clone()))

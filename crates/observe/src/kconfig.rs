@@ -114,7 +114,7 @@ impl Kconfig {
 }
 
 /// The configuration of this host, which does not change while its kernel runs.
-pub(crate) fn of(host: &HostRoot) -> &Kconfig {
+pub(crate) fn kconfig(host: &HostRoot) -> &Kconfig {
     static NONE: Kconfig = Kconfig(Vec::new());
     host.kept(Kconfig::read).unwrap_or(&NONE)
 }
@@ -306,11 +306,11 @@ mod tests {
     #[test]
     fn a_packed_configuration_answers_with_its_own_line_numbers() {
         let host = host("proc/config.gz", packed(&whole()));
-        let (built, evidence) = of(&host).get("CONFIG_ZRAM").unwrap();
+        let (built, evidence) = kconfig(&host).get("CONFIG_ZRAM").unwrap();
         assert_eq!(built, Built::Module);
         assert_eq!(evidence.path, "/proc/config.gz");
         assert_eq!(evidence.line, Some(201));
-        let (built, evidence) = of(&host).get("CONFIG_ZRAM_WRITEBACK").unwrap();
+        let (built, evidence) = kconfig(&host).get("CONFIG_ZRAM_WRITEBACK").unwrap();
         assert_eq!((built, evidence.line), (Built::Not, Some(202)));
         assert_eq!(evidence.value, "CONFIG_ZRAM_WRITEBACK is not set");
     }
@@ -319,34 +319,34 @@ mod tests {
     fn an_option_may_be_a_number() {
         let config = format!("{}CONFIG_ZSMALLOC_CHAIN_SIZE=8\n", whole());
         let host = host("boot/config-6.12.107", config.into_bytes());
-        let number = of(&host).number(CHAIN_SIZE);
+        let number = kconfig(&host).number(CHAIN_SIZE);
         assert_eq!((number.get(), number.source.line_number()), (Some(8), Some(204)));
-        assert_eq!(of(&host).number("CONFIG_ZRAM").get(), None);
+        assert_eq!(kconfig(&host).number("CONFIG_ZRAM").get(), None);
     }
 
     #[test]
     fn only_a_whole_configuration_is_believed_about_what_it_leaves_out() {
         let complete = host("boot/config-6.12.107", whole().into_bytes());
-        let (built, evidence) = of(&complete).get("CONFIG_LRU_GEN").unwrap();
+        let (built, evidence) = kconfig(&complete).get("CONFIG_LRU_GEN").unwrap();
         assert_eq!((built, evidence.line), (Built::Not, None));
         let cut = whole();
         let cut = cut.trim_end();
         let truncated = host("boot/config-6.12.107", cut.as_bytes().to_vec());
-        assert_eq!(of(&truncated).get("CONFIG_LRU_GEN"), None);
+        assert_eq!(kconfig(&truncated).get("CONFIG_LRU_GEN"), None);
         let fragment = host("boot/config-6.12.107", b"CONFIG_ZRAM=y\n".to_vec());
-        assert_eq!(of(&fragment).get("CONFIG_LRU_GEN"), None);
-        assert!(of(&fragment).has("CONFIG_ZRAM"));
+        assert_eq!(kconfig(&fragment).get("CONFIG_LRU_GEN"), None);
+        assert!(kconfig(&fragment).has("CONFIG_ZRAM"));
     }
 
     #[test]
     fn a_recording_answers_the_same_and_holds_nothing_else() {
         let secret = format!("{}CONFIG_DEFAULT_HOSTNAME=\"secret\"\n", whole());
         let live = host("proc/config.gz", packed(&secret)).remembering();
-        let first = format!("{:?}", of(&live));
+        let first = format!("{:?}", kconfig(&live));
         let stored = live.remembered();
         let Some(Entry::File(bytes)) = stored.get("proc/config.gz") else { panic!("not stored") };
         assert!(!String::from_utf8_lossy(bytes).contains("secret"));
-        assert_eq!(format!("{:?}", of(&HostRoot::memory(stored))), first);
+        assert_eq!(format!("{:?}", kconfig(&HostRoot::memory(stored))), first);
     }
 
     #[test]

@@ -84,7 +84,7 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
         snapshot.knobs = knob::read(host, &snapshot.cgroups, snapshot.memory.total.get());
         snapshot.configuration = configuration::read(host);
         snapshot.capabilities = capability::read(host, &snapshot.host);
-        snapshot.zsmalloc_chain_size = kconfig::of(host).number(CHAIN_SIZE);
+        snapshot.zsmalloc_chain_size = kconfig::kconfig(host).number(CHAIN_SIZE);
     }
     if scope.kernel_log {
         snapshot.kernel_log = kernel_log::read(host, &snapshot.taken);

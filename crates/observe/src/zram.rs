@@ -127,7 +127,7 @@ fn slot_bytes(host: &HostRoot, (driver, id): (Driver, u32)) -> u64 {
 /// By the configuration; where there is none, by the list of slots with their times.
 fn notes_access(host: &HostRoot, id: u32) -> bool {
     let options = ["CONFIG_ZRAM_TRACK_ENTRY_ACTIME", "CONFIG_ZRAM_MEMORY_TRACKING"];
-    let config = kconfig::of(host);
+    let config = kconfig::kconfig(host);
     let listed = || host.exists(&format!("sys/kernel/debug/zram/zram{id}/block_state"));
     options.iter().any(|option| config.has(option)) || config.is_empty() && listed()
 }

@@ -41,11 +41,11 @@ pub(super) enum Failure {
 
 /// Names what the system refused.
 pub(super) trait ErrorContext<T> {
-    fn at(self, what: impl ToString) -> Result<T, Failure>;
+    fn context(self, what: impl ToString) -> Result<T, Failure>;
 }
 
 impl<T, E: Into<io::Error>> ErrorContext<T> for Result<T, E> {
-    fn at(self, what: impl ToString) -> Result<T, Failure> {
+    fn context(self, what: impl ToString) -> Result<T, Failure> {
         self.map_err(|error| Failure::Refused { what: what.to_string(), error: error.into() })
     }
 }

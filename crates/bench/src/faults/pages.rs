@@ -20,13 +20,13 @@ pub(super) struct Pages {
 impl Pages {
     pub(super) fn new(file: File) -> Result<Self, Failure> {
         let page = rustix::param::page_size();
-        let length = file.metadata().at("the pages")?.len();
+        let length = file.metadata().context("the pages")?.len();
         Ok(Self { file, count: length / u64::try_from(page).unwrap_or(u64::MAX), page })
     }
 
     fn read(&self, at: u64, to: &mut [u8]) -> Result<(), Failure> {
         let place = at * u64::try_from(self.page).unwrap_or(0);
-        self.file.read_exact_at(to, place).at("the pages")
+        self.file.read_exact_at(to, place).context("the pages")
     }
 
     /// Shows so many pages, again from the first when all were; says where each came from.

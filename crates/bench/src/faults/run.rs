@@ -67,11 +67,11 @@ impl Drop for Worker {
 }
 
 fn start(program: &Path, task: &Task, pages: &File) -> Result<Worker, Failure> {
-    let task = serde_json::to_string(task).at(TASK)?;
-    let pages = pages.try_clone().at("the pages")?;
+    let task = serde_json::to_string(task).context(TASK)?;
+    let pages = pages.try_clone().context("the pages")?;
     let mut command = Command::new(program);
     command.env_clear().env(TASK, task).stdin(pages).stdout(Stdio::piped()).stderr(Stdio::null());
-    let worker = command.spawn().at(program.display())?;
+    let worker = command.spawn().context(program.display())?;
     Ok(Worker(worker))
 }
 

@@ -62,7 +62,7 @@ fn task() -> Result<Task, Failure> {
     let text = std::env::var(TASK).map_err(|error| no_task(&error))?;
     let task: Task = serde_json::from_str(&text).map_err(|error| no_task(&error))?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
-        .at("cannot be made to end with its parent")?;
+        .context("cannot be made to end with its parent")?;
     // A parent that was gone before that call has been replaced by another.
     let parent = rustix::process::getppid().map_or(0, Pid::as_raw_pid);
     if i64::from(parent) == i64::from(task.parent) {
@@ -75,10 +75,10 @@ fn task() -> Result<Task, Failure> {
 fn measured(task: &Task) -> Result<Round, Failure> {
     let members = task.group.join("cgroup.procs");
     let pid = std::process::id().to_string();
-    fs::write(&members, pid).at(members.display())?;
+    fs::write(&members, pid).context(members.display())?;
     match &task.what {
         TaskKind::Swap { memory, access } => {
-            let input = std::io::stdin().as_fd().try_clone_to_owned().at("standard input")?;
+            let input = std::io::stdin().as_fd().try_clone_to_owned().context("standard input")?;
             swap(task, &Pages::new(input.into())?, *memory, *access)
         }
         TaskKind::File { folder, pages } => file(task, pages, folder),
@@ -87,8 +87,8 @@ fn measured(task: &Task) -> Result<Round, Failure> {
 
 fn swap(task: &Task, pages: &Pages, memory: SwappedKind, access: Access) -> Result<Round, Failure> {
     let shared = memory == SwappedKind::Shmem;
-    let mut region = Region::memory(task.pages, shared).at("memory")?;
-    region.advise(Advice::Small).at("MADV_NOHUGEPAGE")?;
+    let mut region = Region::memory(task.pages, shared).context("memory")?;
+    region.advise(Advice::Small).context("MADV_NOHUGEPAGE")?;
     let start = Swapped::now()?;
     let here = OneProcessor::stay();
     let origin = pages.each(task.pages, |at, page| {
@@ -105,7 +105,7 @@ fn swap(task: &Task, pages: &Pages, memory: SwappedKind, access: Access) -> Resu
     let gone = task.pages - resident(&region)?;
     let out = Swapped::now()?.out - filled.out;
     let _child = match memory {
-        SwappedKind::Forked => Some(Sleeper::fork().at("fork")?),
+        SwappedKind::Forked => Some(Sleeper::fork().context("fork")?),
         SwappedKind::Private | SwappedKind::Shmem => None,
     };
     let order = order::shuffle_pages(access, task.pages, task.seed);
@@ -143,7 +143,7 @@ fn page_out(region: &Region) -> Result<u64, Failure> {
     let mut cpu_ns = 0;
     for _ in 0..ATTEMPTS {
         let before = thread_cpu_ns();
-        region.advise(Advice::PageOut).at("MADV_PAGEOUT")?;
+        region.advise(Advice::PageOut).context("MADV_PAGEOUT")?;
         cpu_ns += thread_cpu_ns() - before;
         if resident(region)? == 0 {
             break;
@@ -156,12 +156,12 @@ fn page_out(region: &Region) -> Result<u64, Failure> {
 /// none of the pages that memory is filled with.
 fn file(task: &Task, pages: &StandIn, folder: &Path) -> Result<Round, Failure> {
     let place = folder.display();
-    let mut file = tempfile::tempfile_in(folder).at(&place)?;
-    write(&mut file, pages, task.pages).at(&place)?;
-    file.sync_all().at(&place)?;
-    let region = Region::file(&file, task.pages).at(&place)?;
-    region.advise(Advice::Random).at(&place)?;
-    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).at(&place)?;
+    let mut file = tempfile::tempfile_in(folder).context(&place)?;
+    write(&mut file, pages, task.pages).context(&place)?;
+    file.sync_all().context(&place)?;
+    let region = Region::file(&file, task.pages).context(&place)?;
+    region.advise(Advice::Random).context(&place)?;
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).context(&place)?;
     let gone = count(task.pages - resident(&region)?);
     let order = order::shuffle_pages(Access::Random, task.pages, task.seed);
     let touched = touch(&region, &order)?;
@@ -243,7 +243,7 @@ impl Queue {
 }
 
 fn resident(region: &Region) -> Result<usize, Failure> {
-    region.resident().at("mincore")
+    region.resident().context("mincore")
 }
 
 fn count(number: usize) -> u64 {
@@ -267,7 +267,7 @@ struct Swapped {
 
 impl Swapped {
     fn now() -> Result<Self, Failure> {
-        let host = HostRoot::live().at("/")?;
+        let host = HostRoot::live().context("/")?;
         let counters: Counters = pagewise_observe::counters(&host, "proc/vmstat");
         let must = |name| counters.get(name).get().ok_or(Failure::NoCounter(name));
         Ok(Self {

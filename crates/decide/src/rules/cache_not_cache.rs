@@ -52,8 +52,8 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         what: describe(host, shmem, cache, stuck) + &named(&held),
         why:
             "Shared memory and files in tmpfs are in the page cache, but no disk has a copy of them. The \
-              kernel can only swap shared memory, so this part of buff/cache (in the output of free) cannot be \
-              dropped when memory is needed; the column available does not count it."
+              kernel can swap them out but cannot drop them, although they are part of buff/cache in the output \
+              of free; the column `available` does not count them."
                 .to_owned(),
         evidence: EvidenceList::new()
             .named("Shmem", &memory.shmem)

@@ -59,7 +59,7 @@ fn processes(host: &Snapshot) -> Option<Finding> {
         id: RULE.id,
         severity: Severity::Info,
         title: format!(
-            "only {:.0} % of {name} is in huge pages, though THP is always on",
+            "only {:.0} % of {name} is in huge pages, with THP set to always",
             worst.percent
         ),
         what: format!(
@@ -223,7 +223,7 @@ pub(super) mod tests {
     #[test]
     fn a_large_process_under_always() {
         let finding = only(&RULE, &firing());
-        let title = "only 4 % of redis-server is in huge pages, though THP is always on";
+        let title = "only 4 % of redis-server is in huge pages, with THP set to always";
         assert_eq!(finding.title, title);
         assert_eq!(
             finding.what,

@@ -29,16 +29,16 @@ pub(super) enum Failure {
 
 /// Names what the system refused.
 pub(super) trait ErrorContext<T> {
-    fn at(self, what: impl ToString) -> Result<T, Failure>;
+    fn context(self, what: impl ToString) -> Result<T, Failure>;
     fn at_path(self, path: &Path) -> Result<T, Failure>;
 }
 
 impl<T, E: Into<io::Error>> ErrorContext<T> for Result<T, E> {
-    fn at(self, what: impl ToString) -> Result<T, Failure> {
+    fn context(self, what: impl ToString) -> Result<T, Failure> {
         self.map_err(|error| Failure::Refused { what: what.to_string(), error: error.into() })
     }
 
     fn at_path(self, path: &Path) -> Result<T, Failure> {
-        self.at(path.display())
+        self.context(path.display())
     }
 }

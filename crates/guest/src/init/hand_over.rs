@@ -36,13 +36,13 @@ const TEXT: &str = "[Unit]\nDescription=The command of pagewise lab guest\n\
 /// Does not come back where it succeeds.
 pub(super) fn to_systemd(job: &Job, disk: &str) -> Result<Infallible, Failure> {
     let new = Path::new(NEW);
-    fs::create_dir_all(new).at(NEW)?;
+    fs::create_dir_all(new).context(NEW)?;
     mount(disk, NEW, "ext4", MountFlags::empty(), None::<&CStr>)
-        .at(format!("{disk}: the root disk cannot be mounted"))?;
+        .context(format!("{disk}: the root disk cannot be mounted"))?;
     furnish(job, new)?;
     system::unmount_all();
     empty(Path::new("/"), new);
-    switch().at("the root cannot be changed")?;
+    switch().context("the root cannot be changed")?;
     let what = "/usr/lib/systemd/systemd".to_owned();
     let error = Command::new(&what).env_clear().exec();
     Err(Failure::Refused { what, error })
@@ -61,7 +61,7 @@ fn furnish(job: &Job, new: &Path) -> Result<(), Failure> {
     let written = fs::create_dir_all(&wants)
         .and_then(|()| fs::write(units.join(UNIT), TEXT.replace("MARK", MARK)))
         .and_then(|()| symlink(format!("../{UNIT}"), wants.join(UNIT)));
-    written.at(UNIT)
+    written.context(UNIT)
 }
 
 fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), Failure> {
@@ -69,7 +69,7 @@ fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), Failure> {
     fs::create_dir_all(folder)
         .and_then(|()| fs::copy(from, to))
         .and_then(|_| fs::set_permissions(to, fs::Permissions::from_mode(mode)))
-        .at(format!("{} on the root disk", to.display()))
+        .context(format!("{} on the root disk", to.display()))
 }
 
 /// Removes what lies in the initramfs, but nothing below the new root.

@@ -91,7 +91,7 @@ fn start(job: &Job, groups: &Groups) -> Result<std::process::Child, Failure> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // Born in the job's group: it cannot fork before it is moved.
     groups.enter_job();
-    let child = command.spawn().at(program);
+    let child = command.spawn().context(program);
     groups.enter_own();
     let child = child?;
     let _ = fs::write(format!("/proc/{}/oom_score_adj", child.id()), "0");

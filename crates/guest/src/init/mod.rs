@@ -75,8 +75,8 @@ pub fn main() -> ! {
 
 fn run(channel: &Channel) -> Result<(), Failure> {
     let path = format!("/{JOB}");
-    let text = fs::read(&path).at(&path)?;
-    let job: Job = serde_json::from_slice(&text).at(&path)?;
+    let text = fs::read(&path).context(&path)?;
+    let job: Job = serde_json::from_slice(&text).context(&path)?;
     for what in system::load(&job.modules) {
         channel.tell(&Event::Trouble { what });
     }

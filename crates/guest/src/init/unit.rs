@@ -96,7 +96,7 @@ fn ask(program: &str, arguments: &[&str]) -> String {
 /// controller on.
 fn groups() -> Result<Groups, Failure> {
     let path = "/proc/self/cgroup";
-    let text = fs::read_to_string(path).at(path)?;
+    let text = fs::read_to_string(path).context(path)?;
     let unit = text.lines().find_map(|line| line.strip_prefix("0::"));
     let unit = unit.ok_or(Failure::NoCgroups)?;
     let groups = Groups::below(&format!("/sys/fs/cgroup{unit}"), "runner");

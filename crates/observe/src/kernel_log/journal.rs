@@ -54,7 +54,7 @@ pub(super) fn complete(
 ) -> KernelLog {
     let source = Source::file(absolute(FOLDERS[0].0));
     let answer = excerpt(host, buffer);
-    host.remember(PATH, || Entry::of(&answer));
+    host.remember(PATH, || Entry::from_answer(&answer));
     let journal = kind(host);
     let kept = match answer {
         Err(refusal) => {
@@ -121,12 +121,13 @@ impl Reader for Excerpt<'_> {
     /// The kernel log has its newest records, and so all that follow one that it has.
     fn has(&self, message: &KernelMessage) -> bool {
         let boot = self.buffer.boot.as_ref().map(Name::as_str);
-        let from = self.buffer.from.filter(|_| boot == Some(Section::of(message).boot.as_str()));
+        let from =
+            self.buffer.from.filter(|_| boot == Some(Section::from_message(message).boot.as_str()));
         from.is_some_and(|from| message.micros >= from.saturating_add(LONGEST_REPORT))
     }
 
     fn take(&mut self, message: &KernelMessage) -> bool {
-        let section = Section::of(message);
+        let section = Section::from_message(message);
         if self.stretch.last().is_none_or(|(last, _)| last.boot != section.boot) {
             self.reports = Reports::new(self.buffer.page_size, SHOWN);
             self.stretch.push((section, Vec::new()));
@@ -185,7 +186,7 @@ struct Section {
 }
 
 impl Section {
-    fn of(message: &KernelMessage) -> Self {
+    fn from_message(message: &KernelMessage) -> Self {
         let id = format!("{:032x}", u128::from_be_bytes(message.boot));
         let parts = [&id[..8], &id[8..12], &id[12..16], &id[16..20], &id[20..]];
         Self { boot: parts.join("-"), clock_zero: message.clock_zero }

@@ -49,7 +49,7 @@ pub fn read(host: &HostRoot, taken: &Taken) -> KernelLog {
     let missing = "no /dev/kmsg here (a container, or not in this recording)";
     let answer = answer.map(|()| excerpt.finish());
     let answer = answer.map_err(|refusal| refusal.explained(NO_SUCH_FILE, missing));
-    host.remember(PATH, || Entry::of(&answer));
+    host.remember(PATH, || Entry::from_answer(&answer));
     let source = Source::file(SHOWN);
     let boot = taken.boot_id.value().cloned();
     let mut buffer = Buffer { boot, from: None, page_size };

@@ -25,7 +25,7 @@ pub(super) fn run(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcom
         return from_child(global, args);
     }
     let (_, tape) = input::record(global)?;
-    let capture = Capture::of(&tape);
+    let capture = Capture::from_tape(&tape);
     let packed = packed(&capture)?;
     let place = place(args, &capture);
     let text = match (global.json, global.quiet) {

@@ -71,7 +71,7 @@ impl Memory {
                 see(Run {
                     start: region.start,
                     end: region.end,
-                    what: what(region.categories | all),
+                    what: page_state(region.categories | all),
                 });
             }
             // no progress would be an endless loop
@@ -115,7 +115,7 @@ impl Memory {
     }
 }
 
-fn what(categories: u64) -> PageState {
+fn page_state(categories: u64) -> PageState {
     let is = |category| categories & category != 0;
     let huge = is(category::HUGE);
     match () {

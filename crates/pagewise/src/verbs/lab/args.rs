@@ -201,10 +201,10 @@ pub(crate) struct Guest {
     /// Number of virtual CPUs of the guest
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) cpus: u32,
-    /// Time limit from the start of the command until the guest ends [default: 2m, or 5m with systemd]
+    /// Time limit from the start of your command in the guest until the guest ends [default: 2m, or 5m with systemd]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) deadline: Option<Duration>,
-    /// Time limit from the start of the guest until the command starts [default: 2m, or 5m with systemd]
+    /// Time limit from the start of the guest until your command starts [default: 2m, or 5m with systemd]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) start_deadline: Option<Duration>,
     /// Copy a file of this machine into the guest; may be given several times
@@ -276,8 +276,8 @@ pub(crate) enum LabCache {
     /// verifies the package lists with Debian's keyring, and the packages with the checksums in the lists. The
     /// command does not change the cache.
     Verify {
-        /// Verify only these items [default: all]; disk images of userlands are built on this machine, so there is no
-        /// published file to compare them with
+        /// Verify only these items [default: all]. Disk images of userlands are not verified: they are built on this
+        /// machine, so there is no published file to compare them with
         items: Vec<Item>,
     },
     /// Download the newest kernels or userlands of Debian suites

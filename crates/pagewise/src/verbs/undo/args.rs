@@ -10,7 +10,7 @@ pub(super) const UNDO: &str = "Remove the devices and restore the settings that 
     first undoes the changes of the killed run; `pagewise undo` undoes these changes immediately. If \
     somebody else has changed a setting after the killed run changed it, undo keeps the new value and \
     names the setting. The environment variable PAGEWISE_STATE names another folder for the journal.\n\n\
-    Pagewise reads a journal only if it is a regular file and no other user can have written to it. \
+    Pagewise reads a journal only if it is a regular file and only root or you can write to it. \
     Pagewise never removes a damaged journal by itself: undo reverts the changes that the intact lines of \
     the damaged journal name, and ends with exit status 1. After you have checked a damaged journal, \
     remove the journal with --forget. Only one run at a time can create devices or change settings on a \
