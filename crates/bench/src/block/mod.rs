@@ -2,7 +2,7 @@
 //! Pages → what each zram algorithm makes of them at the block layer, request by request.
 //!
 //! [`measure_devices`] borrows a device per algorithm, fills all with the same [`Pages`], and measures them
-//! beside [references](Wanted::references) in interleaved rounds; [`Bench`] has every round of every
+//! beside [references](BlockSpec::references) in interleaved rounds; [`Bench`] has every round of every
 //! cell. [`measure`] is the engine below it: it takes any [`Store`], so that codecs in user space can
 //! be measured the same way where there is no zram.
 //!
@@ -17,9 +17,9 @@
 //! ```text
 //! let mut pages = Pages::with_room(65_536);            // or Pages::read(&mut file, 65_536)
 //! sampler.run(&mut [|_, page| _ = pages.push(page)]);
-//! let wanted = Wanted::of(candidates, Duration::from_secs(40), 9);     // fields are public
+//! let spec = BlockSpec::new(candidates, Duration::from_secs(40), 9);     // fields are public
 //! let mut watch = Watch { stop: &stop, progress: &mut |step| bar.show(step) };
-//! let bench = measure_devices(&mut lender, &host, &pages, &wanted, &mut watch)?;
+//! let bench = measure_devices(&mut lender, &host, &pages, &spec, &mut watch)?;
 //! bench.rows();             // BenchRow, of medians        bench.references();    // Reference
 //! bench.cells[0].rounds;    // Round of every round: those of one number are pairs
 //! ```

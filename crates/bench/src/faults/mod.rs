@@ -3,8 +3,8 @@
 //! memory is swapped out and touched again.
 //!
 //! ```text
-//! let wanted = Wanted { file_folder: Some(folder), ..Wanted::usual(devices, pages) };
-//! let measured = measure(&mut lender, &wanted, &file_of_pages, &mut control)?;
+//! let spec = FaultSpec { file_folder: Some(folder), ..FaultSpec::usual(devices, pages) };
+//! let measured = measure(&mut lender, &spec, &file_of_pages, &mut control)?;
 //! measured.rows      FaultRow per device, memory, access and page-cluster
 //! measured.out       SwapOutCost per device
 //! measured.effects   ClusterEffect per device, memory and access: does page-cluster matter here?
