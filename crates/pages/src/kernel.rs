@@ -2,7 +2,7 @@
 //! Which kernel is imitated: how it stores, how it calls zstd, what a slot takes.
 //!
 //! Rows are those of Debian's kernels, whose slots were measured by `VmallocUsed`; rows are named after the release in which their behaviour was measured. For a machine's own
-//! kernel the row is chosen by what it offers, never by its version: see [`Kernel::of`].
+//! kernel the row is chosen by what it offers, never by its version: see [`Kernel::from_traits`].
 
 use crate::library::ZstdCall;
 use crate::zsmalloc::{Rule, Zsmalloc};
