@@ -34,7 +34,9 @@ pub(super) fn elide(names: &[&str], width: usize, keep: NamePart) -> Vec<String>
 fn shortened(names: &[&str], width: usize, keep: NamePart) -> Vec<String> {
     let mut short: Vec<String> = names.iter().map(|name| clipped(name, width, keep)).collect();
     let mut alike: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (at, text) in short.iter().enumerate() {
+    // a name that fits is shown whole, also if a shortened one looks like it: then both are numbered
+    let cut = short.iter().enumerate().filter(|(at, text)| text.as_str() != names[*at]);
+    for (at, text) in cut {
         alike.entry(text).or_default().push(at);
     }
     let alike: Vec<Vec<usize>> = alike.into_values().filter(|those| those.len() > 1).collect();
@@ -173,6 +175,15 @@ mod tests {
         assert_eq!(elide(&ends, 14, NamePart::Start), ["post…1", "post…2"]);
         let starts = ["/alpha/data/cache/store", "/omega/data/cache/store"];
         assert_eq!(elide(&starts, 14, NamePart::End), ["/alpha/data/…", "/omega/data/…"]);
+    }
+
+    /// Found by the property below.
+    #[test]
+    fn a_name_that_fits_is_not_cut_because_a_shortened_one_looks_like_it() {
+        let names = ["kubepods-burstable-podkubepods-burstable-pod", "kubepods-burstable-pod…"];
+        let short = elide(&names, 23, NamePart::Start);
+        assert_ne!(short[0], short[1]);
+        assert!(short[1] == names[1] || short[1].contains('#'), "{short:?}");
     }
 
     #[test]
