@@ -126,7 +126,7 @@ impl fmt::Display for NotAPercentage {
             Some(within) => format!(" from {} to {}", within.start(), within.end()),
             None => String::new(),
         };
-        write!(f, "expected a percentage{limits} as 2%, found {:?}", self.found)
+        write!(f, "expected a percentage{limits}, such as 2%, found {:?}", self.found)
     }
 }
 
@@ -219,7 +219,7 @@ mod tests {
         }
         for bad in ["", "%", "-1%", "50.1%", "nan%", "inf", "five%"] {
             let error = within(bad).unwrap_err().to_string();
-            let expected = "expected a percentage from 0 to 50 as 2%, found ";
+            let expected = "expected a percentage from 0 to 50, such as 2%, found ";
             assert_eq!(error, format!("{expected}{bad:?}"));
         }
         assert_eq!("1000%".parse(), Ok(Percent::new(1000.0)));

@@ -72,7 +72,7 @@ fn percentages_end_where_their_option_says() {
     assert_eq!(effect("50%"), Ok(()));
     let refused = effect("50.1%").unwrap_err();
     assert!(
-        refused.contains("expected a percentage from 0 to 50 as 2%, found \"50.1%\""),
+        refused.contains("expected a percentage from 0 to 50, such as 2%, found \"50.1%\""),
         "{refused}"
     );
     let paced = |text| Cli::try_parse_from(["pagewise", "scan", "--host", "--max-cpu", text]);
