@@ -9,7 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Name;
 
@@ -21,6 +21,33 @@ pub struct Compressor {
     /// Its level, where one was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<i32>,
+}
+
+/// A compressor in a document that somebody may have edited.
+#[derive(Deserialize)]
+struct UncheckedCompressor {
+    algorithm: String,
+    #[serde(default)]
+    level: Option<i32>,
+}
+
+impl TryFrom<UncheckedCompressor> for Compressor {
+    type Error = NotACompressor;
+
+    fn try_from(unchecked: UncheckedCompressor) -> Result<Self, NotACompressor> {
+        let UncheckedCompressor { algorithm, level } = unchecked;
+        let plain: Self = algorithm.parse()?;
+        match plain.level {
+            None => Ok(Self { level, ..plain }),
+            Some(_) => Err(NotACompressor(algorithm)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Compressor {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        UncheckedCompressor::deserialize(deserializer)?.try_into().map_err(serde::de::Error::custom)
+    }
 }
 
 impl Compressor {
@@ -83,6 +110,21 @@ mod tests {
         for wrong in ["", ":3", "zstd:", "zstd:x", "zstd:1:2", "../x", "lz4 ", "zstd:9999999999"] {
             let error = wrong.parse::<Compressor>().unwrap_err().to_string();
             assert_eq!(error, format!("expected a name as lz4 or zstd:7, found {wrong:?}"));
+        }
+    }
+
+    #[test]
+    fn a_document_can_name_no_other_algorithm_than_a_command_line() {
+        let read = serde_json::from_str::<Compressor>;
+        assert_eq!(
+            read(r#"{"algorithm":"zstd","level":3}"#).unwrap(),
+            Compressor::with_level("zstd", 3)
+        );
+        assert_eq!(read(r#"{"algorithm":"lz4"}"#).unwrap(), Compressor::new("lz4"));
+        for wrong in
+            [r#"{"algorithm":"lz4 level=1"}"#, r#"{"algorithm":"zstd:3"}"#, r#"{"algorithm":""}"#]
+        {
+            assert!(read(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -37,6 +37,7 @@ mod mglru;
 mod name;
 mod oom;
 mod picks;
+pub mod plan;
 mod process;
 mod process_change;
 mod program;

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A list of changes to one machine, made before any of them is carried out ([`Plan`]).
+//!
+//! A plan is a document: `pagewise plan` prints it, people read it, and `pagewise apply` carries out that
+//! document and nothing else. Every [`Step`] states what it changes from and to, so a plan that no longer
+//! fits the machine can be refused before the first write.
+
+mod change;
+
+pub use change::{Change, SwapHeld, ZramSwap};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Bytes;
+
+/// What a plan optimizes for where settings contradict each other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Goal {
+    /// Work per second; waiting of single requests may vary.
+    Throughput,
+    /// The time in which a page comes back from swap.
+    Latency,
+    /// As much memory as possible from the same RAM.
+    Ratio,
+    /// No single one of them.
+    #[default]
+    Balanced,
+}
+
+/// Ordered changes against one Snapshot, and what was considered and left out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Plan {
+    /// Sixteen hexadecimal digits, computed from all that follows: two plans that do the same on the
+    /// same machine have the same id.
+    pub id: String,
+    /// What it optimizes for.
+    pub goal: Goal,
+    /// The machine that it was made for.
+    pub machine: PlannedMachine,
+    /// The changes, in the order in which they are carried out.
+    pub steps: Vec<Step>,
+    /// Changes that were considered and are not part of the plan.
+    pub declined: Vec<Declined>,
+}
+
+/// What tells the machine of a plan from others. `apply` refuses a plan for another machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedMachine {
+    /// A hash of `/etc/machine-id`; `null` if the machine has none.
+    pub machine_id_hash: Option<String>,
+    /// `MemTotal`; `null` if it was not readable.
+    pub memory_total_bytes: Option<Bytes>,
+    /// The release of the running kernel, as `6.12.48-amd64`; `null` if it was not readable.
+    pub kernel: Option<String>,
+}
+
+/// One change with everything that somebody needs to decide about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Step {
+    /// Its name in this plan, as `swappiness` or `swappiness-file`.
+    pub id: String,
+    /// What is changed, from what and to what.
+    #[serde(flatten)]
+    pub change: Change,
+    /// Why, with the measured numbers.
+    pub reason: String,
+    /// The finding that led to it, as `zram-unused`; `null` if no finding did.
+    pub finding: Option<String>,
+    /// The gain that was predicted; `null` if nothing was measured from which it could be predicted.
+    pub expected: Option<Expected>,
+    /// What could go wrong.
+    pub risk: String,
+    /// What it costs even if all goes well, as `16 MiB of RAM for the table of slots`.
+    pub cost: Option<String>,
+    /// Other settings that change with this one, by name.
+    pub coupled: Vec<String>,
+    /// Steps that are carried out or left out together with this one, by id.
+    pub needs: Vec<String>,
+    /// What `pagewise undo` does about it.
+    pub undo: StepUndo,
+    /// Whether it is still in force after a reboot.
+    pub survives_reboot: bool,
+}
+
+/// How a step is undone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "how")]
+pub enum StepUndo {
+    /// `pagewise undo` restores what was there before, if the step's own value is still in place.
+    Restore {
+        /// What that does, in words.
+        what: String,
+    },
+    /// Not at all: `apply` carries it out only with `--yes-irreversible`.
+    Never {
+        /// Why.
+        because: String,
+    },
+}
+
+/// A predicted gain, which `verify` measures again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Expected {
+    /// What is measured, as `memory_saved_bytes`; the suffix states the unit.
+    pub metric: String,
+    /// The predicted value.
+    pub value: f64,
+    /// Lower and upper end of its 95 % interval.
+    pub interval: [f64; 2],
+    /// From which measurement or formula it was computed.
+    pub source: String,
+}
+
+/// A change that was considered and left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Declined {
+    /// Which change.
+    pub what: String,
+    /// Why it is not part of the plan, with the numbers.
+    pub why: String,
+}
+
+impl Plan {
+    /// The step with this id.
+    #[must_use]
+    pub fn step(&self, id: &str) -> Option<&Step> {
+        self.steps.iter().find(|step| step.id == id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_flat_in_json_and_reads_back() {
+        let step = Step {
+            id: "swappiness".to_owned(),
+            change: Change::SetKnob {
+                target: "vm.swappiness".to_owned(),
+                from: "60".to_owned(),
+                to: "150".to_owned(),
+            },
+            reason: "a page costs less from zram than from disk".to_owned(),
+            finding: Some("swappiness-low".to_owned()),
+            expected: None,
+            risk: "none known".to_owned(),
+            cost: None,
+            coupled: Vec::new(),
+            needs: Vec::new(),
+            undo: StepUndo::Restore { what: "writes 60 back".to_owned() },
+            survives_reboot: false,
+        };
+        let json = serde_json::to_value(&step).unwrap();
+        assert_eq!(json["action"], "set-knob");
+        assert_eq!(json["target"], "vm.swappiness");
+        assert_eq!((&json["from"], &json["to"]), (&"60".into(), &"150".into()));
+        assert_eq!(json["undo"]["how"], "restore");
+        assert_eq!(serde_json::from_value::<Step>(json).unwrap(), step);
+    }
+
+    #[test]
+    fn an_unknown_action_is_refused_by_name() {
+        let json = serde_json::json!({"action": "format-disk", "target": "/dev/sda"});
+        let error = serde_json::from_value::<Change>(json).unwrap_err().to_string();
+        assert!(error.contains("format-disk"), "{error}");
+    }
+}
