@@ -33,6 +33,24 @@ pub fn contents_may_tell(interval: &Interval) -> bool {
     huge_share(&interval.end).is_some_and(|share| share.get() >= WORTH_PERCENT)
 }
 
+/// Why the pages that were read cannot tell how much of the memory in huge pages is zeros; `None` where they can,
+/// or where nothing asks for it.
+pub fn unknown_contents(interval: &Interval, estimates: &[Estimate]) -> Option<String> {
+    let read = estimates.first().filter(|_| contents_may_tell(interval))?;
+    let why = read.partial.as_ref()?;
+    let sampled = Waste::from_estimate(read).map_or(0.0, |waste| waste.sampled);
+    (sampled < SEEN).then(|| {
+        name_unknown_contents(&format!(
+            "only {sampled:.0} pages of it were read, and at least {SEEN:.0} are needed ({why})"
+        ))
+    })
+}
+
+/// What is not known of a machine for which [`contents_may_tell`], if its pages were not read.
+pub fn name_unknown_contents(why: &str) -> String {
+    format!("how much of the memory in huge pages is zeros: {why}")
+}
+
 const THP_BLOAT: ContentsRule = ContentsRule {
     id: "thp-bloat",
     doc: "Huge pages contain many zeros: memory that would be free if the kernel used small pages.",
@@ -243,6 +261,17 @@ mod tests {
         // all of them, but 40 were looked at
         silent(&host(), &sample(40_000, 40_000));
         silent(&calm(), &sample(800_000, 400_000));
+        let mut cut = sample(40_000, 40_000);
+        assert_eq!(unknown_contents(&host(), &cut), None, "all were read that were to be read");
+        cut[0].partial = Some("the time was over".to_owned());
+        let unknown = unknown_contents(&host(), &cut).unwrap();
+        assert!(
+            unknown.contains("only 40 pages") && unknown.contains("the time was over"),
+            "{unknown}"
+        );
+        assert_eq!(unknown_contents(&calm(), &cut), None);
+        cut[0].huge.mapped_pages = Reading::found(800_000, Source::none());
+        assert_eq!(unknown_contents(&host(), &cut), None);
         assert!(contents_may_tell(&host()) && !contents_may_tell(&calm()));
     }
 }

@@ -23,7 +23,7 @@ mod verdict;
 pub mod watch;
 
 use contents::CONTENTS_RULES;
-pub use contents::{contents_may_tell, diagnose_contents};
+pub use contents::{contents_may_tell, diagnose_contents, name_unknown_contents, unknown_contents};
 pub use explain::{explanations, rules};
 pub use facts::advice::{choose_zram, zram_size};
 

@@ -28,17 +28,23 @@ pub(super) fn run(
     let host = input::open(global)?;
     let interval = input::interval(&host, global)?;
     let looks_inside = !args.oom && pagewise_decide::contents_may_tell(&interval);
-    let estimates = if host.end.is_live() && looks_inside && room::has_for_contents() {
-        scan::glance(&host.end, &interval.end).unwrap_or_default()
-    } else {
-        Vec::new()
+    let read = (host.end.is_live() && looks_inside && room::has_for_contents())
+        .then(|| scan::glance(&host.end, &interval.end));
+    let estimates = match &read {
+        Some(Ok(estimates)) => estimates.as_slice(),
+        Some(Err(_)) | None => &[],
     };
-    let mut all = super::findings(&interval, &estimates);
+    let unknown = match &read {
+        Some(Err(why)) => Some(pagewise_decide::name_unknown_contents(&format!("{why:#}"))),
+        _ => pagewise_decide::unknown_contents(&interval, estimates),
+    };
+    let mut all = super::findings(&interval, estimates);
     if args.oom {
         all.retain(|finding| finding.id == pagewise_decide::oom::RULE);
     }
     let chosen = ShownFindings::select(all, &accepted);
-    let verdict = pagewise_decide::judge(&interval);
+    let mut verdict = pagewise_decide::judge(&interval);
+    verdict.unknown.extend(unknown.clone());
     let answer = Answer {
         interval: &interval,
         verdict: &verdict,
@@ -66,6 +72,9 @@ pub(super) fn run(
     };
     let printed = output::answer(global, &shown)?;
     PAGE.remark(global, &answer);
+    if let Some(unknown) = unknown.filter(|_| !global.quiet && !global.json) {
+        output::message(format_args!("not known: {unknown}"));
+    }
     if chosen.findings.is_empty() && printed == Printed::Whole {
         examined(&interval.end)?;
     }
