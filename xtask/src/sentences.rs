@@ -3,7 +3,8 @@
 //!
 //! A seed draws the same sentences of the same text: those whose hash with the seed is smallest. A sentence
 //! that somebody changes takes no other one's place. Help and findings are what the program prints; the
-//! place is where its source has the words.
+//! place is where its source has the words. A sentence is printed with what its reader sees directly before
+//! it: the heading and the last sentence, the command and the option, or the finding's title.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -45,6 +46,8 @@ pub(crate) struct Args {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Sentence {
     place: String,
+    /// What its reader sees directly before it; empty where nothing is.
+    before: String,
     text: String,
 }
 
@@ -57,7 +60,11 @@ pub(crate) fn main(args: &Args) -> Result<()> {
         ensure!(pool.len() >= share, "{name}: {} sentences, {share} wanted", pool.len());
         println!("{name}: {share} of {} sentences, seed {}", pool.len(), args.seed);
         for sentence in draw(pool, args.seed, share) {
-            println!("  {}\n      {}", sentence.place, sentence.text);
+            println!("  {}", sentence.place);
+            if !sentence.before.is_empty() {
+                println!("      after: {}", sentence.before);
+            }
+            println!("      {}", sentence.text);
         }
     }
     Ok(())
@@ -82,17 +89,32 @@ fn draw(mut pool: Vec<Sentence>, seed: u64, count: usize) -> Vec<Sentence> {
 fn documents() -> Result<Vec<Sentence>> {
     let mut sentences = Vec::new();
     for (path, text) in run::texts(DOCUMENTS)? {
-        for passage in prose::passages(&text) {
-            if passage.kind == Kind::Prose {
-                let ended =
-                    sentences_of(&passage.pieces).into_iter().filter(|(_, text)| is_ended(text));
-                sentences.extend(
-                    ended.map(|(line, text)| Sentence { place: format!("{path}:{line}"), text }),
-                );
+        sentences.extend(document(&path, &text));
+    }
+    Ok(sentences)
+}
+
+/// The sentences of one document, each with its heading and the sentence before it.
+fn document(path: &str, text: &str) -> Vec<Sentence> {
+    let (mut heading, mut last) = (String::new(), String::new());
+    let mut sentences = Vec::new();
+    for passage in prose::passages(text) {
+        if passage.kind == Kind::Heading {
+            heading = Joined::new(&passage.pieces, |piece| piece.text.clone()).text;
+            last.clear();
+        }
+        if passage.kind != Kind::Prose {
+            continue;
+        }
+        for (line, text) in sentences_of(&passage.pieces) {
+            let before = format!("[{}] {last}", heading.trim()).trim_end().to_owned();
+            last.clone_from(&text);
+            if is_ended(&text) {
+                sentences.push(Sentence { place: format!("{path}:{line}"), before, text });
             }
         }
     }
-    Ok(sentences)
+    sentences
 }
 
 /// Doc comments and strings of the program's source that its help shows.
@@ -106,9 +128,10 @@ fn help(program: &Path) -> Result<Vec<Sentence>> {
             for paragraph in pieces.split(|piece| piece.text.is_empty()) {
                 for (line, text) in sentences_of(paragraph) {
                     // clap drops the full stop of a short comment.
-                    let is_shown = shown.contains(text.trim_end_matches('.'));
-                    if is_shown && !sentences.iter().any(|known| known.text == text) {
-                        sentences.push(Sentence { place: format!("{path}:{line}"), text });
+                    let at = shown.find(text.trim_end_matches('.'));
+                    if let Some(at) = at.filter(|_| sentences.iter().all(|it| it.text != text)) {
+                        let place = format!("{path}:{line}");
+                        sentences.push(Sentence { place, before: before(&shown, at), text });
                     }
                 }
             }
@@ -120,8 +143,8 @@ fn help(program: &Path) -> Result<Vec<Sentence>> {
 /// The help of a command and of all below it, with single spaces.
 fn collect_help(program: &Path, command: &mut Vec<String>, shown: &mut String) -> Result<()> {
     let text = run::output(run::program(program).args(&*command).arg("--help"))?;
-    *shown += &text.split_whitespace().collect::<Vec<_>>().join(" ");
-    shown.push('\n');
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    *shown += &format!("{command:?} {words}\n", command = format!("pagewise{}", spaced(command)));
     ensure!(command.len() <= DEEPEST_COMMAND, "commands nested deeper than {DEEPEST_COMMAND}");
     for name in commands_in(&text) {
         command.push(name);
@@ -130,6 +153,32 @@ fn collect_help(program: &Path, command: &mut Vec<String>, shown: &mut String) -
     }
     Ok(())
 }
+
+fn spaced(command: &[String]) -> String {
+    command.iter().map(|name| format!(" {name}")).collect()
+}
+
+/// What a reader of help sees directly before a place in it: the command, and the option or argument with
+/// what is said of it until there, or the last sentence.
+fn before(shown: &str, at: usize) -> String {
+    let page = shown[..at].rfind('\n').map_or(0, |end| end + 1);
+    let read = &shown[page..at];
+    let command = read.split('"').nth(1).unwrap_or_default();
+    let options = read.find(" Options: ").or_else(|| read.find(" Arguments: "));
+    let near = options.map_or(read, |start| &read[start..]);
+    let is_value =
+        |start: usize| near[..start].rsplit(' ').next().is_some_and(|it| it.starts_with("--"));
+    let starts = [" --", " <", " [<"].into_iter().filter_map(|mark| near.rfind(mark));
+    let start = starts.filter(|&start| !is_value(start)).max();
+    let option = options.and(start).map(|start| near[start..].trim());
+    let sentences = split(read.trim_end());
+    let last = sentences.last().map(|&(start, end)| read[start..end].trim());
+    let near = option.or(last.filter(|last| last.len() <= MOST_BEFORE)).unwrap_or_default();
+    format!("[{command}] {near}").trim_end().to_owned()
+}
+
+/// Of help, so many bytes of the sentence before are shown at most.
+const MOST_BEFORE: usize = 300;
 
 /// The names below `Commands:`.
 fn commands_in(help: &str) -> Vec<String> {
@@ -149,12 +198,14 @@ fn findings(program: &Path) -> Result<Vec<Sentence>> {
     let mut sentences = Vec::new();
     for root in recordings()? {
         let text = doctor(program, &root)?;
-        for (at, finding) in findings_in(&text)? {
-            for (_, text) in sentences_of(&[Piece::text(1, finding)]) {
+        for FindingText { at, title, text } in findings_in(&text)? {
+            let mut last = title;
+            for (_, text) in sentences_of(&[Piece::text(1, text)]) {
+                let before = std::mem::replace(&mut last, text.clone());
                 if known.insert(without_numbers(&text)) {
                     let place = source_of(&rules, &text);
                     let place = place.unwrap_or_else(|| format!("{}: {at}", root.display()));
-                    sentences.push(Sentence { place, text });
+                    sentences.push(Sentence { place, before, text });
                 }
             }
         }
@@ -188,19 +239,33 @@ fn doctor(program: &Path, root: &Path) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("doctor of {}", root.display()))
 }
 
-/// Title, facts and reason of each finding, with the rule that says it.
-fn findings_in(document: &str) -> Result<Vec<(String, String)>> {
+/// One text of a finding.
+#[derive(Debug, PartialEq, Eq)]
+struct FindingText {
+    /// The rule and the key, as `zram-unused, why`.
+    at: String,
+    /// The finding's title where the text is another one.
+    title: String,
+    text: String,
+}
+
+/// Title, facts and reason of each finding.
+fn findings_in(document: &str) -> Result<Vec<FindingText>> {
     let document: Value =
         serde_json::from_str(document).context("doctor printed something else")?;
     let findings = document["findings"].as_array().context("doctor printed no findings")?;
     let mut texts = Vec::new();
     for finding in findings {
+        let text = |key: &str| {
+            finding[key]
+                .as_str()
+                .map(str::to_owned)
+                .with_context(|| format!("a finding without {key}"))
+        };
+        let id = finding["id"].as_str().unwrap_or_default();
         for key in ["title", "what", "why"] {
-            let text = finding[key].as_str().with_context(|| format!("a finding without {key}"))?;
-            texts.push((
-                format!("{}, {key}", finding["id"].as_str().unwrap_or_default()),
-                text.to_owned(),
-            ));
+            let title = if key == "title" { String::new() } else { text("title")? };
+            texts.push(FindingText { at: format!("{id}, {key}"), title, text: text(key)? });
         }
     }
     Ok(texts)
@@ -325,8 +390,11 @@ mod tests {
     #[test]
     fn a_seed_draws_the_same_and_another_seed_others() {
         let pool = |count: usize| -> Vec<Sentence> {
-            let sentence =
-                |at| Sentence { place: format!("a:{at}"), text: format!("sentence {at}") };
+            let sentence = |at| Sentence {
+                place: format!("a:{at}"),
+                before: String::new(),
+                text: format!("sentence {at}"),
+            };
             (0..count).map(sentence).collect()
         };
         let drawn = draw(pool(100), 1, 10);
@@ -365,6 +433,23 @@ mod tests {
     }
 
     #[test]
+    fn a_sentence_is_shown_with_what_its_reader_sees_before_it() {
+        let text = "# A page\n\nThe first one is here. The second one follows.\n\n## Below it\n\nThe third one is here.\n";
+        let before: Vec<String> =
+            document("a.md", text).into_iter().map(|sentence| sentence.before).collect();
+        assert_eq!(before, ["[A page]", "[A page] The first one is here.", "[Below it]"]);
+        let help = "\"pagewise\" Shows it. Options: -h\n\"pagewise scan\" Reads pages. Then it prints. Options: \
+                    --pid <PID> Only this process. It may end.\n";
+        let seen = |text: &str| before_of(help, text);
+        assert_eq!(seen("Then it prints"), "[pagewise scan] \"pagewise scan\" Reads pages.");
+        assert_eq!(seen("It may end"), "[pagewise scan] --pid <PID> Only this process.");
+    }
+
+    fn before_of(help: &str, text: &str) -> String {
+        before(help, help.find(text).unwrap())
+    }
+
+    #[test]
     fn numbers_do_not_make_a_sentence_another_one() {
         assert_eq!(without_numbers("12 of 3,456 pages"), without_numbers("9 of 1,234 pages"));
         assert_ne!(without_numbers("12 pages"), without_numbers("12 bytes"));
@@ -373,9 +458,11 @@ mod tests {
     #[test]
     fn findings_are_read_from_doctors_document() {
         let document = r#"{"findings": [{"id": "a", "title": "T", "what": "W", "why": "Y"}]}"#;
-        let texts: Vec<String> =
-            findings_in(document).unwrap().into_iter().map(|(at, _)| at).collect();
-        assert_eq!(texts, ["a, title", "a, what", "a, why"]);
+        let texts = findings_in(document).unwrap();
+        let at: Vec<&str> = texts.iter().map(|text| text.at.as_str()).collect();
+        assert_eq!(at, ["a, title", "a, what", "a, why"]);
+        let titles: Vec<&str> = texts.iter().map(|text| text.title.as_str()).collect();
+        assert_eq!(titles, ["", "T", "T"]);
         assert!(findings_in("{}").is_err());
     }
 }
