@@ -343,12 +343,12 @@ const NOT_JUDGED: &str = "
 ## Not detected
 
 Pagewise does not detect **program code that is in the page cache twice**. This happens if processes map two files
-with the same contents, for example from flatpak, snap or container images. Neither of two possible sources is
-sufficient:
+with the same contents, for example from flatpak, snap or container images. Two files of the kernel could show it, but
+neither is suitable:
 
 - `/proc/PID/maps` does not show whether two processes share their pages. Two processes may map the same path on two
   devices. If the devices are overlay mounts over one file (two containers of one image), the processes share the
-  pages. If the files are two copies, they do not. `maps` looks the same in both cases.
+  pages. If the files are two copies, the processes do not share pages. `maps` looks the same in both cases.
 - `/proc/PID/smaps` distinguishes these cases by `Pss`. Reading it takes about 40 ms of CPU time for one process with
   900 mappings, more than half of the CPU time of a whole report
   ([measured/report.md](measured/report.md#code-that-is-cached-twice)).

@@ -180,7 +180,7 @@ mod tests {
              lists, such as mounts or cgroups. Without these\nlimits, a faulty kernel, or a recording that \
              somebody made up, could list millions of them and make Pagewise use\nmuch memory and time. Most \
              limits are higher than the number that any known machine has.\n\nThe table shows each limit. If a \
-             host has more than the limit, the last column says which of them Pagewise reads.\nA *problem* in \
+             host has more of a kind, the last column says which of them Pagewise reads.\nA *problem* in \
              that column is a message about something that Pagewise could not read in full. Problems are shown \
              by\n`report`, by every command with `-v`, and in JSON.\n\n\
              | at most | of | listed in | if there are more, these are read |\n|---|---|---|---|\n",
