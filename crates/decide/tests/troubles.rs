@@ -55,12 +55,12 @@ use Level::{Calm, Critical, Short, Tight};
 const TROUBLES: &[Trouble] = &[
     // memory of the host
     row("1.4 % of memory is available and there is no swap", PLAIN, |host| available(swap_off(host), 345_000), "memory-low", &["zram-unused"], Critical),
-    row("1.4 % is available and a swap file has gigabytes left", HUGE, |host| available(swap_file(busy(host), 8_000_000, 1_000_000), 345_000), "memory-low", &["zram-unused", "tier-order"], Short),
-    row("4 % is available and there is no swap", PLAIN, |host| available(swap_off(host), 980_000), "memory-low", &["zram-unused"], Short),
-    row("8 % is available and there is no swap", PLAIN, |host| available(swap_off(host), 1_900_000), "memory-low", &["zram-unused"], Tight),
-    row("1.4 % is available and swap is 96 % full", HUGE, |host| available(swap_file(host, 2_000_000, 1_920_000), 345_000), "memory-low", &["swap-full", "swap-stuck", "zram-unused", "tier-order"], Critical),
-    row("6 % is available and swap is 96 % full", HUGE, |host| available(swap_file(host, 2_000_000, 1_920_000), 1_480_000), "memory-low", &["swap-full", "swap-stuck", "zram-unused"], Short),
-    row("swap is 96 % full since an old peak, and much memory is available", HUGE, |host| swap_file(host, 2_000_000, 1_920_000), "zram-unused", &["swap-full"], Tight),
+    row("1.4 % of memory is available, and gigabytes of a swap file are free", HUGE, |host| available(swap_file(busy(host), 8_000_000, 1_000_000), 345_000), "memory-low", &["zram-unused", "tier-order"], Short),
+    row("4 % of memory is available and there is no swap", PLAIN, |host| available(swap_off(host), 980_000), "memory-low", &["zram-unused"], Short),
+    row("8 % of memory is available and there is no swap", PLAIN, |host| available(swap_off(host), 1_900_000), "memory-low", &["zram-unused"], Tight),
+    row("1.4 % of memory is available and swap is 96 % full", HUGE, |host| available(swap_file(host, 2_000_000, 1_920_000), 345_000), "memory-low", &["swap-full", "swap-stuck", "zram-unused", "tier-order"], Critical),
+    row("6 % of memory is available and swap is 96 % full", HUGE, |host| available(swap_file(host, 2_000_000, 1_920_000), 1_480_000), "memory-low", &["swap-full", "swap-stuck", "zram-unused"], Short),
+    row("swap is still 96 % full after an old peak of memory use, and much memory is available", HUGE, |host| swap_file(host, 2_000_000, 1_920_000), "zram-unused", &["swap-full"], Tight),
     row("programs wait for memory 20 % of the time, and 2 % of memory is available", ZRAM, |host| waiting(available(host, 490_000), "20.00", "1.00"), "memory-low", &["memory-pressure", "zram-unused"], Critical),
     row("no task makes progress for 30 % of the time (full memory pressure)", ZRAM, |host| low_zones(waiting(host, "40.00", "30.00")), "memory-pressure", &["zram-unused"], Critical),
     row("programs wait for memory 12 % of the time", ZRAM, |host| low_zones(waiting(host, "12.00", "1.00")), "memory-pressure", &["zram-unused"], Short),
@@ -70,80 +70,80 @@ const TROUBLES: &[Trouble] = &[
     row("strict overcommit refuses allocations while 23 GiB are available", ZRAM, |host| strict(host, 99), "commit-limit", &[], Short),
     row("strict overcommit is at 92 % of its limit", ZRAM, |host| strict(host, 92), "commit-limit", &[], Tight),
     row("a process leaks 50 MiB/s", HUGE, |host| leak(host, 50), "memory-grows", &["zram-unused", "thp-coverage"], Tight),
-    row("a process leaks 400 MiB/s: memory lasts a minute", HUGE, |host| leak(host, 400), "memory-grows", &["zram-unused", "thp-coverage"], Short),
-    row("a process leaks 50 MiB/s and 3 % is left", HUGE, |host| available(swap_off(leak(host, 50)), 740_000), "memory-grows", &["memory-low", "zram-unused", "thp-coverage"], Short),
-    row("a process leaks 50 MiB/s into the limit of its container", HUGE, |host| leak_in_group(host, 50), "memory-grows", &["zram-unused", "thp-coverage"], Short),
-    row("short-lived processes of a container grow by 20 MiB/s together, although no single process grows", HUGE, |host| workers(host, 20), "memory-grows", &["zram-unused"], Tight),
-    row("the same at 60 MiB/s: the container's limit is half a minute away", HUGE, |host| workers(host, 60), "memory-grows", &["zram-unused"], Short),
-    fine("the workers of a container take 1 MiB/s, and its limit is hours away", HUGE, |host| workers(host, 1)),
+    row("a process leaks 400 MiB/s: memory will be used up in a minute", HUGE, |host| leak(host, 400), "memory-grows", &["zram-unused", "thp-coverage"], Short),
+    row("a process leaks 50 MiB/s and 3 % of memory is available", HUGE, |host| available(swap_off(leak(host, 50)), 740_000), "memory-grows", &["memory-low", "zram-unused", "thp-coverage"], Short),
+    row("a process in a container with a memory limit leaks 50 MiB/s", HUGE, |host| leak_in_group(host, 50), "memory-grows", &["zram-unused", "thp-coverage"], Short),
+    row("the memory of a container grows by 20 MiB/s, although no single process in it grows (its processes are short-lived)", HUGE, |host| workers(host, 20), "memory-grows", &["zram-unused"], Tight),
+    row("the same with 60 MiB/s: the container will reach its limit in half a minute", HUGE, |host| workers(host, 60), "memory-grows", &["zram-unused"], Short),
+    fine("the memory of a container grows by 1 MiB/s, and the container will reach its limit in hours", HUGE, |host| workers(host, 1)),
     fine("a process that has run for ten hours allocates 50 MiB at once", HUGE, |host| burst(host, 50)),
     // kills
     row("the kernel killed a process for lack of memory while the report was made, and the user may not read the kernel log", ZRAM, |host| host.grow("oom_kill", 1), "oom-kills", &[], Critical),
     row("the machine ran out of memory and redis was killed (6.1)", "debian-bookworm-6.1-x86_64-256m-oom-host", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache", "mglru-off"], Critical),
     row("the same on 6.12", "debian-trixie-6.12-x86_64-256m-oom-host", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
     row("the same on 7.2", "debian-sid-7.2-x86_64-256m-oom-host", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
-    row("a java process was killed with zram full (6.12)", "debian-trixie-6.12-x86_64-256m-oom-zram-full", as_it_is, "oom-kills", &["memory-pressure", "cache-not-cache"], Critical),
-    row("nginx was killed at its unit's limit, which forbids swap (6.12)", "debian-trixie-6.12-x86_64-256m-oom-limit", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
+    row("a java process was killed while zram was full (6.12)", "debian-trixie-6.12-x86_64-256m-oom-zram-full", as_it_is, "oom-kills", &["memory-pressure", "cache-not-cache"], Critical),
+    row("nginx was killed because its unit reached its memory limit; the unit is barred from swapping (6.12)", "debian-trixie-6.12-x86_64-256m-oom-limit", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
     row("the same on 6.1", "debian-bookworm-6.1-x86_64-256m-oom-limit", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache", "mglru-off"], Critical),
     row("the same on 7.2", "debian-sid-7.2-x86_64-256m-oom-limit", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
-    row("all of postgres was killed as one group (7.2)", "debian-sid-7.2-x86_64-256m-oom-group", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
+    row("all processes of postgres were killed together, because memory.oom.group is 1 (7.2)", "debian-sid-7.2-x86_64-256m-oom-group", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
     row("the same on 6.1", "debian-bookworm-6.1-x86_64-256m-oom-group", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache", "mglru-off"], Critical),
-    row("a group is at its limit and none of its processes may be killed (6.1)", "debian-bookworm-6.1-x86_64-256m-oom-unkillable", as_it_is, "oom-kills", &["group-limit", "zram-unused", "cache-not-cache", "mglru-off"], Critical),
-    row("a group is at its limit and none of its processes may be killed (6.12)", "debian-trixie-6.12-x86_64-256m-oom-unkillable", as_it_is, "oom-kills", &["group-limit", "zram-unused", "cache-not-cache"], Critical),
-    row("a container of version 1 was killed at its limit", "debian12-6.18-x86_64-24g-oom-limit", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
-    row("a service that may use one of two NUMA nodes fills it (6.12)", "debian-trixie-6.12-x86_64-512m-oom-cpuset", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
-    row("the same by a NUMA policy (6.12)", "debian-trixie-6.12-x86_64-512m-oom-policy", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
+    row("a cgroup is at its limit and none of its processes may be killed (6.1)", "debian-bookworm-6.1-x86_64-256m-oom-unkillable", as_it_is, "oom-kills", &["group-limit", "zram-unused", "cache-not-cache", "mglru-off"], Critical),
+    row("a cgroup is at its limit and none of its processes may be killed (6.12)", "debian-trixie-6.12-x86_64-256m-oom-unkillable", as_it_is, "oom-kills", &["group-limit", "zram-unused", "cache-not-cache"], Critical),
+    row("a process was killed because its container (cgroup version 1) reached its limit (6.18)", "debian12-6.18-x86_64-24g-oom-limit", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
+    row("a service may use only one of two NUMA nodes (cpuset), fills this node and is killed (6.12)", "debian-trixie-6.12-x86_64-512m-oom-cpuset", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
+    row("the same with a NUMA policy instead of a cpuset (6.12)", "debian-trixie-6.12-x86_64-512m-oom-policy", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
     row("a service was killed at its limit, its cgroup is gone at the second reading, and the user may not read the kernel log", V2_LIMIT, |host| vanished(killed(calm_group(host))), "oom-kills", &["zram-unused", "swap-stuck"], Critical),
-    row("one of 5,000 groups was killed at its limit while the report was made", V2_LIMIT, |host| crowded(killed(calm_group(host)), 5_000), "oom-kills", &["group-limit"], Critical),
+    row("a process was killed at the limit of its cgroup, one of 5,000 cgroups, while the report was made", V2_LIMIT, |host| crowded(killed(calm_group(host)), 5_000), "oom-kills", &["group-limit"], Critical),
     // the kernel's own memory, and settings
-    row("a process maps memory thinly: its page tables take as much as its data (6.12)", "debian-trixie-6.12-x86_64-512m-page-tables", as_it_is, "kernel-memory", &["zram-unused"], Calm),
-    row("100,000 empty files in a tmpfs fill the kernel's slab (6.12)", "debian-trixie-6.12-x86_64-512m-kernel-slab", as_it_is, "kernel-memory", &["zram-unused"], Calm),
-    row("strict overcommit near its limit (6.12)", "debian-trixie-6.12-x86_64-1g-commit-limit", as_it_is, "commit-limit", &["zram-unused"], Tight),
+    row("a process uses few pages of a large mapping: its page tables take as much memory as its data (6.12)", "debian-trixie-6.12-x86_64-512m-page-tables", as_it_is, "kernel-memory", &["zram-unused"], Calm),
+    row("100,000 empty files in a tmpfs take much of the kernel's slab memory (6.12)", "debian-trixie-6.12-x86_64-512m-kernel-slab", as_it_is, "kernel-memory", &["zram-unused"], Calm),
+    row("committed memory is near the limit of strict overcommit (6.12)", "debian-trixie-6.12-x86_64-1g-commit-limit", as_it_is, "commit-limit", &["zram-unused"], Tight),
     row("an upload to a tmpfs fills memory, without swap (6.12)", "debian-trixie-6.12-x86_64-512m-tmpfs-full", as_it_is, "memory-low", &["zram-unused", "cache-not-cache"], Tight),
-    row("a deleted file of a tmpfs fills memory, because a process has it open (6.12)", "debian-trixie-6.12-x86_64-512m-deleted-file", as_it_is, "memory-low", &["deleted-files", "cache-not-cache", "zram-unused"], Tight),
+    row("a deleted file in a tmpfs fills memory, because a process still has it open (6.12)", "debian-trixie-6.12-x86_64-512m-deleted-file", as_it_is, "memory-low", &["deleted-files", "cache-not-cache", "zram-unused"], Tight),
     row("unreclaimable slab has grown to 3 GiB", ZRAM, |host| slab(host, 3_200_000), "kernel-memory", &[], Calm),
-    row("KSM scans a service whose memory has no copies (6.12)", "debian-trixie-6.12-x86_64-512m-ksm-loss", as_it_is, "ksm-loss", &["zram-unused"], Calm),
+    row("KSM scans a service whose memory has no equal pages (6.12)", "debian-trixie-6.12-x86_64-512m-ksm-loss", as_it_is, "ksm-loss", &["zram-unused"], Calm),
     fine("sysctl's files disagree with each other and with the running settings (6.12)", SETTINGS, as_it_is),
-    row("KSM scans memory that has no copies", ZRAM, |host| ksm_at_a_loss(host, 12), "ksm-loss", &[], Calm),
+    row("KSM scans memory that has no equal pages", ZRAM, |host| ksm_at_a_loss(host, 12), "ksm-loss", &[], Calm),
     fine("KSM was started a minute ago", ZRAM, |host| ksm_at_a_loss(host, 1)),
     row("vm.min_free_kbytes was set to 4 GiB", ZRAM, |host| set(host, "vm/min_free_kbytes", "4194304"), "watermarks-extreme", &[], Calm),
     row("vm.min_free_kbytes was set to 512", ZRAM, |host| set(host, "vm/min_free_kbytes", "512"), "watermarks-extreme", &[], Calm),
-    row("2 GiB wait for a slow disk, and so do programs", ZRAM, |host| writing(host, 2_100_000, "60.00"), "dirty-stall", &[], Calm),
+    row("2 GiB of dirty data wait for a slow disk, and programs wait for I/O", ZRAM, |host| writing(host, 2_100_000, "60.00"), "dirty-stall", &[], Calm),
     row("a virtual machine locked 14 GiB", ZRAM, |host| locked(host, 14_700_000), "memory-locked", &[], Calm),
-    row("a service without a limit reads its memory from swap all the time", V2_LIMIT, unlimited, "memory-pressure", &["swap-heavy-group"], Critical),
-    row("two packages that set up zram are enabled", ZRAM, two_makers_of_swap, "managers-fight", &[], Calm),
-    row("tuned and tlp are both switched on", ZRAM, |host| tlp(tuned(host, "10")), "managers-fight", &["settings-differ"], Calm),
+    row("a service without a memory limit swaps in pages all the time", V2_LIMIT, unlimited, "memory-pressure", &["swap-heavy-group"], Critical),
+    row("two services that set up zram are enabled", ZRAM, two_makers_of_swap, "managers-fight", &[], Calm),
+    row("tuned and tlp are both enabled", ZRAM, |host| tlp(tuned(host, "10")), "managers-fight", &["settings-differ"], Calm),
     row("running settings differ from those of the active profile of tuned", ZRAM, |host| tuned(host, "10"), "settings-differ", &[], Calm),
-    fine("running settings are those of the active profile of tuned", ZRAM, |host| tuned(swappiness(host, 10), "10")),
+    fine("running settings equal those of the active profile of tuned", ZRAM, |host| tuned(swappiness(host, 10), "10")),
     fine("a sysctl was set by hand and is in no file", ZRAM, |host| set_by_hand(host, "vm/swappiness", "10")),
     fine("a laptop is set up to hibernate, and its only swap is zram", ZRAM, |host| host.file("sys/power/resume", "254:2\n")),
     // cgroups
-    row("a service stalls at its limit while the host has memory to spare (7.2)", V2_LIMIT, as_it_is, "group-limit", &[], Critical),
+    row("a service waits for memory at its limit while the host has free memory (7.2)", V2_LIMIT, as_it_is, "group-limit", &[], Critical),
     row("the same on 6.1", "debian-bookworm-6.1-x86_64-512m-zram-pressure", as_it_is, "group-limit", &["mglru-off"], Critical),
-    row("the same on 6.12 with multi-gen LRU off", "debian-trixie-6.12-x86_64-512m-zram-pressure-no-mglru", as_it_is, "group-limit", &["mglru-off"], Critical),
-    row("a service re-reads its own code at its limit, without swap (6.12)", "debian-trixie-6.12-x86_64-512m-swap-off", as_it_is, "group-limit", &["swap-avoids-anon", "zram-unused", "cache-not-cache"], Short),
-    row("a service stalls at its limit, and the swap on the disk is filled before zram", "debian-bookworm-6.1-x86_64-512m-zram-behind-disk", as_it_is, "group-limit", &["tier-order"], Critical),
-    row("a service stalls at its limit, and zswap compresses pages before zram does", "debian-sid-7.2-x86_64-512m-zswap-zram", as_it_is, "group-limit", &["zram-zswap-stacked"], Critical),
-    row("a service stalls at its limit, and zram takes no more", "debian-sid-7.2-x86_64-512m-zram-full", as_it_is, "group-limit", &["zram-full", "zram-incompressible", "zram-oversized"], Critical),
-    row("a service is slowed down at memory.high", V2_LIMIT, high, "group-limit", &[], Critical),
-    row("a service is filled to 99 % with memory that cannot be dropped, and is barred from swapping", V2_LIMIT, |host| filled(calm_group(host), 99), "group-limit", &["zram-unused"], Short),
-    row("a service is filled to 92 % with memory that cannot be dropped, and is barred from swapping", V2_LIMIT, |host| filled(calm_group(host), 92), "group-limit", &["zram-unused"], Tight),
+    row("the same on 6.12, with multi-gen LRU off", "debian-trixie-6.12-x86_64-512m-zram-pressure-no-mglru", as_it_is, "group-limit", &["mglru-off"], Critical),
+    row("a service at its limit reads its own program code again and again, without swap (6.12)", "debian-trixie-6.12-x86_64-512m-swap-off", as_it_is, "group-limit", &["swap-avoids-anon", "zram-unused", "cache-not-cache"], Short),
+    row("a service waits for memory at its limit, and swap on a disk is filled before zram", "debian-bookworm-6.1-x86_64-512m-zram-behind-disk", as_it_is, "group-limit", &["tier-order"], Critical),
+    row("a service waits for memory at its limit, and zswap compresses pages before zram does", "debian-sid-7.2-x86_64-512m-zswap-zram", as_it_is, "group-limit", &["zram-zswap-stacked"], Critical),
+    row("a service waits for memory at its limit, and zram accepts no more pages", "debian-sid-7.2-x86_64-512m-zram-full", as_it_is, "group-limit", &["zram-full", "zram-incompressible", "zram-oversized"], Critical),
+    row("the kernel slows down a service that is above its memory.high", V2_LIMIT, high, "group-limit", &[], Critical),
+    row("memory that cannot be dropped takes 99 % of a service's limit, and the service is barred from swapping", V2_LIMIT, |host| filled(calm_group(host), 99), "group-limit", &["zram-unused"], Short),
+    row("memory that cannot be dropped takes 92 % of a service's limit, and the service is barred from swapping", V2_LIMIT, |host| filled(calm_group(host), 92), "group-limit", &["zram-unused"], Tight),
     row("a service was killed at its limit while the report was made", V2_LIMIT, |host| killed(calm_group(host)), "oom-kills", &["group-limit"], Critical),
     fine("a service has filled its limit with page cache", V2_LIMIT, |host| cached(calm_group(host))),
     fine("a service reached its limit yesterday", V2_LIMIT, calm_group),
-    row("a container of version 1 thrashes at its limit, and its waiting is part of the host's pressure", ZRAM_USED, |host| waiting(v1_thrashing(host), "44.00", "40.00"), "group-limit", &["zram-unused"], Critical),
-    row("a container of version 1 thrashes at its limit", ZRAM_USED, v1_thrashing, "group-limit", &["zram-unused"], Short),
-    row("the host and a service are short at once", V2_LIMIT, |host| low_zones(available(host, 9_000)), "memory-pressure", &["group-limit", "memory-low", "swap-stuck"], Critical),
+    row("a container (cgroup version 1) thrashes at its limit, which raises the memory pressure of the host", ZRAM_USED, |host| waiting(v1_thrashing(host), "44.00", "40.00"), "group-limit", &["zram-unused"], Critical),
+    row("a container (cgroup version 1) thrashes at its limit", ZRAM_USED, v1_thrashing, "group-limit", &["zram-unused"], Short),
+    row("the host and a service are short of memory at the same time", V2_LIMIT, |host| low_zones(available(host, 9_000)), "memory-pressure", &["group-limit", "memory-low", "swap-stuck"], Critical),
     // swap
     row("zram is full and there is no other swap", ZRAM, |host| zram_holds(host, 524_284), "zram-full", &[], Tight),
-    row("zram is full and 2 % is available", ZRAM, |host| available(zram_holds(host, 524_284), 490_000), "memory-low", &["zram-full"], Critical),
+    row("zram is full and 2 % of memory is available", ZRAM, |host| available(zram_holds(host, 524_284), 490_000), "memory-low", &["zram-full"], Critical),
     row("a swap file has a higher priority than zram, and neither is used", BEHIND_FILE, as_it_is, "zram-unused", &[], Calm),
     row("the swap file is filled before zram", BEHIND_FILE_USED, as_it_is, "zram-unused", &["tier-order"], Calm),
-    row("zswap is on in front of zram", ZRAM_USED, zswap_on, "zram-zswap-stacked", &[], Calm),
+    row("zswap is on, so pages are compressed again when they reach zram", ZRAM_USED, zswap_on, "zram-zswap-stacked", &[], Calm),
     row("swap is on a spinning disk although zram is available", HUGE, |host| swap_file(host, 2_000_000, 800_000), "zram-unused", &["tier-order"], Calm),
     // huge pages and the rest
-    row("a large process asked for huge pages and has few", HUGE, |host| no_zram(host).line("proc/1774/smaps_rollup", "AnonHugePages:", "AnonHugePages:     20480 kB"), "thp-coverage", &[], Calm),
-    row("a gigabyte of hugetlb pages is reserved and unused", ZRAM, hugetlb, "hugetlb-unused", &[], Calm),
+    row("a large process requested huge pages and has few", HUGE, |host| no_zram(host).line("proc/1774/smaps_rollup", "AnonHugePages:", "AnonHugePages:     20480 kB"), "thp-coverage", &[], Calm),
+    row("4 GiB of hugetlb pages are in the pool and unused", ZRAM, hugetlb, "hugetlb-unused", &[], Calm),
     row("80 MiB of hugetlb pages are unused on a small machine (6.1)", "debian-bookworm-6.1-x86_64-1g-thp", as_it_is, "hugetlb-unused", &["zram-unused", "thp-coverage", "khugepaged-starves", "mglru-off"], Calm),
     row("the same on 6.12", "debian-trixie-6.12-x86_64-1g-thp", as_it_is, "hugetlb-unused", &["zram-unused", "thp-coverage", "khugepaged-starves", "thp-bloat-guard-off"], Calm),
     row("a third of RAM is in tmpfs, little is available and swap is off", PLAIN, |host| tmpfs(available(swap_off(host), 2_000_000), 8_000_000), "memory-low", &["cache-not-cache", "zram-unused"], Tight),
@@ -153,9 +153,9 @@ const TROUBLES: &[Trouble] = &[
     fine("an idle host with huge pages", HUGE, as_it_is),
     fine("zram is in use and has no problem", ZRAM_USED, as_it_is),
     fine("a backup reads a large file: pages are dropped and not read again", ZRAM, backup),
-    fine("a little pressure after a build", ZRAM, |host| waiting(host, "2.00", "0.50")),
-    fine("34 MiB of shmem while 405 are available", V2_LIMIT, |host| tmpfs(calm_group(available(host, 405_000)), 34_000)),
-    fine("a tenth of swap in use, 12 % available", HUGE, |host| available(swap_file(busy(no_zram(host)), 8_000_000, 200_000), 3_000_000)),
+    fine("slight memory pressure after a build", ZRAM, |host| waiting(host, "2.00", "0.50")),
+    fine("34 MiB of shmem while 405 MiB are available", V2_LIMIT, |host| tmpfs(calm_group(available(host, 405_000)), 34_000)),
+    fine("2.5 % of swap is in use, and 12 % of memory is available", HUGE, |host| available(swap_file(busy(no_zram(host)), 8_000_000, 200_000), 3_000_000)),
 ];
 
 fn told(findings: &[Finding]) -> Vec<&'static str> {
@@ -340,31 +340,42 @@ fn no_recording_gets_a_milder_verdict_by_being_worse() {
 
 /// What ends the page.
 const NOT_JUDGED: &str = "
-## Not judged
+## Not detected
 
-**Program code that is cached twice** because two files with the same contents are mapped, as from flatpak, snap and
-container images. Two processes that map one path on two devices look the same to `/proc/PID/maps` whether
-their pages are shared (two containers of one image: overlay mounts over one file) or not (two copies). Only
-`Pss` in `/proc/PID/smaps` tells these cases apart, and reading it takes about 40 ms of CPU for one process with
-900 mappings, more than half of what a whole report costs
-([measured/report.md](measured/report.md#code-that-is-cached-twice)). Whether two files have the same contents would in
-addition require reading them.
+Pagewise does not detect **program code that is in the page cache twice**. This happens if processes map two files
+with the same contents, for example from flatpak, snap or container images. Two files of the kernel could show it, but
+neither is suitable:
+
+- `/proc/PID/maps` does not show whether two processes share their pages. Two processes may map the same path on two
+  devices. If the devices are overlay mounts over one file (two containers of one image), the processes share the
+  pages. If the files are two copies, the processes do not share pages. `maps` looks the same in both cases.
+- `/proc/PID/smaps` distinguishes these cases by `Pss`. Reading it takes about 40 ms of CPU time for one process with
+  900 mappings, more than half of the CPU time of a whole report
+  ([measured/report.md](measured/report.md#code-that-is-cached-twice)).
+
+To find out whether two files have the same contents, Pagewise would also have to read both files.
 ";
 
 #[test]
 fn the_page_is_this_table() {
     let mut page = String::from(
-        "# Troubles\n\nThis page lists which findings Pagewise reports for machines with known problems and for \
-         healthy machines. Each\nrow of the table is a recorded host; for many rows, the files of the \
-         recording were changed so that the host has the\nproblem. The verdict of Pagewise on a machine's memory \
-         is calm, tight, short or critical. The table is printed by the\ntest `crates/decide/tests/troubles.rs`, \
-         which fails if Pagewise reports something else for a row.\n\n",
+        "# Troubles\n\nThis page shows what Pagewise reports for machines with known memory problems, and for \
+         healthy machines.\n\nEach row of the table is a host, recorded with `pagewise capture`. For many rows, \
+         values in the recorded files were\nchanged so that the host has the problem. A number such as (6.12) is \
+         the kernel version of the recording.\n\"The same\" refers to the row above.\n\n\
+         - The *verdict* says how short of memory the machine or one of its cgroups is, whichever is worse: calm, tight, \
+         short or\n  critical.\n\
+         - A *finding* is one problem that `pagewise doctor` reports. The columns show the ids of the rules that \
+         reported\n  findings; the first finding is the most severe one. On a healthy host, there may be findings \
+         of severity info, but\n  none of severity warning or critical.\n\n\
+         The test `crates/decide/tests/troubles.rs` prints this table, and fails if Pagewise reports something \
+         else for a row.\n\n",
     );
     let Totals { troubles, recorded, well } = totals();
     write!(
         page,
-        "The table has {troubles} hosts with a problem ({recorded} of them are recordings, used unchanged) and {well} \
-         healthy hosts.\n\n\
+        "The table has {troubles} hosts with a problem and {well} healthy hosts. Of the hosts with a problem, {recorded} are \
+         unchanged\nrecordings.\n\n\
          | host | verdict | first finding | other findings |\n|---|---|---|---|\n"
     )
     .unwrap();

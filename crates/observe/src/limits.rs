@@ -43,7 +43,7 @@ limits! {
         "the first; a problem says how many there are";
     ZRAM_DEVICES = 256,
         "zram devices, and zmerge devices", "/sys/block",
-        "those that are swap, then the first; a problem says how many there are";
+        "those used as swap, then the first; a problem says how many there are";
     MOUNTS = 32_768,
         "mounts", "/proc/self/mountinfo",
         "the first; a problem says how many there are";
@@ -52,15 +52,16 @@ limits! {
         "the first; a problem says how many there are";
     CGROUPS = 1000,
         "memory cgroups that are read in full", "/sys/fs/cgroup",
-        "half have the most memory, half the most OOM kills and limit hits; the others are counted";
+        "half are those with the most memory, half those with the most OOM kills and limit hits; the others are \
+         counted";
     CGROUP_DEPTH = 64,
         "levels of memory cgroups", "/sys/fs/cgroup",
-        "deeper ones are not counted";
+        "the upper levels; cgroups below them are neither read nor counted";
     CGROUPS_WITH_LIMITS = 50,
         "memory cgroups whose limits are listed as settings", "/sys/fs/cgroup",
-        "those with limits come first";
+        "those that have limits come before those that have none";
     SETTING_PLACES = 256,
-        "files of one setting, such as one for each block device", "/proc/sys and /sys",
+        "files of a setting that has several files, such as one for each block device", "/proc/sys and /sys",
         "the first; a problem names one such setting";
     SYSCTL_FILES = 128,
         "configuration files of sysctl, and drop-ins of zram-generator", "/etc/sysctl.d and the like",
@@ -91,7 +92,7 @@ limits! {
         "the first; a problem says how many there are";
     KERNEL_THREADS = 4096,
         "kernel threads among which khugepaged is searched", "/proc",
-        "the oldest; the reading says so";
+        "the oldest; if khugepaged is not among them, the output says so";
     KDAMONDS = 64,
         "DAMON threads", "/sys/kernel/mm/damon/admin",
         "the first; a problem says how many there are";
@@ -105,13 +106,13 @@ limits! {
         "lines about generations of pages", "/sys/kernel/debug/lru_gen",
         "the first; a problem says how many there are";
     OOM_KILLS = 64,
-        "kills for lack of memory", "/dev/kmsg and journald's files",
+        "kills by the OOM killer", "/dev/kmsg and journald's files",
         "the newest; the others are counted";
     OOM_TASKS = 10,
-        "tasks listed in the report of one such kill", "/dev/kmsg",
+        "tasks in the kernel's report of one kill", "/dev/kmsg",
         "the largest; the others are counted";
     OOM_OTHERS = 100,
-        "processes killed together with a victim", "/dev/kmsg",
+        "other processes that were killed in the same kill (memory.oom.group)", "/dev/kmsg",
         "the first";
     LOG_RECORDS = pagewise_files::RECORDS,
         "records of the kernel log", "/dev/kmsg",
@@ -120,34 +121,34 @@ limits! {
         "files of journald that are searched for kills", "/var/log/journal, /run/log/journal",
         "the newest; the others are counted";
     JOURNAL_REPORTS = 16,
-        "places in these files where reports of kills are", "/var/log/journal, /run/log/journal",
+        "places in journald's files that contain reports of kills", "/var/log/journal, /run/log/journal",
         "the newest";
     JOURNAL_ENTRIES = 16_384,
-        "messages of all these files", "/var/log/journal, /run/log/journal",
-        "those around the newest reports; what is left out is said";
+        "messages in journald's files", "/var/log/journal, /run/log/journal",
+        "those around the newest reports; the output says how many files were not searched in full";
     JOURNAL_BLOCKS = 4096,
-        "blocks of 8 KiB of all these files", "/var/log/journal, /run/log/journal",
-        "those around the newest reports; what is left out is said";
+        "blocks of 8 KiB in journald's files", "/var/log/journal, /run/log/journal",
+        "those around the newest reports; the output says how many files were not searched in full";
     MEMORY_MOUNTS = 512,
         "mounts of tmpfs and the like whose size is read", "/proc/self/mountinfo",
         "the first; the others are counted";
     OPEN_FILE_LINKS = 8192,
-        "open files of all processes that are checked for deleted files", "/proc/PID/fd",
-        "the first; the reading says so";
+        "open files of all processes, to find deleted files", "/proc/PID/fd",
+        "the first; JSON has the number of processes whose open files were not read";
     DELETED_FILES = 100,
         "deleted files in memory that are still open", "/proc/PID/fd",
         "the largest";
     TUNED_PROFILES = 16,
-        "profiles of tuned that include each other", "/etc/tuned and /usr/lib/tuned",
+        "tuned profiles: the active one and those that it includes", "/etc/tuned and /usr/lib/tuned",
         "the first";
     TUNED_SETTINGS = 200,
-        "settings in these profiles of tuned", "/etc/tuned and /usr/lib/tuned",
+        "settings in these tuned profiles", "/etc/tuned and /usr/lib/tuned",
         "the first";
     SWAPPED_PROCESSES = 128,
-        "processes whose swap the first of two readings contains", "/proc/PID/status",
-        "those with most memory in RAM";
+        "processes whose memory in swap is read at the first of two readings", "/proc/PID/status",
+        "those with the most memory in RAM";
     PROBLEMS = pagewise_files::PROBLEMS,
-        "problems that one reading of a host keeps", "",
+        "problems from one reading of a host", "",
         "the first";
 }
 
@@ -175,11 +176,13 @@ mod tests {
 
     fn page() -> String {
         let mut page = String::from(
-            "# Limits on what is read\n\nOf each kind of thing that a host lists, Pagewise reads at most the \
-             number in the first column of the table, because\na kernel, or a recording that somebody made up, \
-             could list millions of them. For most kinds, the limit is more than\nany known machine has. If a \
-             host has more, the last column says which of them are read. A *problem* in the last column\nis a \
-             message in the output; `report`, every command with `-v`, and JSON contain such messages.\n\n\
+            "# Limits on what is read\n\nPagewise reads at most a fixed number of each kind of thing that a host \
+             lists, such as mounts or cgroups. Without these\nlimits, a faulty kernel, or a recording that \
+             somebody made up, could list millions of them and make Pagewise use\nmuch memory and time. Most \
+             limits are higher than the number that any known machine has.\n\nThe table shows each limit. If a \
+             host has more of a kind, the last column says which of them Pagewise reads.\nA *problem* in \
+             that column is a message about something that Pagewise could not read in full. Problems are shown \
+             by\n`report`, by every command with `-v`, and in JSON.\n\n\
              | at most | of | listed in | if there are more, these are read |\n|---|---|---|---|\n",
         );
         for Limit { most, what, listed_in, beyond } in LIMITS {
