@@ -436,6 +436,10 @@ pub fn rules(rules: &[RuleExplanation]) -> String {
     printed(&Rules { schema: "pagewise/rules/1", pagewise: env!("CARGO_PKG_VERSION"), rules })
 }
 
+/// What [`schema`] returns for each document, as a JSON object by [`Noun::name`], compressed with zstd. The
+/// program prints these texts: the code that [`schema`] is made of takes 0.6 MB, and they take 0.03.
+pub const COMPRESSED_SCHEMAS: &[u8] = include_bytes!("json/schemas.zst");
+
 /// The JSON Schema (draft 2020-12) of the document, with a line end.
 pub fn schema(noun: Noun) -> String {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();

@@ -10,10 +10,11 @@ mod killed;
 mod merge;
 mod trial;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use pagewise_model::{Cost, Interval, Name, PageWalks, Program, Reading, Snapshot, Source, Trial};
-use pagewise_report::json::{Noun, schema};
+use pagewise_report::json::{COMPRESSED_SCHEMAS, Noun, schema};
 use pagewise_report::text::{self, TextStyle, doctor, report, report_in_view, status};
 use pagewise_report::view::{ProcessView, Section, Sort, View};
 use pagewise_report::{Answer, Benched, TrialReport, csv, html};
@@ -228,4 +229,22 @@ fn the_schemas_are_those_of_the_documents() {
     for noun in Noun::ALL {
         compare(&format!("../../docs/schema/{}.schema.json", noun.name()), &schema(noun));
     }
+}
+
+/// The program holds them compressed.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a test compares files of the source tree")]
+fn the_schemas_of_the_program_are_those_of_the_documents() {
+    let all: BTreeMap<&str, String> =
+        Noun::ALL.into_iter().map(|noun| (noun.name(), schema(noun))).collect();
+    let text = serde_json::to_vec(&all).unwrap();
+    let file = "src/json/schemas.zst";
+    let mut compressed = COMPRESSED_SCHEMAS.to_vec();
+    if std::env::var_os("BLESS").is_some() {
+        const BEST: i32 = 19;
+        compressed = zstd::encode_all(text.as_slice(), BEST).unwrap();
+        std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(file), &compressed).unwrap();
+    }
+    let known = zstd::decode_all(compressed.as_slice()).unwrap();
+    assert!(known == text, "{file} is not up to date: BLESS=1 cargo test -p pagewise-report");
 }

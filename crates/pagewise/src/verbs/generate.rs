@@ -2,6 +2,7 @@
 //! What is made from the parser's table and from the documents' types: completions, man pages,
 //! schemas.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context;
@@ -44,6 +45,9 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Restrain => json::Noun::Restrain,
         Noun::Merge => json::Noun::Merge,
     };
-    output::document(json::schema(noun).as_ref())?;
+    let all = zstd::decode_all(json::COMPRESSED_SCHEMAS).context("the schemas in the program")?;
+    let all: BTreeMap<String, String> = serde_json::from_slice(&all)?;
+    let schema = all.get(noun.name()).with_context(|| format!("no schema of {}", noun.name()))?;
+    output::document(schema)?;
     Ok(Outcome::Done)
 }
