@@ -54,8 +54,8 @@ use undo::UNDO;
 pub(crate) use undo::Undo;
 
 const EXIT_STATUS: &str = "Exit status: 0 success, 1 error, 2 wrong usage, 3 if doctor finds a problem of \
-    severity warning or critical, 130 stopped by Ctrl-C. Pagewise does not treat it as an error if a program \
-    that reads its output through a pipe, such as head, exits early.";
+    severity warning or critical, 130 stopped by Ctrl-C. If a program that reads the output through a pipe \
+    stops reading early, as head does, that causes no error.";
 
 /// Show how a Linux machine uses its memory, find memory problems and their causes, and suggest what to do about them
 #[derive(Debug, Parser)]

@@ -59,7 +59,7 @@ fn describe(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> String {
     let reached = group.reached.as_ref().map_or_else(String::new, |at| {
         let times = count(at.reached.delta);
         format!(
-            "The cgroup {path} reached its {} of {limit} {times} times in {:.1} s",
+            "The cgroup {path} reached its {} ({limit}) {times} times in {:.1} s",
             at.file, at.reached.seconds
         )
     });
@@ -199,7 +199,7 @@ pub(super) mod tests {
             finding.title,
             "/system.slice/db.service waits for memory at its limit of 1.0 GiB"
         );
-        let reached = "/system.slice/db.service reached its memory.max of 1.0 GiB 4,998 times";
+        let reached = "/system.slice/db.service reached its memory.max (1.0 GiB) 4,998 times";
         assert!(finding.what.contains(reached), "{}", finding.what);
         assert_eq!(
             finding.next.first().unwrap(),

@@ -181,7 +181,7 @@ fn why(kill: &OomKill) -> &'static str {
                 that moment, and which processes held it.";
     }
     "When the kernel can neither drop nor swap out more pages, it kills the process that uses the most memory \
-     (corrected by oom_score_adj), whether or not this process caused the shortage. Run pagewise doctor --oom \
+     (adjusted by oom_score_adj), whether or not this process caused the shortage. Run pagewise doctor --oom \
      to see what memory was used for at that moment, and which processes held it."
 }
 

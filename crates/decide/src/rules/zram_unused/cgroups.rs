@@ -82,10 +82,10 @@ fn holds_most(host: &Snapshot, groups: &[&Cgroup]) -> bool {
 fn describe(host: &Snapshot, groups: &[&Cgroup]) -> String {
     let hits: u64 = groups.iter().filter_map(|group| group.events.max.get()).sum();
     let all = host.memory.anon_pages.get();
-    let of = all.map_or_else(String::new, |all| format!(" of {}", all.shown()));
+    let of = all.map_or_else(String::new, |all| format!(" (of {} on this host)", all.shown()));
     format!(
-        "Swapping is disabled for {}, where the memory limit was reached {}. Therefore {}{of} of anonymous \
-         memory cannot be swapped.",
+        "Swapping is disabled for {}, whose memory limit was reached {}. Therefore {} of anonymous memory{of} \
+         cannot be swapped.",
         counted(groups.len() as u64, "memory cgroup"),
         counted(hits, "time"),
         anon_of(groups)
@@ -148,8 +148,8 @@ pub(super) mod tests {
         assert_eq!(finding.title, title);
         assert_eq!(
             finding.what,
-            "Swapping is disabled for 1 memory cgroup, where the memory limit was reached 212 \
-             times. Therefore 700.0 MiB of 4.0 GiB of anonymous memory cannot be swapped."
+            "Swapping is disabled for 1 memory cgroup, whose memory limit was reached 212 times. Therefore 700.0 MiB \
+             of anonymous memory (of 4.0 GiB on this host) cannot be swapped."
         );
         let command = "sudo systemctl set-property db.service MemorySwapMax=infinity  # writes; permanent; \
                        undo with MemorySwapMax=0";

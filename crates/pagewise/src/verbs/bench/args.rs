@@ -16,11 +16,11 @@ pub(super) const BENCH: &str = "Find the best zram compression algorithm for the
     pages: a sample of the memory in use, a memory dump, the contents of a swap device, or synthetic pages. \
     Bench measures read and write requests of 4 to 32 KiB in rounds; each round measures all algorithms, so \
     that changes of the machine's load affect all algorithms alike. Then bench uses the devices as swap: a \
-    process in a separate cgroup swaps its own memory out and in again, for the best algorithm with \
-    vm.page-cluster at 0, 1, 2 and 3. When bench ends, even by Ctrl-C, it removes its devices and restores \
-    every setting that it changed. If bench is killed, the next run that changes the machine, or `pagewise \
-    undo`, removes the devices and restores the settings. Without root or without zram, bench measures \
-    compression libraries in user space instead of the kernel, and the output says so.\n\n\
+    process in a separate cgroup swaps its own memory out and in again. For the best algorithm, bench repeats \
+    this with vm.page-cluster at 0, 1, 2 and 3. When bench ends, even by Ctrl-C, it removes its devices and \
+    restores every setting that it changed. If bench is killed, the next run that changes the machine, or \
+    `pagewise undo`, removes the devices and restores the settings. Without root or without zram, bench \
+    measures compression libraries in user space instead of the kernel, and the output says so.\n\n\
     Swap readahead of 8 pages (vm.page-cluster = 3) does not cost the same as one request of 32 KiB, so bench \
     measures both.";
 

@@ -13,7 +13,7 @@ use super::percent;
 
 pub(super) const SCAN: &str = "Estimate how small the memory in use would become if it were compressed with \
     each algorithm that this kernel offers, and how much memory zram would use to store it. The estimate \
-    counts same-filled pages (pages that repeat one machine word) as nothing, because zram stores only the \
+    counts same-filled pages (pages that repeat one machine word) as zero bytes, because zram stores only the \
     repeated word.\n\n\
     The scan reads anonymous memory and shmem, because the kernel can swap only these two kinds of memory. By \
     default, the scan reads random pages until the compressed size is known within 2 % (95 % confidence) for \
@@ -31,7 +31,7 @@ pub(crate) struct Scan {
     /// Read file-backed pages (page cache) too, although the kernel drops file-backed pages instead of swapping them
     #[arg(long)]
     pub(crate) file_backed: bool,
-    /// Read page contents of other users' processes, not only of your own processes; needs root
+    /// Read the page contents of other users' processes too; needs root
     #[arg(long)]
     pub(crate) measure: bool,
     /// How many pages to read, as a number such as 20000 or as a share of all pages such as 5%; with --duplicates,
@@ -71,16 +71,16 @@ pub(crate) struct Scan {
 #[derive(Debug, Default, Args)]
 #[group(id = "sources", multiple = false)]
 pub(crate) struct Sources {
-    /// Select the process with this ID; may be given several times
+    /// Read the memory of the process with this ID; may be given several times
     #[arg(long, value_name = "PID")]
     pub(crate) pid: Vec<u32>,
-    /// Select all processes with this name, such as redis-server or postgres*
+    /// Read the memory of all processes with this name, such as redis-server or postgres*
     #[arg(long, value_name = "GLOB")]
     pub(crate) name: Option<String>,
-    /// Select all processes in this memory cgroup and its descendants
+    /// Read the memory of all processes in this memory cgroup and its descendants
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Option<String>,
-    /// Select all processes whose memory this user may read
+    /// Read the memory of all processes, as far as this user may read it
     #[arg(long)]
     pub(crate) host: bool,
     /// Read pages from a file, such as a memory dump

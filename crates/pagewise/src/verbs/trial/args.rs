@@ -17,18 +17,18 @@ pub(super) const TRIAL: &str = "Compare two sets of kernel settings, A and B, by
     restores the previous settings of the machine. If the trial is killed, the next run that changes the \
     machine, or `pagewise undo`, restores the previous settings. The results of the first run and of the \
     warm-up rounds are discarded. If several metrics are given, only the first metric decides the verdict of \
-    the trial; the other metrics are reported. The verdict says that B is better than A, worse, equivalent \
-    (the difference is smaller than --min-effect) or undecided. If the verdict is undecided, the output \
-    estimates how many more pairs would be needed for a decision. Seven pairs usually suffice to detect a \
-    difference of 5 % if runs with the same settings vary by 2 %. With 12 or more pairs, the trial tests its \
-    results after 50 % and after 75 % of the pairs too, with bounds corrected for these interim tests; if an \
-    interim test is conclusive, the trial ends early.\n\n\
-    Settings A and B are called the arms of the trial. The swap of an arm can be swap=off, \
-    swap=zram:SIZE:ALGORITHM, swap=file:SIZE, or several areas joined by a plus sign in order of use, such as \
-    swap=zram:512M:lz4+file:1G. The trial creates the swap areas of an arm before each run of the arm and \
-    removes them after the run. If the machine already uses swap of its own, the trial refuses to create swap \
-    areas unless --allow-shared-swap is given. With swap=off, the cgroup of the command is not allowed to \
-    swap.\n\n\
+    the trial; the other metrics are reported. The verdict is that B is better than A, worse than A, or \
+    equivalent to A (the difference is smaller than --min-effect), or that the trial is undecided. If the \
+    trial is undecided, the output estimates how many more pairs would be needed for a decision. Seven pairs \
+    usually suffice to detect a difference of 5 % if runs with the same settings vary by 2 %. With 12 or more \
+    pairs, the trial tests its results after 50 % and after 75 % of the pairs too, with bounds corrected for \
+    these interim tests; if an interim test is conclusive, the trial ends early.\n\n\
+    A and B, each with its settings and its swap, are called the arms of the trial. The swap of an arm can be \
+    swap=off, swap=zram:SIZE:ALGORITHM, swap=file:SIZE, or several areas joined by a plus sign in order of \
+    use, such as swap=zram:512M:lz4+file:1G. The trial creates the swap areas of an arm before each run of the \
+    arm and removes them after the run. If the machine already uses swap of its own, the trial refuses to \
+    create swap areas unless --allow-shared-swap is given. With swap=off, the cgroup of the command is not \
+    allowed to swap.\n\n\
     Metrics: time, memory-stall, cpu, kswapd-cpu, major-faults, refaults, refaults-anon, refaults-file, \
     scanned, direct-scans, stolen, scan-efficiency, kept-out, swapped-in, swapped-out, zswap-in, zswap-out, \
     zero-pages-in, zero-pages-out, swap-used, pool, peak-memory, or a regular expression with one capture \
