@@ -43,9 +43,9 @@ static PURPOSES: &[Purpose] = &[
         name: "unreclaimable slab",
         percent: 10.0,
         pick: |memory| &memory.slab_unreclaimable,
-        why: "Slab caches hold small objects of the kernel, such as inodes of a tmpfs, sockets, cgroups, file locks \
-              and objects that a driver leaks. The kernel frees an unreclaimable object only when the file, socket \
-              or cgroup that it describes is closed or deleted, and not earlier under memory pressure.",
+        why: "Slab caches hold small objects of the kernel, such as inodes of a tmpfs, sockets, cgroups, file \
+              locks and objects that a driver leaks. The kernel frees an unreclaimable object only when the \
+              file, socket or cgroup that it describes is closed or deleted, even if memory is short.",
         next: "sudo slabtop --once --sort=c | head -20",
     },
     Purpose {
